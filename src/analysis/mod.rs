@@ -1,0 +1,5 @@
+//! Answers from models.
+
+mod evaluate;
+
+pub use evaluate::{Evaluation, evaluate};

@@ -1,0 +1,118 @@
+//! `s3cmtf convert`
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use s3cmtf::format::{self, OpenMode, ValueKind};
+use s3cmtf::{Error, Monitor, Result};
+use serde_json::json;
+
+use super::Verdict;
+use super::input::{TextArguments, input};
+use super::output::{Output, grouped, shape};
+use super::progress::Progress;
+
+/// Turn text into a binary COO file (or a binary file back into .tns)
+///
+/// Reads FROSTT .tns, Matrix Market .mtx, .csv and .tsv, each also gzipped, in memory that does not
+/// depend on the length of the text. Ids that are words get numbers, and their names are written
+/// beside the output.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  s3cmtf convert ratings.tns.gz ratings.coo
+  s3cmtf convert ratings.csv ratings.coo --columns user,movie,month --value stars
+  s3cmtf convert genres.csv genres.coo --names 1:ratings.mode2.tsv --no-value
+  zcat big.tns.gz | s3cmtf convert - big.coo --dims 1000000,50000,365")]
+pub(super) struct Arguments {
+    /// The text, or a binary COO file, or - for standard input
+    input: PathBuf,
+
+    /// The binary COO file to write; with the extension .tns, text
+    output: PathBuf,
+
+    /// How values are stored
+    #[arg(long, value_name = "KIND", default_value = "f32", value_parser = ["f32", "f64"])]
+    values: String,
+
+    #[command(flatten)]
+    text: TextArguments,
+}
+
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+    let started = Instant::now();
+    let options = a.text.options()?;
+    if a.output
+        .extension()
+        .is_some_and(|e| e.eq_ignore_ascii_case("tns"))
+    {
+        let file = format::open(&a.input, OpenMode::Mapped, &options, progress)?;
+        format::write_tns(&file.view(), &a.output, progress)?;
+        report(a, file.header(), &[], started, out);
+        return Ok(Verdict::Good);
+    }
+    let kind = if a.values == "f64" {
+        ValueKind::F64
+    } else {
+        ValueKind::F32
+    };
+    let converted = format::convert(
+        input(&a.input, progress),
+        &a.output,
+        &options,
+        kind,
+        progress,
+    )
+    // A read that Ctrl-C interrupted is a cancellation, not a failure.
+    .map_err(|e| {
+        if progress.cancelled() {
+            Error::Cancelled
+        } else {
+            e
+        }
+    })?;
+    report(a, &converted.header, &converted.names, started, out);
+    Ok(Verdict::Good)
+}
+
+fn report(
+    a: &Arguments,
+    header: &format::Header,
+    names: &[(usize, PathBuf, usize)],
+    started: Instant,
+    out: &mut Output,
+) {
+    let seconds = started.elapsed().as_secs_f64();
+    out.line(format!(
+        "{}: {} entries, {}{} ({:.2} s)",
+        a.output.display(),
+        grouped(header.count),
+        shape(&header.dims),
+        if header.dims_inferred {
+            " (the largest indices)"
+        } else {
+            ""
+        },
+        seconds
+    ));
+    for (mode, path, count) in names {
+        out.line(format!(
+            "{}: {} names of mode {}",
+            path.display(),
+            grouped(*count as u64),
+            mode + 1
+        ));
+    }
+    out.object(&json!({
+        "output": a.output.display().to_string(),
+        "order": header.dims.len(),
+        "dims": header.dims,
+        "dims_inferred": header.dims_inferred,
+        "count": header.count,
+        "names": names.iter().map(|(mode, path, count)| json!({
+            "mode": mode + 1, "file": path.display().to_string(), "count": count,
+        })).collect::<Vec<_>>(),
+        "seconds": seconds,
+    }));
+}

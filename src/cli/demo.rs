@@ -1,0 +1,155 @@
+//! `s3cmtf demo`
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use s3cmtf::Result;
+use s3cmtf::analysis::evaluate;
+use s3cmtf::format::{CooFile, OpenMode, check};
+use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec, Rounding, Skew, generate};
+use s3cmtf::model::BiasModel;
+use s3cmtf::problem::{MatrixKind, Problem};
+use s3cmtf::schedule::available_threads;
+use s3cmtf::solver::{BiasOptions, fit_biases};
+use serde_json::json;
+
+use super::output::{Output, grouped};
+use super::progress::Progress;
+use super::{Verdict, info};
+
+/// Run the whole path on embedded data: generate, look, check, build a problem, fit, compare
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// The folder to write into
+    #[arg(short, long, value_name = "FOLDER", default_value = "s3cmtf-demo")]
+    output: PathBuf,
+
+    /// Decides everything
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+    let started = Instant::now();
+    let options = options(a.seed);
+    out.line("Ratings of 800 films by 3,000 users over 24 months, with the genres of the films,");
+    out.line("drawn from a planted Tucker model of rank 6 plus noise:\n");
+    let made = generate(&a.output, &options, progress)?;
+    super::generate::report(&made, started.elapsed().as_secs_f64(), out);
+    out.flush()?;
+
+    let train = CooFile::open(&made.train.0, OpenMode::Mapped)?;
+    let test_path = &made
+        .test
+        .as_ref()
+        .expect("the demo holds out a test part")
+        .0;
+    let test = CooFile::open(test_path, OpenMode::Mapped)?;
+    let genres = CooFile::open(&made.matrices[0].0, OpenMode::Mapped)?;
+    out.line("\nWhat the training tensor holds:\n");
+    info::show(
+        train.name(),
+        train.header(),
+        &train.view(),
+        &[],
+        progress,
+        out,
+    )?;
+    let clean = [&train, &test, &genres]
+        .into_iter()
+        .map(|file| Ok(check(file, progress)?.is_clean()))
+        .collect::<Result<Vec<bool>>>()?
+        .into_iter()
+        .all(|ok| ok);
+    let problem = Problem::builder(train.view())
+        .matrix(1, genres.view(), 1.0, MatrixKind::Observed)
+        .build(progress)?;
+    let rows: Vec<String> = problem
+        .modes()
+        .iter()
+        .map(|m| grouped(m.rows().len() as u64))
+        .collect();
+    out.line(format!(
+        "\nChecked ({}) and built into a problem: {} rows in use, {} coupled genres.",
+        if clean {
+            "all three files are clean"
+        } else {
+            "faults found"
+        },
+        rows.join(" + "),
+        problem.matrices()[0].columns.rows().len()
+    ));
+
+    let clip = Some(problem.range());
+    let mean = BiasModel::new(problem.mean(), Vec::new());
+    let biases = fit_biases(&problem, &BiasOptions::default(), progress)?;
+    let mean = evaluate(&mean, &test.view(), clip, progress)?.rmse;
+    let biases = evaluate(&biases, &test.view(), clip, progress)?.rmse;
+    out.line(format!(
+        "\nTest error (RMSE of {} held-out ratings, predictions clipped to the training range):\n",
+        grouped(test.header().count)
+    ));
+    for (what, rmse) in [
+        ("the mean", mean),
+        ("mean and biases", biases),
+        ("the planted model", made.floor_rmse),
+    ] {
+        let bar = "#".repeat((rmse / mean * 40.0).round() as usize);
+        out.line(format!("  {what:>18}  {rmse:.4}  {bar}"));
+    }
+    out.line(
+        "\nBiases find each user's and each film's tendency. What is left between them and the",
+    );
+    out.line("planted model is interaction: the part the factors are for.");
+    out.line(format!("\nTry next:\n  s3cmtf info {0}/tensor.train.coo\n  s3cmtf split {0}/tensor.train.coo --last-per 1 --by 3", a.output.display()));
+    out.object(&json!({
+        "summary": {
+            "test_rmse_mean": mean,
+            "test_rmse_biases": biases,
+            "test_rmse_planted": made.floor_rmse,
+            "clipped": true,
+            "clean": clean,
+            "seconds": started.elapsed().as_secs_f64(),
+        }
+    }));
+    Ok(Verdict::Good)
+}
+
+fn options(seed: u64) -> GenerateOptions {
+    let mut o = GenerateOptions::new(&[3000, 800, 24], 250_000);
+    o.ranks = vec![6];
+    o.mean = Some(3.5);
+    o.deviation = 0.9;
+    o.noise = 0.6;
+    o.factor_mean = 1.0;
+    o.skew = vec![
+        Skew {
+            exponent: 1.0,
+            shift: 60.0,
+        },
+        Skew {
+            exponent: 1.0,
+            shift: 20.0,
+        },
+        Skew {
+            exponent: 0.5,
+            shift: 2.0,
+        },
+    ];
+    o.rounding = Some(Rounding {
+        low: 0.5,
+        high: 5.0,
+        step: 0.5,
+    });
+    o.matrices = vec![MatrixSpec {
+        mode: 1,
+        columns: 18,
+        cells: CellChoice::Full,
+        ones: Some(0.12),
+    }];
+    o.test = 0.2;
+    o.seed = seed;
+    o.threads = available_threads();
+    o
+}

@@ -1,0 +1,234 @@
+//! `s3cmtf generate`
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use s3cmtf::format::ValueKind;
+use s3cmtf::generate::{
+    CellChoice, GenerateOptions, Generated, MatrixSpec, ModelKind, PRESETS, Skew, generate, preset,
+};
+use s3cmtf::schedule::available_threads;
+use s3cmtf::{Error, Result};
+use serde_json::json;
+
+use super::output::{Output, grouped, number, shape};
+use super::progress::Progress;
+use super::{Verdict, mode_from_one};
+
+/// Make planted data: a tensor and coupled matrices drawn from a known model
+///
+/// Writes tensor.train.coo, tensor.test.coo, matrix1.coo, ... and truth/ (the planted factors as
+/// .npy) into a folder. The same seed gives the same bytes, whatever the number of threads.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  s3cmtf generate -o ml --like movielens --scale 0.1
+  s3cmtf generate -o small --dims 1000,500,20 --entries 50000 --rank 4 --noise 0.1 --test 0.2
+  s3cmtf generate -o pair --dims 2000,800,30 --entries 20000 --rank 6 --matrix 2:40:full --skew 1:20")]
+pub(super) struct Arguments {
+    /// The folder to write into
+    #[arg(short, long, value_name = "FOLDER")]
+    output: PathBuf,
+
+    /// Data like one of the paper's
+    #[arg(long, value_name = "NAME", value_parser = PRESETS, conflicts_with_all = ["dims", "entries"], required_unless_present = "dims")]
+    like: Option<String>,
+
+    /// With --like: multiplies entries, users and items
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "like")]
+    scale: f64,
+
+    /// Sizes of the modes
+    #[arg(
+        long,
+        value_name = "SIZES",
+        value_delimiter = ',',
+        requires = "entries"
+    )]
+    dims: Vec<u64>,
+
+    /// Number of entries, training and test together
+    #[arg(long, value_name = "N")]
+    entries: Option<u64>,
+
+    /// The planted model
+    #[arg(long, value_name = "MODEL", value_parser = ["tucker", "cp"])]
+    model: Option<String>,
+
+    /// Rank of each mode, or one for all
+    #[arg(long, value_name = "RANKS", value_delimiter = ',')]
+    rank: Vec<usize>,
+
+    /// Deviation of the noise relative to that of the planted values
+    #[arg(long, value_name = "RATIO")]
+    noise: Option<f64>,
+
+    /// Deviation of the planted values
+    #[arg(long, value_name = "X")]
+    deviation: Option<f64>,
+
+    /// Shift the values to this mean
+    #[arg(long, value_name = "X")]
+    mean: Option<f64>,
+
+    /// Mean of the factor entries, whose deviation is 1; above 0, rows have biases
+    #[arg(long, value_name = "X")]
+    factor_mean: Option<f64>,
+
+    /// Factors, core and columns of matrices are non-negative
+    #[arg(long)]
+    nonneg: bool,
+
+    /// How uneven rows are: EXPONENT[:SHIFT] of the Zipf-Mandelbrot law, for each mode or for all
+    #[arg(long, value_name = "SKEWS", value_delimiter = ',')]
+    skew: Vec<String>,
+
+    /// A coupled matrix: its mode, its columns, which cells, and for 0/1 values the share of ones
+    #[arg(long, value_name = "MODE:COLUMNS[:full|:ENTRIES][:ones=SHARE]")]
+    matrix: Vec<String>,
+
+    /// The part of the entries that goes to the test tensor
+    #[arg(long, value_name = "PART")]
+    test: Option<f64>,
+
+    /// How values are stored
+    #[arg(long, value_name = "KIND", default_value = "f32", value_parser = ["f32", "f64"])]
+    values: String,
+
+    /// Do not write the planted factors
+    #[arg(long)]
+    no_truth: bool,
+
+    /// Decides everything
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+
+    /// Number of threads; by default all this process may use
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+    let started = Instant::now();
+    let options = options(a)?;
+    let made = generate(&a.output, &options, progress)?;
+    report(&made, started.elapsed().as_secs_f64(), out);
+    Ok(Verdict::Good)
+}
+
+fn options(a: &Arguments) -> Result<GenerateOptions> {
+    let mut o = match &a.like {
+        Some(name) => preset(name, a.scale)?,
+        None => GenerateOptions::new(&a.dims, a.entries.unwrap_or_default()),
+    };
+    match a.model.as_deref() {
+        Some("cp") => o.model = ModelKind::Cp,
+        Some(_) => o.model = ModelKind::Tucker,
+        None => {}
+    }
+    if !a.rank.is_empty() {
+        o.ranks = a.rank.clone();
+    }
+    if !a.skew.is_empty() {
+        o.skew = a.skew.iter().map(|s| skew(s)).collect::<Result<_>>()?;
+    }
+    if !a.matrix.is_empty() {
+        o.matrices = a.matrix.iter().map(|s| matrix(s)).collect::<Result<_>>()?;
+    }
+    for (given, slot) in [
+        (a.noise, &mut o.noise),
+        (a.deviation, &mut o.deviation),
+        (a.factor_mean, &mut o.factor_mean),
+        (a.test, &mut o.test),
+    ] {
+        if let Some(x) = given {
+            *slot = x;
+        }
+    }
+    o.mean = a.mean.or(o.mean);
+    o.nonneg |= a.nonneg;
+    o.value_kind = if a.values == "f64" {
+        ValueKind::F64
+    } else {
+        ValueKind::F32
+    };
+    o.truth = !a.no_truth;
+    o.seed = a.seed;
+    o.threads = a.threads.unwrap_or_else(available_threads);
+    Ok(o)
+}
+
+fn skew(text: &str) -> Result<Skew> {
+    let (exponent, shift) = text.split_once(':').unwrap_or((text, "0"));
+    match (exponent.parse(), shift.parse()) {
+        (Ok(exponent), Ok(shift)) => Ok(Skew { exponent, shift }),
+        _ => Err(Error::Argument(format!(
+            "--skew {text}: expected EXPONENT or EXPONENT:SHIFT, such as 1:50"
+        ))),
+    }
+}
+
+fn matrix(text: &str) -> Result<MatrixSpec> {
+    let bad = || {
+        Error::Argument(format!(
+            "--matrix {text}: expected MODE:COLUMNS, then :full or :ENTRIES, then :ones=SHARE, such as 2:20:full:ones=0.1"
+        ))
+    };
+    let mut fields = text.split(':');
+    let mut whole = || {
+        fields
+            .next()
+            .and_then(|f| f.parse::<u64>().ok())
+            .ok_or_else(bad)
+    };
+    let mode = mode_from_one(whole()? as usize)?;
+    let mut spec = MatrixSpec {
+        mode,
+        columns: whole()?,
+        cells: CellChoice::Full,
+        ones: None,
+    };
+    for field in fields {
+        if let Some(share) = field.strip_prefix("ones=") {
+            spec.ones = Some(share.parse().map_err(|_| bad())?);
+        } else if field == "full" {
+            spec.cells = CellChoice::Full;
+        } else {
+            spec.cells = CellChoice::Entries(field.parse().map_err(|_| bad())?);
+        }
+    }
+    Ok(spec)
+}
+
+/// Prints what was made; also used by the demo.
+pub(super) fn report(made: &Generated, seconds: f64, out: &mut Output) {
+    let files = [&made.train]
+        .into_iter()
+        .chain(&made.test)
+        .chain(&made.matrices);
+    for (path, header) in files {
+        out.line(format!(
+            "{}: {} entries, {}",
+            path.display(),
+            grouped(header.count),
+            shape(&header.dims)
+        ));
+    }
+    if let Some(truth) = &made.truth {
+        out.line(format!("{}: the planted model", truth.display()));
+    }
+    out.line(format!(
+        "error of the planted model itself: {} ({seconds:.2} s)",
+        number(made.floor_rmse)
+    ));
+    let file = |(path, header): &(PathBuf, s3cmtf::format::Header)| json!({"output": path.display().to_string(), "count": header.count, "dims": header.dims});
+    out.object(&json!({
+        "train": file(&made.train),
+        "test": made.test.as_ref().map(file),
+        "matrices": made.matrices.iter().map(file).collect::<Vec<_>>(),
+        "truth": made.truth.as_ref().map(|p| p.display().to_string()),
+        "floor_rmse": made.floor_rmse,
+        "seconds": seconds,
+    }));
+}

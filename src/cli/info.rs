@@ -1,0 +1,170 @@
+//! `s3cmtf info`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use s3cmtf::Result;
+use s3cmtf::format::{CooView, Header, ModeSummary, Names, Summary, ValueKind, summarize};
+use serde_json::json;
+
+use super::Verdict;
+use super::input::{TextArguments, names_of, open};
+use super::output::{Output, grouped, number, shape};
+use super::progress::Progress;
+
+/// Show what a file holds: sizes, values, how long its rows are
+#[derive(Args)]
+pub(super) struct Arguments {
+    /// A binary COO file, or text
+    file: PathBuf,
+
+    #[command(flatten)]
+    text: TextArguments,
+}
+
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+    let file = open(&a.file, &a.text, progress)?;
+    let names = names_of(&file)?;
+    show(
+        file.name(),
+        file.header(),
+        &file.view(),
+        &names,
+        progress,
+        out,
+    )?;
+    Ok(Verdict::Good)
+}
+
+/// Prints the summary of a view; also used by the demo.
+pub(super) fn show(
+    name: &str,
+    header: &Header,
+    view: &CooView<'_>,
+    names: &[Option<Names>],
+    progress: &Progress,
+    out: &mut Output,
+) -> Result<()> {
+    let s = summarize(view, progress)?;
+    out.line(name);
+    out.line(format!(
+        "  order {}, {}{}",
+        s.dims.len(),
+        shape(&s.dims),
+        if view.dims_inferred() {
+            " (the largest indices)"
+        } else {
+            ""
+        }
+    ));
+    let cells = if s.density > 0.0 {
+        1.0 / s.density
+    } else {
+        f64::INFINITY
+    };
+    let one_in = if cells >= 2.0 && cells.is_finite() {
+        format!(" (one cell in {})", number(cells))
+    } else {
+        String::new()
+    };
+    out.line(format!(
+        "  {} entries, density {}{one_in}",
+        grouped(s.count),
+        number(s.density)
+    ));
+    if let Some(v) = s.values {
+        out.line(format!(
+            "  values {} to {}, mean {}, deviation {}, stored as {}{}",
+            number(v.min),
+            number(v.max),
+            number(v.mean),
+            number(v.deviation),
+            kind(header.value_kind),
+            header
+                .weight_kind
+                .map_or(String::new(), |k| format!(", with weights as {}", kind(k)))
+        ));
+    }
+    for (n, mode) in s.modes.iter().enumerate() {
+        print_mode(n, mode, names.get(n).and_then(Option::as_ref), out);
+    }
+    out.object(&to_json(name, header, &s, names));
+    Ok(())
+}
+
+fn kind(k: ValueKind) -> &'static str {
+    match k {
+        ValueKind::F32 => "f32",
+        ValueKind::F64 => "f64",
+    }
+}
+
+fn print_mode(n: usize, mode: &ModeSummary, names: Option<&Names>, out: &mut Output) {
+    out.line(format!(
+        "  mode {}: {} of {} rows used, {} entries each on average",
+        n + 1,
+        grouped(mode.rows_used),
+        grouped(mode.dim),
+        number(mode.mean_length)
+    ));
+    let Some((row, length)) = mode.longest else {
+        return;
+    };
+    let called = names
+        .and_then(|names| names.name(u64::from(row)))
+        .map_or(String::new(), |name| format!(" ({name})"));
+    out.line(format!(
+        "    longest: row {}{called} with {}",
+        grouped(u64::from(row) + 1),
+        grouped(length)
+    ));
+    const WIDTH: u64 = 40;
+    let most = mode.histogram.iter().copied().max().unwrap_or(1).max(1);
+    let shortest = mode
+        .histogram
+        .iter()
+        .position(|&rows| rows > 0)
+        .unwrap_or(0);
+    for (k, &rows) in mode.histogram.iter().enumerate().skip(shortest) {
+        let (low, high) = (1u64 << k, (2u64 << k) - 1);
+        let range = if low == high {
+            low.to_string()
+        } else {
+            format!("{low} to {high}")
+        };
+        // Any row at all is worth a mark.
+        let bar = "#".repeat((rows * WIDTH).div_ceil(most) as usize);
+        let line = format!("    {range:>20} | {bar:<40} {}", grouped(rows));
+        out.line(line.trim_end());
+    }
+}
+
+fn to_json(name: &str, header: &Header, s: &Summary, names: &[Option<Names>]) -> serde_json::Value {
+    json!({
+        "file": name,
+        "order": s.dims.len(),
+        "dims": s.dims,
+        "dims_inferred": header.dims_inferred,
+        "count": s.count,
+        "density": s.density,
+        "value_kind": kind(header.value_kind),
+        "weight_kind": header.weight_kind.map(kind),
+        "values": s.values.map(|v| json!({
+            "min": v.min, "max": v.max, "mean": v.mean, "deviation": v.deviation,
+        })),
+        "modes": s.modes.iter().enumerate().map(|(n, m)| json!({
+            "mode": n + 1,
+            "dim": m.dim,
+            "rows_used": m.rows_used,
+            "mean_length": m.mean_length,
+            "longest": m.longest.map(|(row, length)| json!({
+                "row": u64::from(row) + 1,
+                "length": length,
+                "name": names.get(n).and_then(Option::as_ref).and_then(|x| x.name(u64::from(row))),
+            })),
+            "histogram": m.histogram.iter().enumerate().map(|(k, rows)| json!({
+                "from": 1u64 << k, "to": (2u64 << k) - 1, "rows": rows,
+            })).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,199 @@
+//! Arguments shared by every command that reads a tensor or matrix, and reading them.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use clap::Args;
+use s3cmtf::format::{
+    self, CooFile, DelimitedOptions, Input, Names, OpenMode, TextFormat, TextOptions,
+};
+use s3cmtf::{Error, Result};
+
+use super::mode_from_one;
+use super::progress::Progress;
+
+/// How text is read.
+#[derive(Args)]
+#[command(next_help_heading = "Reading text")]
+pub(super) struct TextArguments {
+    /// Format of the text; by default from the extension, else from the content
+    #[arg(long, value_name = "FORMAT", value_parser = ["tns", "mtx", "csv", "tsv"])]
+    from: Option<String>,
+
+    /// Sizes of the modes, such as 943,1682,8; by default the largest indices
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    dims: Vec<u64>,
+
+    /// Indices in the text count from 0 instead of 1
+    #[arg(long)]
+    zero_based: bool,
+
+    /// There is no value column; every value is 1
+    #[arg(long)]
+    no_value: bool,
+
+    /// In .tns: a weight follows the value
+    #[arg(long)]
+    weighted: bool,
+
+    /// CSV/TSV: the index columns, by name or number from 1; by default all but value and weight
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    columns: Vec<String>,
+
+    /// CSV/TSV: the value column; by default the last
+    #[arg(long, value_name = "COLUMN")]
+    value: Option<String>,
+
+    /// CSV/TSV: the weight column
+    #[arg(long, value_name = "COLUMN")]
+    weight: Option<String>,
+
+    /// CSV/TSV: columns whose ids are words even if they look like numbers, or `all`
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    strings: Vec<String>,
+
+    /// CSV/TSV: names from an earlier conversion (MODE:FILE), so that the same id gets the same index
+    #[arg(long, value_name = "MODE:FILE")]
+    names: Vec<String>,
+
+    /// CSV/TSV: the character between columns
+    #[arg(long, value_name = "CHARACTER")]
+    delimiter: Option<char>,
+
+    /// CSV/TSV: the first line is data already
+    #[arg(long)]
+    no_header: bool,
+}
+
+impl TextArguments {
+    pub(super) fn options(&self) -> Result<TextOptions> {
+        let mut names = Vec::new();
+        for spec in &self.names {
+            let (mode, file) = mode_and_file(spec, "--names")?;
+            names.push((mode, file));
+        }
+        let delimiter = match self.delimiter {
+            Some(c) => Some(u8::try_from(c).ok().filter(u8::is_ascii).ok_or_else(|| {
+                Error::Argument(format!("--delimiter {c}: it must be one ASCII character"))
+            })?),
+            None => None,
+        };
+        let all_strings = self.strings.iter().any(|s| s == "all");
+        Ok(TextOptions {
+            format: self.from.as_deref().and_then(TextFormat::from_name),
+            dims: (!self.dims.is_empty()).then(|| self.dims.clone()),
+            zero_based: self.zero_based,
+            no_value: self.no_value,
+            weighted: self.weighted,
+            delimited: DelimitedOptions {
+                columns: self.columns.clone(),
+                value: self.value.clone(),
+                weight: self.weight.clone(),
+                strings: if all_strings {
+                    Vec::new()
+                } else {
+                    self.strings.clone()
+                },
+                all_strings,
+                names,
+                delimiter,
+                no_header: self.no_header,
+            },
+        })
+    }
+}
+
+/// Splits `MODE:FILE`; modes count from 1 there and from 0 here.
+fn mode_and_file(spec: &str, option: &str) -> Result<(usize, PathBuf)> {
+    let parsed = spec
+        .split_once(':')
+        .and_then(|(m, f)| Some((m.parse().ok()?, f)));
+    match parsed {
+        Some((mode, file)) if !file.is_empty() => Ok((mode_from_one(mode)?, file.into())),
+        _ => Err(Error::Argument(format!(
+            "{option} {spec}: expected MODE:FILE, such as 1:users.tsv"
+        ))),
+    }
+}
+
+/// Opens a binary COO file, or text through a temporary binary copy.
+pub(super) fn open(path: &Path, text: &TextArguments, progress: &Progress) -> Result<CooFile> {
+    format::open(path, OpenMode::Mapped, &text.options()?, progress)
+}
+
+/// The names of each mode of `file` that has any.
+pub(super) fn names_of(file: &CooFile) -> Result<Vec<Option<Names>>> {
+    (0..file.header().dims.len())
+        .map(|mode| Names::beside(file.path(), mode))
+        .collect()
+}
+
+/// A file, or standard input for `-`.
+pub(super) fn input(path: &Path, progress: &Progress) -> Input {
+    if path == Path::new("-") {
+        Input::Reader {
+            name: "standard input".into(),
+            reader: Box::new(Stdin::new(progress.interrupted())),
+        }
+    } else {
+        Input::Path(path.to_path_buf())
+    }
+}
+
+/// Standard input that a Ctrl-C interrupts even while it waits for data: another thread reads.
+struct Stdin {
+    pieces: Receiver<io::Result<Vec<u8>>>,
+    current: io::Cursor<Vec<u8>>,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Stdin {
+    fn new(interrupted: Arc<AtomicBool>) -> Self {
+        let (send, pieces) = sync_channel(4);
+        std::thread::spawn(move || {
+            loop {
+                let mut piece = vec![0; 1 << 18];
+                let read = io::stdin().lock().read(&mut piece);
+                let end = matches!(read, Ok(0));
+                let message = read.map(|n| {
+                    piece.truncate(n);
+                    piece
+                });
+                let failed = message.is_err();
+                if send.send(message).is_err() || end || failed {
+                    return;
+                }
+            }
+        });
+        Stdin {
+            pieces,
+            current: io::Cursor::default(),
+            interrupted,
+        }
+    }
+}
+
+impl Read for Stdin {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let n = self.current.read(buf)?;
+            if n > 0 {
+                return Ok(n);
+            }
+            match self.pieces.recv_timeout(Duration::from_millis(50)) {
+                Ok(Ok(piece)) if piece.is_empty() => return Ok(0),
+                Ok(Ok(piece)) => self.current = io::Cursor::new(piece),
+                Ok(Err(e)) => return Err(e),
+                Err(RecvTimeoutError::Disconnected) => return Ok(0),
+                Err(RecvTimeoutError::Timeout) if self.interrupted.load(Ordering::Relaxed) => {
+                    return Err(io::Error::other("interrupted"));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+}

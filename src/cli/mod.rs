@@ -1,0 +1,92 @@
+//! Command line: arguments in, text or JSON out, exit codes.
+//!
+//! Modes and indices are numbered from 1 here; the library counts from 0.
+
+mod check;
+mod convert;
+mod demo;
+mod generate;
+mod info;
+mod input;
+mod output;
+mod progress;
+mod split;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use s3cmtf::{Error, ErrorKind, Result};
+
+use output::Output;
+use progress::Progress;
+
+/// Factorizes sparse tensors with coupled matrices. This version turns any sparse tensor or matrix
+/// file into a validated, memory-mapped problem.
+#[derive(Parser)]
+#[command(name = "s3cmtf", version, propagate_version = true)]
+#[command(
+    after_help = "Exit codes: 0 done, 1 the system failed, 2 bad usage or bad input, 130 interrupted."
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Print one JSON object per line on standard output and nothing else there
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::Arguments),
+    Convert(convert::Arguments),
+    Check(check::Arguments),
+    Info(info::Arguments),
+    Split(split::Arguments),
+    Generate(generate::Arguments),
+}
+
+/// Parses the arguments, runs the command, prints what it says.
+pub fn run() -> ExitCode {
+    let arguments = Arguments::parse();
+    let progress = Progress::new(arguments.json);
+    let mut output = Output::new(arguments.json);
+    let outcome = dispatch(&arguments.command, &progress, &mut output);
+    progress.clear();
+    match outcome.and_then(|verdict| output.finish().map(|()| verdict)) {
+        Ok(Verdict::Good) => ExitCode::SUCCESS,
+        Ok(Verdict::Bad) => ExitCode::from(2),
+        Err(error) => {
+            eprintln!("s3cmtf: {error}");
+            match error.kind() {
+                ErrorKind::BadInput => ExitCode::from(2),
+                ErrorKind::System => ExitCode::from(1),
+                ErrorKind::Cancelled => ExitCode::from(130),
+            }
+        }
+    }
+}
+
+/// What a command that ran to its end has to say.
+enum Verdict {
+    Good,
+    /// The input is bad, and the output says how.
+    Bad,
+}
+
+fn dispatch(command: &Command, progress: &Progress, output: &mut Output) -> Result<Verdict> {
+    match command {
+        Command::Demo(a) => demo::run(a, progress, output),
+        Command::Convert(a) => convert::run(a, progress, output),
+        Command::Check(a) => check::run(a, progress, output),
+        Command::Info(a) => info::run(a, progress, output),
+        Command::Split(a) => split::run(a, progress, output),
+        Command::Generate(a) => generate::run(a, progress, output),
+    }
+}
+
+/// A mode as typed, counted from 1, as the library counts it.
+fn mode_from_one(mode: usize) -> Result<usize> {
+    mode.checked_sub(1)
+        .ok_or_else(|| Error::Argument("mode 0 does not exist; modes are numbered from 1".into()))
+}

@@ -1,0 +1,110 @@
+//! Standard output: text for people, or one JSON object per line.
+
+use std::io::{self, Write};
+
+use s3cmtf::{Error, Result};
+use serde_json::Value;
+
+/// Collects what a command says. Nothing is printed with `println!`, which panics when the reader
+/// of a pipe has gone.
+pub(super) struct Output {
+    pub json: bool,
+    text: String,
+}
+
+impl Output {
+    pub(super) fn new(json: bool) -> Self {
+        Output {
+            json,
+            text: String::new(),
+        }
+    }
+
+    /// A line for people.
+    pub(super) fn line(&mut self, line: impl AsRef<str>) {
+        if !self.json {
+            self.text.push_str(line.as_ref());
+            self.text.push('\n');
+        }
+    }
+
+    /// An object for programs.
+    pub(super) fn object(&mut self, value: &Value) {
+        if self.json {
+            self.text.push_str(&value.to_string());
+            self.text.push('\n');
+        }
+    }
+
+    /// Prints what has been said so far, for commands that take long.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        let text = std::mem::take(&mut self.text);
+        let mut out = io::stdout().lock();
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            // Nobody reads on: `s3cmtf info x | head -3` is no failure.
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            Err(source) => Err(Error::Io {
+                action: "cannot write to standard output".into(),
+                source,
+            }),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Result<()> {
+        self.flush()
+    }
+}
+
+/// 1234567 as 1,234,567.
+pub(super) fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, d) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(d);
+    }
+    out
+}
+
+/// Sizes as `71,000 x 11,000 x 157`.
+pub(super) fn shape(dims: &[u64]) -> String {
+    dims.iter()
+        .map(|&d| grouped(d))
+        .collect::<Vec<_>>()
+        .join(" x ")
+}
+
+/// A number with about six significant digits and no needless zeros.
+pub(super) fn number(x: f64) -> String {
+    if x != 0.0 && !(1e-4..1e7).contains(&x.abs()) {
+        return format!("{x:.5e}");
+    }
+    let digits = (5 - x.abs().max(1.0).log10().floor() as i32).max(0) as usize;
+    let text = format!("{x:.digits$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_string()
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1234567), "1,234,567");
+        assert_eq!(shape(&[71000, 157]), "71,000 x 157");
+        assert_eq!(number(3.5), "3.5");
+        assert_eq!(number(0.0), "0");
+        assert_eq!(number(-12.345678), "-12.3457");
+        assert_eq!(number(1.5e-9), "1.50000e-9");
+        assert_eq!(number(123456.0), "123456");
+    }
+}

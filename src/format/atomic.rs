@@ -1,0 +1,201 @@
+//! Files that appear complete or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::{Builder, NamedTempFile};
+
+use crate::error::{Error, Result};
+
+/// A file being written under a temporary name in the folder of its final one. [`commit`] syncs and
+/// renames it; dropping it instead removes it.
+///
+/// [`commit`]: AtomicFile::commit
+pub(crate) struct AtomicFile {
+    file: NamedTempFile,
+    target: PathBuf,
+    /// The name the user gave, for messages.
+    name: String,
+}
+
+impl AtomicFile {
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        let target = resolve(path, &name)?;
+        let folder = folder_of(&target);
+        let file_name = target.file_name().unwrap_or_default().to_string_lossy();
+        let mut builder = Builder::new();
+        let prefix = format!(".{file_name}.");
+        builder.prefix(&prefix).suffix(".tmp");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // What `open` would give, before the umask, instead of a private file.
+            builder.permissions(fs::Permissions::from_mode(0o666));
+        }
+        let file = builder.tempfile_in(&folder).map_err(|e| {
+            if e.kind() == io::ErrorKind::NotFound {
+                Error::file(&name, "its folder does not exist; make it first")
+            } else {
+                // The temporary name means nothing to the user; the folder does.
+                let plain = e
+                    .raw_os_error()
+                    .map_or(e.kind().into(), io::Error::from_raw_os_error);
+                Error::io(
+                    format!(
+                        "cannot write {name}: no file can be made in {}",
+                        folder.display()
+                    ),
+                    plain,
+                )
+            }
+        })?;
+        Ok(AtomicFile { file, target, name })
+    }
+
+    pub(crate) fn file(&mut self) -> &mut File {
+        self.file.as_file_mut()
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn failed(&self, source: io::Error) -> Error {
+        Error::io(format!("cannot write {}", self.name), source)
+    }
+
+    /// Puts everything on the disk, so that [`commit`](Self::commit) is only a rename.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.file.as_file().sync_all().map_err(|e| self.failed(e))
+    }
+
+    /// Gives the file its final name.
+    pub(crate) fn commit(mut self) -> Result<()> {
+        self.sync()?;
+        let AtomicFile { file, target, name } = self;
+        file.persist(&target)
+            .map_err(|e| Error::io(format!("cannot write {name}"), e.error))?;
+        sync_folder(&folder_of(&target));
+        Ok(())
+    }
+}
+
+/// Writes a whole small file atomically.
+pub(crate) fn write(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
+    stage(path, fill)?.commit()
+}
+
+/// Writes and syncs a file but leaves it under its temporary name until it is committed.
+pub(crate) fn stage(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<AtomicFile> {
+    let mut file = AtomicFile::create(path)?;
+    let mut buffered = BufWriter::with_capacity(1 << 16, file.file());
+    let done = fill(&mut buffered).and_then(|()| buffered.flush());
+    drop(buffered);
+    done.map_err(|e| file.failed(e))?;
+    file.sync()?;
+    Ok(file)
+}
+
+/// The file to replace: where a symbolic link points, and never a device or a folder.
+fn resolve(path: &Path, name: &str) -> Result<PathBuf> {
+    if path.file_name().is_none() {
+        return Err(Error::file(name, "is not a file name"));
+    }
+    let target = match fs::symlink_metadata(path) {
+        Ok(meta) if meta.is_symlink() => {
+            fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+        }
+        _ => path.to_path_buf(),
+    };
+    match fs::metadata(&target) {
+        Ok(meta) if meta.is_dir() => Err(Error::file(name, "is a folder; name a file to write")),
+        // Renaming onto a device would replace the device.
+        Ok(meta) if !meta.is_file() => Err(Error::file(
+            name,
+            "is a device or a pipe; the output must be an ordinary file",
+        )),
+        _ => Ok(target),
+    }
+}
+
+fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// Makes the rename itself durable. Some file systems refuse to sync a folder; the file is in place
+/// all the same, so that is no error.
+fn sync_folder(folder: &Path) {
+    if cfg!(unix)
+        && let Ok(dir) = File::open(folder)
+    {
+        let _ = dir.sync_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn appears_only_when_committed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let mut f = AtomicFile::create(&path).unwrap();
+        f.file().write_all(b"new").unwrap();
+        assert!(!path.exists());
+        drop(f);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+
+        fs::write(&path, "old").unwrap();
+        let mut f = AtomicFile::create(&path).unwrap();
+        f.file().write_all(b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        f.commit().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn devices_are_never_replaced_and_links_are_followed() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let error = AtomicFile::create(Path::new("/dev/null"))
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(error.contains("device"), "{error}");
+        let dir = tempfile::tempdir().unwrap();
+        let (real, link) = (dir.path().join("real"), dir.path().join("link"));
+        fs::write(&real, "old").unwrap();
+        symlink(&real, &link).unwrap();
+        write(&link, |w| w.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&real).unwrap(), b"new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_ne!(fs::metadata(&real).unwrap().permissions().mode() & 0o444, 0);
+    }
+
+    #[test]
+    fn a_missing_folder_and_a_folder_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = AtomicFile::create(&dir.path().join("no/such/x"))
+            .err()
+            .unwrap();
+        assert!(
+            error.to_string().contains("folder does not exist"),
+            "{error}"
+        );
+        let error = AtomicFile::create(dir.path()).err().unwrap();
+        assert!(error.to_string().contains("is a folder"), "{error}");
+    }
+}

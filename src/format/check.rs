@@ -1,0 +1,488 @@
+//! Looking at every entry of a file: is it intact, is every entry acceptable, and can it be mended.
+
+use std::path::Path;
+
+use super::convert::for_each_batch;
+use super::coo::{CooFile, CooView};
+use super::group::{DEFAULT_MEMORY, for_each_group};
+use super::layout::Header;
+use super::rows::RowMapBuilder;
+use super::write::{CooWriter, Dims};
+use crate::error::{Error, Result};
+use crate::monitor::{Monitor, step};
+use crate::random::mix;
+
+/// How many examples of each fault are kept.
+const EXAMPLES: usize = 5;
+
+/// A fault found in entries: how many, and the first few in the order of the file.
+#[derive(Debug, Clone)]
+pub struct Faults<T> {
+    /// How many.
+    pub count: u64,
+    /// The first few.
+    pub first: Vec<T>,
+}
+
+impl<T> Default for Faults<T> {
+    fn default() -> Self {
+        Faults {
+            count: 0,
+            first: Vec::new(),
+        }
+    }
+}
+
+impl<T> Faults<T> {
+    fn add(&mut self, example: impl FnOnce() -> T) {
+        self.count += 1;
+        if self.first.len() < EXAMPLES {
+            self.first.push(example());
+        }
+    }
+}
+
+/// An entry that is not acceptable by itself. Entries, modes and indices count from 0.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BadEntry {
+    /// The entry.
+    pub entry: u64,
+    /// Its indices.
+    pub index: Vec<u32>,
+    /// The mode whose index is out of range, if that is the fault.
+    pub mode: Option<usize>,
+    /// Its value.
+    pub value: f64,
+    /// Its weight, if it has one.
+    pub weight: Option<f64>,
+}
+
+/// A cell that is listed more than once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DuplicateCell {
+    /// The cell's indices, counted from 0.
+    pub index: Vec<u32>,
+    /// The entries that list it (counted from 0), with their values.
+    pub entries: Vec<(u64, f64)>,
+}
+
+/// What [`check`] found.
+#[derive(Debug, Clone, Default)]
+pub struct CheckReport {
+    /// The sections whose bytes do not match their checksum.
+    pub damaged: Vec<String>,
+    /// Indices that are not below the size of their mode.
+    pub out_of_range: Faults<BadEntry>,
+    /// Values or weights that are NaN or infinite.
+    pub not_finite: Faults<BadEntry>,
+    /// Cells listed more than once.
+    pub duplicates: Faults<DuplicateCell>,
+    /// Entries that repeat a cell already listed before them.
+    pub surplus: u64,
+    /// For each mode, the rows without an entry. These are no fault.
+    pub empty_rows: Vec<u64>,
+}
+
+impl CheckReport {
+    /// Whether nothing is wrong.
+    pub fn is_clean(&self) -> bool {
+        self.damaged.is_empty()
+            && self.out_of_range.count == 0
+            && self.not_finite.count == 0
+            && self.duplicates.count == 0
+    }
+}
+
+/// Checks checksums, index ranges, values and duplicates of an opened file. The structure was
+/// checked by opening it.
+pub fn check(file: &CooFile, monitor: &dyn Monitor) -> Result<CheckReport> {
+    let mut report = CheckReport {
+        damaged: damaged_sections(file, monitor)?,
+        ..CheckReport::default()
+    };
+    check_entries(&file.view(), &mut report, monitor)?;
+    Ok(report)
+}
+
+/// The sections whose bytes do not match their checksum.
+fn damaged_sections(file: &CooFile, monitor: &dyn Monitor) -> Result<Vec<String>> {
+    let sections = file.header().sections();
+    let total: u64 = sections.iter().map(|(_, s)| s.len).sum();
+    let mut done = 0;
+    let mut damaged = Vec::new();
+    for (what, section) in sections {
+        let mut crc = crc32fast::Hasher::new();
+        for piece in file.section(section).chunks(1 << 22) {
+            step(monitor, "checksums", done, total)?;
+            crc.update(piece);
+            done += piece.len() as u64;
+        }
+        if crc.finalize() != section.crc {
+            damaged.push(what);
+        }
+    }
+    Ok(damaged)
+}
+
+fn check_entries(
+    view: &CooView<'_>,
+    report: &mut CheckReport,
+    monitor: &dyn Monitor,
+) -> Result<()> {
+    let values = view.values();
+    for_each_batch(view, monitor, "values and indices", |columns, range| {
+        for (k, i) in range.enumerate() {
+            let outside = columns
+                .iter()
+                .zip(view.dims())
+                .position(|(c, &dim)| u64::from(c[k]) >= dim);
+            let (value, weight) = (values.get(i), view.weights().map(|w| w.get(i)));
+            let finite = value.is_finite() && weight.is_none_or(f64::is_finite);
+            if outside.is_none() && finite {
+                continue;
+            }
+            let bad = || BadEntry {
+                entry: i as u64,
+                index: view.index(i),
+                mode: outside,
+                value,
+                weight,
+            };
+            if outside.is_some() {
+                report.out_of_range.add(bad);
+            }
+            if !finite {
+                report.not_finite.add(bad);
+            }
+        }
+        Ok(())
+    })?;
+    for (n, &dim) in view.dims().iter().enumerate() {
+        let mut rows = RowMapBuilder::new(dim);
+        for (piece, indices) in view.column(n).chunks(1 << 20).enumerate() {
+            step(monitor, "rows", (piece << 20) as u64, view.len() as u64)?;
+            for &index in indices {
+                rows.mark(index);
+            }
+        }
+        report.empty_rows.push(dim - rows.finish().len() as u64);
+    }
+    let mut cells: Vec<DuplicateCell> = Vec::new();
+    for_each_duplicate(view, monitor, |entries| {
+        report.duplicates.count += 1;
+        report.surplus += entries.len() as u64 - 1;
+        cells.push(DuplicateCell {
+            index: view.index(entries[0] as usize),
+            entries: entries
+                .iter()
+                .take(EXAMPLES)
+                .map(|&e| (e, values.get(e as usize)))
+                .collect(),
+        });
+        // Groups do not come in the order of the file; the first few must.
+        if cells.len() > 64 * EXAMPLES {
+            cells.sort_unstable_by_key(|c| c.entries[0].0);
+            cells.truncate(EXAMPLES);
+        }
+        Ok(())
+    })?;
+    cells.sort_unstable_by_key(|c| c.entries[0].0);
+    cells.truncate(EXAMPLES);
+    report.duplicates.first = cells;
+    Ok(())
+}
+
+/// Calls `visit` with the entries (ascending) of every cell listed more than once.
+fn for_each_duplicate(
+    view: &CooView<'_>,
+    monitor: &dyn Monitor,
+    mut visit: impl FnMut(&[u64]) -> Result<()>,
+) -> Result<()> {
+    let order = view.order();
+    let columns: Vec<&[u32]> = (0..order).map(|n| view.column(n)).collect();
+    let key = |i: usize| columns.iter().fold(0, |acc, c| mix(acc ^ u64::from(c[i])));
+    for_each_group(
+        view.len() as u64,
+        DEFAULT_MEMORY,
+        false,
+        key,
+        monitor,
+        |group| {
+            // Different cells may share a hash.
+            let mut by_cell = group.to_vec();
+            by_cell.sort_by_key(|&i| (view.index(i as usize), i));
+            for cell in by_cell.chunk_by(|&a, &b| view.index(a as usize) == view.index(b as usize))
+            {
+                if cell.len() > 1 {
+                    visit(cell)?;
+                }
+            }
+            Ok(())
+        },
+    )
+}
+
+/// Which entry of a cell listed more than once [`fix`] keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Keep {
+    /// One entry at the place of the first, with the mean of the values. With weights: their
+    /// weighted mean and the sum of the weights, which leaves the least-squares solution unchanged.
+    #[default]
+    Mean,
+    /// The first in the file.
+    First,
+    /// The last in the file.
+    Last,
+}
+
+/// What [`fix`] did.
+#[derive(Debug, Clone)]
+pub struct Fixed {
+    /// The header of the new file.
+    pub header: Header,
+    /// Entries left out because an index was out of range or a value not finite.
+    pub dropped: u64,
+    /// Entries merged into, or replaced by, another of the same cell.
+    pub merged: u64,
+}
+
+/// Writes a copy of `file` that passes [`check`]: entries that are not acceptable are left out and
+/// every cell is listed once. A file whose checksums do not match is refused, since any of its
+/// entries may be wrong.
+pub fn fix(file: &CooFile, output: &Path, keep: Keep, monitor: &dyn Monitor) -> Result<Fixed> {
+    let damaged = damaged_sections(file, monitor)?;
+    if !damaged.is_empty() {
+        return Err(Error::file(
+            file.name(),
+            format!(
+                "the bytes of {} do not match their checksum, so any entry may be wrong and nothing \
+                 can be mended; copy or convert the file again",
+                damaged.join(", ")
+            ),
+        ));
+    }
+    let view = file.view();
+    let n = view.len();
+    // Entries to leave out, and values to replace: (entry, value, weight).
+    let mut out = vec![0u64; n.div_ceil(64)];
+    let mut drop_entry = |i: u64| out[(i / 64) as usize] |= 1 << (i % 64);
+    let mut means: Vec<(u64, f64, f64)> = Vec::new();
+    let acceptable = |i: usize| {
+        (0..view.order()).all(|m| u64::from(view.column(m)[i]) < view.dims()[m])
+            && view.values().get(i).is_finite()
+            && view.weights().is_none_or(|w| w.get(i).is_finite())
+    };
+    let mut dropped = 0;
+    for i in 0..n {
+        if i % (1 << 20) == 0 {
+            step(monitor, "values and indices", i as u64, n as u64)?;
+        }
+        if !acceptable(i) {
+            drop_entry(i as u64);
+            dropped += 1;
+        }
+    }
+    let mut merged = 0;
+    for_each_duplicate(&view, monitor, |entries| {
+        let good: Vec<u64> = entries
+            .iter()
+            .copied()
+            .filter(|&e| acceptable(e as usize))
+            .collect();
+        if good.len() < 2 {
+            return Ok(());
+        }
+        let kept = match keep {
+            Keep::Mean | Keep::First => good[0],
+            Keep::Last => good[good.len() - 1],
+        };
+        if keep == Keep::Mean {
+            let weight = |e: u64| view.weights().map_or(1.0, |w| w.get(e as usize));
+            let value = |e: u64| view.values().get(e as usize);
+            let total: f64 = good.iter().map(|&e| weight(e)).sum();
+            let mean = if total > 0.0 {
+                good.iter().map(|&e| weight(e) / total * value(e)).sum()
+            } else {
+                good.iter().map(|&e| value(e) / good.len() as f64).sum()
+            };
+            means.push((kept, mean, total));
+        }
+        merged += good.len() as u64 - 1;
+        good.iter()
+            .filter(|&&e| e != kept)
+            .for_each(|&e| drop_entry(e));
+        Ok(())
+    })?;
+    means.sort_unstable_by_key(|m| m.0);
+    let header = write_kept(
+        file,
+        output,
+        &out,
+        &means,
+        n as u64 - dropped - merged,
+        monitor,
+    )?;
+    Ok(Fixed {
+        header,
+        dropped,
+        merged,
+    })
+}
+
+fn write_kept(
+    file: &CooFile,
+    output: &Path,
+    out: &[u64],
+    means: &[(u64, f64, f64)],
+    kept: u64,
+    monitor: &dyn Monitor,
+) -> Result<Header> {
+    use super::coo::Values;
+    let view = file.view();
+    let h = file.header();
+    if kept == 0 && !view.is_empty() {
+        return Err(Error::file(
+            file.name(),
+            "no entry is acceptable; nothing would be left",
+        ));
+    }
+    let mut writer = CooWriter::create(
+        output,
+        view.order(),
+        h.value_kind,
+        h.weight_kind,
+        Some(kept),
+    )?;
+    let mut indices: Vec<Vec<u32>> = vec![Vec::new(); view.order()];
+    let (mut values, mut weights) = (Vec::new(), Vec::new());
+    let mut next_mean = means.iter().peekable();
+    for_each_batch(&view, monitor, "writing", |columns, range| {
+        indices.iter_mut().for_each(Vec::clear);
+        values.clear();
+        weights.clear();
+        for (k, i) in range.enumerate() {
+            if out[i / 64] >> (i % 64) & 1 == 1 {
+                continue;
+            }
+            let (mut value, mut weight) = (view.values().get(i), view.weights().map(|w| w.get(i)));
+            if let Some((_, mean, total)) = next_mean.next_if(|m| m.0 == i as u64) {
+                value = *mean;
+                weight = weight.map(|_| *total);
+            }
+            for (list, column) in indices.iter_mut().zip(columns) {
+                list.push(column[k]);
+            }
+            values.push(value);
+            weights.extend(weight);
+        }
+        let columns: Vec<&[u32]> = indices.iter().map(Vec::as_slice).collect();
+        let weights = h.weight_kind.map(|_| Values::F64(&weights));
+        writer.push(&columns, Values::F64(&values), weights)
+    })?;
+    writer.finish(Dims::Stated(h.dims.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{OpenMode, ValueKind, Values};
+
+    /// Row, column, value, weight.
+    type Row = (u32, u32, f64, f64);
+
+    fn write(path: &Path, rows: &[Row], dims: &[u64]) -> CooFile {
+        let weighted = rows.iter().any(|r| r.3 != 1.0);
+        let kind = weighted.then_some(ValueKind::F64);
+        let mut w = CooWriter::create(path, 2, ValueKind::F64, kind, None).unwrap();
+        let a: Vec<u32> = rows.iter().map(|r| r.0).collect();
+        let b: Vec<u32> = rows.iter().map(|r| r.1).collect();
+        let values: Vec<f64> = rows.iter().map(|r| r.2).collect();
+        let weights: Vec<f64> = rows.iter().map(|r| r.3).collect();
+        let weights = weighted.then_some(Values::F64(&weights));
+        w.push(&[&a, &b], Values::F64(&values), weights).unwrap();
+        w.finish(Dims::Inferred).unwrap();
+        // Sizes smaller than the indices, as a careless writer might leave them.
+        let mut bytes = std::fs::read(path).unwrap();
+        let mut h = Header::decode(&bytes, bytes.len() as u64, "x").unwrap();
+        h.dims = dims.to_vec();
+        bytes[..512].copy_from_slice(&h.encode());
+        std::fs::write(path, bytes).unwrap();
+        CooFile::open(path, OpenMode::Private).unwrap()
+    }
+
+    #[test]
+    fn faults_are_counted_and_mended() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, out) = (dir.path().join("a.coo"), dir.path().join("b.coo"));
+        let rows = [
+            (0, 0, 1.0, 1.0),
+            (1, 1, 2.0, 1.0),
+            (0, 0, 3.0, 1.0),
+            (9, 1, 4.0, 1.0),
+            (2, 2, f64::NAN, 1.0),
+            (0, 0, 8.0, 1.0),
+            (1, 1, 6.0, 1.0),
+            (2, 0, 5.0, 1.0),
+        ];
+        let file = write(&path, &rows, &[4, 3]);
+        let r = check(&file, &()).unwrap();
+        assert!(!r.is_clean() && r.damaged.is_empty());
+        assert_eq!(
+            (r.out_of_range.count, r.out_of_range.first[0].mode),
+            (1, Some(0))
+        );
+        assert_eq!((r.not_finite.count, r.not_finite.first[0].entry), (1, 4));
+        assert_eq!((r.duplicates.count, r.surplus), (2, 3));
+        assert_eq!(
+            r.duplicates.first[0].entries,
+            [(0, 1.0), (2, 3.0), (5, 8.0)]
+        );
+        assert_eq!(r.empty_rows, [1, 0]);
+        for (keep, expected) in [
+            (Keep::Mean, vec![4.0, 4.0, 5.0]),
+            (Keep::First, vec![1.0, 2.0, 5.0]),
+            (Keep::Last, vec![8.0, 6.0, 5.0]),
+        ] {
+            let fixed = fix(&file, &out, keep, &()).unwrap();
+            assert_eq!((fixed.dropped, fixed.merged, fixed.header.count), (2, 3, 3));
+            let back = CooFile::open(&out, OpenMode::Mapped).unwrap();
+            let values: Vec<f64> = (0..3).map(|i| back.view().values().get(i)).collect();
+            assert_eq!(values, expected, "{keep:?}");
+            assert!(check(&back, &()).unwrap().is_clean());
+        }
+    }
+
+    #[test]
+    fn weighted_duplicates_keep_the_least_squares_solution() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, out) = (dir.path().join("a.coo"), dir.path().join("b.coo"));
+        let file = write(&path, &[(0, 0, 1.0, 3.0), (0, 0, 5.0, 1.0)], &[1, 1]);
+        fix(&file, &out, Keep::Mean, &()).unwrap();
+        let back = CooFile::open(&out, OpenMode::Mapped).unwrap();
+        assert_eq!(
+            (
+                back.view().values().get(0),
+                back.view().weights().unwrap().get(0)
+            ),
+            (2.0, 4.0)
+        );
+    }
+
+    #[test]
+    fn a_flipped_byte_is_found_and_not_mended() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, out) = (dir.path().join("a.coo"), dir.path().join("b.coo"));
+        drop(write(&path, &[(0, 0, 1.0, 1.0), (1, 1, 5.0, 1.0)], &[2, 2]));
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = Header::decode(&bytes, bytes.len() as u64, "x")
+            .unwrap()
+            .values
+            .offset as usize;
+        bytes[at + 3] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        let file = CooFile::open(&path, OpenMode::Mapped).unwrap();
+        assert_eq!(check(&file, &()).unwrap().damaged, ["values"]);
+        let error = fix(&file, &out, Keep::Mean, &()).unwrap_err().to_string();
+        assert!(error.contains("values") && !out.exists(), "{error}");
+    }
+}

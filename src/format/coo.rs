@@ -1,0 +1,340 @@
+//! Reading sparse tensors and matrices: a file ([`CooFile`]) or slices ([`CooView`]), one slice per
+//! column either way.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::layout::{HEADER_LEN, Header, Section, ValueKind, check_dims};
+use super::memory::{Bytes, OpenMode};
+use crate::error::{Error, Result};
+
+/// A column of values as it is stored.
+#[derive(Debug, Clone, Copy)]
+pub enum Values<'a> {
+    /// 32-bit values.
+    F32(&'a [f32]),
+    /// 64-bit values.
+    F64(&'a [f64]),
+}
+
+impl<'a> Values<'a> {
+    /// The number of values.
+    pub fn len(&self) -> usize {
+        match self {
+            Values::F32(v) => v.len(),
+            Values::F64(v) => v.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How they are stored.
+    pub fn kind(&self) -> ValueKind {
+        match self {
+            Values::F32(_) => ValueKind::F32,
+            Values::F64(_) => ValueKind::F64,
+        }
+    }
+
+    /// The `i`-th value.
+    ///
+    /// # Panics
+    /// If `i` is not below the length.
+    #[inline]
+    pub fn get(&self, i: usize) -> f64 {
+        match self {
+            Values::F32(v) => f64::from(v[i]),
+            Values::F64(v) => v[i],
+        }
+    }
+
+    /// Part of the column.
+    ///
+    /// # Panics
+    /// If the range is not inside the column.
+    pub fn slice(&self, range: Range<usize>) -> Values<'a> {
+        match self {
+            Values::F32(v) => Values::F32(&v[range]),
+            Values::F64(v) => Values::F64(&v[range]),
+        }
+    }
+}
+
+/// A sparse tensor or matrix seen as one slice per column. Cheap to copy around; borrows everything.
+///
+/// Making a view checks only that the columns have one length and the sizes are allowed; whether
+/// the indices are in range and the values finite is checked by whoever reads them (see
+/// [`Problem`](crate::problem::Problem) and [`check`](crate::format::check)).
+#[derive(Debug, Clone)]
+pub struct CooView<'a> {
+    name: String,
+    dims: Vec<u64>,
+    dims_inferred: bool,
+    columns: Vec<&'a [u32]>,
+    values: Values<'a>,
+    weights: Option<Values<'a>>,
+}
+
+impl<'a> CooView<'a> {
+    /// A view of columns in memory. `name` is what errors call it; `dims` are the sizes of the
+    /// modes; indices count from 0.
+    pub fn new(
+        name: impl Into<String>,
+        dims: &[u64],
+        columns: &[&'a [u32]],
+        values: Values<'a>,
+    ) -> Result<Self> {
+        let name = name.into();
+        check_dims(dims).map_err(|e| Error::argument(format!("{name}: {e}")))?;
+        if columns.len() != dims.len() {
+            return Err(Error::argument(format!(
+                "{name}: {} index columns for {} modes",
+                columns.len(),
+                dims.len()
+            )));
+        }
+        for (n, c) in columns.iter().enumerate() {
+            if c.len() != values.len() {
+                return Err(Error::argument(format!(
+                    "{name}: mode {} has {} indices, but there are {} values",
+                    n + 1,
+                    c.len(),
+                    values.len()
+                )));
+            }
+        }
+        Ok(CooView {
+            name,
+            dims: dims.to_vec(),
+            dims_inferred: false,
+            columns: columns.to_vec(),
+            values,
+            weights: None,
+        })
+    }
+
+    /// The same view with a weight for each entry.
+    pub fn with_weights(mut self, weights: Values<'a>) -> Result<Self> {
+        if weights.len() != self.len() {
+            return Err(Error::argument(format!(
+                "{}: {} weights for {} entries",
+                self.name,
+                weights.len(),
+                self.len()
+            )));
+        }
+        self.weights = Some(weights);
+        Ok(self)
+    }
+
+    /// The same view, its sizes marked as the largest index seen rather than stated: a
+    /// [`Problem`](crate::problem::Problem) may then widen them to match what it is coupled with.
+    pub fn with_inferred_dims(mut self) -> Self {
+        self.dims_inferred = true;
+        self
+    }
+
+    /// What errors call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The size of each mode.
+    pub fn dims(&self) -> &[u64] {
+        &self.dims
+    }
+
+    /// Whether the sizes are the largest indices seen rather than stated.
+    pub fn dims_inferred(&self) -> bool {
+        self.dims_inferred
+    }
+
+    /// The number of modes.
+    pub fn order(&self) -> usize {
+        self.dims.len()
+    }
+
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The indices of mode `n`, both counted from 0.
+    ///
+    /// # Panics
+    /// If there is no such mode.
+    pub fn column(&self, n: usize) -> &'a [u32] {
+        self.columns[n]
+    }
+
+    /// The values.
+    pub fn values(&self) -> Values<'a> {
+        self.values
+    }
+
+    /// The weights, if there are any.
+    pub fn weights(&self) -> Option<Values<'a>> {
+        self.weights
+    }
+
+    /// The indices of entry `i` in all modes.
+    pub(crate) fn index(&self, i: usize) -> Vec<u32> {
+        self.columns.iter().map(|c| c[i]).collect()
+    }
+
+    /// The error for an index that is not below the size of its mode.
+    pub(crate) fn out_of_range(&self, n: usize, i: usize, index: u32) -> Error {
+        Error::entry(
+            &self.name,
+            i as u64,
+            format!(
+                "index {index} of mode {}, counted from 0, is beyond its size {}; \
+                 the largest allowed is {}",
+                n + 1,
+                self.dims[n],
+                self.dims[n] - 1
+            ),
+        )
+    }
+
+    /// The error for a value that is NaN or infinite.
+    pub(crate) fn not_finite(&self, i: usize, what: &str, value: f64) -> Error {
+        Error::entry(
+            &self.name,
+            i as u64,
+            format!("{what} {value} is not a finite number; remove the entry or give it a number"),
+        )
+    }
+}
+
+/// An opened binary COO file.
+///
+/// ```
+/// use s3cmtf::format::{CooFile, CooWriter, Dims, OpenMode, ValueKind, Values};
+/// # fn main() -> s3cmtf::Result<()> {
+/// let dir = std::env::temp_dir().join(format!("s3cmtf-doc-{}", std::process::id()));
+/// std::fs::create_dir_all(&dir).unwrap();
+/// let path = dir.join("small.coo");
+/// let mut writer = CooWriter::create(&path, 2, ValueKind::F32, None, Some(3))?;
+/// writer.push(&[&[0, 1, 1], &[2, 0, 1]], Values::F32(&[1.0, 2.0, 3.0]), None)?;
+/// writer.finish(Dims::Stated(vec![2, 3]))?;
+///
+/// let file = CooFile::open(&path, OpenMode::Mapped)?;
+/// assert_eq!(file.header().dims, [2, 3]);
+/// assert_eq!(file.view().column(1), [2, 0, 1]);
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok(())
+/// # }
+/// ```
+pub struct CooFile {
+    path: PathBuf,
+    name: String,
+    header: Header,
+    bytes: Bytes,
+}
+
+impl CooFile {
+    /// Opens `path` and checks its structure against its length. Takes time independent of the
+    /// number of entries when mapped; contents are not looked at: see
+    /// [`check`](crate::format::check).
+    pub fn open(path: impl AsRef<Path>, mode: OpenMode) -> Result<CooFile> {
+        let path = path.as_ref();
+        let file = File::open(path).map_err(|e| Error::opening(path, e))?;
+        CooFile::from_file(file, path, path.display().to_string(), mode)
+    }
+
+    /// Opens an already opened file, which may have no name any more. `name` is what messages call
+    /// it, `path` where names of its rows are looked for.
+    pub(crate) fn from_file(
+        mut file: File,
+        path: &Path,
+        name: String,
+        mode: OpenMode,
+    ) -> Result<CooFile> {
+        let reading = |e| Error::io(format!("cannot read {name}"), e);
+        let meta = file.metadata().map_err(reading)?;
+        if meta.is_dir() {
+            return Err(Error::file(name, "is a folder; name a file in it"));
+        }
+        if !meta.is_file() {
+            return Err(Error::file(
+                name,
+                "is a device or a pipe; a binary COO file must be an ordinary file",
+            ));
+        }
+        let mut head = Vec::with_capacity(HEADER_LEN as usize);
+        file.seek(SeekFrom::Start(0)).map_err(reading)?;
+        (&mut file)
+            .take(HEADER_LEN)
+            .read_to_end(&mut head)
+            .map_err(reading)?;
+        let header = Header::decode(&head, meta.len(), &name)?;
+        file.seek(SeekFrom::Start(0)).map_err(reading)?;
+        let bytes = Bytes::load(&file, header.file_size, mode, &name)?;
+        // What was checked must be what is used, also if the file changed in between.
+        if bytes.as_slice()[..HEADER_LEN as usize] != head[..] {
+            return Err(Error::file(name, "changed while it was being opened"));
+        }
+        Ok(CooFile {
+            path: path.to_path_buf(),
+            name,
+            header,
+            bytes,
+        })
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What messages call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its decoded header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    pub(crate) fn section(&self, s: Section) -> &[u8] {
+        // The header was checked against the length of these bytes, which fits `usize`.
+        &self.bytes.as_slice()[s.offset as usize..(s.offset + s.len) as usize]
+    }
+
+    fn floats(&self, kind: ValueKind, s: Section) -> Values<'_> {
+        // Sections start at multiples of 64 in page-aligned memory, so the casts cannot fail.
+        match kind {
+            ValueKind::F32 => Values::F32(bytemuck::cast_slice(self.section(s))),
+            ValueKind::F64 => Values::F64(bytemuck::cast_slice(self.section(s))),
+        }
+    }
+
+    /// The columns.
+    pub fn view(&self) -> CooView<'_> {
+        let h = &self.header;
+        CooView {
+            name: self.name.clone(),
+            dims: h.dims.clone(),
+            dims_inferred: h.dims_inferred,
+            columns: h
+                .indices
+                .iter()
+                .map(|&s| bytemuck::cast_slice(self.section(s)))
+                .collect(),
+            values: self.floats(h.value_kind, h.values),
+            weights: h.weight_kind.map(|kind| self.floats(kind, h.weights)),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Visiting entries that share a key together, in bounded memory.
+//!
+//! Entries are sorted by (key, number) in memory. When that would take more than the budget, keys
+//! are cut into parts by a hash and the columns are read once per part.
+
+use crate::error::Result;
+use crate::monitor::{Monitor, step};
+use crate::random::mix;
+
+/// The budget where the caller has no opinion: 32M entries at once.
+pub const DEFAULT_MEMORY: u64 = 512 << 20;
+
+const PAIR: u64 = 16;
+
+/// Calls `visit` with the numbers (ascending) of every set of two or more entries, out of `count`,
+/// whose `key` is the same; with `singles`, also of those that stand alone. Groups come in an order
+/// that depends on `memory`. More than `memory` bytes are used only if one key needs it.
+pub(crate) fn for_each_group(
+    count: u64,
+    memory: u64,
+    singles: bool,
+    key: impl Fn(usize) -> u64,
+    monitor: &dyn Monitor,
+    mut visit: impl FnMut(&[u64]) -> Result<()>,
+) -> Result<()> {
+    // Parts are uneven by chance; a quarter of slack keeps them below the budget.
+    let parts = (count.saturating_mul(PAIR + PAIR / 4))
+        .div_ceil(memory.max(1 << 20))
+        .max(1);
+    let mut pairs: Vec<(u64, u64)> = Vec::new();
+    let mut group: Vec<u64> = Vec::new();
+    for part in 0..parts {
+        pairs.clear();
+        for i in 0..count {
+            if i % (1 << 20) == 0 {
+                step(monitor, "grouping", part * count + i, parts * count)?;
+            }
+            let hashed = mix(key(i as usize));
+            // The high product bits choose the part, so equal keys share one.
+            if (u128::from(hashed) * u128::from(parts)) >> 64 == u128::from(part) {
+                pairs.push((hashed, i));
+            }
+        }
+        pairs.sort_unstable();
+        for run in pairs.chunk_by(|a, b| a.0 == b.0) {
+            if singles || run.len() > 1 {
+                group.clear();
+                group.extend(run.iter().map(|p| p.1));
+                visit(&group)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Stream;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn groups_are_the_same_for_any_budget() {
+        let mut s = Stream::new(&[3]);
+        let keys: Vec<u64> = (0..200_000).map(|_| s.below(120_000)).collect();
+        let mut expected: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        for (i, &k) in keys.iter().enumerate() {
+            expected.entry(k).or_default().push(i as u64);
+        }
+        for (memory, singles) in [(1 << 20, true), (1 << 21, false), (1 << 30, true)] {
+            let mut found = BTreeMap::new();
+            for_each_group(
+                keys.len() as u64,
+                memory,
+                singles,
+                |i| keys[i],
+                &(),
+                |g| {
+                    found.insert(keys[g[0] as usize], g.to_vec());
+                    Ok(())
+                },
+            )
+            .unwrap();
+            let mut expected = expected.clone();
+            expected.retain(|_, g| singles || g.len() > 1);
+            assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Files: binary COO (read by mapping, written atomically), text import, and what can be done to a
+//! file as such: check, mend, summarize, split.
+//!
+//! `docs/format.md` specifies the binary format byte by byte.
+
+pub(crate) mod atomic;
+mod check;
+mod convert;
+mod coo;
+mod group;
+mod layout;
+mod memory;
+mod names;
+pub(crate) mod npy;
+mod rows;
+mod split;
+mod summary;
+mod text;
+mod write;
+
+pub use check::{BadEntry, CheckReport, DuplicateCell, Faults, Fixed, Keep, check, fix};
+pub use convert::{Converted, convert, open, write_tns};
+pub use coo::{CooFile, CooView, Values};
+pub use layout::{
+    ALIGN, HEADER_LEN, Header, MAGIC, MAX_DIM, MAX_ORDER, MIN_ORDER, Section, VERSION, ValueKind,
+};
+pub use memory::OpenMode;
+pub use names::Names;
+pub use rows::RowMap;
+pub use split::{Part, SplitOptions, SplitRule, split};
+pub use summary::{ModeSummary, Summary, ValueSummary, summarize};
+pub use text::{DelimitedOptions, Input, TextFormat, TextOptions};
+pub use write::{CooWriter, Dims};
+
+pub(crate) use rows::RowMapBuilder;

@@ -1,0 +1,259 @@
+//! Names of rows: what index 1 of a mode is called.
+//!
+//! A names file is tab-separated text: `index`, `name`, and further columns that are ignored, with
+//! or without a header line; indices count from 1. Importing text with string ids writes one beside
+//! the output for each such mode: `ratings.coo` gets `ratings.mode1.tsv`. [`Names::beside`] finds
+//! it again, also for `ratings.train.coo`, by leaving out one extension after the other.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::atomic::{self, AtomicFile};
+use super::layout::MAX_DIM;
+use crate::error::{Error, Result};
+
+/// The header of the files written here; under it backslash, tab and line ends are escaped.
+const HEADER: &str = "index\tname";
+
+/// The names of the rows of one mode.
+#[derive(Debug, Default, Clone)]
+pub struct Names {
+    list: Vec<Option<Arc<str>>>,
+    index: HashMap<Arc<str>, u32>,
+}
+
+impl Names {
+    /// Reads a names file.
+    pub fn load(path: impl AsRef<Path>) -> Result<Names> {
+        let path = path.as_ref();
+        let file = path.display().to_string();
+        let text = std::fs::read(path).map_err(|e| Error::opening(path, e))?;
+        let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&text);
+        let mut names = Names::default();
+        let mut escaped = false;
+        for (at, line) in text.split(|&b| b == b'\n').enumerate() {
+            let line_no = at as u64 + 1;
+            let bad = |what: String| Err(Error::text(&file, line_no, what));
+            let Ok(line) = std::str::from_utf8(line) else {
+                return bad("is not UTF-8 text".into());
+            };
+            let line = line.strip_suffix('\r').unwrap_or(line);
+            if line.is_empty() {
+                continue;
+            }
+            let mut fields = line.split('\t');
+            let (first, name) = (fields.next().unwrap_or_default(), fields.next());
+            let number = first.trim().parse::<u64>();
+            if at == 0 && number.is_err() {
+                escaped = line == HEADER;
+                continue;
+            }
+            let (Ok(number), Some(name)) = (number, name) else {
+                return bad(format!(
+                    "expected an index, a tab and a name, found {line:?}"
+                ));
+            };
+            if number == 0 || number > MAX_DIM {
+                return bad(format!("index {number}; indices are 1 to {MAX_DIM}"));
+            }
+            let at = (number - 1) as usize;
+            // A gap is allowed, a hostile index is not: memory follows the file's length.
+            if at > 64 * (line_no as usize + 1024) {
+                return bad(format!(
+                    "index {number} leaves almost all rows before it without a name"
+                ));
+            }
+            if at >= names.list.len() {
+                names.list.resize(at + 1, None);
+            }
+            if names.list[at].is_some() {
+                return bad(format!("index {number} has a name already"));
+            }
+            let name: Arc<str> = if escaped {
+                unescape(name).into()
+            } else {
+                name.into()
+            };
+            names.index.entry(name.clone()).or_insert(at as u32);
+            names.list[at] = Some(name);
+        }
+        Ok(names)
+    }
+
+    /// The names beside a COO file, if there are any for `mode` (counted from 0).
+    pub fn beside(coo: &Path, mode: usize) -> Result<Option<Names>> {
+        let mut stem = coo.to_path_buf();
+        while stem.extension().is_some() {
+            stem.set_extension("");
+            let path = path_beside(&stem, mode);
+            if path.is_file() {
+                return Names::load(path).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The name of row `index`, counted from 0.
+    pub fn name(&self, index: u64) -> Option<&str> {
+        self.list.get(usize::try_from(index).ok()?)?.as_deref()
+    }
+
+    /// The row called `name`, counted from 0; the first if there are several.
+    pub fn find(&self, name: &str) -> Option<u32> {
+        self.index.get(name).copied()
+    }
+
+    /// One more than the largest index with a name.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Whether two rows share a name, so that ids cannot be told apart by it.
+    pub(crate) fn first_shared(&self) -> Option<&str> {
+        self.list
+            .iter()
+            .enumerate()
+            .filter_map(|(i, n)| n.as_deref().map(|n| (i, n)))
+            .find(|&(i, n)| self.index[n] as usize != i)
+            .map(|(_, n)| n)
+    }
+
+    /// The row called `name`, made if it is new. `None` when every index is taken.
+    pub(crate) fn intern(&mut self, name: &str) -> Option<u32> {
+        if let Some(&i) = self.index.get(name) {
+            return Some(i);
+        }
+        if self.list.len() as u64 >= MAX_DIM {
+            return None;
+        }
+        let i = self.list.len() as u32;
+        let name: Arc<str> = name.into();
+        self.index.insert(name.clone(), i);
+        self.list.push(Some(name));
+        Some(i)
+    }
+
+    /// Writes the file under a temporary name, to be committed with the data it belongs to.
+    pub(crate) fn stage(&self, path: &Path) -> Result<AtomicFile> {
+        atomic::stage(path, |w| self.write(w))
+    }
+
+    fn write(&self, w: &mut dyn Write) -> io::Result<()> {
+        writeln!(w, "{HEADER}")?;
+        for (i, name) in self.list.iter().enumerate() {
+            if let Some(name) = name {
+                writeln!(w, "{}\t{}", i + 1, escape(name))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where the names of `mode` (counted from 0) of the COO file `coo` are written.
+pub(crate) fn path_for(coo: &Path, mode: usize) -> PathBuf {
+    path_beside(&coo.with_extension(""), mode)
+}
+
+fn path_beside(stem: &Path, mode: usize) -> PathBuf {
+    let mut name = stem.as_os_str().to_owned();
+    name.push(format!(".mode{}.tsv", mode + 1));
+    PathBuf::from(name)
+}
+
+fn escape(name: &str) -> String {
+    if !name.contains(['\\', '\t', '\n', '\r']) {
+        return name.into();
+    }
+    name.replace('\\', "\\\\")
+        .replace('\t', "\\t")
+        .replace('\n', "\\n")
+        .replace('\r', "\\r")
+}
+
+fn unescape(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut chars = name.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some('t') => out.push('\t'),
+                Some('n') => out.push('\n'),
+                Some('r') => out.push('\r'),
+                Some(other) => out.push(other),
+                None => out.push('\\'),
+            },
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_survive_a_round_trip() {
+        let dir = tempfile::tempdir().unwrap();
+        let coo = dir.path().join("r.coo");
+        let mut names = Names::default();
+        let odd = [
+            "plain",
+            "tab\there",
+            "line\nend",
+            "back\\slash\\t",
+            "Amélie (2001)",
+            " ",
+        ];
+        for (i, n) in odd.iter().enumerate() {
+            assert_eq!(names.intern(n), Some(i as u32));
+            assert_eq!(names.intern(n), Some(i as u32));
+        }
+        names.stage(&path_for(&coo, 0)).unwrap().commit().unwrap();
+        for file in ["r.coo", "r.train.coo"] {
+            let back = Names::beside(&dir.path().join(file), 0).unwrap().unwrap();
+            assert_eq!(back.len(), odd.len());
+            for (i, n) in odd.iter().enumerate() {
+                assert_eq!(back.name(i as u64), Some(*n));
+                assert_eq!(back.find(n), Some(i as u32));
+            }
+        }
+        assert!(Names::beside(&coo, 1).unwrap().is_none());
+    }
+
+    #[test]
+    fn foreign_files_are_read_and_bad_ones_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("n.tsv");
+        let load = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            Names::load(&path)
+        };
+        let n = load("index\ttitle\tgenres\n1\tToy\\tStory\tA|B\n3\tThree\tC\n").unwrap();
+        assert_eq!(
+            (n.name(0), n.name(1), n.name(2)),
+            (Some("Toy\\tStory"), None, Some("Three"))
+        );
+        assert_eq!(
+            load("1\tAction\r\n2\tDrama\r\n").unwrap().name(1),
+            Some("Drama")
+        );
+        assert_eq!(load("1\tx\n2\tx\n").unwrap().first_shared(), Some("x"));
+        for (text, expected) in [
+            ("1\ta\n1\tb\n", "line 2: index 1 has a name already"),
+            ("1\ta\nb\n", "line 2: expected an index"),
+            ("0\ta\n", "index 0"),
+            ("1\ta\n4000000000\tb\n", "almost all rows"),
+        ] {
+            let error = load(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Writing NumPy `.npy` files (version 1.0), streamed.
+
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use super::atomic::AtomicFile;
+use crate::error::{Error, Result};
+
+/// An `.npy` file of `f32`, C order, being written row by row.
+pub(crate) struct NpyWriter {
+    out: BufWriter<NpyFile>,
+    left: u64,
+}
+
+struct NpyFile(AtomicFile);
+
+impl Write for NpyFile {
+    fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
+        self.0.file().write(buf)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.file().flush()
+    }
+}
+
+impl NpyWriter {
+    pub(crate) fn create(path: &Path, shape: &[u64]) -> Result<Self> {
+        let file = AtomicFile::create(path)?;
+        let mut writer = NpyWriter {
+            out: BufWriter::with_capacity(1 << 18, NpyFile(file)),
+            left: shape.iter().product(),
+        };
+        let sizes: Vec<String> = shape.iter().map(|s| format!("{s},")).collect();
+        let mut header = format!(
+            "{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}",
+            sizes.join(" ")
+        );
+        // Magic, version and length take 10 bytes; data starts at a multiple of 64 after a line end.
+        let total = (10 + header.len() + 1).next_multiple_of(64);
+        while 10 + header.len() + 1 < total {
+            header.push(' ');
+        }
+        header.push('\n');
+        let mut head = b"\x93NUMPY\x01\x00".to_vec();
+        head.extend_from_slice(&(header.len() as u16).to_le_bytes());
+        head.extend_from_slice(header.as_bytes());
+        writer.write(&head)?;
+        Ok(writer)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let done = self.out.write_all(bytes);
+        done.map_err(|e| self.out.get_ref().0.failed(e))
+    }
+
+    pub(crate) fn push(&mut self, values: &[f32]) -> Result<()> {
+        self.left = self
+            .left
+            .checked_sub(values.len() as u64)
+            .ok_or_else(|| Error::argument("more values than the shape holds"))?;
+        self.write(bytemuck::cast_slice(values))
+    }
+
+    pub(crate) fn finish(self) -> Result<()> {
+        if self.left != 0 {
+            return Err(Error::argument("fewer values than the shape holds"));
+        }
+        let file = self.out.into_inner().map_err(|e| {
+            let (error, out) = e.into_parts();
+            out.get_ref().0.failed(error)
+        })?;
+        file.0.commit()
+    }
+}

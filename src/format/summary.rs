@@ -1,0 +1,209 @@
+//! What a file holds, in numbers: sizes, values, how long its rows are.
+
+use super::coo::CooView;
+use super::rows::{RowMap, RowMapBuilder};
+use crate::error::Result;
+use crate::monitor::{Monitor, step};
+
+/// What [`summarize`] found.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// The size of each mode.
+    pub dims: Vec<u64>,
+    /// The number of entries.
+    pub count: u64,
+    /// Entries per cell.
+    pub density: f64,
+    /// The values; `None` without entries.
+    pub values: Option<ValueSummary>,
+    /// Each mode.
+    pub modes: Vec<ModeSummary>,
+}
+
+/// The values of a tensor.
+#[derive(Debug, Clone, Copy)]
+pub struct ValueSummary {
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation (of the population).
+    pub deviation: f64,
+}
+
+/// The rows of a mode.
+#[derive(Debug, Clone)]
+pub struct ModeSummary {
+    /// The size of the mode.
+    pub dim: u64,
+    /// Rows with at least one entry.
+    pub rows_used: u64,
+    /// The index (from 0) of the row with the most entries, the first of equals, and their number.
+    pub longest: Option<(u32, u64)>,
+    /// Entries per row that has any.
+    pub mean_length: f64,
+    /// How many rows have 1, 2 to 3, 4 to 7, ... entries: element `k` counts lengths from 2^k.
+    pub histogram: Vec<u64>,
+}
+
+/// Reads all entries once and each index column twice. An index out of range or a value that is not
+/// finite is an error; [`check`](super::check) finds all of them.
+pub fn summarize(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Summary> {
+    let count = view.len() as u64;
+    let cells: f64 = view.dims().iter().map(|&d| d as f64).product();
+    let mut modes = Vec::with_capacity(view.order());
+    for n in 0..view.order() {
+        let (map, lengths) = count_rows(view, n, monitor)?;
+        modes.push(summarize_mode(view.dims()[n], &map, &lengths));
+    }
+    Ok(Summary {
+        dims: view.dims().to_vec(),
+        count,
+        density: count as f64 / cells,
+        values: summarize_values(view, monitor)?,
+        modes,
+    })
+}
+
+/// The rows of mode `n` that occur and the number of entries of each.
+pub(crate) fn count_rows(
+    view: &CooView<'_>,
+    n: usize,
+    monitor: &dyn Monitor,
+) -> Result<(RowMap, Vec<u64>)> {
+    const PIECE: usize = 1 << 20;
+    let column = view.column(n);
+    let total = 2 * column.len() as u64;
+    let mut builder = RowMapBuilder::new(view.dims()[n]);
+    for (piece, indices) in column.chunks(PIECE).enumerate() {
+        step(monitor, "rows", (piece * PIECE) as u64, total)?;
+        for (k, &index) in indices.iter().enumerate() {
+            if !builder.mark(index) {
+                return Err(view.out_of_range(n, piece * PIECE + k, index));
+            }
+        }
+    }
+    let map = builder.finish();
+    let mut lengths = vec![0u64; map.len()];
+    for (piece, indices) in column.chunks(PIECE).enumerate() {
+        step(
+            monitor,
+            "rows",
+            (column.len() + piece * PIECE) as u64,
+            total,
+        )?;
+        for &index in indices {
+            // A file that changed under its map can hold a row that was not there before.
+            if let Some(row) = map.compact(index) {
+                lengths[row as usize] += 1;
+            }
+        }
+    }
+    Ok((map, lengths))
+}
+
+fn summarize_mode(dim: u64, map: &RowMap, lengths: &[u64]) -> ModeSummary {
+    let mut histogram = Vec::new();
+    let mut longest: Option<(u32, u64)> = None;
+    for (index, &length) in map.indices().zip(lengths) {
+        let bin = length.max(1).ilog2() as usize;
+        if bin >= histogram.len() {
+            histogram.resize(bin + 1, 0);
+        }
+        histogram[bin] += 1;
+        if longest.is_none_or(|(_, most)| length > most) {
+            longest = Some((index, length));
+        }
+    }
+    let rows_used = lengths.len() as u64;
+    ModeSummary {
+        dim,
+        rows_used,
+        longest,
+        mean_length: lengths.iter().sum::<u64>() as f64 / (rows_used.max(1)) as f64,
+        histogram,
+    }
+}
+
+fn summarize_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Option<ValueSummary>> {
+    if view.is_empty() {
+        return Ok(None);
+    }
+    let values = view.values();
+    let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
+    // Mean and sum of squared deviations by batch, combined pairwise (Chan et al.): exact enough
+    // for values with a large offset and any count.
+    let (mut n, mut mean, mut squares) = (0.0f64, 0.0f64, 0.0f64);
+    let mut start = 0;
+    while start < values.len() {
+        let end = (start + (1 << 16)).min(values.len());
+        step(monitor, "values", start as u64, values.len() as u64)?;
+        let mut sum = 0.0;
+        for i in start..end {
+            let v = values.get(i);
+            if !v.is_finite() {
+                return Err(view.not_finite(i, "value", v));
+            }
+            min = min.min(v);
+            max = max.max(v);
+            sum += v - values.get(start);
+        }
+        let m = (end - start) as f64;
+        let batch_mean = values.get(start) + sum / m;
+        let batch_squares: f64 = (start..end)
+            .map(|i| (values.get(i) - batch_mean).powi(2))
+            .sum();
+        let gap = batch_mean - mean;
+        squares += batch_squares + gap * gap * n * m / (n + m);
+        mean += gap * m / (n + m);
+        n += m;
+        start = end;
+    }
+    Ok(Some(ValueSummary {
+        min,
+        max,
+        mean,
+        deviation: (squares / n).sqrt(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::Values;
+
+    #[test]
+    fn numbers_are_right() {
+        let (a, b) = (vec![0u32, 0, 0, 2, 2, 7], vec![0u32, 1, 2, 0, 1, 0]);
+        let v = [
+            1e6 + 1.0,
+            1e6 + 2.0,
+            1e6 + 3.0,
+            1e6 + 4.0,
+            1e6 + 5.0,
+            1e6 + 6.0,
+        ];
+        let view = CooView::new("t", &[8, 4], &[&a, &b], Values::F64(&v)).unwrap();
+        let s = summarize(&view, &()).unwrap();
+        assert_eq!(s.density, 6.0 / 32.0);
+        let values = s.values.unwrap();
+        assert_eq!(
+            (values.min, values.max, values.mean),
+            (1e6 + 1.0, 1e6 + 6.0, 1e6 + 3.5)
+        );
+        assert!((values.deviation - (35.0f64 / 12.0).sqrt()).abs() < 1e-9);
+        assert_eq!(s.modes[0].rows_used, 3);
+        assert_eq!(s.modes[0].longest, Some((0, 3)));
+        assert_eq!(s.modes[0].mean_length, 2.0);
+        assert_eq!(s.modes[0].histogram, [1, 2]);
+        assert_eq!(s.modes[1].rows_used, 3);
+        let bad = CooView::new("t", &[7, 4], &[&a, &b], Values::F64(&v)).unwrap();
+        let error = summarize(&bad, &()).unwrap_err().to_string();
+        assert!(
+            error.contains("entry 6") && error.contains("beyond its size 7"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,330 @@
+//! CSV and TSV with a header line: chosen columns, ids that are numbers or words.
+
+use std::path::PathBuf;
+
+use super::entry::{Entry, EntryParser};
+use super::{Sink, Source, TextOptions, TextResult, quote};
+use crate::error::{Error, Result};
+use crate::format::layout::{MAX_DIM, MAX_ORDER, MIN_ORDER, check_dims};
+use crate::format::names::Names;
+use crate::monitor::{Monitor, step};
+
+/// How CSV and TSV are read. Columns are named by their header or numbered from 1.
+#[derive(Debug, Clone, Default)]
+pub struct DelimitedOptions {
+    /// The columns that are indices, one per mode in this order; all but value and weight if empty.
+    pub columns: Vec<String>,
+    /// The value column; the last one if not given.
+    pub value: Option<String>,
+    /// The weight column, if there is one.
+    pub weight: Option<String>,
+    /// Columns whose ids are words even if the first looks like a number.
+    pub strings: Vec<String>,
+    /// Whether all ids are words.
+    pub all_strings: bool,
+    /// Names given earlier, by mode (from 0): the same id gets the same index again, new ids are
+    /// added behind.
+    pub names: Vec<(usize, PathBuf)>,
+    /// What separates columns, if not a comma or tab.
+    pub delimiter: Option<u8>,
+    /// Whether the first line is data already.
+    pub no_header: bool,
+}
+
+impl DelimitedOptions {
+    pub(super) fn is_set(&self) -> bool {
+        !self.columns.is_empty()
+            || self.value.is_some()
+            || self.weight.is_some()
+            || !self.strings.is_empty()
+            || self.all_strings
+            || !self.names.is_empty()
+            || self.delimiter.is_some()
+            || self.no_header
+    }
+}
+
+/// Which column is what.
+struct Roles {
+    indices: Vec<usize>,
+    value: Option<usize>,
+    weight: Option<usize>,
+    /// The index columns whose ids are words because the caller says so.
+    strings: Vec<usize>,
+    width: usize,
+}
+
+pub(super) fn read(
+    source: &mut Source,
+    delimiter: u8,
+    options: &TextOptions,
+    sink: &mut Sink<'_>,
+    monitor: &dyn Monitor,
+) -> Result<TextResult> {
+    let d = &options.delimited;
+    if options.weighted {
+        return Err(Error::argument(
+            "for CSV and TSV name the weight column: --weight COLUMN",
+        ));
+    }
+    if let Some(dims) = &options.dims {
+        check_dims(dims)?;
+    }
+    let mut reader = csv::ReaderBuilder::new()
+        .delimiter(d.delimiter.unwrap_or(delimiter))
+        // Tab-separated files have no quoting convention; a lone quote there is a quote.
+        .quoting(delimiter != b'\t')
+        .has_headers(false)
+        .flexible(true)
+        .trim(csv::Trim::All)
+        .buffer_capacity(1 << 18)
+        .from_reader(source.take_reader());
+    let mut record = csv::ByteRecord::new();
+    let mut roles: Option<Roles> = None;
+    // Per mode: the names, where ids are words.
+    let mut words: Vec<Option<Names>> = Vec::new();
+    let mut parser = EntryParser::new(0, None, sink.value_kind);
+    let mut entry = Entry::new();
+    let mut first_line = true;
+    loop {
+        let more = reader.read_byte_record(&mut record);
+        let line = record.position().map_or(1, csv::Position::line);
+        match more {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(e) => {
+                let line = reader.position().line();
+                return Err(match e.into_kind() {
+                    csv::ErrorKind::Io(e) => source.failed(e, line),
+                    other => Error::text(&source.name, line, format!("{other:?}")),
+                });
+            }
+        }
+        let bad = |what: String| Error::text(&source.name, line, what);
+        // The reader skips empty lines but not blank ones.
+        if record.len() == 1 && record[0].is_empty() {
+            continue;
+        }
+        let roles = match &roles {
+            Some(r) => r,
+            None => roles.insert(assign(&record, d, options.no_value).map_err(bad)?),
+        };
+        if std::mem::take(&mut first_line) && !d.no_header {
+            continue;
+        }
+        if record.len() != roles.width {
+            return Err(bad(format!(
+                "{} columns, but the first line has {}",
+                record.len(),
+                roles.width
+            )));
+        }
+        if !sink.begun() {
+            let order = roles.indices.len();
+            if let Some(dims) = &options.dims
+                && dims.len() != order
+            {
+                return Err(Error::argument(format!(
+                    "{} sizes for {order} index columns",
+                    dims.len()
+                )));
+            }
+            parser = EntryParser::new(order, options.dims.as_deref(), sink.value_kind);
+            parser.zero_based = options.zero_based;
+            words = choose_words(&record, roles, d)?;
+            sink.begin(order, roles.weight.is_some())?;
+        }
+        for (n, &column) in roles.indices.iter().enumerate() {
+            let field = &record[column];
+            entry.indices[n] = match &mut words[n] {
+                None => parser.index(n, field).map_err(bad)?,
+                Some(names) => word(names, n, field, parser.dims[n]).map_err(bad)?,
+            };
+        }
+        if let Some(column) = roles.value {
+            entry.value = parser.float("value", &record[column]).map_err(bad)?;
+        }
+        if let Some(column) = roles.weight {
+            entry.weight = parser.float("weight", &record[column]).map_err(bad)?;
+        }
+        if sink.push(&entry)? {
+            let (done, total) = source.progress();
+            step(monitor, "reading", done, total)?;
+        }
+    }
+    if let (false, Some(roles), Some(_)) = (sink.begun(), &roles, &options.dims) {
+        sink.begin(roles.indices.len(), roles.weight.is_some())?;
+    }
+    let names = words
+        .into_iter()
+        .enumerate()
+        .filter_map(|(n, names)| Some((n, names?)))
+        .collect();
+    Ok(TextResult { names, dims: None })
+}
+
+/// Finds the columns in the first line.
+fn assign(
+    header: &csv::ByteRecord,
+    d: &DelimitedOptions,
+    no_value: bool,
+) -> std::result::Result<Roles, String> {
+    let find = |reference: &str| -> std::result::Result<usize, String> {
+        if !d.no_header
+            && let Some(at) = header.iter().position(|f| f == reference.as_bytes())
+        {
+            return Ok(at);
+        }
+        match reference.parse::<usize>() {
+            Ok(number) if (1..=header.len()).contains(&number) => Ok(number - 1),
+            _ => {
+                let known: Vec<String> = header.iter().map(quote).collect();
+                Err(if d.no_header {
+                    format!(
+                        "there is no column {reference}; columns are numbered 1 to {}",
+                        header.len()
+                    )
+                } else {
+                    format!(
+                        "there is no column '{reference}'; the first line has {}",
+                        known.join(", ")
+                    )
+                })
+            }
+        }
+    };
+    let weight = d.weight.as_deref().map(find).transpose()?;
+    let value = match (&d.value, no_value) {
+        (Some(_), true) => {
+            return Err("a value column is named, but there are no values (--no-value)".into());
+        }
+        (Some(name), false) => Some(find(name)?),
+        (None, true) => None,
+        (None, false) => {
+            // The last column that is not the weight.
+            let last = header.len().checked_sub(1);
+            if last.is_some() && last == weight {
+                header.len().checked_sub(2)
+            } else {
+                last
+            }
+        }
+    };
+    let indices: Vec<usize> = if d.columns.is_empty() {
+        (0..header.len())
+            .filter(|&c| Some(c) != value && Some(c) != weight)
+            .collect()
+    } else {
+        d.columns
+            .iter()
+            .map(|c| find(c))
+            .collect::<std::result::Result<_, _>>()?
+    };
+    if let Some(twice) = indices
+        .iter()
+        .chain(&value)
+        .chain(&weight)
+        .enumerate()
+        .find_map(|(i, c)| indices[..i.min(indices.len())].contains(c).then_some(c))
+    {
+        return Err(format!("column {} is used twice", twice + 1));
+    }
+    if !(MIN_ORDER..=MAX_ORDER).contains(&indices.len()) {
+        let delimiter_hint = if header.len() == 1 {
+            "; is the delimiter right?"
+        } else {
+            ""
+        };
+        return Err(format!(
+            "{} index columns; {MIN_ORDER} to {MAX_ORDER} are needed (choose them with --columns){delimiter_hint}",
+            indices.len()
+        ));
+    }
+    let mut strings = Vec::new();
+    for s in &d.strings {
+        let column = find(s)?;
+        if !indices.contains(&column) {
+            return Err(format!(
+                "column '{s}' cannot have string ids: it is not an index column"
+            ));
+        }
+        strings.push(column);
+    }
+    Ok(Roles {
+        indices,
+        value,
+        weight,
+        strings,
+        width: header.len(),
+    })
+}
+
+/// Decides from the first entry which modes have words for ids: those asked for, those with names
+/// given, and those whose first id is not a number.
+fn choose_words(
+    first: &csv::ByteRecord,
+    roles: &Roles,
+    d: &DelimitedOptions,
+) -> Result<Vec<Option<Names>>> {
+    let mut words = Vec::with_capacity(roles.indices.len());
+    for (n, &column) in roles.indices.iter().enumerate() {
+        let given = d.names.iter().find(|(mode, _)| *mode == n);
+        let numeric = !first[column].is_empty()
+            && first[column]
+                .strip_prefix(b"-")
+                .unwrap_or(&first[column])
+                .iter()
+                .all(|b| b.is_ascii_digit());
+        words.push(match given {
+            Some((_, path)) => {
+                let names = Names::load(path)?;
+                if let Some(shared) = names.first_shared() {
+                    return Err(Error::file(
+                        path.display().to_string(),
+                        format!(
+                            "two rows are called {shared:?}, so ids cannot be told apart by name"
+                        ),
+                    ));
+                }
+                Some(names)
+            }
+            None if d.all_strings || roles.strings.contains(&column) || !numeric => {
+                Some(Names::default())
+            }
+            None => None,
+        });
+    }
+    if let Some((mode, _)) = d.names.iter().find(|(mode, _)| *mode >= words.len()) {
+        return Err(Error::argument(format!(
+            "names for mode {}, but there are {} modes",
+            mode + 1,
+            words.len()
+        )));
+    }
+    Ok(words)
+}
+
+fn word(names: &mut Names, n: usize, field: &[u8], dim: u64) -> std::result::Result<u32, String> {
+    if field.is_empty() {
+        return Err(format!("the id of mode {} is missing", n + 1));
+    }
+    let Ok(text) = std::str::from_utf8(field) else {
+        return Err(format!(
+            "id {} of mode {} is not UTF-8 text",
+            quote(field),
+            n + 1
+        ));
+    };
+    let index = names
+        .intern(text)
+        .ok_or_else(|| format!("mode {} has more than {MAX_DIM} different ids", n + 1))?;
+    if u64::from(index) >= dim {
+        return Err(format!(
+            "id {} is number {} of mode {}, beyond its size {dim}",
+            quote(field),
+            u64::from(index) + 1,
+            n + 1
+        ));
+    }
+    Ok(index)
+}

@@ -1,0 +1,156 @@
+//! Lines of a reader, from one reused buffer.
+
+use std::io::{self, Read};
+
+/// A line longer than this is not an entry; refusing it keeps memory bounded for files without line
+/// ends.
+const LONGEST: usize = 1 << 20;
+
+pub(crate) struct Lines<R> {
+    reader: R,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    finished: bool,
+    number: u64,
+}
+
+impl<R: Read> Lines<R> {
+    pub(crate) fn new(reader: R) -> Self {
+        Lines {
+            reader,
+            buffer: vec![0; LONGEST],
+            start: 0,
+            end: 0,
+            finished: false,
+            number: 0,
+        }
+    }
+
+    /// The number of the line returned last, counted from 1.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The next line without its line feed (a carriage return stays) and, in the first, without a
+    /// byte order mark.
+    #[inline]
+    pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
+        let line = match memchr::memchr(b'\n', &self.buffer[self.start..self.end]) {
+            Some(len) => {
+                let from = self.start;
+                self.start += len + 1;
+                from..from + len
+            }
+            None => match self.refill()? {
+                Some(range) => range,
+                None => return Ok(None),
+            },
+        };
+        self.number += 1;
+        let line = &self.buffer[line];
+        if self.number == 1 {
+            return Ok(Some(line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)));
+        }
+        Ok(Some(line))
+    }
+
+    /// Reads until a whole line is in the buffer and consumes it.
+    #[cold]
+    fn refill(&mut self) -> io::Result<Option<std::ops::Range<usize>>> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        let mut searched = 0;
+        loop {
+            if let Some(len) = memchr::memchr(b'\n', &self.buffer[searched..self.end]) {
+                let len = searched + len;
+                self.start = len + 1;
+                return Ok(Some(0..len));
+            }
+            searched = self.end;
+            if self.finished {
+                if self.end == 0 {
+                    return Ok(None);
+                }
+                // The last line, without a line end.
+                let len = self.end;
+                self.start = self.end;
+                return Ok(Some(0..len));
+            }
+            if self.end == self.buffer.len() {
+                return Err(io::Error::new(
+                    io::ErrorKind::FileTooLarge,
+                    format!("a line longer than {LONGEST} bytes; is this a text file?"),
+                ));
+            }
+            match self.reader.read(&mut self.buffer[self.end..]) {
+                Ok(0) => self.finished = true,
+                Ok(n) => self.end += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hands out one byte at a time, the hardest case for a buffer.
+    struct Trickle<'a>(&'a [u8]);
+
+    impl Read for Trickle<'_> {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            let n = self.0.len().min(1);
+            buf[..n].copy_from_slice(&self.0[..n]);
+            self.0 = &self.0[n..];
+            Ok(n)
+        }
+    }
+
+    fn collect(reader: impl Read) -> Vec<String> {
+        let mut lines = Lines::new(reader);
+        let mut all = Vec::new();
+        while let Some(line) = lines.next().unwrap() {
+            all.push(String::from_utf8(line.to_vec()).unwrap());
+        }
+        assert_eq!(all.len() as u64, lines.number());
+        all
+    }
+
+    #[test]
+    fn lines_come_out_whole() {
+        for text in [
+            "",
+            "\n",
+            "a",
+            "a\n",
+            "a\n\nb",
+            "\u{feff}a\nb\r\n",
+            "x\u{feff}\n",
+        ] {
+            let expected: Vec<String> = text
+                .trim_start_matches('\u{feff}')
+                .split_inclusive('\n')
+                .map(|l| l.trim_end_matches('\n').to_string())
+                .collect();
+            assert_eq!(collect(text.as_bytes()), expected, "{text:?}");
+            assert_eq!(
+                collect(Trickle(text.as_bytes())),
+                expected,
+                "{text:?} trickling"
+            );
+        }
+    }
+
+    #[test]
+    fn lines_across_buffers_and_endless_lines() {
+        let text = "0123456789\n".repeat(LONGEST / 4);
+        assert_eq!(collect(text.as_bytes()).len(), LONGEST / 4);
+        let endless = vec![b'x'; LONGEST + 1];
+        assert!(Lines::new(&endless[..]).next().is_err());
+        assert_eq!(collect(&endless[..LONGEST - 1]).len(), 1);
+    }
+}

@@ -1,0 +1,171 @@
+//! Reading text: FROSTT `.tns`, Matrix Market `.mtx`, CSV and TSV, each also gzipped, as a stream.
+//!
+//! Every reader hands entries to a [`Sink`], which writes them out in batches; memory does not
+//! depend on the length of the text. Errors name the file and the line.
+
+mod delimited;
+mod entry;
+mod lines;
+mod matrix_market;
+mod sink;
+mod source;
+mod tns;
+
+pub use delimited::DelimitedOptions;
+pub use source::Input;
+
+pub(crate) use sink::{Sink, WriterPlan};
+pub(crate) use source::Source;
+
+use std::path::Path;
+
+use super::names::Names;
+use crate::error::{Error, Result};
+use crate::monitor::Monitor;
+
+/// The text formats that can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextFormat {
+    /// FROSTT: one entry per line, indices then the value, separated by blanks.
+    Tns,
+    /// Matrix Market coordinate format.
+    MatrixMarket,
+    /// Comma-separated with a header line.
+    Csv,
+    /// Tab-separated with a header line.
+    Tsv,
+}
+
+impl TextFormat {
+    /// The format called `name` on the command line.
+    pub fn from_name(name: &str) -> Option<TextFormat> {
+        match name {
+            "tns" => Some(TextFormat::Tns),
+            "mtx" => Some(TextFormat::MatrixMarket),
+            "csv" => Some(TextFormat::Csv),
+            "tsv" => Some(TextFormat::Tsv),
+            _ => None,
+        }
+    }
+
+    /// By extension (with or without `.gz`), otherwise by looking at the start of the text.
+    fn detect(name: &str, head: &[u8]) -> TextFormat {
+        let plain = name.strip_suffix(".gz").unwrap_or(name);
+        let extension = Path::new(plain).extension().and_then(|e| e.to_str());
+        if let Some(format) = extension
+            .map(str::to_ascii_lowercase)
+            .and_then(|e| TextFormat::from_name(&e))
+        {
+            return format;
+        }
+        let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
+        let line = head.split(|&b| b == b'\n').next().unwrap_or_default();
+        if starts_with_ignore_case(head, b"%%MatrixMarket") {
+            TextFormat::MatrixMarket
+        } else if line.contains(&b',') {
+            TextFormat::Csv
+        } else if line.iter().any(u8::is_ascii_alphabetic) && line.contains(&b'\t') {
+            TextFormat::Tsv
+        } else {
+            TextFormat::Tns
+        }
+    }
+}
+
+/// How text is to be read. The default reads 1-based `.tns` and `.mtx`, and CSV or TSV whose last
+/// column is the value and all others indices.
+#[derive(Debug, Clone, Default)]
+pub struct TextOptions {
+    /// The format; detected if not given.
+    pub format: Option<TextFormat>,
+    /// The sizes of the modes; the largest indices if not given.
+    pub dims: Option<Vec<u64>>,
+    /// Whether indices count from 0 rather than 1.
+    pub zero_based: bool,
+    /// Whether there is no value column; every value is then 1.
+    pub no_value: bool,
+    /// Whether a weight follows the value in `.tns`; CSV names its weight column instead.
+    pub weighted: bool,
+    /// For CSV and TSV.
+    pub delimited: DelimitedOptions,
+}
+
+/// What reading text produced besides the entries.
+#[derive(Debug, Default)]
+pub(crate) struct TextResult {
+    /// Names of rows, for the modes (from 0) whose ids were strings.
+    pub names: Vec<(usize, Names)>,
+    /// Sizes stated in the text itself (Matrix Market).
+    pub dims: Option<Vec<u64>>,
+}
+
+/// Reads all of `source` into `sink`.
+pub(crate) fn read(
+    mut source: Source,
+    options: &TextOptions,
+    sink: &mut Sink<'_>,
+    monitor: &dyn Monitor,
+) -> Result<TextResult> {
+    let name = source.name.clone();
+    if source.head.is_empty() {
+        return Err(Error::file(
+            name,
+            "is empty; it should hold one entry per line",
+        ));
+    }
+    if source.head.contains(&0) {
+        return Err(Error::file(
+            name,
+            "is not text (it holds zero bytes); expected .tns, .mtx, .csv or .tsv, plain or gzipped",
+        ));
+    }
+    let format = options
+        .format
+        .unwrap_or_else(|| TextFormat::detect(&name, &source.head));
+    if !matches!(format, TextFormat::Csv | TextFormat::Tsv) && options.delimited.is_set() {
+        return Err(Error::argument(
+            "columns, string ids, names, a delimiter and a missing header are for CSV and TSV; \
+             this input is neither (state its format with --from)",
+        ));
+    }
+    match format {
+        TextFormat::Tns => tns::read(&mut source, options, sink, monitor),
+        TextFormat::MatrixMarket => matrix_market::read(&mut source, options, sink, monitor),
+        TextFormat::Csv => delimited::read(&mut source, b',', options, sink, monitor),
+        TextFormat::Tsv => delimited::read(&mut source, b'\t', options, sink, monitor),
+    }
+}
+
+fn starts_with_ignore_case(text: &[u8], prefix: &[u8]) -> bool {
+    text.len() >= prefix.len() && text[..prefix.len()].eq_ignore_ascii_case(prefix)
+}
+
+/// A piece of the input for a message, cut to a readable length.
+fn quote(text: &[u8]) -> String {
+    const MOST: usize = 60;
+    let cut = &text[..text.len().min(MOST)];
+    let dots = if text.len() > MOST { "..." } else { "" };
+    format!("'{}{dots}'", String::from_utf8_lossy(cut).escape_debug())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_detected_by_extension_then_content() {
+        let detect = |name: &str, head: &str| TextFormat::detect(name, head.as_bytes());
+        assert_eq!(detect("a/b.TNS.gz", "x,y"), TextFormat::Tns);
+        assert_eq!(detect("b.mtx", ""), TextFormat::MatrixMarket);
+        assert_eq!(detect("b.csv.gz", ""), TextFormat::Csv);
+        assert_eq!(detect("b.tsv", ""), TextFormat::Tsv);
+        assert_eq!(
+            detect("-", "%%matrixmarket matrix"),
+            TextFormat::MatrixMarket
+        );
+        assert_eq!(detect("-", "user,item,rating\n"), TextFormat::Csv);
+        assert_eq!(detect("-", "user\titem\trating\n"), TextFormat::Tsv);
+        assert_eq!(detect("-", "1\t2\t3\n"), TextFormat::Tns);
+        assert_eq!(detect("ratings.dat", "1 2 3\n"), TextFormat::Tns);
+    }
+}

@@ -1,0 +1,195 @@
+//! Writing a planted matrix: the factor of its mode times columns of its own, plus noise.
+
+use std::path::Path;
+
+use super::cells::{Axis, CellPlan};
+use super::planted::{Factor, Planted, row_order, stream};
+use super::{CellChoice, GenerateOptions, MatrixSpec, Skew};
+use crate::error::Result;
+use crate::format::{CooWriter, Dims, Header, Values};
+use crate::monitor::{Monitor, step};
+use crate::random::{Permutation, Stream};
+use crate::schedule::in_order;
+
+/// Entries per piece of a full matrix, roughly.
+const PIECE: u64 = 1 << 16;
+
+struct Maker<'a> {
+    rows: &'a Factor,
+    columns: Factor,
+    noise_sd: f64,
+    /// At or above it the value is 1, below it 0.
+    threshold: Option<f64>,
+}
+
+impl Maker<'_> {
+    fn value(&self, row: &[f32], column: u32, buffer: &mut [f32], s: &mut Stream) -> f64 {
+        self.columns.row(column, buffer);
+        let dot: f64 = row
+            .iter()
+            .zip(&*buffer)
+            .map(|(&u, &v)| f64::from(u) * f64::from(v))
+            .sum();
+        let noise = if self.noise_sd > 0.0 {
+            self.noise_sd * s.gauss()
+        } else {
+            0.0
+        };
+        match self.threshold {
+            None => dot + noise,
+            Some(t) => f64::from(u8::from(dot + noise >= t)),
+        }
+    }
+
+    /// Values at random cells.
+    fn pilot(&self, seed: &[u64]) -> Vec<f64> {
+        let mut s = Stream::new(&[seed, &[stream::PILOT]].concat());
+        let (mut row, mut buffer) = (vec![0.0; self.rows.rank], vec![0.0; self.rows.rank]);
+        (0..20_000)
+            .map(|_| {
+                self.rows.row(s.below(self.rows.rows) as u32, &mut row);
+                let column = s.below(self.columns.rows) as u32;
+                self.value(&row, column, &mut buffer, &mut s)
+            })
+            .collect()
+    }
+}
+
+#[derive(Default)]
+struct Piece {
+    rows: Vec<u32>,
+    columns: Vec<u32>,
+    values: Vec<f64>,
+}
+
+/// Writes matrix number `m`; returns its header and the factor of its columns.
+pub(super) fn write(
+    path: &Path,
+    options: &GenerateOptions,
+    m: usize,
+    spec: &MatrixSpec,
+    planted: &Planted,
+    monitor: &dyn Monitor,
+) -> Result<(Header, Factor)> {
+    let name = stream::MATRIX * (m as u64 + 1);
+    let seed = [options.seed, name];
+    let rows = &planted.factors[spec.mode];
+    let mut maker = Maker {
+        rows,
+        columns: Factor::new(options, name, spec.columns, rows.rank),
+        noise_sd: 0.0,
+        threshold: None,
+    };
+    let signal = maker.pilot(&seed);
+    let mean = signal.iter().sum::<f64>() / signal.len() as f64;
+    let sd = (signal.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / signal.len() as f64).sqrt();
+    if sd > 0.0 {
+        maker.columns.rescale((1.0 / sd) as f32);
+    }
+    maker.noise_sd = options.noise;
+    if let Some(share) = spec.ones {
+        let mut values = maker.pilot(&seed);
+        values.sort_unstable_by(f64::total_cmp);
+        let at = ((1.0 - share) * values.len() as f64) as usize;
+        maker.threshold = Some(values[at.min(values.len() - 1)]);
+    }
+    let dims = [options.dims[spec.mode], spec.columns];
+    let phase = format!("generating matrix {}", m + 1);
+    let create = |count| CooWriter::create(path, 2, options.value_kind, None, Some(count));
+    let mut done = 0;
+    let writer = match spec.cells {
+        CellChoice::Full => {
+            let total = dims[0] * dims[1];
+            let mut writer = create(total)?;
+            let rows_each = (PIECE / dims[1]).max(1);
+            in_order(
+                dims[0].div_ceil(rows_each),
+                options.threads,
+                |p| {
+                    full_piece(
+                        &maker,
+                        &seed,
+                        p * rows_each..((p + 1) * rows_each).min(dims[0]),
+                    )
+                },
+                |_, piece| push(&mut writer, &piece, &phase, &mut done, total, monitor),
+            )?;
+            writer
+        }
+        CellChoice::Entries(total) => {
+            let mut writer = create(total)?;
+            let lead = Axis {
+                dim: dims[0],
+                skew: options.skew(spec.mode),
+                order: row_order(options, spec.mode),
+            };
+            let others = vec![Axis {
+                dim: dims[1],
+                skew: Skew::UNIFORM,
+                order: Permutation::new(dims[1], &[options.seed, name, stream::ROW_ORDER]),
+            }];
+            let plan = CellPlan::new(
+                total,
+                lead,
+                others,
+                &[options.seed, name, stream::ROW],
+                stream::JITTER,
+            );
+            plan.check()?;
+            in_order(
+                plan.pieces(),
+                options.threads,
+                |p| {
+                    let mut piece = Piece::default();
+                    let (mut row, mut buffer) = (vec![0.0; rows.rank], vec![0.0; rows.rank]);
+                    plan.for_each_row(plan.piece(p), |_, i, s, cells| {
+                        rows.row(i, &mut row);
+                        for &column in &cells[0] {
+                            piece.rows.push(i);
+                            piece.columns.push(column);
+                            piece.values.push(maker.value(&row, column, &mut buffer, s));
+                        }
+                    });
+                    piece
+                },
+                |_, piece| push(&mut writer, &piece, &phase, &mut done, total, monitor),
+            )?;
+            writer
+        }
+    };
+    Ok((writer.finish(Dims::Stated(dims.to_vec()))?, maker.columns))
+}
+
+fn full_piece(maker: &Maker<'_>, seed: &[u64], rows: std::ops::Range<u64>) -> Piece {
+    let mut piece = Piece::default();
+    let (mut row, mut buffer) = (vec![0.0; maker.rows.rank], vec![0.0; maker.rows.rank]);
+    for i in rows {
+        let mut s = Stream::new(&[seed, &[stream::ROW, i]].concat());
+        maker.rows.row(i as u32, &mut row);
+        for column in 0..maker.columns.rows as u32 {
+            piece.rows.push(i as u32);
+            piece.columns.push(column);
+            piece
+                .values
+                .push(maker.value(&row, column, &mut buffer, &mut s));
+        }
+    }
+    piece
+}
+
+fn push(
+    writer: &mut CooWriter,
+    piece: &Piece,
+    phase: &str,
+    done: &mut u64,
+    total: u64,
+    monitor: &dyn Monitor,
+) -> Result<()> {
+    step(monitor, phase, *done, total)?;
+    *done += piece.values.len() as u64;
+    writer.push(
+        &[&piece.rows, &piece.columns],
+        Values::F64(&piece.values),
+        None,
+    )
+}

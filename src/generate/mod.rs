@@ -1,0 +1,136 @@
+//! Planted data: a tensor and matrices drawn from a known model, of any size, with rows as uneven
+//! as real ones.
+//!
+//! Everything is a function of the options and the seed: a factor row of (seed, mode, row), the
+//! entries of a row of (seed, row). So threads can make any part, the result does not depend on
+//! their number, and memory holds only the pieces under way.
+//!
+//! How a tensor is drawn: entry `e` of `E` belongs to the row at quantile `(e + jitter)/E` of the
+//! row distribution of the longest mode, so that rows come one after the other with exactly `E`
+//! entries in all; each row then draws its cells in the other modes, without repeating one. A
+//! random permutation per mode hides which rows are the popular ones, and another one over all
+//! entries chooses exactly the test part.
+
+mod cells;
+mod matrix;
+mod options;
+mod planted;
+mod preset;
+mod skew;
+mod tensor;
+
+pub use options::{CellChoice, GenerateOptions, MatrixSpec, ModelKind, Rounding};
+pub use preset::{PRESETS, preset};
+pub use skew::Skew;
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::format::npy::NpyWriter;
+use crate::format::{Header, atomic};
+use crate::monitor::Monitor;
+use planted::{Factor, Planted};
+
+/// What [`generate`] made.
+#[derive(Debug)]
+pub struct Generated {
+    /// The training tensor.
+    pub train: (PathBuf, Header),
+    /// The test tensor, if a part was held out.
+    pub test: Option<(PathBuf, Header)>,
+    /// The matrices, in the order of the options.
+    pub matrices: Vec<(PathBuf, Header)>,
+    /// The folder with the planted model.
+    pub truth: Option<PathBuf>,
+    /// The root mean squared error of the planted model itself on the test entries (on all entries
+    /// without a test part): what no fit can be expected to beat by much.
+    pub floor_rmse: f64,
+}
+
+/// Writes `tensor.train.coo` (and `tensor.test.coo`), `matrix1.coo`, ... and the folder `truth` into
+/// `folder`, which is made if it does not exist.
+pub fn generate(
+    folder: &Path,
+    options: &GenerateOptions,
+    monitor: &dyn Monitor,
+) -> Result<Generated> {
+    options.validate()?;
+    std::fs::create_dir_all(folder)
+        .map_err(|e| Error::io(format!("cannot make the folder {}", folder.display()), e))?;
+    let planted = Planted::new(options);
+    let made = tensor::write(folder, options, &planted, monitor)?;
+    let mut matrices = Vec::new();
+    let mut columns = Vec::new();
+    for (m, spec) in options.matrices.iter().enumerate() {
+        let path = folder.join(format!("matrix{}.coo", m + 1));
+        let (header, factor) = matrix::write(&path, options, m, spec, &planted, monitor)?;
+        matrices.push((path, header));
+        columns.push(factor);
+    }
+    let truth = if options.truth {
+        let truth = folder.join("truth");
+        write_truth(&truth, options, &planted, &columns, made.floor_rmse)?;
+        Some(truth)
+    } else {
+        None
+    };
+    Ok(Generated {
+        train: made.train,
+        test: made.test,
+        matrices,
+        truth,
+        floor_rmse: made.floor_rmse,
+    })
+}
+
+/// `factor1.npy`, ..., `core.npy`, `matrix1.npy`, ... and `truth.json`.
+fn write_truth(
+    folder: &Path,
+    options: &GenerateOptions,
+    planted: &Planted,
+    columns: &[Factor],
+    floor_rmse: f64,
+) -> Result<()> {
+    std::fs::create_dir_all(folder)
+        .map_err(|e| Error::io(format!("cannot make the folder {}", folder.display()), e))?;
+    for (n, factor) in planted.factors.iter().enumerate() {
+        write_factor(&folder.join(format!("factor{}.npy", n + 1)), factor)?;
+    }
+    for (m, factor) in columns.iter().enumerate() {
+        write_factor(&folder.join(format!("matrix{}.npy", m + 1)), factor)?;
+    }
+    let shape: Vec<u64> = planted.ranks.iter().map(|&j| j as u64).collect();
+    let mut core = NpyWriter::create(&folder.join("core.npy"), &shape)?;
+    core.push(&planted.core)?;
+    core.finish()?;
+    let list = |items: Vec<String>| format!("[{}]", items.join(", "));
+    let matrices = options
+        .matrices
+        .iter()
+        .map(|m| format!("{{\"mode\": {}, \"columns\": {}}}", m.mode + 1, m.columns));
+    let text = format!(
+        "{{\n \"model\": \"{}\",\n \"dims\": {},\n \"ranks\": {},\n \"entries\": {},\n \"offset\": {},\n \
+         \"signal_sd\": {},\n \"noise_sd\": {},\n \"floor_rmse\": {},\n \"seed\": {},\n \"matrices\": {}\n}}\n",
+        options.model.name(),
+        list(options.dims.iter().map(u64::to_string).collect()),
+        list(planted.ranks.iter().map(usize::to_string).collect()),
+        options.entries,
+        planted.offset,
+        options.deviation,
+        planted.noise_sd,
+        floor_rmse,
+        options.seed,
+        list(matrices.collect()),
+    );
+    atomic::write(&folder.join("truth.json"), |w| w.write_all(text.as_bytes()))
+}
+
+fn write_factor(path: &Path, factor: &Factor) -> Result<()> {
+    let mut file = NpyWriter::create(path, &[factor.rows, factor.rank as u64])?;
+    let mut row = vec![0.0; factor.rank];
+    for i in 0..factor.rows {
+        factor.row(i as u32, &mut row);
+        file.push(&row)?;
+    }
+    file.finish()
+}

@@ -1,0 +1,3 @@
+//! The arithmetic of the model, on slices alone.
+
+pub mod reference;

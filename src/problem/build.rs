@@ -1,0 +1,428 @@
+//! Putting a problem together and refusing what does not fit.
+
+use std::sync::Arc;
+
+use super::{Coupled, MatrixKind, Mode, Part, Problem};
+use crate::error::{Error, Result};
+use crate::format::{CooView, MAX_DIM, RowMap, RowMapBuilder};
+use crate::monitor::{Monitor, step};
+
+/// Collects the parts of a [`Problem`].
+pub struct ProblemBuilder<'a> {
+    tensor: CooView<'a>,
+    matrices: Vec<(usize, CooView<'a>, f64, MatrixKind)>,
+}
+
+impl<'a> Problem<'a> {
+    /// Starts a problem with its tensor.
+    pub fn builder(tensor: CooView<'a>) -> ProblemBuilder<'a> {
+        ProblemBuilder {
+            tensor,
+            matrices: Vec::new(),
+        }
+    }
+}
+
+impl<'a> ProblemBuilder<'a> {
+    /// Couples a matrix to `mode` (counted from 0): its first mode is that mode of the tensor.
+    pub fn matrix(
+        mut self,
+        mode: usize,
+        matrix: CooView<'a>,
+        weight: f64,
+        kind: MatrixKind,
+    ) -> Self {
+        self.matrices.push((mode, matrix, weight, kind));
+        self
+    }
+
+    /// Reads and validates everything.
+    pub fn build(self, monitor: &dyn Monitor) -> Result<Problem<'a>> {
+        self.check_shapes()?;
+        let dims = self.agree_on_dims()?;
+        let mut builders: Vec<RowMapBuilder> =
+            dims.iter().map(|&d| RowMapBuilder::new(d)).collect();
+        let (mean, range) = check_values(&self.tensor, monitor)?;
+        for (n, rows) in builders.iter_mut().enumerate() {
+            mark(&self.tensor, n, rows, monitor)?;
+        }
+        let mut columns = Vec::new();
+        for (mode, matrix, _, kind) in &self.matrices {
+            check_values(matrix, monitor)?;
+            mark(matrix, 0, &mut builders[*mode], monitor)?;
+            let own = match kind {
+                MatrixKind::Observed => {
+                    let mut own = RowMapBuilder::new(matrix.dims()[1]);
+                    mark(matrix, 1, &mut own, monitor)?;
+                    own
+                }
+                MatrixKind::Graph => {
+                    mark(matrix, 1, &mut builders[*mode], monitor)?;
+                    RowMapBuilder::new(0)
+                }
+            };
+            columns.push(own.finish());
+        }
+        let mut modes = Vec::with_capacity(builders.len());
+        for (n, rows) in builders.into_iter().enumerate() {
+            modes.push(Mode::count(rows.finish(), &self.tensor, n, monitor)?);
+        }
+        let mut matrices = Vec::with_capacity(columns.len());
+        for ((mode, matrix, weight, kind), columns) in self.matrices.into_iter().zip(columns) {
+            let columns = match kind {
+                MatrixKind::Observed => Mode::count(columns, &matrix, 1, monitor)?,
+                MatrixKind::Graph => Mode::empty(columns),
+            };
+            matrices.push(Coupled {
+                mode,
+                weight,
+                kind,
+                entries: Part { view: matrix },
+                columns,
+            });
+        }
+        Ok(Problem {
+            tensor: Part { view: self.tensor },
+            modes,
+            matrices,
+            mean,
+            range,
+        })
+    }
+
+    fn check_shapes(&self) -> Result<()> {
+        let order = self.tensor.order();
+        for (mode, matrix, weight, kind) in &self.matrices {
+            let bad = |what: String| Err(Error::argument(format!("{}: {what}", matrix.name())));
+            if *mode >= order {
+                return bad(format!(
+                    "coupled to mode {}, but {} has modes 1 to {order}",
+                    mode + 1,
+                    self.tensor.name()
+                ));
+            }
+            if matrix.order() != 2 {
+                return bad(format!(
+                    "has {} modes; a coupled matrix has 2 (rows of the tensor's mode, columns of its own)",
+                    matrix.order()
+                ));
+            }
+            if !(weight.is_finite() && *weight >= 0.0) {
+                return bad(format!(
+                    "weight {weight}; it must be a finite number, 0 or more"
+                ));
+            }
+            let (rows, columns) = (matrix.dims()[0], matrix.dims()[1]);
+            if *kind == MatrixKind::Graph && rows != columns && !matrix.dims_inferred() {
+                return bad(format!(
+                    "is {rows} x {columns}; a graph between the rows of a mode must be square"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The size of each mode. Stated sizes must be equal; sizes that are only the largest index
+    /// seen may be smaller.
+    fn agree_on_dims(&self) -> Result<Vec<u64>> {
+        let mut dims = Vec::with_capacity(self.tensor.order());
+        for n in 0..self.tensor.order() {
+            // Who speaks of this mode: name, size, whether it was stated.
+            let mut says = vec![(
+                self.tensor.name(),
+                self.tensor.dims()[n],
+                !self.tensor.dims_inferred(),
+            )];
+            for (mode, matrix, _, kind) in &self.matrices {
+                if *mode == n {
+                    let size = match kind {
+                        MatrixKind::Observed => matrix.dims()[0],
+                        MatrixKind::Graph => matrix.dims()[0].max(matrix.dims()[1]),
+                    };
+                    says.push((matrix.name(), size, !matrix.dims_inferred()));
+                }
+            }
+            let stated = says.iter().find(|s| s.2);
+            let size = stated.map_or_else(
+                || says.iter().map(|s| s.1).max().unwrap_or(MAX_DIM),
+                |s| s.1,
+            );
+            for (name, other, is_stated) in &says {
+                if (*is_stated && *other != size) || *other > size {
+                    let (by, _, _) = stated.expect("without a stated size the largest is taken");
+                    let relation = if *is_stated { "rows" } else { "rows at least" };
+                    return Err(Error::argument(format!(
+                        "mode {} has size {size} in {by}, but {name} has {other} {relation}; \
+                         both must state the same size (convert with --dims)",
+                        n + 1
+                    )));
+                }
+            }
+            dims.push(size);
+        }
+        Ok(dims)
+    }
+}
+
+impl Mode {
+    fn count(rows: RowMap, view: &CooView<'_>, n: usize, monitor: &dyn Monitor) -> Result<Mode> {
+        let mut counts = vec![0u64; rows.len()];
+        for (piece, indices) in view.column(n).chunks(1 << 20).enumerate() {
+            step(
+                monitor,
+                "counting rows",
+                (piece << 20) as u64,
+                view.len() as u64,
+            )?;
+            for &index in indices {
+                // Rows that appeared since are caught when the entries are copied.
+                if let Some(row) = rows.compact(index) {
+                    counts[row as usize] += 1;
+                }
+            }
+        }
+        Ok(Mode {
+            indices: rows.indices().collect(),
+            rows: Arc::new(rows),
+            counts,
+        })
+    }
+
+    fn empty(rows: RowMap) -> Mode {
+        Mode {
+            rows: Arc::new(rows),
+            indices: Vec::new(),
+            counts: Vec::new(),
+        }
+    }
+}
+
+/// Notes the rows that occur in column `n`; an index beyond the mode is an error.
+fn mark(
+    view: &CooView<'_>,
+    n: usize,
+    rows: &mut RowMapBuilder,
+    monitor: &dyn Monitor,
+) -> Result<()> {
+    for (piece, indices) in view.column(n).chunks(1 << 20).enumerate() {
+        step(
+            monitor,
+            "finding rows",
+            (piece << 20) as u64,
+            view.len() as u64,
+        )?;
+        for (k, &index) in indices.iter().enumerate() {
+            // Against the file's own size too: a mode may be wider than one of its matrices.
+            if u64::from(index) >= view.dims()[n] || !rows.mark(index) {
+                return Err(view.out_of_range(n, (piece << 20) + k, index));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every value and weight must be finite, also as `f32`, which solvers compute in. Returns the mean
+/// and the range of the values.
+fn check_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<(f64, (f64, f64))> {
+    let values = view.values();
+    let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
+    let mut total = 0.0;
+    let mut start = 0;
+    while start < values.len() {
+        step(
+            monitor,
+            "checking values",
+            start as u64,
+            values.len() as u64,
+        )?;
+        let end = (start + (1 << 16)).min(values.len());
+        let mut sum = 0.0;
+        for i in start..end {
+            let value = values.get(i);
+            if !(value as f32).is_finite() {
+                return Err(view.not_finite(i, "value (as a 32-bit number)", value));
+            }
+            min = min.min(value);
+            max = max.max(value);
+            sum += value;
+        }
+        total += sum;
+        start = end;
+    }
+    if let Some(weights) = view.weights() {
+        for i in 0..weights.len() {
+            let weight = weights.get(i);
+            if !(weight as f32).is_finite() || weight < 0.0 {
+                return Err(Error::entry(
+                    view.name(),
+                    i as u64,
+                    format!("weight {weight}; it must be a finite number, 0 or more"),
+                ));
+            }
+        }
+    }
+    if values.is_empty() {
+        return Ok((0.0, (0.0, 0.0)));
+    }
+    Ok((total / values.len() as f64, (min, max)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::Values;
+    use crate::problem::Chunk;
+
+    const A: &[u32] = &[5, 9, 5];
+    const B: &[u32] = &[0, 1, 1];
+    const C: &[u32] = &[3, 3, 2];
+    const V: Values<'static> = Values::F32(&[1.0, 2.0, 6.0]);
+
+    fn tensor() -> CooView<'static> {
+        CooView::new("T", &[10, 2, 4], &[A, B, C], V).unwrap()
+    }
+
+    fn matrix(
+        name: &str,
+        dims: [u64; 2],
+        rows: &'static [u32],
+        columns: &'static [u32],
+    ) -> CooView<'static> {
+        const ONES: &[f32] = &[1.0; 8];
+        CooView::new(
+            name,
+            &dims,
+            &[rows, columns],
+            Values::F32(&ONES[..rows.len()]),
+        )
+        .unwrap()
+    }
+
+    fn error(builder: ProblemBuilder<'_>) -> String {
+        builder.build(&()).err().expect("refused").to_string()
+    }
+
+    #[test]
+    fn rows_of_tensor_and_matrices_are_compacted_together() {
+        let p = Problem::builder(tensor())
+            .matrix(
+                0,
+                matrix("Y", [10, 100], &[0, 9, 0], &[99, 7, 7]),
+                1.0,
+                MatrixKind::Observed,
+            )
+            .matrix(0, matrix("W", [10, 10], &[2], &[5]), 1.0, MatrixKind::Graph)
+            .build(&())
+            .unwrap();
+        assert_eq!(p.modes()[0].indices(), [0, 2, 5, 9]);
+        assert_eq!(p.modes()[0].counts(), [0, 0, 2, 1]);
+        assert_eq!(p.modes()[2].indices(), [2, 3]);
+        assert_eq!(p.matrices()[0].columns.indices(), [7, 99]);
+        assert_eq!(p.matrices()[0].columns.counts(), [2, 1]);
+        assert_eq!((p.mean(), p.range()), (3.0, (1.0, 6.0)));
+        let maps = p.row_maps();
+        let mut chunk = Chunk::default();
+        p.tensor().copy(&maps, 1..3, &mut chunk).unwrap();
+        assert_eq!(chunk.rows, [vec![3, 2], vec![1, 1], vec![1, 0]]);
+        assert_eq!(chunk.values, [2.0, 6.0]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_precisely() {
+        let observed = MatrixKind::Observed;
+        let t = || Problem::builder(tensor());
+        let y = || matrix("Y", [10, 5], &[1], &[4]);
+        assert!(
+            error(t().matrix(3, y(), 1.0, observed))
+                .contains("Y: coupled to mode 4, but T has modes 1 to 3")
+        );
+        assert!(error(t().matrix(0, tensor(), 1.0, observed)).contains("T: has 3 modes"));
+        assert!(
+            error(t().matrix(1, y(), 1.0, observed))
+                .contains("mode 2 has size 2 in T, but Y has 10 rows")
+        );
+        for weight in [-1.0, f64::NAN, f64::INFINITY] {
+            assert!(error(t().matrix(0, y(), weight, observed)).contains("weight"));
+        }
+        assert!(error(t().matrix(0, y(), 1.0, MatrixKind::Graph)).contains("10 x 5; a graph"));
+        let beyond = matrix("Y", [10, 5], &[1, 10], &[4, 0]);
+        assert!(
+            error(t().matrix(0, beyond, 1.0, observed)).contains("Y: entry 2: index 10 of mode 1")
+        );
+        let beyond = matrix("Y", [10, 5], &[1, 2], &[4, 5]);
+        assert!(
+            error(t().matrix(0, beyond, 1.0, observed)).contains("Y: entry 2: index 5 of mode 2")
+        );
+        let beyond = CooView::new("T", &[9, 2, 4], &[A, B, C], V).unwrap();
+        assert!(error(Problem::builder(beyond)).contains("T: entry 2: index 9 of mode 1"));
+        for bad in [f64::NAN, f64::INFINITY, 1e300] {
+            let values = [1.0, bad, 2.0];
+            let view = CooView::new("T", &[10, 2, 4], &[A, B, C], Values::F64(&values)).unwrap();
+            assert!(error(Problem::builder(view)).contains("T: entry 2: value"));
+        }
+        let weighted = tensor()
+            .with_weights(Values::F32(&[1.0, -1.0, 1.0]))
+            .unwrap();
+        assert!(error(Problem::builder(weighted)).contains("T: entry 2: weight -1"));
+    }
+
+    #[test]
+    fn inferred_sizes_give_way_to_stated_ones() {
+        let short = || matrix("Y", [7, 5], &[6], &[4]);
+        let widened = Problem::builder(tensor())
+            .matrix(0, short().with_inferred_dims(), 1.0, MatrixKind::Observed)
+            .build(&())
+            .unwrap();
+        assert_eq!(widened.modes()[0].dim(), 10);
+        assert!(
+            error(Problem::builder(tensor()).matrix(0, short(), 1.0, MatrixKind::Observed))
+                .contains("7 rows")
+        );
+        let long = || matrix("Y", [20, 5], &[19], &[4]);
+        let p = Problem::builder(tensor().with_inferred_dims())
+            .matrix(0, long(), 1.0, MatrixKind::Observed)
+            .build(&())
+            .unwrap();
+        assert_eq!(p.modes()[0].dim(), 20);
+        let e = error(Problem::builder(tensor()).matrix(
+            0,
+            long().with_inferred_dims(),
+            1.0,
+            MatrixKind::Observed,
+        ));
+        assert!(e.contains("Y has 20 rows at least"), "{e}");
+    }
+
+    #[test]
+    fn data_that_changes_after_building_never_gives_a_wrong_row() {
+        let p = Problem::builder(tensor()).build(&()).unwrap();
+        let maps = p.row_maps();
+        // What the map would show had the file been overwritten: a row that was not there, a NaN.
+        for (rows, value) in [
+            (&[5u32, 4, 5], 2.0f32),
+            (&[5, u32::MAX, 5], 2.0),
+            (&[5, 9, 5], f32::NAN),
+        ] {
+            let values = [1.0, value, 6.0];
+            let changed =
+                CooView::new("T", &[10, 2, 4], &[rows, B, C], Values::F32(&values)).unwrap();
+            let part = Part { view: changed };
+            let error = part
+                .copy(&maps, 0..3, &mut Chunk::default())
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains("entry 2: is not what it was"), "{error}");
+        }
+    }
+
+    #[test]
+    fn empty_parts_are_allowed() {
+        let none: &[u32] = &[];
+        let t = CooView::new("T", &[3, 3], &[none, none], Values::F32(&[])).unwrap();
+        let p = Problem::builder(t)
+            .matrix(0, matrix("Y", [3, 5], &[], &[]), 1.0, MatrixKind::Observed)
+            .build(&())
+            .unwrap();
+        assert_eq!((p.count(), p.modes()[0].rows().len()), (0, 0));
+    }
+}

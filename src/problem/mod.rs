@@ -1,0 +1,145 @@
+//! A validated tensor with its coupled matrices: what every solver works on.
+//!
+//! Building a [`Problem`] reads all entries once: indices must be below the sizes, values finite,
+//! sizes of coupled modes must agree. Rows are numbered compactly, so that everything downstream
+//! takes memory for the rows that occur and not for the sizes of the modes.
+//!
+//! The entries themselves stay where they are. A solver copies them into its own layout with
+//! [`Part::copy`], which validates every index again: a file that changed under its map gives an
+//! error there, never an index out of bounds.
+
+mod build;
+mod part;
+
+pub use build::ProblemBuilder;
+pub use part::{Chunk, Part};
+
+use std::sync::Arc;
+
+use crate::format::RowMap;
+
+/// What a coupled matrix means to the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MatrixKind {
+    /// Factorized as U V^T over its listed entries.
+    #[default]
+    Observed,
+    /// A square matrix of similarities between the rows of its mode, used as a penalty on their
+    /// distance rather than factorized.
+    Graph,
+}
+
+/// One mode of the tensor.
+pub struct Mode {
+    pub(crate) rows: Arc<RowMap>,
+    pub(crate) indices: Vec<u32>,
+    pub(crate) counts: Vec<u64>,
+}
+
+impl Mode {
+    /// The size of the mode.
+    pub fn dim(&self) -> u64 {
+        self.rows.dim()
+    }
+
+    /// The rows that occur in the tensor or in a matrix coupled to this mode, and their compact
+    /// numbers.
+    pub fn rows(&self) -> &Arc<RowMap> {
+        &self.rows
+    }
+
+    /// The index of each compact row.
+    pub fn indices(&self) -> &[u32] {
+        &self.indices
+    }
+
+    /// For each compact row, its number of tensor entries: |Omega(n, i)| of the paper. Rows that
+    /// occur only in matrices have 0.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+}
+
+/// A matrix coupled to a mode.
+pub struct Coupled<'a> {
+    /// The mode, counted from 0.
+    pub mode: usize,
+    /// Its weight, lambda_m.
+    pub weight: f64,
+    /// What it means.
+    pub kind: MatrixKind,
+    /// Its entries. Compact rows are those of the mode.
+    pub entries: Part<'a>,
+    /// Its columns that occur, with their numbers of entries. A graph's columns are rows of its
+    /// mode and stand there; its own list is empty.
+    pub columns: Mode,
+}
+
+/// A validated tensor with its coupled matrices.
+///
+/// ```
+/// use s3cmtf::format::{CooView, Values};
+/// use s3cmtf::problem::{MatrixKind, Problem};
+/// # fn main() -> s3cmtf::Result<()> {
+/// // Three ratings by two of a million users, and the genres of two items.
+/// let (user, item, month) = ([7, 7, 999_999], [0, 1, 1], [0, 0, 3]);
+/// let ratings = CooView::new("ratings", &[1_000_000, 2, 4], &[&user, &item, &month], Values::F32(&[4.0, 2.0, 5.0]))?;
+/// let genres = CooView::new("genres", &[2, 3], &[&[0, 1], &[2, 0]], Values::F32(&[1.0, 1.0]))?;
+///
+/// let problem = Problem::builder(ratings)
+///     .matrix(1, genres, 10.0, MatrixKind::Observed)
+///     .build(&())?;
+/// assert_eq!(problem.modes()[0].indices(), [7, 999_999]);
+/// assert_eq!(problem.modes()[0].counts(), [2, 1]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Problem<'a> {
+    tensor: Part<'a>,
+    modes: Vec<Mode>,
+    matrices: Vec<Coupled<'a>>,
+    mean: f64,
+    range: (f64, f64),
+}
+
+impl<'a> Problem<'a> {
+    /// The number of modes of the tensor.
+    pub fn order(&self) -> usize {
+        self.modes.len()
+    }
+
+    /// The number of tensor entries, |Omega|.
+    pub fn count(&self) -> u64 {
+        self.tensor.len() as u64
+    }
+
+    /// The tensor's entries.
+    pub fn tensor(&self) -> &Part<'a> {
+        &self.tensor
+    }
+
+    /// The modes of the tensor.
+    pub fn modes(&self) -> &[Mode] {
+        &self.modes
+    }
+
+    /// The coupled matrices.
+    pub fn matrices(&self) -> &[Coupled<'a>] {
+        &self.matrices
+    }
+
+    /// The rows of each mode, as [`Part::copy`] takes them for the tensor.
+    pub fn row_maps(&self) -> Vec<&RowMap> {
+        self.modes.iter().map(|m| &*m.rows).collect()
+    }
+
+    /// The mean of the tensor's values; 0 without entries.
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// The smallest and the largest value of the tensor; 0 without entries.
+    pub fn range(&self) -> (f64, f64) {
+        self.range
+    }
+}

@@ -1,0 +1,92 @@
+//! The entries of a tensor or matrix, handed out with compact indices.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::format::{CooView, RowMap};
+
+/// The entries of one tensor or matrix of a problem, still where they came from.
+pub struct Part<'a> {
+    pub(crate) view: CooView<'a>,
+}
+
+/// A piece of a [`Part`] copied out: compact, validated indices and `f32` values.
+#[derive(Debug, Default)]
+pub struct Chunk {
+    /// One column of compact row numbers per mode.
+    pub rows: Vec<Vec<u32>>,
+    /// The values.
+    pub values: Vec<f32>,
+    /// The weights; empty if the data has none.
+    pub weights: Vec<f32>,
+}
+
+impl<'a> Part<'a> {
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.view.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.view.is_empty()
+    }
+
+    /// What errors call it.
+    pub fn name(&self) -> &str {
+        self.view.name()
+    }
+
+    /// The original columns, as they are: nothing about them can be relied on.
+    pub fn view(&self) -> &CooView<'a> {
+        &self.view
+    }
+
+    /// Copies the entries of `range` into `chunk`, with the compact numbers that `maps` (one per
+    /// mode) give their rows. Every index and value is read once and checked; what was not there
+    /// when the problem was built is an error.
+    ///
+    /// # Panics
+    /// If the range is not inside, or there are not as many maps as modes.
+    pub fn copy(&self, maps: &[&RowMap], range: Range<usize>, chunk: &mut Chunk) -> Result<()> {
+        let v = &self.view;
+        assert_eq!(maps.len(), v.order());
+        chunk.rows.resize(v.order(), Vec::new());
+        for (n, map) in maps.iter().enumerate() {
+            let out = &mut chunk.rows[n];
+            out.clear();
+            for (k, &index) in v.column(n)[range.clone()].iter().enumerate() {
+                match map.compact(index) {
+                    Some(row) => out.push(row),
+                    None => return Err(self.changed(range.start + k)),
+                }
+            }
+        }
+        let floats = |values: crate::format::Values<'_>, out: &mut Vec<f32>| {
+            out.clear();
+            for i in range.clone() {
+                let value = values.get(i) as f32;
+                if !value.is_finite() {
+                    return Err(self.changed(i));
+                }
+                out.push(value);
+            }
+            Ok(())
+        };
+        floats(v.values(), &mut chunk.values)?;
+        chunk.weights.clear();
+        if let Some(weights) = v.weights() {
+            floats(weights, &mut chunk.weights)?;
+        }
+        Ok(())
+    }
+
+    fn changed(&self, i: usize) -> Error {
+        Error::entry(
+            self.name(),
+            i as u64,
+            "is not what it was when the problem was built; do not change a file in use, or open it \
+             as a private copy",
+        )
+    }
+}

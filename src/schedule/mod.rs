@@ -1,0 +1,11 @@
+//! Who runs what: thread counts, and work in parallel whose result does not depend on them.
+
+mod ordered;
+
+pub use ordered::in_order;
+
+/// The number of threads to use where the caller has no opinion: the CPUs this process may run on,
+/// within its cgroup quota.
+pub fn available_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}

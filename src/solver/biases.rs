@@ -1,0 +1,137 @@
+//! Damped least squares for the bias model, one mode after the other.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::model::BiasModel;
+use crate::monitor::{Monitor, step};
+use crate::problem::{Chunk, Problem};
+
+/// How [`fit_biases`] works.
+#[derive(Debug, Clone, Copy)]
+pub struct BiasOptions {
+    /// Acts like this many more entries of residual 0 in every row.
+    pub damping: f64,
+    /// How often all modes are solved in turn.
+    pub sweeps: usize,
+}
+
+impl Default for BiasOptions {
+    /// Values that do well on ratings; the result hardly depends on them.
+    fn default() -> Self {
+        BiasOptions {
+            damping: 5.0,
+            sweeps: 10,
+        }
+    }
+}
+
+const CHUNK: usize = 1 << 16;
+
+/// Fits mean and biases to the tensor of `problem`. Streams over the entries; weights count as that
+/// many entries.
+pub fn fit_biases(
+    problem: &Problem<'_>,
+    options: &BiasOptions,
+    monitor: &dyn Monitor,
+) -> Result<BiasModel> {
+    let maps = problem.row_maps();
+    let n = problem.tensor().len();
+    let order = problem.order();
+    let mut biases: Vec<Vec<f64>> = maps.iter().map(|m| vec![0.0; m.len()]).collect();
+    let mut chunk = Chunk::default();
+    let passes = 1 + options.sweeps * order;
+    let mut pass = 0;
+    let mut scan = |visit: &mut dyn FnMut(&Chunk)| -> Result<()> {
+        for start in (0..n).step_by(CHUNK) {
+            step(
+                monitor,
+                "fitting biases",
+                (pass * n + start) as u64,
+                (passes * n) as u64,
+            )?;
+            let range: Range<usize> = start..(start + CHUNK).min(n);
+            problem.tensor().copy(&maps, range, &mut chunk)?;
+            visit(&chunk);
+        }
+        pass += 1;
+        Ok(())
+    };
+    let weight = |c: &Chunk, k: usize| c.weights.get(k).map_or(1.0, |&w| f64::from(w));
+    let (mut sum, mut total) = (0.0, 0.0);
+    scan(&mut |c| {
+        for k in 0..c.values.len() {
+            sum += weight(c, k) * f64::from(c.values[k]);
+            total += weight(c, k);
+        }
+    })?;
+    let mean = if total > 0.0 { sum / total } else { 0.0 };
+    for _ in 0..options.sweeps {
+        for mode in 0..order {
+            let mut sums = vec![(0.0f64, options.damping); biases[mode].len()];
+            scan(&mut |c| {
+                for k in 0..c.values.len() {
+                    let others: f64 = (0..order)
+                        .filter(|&m| m != mode)
+                        .map(|m| biases[m][c.rows[m][k] as usize])
+                        .sum();
+                    let row = &mut sums[c.rows[mode][k] as usize];
+                    row.0 += weight(c, k) * (f64::from(c.values[k]) - mean - others);
+                    row.1 += weight(c, k);
+                }
+            })?;
+            for (bias, (residual, entries)) in biases[mode].iter_mut().zip(sums) {
+                *bias = if entries > 0.0 {
+                    residual / entries
+                } else {
+                    0.0
+                };
+            }
+        }
+    }
+    let rows = problem.modes().iter().map(|m| m.rows().clone());
+    Ok(BiasModel::new(mean, rows.zip(biases).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{CooView, Values};
+    use crate::model::Predict;
+
+    #[test]
+    fn additive_data_is_fitted_exactly() {
+        let mut columns = vec![Vec::new(); 3];
+        let mut values = Vec::new();
+        for i in 0..20u32 {
+            for j in 0..15u32 {
+                for k in 0..5u32 {
+                    columns
+                        .iter_mut()
+                        .zip([i * 1000, j, k])
+                        .for_each(|(c, x)| c.push(x));
+                    values.push(2.0 + f64::from(i) * 0.1 - f64::from(j) * 0.3 + f64::from(k * k));
+                }
+            }
+        }
+        let slices: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
+        let view = CooView::new("t", &[20_000, 15, 5], &slices, Values::F64(&values)).unwrap();
+        let problem = Problem::builder(view).build(&()).unwrap();
+        let model = fit_biases(
+            &problem,
+            &BiasOptions {
+                damping: 0.0,
+                sweeps: 20,
+            },
+            &(),
+        )
+        .unwrap();
+        for (e, &value) in values.iter().enumerate() {
+            let index: Vec<u32> = columns.iter().map(|c| c[e]).collect();
+            assert!((model.predict(&index) - value).abs() < 1e-5);
+        }
+        // A row never seen: the mean and the other biases.
+        assert!(model.predict(&[7, 0, 0]).is_finite());
+        assert_eq!(model.predict(&[7, u32::MAX, u32::MAX]), model.mean());
+    }
+}
