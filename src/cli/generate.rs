@@ -35,7 +35,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME", value_parser = PRESETS, conflicts_with_all = ["dims", "entries"], required_unless_present = "dims")]
     like: Option<String>,
 
-    /// With --like: multiplies entries, users and items
+    /// With --like: multiplies the entries, and users and items with them
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "like")]
     scale: f64,
 

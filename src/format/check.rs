@@ -301,7 +301,14 @@ pub fn fix(file: &CooFile, output: &Path, keep: Keep, monitor: &dyn Monitor) -> 
             let value = |e: u64| view.values().get(e as usize);
             let total: f64 = good.iter().map(|&e| weight(e)).sum();
             let mean = if total > 0.0 {
-                good.iter().map(|&e| weight(e) / total * value(e)).sum()
+                let sum: f64 = good.iter().map(|&e| weight(e) * value(e)).sum();
+                // Values near the largest number: divide before adding up.
+                let careful = || good.iter().map(|&e| weight(e) / total * value(e)).sum();
+                if sum.is_finite() {
+                    sum / total
+                } else {
+                    careful()
+                }
             } else {
                 good.iter().map(|&e| value(e) / good.len() as f64).sum()
             };

@@ -1,6 +1,9 @@
 //! CSV and TSV with a header line: chosen columns, ids that are numbers or words.
 
+use std::cell::Cell;
+use std::io::{self, Read};
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use super::entry::{Entry, EntryParser};
 use super::{Sink, Source, TextOptions, TextResult, quote};
@@ -70,6 +73,7 @@ pub(super) fn read(
     if let Some(dims) = &options.dims {
         check_dims(dims)?;
     }
+    let since_record = Rc::new(Cell::new(0));
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(d.delimiter.unwrap_or(delimiter))
         // Tab-separated files have no quoting convention; a lone quote there is a quote.
@@ -78,7 +82,10 @@ pub(super) fn read(
         .flexible(true)
         .trim(csv::Trim::All)
         .buffer_capacity(1 << 18)
-        .from_reader(source.take_reader());
+        .from_reader(Limited {
+            inner: source.take_reader(),
+            since: since_record.clone(),
+        });
     let mut record = csv::ByteRecord::new();
     let mut roles: Option<Roles> = None;
     // Per mode: the names, where ids are words.
@@ -87,16 +94,17 @@ pub(super) fn read(
     let mut entry = Entry::new();
     let mut first_line = true;
     loop {
+        let next_line = reader.position().line();
         let more = reader.read_byte_record(&mut record);
+        since_record.set(0);
         let line = record.position().map_or(1, csv::Position::line);
         match more {
             Ok(true) => {}
             Ok(false) => break,
             Err(e) => {
-                let line = reader.position().line();
                 return Err(match e.into_kind() {
-                    csv::ErrorKind::Io(e) => source.failed(e, line),
-                    other => Error::text(&source.name, line, format!("{other:?}")),
+                    csv::ErrorKind::Io(e) => source.failed(e, next_line.saturating_sub(1)),
+                    other => Error::text(&source.name, next_line, format!("{other:?}")),
                 });
             }
         }
@@ -161,6 +169,29 @@ pub(super) fn read(
         .filter_map(|(n, names)| Some((n, names?)))
         .collect();
     Ok(TextResult { names, dims: None })
+}
+
+/// A record longer than this is an opening quote without its end; refusing it keeps memory bounded.
+const LONGEST_RECORD: u64 = 16 << 20;
+
+/// Fails when too much is read for one record.
+struct Limited {
+    inner: Box<dyn Read>,
+    since: Rc<Cell<u64>>,
+}
+
+impl Read for Limited {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.since.get() > LONGEST_RECORD {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("a record longer than {LONGEST_RECORD} bytes; is a quote not closed?"),
+            ));
+        }
+        let n = self.inner.read(buf)?;
+        self.since.set(self.since.get() + n as u64);
+        Ok(n)
+    }
 }
 
 /// Finds the columns in the first line.

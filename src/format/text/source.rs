@@ -127,6 +127,9 @@ impl Source {
                 format!("the gzip data after this line is damaged ({e}); copy the file again"),
             );
         }
+        if e.kind() == io::ErrorKind::FileTooLarge {
+            return Error::text(&self.name, line + 1, e.to_string());
+        }
         Error::io(format!("cannot read {} after line {line}", self.name), e)
     }
 

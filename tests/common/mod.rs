@@ -1,0 +1,144 @@
+//! What several test files need.
+#![allow(dead_code)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A folder of its own for a test, removed at the end.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    pub fn new(name: &str) -> Scratch {
+        let path = std::env::temp_dir().join(format!("s3cmtf-test-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Scratch(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Writes a file and returns its path.
+    pub fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.join(name);
+        fs::write(&path, contents).unwrap();
+        path
+    }
+
+    /// The names of all files, hidden ones too.
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(&self.0)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The outcome of running the program.
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ran {
+    pub fn from(output: Output) -> Ran {
+        Ran {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    #[track_caller]
+    pub fn ok(self) -> Ran {
+        assert_eq!(self.code, Some(0), "{}{}", self.out, self.err);
+        self
+    }
+
+    /// Failed with `code`, and standard error says all of `words`.
+    #[track_caller]
+    pub fn failed(self, code: i32, words: &[&str]) -> Ran {
+        assert_eq!(
+            self.code,
+            Some(code),
+            "stdout {:?} stderr {:?}",
+            self.out,
+            self.err
+        );
+        for word in words {
+            assert!(self.err.contains(word), "{:?} lacks {word:?}", self.err);
+        }
+        self
+    }
+
+    /// The JSON objects on standard output, which must hold nothing else.
+    pub fn json(&self) -> Vec<serde_json::Value> {
+        self.out
+            .lines()
+            .map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}")))
+            .collect()
+    }
+}
+
+#[cfg(feature = "cli")]
+pub fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_s3cmtf"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Runs the program with arguments.
+#[cfg(feature = "cli")]
+pub fn run<I: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = I>) -> Ran {
+    Ran::from(program().args(arguments).output().unwrap())
+}
+
+/// Runs the program with `input` on standard input.
+#[cfg(feature = "cli")]
+pub fn run_with_input(arguments: &[&str], input: &[u8]) -> Ran {
+    use std::io::Write;
+    let mut child = program()
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A program that refuses the start of its input need not read the rest.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    Ran::from(child.wait_with_output().unwrap())
+}
+
+/// A folder of real data beside the repository, or `None` with a printed line.
+pub fn real_data(name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../shared/data")
+        .join(name);
+    if path.is_dir() {
+        return Some(path);
+    }
+    println!("skipped: the data set {name} is not in ../shared/data");
+    None
+}
+
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
