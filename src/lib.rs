@@ -1,6 +1,6 @@
 //! Factorizes a sparse tensor together with coupled sparse matrices.
 //!
-//! The layers, each importing only those before it: [`error`], [`format`] (files), [`problem`] (a
+//! The layers, each importing only those before it: [`error`], [`mod@format`] (files), [`problem`] (a
 //! validated tensor with its matrices), [`model`], [`kernel`] (arithmetic), [`schedule`] (threads),
 //! [`solver`], [`generate`] (planted data), [`analysis`]. `docs/architecture.md` is the map.
 //!

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Predict;
 use crate::format::RowMap;
 
-/// x^ = mean + sum over modes of b(n)[i_n].
+/// `x^ = mean + sum over modes n of b(n)[i_n]`.
 pub struct BiasModel {
     mean: f64,
     modes: Vec<(Arc<RowMap>, Vec<f64>)>,

@@ -3,7 +3,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
+#[cfg(feature = "cli")]
+use std::process::{Command, Stdio};
 
 /// A folder of its own for a test, removed at the end.
 pub struct Scratch(PathBuf);
