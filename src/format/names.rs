@@ -21,7 +21,7 @@ const HEADER: &str = "index\tname";
 #[derive(Debug, Default, Clone)]
 pub struct Names {
     list: Vec<Option<Arc<str>>>,
-    index: HashMap<Arc<str>, u32>,
+    index: HashMap<Arc<str>, u32, foldhash::fast::RandomState>,
 }
 
 impl Names {

@@ -80,7 +80,6 @@ pub(super) fn read(
         .quoting(delimiter != b'\t')
         .has_headers(false)
         .flexible(true)
-        .trim(csv::Trim::All)
         .buffer_capacity(1 << 18)
         .from_reader(Limited {
             inner: source.take_reader(),
@@ -110,7 +109,7 @@ pub(super) fn read(
         }
         let bad = |what: String| Error::text(&source.name, line, what);
         // The reader skips empty lines but not blank ones.
-        if record.len() == 1 && record[0].is_empty() {
+        if record.len() == 1 && record[0].trim_ascii().is_empty() {
             continue;
         }
         let roles = match &roles {
@@ -143,17 +142,21 @@ pub(super) fn read(
             sink.begin(order, roles.weight.is_some())?;
         }
         for (n, &column) in roles.indices.iter().enumerate() {
-            let field = &record[column];
+            let field = record[column].trim_ascii();
             entry.indices[n] = match &mut words[n] {
                 None => parser.index(n, field).map_err(bad)?,
                 Some(names) => word(names, n, field, parser.dims[n]).map_err(bad)?,
             };
         }
         if let Some(column) = roles.value {
-            entry.value = parser.float("value", &record[column]).map_err(bad)?;
+            entry.value = parser
+                .float("value", record[column].trim_ascii())
+                .map_err(bad)?;
         }
         if let Some(column) = roles.weight {
-            entry.weight = parser.float("weight", &record[column]).map_err(bad)?;
+            entry.weight = parser
+                .float("weight", record[column].trim_ascii())
+                .map_err(bad)?;
         }
         if sink.push(&entry)? {
             let (done, total) = source.progress();
@@ -202,7 +205,9 @@ fn assign(
 ) -> std::result::Result<Roles, String> {
     let find = |reference: &str| -> std::result::Result<usize, String> {
         if !d.no_header
-            && let Some(at) = header.iter().position(|f| f == reference.as_bytes())
+            && let Some(at) = header
+                .iter()
+                .position(|f| f.trim_ascii() == reference.as_bytes())
         {
             return Ok(at);
         }
@@ -300,12 +305,9 @@ fn choose_words(
     let mut words = Vec::with_capacity(roles.indices.len());
     for (n, &column) in roles.indices.iter().enumerate() {
         let given = d.names.iter().find(|(mode, _)| *mode == n);
-        let numeric = !first[column].is_empty()
-            && first[column]
-                .strip_prefix(b"-")
-                .unwrap_or(&first[column])
-                .iter()
-                .all(|b| b.is_ascii_digit());
+        let id = first[column].trim_ascii();
+        let digits = id.strip_prefix(b"-").unwrap_or(id);
+        let numeric = !id.is_empty() && digits.iter().all(u8::is_ascii_digit);
         words.push(match given {
             Some((_, path)) => {
                 let names = Names::load(path)?;

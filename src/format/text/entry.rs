@@ -165,7 +165,20 @@ impl EntryParser {
     }
 
     /// Reads the index of mode `n` (from 0) and says precisely what is wrong with a bad one.
+    #[inline]
     pub(crate) fn index(&self, n: usize, field: &[u8]) -> Result<u32, String> {
+        match leading_digits(field) {
+            Some((number, []))
+                if number.wrapping_sub(u64::from(!self.zero_based)) < self.dims[n] =>
+            {
+                Ok((number - u64::from(!self.zero_based)) as u32)
+            }
+            _ => self.odd_index(n, field),
+        }
+    }
+
+    #[cold]
+    fn odd_index(&self, n: usize, field: &[u8]) -> Result<u32, String> {
         let mode = n + 1;
         let shown = quote(field);
         let first = u64::from(!self.zero_based);
@@ -219,7 +232,16 @@ impl EntryParser {
     }
 
     /// Reads a value or weight and says precisely what is wrong with a bad one.
+    #[inline]
     pub(crate) fn float(&self, what: &str, field: &[u8]) -> Result<f64, String> {
+        match plain_decimal(field) {
+            Some((value, [])) if self.fits(value) => Ok(value),
+            _ => self.odd_float(what, field),
+        }
+    }
+
+    #[cold]
+    fn odd_float(&self, what: &str, field: &[u8]) -> Result<f64, String> {
         let number = std::str::from_utf8(field)
             .ok()
             .and_then(|t| t.parse::<f64>().ok());
