@@ -34,6 +34,7 @@ pub mod generate;
 pub mod kernel;
 pub mod model;
 pub mod monitor;
+pub mod options;
 pub mod problem;
 pub(crate) mod random;
 pub mod schedule;

@@ -7,9 +7,8 @@ use std::path::Path;
 
 use common::Scratch;
 use s3cmtf::format::{CooFile, OpenMode, check, summarize};
-use s3cmtf::generate::{
-    CellChoice, GenerateOptions, MatrixSpec, ModelKind, PRESETS, Skew, generate, preset,
-};
+use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec, PRESETS, Skew, generate, preset};
+use s3cmtf::options::ModelKind;
 
 fn open(path: &Path) -> CooFile {
     CooFile::open(path, OpenMode::Mapped).unwrap()

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use common::{Ran, Scratch};
 use s3cmtf::format::{CooFile, CooWriter, Dims, OpenMode, ValueKind, Values, check};
-use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec, ModelKind, generate};
+use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec, generate};
+use s3cmtf::options::ModelKind;
 use serde_json::{Value, json};
 
 /// Runs Python; `None` with a printed line where NumPy is missing and nobody insists on it.

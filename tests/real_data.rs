@@ -74,8 +74,8 @@ fn data_set(name: &str, matrices: &[(&str, usize)]) {
             "{m}"
         );
     }
-    let model = fit_biases(&problem, &BiasOptions::default(), &()).unwrap();
-    let found = evaluate(&model, &test.view(), Some(problem.range()), &())
+    let mut model = fit_biases(&problem, &BiasOptions::default(), &()).unwrap();
+    let found = evaluate(&mut model, &test.view(), Some(problem.range()), &())
         .unwrap()
         .rmse;
     let expected = meta["baseline"]["test_rmse_damped_biases"]

@@ -21,7 +21,7 @@ pub struct Evaluation {
 /// Predicts every entry of `view` and compares; `clip` limits predictions to a range, usually that
 /// of the training values. Without entries the errors are 0.
 pub fn evaluate(
-    model: &dyn Predict,
+    model: &mut dyn Predict,
     view: &CooView<'_>,
     clip: Option<(f64, f64)>,
     monitor: &dyn Monitor,
@@ -66,7 +66,7 @@ mod tests {
     struct Sum;
 
     impl Predict for Sum {
-        fn predict(&self, index: &[u32]) -> f64 {
+        fn predict(&mut self, index: &[u32]) -> f64 {
             index.iter().map(|&i| f64::from(i)).sum()
         }
     }
@@ -80,9 +80,9 @@ mod tests {
             Values::F64(&[2.0, 5.0, 4.0]),
         )
         .unwrap();
-        let e = evaluate(&Sum, &view, None, &()).unwrap();
+        let e = evaluate(&mut Sum, &view, None, &()).unwrap();
         assert_eq!((e.rmse, e.mae, e.count), ((5.0f64 / 3.0).sqrt(), 1.0, 3));
-        let e = evaluate(&Sum, &view, Some((0.0, 4.0)), &()).unwrap();
+        let e = evaluate(&mut Sum, &view, Some((0.0, 4.0)), &()).unwrap();
         assert_eq!((e.rmse, e.clipped), ((1.0f64 / 3.0).sqrt(), true));
     }
 }

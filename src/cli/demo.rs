@@ -82,10 +82,10 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     ));
 
     let clip = Some(problem.range());
-    let mean = BiasModel::new(problem.mean(), Vec::new());
-    let biases = fit_biases(&problem, &BiasOptions::default(), progress)?;
-    let mean = evaluate(&mean, &test.view(), clip, progress)?.rmse;
-    let biases = evaluate(&biases, &test.view(), clip, progress)?.rmse;
+    let mut mean = BiasModel::new(problem.mean(), Vec::new());
+    let mut biases = fit_biases(&problem, &BiasOptions::default(), progress)?;
+    let mean = evaluate(&mut mean, &test.view(), clip, progress)?.rmse;
+    let biases = evaluate(&mut biases, &test.view(), clip, progress)?.rmse;
     out.line(format!(
         "\nTest error (RMSE of {} held-out ratings, predictions clipped to the training range):\n",
         grouped(test.header().count)

@@ -6,8 +6,9 @@ use std::time::Instant;
 use clap::Args;
 use s3cmtf::format::ValueKind;
 use s3cmtf::generate::{
-    CellChoice, GenerateOptions, Generated, MatrixSpec, ModelKind, PRESETS, Skew, generate, preset,
+    CellChoice, GenerateOptions, Generated, MatrixSpec, PRESETS, Skew, generate, preset,
 };
+use s3cmtf::options::ModelKind;
 use s3cmtf::schedule::available_threads;
 use s3cmtf::{Error, Result};
 use serde_json::json;

@@ -5,6 +5,7 @@
 mod check;
 mod convert;
 mod demo;
+mod fit;
 mod generate;
 mod info;
 mod input;
@@ -14,7 +15,7 @@ mod split;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, FromArgMatches, Parser, Subcommand};
 use s3cmtf::{Error, ErrorKind, Result};
 
 use output::Output;
@@ -44,6 +45,34 @@ enum Command {
     Info(info::Arguments),
     Split(split::Arguments),
     Generate(generate::Arguments),
+    Fit(FromTable),
+}
+
+/// The arguments of `fit`, which come from the library's option table rather than from a type.
+struct FromTable(clap::ArgMatches);
+
+impl FromArgMatches for FromTable {
+    fn from_arg_matches(matches: &clap::ArgMatches) -> std::result::Result<Self, clap::Error> {
+        Ok(FromTable(matches.clone()))
+    }
+
+    fn update_from_arg_matches(
+        &mut self,
+        matches: &clap::ArgMatches,
+    ) -> std::result::Result<(), clap::Error> {
+        self.0 = matches.clone();
+        Ok(())
+    }
+}
+
+impl Args for FromTable {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        fit::command(command)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        fit::command(command)
+    }
 }
 
 /// Parses the arguments, runs the command, prints what it says.
@@ -82,6 +111,7 @@ fn dispatch(command: &Command, progress: &Progress, output: &mut Output) -> Resu
         Command::Info(a) => info::run(a, progress, output),
         Command::Split(a) => split::run(a, progress, output),
         Command::Generate(a) => generate::run(a, progress, output),
+        Command::Fit(a) => fit::run(&a.0, progress, output),
     }
 }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::layout::{HEADER_LEN, Header, Section, ValueKind, check_dims};
-use super::memory::{Bytes, OpenMode};
+use super::memory::{Bytes, OpenMode, ordinary_len};
 use crate::error::{Error, Result};
 
 /// A column of values as it is stored.
@@ -262,23 +262,14 @@ impl CooFile {
         mode: OpenMode,
     ) -> Result<CooFile> {
         let reading = |e| Error::io(format!("cannot read {name}"), e);
-        let meta = file.metadata().map_err(reading)?;
-        if meta.is_dir() {
-            return Err(Error::file(name, "is a folder; name a file in it"));
-        }
-        if !meta.is_file() {
-            return Err(Error::file(
-                name,
-                "is a device or a pipe; a binary COO file must be an ordinary file",
-            ));
-        }
+        let len = ordinary_len(&file, &name)?;
         let mut head = Vec::with_capacity(HEADER_LEN as usize);
         file.seek(SeekFrom::Start(0)).map_err(reading)?;
         (&mut file)
             .take(HEADER_LEN)
             .read_to_end(&mut head)
             .map_err(reading)?;
-        let header = Header::decode(&head, meta.len(), &name)?;
+        let header = Header::decode(&head, len, &name)?;
         file.seek(SeekFrom::Start(0)).map_err(reading)?;
         let bytes = Bytes::load(&file, header.file_size, mode, &name)?;
         // What was checked must be what is used, also if the file changed in between.

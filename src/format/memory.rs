@@ -9,6 +9,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 
 use memmap2::{Mmap, MmapMut};
 
@@ -67,10 +68,38 @@ impl Bytes {
         }
     }
 
+    /// Opens a whole ordinary file; also returns its length.
+    pub(crate) fn open(path: &Path, mode: OpenMode) -> Result<(Bytes, u64)> {
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|e| Error::opening(path, e))?;
+        let len = ordinary_len(&file, &name)?;
+        if len == 0 {
+            return Err(Error::file(name, "is empty"));
+        }
+        Ok((Bytes::load(&file, len, mode, &name)?, len))
+    }
+
     pub(crate) fn as_slice(&self) -> &[u8] {
         match self {
             Bytes::Mapped(map) => map,
             Bytes::Private(map) => map,
         }
     }
+}
+
+/// The length of a file that can be mapped: not a folder, a device or a pipe.
+pub(crate) fn ordinary_len(file: &File, name: &str) -> Result<u64> {
+    let meta = file
+        .metadata()
+        .map_err(|e| Error::io(format!("cannot read {name}"), e))?;
+    if meta.is_dir() {
+        return Err(Error::file(name, "is a folder; name a file in it"));
+    }
+    if !meta.is_file() {
+        return Err(Error::file(
+            name,
+            "is a device or a pipe; it must be an ordinary file",
+        ));
+    }
+    Ok(meta.len())
 }

@@ -32,4 +32,6 @@ pub use summary::{ModeSummary, Summary, ValueSummary, summarize};
 pub use text::{DelimitedOptions, Input, TextFormat, TextOptions};
 pub use write::{CooWriter, Dims};
 
+pub(crate) use atomic::AtomicFile;
+pub(crate) use memory::Bytes;
 pub(crate) use rows::RowMapBuilder;

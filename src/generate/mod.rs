@@ -19,7 +19,7 @@ mod preset;
 mod skew;
 mod tensor;
 
-pub use options::{CellChoice, GenerateOptions, MatrixSpec, ModelKind, Rounding};
+pub use options::{CellChoice, GenerateOptions, MatrixSpec, Rounding};
 pub use preset::{PRESETS, preset};
 pub use skew::Skew;
 
@@ -29,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::format::npy::NpyWriter;
 use crate::format::{Header, atomic};
 use crate::monitor::Monitor;
+use crate::options::ModelKind;
 use planted::{Factor, Planted};
 
 /// What [`generate`] made.
@@ -111,7 +112,10 @@ fn write_truth(
     let text = format!(
         "{{\n \"model\": \"{}\",\n \"dims\": {},\n \"ranks\": {},\n \"entries\": {},\n \"offset\": {},\n \
          \"signal_sd\": {},\n \"noise_sd\": {},\n \"floor_rmse\": {},\n \"seed\": {},\n \"matrices\": {}\n}}\n",
-        options.model.name(),
+        match options.model {
+            ModelKind::Tucker => "tucker",
+            ModelKind::Cp => "cp",
+        },
         list(options.dims.iter().map(u64::to_string).collect()),
         list(planted.ranks.iter().map(usize::to_string).collect()),
         options.entries,

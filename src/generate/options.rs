@@ -3,25 +3,7 @@
 use super::Skew;
 use crate::error::{Error, Result};
 use crate::format::ValueKind;
-
-/// The planted model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ModelKind {
-    /// A full core.
-    #[default]
-    Tucker,
-    /// A hyper-diagonal core of ones.
-    Cp,
-}
-
-impl ModelKind {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            ModelKind::Tucker => "tucker",
-            ModelKind::Cp => "cp",
-        }
-    }
-}
+use crate::options::ModelKind;
 
 /// Values limited and rounded as ratings are.
 #[derive(Debug, Clone, Copy)]

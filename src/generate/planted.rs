@@ -1,7 +1,8 @@
 //! The planted model: factor rows computed from their numbers, and a core.
 
-use super::{GenerateOptions, ModelKind};
+use super::GenerateOptions;
 use crate::kernel::reference::contract_first;
+use crate::options::ModelKind;
 use crate::random::{Permutation, Stream};
 
 /// Names of the random streams, so that none is used twice.
@@ -274,7 +275,7 @@ pub(super) fn row_order(options: &GenerateOptions, mode: usize) -> Permutation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::reference::tucker;
+    use crate::kernel::reference;
 
     #[test]
     fn evaluation_by_rows_is_the_plain_model() {
@@ -294,7 +295,8 @@ mod tests {
                         row
                     })
                     .collect();
-                let plain = tucker(&p.core, &rows.iter().map(Vec::as_slice).collect::<Vec<_>>());
+                let rows: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
+                let plain = reference::value(&p.core, &rows);
                 assert!(
                     (eval.value(&cell) - f64::from(plain)).abs()
                         < 1e-4 * (1.0 + plain.abs() as f64)

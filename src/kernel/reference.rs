@@ -1,14 +1,36 @@
-//! Plain scalar arithmetic, the oracle for everything faster.
+//! Plain scalar arithmetic, generic over the float type: the oracle for everything faster. Cores are
+//! dense and row-major here, rows unpadded.
 
-/// Contracts the first mode of a core (row-major, its first mode having `row.len()` entries) with a
-/// factor row: `out[k] = sum_j row[j] * core[j, k]`. Applying it mode after mode evaluates a Tucker
-/// model, and a partial result can be reused by all entries that share the leading rows.
+use std::iter::Sum;
+use std::ops::{AddAssign, Mul};
+
+/// The floats the oracle computes in.
+pub trait Real: Copy + Mul<Output = Self> + AddAssign + Sum {
+    /// 0.
+    const ZERO: Self;
+    /// 1.
+    const ONE: Self;
+}
+
+impl Real for f32 {
+    const ZERO: f32 = 0.0;
+    const ONE: f32 = 1.0;
+}
+
+impl Real for f64 {
+    const ZERO: f64 = 0.0;
+    const ONE: f64 = 1.0;
+}
+
+/// Contracts the first mode of a core (its first mode having `row.len()` entries) with a factor
+/// row: `out[k] = sum_j row[j] * core[j, k]`. Applying it mode after mode evaluates a Tucker model,
+/// and a partial result can be reused by all entries that share the leading rows.
 ///
 /// # Panics
 /// If `core` does not have `row.len() * out.len()` entries.
-pub fn contract_first(core: &[f32], row: &[f32], out: &mut [f32]) {
+pub fn contract_first<T: Real>(core: &[T], row: &[T], out: &mut [T]) {
     assert_eq!(core.len(), row.len() * out.len());
-    out.fill(0.0);
+    out.fill(T::ZERO);
     for (&u, slice) in row.iter().zip(core.chunks_exact(out.len())) {
         for (o, &g) in out.iter_mut().zip(slice) {
             *o += u * g;
@@ -16,19 +38,58 @@ pub fn contract_first(core: &[f32], row: &[f32], out: &mut [f32]) {
     }
 }
 
-/// The value of a Tucker model at one cell: the core (row-major) contracted with a row of each mode.
+/// The value of a Tucker model at one cell: the sum over all core entries of the entry times one
+/// factor of each mode.
 ///
 /// # Panics
 /// If the core does not have the product of the ranks as its number of entries.
-pub fn tucker(core: &[f32], rows: &[&[f32]]) -> f32 {
-    let mut current = core.to_vec();
+pub fn value<T: Real>(core: &[T], rows: &[&[T]]) -> T {
+    sum_of_products(core, rows, None, 0)
+}
+
+/// G x_{-n} {u}: the derivative of [`value`] by the row of mode `n`.
+pub fn slope<T: Real>(core: &[T], rows: &[&[T]], n: usize) -> Vec<T> {
+    (0..rows[n].len())
+        .map(|j| sum_of_products(core, rows, Some(n), j))
+        .collect()
+}
+
+/// 1 x {u}: the derivative of [`value`] by the core.
+pub fn outer<T: Real>(rows: &[&[T]]) -> Vec<T> {
+    let mut all = vec![T::ONE];
     for row in rows {
-        let mut next = vec![0.0; current.len() / row.len()];
-        contract_first(&current, row, &mut next);
-        current = next;
+        all = all
+            .iter()
+            .flat_map(|&a| row.iter().map(move |&u| a * u))
+            .collect();
     }
-    assert_eq!(current.len(), 1, "one row per mode of the core");
-    current[0]
+    all
+}
+
+/// Sums over the core; in mode `without`, only its index `fixed` counts and with factor 1.
+fn sum_of_products<T: Real>(core: &[T], rows: &[&[T]], without: Option<usize>, fixed: usize) -> T {
+    assert_eq!(core.len(), rows.iter().map(|r| r.len()).product::<usize>());
+    let mut at = vec![0; rows.len()];
+    let mut total = T::ZERO;
+    for &g in core {
+        if without.is_none_or(|n| at[n] == fixed) {
+            let mut product = g;
+            for (m, row) in rows.iter().enumerate() {
+                if without != Some(m) {
+                    product = product * row[at[m]];
+                }
+            }
+            total += product;
+        }
+        for n in (0..rows.len()).rev() {
+            at[n] += 1;
+            if at[n] < rows[n].len() {
+                break;
+            }
+            at[n] = 0;
+        }
+    }
+    total
 }
 
 #[cfg(test)]
@@ -36,17 +97,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tucker_is_the_sum_over_all_combinations() {
-        let (a, b, c) = ([1.0f32, -2.0], [0.5f32, 0.0, 3.0], [2.0f32, 4.0]);
-        let core: Vec<f32> = (0..12).map(|i| i as f32 - 4.0).collect();
-        let mut expected = 0.0;
-        for (i, x) in a.iter().enumerate() {
-            for (j, y) in b.iter().enumerate() {
-                for (k, z) in c.iter().enumerate() {
-                    expected += core[(i * 3 + j) * 2 + k] * x * y * z;
-                }
-            }
+    fn contraction_mode_by_mode_is_the_value() {
+        let (a, b, c) = ([1.0f64, -2.0], [0.5f64, 0.0, 3.0], [2.0f64, 4.0]);
+        let core: Vec<f64> = (0..12).map(|i| f64::from(i) - 4.0).collect();
+        let (mut ab, mut abc, mut x) = ([0.0; 6], [0.0; 2], [0.0; 1]);
+        contract_first(&core, &a, &mut ab);
+        contract_first(&ab, &b, &mut abc);
+        contract_first(&abc, &c, &mut x);
+        assert_eq!(x[0], value(&core, &[&a, &b, &c]));
+        // By hand for one core entry: (1, 2, 0) has value 6.
+        let mut single = vec![0.0; 12];
+        single[(3 + 2) * 2] = 6.0;
+        assert_eq!(value(&single, &[&a, &b, &c]), 6.0 * -2.0 * 3.0 * 2.0);
+    }
+
+    #[test]
+    fn slopes_and_outer_products_are_derivatives() {
+        let (a, b) = ([1.5f64, -2.0, 0.0], [0.5f64, 3.0]);
+        let core: Vec<f64> = (0..6).map(|i| f64::from(i * i) - 4.0).collect();
+        let step = 1e-6;
+        for j in 0..3 {
+            let mut up = a;
+            up[j] += step;
+            let rise = (value(&core, &[&up, &b]) - value(&core, &[&a, &b])) / step;
+            assert!((rise - slope(&core, &[&a, &b], 0)[j]).abs() < 1e-6);
         }
-        assert_eq!(tucker(&core, &[&a, &b, &c]), expected);
+        for g in 0..6 {
+            let mut up = core.clone();
+            up[g] += step;
+            let rise = (value(&up, &[&a, &b]) - value(&core, &[&a, &b])) / step;
+            assert!((rise - outer(&[&a, &b])[g]).abs() < 1e-6);
+        }
     }
 }

@@ -38,7 +38,7 @@ impl BiasModel {
 
 impl Predict for BiasModel {
     /// Rows that were never seen have bias 0.
-    fn predict(&self, index: &[u32]) -> f64 {
+    fn predict(&mut self, index: &[u32]) -> f64 {
         let bias = |((rows, biases), &i): (&(Arc<RowMap>, Vec<f64>), &u32)| {
             rows.compact(i).map_or(0.0, |row| biases[row as usize])
         };

@@ -42,7 +42,7 @@ impl<'a> ProblemBuilder<'a> {
         let dims = self.agree_on_dims()?;
         let mut builders: Vec<RowMapBuilder> =
             dims.iter().map(|&d| RowMapBuilder::new(d)).collect();
-        let (mean, range) = check_values(&self.tensor, monitor)?;
+        let (mean, rms, range) = check_values(&self.tensor, monitor)?;
         for (n, rows) in builders.iter_mut().enumerate() {
             mark(&self.tensor, n, rows, monitor)?;
         }
@@ -86,6 +86,7 @@ impl<'a> ProblemBuilder<'a> {
             modes,
             matrices,
             mean,
+            rms,
             range,
         })
     }
@@ -221,12 +222,12 @@ fn mark(
     Ok(())
 }
 
-/// Every value and weight must be finite, also as `f32`, which solvers compute in. Returns the mean
-/// and the range of the values.
-fn check_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<(f64, (f64, f64))> {
+/// Every value and weight must be finite, also as `f32`, which solvers compute in. Returns the
+/// mean, the root mean square and the range of the values.
+fn check_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<(f64, f64, (f64, f64))> {
     let values = view.values();
     let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
-    let mut total = 0.0;
+    let (mut total, mut squares) = (0.0, 0.0);
     let mut start = 0;
     while start < values.len() {
         step(
@@ -236,7 +237,7 @@ fn check_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<(f64, (f64,
             values.len() as u64,
         )?;
         let end = (start + (1 << 16)).min(values.len());
-        let mut sum = 0.0;
+        let (mut sum, mut square_sum) = (0.0, 0.0);
         for i in start..end {
             let value = values.get(i);
             if !(value as f32).is_finite() {
@@ -245,8 +246,10 @@ fn check_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<(f64, (f64,
             min = min.min(value);
             max = max.max(value);
             sum += value;
+            square_sum += value * value;
         }
         total += sum;
+        squares += square_sum;
         start = end;
     }
     if let Some(weights) = view.weights() {
@@ -262,9 +265,10 @@ fn check_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<(f64, (f64,
         }
     }
     if values.is_empty() {
-        return Ok((0.0, (0.0, 0.0)));
+        return Ok((0.0, 0.0, (0.0, 0.0)));
     }
-    Ok((total / values.len() as f64, (min, max)))
+    let n = values.len() as f64;
+    Ok((total / n, (squares / n).sqrt(), (min, max)))
 }
 
 #[cfg(test)]

@@ -99,6 +99,7 @@ pub struct Problem<'a> {
     modes: Vec<Mode>,
     matrices: Vec<Coupled<'a>>,
     mean: f64,
+    rms: f64,
     range: (f64, f64),
 }
 
@@ -136,6 +137,11 @@ impl<'a> Problem<'a> {
     /// The mean of the tensor's values; 0 without entries.
     pub fn mean(&self) -> f64 {
         self.mean
+    }
+
+    /// The root of the mean square of the tensor's values; 0 without entries.
+    pub fn root_mean_square(&self) -> f64 {
+        self.rms
     }
 
     /// The smallest and the largest value of the tensor; 0 without entries.

@@ -1,7 +1,10 @@
 //! Who runs what: thread counts, and work in parallel whose result does not depend on them.
 
+mod crew;
 mod ordered;
+mod pin;
 
+pub(crate) use crew::{Crew, Worker};
 pub use ordered::in_order;
 
 /// The number of threads to use where the caller has no opinion: the CPUs this process may run on,

@@ -117,7 +117,7 @@ mod tests {
         let slices: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
         let view = CooView::new("t", &[20_000, 15, 5], &slices, Values::F64(&values)).unwrap();
         let problem = Problem::builder(view).build(&()).unwrap();
-        let model = fit_biases(
+        let mut model = fit_biases(
             &problem,
             &BiasOptions {
                 damping: 0.0,

@@ -1,5 +1,14 @@
 //! Fitting models to problems.
 
 mod biases;
+mod data;
+mod finish;
+mod fit;
+mod lockfree;
+mod loss;
+mod observer;
+mod start;
 
 pub use biases::{BiasOptions, fit_biases};
+pub use fit::{FitInput, FitSummary, fit};
+pub use observer::{Control, Event, Observer, StopReason};

@@ -1,0 +1,374 @@
+//! `s3cmtf fit`
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use s3cmtf::format::{self, CooFile, OpenMode, TextOptions};
+use s3cmtf::model::{self, Epoch};
+use s3cmtf::options::{Kind, Options, TABLE};
+use s3cmtf::problem::{MatrixKind, Problem};
+use s3cmtf::solver::{Control, Event, FitInput, FitSummary, Observer, fit};
+use s3cmtf::{Error, Monitor, Result};
+use serde_json::{Value, json};
+
+use super::output::{Output, grouped, number};
+use super::progress::Progress;
+use super::{Verdict, mode_from_one};
+
+/// Adds the arguments to the command, its options made from the library's table.
+pub(super) fn command(command: Command) -> Command {
+    let mut command = command
+        .about("Fit a model to a tensor and its coupled matrices")
+        .after_help(
+            "Examples:\n  \
+             s3cmtf fit --tensor train.coo --test test.coo --rank 8 -o model.s3m\n  \
+             s3cmtf fit --tensor train.coo --matrix 2:genres.coo:10 --preset paper --rank 12 -o model.s3m\n  \
+             s3cmtf fit --tensor train.coo --valid valid.coo --patience 3 --checkpoint run.s3m -o model.s3m\n  \
+             s3cmtf fit --tensor train.coo --resume run.s3m --epochs 100 -o model.s3m",
+        )
+        .arg(path("tensor", "FILE", "The tensor: binary COO, or text").required(true))
+        .arg(
+            Arg::new("matrix")
+                .long("matrix")
+                .value_name("MODE:FILE[:WEIGHT]")
+                .action(ArgAction::Append)
+                .help("A coupled matrix, its mode and its weight (lambda_m)"),
+        )
+        .arg(
+            Arg::new("graph")
+                .long("graph")
+                .value_name("MODE:FILE[:WEIGHT]")
+                .action(ArgAction::Append)
+                .help("A square matrix of similarities between the rows of a mode, which draws similar rows together"),
+        )
+        .arg(path("test", "FILE", "Entries to measure the test error on"))
+        .arg(path("valid", "FILE", "Entries that decide, with --patience, when to stop and which model is best"))
+        .arg(path("output", "MODEL", "Where the model goes").short('o').required(true))
+        .arg(
+            Arg::new("preset")
+                .long("preset")
+                .value_name("NAME")
+                .value_parser(["default", "paper"])
+                .default_value("default")
+                .help("Settings to start from: paper has the paper's start, penalty, decay and a matrix weight of 10"),
+        )
+        .arg(path("config", "FILE", "Options from a file of lines name=value; what is given here counts more"))
+        .arg(path("init", "MODEL", "Start from this model; rows it lacks start anew"))
+        .arg(path("checkpoint", "FILE", "Keep a checkpoint here while fitting"))
+        .arg(path("resume", "FILE", "Go on from this checkpoint"));
+    for option in TABLE {
+        let long = option.name.replace('_', "-");
+        let arg = Arg::new(option.name)
+            .help(format!("{} [default: {}]", option.help, option.default))
+            .help_heading("Options");
+        let arg = match option.kind {
+            // Flags that are on by default are turned off.
+            Kind::Flag if option.default == "true" => {
+                let no: &'static str = Box::leak(format!("no-{long}").into_boxed_str());
+                arg.long(no)
+                    .action(ArgAction::SetTrue)
+                    .help(format!("Do not: {}", lower_first(option.help)))
+            }
+            Kind::Flag => arg
+                .long(leak(long))
+                .action(ArgAction::SetTrue)
+                .help(option.help),
+            Kind::Choice(words) => arg.long(leak(long)).value_name(leak(words.join("|"))),
+            Kind::Ranks(..) => arg.long(leak(long)).value_name("J[,J...]"),
+            Kind::Whole(..) => arg.long(leak(long)).value_name("N"),
+            Kind::Real(..) => arg
+                .long(leak(long))
+                .value_name("X")
+                .allow_negative_numbers(true),
+        };
+        command = command.arg(arg);
+    }
+    command
+}
+
+/// Command lines are built once; clap wants names that live as long as the program.
+fn leak(text: String) -> &'static str {
+    Box::leak(text.into_boxed_str())
+}
+
+fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    chars
+        .next()
+        .map_or(String::new(), |c| c.to_lowercase().chain(chars).collect())
+}
+
+fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .long(name)
+        .value_name(value)
+        .value_parser(value_parser!(PathBuf))
+        .help(help)
+}
+
+fn options_of(a: &ArgMatches) -> Result<(Options, f64)> {
+    let paper = a.get_one::<String>("preset").is_some_and(|p| p == "paper");
+    let mut options = Options::default();
+    if let Some(file) = a.get_one::<PathBuf>("config") {
+        let text = std::fs::read_to_string(file).map_err(|e| Error::Io {
+            action: format!("cannot read {}", file.display()),
+            source: e,
+        })?;
+        options = Options::from_text(&text)?;
+    }
+    if paper {
+        for (name, value) in [
+            ("start", "paper"),
+            ("lambda_reg", "0.1"),
+            ("decay", "0.1"),
+            ("penalty", "l2"),
+            ("eta", "0.001"),
+        ] {
+            options.set(name, value)?;
+        }
+    }
+    for option in TABLE {
+        match option.kind {
+            Kind::Flag => {
+                if a.get_flag(option.name) {
+                    options.set(
+                        option.name,
+                        if option.default == "true" {
+                            "false"
+                        } else {
+                            "true"
+                        },
+                    )?;
+                }
+            }
+            _ => {
+                if let Some(value) = a.get_one::<String>(option.name) {
+                    options.set(option.name, value)?;
+                }
+            }
+        }
+    }
+    Ok((options, if paper { 10.0 } else { 1.0 }))
+}
+
+/// Splits `MODE:FILE[:WEIGHT]`.
+fn coupled(spec: &str, weight: f64, option: &str) -> Result<(usize, PathBuf, f64)> {
+    let bad = || {
+        Error::Argument(format!(
+            "{option} {spec}: expected MODE:FILE or MODE:FILE:WEIGHT, such as 2:genres.coo:10"
+        ))
+    };
+    let (mode, rest) = spec.split_once(':').ok_or_else(bad)?;
+    let mode = mode_from_one(mode.parse().map_err(|_| bad())?)?;
+    // A colon may be part of a file's name; a number behind the last one is the weight.
+    let (file, weight) = match rest.rsplit_once(':') {
+        Some((file, w)) => match w.parse::<f64>() {
+            Ok(w) => (file, w),
+            Err(_) => (rest, weight),
+        },
+        None => (rest, weight),
+    };
+    if file.is_empty() {
+        return Err(bad());
+    }
+    Ok((mode, file.into(), weight))
+}
+
+pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+    let (options, weight) = options_of(a)?;
+    let open =
+        |path: &PathBuf| format::open(path, OpenMode::Mapped, &TextOptions::default(), progress);
+    let given = |name: &str| a.get_one::<PathBuf>(name);
+    let tensor = open(given("tensor").expect("clap requires it"))?;
+    let mut matrices: Vec<(usize, CooFile, f64, MatrixKind)> = Vec::new();
+    for (name, kind) in [
+        ("matrix", MatrixKind::Observed),
+        ("graph", MatrixKind::Graph),
+    ] {
+        for spec in a.get_many::<String>(name).into_iter().flatten() {
+            let (mode, file, weight) = coupled(spec, weight, &format!("--{name}"))?;
+            matrices.push((mode, open(&file)?, weight, kind));
+        }
+    }
+    let test = given("test").map(open).transpose()?;
+    let valid = given("valid").map(open).transpose()?;
+    let init = given("init")
+        .map(|p| model::load(p, OpenMode::Mapped))
+        .transpose()?;
+    let mut builder = Problem::builder(tensor.view());
+    for (mode, file, weight, kind) in &matrices {
+        builder = builder.matrix(*mode, file.view(), *weight, *kind);
+    }
+    let problem = builder.build(progress)?;
+    let input = FitInput {
+        test: test.as_ref().map(CooFile::view),
+        valid: valid.as_ref().map(CooFile::view),
+        init: init.as_ref(),
+        checkpoint: given("checkpoint").or(given("resume")).cloned(),
+        resume: given("resume").cloned(),
+    };
+    let mut watcher = Watcher {
+        progress,
+        out,
+        failed: None,
+    };
+    let outcome = fit(&problem, &options, &input, &mut watcher, progress);
+    if let Some(e) = watcher.failed.take() {
+        return Err(e);
+    }
+    let (model, summary) = outcome?;
+    let target = given("output").expect("clap requires it");
+    model::save(&model, target)?;
+    report(&model, &summary, target, out);
+    if progress.cancelled() {
+        out.flush()?;
+        return Err(Error::Cancelled);
+    }
+    Ok(Verdict::Good)
+}
+
+struct Watcher<'a> {
+    progress: &'a Progress,
+    out: &'a mut Output,
+    failed: Option<Error>,
+}
+
+impl Observer for Watcher<'_> {
+    fn epoch(&mut self, e: &Epoch) -> Control {
+        let shown = |name: &str, x: f64| {
+            if x.is_nan() {
+                String::new()
+            } else {
+                format!("  {name} {x:.4}")
+            }
+        };
+        self.out.line(format!(
+            "epoch {:>4}  eta {}{}{}{}  {:.2} s  {} entries/s",
+            e.epoch,
+            number(e.eta),
+            shown("train", e.train_rmse),
+            shown("valid", e.valid_rmse),
+            shown("test", e.test_rmse),
+            e.update_seconds,
+            grouped(e.entries_per_second as u64)
+        ));
+        self.out.object(&json!({
+            "epoch": e.epoch,
+            "eta": e.eta,
+            "loss": finite(e.loss),
+            "train_rmse": finite(e.train_rmse),
+            "test_rmse": finite(e.test_rmse),
+            "valid_rmse": finite(e.valid_rmse),
+            "update_seconds": e.update_seconds,
+            "eval_seconds": e.eval_seconds,
+            "entries_per_second": e.entries_per_second,
+        }));
+        self.flush()
+    }
+
+    fn event(&mut self, event: &Event) {
+        let (name, text, fields) = match event {
+            Event::RankLowered(text) => ("rank-lowered", text.clone(), json!({"text": text})),
+            Event::RolledBack { epoch, eta } => (
+                "rolled-back",
+                format!(
+                    "the loss exploded: back to epoch {epoch}, eta {}",
+                    number(*eta)
+                ),
+                json!({"epoch": epoch, "eta": eta}),
+            ),
+            Event::Checkpoint { epoch } => ("checkpoint", String::new(), json!({"epoch": epoch})),
+            Event::Stopped(reason) => ("stopped", String::new(), json!({"reason": reason.name()})),
+            _ => return,
+        };
+        if !text.is_empty() {
+            self.out.line(text);
+        }
+        let mut object = json!({"event": name});
+        if let (Some(object), Value::Object(fields)) = (object.as_object_mut(), fields) {
+            object.extend(fields);
+        }
+        self.out.object(&object);
+        self.flush();
+    }
+}
+
+impl Watcher<'_> {
+    /// Output that cannot be written ends the fit.
+    fn flush(&mut self) -> Control {
+        if let Err(e) = self.out.flush() {
+            self.failed.get_or_insert(e);
+        }
+        if self.failed.is_some() || self.progress.cancelled() {
+            Control::Stop
+        } else {
+            Control::Continue
+        }
+    }
+}
+
+/// JSON has no NaN: what was not measured is null.
+fn finite(x: f64) -> Value {
+    if x.is_finite() { json!(x) } else { Value::Null }
+}
+
+fn report(
+    model: &s3cmtf::model::Model,
+    s: &FitSummary,
+    target: &std::path::Path,
+    out: &mut Output,
+) {
+    let shown = |name: &str, x: f64| {
+        if x.is_nan() {
+            String::new()
+        } else {
+            format!(", {name} RMSE {x:.4}")
+        }
+    };
+    out.line(format!(
+        "{}: stopped ({}) after {} epochs, model of epoch {}{}{}{}{}; {:.2} s updating, {:.2} s measuring, {} threads",
+        target.display(),
+        s.reason.name(),
+        s.epochs,
+        s.best_epoch,
+        shown("training", s.train_rmse),
+        shown("validation", s.valid_rmse),
+        shown("test", s.test_rmse),
+        if s.clipped { " (clipped)" } else { " (not clipped)" },
+        s.update_seconds,
+        s.eval_seconds,
+        s.threads
+    ));
+    let o = model.options();
+    out.object(&json!({"summary": {
+        "train_rmse": finite(s.train_rmse),
+        "test_rmse": finite(s.test_rmse),
+        "valid_rmse": finite(s.valid_rmse),
+        "best_epoch": s.best_epoch,
+        "clipped": s.clipped,
+        "threads": s.threads,
+        "kernel": "wide",
+        "algorithm": o.get("algorithm"),
+        "model": o.get("model"),
+        "ranks": model.shape().ranks,
+        "seed": o.seed,
+        "epochs": s.epochs,
+        "reason": s.reason.name(),
+        "seconds": s.seconds,
+        "update_seconds": s.update_seconds,
+        "eval_seconds": s.eval_seconds,
+        "peak_memory_bytes": peak_memory(),
+        "output": target.display().to_string(),
+    }}));
+}
+
+/// The most memory this process ever had, where the system tells.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
+    line.split_whitespace()
+        .nth(1)?
+        .parse::<u64>()
+        .ok()
+        .map(|kb| kb * 1024)
+}

@@ -1,0 +1,69 @@
+//! Algorithm 2 of the paper: G x_{-n} {u} computed anew for every mode, O(N^2 J^N) per entry. Kept as
+//! the paper has it, for comparison; nothing is shared between modes.
+
+use crate::model::{CoreShape, padded};
+
+/// Value and slopes of a full core.
+pub(super) fn tucker_slopes(
+    shape: &CoreShape,
+    core: &[f32],
+    rows: &[f32],
+    slopes: &mut [f32],
+) -> f32 {
+    let value = walk(shape, core, rows, usize::MAX, &mut []);
+    slopes.fill(0.0);
+    for n in 0..shape.order() {
+        walk(shape, core, rows, n, &mut slopes[shape.row(n)]);
+    }
+    value
+}
+
+/// Goes over the core once. Without a mode to leave out, returns the sum of g times all factors;
+/// otherwise adds the products without that mode's factor to `slope`.
+fn walk(shape: &CoreShape, core: &[f32], rows: &[f32], without: usize, slope: &mut [f32]) -> f32 {
+    let order = shape.order();
+    let last = order - 1;
+    let stride = padded(shape.ranks[last]);
+    let mut at = [0usize; crate::format::MAX_ORDER];
+    let mut total = 0.0;
+    for fiber in core.chunks_exact(stride) {
+        for (j, &g) in fiber[..shape.ranks[last]].iter().enumerate() {
+            at[last] = j;
+            let mut product = g;
+            for m in 0..order {
+                if m != without {
+                    product *= rows[shape.row(m).start + at[m]];
+                }
+            }
+            if without == usize::MAX {
+                total += product;
+            } else {
+                slope[at[without]] += product;
+            }
+        }
+        for n in (0..last).rev() {
+            at[n] += 1;
+            if at[n] < shape.ranks[n] {
+                break;
+            }
+            at[n] = 0;
+        }
+    }
+    total
+}
+
+/// Value and slopes of a diagonal core.
+pub(super) fn cp_slopes(shape: &CoreShape, core: &[f32], rows: &[f32], slopes: &mut [f32]) -> f32 {
+    let order = shape.order();
+    let mut value = 0.0;
+    slopes.fill(0.0);
+    for j in 0..shape.ranks[0] {
+        let factor = |m: usize| rows[shape.row(m).start + j];
+        value += (0..order).map(factor).product::<f32>() * core[j];
+        for n in 0..order {
+            let others: f32 = (0..order).filter(|&m| m != n).map(factor).product();
+            slopes[shape.row(n).start + j] = others * core[j];
+        }
+    }
+    value
+}

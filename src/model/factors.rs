@@ -1,0 +1,342 @@
+//! The factor model: rows per mode, a core, and rows for the columns of every coupled matrix.
+
+use std::sync::Arc;
+
+use super::rows::Rows;
+use super::shape::{CoreKind, CoreShape};
+use crate::error::{Error, Result};
+use crate::format::RowMap;
+use crate::options::{ModelKind, Options};
+use crate::problem::{MatrixKind, Problem};
+
+/// A core of more entries than this (64 MiB) is refused: J^N grows fast.
+const LARGEST_CORE: usize = 1 << 24;
+
+/// The rows of one mode.
+pub struct ModelMode {
+    /// Which rows exist.
+    pub rows: Arc<RowMap>,
+    /// How many tensor entries each row had.
+    pub counts: Vec<u64>,
+    /// One row per row that exists, and behind them their mean by entries, which stands in for rows
+    /// never seen.
+    pub factor: Rows,
+}
+
+/// The rows that belong to the columns of a coupled matrix.
+pub struct ModelMatrix {
+    /// The mode it is coupled to, counted from 0.
+    pub mode: usize,
+    /// Its weight.
+    pub weight: f64,
+    /// What it is; a graph has no rows of its own.
+    pub kind: MatrixKind,
+    /// Which columns exist.
+    pub columns: Arc<RowMap>,
+    /// One row per column that exists.
+    pub factor: Rows,
+}
+
+/// The figures of one epoch. What was not measured is NaN.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Epoch {
+    /// The epoch, counted from 1.
+    pub epoch: u64,
+    /// Its step size.
+    pub eta: f64,
+    /// The training loss: the paper's f.
+    pub loss: f64,
+    /// Error on the training entries.
+    pub train_rmse: f64,
+    /// Error on the test entries.
+    pub test_rmse: f64,
+    /// Error on the validation entries.
+    pub valid_rmse: f64,
+    /// Seconds spent updating.
+    pub update_seconds: f64,
+    /// Seconds spent measuring errors.
+    pub eval_seconds: f64,
+    /// Tensor and matrix entries per second of updating.
+    pub entries_per_second: f64,
+}
+
+/// A fitted model.
+pub struct Model {
+    pub(crate) shape: CoreShape,
+    pub(crate) core: Vec<f32>,
+    pub(crate) modes: Vec<ModelMode>,
+    pub(crate) matrices: Vec<ModelMatrix>,
+    pub(crate) range: (f64, f64),
+    pub(crate) options: Options,
+    pub(crate) history: Vec<Epoch>,
+    pub(crate) orthogonal: bool,
+}
+
+impl Model {
+    /// A model of zeros for `problem`, its ranks as `options` say but never above the rows a mode
+    /// has. Also returns what was lowered, for the user to know.
+    pub(crate) fn zeros(problem: &Problem<'_>, options: &Options) -> Result<(Model, Vec<String>)> {
+        let (ranks, lowered) = ranks_for(problem, options)?;
+        let kind = match options.model {
+            ModelKind::Tucker => CoreKind::Full,
+            ModelKind::Cp => CoreKind::Diagonal,
+        };
+        let size = ranks
+            .iter()
+            .try_fold(1usize, |size, &j| size.checked_mul(j));
+        if kind == CoreKind::Full && size.is_none_or(|s| s > LARGEST_CORE) {
+            return Err(Error::argument(format!(
+                "a core of {} entries is more than the {LARGEST_CORE} allowed; lower the ranks or fit a cp model",
+                ranks
+                    .iter()
+                    .map(usize::to_string)
+                    .collect::<Vec<_>>()
+                    .join(" x ")
+            )));
+        }
+        let shape = CoreShape::new(kind, &ranks);
+        let mut modes = Vec::new();
+        for (mode, &rank) in problem.modes().iter().zip(&ranks) {
+            modes.push(ModelMode {
+                rows: mode.rows().clone(),
+                counts: mode.counts().to_vec(),
+                factor: Rows::zeros(mode.rows().len() + 1, rank)?,
+            });
+        }
+        let mut matrices = Vec::new();
+        for m in problem.matrices() {
+            matrices.push(ModelMatrix {
+                mode: m.mode,
+                weight: m.weight,
+                kind: m.kind,
+                columns: m.columns.rows().clone(),
+                factor: Rows::zeros(m.columns.rows().len(), ranks[m.mode])?,
+            });
+        }
+        let model = Model {
+            core: vec![0.0; shape.core_len()],
+            shape,
+            modes,
+            matrices,
+            range: problem.range(),
+            options: options.clone(),
+            history: Vec::new(),
+            orthogonal: false,
+        };
+        Ok((model, lowered))
+    }
+
+    /// The number of modes.
+    pub fn order(&self) -> usize {
+        self.modes.len()
+    }
+
+    /// The size of each mode.
+    pub fn dims(&self) -> Vec<u64> {
+        self.modes.iter().map(|m| m.rows.dim()).collect()
+    }
+
+    /// The ranks and the kind of core.
+    pub fn shape(&self) -> &CoreShape {
+        &self.shape
+    }
+
+    /// The core, laid out as [`CoreShape`] says.
+    pub fn core(&self) -> &[f32] {
+        &self.core
+    }
+
+    /// The modes.
+    pub fn modes(&self) -> &[ModelMode] {
+        &self.modes
+    }
+
+    /// The coupled matrices.
+    pub fn matrices(&self) -> &[ModelMatrix] {
+        &self.matrices
+    }
+
+    /// The smallest and the largest training value.
+    pub fn range(&self) -> (f64, f64) {
+        self.range
+    }
+
+    /// The options it was fitted with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The figures of every epoch it was fitted for.
+    pub fn history(&self) -> &[Epoch] {
+        &self.history
+    }
+
+    /// Whether the columns of the factors are orthonormal.
+    pub fn is_orthogonal(&self) -> bool {
+        self.orthogonal
+    }
+
+    /// The compact row that stands for `index` in mode `n`: the mean row if it was never seen.
+    pub fn row_of(&self, n: usize, index: u32) -> u32 {
+        let mode = &self.modes[n];
+        mode.rows.compact(index).unwrap_or(mode.rows.len() as u32)
+    }
+
+    /// A copy whose numbers can be changed.
+    pub fn try_clone(&self) -> Result<Model> {
+        let mut modes = Vec::new();
+        for mode in &self.modes {
+            modes.push(ModelMode {
+                rows: mode.rows.clone(),
+                counts: mode.counts.clone(),
+                factor: mode.factor.try_clone()?,
+            });
+        }
+        let mut matrices = Vec::new();
+        for matrix in &self.matrices {
+            matrices.push(ModelMatrix {
+                columns: matrix.columns.clone(),
+                factor: matrix.factor.try_clone()?,
+                ..*matrix
+            });
+        }
+        Ok(Model {
+            shape: self.shape.clone(),
+            core: self.core.clone(),
+            modes,
+            matrices,
+            range: self.range,
+            options: self.options.clone(),
+            history: self.history.clone(),
+            orthogonal: self.orthogonal,
+        })
+    }
+
+    /// Recomputes the mean rows.
+    pub(crate) fn refresh_means(&mut self) -> Result<()> {
+        for mode in &mut self.modes {
+            let (n, stride, rank) = (mode.rows.len(), mode.factor.stride(), mode.factor.rank());
+            let mut mean = vec![0.0f64; rank];
+            let total: u64 = mode.counts.iter().sum();
+            if total > 0 {
+                for (row, &count) in mode
+                    .factor
+                    .as_slice()
+                    .chunks_exact(stride)
+                    .zip(&mode.counts)
+                {
+                    let share = count as f64 / total as f64;
+                    mean.iter_mut()
+                        .zip(row)
+                        .for_each(|(m, &u)| *m += share * f64::from(u));
+                }
+            }
+            let slot = &mut mode.factor.as_mut_slice()?[n * stride..][..rank];
+            slot.iter_mut().zip(mean).for_each(|(s, m)| *s = m as f32);
+        }
+        Ok(())
+    }
+
+    /// Whether every number is finite.
+    pub(crate) fn is_finite(&self) -> bool {
+        let factors = self
+            .modes
+            .iter()
+            .map(|m| &m.factor)
+            .chain(self.matrices.iter().map(|m| &m.factor));
+        self.core.iter().all(|g| g.is_finite())
+            && factors
+                .into_iter()
+                .all(|f| f.as_slice().iter().all(|x| x.is_finite()))
+    }
+
+    /// A copy of all numbers that fitting changes.
+    pub(crate) fn parameters(&self) -> Result<Parameters> {
+        Ok(Parameters {
+            core: self.core.clone(),
+            factors: self
+                .modes
+                .iter()
+                .map(|m| m.factor.try_clone())
+                .collect::<Result<_>>()?,
+            columns: self
+                .matrices
+                .iter()
+                .map(|m| m.factor.try_clone())
+                .collect::<Result<_>>()?,
+        })
+    }
+
+    /// Goes back to such a copy.
+    pub(crate) fn restore(&mut self, from: &Parameters) -> Result<()> {
+        self.core.copy_from_slice(&from.core);
+        for (mode, rows) in self.modes.iter_mut().zip(&from.factors) {
+            mode.factor.copy_from(rows)?;
+        }
+        for (matrix, rows) in self.matrices.iter_mut().zip(&from.columns) {
+            matrix.factor.copy_from(rows)?;
+        }
+        Ok(())
+    }
+}
+
+/// A copy of all numbers of a model that fitting changes.
+pub(crate) struct Parameters {
+    pub core: Vec<f32>,
+    pub factors: Vec<Rows>,
+    pub columns: Vec<Rows>,
+}
+
+impl Parameters {
+    /// Overwrites the copy with the present numbers of `model`.
+    pub(crate) fn update(&mut self, model: &Model) -> Result<()> {
+        self.core.copy_from_slice(&model.core);
+        for (rows, mode) in self.factors.iter_mut().zip(&model.modes) {
+            rows.copy_from(&mode.factor)?;
+        }
+        for (rows, matrix) in self.columns.iter_mut().zip(&model.matrices) {
+            rows.copy_from(&matrix.factor)?;
+        }
+        Ok(())
+    }
+}
+
+/// The rank of each mode, lowered to the rows it has.
+fn ranks_for(problem: &Problem<'_>, options: &Options) -> Result<(Vec<usize>, Vec<String>)> {
+    let order = problem.order();
+    if options.rank.len() != 1 && options.rank.len() != order {
+        return Err(Error::argument(format!(
+            "{} ranks for {order} modes; give one, or one per mode",
+            options.rank.len()
+        )));
+    }
+    let asked = |n: usize| {
+        if options.rank.len() == 1 {
+            options.rank[0]
+        } else {
+            options.rank[n]
+        }
+    };
+    if options.model == ModelKind::Cp && (1..order).any(|n| asked(n) != asked(0)) {
+        return Err(Error::argument(
+            "a cp model has the same rank in every mode",
+        ));
+    }
+    let mut ranks = Vec::new();
+    let mut lowered = Vec::new();
+    for (n, mode) in problem.modes().iter().enumerate() {
+        let rows = mode.rows().len().max(1);
+        // The diagonal core of cp needs equal ranks, and more components than rows are meant there.
+        if options.model == ModelKind::Tucker && asked(n) > rows {
+            lowered.push(format!(
+                "mode {} has {rows} rows; its rank is lowered from {} to that",
+                n + 1,
+                asked(n)
+            ));
+            ranks.push(rows);
+        } else {
+            ranks.push(asked(n));
+        }
+    }
+    Ok((ranks, lowered))
+}

@@ -1,0 +1,305 @@
+//! Model files and checkpoints.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::container::{Container, Opened};
+use super::factors::{Epoch, Model, ModelMatrix, ModelMode, Parameters};
+use super::rows::Rows;
+use super::shape::{CoreKind, CoreShape};
+use crate::error::Result;
+use crate::format::{MAX_DIM, MAX_ORDER, MIN_ORDER, OpenMode, RowMap, RowMapBuilder};
+use crate::options::Options;
+use crate::problem::MatrixKind;
+
+/// Numbers per epoch of the history.
+const EPOCH: usize = 9;
+
+/// Writes a model; the file appears complete or not at all.
+pub fn save(model: &Model, path: impl AsRef<Path>) -> Result<()> {
+    save_with(model, path.as_ref(), None)
+}
+
+/// What a checkpoint holds besides the model.
+pub(crate) struct Saved {
+    /// Lines `name=value` of the fit's state.
+    pub state: String,
+    /// The best parameters so far, if they are not the present ones.
+    pub best: Option<Parameters>,
+}
+
+/// Writes a model and, for a checkpoint, the state of the fit.
+pub(crate) fn save_with(
+    model: &Model,
+    path: &Path,
+    extra: Option<(&str, Option<&Parameters>)>,
+) -> Result<()> {
+    let mut c = Container::default();
+    let list = |items: Vec<String>| items.join(",");
+    let mut meta = format!(
+        "kind={}\ndims={}\nranks={}\nlow={:e}\nhigh={:e}\northogonal={}\nmatrices={}\n",
+        match model.shape.kind {
+            CoreKind::Full => "tucker",
+            CoreKind::Diagonal => "cp",
+        },
+        list(model.dims().iter().map(u64::to_string).collect()),
+        list(model.shape.ranks.iter().map(usize::to_string).collect()),
+        model.range.0,
+        model.range.1,
+        model.orthogonal,
+        model.matrices.len(),
+    );
+    for (m, matrix) in model.matrices.iter().enumerate() {
+        let kind = match matrix.kind {
+            MatrixKind::Observed => "observed",
+            MatrixKind::Graph => "graph",
+        };
+        meta += &format!(
+            "matrix{m}={},{},{:e},{kind}\n",
+            matrix.mode,
+            matrix.columns.dim(),
+            matrix.weight
+        );
+    }
+    c.add("meta", meta.into_bytes());
+    c.add("options", model.options.to_text().into_bytes());
+    c.add("core", bytemuck::cast_slice::<f32, u8>(&model.core));
+    let ids =
+        |map: &RowMap| bytemuck::cast_slice::<u32, u8>(&map.indices().collect::<Vec<_>>()).to_vec();
+    for (n, mode) in model.modes.iter().enumerate() {
+        c.add(format!("mode{n}.indices"), ids(&mode.rows));
+        c.add(
+            format!("mode{n}.counts"),
+            bytemuck::cast_slice::<u64, u8>(&mode.counts),
+        );
+        c.add(
+            format!("mode{n}.rows"),
+            bytemuck::cast_slice::<f32, u8>(mode.factor.as_slice()),
+        );
+    }
+    for (m, matrix) in model.matrices.iter().enumerate() {
+        c.add(format!("matrix{m}.indices"), ids(&matrix.columns));
+        c.add(
+            format!("matrix{m}.rows"),
+            bytemuck::cast_slice::<f32, u8>(matrix.factor.as_slice()),
+        );
+    }
+    let history: Vec<f64> = model.history.iter().flat_map(epoch_numbers).collect();
+    c.add(
+        "history",
+        bytemuck::cast_slice::<f64, u8>(&history).to_vec(),
+    );
+    if let Some((state, best)) = extra {
+        c.add("state", state.as_bytes());
+        if let Some(best) = best {
+            c.add("best.core", bytemuck::cast_slice::<f32, u8>(&best.core));
+            for (n, rows) in best.factors.iter().enumerate() {
+                c.add(
+                    format!("best.mode{n}"),
+                    bytemuck::cast_slice::<f32, u8>(rows.as_slice()),
+                );
+            }
+            for (m, rows) in best.columns.iter().enumerate() {
+                c.add(
+                    format!("best.matrix{m}"),
+                    bytemuck::cast_slice::<f32, u8>(rows.as_slice()),
+                );
+            }
+        }
+    }
+    c.write(path)
+}
+
+fn epoch_numbers(e: &Epoch) -> [f64; EPOCH] {
+    [
+        e.epoch as f64,
+        e.eta,
+        e.loss,
+        e.train_rmse,
+        e.test_rmse,
+        e.valid_rmse,
+        e.update_seconds,
+        e.eval_seconds,
+        e.entries_per_second,
+    ]
+}
+
+/// Opens a model file (or the model in a checkpoint). Factors stay in the mapped file.
+pub fn load(path: impl AsRef<Path>, mode: OpenMode) -> Result<Model> {
+    read_model(&Opened::open(path.as_ref(), mode)?)
+}
+
+/// Opens a checkpoint, as a private copy: it may be replaced while the fit goes on.
+pub(crate) fn load_saved(path: &Path) -> Result<(Model, Saved)> {
+    let file = Opened::open(path, OpenMode::Private)?;
+    let model = read_model(&file)?;
+    if file.range("state").is_none() {
+        return Err(crate::error::Error::file(
+            &file.name,
+            "is a model, not a checkpoint; start from it with --init instead",
+        ));
+    }
+    let state = file.text("state")?.to_string();
+    let best = match file.range("best.core") {
+        None => None,
+        Some(_) => {
+            let mut best = model.parameters()?;
+            let core = file.numbers::<f32>("best.core")?;
+            if core.len() != best.core.len() {
+                return Err(file.wrong("the best core has another size"));
+            }
+            best.core.copy_from_slice(core);
+            for (n, rows) in best.factors.iter_mut().enumerate() {
+                fill(&file, &format!("best.mode{n}"), rows)?;
+            }
+            for (m, rows) in best.columns.iter_mut().enumerate() {
+                fill(&file, &format!("best.matrix{m}"), rows)?;
+            }
+            Some(best)
+        }
+    };
+    Ok((model, Saved { state, best }))
+}
+
+fn fill(file: &Opened, name: &str, rows: &mut Rows) -> Result<()> {
+    let numbers = file.numbers::<f32>(name)?;
+    let target = rows.as_mut_slice()?;
+    if numbers.len() != target.len() {
+        return Err(file.wrong(&format!("section {name} has the wrong length")));
+    }
+    target.copy_from_slice(numbers);
+    Ok(())
+}
+
+fn read_model(file: &Opened) -> Result<Model> {
+    let meta = file.text("meta")?;
+    let find = |key: &str| {
+        meta.lines()
+            .find_map(|l| l.strip_prefix(key)?.strip_prefix('='))
+            .ok_or_else(|| file.wrong(&format!("'{key}' is missing")))
+    };
+    fn parse<T: std::str::FromStr>(file: &Opened, key: &str, text: &str) -> Result<T> {
+        text.parse()
+            .map_err(|_| file.wrong(&format!("'{key}' is {text:?}")))
+    }
+    let list = |key: &str| -> Result<Vec<u64>> {
+        find(key)?.split(',').map(|x| parse(file, key, x)).collect()
+    };
+    let (dims, ranks) = (list("dims")?, list("ranks")?);
+    let order = dims.len();
+    let sane = (MIN_ORDER..=MAX_ORDER).contains(&order)
+        && ranks.len() == order
+        && dims.iter().all(|&d| (1..=MAX_DIM).contains(&d))
+        && ranks.iter().all(|&j| (1..=1024).contains(&j));
+    if !sane {
+        return Err(file.wrong("sizes and ranks make no sense"));
+    }
+    let ranks: Vec<usize> = ranks.iter().map(|&j| j as usize).collect();
+    let kind = match find("kind")? {
+        "tucker" => CoreKind::Full,
+        "cp" if ranks.iter().all(|&j| j == ranks[0]) => CoreKind::Diagonal,
+        other => return Err(file.wrong(&format!("kind {other:?} with ranks {ranks:?}"))),
+    };
+    let shape = CoreShape::new(kind, &ranks);
+    let core = file.numbers::<f32>("core")?.to_vec();
+    let size = ranks[..order - 1]
+        .iter()
+        .try_fold(1usize, |s, &j| s.checked_mul(j));
+    if size.is_none() || core.len() != shape.core_len() {
+        return Err(file.wrong("the core has another size"));
+    }
+    let mut modes = Vec::new();
+    for n in 0..order {
+        let rows = read_map(file, &format!("mode{n}.indices"), dims[n])?;
+        let counts = file.numbers::<u64>(&format!("mode{n}.counts"))?.to_vec();
+        let factor = read_rows(file, &format!("mode{n}.rows"), ranks[n], rows.len() + 1)?;
+        if counts.len() != rows.len() {
+            return Err(file.wrong(&format!("mode{n}.counts has the wrong length")));
+        }
+        modes.push(ModelMode {
+            rows,
+            counts,
+            factor,
+        });
+    }
+    let mut matrices = Vec::new();
+    for m in 0..parse::<usize>(file, "matrices", find("matrices")?)? {
+        let key = format!("matrix{m}");
+        let fields: Vec<&str> = find(&key)?.split(',').collect();
+        let [mode, dim, weight, kind] = fields[..] else {
+            return Err(file.wrong(&format!("'{key}' has {} fields", fields.len())));
+        };
+        let mode: usize = parse(file, &key, mode)?;
+        if mode >= order {
+            return Err(file.wrong(&format!("'{key}' has mode {mode}")));
+        }
+        let columns = read_map(
+            file,
+            &format!("{key}.indices"),
+            parse::<u64>(file, &key, dim)?.min(MAX_DIM),
+        )?;
+        matrices.push(ModelMatrix {
+            mode,
+            weight: parse(file, &key, weight)?,
+            kind: if kind == "graph" {
+                MatrixKind::Graph
+            } else {
+                MatrixKind::Observed
+            },
+            factor: read_rows(file, &format!("{key}.rows"), ranks[mode], columns.len())?,
+            columns,
+        });
+    }
+    let history = file
+        .numbers::<f64>("history")?
+        .as_chunks::<EPOCH>()
+        .0
+        .iter()
+        .map(|e| Epoch {
+            epoch: e[0] as u64,
+            eta: e[1],
+            loss: e[2],
+            train_rmse: e[3],
+            test_rmse: e[4],
+            valid_rmse: e[5],
+            update_seconds: e[6],
+            eval_seconds: e[7],
+            entries_per_second: e[8],
+        });
+    let model = Model {
+        shape,
+        core,
+        modes,
+        matrices,
+        range: (
+            parse(file, "low", find("low")?)?,
+            parse(file, "high", find("high")?)?,
+        ),
+        options: Options::from_text(file.text("options")?)?,
+        history: history.collect(),
+        orthogonal: parse(file, "orthogonal", find("orthogonal")?)?,
+    };
+    if !model.is_finite() {
+        return Err(file.wrong("it holds numbers that are not finite"));
+    }
+    Ok(model)
+}
+
+fn read_map(file: &Opened, name: &str, dim: u64) -> Result<Arc<RowMap>> {
+    let indices = file.numbers::<u32>(name)?;
+    let mut builder = RowMapBuilder::new(dim);
+    let ascending = indices.windows(2).all(|w| w[0] < w[1]);
+    if !ascending || !indices.iter().all(|&i| builder.mark(i)) {
+        return Err(file.wrong(&format!("section {name} is not a list of rows")));
+    }
+    Ok(Arc::new(builder.finish()))
+}
+
+fn read_rows(file: &Opened, name: &str, rank: usize, rows: usize) -> Result<Rows> {
+    let range = file
+        .range(name)
+        .ok_or_else(|| file.wrong(&format!("section {name} is missing")))?;
+    Rows::mapped(file.bytes.clone(), range, rank)
+        .filter(|r| r.len() == rows)
+        .ok_or_else(|| file.wrong(&format!("section {name} has the wrong length")))
+}

@@ -1,0 +1,359 @@
+//! The one table of fit options: names, types, ranges, defaults and help. [`Options`], the command
+//! line and whatever binds to this library are made from it.
+
+use crate::error::{Error, Result};
+use crate::format::MAX_ORDER;
+
+/// The type of an option, and what values it takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// `true` or `false`.
+    Flag,
+    /// A whole number from the first to the second.
+    Whole(u64, u64),
+    /// A finite number from the first to the second.
+    Real(f64, f64),
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// One whole number from the first to the second, or one per mode separated by commas.
+    Ranks(usize, usize),
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct OptionInfo {
+    /// The name, with underscores; the command line has dashes instead.
+    pub name: &'static str,
+    /// Type and range.
+    pub kind: Kind,
+    /// The default, as [`Options::set`] takes it.
+    pub default: &'static str,
+    /// What it does.
+    pub help: &'static str,
+}
+
+/// Which algorithm fits the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Algorithm {
+    /// The paper's S3CMTF-naive.
+    Naive,
+    /// The paper's S3CMTF-opt.
+    Opt,
+}
+
+/// Which model is fitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelKind {
+    /// A full core.
+    Tucker,
+    /// A hyper-diagonal core.
+    Cp,
+}
+
+/// How large factors are penalised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Penalty {
+    /// Half the sum of squares.
+    L2,
+    /// The sum of absolute values.
+    L1,
+}
+
+/// How factors start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// The paper's: all positive and nearly constant, at the scale of the values.
+    Paper,
+    /// Normal around 0 with a diagonal core.
+    Normal,
+}
+
+/// A value of an option: parsing, printing.
+trait OptionValue: Sized {
+    fn parse(text: &str, kind: &Kind) -> std::result::Result<Self, String>;
+    fn print(&self) -> String;
+}
+
+impl OptionValue for bool {
+    fn parse(text: &str, _: &Kind) -> std::result::Result<Self, String> {
+        match text {
+            "true" | "1" | "yes" | "on" => Ok(true),
+            "false" | "0" | "no" | "off" => Ok(false),
+            _ => Err("it must be true or false".into()),
+        }
+    }
+
+    fn print(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl OptionValue for u64 {
+    fn parse(text: &str, kind: &Kind) -> std::result::Result<Self, String> {
+        let Kind::Whole(low, high) = *kind else {
+            unreachable!("the table gives whole numbers a range")
+        };
+        text.parse::<u64>()
+            .ok()
+            .filter(|x| (low..=high).contains(x))
+            .ok_or_else(|| match high {
+                u64::MAX => format!("it must be a whole number, {low} or more"),
+                _ => format!("it must be a whole number from {low} to {high}"),
+            })
+    }
+
+    fn print(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl OptionValue for f64 {
+    fn parse(text: &str, kind: &Kind) -> std::result::Result<Self, String> {
+        let Kind::Real(low, high) = *kind else {
+            unreachable!("the table gives numbers a range")
+        };
+        text.parse::<f64>()
+            .ok()
+            .filter(|x| x.is_finite() && (low..=high).contains(x))
+            .ok_or_else(|| {
+                if high == f64::MAX {
+                    format!("it must be a finite number, {low} or more")
+                } else {
+                    format!("it must be a number from {low} to {high}")
+                }
+            })
+    }
+
+    fn print(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl OptionValue for Vec<usize> {
+    fn parse(text: &str, kind: &Kind) -> std::result::Result<Self, String> {
+        let Kind::Ranks(low, high) = *kind else {
+            unreachable!("the table gives ranks a range")
+        };
+        let ranks: Option<Vec<usize>> = text
+            .split(',')
+            .map(|j| j.trim().parse().ok().filter(|j| (low..=high).contains(j)))
+            .collect();
+        ranks.filter(|r| r.len() <= MAX_ORDER).ok_or_else(|| {
+            format!("it must be one whole number from {low} to {high}, or one per mode separated by commas")
+        })
+    }
+
+    fn print(&self) -> String {
+        self.iter()
+            .map(usize::to_string)
+            .collect::<Vec<_>>()
+            .join(",")
+    }
+}
+
+macro_rules! choices {
+    ($type:ident, $words:ident: $($variant:ident = $word:literal),+) => {
+        const $words: &[&str] = &[$($word),+];
+
+        impl OptionValue for $type {
+            fn parse(text: &str, _: &Kind) -> std::result::Result<Self, String> {
+                match text {
+                    $($word => Ok($type::$variant),)+
+                    _ => Err(format!("it must be one of {}", $words.join(", "))),
+                }
+            }
+
+            fn print(&self) -> String {
+                match self {
+                    $($type::$variant => $word.into(),)+
+                }
+            }
+        }
+    };
+}
+
+choices!(Algorithm, ALGORITHMS: Naive = "naive", Opt = "opt");
+choices!(ModelKind, MODELS: Tucker = "tucker", Cp = "cp");
+choices!(Penalty, PENALTIES: L2 = "l2", L1 = "l1");
+choices!(Start, STARTS: Paper = "paper", Normal = "normal");
+
+macro_rules! options {
+    ($($name:ident: $type:ty, $kind:expr, $default:literal, $help:literal;)+) => {
+        /// Every option of a fit. Fields are set directly, or by name with [`Options::set`].
+        #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
+        pub struct Options {
+            $(#[doc = $help] pub $name: $type,)+
+        }
+
+        /// All options, in the order they are shown.
+        pub const TABLE: &[OptionInfo] = &[
+            $(OptionInfo { name: stringify!($name), kind: $kind, default: $default, help: $help },)+
+        ];
+
+        impl Default for Options {
+            fn default() -> Self {
+                Options {
+                    $($name: <$type as OptionValue>::parse($default, &$kind).expect("defaults are valid"),)+
+                }
+            }
+        }
+
+        impl Options {
+            /// Sets an option by its name, with underscores or dashes.
+            pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+                let key = name.replace('-', "_");
+                match key.as_str() {
+                    $(stringify!($name) => {
+                        self.$name = <$type as OptionValue>::parse(value, &$kind)
+                            .map_err(|what| Error::argument(format!("{key} = {value:?}: {what}")))?;
+                    })+
+                    _ => {
+                        return Err(Error::argument(format!(
+                            "there is no option '{name}'; options are {}",
+                            TABLE.iter().map(|o| o.name).collect::<Vec<_>>().join(", ")
+                        )));
+                    }
+                }
+                Ok(())
+            }
+
+            /// The value of an option as [`Options::set`] takes it.
+            pub fn get(&self, name: &str) -> Option<String> {
+                match name.replace('-', "_").as_str() {
+                    $(stringify!($name) => Some(OptionValue::print(&self.$name)),)+
+                    _ => None,
+                }
+            }
+
+            /// Checks fields that were set directly as [`Options::set`] checks text.
+            pub fn validate(&self) -> Result<()> {
+                let mut again = Options::default();
+                $(again.set(stringify!($name), &OptionValue::print(&self.$name))?;)+
+                Ok(())
+            }
+        }
+    };
+}
+
+options! {
+    algorithm: Algorithm, Kind::Choice(ALGORITHMS), "opt",
+        "How the model is fitted: opt shares intermediate results between modes, naive computes each mode anew";
+    model: ModelKind, Kind::Choice(MODELS), "tucker",
+        "A full core (tucker) or a hyper-diagonal one (cp)";
+    rank: Vec<usize>, Kind::Ranks(1, 1024), "10",
+        "The rank of each mode, or one for all";
+    epochs: u64, Kind::Whole(0, 1_000_000), "50",
+        "The most passes over the data";
+    eta: f64, Kind::Real(0.0, 1e6), "0.001",
+        "The step size at the start";
+    decay: f64, Kind::Real(0.0, 1e6), "0.1",
+        "The step size of epoch t is eta / (1 + decay t)";
+    lambda_reg: f64, Kind::Real(0.0, f64::MAX), "0.1",
+        "The weight of the penalty on factors, core and columns of matrices";
+    penalty: Penalty, Kind::Choice(PENALTIES), "l2",
+        "Whether squares (l2) or absolute values (l1) are penalised";
+    start: Start, Kind::Choice(STARTS), "paper",
+        "How factors start: all positive and nearly constant (paper), or normal around 0 with a diagonal core";
+    nonneg: bool, Kind::Flag, "false",
+        "Keep factors, core and columns of matrices at 0 or above";
+    orthogonal: bool, Kind::Flag, "true",
+        "Make the columns of each factor orthonormal at the end (tucker without nonneg only)";
+    clip: bool, Kind::Flag, "true",
+        "Limit predictions to the range of the training values when errors are measured";
+    tolerance: f64, Kind::Real(0.0, 1.0), "0",
+        "Stop when the training loss changes by less than this share in an epoch; 0 never does";
+    patience: u64, Kind::Whole(0, 1_000_000), "0",
+        "Stop after this many evaluations without a better validation error, and keep the best model; 0 never does";
+    time_limit: f64, Kind::Real(0.0, f64::MAX), "0",
+        "Stop after this many seconds of fitting; 0 never does";
+    eval_every: u64, Kind::Whole(1, 1_000_000), "1",
+        "Measure errors after every so many epochs";
+    attempts: u64, Kind::Whole(0, 100), "10",
+        "How often a fit that diverges goes back to its last good epoch with half the step size";
+    checkpoint_every: u64, Kind::Whole(1, 1_000_000), "1",
+        "Write the checkpoint after every so many epochs";
+    checkpoint_seconds: f64, Kind::Real(0.0, f64::MAX), "0",
+        "Write the checkpoint after every so many seconds instead; 0 goes by epochs";
+    threads: u64, Kind::Whole(0, 4096), "0",
+        "The number of threads; 0 takes all this process may use";
+    pin: bool, Kind::Flag, "true",
+        "Keep each thread on a core of its own";
+    seed: u64, Kind::Whole(0, u64::MAX), "0",
+        "Decides everything that is random";
+}
+
+impl Options {
+    /// All options as lines `name=value`, which [`Options::from_text`] reads back.
+    pub fn to_text(&self) -> String {
+        TABLE
+            .iter()
+            .map(|o| format!("{}={}\n", o.name, self.get(o.name).unwrap_or_default()))
+            .collect()
+    }
+
+    /// Reads lines `name=value`; empty lines and lines starting with `#` are skipped.
+    pub fn from_text(text: &str) -> Result<Options> {
+        let mut options = Options::default();
+        for line in text.lines().map(str::trim) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let (name, value) = line
+                .split_once('=')
+                .ok_or_else(|| Error::argument(format!("expected name=value, found {line:?}")))?;
+            options.set(name.trim(), value.trim())?;
+        }
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_is_set_by_name_and_printed_back() {
+        let mut options = Options::default();
+        for info in TABLE {
+            assert_eq!(
+                options.get(info.name).unwrap(),
+                info.default,
+                "{}",
+                info.name
+            );
+            options.set(info.name, info.default).unwrap();
+            options
+                .set(&info.name.replace('_', "-"), info.default)
+                .unwrap();
+            let wrong = match info.kind {
+                Kind::Flag => vec!["maybe", ""],
+                Kind::Whole(..) => vec!["-1", "1.5", "x", ""],
+                Kind::Real(..) => vec!["nan", "inf", "-1", "x"],
+                Kind::Choice(_) => vec!["", "none"],
+                Kind::Ranks(..) => vec!["0", "1,0", "", "1,2,3,4,5,6,7,8,9", "5000", "1,,2"],
+            };
+            for value in wrong {
+                let error = options.set(info.name, value).unwrap_err().to_string();
+                assert!(
+                    error.contains(info.name) && error.contains("must be"),
+                    "{error}"
+                );
+            }
+        }
+        assert_eq!(options, Options::default());
+        options.rank = vec![3, 4, 5];
+        options.eta = 0.1 + 0.2;
+        options.nonneg = true;
+        assert_eq!(Options::from_text(&options.to_text()).unwrap(), options);
+        options.eta = f64::NAN;
+        assert!(options.validate().is_err());
+        assert!(
+            Options::default()
+                .set("lerning_rate", "1")
+                .unwrap_err()
+                .to_string()
+                .contains("lambda_reg")
+        );
+    }
+}

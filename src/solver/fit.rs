@@ -1,0 +1,558 @@
+//! The life of a fit: start, epochs, errors, stopping, going back when it diverges, checkpoints.
+
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use super::data::{Data, Entries, held_out, stream};
+use super::lockfree::LockFree;
+use super::loss::Sums;
+use super::observer::{Control, Event, Observer, StopReason};
+use super::{finish, loss, start};
+use crate::error::{Error, Result};
+use crate::format::CooView;
+use crate::model::{Epoch, Model, Parameters, Saved, load_saved, save_with};
+use crate::monitor::Monitor;
+use crate::options::{ModelKind, Options};
+use crate::problem::Problem;
+use crate::schedule::{Crew, available_threads};
+
+/// A loss this many times the first is an explosion.
+const EXPLOSION: f64 = 4.0;
+
+/// Everything a fit takes besides the problem and the options.
+#[derive(Default)]
+pub struct FitInput<'a> {
+    /// Entries to measure the test error on; they decide nothing.
+    pub test: Option<CooView<'a>>,
+    /// Entries that decide, with `patience`, when to stop and which model is best.
+    pub valid: Option<CooView<'a>>,
+    /// A model to start from; rows it lacks start anew.
+    pub init: Option<&'a Model>,
+    /// Where checkpoints go.
+    pub checkpoint: Option<PathBuf>,
+    /// A checkpoint to go on from. Its options count, but for `epochs`, `threads`, `pin`,
+    /// `time_limit` and the intervals, which may change.
+    pub resume: Option<PathBuf>,
+}
+
+/// What a fit ended with. Errors are those of the returned model; NaN if not measured.
+#[derive(Debug, Clone, Copy)]
+pub struct FitSummary {
+    /// Why it ended.
+    pub reason: StopReason,
+    /// Epochs run.
+    pub epochs: u64,
+    /// The epoch of the returned model.
+    pub best_epoch: u64,
+    /// Error on the training entries.
+    pub train_rmse: f64,
+    /// Error on the test entries.
+    pub test_rmse: f64,
+    /// Error on the validation entries.
+    pub valid_rmse: f64,
+    /// Whether predictions were clipped to the range of the training values.
+    pub clipped: bool,
+    /// The number of threads.
+    pub threads: usize,
+    /// Seconds spent updating.
+    pub update_seconds: f64,
+    /// Seconds spent measuring errors.
+    pub eval_seconds: f64,
+    /// All seconds.
+    pub seconds: f64,
+}
+
+/// Where a fit stands between two epochs: what a checkpoint keeps besides the model.
+#[derive(Debug, Clone, PartialEq)]
+struct Progress {
+    epoch: u64,
+    attempts: u64,
+    eta_scale: f64,
+    first_loss: f64,
+    last_loss: f64,
+    best_valid: f64,
+    best_epoch: u64,
+    since_best: u64,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Progress {
+            epoch: 0,
+            attempts: 0,
+            eta_scale: 1.0,
+            first_loss: f64::NAN,
+            last_loss: f64::NAN,
+            best_valid: f64::INFINITY,
+            best_epoch: 0,
+            since_best: 0,
+        }
+    }
+
+    fn numbers(&mut self) -> [(&'static str, Number<'_>); 8] {
+        [
+            ("epoch", Number::Whole(&mut self.epoch)),
+            ("attempts", Number::Whole(&mut self.attempts)),
+            ("eta_scale", Number::Real(&mut self.eta_scale)),
+            ("first_loss", Number::Real(&mut self.first_loss)),
+            ("last_loss", Number::Real(&mut self.last_loss)),
+            ("best_valid", Number::Real(&mut self.best_valid)),
+            ("best_epoch", Number::Whole(&mut self.best_epoch)),
+            ("since_best", Number::Whole(&mut self.since_best)),
+        ]
+    }
+
+    fn to_text(&self) -> String {
+        let mut copy = self.clone();
+        // Bits, not digits: a resumed fit must be exactly where it was.
+        copy.numbers()
+            .into_iter()
+            .map(|(name, number)| match number {
+                Number::Whole(x) => format!("{name}={x}\n"),
+                Number::Real(x) => format!("{name}={:016x}\n", x.to_bits()),
+            })
+            .collect()
+    }
+
+    fn from_text(text: &str) -> Option<Progress> {
+        let mut progress = Progress::new();
+        for (name, number) in progress.numbers() {
+            let value = text
+                .lines()
+                .find_map(|l| l.strip_prefix(name)?.strip_prefix('='))?;
+            match number {
+                Number::Whole(x) => *x = value.parse().ok()?,
+                Number::Real(x) => *x = f64::from_bits(u64::from_str_radix(value, 16).ok()?),
+            }
+        }
+        Some(progress)
+    }
+}
+
+enum Number<'a> {
+    Whole(&'a mut u64),
+    Real(&'a mut f64),
+}
+
+/// Fits a model to `problem`.
+///
+/// `monitor` sees the preparations and can cancel them with an error; `observer` sees epochs and
+/// events and can end the fit early with the model as it is.
+pub fn fit(
+    problem: &Problem<'_>,
+    options: &Options,
+    input: &FitInput<'_>,
+    observer: &mut dyn Observer,
+    monitor: &dyn Monitor,
+) -> Result<(Model, FitSummary)> {
+    options.validate()?;
+    if problem.count() == 0 {
+        return Err(Error::argument(format!(
+            "{}: without entries there is nothing to fit",
+            problem.tensor().name()
+        )));
+    }
+    let mut fit = Fit::new(problem, options, input, observer, monitor)?;
+    let reason = fit.run(observer)?;
+    fit.finish(reason, observer)
+}
+
+struct Fit<'a> {
+    options: Options,
+    input: &'a FitInput<'a>,
+    data: Data,
+    test: Option<Entries>,
+    valid: Option<Entries>,
+    model: Model,
+    /// The parameters after the last epoch known to be good.
+    good: Parameters,
+    /// Those with the lowest validation error.
+    best: Option<Parameters>,
+    progress: Progress,
+    crew: Crew,
+    started: Instant,
+    last_checkpoint: Instant,
+    update_seconds: f64,
+    eval_seconds: f64,
+}
+
+impl<'a> Fit<'a> {
+    fn new(
+        problem: &Problem<'_>,
+        options: &Options,
+        input: &'a FitInput<'a>,
+        observer: &mut dyn Observer,
+        monitor: &dyn Monitor,
+    ) -> Result<Fit<'a>> {
+        let started = Instant::now();
+        let resumed = input.resume.as_deref().map(load_saved).transpose()?;
+        let mut options = options.clone();
+        if let Some((saved, _)) = &resumed {
+            let now = options.clone();
+            options = saved.options.clone();
+            options.epochs = now.epochs;
+            options.threads = now.threads;
+            options.pin = now.pin;
+            options.time_limit = now.time_limit;
+            options.eval_every = now.eval_every;
+            options.checkpoint_every = now.checkpoint_every;
+            options.checkpoint_seconds = now.checkpoint_seconds;
+        }
+        let data = Data::new(problem, options.lambda_reg, options.seed, monitor)?;
+        let (mut model, lowered) = Model::zeros(problem, &options)?;
+        lowered
+            .into_iter()
+            .for_each(|text| observer.event(&Event::RankLowered(text)));
+        start::fill(&mut model, problem, &data, &options)?;
+        let mut progress = Progress::new();
+        let mut best = None;
+        if let Some((
+            saved,
+            Saved {
+                state,
+                best: saved_best,
+            },
+        )) = resumed
+        {
+            let name = input
+                .resume
+                .as_ref()
+                .map(|p| p.display().to_string())
+                .unwrap_or_default();
+            same_shape(&model, &saved, &name)?;
+            progress = Progress::from_text(&state).ok_or_else(|| {
+                Error::file(
+                    &name,
+                    "its state cannot be read; it was not written by this library",
+                )
+            })?;
+            model.restore(&saved.parameters()?)?;
+            model.history = saved.history.clone();
+            best = saved_best;
+        } else if let Some(init) = input.init {
+            start::from_model(&mut model, init)?;
+        }
+        let threads = match options.threads {
+            0 => available_threads(),
+            n => n as usize,
+        };
+        // Not part of the result, so it may differ from run to run: where the threads are pinned.
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |d| d.as_nanos() as u64);
+        let place = crate::random::key(&[stream::PLACE, u64::from(std::process::id()), now]);
+        let held = |view: &Option<CooView<'_>>| {
+            view.as_ref()
+                .map(|v| held_out(v, &model, monitor))
+                .transpose()
+        };
+        Ok(Fit {
+            test: held(&input.test)?,
+            valid: held(&input.valid)?,
+            good: model.parameters()?,
+            crew: Crew::new(threads, options.pin, place),
+            options,
+            input,
+            data,
+            model,
+            best,
+            progress,
+            started,
+            last_checkpoint: started,
+            update_seconds: 0.0,
+            eval_seconds: 0.0,
+        })
+    }
+
+    fn run(&mut self, observer: &mut dyn Observer) -> Result<StopReason> {
+        if self.progress.first_loss.is_nan() {
+            // What the starting values give: the yardstick for an explosion.
+            let (_, loss) = self.training_error();
+            self.progress.first_loss = loss;
+            self.progress.last_loss = loss;
+            if !loss.is_finite() {
+                return Err(
+                    self.diverged("the starting values already give a loss that is not finite")
+                );
+            }
+        }
+        while self.progress.epoch < self.options.epochs {
+            if self.out_of_time() {
+                return Ok(StopReason::TimeLimit);
+            }
+            let number = self.progress.epoch + 1;
+            let eta = self.options.eta / (1.0 + self.options.decay * (number - 1) as f64)
+                * self.progress.eta_scale;
+            let began = Instant::now();
+            let name = [number, self.progress.attempts];
+            let squares = LockFree::new(&self.data, &self.options).epoch(
+                &mut self.model,
+                eta,
+                &name,
+                &self.crew,
+            )?;
+            let update_seconds = began.elapsed().as_secs_f64();
+            self.update_seconds += update_seconds;
+            let mut figures = Epoch {
+                epoch: number,
+                eta,
+                loss: f64::NAN,
+                train_rmse: f64::NAN,
+                test_rmse: f64::NAN,
+                valid_rmse: f64::NAN,
+                update_seconds,
+                eval_seconds: 0.0,
+                entries_per_second: self.data.total() as f64 / update_seconds.max(1e-9),
+            };
+            let checkpoint = self.checkpoint_due(number);
+            let evaluate = number.is_multiple_of(self.options.eval_every)
+                || number == self.options.epochs
+                || checkpoint;
+            // Half the sum of squares is part of the loss.
+            let mut exploded =
+                !squares.is_finite() || 0.5 * squares > EXPLOSION * self.progress.first_loss;
+            if evaluate && !exploded {
+                self.evaluate(&mut figures)?;
+                exploded = !figures.loss.is_finite()
+                    || figures.loss > EXPLOSION * self.progress.first_loss
+                    || !self.model.is_finite();
+            }
+            if exploded {
+                self.roll_back(observer)?;
+                continue;
+            }
+            self.progress.epoch = number;
+            self.model.history.push(figures);
+            let control = observer.epoch(&figures);
+            if let Some(reason) = self.after_epoch(&figures, evaluate, checkpoint, observer)? {
+                return Ok(reason);
+            }
+            if control == Control::Stop {
+                return Ok(StopReason::Cancelled);
+            }
+        }
+        Ok(StopReason::Epochs)
+    }
+
+    /// Updates what is known to be good and best, writes the checkpoint, and decides whether to stop.
+    fn after_epoch(
+        &mut self,
+        figures: &Epoch,
+        evaluated: bool,
+        checkpoint: bool,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<StopReason>> {
+        if !evaluated {
+            return Ok(None);
+        }
+        self.good.update(&self.model)?;
+        let change = (self.progress.last_loss - figures.loss).abs()
+            / self.progress.last_loss.abs().max(f64::MIN_POSITIVE);
+        self.progress.last_loss = figures.loss;
+        let mut reason = None;
+        if self.options.tolerance > 0.0 && change < self.options.tolerance {
+            reason = Some(StopReason::Tolerance);
+        }
+        if self.valid.is_some() {
+            if figures.valid_rmse < self.progress.best_valid {
+                self.progress.best_valid = figures.valid_rmse;
+                self.progress.best_epoch = figures.epoch;
+                self.progress.since_best = 0;
+                match &mut self.best {
+                    Some(best) => best.update(&self.model)?,
+                    None => self.best = Some(self.model.parameters()?),
+                }
+            } else {
+                self.progress.since_best += 1;
+                if self.options.patience > 0 && self.progress.since_best >= self.options.patience {
+                    reason = Some(StopReason::Patience);
+                }
+            }
+        }
+        if checkpoint && let Some(path) = &self.input.checkpoint {
+            self.model.options = self.options.clone();
+            save_with(
+                &self.model,
+                path,
+                Some((&self.progress.to_text(), self.best.as_ref())),
+            )?;
+            self.last_checkpoint = Instant::now();
+            observer.event(&Event::Checkpoint {
+                epoch: figures.epoch,
+            });
+        }
+        Ok(reason)
+    }
+
+    fn checkpoint_due(&self, epoch: u64) -> bool {
+        let seconds = self.options.checkpoint_seconds;
+        self.input.checkpoint.is_some()
+            && if seconds > 0.0 {
+                self.last_checkpoint.elapsed().as_secs_f64() >= seconds
+                    || epoch == self.options.epochs
+            } else {
+                epoch.is_multiple_of(self.options.checkpoint_every) || epoch == self.options.epochs
+            }
+    }
+
+    fn out_of_time(&self) -> bool {
+        self.options.time_limit > 0.0
+            && self.started.elapsed().as_secs_f64() >= self.options.time_limit
+    }
+
+    /// Of the two sums of squares the one that errors are reported from, as an error per entry.
+    fn rmse(&self, sums: Sums, count: usize) -> f64 {
+        let squares = if self.options.clip {
+            sums.clipped
+        } else {
+            sums.plain
+        };
+        (squares / count as f64).sqrt()
+    }
+
+    /// The training error and the loss.
+    fn training_error(&self) -> (f64, f64) {
+        let threads = self.crew.threads();
+        let sums = loss::tensor_squares(&self.model, &self.data.tensor, self.model.range, threads);
+        let total = loss::total(&self.model, &self.data, sums.plain, &self.options, threads);
+        (self.rmse(sums, self.data.tensor.len()), total)
+    }
+
+    fn error_on(&self, entries: Option<&Entries>) -> f64 {
+        match entries {
+            Some(e) if e.len() > 0 => {
+                let sums =
+                    loss::tensor_squares(&self.model, e, self.model.range, self.crew.threads());
+                self.rmse(sums, e.len())
+            }
+            _ => f64::NAN,
+        }
+    }
+
+    fn evaluate(&mut self, figures: &mut Epoch) -> Result<()> {
+        let began = Instant::now();
+        self.model.refresh_means()?;
+        (figures.train_rmse, figures.loss) = self.training_error();
+        figures.test_rmse = self.error_on(self.test.as_ref());
+        figures.valid_rmse = self.error_on(self.valid.as_ref());
+        figures.eval_seconds = began.elapsed().as_secs_f64();
+        self.eval_seconds += figures.eval_seconds;
+        Ok(())
+    }
+
+    /// Back to the last good epoch with half the step size.
+    fn roll_back(&mut self, observer: &mut dyn Observer) -> Result<()> {
+        if self.progress.attempts >= self.options.attempts {
+            return Err(self.diverged("the loss exploded"));
+        }
+        self.progress.attempts += 1;
+        self.progress.eta_scale *= 0.5;
+        self.model.restore(&self.good)?;
+        self.model
+            .history
+            .retain(|e| e.epoch <= self.progress.epoch);
+        // Epochs that were not evaluated since the last good one are run again.
+        let good = self
+            .model
+            .history
+            .iter()
+            .rposition(|e| e.loss.is_finite())
+            .map_or(0, |k| k + 1);
+        self.model.history.truncate(good);
+        self.progress.epoch = good as u64;
+        observer.event(&Event::RolledBack {
+            epoch: self.progress.epoch,
+            eta: self.options.eta * self.progress.eta_scale,
+        });
+        Ok(())
+    }
+
+    fn diverged(&self, what: &str) -> Error {
+        Error::argument(format!(
+            "the fit diverges: {what}, also after {} attempts with half the step size each; \
+             start with a smaller eta (now {}) or scale the values down",
+            self.progress.attempts, self.options.eta
+        ))
+    }
+
+    fn finish(
+        mut self,
+        reason: StopReason,
+        observer: &mut dyn Observer,
+    ) -> Result<(Model, FitSummary)> {
+        let mut best_epoch = self.progress.epoch;
+        if let Some(best) = self.best.take() {
+            self.model.restore(&best)?;
+            best_epoch = self.progress.best_epoch;
+        } else {
+            // The last epochs may not have been evaluated.
+            if !self.model.is_finite() {
+                self.model.restore(&self.good)?;
+            }
+        }
+        self.model.refresh_means()?;
+        if self.options.nonneg {
+            finish::normalise_columns(&mut self.model)?;
+        } else if self.options.orthogonal && self.options.model == ModelKind::Tucker {
+            finish::orthogonalise(&mut self.model)?;
+        }
+        let began = Instant::now();
+        let (train_rmse, loss) = self.training_error();
+        if !loss.is_finite() || !self.model.is_finite() {
+            return Err(self.diverged("the result is not finite"));
+        }
+        let (test_rmse, valid_rmse) = (
+            self.error_on(self.test.as_ref()),
+            self.error_on(self.valid.as_ref()),
+        );
+        self.eval_seconds += began.elapsed().as_secs_f64();
+        observer.event(&Event::Stopped(reason));
+        let summary = FitSummary {
+            reason,
+            epochs: self.progress.epoch,
+            best_epoch,
+            train_rmse,
+            test_rmse,
+            valid_rmse,
+            clipped: self.options.clip,
+            threads: self.crew.threads(),
+            update_seconds: self.update_seconds,
+            eval_seconds: self.eval_seconds,
+            seconds: self.started.elapsed().as_secs_f64(),
+        };
+        self.model.options = self.options;
+        Ok((self.model, summary))
+    }
+}
+
+/// A checkpoint only continues on the data it was made on.
+fn same_shape(model: &Model, saved: &Model, name: &str) -> Result<()> {
+    let rows = |m: &Model| {
+        m.modes
+            .iter()
+            .map(|x| (x.rows.dim(), x.rows.len()))
+            .collect::<Vec<_>>()
+    };
+    let columns = |m: &Model| {
+        m.matrices
+            .iter()
+            .map(|x| (x.mode, x.columns.dim(), x.columns.len()))
+            .collect::<Vec<_>>()
+    };
+    let counts = model
+        .modes
+        .iter()
+        .zip(&saved.modes)
+        .all(|(a, b)| a.counts == b.counts);
+    if model.shape != saved.shape
+        || rows(model) != rows(saved)
+        || columns(model) != columns(saved)
+        || !counts
+    {
+        return Err(Error::file(
+            name,
+            "was made on other data (sizes, rows or matrices differ); resume with the same files, or start from it with --init",
+        ));
+    }
+    Ok(())
+}

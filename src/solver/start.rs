@@ -1,0 +1,151 @@
+//! Where factors start.
+
+use super::data::{Data, stream};
+use super::finish;
+use crate::error::{Error, Result};
+use crate::format::RowMap;
+use crate::model::{CoreKind, Model, Rows};
+use crate::options::{Options, Start};
+use crate::problem::{MatrixKind, Problem};
+use crate::random::Stream;
+
+/// Fills a model of zeros with starting values.
+pub(super) fn fill(
+    model: &mut Model,
+    problem: &Problem<'_>,
+    data: &Data,
+    options: &Options,
+) -> Result<()> {
+    let order = model.order();
+    let core_entries: f64 = match model.shape.kind {
+        CoreKind::Full => model.shape.ranks.iter().map(|&j| j as f64).product(),
+        CoreKind::Diagonal => model.shape.ranks[0] as f64,
+    };
+    // The size of one factor such that a product of order + 1 of them, summed over the core, has the
+    // size of the values.
+    let size = match options.start {
+        Start::Paper => {
+            let (low, high) = problem.range();
+            let largest = if high > 0.0 { high } else { low.abs() };
+            (largest / core_entries).powf(1.0 / (order as f64 + 1.0))
+        }
+        Start::Normal => {
+            (problem.root_mean_square() / core_entries.sqrt()).powf(1.0 / (order as f64 + 1.0))
+        }
+    };
+    // Data that is all zero gives no size; any will do.
+    let size = if size.is_finite() && size > 0.0 {
+        size
+    } else {
+        0.1
+    };
+    let draw = |s: &mut Stream, size: f64| -> f32 {
+        let x = match options.start {
+            Start::Paper => size * (0.5 + 0.5 * s.unit()),
+            Start::Normal => size * s.gauss(),
+        };
+        (if options.nonneg { x.abs() } else { x }) as f32
+    };
+    let fill_rows = |rows: &mut Rows,
+                     count: usize,
+                     name: u64,
+                     draw: &dyn Fn(&mut Stream) -> f32|
+     -> Result<()> {
+        let (rank, stride) = (rows.rank(), rows.stride());
+        for (i, row) in rows
+            .as_mut_slice()?
+            .chunks_exact_mut(stride)
+            .take(count)
+            .enumerate()
+        {
+            let mut s = Stream::new(&[options.seed, stream::START, name, i as u64]);
+            row[..rank].iter_mut().for_each(|x| *x = draw(&mut s));
+        }
+        Ok(())
+    };
+    for (n, mode) in model.modes.iter_mut().enumerate() {
+        let count = mode.rows.len();
+        fill_rows(&mut mode.factor, count, n as u64, &|s| draw(s, size))?;
+    }
+    let mut s = Stream::new(&[options.seed, stream::START, 1 << 16]);
+    let dense = model.shape.dense_core(&model.core).len();
+    let core: Vec<f32> = match model.shape.kind {
+        CoreKind::Full => (0..dense).map(|_| draw(&mut s, size)).collect(),
+        CoreKind::Diagonal => Vec::new(),
+    };
+    match model.shape.kind {
+        CoreKind::Full => model.core = model.shape.padded_core(&core),
+        CoreKind::Diagonal => {
+            let rank = model.shape.ranks[0];
+            model.core[..rank]
+                .iter_mut()
+                .for_each(|g| *g = draw(&mut s, size));
+        }
+    }
+    for (m, matrix) in model.matrices.iter_mut().enumerate() {
+        if matrix.kind == MatrixKind::Graph {
+            continue;
+        }
+        // y = u . v is as large as the largest value when v is.
+        let rank = matrix.factor.rank() as f64;
+        let largest = f64::from(data.matrices[m].largest);
+        let size = if largest > 0.0 {
+            largest / (rank * size)
+        } else {
+            0.1
+        };
+        let count = matrix.factor.len();
+        fill_rows(
+            &mut matrix.factor,
+            count,
+            (1 << 17) + m as u64,
+            &|s| match options.start {
+                Start::Paper => (size * (1.0 + s.unit())) as f32,
+                Start::Normal => draw(s, size * rank.sqrt()),
+            },
+        )?;
+    }
+    model.refresh_means()
+}
+
+/// Takes over the rows, core and columns of a fitted model; rows it lacks keep their starting values.
+/// Its sizes may be smaller, its ranks must be the same.
+pub(super) fn from_model(model: &mut Model, init: &Model) -> Result<()> {
+    if init.shape != model.shape {
+        return Err(Error::argument(format!(
+            "the model to start from has ranks {:?} ({:?}), this fit has {:?} ({:?}); they must be the same",
+            init.shape.ranks, init.shape.kind, model.shape.ranks, model.shape.kind
+        )));
+    }
+    let mut balanced = init.try_clone()?;
+    if balanced.orthogonal {
+        finish::rebalance(&mut balanced)?;
+    }
+    model.core.copy_from_slice(&balanced.core);
+    for (mode, old) in model.modes.iter_mut().zip(&balanced.modes) {
+        take_rows(&mut mode.factor, &mode.rows, &old.factor, &old.rows)?;
+    }
+    // Matrices belong together in the order they were given, where mode and kind agree.
+    for (matrix, old) in model.matrices.iter_mut().zip(&balanced.matrices) {
+        if (matrix.mode, matrix.kind) == (old.mode, old.kind) {
+            take_rows(
+                &mut matrix.factor,
+                &matrix.columns,
+                &old.factor,
+                &old.columns,
+            )?;
+        }
+    }
+    model.refresh_means()
+}
+
+fn take_rows(to: &mut Rows, to_map: &RowMap, from: &Rows, from_map: &RowMap) -> Result<()> {
+    let stride = to.stride();
+    let out = to.as_mut_slice()?;
+    for (row, index) in out.chunks_exact_mut(stride).zip(to_map.indices()) {
+        if let Some(old) = from_map.compact(index) {
+            row.copy_from_slice(from.padded_row(old as usize));
+        }
+    }
+    Ok(())
+}
