@@ -1,5 +1,9 @@
 //! Answers from models.
 
 mod evaluate;
+mod export;
+mod predict;
 
-pub use evaluate::{Evaluation, evaluate};
+pub use evaluate::{Errors, Evaluation, evaluate};
+pub use export::export;
+pub use predict::{Predictor, predict_all};

@@ -81,11 +81,15 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         problem.matrices()[0].columns.rows().len()
     ));
 
-    let clip = Some(problem.range());
+    let clip = problem.range();
     let mut mean = BiasModel::new(problem.mean(), Vec::new());
     let mut biases = fit_biases(&problem, &BiasOptions::default(), progress)?;
-    let mean = evaluate(&mut mean, &test.view(), clip, progress)?.rmse;
-    let biases = evaluate(&mut biases, &test.view(), clip, progress)?.rmse;
+    let mean = evaluate(&mut mean, &test.view(), clip, progress)?
+        .clipped
+        .rmse;
+    let biases = evaluate(&mut biases, &test.view(), clip, progress)?
+        .clipped
+        .rmse;
     out.line(format!(
         "\nTest error (RMSE of {} held-out ratings, predictions clipped to the training range):\n",
         grouped(test.header().count)

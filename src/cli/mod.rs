@@ -12,6 +12,7 @@ mod input;
 mod output;
 mod progress;
 mod split;
+mod use_model;
 
 use std::process::ExitCode;
 
@@ -45,7 +46,11 @@ enum Command {
     Info(info::Arguments),
     Split(split::Arguments),
     Generate(generate::Arguments),
+    /// Fit a model to a tensor and its coupled matrices
     Fit(FromTable),
+    Eval(use_model::EvalArguments),
+    Predict(use_model::PredictArguments),
+    Export(use_model::ExportArguments),
 }
 
 /// The arguments of `fit`, which come from the library's option table rather than from a type.
@@ -112,6 +117,9 @@ fn dispatch(command: &Command, progress: &Progress, output: &mut Output) -> Resu
         Command::Split(a) => split::run(a, progress, output),
         Command::Generate(a) => generate::run(a, progress, output),
         Command::Fit(a) => fit::run(&a.0, progress, output),
+        Command::Eval(a) => use_model::eval(a, progress, output),
+        Command::Predict(a) => use_model::predict(a, progress, output),
+        Command::Export(a) => use_model::export_model(a, output),
     }
 }
 

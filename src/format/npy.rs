@@ -6,7 +6,7 @@ use std::path::Path;
 use super::atomic::AtomicFile;
 use crate::error::{Error, Result};
 
-/// An `.npy` file of `f32`, C order, being written row by row.
+/// An `.npy` file, C order, being written row by row.
 pub(crate) struct NpyWriter {
     out: BufWriter<NpyFile>,
     left: u64,
@@ -25,7 +25,8 @@ impl Write for NpyFile {
 }
 
 impl NpyWriter {
-    pub(crate) fn create(path: &Path, shape: &[u64]) -> Result<Self> {
+    /// `kind` is NumPy's name of the numbers, such as `<f4`.
+    pub(crate) fn create(path: &Path, kind: &str, shape: &[u64]) -> Result<Self> {
         let file = AtomicFile::create(path)?;
         let mut writer = NpyWriter {
             out: BufWriter::with_capacity(1 << 18, NpyFile(file)),
@@ -33,7 +34,7 @@ impl NpyWriter {
         };
         let sizes: Vec<String> = shape.iter().map(|s| format!("{s},")).collect();
         let mut header = format!(
-            "{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}",
+            "{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}), }}",
             sizes.join(" ")
         );
         // Magic, version and length take 10 bytes; data starts at a multiple of 64 after a line end.
@@ -54,7 +55,7 @@ impl NpyWriter {
         done.map_err(|e| self.out.get_ref().0.failed(e))
     }
 
-    pub(crate) fn push(&mut self, values: &[f32]) -> Result<()> {
+    pub(crate) fn push<T: bytemuck::NoUninit>(&mut self, values: &[T]) -> Result<()> {
         self.left = self
             .left
             .checked_sub(values.len() as u64)

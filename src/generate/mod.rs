@@ -101,7 +101,7 @@ fn write_truth(
         write_factor(&folder.join(format!("matrix{}.npy", m + 1)), factor)?;
     }
     let shape: Vec<u64> = planted.ranks.iter().map(|&j| j as u64).collect();
-    let mut core = NpyWriter::create(&folder.join("core.npy"), &shape)?;
+    let mut core = NpyWriter::create(&folder.join("core.npy"), "<f4", &shape)?;
     core.push(&planted.core)?;
     core.finish()?;
     let list = |items: Vec<String>| format!("[{}]", items.join(", "));
@@ -130,7 +130,7 @@ fn write_truth(
 }
 
 fn write_factor(path: &Path, factor: &Factor) -> Result<()> {
-    let mut file = NpyWriter::create(path, &[factor.rows, factor.rank as u64])?;
+    let mut file = NpyWriter::create(path, "<f4", &[factor.rows, factor.rank as u64])?;
     let mut row = vec![0.0; factor.rank];
     for i in 0..factor.rows {
         factor.row(i as u32, &mut row);

@@ -1,0 +1,113 @@
+//! A model as plain files, for NumPy and for whatever read the original program's output.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::format::npy::NpyWriter;
+use crate::format::{RowMap, atomic};
+use crate::model::{Model, Rows};
+use crate::problem::MatrixKind;
+
+/// Writes into `folder` (made if it does not exist), and returns the files:
+///
+/// - `factor1.npy`, ... with a row per row that occurs, `factor1.rows.npy` with their indices from 0;
+///   `core.npy`; `matrix1.npy`, `matrix1.rows.npy`, ... for the columns of coupled matrices;
+/// - `FACTOR1`, ..., `CFACTOR1`, ..., `CORETENSOR`: the layout of the authors' program. Factors have a
+///   line for every row up to the size of the mode, numbers separated by tabs; rows that never occur
+///   show the mean row (zeros for matrices). The core has a line per entry: indices from 1, then the
+///   value.
+pub fn export(model: &Model, folder: &Path) -> Result<Vec<PathBuf>> {
+    std::fs::create_dir_all(folder)
+        .map_err(|e| Error::io(format!("cannot make the folder {}", folder.display()), e))?;
+    let mut files = Vec::new();
+    let mut add = |name: String| {
+        let path = folder.join(name);
+        files.push(path.clone());
+        path
+    };
+    for (n, mode) in model.modes().iter().enumerate() {
+        let n = n + 1;
+        let count = mode.rows.len();
+        write_npy(&add(format!("factor{n}.npy")), &mode.factor, count)?;
+        write_indices(&add(format!("factor{n}.rows.npy")), &mode.rows)?;
+        write_table(
+            &add(format!("FACTOR{n}")),
+            &mode.factor,
+            &mode.rows,
+            mode.factor.row(count),
+        )?;
+    }
+    for (m, matrix) in model.matrices().iter().enumerate() {
+        if matrix.kind == MatrixKind::Graph {
+            continue;
+        }
+        let m = m + 1;
+        write_npy(
+            &add(format!("matrix{m}.npy")),
+            &matrix.factor,
+            matrix.factor.len(),
+        )?;
+        write_indices(&add(format!("matrix{m}.rows.npy")), &matrix.columns)?;
+        let zeros = vec![0.0; matrix.factor.rank()];
+        write_table(
+            &add(format!("CFACTOR{m}")),
+            &matrix.factor,
+            &matrix.columns,
+            &zeros,
+        )?;
+    }
+    let shape = model.shape();
+    let dense = shape.dense_core(model.core());
+    let sizes: Vec<u64> = shape.ranks.iter().map(|&j| j as u64).collect();
+    let mut core = NpyWriter::create(&add("core.npy".into()), "<f4", &sizes)?;
+    core.push(&dense)?;
+    core.finish()?;
+    atomic::write(&add("CORETENSOR".into()), |out| {
+        let mut at = vec![1; shape.order()];
+        for g in &dense {
+            for j in &at {
+                write!(out, "{j}\t")?;
+            }
+            writeln!(out, "{g}")?;
+            for n in (0..shape.order()).rev() {
+                at[n] += 1;
+                if at[n] <= shape.ranks[n] {
+                    break;
+                }
+                at[n] = 1;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(files)
+}
+
+fn write_npy(path: &Path, rows: &Rows, count: usize) -> Result<()> {
+    let mut file = NpyWriter::create(path, "<f4", &[count as u64, rows.rank() as u64])?;
+    for i in 0..count {
+        file.push(rows.row(i))?;
+    }
+    file.finish()
+}
+
+fn write_indices(path: &Path, map: &RowMap) -> Result<()> {
+    let indices: Vec<u32> = map.indices().collect();
+    let mut file = NpyWriter::create(path, "<u4", &[indices.len() as u64])?;
+    file.push(&indices)?;
+    file.finish()
+}
+
+fn write_table(path: &Path, rows: &Rows, map: &RowMap, missing: &[f32]) -> Result<()> {
+    atomic::write(path, |out| {
+        for index in 0..map.dim() {
+            let row = map
+                .compact(index as u32)
+                .map_or(missing, |i| rows.row(i as usize));
+            for x in row {
+                write!(out, "{x}\t")?;
+            }
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    })
+}

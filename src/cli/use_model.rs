@@ -1,0 +1,162 @@
+//! `s3cmtf eval`, `predict` and `export`: what a fitted model is used for.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use s3cmtf::analysis::{Predictor, evaluate, export, predict_all};
+use s3cmtf::format::{CooWriter, Dims, OpenMode, ValueKind, Values};
+use s3cmtf::model::{self, Model};
+use s3cmtf::{Error, Result};
+use serde_json::json;
+
+use super::Verdict;
+use super::input::{TextArguments, open};
+use super::output::{Output, grouped};
+use super::progress::Progress;
+
+/// Measure the errors of a model on a file: RMSE and MAE, clipped and not
+#[derive(Args)]
+pub(super) struct EvalArguments {
+    /// The model
+    model: PathBuf,
+
+    /// Entries with their values: binary COO, or text
+    file: PathBuf,
+
+    #[command(flatten)]
+    text: TextArguments,
+}
+
+/// Predict the cells listed in a file
+///
+/// Prints a line per cell: its indices, then the prediction. With -o, writes a binary COO file.
+#[derive(Args)]
+pub(super) struct PredictArguments {
+    /// The model
+    model: PathBuf,
+
+    /// The cells: binary COO, or text (with --no-value if it has no value column)
+    file: PathBuf,
+
+    /// Write a binary COO file instead of printing
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+
+    /// Do not limit predictions to the range of the training values
+    #[arg(long)]
+    no_clip: bool,
+
+    #[command(flatten)]
+    text: TextArguments,
+}
+
+/// Write a model as .npy files and as text in the layout of the original program
+#[derive(Args)]
+pub(super) struct ExportArguments {
+    /// The model
+    model: PathBuf,
+
+    /// The folder to write into
+    folder: PathBuf,
+}
+
+fn load(path: &Path) -> Result<Model> {
+    model::load(path, OpenMode::Mapped)
+}
+
+pub(super) fn eval(a: &EvalArguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+    let model = load(&a.model)?;
+    let file = open(&a.file, &a.text, progress)?;
+    if file.header().dims.len() != model.order() {
+        return Err(Error::Argument(format!(
+            "{}: has {} modes, the model has {}",
+            file.name(),
+            file.header().dims.len(),
+            model.order()
+        )));
+    }
+    let e = evaluate(
+        &mut Predictor::new(&model),
+        &file.view(),
+        model.range(),
+        progress,
+    )?;
+    out.line(format!("{}: {} entries", file.name(), grouped(e.count)));
+    let (low, high) = model.range();
+    out.line(format!(
+        "  as they are             RMSE {:.6}  MAE {:.6}",
+        e.plain.rmse, e.plain.mae
+    ));
+    out.line(format!(
+        "  clipped to {low} to {high}  RMSE {:.6}  MAE {:.6}",
+        e.clipped.rmse, e.clipped.mae
+    ));
+    out.object(&json!({
+        "file": file.name(),
+        "count": e.count,
+        "rmse": e.plain.rmse,
+        "mae": e.plain.mae,
+        "clipped_rmse": e.clipped.rmse,
+        "clipped_mae": e.clipped.mae,
+    }));
+    Ok(Verdict::Good)
+}
+
+pub(super) fn predict(
+    a: &PredictArguments,
+    progress: &Progress,
+    out: &mut Output,
+) -> Result<Verdict> {
+    let model = load(&a.model)?;
+    let file = open(&a.file, &a.text, progress)?;
+    let view = file.view();
+    let Some(path) = &a.output else {
+        predict_all(&model, &view, !a.no_clip, progress, |range, values| {
+            for (i, x) in range.zip(values) {
+                let index: Vec<u64> = (0..view.order())
+                    .map(|n| u64::from(view.column(n)[i]) + 1)
+                    .collect();
+                if out.json {
+                    out.object(&json!({"index": index, "prediction": x}));
+                } else {
+                    let index: Vec<String> = index.iter().map(u64::to_string).collect();
+                    out.line(format!("{} {}", index.join(" "), *x as f32));
+                }
+            }
+            out.flush()
+        })?;
+        return Ok(Verdict::Good);
+    };
+    let mut writer = CooWriter::create(
+        path,
+        view.order(),
+        ValueKind::F32,
+        None,
+        Some(view.len() as u64),
+    )?;
+    predict_all(&model, &view, !a.no_clip, progress, |range, values| {
+        let columns: Vec<&[u32]> = (0..view.order())
+            .map(|n| &view.column(n)[range.clone()])
+            .collect();
+        writer.push(&columns, Values::F64(values), None)
+    })?;
+    let header = writer.finish(Dims::Stated(view.dims().to_vec()))?;
+    out.line(format!(
+        "{}: {} predictions",
+        path.display(),
+        grouped(header.count)
+    ));
+    out.object(&json!({"output": path.display().to_string(), "count": header.count}));
+    Ok(Verdict::Good)
+}
+
+pub(super) fn export_model(a: &ExportArguments, out: &mut Output) -> Result<Verdict> {
+    let files = export(&load(&a.model)?, &a.folder)?;
+    for file in &files {
+        out.line(file.display().to_string());
+    }
+    out.object(
+        &json!({"files": files.iter().map(|f| f.display().to_string()).collect::<Vec<_>>()}),
+    );
+    Ok(Verdict::Good)
+}
