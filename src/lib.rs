@@ -7,7 +7,7 @@
 //! From text to a validated problem:
 //!
 //! ```
-//! use s3cmtf::format::{self, CooFile, Input, OpenMode, TextOptions, ValueKind};
+//! use s3cmtf::format::{self, CooFile, Input, OpenMode, TextOptions};
 //! use s3cmtf::problem::Problem;
 //! # fn main() -> s3cmtf::Result<()> {
 //! let text = b"# user item month rating\n1 1 1 4.5\n1 3 2 2\n2 1 1 5\n";
@@ -16,7 +16,7 @@
 //! let coo = dir.join("ratings.coo");
 //!
 //! let input = Input::Reader { name: "ratings".into(), reader: Box::new(&text[..]) };
-//! format::convert(input, &coo, &TextOptions::default(), ValueKind::F32, &())?;
+//! format::convert(input, &coo, &TextOptions::default(), &())?;
 //! let file = CooFile::open(&coo, OpenMode::Mapped)?;
 //! let problem = Problem::builder(file.view()).build(&())?;
 //! assert_eq!(problem.count(), 3);

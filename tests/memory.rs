@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{self, Read};
 
 use common::Scratch;
-use s3cmtf::format::{CooFile, Input, OpenMode, TextOptions, ValueKind, convert};
+use s3cmtf::format::{CooFile, Input, OpenMode, TextOptions, convert};
 use s3cmtf::generate::{GenerateOptions, generate};
 use s3cmtf::problem::{Chunk, Problem};
 
@@ -72,23 +72,9 @@ fn memory_is_bounded() {
             line: Vec::new(),
         }),
     };
-    convert(
-        lines(500),
-        &path,
-        &TextOptions::default(),
-        ValueKind::F32,
-        &(),
-    )
-    .unwrap();
+    convert(lines(500), &path, &TextOptions::default(), &()).unwrap();
     let after_short = peak();
-    let long = convert(
-        lines(5000),
-        &path,
-        &TextOptions::default(),
-        ValueKind::F32,
-        &(),
-    )
-    .unwrap();
+    let long = convert(lines(5000), &path, &TextOptions::default(), &()).unwrap();
     assert_eq!(long.header.count, 5_000_000);
     let grown = peak() - after_short;
     assert!(

@@ -141,7 +141,8 @@ fn the_planted_truth_explains_the_planted_values() {
             matrix(1, CellChoice::Full),
             matrix(0, CellChoice::Entries(900)),
         ];
-        generate(dir.path(), &options, &()).unwrap();
-        python(&[&script, dir.path().to_str().unwrap()]);
+        let folder = dir.join(&format!("order{}", dims.len()));
+        generate(&folder, &options, &()).unwrap();
+        python(&[&script, folder.to_str().unwrap()]);
     }
 }

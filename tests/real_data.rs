@@ -31,7 +31,7 @@ fn read(folder: &Path, name: &str, dims: Option<&Value>) -> CooFile {
         dims,
         ..TextOptions::default()
     };
-    open(&path, OpenMode::Mapped, &options, &()).unwrap()
+    open(path.as_path().into(), OpenMode::Mapped, &options, &()).unwrap()
 }
 
 fn data_set(name: &str, matrices: &[(&str, usize)]) {

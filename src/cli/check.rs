@@ -14,7 +14,7 @@ use super::progress::Progress;
 
 /// Check a file: structure, checksums, index ranges, values, duplicates, empty rows
 ///
-/// Exits with 2 if anything is wrong. With --fix, a mended copy is written: cells listed more than
+/// Exits with 2 if anything is wrong. With --fix, a mended copy is written and the exit is 0: cells listed more than
 /// once are merged, entries out of range or not finite left out.
 #[derive(Args)]
 pub(super) struct Arguments {
@@ -43,7 +43,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         grouped(h.count),
         shape(&h.dims)
     ));
-    print_report(&report, &h.dims, out);
+    print_report(&report, &h.dims, file.is_temporary(), out);
     let mut object = to_json(&report, name, h.count, &h.dims);
     let mut verdict = if report.is_clean() {
         Verdict::Good
@@ -56,6 +56,8 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             "last" => Keep::Last,
             _ => Keep::Mean,
         };
+        // The report is worth having even if nothing can be mended.
+        out.flush()?;
         let fixed = format::fix(&file, path, keep, progress)?;
         out.line(format!(
             "{}: {} entries ({} left out, {} merged)",
@@ -76,10 +78,12 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     Ok(verdict)
 }
 
-fn print_report(r: &CheckReport, dims: &[u64], out: &mut Output) {
+fn print_report(r: &CheckReport, dims: &[u64], text: bool, out: &mut Output) {
     let mark = |ok: bool| if ok { "ok " } else { "BAD" };
     out.line(format!("  {} structure", mark(true)));
     match &r.damaged[..] {
+        // Text has none; those of its temporary copy say nothing.
+        [] if text => {}
         [] => out.line(format!("  {} checksums", mark(true))),
         sections => out.line(format!(
             "  {} checksums: the bytes of {} changed since they were written; copy or convert the file again",
@@ -122,7 +126,7 @@ fn print_report(r: &CheckReport, dims: &[u64], out: &mut Output) {
     entries(
         out,
         "values finite",
-        "NaN and infinity are not allowed",
+        "NaN, infinity and negative weights are not allowed",
         finite.count,
         &finite.first,
     );
@@ -169,7 +173,7 @@ fn to_json(r: &CheckReport, name: &str, count: u64, dims: &[u64]) -> Value {
         first
             .iter()
             // JSON has no NaN or infinity; as text they survive.
-            .map(|e| json!({"entry": e.entry + 1, "index": from_one(&e.index), "value": e.value.to_string()}))
+            .map(|e| json!({"entry": e.entry + 1, "index": from_one(&e.index), "value": e.value.to_string(), "weight": e.weight.map(|w| w.to_string()), "mode": e.mode.map(|m| m + 1)}))
             .collect::<Vec<_>>()
     };
     json!({

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use s3cmtf::format::{self, OpenMode, ValueKind};
+use s3cmtf::format::{self, ValueKind};
 use s3cmtf::{Error, Monitor, Result};
 use serde_json::json;
 
 use super::Verdict;
-use super::input::{TextArguments, input};
-use super::output::{Output, grouped, shape};
+use super::input::{TextArguments, input, open_with};
+use super::output::{Output, counted, shape};
 use super::progress::Progress;
 
 /// Turn text into a binary COO file (or a binary file back into .tns)
@@ -32,9 +32,9 @@ pub(super) struct Arguments {
     /// The binary COO file to write; with the extension .tns, text
     output: PathBuf,
 
-    /// How values are stored
-    #[arg(long, value_name = "KIND", default_value = "f32", value_parser = ["f32", "f64"])]
-    values: String,
+    /// How values are stored; by default f32, and as they are in a binary file
+    #[arg(long, value_name = "KIND", value_parser = ["f32", "f64"])]
+    values: Option<String>,
 
     #[command(flatten)]
     text: TextArguments,
@@ -42,36 +42,32 @@ pub(super) struct Arguments {
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
     let started = Instant::now();
-    let options = a.text.options()?;
+    let mut options = a.text.options()?;
+    options.value_kind = a.values.as_deref().map(|v| {
+        if v == "f64" {
+            ValueKind::F64
+        } else {
+            ValueKind::F32
+        }
+    });
     if a.output
         .extension()
         .is_some_and(|e| e.eq_ignore_ascii_case("tns"))
     {
-        let file = format::open(&a.input, OpenMode::Mapped, &options, progress)?;
-        format::write_tns(&file.view(), &a.output, progress)?;
+        let file = open_with(&a.input, &options, progress)?;
+        format::write_tns(&file, &a.output, progress)?;
         report(a, file.header(), &[], started, out);
         return Ok(Verdict::Good);
     }
-    let kind = if a.values == "f64" {
-        ValueKind::F64
-    } else {
-        ValueKind::F32
-    };
-    let converted = format::convert(
-        input(&a.input, progress),
-        &a.output,
-        &options,
-        kind,
-        progress,
-    )
-    // A read that Ctrl-C interrupted is a cancellation, not a failure.
-    .map_err(|e| {
-        if progress.cancelled() {
-            Error::Cancelled
-        } else {
-            e
-        }
-    })?;
+    let converted = format::convert(input(&a.input, progress), &a.output, &options, progress)
+        // A read that Ctrl-C interrupted is a cancellation, not a failure.
+        .map_err(|e| {
+            if progress.cancelled() {
+                Error::Cancelled
+            } else {
+                e
+            }
+        })?;
     report(a, &converted.header, &converted.names, started, out);
     Ok(Verdict::Good)
 }
@@ -85,9 +81,9 @@ fn report(
 ) {
     let seconds = started.elapsed().as_secs_f64();
     out.line(format!(
-        "{}: {} entries, {}{} ({:.2} s)",
+        "{}: {}, {}{} ({:.2} s)",
         a.output.display(),
-        grouped(header.count),
+        counted(header.count, "entry", "entries"),
         shape(&header.dims),
         if header.dims_inferred {
             " (the largest indices)"
@@ -98,9 +94,9 @@ fn report(
     ));
     for (mode, path, count) in names {
         out.line(format!(
-            "{}: {} names of mode {}",
+            "{}: {} of mode {}",
             path.display(),
-            grouped(*count as u64),
+            counted(*count as u64, "name", "names"),
             mode + 1
         ));
     }

@@ -48,14 +48,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let test = CooFile::open(test_path, OpenMode::Mapped)?;
     let genres = CooFile::open(&made.matrices[0].0, OpenMode::Mapped)?;
     out.line("\nWhat the training tensor holds:\n");
-    info::show(
-        train.name(),
-        train.header(),
-        &train.view(),
-        &[],
-        progress,
-        out,
-    )?;
+    info::show(&train, &[], progress, out)?;
     let clean = [&train, &test, &genres]
         .into_iter()
         .map(|file| Ok(check(file, progress)?.is_clean()))
@@ -91,7 +84,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         .clipped
         .rmse;
     out.line(format!(
-        "\nTest error (RMSE of {} held-out ratings, predictions clipped to the training range):\n",
+        "\nTest error (RMSE of {} held-out ratings, predictions of the first two clipped to the training range):\n",
         grouped(test.header().count)
     ));
     for (what, rmse) in [
@@ -106,7 +99,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         "\nBiases find each user's and each film's tendency. What is left between them and the",
     );
     out.line("planted model is interaction: the part the factors are for.");
-    out.line(format!("\nTry next:\n  s3cmtf info {0}/tensor.train.coo\n  s3cmtf split {0}/tensor.train.coo --last-per 1 --by 3", a.output.display()));
+    out.line(format!("\nTry next:\n  cargo run --release -- info {0}/tensor.train.coo\n  cargo run --release -- split {0}/tensor.train.coo --last-per 1 --by 3", a.output.display()));
     out.object(&json!({
         "summary": {
             "test_rmse_mean": mean,

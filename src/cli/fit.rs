@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use s3cmtf::format::{self, CooFile, OpenMode, TextOptions};
+use s3cmtf::format::{CooFile, OpenMode, TextOptions};
 use s3cmtf::model::{self, Epoch};
 use s3cmtf::options::{Kind, Options, TABLE};
 use s3cmtf::problem::{MatrixKind, Problem};
@@ -11,6 +11,7 @@ use s3cmtf::solver::{Control, Event, FitInput, FitSummary, Observer, fit};
 use s3cmtf::{Error, Monitor, Result};
 use serde_json::{Value, json};
 
+use super::input::open_with;
 use super::output::{Output, grouped, number};
 use super::progress::Progress;
 use super::{Verdict, mode_from_one};
@@ -176,8 +177,7 @@ fn coupled(spec: &str, weight: f64, option: &str) -> Result<(usize, PathBuf, f64
 
 pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Result<Verdict> {
     let (options, weight) = options_of(a)?;
-    let open =
-        |path: &PathBuf| format::open(path, OpenMode::Mapped, &TextOptions::default(), progress);
+    let open = |path: &PathBuf| open_with(path, &TextOptions::default(), progress);
     let given = |name: &str| a.get_one::<PathBuf>(name);
     let tensor = open(given("tensor").expect("clap requires it"))?;
     let mut matrices: Vec<(usize, CooFile, f64, MatrixKind)> = Vec::new();

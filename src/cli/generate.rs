@@ -53,24 +53,24 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N")]
     entries: Option<u64>,
 
-    /// The planted model
+    /// The planted model; by default tucker
     #[arg(long, value_name = "MODEL", value_parser = ["tucker", "cp"])]
     model: Option<String>,
 
-    /// Rank of each mode, or one for all
+    /// Rank of each mode, or one for all; by default 5
     #[arg(long, value_name = "RANKS", value_delimiter = ',')]
     rank: Vec<usize>,
 
-    /// Deviation of the noise relative to that of the planted values
+    /// Deviation of the noise relative to that of the planted values; by default 0
     #[arg(long, value_name = "RATIO")]
     noise: Option<f64>,
 
-    /// Deviation of the planted values
+    /// Deviation of the planted values; by default 1
     #[arg(long, value_name = "X")]
     deviation: Option<f64>,
 
     /// Shift the values to this mean
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     mean: Option<f64>,
 
     /// Mean of the factor entries, whose deviation is 1; above 0, rows have biases
@@ -89,7 +89,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "MODE:COLUMNS[:full|:ENTRIES][:ones=SHARE]")]
     matrix: Vec<String>,
 
-    /// The part of the entries that goes to the test tensor
+    /// The part of the entries that goes to the test tensor; by default 0, with --like 0.2
     #[arg(long, value_name = "PART")]
     test: Option<f64>,
 
@@ -190,12 +190,16 @@ fn matrix(text: &str) -> Result<MatrixSpec> {
         cells: CellChoice::Full,
         ones: None,
     };
+    let mut cells_given = false;
     for field in fields {
         if let Some(share) = field.strip_prefix("ones=") {
+            if spec.ones.is_some() {
+                return Err(bad());
+            }
             spec.ones = Some(share.parse().map_err(|_| bad())?);
-        } else if field == "full" {
-            spec.cells = CellChoice::Full;
-        } else {
+        } else if std::mem::replace(&mut cells_given, true) {
+            return Err(bad());
+        } else if field != "full" {
             spec.cells = CellChoice::Entries(field.parse().map_err(|_| bad())?);
         }
     }

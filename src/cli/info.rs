@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use s3cmtf::Result;
-use s3cmtf::format::{CooView, Header, ModeSummary, Names, Summary, ValueKind, summarize};
+use s3cmtf::format::{CooFile, Header, ModeSummary, Names, Summary, ValueKind, summarize};
 use serde_json::json;
 
 use super::Verdict;
@@ -25,26 +25,23 @@ pub(super) struct Arguments {
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
     let file = open(&a.file, &a.text, progress)?;
     let names = names_of(&file)?;
-    show(
-        file.name(),
-        file.header(),
-        &file.view(),
-        &names,
-        progress,
-        out,
-    )?;
+    show(&file, &names, progress, out)?;
     Ok(Verdict::Good)
 }
 
-/// Prints the summary of a view; also used by the demo.
+/// Prints the summary of a file; also used by the demo.
 pub(super) fn show(
-    name: &str,
-    header: &Header,
-    view: &CooView<'_>,
+    file: &CooFile,
     names: &[Option<Names>],
     progress: &Progress,
     out: &mut Output,
 ) -> Result<()> {
+    let (name, header, view, text) = (
+        file.name(),
+        file.header(),
+        &file.view(),
+        file.is_temporary(),
+    );
     let s = summarize(view, progress)?;
     out.line(name);
     out.line(format!(
@@ -74,12 +71,16 @@ pub(super) fn show(
     ));
     if let Some(v) = s.values {
         out.line(format!(
-            "  values {} to {}, mean {}, deviation {}, stored as {}{}",
+            "  values {} to {}, mean {}, deviation {}{}{}",
             number(v.min),
             number(v.max),
             number(v.mean),
             number(v.deviation),
-            kind(header.value_kind),
+            if text {
+                String::new()
+            } else {
+                format!(", stored as {}", kind(header.value_kind))
+            },
             header
                 .weight_kind
                 .map_or(String::new(), |k| format!(", with weights as {}", kind(k)))

@@ -11,7 +11,7 @@ use clap::Args;
 use s3cmtf::format::{
     self, CooFile, DelimitedOptions, Input, Names, OpenMode, TextFormat, TextOptions,
 };
-use s3cmtf::{Error, Result};
+use s3cmtf::{Error, Monitor, Result};
 
 use super::mode_from_one;
 use super::progress::Progress;
@@ -87,6 +87,7 @@ impl TextArguments {
             format: self.from.as_deref().and_then(TextFormat::from_name),
             dims: (!self.dims.is_empty()).then(|| self.dims.clone()),
             zero_based: self.zero_based,
+            value_kind: None,
             no_value: self.no_value,
             weighted: self.weighted,
             delimited: DelimitedOptions {
@@ -122,7 +123,24 @@ fn mode_and_file(spec: &str, option: &str) -> Result<(usize, PathBuf)> {
 
 /// Opens a binary COO file, or text through a temporary binary copy.
 pub(super) fn open(path: &Path, text: &TextArguments, progress: &Progress) -> Result<CooFile> {
-    format::open(path, OpenMode::Mapped, &text.options()?, progress)
+    open_with(path, &text.options()?, progress)
+}
+
+/// The same with options of the library.
+pub(super) fn open_with(
+    path: &Path,
+    options: &TextOptions,
+    progress: &Progress,
+) -> Result<CooFile> {
+    format::open(input(path, progress), OpenMode::Mapped, options, progress)
+        // A read that Ctrl-C interrupted is a cancellation, not a failure.
+        .map_err(|e| {
+            if progress.cancelled() {
+                Error::Cancelled
+            } else {
+                e
+            }
+        })
 }
 
 /// The names of each mode of `file` that has any.
@@ -132,32 +150,54 @@ pub(super) fn names_of(file: &CooFile) -> Result<Vec<Option<Names>>> {
         .collect()
 }
 
-/// A file, or standard input for `-`.
+/// A file, or standard input for `-`. What may keep a reader waiting (standard input, a named pipe)
+/// is read so that Ctrl-C ends the wait.
 pub(super) fn input(path: &Path, progress: &Progress) -> Input {
     if path == Path::new("-") {
-        Input::Reader {
+        return Input::Reader {
             name: "standard input".into(),
-            reader: Box::new(Stdin::new(progress.interrupted())),
-        }
-    } else {
-        Input::Path(path.to_path_buf())
+            reader: Box::new(Waiting::new(|| Ok(io::stdin()), progress.interrupted())),
+        };
     }
+    let meta = std::fs::metadata(path);
+    if meta.is_ok_and(|m| !m.is_file() && !m.is_dir()) {
+        let file = path.to_path_buf();
+        return Input::Reader {
+            name: path.display().to_string(),
+            // Opening a pipe waits for its writer.
+            reader: Box::new(Waiting::new(
+                move || std::fs::File::open(file),
+                progress.interrupted(),
+            )),
+        };
+    }
+    Input::Path(path.to_path_buf())
 }
 
-/// Standard input that a Ctrl-C interrupts even while it waits for data: another thread reads.
-struct Stdin {
+/// A reader that Ctrl-C interrupts even while it waits for data: another thread reads.
+struct Waiting {
     pieces: Receiver<io::Result<Vec<u8>>>,
     current: io::Cursor<Vec<u8>>,
     interrupted: Arc<AtomicBool>,
 }
 
-impl Stdin {
-    fn new(interrupted: Arc<AtomicBool>) -> Self {
+impl Waiting {
+    fn new<R: Read>(
+        open: impl FnOnce() -> io::Result<R> + Send + 'static,
+        interrupted: Arc<AtomicBool>,
+    ) -> Self {
         let (send, pieces) = sync_channel(4);
         std::thread::spawn(move || {
+            let mut source = match open() {
+                Ok(source) => source,
+                Err(e) => {
+                    let _ = send.send(Err(e));
+                    return;
+                }
+            };
             loop {
                 let mut piece = vec![0; 1 << 18];
-                let read = io::stdin().lock().read(&mut piece);
+                let read = source.read(&mut piece);
                 let end = matches!(read, Ok(0));
                 let message = read.map(|n| {
                     piece.truncate(n);
@@ -169,7 +209,7 @@ impl Stdin {
                 }
             }
         });
-        Stdin {
+        Waiting {
             pieces,
             current: io::Cursor::default(),
             interrupted,
@@ -177,9 +217,12 @@ impl Stdin {
     }
 }
 
-impl Read for Stdin {
+impl Read for Waiting {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         loop {
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Err(io::Error::other("interrupted"));
+            }
             let n = self.current.read(buf)?;
             if n > 0 {
                 return Ok(n);
@@ -189,9 +232,6 @@ impl Read for Stdin {
                 Ok(Ok(piece)) => self.current = io::Cursor::new(piece),
                 Ok(Err(e)) => return Err(e),
                 Err(RecvTimeoutError::Disconnected) => return Ok(0),
-                Err(RecvTimeoutError::Timeout) if self.interrupted.load(Ordering::Relaxed) => {
-                    return Err(io::Error::other("interrupted"));
-                }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }

@@ -91,7 +91,7 @@ pub fn run() -> ExitCode {
         Ok(Verdict::Good) => ExitCode::SUCCESS,
         Ok(Verdict::Bad) => ExitCode::from(2),
         Err(error) => {
-            eprintln!("s3cmtf: {error}");
+            output::complain(&format!("s3cmtf: {error}"));
             match error.kind() {
                 ErrorKind::BadInput => ExitCode::from(2),
                 ErrorKind::System => ExitCode::from(1),

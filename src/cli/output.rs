@@ -56,6 +56,16 @@ impl Output {
     }
 }
 
+/// A line on standard error. If that cannot be written there is nowhere left to say so.
+pub(super) fn complain(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// A number with the noun it counts.
+pub(super) fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(n), if n == 1 { one } else { many })
+}
+
 /// 1234567 as 1,234,567.
 pub(super) fn grouped(n: u64) -> String {
     let digits = n.to_string();
@@ -82,7 +92,13 @@ pub(super) fn number(x: f64) -> String {
     if x != 0.0 && !(1e-4..1e7).contains(&x.abs()) {
         return format!("{x:.5e}");
     }
-    let digits = (5 - x.abs().max(1.0).log10().floor() as i32).max(0) as usize;
+    // Between 1e-4 and 1e7 here, so between 0 and 9 decimals.
+    let magnitude = if x == 0.0 {
+        0
+    } else {
+        x.abs().log10().floor() as i32
+    };
+    let digits = (5 - magnitude).max(0) as usize;
     let text = format!("{x:.digits$}");
     if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.').to_string()
@@ -106,5 +122,7 @@ mod tests {
         assert_eq!(number(-12.345678), "-12.3457");
         assert_eq!(number(1.5e-9), "1.50000e-9");
         assert_eq!(number(123456.0), "123456");
+        assert_eq!(number(0.000123456789), "0.000123457");
+        assert_eq!(counted(1, "entry", "entries"), "1 entry");
     }
 }

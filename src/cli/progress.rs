@@ -59,42 +59,102 @@ impl Progress {
 
     fn draw(&self, phase: &str, done: u64, total: u64) {
         let mut slot = self.bar.borrow_mut();
-        let bar = slot.get_or_insert_with(|| {
-            let style = ProgressStyle::with_template(
-                "{msg:24} [{bar:40}] {percent:>3}% {elapsed} left {eta}",
-            )
-            .expect("the template is valid")
-            .progress_chars("=> ");
-            ProgressBar::new(1)
-                .with_style(style)
-                .with_elapsed(self.started.elapsed())
-        });
+        let bar =
+            slot.get_or_insert_with(|| ProgressBar::new(1).with_elapsed(self.started.elapsed()));
         if bar.message() != phase {
+            // The input's length is not known from a pipe: then only what has been done is shown.
+            let template = if total == 0 {
+                "{msg:24} {bytes} {elapsed}"
+            } else {
+                "{msg:24} [{bar:40}] {percent:>3}% {elapsed} left {eta}"
+            };
+            let style = ProgressStyle::with_template(template).expect("the templates are valid");
+            bar.set_style(style.progress_chars("=> "));
             bar.set_message(phase.to_string());
         }
-        bar.set_length(total.max(1));
-        bar.set_position(done.min(total.max(1)));
+        bar.set_length(if total == 0 { done + 1 } else { total });
+        bar.set_position(done);
+    }
+
+    /// The line to print now where there is no terminal, if it is time for one.
+    fn line(&self, phase: &str, done: u64, total: u64) -> Option<String> {
+        if self.last_line.get().is_some_and(|t| t.elapsed() < EVERY) {
+            return None;
+        }
+        self.last_line.set(Some(Instant::now()));
+        let seconds = self.started.elapsed().as_secs();
+        Some(match (100 * done.min(total)).checked_div(total) {
+            Some(percent) => format!("{phase}: {percent}% after {seconds} s"),
+            None => format!(
+                "{phase}: {} done after {seconds} s",
+                super::output::grouped(done)
+            ),
+        })
+    }
+
+    fn shows_nothing(&self) -> bool {
+        self.quiet || self.started.elapsed() < PATIENCE
     }
 }
 
 impl Monitor for Progress {
     fn progress(&self, phase: &str, done: u64, total: u64) {
-        if self.quiet || self.started.elapsed() < PATIENCE {
+        if self.shows_nothing() {
             return;
         }
         if self.terminal {
             self.draw(phase, done, total);
-        } else if self.last_line.get().is_none_or(|t| t.elapsed() >= EVERY) {
-            self.last_line.set(Some(Instant::now()));
-            let seconds = self.started.elapsed().as_secs();
-            match (100 * done.min(total)).checked_div(total) {
-                Some(percent) => eprintln!("{phase}: {percent}% after {seconds} s"),
-                None => eprintln!("{phase}: {done} bytes after {seconds} s"),
-            }
+        } else if let Some(line) = self.line(phase, done, total) {
+            super::output::complain(&line);
         }
     }
 
     fn cancelled(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started(ago: Duration, json: bool) -> Progress {
+        let mut progress = Progress::new(json);
+        progress.started = Instant::now() - ago;
+        progress
+    }
+
+    #[test]
+    fn short_work_and_json_show_nothing() {
+        assert!(started(Duration::ZERO, false).shows_nothing());
+        assert!(started(2 * PATIENCE, true).shows_nothing());
+        assert!(!started(2 * PATIENCE, false).shows_nothing());
+    }
+
+    #[test]
+    fn lines_come_now_and_then() {
+        let progress = started(Duration::from_secs(7), false);
+        assert_eq!(
+            progress.line("reading", 1, 4).unwrap(),
+            "reading: 25% after 7 s"
+        );
+        assert_eq!(progress.line("reading", 2, 4), None);
+        progress.last_line.set(Some(Instant::now() - EVERY));
+        assert_eq!(
+            progress.line("reading", 1234, 0).unwrap(),
+            "reading: 1,234 done after 7 s"
+        );
+    }
+
+    #[test]
+    fn a_bar_shows_the_share_or_only_what_is_done() {
+        let progress = started(2 * PATIENCE, false);
+        progress.draw("reading", 30, 120);
+        let bar = progress.bar.borrow().as_ref().unwrap().clone();
+        assert_eq!((bar.position(), bar.length()), (30, Some(120)));
+        progress.draw("from a pipe", 500, 0);
+        assert!(bar.length() > Some(500), "an unknown end is not reached");
+        progress.clear();
+        assert!(progress.bar.borrow().is_none());
     }
 }

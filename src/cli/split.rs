@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use s3cmtf::Result;
-use s3cmtf::format::{SplitOptions, SplitRule, split};
+use s3cmtf::format::{SplitOptions, SplitRule, ValueKind, split};
 use serde_json::json;
 
-use super::input::{TextArguments, open};
+use super::input::{TextArguments, open_with};
 use super::output::{Output, grouped};
 use super::progress::Progress;
 use super::{Verdict, mode_from_one};
@@ -32,7 +32,7 @@ pub(super) struct Arguments {
     #[arg(long, default_value_t = 0)]
     seed: u64,
 
-    /// Hold out the last entries of each row of this mode instead of random ones
+    /// Hold out the last entries of each row of this mode instead of random ones; the part is rounded to whole entries in each row
     #[arg(long, value_name = "MODE")]
     last_per: Option<usize>,
 
@@ -49,7 +49,10 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
-    let file = open(&a.file, &a.text, progress)?;
+    // As `convert` would store it.
+    let mut options = a.text.options()?;
+    options.value_kind = Some(ValueKind::F32);
+    let file = open_with(&a.file, &options, progress)?;
     let prefix = a.output.clone().unwrap_or_else(|| {
         let plain = match a.file.extension() {
             Some(e) if e.eq_ignore_ascii_case("gz") => a.file.with_extension(""),

@@ -26,13 +26,16 @@ impl AtomicFile {
         let folder = folder_of(&target);
         let file_name = target.file_name().unwrap_or_default().to_string_lossy();
         let mut builder = Builder::new();
-        let prefix = format!(".{file_name}.");
+        // Names may be as long as the system allows; the temporary one must not be longer.
+        let short: String = file_name.chars().take(32).collect();
+        let prefix = format!(".{short}.");
         builder.prefix(&prefix).suffix(".tmp");
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // What `open` would give, before the umask, instead of a private file.
-            builder.permissions(fs::Permissions::from_mode(0o666));
+            // Those of the file it replaces; else what `open` would give, before the umask.
+            let mode = fs::metadata(&target).map_or(0o666, |m| m.permissions().mode() & 0o777);
+            builder.permissions(fs::Permissions::from_mode(mode));
         }
         let file = builder.tempfile_in(&folder).map_err(|e| {
             if e.kind() == io::ErrorKind::NotFound {
@@ -56,6 +59,11 @@ impl AtomicFile {
 
     pub(crate) fn file(&mut self) -> &mut File {
         self.file.as_file_mut()
+    }
+
+    /// Where the file will be, which a symbolic link may have led to.
+    pub(crate) fn folder(&self) -> PathBuf {
+        folder_of(&self.target)
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -110,9 +118,12 @@ fn resolve(path: &Path, name: &str) -> Result<PathBuf> {
         return Err(Error::file(name, "is not a file name"));
     }
     let target = match fs::symlink_metadata(path) {
-        Ok(meta) if meta.is_symlink() => {
-            fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
-        }
+        Ok(meta) if meta.is_symlink() => fs::canonicalize(path).map_err(|_| {
+            Error::file(
+                name,
+                "is a link that leads nowhere; remove it or name its target",
+            )
+        })?,
         _ => path.to_path_buf(),
     };
     match fs::metadata(&target) {
@@ -183,6 +194,18 @@ mod tests {
         assert_eq!(fs::read(&real).unwrap(), b"new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_ne!(fs::metadata(&real).unwrap().permissions().mode() & 0o444, 0);
+        // A private file stays private.
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o600)).unwrap();
+        write(&real, |w| w.write_all(b"secret")).unwrap();
+        assert_eq!(
+            fs::metadata(&real).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        let nowhere = dir.path().join("nowhere");
+        symlink(dir.path().join("missing"), &nowhere).unwrap();
+        assert!(AtomicFile::create(&nowhere).is_err());
+        // The longest name the system allows.
+        write(&dir.path().join("n".repeat(255)), |w| w.write_all(b"x")).unwrap();
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use super::convert::for_each_batch;
+use super::atomic::AtomicFile;
+use super::convert::{for_each_batch, refuse_same};
 use super::coo::{CooFile, CooView};
 use super::group::{DEFAULT_MEMORY, for_each_group};
 use super::layout::Header;
+use super::names;
 use super::rows::RowMapBuilder;
 use super::write::{CooWriter, Dims};
 use crate::error::{Error, Result};
@@ -73,7 +75,7 @@ pub struct CheckReport {
     pub damaged: Vec<String>,
     /// Indices that are not below the size of their mode.
     pub out_of_range: Faults<BadEntry>,
-    /// Values or weights that are NaN or infinite.
+    /// Values or weights that are NaN or infinite, and weights below 0.
     pub not_finite: Faults<BadEntry>,
     /// Cells listed more than once.
     pub duplicates: Faults<DuplicateCell>,
@@ -97,31 +99,11 @@ impl CheckReport {
 /// checked by opening it.
 pub fn check(file: &CooFile, monitor: &dyn Monitor) -> Result<CheckReport> {
     let mut report = CheckReport {
-        damaged: damaged_sections(file, monitor)?,
+        damaged: file.damaged_sections(monitor)?,
         ..CheckReport::default()
     };
     check_entries(&file.view(), &mut report, monitor)?;
     Ok(report)
-}
-
-/// The sections whose bytes do not match their checksum.
-fn damaged_sections(file: &CooFile, monitor: &dyn Monitor) -> Result<Vec<String>> {
-    let sections = file.header().sections();
-    let total: u64 = sections.iter().map(|(_, s)| s.len).sum();
-    let mut done = 0;
-    let mut damaged = Vec::new();
-    for (what, section) in sections {
-        let mut crc = crc32fast::Hasher::new();
-        for piece in file.section(section).chunks(1 << 22) {
-            step(monitor, "checksums", done, total)?;
-            crc.update(piece);
-            done += piece.len() as u64;
-        }
-        if crc.finalize() != section.crc {
-            damaged.push(what);
-        }
-    }
-    Ok(damaged)
 }
 
 fn check_entries(
@@ -137,7 +119,7 @@ fn check_entries(
                 .zip(view.dims())
                 .position(|(c, &dim)| u64::from(c[k]) >= dim);
             let (value, weight) = (values.get(i), view.weights().map(|w| w.get(i)));
-            let finite = value.is_finite() && weight.is_none_or(f64::is_finite);
+            let finite = acceptable_numbers(value, weight);
             if outside.is_none() && finite {
                 continue;
             }
@@ -190,6 +172,11 @@ fn check_entries(
     cells.truncate(EXAMPLES);
     report.duplicates.first = cells;
     Ok(())
+}
+
+/// Values are finite; weights are finite and not negative.
+fn acceptable_numbers(value: f64, weight: Option<f64>) -> bool {
+    value.is_finite() && weight.is_none_or(|w| w.is_finite() && w >= 0.0)
 }
 
 /// Calls `visit` with the entries (ascending) of every cell listed more than once.
@@ -250,17 +237,7 @@ pub struct Fixed {
 /// every cell is listed once. A file whose checksums do not match is refused, since any of its
 /// entries may be wrong.
 pub fn fix(file: &CooFile, output: &Path, keep: Keep, monitor: &dyn Monitor) -> Result<Fixed> {
-    let damaged = damaged_sections(file, monitor)?;
-    if !damaged.is_empty() {
-        return Err(Error::file(
-            file.name(),
-            format!(
-                "the bytes of {} do not match their checksum, so any entry may be wrong and nothing \
-                 can be mended; copy or convert the file again",
-                damaged.join(", ")
-            ),
-        ));
-    }
+    file.require_intact(monitor)?;
     let view = file.view();
     let n = view.len();
     // Entries to leave out, and values to replace: (entry, value, weight).
@@ -269,8 +246,7 @@ pub fn fix(file: &CooFile, output: &Path, keep: Keep, monitor: &dyn Monitor) -> 
     let mut means: Vec<(u64, f64, f64)> = Vec::new();
     let acceptable = |i: usize| {
         (0..view.order()).all(|m| u64::from(view.column(m)[i]) < view.dims()[m])
-            && view.values().get(i).is_finite()
-            && view.weights().is_none_or(|w| w.get(i).is_finite())
+            && acceptable_numbers(view.values().get(i), view.weights().map(|w| w.get(i)))
     };
     let mut dropped = 0;
     for i in 0..n {
@@ -321,6 +297,12 @@ pub fn fix(file: &CooFile, output: &Path, keep: Keep, monitor: &dyn Monitor) -> 
         Ok(())
     })?;
     means.sort_unstable_by_key(|m| m.0);
+    // In place is fine for a binary file, which is replaced as a whole; a text would be lost.
+    if file.is_temporary() {
+        refuse_same(Some(file.path()), output)?;
+    }
+    let names = names::carry(file.path(), &output.with_extension(""), view.order())?;
+    names.into_iter().try_for_each(AtomicFile::commit)?;
     let header = write_kept(
         file,
         output,
@@ -386,7 +368,7 @@ fn write_kept(
         let weights = h.weight_kind.map(|_| Values::F64(&weights));
         writer.push(&columns, Values::F64(&values), weights)
     })?;
-    writer.finish(Dims::Stated(h.dims.clone()))
+    writer.finish(Dims::of(h))
 }
 
 #[cfg(test)]

@@ -35,59 +35,113 @@ pub fn convert(
     input: Input,
     output: &Path,
     options: &TextOptions,
-    value_kind: ValueKind,
     monitor: &dyn Monitor,
 ) -> Result<Converted> {
+    let extension = output
+        .extension()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_ascii_lowercase();
+    if ["gz", "csv", "tsv", "tns", "mtx", "txt"].contains(&extension.as_str()) {
+        return Err(Error::file(
+            output.display().to_string(),
+            format!("the output is binary; .{extension} would say it is text, call it .coo"),
+        ));
+    }
     if let Input::Path(path) = &input
         && is_binary(path)?
     {
+        options.require_only_dims(path)?;
         let file = CooFile::open(path, OpenMode::Mapped)?;
-        let header = rewrite(&file.view(), output, options, value_kind, monitor)?;
+        let names = names::carry(path, &output.with_extension(""), file.header().dims.len())?;
+        let finished = rewrite(&file, output, options, monitor)?;
+        names.into_iter().try_for_each(AtomicFile::commit)?;
         return Ok(Converted {
-            header,
+            header: finished.commit()?,
             names: Vec::new(),
         });
     }
+    let source = match &input {
+        Input::Path(path) => Some(path.clone()),
+        Input::Reader { .. } => None,
+    };
     let (finished, result) = import(
         input,
         WriterPlan::Named(output),
         options,
-        value_kind,
+        ValueKind::F32,
         monitor,
     )?;
     let mut staged = Vec::new();
     let mut written = Vec::new();
     for (mode, list) in &result.names {
         let path = names::path_for(output, *mode);
+        refuse_same(source.as_deref(), &path)?;
         staged.push(list.stage(&path)?);
         written.push((*mode, path, list.len()));
     }
+    refuse_same(source.as_deref(), output)?;
     // The names first: where the data is, its names are.
-    for file in staged {
-        file.commit()?;
-    }
+    staged.into_iter().try_for_each(AtomicFile::commit)?;
+    let kept: Vec<usize> = written.iter().map(|w| w.0).collect();
+    names::remove_stale(output, &kept);
     Ok(Converted {
         header: finished.commit()?,
         names: written,
     })
 }
 
-/// Opens any supported file: binary COO as it is, text through a binary copy that has no name and
-/// goes away when it is closed (in the system's temporary folder).
+/// Text must not be replaced by what was made from it.
+pub(crate) fn refuse_same(input: Option<&Path>, output: &Path) -> Result<()> {
+    let same = input.is_some_and(
+        |input| match (input.canonicalize(), output.canonicalize()) {
+            (Ok(a), Ok(b)) => a == b,
+            _ => false,
+        },
+    );
+    if same {
+        return Err(Error::file(
+            output.display().to_string(),
+            "is the input itself; write to another file",
+        ));
+    }
+    Ok(())
+}
+
+/// Opens any supported input: a binary COO file as it is, text through a binary copy that has no name
+/// and goes away when it is closed (in the system's temporary folder; 64-bit values unless the options
+/// say otherwise).
 pub fn open(
-    path: &Path,
+    input: Input,
     mode: OpenMode,
     options: &TextOptions,
     monitor: &dyn Monitor,
 ) -> Result<CooFile> {
-    if is_binary(path)? {
-        return CooFile::open(path, mode);
+    let path = match &input {
+        Input::Path(path) => path.clone(),
+        Input::Reader { name, .. } => PathBuf::from(name),
+    };
+    if let Input::Path(path) = &input
+        && is_binary(path)?
+    {
+        options.require_only_dims(path)?;
+        let file = CooFile::open(path, mode)?;
+        return match &options.dims {
+            Some(dims) if *dims != file.header().dims => Err(Error::file(
+                file.name(),
+                format!(
+                    "has sizes {:?}, not {dims:?}; convert it to change them",
+                    file.header().dims
+                ),
+            )),
+            _ => Ok(file),
+        };
     }
     let name = path.display().to_string();
     // Words for ids would get numbers of their own in every file, so that two files of one problem
     // would not mean the same rows; `convert` keeps the names.
     let (finished, result) = import(
-        Input::from(path),
+        input,
         WriterPlan::Unnamed(&name),
         options,
         ValueKind::F64,
@@ -97,19 +151,19 @@ pub fn open(
         return Err(Error::file(
             name,
             format!(
-                "the ids of mode {} are words; convert the file first, so that their names are kept",
+                "the ids of mode {} are words; convert the text to a .coo file first, so that their names are kept",
                 mode + 1
             ),
         ));
     }
-    CooFile::from_file(finished.into_file(), path, name, mode)
+    Ok(CooFile::from_file(finished.into_file(), &path, name, mode)?.into_temporary())
 }
 
 fn import(
     input: Input,
     plan: WriterPlan<'_>,
     options: &TextOptions,
-    value_kind: ValueKind,
+    default_kind: ValueKind,
     monitor: &dyn Monitor,
 ) -> Result<(Finished, text::TextResult)> {
     let source = Source::open(input)?;
@@ -120,7 +174,7 @@ fn import(
         ));
     }
     let name = source.name.clone();
-    let mut sink = Sink::new(plan, value_kind);
+    let mut sink = Sink::new(plan, options.value_kind.unwrap_or(default_kind));
     let result = text::read(source, options, &mut sink, monitor)?;
     let Some(writer) = sink.into_writer()? else {
         return Err(Error::file(
@@ -143,38 +197,59 @@ fn is_binary(path: &Path) -> Result<bool> {
     {
         return Ok(true);
     }
-    let mut file = File::open(path).map_err(|e| Error::opening(path, e))?;
-    // A pipe must not lose its first bytes to a look.
-    if !file.metadata().is_ok_and(|m| m.is_file()) {
+    // Looking into a pipe would take its first bytes, and opening it twice lose its writer.
+    if !std::fs::metadata(path)
+        .map_err(|e| Error::opening(path, e))?
+        .is_file()
+    {
         return Ok(false);
     }
+    let mut file = File::open(path).map_err(|e| Error::opening(path, e))?;
     let mut head = [0; MAGIC.len()];
     Ok(file.read_exact(&mut head).is_ok() && head == MAGIC)
 }
 
 fn rewrite(
-    view: &CooView<'_>,
+    file: &CooFile,
     output: &Path,
     options: &TextOptions,
-    value_kind: ValueKind,
     monitor: &dyn Monitor,
-) -> Result<Header> {
-    let weight_kind = view.weights().map(|_| value_kind);
+) -> Result<Finished> {
+    file.require_intact(monitor)?;
+    let (view, h) = (file.view(), file.header());
+    let kind = |own: ValueKind| options.value_kind.unwrap_or(own);
+    let count = Some(view.len() as u64);
     let mut writer = CooWriter::create(
         output,
         view.order(),
-        value_kind,
-        weight_kind,
-        Some(view.len() as u64),
+        kind(h.value_kind),
+        h.weight_kind.map(kind),
+        count,
     )?;
-    for_each_batch(view, monitor, "writing", |columns, range| {
+    for_each_valid_batch(&view, monitor, "writing", |columns, range| {
         let weights = view.weights().map(|w| w.slice(range.clone()));
         writer.push(columns, view.values().slice(range), weights)
     })?;
-    writer.finish(match &options.dims {
+    writer.stage(match &options.dims {
         Some(dims) => Dims::Stated(dims.clone()),
-        None if view.dims_inferred() && !view.is_empty() => Dims::Inferred,
-        None => Dims::Stated(view.dims().to_vec()),
+        None => Dims::of(h),
+    })
+}
+
+/// [`for_each_batch`] that stops with an error at an index that is not below the size of its mode.
+pub(crate) fn for_each_valid_batch(
+    view: &CooView<'_>,
+    monitor: &dyn Monitor,
+    phase: &str,
+    mut visit: impl FnMut(&[&[u32]], std::ops::Range<usize>) -> Result<()>,
+) -> Result<()> {
+    for_each_batch(view, monitor, phase, |columns, range| {
+        for (n, column) in columns.iter().enumerate() {
+            if let Some(k) = column.iter().position(|&i| u64::from(i) >= view.dims()[n]) {
+                return Err(view.out_of_range(n, range.start + k, column[k]));
+            }
+        }
+        visit(columns, range)
     })
 }
 
@@ -200,12 +275,15 @@ pub(crate) fn for_each_batch(
 
 /// Writes a tensor as FROSTT text, 1-based, with the shortest digits that read back the same value;
 /// a weight column follows if there are weights.
-pub fn write_tns(view: &CooView<'_>, output: &Path, monitor: &dyn Monitor) -> Result<()> {
+pub fn write_tns(input: &CooFile, output: &Path, monitor: &dyn Monitor) -> Result<()> {
+    input.require_intact(monitor)?;
+    refuse_same(Some(input.path()), output)?;
+    let view = &input.view();
     let mut file = AtomicFile::create(output)?;
     let name = file.name().to_string();
     let failed = |e| Error::io(format!("cannot write {name}"), e);
     let mut out = BufWriter::with_capacity(1 << 18, file.file());
-    for_each_batch(view, monitor, "writing", |columns, range| {
+    for_each_valid_batch(view, monitor, "writing", |columns, range| {
         for (k, i) in range.enumerate() {
             write_line(&mut out, columns, k, view, i).map_err(failed)?;
         }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use super::layout::{HEADER_LEN, Header, Section, ValueKind, check_dims};
 use super::memory::{Bytes, OpenMode, ordinary_len};
 use crate::error::{Error, Result};
+use crate::monitor::{Monitor, step};
 
 /// A column of values as it is stored.
 #[derive(Debug, Clone, Copy)]
@@ -241,6 +242,7 @@ pub struct CooFile {
     name: String,
     header: Header,
     bytes: Bytes,
+    temporary: bool,
 }
 
 impl CooFile {
@@ -281,7 +283,14 @@ impl CooFile {
             name,
             header,
             bytes,
+            temporary: false,
         })
+    }
+
+    /// The same file, known to be the copy of a text.
+    pub(crate) fn into_temporary(mut self) -> CooFile {
+        self.temporary = true;
+        self
     }
 
     /// Where the file is.
@@ -297,6 +306,47 @@ impl CooFile {
     /// Its decoded header.
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Whether it is the unnamed copy of a text rather than a file of its own.
+    pub fn is_temporary(&self) -> bool {
+        self.temporary
+    }
+
+    /// The sections whose bytes do not match their checksum.
+    pub(crate) fn damaged_sections(&self, monitor: &dyn Monitor) -> Result<Vec<String>> {
+        let sections = self.header.sections();
+        let total: u64 = sections.iter().map(|(_, s)| s.len).sum();
+        let mut done = 0;
+        let mut damaged = Vec::new();
+        for (what, section) in sections {
+            let mut crc = crc32fast::Hasher::new();
+            for piece in self.section(section).chunks(1 << 22) {
+                step(monitor, "checksums", done, total)?;
+                crc.update(piece);
+                done += piece.len() as u64;
+            }
+            if crc.finalize() != section.crc {
+                damaged.push(what);
+            }
+        }
+        Ok(damaged)
+    }
+
+    /// Refuses a damaged file, before its contents go into a new one with checksums that match.
+    pub(crate) fn require_intact(&self, monitor: &dyn Monitor) -> Result<()> {
+        let damaged = self.damaged_sections(monitor)?;
+        if damaged.is_empty() {
+            return Ok(());
+        }
+        Err(Error::file(
+            &self.name,
+            format!(
+                "the bytes of {} do not match their checksum, so any entry may be wrong and nothing \
+                 can be mended; get the file again, or convert its original again",
+                damaged.join(", ")
+            ),
+        ))
     }
 
     pub(crate) fn section(&self, s: Section) -> &[u8] {

@@ -35,3 +35,4 @@ pub use write::{CooWriter, Dims};
 pub(crate) use atomic::AtomicFile;
 pub(crate) use memory::Bytes;
 pub(crate) use rows::RowMapBuilder;
+pub(crate) use write::Finished;

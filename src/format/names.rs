@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::atomic::{self, AtomicFile};
-use super::layout::MAX_DIM;
+use super::layout::{MAX_DIM, MAX_ORDER};
 use crate::error::{Error, Result};
 
 /// The header of the files written here; under it backslash, tab and line ends are escaped.
@@ -84,15 +84,7 @@ impl Names {
 
     /// The names beside a COO file, if there are any for `mode` (counted from 0).
     pub fn beside(coo: &Path, mode: usize) -> Result<Option<Names>> {
-        let mut stem = coo.to_path_buf();
-        while stem.extension().is_some() {
-            stem.set_extension("");
-            let path = path_beside(&stem, mode);
-            if path.is_file() {
-                return Names::load(path).map(Some);
-            }
-        }
-        Ok(None)
+        find_beside(coo, mode).map(Names::load).transpose()
     }
 
     /// The name of row `index`, counted from 0.
@@ -153,6 +145,47 @@ impl Names {
             }
         }
         Ok(())
+    }
+}
+
+/// Copies the names beside `from` to the new file `to` (a path or a prefix without extension), still
+/// under temporary names. Names that would be found beside `to` anyway are left where they are.
+pub(crate) fn carry(from: &Path, to: &Path, order: usize) -> Result<Vec<AtomicFile>> {
+    let mut staged = Vec::new();
+    for mode in 0..order {
+        let (source, found) = (find_beside(from, mode), find_beside(to, mode));
+        if let Some(source) = source
+            && found.as_ref() != Some(&source)
+        {
+            staged.push(Names::load(&source)?.stage(&path_beside(to, mode))?);
+        }
+    }
+    Ok(staged)
+}
+
+/// Removes names files that an earlier conversion wrote beside `coo` for modes that now have none:
+/// they would name the wrong rows. Files that others wrote are left alone.
+pub(crate) fn remove_stale(coo: &Path, kept: &[usize]) {
+    for mode in (0..MAX_ORDER).filter(|m| !kept.contains(m)) {
+        let path = path_for(coo, mode);
+        let ours = std::fs::read(&path).is_ok_and(|text| text.starts_with(HEADER.as_bytes()));
+        if ours {
+            // If it cannot be removed, the data is still right.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// The names file of `mode` that belongs to a COO file or prefix.
+fn find_beside(coo: &Path, mode: usize) -> Option<PathBuf> {
+    let mut stem = coo.to_path_buf();
+    loop {
+        let path = path_beside(&stem, mode);
+        if path.is_file() {
+            return Some(path);
+        }
+        stem.extension()?;
+        stem.set_extension("");
     }
 }
 

@@ -64,6 +64,11 @@ impl NpyWriter {
     }
 
     pub(crate) fn finish(self) -> Result<()> {
+        self.stage()?.commit()
+    }
+
+    /// The complete file, still under its temporary name.
+    pub(crate) fn stage(self) -> Result<AtomicFile> {
         if self.left != 0 {
             return Err(Error::argument("fewer values than the shape holds"));
         }
@@ -71,6 +76,8 @@ impl NpyWriter {
             let (error, out) = e.into_parts();
             out.get_ref().0.failed(error)
         })?;
-        file.0.commit()
+        let mut file = file.0;
+        file.sync()?;
+        Ok(file)
     }
 }

@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::convert::for_each_batch;
+use super::atomic::AtomicFile;
+use super::convert::for_each_valid_batch;
 use super::coo::{CooFile, Values};
 use super::group::{DEFAULT_MEMORY, for_each_group};
+use super::names;
 use super::write::{CooWriter, Dims};
 use crate::error::{Error, Result};
 use crate::monitor::Monitor;
@@ -15,7 +17,7 @@ use crate::random::Permutation;
 pub enum SplitRule {
     /// Each entry with the same chance; the numbers come out exact.
     Random,
-    /// In each row of mode `row`, the entries with the largest index in mode `by`; among equals,
+    /// In each row of mode `row`, the share (rounded to whole entries row by row) of the entries with the largest index in mode `by`; among equals,
     /// those later in the file. Both modes count from 0.
     LastPer {
         /// The mode whose rows each lose their last entries.
@@ -84,7 +86,7 @@ impl Assignment {
 }
 
 /// Writes `PREFIX.train.coo`, `PREFIX.test.coo` and, if asked for, `PREFIX.valid.coo`; all appear
-/// together. Sizes, value kind and weights are kept.
+/// together. Sizes, value kind and weights are kept, and names of rows go along.
 pub fn split(
     file: &CooFile,
     prefix: &Path,
@@ -102,6 +104,8 @@ pub fn split(
             "nothing would be held out; give test or valid a part, such as 0.2",
         ));
     }
+    refuse_leftovers(prefix, [true, valid > 0.0, test > 0.0])?;
+    file.require_intact(monitor)?;
     let view = file.view();
     let n = view.len() as u64;
     let share = |part: f64, of: u64| (part * of as f64).round() as u64;
@@ -172,6 +176,27 @@ pub fn split(
     write_parts(file, prefix, &assignment, counts, wanted, monitor)
 }
 
+/// The file of a part.
+fn part_path(prefix: &Path, part: u8) -> PathBuf {
+    let mut name = prefix.as_os_str().to_owned();
+    name.push(format!(".{}.coo", NAMES[part as usize]));
+    PathBuf::from(name)
+}
+
+/// A part of an earlier split that this one would not replace would look like part of the new one.
+fn refuse_leftovers(prefix: &Path, wanted: [bool; 3]) -> Result<()> {
+    for part in [TRAIN, VALID, TEST] {
+        let path = part_path(prefix, part);
+        if !wanted[part as usize] && path.exists() {
+            return Err(Error::file(
+                path.display().to_string(),
+                "is left from an earlier split and would not fit the new parts; remove it or choose another prefix",
+            ));
+        }
+    }
+    Ok(())
+}
+
 fn write_parts(
     file: &CooFile,
     prefix: &Path,
@@ -185,9 +210,7 @@ fn write_parts(
     let mut outputs: Vec<(u8, PathBuf, CooWriter)> = Vec::new();
     for part in [TRAIN, VALID, TEST] {
         if wanted[part as usize] {
-            let mut name = prefix.as_os_str().to_owned();
-            name.push(format!(".{}.coo", NAMES[part as usize]));
-            let path = PathBuf::from(name);
+            let path = part_path(prefix, part);
             let count = Some(counts[part as usize]);
             let writer =
                 CooWriter::create(&path, view.order(), h.value_kind, h.weight_kind, count)?;
@@ -196,7 +219,7 @@ fn write_parts(
     }
     let mut indices: Vec<Vec<u32>> = vec![Vec::new(); view.order()];
     let (mut chosen, mut parts) = (Vec::new(), Vec::new());
-    for_each_batch(&view, monitor, "writing", |columns, range| {
+    for_each_valid_batch(&view, monitor, "writing", |columns, range| {
         parts.clear();
         parts.extend(range.clone().map(|i| assignment.part(i)));
         for (part, _, writer) in &mut outputs {
@@ -226,8 +249,10 @@ fn write_parts(
     let mut staged = Vec::new();
     for (part, path, writer) in outputs {
         // Sizes are those of the whole: a part may lack the last row.
-        staged.push((part, path, writer.stage(Dims::Stated(h.dims.clone()))?));
+        staged.push((part, path, writer.stage(Dims::of(h))?));
     }
+    let names = names::carry(file.path(), prefix, h.dims.len())?;
+    names.into_iter().try_for_each(AtomicFile::commit)?;
     let mut written = Vec::new();
     for (part, path, finished) in staged {
         let header = finished.commit()?;

@@ -24,6 +24,19 @@ pub enum Dims {
     Stated(Vec<u64>),
     /// The largest index seen in each mode, plus one.
     Inferred,
+    /// These sizes, which an earlier file inferred; every index must be below them.
+    Kept(Vec<u64>),
+}
+
+impl Dims {
+    /// The sizes of an existing file, inferred or stated as they were there.
+    pub fn of(header: &Header) -> Dims {
+        if header.dims_inferred {
+            Dims::Kept(header.dims.clone())
+        } else {
+            Dims::Stated(header.dims.clone())
+        }
+    }
 }
 
 /// Writes one binary COO file. See [`CooFile`](super::CooFile) for an example.
@@ -107,7 +120,7 @@ impl CooWriter {
         count: Option<u64>,
     ) -> Result<Self> {
         let file = AtomicFile::create(path.as_ref())?;
-        let folder = path.as_ref().parent().map(Path::to_path_buf);
+        let folder = Some(file.folder());
         Self::start(
             Out::Named(file),
             folder,
@@ -298,6 +311,7 @@ impl CooWriter {
         }
         let (dims, inferred) = match dims {
             Dims::Stated(dims) => (dims, false),
+            Dims::Kept(dims) => (dims, true),
             Dims::Inferred if self.count == 0 => {
                 return Err(Error::file(
                     self.name(),

@@ -6,7 +6,8 @@ use std::ops::Range;
 
 use super::skew::Skew;
 use crate::error::{Error, Result};
-use crate::random::{Permutation, Stream, key, mix, unit};
+use crate::random::{Permutation, Stream, mix};
+use crate::schedule::Stop;
 
 /// Hashes numbers that are cell numbers already.
 #[derive(Default)]
@@ -46,7 +47,6 @@ pub(super) struct CellPlan {
     pub others: Vec<Axis>,
     /// Names the streams of this tensor or matrix.
     pub seed: Vec<u64>,
-    jitter: u64,
     /// Cells per row; `None` beyond 64 bits.
     capacity: Option<u64>,
 }
@@ -55,19 +55,12 @@ pub(super) struct CellPlan {
 const PIECE: u64 = 1 << 16;
 
 impl CellPlan {
-    pub(super) fn new(
-        entries: u64,
-        lead: Axis,
-        others: Vec<Axis>,
-        seed: &[u64],
-        jitter: u64,
-    ) -> Self {
+    pub(super) fn new(entries: u64, lead: Axis, others: Vec<Axis>, seed: &[u64]) -> Self {
         let capacity = others
             .iter()
             .try_fold(1u64, |all, a| all.checked_mul(a.dim));
         CellPlan {
             entries,
-            jitter: key(&[seed, &[jitter]].concat()),
             seed: seed.to_vec(),
             lead,
             others,
@@ -81,7 +74,7 @@ impl CellPlan {
 
     /// The rank of the row that entry `e` belongs to; never falls as `e` rises.
     fn rank(&self, e: u64) -> u64 {
-        let place = (e as f64 + unit(mix(self.jitter ^ e))) / self.entries as f64;
+        let place = (e as f64 + 0.5) / self.entries as f64;
         self.lead.skew.rank(place, self.lead.dim)
     }
 
@@ -122,32 +115,38 @@ impl CellPlan {
         start(number * PIECE)..start((number + 1) * PIECE)
     }
 
-    /// Refuses a plan in which a row would need more cells than it has.
+    /// Refuses a plan in which a row would need more cells than it has. Shares fall with the rank and
+    /// lengths are shares rounded up or down, so rows behind one with room to spare have room too.
     pub(super) fn check(&self) -> Result<()> {
-        // The first ranks are the longest rows; with equal rows any of them may be.
+        let Some(capacity) = self.capacity else {
+            return Ok(());
+        };
         let mut e = 0;
-        let mut looked = 0;
-        while e < self.entries && looked < 4096 {
+        while e < self.entries {
             let end = self.row_end(e);
-            if self.capacity.is_some_and(|c| end - e > c) {
+            if end - e > capacity {
                 return Err(Error::argument(format!(
-                    "the most popular row would get {} entries but has only {} cells; \
+                    "the most popular row would get {} entries but has only {capacity} cells; \
                      ask for fewer entries or less skew",
-                    end - e,
-                    self.capacity.unwrap_or_default()
+                    end - e
                 )));
             }
+            if end - e + 1 < capacity {
+                break;
+            }
             e = end;
-            looked += 1;
         }
         Ok(())
     }
 
     /// Calls `row` with each row of a piece: its index, its stream, and its cells (one column per
     /// other axis), all different.
+    ///
+    /// Ends early, with what it has, when nobody wants the result any more.
     pub(super) fn for_each_row(
         &self,
         piece: Range<u64>,
+        stop: &Stop,
         mut row: impl FnMut(u64, u32, &mut Stream, &[Vec<u32>]),
     ) {
         let mut seen: HashSet<u64, BuildHasherDefault<MixHasher>> = HashSet::default();
@@ -162,7 +161,10 @@ impl CellPlan {
             cells.iter_mut().for_each(Vec::clear);
             // Popular cells run out in a row that is nearly full; then any free cell is taken.
             let mut patience = 8 * (end - e) + 64;
-            for _ in e..end {
+            for k in e..end {
+                if k % (1 << 12) == 0 && stop.requested() {
+                    return;
+                }
                 loop {
                     for (slot, axis) in cell.iter_mut().zip(&self.others) {
                         *slot = axis.draw(&mut s);
@@ -226,15 +228,18 @@ mod tests {
             (1000, 10, vec![10, 10], 0.0),
             (100_000, 3, vec![300, 200], 0.5),
             (5, 1_000_000, vec![1_000_000; 3], 0.0),
-            // Nearly full: 99% of all cells.
+            // Nearly full, and full.
             (9_900, 10, vec![100, 10], 0.0),
+            (299, 100, vec![3], 0.0),
+            (199_999, 100_000, vec![2], 0.0),
+            (200_000, 100_000, vec![2], 0.0),
         ] {
             let axes = others
                 .iter()
                 .enumerate()
                 .map(|(k, &d)| axis(d, skew, k as u64))
                 .collect();
-            let plan = CellPlan::new(entries, axis(lead, skew, 99), axes, &[1, 2], 3);
+            let plan = CellPlan::new(entries, axis(lead, skew, 99), axes, &[1, 2]);
             plan.check().unwrap();
             let mut next = 0;
             let mut all = HashSet::new();
@@ -242,7 +247,7 @@ mod tests {
                 let piece = plan.piece(p);
                 assert_eq!(piece.start, next);
                 next = piece.end;
-                plan.for_each_row(piece, |_, row, _, cells| {
+                plan.for_each_row(piece, &Stop::never(), |_, row, _, cells| {
                     for k in 0..cells[0].len() {
                         let cell: Vec<u32> = cells.iter().map(|c| c[k]).collect();
                         assert!(all.insert((row, cell)), "a cell twice");
@@ -255,7 +260,7 @@ mod tests {
 
     #[test]
     fn rows_without_enough_cells_are_refused() {
-        let plan = CellPlan::new(1000, axis(100, 2.0, 0), vec![axis(20, 0.0, 1)], &[1], 2);
+        let plan = CellPlan::new(1000, axis(100, 2.0, 0), vec![axis(20, 0.0, 1)], &[1]);
         assert!(plan.check().is_err());
     }
 }

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use super::cells::{Axis, CellPlan};
 use super::planted::{Factor, Planted, row_order, stream};
+use super::tensor::check_finite;
 use super::{CellChoice, GenerateOptions, MatrixSpec, Skew};
 use crate::error::Result;
-use crate::format::{CooWriter, Dims, Header, Values};
+use crate::format::{CooWriter, Dims, Finished, Values};
 use crate::monitor::{Monitor, step};
 use crate::random::{Permutation, Stream};
 use crate::schedule::in_order;
@@ -62,7 +63,8 @@ struct Piece {
     values: Vec<f64>,
 }
 
-/// Writes matrix number `m`; returns its header and the factor of its columns.
+/// Writes matrix number `m`; returns the complete file, still under its temporary name, and the factor
+/// of its columns.
 pub(super) fn write(
     path: &Path,
     options: &GenerateOptions,
@@ -70,7 +72,7 @@ pub(super) fn write(
     spec: &MatrixSpec,
     planted: &Planted,
     monitor: &dyn Monitor,
-) -> Result<(Header, Factor)> {
+) -> Result<(Finished, Factor)> {
     let name = stream::MATRIX * (m as u64 + 1);
     let seed = [options.seed, name];
     let rows = &planted.factors[spec.mode];
@@ -87,7 +89,9 @@ pub(super) fn write(
         maker.columns.rescale((1.0 / sd) as f32);
     }
     maker.noise_sd = options.noise;
-    if let Some(share) = spec.ones {
+    if spec.ones == Some(1.0) {
+        maker.threshold = Some(f64::NEG_INFINITY);
+    } else if let Some(share) = spec.ones {
         let mut values = maker.pilot(&seed);
         values.sort_unstable_by(f64::total_cmp);
         let at = ((1.0 - share) * values.len() as f64) as usize;
@@ -101,17 +105,11 @@ pub(super) fn write(
         CellChoice::Full => {
             let total = dims[0] * dims[1];
             let mut writer = create(total)?;
-            let rows_each = (PIECE / dims[1]).max(1);
             in_order(
-                dims[0].div_ceil(rows_each),
+                total.div_ceil(PIECE),
                 options.threads,
-                |p| {
-                    full_piece(
-                        &maker,
-                        &seed,
-                        p * rows_each..((p + 1) * rows_each).min(dims[0]),
-                    )
-                },
+                monitor,
+                |p, _| full_piece(&maker, &seed, p, p * PIECE..((p + 1) * PIECE).min(total)),
                 |_, piece| push(&mut writer, &piece, &phase, &mut done, total, monitor),
             )?;
             writer
@@ -128,21 +126,16 @@ pub(super) fn write(
                 skew: Skew::UNIFORM,
                 order: Permutation::new(dims[1], &[options.seed, name, stream::ROW_ORDER]),
             }];
-            let plan = CellPlan::new(
-                total,
-                lead,
-                others,
-                &[options.seed, name, stream::ROW],
-                stream::JITTER,
-            );
+            let plan = CellPlan::new(total, lead, others, &[options.seed, name, stream::ROW]);
             plan.check()?;
             in_order(
                 plan.pieces(),
                 options.threads,
-                |p| {
+                monitor,
+                |p, stop| {
                     let mut piece = Piece::default();
                     let (mut row, mut buffer) = (vec![0.0; rows.rank], vec![0.0; rows.rank]);
-                    plan.for_each_row(plan.piece(p), |_, i, s, cells| {
+                    plan.for_each_row(plan.piece(p), stop, |_, i, s, cells| {
                         rows.row(i, &mut row);
                         for &column in &cells[0] {
                             piece.rows.push(i);
@@ -157,22 +150,28 @@ pub(super) fn write(
             writer
         }
     };
-    Ok((writer.finish(Dims::Stated(dims.to_vec()))?, maker.columns))
+    Ok((writer.stage(Dims::Stated(dims.to_vec()))?, maker.columns))
 }
 
-fn full_piece(maker: &Maker<'_>, seed: &[u64], rows: std::ops::Range<u64>) -> Piece {
+/// Part of a full matrix, row by row: the cells of `range`. Noise is drawn from a stream of the
+/// piece's own.
+fn full_piece(maker: &Maker<'_>, seed: &[u64], number: u64, range: std::ops::Range<u64>) -> Piece {
     let mut piece = Piece::default();
     let (mut row, mut buffer) = (vec![0.0; maker.rows.rank], vec![0.0; maker.rows.rank]);
-    for i in rows {
-        let mut s = Stream::new(&[seed, &[stream::ROW, i]].concat());
-        maker.rows.row(i as u32, &mut row);
-        for column in 0..maker.columns.rows as u32 {
-            piece.rows.push(i as u32);
-            piece.columns.push(column);
-            piece
-                .values
-                .push(maker.value(&row, column, &mut buffer, &mut s));
+    let mut s = Stream::new(&[seed, &[stream::ROW, number]].concat());
+    let width = maker.columns.rows;
+    let mut present = None;
+    for cell in range {
+        let (i, column) = ((cell / width) as u32, (cell % width) as u32);
+        if present != Some(i) {
+            maker.rows.row(i, &mut row);
+            present = Some(i);
         }
+        piece.rows.push(i);
+        piece.columns.push(column);
+        piece
+            .values
+            .push(maker.value(&row, column, &mut buffer, &mut s));
     }
     piece
 }
@@ -186,6 +185,7 @@ fn push(
     monitor: &dyn Monitor,
 ) -> Result<()> {
     step(monitor, phase, *done, total)?;
+    check_finite(&piece.values)?;
     *done += piece.values.len() as u64;
     writer.push(
         &[&piece.rows, &piece.columns],

@@ -35,7 +35,7 @@ pub struct MatrixSpec {
     /// Which cells are listed.
     pub cells: CellChoice,
     /// With a number: values are 1 where the planted value is among the largest of this share, and
-    /// 0 elsewhere, as in a table of attributes.
+    /// 0 elsewhere, as in a table of attributes. With 1 all are 1, as in a list of friends.
     pub ones: Option<f64>,
 }
 
@@ -79,8 +79,14 @@ pub struct GenerateOptions {
     pub threads: usize,
 }
 
+/// More threads than any machine has CPUs.
+const MOST_THREADS: usize = 4096;
+
 /// A core of more entries than this is refused: J^N grows fast.
 const LARGEST_CORE: usize = 1 << 26;
+
+/// Rows longer than this are not factors any more.
+const LARGEST_RANK: usize = 65_536;
 
 impl GenerateOptions {
     /// A Tucker model of rank 5 without noise, uniform rows, no test part, on one thread.
@@ -166,10 +172,13 @@ impl GenerateOptions {
             return bad("a CP model has the same rank in every mode".into());
         }
         let core = (0..order).try_fold(1usize, |size, n| size.checked_mul(self.rank(n)));
-        if core.is_none_or(|size| size > LARGEST_CORE) {
+        if self.model == ModelKind::Tucker && core.is_none_or(|size| size > LARGEST_CORE) {
             return bad(format!(
-                "the core would have more than {LARGEST_CORE} entries; lower the ranks"
+                "the core would have more than {LARGEST_CORE} entries; lower the ranks, or plant a cp model"
             ));
+        }
+        if (0..order).any(|n| self.rank(n) > LARGEST_RANK) {
+            return bad(format!("ranks are at most {LARGEST_RANK}"));
         }
         for (name, value, positive) in [
             ("noise", self.noise, false),
@@ -227,14 +236,17 @@ impl GenerateOptions {
                     "matrix {m}: {entries} entries; it has {cells} cells"
                 ));
             }
-            if spec.ones.is_some_and(|s| !(s > 0.0 && s < 1.0)) {
+            if spec.ones.is_some_and(|s| !(s > 0.0 && s <= 1.0)) {
                 return bad(format!(
-                    "matrix {m}: the share of ones must be between 0 and 1"
+                    "matrix {m}: the share of ones must be above 0 and at most 1"
                 ));
             }
         }
-        if self.threads == 0 {
-            return bad("0 threads; at least 1 is needed".into());
+        if !(1..=MOST_THREADS).contains(&self.threads) {
+            return bad(format!(
+                "{} threads; it must be 1 to {MOST_THREADS}",
+                self.threads
+            ));
         }
         Ok(())
     }

@@ -10,7 +10,6 @@ pub(super) mod stream {
     pub const FACTOR: u64 = 1;
     pub const CORE: u64 = 2;
     pub const ROW: u64 = 3;
-    pub const JITTER: u64 = 4;
     pub const ROW_ORDER: u64 = 5;
     pub const TEST: u64 = 6;
     pub const PILOT: u64 = 7;
@@ -47,7 +46,8 @@ impl Factor {
         };
         if rows * rank as u64 * 4 <= TABLE {
             let mut table = vec![0.0; rows as usize * rank];
-            let per_thread = (rows as usize).div_ceil(options.threads).max(1);
+            // Not worth a thread below a few thousand rows.
+            let per_thread = (rows as usize).div_ceil(options.threads).max(4096);
             std::thread::scope(|scope| {
                 for (part, piece) in table.chunks_mut(per_thread * rank).enumerate() {
                     let factor = &factor;
@@ -93,8 +93,9 @@ impl Factor {
 pub(super) struct Planted {
     pub factors: Vec<Factor>,
     pub ranks: Vec<usize>,
-    /// Row-major over the modes in their natural order.
+    /// Row-major over the modes in their natural order; for CP its diagonal alone.
     pub core: Vec<f32>,
+    pub model: ModelKind,
     pub offset: f64,
     pub noise_sd: f64,
     /// The mode whose rows entries are drawn by: the longest.
@@ -112,24 +113,15 @@ impl Planted {
             .map(|n| Factor::new(options, n as u64, options.dims[n], ranks[n]))
             .collect();
         let mut s = Stream::new(&[options.seed, stream::CORE]);
-        let mut core = vec![0.0f32; ranks.iter().product()];
-        match options.model {
-            ModelKind::Tucker => {
-                for g in &mut core {
+        let core = match options.model {
+            ModelKind::Tucker => (0..ranks.iter().product())
+                .map(|_| {
                     let z = s.gauss();
-                    *g = (if options.nonneg { z.abs() } else { z }) as f32;
-                }
-            }
-            ModelKind::Cp => {
-                // The diagonal lies at equal strides.
-                let stride: usize = (0..order)
-                    .map(|n| ranks[n + 1..].iter().product::<usize>())
-                    .sum();
-                for j in 0..ranks[0] {
-                    core[j * stride] = 1.0;
-                }
-            }
-        }
+                    (if options.nonneg { z.abs() } else { z }) as f32
+                })
+                .collect(),
+            ModelKind::Cp => vec![1.0f32; ranks[0]],
+        };
         // The first of the longest modes.
         let lead = (0..order)
             .rev()
@@ -145,9 +137,13 @@ impl Planted {
             lead,
             mode_order,
             lead_core: Vec::new(),
+            model: options.model,
             ranks,
         };
-        planted.lead_core = planted.permuted_core();
+        planted.lead_core = match options.model {
+            ModelKind::Tucker => planted.permuted_core(),
+            ModelKind::Cp => planted.core.clone(),
+        };
         let (mean, deviation) = planted.pilot(options);
         // A model that is constant (rank 1 on modes of size 1) has no deviation to scale.
         let scale = if deviation > 0.0 {
@@ -225,7 +221,11 @@ impl Planted {
     pub(super) fn evaluator(&self) -> Evaluator<'_> {
         let mut sizes = vec![self.core.len()];
         for &n in &self.mode_order {
-            sizes.push(sizes[sizes.len() - 1] / self.ranks[n]);
+            let last = sizes[sizes.len() - 1];
+            sizes.push(match self.model {
+                ModelKind::Tucker => last / self.ranks[n],
+                ModelKind::Cp => last,
+            });
         }
         Evaluator {
             planted: self,
@@ -248,7 +248,7 @@ impl Evaluator<'_> {
         let p = self.planted;
         let row = &mut self.row[..p.ranks[p.lead]];
         p.factors[p.lead].row(lead, row);
-        contract_first(&p.lead_core, row, &mut self.partial[0]);
+        contract(p.model, &p.lead_core, row, &mut self.partial[0]);
     }
 
     /// The value at the started row and `cell`, the indices of the other modes in their order.
@@ -258,9 +258,26 @@ impl Evaluator<'_> {
             let row = &mut self.row[..p.ranks[n]];
             p.factors[n].row(i, row);
             let (before, after) = self.partial.split_at_mut(k + 1);
-            contract_first(&before[k], row, &mut after[0]);
+            contract(p.model, &before[k], row, &mut after[0]);
         }
-        p.offset + f64::from(self.partial[cell.len()][0])
+        // One number for Tucker; for CP the products of all components.
+        p.offset
+            + self.partial[cell.len()]
+                .iter()
+                .map(|&x| f64::from(x))
+                .sum::<f64>()
+    }
+}
+
+/// Contracts the first mode of a full core; of a diagonal one, multiplies by the row.
+fn contract(model: ModelKind, core: &[f32], row: &[f32], out: &mut [f32]) {
+    match model {
+        ModelKind::Tucker => contract_first(core, row, out),
+        ModelKind::Cp => out
+            .iter_mut()
+            .zip(core)
+            .zip(row)
+            .for_each(|((o, g), u)| *o = g * u),
     }
 }
 

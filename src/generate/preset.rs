@@ -133,7 +133,7 @@ pub fn preset(name: &str, scale: f64) -> Result<GenerateOptions> {
                 columns: users,
                 // Seven friends each.
                 cells: CellChoice::Entries((7 * users).min(users * users)),
-                ones: None,
+                ones: Some(1.0),
             };
             o.matrices = vec![friends, full(1, 1192, 0.003), full(1, 877, 0.0012)];
         }

@@ -27,7 +27,7 @@ impl Skew {
             return Ok(());
         }
         Err(Error::argument(format!(
-            "skew {}:{}; the exponent is 0 to 10 and the shift 0 or more",
+            "skew {}:{}; the exponent is 0 to 10 and the shift 0 to 1e12",
             self.exponent, self.shift
         )))
     }

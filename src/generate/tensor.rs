@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use super::cells::{Axis, CellPlan};
 use super::planted::{Planted, row_order, stream};
 use super::{GenerateOptions, Rounding};
-use crate::error::Result;
-use crate::format::{CooWriter, Dims, Header, Values};
+use crate::error::{Error, Result};
+use crate::format::{CooWriter, Dims, Finished, Values};
 use crate::monitor::{Monitor, step};
 use crate::random::Permutation;
-use crate::schedule::in_order;
+use crate::schedule::{Stop, in_order};
 
+/// Complete files that still have their temporary names.
 pub(super) struct Made {
-    pub train: (PathBuf, Header),
-    pub test: Option<(PathBuf, Header)>,
+    pub train: (PathBuf, Finished),
+    pub test: Option<(PathBuf, Finished)>,
     pub floor_rmse: f64,
 }
 
@@ -44,13 +45,7 @@ pub(super) fn write(
     };
     let others = planted.mode_order[1..].iter().map(|&n| axis(n)).collect();
     let seed = [options.seed, stream::ROW];
-    let plan = CellPlan::new(
-        options.entries,
-        axis(planted.lead),
-        others,
-        &seed,
-        stream::JITTER,
-    );
+    let plan = CellPlan::new(options.entries, axis(planted.lead), others, &seed);
     plan.check()?;
     let test_count = options.test_count();
     let test_order = Permutation::new(options.entries, &[options.seed, stream::TEST]);
@@ -76,8 +71,9 @@ pub(super) fn write(
     in_order(
         plan.pieces(),
         options.threads,
-        |number| {
-            make(&plan, number, options, planted, |e| {
+        monitor,
+        |number, stop| {
+            make(&plan, number, options, planted, stop, |e| {
                 test_order.apply(e) < test_count
             })
         },
@@ -86,6 +82,7 @@ pub(super) fn write(
             done += piece.entries;
             for (part, writer) in writers.iter_mut().enumerate() {
                 let Entries { columns, values } = &piece.parts[part];
+                check_finite(values)?;
                 let columns: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
                 writer.push(&columns, Values::F64(values), None)?;
             }
@@ -93,13 +90,9 @@ pub(super) fn write(
             Ok(())
         },
     )?;
-    let mut staged = Vec::new();
-    for writer in writers {
-        staged.push(writer.stage(Dims::Stated(options.dims.clone()))?);
-    }
     let mut made = Vec::new();
-    for (finished, path) in staged.into_iter().zip(paths) {
-        made.push((path, finished.commit()?));
+    for (writer, path) in writers.into_iter().zip(paths) {
+        made.push((path, writer.stage(Dims::Stated(options.dims.clone()))?));
     }
     let measured = usize::from(test_count > 0);
     let floor_rmse = (squares[measured] / counts[measured] as f64).sqrt();
@@ -116,6 +109,7 @@ fn make(
     number: u64,
     options: &GenerateOptions,
     planted: &Planted,
+    stop: &Stop,
     is_test: impl Fn(u64) -> bool,
 ) -> Piece {
     let order = options.order();
@@ -130,7 +124,7 @@ fn make(
     };
     let mut eval = planted.evaluator();
     let mut cell = vec![0; order - 1];
-    plan.for_each_row(range, |first, row, s, cells| {
+    plan.for_each_row(range, stop, |first, row, s, cells| {
         eval.start_row(row);
         for k in 0..cells[0].len() {
             cell.iter_mut()
@@ -154,6 +148,16 @@ fn make(
         }
     });
     piece
+}
+
+/// Deviations that overflow are found here, whatever combination of options made them.
+pub(super) fn check_finite(values: &[f64]) -> Result<()> {
+    if values.iter().all(|v| v.is_finite()) {
+        return Ok(());
+    }
+    Err(Error::argument(
+        "the planted values are not finite; lower the deviation, the noise or the factor mean",
+    ))
 }
 
 fn round(value: f64, rounding: Option<Rounding>) -> f64 {

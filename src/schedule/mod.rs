@@ -5,7 +5,7 @@ mod ordered;
 mod pin;
 
 pub(crate) use crew::{Crew, Worker};
-pub use ordered::in_order;
+pub use ordered::{Stop, in_order};
 
 /// The number of threads to use where the caller has no opinion: the CPUs this process may run on,
 /// within its cgroup quota.

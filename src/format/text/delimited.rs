@@ -92,6 +92,7 @@ pub(super) fn read(
     let mut parser = EntryParser::new(0, None, sink.value_kind);
     let mut entry = Entry::new();
     let mut first_line = true;
+    let mut records = 0u64;
     loop {
         let next_line = reader.position().line();
         let more = reader.read_byte_record(&mut record);
@@ -107,6 +108,11 @@ pub(super) fn read(
                 });
             }
         }
+        records += 1;
+        if records.is_multiple_of(1 << 16) {
+            let (done, total) = source.progress();
+            step(monitor, "reading", done, total)?;
+        }
         let bad = |what: String| Error::text(&source.name, line, what);
         // The reader skips empty lines but not blank ones.
         if record.len() == 1 && record[0].trim_ascii().is_empty() {
@@ -120,8 +126,13 @@ pub(super) fn read(
             continue;
         }
         if record.len() != roles.width {
+            let quote = if record.iter().any(|f| f.contains(&b'\n')) {
+                "; is a quote on this line not closed?"
+            } else {
+                ""
+            };
             return Err(bad(format!(
-                "{} columns, but the first line has {}",
+                "{} columns, but the first line has {}{quote}",
                 record.len(),
                 roles.width
             )));
@@ -138,6 +149,8 @@ pub(super) fn read(
             }
             parser = EntryParser::new(order, options.dims.as_deref(), sink.value_kind);
             parser.zero_based = options.zero_based;
+            parser.words_hint =
+                "if ids are words or larger numbers, name their column with --strings";
             words = choose_words(&record, roles, d)?;
             sink.begin(order, roles.weight.is_some())?;
         }
@@ -154,14 +167,9 @@ pub(super) fn read(
                 .map_err(bad)?;
         }
         if let Some(column) = roles.weight {
-            entry.weight = parser
-                .float("weight", record[column].trim_ascii())
-                .map_err(bad)?;
+            entry.weight = parser.weight(record[column].trim_ascii()).map_err(bad)?;
         }
-        if sink.push(&entry)? {
-            let (done, total) = source.progress();
-            step(monitor, "reading", done, total)?;
-        }
+        sink.push(&entry)?;
     }
     if let (false, Some(roles), Some(_)) = (sink.begun(), &roles, &options.dims) {
         sink.begin(roles.indices.len(), roles.weight.is_some())?;
@@ -256,12 +264,10 @@ fn assign(
             .map(|c| find(c))
             .collect::<std::result::Result<_, _>>()?
     };
-    if let Some(twice) = indices
-        .iter()
-        .chain(&value)
-        .chain(&weight)
-        .enumerate()
-        .find_map(|(i, c)| indices[..i.min(indices.len())].contains(c).then_some(c))
+    let all: Vec<usize> = indices.iter().copied().chain(value).chain(weight).collect();
+    if let Some(twice) = (1..all.len())
+        .find(|&i| all[..i].contains(&all[i]))
+        .map(|i| all[i])
     {
         return Err(format!("column {} is used twice", twice + 1));
     }

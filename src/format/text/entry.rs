@@ -36,6 +36,8 @@ pub(crate) struct EntryParser {
     /// The size of each mode; [`MAX_DIM`] where it is not stated.
     pub dims: [u64; MAX_ORDER],
     pub kind: ValueKind,
+    /// What to do about ids that are no small numbers.
+    pub words_hint: &'static str,
 }
 
 #[inline]
@@ -67,6 +69,7 @@ impl EntryParser {
             zero_based: false,
             dims: all,
             kind,
+            words_hint: "ids that are words or larger numbers need CSV or TSV",
         }
     }
 
@@ -102,6 +105,9 @@ impl EntryParser {
         }
         if self.has_weight {
             (entry.weight, rest) = self.fast_float(rest)?;
+            if entry.weight < 0.0 {
+                return None;
+            }
         }
         skip_blanks(rest).is_empty().then_some(())
     }
@@ -149,7 +155,7 @@ impl EntryParser {
             entry.value = self.float("value", all[self.order])?;
         }
         if self.has_weight {
-            entry.weight = self.float("weight", all[self.columns() - 1])?;
+            entry.weight = self.weight(all[self.columns() - 1])?;
         }
         Ok(())
     }
@@ -196,7 +202,8 @@ impl EntryParser {
                 ),
                 _ => format!(
                     "index {shown} of mode {mode} is not a whole number from {first} on \
-                     (ids that are words need CSV or TSV)"
+                     ({})",
+                    self.words_hint
                 ),
             });
         }
@@ -212,7 +219,8 @@ impl EntryParser {
         let Some(number) = number.filter(|&x| x <= largest) else {
             return Err(format!(
                 "index {shown} of mode {mode} is too large; the largest allowed is {largest} \
-                 (ids that large need CSV or TSV and --strings)"
+                 ({})",
+                self.words_hint
             ));
         };
         if number < first {
@@ -229,6 +237,17 @@ impl EntryParser {
             ));
         }
         Ok(index as u32)
+    }
+
+    /// Reads a weight, which must not be negative.
+    pub(crate) fn weight(&self, field: &[u8]) -> Result<f64, String> {
+        let weight = self.float("weight", field)?;
+        if weight < 0.0 {
+            return Err(format!(
+                "weight {weight} is negative; weights are 0 or more"
+            ));
+        }
+        Ok(weight)
     }
 
     /// Reads a value or weight and says precisely what is wrong with a bad one.

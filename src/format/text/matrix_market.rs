@@ -34,13 +34,18 @@ pub(super) fn read(
     let (pattern, symmetry) = banner.map_err(|what| Error::text(&source.name, 1, what))?;
     let mut sizes: Option<(EntryParser, u64)> = None;
     let mut entry = Entry::new();
-    let mut seen = 0u64;
+    let (mut seen, mut lines_seen) = (0u64, 0u64);
     loop {
         let line = match lines.next() {
             Ok(Some(line)) => line,
             Ok(None) => break,
             Err(e) => return Err(source.failed(e, lines.number())),
         };
+        lines_seen += 1;
+        if lines_seen.is_multiple_of(1 << 16) {
+            let (done, total) = source.progress();
+            step(monitor, "reading", done, total)?;
+        }
         match fields(line).next() {
             None => continue,
             Some(f) if f[0] == b'%' => continue,
@@ -88,17 +93,13 @@ pub(super) fn read(
         if let Err(what) = parser.parse(line, &mut entry) {
             return Err(Error::text(&source.name, lines.number(), what));
         }
-        let mut flushed = sink.push(&entry)?;
+        sink.push(&entry)?;
         if symmetry != Symmetry::General && entry.indices[0] != entry.indices[1] {
             entry.indices.swap(0, 1);
             if symmetry == Symmetry::Skew {
                 entry.value = -entry.value;
             }
-            flushed |= sink.push(&entry)?;
-        }
-        if flushed {
-            let (done, total) = source.progress();
-            step(monitor, "reading", done, total)?;
+            sink.push(&entry)?;
         }
     }
     let Some((parser, count)) = sizes else {

@@ -19,6 +19,7 @@ pub(crate) use source::Source;
 
 use std::path::Path;
 
+use super::layout::ValueKind;
 use super::names::Names;
 use crate::error::{Error, Result};
 use crate::monitor::Monitor;
@@ -59,7 +60,11 @@ impl TextFormat {
             return format;
         }
         let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
-        let line = head.split(|&b| b == b'\n').next().unwrap_or_default();
+        // Comments may hold anything.
+        let line = head
+            .split(|&b| b == b'\n')
+            .find(|l| !l.trim_ascii().is_empty() && !l.starts_with(b"#"))
+            .unwrap_or_default();
         if starts_with_ignore_case(head, b"%%MatrixMarket") {
             TextFormat::MatrixMarket
         } else if line.contains(&b',') {
@@ -86,8 +91,28 @@ pub struct TextOptions {
     pub no_value: bool,
     /// Whether a weight follows the value in `.tns`; CSV names its weight column instead.
     pub weighted: bool,
+    /// How values are stored; 32-bit for files, unless something else is usual.
+    pub value_kind: Option<ValueKind>,
     /// For CSV and TSV.
     pub delimited: DelimitedOptions,
+}
+
+impl TextOptions {
+    /// Binary files say everything themselves but for sizes that a conversion may state anew.
+    pub(crate) fn require_only_dims(&self, path: &Path) -> Result<()> {
+        let about_text = self.format.is_some()
+            || self.zero_based
+            || self.no_value
+            || self.weighted
+            || self.delimited.is_set();
+        if about_text {
+            return Err(Error::file(
+                path.display().to_string(),
+                "is binary; options about reading text (format, base, columns, ids) do not apply to it",
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// What reading text produced besides the entries.
@@ -167,5 +192,6 @@ mod tests {
         assert_eq!(detect("-", "user\titem\trating\n"), TextFormat::Tsv);
         assert_eq!(detect("-", "1\t2\t3\n"), TextFormat::Tns);
         assert_eq!(detect("ratings.dat", "1 2 3\n"), TextFormat::Tns);
+        assert_eq!(detect("-", "# user, item\n1 2 3\n"), TextFormat::Tns);
     }
 }

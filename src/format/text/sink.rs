@@ -69,9 +69,9 @@ impl<'a> Sink<'a> {
         self.writer.is_some()
     }
 
-    /// Appends an entry. Returns whether a batch was written, which is the time to report progress.
+    /// Appends an entry.
     #[inline]
-    pub(crate) fn push(&mut self, entry: &Entry) -> Result<bool> {
+    pub(crate) fn push(&mut self, entry: &Entry) -> Result<()> {
         for (column, &index) in self.indices.iter_mut().zip(&entry.indices) {
             column.push(index);
         }
@@ -80,10 +80,9 @@ impl<'a> Sink<'a> {
             self.weights.push(entry.weight);
         }
         if self.values.len() < BATCH {
-            return Ok(false);
+            return Ok(());
         }
-        self.flush()?;
-        Ok(true)
+        self.flush()
     }
 
     fn flush(&mut self) -> Result<()> {

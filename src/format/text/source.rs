@@ -112,7 +112,7 @@ impl Source {
             return Error::text(
                 &self.name,
                 line,
-                "the gzip data ends early after this line; the file was cut short, copy it again",
+                "the gzip data ends early after this line (or something that is not gzip follows it); copy the file again",
             );
         }
         if self.gzip

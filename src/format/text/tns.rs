@@ -21,12 +21,18 @@ pub(super) fn read(
     let mut lines = Lines::new(source.take_reader());
     let mut parser: Option<EntryParser> = None;
     let mut entry = Entry::new();
+    let mut lines_seen = 0u64;
     loop {
         let line = match lines.next() {
             Ok(Some(line)) => line,
             Ok(None) => break,
             Err(e) => return Err(source.failed(e, lines.number())),
         };
+        lines_seen += 1;
+        if lines_seen.is_multiple_of(1 << 16) {
+            let (done, total) = source.progress();
+            step(monitor, "reading", done, total)?;
+        }
         let is_entry = match line {
             [b'0'..=b'9', ..] => true,
             _ => fields(line).next().is_some_and(|f| f[0] != b'#'),
@@ -76,10 +82,7 @@ pub(super) fn read(
         if let Err(what) = parser.parse(line, &mut entry) {
             return Err(Error::text(&source.name, lines.number(), what));
         }
-        if sink.push(&entry)? {
-            let (done, total) = source.progress();
-            step(monitor, "reading", done, total)?;
-        }
+        sink.push(&entry)?;
     }
     // A tensor without entries is one if its sizes are known.
     if let (Some(dims), None) = (dims, &parser) {
