@@ -113,14 +113,19 @@ pub(super) fn step_core(shape: &CoreShape, core: &mut [f32], rows: &[f32], keep:
 }
 
 fn step(shape: &CoreShape, core: &mut [f32], rows: &[f32], n: usize, keep: f32, scale: f32) {
-    if n == shape.order() - 1 {
-        for (g, w) in core.iter_mut().zip(&rows[shape.row(n)]) {
-            *g = keep * *g + scale * w;
+    let slice = core.len() / shape.ranks[n];
+    let parts = core.chunks_exact_mut(slice).zip(row(shape, rows, n));
+    if n + 2 < shape.order() {
+        for (part, u) in parts {
+            step(shape, part, rows, n + 1, keep, scale * u);
         }
         return;
     }
-    let slice = core.len() / shape.ranks[n];
-    for (part, u) in core.chunks_exact_mut(slice).zip(row(shape, rows, n)) {
-        step(shape, part, rows, n + 1, keep, scale * u);
+    let last = &rows[shape.row(n + 1)];
+    for (fiber, v) in parts {
+        let scale = scale * v;
+        for (g, w) in fiber.iter_mut().zip(last) {
+            *g = keep * *g + scale * w;
+        }
     }
 }

@@ -31,7 +31,7 @@ pub struct FitInput<'a> {
     /// Where checkpoints go.
     pub checkpoint: Option<PathBuf>,
     /// A checkpoint to go on from. Its options count, but for `epochs`, `threads`, `pin`,
-    /// `time_limit` and the intervals, which may change.
+    /// `time_limit` and the intervals of checkpoints, which may change.
     pub resume: Option<PathBuf>,
 }
 
@@ -194,7 +194,6 @@ impl<'a> Fit<'a> {
             options.threads = now.threads;
             options.pin = now.pin;
             options.time_limit = now.time_limit;
-            options.eval_every = now.eval_every;
             options.checkpoint_every = now.checkpoint_every;
             options.checkpoint_seconds = now.checkpoint_seconds;
         }
@@ -346,40 +345,49 @@ impl<'a> Fit<'a> {
             return Ok(None);
         }
         self.good.update(&self.model)?;
-        let change = (self.progress.last_loss - figures.loss).abs()
-            / self.progress.last_loss.abs().max(f64::MIN_POSITIVE);
-        self.progress.last_loss = figures.loss;
+        let reason = self.decide(figures)?;
+        if checkpoint && let Some(path) = &self.input.checkpoint {
+            self.model.options = self.options.clone();
+            let state = self.progress.to_text();
+            save_with(&self.model, path, Some((&state, self.best.as_ref())))?;
+            self.last_checkpoint = Instant::now();
+            observer.event(&Event::Checkpoint {
+                epoch: figures.epoch,
+            });
+        }
+        Ok(reason)
+    }
+
+    /// What the figures of an evaluated epoch mean for stopping and for the best model. Epochs that
+    /// were measured only because they are the last or have a checkpoint decide nothing: a fit that
+    /// is resumed must go the way of one that never stopped.
+    fn decide(&mut self, figures: &Epoch) -> Result<Option<StopReason>> {
+        if !figures.epoch.is_multiple_of(self.options.eval_every) {
+            return Ok(None);
+        }
+        let progress = &mut self.progress;
+        let change = (progress.last_loss - figures.loss).abs()
+            / progress.last_loss.abs().max(f64::MIN_POSITIVE);
+        progress.last_loss = figures.loss;
         let mut reason = None;
         if self.options.tolerance > 0.0 && change < self.options.tolerance {
             reason = Some(StopReason::Tolerance);
         }
         if self.valid.is_some() {
-            if figures.valid_rmse < self.progress.best_valid {
-                self.progress.best_valid = figures.valid_rmse;
-                self.progress.best_epoch = figures.epoch;
-                self.progress.since_best = 0;
+            if figures.valid_rmse < progress.best_valid {
+                progress.best_valid = figures.valid_rmse;
+                progress.best_epoch = figures.epoch;
+                progress.since_best = 0;
                 match &mut self.best {
                     Some(best) => best.update(&self.model)?,
                     None => self.best = Some(self.model.parameters()?),
                 }
             } else {
-                self.progress.since_best += 1;
-                if self.options.patience > 0 && self.progress.since_best >= self.options.patience {
+                progress.since_best += 1;
+                if self.options.patience > 0 && progress.since_best >= self.options.patience {
                     reason = Some(StopReason::Patience);
                 }
             }
-        }
-        if checkpoint && let Some(path) = &self.input.checkpoint {
-            self.model.options = self.options.clone();
-            save_with(
-                &self.model,
-                path,
-                Some((&self.progress.to_text(), self.best.as_ref())),
-            )?;
-            self.last_checkpoint = Instant::now();
-            observer.event(&Event::Checkpoint {
-                epoch: figures.epoch,
-            });
         }
         Ok(reason)
     }
@@ -481,7 +489,15 @@ impl<'a> Fit<'a> {
         observer: &mut dyn Observer,
     ) -> Result<(Model, FitSummary)> {
         let mut best_epoch = self.progress.epoch;
-        if let Some(best) = self.best.take() {
+        // The last epoch may be better than the best that was measured by the rule.
+        self.model.refresh_means()?;
+        let last_valid = if self.model.is_finite() {
+            self.error_on(self.valid.as_ref())
+        } else {
+            f64::NAN
+        };
+        let last_is_best = last_valid < self.progress.best_valid;
+        if let Some(best) = self.best.take().filter(|_| !last_is_best) {
             self.model.restore(&best)?;
             best_epoch = self.progress.best_epoch;
         } else {

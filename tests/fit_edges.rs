@@ -1,0 +1,217 @@
+//! Fits of odd data and options out of range: a defined result or a clear error, never a NaN.
+
+use s3cmtf::analysis::Predictor;
+use s3cmtf::format::{CooView, Values};
+use s3cmtf::model::Predict;
+use s3cmtf::options::{ModelKind, Options, Start};
+use s3cmtf::problem::{MatrixKind, Problem};
+use s3cmtf::solver::{FitInput, fit};
+
+fn quick() -> Options {
+    let mut o = Options::default();
+    o.epochs = 5;
+    o.rank = vec![3];
+    o.threads = 1;
+    o
+}
+
+/// Fits and checks that whatever comes back is finite.
+fn try_fit(view: CooView<'_>, options: &Options) -> Result<f64, String> {
+    let order = view.order();
+    let problem = Problem::builder(view)
+        .build(&())
+        .map_err(|e| e.to_string())?;
+    let (model, summary) =
+        fit(&problem, options, &FitInput::default(), &mut (), &()).map_err(|e| e.to_string())?;
+    let seen = Predictor::new(&model).predict(&vec![0; order]);
+    let unseen = Predictor::new(&model).predict(&vec![u32::MAX; order]);
+    assert!(seen.is_finite() && unseen.is_finite() && summary.train_rmse.is_finite());
+    Ok(summary.train_rmse)
+}
+
+fn kinds() -> Vec<Options> {
+    let mut all = Vec::new();
+    for model in [ModelKind::Tucker, ModelKind::Cp] {
+        for start in [Start::Paper, Start::Normal] {
+            for nonneg in [false, true] {
+                let mut o = quick();
+                o.model = model;
+                o.start = start;
+                o.nonneg = nonneg;
+                all.push(o);
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn an_empty_tensor_is_an_error() {
+    let none: &[u32] = &[];
+    let view = CooView::new("empty", &[3, 3], &[none, none], Values::F32(&[])).unwrap();
+    let error = try_fit(view, &quick()).unwrap_err();
+    assert!(
+        error.contains("empty") && error.contains("nothing to fit"),
+        "{error}"
+    );
+}
+
+#[test]
+fn tiny_data_and_ranks_above_the_rows_work() {
+    for o in kinds() {
+        // One entry.
+        let view =
+            CooView::new("one", &[5, 5, 5], &[&[1], &[2], &[3]], Values::F32(&[2.0])).unwrap();
+        try_fit(view, &o).unwrap();
+        // One row in a mode, and a mode of size 1.
+        let columns: [&[u32]; 3] = [&[4, 4, 4], &[0, 1, 2], &[0, 0, 0]];
+        let view =
+            CooView::new("row", &[5, 5, 1], &columns, Values::F32(&[1.0, 2.0, 3.0])).unwrap();
+        try_fit(view, &o).unwrap();
+        // Order 2 and order 8.
+        let view = CooView::new(
+            "two",
+            &[2, 2],
+            &[&[0, 1], &[1, 0]],
+            Values::F32(&[1.0, 2.0]),
+        )
+        .unwrap();
+        try_fit(view, &o).unwrap();
+        let columns: Vec<&[u32]> = vec![&[0, 1]; 8];
+        let view = CooView::new("eight", &[2; 8], &columns, Values::F32(&[1.0, 2.0])).unwrap();
+        try_fit(view, &o).unwrap();
+    }
+}
+
+#[test]
+fn values_of_any_size_give_a_result_or_an_error() {
+    let a: Vec<u32> = (0..60).map(|i| i % 10).collect();
+    let b: Vec<u32> = (0..60).map(|i| i / 10).collect();
+    for o in kinds() {
+        for value in [0.0f64, 1.0, -3.0, 1e-30, -1e-30, 1e30, -1e30, 3e38] {
+            let values = vec![value; 60];
+            let view = CooView::new("equal", &[10, 6], &[&a, &b], Values::F64(&values)).unwrap();
+            match try_fit(view, &o) {
+                Ok(error) => assert!(error.is_finite()),
+                Err(text) => assert!(
+                    text.contains("diverges") && text.contains("eta"),
+                    "{value}: {text}"
+                ),
+            }
+            // And values that differ.
+            let values: Vec<f64> = (0..60)
+                .map(|i| value * (1.0 + f64::from(i) / 60.0) * 0.5)
+                .collect();
+            let view = CooView::new("mixed", &[10, 6], &[&a, &b], Values::F64(&values)).unwrap();
+            if let Err(text) = try_fit(view, &o) {
+                assert!(text.contains("diverges"), "{value}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn matrices_without_entries_and_rows_never_trained() {
+    let none: &[u32] = &[];
+    let (a, b) = ([0u32, 1, 2], [0u32, 1, 0]);
+    let tensor = || CooView::new("t", &[9, 9], &[&a, &b], Values::F32(&[1.0, 2.0, 3.0])).unwrap();
+    let empty = CooView::new("m", &[9, 4], &[none, none], Values::F32(&[])).unwrap();
+    let graph = CooView::new("g", &[9, 9], &[none, none], Values::F32(&[])).unwrap();
+    let problem = Problem::builder(tensor())
+        .matrix(0, empty, 1.0, MatrixKind::Observed)
+        .matrix(1, graph, 1.0, MatrixKind::Graph)
+        .build(&())
+        .unwrap();
+    // A test file with rows never trained, also beyond the sizes.
+    let far = CooView::new(
+        "far",
+        &[100, 100],
+        &[&[99, 8], &[0, 99]],
+        Values::F32(&[1.0, 1.0]),
+    )
+    .unwrap();
+    let input = FitInput {
+        test: Some(far),
+        ..FitInput::default()
+    };
+    let (_, summary) = fit(&problem, &quick(), &input, &mut (), &()).unwrap();
+    assert!(summary.test_rmse.is_finite());
+    let none_left = CooView::new("no", &[9, 9], &[none, none], Values::F32(&[])).unwrap();
+    let input = FitInput {
+        test: Some(none_left),
+        ..FitInput::default()
+    };
+    assert!(
+        fit(&problem, &quick(), &input, &mut (), &())
+            .unwrap()
+            .1
+            .test_rmse
+            .is_nan()
+    );
+    let other = CooView::new("cube", &[9, 9, 9], &[none, none, none], Values::F32(&[])).unwrap();
+    let input = FitInput {
+        test: Some(other),
+        ..FitInput::default()
+    };
+    let error = fit(&problem, &quick(), &input, &mut (), &())
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(error.contains("cube: has 3 modes"), "{error}");
+    // Similarities cannot be negative.
+    let graph = CooView::new("g", &[9, 9], &[&[0], &[1]], Values::F32(&[-1.0])).unwrap();
+    let problem = Problem::builder(tensor())
+        .matrix(0, graph, 1.0, MatrixKind::Graph)
+        .build(&())
+        .unwrap();
+    let error = fit(&problem, &quick(), &FitInput::default(), &mut (), &())
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(error.contains("similarity of -1"), "{error}");
+}
+
+#[test]
+fn options_out_of_range_are_named() {
+    let (a, b) = ([0u32, 1, 2], [0u32, 1, 0]);
+    let tensor = || CooView::new("t", &[9, 9], &[&a, &b], Values::F32(&[1.0, 2.0, 3.0])).unwrap();
+    let refused = |change: &dyn Fn(&mut Options), word: &str| {
+        let mut o = quick();
+        change(&mut o);
+        let error = try_fit(tensor(), &o).unwrap_err();
+        assert!(error.contains(word), "{error:?} lacks {word:?}");
+    };
+    refused(&|o| o.eta = -1.0, "eta");
+    refused(&|o| o.eta = f64::NAN, "eta");
+    refused(&|o| o.decay = -0.1, "decay");
+    refused(&|o| o.lambda_reg = f64::INFINITY, "lambda_reg");
+    refused(&|o| o.rank = vec![0], "rank");
+    refused(&|o| o.rank = vec![], "rank");
+    refused(&|o| o.rank = vec![2, 2, 2], "3 ranks for 2 modes");
+    refused(&|o| o.eval_every = 0, "eval_every");
+    refused(&|o| o.threads = 1 << 40, "threads");
+    refused(&|o| o.tolerance = 2.0, "tolerance");
+    refused(
+        &|o| {
+            o.model = ModelKind::Cp;
+            o.rank = vec![2, 3];
+        },
+        "same rank",
+    );
+    // No epochs at all: the start comes back, finite.
+    let mut o = quick();
+    o.epochs = 0;
+    try_fit(tensor(), &o).unwrap();
+    // A core that no machine should hold.
+    let columns: Vec<Vec<u32>> = vec![(0..200).collect(); 4];
+    let slices: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
+    let values = vec![1.0f32; 200];
+    let view = CooView::new("t", &[200; 4], &slices, Values::F32(&values)).unwrap();
+    let mut o = quick();
+    o.rank = vec![200];
+    let error = try_fit(view, &o).unwrap_err();
+    assert!(
+        error.contains("200 x 200 x 200 x 200") && error.contains("lower the ranks"),
+        "{error}"
+    );
+}
