@@ -251,6 +251,8 @@ options! {
         "The step size of epoch t is eta / (1 + decay t)";
     lambda_reg: f64, Kind::Real(0.0, f64::MAX), "0.1",
         "The weight of the penalty on factors, core and columns of matrices";
+    lambda_m: f64, Kind::Real(0.0, f64::MAX), "1",
+        "The weight of coupled matrices and graphs that are given without one of their own";
     penalty: Penalty, Kind::Choice(PENALTIES), "l2",
         "Whether squares (l2) or absolute values (l1) are penalised";
     start: Start, Kind::Choice(STARTS), "paper",
@@ -283,7 +285,60 @@ options! {
         "Decides everything that is random";
 }
 
+/// The names [`Options::preset`] knows.
+pub const PRESETS: &[&str] = &[
+    "default",
+    "paper",
+    "paper-movielens",
+    "paper-netflix",
+    "paper-yelp",
+];
+
 impl Options {
+    /// Options to start from. `paper` has the paper's start, penalty, schedule and matrix weight, with
+    /// its smaller step size; the others add the rank and step size the paper gives for a data set.
+    pub fn preset(name: &str) -> Result<Options> {
+        let mut options = Options::default();
+        let settings: &[(&str, &str)] = match name {
+            "default" => return Ok(options),
+            "paper" => &[("eta", "0.001")],
+            "paper-movielens" => &[("eta", "0.001"), ("rank", "12")],
+            "paper-netflix" => &[("eta", "0.001"), ("rank", "11")],
+            "paper-yelp" => &[("eta", "0.0005"), ("rank", "10")],
+            _ => {
+                return Err(Error::argument(format!(
+                    "no preset is called '{name}'; there are {}",
+                    PRESETS.join(", ")
+                )));
+            }
+        };
+        let common = [
+            ("start", "paper"),
+            ("lambda_reg", "0.1"),
+            ("lambda_m", "10"),
+            ("decay", "0.1"),
+            ("penalty", "l2"),
+        ];
+        for (name, value) in common.iter().chain(settings) {
+            options.set(name, value)?;
+        }
+        Ok(options)
+    }
+
+    /// Overrides these options with those named in lines `name=value`.
+    pub fn apply_text(&mut self, text: &str) -> Result<()> {
+        for line in text.lines().map(str::trim) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let (name, value) = line
+                .split_once('=')
+                .ok_or_else(|| Error::argument(format!("expected name=value, found {line:?}")))?;
+            self.set(name.trim(), value.trim())?;
+        }
+        Ok(())
+    }
+
     /// All options as lines `name=value`, which [`Options::from_text`] reads back.
     pub fn to_text(&self) -> String {
         TABLE
@@ -295,15 +350,7 @@ impl Options {
     /// Reads lines `name=value`; empty lines and lines starting with `#` are skipped.
     pub fn from_text(text: &str) -> Result<Options> {
         let mut options = Options::default();
-        for line in text.lines().map(str::trim) {
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let (name, value) = line
-                .split_once('=')
-                .ok_or_else(|| Error::argument(format!("expected name=value, found {line:?}")))?;
-            options.set(name.trim(), value.trim())?;
-        }
+        options.apply_text(text)?;
         Ok(options)
     }
 }
@@ -354,6 +401,25 @@ mod tests {
                 .unwrap_err()
                 .to_string()
                 .contains("lambda_reg")
+        );
+    }
+
+    #[test]
+    fn presets_are_the_papers() {
+        for name in PRESETS {
+            Options::preset(name).unwrap().validate().unwrap();
+        }
+        assert_eq!(Options::preset("default").unwrap(), Options::default());
+        let yelp = Options::preset("paper-yelp").unwrap();
+        assert_eq!(
+            (yelp.eta, yelp.lambda_m, yelp.rank),
+            (0.0005, 10.0, vec![10])
+        );
+        assert!(
+            Options::preset("papr")
+                .unwrap_err()
+                .to_string()
+                .contains("paper-movielens")
         );
     }
 }

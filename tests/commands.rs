@@ -251,7 +251,9 @@ fn the_demo_runs_and_ends_with_a_comparison() {
     let json = run_demo(true).json();
     let summary = &json.last().unwrap()["summary"];
     let rmse = |name: &str| summary[name].as_f64().unwrap();
-    assert!(rmse("test_rmse_planted") < rmse("test_rmse_biases"));
+    assert!(rmse("test_rmse_planted") < rmse("test_rmse_coupled"));
+    assert!(rmse("test_rmse_coupled") < 0.85 * rmse("test_rmse_biases"));
+    assert!(rmse("test_rmse_tucker") < 0.85 * rmse("test_rmse_biases"));
     assert!(rmse("test_rmse_biases") < 0.9 * rmse("test_rmse_mean"));
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use s3cmtf::format::{CooFile, OpenMode, TextOptions};
 use s3cmtf::model::{self, Epoch};
-use s3cmtf::options::{Kind, Options, TABLE};
+use s3cmtf::options::{Kind, Options, PRESETS, TABLE};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{Control, Event, FitInput, FitSummary, Observer, fit};
 use s3cmtf::{Error, Monitor, Result};
@@ -31,9 +31,9 @@ pub(super) fn command(command: Command) -> Command {
         .arg(
             Arg::new("matrix")
                 .long("matrix")
-                .value_name("MODE:FILE[:WEIGHT]")
+                .value_name("MODE:FILE[:WEIGHT[:PENALTY]]")
                 .action(ArgAction::Append)
-                .help("A coupled matrix, its mode and its weight (lambda_m)"),
+                .help("A coupled matrix: its mode, its weight (else --lambda-m), the penalty on its columns (else --lambda-reg)"),
         )
         .arg(
             Arg::new("graph")
@@ -49,9 +49,9 @@ pub(super) fn command(command: Command) -> Command {
             Arg::new("preset")
                 .long("preset")
                 .value_name("NAME")
-                .value_parser(["default", "paper"])
+                .value_parser(PRESETS.to_vec())
                 .default_value("default")
-                .help("Settings to start from: paper has the paper's start, penalty, decay and a matrix weight of 10"),
+                .help("Settings to start from: those of the paper, with or without its rank and step size for a data set"),
         )
         .arg(path("config", "FILE", "Options from a file of lines name=value; what is given here counts more"))
         .arg(path("init", "MODEL", "Start from this model; rows it lacks start anew"))
@@ -107,39 +107,30 @@ fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg {
         .help(help)
 }
 
-fn options_of(a: &ArgMatches) -> Result<(Options, f64)> {
-    let paper = a.get_one::<String>("preset").is_some_and(|p| p == "paper");
-    let mut options = Options::default();
+fn options_of(a: &ArgMatches) -> Result<Options> {
+    let mut options = Options::preset(
+        a.get_one::<String>("preset")
+            .map_or("default", String::as_str),
+    )?;
     if let Some(file) = a.get_one::<PathBuf>("config") {
-        let text = std::fs::read_to_string(file).map_err(|e| Error::Io {
+        let text = std::fs::read_to_string(file).map_err(|source| Error::Io {
             action: format!("cannot read {}", file.display()),
-            source: e,
+            source,
         })?;
-        options = Options::from_text(&text)?;
-    }
-    if paper {
-        for (name, value) in [
-            ("start", "paper"),
-            ("lambda_reg", "0.1"),
-            ("decay", "0.1"),
-            ("penalty", "l2"),
-            ("eta", "0.001"),
-        ] {
-            options.set(name, value)?;
-        }
+        options
+            .apply_text(&text)
+            .map_err(|e| Error::Argument(format!("{}: {e}", file.display())))?;
     }
     for option in TABLE {
         match option.kind {
             Kind::Flag => {
                 if a.get_flag(option.name) {
-                    options.set(
-                        option.name,
-                        if option.default == "true" {
-                            "false"
-                        } else {
-                            "true"
-                        },
-                    )?;
+                    let value = if option.default == "true" {
+                        "false"
+                    } else {
+                        "true"
+                    };
+                    options.set(option.name, value)?;
                 }
             }
             _ => {
@@ -149,45 +140,60 @@ fn options_of(a: &ArgMatches) -> Result<(Options, f64)> {
             }
         }
     }
-    Ok((options, if paper { 10.0 } else { 1.0 }))
+    Ok(options)
 }
 
-/// Splits `MODE:FILE[:WEIGHT]`.
-fn coupled(spec: &str, weight: f64, option: &str) -> Result<(usize, PathBuf, f64)> {
+/// A coupled matrix as typed.
+struct Coupled {
+    mode: usize,
+    file: PathBuf,
+    weight: f64,
+    penalty: Option<f64>,
+}
+
+/// Splits `MODE:FILE[:WEIGHT[:PENALTY]]`.
+fn coupled(spec: &str, weight: f64, option: &str) -> Result<Coupled> {
     let bad = || {
         Error::Argument(format!(
-            "{option} {spec}: expected MODE:FILE or MODE:FILE:WEIGHT, such as 2:genres.coo:10"
+            "{option} {spec}: expected MODE:FILE, then :WEIGHT and :PENALTY if they differ, such as 2:genres.coo:10"
         ))
     };
-    let (mode, rest) = spec.split_once(':').ok_or_else(bad)?;
+    let (mode, mut file) = spec.split_once(':').ok_or_else(bad)?;
     let mode = mode_from_one(mode.parse().map_err(|_| bad())?)?;
-    // A colon may be part of a file's name; a number behind the last one is the weight.
-    let (file, weight) = match rest.rsplit_once(':') {
-        Some((file, w)) => match w.parse::<f64>() {
-            Ok(w) => (file, w),
-            Err(_) => (rest, weight),
-        },
-        None => (rest, weight),
-    };
+    // A colon may be part of a file's name; numbers behind the last ones are not.
+    let mut numbers = Vec::new();
+    while numbers.len() < 2
+        && let Some((rest, number)) = file.rsplit_once(':')
+        && let Ok(number) = number.parse::<f64>()
+    {
+        numbers.insert(0, number);
+        file = rest;
+    }
     if file.is_empty() {
         return Err(bad());
     }
-    Ok((mode, file.into(), weight))
+    Ok(Coupled {
+        mode,
+        file: file.into(),
+        weight: numbers.first().copied().unwrap_or(weight),
+        penalty: numbers.get(1).copied(),
+    })
 }
 
 pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Result<Verdict> {
-    let (options, weight) = options_of(a)?;
+    let options = options_of(a)?;
     let open = |path: &PathBuf| open_with(path, &TextOptions::default(), progress);
     let given = |name: &str| a.get_one::<PathBuf>(name);
     let tensor = open(given("tensor").expect("clap requires it"))?;
-    let mut matrices: Vec<(usize, CooFile, f64, MatrixKind)> = Vec::new();
+    let mut matrices: Vec<(Coupled, CooFile, MatrixKind)> = Vec::new();
     for (name, kind) in [
         ("matrix", MatrixKind::Observed),
         ("graph", MatrixKind::Graph),
     ] {
         for spec in a.get_many::<String>(name).into_iter().flatten() {
-            let (mode, file, weight) = coupled(spec, weight, &format!("--{name}"))?;
-            matrices.push((mode, open(&file)?, weight, kind));
+            let spec = coupled(spec, options.lambda_m, &format!("--{name}"))?;
+            let file = open(&spec.file)?;
+            matrices.push((spec, file, kind));
         }
     }
     let test = given("test").map(open).transpose()?;
@@ -196,8 +202,11 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
         .map(|p| model::load(p, OpenMode::Mapped))
         .transpose()?;
     let mut builder = Problem::builder(tensor.view());
-    for (mode, file, weight, kind) in &matrices {
-        builder = builder.matrix(*mode, file.view(), *weight, *kind);
+    for (spec, file, kind) in &matrices {
+        builder = builder.matrix(spec.mode, file.view(), spec.weight, *kind);
+        if let Some(penalty) = spec.penalty {
+            builder = builder.penalty(penalty);
+        }
     }
     let problem = builder.build(progress)?;
     let input = FitInput {

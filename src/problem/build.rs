@@ -10,7 +10,16 @@ use crate::monitor::{Monitor, step};
 /// Collects the parts of a [`Problem`].
 pub struct ProblemBuilder<'a> {
     tensor: CooView<'a>,
-    matrices: Vec<(usize, CooView<'a>, f64, MatrixKind)>,
+    matrices: Vec<Given<'a>>,
+}
+
+/// A matrix as it was given.
+struct Given<'a> {
+    mode: usize,
+    view: CooView<'a>,
+    weight: f64,
+    penalty: Option<f64>,
+    kind: MatrixKind,
 }
 
 impl<'a> Problem<'a> {
@@ -32,7 +41,21 @@ impl<'a> ProblemBuilder<'a> {
         weight: f64,
         kind: MatrixKind,
     ) -> Self {
-        self.matrices.push((mode, matrix, weight, kind));
+        self.matrices.push(Given {
+            mode,
+            view: matrix,
+            weight,
+            penalty: None,
+            kind,
+        });
+        self
+    }
+
+    /// Gives the matrix added last a penalty of its own on its columns.
+    pub fn penalty(mut self, penalty: f64) -> Self {
+        if let Some(last) = self.matrices.last_mut() {
+            last.penalty = Some(penalty);
+        }
         self
     }
 
@@ -47,7 +70,13 @@ impl<'a> ProblemBuilder<'a> {
             mark(&self.tensor, n, rows, monitor)?;
         }
         let mut columns = Vec::new();
-        for (mode, matrix, _, kind) in &self.matrices {
+        for Given {
+            mode,
+            view: matrix,
+            kind,
+            ..
+        } in &self.matrices
+        {
             check_values(matrix, monitor)?;
             mark(matrix, 0, &mut builders[*mode], monitor)?;
             let own = match kind {
@@ -68,7 +97,14 @@ impl<'a> ProblemBuilder<'a> {
             modes.push(Mode::count(rows.finish(), &self.tensor, n, monitor)?);
         }
         let mut matrices = Vec::with_capacity(columns.len());
-        for ((mode, matrix, weight, kind), columns) in self.matrices.into_iter().zip(columns) {
+        for (given, columns) in self.matrices.into_iter().zip(columns) {
+            let Given {
+                mode,
+                view: matrix,
+                weight,
+                penalty,
+                kind,
+            } = given;
             let columns = match kind {
                 MatrixKind::Observed => Mode::count(columns, &matrix, 1, monitor)?,
                 MatrixKind::Graph => Mode::empty(columns),
@@ -76,6 +112,7 @@ impl<'a> ProblemBuilder<'a> {
             matrices.push(Coupled {
                 mode,
                 weight,
+                penalty,
                 kind,
                 entries: Part { view: matrix },
                 columns,
@@ -93,7 +130,14 @@ impl<'a> ProblemBuilder<'a> {
 
     fn check_shapes(&self) -> Result<()> {
         let order = self.tensor.order();
-        for (mode, matrix, weight, kind) in &self.matrices {
+        for Given {
+            mode,
+            view: matrix,
+            weight,
+            penalty,
+            kind,
+        } in &self.matrices
+        {
             let bad = |what: String| Err(Error::argument(format!("{}: {what}", matrix.name())));
             if *mode >= order {
                 return bad(format!(
@@ -111,6 +155,11 @@ impl<'a> ProblemBuilder<'a> {
             if !(weight.is_finite() && *weight >= 0.0) {
                 return bad(format!(
                     "weight {weight}; it must be a finite number, 0 or more"
+                ));
+            }
+            if let Some(p) = penalty.filter(|p| !(p.is_finite() && *p >= 0.0)) {
+                return bad(format!(
+                    "penalty {p}; it must be a finite number, 0 or more"
                 ));
             }
             let (rows, columns) = (matrix.dims()[0], matrix.dims()[1]);
@@ -134,7 +183,13 @@ impl<'a> ProblemBuilder<'a> {
                 self.tensor.dims()[n],
                 !self.tensor.dims_inferred(),
             )];
-            for (mode, matrix, _, kind) in &self.matrices {
+            for Given {
+                mode,
+                view: matrix,
+                kind,
+                ..
+            } in &self.matrices
+            {
                 if *mode == n {
                     let size = match kind {
                         MatrixKind::Observed => matrix.dims()[0],

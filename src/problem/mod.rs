@@ -66,6 +66,8 @@ pub struct Coupled<'a> {
     pub mode: usize,
     /// Its weight, lambda_m.
     pub weight: f64,
+    /// The penalty on its columns, if it has one of its own instead of lambda_reg.
+    pub penalty: Option<f64>,
     /// What it means.
     pub kind: MatrixKind,
     /// Its entries. Compact rows are those of the mode.

@@ -41,7 +41,9 @@ pub(super) struct MatrixData {
     pub weight: f32,
     pub kind: MatrixKind,
     pub entries: Entries,
-    /// For each of its columns, lambda_reg over the column's entries.
+    /// The penalty on its columns: its own, or that of everything.
+    pub lambda_reg: f64,
+    /// For each of its columns, that penalty over the column's entries.
     pub column_penalty: Vec<f32>,
     /// The largest absolute value, for the start.
     pub largest: f32,
@@ -99,13 +101,15 @@ impl Data {
                     }
                 }
             }
+            let own_penalty = matrix.penalty.unwrap_or(lambda_reg);
             matrices.push(MatrixData {
                 mode: matrix.mode,
                 weight: matrix.weight as f32,
                 kind: matrix.kind,
                 largest: entries.values.iter().fold(0.0, |most, y| most.max(y.abs())),
                 entries,
-                column_penalty: per_use(lambda_reg, matrix.columns.counts()),
+                column_penalty: per_use(own_penalty, matrix.columns.counts()),
+                lambda_reg: own_penalty,
             });
         }
         let row_penalty: Vec<Vec<f32>> = problem

@@ -462,7 +462,7 @@ mod tests {
                 };
             }
             for k in 0..model.matrices[m].factor.len() {
-                part += options.lambda_reg * size(&wide(model.matrices[m].factor.row(k)));
+                part += matrix.lambda_reg * size(&wide(model.matrices[m].factor.row(k)));
             }
             f += 0.5 * f64::from(matrix.weight) * part;
         }
@@ -537,6 +537,7 @@ mod tests {
                 2.0,
                 MatrixKind::Observed,
             )
+            .penalty(4.0)
             .matrix(1, graph.view("w", &graph_dims), 0.7, MatrixKind::Graph)
             .build(&())
             .unwrap();

@@ -167,7 +167,7 @@ pub(super) fn total(
     for (m, matrix) in data.matrices.iter().enumerate() {
         let squares = matrix_squares(model, m, matrix, threads);
         let columns = &model.matrices[m].factor;
-        let size = options.lambda_reg * rows(columns, columns.len());
+        let size = matrix.lambda_reg * rows(columns, columns.len());
         f += 0.5 * f64::from(matrix.weight) * (squares + size);
     }
     f
