@@ -292,6 +292,10 @@ fn bad_requests_leave_nothing() {
         (&["--init", "@tensor.train.coo"], "not a model file"),
         (&["--resume", "@nothing.s3m"], "no such file"),
         (&["--config", "@nothing.txt"], "nothing.txt"),
+        (
+            &["--checkpoint", "@no/such/folder/c.s3m"],
+            "folder does not exist",
+        ),
     ] {
         let mut all = extra.to_vec();
         all.extend(["-o", "@m.s3m"]);
@@ -306,6 +310,10 @@ fn bad_requests_leave_nothing() {
     }
     assert!(!dir.join("m.s3m").exists());
     finished(fit(&dir, &["--epochs", "1", "-o", "@m.s3m"])).ok();
+    // Said before the fit, not after it.
+    let ran = finished(fit(&dir, &["--epochs", "1", "-o", "@no/such/m.s3m"]))
+        .failed(2, &["folder does not exist"]);
+    assert!(!ran.out.contains("epoch"), "{}", ran.out);
     // A model is no checkpoint.
     finished(fit(&dir, &["--resume", "@m.s3m", "-o", "@o.s3m"])).failed(2, &["not a checkpoint"]);
     run(words(&dir, &["eval", "@m.s3m", "@matrix1.coo"])).failed(2, &["has 2 modes"]);

@@ -182,6 +182,8 @@ fn coupled(spec: &str, weight: f64, option: &str) -> Result<Coupled> {
 
 pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Result<Verdict> {
     let options = options_of(a)?;
+    let target = a.get_one::<PathBuf>("output").expect("clap requires it");
+    model::check_target(target)?;
     let open = |path: &PathBuf| open_with(path, &TextOptions::default(), progress);
     let given = |name: &str| a.get_one::<PathBuf>(name);
     let tensor = open(given("tensor").expect("clap requires it"))?;
@@ -226,7 +228,6 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
         return Err(e);
     }
     let (model, summary) = outcome?;
-    let target = given("output").expect("clap requires it");
     model::save(&model, target)?;
     report(&model, &summary, target, out);
     if progress.cancelled() {

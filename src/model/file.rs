@@ -8,7 +8,7 @@ use super::factors::{Epoch, Model, ModelMatrix, ModelMode, Parameters};
 use super::rows::Rows;
 use super::shape::{CoreKind, CoreShape};
 use crate::error::Result;
-use crate::format::{MAX_DIM, MAX_ORDER, MIN_ORDER, OpenMode, RowMap, RowMapBuilder};
+use crate::format::{AtomicFile, MAX_DIM, MAX_ORDER, MIN_ORDER, OpenMode, RowMap, RowMapBuilder};
 use crate::options::Options;
 use crate::problem::MatrixKind;
 
@@ -18,6 +18,12 @@ const EPOCH: usize = 9;
 /// Writes a model; the file appears complete or not at all.
 pub fn save(model: &Model, path: impl AsRef<Path>) -> Result<()> {
     save_with(model, path.as_ref(), None)
+}
+
+/// Whether a model could be written to `path` now: its folder exists and takes new files. Asked before
+/// a long fit, so that its result is not lost to a typing error.
+pub fn check_target(path: impl AsRef<Path>) -> Result<()> {
+    AtomicFile::create(path.as_ref()).map(drop)
 }
 
 /// What a checkpoint holds besides the model.

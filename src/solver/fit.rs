@@ -10,7 +10,7 @@ use super::observer::{Control, Event, Observer, StopReason};
 use super::{finish, loss, start};
 use crate::error::{Error, Result};
 use crate::format::CooView;
-use crate::model::{Epoch, Model, Parameters, Saved, load_saved, save_with};
+use crate::model::{Epoch, Model, Parameters, Saved, check_target, load_saved, save_with};
 use crate::monitor::Monitor;
 use crate::options::{ModelKind, Options};
 use crate::problem::Problem;
@@ -151,6 +151,9 @@ pub fn fit(
             "{}: without entries there is nothing to fit",
             problem.tensor().name()
         )));
+    }
+    if let Some(path) = &input.checkpoint {
+        check_target(path)?;
     }
     let mut fit = Fit::new(problem, options, input, observer, monitor)?;
     let reason = fit.run(observer)?;
