@@ -4,6 +4,8 @@ mod biases;
 mod data;
 mod finish;
 mod fit;
+#[cfg(test)]
+mod gradients;
 mod lockfree;
 mod loss;
 mod observer;
