@@ -31,13 +31,13 @@ pub(super) fn slopes(
     slopes: &mut [f32],
     work: &mut [Vec<f32>],
 ) -> f32 {
-    let q = work.last_mut().expect("Q is the last buffer");
     match padded(shape.ranks[2]) / LANES {
-        2 => fixed::<2>(shape, core, rows, slopes, q),
-        4 => fixed::<4>(shape, core, rows, slopes, q),
-        6 => fixed::<6>(shape, core, rows, slopes, q),
-        8 => fixed::<8>(shape, core, rows, slopes, q),
-        _ => any(shape, core, rows, slopes, q),
+        2 => fixed::<2>(shape, core, rows, slopes, work),
+        4 => fixed::<4>(shape, core, rows, slopes, work),
+        6 => fixed::<6>(shape, core, rows, slopes, work),
+        8 => fixed::<8>(shape, core, rows, slopes, work),
+        // Longer rows would spill out of the registers; the general kernel goes through memory anyway.
+        _ => general::slopes(shape, core, rows, slopes, work),
     }
 }
 
@@ -60,8 +60,9 @@ fn fixed<const K: usize>(
     core: &[f32],
     rows: &[f32],
     slopes: &mut [f32],
-    q: &mut [f32],
+    work: &mut [Vec<f32>],
 ) -> f32 {
+    let q = work.last_mut().expect("Q is the last buffer");
     let width = K * LANES;
     let (u, v, w) = (
         &rows[shape.row(0)],
@@ -109,55 +110,6 @@ fn fixed<const K: usize>(
     }
     for k in 0..K {
         store(d3, k, third[k]);
-    }
-    value
-}
-
-/// Any rank; P goes through memory.
-fn any(shape: &CoreShape, core: &[f32], rows: &[f32], slopes: &mut [f32], q: &mut [f32]) -> f32 {
-    let width = padded(shape.ranks[2]);
-    let (u, v, w) = (
-        &rows[shape.row(0)],
-        &rows[shape.row(1)],
-        &rows[shape.row(2)],
-    );
-    let (j1, j2) = (shape.ranks[0], shape.ranks[1]);
-    slopes.fill(0.0);
-    let (d1, rest) = slopes.split_at_mut(shape.row(1).start);
-    let (d2, d3) = rest.split_at_mut(shape.row(2).start - shape.row(1).start);
-    q.fill(0.0);
-    let mut p = vec![0.0f32; width];
-    let mut value = 0.0;
-    for ((i, slab), &ui) in core.chunks_exact(j2 * width).enumerate().zip(&u[..j1]) {
-        p.fill(0.0);
-        let ui8 = f32x8::splat(ui);
-        for ((fiber, &vj), qj) in slab
-            .chunks_exact(width)
-            .zip(v)
-            .zip(q.chunks_exact_mut(width))
-        {
-            let vj = f32x8::splat(vj);
-            for k in 0..width / LANES {
-                let g = load(fiber, k);
-                let sum = vj.mul_add(g, load(&p, k));
-                store(&mut p, k, sum);
-                store(qj, k, ui8.mul_add(g, load(qj, k)));
-            }
-        }
-        let mut collapsed = f32x8::ZERO;
-        for k in 0..width / LANES {
-            collapsed = load(&p, k).mul_add(load(w, k), collapsed);
-            store(d3, k, ui8.mul_add(load(&p, k), load(d3, k)));
-        }
-        d1[i] = collapsed.reduce_add();
-        value += ui * d1[i];
-    }
-    for (d, qj) in d2[..j2].iter_mut().zip(q.chunks_exact(width)) {
-        let mut collapsed = f32x8::ZERO;
-        for k in 0..width / LANES {
-            collapsed = load(qj, k).mul_add(load(w, k), collapsed);
-        }
-        *d = collapsed.reduce_add();
     }
     value
 }
