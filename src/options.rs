@@ -64,7 +64,7 @@ pub enum Penalty {
 pub enum Start {
     /// The paper's: all positive and nearly constant, at the scale of the values.
     Paper,
-    /// Normal around 0 with a diagonal core.
+    /// Normal around 0.
     Normal,
 }
 
@@ -256,7 +256,7 @@ options! {
     penalty: Penalty, Kind::Choice(PENALTIES), "l2",
         "Whether squares (l2) or absolute values (l1) are penalised";
     start: Start, Kind::Choice(STARTS), "paper",
-        "How factors start: all positive and nearly constant (paper), or normal around 0 with a diagonal core";
+        "How factors and core start: all positive and nearly constant (paper), or normal around 0";
     nonneg: bool, Kind::Flag, "false",
         "Keep factors, core and columns of matrices at 0 or above";
     orthogonal: bool, Kind::Flag, "true",
@@ -264,7 +264,7 @@ options! {
     clip: bool, Kind::Flag, "true",
         "Limit predictions to the range of the training values when errors are measured";
     tolerance: f64, Kind::Real(0.0, 1.0), "0",
-        "Stop when the training loss changes by less than this share in an epoch; 0 never does";
+        "Stop when the training loss changes by less than this share between two evaluations; 0 never does";
     patience: u64, Kind::Whole(0, 1_000_000), "0",
         "Stop after this many evaluations without a better validation error, and keep the best model; 0 never does";
     time_limit: f64, Kind::Real(0.0, f64::MAX), "0",
@@ -323,6 +323,16 @@ impl Options {
             options.set(name, value)?;
         }
         Ok(options)
+    }
+
+    /// Reads what [`Options::to_text`] wrote, perhaps by a later version: options this one does not
+    /// know are passed over.
+    pub(crate) fn from_saved(text: &str) -> Result<Options> {
+        let known = |line: &&str| {
+            let name = line.split('=').next().unwrap_or_default();
+            TABLE.iter().any(|o| o.name == name)
+        };
+        Options::from_text(&text.lines().filter(known).collect::<Vec<_>>().join("\n"))
     }
 
     /// Overrides these options with those named in lines `name=value`.

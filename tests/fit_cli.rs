@@ -128,6 +128,15 @@ fn from_fit_to_predictions() {
     let rmse = summary["test_rmse"].as_f64().unwrap();
     assert!(rmse < 0.2, "{rmse}");
 
+    let info = run(words(&dir, &["info", "@m.s3m"])).ok().out;
+    for part in [
+        "a tucker model of 60 x 50 x 8, ranks 3 x 3 x 3",
+        "weight 0.5",
+        "epochs=120",
+        "after 120 epochs",
+    ] {
+        assert!(info.contains(part), "{info} lacks {part:?}");
+    }
     let eval = run(words(
         &dir,
         &["eval", "@m.s3m", "@tensor.test.coo", "--json"],
@@ -310,6 +319,34 @@ fn bad_requests_leave_nothing() {
     }
     assert!(!dir.join("m.s3m").exists());
     finished(fit(&dir, &["--epochs", "1", "-o", "@m.s3m"])).ok();
+    // Nothing that is read is written over.
+    for (extra, word) in [
+        (&["-o", "@tensor.train.coo"][..], "would be overwritten"),
+        (
+            &["--checkpoint", "@tensor.train.coo", "-o", "@n.s3m"],
+            "would be overwritten",
+        ),
+        (
+            &["--matrix", "2:@matrix1.coo", "-o", "@matrix1.coo"],
+            "would be overwritten",
+        ),
+        (&["--checkpoint", "@n.s3m", "-o", "@n.s3m"], "use two files"),
+        (&["--patience", "2", "-o", "@n.s3m"], "validation file"),
+        (
+            &["--graph", "1:@matrix1.coo:1:5", "-o", "@n.s3m"],
+            "no columns of its own",
+        ),
+    ] {
+        let mut all = vec!["--epochs", "1"];
+        all.extend(extra);
+        finished(fit(&dir, &all)).failed(2, &[word]);
+    }
+    run(words(&dir, &["check", "@tensor.train.coo"])).ok();
+    // Weights that would be ignored are refused.
+    dir.file("w.tns", "1 1 1 1 2\n2 2 2 1 3\n");
+    run(words(&dir, &["convert", "@w.tns", "@w.coo", "--weighted"])).ok();
+    run(words(&dir, &["fit", "--tensor", "@w.coo", "-o", "@n.s3m"]))
+        .failed(2, &["w.coo", "has weights"]);
     // Said before the fit, not after it.
     let ran = finished(fit(&dir, &["--epochs", "1", "-o", "@no/such/m.s3m"]))
         .failed(2, &["folder does not exist"]);
@@ -360,8 +397,11 @@ fn epoch_of(path: &Path) -> u64 {
 fn kill_9_leaves_a_checkpoint_that_loads_and_resumes() {
     let dir = data("kill");
     let checkpoint = dir.join("c.s3m");
+    finished(fit(&dir, &["--epochs", "2", "-o", "@old.s3m"])).ok();
     for round in 0..8 {
         let _ = fs::remove_file(&checkpoint);
+        // A model from earlier, which the killed fit was to replace, stays.
+        fs::copy(dir.join("old.s3m"), dir.join("m.s3m")).unwrap();
         let (mut child, mut lines) = long_fit(&dir, &[]);
         // Somewhere in the life of the fit: checkpoints follow one another closely, so that most of
         // these moments are in the middle of writing one.
@@ -373,9 +413,10 @@ fn kill_9_leaves_a_checkpoint_that_loads_and_resumes() {
         child.kill().unwrap();
         child.wait().unwrap();
         let epoch = epoch_of(&checkpoint);
-        assert!(epoch >= 1 && !dir.join("m.s3m").exists());
+        assert!(epoch >= 1 && epoch_of(&dir.join("m.s3m")) == 2);
         if round == 3 {
-            // Resuming ends exactly where a fit that was never killed ends.
+            // Resuming ends exactly where a fit that was never killed ends, without retyping its
+            // options (the checkpoint has them; one thread and the rank come from the helper).
             let last = (epoch + 3).to_string();
             finished(fit(
                 &dir,
@@ -466,5 +507,128 @@ fn thread_counts_are_honoured_and_the_program_stays_unpinned() {
             expected,
             "--threads {threads}"
         );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_and_the_time_limit_do_not_wait_for_the_end_of_an_epoch() {
+    let dir = Scratch::new("slow");
+    // One epoch of this takes half a minute: the signal must be seen in the middle of it.
+    run(words(
+        &dir,
+        &[
+            "generate",
+            "-o",
+            "@",
+            "--dims",
+            "3000,2000,50",
+            "--entries",
+            "100000",
+            "--rank",
+            "2",
+            "--no-truth",
+        ],
+    ))
+    .ok();
+    let slow = [
+        "fit",
+        "--tensor",
+        "@tensor.train.coo",
+        "--algorithm",
+        "naive",
+        "--rank",
+        "30",
+        "--threads",
+        "1",
+        "-o",
+        "@m.s3m",
+    ];
+    let mut limited = slow.to_vec();
+    limited.extend(["--time-limit", "0.2"]);
+    let ran = run(words(&dir, &limited)).ok();
+    assert!(
+        ran.out.contains("stopped (time-limit) after 0 epochs"),
+        "{}",
+        ran.out
+    );
+    let child = program()
+        .args(words(&dir, &slow))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Whenever it comes, before or during the epoch, it ends the fit.
+    let sent = Command::new("kill")
+        .arg("-INT")
+        .arg(child.id().to_string())
+        .status()
+        .unwrap();
+    assert!(sent.success());
+    let ended = child.wait_with_output().unwrap();
+    assert!(
+        ended.status.code() == Some(130) || ended.status.code().is_none(),
+        "{:?}",
+        ended.status
+    );
+}
+
+#[test]
+fn a_cp_model_never_becomes_a_dense_core() {
+    let dir = Scratch::new("cp");
+    run(words(
+        &dir,
+        &[
+            "generate",
+            "-o",
+            "@",
+            "--dims",
+            "9,9,9,9,9,9,9,9",
+            "--entries",
+            "300",
+            "--rank",
+            "2",
+            "--no-truth",
+        ],
+    ))
+    .ok();
+    for rank in ["20", "256"] {
+        let fitted = words(
+            &dir,
+            &[
+                "fit",
+                "--tensor",
+                "@tensor.train.coo",
+                "--model",
+                "cp",
+                "--rank",
+                rank,
+                "--epochs",
+                "1",
+                "-o",
+                "@m.s3m",
+            ],
+        );
+        run(fitted).ok();
+        run(words(&dir, &["export", "@m.s3m", "@ex"])).ok();
+        let core = fs::read_to_string(dir.join("ex/CORETENSOR")).unwrap();
+        assert_eq!(core.lines().count(), rank.parse::<usize>().unwrap());
+        assert!(core.starts_with("1\t1\t1\t1\t1\t1\t1\t1\t"));
+        // The ranks come from the model.
+        let again = words(
+            &dir,
+            &[
+                "fit",
+                "--tensor",
+                "@tensor.train.coo",
+                "--init",
+                "@m.s3m",
+                "--epochs",
+                "1",
+                "-o",
+                "@n.s3m",
+            ],
+        );
+        run(again).ok();
     }
 }

@@ -56,25 +56,90 @@ fn a_resumed_fit_ends_where_an_uninterrupted_one_does() {
             resume: Some(path),
             ..FitInput::default()
         };
-        let mut second = Options::default();
-        second.epochs = 9;
-        second.threads = 1;
+        let mut second = o.clone();
+        second.checkpoint_every = 3;
         let (model, resumed) = fit(&problem, &second, &rest, &mut (), &()).unwrap();
         assert_eq!(numbers(&model), numbers(&expected), "stopped after {stop}");
         assert_eq!(resumed.epochs, summary.epochs);
         assert_eq!(model.history().len(), 9);
     }
-    // Not on other data.
-    let other = Problem::builder(data.train.view()).build(&()).unwrap();
-    let rest = FitInput {
-        resume: Some(dir.join("c.s3m")),
+    // Not on other data, with other options, or without what decided.
+    let path = dir.join("c.s3m");
+    let refused = |problem: &Problem<'_>, options: &Options, valid: bool, word: &str| {
+        let valid = valid.then(|| data.test.view());
+        let input = FitInput {
+            valid,
+            resume: Some(path.clone()),
+            ..FitInput::default()
+        };
+        let error = fit(problem, options, &input, &mut (), &())
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(error.contains(word), "{error:?} lacks {word:?}");
+    };
+    let alone = Problem::builder(data.train.view()).build(&()).unwrap();
+    refused(&alone, &o, true, "other data");
+    let weight = Problem::builder(data.train.view())
+        .matrix(0, data.matrices[0].view(), 0.6, MatrixKind::Observed)
+        .build(&())
+        .unwrap();
+    refused(&weight, &o, true, "other data");
+    let view = data.train.view();
+    let doubled: Vec<f64> = (0..view.len())
+        .map(|i| 2.0 * view.values().get(i))
+        .collect();
+    let columns: Vec<&[u32]> = (0..3).map(|n| view.column(n)).collect();
+    let values = CooView::new("doubled", view.dims(), &columns, Values::F64(&doubled)).unwrap();
+    let other = Problem::builder(values)
+        .matrix(0, data.matrices[0].view(), 0.5, MatrixKind::Observed)
+        .build(&())
+        .unwrap();
+    refused(&other, &o, true, "other data");
+    let mut faster = o.clone();
+    faster.eta = 0.5;
+    refused(
+        &problem,
+        &faster,
+        true,
+        "eta is 0.5 here and 0.02 in the checkpoint",
+    );
+    let mut impatient = o.clone();
+    impatient.patience = 0;
+    refused(&problem, &impatient, false, "patience");
+}
+
+#[test]
+fn a_resumed_fit_remembers_that_it_went_back() {
+    let data = small();
+    let dir = Scratch::new("resume-rollback");
+    let problem = Problem::builder(data.train.view()).build(&()).unwrap();
+    let mut o = options(&[4]);
+    o.eta = 1.0;
+    o.eval_every = 1;
+    o.epochs = 8;
+    let mut watch = Watch::default();
+    let (expected, _) = fit(&problem, &o, &FitInput::default(), &mut watch, &()).unwrap();
+    assert!(
+        watch
+            .events
+            .iter()
+            .any(|e| matches!(e, Event::RolledBack { .. }))
+    );
+    let path = dir.join("c.s3m");
+    let mut first = o.clone();
+    first.epochs = 4;
+    let part = FitInput {
+        checkpoint: Some(path.clone()),
         ..FitInput::default()
     };
-    let error = fit(&other, &o, &rest, &mut (), &())
-        .err()
-        .unwrap()
-        .to_string();
-    assert!(error.contains("other data"), "{error}");
+    fit(&problem, &first, &part, &mut (), &()).unwrap();
+    let rest = FitInput {
+        resume: Some(path),
+        ..FitInput::default()
+    };
+    let (model, _) = fit(&problem, &o, &rest, &mut (), &()).unwrap();
+    assert_eq!(numbers(&model), numbers(&expected));
 }
 
 #[test]
@@ -159,6 +224,37 @@ fn a_warm_start_goes_on_from_a_model_also_with_larger_sizes() {
         warm < 1.1 * cold.test_rmse && warm < 0.8 * anew,
         "warm {warm}, cold {}, anew {anew}",
         cold.test_rmse
+    );
+    // Also from a non-negative model, whose columns have norm 1, and into a non-negative fit.
+    let mut nonneg = options(&[4]);
+    nonneg.nonneg = true;
+    nonneg.start = s3cmtf::options::Start::Paper;
+    let (positive, before) = run(&data, &nonneg, false);
+    let again = |init: &model::Model| {
+        let problem = Problem::builder(data.train.view()).build(&()).unwrap();
+        let mut o = nonneg.clone();
+        o.epochs = 1;
+        o.eta = 0.001;
+        let input = FitInput {
+            test: Some(data.test.view()),
+            init: Some(init),
+            ..FitInput::default()
+        };
+        fit(&problem, &o, &input, &mut (), &()).unwrap()
+    };
+    let (_, after) = again(&positive);
+    assert!(
+        after.test_rmse < 1.05 * before.test_rmse,
+        "{} {}",
+        after.test_rmse,
+        before.test_rmse
+    );
+    let (from_signed, _) = again(&first);
+    assert!(
+        from_signed
+            .modes()
+            .iter()
+            .all(|m| m.factor.as_slice().iter().all(|&x| x >= 0.0))
     );
     let mut other = options(&[3]);
     other.epochs = 1;

@@ -63,12 +63,10 @@ fn compare(kind: CoreKind, ranks: &[usize], numbers: &mut Numbers) {
             close(kernel.slopes(&core, &rows, &mut slopes), value, scale),
             "value: {context}"
         );
-        if method == Method::Shared {
-            assert!(
-                close(kernel.value(&core, &rows), value, scale),
-                "value alone: {context}"
-            );
-        }
+        assert!(
+            close(kernel.value(&core, &rows), value, scale),
+            "value alone: {context}"
+        );
         for n in 0..ranks.len() {
             let expected = reference::slope(&wide_core, &wide, n);
             let found = &slopes[shape.row(n)];

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::format::npy::NpyWriter;
 use crate::format::{RowMap, atomic};
-use crate::model::{Model, Rows};
+use crate::model::{CoreKind, Model, Rows};
+use crate::monitor::{Monitor, step};
 use crate::problem::MatrixKind;
 
 /// Writes into `folder` (made if it does not exist), and returns the files:
@@ -15,8 +16,8 @@ use crate::problem::MatrixKind;
 /// - `FACTOR1`, ..., `CFACTOR1`, ..., `CORETENSOR`: the layout of the authors' program. Factors have a
 ///   line for every row up to the size of the mode, numbers separated by tabs; rows that never occur
 ///   show the mean row (zeros for matrices). The core has a line per entry: indices from 1, then the
-///   value.
-pub fn export(model: &Model, folder: &Path) -> Result<Vec<PathBuf>> {
+///   value. Of a CP core only the diagonal is written, here and in `core.npy`.
+pub fn export(model: &Model, folder: &Path, monitor: &dyn Monitor) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(folder)
         .map_err(|e| Error::io(format!("cannot make the folder {}", folder.display()), e))?;
     let mut files = Vec::new();
@@ -35,6 +36,7 @@ pub fn export(model: &Model, folder: &Path) -> Result<Vec<PathBuf>> {
             &mode.factor,
             &mode.rows,
             mode.factor.row(count),
+            monitor,
         )?;
     }
     for (m, matrix) in model.matrices().iter().enumerate() {
@@ -54,22 +56,36 @@ pub fn export(model: &Model, folder: &Path) -> Result<Vec<PathBuf>> {
             &matrix.factor,
             &matrix.columns,
             &zeros,
+            monitor,
         )?;
     }
     let shape = model.shape();
-    let dense = shape.dense_core(model.core());
-    let sizes: Vec<u64> = shape.ranks.iter().map(|&j| j as u64).collect();
+    let order = shape.order();
+    // For CP only the diagonal exists.
+    let (numbers, sizes): (Vec<f32>, Vec<u64>) = match shape.kind {
+        CoreKind::Full => {
+            let sizes = shape.ranks.iter().map(|&j| j as u64).collect();
+            (shape.dense_core(model.core()), sizes)
+        }
+        CoreKind::Diagonal => (
+            model.core()[..shape.ranks[0]].to_vec(),
+            vec![shape.ranks[0] as u64],
+        ),
+    };
     let mut core = NpyWriter::create(&add("core.npy".into()), "<f4", &sizes)?;
-    core.push(&dense)?;
+    core.push(&numbers)?;
     core.finish()?;
     atomic::write(&add("CORETENSOR".into()), |out| {
-        let mut at = vec![1; shape.order()];
-        for g in &dense {
+        let mut at = vec![1; order];
+        for (k, g) in numbers.iter().enumerate() {
+            if shape.kind == CoreKind::Diagonal {
+                at.fill(k + 1);
+            }
             for j in &at {
                 write!(out, "{j}\t")?;
             }
             writeln!(out, "{g}")?;
-            for n in (0..shape.order()).rev() {
+            for n in (0..order).rev() {
                 at[n] += 1;
                 if at[n] <= shape.ranks[n] {
                     break;
@@ -97,9 +113,22 @@ fn write_indices(path: &Path, map: &RowMap) -> Result<()> {
     file.finish()
 }
 
-fn write_table(path: &Path, rows: &Rows, map: &RowMap, missing: &[f32]) -> Result<()> {
-    atomic::write(path, |out| {
+fn write_table(
+    path: &Path,
+    rows: &Rows,
+    map: &RowMap,
+    missing: &[f32],
+    monitor: &dyn Monitor,
+) -> Result<()> {
+    let mut cancelled = None;
+    let written = atomic::write(path, |out| {
         for index in 0..map.dim() {
+            if index % (1 << 14) == 0
+                && let Err(e) = step(monitor, "exporting", index, map.dim())
+            {
+                cancelled = Some(e);
+                return Err(std::io::Error::other("cancelled"));
+            }
             let row = map
                 .compact(index as u32)
                 .map_or(missing, |i| rows.row(i as usize));
@@ -109,5 +138,6 @@ fn write_table(path: &Path, rows: &Rows, map: &RowMap, missing: &[f32]) -> Resul
             out.write_all(b"\n")?;
         }
         Ok(())
-    })
+    });
+    cancelled.map_or(written, Err)
 }

@@ -1,18 +1,18 @@
 //! `s3cmtf fit`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use s3cmtf::format::{CooFile, OpenMode, TextOptions};
-use s3cmtf::model::{self, Epoch};
-use s3cmtf::options::{Kind, Options, PRESETS, TABLE};
+use s3cmtf::model::{self, Epoch, Model};
+use s3cmtf::options::{Algorithm, Kind, Options, PRESETS, TABLE};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{Control, Event, FitInput, FitSummary, Observer, fit};
 use s3cmtf::{Error, Monitor, Result};
 use serde_json::{Value, json};
 
 use super::input::open_with;
-use super::output::{Output, grouped, number};
+use super::output::{Output, counted, grouped, number};
 use super::progress::Progress;
 use super::{Verdict, mode_from_one};
 
@@ -61,14 +61,14 @@ pub(super) fn command(command: Command) -> Command {
         let long = option.name.replace('_', "-");
         let arg = Arg::new(option.name)
             .help(format!("{} [default: {}]", option.help, option.default))
-            .help_heading("Options");
+            .help_heading("Fitting");
         let arg = match option.kind {
             // Flags that are on by default are turned off.
             Kind::Flag if option.default == "true" => {
                 let no: &'static str = Box::leak(format!("no-{long}").into_boxed_str());
                 arg.long(no)
                     .action(ArgAction::SetTrue)
-                    .help(format!("Do not: {}", lower_first(option.help)))
+                    .help(format!("Not this: {}", lower_first(option.help)))
             }
             Kind::Flag => arg
                 .long(leak(long))
@@ -107,11 +107,20 @@ fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg {
         .help(help)
 }
 
-fn options_of(a: &ArgMatches) -> Result<Options> {
-    let mut options = Options::preset(
-        a.get_one::<String>("preset")
-            .map_or("default", String::as_str),
-    )?;
+/// What is typed counts most, then the file of options; below them what the checkpoint has, or the
+/// preset with the ranks of the model to start from.
+fn options_of(a: &ArgMatches, init: Option<&Model>) -> Result<Options> {
+    let preset = a
+        .get_one::<String>("preset")
+        .map_or("default", String::as_str);
+    let mut options = match a.get_one::<PathBuf>("resume") {
+        Some(path) => model::load(path, OpenMode::Mapped)?.options().clone(),
+        None => Options::preset(preset)?,
+    };
+    if let Some(init) = init {
+        options.rank = init.shape().ranks.clone();
+        options.model = init.options().model;
+    }
     if let Some(file) = a.get_one::<PathBuf>("config") {
         let text = std::fs::read_to_string(file).map_err(|source| Error::Io {
             action: format!("cannot read {}", file.display()),
@@ -181,11 +190,14 @@ fn coupled(spec: &str, weight: f64, option: &str) -> Result<Coupled> {
 }
 
 pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Result<Verdict> {
-    let options = options_of(a)?;
-    let target = a.get_one::<PathBuf>("output").expect("clap requires it");
+    let given = |name: &str| a.get_one::<PathBuf>(name);
+    let target = given("output").expect("clap requires it");
+    let init = given("init")
+        .map(|p| model::load(p, OpenMode::Mapped))
+        .transpose()?;
+    let options = options_of(a, init.as_ref())?;
     model::check_target(target)?;
     let open = |path: &PathBuf| open_with(path, &TextOptions::default(), progress);
-    let given = |name: &str| a.get_one::<PathBuf>(name);
     let tensor = open(given("tensor").expect("clap requires it"))?;
     let mut matrices: Vec<(Coupled, CooFile, MatrixKind)> = Vec::new();
     for (name, kind) in [
@@ -194,15 +206,18 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
     ] {
         for spec in a.get_many::<String>(name).into_iter().flatten() {
             let spec = coupled(spec, options.lambda_m, &format!("--{name}"))?;
+            if kind == MatrixKind::Graph && spec.penalty.is_some() {
+                return Err(Error::Argument(format!(
+                    "--graph {}: a graph has no columns of its own to penalise; leave the second number out",
+                    spec.file.display()
+                )));
+            }
             let file = open(&spec.file)?;
             matrices.push((spec, file, kind));
         }
     }
     let test = given("test").map(open).transpose()?;
     let valid = given("valid").map(open).transpose()?;
-    let init = given("init")
-        .map(|p| model::load(p, OpenMode::Mapped))
-        .transpose()?;
     let mut builder = Problem::builder(tensor.view());
     for (spec, file, kind) in &matrices {
         builder = builder.matrix(spec.mode, file.view(), spec.weight, *kind);
@@ -211,11 +226,32 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
         }
     }
     let problem = builder.build(progress)?;
+    let checkpoint = given("checkpoint").or(given("resume"));
+    let inputs = ["tensor", "test", "valid", "init", "config"]
+        .into_iter()
+        .filter_map(given);
+    let inputs: Vec<&PathBuf> = inputs
+        .chain(matrices.iter().map(|(spec, _, _)| &spec.file))
+        .collect();
+    for output in [Some(target), checkpoint].into_iter().flatten() {
+        if inputs.iter().any(|input| same_file(input, output)) {
+            return Err(Error::Argument(format!(
+                "{} is read by this fit and would be overwritten; write to another file",
+                output.display()
+            )));
+        }
+    }
+    if checkpoint.is_some_and(|c| c == target || same_file(c, target)) {
+        return Err(Error::Argument(format!(
+            "{} cannot be both the checkpoint and the model; use two files",
+            target.display()
+        )));
+    }
     let input = FitInput {
         test: test.as_ref().map(CooFile::view),
         valid: valid.as_ref().map(CooFile::view),
         init: init.as_ref(),
-        checkpoint: given("checkpoint").or(given("resume")).cloned(),
+        checkpoint: checkpoint.cloned(),
         resume: given("resume").cloned(),
     };
     let mut watcher = Watcher {
@@ -223,18 +259,24 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
         out,
         failed: None,
     };
-    let outcome = fit(&problem, &options, &input, &mut watcher, progress);
-    if let Some(e) = watcher.failed.take() {
+    let (model, summary) = fit(&problem, &options, &input, &mut watcher, progress)?;
+    let failed = watcher.failed.take();
+    // Whatever ended the fit, the work is kept.
+    model::save(&model, target)?;
+    if let Some(e) = failed {
         return Err(e);
     }
-    let (model, summary) = outcome?;
-    model::save(&model, target)?;
     report(&model, &summary, target, out);
     if progress.cancelled() {
         out.flush()?;
         return Err(Error::Cancelled);
     }
     Ok(Verdict::Good)
+}
+
+/// Whether two names mean one file that exists.
+fn same_file(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
 struct Watcher<'a> {
@@ -322,12 +364,7 @@ fn finite(x: f64) -> Value {
     if x.is_finite() { json!(x) } else { Value::Null }
 }
 
-fn report(
-    model: &s3cmtf::model::Model,
-    s: &FitSummary,
-    target: &std::path::Path,
-    out: &mut Output,
-) {
+fn report(model: &Model, s: &FitSummary, target: &Path, out: &mut Output) {
     let shown = |name: &str, x: f64| {
         if x.is_nan() {
             String::new()
@@ -336,7 +373,7 @@ fn report(
         }
     };
     out.line(format!(
-        "{}: stopped ({}) after {} epochs, model of epoch {}{}{}{}{}; {:.2} s updating, {:.2} s measuring, {} threads",
+        "{}: stopped ({}) after {} epochs, model of epoch {}{}{}{}{}; {:.2} s updating, {:.2} s measuring, {}",
         target.display(),
         s.reason.name(),
         s.epochs,
@@ -347,7 +384,7 @@ fn report(
         if s.clipped { " (clipped)" } else { " (not clipped)" },
         s.update_seconds,
         s.eval_seconds,
-        s.threads
+        counted(s.threads as u64, "thread", "threads")
     ));
     let o = model.options();
     out.object(&json!({"summary": {
@@ -357,7 +394,7 @@ fn report(
         "best_epoch": s.best_epoch,
         "clipped": s.clipped,
         "threads": s.threads,
-        "kernel": "wide",
+        "kernel": if o.algorithm == Algorithm::Naive { "scalar" } else { "wide" },
         "algorithm": o.get("algorithm"),
         "model": o.get("model"),
         "ranks": model.shape().ranks,

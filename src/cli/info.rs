@@ -1,10 +1,15 @@
 //! `s3cmtf info`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use s3cmtf::Result;
-use s3cmtf::format::{CooFile, Header, ModeSummary, Names, Summary, ValueKind, summarize};
+use s3cmtf::format::{
+    CooFile, Header, ModeSummary, Names, OpenMode, Summary, ValueKind, summarize,
+};
+use s3cmtf::model;
+use s3cmtf::options::TABLE;
+use s3cmtf::problem::MatrixKind;
 use serde_json::json;
 
 use super::Verdict;
@@ -12,10 +17,10 @@ use super::input::{TextArguments, names_of, open};
 use super::output::{Output, grouped, number, shape};
 use super::progress::Progress;
 
-/// Show what a file holds: sizes, values, how long its rows are
+/// Show what a file holds: sizes, values, how long its rows are; of a model, how it was fitted
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// A binary COO file, or text
+    /// A binary COO file, or text, or a model
     file: PathBuf,
 
     #[command(flatten)]
@@ -23,10 +28,79 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+    if model::is_model(&a.file) {
+        show_model(&a.file, out)?;
+        return Ok(Verdict::Good);
+    }
     let file = open(&a.file, &a.text, progress)?;
     let names = names_of(&file)?;
     show(&file, &names, progress, out)?;
     Ok(Verdict::Good)
+}
+
+/// Prints what a model is and how it was fitted.
+fn show_model(path: &Path, out: &mut Output) -> Result<()> {
+    let m = model::load(path, OpenMode::Mapped)?;
+    let ranks: Vec<String> = m.shape().ranks.iter().map(usize::to_string).collect();
+    let options = m.options();
+    let kind = options.get("model").unwrap_or_default();
+    out.line(path.display().to_string());
+    out.line(format!(
+        "  a {kind} model of {}, ranks {}",
+        shape(&m.dims()),
+        ranks.join(" x ")
+    ));
+    for (n, mode) in m.modes().iter().enumerate() {
+        out.line(format!(
+            "  mode {}: {} of {} rows, {} training entries",
+            n + 1,
+            grouped(mode.rows.len() as u64),
+            grouped(mode.rows.dim()),
+            grouped(mode.counts.iter().sum())
+        ));
+    }
+    for (k, matrix) in m.matrices().iter().enumerate() {
+        let what = match matrix.kind {
+            MatrixKind::Observed => format!(
+                "matrix with {} columns",
+                grouped(matrix.columns.len() as u64)
+            ),
+            MatrixKind::Graph => "graph".to_string(),
+        };
+        out.line(format!(
+            "  {} {what} on mode {}, weight {}",
+            k + 1,
+            matrix.mode + 1,
+            number(matrix.weight)
+        ));
+    }
+    let (low, high) = m.range();
+    out.line(format!(
+        "  training values {} to {}",
+        number(low),
+        number(high)
+    ));
+    if let Some(last) = m.history().iter().rfind(|e| e.loss.is_finite()) {
+        out.line(format!(
+            "  after {} epochs: training RMSE {:.4}",
+            last.epoch, last.train_rmse
+        ));
+    }
+    out.line(format!(
+        "  options: {}",
+        options.to_text().trim_end().replace('\n', ", ")
+    ));
+    out.object(&json!({
+        "file": path.display().to_string(),
+        "model": kind,
+        "dims": m.dims(),
+        "ranks": m.shape().ranks,
+        "rows": m.modes().iter().map(|x| x.rows.len()).collect::<Vec<_>>(),
+        "orthogonal": m.is_orthogonal(),
+        "epochs": m.history().len(),
+        "options": TABLE.iter().map(|o| (o.name.to_string(), json!(options.get(o.name)))).collect::<serde_json::Map<_, _>>(),
+    }));
+    Ok(())
 }
 
 /// Prints the summary of a file; also used by the demo.

@@ -22,8 +22,7 @@ use s3cmtf::{Error, ErrorKind, Result};
 use output::Output;
 use progress::Progress;
 
-/// Factorizes sparse tensors with coupled matrices. This version turns any sparse tensor or matrix
-/// file into a validated, memory-mapped problem.
+/// Factorizes sparse tensors together with coupled matrices.
 #[derive(Parser)]
 #[command(name = "s3cmtf", version, propagate_version = true)]
 #[command(
@@ -119,7 +118,7 @@ fn dispatch(command: &Command, progress: &Progress, output: &mut Output) -> Resu
         Command::Fit(a) => fit::run(&a.0, progress, output),
         Command::Eval(a) => use_model::eval(a, progress, output),
         Command::Predict(a) => use_model::predict(a, progress, output),
-        Command::Export(a) => use_model::export_model(a, output),
+        Command::Export(a) => use_model::export_model(a, progress, output),
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::Verdict;
 use super::input::{TextArguments, open};
-use super::output::{Output, grouped};
+use super::output::{Output, counted, grouped};
 use super::progress::Progress;
 
 /// Measure the errors of a model on a file: RMSE and MAE, clipped and not
@@ -81,16 +81,25 @@ pub(super) fn eval(a: &EvalArguments, progress: &Progress, out: &mut Output) -> 
         model.range(),
         progress,
     )?;
-    out.line(format!("{}: {} entries", file.name(), grouped(e.count)));
+    if e.count == 0 {
+        return Err(Error::Argument(format!(
+            "{}: without entries there are no errors to measure",
+            file.name()
+        )));
+    }
+    out.line(format!(
+        "{}: {}",
+        file.name(),
+        counted(e.count, "entry", "entries")
+    ));
     let (low, high) = model.range();
-    out.line(format!(
-        "  as they are             RMSE {:.6}  MAE {:.6}",
-        e.plain.rmse, e.plain.mae
-    ));
-    out.line(format!(
-        "  clipped to {low} to {high}  RMSE {:.6}  MAE {:.6}",
-        e.clipped.rmse, e.clipped.mae
-    ));
+    let clipped = format!("clipped to {low} to {high}");
+    for (what, errors) in [("as they are", e.plain), (clipped.as_str(), e.clipped)] {
+        out.line(format!(
+            "  {what:<28}  RMSE {:.6}  MAE {:.6}",
+            errors.rmse, errors.mae
+        ));
+    }
     out.object(&json!({
         "file": file.name(),
         "count": e.count,
@@ -150,8 +159,12 @@ pub(super) fn predict(
     Ok(Verdict::Good)
 }
 
-pub(super) fn export_model(a: &ExportArguments, out: &mut Output) -> Result<Verdict> {
-    let files = export(&load(&a.model)?, &a.folder)?;
+pub(super) fn export_model(
+    a: &ExportArguments,
+    progress: &Progress,
+    out: &mut Output,
+) -> Result<Verdict> {
+    let files = export(&load(&a.model)?, &a.folder, progress)?;
     for file in &files {
         out.line(file.display().to_string());
     }

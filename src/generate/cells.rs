@@ -247,7 +247,7 @@ mod tests {
                 let piece = plan.piece(p);
                 assert_eq!(piece.start, next);
                 next = piece.end;
-                plan.for_each_row(piece, &Stop::never(), |_, row, _, cells| {
+                plan.for_each_row(piece, &Stop::new(), |_, row, _, cells| {
                     for k in 0..cells[0].len() {
                         let cell: Vec<u32> = cells.iter().map(|c| c[k]).collect();
                         assert!(all.insert((row, cell)), "a cell twice");

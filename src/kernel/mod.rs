@@ -44,9 +44,9 @@ impl TensorKernel {
     pub fn new(shape: &CoreShape, method: Method) -> Self {
         let work = match (shape.kind, method) {
             (CoreKind::Diagonal, _) => Vec::new(),
-            (CoreKind::Full, Method::Naive) => Vec::new(),
             (CoreKind::Full, Method::Shared) if shape.order() == 3 => order3::buffers(shape),
-            (CoreKind::Full, Method::Shared) => general::buffers(shape),
+            // Values alone are computed the same way for both methods.
+            (CoreKind::Full, _) => general::buffers(shape),
         };
         TensorKernel {
             shape: shape.clone(),

@@ -4,7 +4,7 @@
 //! table), a table of 64 bytes per section (name, offset, length, checksum), then the sections, each
 //! at a multiple of 64. Unknown sections are ignored by readers, so that later versions can add some.
 
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,6 +17,16 @@ const HEAD: usize = 64;
 const ROW: usize = 64;
 const NAME: usize = 40;
 const MOST_SECTIONS: u32 = 4096;
+
+/// Whether an ordinary file begins with the magic; a pipe is not looked into.
+pub(super) fn has_magic(path: &Path) -> bool {
+    let mut head = [0; MAGIC.len()];
+    std::fs::metadata(path).is_ok_and(|m| m.is_file())
+        && std::fs::File::open(path)
+            .and_then(|mut f| f.read_exact(&mut head))
+            .is_ok()
+        && head == MAGIC
+}
 
 /// Sections to be written.
 #[derive(Default)]

@@ -29,6 +29,8 @@ pub struct ModelMatrix {
     pub mode: usize,
     /// Its weight.
     pub weight: f64,
+    /// The penalty on its columns, if it has one of its own.
+    pub penalty: Option<f64>,
     /// What it is; a graph has no rows of its own.
     pub kind: MatrixKind,
     /// Which columns exist.
@@ -108,6 +110,7 @@ impl Model {
             matrices.push(ModelMatrix {
                 mode: m.mode,
                 weight: m.weight,
+                penalty: m.penalty,
                 kind: m.kind,
                 columns: m.columns.rows().clone(),
                 factor: Rows::zeros(m.columns.rows().len(), ranks[m.mode])?,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::container::{Container, Opened};
 use super::factors::{Epoch, Model, ModelMatrix, ModelMode, Parameters};
 use super::rows::Rows;
-use super::shape::{CoreKind, CoreShape};
+use super::shape::{CoreKind, CoreShape, padded};
 use crate::error::Result;
 use crate::format::{AtomicFile, MAX_DIM, MAX_ORDER, MIN_ORDER, OpenMode, RowMap, RowMapBuilder};
 use crate::options::Options;
@@ -18,6 +18,11 @@ const EPOCH: usize = 9;
 /// Writes a model; the file appears complete or not at all.
 pub fn save(model: &Model, path: impl AsRef<Path>) -> Result<()> {
     save_with(model, path.as_ref(), None)
+}
+
+/// Whether a file begins as model files do.
+pub fn is_model(path: impl AsRef<Path>) -> bool {
+    super::container::has_magic(path.as_ref())
 }
 
 /// Whether a model could be written to `path` now: its folder exists and takes new files. Asked before
@@ -61,10 +66,11 @@ pub(crate) fn save_with(
             MatrixKind::Graph => "graph",
         };
         meta += &format!(
-            "matrix{m}={},{},{:e},{kind}\n",
+            "matrix{m}={},{},{:e},{kind},{}\n",
             matrix.mode,
             matrix.columns.dim(),
-            matrix.weight
+            matrix.weight,
+            matrix.penalty.map_or("-".into(), |p| format!("{p:e}"))
         );
     }
     c.add("meta", meta.into_bytes());
@@ -208,10 +214,11 @@ fn read_model(file: &Opened) -> Result<Model> {
     };
     let shape = CoreShape::new(kind, &ranks);
     let core = file.numbers::<f32>("core")?.to_vec();
-    let size = ranks[..order - 1]
+    let size = ranks
         .iter()
-        .try_fold(1usize, |s, &j| s.checked_mul(j));
-    if size.is_none() || core.len() != shape.core_len() {
+        .try_fold(1usize, |s, &j| s.checked_mul(padded(j)));
+    let overflows = kind == CoreKind::Full && size.is_none();
+    if overflows || core.len() != shape.core_len() {
         return Err(file.wrong("the core has another size"));
     }
     let mut modes = Vec::new();
@@ -232,7 +239,7 @@ fn read_model(file: &Opened) -> Result<Model> {
     for m in 0..parse::<usize>(file, "matrices", find("matrices")?)? {
         let key = format!("matrix{m}");
         let fields: Vec<&str> = find(&key)?.split(',').collect();
-        let [mode, dim, weight, kind] = fields[..] else {
+        let [mode, dim, weight, kind, penalty] = fields[..] else {
             return Err(file.wrong(&format!("'{key}' has {} fields", fields.len())));
         };
         let mode: usize = parse(file, &key, mode)?;
@@ -247,6 +254,10 @@ fn read_model(file: &Opened) -> Result<Model> {
         matrices.push(ModelMatrix {
             mode,
             weight: parse(file, &key, weight)?,
+            penalty: match penalty {
+                "-" => None,
+                number => Some(parse(file, &key, number)?),
+            },
             kind: if kind == "graph" {
                 MatrixKind::Graph
             } else {
@@ -281,10 +292,14 @@ fn read_model(file: &Opened) -> Result<Model> {
             parse(file, "low", find("low")?)?,
             parse(file, "high", find("high")?)?,
         ),
-        options: Options::from_text(file.text("options")?)?,
+        options: Options::from_saved(file.text("options")?)
+            .map_err(|e| file.wrong(&e.to_string()))?,
         history: history.collect(),
         orthogonal: parse(file, "orthogonal", find("orthogonal")?)?,
     };
+    if !(model.range.0.is_finite() && model.range.1.is_finite() && model.range.0 <= model.range.1) {
+        return Err(file.wrong("the range of the training values makes no sense"));
+    }
     if !model.is_finite() {
         return Err(file.wrong("it holds numbers that are not finite"));
     }

@@ -9,7 +9,7 @@ mod shape;
 
 pub use biases::BiasModel;
 pub use factors::{Epoch, Model, ModelMatrix, ModelMode};
-pub use file::{check_target, load, save};
+pub use file::{check_target, is_model, load, save};
 pub use rows::Rows;
 pub use shape::{CoreKind, CoreShape, STRIDE, padded};
 

@@ -1,10 +1,17 @@
 //! The threads of a fit.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use core_affinity::CoreId;
 
+use super::Stop;
 use super::pin::{cores_for, pin};
+use crate::error::{Error, Result};
+
+/// How often the calling thread looks whether to stop.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A number of threads, pinned one per core if that was asked for and is possible.
 pub(crate) struct Crew {
@@ -13,19 +20,23 @@ pub(crate) struct Crew {
 }
 
 /// Which thread of a crew is running.
-#[derive(Clone, Copy)]
-pub(crate) struct Worker {
+pub(crate) struct Worker<'a> {
     /// From 0.
     pub number: usize,
+    /// How many there are.
+    pub threads: usize,
+    /// Whether to give up.
+    pub stop: &'a Stop,
 }
 
 impl Crew {
     /// `place` lets crews side by side begin on different cores.
     pub(crate) fn new(threads: usize, pinned: bool, place: u64) -> Crew {
+        let threads = threads.max(1);
         Crew {
-            threads: threads.max(1),
+            threads,
             cores: if pinned {
-                cores_for(threads.max(1), place)
+                cores_for(threads, place)
             } else {
                 Vec::new()
             },
@@ -36,28 +47,117 @@ impl Crew {
         self.threads
     }
 
-    /// Runs `work` on every thread and returns what each gave, in the order of their numbers. The
-    /// calling thread waits and is never pinned.
-    pub(crate) fn run<T: Send>(&self, work: impl Fn(Worker) -> T + Sync) -> Vec<T> {
+    /// Runs `work` on `threads` of the threads and returns what each gave, in the order of their
+    /// numbers. The calling thread waits, is never pinned, and asks `cancelled` now and then; `None`
+    /// means that it said so and the work was given up.
+    pub(crate) fn run<T: Send>(
+        &self,
+        threads: usize,
+        cancelled: &mut dyn FnMut() -> bool,
+        work: impl Fn(Worker<'_>) -> T + Sync,
+    ) -> Result<Option<Vec<T>>> {
+        let threads = threads.clamp(1, self.threads);
+        let stop = Stop::new();
+        let left = AtomicUsize::new(threads);
         thread::scope(|scope| {
-            let handles: Vec<_> = (0..self.threads)
-                .map(|number| {
-                    let (work, core) = (&work, self.cores.get(number).copied());
-                    scope.spawn(move || {
-                        if let Some(core) = core {
-                            pin(core);
-                        }
-                        work(Worker { number })
+            let mut handles = Vec::with_capacity(threads);
+            let caller = thread::current();
+            for number in 0..threads {
+                let (work, core, stop, left, caller) = (
+                    &work,
+                    self.cores.get(number).copied(),
+                    &stop,
+                    &left,
+                    caller.clone(),
+                );
+                let spawned = thread::Builder::new().spawn_scoped(scope, move || {
+                    // Also when the work panics: the caller must not wait for ever.
+                    let _done = CountDown(left, caller);
+                    if let Some(core) = core {
+                        pin(core);
+                    }
+                    work(Worker {
+                        number,
+                        threads,
+                        stop,
                     })
-                })
-                .collect();
-            handles
+                });
+                match spawned {
+                    Ok(handle) => handles.push(handle),
+                    Err(e) => {
+                        stop.request();
+                        return Err(Error::io(
+                            format!(
+                                "cannot start thread {} of {threads}; ask for fewer",
+                                number + 1
+                            ),
+                            e,
+                        ));
+                    }
+                }
+            }
+            while left.load(Ordering::Acquire) > 0 {
+                if !stop.requested() && cancelled() {
+                    stop.request();
+                }
+                thread::park_timeout(LOOK);
+            }
+            let results = handles
                 .into_iter()
                 .map(|h| {
                     h.join()
                         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
                 })
-                .collect()
+                .collect();
+            Ok((!stop.requested()).then_some(results))
         })
+    }
+}
+
+/// Tells the caller that a thread has ended.
+struct CountDown<'a>(&'a AtomicUsize, thread::Thread);
+
+impl Drop for CountDown<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+        self.1.unpark();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_works_and_results_are_in_order() {
+        let crew = Crew::new(3, true, 0);
+        let got = crew.run(3, &mut || false, |w| w.number * 10).unwrap();
+        assert_eq!(got, Some(vec![0, 10, 20]));
+        assert_eq!(
+            crew.run(1, &mut || false, |w| w.threads).unwrap(),
+            Some(vec![1])
+        );
+    }
+
+    #[test]
+    fn work_that_never_ends_can_be_given_up() {
+        let endless = |w: Worker<'_>| {
+            while !w.stop.requested() {
+                thread::yield_now();
+            }
+        };
+        assert!(
+            Crew::new(2, false, 0)
+                .run(2, &mut || true, endless)
+                .unwrap()
+                .is_none()
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "not this one")]
+    fn a_panic_is_passed_on() {
+        let work = |w: Worker<'_>| assert_ne!(w.number, 1, "not this one");
+        let _ = Crew::new(2, false, 0).run(2, &mut || false, work);
     }
 }

@@ -13,18 +13,16 @@ use crate::monitor::Monitor;
 pub struct Stop(AtomicBool);
 
 impl Stop {
+    pub(crate) fn new() -> Stop {
+        Stop(AtomicBool::new(false))
+    }
+
     /// Whether to give up; what is returned then is thrown away. For pieces that take long.
     pub fn requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// One that is never requested.
-    #[cfg(test)]
-    pub(crate) fn never() -> Stop {
-        Stop(AtomicBool::new(false))
-    }
-
-    fn request(&self) {
+    pub(crate) fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
@@ -49,13 +47,14 @@ pub fn in_order<T: Send>(
     // A worker makes a piece only when its turn is near: within this window of what was taken.
     let taken = AtomicU64::new(0);
     let window = 4 * threads as u64;
-    let stop = Stop(AtomicBool::new(false));
+    let stop = Stop::new();
     thread::scope(|scope| {
         let (send, receive) = sync_channel::<(u64, T)>(threads);
+        let mut started = 0;
         for _ in 0..threads {
             let send = send.clone();
             let (next, taken, stop, make) = (&next, &taken, &stop, &make);
-            scope.spawn(move || {
+            let spawned = thread::Builder::new().spawn_scoped(scope, move || {
                 let _guard = StopOnPanic(stop);
                 loop {
                     let i = next.fetch_add(1, Ordering::Relaxed);
@@ -74,6 +73,12 @@ pub fn in_order<T: Send>(
                     }
                 }
             });
+            match spawned {
+                Ok(_) => started += 1,
+                // One is enough; the result does not depend on their number.
+                Err(_) if started > 0 => break,
+                Err(e) => return Err(Error::io("cannot start a thread", e)),
+            }
         }
         drop(send);
         let mut waiting = BTreeMap::new();

@@ -29,6 +29,12 @@ impl Entries {
         self.values.len()
     }
 
+    /// Adds everything to a checksum.
+    pub(super) fn mark(&self, crc: &mut crc32fast::Hasher) {
+        crc.update(bytemuck::cast_slice(&self.rows));
+        crc.update(bytemuck::cast_slice(&self.values));
+    }
+
     #[inline]
     pub(super) fn row(&self, i: usize) -> &[u32] {
         &self.rows[i * self.order..(i + 1) * self.order]
@@ -138,6 +144,18 @@ impl Data {
         })
     }
 
+    /// A number that other data, or the same data with other weights, would hardly have.
+    pub(super) fn fingerprint(&self) -> u32 {
+        let mut crc = crc32fast::Hasher::new();
+        self.tensor.mark(&mut crc);
+        for m in &self.matrices {
+            m.entries.mark(&mut crc);
+            crc.update(&m.weight.to_le_bytes());
+            crc.update(&m.lambda_reg.to_le_bytes());
+        }
+        crc.finalize()
+    }
+
     /// Tensor and matrix entries together.
     pub(super) fn total(&self) -> usize {
         self.tensor.len() + self.matrices.iter().map(|m| m.entries.len()).sum::<usize>()
@@ -164,6 +182,12 @@ fn copy(
     monitor: &dyn Monitor,
 ) -> Result<Entries> {
     const CHUNK: usize = 1 << 16;
+    if part.view().weights().is_some() {
+        return Err(Error::argument(format!(
+            "{}: has weights, which this algorithm does not use; convert the data without them",
+            part.name()
+        )));
+    }
     let (n, order) = (part.len(), maps.len());
     let mut entries = Entries {
         order,
@@ -189,8 +213,8 @@ fn copy(
     Ok(entries)
 }
 
-/// Entries to measure errors on: rows never seen become the mean row of their mode. Indices are
-/// checked against the sizes of the model.
+/// Entries to measure errors on: rows never seen, also beyond the sizes, become the mean row of their
+/// mode.
 pub(super) fn held_out(
     view: &CooView<'_>,
     model: &Model,

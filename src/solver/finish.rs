@@ -207,12 +207,7 @@ pub(super) fn rebalance(model: &mut Model) -> Result<()> {
         .collect();
     let core = rms(
         square(&model.core),
-        model
-            .shape
-            .dense_core(&model.core)
-            .iter()
-            .filter(|g| **g != 0.0)
-            .count() as f64,
+        model.core.iter().filter(|g| **g != 0.0).count() as f64,
     );
     if core == 0.0 || sizes.contains(&0.0) {
         return Ok(());

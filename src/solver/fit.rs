@@ -12,12 +12,15 @@ use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::model::{Epoch, Model, Parameters, Saved, check_target, load_saved, save_with};
 use crate::monitor::Monitor;
-use crate::options::{ModelKind, Options};
+use crate::options::{ModelKind, Options, TABLE};
 use crate::problem::Problem;
 use crate::schedule::{Crew, available_threads};
 
-/// A loss this many times the first is an explosion.
+/// A sum of squares met on the way that is this many times the first loss is an explosion.
 const EXPLOSION: f64 = 4.0;
+
+/// A loss this many times the lowest so far is one too: a step size that suits does not do that.
+const SETBACK: f64 = 1.5;
 
 /// Everything a fit takes besides the problem and the options.
 #[derive(Default)]
@@ -30,8 +33,8 @@ pub struct FitInput<'a> {
     pub init: Option<&'a Model>,
     /// Where checkpoints go.
     pub checkpoint: Option<PathBuf>,
-    /// A checkpoint to go on from. Its options count, but for `epochs`, `threads`, `pin`,
-    /// `time_limit` and the intervals of checkpoints, which may change.
+    /// A checkpoint to go on from, with the same data and the same options: only `epochs`, `threads`,
+    /// `pin`, `time_limit` and the intervals of checkpoints may differ.
     pub resume: Option<PathBuf>,
 }
 
@@ -70,9 +73,12 @@ struct Progress {
     eta_scale: f64,
     first_loss: f64,
     last_loss: f64,
+    lowest_loss: f64,
     best_valid: f64,
     best_epoch: u64,
     since_best: u64,
+    /// A fingerprint of the data, which a resumed fit must share.
+    data: u64,
 }
 
 impl Progress {
@@ -83,22 +89,26 @@ impl Progress {
             eta_scale: 1.0,
             first_loss: f64::NAN,
             last_loss: f64::NAN,
+            lowest_loss: f64::INFINITY,
             best_valid: f64::INFINITY,
             best_epoch: 0,
             since_best: 0,
+            data: 0,
         }
     }
 
-    fn numbers(&mut self) -> [(&'static str, Number<'_>); 8] {
+    fn numbers(&mut self) -> [(&'static str, Number<'_>); 10] {
         [
             ("epoch", Number::Whole(&mut self.epoch)),
             ("attempts", Number::Whole(&mut self.attempts)),
             ("eta_scale", Number::Real(&mut self.eta_scale)),
             ("first_loss", Number::Real(&mut self.first_loss)),
             ("last_loss", Number::Real(&mut self.last_loss)),
+            ("lowest_loss", Number::Real(&mut self.lowest_loss)),
             ("best_valid", Number::Real(&mut self.best_valid)),
             ("best_epoch", Number::Whole(&mut self.best_epoch)),
             ("since_best", Number::Whole(&mut self.since_best)),
+            ("data", Number::Whole(&mut self.data)),
         ]
     }
 
@@ -152,11 +162,28 @@ pub fn fit(
             problem.tensor().name()
         )));
     }
+    if options.patience > 0 && input.valid.is_none() {
+        return Err(Error::argument(
+            "patience needs validation entries to decide by; give a validation file",
+        ));
+    }
+    if let Some(valid) = input.valid.as_ref().filter(|v| v.is_empty()) {
+        return Err(Error::argument(format!(
+            "{}: without entries it cannot validate anything",
+            valid.name()
+        )));
+    }
+    if input.init.is_some() && input.resume.is_some() {
+        return Err(Error::argument(
+            "a resumed fit has its own start; leave out the model to start from",
+        ));
+    }
     if let Some(path) = &input.checkpoint {
         check_target(path)?;
     }
     let mut fit = Fit::new(problem, options, input, observer, monitor)?;
-    let reason = fit.run(observer)?;
+    let reason = fit.run(observer, monitor)?;
+    fit.last_checkpoint(observer)?;
     fit.finish(reason, observer)
 }
 
@@ -169,12 +196,16 @@ struct Fit<'a> {
     model: Model,
     /// The parameters after the last epoch known to be good.
     good: Parameters,
+    /// The parameters before the present epoch.
+    before: Parameters,
     /// Those with the lowest validation error.
     best: Option<Parameters>,
     progress: Progress,
     crew: Crew,
     started: Instant,
-    last_checkpoint: Instant,
+    /// The epoch of the last checkpoint, and when it was written.
+    saved_epoch: u64,
+    saved_at: Instant,
     update_seconds: f64,
     eval_seconds: f64,
 }
@@ -189,16 +220,9 @@ impl<'a> Fit<'a> {
     ) -> Result<Fit<'a>> {
         let started = Instant::now();
         let resumed = input.resume.as_deref().map(load_saved).transpose()?;
-        let mut options = options.clone();
+        let options = options.clone();
         if let Some((saved, _)) = &resumed {
-            let now = options.clone();
-            options = saved.options.clone();
-            options.epochs = now.epochs;
-            options.threads = now.threads;
-            options.pin = now.pin;
-            options.time_limit = now.time_limit;
-            options.checkpoint_every = now.checkpoint_every;
-            options.checkpoint_seconds = now.checkpoint_seconds;
+            same_options(&options, &saved.options)?;
         }
         let data = Data::new(problem, options.lambda_reg, options.seed, monitor)?;
         let (mut model, lowered) = Model::zeros(problem, &options)?;
@@ -221,7 +245,7 @@ impl<'a> Fit<'a> {
                 .as_ref()
                 .map(|p| p.display().to_string())
                 .unwrap_or_default();
-            same_shape(&model, &saved, &name)?;
+            same_shape(&model, &saved, input)?;
             progress = Progress::from_text(&state).ok_or_else(|| {
                 Error::file(
                     &name,
@@ -232,7 +256,7 @@ impl<'a> Fit<'a> {
             model.history = saved.history.clone();
             best = saved_best;
         } else if let Some(init) = input.init {
-            start::from_model(&mut model, init)?;
+            start::from_model(&mut model, init, options.nonneg)?;
         }
         let threads = match options.threads {
             0 => available_threads(),
@@ -248,10 +272,20 @@ impl<'a> Fit<'a> {
                 .map(|v| held_out(v, &model, monitor))
                 .transpose()
         };
+        let valid = held(&input.valid)?;
+        let mut crc = crc32fast::Hasher::new();
+        valid.iter().for_each(|v| v.mark(&mut crc));
+        let fingerprint = (u64::from(data.fingerprint()) << 32) | u64::from(crc.finalize());
+        if input.resume.is_some() && progress.data != fingerprint {
+            return Err(other_data(input));
+        }
+        progress.data = fingerprint;
         Ok(Fit {
             test: held(&input.test)?,
-            valid: held(&input.valid)?,
+            valid,
             good: model.parameters()?,
+            before: model.parameters()?,
+            saved_epoch: progress.epoch,
             crew: Crew::new(threads, options.pin, place),
             options,
             input,
@@ -260,17 +294,20 @@ impl<'a> Fit<'a> {
             best,
             progress,
             started,
-            last_checkpoint: started,
+            saved_at: started,
             update_seconds: 0.0,
             eval_seconds: 0.0,
         })
     }
 
-    fn run(&mut self, observer: &mut dyn Observer) -> Result<StopReason> {
+    fn run(&mut self, observer: &mut dyn Observer, monitor: &dyn Monitor) -> Result<StopReason> {
         if self.progress.first_loss.is_nan() {
             // What the starting values give: the yardstick for an explosion.
+            let began = Instant::now();
             let (_, loss) = self.training_error();
+            self.eval_seconds += began.elapsed().as_secs_f64();
             self.progress.first_loss = loss;
+            self.progress.lowest_loss = loss;
             self.progress.last_loss = loss;
             if !loss.is_finite() {
                 return Err(
@@ -279,20 +316,28 @@ impl<'a> Fit<'a> {
             }
         }
         while self.progress.epoch < self.options.epochs {
-            if self.out_of_time() {
+            if out_of_time(&self.options, self.started) {
                 return Ok(StopReason::TimeLimit);
             }
             let number = self.progress.epoch + 1;
-            let eta = self.options.eta / (1.0 + self.options.decay * (number - 1) as f64)
-                * self.progress.eta_scale;
+            let eta = self.eta_of(number);
+            self.before.update(&self.model)?;
             let began = Instant::now();
             let name = [number, self.progress.attempts];
-            let squares = LockFree::new(&self.data, &self.options).epoch(
-                &mut self.model,
-                eta,
-                &name,
-                &self.crew,
-            )?;
+            let (options, started) = (&self.options, self.started);
+            let mut cancelled = || monitor.cancelled() || out_of_time(options, started);
+            let plan = LockFree::new(&self.data, options);
+            let Some(squares) =
+                plan.epoch(&mut self.model, eta, &name, &self.crew, &mut cancelled)?
+            else {
+                // An epoch that was not finished leaves no trace.
+                self.model.restore(&self.before)?;
+                return Ok(if monitor.cancelled() {
+                    StopReason::Cancelled
+                } else {
+                    StopReason::TimeLimit
+                });
+            };
             let update_seconds = began.elapsed().as_secs_f64();
             self.update_seconds += update_seconds;
             let mut figures = Epoch {
@@ -316,7 +361,7 @@ impl<'a> Fit<'a> {
             if evaluate && !exploded {
                 self.evaluate(&mut figures)?;
                 exploded = !figures.loss.is_finite()
-                    || figures.loss > EXPLOSION * self.progress.first_loss
+                    || figures.loss > SETBACK * self.progress.lowest_loss
                     || !self.model.is_finite();
             }
             if exploded {
@@ -348,17 +393,34 @@ impl<'a> Fit<'a> {
             return Ok(None);
         }
         self.good.update(&self.model)?;
+        self.progress.lowest_loss = self.progress.lowest_loss.min(figures.loss);
         let reason = self.decide(figures)?;
-        if checkpoint && let Some(path) = &self.input.checkpoint {
-            self.model.options = self.options.clone();
-            let state = self.progress.to_text();
-            save_with(&self.model, path, Some((&state, self.best.as_ref())))?;
-            self.last_checkpoint = Instant::now();
-            observer.event(&Event::Checkpoint {
-                epoch: figures.epoch,
-            });
+        if checkpoint {
+            self.save_checkpoint(observer)?;
         }
         Ok(reason)
+    }
+
+    fn save_checkpoint(&mut self, observer: &mut dyn Observer) -> Result<()> {
+        let Some(path) = &self.input.checkpoint else {
+            return Ok(());
+        };
+        self.model.options = self.options.clone();
+        let state = self.progress.to_text();
+        save_with(&self.model, path, Some((&state, self.best.as_ref())))?;
+        (self.saved_epoch, self.saved_at) = (self.progress.epoch, Instant::now());
+        observer.event(&Event::Checkpoint {
+            epoch: self.progress.epoch,
+        });
+        Ok(())
+    }
+
+    /// A fit that ends early can be resumed from where it ended.
+    fn last_checkpoint(&mut self, observer: &mut dyn Observer) -> Result<()> {
+        if self.progress.epoch > self.saved_epoch && self.model.is_finite() {
+            self.save_checkpoint(observer)?;
+        }
+        Ok(())
     }
 
     /// What the figures of an evaluated epoch mean for stopping and for the best model. Epochs that
@@ -399,16 +461,15 @@ impl<'a> Fit<'a> {
         let seconds = self.options.checkpoint_seconds;
         self.input.checkpoint.is_some()
             && if seconds > 0.0 {
-                self.last_checkpoint.elapsed().as_secs_f64() >= seconds
-                    || epoch == self.options.epochs
+                self.saved_at.elapsed().as_secs_f64() >= seconds || epoch == self.options.epochs
             } else {
                 epoch.is_multiple_of(self.options.checkpoint_every) || epoch == self.options.epochs
             }
     }
 
-    fn out_of_time(&self) -> bool {
-        self.options.time_limit > 0.0
-            && self.started.elapsed().as_secs_f64() >= self.options.time_limit
+    /// The step size of an epoch, counted from 1.
+    fn eta_of(&self, epoch: u64) -> f64 {
+        self.options.eta / (1.0 + self.options.decay * (epoch - 1) as f64) * self.progress.eta_scale
     }
 
     /// Of the two sums of squares the one that errors are reported from, as an error per entry.
@@ -473,16 +534,20 @@ impl<'a> Fit<'a> {
         self.progress.epoch = good as u64;
         observer.event(&Event::RolledBack {
             epoch: self.progress.epoch,
-            eta: self.options.eta * self.progress.eta_scale,
+            eta: self.eta_of(self.progress.epoch + 1),
         });
         Ok(())
     }
 
     fn diverged(&self, what: &str) -> Error {
+        let attempts = match self.progress.attempts {
+            0 => String::new(),
+            n => format!(", also after {n} attempts with half the step size each"),
+        };
         Error::argument(format!(
-            "the fit diverges: {what}, also after {} attempts with half the step size each; \
-             start with a smaller eta (now {}) or scale the values down",
-            self.progress.attempts, self.options.eta
+            "the fit diverges: {what}{attempts}; start with a smaller eta (now {}), or scale down the values \
+             or the weights of matrices",
+            self.options.eta
         ))
     }
 
@@ -544,8 +609,39 @@ impl<'a> Fit<'a> {
     }
 }
 
+fn out_of_time(options: &Options, started: Instant) -> bool {
+    options.time_limit > 0.0 && started.elapsed().as_secs_f64() >= options.time_limit
+}
+
+/// What a resumed fit may change: nothing that changes where it goes.
+const MAY_CHANGE: [&str; 6] = [
+    "epochs",
+    "threads",
+    "pin",
+    "time_limit",
+    "checkpoint_every",
+    "checkpoint_seconds",
+];
+
+fn same_options(now: &Options, saved: &Options) -> Result<()> {
+    for option in TABLE.iter().filter(|o| !MAY_CHANGE.contains(&o.name)) {
+        let (a, b) = (
+            now.get(option.name).unwrap_or_default(),
+            saved.get(option.name).unwrap_or_default(),
+        );
+        if a != b {
+            return Err(Error::argument(format!(
+                "{} is {a} here and {b} in the checkpoint; a resumed fit keeps its options \
+                 (start a new one with --init to change them)",
+                option.name
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// A checkpoint only continues on the data it was made on.
-fn same_shape(model: &Model, saved: &Model, name: &str) -> Result<()> {
+fn same_shape(model: &Model, saved: &Model, input: &FitInput<'_>) -> Result<()> {
     let rows = |m: &Model| {
         m.modes
             .iter()
@@ -558,20 +654,22 @@ fn same_shape(model: &Model, saved: &Model, name: &str) -> Result<()> {
             .map(|x| (x.mode, x.columns.dim(), x.columns.len()))
             .collect::<Vec<_>>()
     };
-    let counts = model
-        .modes
-        .iter()
-        .zip(&saved.modes)
-        .all(|(a, b)| a.counts == b.counts);
-    if model.shape != saved.shape
-        || rows(model) != rows(saved)
-        || columns(model) != columns(saved)
-        || !counts
+    if model.shape != saved.shape || rows(model) != rows(saved) || columns(model) != columns(saved)
     {
-        return Err(Error::file(
-            name,
-            "was made on other data (sizes, rows or matrices differ); resume with the same files, or start from it with --init",
-        ));
+        return Err(other_data(input));
     }
     Ok(())
+}
+
+fn other_data(input: &FitInput<'_>) -> Error {
+    let name = input
+        .resume
+        .as_ref()
+        .map(|p| p.display().to_string())
+        .unwrap_or_default();
+    Error::file(
+        name,
+        "was made on other data (entries, sizes, weights or validation entries differ); resume with the \
+         same files and weights, or start a new fit from it with --init",
+    )
 }

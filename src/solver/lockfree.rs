@@ -2,20 +2,20 @@
 //!
 //! An epoch visits all tensor and matrix entries in a random order. Entries were shuffled when they
 //! were copied; every epoch shuffles blocks of them and walks through each block in another order.
-//! Threads take blocks as they come and update rows without synchronization ([`RacingRows`]). One
-//! thread updates the core, with the step eta P as Algorithm 1 has it: its core is its own, published
+//! Blocks are dealt to the threads in turn, and threads update rows without synchronization ([`RacingRows`]). One
+//! thread updates the core, with the step eta P as Algorithm 1 has it (P being what its share of the
+//! entries makes it): its core is its own, published
 //! after each block and read by the others before each of theirs. With one thread all of this is
 //! plain sequential SGD, and bit-identical from run to run.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use super::data::{Data, MatrixData, stream};
+use crate::error::Result;
 use crate::kernel::racing::RacingRows;
 use crate::kernel::{Method, TensorKernel};
 use crate::model::{CoreShape, Model};
 use crate::options::{Algorithm, Options, Penalty};
 use crate::problem::MatrixKind;
-use crate::random::Stream;
+use crate::random::{Stream, key, mix};
 use crate::schedule::{Crew, Worker};
 
 /// Entries per block.
@@ -67,20 +67,46 @@ impl<'a> LockFree<'a> {
         }
     }
 
+    /// The blocks in the order of an epoch, and the number its walks through them are drawn from.
+    fn order(&self, name: &[u64]) -> (Vec<Block>, u64) {
+        let mut order = self.blocks.clone();
+        let mut s = Stream::new(&[&[self.options.seed, stream::ORDER], name].concat());
+        for i in (1..order.len()).rev() {
+            order.swap(i, s.below(i as u64 + 1) as usize);
+        }
+        (
+            order,
+            key(&[&[self.options.seed, stream::WALK], name].concat()),
+        )
+    }
+
+    /// Deals the blocks of an epoch to threads in turn, tensor and matrix blocks each for themselves.
+    /// They are dealt and not taken as threads come by, because the step eta P of the core is right
+    /// only if the share of its thread (the first) is known.
+    fn deal(&self, order: &[Block], threads: usize) -> Vec<Vec<usize>> {
+        let mut hands = vec![Vec::new(); threads.clamp(1, order.len().max(1))];
+        let mut dealt = [0, 0];
+        for (k, block) in order.iter().enumerate() {
+            let kind = usize::from(block.part > 0);
+            let to = dealt[kind] % hands.len();
+            hands[to].push(k);
+            dealt[kind] += 1;
+        }
+        hands
+    }
+
     /// Runs one epoch and returns the sum of squared errors as they were met on the way, which tells
-    /// a fit that diverges without another pass. `name` makes the order of this epoch its own.
+    /// a fit that diverges without another pass; `None` if `cancelled` said so before the end. `name`
+    /// makes the order of this epoch its own.
     pub(super) fn epoch(
         &self,
         model: &mut Model,
         eta: f64,
         name: &[u64],
         crew: &Crew,
-    ) -> crate::error::Result<f64> {
-        let mut order = self.blocks.clone();
-        let mut s = Stream::new(&[&[self.options.seed, stream::ORDER], name].concat());
-        for i in (1..order.len()).rev() {
-            order.swap(i, s.below(i as u64 + 1) as usize);
-        }
+        cancelled: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<f64>> {
+        let (order, walk) = self.order(name);
         let core_len = model.core.len();
         let mut factors = Vec::new();
         for mode in &mut model.modes {
@@ -98,18 +124,26 @@ impl<'a> LockFree<'a> {
             factors,
             columns,
         };
-        let next = AtomicUsize::new(0);
-        let walk = crate::random::key(&[&[self.options.seed, stream::WALK], name].concat());
-        let squares = crew.run(|worker| {
-            let mut task = Task::new(self, &shared, eta as f32, crew.threads(), worker);
-            loop {
-                let k = next.fetch_add(1, Ordering::Relaxed);
-                let Some(block) = order.get(k) else { break };
-                task.block(block, crate::random::mix(walk ^ k as u64));
+        let hands = self.deal(&order, crew.threads());
+        // What the thread of the core has of the tensor: P-th part, as nearly as blocks allow.
+        let own: usize = hands[0]
+            .iter()
+            .map(|&k| order[k])
+            .filter(|b| b.part == 0)
+            .map(|b| b.len as usize)
+            .sum();
+        let core_eta = eta * self.data.tensor.len() as f64 / own.max(1) as f64;
+        let squares = crew.run(hands.len(), cancelled, |worker| {
+            let mut task = Task::new(self, &shared, (eta as f32, core_eta as f32), &worker);
+            for &k in &hands[worker.number] {
+                if worker.stop.requested() {
+                    break;
+                }
+                task.block(&order[k], mix(walk ^ k as u64));
             }
             task.squares
-        });
-        Ok(squares.iter().sum())
+        })?;
+        Ok(squares.map(|parts| parts.iter().sum()))
     }
 }
 
@@ -132,9 +166,8 @@ impl<'a> Task<'a> {
     fn new(
         plan: &'a LockFree<'a>,
         shared: &'a Shared<'a>,
-        eta: f32,
-        threads: usize,
-        worker: Worker,
+        (eta, core_eta): (f32, f32),
+        worker: &Worker<'_>,
     ) -> Self {
         let method = match plan.options.algorithm {
             Algorithm::Naive => Method::Naive,
@@ -154,8 +187,8 @@ impl<'a> Task<'a> {
             shared,
             kernel: TensorKernel::new(shape, method),
             eta,
-            core_eta: (worker.number == 0).then_some(eta * threads as f32),
-            alone: threads == 1,
+            core_eta: (worker.number == 0).then_some(core_eta),
+            alone: worker.threads == 1,
             core,
             rows: vec![0.0; shape.rows_len().max(2 * longest)],
             slopes: vec![0.0; shape.rows_len()],
@@ -164,15 +197,10 @@ impl<'a> Task<'a> {
     }
 
     fn block(&mut self, block: &Block, walk: u64) {
-        let len = block.len as u64;
-        let stride = stride(walk, len);
-        let mut at = walk % len;
         if block.part == 0 && !self.alone && self.core_eta.is_none() {
             self.shared.core.load(0, &mut self.core);
         }
-        for _ in 0..len {
-            let i = block.start + at as usize;
-            at = (at + stride) % len;
+        for i in entries_of(block, walk) {
             if block.part == 0 {
                 self.tensor_entry(i);
             } else {
@@ -354,6 +382,13 @@ fn sign(x: f32) -> f32 {
     }
 }
 
+/// The entries of a block in the order of a walk.
+fn entries_of(block: &Block, walk: u64) -> impl Iterator<Item = usize> + use<> {
+    let (start, len) = (block.start, u64::from(block.len));
+    let (first, stride) = (walk % len, stride(walk, len));
+    (0..len).map(move |i| start + ((first + i * stride) % len) as usize)
+}
+
 /// The stride of an arithmetic walk through a block: without a divisor in common with the length it
 /// visits every entry once.
 fn stride(walk: u64, len: u64) -> u64 {
@@ -371,18 +406,35 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
+/// What an epoch with one thread visits, in order: part (0 the tensor, m + 1 a matrix) and entry.
+#[cfg(test)]
+pub(super) fn visits(plan: &LockFree<'_>, name: &[u64]) -> Vec<(usize, usize)> {
+    let (order, walk) = plan.order(name);
+    let of = |(k, block): (usize, &Block)| {
+        let part = block.part as usize;
+        entries_of(block, mix(walk ^ k as u64))
+            .map(move |i| (part, i))
+            .collect::<Vec<_>>()
+    };
+    order.iter().enumerate().flat_map(of).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_walk_visits_every_entry() {
-        for len in 1..=300u64 {
+        for len in 1..=300u32 {
             for walk in [0u64, 1 << 33, u64::MAX, 12345 << 32] {
-                let stride = stride(walk, len);
-                let visited: std::collections::HashSet<u64> =
-                    (0..len).map(|i| i * stride % len).collect();
-                assert_eq!(visited.len() as u64, len);
+                let block = Block {
+                    part: 0,
+                    start: 7,
+                    len,
+                };
+                let mut visited: Vec<usize> = entries_of(&block, walk).collect();
+                visited.sort_unstable();
+                assert_eq!(visited, (7..7 + len as usize).collect::<Vec<_>>());
             }
         }
     }

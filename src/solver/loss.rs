@@ -32,19 +32,27 @@ fn chunked<S, const K: usize>(
     let next = AtomicUsize::new(0);
     let results = Mutex::new(vec![[0.0; K]; chunks]);
     std::thread::scope(|scope| {
-        for _ in 0..threads.min(chunks) {
-            scope.spawn(|| {
-                let mut s = state();
-                loop {
-                    let c = next.fetch_add(1, Ordering::Relaxed);
-                    if c >= chunks {
-                        return;
-                    }
-                    let part = sum(&mut s, range(c));
-                    results.lock().unwrap_or_else(|e| e.into_inner())[c] = part;
+        // The calling thread works too, so that threads that cannot be had are only missed.
+        let work = || {
+            let mut s = state();
+            loop {
+                let c = next.fetch_add(1, Ordering::Relaxed);
+                if c >= chunks {
+                    return;
                 }
-            });
+                let part = sum(&mut s, range(c));
+                results.lock().unwrap_or_else(|e| e.into_inner())[c] = part;
+            }
+        };
+        for _ in 1..threads.min(chunks) {
+            if std::thread::Builder::new()
+                .spawn_scoped(scope, work)
+                .is_err()
+            {
+                break;
+            }
         }
+        work();
     });
     let results = results.into_inner().unwrap_or_else(|e| e.into_inner());
     results.into_iter().fold([0.0; K], plus)

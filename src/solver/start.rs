@@ -68,13 +68,12 @@ pub(super) fn fill(
         fill_rows(&mut mode.factor, count, n as u64, &|s| draw(s, size))?;
     }
     let mut s = Stream::new(&[options.seed, stream::START, 1 << 16]);
-    let dense = model.shape.dense_core(&model.core).len();
-    let core: Vec<f32> = match model.shape.kind {
-        CoreKind::Full => (0..dense).map(|_| draw(&mut s, size)).collect(),
-        CoreKind::Diagonal => Vec::new(),
-    };
     match model.shape.kind {
-        CoreKind::Full => model.core = model.shape.padded_core(&core),
+        CoreKind::Full => {
+            let entries: usize = model.shape.ranks.iter().product();
+            let dense: Vec<f32> = (0..entries).map(|_| draw(&mut s, size)).collect();
+            model.core = model.shape.padded_core(&dense);
+        }
         CoreKind::Diagonal => {
             let rank = model.shape.ranks[0];
             model.core[..rank]
@@ -109,18 +108,17 @@ pub(super) fn fill(
 }
 
 /// Takes over the rows, core and columns of a fitted model; rows it lacks keep their starting values.
-/// Its sizes may be smaller, its ranks must be the same.
-pub(super) fn from_model(model: &mut Model, init: &Model) -> Result<()> {
+/// Its sizes may be smaller, its ranks must be the same. With `nonneg`, what is negative becomes 0.
+pub(super) fn from_model(model: &mut Model, init: &Model, nonneg: bool) -> Result<()> {
     if init.shape != model.shape {
         return Err(Error::argument(format!(
             "the model to start from has ranks {:?} ({:?}), this fit has {:?} ({:?}); they must be the same",
             init.shape.ranks, init.shape.kind, model.shape.ranks, model.shape.kind
         )));
     }
+    // Finished models have factors of norm 1 and a large core, which one step size does not suit.
     let mut balanced = init.try_clone()?;
-    if balanced.orthogonal {
-        finish::rebalance(&mut balanced)?;
-    }
+    finish::rebalance(&mut balanced)?;
     model.core.copy_from_slice(&balanced.core);
     for (mode, old) in model.modes.iter_mut().zip(&balanced.modes) {
         take_rows(&mut mode.factor, &mode.rows, &old.factor, &old.rows)?;
@@ -135,6 +133,15 @@ pub(super) fn from_model(model: &mut Model, init: &Model) -> Result<()> {
                 &old.columns,
             )?;
         }
+    }
+    if nonneg {
+        let rows = model.modes.iter_mut().map(|m| &mut m.factor);
+        for rows in rows.chain(model.matrices.iter_mut().map(|m| &mut m.factor)) {
+            rows.as_mut_slice()?
+                .iter_mut()
+                .for_each(|x| *x = x.max(0.0));
+        }
+        model.core.iter_mut().for_each(|g| *g = g.max(0.0));
     }
     model.refresh_means()
 }
