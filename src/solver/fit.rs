@@ -7,12 +7,13 @@ use super::data::{Data, Entries, held_out, stream};
 use super::lockfree::LockFree;
 use super::loss::Sums;
 use super::observer::{Control, Event, Observer, StopReason};
+use super::resume::{Progress, other_data, same_options, same_shape};
 use super::{finish, loss, start};
 use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::model::{Epoch, Model, Parameters, Saved, check_target, load_saved, save_with};
 use crate::monitor::Monitor;
-use crate::options::{ModelKind, Options, TABLE};
+use crate::options::{ModelKind, Options};
 use crate::problem::Problem;
 use crate::schedule::{Crew, available_threads};
 
@@ -63,85 +64,6 @@ pub struct FitSummary {
     pub eval_seconds: f64,
     /// All seconds.
     pub seconds: f64,
-}
-
-/// Where a fit stands between two epochs: what a checkpoint keeps besides the model.
-#[derive(Debug, Clone, PartialEq)]
-struct Progress {
-    epoch: u64,
-    attempts: u64,
-    eta_scale: f64,
-    first_loss: f64,
-    last_loss: f64,
-    lowest_loss: f64,
-    best_valid: f64,
-    best_epoch: u64,
-    since_best: u64,
-    /// A fingerprint of the data, which a resumed fit must share.
-    data: u64,
-}
-
-impl Progress {
-    fn new() -> Self {
-        Progress {
-            epoch: 0,
-            attempts: 0,
-            eta_scale: 1.0,
-            first_loss: f64::NAN,
-            last_loss: f64::NAN,
-            lowest_loss: f64::INFINITY,
-            best_valid: f64::INFINITY,
-            best_epoch: 0,
-            since_best: 0,
-            data: 0,
-        }
-    }
-
-    fn numbers(&mut self) -> [(&'static str, Number<'_>); 10] {
-        [
-            ("epoch", Number::Whole(&mut self.epoch)),
-            ("attempts", Number::Whole(&mut self.attempts)),
-            ("eta_scale", Number::Real(&mut self.eta_scale)),
-            ("first_loss", Number::Real(&mut self.first_loss)),
-            ("last_loss", Number::Real(&mut self.last_loss)),
-            ("lowest_loss", Number::Real(&mut self.lowest_loss)),
-            ("best_valid", Number::Real(&mut self.best_valid)),
-            ("best_epoch", Number::Whole(&mut self.best_epoch)),
-            ("since_best", Number::Whole(&mut self.since_best)),
-            ("data", Number::Whole(&mut self.data)),
-        ]
-    }
-
-    fn to_text(&self) -> String {
-        let mut copy = self.clone();
-        // Bits, not digits: a resumed fit must be exactly where it was.
-        copy.numbers()
-            .into_iter()
-            .map(|(name, number)| match number {
-                Number::Whole(x) => format!("{name}={x}\n"),
-                Number::Real(x) => format!("{name}={:016x}\n", x.to_bits()),
-            })
-            .collect()
-    }
-
-    fn from_text(text: &str) -> Option<Progress> {
-        let mut progress = Progress::new();
-        for (name, number) in progress.numbers() {
-            let value = text
-                .lines()
-                .find_map(|l| l.strip_prefix(name)?.strip_prefix('='))?;
-            match number {
-                Number::Whole(x) => *x = value.parse().ok()?,
-                Number::Real(x) => *x = f64::from_bits(u64::from_str_radix(value, 16).ok()?),
-            }
-        }
-        Some(progress)
-    }
-}
-
-enum Number<'a> {
-    Whole(&'a mut u64),
-    Real(&'a mut f64),
 }
 
 /// Fits a model to `problem`.
@@ -611,65 +533,4 @@ impl<'a> Fit<'a> {
 
 fn out_of_time(options: &Options, started: Instant) -> bool {
     options.time_limit > 0.0 && started.elapsed().as_secs_f64() >= options.time_limit
-}
-
-/// What a resumed fit may change: nothing that changes where it goes.
-const MAY_CHANGE: [&str; 6] = [
-    "epochs",
-    "threads",
-    "pin",
-    "time_limit",
-    "checkpoint_every",
-    "checkpoint_seconds",
-];
-
-fn same_options(now: &Options, saved: &Options) -> Result<()> {
-    for option in TABLE.iter().filter(|o| !MAY_CHANGE.contains(&o.name)) {
-        let (a, b) = (
-            now.get(option.name).unwrap_or_default(),
-            saved.get(option.name).unwrap_or_default(),
-        );
-        if a != b {
-            return Err(Error::argument(format!(
-                "{} is {a} here and {b} in the checkpoint; a resumed fit keeps its options \
-                 (start a new one with --init to change them)",
-                option.name
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// A checkpoint only continues on the data it was made on.
-fn same_shape(model: &Model, saved: &Model, input: &FitInput<'_>) -> Result<()> {
-    let rows = |m: &Model| {
-        m.modes
-            .iter()
-            .map(|x| (x.rows.dim(), x.rows.len()))
-            .collect::<Vec<_>>()
-    };
-    let columns = |m: &Model| {
-        m.matrices
-            .iter()
-            .map(|x| (x.mode, x.columns.dim(), x.columns.len()))
-            .collect::<Vec<_>>()
-    };
-    if model.shape != saved.shape || rows(model) != rows(saved) || columns(model) != columns(saved)
-    {
-        return Err(other_data(input));
-    }
-    Ok(())
-}
-
-fn other_data(input: &FitInput<'_>) -> Error {
-    let name = input
-        .resume
-        .as_ref()
-        .map(|p| p.display().to_string())
-        .unwrap_or_default();
-    Error::file(
-        name,
-        "was made on other data (entries, sizes, weights or validation entries differ); resume with the \
-         same files and weights, or start a new fit from it with --init",
-    )
 }

@@ -9,6 +9,7 @@ mod gradients;
 mod lockfree;
 mod loss;
 mod observer;
+mod resume;
 mod start;
 
 pub use biases::{BiasOptions, fit_biases};

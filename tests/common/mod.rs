@@ -1,6 +1,7 @@
 //! What several test files need.
 #![allow(dead_code)]
 
+pub mod fitting;
 pub mod planted;
 
 use std::fs;

@@ -1,0 +1,146 @@
+//! What a checkpoint keeps besides the model, and what must be the same to go on from one.
+
+use super::fit::FitInput;
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::options::{Options, TABLE};
+
+/// Where a fit stands between two epochs: what a checkpoint keeps besides the model.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Progress {
+    pub epoch: u64,
+    pub attempts: u64,
+    pub eta_scale: f64,
+    pub first_loss: f64,
+    pub last_loss: f64,
+    pub lowest_loss: f64,
+    pub best_valid: f64,
+    pub best_epoch: u64,
+    pub since_best: u64,
+    /// A fingerprint of the data, which a resumed fit must share.
+    pub data: u64,
+}
+
+impl Progress {
+    pub(super) fn new() -> Self {
+        Progress {
+            epoch: 0,
+            attempts: 0,
+            eta_scale: 1.0,
+            first_loss: f64::NAN,
+            last_loss: f64::NAN,
+            lowest_loss: f64::INFINITY,
+            best_valid: f64::INFINITY,
+            best_epoch: 0,
+            since_best: 0,
+            data: 0,
+        }
+    }
+
+    fn numbers(&mut self) -> [(&'static str, Number<'_>); 10] {
+        [
+            ("epoch", Number::Whole(&mut self.epoch)),
+            ("attempts", Number::Whole(&mut self.attempts)),
+            ("eta_scale", Number::Real(&mut self.eta_scale)),
+            ("first_loss", Number::Real(&mut self.first_loss)),
+            ("last_loss", Number::Real(&mut self.last_loss)),
+            ("lowest_loss", Number::Real(&mut self.lowest_loss)),
+            ("best_valid", Number::Real(&mut self.best_valid)),
+            ("best_epoch", Number::Whole(&mut self.best_epoch)),
+            ("since_best", Number::Whole(&mut self.since_best)),
+            ("data", Number::Whole(&mut self.data)),
+        ]
+    }
+
+    pub(super) fn to_text(&self) -> String {
+        let mut copy = self.clone();
+        // Bits, not digits: a resumed fit must be exactly where it was.
+        copy.numbers()
+            .into_iter()
+            .map(|(name, number)| match number {
+                Number::Whole(x) => format!("{name}={x}\n"),
+                Number::Real(x) => format!("{name}={:016x}\n", x.to_bits()),
+            })
+            .collect()
+    }
+
+    pub(super) fn from_text(text: &str) -> Option<Progress> {
+        let mut progress = Progress::new();
+        for (name, number) in progress.numbers() {
+            let value = text
+                .lines()
+                .find_map(|l| l.strip_prefix(name)?.strip_prefix('='))?;
+            match number {
+                Number::Whole(x) => *x = value.parse().ok()?,
+                Number::Real(x) => *x = f64::from_bits(u64::from_str_radix(value, 16).ok()?),
+            }
+        }
+        Some(progress)
+    }
+}
+
+enum Number<'a> {
+    Whole(&'a mut u64),
+    Real(&'a mut f64),
+}
+
+/// What a resumed fit may change: nothing that changes where it goes.
+const MAY_CHANGE: [&str; 6] = [
+    "epochs",
+    "threads",
+    "pin",
+    "time_limit",
+    "checkpoint_every",
+    "checkpoint_seconds",
+];
+
+pub(super) fn same_options(now: &Options, saved: &Options) -> Result<()> {
+    for option in TABLE.iter().filter(|o| !MAY_CHANGE.contains(&o.name)) {
+        let (a, b) = (
+            now.get(option.name).unwrap_or_default(),
+            saved.get(option.name).unwrap_or_default(),
+        );
+        if a != b {
+            return Err(Error::argument(format!(
+                "{} is {a} here and {b} in the checkpoint; a resumed fit keeps its options \
+                 (start a new one with --init to change them)",
+                option.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A checkpoint only continues on the data it was made on.
+pub(super) fn same_shape(model: &Model, saved: &Model, input: &FitInput<'_>) -> Result<()> {
+    let rows = |m: &Model| {
+        m.modes
+            .iter()
+            .map(|x| (x.rows.dim(), x.rows.len()))
+            .collect::<Vec<_>>()
+    };
+    let columns = |m: &Model| {
+        m.matrices
+            .iter()
+            .map(|x| (x.mode, x.columns.dim(), x.columns.len()))
+            .collect::<Vec<_>>()
+    };
+    if model.shape != saved.shape || rows(model) != rows(saved) || columns(model) != columns(saved)
+    {
+        return Err(other_data(input));
+    }
+    Ok(())
+}
+
+pub(super) fn other_data(input: &FitInput<'_>) -> Error {
+    let name = input
+        .resume
+        .as_ref()
+        .map(|p| p.display().to_string())
+        .unwrap_or_default();
+    Error::file(
+        name,
+        "was made on other data (entries, sizes, weights or validation entries differ); resume with the \
+         same files and weights, or start a new fit from it with --init",
+    )
+}
