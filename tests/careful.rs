@@ -247,8 +247,10 @@ fn interrupt(dir: &Scratch, arguments: &[&str], text: &[u8]) -> Option<i32> {
         .status()
         .unwrap();
     assert!(sent.success());
-    // More input keeps coming; one signal must do.
-    while stdin.write_all(&text[..text.len().min(4096)]).is_ok() {}
+    // More input keeps coming, in whole lines; one signal must do.
+    let some = &text[..text.len().min(4096)];
+    let lines = &some[..some.iter().rposition(|&b| b == b'\n').unwrap() + 1];
+    while stdin.write_all(lines).is_ok() {}
     child.wait().unwrap().code()
 }
 
