@@ -294,6 +294,10 @@ fn bad_requests_leave_nothing() {
     let ran = finished(fit(&dir, &["--epochs", "1", "-o", "@no/such/m.s3m"]))
         .failed(2, &["folder does not exist"]);
     assert!(!ran.out.contains("epoch"), "{}", ran.out);
+    // A model is no data.
+    run(words(&dir, &["check", "@m.s3m"])).failed(2, &["is a model, not data"]);
+    run(words(&dir, &["fit", "--tensor", "@m.s3m", "-o", "@o.s3m"]))
+        .failed(2, &["is a model, not data"]);
     // A model is no checkpoint.
     finished(fit(&dir, &["--resume", "@m.s3m", "-o", "@o.s3m"])).failed(2, &["not a checkpoint"]);
     run(words(&dir, &["eval", "@m.s3m", "@matrix1.coo"])).failed(2, &["has 2 modes"]);

@@ -132,6 +132,12 @@ pub(super) fn open_with(
     options: &TextOptions,
     progress: &Progress,
 ) -> Result<CooFile> {
+    if s3cmtf::model::is_model(path) {
+        return Err(Error::File {
+            file: path.display().to_string(),
+            what: "is a model, not data; `s3cmtf info` shows what it holds".into(),
+        });
+    }
     format::open(input(path, progress), OpenMode::Mapped, options, progress)
         // A read that Ctrl-C interrupted is a cancellation, not a failure.
         .map_err(|e| {
