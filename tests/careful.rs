@@ -69,6 +69,14 @@ fn the_input_is_never_its_own_output() {
         fs::read_to_string(dir.join("t.tns")).unwrap(),
         "1 1 1\n1 1 2\n"
     );
+    // A split must not replace what it splits.
+    let many: String = (1..=20).map(|i| format!("{i} 1 1\n")).collect();
+    dir.file("many.tns", many);
+    run(args(&["convert", "@many.tns", "@s.train.coo"], &dir)).ok();
+    run(args(&["split", "@s.train.coo", "-o", "@s"], &dir))
+        .failed(2, &["s.train.coo", "is the input itself"]);
+    run(args(&["info", "@s.train.coo"], &dir)).ok();
+    assert!(!dir.join("s.test.coo").exists());
     // A binary file may be mended in place: it is replaced as a whole.
     run(args(&["convert", "@t.tns", "@b.coo"], &dir)).ok();
     run(args(&["check", "@b.coo", "--fix", "@b.coo"], &dir)).ok();
@@ -241,12 +249,7 @@ fn interrupt(dir: &Scratch, arguments: &[&str], text: &[u8]) -> Option<i32> {
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(text).unwrap();
-    let sent = Command::new("kill")
-        .arg("-INT")
-        .arg(child.id().to_string())
-        .status()
-        .unwrap();
-    assert!(sent.success());
+    common::signal(&child, "-INT");
     // More input keeps coming, in whole lines; one signal must do.
     let some = &text[..text.len().min(4096)];
     let lines = &some[..some.iter().rposition(|&b| b == b'\n').unwrap() + 1];

@@ -328,12 +328,7 @@ fn interrupted(signal: &str) -> (Option<i32>, Vec<String>) {
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(&long_text()).unwrap();
     // The pipe stays open: the program waits for more when the signal comes.
-    let sent = Command::new("kill")
-        .arg(signal)
-        .arg(child.id().to_string())
-        .status()
-        .unwrap();
-    assert!(sent.success());
+    common::signal(&child, signal);
     let status = child.wait().unwrap();
     drop(stdin);
     assert_eq!(

@@ -294,6 +294,22 @@ fn bad_requests_leave_nothing() {
     let ran = finished(fit(&dir, &["--epochs", "1", "-o", "@no/such/m.s3m"]))
         .failed(2, &["folder does not exist"]);
     assert!(!ran.out.contains("epoch"), "{}", ran.out);
+    run(words(
+        &dir,
+        &[
+            "predict",
+            "@m.s3m",
+            "@tensor.test.coo",
+            "-o",
+            "@tensor.test.coo",
+        ],
+    ))
+    .failed(2, &["would be overwritten"]);
+    run(words(
+        &dir,
+        &["predict", "@m.s3m", "@tensor.test.coo", "-o", "@m.s3m"],
+    ))
+    .failed(2, &["would be overwritten"]);
     // A model is no data.
     run(words(&dir, &["check", "@m.s3m"])).failed(2, &["is a model, not data"]);
     run(words(&dir, &["fit", "--tensor", "@m.s3m", "-o", "@o.s3m"]))

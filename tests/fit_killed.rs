@@ -105,12 +105,7 @@ fn ctrl_c_ends_a_fit_with_the_model_it_has() {
         .by_ref()
         .find(|l| l.contains("\"checkpoint\""))
         .unwrap();
-    let sent = Command::new("kill")
-        .arg("-INT")
-        .arg(child.id().to_string())
-        .status()
-        .unwrap();
-    assert!(sent.success());
+    common::signal(&child, "-INT");
     let last = lines.last().unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(last.contains("\"reason\":\"cancelled\""), "{last}");
@@ -210,12 +205,7 @@ fn ctrl_c_and_the_time_limit_do_not_wait_for_the_end_of_an_epoch() {
         .spawn()
         .unwrap();
     // Whenever it comes, before or during the epoch, it ends the fit.
-    let sent = Command::new("kill")
-        .arg("-INT")
-        .arg(child.id().to_string())
-        .status()
-        .unwrap();
-    assert!(sent.success());
+    common::signal(&child, "-INT");
     let ended = child.wait_with_output().unwrap();
     assert!(
         ended.status.code() == Some(130) || ended.status.code().is_none(),

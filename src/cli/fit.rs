@@ -11,7 +11,7 @@ use s3cmtf::solver::{Control, Event, FitInput, FitSummary, Observer, fit};
 use s3cmtf::{Error, Monitor, Result};
 use serde_json::{Value, json};
 
-use super::input::open_with;
+use super::input::{open_with, same_file};
 use super::output::{Output, counted, grouped, number};
 use super::progress::Progress;
 use super::{Verdict, mode_from_one};
@@ -272,11 +272,6 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
         return Err(Error::Cancelled);
     }
     Ok(Verdict::Good)
-}
-
-/// Whether two names mean one file that exists.
-fn same_file(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
 struct Watcher<'a> {

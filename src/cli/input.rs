@@ -149,6 +149,11 @@ pub(super) fn open_with(
         })
 }
 
+/// Whether two names mean one file that exists.
+pub(super) fn same_file(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
 /// The names of each mode of `file` that has any.
 pub(super) fn names_of(file: &CooFile) -> Result<Vec<Option<Names>>> {
     (0..file.header().dims.len())

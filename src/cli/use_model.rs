@@ -10,7 +10,7 @@ use s3cmtf::{Error, Result};
 use serde_json::json;
 
 use super::Verdict;
-use super::input::{TextArguments, open};
+use super::input::{TextArguments, open, same_file};
 use super::output::{Output, counted, grouped};
 use super::progress::Progress;
 
@@ -136,6 +136,15 @@ pub(super) fn predict(
         })?;
         return Ok(Verdict::Good);
     };
+    if [&a.file, &a.model]
+        .into_iter()
+        .any(|input| same_file(input, path))
+    {
+        return Err(Error::Argument(format!(
+            "{} is read by this command and would be overwritten; write to another file",
+            path.display()
+        )));
+    }
     let mut writer = CooWriter::create(
         path,
         view.order(),

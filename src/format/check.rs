@@ -9,7 +9,7 @@ use super::group::{DEFAULT_MEMORY, for_each_group};
 use super::layout::Header;
 use super::names;
 use super::rows::RowMapBuilder;
-use super::write::{CooWriter, Dims};
+use super::write::{CooWriter, Dims, Finished};
 use crate::error::{Error, Result};
 use crate::monitor::{Monitor, step};
 use crate::random::mix;
@@ -302,8 +302,7 @@ pub fn fix(file: &CooFile, output: &Path, keep: Keep, monitor: &dyn Monitor) -> 
         refuse_same(Some(file.path()), output)?;
     }
     let names = names::carry(file.path(), &output.with_extension(""), view.order())?;
-    names.into_iter().try_for_each(AtomicFile::commit)?;
-    let header = write_kept(
+    let finished = write_kept(
         file,
         output,
         &out,
@@ -311,8 +310,9 @@ pub fn fix(file: &CooFile, output: &Path, keep: Keep, monitor: &dyn Monitor) -> 
         n as u64 - dropped - merged,
         monitor,
     )?;
+    names.into_iter().try_for_each(AtomicFile::commit)?;
     Ok(Fixed {
-        header,
+        header: finished.commit()?,
         dropped,
         merged,
     })
@@ -325,7 +325,7 @@ fn write_kept(
     means: &[(u64, f64, f64)],
     kept: u64,
     monitor: &dyn Monitor,
-) -> Result<Header> {
+) -> Result<Finished> {
     use super::coo::Values;
     let view = file.view();
     let h = file.header();
@@ -368,7 +368,7 @@ fn write_kept(
         let weights = h.weight_kind.map(|_| Values::F64(&weights));
         writer.push(&columns, Values::F64(&values), weights)
     })?;
-    writer.finish(Dims::of(h))
+    writer.stage(Dims::of(h))
 }
 
 #[cfg(test)]

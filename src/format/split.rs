@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::atomic::AtomicFile;
-use super::convert::for_each_valid_batch;
+use super::convert::{for_each_valid_batch, refuse_same};
 use super::coo::{CooFile, Values};
 use super::group::{DEFAULT_MEMORY, for_each_group};
 use super::names;
@@ -211,6 +211,7 @@ fn write_parts(
     for part in [TRAIN, VALID, TEST] {
         if wanted[part as usize] {
             let path = part_path(prefix, part);
+            refuse_same(Some(file.path()), &path)?;
             let count = Some(counts[part as usize]);
             let writer =
                 CooWriter::create(&path, view.order(), h.value_kind, h.weight_kind, count)?;

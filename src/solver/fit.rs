@@ -68,8 +68,9 @@ pub struct FitSummary {
 
 /// Fits a model to `problem`.
 ///
-/// `monitor` sees the preparations and can cancel them with an error; `observer` sees epochs and
-/// events and can end the fit early with the model as it is.
+/// `monitor` sees the preparations and can cancel them with an error; later its cancellation ends the
+/// fit, in the middle of an epoch if need be, with the model of the epoch before. `observer` sees
+/// epochs and events and can end the fit after an epoch with the model as it is.
 pub fn fit(
     problem: &Problem<'_>,
     options: &Options,
@@ -315,7 +316,6 @@ impl<'a> Fit<'a> {
             return Ok(None);
         }
         self.good.update(&self.model)?;
-        self.progress.lowest_loss = self.progress.lowest_loss.min(figures.loss);
         let reason = self.decide(figures)?;
         if checkpoint {
             self.save_checkpoint(observer)?;
@@ -356,6 +356,7 @@ impl<'a> Fit<'a> {
         let change = (progress.last_loss - figures.loss).abs()
             / progress.last_loss.abs().max(f64::MIN_POSITIVE);
         progress.last_loss = figures.loss;
+        progress.lowest_loss = progress.lowest_loss.min(figures.loss);
         let mut reason = None;
         if self.options.tolerance > 0.0 && change < self.options.tolerance {
             reason = Some(StopReason::Tolerance);

@@ -8,7 +8,7 @@
 //! after each block and read by the others before each of theirs. With one thread all of this is
 //! plain sequential SGD, and bit-identical from run to run.
 
-use super::data::{Data, MatrixData, stream};
+use super::data::{Data, stream};
 use crate::error::Result;
 use crate::kernel::racing::RacingRows;
 use crate::kernel::{Method, TensorKernel};
@@ -276,68 +276,39 @@ impl<'a> Task<'a> {
         let (u, rest) = self.rows.split_at_mut(stride);
         let v = &mut rest[..stride];
         factor.load(a, u);
+        let (eta, options) = (self.eta, self.plan.options);
+        let value = data.entries.values[i];
+        let penalties = &self.plan.data.matrix_row_penalty[data.mode];
         match data.kind {
+            // y^ = u . v
             MatrixKind::Observed => {
                 let columns = &self.shared.columns[m];
                 columns.load(b, v);
-                observed(self.plan, data, a, b, i, self.eta, u, v);
+                let dot: f32 = u.iter().zip(&*v).map(|(p, q)| p * q).sum();
+                let pull = data.weight * (value - dot);
+                let column_penalty = data.weight * data.column_penalty[b as usize];
+                for (p, q) in u.iter_mut().zip(&mut *v) {
+                    let (x, y) = (*p, *q);
+                    *p = moved(x, eta, pull * y, penalties[a as usize], options);
+                    *q = moved(y, eta, pull * x, column_penalty, options);
+                }
                 factor.store(a, u);
                 columns.store(b, v);
             }
+            // w |u - v|^2 pulls the two rows together.
             MatrixKind::Graph if a != b => {
                 factor.load(b, v);
-                edge(self.plan, data, a, b, i, self.eta, u, v);
+                let pull = data.weight * value;
+                for (p, q) in u.iter_mut().zip(&mut *v) {
+                    let gap = *p - *q;
+                    *p = moved(*p, eta, -pull * gap, penalties[a as usize], options);
+                    *q = moved(*q, eta, pull * gap, penalties[b as usize], options);
+                }
                 factor.store(a, u);
                 factor.store(b, v);
             }
             MatrixKind::Graph => {}
         }
-    }
-}
-
-/// One entry of a coupled matrix: y^ = u . v.
-#[allow(clippy::too_many_arguments)]
-fn observed(
-    plan: &LockFree<'_>,
-    data: &MatrixData,
-    a: u32,
-    b: u32,
-    i: usize,
-    eta: f32,
-    u: &mut [f32],
-    v: &mut [f32],
-) {
-    let dot: f32 = u.iter().zip(&*v).map(|(p, q)| p * q).sum();
-    let error = data.entries.values[i] - dot;
-    let pull = data.weight * error;
-    let row_penalty = plan.data.matrix_row_penalty[data.mode][a as usize];
-    let column_penalty = data.weight * data.column_penalty[b as usize];
-    for (p, q) in u.iter_mut().zip(v) {
-        let (up, vq) = (*p, *q);
-        *p = moved(up, eta, pull * vq, row_penalty, plan.options);
-        *q = moved(vq, eta, pull * up, column_penalty, plan.options);
-    }
-}
-
-/// One edge of a graph: w |u - v|^2 pulls the two rows together.
-#[allow(clippy::too_many_arguments)]
-fn edge(
-    plan: &LockFree<'_>,
-    data: &MatrixData,
-    a: u32,
-    b: u32,
-    i: usize,
-    eta: f32,
-    u: &mut [f32],
-    v: &mut [f32],
-) {
-    let pull = data.weight * data.entries.values[i];
-    let penalties = &plan.data.matrix_row_penalty[data.mode];
-    let (pa, pb) = (penalties[a as usize], penalties[b as usize]);
-    for (p, q) in u.iter_mut().zip(v) {
-        let gap = *p - *q;
-        *p = moved(*p, eta, -pull * gap, pa, plan.options);
-        *q = moved(*q, eta, pull * gap, pb, plan.options);
     }
 }
 

@@ -147,3 +147,13 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
+
+/// Sends a signal to a running program.
+#[cfg(all(unix, feature = "cli"))]
+pub fn signal(child: &std::process::Child, name: &str) {
+    let sent = Command::new("kill")
+        .arg(name)
+        .arg(child.id().to_string())
+        .status();
+    assert!(sent.unwrap().success());
+}
