@@ -284,7 +284,7 @@ fn errors_are_those_of_the_returned_model() {
         o.clip = clip;
         let (model, s) = run(&data, &o, false);
         let e = evaluate(
-            &mut Predictor::new(&model),
+            &mut Predictor::new(&model).unwrap(),
             &data.test.view(),
             model.range(),
             &(),

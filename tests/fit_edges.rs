@@ -23,8 +23,10 @@ fn try_fit(view: CooView<'_>, options: &Options) -> Result<f64, String> {
         .map_err(|e| e.to_string())?;
     let (model, summary) =
         fit(&problem, options, &FitInput::default(), &mut (), &()).map_err(|e| e.to_string())?;
-    let seen = Predictor::new(&model).predict(&vec![0; order]);
-    let unseen = Predictor::new(&model).predict(&vec![u32::MAX; order]);
+    let seen = Predictor::new(&model).unwrap().predict(&vec![0; order]);
+    let unseen = Predictor::new(&model)
+        .unwrap()
+        .predict(&vec![u32::MAX; order]);
     assert!(seen.is_finite() && unseen.is_finite() && summary.train_rmse.is_finite());
     Ok(summary.train_rmse)
 }

@@ -1,7 +1,7 @@
 //! Every kernel against the scalar reference: all orders, unequal ranks, every rank across the lane
 //! boundaries, rows with exact zeros.
 
-use s3cmtf::kernel::{Method, TensorKernel, reference};
+use s3cmtf::kernel::{Level, Method, TensorKernel, reference};
 use s3cmtf::model::{CoreKind, CoreShape, padded};
 
 /// A small generator of its own: numbers in [-1, 1), one in eight exactly 0.
@@ -55,7 +55,8 @@ fn compare(kind: CoreKind, ranks: &[usize], numbers: &mut Numbers) {
     let scale = (dense.len() as f64).sqrt();
     let value = reference::value(&wide_core, &wide);
     let outer = reference::outer(&wide);
-    for method in [Method::Naive, Method::Shared] {
+    let shared = Level::available().map(Method::Shared);
+    for method in shared.chain([Method::Naive]) {
         let mut kernel = TensorKernel::new(&shape, method);
         let mut slopes = vec![f32::NAN; shape.rows_len()];
         let context = format!("{kind:?} {method:?} {ranks:?}");

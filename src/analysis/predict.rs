@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::format::CooView;
-use crate::kernel::{Method, TensorKernel};
+use crate::kernel::{Level, Method, TensorKernel};
 use crate::model::{Model, Predict};
 use crate::monitor::{Monitor, step};
+use crate::options::KernelChoice;
 
 /// A model ready to predict, with the buffers that needs.
 pub struct Predictor<'a> {
@@ -16,13 +17,14 @@ pub struct Predictor<'a> {
 }
 
 impl<'a> Predictor<'a> {
-    /// For this model.
-    pub fn new(model: &'a Model) -> Self {
-        Predictor {
-            kernel: TensorKernel::new(model.shape(), Method::Shared),
+    /// For this model. Fails only if the environment forces a kernel level that is not there.
+    pub fn new(model: &'a Model) -> Result<Self> {
+        let level = Level::choose(KernelChoice::Auto)?;
+        Ok(Predictor {
+            kernel: TensorKernel::new(model.shape(), Method::Shared(level)),
             rows: vec![0.0; model.shape().rows_len()],
             model,
-        }
+        })
     }
 }
 
@@ -57,7 +59,7 @@ pub fn predict_all(
             model.order()
         )));
     }
-    let mut predictor = Predictor::new(model);
+    let mut predictor = Predictor::new(model)?;
     let (low, high) = model.range();
     let mut index = vec![0; view.order()];
     let mut out = Vec::with_capacity(CHUNK);

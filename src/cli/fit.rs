@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use s3cmtf::format::{CooFile, OpenMode, TextOptions};
 use s3cmtf::model::{self, Epoch, Model};
-use s3cmtf::options::{Algorithm, Kind, Options, PRESETS, TABLE};
+use s3cmtf::options::{Kind, Options, PRESETS, TABLE};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{Control, Event, FitInput, FitSummary, Observer, fit};
 use s3cmtf::{Error, Monitor, Result};
@@ -389,7 +389,7 @@ fn report(model: &Model, s: &FitSummary, target: &Path, out: &mut Output) {
         "best_epoch": s.best_epoch,
         "clipped": s.clipped,
         "threads": s.threads,
-        "kernel": if o.algorithm == Algorithm::Naive { "scalar" } else { "wide" },
+        "kernel": s.kernel.name(),
         "algorithm": o.get("algorithm"),
         "model": o.get("model"),
         "ranks": model.shape().ranks,

@@ -76,7 +76,7 @@ pub(super) fn eval(a: &EvalArguments, progress: &Progress, out: &mut Output) -> 
         )));
     }
     let e = evaluate(
-        &mut Predictor::new(&model),
+        &mut Predictor::new(&model)?,
         &file.view(),
         model.range(),
         progress,

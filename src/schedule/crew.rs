@@ -112,6 +112,35 @@ impl Crew {
             Ok((!stop.requested()).then_some(results))
         })
     }
+
+    /// Makes `count` pieces with `work` and returns them in order; each thread makes its own state
+    /// first. `None` means that `cancelled` said so.
+    pub(crate) fn map<S, T: Send>(
+        &self,
+        count: usize,
+        cancelled: &mut dyn FnMut() -> bool,
+        state: impl Fn() -> S + Sync,
+        work: impl Fn(&mut S, usize) -> T + Sync,
+    ) -> Result<Option<Vec<T>>> {
+        let next = AtomicUsize::new(0);
+        let made = self.run(self.threads.min(count), cancelled, |worker| {
+            let mut state = state();
+            let mut made = Vec::new();
+            while !worker.stop.requested() {
+                let i = next.fetch_add(1, Ordering::Relaxed);
+                if i >= count {
+                    break;
+                }
+                made.push((i, work(&mut state, i)));
+            }
+            made
+        })?;
+        Ok(made.map(|made| {
+            let mut all: Vec<(usize, T)> = made.into_iter().flatten().collect();
+            all.sort_unstable_by_key(|(i, _)| *i);
+            all.into_iter().map(|(_, piece)| piece).collect()
+        }))
+    }
 }
 
 /// Tells the caller that a thread has ended.
@@ -137,6 +166,19 @@ mod tests {
             crew.run(1, &mut || false, |w| w.threads).unwrap(),
             Some(vec![1])
         );
+    }
+
+    #[test]
+    fn pieces_come_back_in_order() {
+        for threads in [1, 3] {
+            let crew = Crew::new(threads, false, 0);
+            for count in [0, 1, 2, 100] {
+                let got = crew
+                    .map(count, &mut || false, || (), |(), i| i * i)
+                    .unwrap();
+                assert_eq!(got, Some((0..count).map(|i| i * i).collect()));
+            }
+        }
     }
 
     #[test]

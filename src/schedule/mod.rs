@@ -1,10 +1,12 @@
 //! Who runs what: thread counts, and work in parallel whose result does not depend on them.
 
 mod crew;
+mod meeting;
 mod ordered;
 mod pin;
 
 pub(crate) use crew::{Crew, Worker};
+pub(crate) use meeting::Meeting;
 pub use ordered::{Stop, in_order};
 
 /// The number of threads to use where the caller has no opinion: the CPUs this process may run on,

@@ -1,11 +1,17 @@
-//! The solver's own copy of a problem: validated compact rows, shuffled once.
+//! The solver's own copy of a problem: validated compact rows, shuffled once or sorted into cells.
 
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::blocked::Plan;
 use crate::error::{Error, Result};
 use crate::format::{CooView, RowMap};
-use crate::model::Model;
+use crate::kernel::{Cell, Sorted, Spec};
+use crate::model::{CoreShape, Model};
 use crate::monitor::{Monitor, step};
-use crate::problem::{Chunk, MatrixKind, Problem};
+use crate::problem::{Chunk, MatrixKind, Part, Problem};
 use crate::random::Permutation;
+use crate::schedule::Crew;
 
 /// Names the random streams of a fit, so that none is used twice.
 pub(super) mod stream {
@@ -14,30 +20,85 @@ pub(super) mod stream {
     pub const ORDER: u64 = 103;
     pub const WALK: u64 = 104;
     pub const PLACE: u64 = 105;
+    pub const CUT: u64 = 106;
+    pub const BLOCK: u64 = 107;
+    pub const SAMPLE: u64 = 108;
+}
+
+/// The entries of the tensor or of a matrix, as an algorithm wants them.
+pub(super) enum Entries {
+    /// For the lock-free algorithms: in random order.
+    Shuffled(Shuffled),
+    /// For `blocked`, and for measuring errors: sorted into cells.
+    Cells(Vec<Cell>),
 }
 
 /// Entries with their rows one after the other.
-pub(super) struct Entries {
+pub(super) struct Shuffled {
     /// Rows per entry.
     pub order: usize,
     pub rows: Vec<u32>,
     pub values: Vec<f32>,
 }
 
-impl Entries {
+impl Shuffled {
     pub(super) fn len(&self) -> usize {
         self.values.len()
-    }
-
-    /// Adds everything to a checksum.
-    pub(super) fn mark(&self, crc: &mut crc32fast::Hasher) {
-        crc.update(bytemuck::cast_slice(&self.rows));
-        crc.update(bytemuck::cast_slice(&self.values));
     }
 
     #[inline]
     pub(super) fn row(&self, i: usize) -> &[u32] {
         &self.rows[i * self.order..(i + 1) * self.order]
+    }
+}
+
+impl Entries {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Entries::Shuffled(s) => s.len(),
+            Entries::Cells(cells) => cells.iter().map(Cell::len).sum(),
+        }
+    }
+
+    /// Adds everything to a checksum.
+    pub(super) fn mark(&self, crc: &mut crc32fast::Hasher) {
+        match self {
+            Entries::Shuffled(s) => {
+                crc.update(bytemuck::cast_slice(&s.rows));
+                crc.update(bytemuck::cast_slice(&s.values));
+            }
+            Entries::Cells(cells) => cells.iter().for_each(|c| c.mark(crc)),
+        }
+    }
+
+    /// All entries, in an order of no meaning.
+    pub(super) fn each(&self, mut take: impl FnMut(&[u32], f32)) {
+        match self {
+            Entries::Shuffled(s) => (0..s.len()).for_each(|i| take(s.row(i), s.values[i])),
+            Entries::Cells(cells) => cells.iter().for_each(|c| c.each(&mut take)),
+        }
+    }
+
+    /// For the algorithms that want them so.
+    ///
+    /// # Panics
+    /// If they are sorted into cells.
+    pub(super) fn shuffled(&self) -> &Shuffled {
+        match self {
+            Entries::Shuffled(s) => s,
+            Entries::Cells(_) => unreachable!("lock-free algorithms have shuffled entries"),
+        }
+    }
+
+    /// For the algorithms that want them so.
+    ///
+    /// # Panics
+    /// If they are in random order.
+    pub(super) fn cells(&self) -> &[Cell] {
+        match self {
+            Entries::Shuffled(_) => unreachable!("blocked has entries in cells"),
+            Entries::Cells(cells) => cells,
+        }
     }
 }
 
@@ -47,9 +108,11 @@ pub(super) struct MatrixData {
     pub weight: f32,
     pub kind: MatrixKind,
     pub entries: Entries,
+    /// The rank of its mode.
+    pub rank: usize,
     /// The penalty on its columns: its own, or that of everything.
     pub lambda_reg: f64,
-    /// For each of its columns, that penalty over the column's entries.
+    /// For each of its columns, that penalty times the weight over the column's entries.
     pub column_penalty: Vec<f32>,
     /// The largest absolute value, for the start.
     pub largest: f32,
@@ -70,17 +133,29 @@ pub(super) struct Data {
 impl Data {
     pub(super) fn new(
         problem: &Problem<'_>,
-        lambda_reg: f64,
-        seed: u64,
+        shape: &CoreShape,
+        (lambda_reg, seed): (f64, u64),
+        plan: Option<&Plan>,
+        crew: &Crew,
         monitor: &dyn Monitor,
     ) -> Result<Data> {
         let maps = problem.row_maps();
-        let tensor = copy(
-            problem.tensor(),
-            &maps,
-            &[seed, stream::SHUFFLE, 0],
-            monitor,
-        )?;
+        let copy = |part: &Part<'_>, maps: &[&RowMap], number: usize| match plan {
+            None => {
+                let shuffle = [seed, stream::SHUFFLE, number as u64];
+                copy(part, maps, &shuffle, monitor).map(Entries::Shuffled)
+            }
+            Some(plan) => {
+                let spec = match number {
+                    0 => &plan.spec,
+                    m => &plan.matrices[m - 1].spec,
+                };
+                no_weights(part)?;
+                let read = |range, chunk: &mut Chunk| part.copy(maps, range, chunk);
+                sort(spec, part.len(), crew, monitor, read).map(Entries::Cells)
+            }
+        };
+        let tensor = copy(problem.tensor(), &maps, 0)?;
         let mut uses: Vec<Vec<u64>> = maps.iter().map(|m| vec![0; m.len()]).collect();
         let mut matrices = Vec::new();
         for (m, matrix) in problem.matrices().iter().enumerate() {
@@ -89,32 +164,32 @@ impl Data {
                 MatrixKind::Observed => &**matrix.columns.rows(),
                 MatrixKind::Graph => rows,
             };
-            let shuffle = [seed, stream::SHUFFLE, m as u64 + 1];
-            let entries = copy(&matrix.entries, &[rows, columns], &shuffle, monitor)?;
-            for i in 0..entries.len() {
-                let &[row, column] = entries.row(i) else {
-                    unreachable!("a matrix has two modes")
-                };
-                uses[matrix.mode][row as usize] += 1;
+            let entries = copy(&matrix.entries, &[rows, columns], m + 1)?;
+            let uses = &mut uses[matrix.mode];
+            let (mut largest, mut smallest) = (0.0f32, 0.0f32);
+            entries.each(|rows, value| {
+                uses[rows[0] as usize] += 1;
                 if matrix.kind == MatrixKind::Graph {
-                    uses[matrix.mode][column as usize] += 1;
-                    if entries.values[i] < 0.0 {
-                        return Err(Error::argument(format!(
-                            "{}: a similarity of {}; the entries of a graph must be 0 or more",
-                            matrix.entries.name(),
-                            entries.values[i]
-                        )));
-                    }
+                    uses[rows[1] as usize] += 1;
                 }
+                largest = largest.max(value.abs());
+                smallest = smallest.min(value);
+            });
+            if matrix.kind == MatrixKind::Graph && smallest < 0.0 {
+                return Err(Error::argument(format!(
+                    "{}: a similarity of {smallest}; the entries of a graph must be 0 or more",
+                    matrix.entries.name(),
+                )));
             }
             let own_penalty = matrix.penalty.unwrap_or(lambda_reg);
             matrices.push(MatrixData {
                 mode: matrix.mode,
                 weight: matrix.weight as f32,
                 kind: matrix.kind,
-                largest: entries.values.iter().fold(0.0, |most, y| most.max(y.abs())),
+                largest,
                 entries,
-                column_penalty: per_use(own_penalty, matrix.columns.counts()),
+                rank: shape.ranks[matrix.mode],
+                column_penalty: per_use(own_penalty * matrix.weight, matrix.columns.counts()),
                 lambda_reg: own_penalty,
             });
         }
@@ -174,22 +249,62 @@ fn per_use(lambda_reg: f64, uses: &[u64]) -> Vec<f32> {
         .collect()
 }
 
-/// Copies and validates all entries, each to a random place.
-fn copy(
-    part: &crate::problem::Part<'_>,
-    maps: &[&RowMap],
-    shuffle: &[u64],
-    monitor: &dyn Monitor,
-) -> Result<Entries> {
-    const CHUNK: usize = 1 << 16;
+fn no_weights(part: &Part<'_>) -> Result<()> {
     if part.view().weights().is_some() {
         return Err(Error::argument(format!(
             "{}: has weights, which this algorithm does not use; convert the data without them",
             part.name()
         )));
     }
+    Ok(())
+}
+
+/// Copies `count` entries into cells. Chunks are sorted by cell first, then every cell takes its part
+/// of each: entries go through memory twice, and the result does not depend on the threads.
+fn sort(
+    spec: &Arc<Spec>,
+    count: usize,
+    crew: &Crew,
+    monitor: &dyn Monitor,
+    read: impl Fn(Range<usize>, &mut Chunk) -> Result<()> + Sync,
+) -> Result<Vec<Cell>> {
+    const CHUNK: usize = 1 << 17;
+    let mut cancelled = || monitor.cancelled();
+    step(monitor, "sorting entries", 0, count as u64)?;
+    let sorted = crew
+        .map(
+            count.div_ceil(CHUNK),
+            &mut cancelled,
+            Chunk::default,
+            |chunk, c| {
+                let range = c * CHUNK..((c + 1) * CHUNK).min(count);
+                read(range.clone(), chunk).map(|()| spec.sort(chunk, range.start))
+            },
+        )?
+        .ok_or(Error::Cancelled)?
+        .into_iter()
+        .collect::<Result<Vec<Sorted>>>()?;
+    step(monitor, "sorting entries", count as u64 / 2, count as u64)?;
+    crew.map(
+        spec.cells(),
+        &mut cancelled,
+        || (),
+        |(), cell| spec.build(&sorted, cell),
+    )?
+    .ok_or(Error::Cancelled)
+}
+
+/// Copies and validates all entries, each to a random place.
+fn copy(
+    part: &Part<'_>,
+    maps: &[&RowMap],
+    shuffle: &[u64],
+    monitor: &dyn Monitor,
+) -> Result<Shuffled> {
+    const CHUNK: usize = 1 << 16;
+    no_weights(part)?;
     let (n, order) = (part.len(), maps.len());
-    let mut entries = Entries {
+    let mut entries = Shuffled {
         order,
         rows: vec![0; n * order],
         values: vec![0.0; n],
@@ -218,9 +333,11 @@ fn copy(
 pub(super) fn held_out(
     view: &CooView<'_>,
     model: &Model,
+    crew: &Crew,
     monitor: &dyn Monitor,
 ) -> Result<Entries> {
-    const CHUNK: usize = 1 << 16;
+    /// Entries per cell.
+    const CELL: usize = 1 << 15;
     let order = model.order();
     if view.order() != order {
         return Err(Error::argument(format!(
@@ -229,24 +346,32 @@ pub(super) fn held_out(
             view.order()
         )));
     }
-    let n = view.len();
-    let mut entries = Entries {
-        order,
-        rows: Vec::with_capacity(n * order),
-        values: Vec::with_capacity(n),
+    // Any mode will do to group by; that with the fewest rows makes the longest groups.
+    let rows: Vec<usize> = model.modes.iter().map(|m| m.factor.len()).collect();
+    let spec = Arc::new(Spec {
+        fiber: (0..order).min_by_key(|&m| rows[m]),
+        rows,
+        cuts: vec![None; order],
+        pieces: view.len().div_ceil(CELL).max(1),
+        coordinates: 1,
+        seed: 0,
+    });
+    let read = |range: Range<usize>, chunk: &mut Chunk| {
+        chunk.rows.resize(order, Vec::new());
+        for (m, column) in chunk.rows.iter_mut().enumerate() {
+            column.clear();
+            let indices = &view.column(m)[range.clone()];
+            column.extend(indices.iter().map(|&i| model.row_of(m, i)));
+        }
+        chunk.values.clear();
+        for i in range {
+            let value = view.values().get(i);
+            if !(value as f32).is_finite() {
+                return Err(view.not_finite(i, "value", value));
+            }
+            chunk.values.push(value as f32);
+        }
+        Ok(())
     };
-    for i in 0..n {
-        if i % CHUNK == 0 {
-            step(monitor, "copying held-out entries", i as u64, n as u64)?;
-        }
-        for m in 0..order {
-            entries.rows.push(model.row_of(m, view.column(m)[i]));
-        }
-        let value = view.values().get(i);
-        if !(value as f32).is_finite() {
-            return Err(view.not_finite(i, "value", value));
-        }
-        entries.values.push(value as f32);
-    }
-    Ok(entries)
+    sort(&spec, view.len(), crew, monitor, read).map(Entries::Cells)
 }

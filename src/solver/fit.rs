@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use super::blocked::{Blocked, Pace, Plan};
 use super::data::{Data, Entries, held_out, stream};
 use super::lockfree::LockFree;
 use super::loss::Sums;
@@ -11,9 +12,10 @@ use super::resume::{Progress, other_data, same_options, same_shape};
 use super::{finish, loss, start};
 use crate::error::{Error, Result};
 use crate::format::CooView;
+use crate::kernel::Level;
 use crate::model::{Epoch, Model, Parameters, Saved, check_target, load_saved, save_with};
 use crate::monitor::Monitor;
-use crate::options::{ModelKind, Options};
+use crate::options::{Algorithm, ModelKind, Options};
 use crate::problem::Problem;
 use crate::schedule::{Crew, available_threads};
 
@@ -58,6 +60,8 @@ pub struct FitSummary {
     pub clipped: bool,
     /// The number of threads.
     pub threads: usize,
+    /// The instruction set of the kernels.
+    pub kernel: Level,
     /// Seconds spent updating.
     pub update_seconds: f64,
     /// Seconds spent measuring errors.
@@ -125,6 +129,9 @@ struct Fit<'a> {
     best: Option<Parameters>,
     progress: Progress,
     crew: Crew,
+    /// How `blocked` cuts the problem.
+    plan: Option<Plan>,
+    level: Level,
     started: Instant,
     /// The epoch of the last checkpoint, and when it was written.
     saved_epoch: u64,
@@ -144,11 +151,36 @@ impl<'a> Fit<'a> {
         let started = Instant::now();
         let resumed = input.resume.as_deref().map(load_saved).transpose()?;
         let options = options.clone();
+        let level = match options.algorithm {
+            // The paper's way, one number at a time.
+            Algorithm::Naive => Level::Scalar,
+            _ => Level::choose(options.kernel)?,
+        };
         if let Some((saved, _)) = &resumed {
             same_options(&options, &saved.options)?;
         }
-        let data = Data::new(problem, options.lambda_reg, options.seed, monitor)?;
+        let threads = match options.threads {
+            0 => available_threads(),
+            n => n as usize,
+        };
+        // Not part of the result, so it may differ from run to run: where the threads are pinned.
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |d| d.as_nanos() as u64);
+        let place = crate::random::key(&[stream::PLACE, u64::from(std::process::id()), now]);
+        let crew = Crew::new(threads, options.pin, place);
         let (mut model, lowered) = Model::zeros(problem, &options)?;
+        let plan = (options.algorithm == Algorithm::Blocked)
+            .then(|| Plan::new(problem, &model.shape, options.seed));
+        let penalty_and_seed = (options.lambda_reg, options.seed);
+        let data = Data::new(
+            problem,
+            &model.shape,
+            penalty_and_seed,
+            plan.as_ref(),
+            &crew,
+            monitor,
+        )?;
         lowered
             .into_iter()
             .for_each(|text| observer.event(&Event::RankLowered(text)));
@@ -181,18 +213,9 @@ impl<'a> Fit<'a> {
         } else if let Some(init) = input.init {
             start::from_model(&mut model, init, options.nonneg)?;
         }
-        let threads = match options.threads {
-            0 => available_threads(),
-            n => n as usize,
-        };
-        // Not part of the result, so it may differ from run to run: where the threads are pinned.
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |d| d.as_nanos() as u64);
-        let place = crate::random::key(&[stream::PLACE, u64::from(std::process::id()), now]);
         let held = |view: &Option<CooView<'_>>| {
             view.as_ref()
-                .map(|v| held_out(v, &model, monitor))
+                .map(|v| held_out(v, &model, &crew, monitor))
                 .transpose()
         };
         let valid = held(&input.valid)?;
@@ -209,7 +232,9 @@ impl<'a> Fit<'a> {
             good: model.parameters()?,
             before: model.parameters()?,
             saved_epoch: progress.epoch,
-            crew: Crew::new(threads, options.pin, place),
+            crew,
+            plan,
+            level,
             options,
             input,
             data,
@@ -227,7 +252,7 @@ impl<'a> Fit<'a> {
         if self.progress.first_loss.is_nan() {
             // What the starting values give: the yardstick for an explosion.
             let began = Instant::now();
-            let (_, loss) = self.training_error();
+            let (_, loss) = self.training_error()?;
             self.eval_seconds += began.elapsed().as_secs_f64();
             self.progress.first_loss = loss;
             self.progress.lowest_loss = loss;
@@ -249,10 +274,35 @@ impl<'a> Fit<'a> {
             let name = [number, self.progress.attempts];
             let (options, started) = (&self.options, self.started);
             let mut cancelled = || monitor.cancelled() || out_of_time(options, started);
-            let plan = LockFree::new(&self.data, options);
-            let Some(squares) =
-                plan.epoch(&mut self.model, eta, &name, &self.crew, &mut cancelled)?
-            else {
+            let (model, crew) = (&mut self.model, &self.crew);
+            let squares = match &self.plan {
+                Some(plan) => {
+                    let blocked = Blocked {
+                        data: &self.data,
+                        plan,
+                        options,
+                        level: self.level,
+                    };
+                    let pace = Pace {
+                        sweeps: self.progress.sweeps as usize,
+                        error: self.progress.sweep_error,
+                    };
+                    let done = blocked.epoch(model, eta, pace, &name, crew, &mut cancelled)?;
+                    done.map(|(squares, pace)| {
+                        self.progress.sweeps = pace.sweeps as u64;
+                        self.progress.sweep_error = pace.error;
+                        squares
+                    })
+                }
+                None => LockFree::new(&self.data, options, self.level).epoch(
+                    model,
+                    eta,
+                    &name,
+                    crew,
+                    &mut cancelled,
+                )?,
+            };
+            let Some(squares) = squares else {
                 // An epoch that was not finished leaves no trace.
                 self.model.restore(&self.before)?;
                 return Ok(if monitor.cancelled() {
@@ -406,30 +456,30 @@ impl<'a> Fit<'a> {
     }
 
     /// The training error and the loss.
-    fn training_error(&self) -> (f64, f64) {
-        let threads = self.crew.threads();
-        let sums = loss::tensor_squares(&self.model, &self.data.tensor, self.model.range, threads);
-        let total = loss::total(&self.model, &self.data, sums.plain, &self.options, threads);
-        (self.rmse(sums, self.data.tensor.len()), total)
+    fn training_error(&self) -> Result<(f64, f64)> {
+        let (model, data, crew) = (&self.model, &self.data, &self.crew);
+        let sums = loss::tensor_squares(model, &data.tensor, model.range, self.level, crew)?;
+        let total = loss::total(model, data, sums.plain, &self.options, self.level, crew)?;
+        Ok((self.rmse(sums, data.tensor.len()), total))
     }
 
-    fn error_on(&self, entries: Option<&Entries>) -> f64 {
+    fn error_on(&self, entries: Option<&Entries>) -> Result<f64> {
         match entries {
             Some(e) if e.len() > 0 => {
-                let sums =
-                    loss::tensor_squares(&self.model, e, self.model.range, self.crew.threads());
-                self.rmse(sums, e.len())
+                let range = self.model.range;
+                let sums = loss::tensor_squares(&self.model, e, range, self.level, &self.crew)?;
+                Ok(self.rmse(sums, e.len()))
             }
-            _ => f64::NAN,
+            _ => Ok(f64::NAN),
         }
     }
 
     fn evaluate(&mut self, figures: &mut Epoch) -> Result<()> {
         let began = Instant::now();
         self.model.refresh_means()?;
-        (figures.train_rmse, figures.loss) = self.training_error();
-        figures.test_rmse = self.error_on(self.test.as_ref());
-        figures.valid_rmse = self.error_on(self.valid.as_ref());
+        (figures.train_rmse, figures.loss) = self.training_error()?;
+        figures.test_rmse = self.error_on(self.test.as_ref())?;
+        figures.valid_rmse = self.error_on(self.valid.as_ref())?;
         figures.eval_seconds = began.elapsed().as_secs_f64();
         self.eval_seconds += figures.eval_seconds;
         Ok(())
@@ -483,7 +533,7 @@ impl<'a> Fit<'a> {
         // The last epoch may be better than the best that was measured by the rule.
         self.model.refresh_means()?;
         let last_valid = if self.model.is_finite() {
-            self.error_on(self.valid.as_ref())
+            self.error_on(self.valid.as_ref())?
         } else {
             f64::NAN
         };
@@ -504,13 +554,13 @@ impl<'a> Fit<'a> {
             finish::orthogonalise(&mut self.model)?;
         }
         let began = Instant::now();
-        let (train_rmse, loss) = self.training_error();
+        let (train_rmse, loss) = self.training_error()?;
         if !loss.is_finite() || !self.model.is_finite() {
             return Err(self.diverged("the result is not finite"));
         }
         let (test_rmse, valid_rmse) = (
-            self.error_on(self.test.as_ref()),
-            self.error_on(self.valid.as_ref()),
+            self.error_on(self.test.as_ref())?,
+            self.error_on(self.valid.as_ref())?,
         );
         self.eval_seconds += began.elapsed().as_secs_f64();
         observer.event(&Event::Stopped(reason));
@@ -523,6 +573,7 @@ impl<'a> Fit<'a> {
             valid_rmse,
             clipped: self.options.clip,
             threads: self.crew.threads(),
+            kernel: self.level,
             update_seconds: self.update_seconds,
             eval_seconds: self.eval_seconds,
             seconds: self.started.elapsed().as_secs_f64(),

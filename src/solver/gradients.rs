@@ -1,10 +1,11 @@
 //! Tests: an epoch follows the gradient of the paper's objective in every term, by central differences.
 
+use super::blocked::{Blocked, Pace, Plan};
 use super::data::Data;
 use super::lockfree::{LockFree, visits};
 use super::{loss, start};
 use crate::format::{CooView, Values};
-use crate::kernel::reference;
+use crate::kernel::{Level, reference};
 use crate::model::{CoreKind, Model};
 use crate::options::{Algorithm, ModelKind, Options, Penalty, Start};
 use crate::problem::{MatrixKind, Problem};
@@ -63,25 +64,18 @@ fn objective(model: &Model, data: &Data, options: &Options) -> f64 {
             tensor += options.lambda_reg * size(&row(n, i as u32));
         }
     }
-    for i in 0..data.tensor.len() {
-        let rows: Vec<Vec<f64>> = data
-            .tensor
-            .row(i)
-            .iter()
-            .enumerate()
-            .map(|(n, &r)| row(n, r))
-            .collect();
+    data.tensor.each(|entry, value| {
+        let rows = entry.iter().enumerate().map(|(n, &r)| row(n, r));
+        let rows: Vec<Vec<f64>> = rows.collect();
         let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
-        tensor += (f64::from(data.tensor.values[i]) - reference::value(&core, &rows)).powi(2);
-    }
+        tensor += (f64::from(value) - reference::value(&core, &rows)).powi(2);
+    });
     let mut f = 0.5 * tensor;
     for (m, matrix) in data.matrices.iter().enumerate() {
         let mut part = 0.0;
-        for i in 0..matrix.entries.len() {
-            let &[a, b] = matrix.entries.row(i) else {
-                unreachable!()
-            };
-            let (u, y) = (row(matrix.mode, a), f64::from(matrix.entries.values[i]));
+        matrix.entries.each(|entry, value| {
+            let (a, b) = (entry[0], entry[1]);
+            let (u, y) = (row(matrix.mode, a), f64::from(value));
             part += match matrix.kind {
                 MatrixKind::Observed => {
                     let v = wide(model.matrices[m].factor.row(b as usize));
@@ -96,7 +90,7 @@ fn objective(model: &Model, data: &Data, options: &Options) -> f64 {
                         .sum::<f64>()
                 }
             };
-        }
+        });
         for k in 0..model.matrices[m].factor.len() {
             part += matrix.lambda_reg * size(&wide(model.matrices[m].factor.row(k)));
         }
@@ -182,8 +176,12 @@ fn compare_gradients(dims: &[u64], options: &Options) {
         problem.modes()[0].counts().contains(&0),
         "the data should have such a row"
     );
-    let data = Data::new(&problem, options.lambda_reg, options.seed, &()).unwrap();
     let (mut model, _) = Model::zeros(&problem, options).unwrap();
+    let crew = Crew::new(1, false, 0);
+    let plan = (options.algorithm == Algorithm::Blocked)
+        .then(|| Plan::new(&problem, &model.shape, options.seed));
+    let numbers = (options.lambda_reg, options.seed);
+    let data = Data::new(&problem, &model.shape, numbers, plan.as_ref(), &crew, &()).unwrap();
     start::fill(&mut model, &problem, &data, options).unwrap();
     let all = places(&model);
     for (k, &place) in all.iter().enumerate() {
@@ -196,8 +194,9 @@ fn compare_gradients(dims: &[u64], options: &Options) {
         options.model, options.rank, options.penalty
     );
     let f = objective(&model, &data, options);
-    let sums = loss::tensor_squares(&model, &data.tensor, (-1e9, 1e9), 1);
-    let reported = loss::total(&model, &data, sums.plain, options, 1);
+    let sums =
+        loss::tensor_squares(&model, &data.tensor, (-1e9, 1e9), Level::best(), &crew).unwrap();
+    let reported = loss::total(&model, &data, sums.plain, options, Level::best(), &crew).unwrap();
     assert!(
         (reported / f - 1.0).abs() < 1e-5,
         "loss {reported} against {f}: {context}"
@@ -216,10 +215,24 @@ fn compare_gradients(dims: &[u64], options: &Options) {
     }
     let before: Vec<f32> = all.iter().map(|&p| *number(&mut model, p)).collect();
     let eta = 1e-4;
-    let crew = Crew::new(1, false, 0);
-    LockFree::new(&data, options)
-        .epoch(&mut model, eta, &[1], &crew, &mut || false)
-        .unwrap();
+    match &plan {
+        Some(plan) => Blocked {
+            data: &data,
+            plan,
+            options,
+            level: Level::best(),
+        }
+        .epoch(&mut model, eta, Pace::first(), &[1], &crew, &mut || false)
+        .map(|done| done.map(|(squares, _)| squares)),
+        None => LockFree::new(&data, options, Level::best()).epoch(
+            &mut model,
+            eta,
+            &[1],
+            &crew,
+            &mut || false,
+        ),
+    }
+    .unwrap();
     let largest = gradients.iter().fold(0.0f64, |most, g| most.max(g.abs()));
     for ((&place, &x), &gradient) in all.iter().zip(&before).zip(&gradients) {
         if options.penalty == Penalty::L1 && x == 0.0 {
@@ -245,7 +258,7 @@ fn an_epoch_follows_the_gradient_of_every_term() {
         (vec![9, 8, 4, 4, 4], vec![2, 2, 1, 2, 3]),
     ] {
         for penalty in [Penalty::L2, Penalty::L1] {
-            for algorithm in [Algorithm::Naive, Algorithm::Opt] {
+            for algorithm in [Algorithm::Naive, Algorithm::Opt, Algorithm::Blocked] {
                 let mut options = Options {
                     start: Start::Normal,
                     lambda_reg: 1.5,
@@ -277,7 +290,7 @@ fn reference_epoch(model: &mut Model, data: &Data, eta: f64, visits: &[(usize, u
     };
     for &(part, i) in visits {
         if part == 0 {
-            let entry = data.tensor.row(i).to_vec();
+            let entry = data.tensor.shuffled().row(i).to_vec();
             let core = wide(&model.shape.dense_core(&model.core));
             let rows: Vec<Vec<f64>> = entry
                 .iter()
@@ -285,7 +298,8 @@ fn reference_epoch(model: &mut Model, data: &Data, eta: f64, visits: &[(usize, u
                 .map(|(n, &r)| row(model, n, r))
                 .collect();
             let slices: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
-            let error = f64::from(data.tensor.values[i]) - reference::value(&core, &slices);
+            let error =
+                f64::from(data.tensor.shuffled().values[i]) - reference::value(&core, &slices);
             let outer = reference::outer(&slices);
             let on_core = |k: usize| model.shape.kind == CoreKind::Full || core[k] != 0.0;
             let next: Vec<f32> = (0..core.len())
@@ -307,7 +321,7 @@ fn reference_epoch(model: &mut Model, data: &Data, eta: f64, visits: &[(usize, u
             model.core = model.shape.padded_core(&next);
         } else {
             let matrix = &data.matrices[part - 1];
-            let &[a, b] = matrix.entries.row(i) else {
+            let &[a, b] = matrix.entries.shuffled().row(i) else {
                 unreachable!()
             };
             let (u, v) = (
@@ -315,9 +329,10 @@ fn reference_epoch(model: &mut Model, data: &Data, eta: f64, visits: &[(usize, u
                 wide(model.matrices[part - 1].factor.row(b as usize)),
             );
             let dot: f64 = u.iter().zip(&v).map(|(p, q)| p * q).sum();
-            let pull = f64::from(matrix.weight) * (f64::from(matrix.entries.values[i]) - dot);
+            let pull =
+                f64::from(matrix.weight) * (f64::from(matrix.entries.shuffled().values[i]) - dot);
             let own = f64::from(data.matrix_row_penalty[matrix.mode][a as usize]);
-            let other = f64::from(matrix.weight * matrix.column_penalty[b as usize]);
+            let other = f64::from(matrix.column_penalty[b as usize]);
             let moved_u: Vec<f64> = u
                 .iter()
                 .zip(&v)
@@ -362,13 +377,13 @@ fn naive_opt_and_the_reference_agree_after_an_epoch() {
                     start: Start::Normal,
                     ..Options::default()
                 };
-                let data = Data::new(&problem, 0.1, 0, &()).unwrap();
                 let (mut model, _) = Model::zeros(&problem, &options).unwrap();
+                let crew = Crew::new(1, false, 0);
+                let data = Data::new(&problem, &model.shape, (0.1, 0), None, &crew, &()).unwrap();
                 start::fill(&mut model, &problem, &data, &options).unwrap();
-                let plan = LockFree::new(&data, &options);
+                let plan = LockFree::new(&data, &options, Level::best());
                 match algorithm {
                     Some(_) => {
-                        let crew = Crew::new(1, false, 0);
                         plan.epoch(&mut model, 0.01, &[1], &crew, &mut || false)
                             .unwrap();
                     }

@@ -11,7 +11,7 @@
 use super::data::{Data, stream};
 use crate::error::Result;
 use crate::kernel::racing::RacingRows;
-use crate::kernel::{Method, TensorKernel};
+use crate::kernel::{Level, Method, TensorKernel};
 use crate::model::{CoreShape, Model};
 use crate::options::{Algorithm, Options, Penalty};
 use crate::problem::MatrixKind;
@@ -33,6 +33,7 @@ struct Block {
 pub(super) struct LockFree<'a> {
     data: &'a Data,
     options: &'a Options,
+    level: Level,
     blocks: Vec<Block>,
 }
 
@@ -45,7 +46,7 @@ struct Shared<'a> {
 }
 
 impl<'a> LockFree<'a> {
-    pub(super) fn new(data: &'a Data, options: &'a Options) -> Self {
+    pub(super) fn new(data: &'a Data, options: &'a Options, level: Level) -> Self {
         let mut blocks = Vec::new();
         let lengths = [data.tensor.len()]
             .into_iter()
@@ -63,6 +64,7 @@ impl<'a> LockFree<'a> {
         LockFree {
             data,
             options,
+            level,
             blocks,
         }
     }
@@ -171,7 +173,7 @@ impl<'a> Task<'a> {
     ) -> Self {
         let method = match plan.options.algorithm {
             Algorithm::Naive => Method::Naive,
-            Algorithm::Opt => Method::Shared,
+            _ => Method::Shared(plan.level),
         };
         let shape = shared.shape;
         let longest = shape
@@ -216,14 +218,15 @@ impl<'a> Task<'a> {
         let data = self.plan.data;
         let shape = self.shared.shape;
         let len = shape.rows_len();
-        let entry = data.tensor.row(i);
+        let tensor = data.tensor.shuffled();
+        let entry = tensor.row(i);
         for (n, &row) in entry.iter().enumerate() {
             self.shared.factors[n].load(row, &mut self.rows[shape.row(n)]);
         }
         let value = self
             .kernel
             .slopes(&self.core, &self.rows[..len], &mut self.slopes);
-        let error = data.tensor.values[i] - value;
+        let error = tensor.values[i] - value;
         self.squares += f64::from(error) * f64::from(error);
         if let Some(eta) = self.core_eta {
             self.step_core(eta, error);
@@ -268,7 +271,8 @@ impl<'a> Task<'a> {
 
     fn matrix_entry(&mut self, m: usize, i: usize) {
         let data = &self.plan.data.matrices[m];
-        let &[a, b] = data.entries.row(i) else {
+        let entries = data.entries.shuffled();
+        let &[a, b] = entries.row(i) else {
             unreachable!("a matrix has two modes")
         };
         let factor = &self.shared.factors[data.mode];
@@ -277,7 +281,7 @@ impl<'a> Task<'a> {
         let v = &mut rest[..stride];
         factor.load(a, u);
         let (eta, options) = (self.eta, self.plan.options);
-        let value = data.entries.values[i];
+        let value = entries.values[i];
         let penalties = &self.plan.data.matrix_row_penalty[data.mode];
         match data.kind {
             // y^ = u . v
@@ -286,7 +290,7 @@ impl<'a> Task<'a> {
                 columns.load(b, v);
                 let dot: f32 = u.iter().zip(&*v).map(|(p, q)| p * q).sum();
                 let pull = data.weight * (value - dot);
-                let column_penalty = data.weight * data.column_penalty[b as usize];
+                let column_penalty = data.column_penalty[b as usize];
                 for (p, q) in u.iter_mut().zip(&mut *v) {
                     let (x, y) = (*p, *q);
                     *p = moved(x, eta, pull * y, penalties[a as usize], options);

@@ -1,61 +1,30 @@
-//! Losses and errors, summed in `f64` over fixed chunks: the result does not depend on the number of
+//! Losses and errors, summed in `f64` over fixed pieces: the result does not depend on the number of
 //! threads.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use super::data::{Data, Entries, MatrixData};
-use crate::kernel::{Method, TensorKernel};
-use crate::model::{Model, Rows};
+use crate::error::Result;
+use crate::kernel::{Form, Level, Method, Scratch, TensorKernel, cell_squares};
+use crate::model::Model;
 use crate::options::{Options, Penalty};
 use crate::problem::MatrixKind;
+use crate::schedule::Crew;
 
-/// Entries per chunk.
-const CHUNK: usize = 1 << 13;
+/// Entries, or floats, per piece where there are no cells.
+const PIECE: usize = 1 << 13;
 
-/// Adds up what `sum` gives for chunks of `0..n`, in order, computing them on `threads` threads. Each
-/// thread makes its own state first.
-fn chunked<S, const K: usize>(
-    n: usize,
-    threads: usize,
+/// Adds up what `sum` gives for `count` pieces, in order, computing them on the threads of `crew`.
+/// Each thread makes its own state first.
+fn summed<S, const K: usize>(
+    count: usize,
+    crew: &Crew,
     state: impl Fn() -> S + Sync,
-    sum: impl Fn(&mut S, std::ops::Range<usize>) -> [f64; K] + Sync,
-) -> [f64; K] {
-    let chunks = n.div_ceil(CHUNK);
-    let range = |c: usize| c * CHUNK..((c + 1) * CHUNK).min(n);
-    if threads <= 1 || chunks <= 1 {
-        let mut s = state();
-        return (0..chunks)
-            .map(|c| sum(&mut s, range(c)))
-            .fold([0.0; K], plus);
-    }
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(vec![[0.0; K]; chunks]);
-    std::thread::scope(|scope| {
-        // The calling thread works too, so that threads that cannot be had are only missed.
-        let work = || {
-            let mut s = state();
-            loop {
-                let c = next.fetch_add(1, Ordering::Relaxed);
-                if c >= chunks {
-                    return;
-                }
-                let part = sum(&mut s, range(c));
-                results.lock().unwrap_or_else(|e| e.into_inner())[c] = part;
-            }
-        };
-        for _ in 1..threads.min(chunks) {
-            if std::thread::Builder::new()
-                .spawn_scoped(scope, work)
-                .is_err()
-            {
-                break;
-            }
-        }
-        work();
-    });
-    let results = results.into_inner().unwrap_or_else(|e| e.into_inner());
-    results.into_iter().fold([0.0; K], plus)
+    sum: impl Fn(&mut S, usize) -> [f64; K] + Sync,
+) -> Result<[f64; K]> {
+    let pieces = crew.map(count, &mut || false, state, sum)?;
+    Ok(pieces
+        .unwrap_or_default()
+        .into_iter()
+        .fold([0.0; K], |a, b| std::array::from_fn(|k| a[k] + b[k])))
 }
 
 /// Sums of squared errors, of predictions as they are and of clipped ones.
@@ -65,94 +34,138 @@ pub(super) struct Sums {
     pub clipped: f64,
 }
 
-fn plus<const K: usize>(a: [f64; K], b: [f64; K]) -> [f64; K] {
-    std::array::from_fn(|k| a[k] + b[k])
-}
-
 /// The sums of squared errors on tensor entries; `clip` is the range for the clipped ones.
 pub(super) fn tensor_squares(
     model: &Model,
     entries: &Entries,
     clip: (f64, f64),
-    threads: usize,
-) -> Sums {
+    level: Level,
+    crew: &Crew,
+) -> Result<Sums> {
     let shape = &model.shape;
-    let [plain, clipped] = chunked(
-        entries.len(),
-        threads,
-        || {
-            (
-                TensorKernel::new(shape, Method::Shared),
-                vec![0.0f32; shape.rows_len()],
-            )
-        },
-        |(kernel, rows), range| {
-            let (mut plain, mut clipped) = (0.0, 0.0);
-            for i in range {
-                for (n, &row) in entries.row(i).iter().enumerate() {
-                    rows[shape.row(n)]
-                        .copy_from_slice(model.modes[n].factor.padded_row(row as usize));
+    let [plain, clipped] = match entries {
+        Entries::Cells(cells) => {
+            let Some(first) = cells.first() else {
+                return Ok(Sums {
+                    plain: 0.0,
+                    clipped: 0.0,
+                });
+            };
+            let form = Form::tensor(shape, first.spec().fiber);
+            let core = form.fiber_first(&model.core);
+            let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
+            summed(cells.len(), crew, Scratch::default, |scratch, c| {
+                cell_squares(&cells[c], &form, &core, &rows, clip, level, scratch)
+            })?
+        }
+        Entries::Shuffled(entries) => {
+            let state = || {
+                (
+                    TensorKernel::new(shape, Method::Shared(level)),
+                    vec![0.0f32; shape.rows_len()],
+                )
+            };
+            let count = entries.len().div_ceil(PIECE);
+            summed(count, crew, state, |(kernel, rows), c| {
+                let (mut plain, mut clipped) = (0.0, 0.0);
+                for i in c * PIECE..((c + 1) * PIECE).min(entries.len()) {
+                    for (n, &row) in entries.row(i).iter().enumerate() {
+                        rows[shape.row(n)]
+                            .copy_from_slice(model.modes[n].factor.padded_row(row as usize));
+                    }
+                    let x = f64::from(kernel.value(&model.core, rows));
+                    let value = f64::from(entries.values[i]);
+                    plain += (value - x) * (value - x);
+                    clipped += (value - x.clamp(clip.0, clip.1)).powi(2);
                 }
-                let x = f64::from(kernel.value(&model.core, rows));
-                let value = f64::from(entries.values[i]);
-                plain += (value - x) * (value - x);
-                clipped += (value - x.clamp(clip.0, clip.1)).powi(2);
-            }
-            [plain, clipped]
-        },
-    );
-    Sums { plain, clipped }
+                [plain, clipped]
+            })?
+        }
+    };
+    Ok(Sums { plain, clipped })
 }
 
 /// f_m without its penalty: squared errors of a matrix, or weighted squared distances of a graph.
-fn matrix_squares(model: &Model, m: usize, data: &MatrixData, threads: usize) -> f64 {
+fn matrix_squares(
+    model: &Model,
+    m: usize,
+    data: &MatrixData,
+    level: Level,
+    crew: &Crew,
+) -> Result<f64> {
     let rows = &model.modes[data.mode].factor;
     let columns = match data.kind {
         MatrixKind::Observed => &model.matrices[m].factor,
         MatrixKind::Graph => rows,
     };
-    let [squares] = chunked(
-        data.entries.len(),
-        threads,
-        || (),
-        |(), range| {
-            let mut sum = 0.0;
-            for i in range {
-                let &[a, b] = data.entries.row(i) else {
-                    unreachable!("a matrix has two modes")
-                };
-                let (u, v) = (rows.row(a as usize), columns.row(b as usize));
-                let y = f64::from(data.entries.values[i]);
-                sum += match data.kind {
-                    MatrixKind::Observed => {
-                        let dot: f64 = u
-                            .iter()
-                            .zip(v)
-                            .map(|(&p, &q)| f64::from(p) * f64::from(q))
-                            .sum();
-                        (y - dot) * (y - dot)
-                    }
-                    MatrixKind::Graph => {
-                        y * u
-                            .iter()
-                            .zip(v)
-                            .map(|(&p, &q)| (f64::from(p) - f64::from(q)).powi(2))
-                            .sum::<f64>()
-                    }
-                };
-            }
-            [sum]
-        },
-    );
-    squares
+    let one = |a: u32, b: u32, y: f32| {
+        let y = f64::from(y);
+        let pairs = rows.row(a as usize).iter().zip(columns.row(b as usize));
+        let pairs = pairs.map(|(&p, &q)| (f64::from(p), f64::from(q)));
+        match data.kind {
+            MatrixKind::Observed => (y - pairs.map(|(p, q)| p * q).sum::<f64>()).powi(2),
+            MatrixKind::Graph => y * pairs.map(|(p, q)| (p - q).powi(2)).sum::<f64>(),
+        }
+    };
+    let [squares] = match &data.entries {
+        Entries::Cells(cells) if data.kind == MatrixKind::Observed => {
+            let form = Form::matrix(rows.rank());
+            let both = [rows.as_slice(), columns.as_slice()];
+            let everything = (f64::NEG_INFINITY, f64::INFINITY);
+            summed(cells.len(), crew, Scratch::default, |scratch, c| {
+                let [plain, _] =
+                    cell_squares(&cells[c], &form, &[], &both, everything, level, scratch);
+                [plain]
+            })?
+        }
+        Entries::Cells(cells) => summed(
+            cells.len(),
+            crew,
+            || (),
+            |(), c| {
+                let mut sum = 0.0;
+                cells[c].each(|rows, y| sum += one(rows[0], rows[1], y));
+                [sum]
+            },
+        )?,
+        Entries::Shuffled(entries) => {
+            let count = entries.len().div_ceil(PIECE);
+            summed(
+                count,
+                crew,
+                || (),
+                |(), c| {
+                    let range = c * PIECE..((c + 1) * PIECE).min(entries.len());
+                    let each = range.map(|i| {
+                        let row = entries.row(i);
+                        one(row[0], row[1], entries.values[i])
+                    });
+                    [each.sum()]
+                },
+            )?
+        }
+    };
+    Ok(squares)
 }
 
 /// The penalty of some numbers such that f holds half of it: squares, or twice absolute values.
-fn penalty(numbers: &[f32], kind: Penalty) -> f64 {
-    match kind {
-        Penalty::L2 => numbers.iter().map(|&x| f64::from(x) * f64::from(x)).sum(),
-        Penalty::L1 => 2.0 * numbers.iter().map(|&x| f64::from(x.abs())).sum::<f64>(),
-    }
+fn penalty(numbers: &[f32], kind: Penalty, crew: &Crew) -> Result<f64> {
+    // Large enough that threads pay.
+    const FLOATS: usize = 32 * PIECE;
+    let pieces: Vec<&[f32]> = numbers.chunks(FLOATS).collect();
+    let [sum] = summed(
+        pieces.len(),
+        crew,
+        || (),
+        |(), c| {
+            let x = pieces[c].iter().map(|&x| f64::from(x));
+            [match kind {
+                Penalty::L2 => x.map(|x| x * x).sum(),
+                Penalty::L1 => 2.0 * x.map(f64::abs).sum::<f64>(),
+            }]
+        },
+    )?;
+    Ok(sum)
 }
 
 /// The paper's f = 1/2 f_t + sum_m lambda_m / 2 f_m, given the tensor's sum of squared errors.
@@ -161,22 +174,20 @@ pub(super) fn total(
     data: &Data,
     tensor_squares: f64,
     options: &Options,
-    threads: usize,
-) -> f64 {
-    // Not the mean row, which is no parameter.
-    let rows = |rows: &Rows, count: usize| {
-        penalty(&rows.as_slice()[..count * rows.stride()], options.penalty)
-    };
-    let mut size = penalty(&model.core, options.penalty);
+    level: Level,
+    crew: &Crew,
+) -> Result<f64> {
+    let mut size = penalty(&model.core, options.penalty, crew)?;
     for mode in &model.modes {
-        size += rows(&mode.factor, mode.rows.len());
+        // Not the mean row, which is no parameter.
+        let rows = &mode.factor.as_slice()[..mode.rows.len() * mode.factor.stride()];
+        size += penalty(rows, options.penalty, crew)?;
     }
     let mut f = 0.5 * (tensor_squares + options.lambda_reg * size);
     for (m, matrix) in data.matrices.iter().enumerate() {
-        let squares = matrix_squares(model, m, matrix, threads);
-        let columns = &model.matrices[m].factor;
-        let size = matrix.lambda_reg * rows(columns, columns.len());
-        f += 0.5 * f64::from(matrix.weight) * (squares + size);
+        let squares = matrix_squares(model, m, matrix, level, crew)?;
+        let columns = penalty(model.matrices[m].factor.as_slice(), options.penalty, crew)?;
+        f += 0.5 * f64::from(matrix.weight) * (squares + matrix.lambda_reg * columns);
     }
-    f
+    Ok(f)
 }

@@ -1,6 +1,7 @@
 //! Fitting models to problems.
 
 mod biases;
+mod blocked;
 mod data;
 mod finish;
 mod fit;

@@ -1,5 +1,6 @@
 //! What a checkpoint keeps besides the model, and what must be the same to go on from one.
 
+use super::blocked::Pace;
 use super::fit::FitInput;
 use crate::error::{Error, Result};
 use crate::model::Model;
@@ -17,6 +18,9 @@ pub(super) struct Progress {
     pub best_valid: f64,
     pub best_epoch: u64,
     pub since_best: u64,
+    /// How many sweeps `blocked` begins its next epoch with, and the squared error of the last.
+    pub sweeps: u64,
+    pub sweep_error: f64,
     /// A fingerprint of the data, which a resumed fit must share.
     pub data: u64,
 }
@@ -33,11 +37,13 @@ impl Progress {
             best_valid: f64::INFINITY,
             best_epoch: 0,
             since_best: 0,
+            sweeps: Pace::first().sweeps as u64,
+            sweep_error: Pace::first().error,
             data: 0,
         }
     }
 
-    fn numbers(&mut self) -> [(&'static str, Number<'_>); 10] {
+    fn numbers(&mut self) -> [(&'static str, Number<'_>); 12] {
         [
             ("epoch", Number::Whole(&mut self.epoch)),
             ("attempts", Number::Whole(&mut self.attempts)),
@@ -48,6 +54,8 @@ impl Progress {
             ("best_valid", Number::Real(&mut self.best_valid)),
             ("best_epoch", Number::Whole(&mut self.best_epoch)),
             ("since_best", Number::Whole(&mut self.since_best)),
+            ("sweeps", Number::Whole(&mut self.sweeps)),
+            ("sweep_error", Number::Real(&mut self.sweep_error)),
             ("data", Number::Whole(&mut self.data)),
         ]
     }
@@ -84,11 +92,12 @@ enum Number<'a> {
     Real(&'a mut f64),
 }
 
-/// What a resumed fit may change: nothing that changes where it goes.
-const MAY_CHANGE: [&str; 6] = [
+/// What a resumed fit may change: nothing that changes where it goes (another kernel rounds otherwise).
+const MAY_CHANGE: [&str; 7] = [
     "epochs",
     "threads",
     "pin",
+    "kernel",
     "time_limit",
     "checkpoint_every",
     "checkpoint_seconds",

@@ -73,7 +73,7 @@ pub fn deviation(file: &CooFile) -> f64 {
 
 /// Predictions at every entry of a view.
 pub fn predictions(model: &Model, view: &CooView<'_>) -> Vec<f64> {
-    let mut predictor = Predictor::new(model);
+    let mut predictor = Predictor::new(model).unwrap();
     (0..view.len())
         .map(|i| {
             let index: Vec<u32> = (0..view.order()).map(|n| view.column(n)[i]).collect();

@@ -1,0 +1,386 @@
+//! Work on the cells of a grid, safe to call: who holds which rows is checked here.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+use super::batch::{self, Between, Job, LONGEST, ModeRows, Rule};
+use super::eval::squares;
+use super::graph;
+use super::grid::{Batch, Cell};
+use super::lease::Lease;
+use super::{Level, grid::Spec};
+use crate::model::{CoreKind, CoreShape, padded};
+
+/// The shape of what stands between the rows of an entry, with the fiber mode first.
+#[derive(Debug, Clone)]
+pub(crate) struct Form {
+    between: Between,
+    /// The rank of each mode.
+    ranks: Vec<usize>,
+    fiber: Option<usize>,
+    /// The core over the listed modes.
+    shape: CoreShape,
+}
+
+impl Form {
+    /// For a tensor.
+    pub(crate) fn tensor(shape: &CoreShape, fiber: Option<usize>) -> Form {
+        let listed: Vec<usize> = (0..shape.order())
+            .filter(|&n| fiber != Some(n))
+            .map(|n| shape.ranks[n])
+            .collect();
+        Form {
+            between: match shape.kind {
+                CoreKind::Full => Between::Full,
+                CoreKind::Diagonal => Between::Diagonal,
+            },
+            ranks: shape.ranks.clone(),
+            fiber,
+            shape: CoreShape::new(shape.kind, &listed),
+        }
+    }
+
+    /// For a matrix: batches share their column.
+    pub(crate) fn matrix(rank: usize) -> Form {
+        Form {
+            between: Between::Nothing,
+            ranks: vec![rank; 2],
+            fiber: Some(1),
+            shape: CoreShape::new(CoreKind::Diagonal, &[rank]),
+        }
+    }
+
+    /// Floats of one slab: what belongs to one rank of the fiber mode.
+    pub(crate) fn slab(&self) -> usize {
+        self.shape.core_len()
+    }
+
+    /// Slabs of the core.
+    pub(crate) fn slabs(&self) -> usize {
+        match (self.between, self.fiber) {
+            (Between::Full, Some(f)) => self.ranks[f],
+            (Between::Nothing, _) => 0,
+            _ => 1,
+        }
+    }
+
+    /// The core with the fiber mode first, from a core laid out as [`CoreShape`] says.
+    pub(crate) fn fiber_first(&self, core: &[f32]) -> Vec<f32> {
+        let mut out = vec![0.0; self.slabs() * self.slab()];
+        self.each(|there, here| out[here] = core[there]);
+        out
+    }
+
+    /// The way back.
+    pub(crate) fn fiber_in_place(&self, from: &[f32], core: &mut [f32]) {
+        self.each(|there, here| core[there] = from[here]);
+    }
+
+    /// Every entry of a core: where it is in the model's layout and in this one.
+    fn each(&self, mut take: impl FnMut(usize, usize)) {
+        let Some(f) = self.fiber.filter(|_| self.between == Between::Full) else {
+            (0..self.slab()).for_each(|k| take(k, k));
+            return;
+        };
+        let order = self.ranks.len();
+        let last_width = |ranks: &[usize]| ranks.last().map_or(1, |&j| padded(j));
+        let (width, slab_width) = (last_width(&self.ranks), last_width(&self.shape.ranks));
+        let mut at = vec![0; order];
+        for k in 0..self.ranks.iter().product::<usize>() {
+            let mut rest = k;
+            for n in (0..order).rev() {
+                (at[n], rest) = (rest % self.ranks[n], rest / self.ranks[n]);
+            }
+            let there =
+                (0..order - 1).fold(0, |p, n| p * self.ranks[n] + at[n]) * width + at[order - 1];
+            let listed: Vec<usize> = (0..order).filter(|&n| n != f).collect();
+            let (&last, before) = listed.split_last().expect("an order of 2 or more");
+            let inner =
+                before.iter().fold(0, |p, &n| p * self.ranks[n] + at[n]) * slab_width + at[last];
+            take(there, at[f] * self.slab() + inner);
+        }
+    }
+
+    /// The modes in the order in which the core has them here.
+    pub(crate) fn mode_order(&self) -> Vec<usize> {
+        let listed = (0..self.ranks.len()).filter(|&n| self.fiber != Some(n));
+        self.fiber.into_iter().chain(listed).collect()
+    }
+
+    /// The core without padding.
+    pub(crate) fn dense(&self, core: &[f32]) -> Vec<f32> {
+        core.chunks_exact(self.width())
+            .flat_map(|row| &row[..self.last()])
+            .copied()
+            .collect()
+    }
+
+    /// The way back.
+    pub(crate) fn pad(&self, dense: &[f32], core: &mut [f32]) {
+        let rows = core.chunks_exact_mut(self.width());
+        for (to, from) in rows.zip(dense.chunks_exact(self.last())) {
+            to[..from.len()].copy_from_slice(from);
+        }
+    }
+
+    fn last(&self) -> usize {
+        self.shape.ranks.last().copied().unwrap_or(1)
+    }
+
+    fn width(&self) -> usize {
+        padded(self.last())
+    }
+
+    fn check(&self, spec: &Spec, core: usize) {
+        assert_eq!(
+            (spec.fiber, spec.rows.len()),
+            (self.fiber, self.ranks.len())
+        );
+        assert_eq!(core, self.slabs() * self.slab());
+    }
+}
+
+/// Rows of a mode that only the caller touches.
+pub(crate) enum Hold<'a> {
+    /// The part of the mode that a cell needs.
+    Leased(&'a Lease<'a>),
+    /// All of them.
+    Own(&'a mut [f32]),
+}
+
+/// How a cell is run.
+pub(crate) struct Settings<'a> {
+    pub level: Level,
+    pub eta: f32,
+    /// The weight of the errors.
+    pub weight: f32,
+    pub rule: Rule,
+    /// The penalty of a core entry per entry of the tensor.
+    pub core_penalty: f32,
+    /// The penalty of each row of each mode per entry.
+    pub penalties: Vec<&'a [f32]>,
+    /// The most entries in a batch.
+    pub limit: usize,
+    /// Which share of the batches is run.
+    pub share: Range<f64>,
+}
+
+/// Memory for running cells. One per thread.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    batches: Vec<Batch>,
+    work: Vec<f32>,
+}
+
+impl Scratch {
+    fn work(&mut self, form: &Form) {
+        let len = batch::work_len(&form.shape, form.ranks.len());
+        if self.work.len() < len {
+            self.work = vec![0.0; len];
+        }
+    }
+}
+
+/// Whether a lease covers all rows that entries of this cell have in mode `m`.
+fn covers(cell: &Cell, m: usize, lease: &Lease<'_>) -> bool {
+    cell.spec().cuts[m].as_ref().is_some_and(|(c, parts)| {
+        std::sync::Arc::ptr_eq(parts, lease.parts()) && lease.part() == cell.place()[*c]
+    })
+}
+
+/// Runs a share of the entries of a cell, in an order of its own per `name`. Returns the sum of squared
+/// errors as they were met.
+///
+/// # Panics
+/// If the rows held are not those the cell needs, or a length is wrong.
+pub(crate) fn run(
+    cell: &Cell,
+    form: &Form,
+    core: &mut [f32],
+    holds: &mut [Hold<'_>],
+    settings: &Settings<'_>,
+    name: &[u64],
+    scratch: &mut Scratch,
+) -> f64 {
+    if cell.len() == 0 {
+        return 0.0;
+    }
+    let spec = cell.spec();
+    form.check(spec, core.len());
+    assert!(settings.level.is_available() && settings.limit >= 1);
+    assert_eq!(
+        (holds.len(), settings.penalties.len()),
+        (spec.rows.len(), spec.rows.len())
+    );
+    let mut modes = Vec::with_capacity(holds.len());
+    for (m, hold) in holds.iter_mut().enumerate() {
+        let stride = padded(form.ranks[m]);
+        let start = match hold {
+            Hold::Leased(lease) => {
+                assert!(covers(cell, m, lease) && lease.stride() == stride);
+                lease.start()
+            }
+            Hold::Own(rows) => {
+                assert!(rows.len() >= spec.rows[m] * stride);
+                rows.as_mut_ptr()
+            }
+        };
+        assert!(settings.penalties[m].len() >= spec.rows[m]);
+        modes.push(ModeRows {
+            start,
+            stride,
+            penalty: settings.penalties[m].as_ptr(),
+        });
+    }
+    let listed: Vec<ModeRows> = spec.listed().into_iter().map(|m| modes[m]).collect();
+    scratch.work(form);
+    cell.batches(settings.limit.min(LONGEST), name, &mut scratch.batches);
+    let job = Job {
+        between: form.between,
+        shape: &form.shape,
+        core: core.as_mut_ptr(),
+        core_penalty: settings.core_penalty,
+        fiber: spec.fiber.map(|f| (modes[f], form.ranks[f])),
+        listed: &listed,
+        entries: cell.entries().as_ptr(),
+        eta: settings.eta,
+        weight: settings.weight,
+        rule: settings.rule,
+        work: scratch.work.as_mut_ptr(),
+    };
+    let cut = |share: f64| (scratch.batches.len() as f64 * share) as usize;
+    let batches = &scratch.batches[cut(settings.share.start)..cut(settings.share.end)];
+    // SAFETY: the level is available. Rows of entries were checked against the parts and sizes of the
+    // spec when the cell was built, and the leases and slices were checked to be those here; they,
+    // the core and the scratch memory are borrowed for nobody else. Batches are the cell's own.
+    unsafe { batch::run(settings.level, &job, batches) }
+}
+
+/// Runs the edges of a graph in a cell: both rows of an edge are of the same mode, in the parts
+/// that `leases` hold (one lease if both parts are the same).
+///
+/// # Panics
+/// If the leases are not those the cell needs, or a length is wrong.
+pub(crate) fn run_graph(
+    cell: &Cell,
+    leases: &mut [Lease<'_>],
+    settings: &Settings<'_>,
+    name: &[u64],
+    scratch: &mut Scratch,
+) {
+    let Some(first) = leases.first() else { return };
+    let spec = cell.spec();
+    assert!(settings.level.is_available() && spec.fiber.is_none() && spec.rows.len() == 2);
+    for m in 0..2 {
+        assert!(
+            leases
+                .iter()
+                .any(|l| covers(cell, m, l) && l.start() == first.start())
+        );
+        assert!(settings.penalties[m].len() >= spec.rows[m]);
+    }
+    let rows = ModeRows {
+        start: first.start(),
+        stride: first.stride(),
+        penalty: settings.penalties[0].as_ptr(),
+    };
+    cell.batches(LONGEST, name, &mut scratch.batches);
+    let level = settings.level;
+    let settings = graph::Settings {
+        eta: settings.eta,
+        weight: settings.weight,
+        rule: settings.rule,
+    };
+    for batch in &scratch.batches {
+        for edges in batch.pieces(cell) {
+            // SAFETY: the level is available; both rows of every edge are in leased parts of the same
+            // rows, since leases of one set of parts share its memory.
+            unsafe { graph::run(level, &rows, edges, &settings) };
+        }
+    }
+}
+
+/// The sums of squared errors of a cell: of predictions as they are, and of clipped ones.
+///
+/// # Panics
+/// If a length is wrong.
+pub(crate) fn cell_squares(
+    cell: &Cell,
+    form: &Form,
+    core: &[f32],
+    rows: &[&[f32]],
+    clip: (f64, f64),
+    level: Level,
+    scratch: &mut Scratch,
+) -> [f64; 2] {
+    if cell.len() == 0 {
+        return [0.0; 2];
+    }
+    let spec = cell.spec();
+    form.check(spec, core.len());
+    assert!(level.is_available() && rows.len() == spec.rows.len());
+    let modes: Vec<ModeRows> = rows
+        .iter()
+        .enumerate()
+        .map(|(m, rows)| {
+            let stride = padded(form.ranks[m]);
+            assert!(rows.len() >= spec.rows[m] * stride);
+            ModeRows {
+                start: rows.as_ptr().cast_mut(),
+                stride,
+                penalty: std::ptr::null(),
+            }
+        })
+        .collect();
+    let listed: Vec<ModeRows> = spec.listed().into_iter().map(|m| modes[m]).collect();
+    scratch.work(form);
+    scratch.batches.clear();
+    scratch.batches.extend(cell.whole());
+    let job = Job {
+        between: form.between,
+        shape: &form.shape,
+        core: core.as_ptr().cast_mut(),
+        core_penalty: 0.0,
+        fiber: spec.fiber.map(|f| (modes[f], form.ranks[f])),
+        listed: &listed,
+        entries: cell.entries().as_ptr(),
+        eta: 0.0,
+        weight: 1.0,
+        rule: Rule {
+            l1: false,
+            nonneg: false,
+        },
+        work: scratch.work.as_mut_ptr(),
+    };
+    // SAFETY: as in `run`; rows and core are only read here.
+    unsafe { squares(level, &job, &scratch.batches, clip) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_core_goes_fiber_first_and_back() {
+        for ranks in [vec![2, 3], vec![3, 2, 4], vec![2, 17, 3], vec![2, 3, 2, 5]] {
+            let shape = CoreShape::new(CoreKind::Full, &ranks);
+            let dense: Vec<f32> = (1..=ranks.iter().product::<usize>())
+                .map(|x| x as f32)
+                .collect();
+            let core = shape.padded_core(&dense);
+            for f in 0..ranks.len() {
+                let form = Form::tensor(&shape, Some(f));
+                let first = form.fiber_first(&core);
+                assert_eq!(first.len(), form.slabs() * form.slab());
+                // Entry (1, 0, ..., 0) of the fiber mode starts the second slab.
+                let stride: usize = ranks[f + 1..].iter().product();
+                assert_eq!(first[form.slab()], dense[stride]);
+                let mut back = vec![0.0; core.len()];
+                form.fiber_in_place(&first, &mut back);
+                assert_eq!(back, core);
+            }
+            let form = Form::tensor(&shape, None);
+            assert_eq!(form.fiber_first(&core), core);
+        }
+    }
+}

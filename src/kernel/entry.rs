@@ -1,0 +1,436 @@
+//! Value and slopes at one entry: full cores of any order, and hyper-diagonal ones.
+//!
+//! With the rows u_1 ... u_N, contracting the core with the first row leaves a core of one order less;
+//! going on like that gives the value, and at each mode the slices of what is left, each contracted
+//! with all later rows, are the entries of that mode's slope. The whole core is read for the first
+//! mode only, so an entry costs about 2 J^N multiply-adds. For order 3 and rows of one line both are
+//! done in one pass (S and Collapse of the paper without the division), with the partial sums in
+//! registers.
+//!
+//! # Safety
+//! Everywhere here: `core` points to `shape.core_len()` floats, `rows` and `slopes` to
+//! `shape.rows_len()`, `work` to [`work_len`], laid out as [`CoreShape`] says.
+#![allow(unsafe_code)]
+
+use super::lines::{Line, stamped};
+use crate::format::MAX_ORDER;
+use crate::model::{CoreKind, CoreShape, STRIDE, padded};
+
+/// Floats of memory the functions here need.
+pub(super) fn work_len(shape: &CoreShape) -> usize {
+    if shape.kind == CoreKind::Diagonal {
+        return 0;
+    }
+    let last = shape.order() - 1;
+    let mut len = padded(shape.ranks[last]);
+    let mut all = 0;
+    for &rank in shape.ranks[1.min(last)..last].iter().rev() {
+        len *= rank;
+        all += len;
+    }
+    2 * (all + padded(shape.ranks[last]))
+}
+
+stamped! {
+    /// The value, and the slopes of all rows.
+    pub(super) unsafe fn slopes(shape: &CoreShape, core: *const f32, rows: *const f32, slopes: *mut f32, work: *mut f32) -> f32
+        = any_slopes;
+}
+stamped! {
+    /// The value.
+    pub(super) unsafe fn value(shape: &CoreShape, core: *const f32, rows: *const f32, work: *mut f32) -> f32
+        = any_value;
+}
+stamped! {
+    /// `core = keep * core + scale * (u_1 (x) ... (x) u_N)`, on the diagonal only for CP.
+    pub(super) unsafe fn step_core(shape: &CoreShape, core: *mut f32, rows: *const f32, keep: f32, scale: f32)
+        = any_step_core;
+}
+
+/// Calls a function with the number of rows of a matrix as a constant, for numbers up to a line.
+macro_rules! with_rank {
+    ($rank:expr, $f:ident::<$L:ident>($($arg:expr),*)) => {
+        match $rank {
+            1 => $f::<$L, 1>($($arg),*),
+            2 => $f::<$L, 2>($($arg),*),
+            3 => $f::<$L, 3>($($arg),*),
+            4 => $f::<$L, 4>($($arg),*),
+            5 => $f::<$L, 5>($($arg),*),
+            6 => $f::<$L, 6>($($arg),*),
+            7 => $f::<$L, 7>($($arg),*),
+            8 => $f::<$L, 8>($($arg),*),
+            9 => $f::<$L, 9>($($arg),*),
+            10 => $f::<$L, 10>($($arg),*),
+            11 => $f::<$L, 11>($($arg),*),
+            12 => $f::<$L, 12>($($arg),*),
+            13 => $f::<$L, 13>($($arg),*),
+            14 => $f::<$L, 14>($($arg),*),
+            15 => $f::<$L, 15>($($arg),*),
+            _ => $f::<$L, 16>($($arg),*),
+        }
+    };
+}
+
+/// The sum of products of two rows of `lines` lines.
+///
+/// # Safety
+/// Both must be that long.
+#[inline(always)]
+pub(super) unsafe fn dot<L: Line>(a: *const f32, b: *const f32, lines: usize) -> f32 {
+    // SAFETY: within the lengths promised.
+    unsafe {
+        let mut sum = L::load(a).times(L::load(b));
+        for k in 1..lines {
+            sum = L::load(a.add(k * STRIDE)).times_plus(L::load(b.add(k * STRIDE)), sum);
+        }
+        sum.sum()
+    }
+}
+
+/// `out = sum_i u_i from_i` over `rank` slices of `lines` lines.
+///
+/// # Safety
+/// `from` must have `rank * lines` lines, `out` `lines`, `u` `rank` floats.
+#[inline(always)]
+pub(super) unsafe fn contract<L: Line>(
+    from: *const f32,
+    u: *const f32,
+    rank: usize,
+    lines: usize,
+    out: *mut f32,
+) {
+    const TILE: usize = 8;
+    // SAFETY: within the lengths promised.
+    unsafe {
+        let mut k = 0;
+        while k + TILE <= lines {
+            let mut sums = [L::zero(); TILE];
+            for i in 0..rank {
+                let ui = L::splat(*u.add(i));
+                let slice = from.add((i * lines + k) * STRIDE);
+                for t in 0..TILE {
+                    sums[t] = ui.times_plus(L::load(slice.add(t * STRIDE)), sums[t]);
+                }
+            }
+            for t in 0..TILE {
+                sums[t].store(out.add((k + t) * STRIDE));
+            }
+            k += TILE;
+        }
+        while k < lines {
+            let mut sum = L::zero();
+            for i in 0..rank {
+                let at = from.add((i * lines + k) * STRIDE);
+                sum = L::splat(*u.add(i)).times_plus(L::load(at), sum);
+            }
+            sum.store(out.add(k * STRIDE));
+            k += 1;
+        }
+    }
+}
+
+/// The value of a full core over the modes from `first` on.
+#[inline(always)]
+unsafe fn value_from<L: Line>(
+    shape: &CoreShape,
+    first: usize,
+    core: *const f32,
+    rows: *const f32,
+    work: *mut f32,
+) -> f32 {
+    let last = shape.order() - 1;
+    let lines = padded(shape.ranks[last]) / STRIDE;
+    // SAFETY: every contraction leaves less than it read, so that `work` holds them one by one.
+    unsafe {
+        let w = rows.add(shape.row(last).start);
+        if first == last {
+            return dot::<L>(core, w, lines);
+        }
+        let (mut from, mut to) = (core, work);
+        for m in first..last - 1 {
+            let rest = shape.ranks[m + 1..last].iter().product::<usize>() * lines;
+            contract::<L>(from, rows.add(shape.row(m).start), shape.ranks[m], rest, to);
+            from = to;
+            to = to.add(rest * STRIDE);
+        }
+        let v = rows.add(shape.row(last - 1).start);
+        let mut total = L::zero();
+        for k in 0..lines {
+            let mut sum = L::zero();
+            for j in 0..shape.ranks[last - 1] {
+                let at = from.add((j * lines + k) * STRIDE);
+                sum = L::splat(*v.add(j)).times_plus(L::load(at), sum);
+            }
+            total = sum.times_plus(L::load(w.add(k * STRIDE)), total);
+        }
+        total.sum()
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn any_value<L: Line>(
+    shape: &CoreShape,
+    core: *const f32,
+    rows: *const f32,
+    work: *mut f32,
+) -> f32 {
+    // SAFETY: the caller's promises.
+    unsafe {
+        match shape.kind {
+            CoreKind::Full => value_from::<L>(shape, 0, core, rows, work),
+            CoreKind::Diagonal => {
+                let mut total = L::zero();
+                for k in (0..shape.core_len()).step_by(STRIDE) {
+                    let mut product = L::load(core.add(k));
+                    for n in 0..shape.order() {
+                        product = product.times(L::load(rows.add(shape.row(n).start + k)));
+                    }
+                    total = total.plus(product);
+                }
+                total.sum()
+            }
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn any_slopes<L: Line>(
+    shape: &CoreShape,
+    core: *const f32,
+    rows: *const f32,
+    slopes: *mut f32,
+    work: *mut f32,
+) -> f32 {
+    // SAFETY: the caller's promises.
+    unsafe {
+        if shape.kind == CoreKind::Diagonal {
+            return diagonal_slopes::<L>(shape, core, rows, slopes);
+        }
+        if shape.order() == 3 && shape.rows_len() == 3 * STRIDE {
+            return with_rank!(
+                shape.ranks[1],
+                slopes3::<L>(shape.ranks[0], core, rows, slopes)
+            );
+        }
+        full_slopes::<L>(shape, core, rows, slopes, work)
+    }
+}
+
+#[inline(always)]
+unsafe fn full_slopes<L: Line>(
+    shape: &CoreShape,
+    core: *const f32,
+    rows: *const f32,
+    slopes: *mut f32,
+    work: *mut f32,
+) -> f32 {
+    let last = shape.order() - 1;
+    let lines = padded(shape.ranks[last]) / STRIDE;
+    // SAFETY: as in `value_from`; what is contracted here lies before what that needs.
+    unsafe {
+        for k in (0..shape.rows_len()).step_by(STRIDE) {
+            L::zero().store(slopes.add(k));
+        }
+        let row = |n: usize| rows.add(shape.row(n).start);
+        let slope = |n: usize| slopes.add(shape.row(n).start);
+        let (mut from, mut to) = (core, work);
+        for n in 0..last {
+            let rest = shape.ranks[n + 1..last].iter().product::<usize>() * lines;
+            let target = if n + 1 == last { slope(last) } else { to };
+            contract::<L>(from, row(n), shape.ranks[n], rest, target);
+            to = if n + 1 == last {
+                to
+            } else {
+                to.add(rest * STRIDE)
+            };
+            for i in 0..shape.ranks[n] {
+                let slice = from.add(i * rest * STRIDE);
+                *slope(n).add(i) = value_from::<L>(shape, n + 1, slice, rows, to);
+            }
+            from = target;
+        }
+        if last == 0 {
+            for k in 0..lines {
+                L::load(core.add(k * STRIDE)).store(slope(0).add(k * STRIDE));
+            }
+            from = core;
+        }
+        dot::<L>(from, row(last), lines)
+    }
+}
+
+/// Order 3, rows of one line, `J` rows in the second mode: P_i = sum_j v_j g_ij and Q_j = sum_i u_i
+/// g_ij in one pass; then d_1[i] = P_i . w, d_2[j] = Q_j . w, d_3 = sum_i u_i P_i.
+#[inline(always)]
+unsafe fn slopes3<L: Line, const J: usize>(
+    ranks0: usize,
+    core: *const f32,
+    rows: *const f32,
+    slopes: *mut f32,
+) -> f32 {
+    // SAFETY: the core has `ranks0` slabs of `J` lines; rows and slopes three lines.
+    unsafe {
+        let v = rows.add(STRIDE);
+        let w = L::load(rows.add(2 * STRIDE));
+        let mut q = [L::zero(); J];
+        let mut third = L::zero();
+        let mut products = [L::zero(); STRIDE];
+        for (i, product) in products.iter_mut().enumerate().take(ranks0) {
+            let slab = core.add(i * J * STRIDE);
+            let ui = L::splat(*rows.add(i));
+            let (mut even, mut odd) = (L::zero(), L::zero());
+            for j in 0..J {
+                let g = L::load(slab.add(j * STRIDE));
+                let vj = L::splat(*v.add(j));
+                if j % 2 == 0 {
+                    even = vj.times_plus(g, even);
+                } else {
+                    odd = vj.times_plus(g, odd);
+                }
+                q[j] = ui.times_plus(g, q[j]);
+            }
+            let p = even.plus(odd);
+            third = ui.times_plus(p, third);
+            *product = p.times(w);
+        }
+        for c in 0..STRIDE / 4 {
+            let four = [
+                products[4 * c],
+                products[4 * c + 1],
+                products[4 * c + 2],
+                products[4 * c + 3],
+            ];
+            slopes.add(4 * c).cast::<[f32; 4]>().write(L::sums(four));
+        }
+        let d2 = slopes.add(STRIDE);
+        L::zero().store(d2);
+        for c in 0..J.div_ceil(4) {
+            let at = |t: usize| {
+                if 4 * c + t < J {
+                    q[4 * c + t].times(w)
+                } else {
+                    L::zero()
+                }
+            };
+            let four = [at(0), at(1), at(2), at(3)];
+            d2.add(4 * c).cast::<[f32; 4]>().write(L::sums(four));
+        }
+        third.store(slopes.add(2 * STRIDE));
+        third.times(w).sum()
+    }
+}
+
+/// x^ = sum_j g_j prod_n u_n[j]: products from both ends.
+#[inline(always)]
+unsafe fn diagonal_slopes<L: Line>(
+    shape: &CoreShape,
+    core: *const f32,
+    rows: *const f32,
+    slopes: *mut f32,
+) -> f32 {
+    let order = shape.order();
+    let width = shape.core_len();
+    // SAFETY: all rows are as long as the core.
+    unsafe {
+        let mut total = L::zero();
+        for k in (0..width).step_by(STRIDE) {
+            // On the way forward the slopes hold g times the product of the rows before.
+            let mut before = L::load(core.add(k));
+            for n in 0..order {
+                before.store(slopes.add(n * width + k));
+                before = before.times(L::load(rows.add(n * width + k)));
+            }
+            total = total.plus(before);
+            let mut after = L::splat(1.0);
+            for n in (0..order).rev() {
+                let at = slopes.add(n * width + k);
+                L::load(at).times(after).store(at);
+                after = after.times(L::load(rows.add(n * width + k)));
+            }
+        }
+        total.sum()
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn any_step_core<L: Line>(
+    shape: &CoreShape,
+    core: *mut f32,
+    rows: *const f32,
+    keep: f32,
+    scale: f32,
+) {
+    // SAFETY: the caller's promises. A factor of 1 is not worth a multiplication: lambda / |Omega| is
+    // nearly always too small to be seen next to 1.
+    unsafe {
+        if keep == 1.0 {
+            step_core_keeping::<L, true>(shape, core, rows, keep, scale);
+        } else {
+            step_core_keeping::<L, false>(shape, core, rows, keep, scale);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn step_core_keeping<L: Line, const ALL: bool>(
+    shape: &CoreShape,
+    core: *mut f32,
+    rows: *const f32,
+    keep: f32,
+    scale: f32,
+) {
+    let last = shape.order() - 1;
+    let keep = L::splat(keep);
+    let kept = |g: L| if ALL { g } else { g.times(keep) };
+    // SAFETY: the walk visits each row of the core once, in order.
+    unsafe {
+        if shape.kind == CoreKind::Diagonal {
+            for k in (0..shape.core_len()).step_by(STRIDE) {
+                let mut product = L::splat(scale);
+                for n in 0..shape.order() {
+                    product = product.times(L::load(rows.add(shape.row(n).start + k)));
+                }
+                let g = core.add(k);
+                product.plus(kept(L::load(g))).store(g);
+            }
+            return;
+        }
+        let lines = padded(shape.ranks[last]) / STRIDE;
+        let w = rows.add(shape.row(last).start);
+        let (v, inner) = if last == 0 {
+            (&raw const scale, 1)
+        } else {
+            (rows.add(shape.row(last - 1).start), shape.ranks[last - 1])
+        };
+        let outer = last.saturating_sub(1);
+        let mut at = [0usize; MAX_ORDER];
+        let mut fiber = core;
+        loop {
+            let mut product = if last == 0 { 1.0 } else { scale };
+            for n in 0..outer {
+                product *= *rows.add(shape.row(n).start + at[n]);
+            }
+            for j in 0..inner {
+                let c = L::splat(product * *v.add(j));
+                for k in 0..lines {
+                    let g = fiber.add(k * STRIDE);
+                    c.times_plus(L::load(w.add(k * STRIDE)), kept(L::load(g)))
+                        .store(g);
+                }
+                fiber = fiber.add(lines * STRIDE);
+            }
+            let mut n = outer;
+            loop {
+                if n == 0 {
+                    return;
+                }
+                n -= 1;
+                at[n] += 1;
+                if at[n] < shape.ranks[n] {
+                    break;
+                }
+                at[n] = 0;
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Edges of a graph: w |u - v|^2 pulls two rows of one mode together.
+#![allow(unsafe_code)]
+
+use super::batch::{ModeRows, Rule, moved};
+use super::lines::{Line, stamped};
+use crate::model::STRIDE;
+
+#[derive(Clone, Copy)]
+pub(super) struct Settings {
+    pub eta: f32,
+    pub weight: f32,
+    pub rule: Rule,
+}
+
+stamped! {
+    /// Runs edges, three words each: two rows and the bits of the similarity. All rows must be in
+    /// `rows`, and nobody else may touch them.
+    pub(super) unsafe fn run(rows: &ModeRows, edges: &[u32], settings: &Settings) = any_run;
+}
+
+#[inline(always)]
+unsafe fn any_run<L: Line>(rows: &ModeRows, edges: &[u32], settings: &Settings) {
+    let Settings { eta, weight, rule } = *settings;
+    for edge in edges.chunks_exact(3) {
+        let (a, b) = (edge[0], edge[1]);
+        if a == b {
+            continue;
+        }
+        let pull = eta * weight * f32::from_bits(edge[2]);
+        // SAFETY: the caller's promise; the two rows differ.
+        unsafe {
+            let (u, v) = (rows.row(a), rows.row(b));
+            let (shrink_u, shrink_v) = (rows.shrink(a, eta), rows.shrink(b, eta));
+            for k in (0..rows.stride).step_by(STRIDE) {
+                let (x, y) = (L::load(u.add(k)), L::load(v.add(k)));
+                let gap = y.times_plus(L::splat(-1.0), x);
+                moved(x, gap, -pull, shrink_u, rule).store(u.add(k));
+                moved(y, gap, pull, shrink_v, rule).store(v.add(k));
+            }
+        }
+    }
+}

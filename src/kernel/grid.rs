@@ -1,0 +1,447 @@
+//! Entries sorted into cells: the parts of some modes that an entry's rows are in decide its cell, so
+//! that cells without a part in common can be worked on at the same time. Inside a cell, entries that
+//! share their row of one mode, the fiber mode, lie together.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::lease::Parts;
+use crate::format::MAX_ORDER;
+use crate::problem::Chunk;
+use crate::random::{Stream, mix};
+
+/// How entries are sorted.
+pub(crate) struct Spec {
+    /// For each mode, one more than the largest row.
+    pub rows: Vec<usize>,
+    /// The mode whose rows entries are grouped by.
+    pub fiber: Option<usize>,
+    /// For each mode that is cut, which coordinate of the cell its part is.
+    pub cuts: Vec<Option<(usize, Arc<Parts>)>>,
+    /// The number of values of a coordinate.
+    pub pieces: usize,
+    /// The number of coordinates.
+    pub coordinates: usize,
+    /// Decides coordinates that no mode does, and the order of entries.
+    pub seed: u64,
+}
+
+impl Spec {
+    /// The number of cells.
+    pub(crate) fn cells(&self) -> usize {
+        self.pieces.pow(self.coordinates as u32)
+    }
+
+    /// The coordinates of a cell.
+    pub(crate) fn place(&self, cell: usize) -> [usize; MAX_ORDER] {
+        let mut place = [0; MAX_ORDER];
+        let mut rest = cell;
+        for slot in place.iter_mut().take(self.coordinates) {
+            (*slot, rest) = (rest % self.pieces, rest / self.pieces);
+        }
+        place
+    }
+
+    /// The cell with these coordinates.
+    pub(crate) fn cell(&self, place: &[usize]) -> usize {
+        place[..self.coordinates]
+            .iter()
+            .rev()
+            .fold(0, |cell, p| cell * self.pieces + p)
+    }
+
+    fn order(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The modes whose rows an entry lists: all but the fiber mode.
+    pub(crate) fn listed(&self) -> Vec<usize> {
+        (0..self.order())
+            .filter(|&n| self.fiber != Some(n))
+            .collect()
+    }
+
+    /// Sorts some entries, the first of which is number `first` of all, by cell.
+    pub(crate) fn sort(&self, chunk: &Chunk, first: usize) -> Sorted {
+        let (n, order) = (chunk.values.len(), self.order());
+        let mut cells = Vec::with_capacity(n);
+        let mut starts = vec![0u32; self.cells() + 1];
+        let free: Vec<bool> = (0..self.coordinates)
+            .map(|c| !self.cuts.iter().flatten().any(|(k, _)| *k == c))
+            .collect();
+        let factor: Vec<usize> = (0..self.coordinates)
+            .map(|c| self.pieces.pow(c as u32))
+            .collect();
+        for i in 0..n {
+            let mut cell = 0;
+            for (column, cut) in chunk.rows.iter().zip(&self.cuts) {
+                if let Some((coordinate, parts)) = cut {
+                    cell += usize::from(parts.of(column[i])) * factor[*coordinate];
+                }
+            }
+            for c in 0..self.coordinates {
+                if free[c] {
+                    let hash = mix(self.seed ^ mix((first + i) as u64 * 8 + c as u64));
+                    cell += ((u128::from(hash) * self.pieces as u128) >> 64) as usize * factor[c];
+                }
+            }
+            starts[cell + 1] += 1;
+            cells.push(cell as u32);
+        }
+        for c in 0..self.cells() {
+            starts[c + 1] += starts[c];
+        }
+        let mut at = starts.clone();
+        let mut words = vec![0u32; n * (order + 1)];
+        for i in 0..n {
+            let slot = &mut at[cells[i] as usize];
+            let to = &mut words[*slot as usize * (order + 1)..][..order + 1];
+            *slot += 1;
+            for (t, column) in to.iter_mut().zip(&chunk.rows) {
+                *t = column[i];
+            }
+            to[order] = chunk.values[i].to_bits();
+        }
+        Sorted { words, starts }
+    }
+
+    /// Puts together a cell from all sorted chunks. The order of its entries is random.
+    ///
+    /// # Panics
+    /// If an entry does not belong into the cell.
+    pub(crate) fn build(self: &Arc<Self>, sorted: &[Sorted], cell: usize) -> Cell {
+        let (order, width) = (self.order(), self.order() + 1);
+        let mut words = Vec::new();
+        for s in sorted {
+            let range = s.starts[cell] as usize..s.starts[cell + 1] as usize;
+            words.extend_from_slice(&s.words[range.start * width..range.end * width]);
+        }
+        let n = words.len() / width;
+        assert!(n < u32::MAX as usize, "a cell of too many entries");
+        let place = self.place(cell);
+        for entry in words.chunks_exact(width) {
+            for (m, &row) in entry[..order].iter().enumerate() {
+                let inside = match &self.cuts[m] {
+                    Some((c, parts)) => {
+                        (row as usize) < parts.rows() && usize::from(parts.of(row)) == place[*c]
+                    }
+                    None => true,
+                };
+                assert!(
+                    inside && (row as usize) < self.rows[m],
+                    "an entry in the wrong cell"
+                );
+            }
+        }
+        let mut stream = Stream::new(&[self.seed, cell as u64]);
+        let mut order_of: Vec<u32> = (0..n as u32).collect();
+        for i in (1..n).rev() {
+            order_of.swap(i, stream.below(i as u64 + 1) as usize);
+        }
+        let mut runs = Vec::new();
+        match self.fiber {
+            Some(f) => {
+                let key = |i: u32| words[i as usize * width + f];
+                radix(&mut order_of, self.rows[f], key);
+                let mut start = 0;
+                for at in 1..=n {
+                    if at == n || key(order_of[at]) != key(order_of[start]) {
+                        runs.push(Run {
+                            fiber: key(order_of[start]),
+                            start: start as u32,
+                            len: (at - start) as u32,
+                        });
+                        start = at;
+                    }
+                }
+            }
+            None if n > 0 => runs.push(Run {
+                fiber: 0,
+                start: 0,
+                len: n as u32,
+            }),
+            None => {}
+        }
+        let listed = self.listed();
+        let mut entries = Vec::with_capacity(n * (listed.len() + 1));
+        for &i in &order_of {
+            let entry = &words[i as usize * width..][..width];
+            entries.extend(listed.iter().map(|&m| entry[m]));
+            entries.push(entry[order]);
+        }
+        Cell {
+            spec: self.clone(),
+            number: cell,
+            entries,
+            runs,
+        }
+    }
+}
+
+/// Sorts by a key below `limit`, keeping the order of equal ones: least significant digits first.
+fn radix(items: &mut Vec<u32>, limit: usize, key: impl Fn(u32) -> u32) {
+    const BITS: u32 = 8;
+    let mut to = vec![0; items.len()];
+    let mut shift = 0;
+    while shift < u32::BITS && limit.saturating_sub(1) >> shift > 0 {
+        let digit = |i: u32| (key(i) >> shift) as usize & ((1 << BITS) - 1);
+        let mut starts = [0usize; (1 << BITS) + 1];
+        for &i in items.iter() {
+            starts[digit(i) + 1] += 1;
+        }
+        for d in 0..1 << BITS {
+            starts[d + 1] += starts[d];
+        }
+        for &i in items.iter() {
+            let slot = &mut starts[digit(i)];
+            to[*slot] = i;
+            *slot += 1;
+        }
+        std::mem::swap(items, &mut to);
+        shift += BITS;
+    }
+}
+
+/// Some entries sorted by cell: their rows and the bits of their values.
+pub(crate) struct Sorted {
+    words: Vec<u32>,
+    starts: Vec<u32>,
+}
+
+/// Entries that share their row of the fiber mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Run {
+    pub fiber: u32,
+    pub start: u32,
+    pub len: u32,
+}
+
+/// Some neighbours in a run, which is a ring: from `first`, `len` of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Batch {
+    pub(super) run: Run,
+    pub(super) first: u32,
+    pub(super) len: u32,
+}
+
+impl Batch {
+    /// The words of its entries of `cell`: up to the end of the run, and from its start.
+    pub(super) fn pieces<'a>(&self, cell: &'a Cell) -> [&'a [u32]; 2] {
+        let width = cell.words();
+        let run = &cell.entries[self.run.start as usize * width..][..self.run.len as usize * width];
+        let (first, len) = (self.first as usize, self.len as usize);
+        let until = (first + len).min(self.run.len as usize);
+        let rest = first + len - until;
+        [&run[first * width..until * width], &run[..rest * width]]
+    }
+}
+
+/// The entries of a cell. Every entry's rows are in the cell's parts and within the sizes: that was
+/// checked when it was built, and nothing changes it afterwards.
+pub(crate) struct Cell {
+    spec: Arc<Spec>,
+    number: usize,
+    entries: Vec<u32>,
+    runs: Vec<Run>,
+}
+
+impl Cell {
+    pub(crate) fn spec(&self) -> &Arc<Spec> {
+        &self.spec
+    }
+
+    /// The coordinates.
+    pub(crate) fn place(&self) -> [usize; MAX_ORDER] {
+        self.spec.place(self.number)
+    }
+
+    /// The number of entries.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len() / self.words()
+    }
+
+    /// Words per entry.
+    pub(super) fn words(&self) -> usize {
+        self.spec.rows.len() - usize::from(self.spec.fiber.is_some()) + 1
+    }
+
+    pub(super) fn entries(&self) -> &[u32] {
+        &self.entries
+    }
+
+    /// All entries with all their rows, in order of modes.
+    pub(crate) fn each(&self, mut take: impl FnMut(&[u32], f32)) {
+        let width = self.words();
+        let mut rows = vec![0; self.spec.rows.len()];
+        let listed = self.spec.listed();
+        for run in &self.runs {
+            if let Some(f) = self.spec.fiber {
+                rows[f] = run.fiber;
+            }
+            for i in run.start..run.start + run.len {
+                let entry = &self.entries[i as usize * width..][..width];
+                for (k, &m) in listed.iter().enumerate() {
+                    rows[m] = entry[k];
+                }
+                take(&rows, f32::from_bits(entry[width - 1]));
+            }
+        }
+    }
+
+    /// The rows of entry `i`, in order of modes.
+    pub(crate) fn rows_of(&self, i: usize, rows: &mut [u32]) {
+        let width = self.words();
+        if let Some(f) = self.spec.fiber {
+            let run = self.runs.partition_point(|r| (r.start as usize) <= i) - 1;
+            rows[f] = self.runs[run].fiber;
+        }
+        for (k, m) in self.spec.listed().into_iter().enumerate() {
+            rows[m] = self.entries[i * width + k];
+        }
+    }
+
+    /// Adds the number of entries that each row of mode `m` has here.
+    pub(crate) fn count(&self, m: usize, counts: &mut [u32]) {
+        if self.spec.fiber == Some(m) {
+            for run in &self.runs {
+                counts[run.fiber as usize] += run.len;
+            }
+        } else {
+            let at = m - usize::from(self.spec.fiber.is_some_and(|f| f < m));
+            for entry in self.entries.chunks_exact(self.words()) {
+                counts[entry[at] as usize] += 1;
+            }
+        }
+    }
+
+    /// Adds everything to a checksum.
+    pub(crate) fn mark(&self, crc: &mut crc32fast::Hasher) {
+        crc.update(bytemuck::cast_slice(&self.entries));
+        for run in &self.runs {
+            crc.update(bytemuck::cast_slice(&[run.fiber, run.len]));
+        }
+    }
+
+    /// Whole runs.
+    pub(super) fn whole(&self) -> impl Iterator<Item = Batch> {
+        self.runs.iter().map(|&run| Batch {
+            run,
+            first: 0,
+            len: run.len,
+        })
+    }
+
+    /// Batches of at most `limit` entries, in random order: each run is a ring that begins anywhere
+    /// and is cut evenly. The entries stay where they are.
+    pub(crate) fn batches(&self, limit: usize, name: &[u64], batches: &mut Vec<Batch>) {
+        batches.clear();
+        let mut stream = Stream::new(name);
+        for &run in &self.runs {
+            let count = run.len.div_ceil(limit as u32);
+            let turn = stream.below(u64::from(run.len)) as u32;
+            let cut = |k: u32| (u64::from(run.len) * u64::from(k) / u64::from(count)) as u32;
+            for k in 0..count {
+                let Range { start, end } = cut(k)..cut(k + 1);
+                batches.push(Batch {
+                    run,
+                    first: (turn + start) % run.len,
+                    len: end - start,
+                });
+            }
+        }
+        for i in (1..batches.len()).rev() {
+            batches.swap(i, stream.below(i as u64 + 1) as usize);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(fiber: Option<usize>) -> Arc<Spec> {
+        let parts = |rows: usize, count| {
+            Parts::new((0..rows).map(|r| (r * 7 % count) as u16).collect(), count)
+        };
+        Arc::new(Spec {
+            rows: vec![50, 40, 9],
+            fiber,
+            cuts: vec![Some((0, parts(50, 4))), Some((1, parts(40, 4))), None],
+            pieces: 4,
+            coordinates: 2,
+            seed: 3,
+        })
+    }
+
+    fn chunk(from: u64, n: usize) -> Chunk {
+        let mut s = Stream::new(&[from]);
+        let rows = [50, 40, 9]
+            .map(|d| (0..n).map(|_| s.below(d) as u32).collect())
+            .to_vec();
+        Chunk {
+            rows,
+            values: (0..n).map(|i| i as f32 + from as f32).collect(),
+            weights: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_entry_is_in_its_cell_once_and_batches_cover_it() {
+        for fiber in [None, Some(0), Some(2)] {
+            let spec = spec(fiber);
+            let chunks = [chunk(1000, 700), chunk(5000, 300)];
+            let sorted: Vec<Sorted> = chunks.iter().map(|c| spec.sort(c, 0)).collect();
+            let mut found = Vec::new();
+            for c in 0..spec.cells() {
+                let cell = spec.build(&sorted, c);
+                assert_eq!(spec.cell(&cell.place()), c);
+                cell.each(|rows, value| found.push((value as u32, rows.to_vec())));
+                let mut batches = Vec::new();
+                cell.batches(16, &[1, c as u64], &mut batches);
+                let mut visits = vec![0; cell.len()];
+                for b in &batches {
+                    assert!(b.len >= 1 && b.len <= 16);
+                    for i in 0..b.len {
+                        visits[(b.run.start + (b.first + i) % b.run.len) as usize] += 1;
+                    }
+                }
+                assert!(visits.iter().all(|&v| v == 1));
+                if fiber == Some(2) {
+                    assert!(cell.runs.len() <= 9);
+                }
+            }
+            found.sort_unstable();
+            let mut expected: Vec<(u32, Vec<u32>)> = chunks
+                .iter()
+                .flat_map(|c| {
+                    (0..c.values.len())
+                        .map(|i| (c.values[i] as u32, c.rows.iter().map(|r| r[i]).collect()))
+                })
+                .collect();
+            expected.sort_unstable();
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn radix_sorts_large_keys_and_keeps_the_order_of_equal_ones() {
+        let keys: Vec<u32> = (0..1000u32)
+            .map(|i| i.wrapping_mul(2_654_435_761) % 70_000 / 7 * 7)
+            .collect();
+        let mut items: Vec<u32> = (0..1000).collect();
+        radix(&mut items, 70_000, |i| keys[i as usize]);
+        let mut expected: Vec<u32> = (0..1000).collect();
+        expected.sort_by_key(|&i| keys[i as usize]);
+        assert_eq!(items, expected);
+    }
+
+    #[test]
+    #[should_panic(expected = "wrong cell")]
+    fn entries_of_another_sorting_are_refused() {
+        let wrong = Sorted {
+            words: vec![49, 39, 0, 0],
+            starts: vec![0, 1].into_iter().chain([1; 15]).collect(),
+        };
+        spec(None).build(&[wrong], 0);
+    }
+}

@@ -1,0 +1,135 @@
+//! Instruction sets: which there are, which this machine has, which one to use.
+
+use crate::error::{Error, Result};
+use crate::options::KernelChoice;
+
+/// The variable that forces a level where the options do not.
+pub const VARIABLE: &str = "S3CMTF_KERNEL";
+
+/// An instruction set the kernels are compiled for. Results of different levels differ in rounding:
+/// they add in different orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// One number at a time, as far as the compiler is concerned. Everywhere.
+    Scalar,
+    /// The portable vectors of `wide`: SSE2 on x86-64, NEON on AArch64. Everywhere.
+    Wide,
+    /// AVX2 with fused multiply-add.
+    Avx2,
+    /// AVX-512.
+    Avx512,
+}
+
+impl Level {
+    /// All levels, slowest first.
+    pub const ALL: [Level; 4] = [Level::Scalar, Level::Wide, Level::Avx2, Level::Avx512];
+
+    /// Its name, as the options and [`VARIABLE`] have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Scalar => "scalar",
+            Level::Wide => "wide",
+            Level::Avx2 => "avx2",
+            Level::Avx512 => "avx512",
+        }
+    }
+
+    /// Whether this machine can run it.
+    pub fn is_available(self) -> bool {
+        match self {
+            Level::Scalar | Level::Wide => true,
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            Level::Avx2 => {
+                std::arch::is_x86_feature_detected!("avx2")
+                    && std::arch::is_x86_feature_detected!("fma")
+            }
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            Level::Avx512 => {
+                Level::Avx2.is_available()
+                    && std::arch::is_x86_feature_detected!("avx512f")
+                    && std::arch::is_x86_feature_detected!("avx512dq")
+                    && std::arch::is_x86_feature_detected!("avx512vl")
+            }
+            #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+            Level::Avx2 | Level::Avx512 => false,
+        }
+    }
+
+    /// The levels this machine has, slowest first.
+    pub fn available() -> impl Iterator<Item = Level> {
+        Level::ALL.into_iter().filter(|l| l.is_available())
+    }
+
+    /// The fastest level of this machine.
+    pub fn best() -> Level {
+        Level::available().last().unwrap_or(Level::Scalar)
+    }
+
+    /// The level to use: the one chosen, else the one the environment forces, else the fastest. A
+    /// level this machine does not have is an error.
+    pub fn choose(choice: KernelChoice) -> Result<Level> {
+        let forced = std::env::var(VARIABLE).unwrap_or_default();
+        Level::resolve(choice, &forced)
+    }
+
+    fn resolve(choice: KernelChoice, forced: &str) -> Result<Level> {
+        let (level, by) = match choice {
+            KernelChoice::Auto => match forced {
+                "" | "auto" => return Ok(Level::best()),
+                name => match Level::ALL.into_iter().find(|l| l.name() == name) {
+                    Some(level) => (level, VARIABLE),
+                    None => {
+                        return Err(Error::argument(format!(
+                            "{VARIABLE}={name}: no kernel level is called that; there are auto, {}",
+                            Level::ALL.map(Level::name).join(", ")
+                        )));
+                    }
+                },
+            },
+            KernelChoice::Scalar => (Level::Scalar, "kernel"),
+            KernelChoice::Wide => (Level::Wide, "kernel"),
+            KernelChoice::Avx2 => (Level::Avx2, "kernel"),
+            KernelChoice::Avx512 => (Level::Avx512, "kernel"),
+        };
+        if !level.is_available() {
+            return Err(Error::argument(format!(
+                "{by}={}: this machine does not have it; it has {}",
+                level.name(),
+                Level::available()
+                    .map(Level::name)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )));
+        }
+        Ok(level)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_choice_wins_over_the_variable_over_the_machine() {
+        let resolve = Level::resolve;
+        assert_eq!(resolve(KernelChoice::Auto, "").unwrap(), Level::best());
+        assert_eq!(resolve(KernelChoice::Auto, "auto").unwrap(), Level::best());
+        assert_eq!(resolve(KernelChoice::Auto, "wide").unwrap(), Level::Wide);
+        assert_eq!(
+            resolve(KernelChoice::Scalar, "wide").unwrap(),
+            Level::Scalar
+        );
+        let unknown = resolve(KernelChoice::Auto, "sse9").unwrap_err().to_string();
+        assert!(
+            unknown.contains("sse9") && unknown.contains("avx512"),
+            "{unknown}"
+        );
+        for level in Level::ALL {
+            let result = resolve(KernelChoice::Auto, level.name());
+            assert_eq!(result.is_ok(), level.is_available());
+            if let Err(e) = result {
+                assert!(e.to_string().contains("does not have"), "{e}");
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Sixteen floats at a time: the one vector type every kernel is written in.
+//!
+//! A line is a cache line, the padding unit of rows, and the widest register there is. Each level has
+//! its own type for it; kernels are generic over [`Line`] and stamped once per level by `stamped!`,
+//! with the instruction set enabled in the outermost function and everything below it inlined.
+//!
+//! # Safety
+//! The methods of a line type of some instruction set may run only on machines that have it. Kernels
+//! get there only through `stamped!`, whose callers promise that the level is available.
+#![allow(unsafe_code)]
+
+use wide::f32x8;
+
+use crate::model::STRIDE;
+
+pub(super) trait Line: Copy {
+    /// Reads [`STRIDE`] floats.
+    ///
+    /// # Safety
+    /// They must be readable.
+    unsafe fn load(from: *const f32) -> Self;
+
+    /// Writes [`STRIDE`] floats.
+    ///
+    /// # Safety
+    /// They must be writable.
+    unsafe fn store(self, to: *mut f32);
+
+    fn splat(x: f32) -> Self;
+    fn plus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+
+    /// `self * by + to`; rounded once where the machine can.
+    fn times_plus(self, by: Self, to: Self) -> Self;
+
+    /// The sum of all floats.
+    fn sum(self) -> f32;
+
+    /// The larger of each float and 0.
+    fn at_least_zero(self) -> Self;
+
+    /// -1, 0 or 1 for each float.
+    fn sign(self) -> Self;
+
+    #[inline(always)]
+    fn zero() -> Self {
+        Self::splat(0.0)
+    }
+
+    /// Four sums at once.
+    #[inline(always)]
+    fn sums(lines: [Self; 4]) -> [f32; 4] {
+        [
+            lines[0].sum(),
+            lines[1].sum(),
+            lines[2].sum(),
+            lines[3].sum(),
+        ]
+    }
+}
+
+/// Asks for the cache line at `at` to be brought near; nothing happens if there is none.
+#[inline(always)]
+pub(super) fn prefetch(at: *const f32) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch of any address is harmless; SSE is part of the baseline.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = at;
+}
+
+/// Plain floats.
+#[derive(Clone, Copy)]
+pub(super) struct Scalar([f32; STRIDE]);
+
+impl Scalar {
+    #[inline(always)]
+    fn map2(self, other: Self, f: impl Fn(f32, f32) -> f32) -> Self {
+        let mut out = self.0;
+        for k in 0..STRIDE {
+            out[k] = f(self.0[k], other.0[k]);
+        }
+        Scalar(out)
+    }
+}
+
+impl Line for Scalar {
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: the caller's promise; arrays of floats have the alignment of floats.
+        Scalar(unsafe { from.cast::<[f32; STRIDE]>().read() })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: as above.
+        unsafe { to.cast::<[f32; STRIDE]>().write(self.0) }
+    }
+
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        Scalar([x; STRIDE])
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self.map2(other, |a, b| a + b)
+    }
+
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        self.map2(other, |a, b| a * b)
+    }
+
+    #[inline(always)]
+    fn times_plus(self, by: Self, to: Self) -> Self {
+        self.times(by).plus(to)
+    }
+
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        self.0.iter().sum()
+    }
+
+    #[inline(always)]
+    fn at_least_zero(self) -> Self {
+        self.map2(self, |a, _| a.max(0.0))
+    }
+
+    #[inline(always)]
+    fn sign(self) -> Self {
+        self.map2(self, |a, _| {
+            f32::from(i8::from(a > 0.0) - i8::from(a < 0.0))
+        })
+    }
+}
+
+/// The portable vectors.
+#[derive(Clone, Copy)]
+pub(super) struct Portable([f32x8; 2]);
+
+impl Line for Portable {
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: the caller's promise.
+        let halves = unsafe { from.cast::<[[f32; 8]; 2]>().read() };
+        Portable([f32x8::new(halves[0]), f32x8::new(halves[1])])
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            to.cast::<[[f32; 8]; 2]>()
+                .write([self.0[0].to_array(), self.0[1].to_array()])
+        }
+    }
+
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        Portable([f32x8::splat(x); 2])
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        Portable([self.0[0] + other.0[0], self.0[1] + other.0[1]])
+    }
+
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        Portable([self.0[0] * other.0[0], self.0[1] * other.0[1]])
+    }
+
+    #[inline(always)]
+    fn times_plus(self, by: Self, to: Self) -> Self {
+        Portable([
+            self.0[0].mul_add(by.0[0], to.0[0]),
+            self.0[1].mul_add(by.0[1], to.0[1]),
+        ])
+    }
+
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        (self.0[0] + self.0[1]).reduce_add()
+    }
+
+    #[inline(always)]
+    fn at_least_zero(self) -> Self {
+        Portable([self.0[0].max(f32x8::ZERO), self.0[1].max(f32x8::ZERO)])
+    }
+
+    #[inline(always)]
+    fn sign(self) -> Self {
+        Portable(self.0.map(|x| {
+            let one = f32x8::splat(1.0);
+            (x.simd_gt(f32x8::ZERO) & one) - (x.simd_lt(f32x8::ZERO) & one)
+        }))
+    }
+}
+
+/// Defines an unsafe function that runs a generic kernel at a level.
+///
+/// Callers must keep the promises of the kernel, and the level must be available.
+macro_rules! stamped {
+    ($(#[$doc:meta])* $vis:vis unsafe fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? = $generic:ident;) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// Those of the kernel; and the level must be available on this machine.
+        #[allow(clippy::too_many_arguments)]
+        $vis unsafe fn $name(level: $crate::kernel::Level, $($arg: $type),*) $(-> $result)? {
+            use $crate::kernel::lines::{Portable, Scalar};
+            use $crate::kernel::Level;
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
+            unsafe fn avx512($($arg: $type),*) $(-> $result)? {
+                // SAFETY: the caller's promises; the instruction set is enabled here.
+                unsafe { $generic::<$crate::kernel::lines_x86::Avx512>($($arg),*) }
+            }
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            #[target_feature(enable = "avx2,fma")]
+            unsafe fn avx2($($arg: $type),*) $(-> $result)? {
+                // SAFETY: the caller's promises; the instruction set is enabled here.
+                unsafe { $generic::<$crate::kernel::lines_x86::Avx2>($($arg),*) }
+            }
+            // SAFETY: the caller's promises, among them that the level is available.
+            unsafe {
+                match level {
+                    #[cfg(all(target_arch = "x86_64", not(miri)))]
+                    Level::Avx512 => avx512($($arg),*),
+                    #[cfg(all(target_arch = "x86_64", not(miri)))]
+                    Level::Avx2 => avx2($($arg),*),
+                    Level::Scalar => $generic::<Scalar>($($arg),*),
+                    _ => $generic::<Portable>($($arg),*),
+                }
+            }
+        }
+    };
+}
+pub(super) use stamped;

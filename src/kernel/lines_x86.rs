@@ -1,0 +1,225 @@
+//! Lines in the registers of AVX2 and AVX-512.
+//!
+//! # Safety
+//! See [`super::lines`]: none of this may run on a machine without the instruction set.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::*;
+
+use super::lines::Line;
+
+/// One register.
+#[derive(Clone, Copy)]
+pub(super) struct Avx512(__m512);
+
+// SAFETY of all blocks below: the machine has the instruction set, as the module promises; loads and
+// stores keep the caller's promises.
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Line for Avx512 {
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        unsafe { Avx512(_mm512_loadu_ps(from)) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        unsafe { _mm512_storeu_ps(to, self.0) }
+    }
+
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        unsafe { Avx512(_mm512_set1_ps(x)) }
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        unsafe { Avx512(_mm512_add_ps(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        unsafe { Avx512(_mm512_mul_ps(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    fn times_plus(self, by: Self, to: Self) -> Self {
+        unsafe { Avx512(_mm512_fmadd_ps(self.0, by.0, to.0)) }
+    }
+
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        unsafe { half(self.0).sum() }
+    }
+
+    #[inline(always)]
+    fn sums(lines: [Self; 4]) -> [f32; 4] {
+        unsafe {
+            four_sums([
+                half(lines[0].0).0,
+                half(lines[1].0).0,
+                half(lines[2].0).0,
+                half(lines[3].0).0,
+            ])
+        }
+    }
+
+    #[inline(always)]
+    fn at_least_zero(self) -> Self {
+        unsafe { Avx512(_mm512_max_ps(self.0, _mm512_setzero_ps())) }
+    }
+
+    #[inline(always)]
+    fn sign(self) -> Self {
+        unsafe {
+            let (zero, one) = (_mm512_setzero_ps(), _mm512_set1_ps(1.0));
+            let above = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(self.0, zero);
+            let below = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(self.0, zero);
+            let up = _mm512_maskz_mov_ps(above, one);
+            Avx512(_mm512_mask_sub_ps(up, below, zero, one))
+        }
+    }
+}
+
+/// Half a line.
+struct Half(__m256);
+
+/// Adds the two halves of a line.
+#[allow(clippy::undocumented_unsafe_blocks)]
+#[inline(always)]
+unsafe fn half(x: __m512) -> Half {
+    unsafe {
+        Half(_mm256_add_ps(
+            _mm512_castps512_ps256(x),
+            _mm512_extractf32x8_ps::<1>(x),
+        ))
+    }
+}
+
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Half {
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        unsafe {
+            let x = _mm_add_ps(
+                _mm256_castps256_ps128(self.0),
+                _mm256_extractf128_ps::<1>(self.0),
+            );
+            let x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+            _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)))
+        }
+    }
+}
+
+/// The sums of four half lines.
+#[allow(clippy::undocumented_unsafe_blocks)]
+#[inline(always)]
+unsafe fn four_sums(x: [__m256; 4]) -> [f32; 4] {
+    unsafe {
+        let pairs = _mm256_hadd_ps(_mm256_hadd_ps(x[0], x[1]), _mm256_hadd_ps(x[2], x[3]));
+        let sums = _mm_add_ps(
+            _mm256_castps256_ps128(pairs),
+            _mm256_extractf128_ps::<1>(pairs),
+        );
+        let mut out = [0.0; 4];
+        _mm_storeu_ps(out.as_mut_ptr(), sums);
+        out
+    }
+}
+
+/// Two registers.
+#[derive(Clone, Copy)]
+pub(super) struct Avx2(__m256, __m256);
+
+// SAFETY of all blocks below: as above.
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Line for Avx2 {
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        unsafe { Avx2(_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(8))) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        unsafe {
+            _mm256_storeu_ps(to, self.0);
+            _mm256_storeu_ps(to.add(8), self.1);
+        }
+    }
+
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        unsafe {
+            let x = _mm256_set1_ps(x);
+            Avx2(x, x)
+        }
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        unsafe {
+            Avx2(
+                _mm256_add_ps(self.0, other.0),
+                _mm256_add_ps(self.1, other.1),
+            )
+        }
+    }
+
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        unsafe {
+            Avx2(
+                _mm256_mul_ps(self.0, other.0),
+                _mm256_mul_ps(self.1, other.1),
+            )
+        }
+    }
+
+    #[inline(always)]
+    fn times_plus(self, by: Self, to: Self) -> Self {
+        unsafe {
+            Avx2(
+                _mm256_fmadd_ps(self.0, by.0, to.0),
+                _mm256_fmadd_ps(self.1, by.1, to.1),
+            )
+        }
+    }
+
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        unsafe { Half(_mm256_add_ps(self.0, self.1)).sum() }
+    }
+
+    #[inline(always)]
+    fn sums(lines: [Self; 4]) -> [f32; 4] {
+        unsafe {
+            four_sums([
+                _mm256_add_ps(lines[0].0, lines[0].1),
+                _mm256_add_ps(lines[1].0, lines[1].1),
+                _mm256_add_ps(lines[2].0, lines[2].1),
+                _mm256_add_ps(lines[3].0, lines[3].1),
+            ])
+        }
+    }
+
+    #[inline(always)]
+    fn at_least_zero(self) -> Self {
+        unsafe {
+            let zero = _mm256_setzero_ps();
+            Avx2(_mm256_max_ps(self.0, zero), _mm256_max_ps(self.1, zero))
+        }
+    }
+
+    #[inline(always)]
+    fn sign(self) -> Self {
+        #[inline(always)]
+        unsafe fn sign(x: __m256) -> __m256 {
+            unsafe {
+                let (zero, one) = (_mm256_setzero_ps(), _mm256_set1_ps(1.0));
+                let up = _mm256_and_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(x, zero), one);
+                let down = _mm256_and_ps(_mm256_cmp_ps::<_CMP_LT_OQ>(x, zero), one);
+                _mm256_sub_ps(up, down)
+            }
+        }
+        unsafe { Avx2(sign(self.0), sign(self.1)) }
+    }
+}

@@ -1,0 +1,190 @@
+//! Batches where M and E are vectors: matrices, hyper-diagonal cores, and full cores of order 2. O(J)
+//! per entry.
+//!
+//! # Safety
+//! As in [`super::batch`].
+#![allow(unsafe_code)]
+
+use super::batch::{Between, Job, Walk, after_full, moved, prefetch_entries};
+use super::entry::contract;
+use super::general::{load_rows, step_rows};
+use super::grid::Batch;
+use super::lines::Line;
+use crate::model::STRIDE;
+
+/// M for a vector between the rows: that of a matrix, a diagonal core, or a full core of order 2.
+#[inline(always)]
+pub(super) unsafe fn vector<L: Line>(
+    job: &Job<'_>,
+    u: *const f32,
+    rank: usize,
+    lines: usize,
+    m: *mut f32,
+) {
+    // SAFETY: the caller's promises.
+    unsafe {
+        match job.between {
+            Between::Full => contract::<L>(job.core, u, rank, lines, m),
+            Between::Diagonal => {
+                for k in (0..lines * STRIDE).step_by(STRIDE) {
+                    L::load(job.core.add(k))
+                        .times(L::load(u.add(k)))
+                        .store(m.add(k));
+                }
+            }
+            Between::Nothing => {
+                for k in (0..lines * STRIDE).step_by(STRIDE) {
+                    L::load(u.add(k)).store(m.add(k));
+                }
+            }
+        }
+    }
+}
+
+/// The steps after a batch where E is a vector.
+#[inline(always)]
+unsafe fn after_vector<L: Line>(job: &Job<'_>, batch: &Batch, e: *const f32, lines: usize) {
+    // SAFETY: the caller's promises.
+    unsafe {
+        let Some((fiber, _)) = job.fiber else {
+            return;
+        };
+        let count = batch.len as f32;
+        if job.between == Between::Full {
+            after_full::<L>(job, batch, count, e, lines);
+            return;
+        }
+        let u = fiber.row(batch.run.fiber);
+        let shrink = fiber.shrink(batch.run.fiber, job.eta) * count;
+        let scale = job.eta * job.weight;
+        for k in (0..lines * STRIDE).step_by(STRIDE) {
+            let (x, e) = (L::load(u.add(k)), L::load(e.add(k)));
+            let slope = if job.between == Between::Diagonal {
+                let g = job.core.add(k);
+                let old = L::load(g);
+                let core_shrink = job.eta * job.core_penalty * count;
+                moved(old, x.times(e), scale, core_shrink, job.rule).store(g);
+                old.times(e)
+            } else {
+                e
+            };
+            moved(x, slope, scale, shrink, job.rule).store(u.add(k));
+        }
+    }
+}
+
+/// A vector of one line between `N` listed rows of one line.
+#[inline(always)]
+pub(super) unsafe fn line<L: Line, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+    // SAFETY: the caller's promises.
+    unsafe {
+        let Some((fiber, rank)) = job.fiber else {
+            return 0.0;
+        };
+        let mut total = 0.0f64;
+        for (number, batch) in batches.iter().enumerate() {
+            prefetch_entries(job, batches, number + 1);
+            vector::<L>(job, fiber.row(batch.run.fiber), rank, 1, job.work);
+            let m = L::load(job.work);
+            let mut e = L::zero();
+            let mut squares = 0.0f32;
+            let mut walk = Walk::new(job, batch);
+            for _ in 0..batch.len {
+                let entry = walk.next();
+                let mut at = [std::ptr::null_mut::<f32>(); N];
+                let mut rows = [L::zero(); N];
+                for n in 0..N {
+                    at[n] = job.listed[n].row(*entry.add(n));
+                    rows[n] = L::load(at[n]);
+                }
+                // The product of all listed rows, and M times all but one.
+                let mut product = rows[0];
+                let mut slopes = [m; N];
+                for n in 1..N {
+                    slopes[n] = slopes[n].times(product);
+                    product = product.times(rows[n]);
+                }
+                let mut after = rows[N - 1];
+                for n in (0..N - 1).rev() {
+                    slopes[n] = slopes[n].times(after);
+                    after = after.times(rows[n]);
+                }
+                let error = f32::from_bits(*entry.add(N)) - m.times(product).sum();
+                squares += error * error;
+                e = product.times_plus(L::splat(error), e);
+                let step = job.eta * job.weight * error;
+                for n in 0..N {
+                    let shrink = job.listed[n].shrink(*entry.add(n), job.eta);
+                    moved(rows[n], slopes[n], step, shrink, job.rule).store(at[n]);
+                }
+            }
+            total += f64::from(squares);
+            e.store(job.work);
+            after_vector::<L>(job, batch, job.work, 1);
+        }
+        total
+    }
+}
+
+/// A vector of any length between any number of listed rows.
+#[inline(always)]
+pub(super) unsafe fn lines<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+    // SAFETY: the caller's promises; the parts of `work` do not overlap.
+    unsafe {
+        let Some((fiber, rank)) = job.fiber else {
+            return 0.0;
+        };
+        let order = job.listed.len();
+        let width = job.listed[0].stride;
+        let lines = width / STRIDE;
+        let m = job.work;
+        let e = m.add(width);
+        let rows = e.add(width);
+        let slopes = rows.add(order * width);
+        let mut total = 0.0f64;
+        for (number, batch) in batches.iter().enumerate() {
+            prefetch_entries(job, batches, number + 1);
+            vector::<L>(job, fiber.row(batch.run.fiber), rank, lines, m);
+            for k in 0..lines {
+                L::zero().store(e.add(k * STRIDE));
+            }
+            let mut squares = 0.0f32;
+            let mut walk = Walk::new(job, batch);
+            for _ in 0..batch.len {
+                let entry = walk.next();
+                load_rows::<L>(job, entry, rows);
+                let mut sum = L::zero();
+                for k in (0..width).step_by(STRIDE) {
+                    let mv = L::load(m.add(k));
+                    let mut before = L::splat(1.0);
+                    for n in 0..order {
+                        before.times(mv).store(slopes.add(n * width + k));
+                        before = before.times(L::load(rows.add(n * width + k)));
+                    }
+                    sum = before.times_plus(mv, sum);
+                    let mut after = L::splat(1.0);
+                    for n in (0..order).rev() {
+                        let at = slopes.add(n * width + k);
+                        L::load(at).times(after).store(at);
+                        after = after.times(L::load(rows.add(n * width + k)));
+                    }
+                }
+                let error = f32::from_bits(*entry.add(order)) - sum.sum();
+                squares += error * error;
+                for k in (0..width).step_by(STRIDE) {
+                    let mut product = L::load(rows.add(k));
+                    for n in 1..order {
+                        product = product.times(L::load(rows.add(n * width + k)));
+                    }
+                    product
+                        .times_plus(L::splat(error), L::load(e.add(k)))
+                        .store(e.add(k));
+                }
+                step_rows::<L>(job, entry, rows, slopes, job.weight * error);
+            }
+            total += f64::from(squares);
+            after_vector::<L>(job, batch, e, lines);
+        }
+        total
+    }
+}

@@ -1,0 +1,216 @@
+//! What blocks have copies of, and how copies become one again.
+
+use std::ops::Range;
+
+use super::curvature::{self, Basis};
+use super::{Blocked, Epoch, Shared, WHOLE};
+use crate::kernel::{Lease, LeasedRows};
+
+/// A block's copies of what no block owns, and how many entries each row saw.
+#[derive(Default)]
+pub(super) struct Slot {
+    pub core: Copied,
+    pub modes: Vec<Option<Copied>>,
+    pub columns: Vec<Option<Copied>>,
+    pub squares: f64,
+    /// Squared errors and entries of the last share.
+    pub last_squares: f64,
+    pub last_seen: f64,
+    /// Predictions with these copies.
+    pub probe: Vec<f32>,
+}
+
+#[derive(Default)]
+pub(super) struct Copied {
+    pub rows: Vec<f32>,
+    pub counts: Vec<u32>,
+}
+
+impl Copied {
+    fn new(rows: &LeasedRows<'_>) -> Copied {
+        let count = rows.parts().rows();
+        Copied {
+            rows: vec![0.0; count * rows.stride()],
+            counts: vec![0; count],
+        }
+    }
+
+    pub(super) fn row(&self, row: u32) -> &[f32] {
+        let stride = self.rows.len() / self.counts.len();
+        &self.rows[row as usize * stride..][..stride]
+    }
+
+    pub(super) fn load(&mut self, from: &LeasedRows<'_>) {
+        let (parts, stride) = (from.parts(), from.stride());
+        for part in 0..parts.count() {
+            let share = from.share(part);
+            for &row in parts.members(part) {
+                self.rows[row as usize * stride..][..stride].copy_from_slice(share.row(row));
+            }
+        }
+        self.counts.fill(0);
+    }
+}
+
+impl Blocked<'_> {
+    pub(super) fn slot(
+        &self,
+        core: &LeasedRows<'_>,
+        factors: &[LeasedRows<'_>],
+        columns: &[LeasedRows<'_>],
+    ) -> Slot {
+        Slot {
+            core: Copied::new(core),
+            modes: factors
+                .iter()
+                .zip(&self.plan.modes)
+                .map(|(rows, plan)| plan.coordinate.is_none().then(|| Copied::new(rows)))
+                .collect(),
+            columns: columns
+                .iter()
+                .zip(&self.plan.matrices)
+                .map(|(rows, plan)| plan.copied.then(|| Copied::new(rows)))
+                .collect(),
+            ..Slot::default()
+        }
+    }
+
+    /// All that is merged after a step: pieces of copies.
+    pub(super) fn merges(&self, shared: &Shared<'_>) -> Vec<(What, usize)> {
+        let mut all = Vec::new();
+        let mut add = |what: What, parts: usize| all.extend((0..parts).map(|p| (what, p)));
+        add(What::Core, 1);
+        for (n, plan) in self.plan.modes.iter().enumerate() {
+            if plan.coordinate.is_none() {
+                add(What::Mode(n), plan.parts.count());
+            }
+        }
+        for (m, plan) in self.plan.matrices.iter().enumerate() {
+            if plan.copied {
+                add(What::Columns(m), shared.columns[m].parts().count());
+            }
+        }
+        all
+    }
+}
+
+/// What is copied for every block.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum What {
+    Core,
+    Mode(usize),
+    Columns(usize),
+}
+
+/// Merges one part of the copies: the moves of a row are added up in block order and come to what
+/// its curvature makes of them.
+pub(super) fn merge(
+    shared: &Shared<'_>,
+    epoch: &Epoch<'_>,
+    share: &Range<usize>,
+    (what, part): (What, usize),
+) {
+    let slots: Vec<_> = shared
+        .slots
+        .iter()
+        .map(|slot| slot.read().unwrap_or_else(|e| e.into_inner()))
+        .collect();
+    let copies: Vec<&Copied> = slots
+        .iter()
+        .filter_map(|slot| match what {
+            What::Core => Some(&slot.core),
+            What::Mode(n) => slot.modes[n].as_ref(),
+            What::Columns(m) => slot.columns[m].as_ref(),
+        })
+        .collect();
+    let (rows, basis) = match what {
+        What::Core => return merge_core(shared, epoch, share, &copies),
+        What::Mode(n) => (&shared.factors[n], &epoch.curvature.slopes[n]),
+        What::Columns(m) => (&shared.columns[m], &epoch.curvature.columns[m]),
+    };
+    let stride = rows.stride();
+    let mut lease = rows.lease(part);
+    let mut moves = vec![0.0f32; stride];
+    for &row in rows.parts().members(part) {
+        let at = row as usize * stride;
+        let old = lease.row(row);
+        if let Some((all, one)) = add_moves(&copies, row as usize, at, old, &mut moves) {
+            basis.apply(
+                &mut moves,
+                epoch.eta * (share.len() as f32 / WHOLE as f32),
+                all,
+                one,
+            );
+            let next = old.iter_mut().zip(&moves);
+            next.for_each(|(x, m)| *x = epoch.rule.bounded(*x + m));
+        }
+    }
+}
+
+/// Adds up the moves of copies away from `old`. Returns the number of entries they saw and that of
+/// one block, by entries; `None` if nobody saw any.
+fn add_moves(
+    copies: &[&Copied],
+    row: usize,
+    at: usize,
+    old: &[f32],
+    moves: &mut [f32],
+) -> Option<(f32, f32)> {
+    let (mut all, mut squares) = (0.0f64, 0.0f64);
+    moves.fill(0.0);
+    for copy in copies {
+        let count = f64::from(copy.counts[row]);
+        if count > 0.0 {
+            let copy = &copy.rows[at..at + old.len()];
+            let each = moves.iter_mut().zip(copy).zip(old);
+            each.for_each(|((m, &x), &y)| *m += x - y);
+            (all, squares) = (all + count, squares + count * count);
+        }
+    }
+    (all > 0.0).then(|| (all as f32, (squares / all) as f32))
+}
+
+/// The core moves as a whole: its directions go through all of it.
+fn merge_core(shared: &Shared<'_>, epoch: &Epoch<'_>, share: &Range<usize>, copies: &[&Copied]) {
+    let rows = &shared.core;
+    let stride = rows.stride();
+    let mut moves = vec![0.0f32; rows.parts().rows() * stride];
+    let mut leases: Vec<Lease<'_>> = (0..rows.parts().count()).map(|p| rows.lease(p)).collect();
+    let mut seen = None;
+    for lease in &mut leases {
+        let part = lease.part();
+        for &slab in rows.parts().members(part) {
+            let at = slab as usize * stride;
+            let old = lease.row(slab);
+            seen = add_moves(copies, slab as usize, at, old, &mut moves[at..at + stride]);
+        }
+    }
+    let Some((all, one)) = seen else { return };
+    let mut dense = shared.form.dense(&moves);
+    let bases: Vec<&Basis> = match epoch.curvature.core.len() {
+        1 => vec![&epoch.curvature.core[0]],
+        _ => {
+            let order = shared.form.mode_order();
+            order
+                .into_iter()
+                .map(|n| &epoch.curvature.core[n])
+                .collect()
+        }
+    };
+    curvature::apply_core(
+        &bases,
+        &mut dense,
+        epoch.eta * (share.len() as f32 / WHOLE as f32),
+        all,
+        one,
+    );
+    shared.form.pad(&dense, &mut moves);
+    for lease in &mut leases {
+        for &slab in rows.parts().members(lease.part()) {
+            let moves = &moves[slab as usize * stride..][..stride];
+            let old = lease.row(slab);
+            let next = old.iter_mut().zip(moves);
+            next.for_each(|(x, m)| *x = epoch.rule.bounded(*x + m));
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! How far copies have moved towards where one after the other would have gone.
+//!
+//! Blocks of a step start from the same numbers, and each moves its own copies. One after the other,
+//! they would have moved further: along a direction in which the loss has the curvature c (the mean
+//! squared derivative of the model by a number in that direction), n steps of size eta close about
+//! 1 - exp(-eta c n) of the distance to the best place. So along a direction in which a block
+//! already gets there, the moves of blocks must be averaged, and along one in which it hardly gets
+//! anywhere, added up. Averaging everything would slow down what is slow already, adding up
+//! everything would overshoot where curvature is high. The sum of moves is multiplied with what n
+//! entries close over what n / m blocks of m entries close each.
+//!
+//! Curvature is measured at the start of an epoch on a sample of entries: for a row of a mode the
+//! second moments of the slopes, for the columns of a matrix those of the rows, for the core those of
+//! the products of rows, taken as the product of the modes' moments.
+
+use crate::kernel::{Cell, Level, Method, TensorKernel};
+use crate::model::{CoreKind, Model};
+use crate::random::mix;
+
+use super::super::data::{Data, stream};
+
+/// Entries that are looked at.
+const SAMPLE: usize = 256;
+
+/// Ranks up to which all directions of a mode are told apart; beyond, all count as the worst.
+const LARGEST_RANK: usize = 64;
+
+/// Cores up to which all directions are told apart; beyond, one and the rest.
+const LARGEST_CORE: usize = 8192;
+
+/// Curvature is taken for this much higher than the sample has it: where it really is, moves that are
+/// added up overshoot, while moves that fall short are made up for in the next step.
+const SAFETY: f32 = 4.0;
+
+/// Directions, each with its curvature: orthonormal rows.
+#[derive(Debug, Clone)]
+pub(super) struct Basis {
+    pub rank: usize,
+    /// One direction after the other, of `rank` numbers each; empty if all count the same.
+    pub directions: Vec<f32>,
+    pub curvature: Vec<f32>,
+}
+
+/// What was measured.
+pub(super) struct Curvature {
+    /// For each mode, of the slopes of its rows.
+    pub slopes: Vec<Basis>,
+    /// For each matrix, of its columns, times its weight.
+    pub columns: Vec<Basis>,
+    /// For each mode, of its rows; for CP one, of their products.
+    pub core: Vec<Basis>,
+}
+
+impl Curvature {
+    pub(super) fn measure(model: &Model, data: &Data, level: Level) -> Curvature {
+        let shape = &model.shape;
+        let order = shape.order();
+        let mut kernel = TensorKernel::new(shape, Method::Shared(level));
+        let mut rows = vec![0.0; shape.rows_len()];
+        let mut slopes = rows.clone();
+        let mut moments: Vec<Moments> = shape.ranks.iter().map(|&j| Moments::new(j)).collect();
+        let mut cores = match shape.kind {
+            CoreKind::Full => moments.clone(),
+            CoreKind::Diagonal => vec![Moments::new(shape.ranks[0])],
+        };
+        for entry in sample(data.tensor.cells(), order, SAMPLE) {
+            for (n, &row) in entry.iter().enumerate() {
+                let row = model.modes[n].factor.padded_row(row as usize);
+                rows[shape.row(n)].copy_from_slice(row);
+            }
+            kernel.slopes(&model.core, &rows, &mut slopes);
+            for (n, m) in moments.iter_mut().enumerate() {
+                m.add(&slopes[shape.row(n)]);
+            }
+            match shape.kind {
+                CoreKind::Full => {
+                    for (n, m) in cores.iter_mut().enumerate() {
+                        m.add(&rows[shape.row(n)]);
+                    }
+                }
+                CoreKind::Diagonal => {
+                    let j = shape.ranks[0];
+                    let product: Vec<f32> = (0..j)
+                        .map(|k| (0..order).map(|n| rows[shape.row(n)][k]).product())
+                        .collect();
+                    cores[0].add(&product);
+                }
+            }
+        }
+        let columns = data.matrices.iter().map(|m| {
+            // Without the mean row behind them, which is no parameter.
+            let (rows, all) = (&model.modes[m.mode].factor, model.modes[m.mode].rows.len());
+            let n = all.min(SAMPLE);
+            let mut moments = Moments::new(m.rank);
+            for k in 0..n {
+                moments.add(rows.row(k * all / n));
+            }
+            moments.basis(f64::from(m.weight))
+        });
+        Curvature {
+            columns: columns.collect(),
+            slopes: moments.iter().map(|m| m.basis(1.0)).collect(),
+            core: cores.iter().map(|m| m.basis(1.0)).collect(),
+        }
+    }
+}
+
+/// The rows of some entries, spread over all cells.
+pub(super) fn sample(cells: &[Cell], order: usize, count: usize) -> Vec<Vec<u32>> {
+    let filled: Vec<&Cell> = cells.iter().filter(|c| c.len() > 0).collect();
+    (0..count.min(filled.len() * count))
+        .map(|k| {
+            let cell = filled[k * filled.len() / count];
+            let hash = mix((stream::SAMPLE << 32) ^ k as u64);
+            let mut rows = vec![0; order];
+            cell.rows_of((hash % cell.len() as u64) as usize, &mut rows);
+            rows
+        })
+        .collect()
+}
+
+/// Second moments of some vectors.
+#[derive(Clone)]
+struct Moments {
+    rank: usize,
+    sums: Vec<f64>,
+    count: f64,
+    size: f64,
+}
+
+impl Moments {
+    fn new(rank: usize) -> Moments {
+        let kept = if rank <= LARGEST_RANK { rank * rank } else { 0 };
+        Moments {
+            rank,
+            sums: vec![0.0; kept],
+            count: 0.0,
+            size: 0.0,
+        }
+    }
+
+    fn add(&mut self, x: &[f32]) {
+        let x = &x[..self.rank];
+        let size = x.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>();
+        for (row, &a) in self.sums.chunks_exact_mut(self.rank).zip(x) {
+            row.iter_mut()
+                .zip(x)
+                .for_each(|(s, &b)| *s += f64::from(a) * f64::from(b));
+        }
+        self.count += 1.0;
+        self.size += size;
+    }
+
+    fn basis(&self, weight: f64) -> Basis {
+        let scale = weight / self.count.max(1.0);
+        let fine = self.sums.iter().all(|x| x.is_finite());
+        if self.sums.is_empty() || !fine {
+            return Basis {
+                rank: self.rank,
+                directions: Vec::new(),
+                curvature: vec![(self.size * scale) as f32; self.rank],
+            };
+        }
+        let (values, vectors) = eigen(self.sums.clone(), self.rank);
+        Basis {
+            rank: self.rank,
+            directions: vectors.iter().map(|&x| x as f32).collect(),
+            curvature: values.iter().map(|v| (v.max(0.0) * scale) as f32).collect(),
+        }
+    }
+}
+
+/// Eigenvalues and eigenvectors (rows) of a symmetric matrix, by Jacobi's rotations.
+fn eigen(mut a: Vec<f64>, n: usize) -> (Vec<f64>, Vec<f64>) {
+    let mut v = vec![0.0; n * n];
+    (0..n).for_each(|i| v[i * n + i] = 1.0);
+    let total: f64 = a.iter().map(|x| x * x).sum();
+    for _ in 0..12 {
+        let off: f64 = (0..n)
+            .flat_map(|i| (0..i).map(move |j| (i, j)))
+            .map(|(i, j)| a[i * n + j] * a[i * n + j])
+            .sum();
+        if off <= 1e-10 * total {
+            break;
+        }
+        for p in 0..n {
+            for q in p + 1..n {
+                let apq = a[p * n + q];
+                if apq * apq <= 1e-16 * total {
+                    continue;
+                }
+                let theta = (a[q * n + q] - a[p * n + p]) / (2.0 * apq);
+                let t = theta.signum() / (theta.abs() + (theta * theta + 1.0).sqrt());
+                let c = 1.0 / (t * t + 1.0).sqrt();
+                let s = t * c;
+                for k in 0..n {
+                    let (x, y) = (a[k * n + p], a[k * n + q]);
+                    (a[k * n + p], a[k * n + q]) = (c * x - s * y, s * x + c * y);
+                }
+                for k in 0..n {
+                    let (x, y) = (a[p * n + k], a[q * n + k]);
+                    (a[p * n + k], a[q * n + k]) = (c * x - s * y, s * x + c * y);
+                    let (x, y) = (v[p * n + k], v[q * n + k]);
+                    (v[p * n + k], v[q * n + k]) = (c * x - s * y, s * x + c * y);
+                }
+            }
+        }
+    }
+    ((0..n).map(|i| a[i * n + i]).collect(), v)
+}
+
+/// What the sum of moves is multiplied with along a direction: `all` entries in all, `one` in one
+/// block.
+#[inline]
+fn share(curvature: f32, eta: f32, all: f32, one: f32) -> f32 {
+    let h = SAFETY * eta * curvature;
+    closed(h * all) / closed(h * one)
+}
+
+/// (1 - exp(-x)) / x: how much of the way is closed, compared with going on at the first speed.
+#[inline]
+fn closed(x: f32) -> f32 {
+    // exp(-x) = 2^-(whole + rest), the rest in [0, 1) by its series; exact enough, and in vectors.
+    let y = (x * std::f32::consts::LOG2_E).min(100.0);
+    let whole = y as u32 as f32;
+    let rest = (whole - y) * std::f32::consts::LN_2;
+    let power = f32::from_bits((127 - whole as u32) << 23);
+    let series =
+        1.0 + rest * (1.0 + rest * (0.5 + rest * (1.0 / 6.0 + rest * (1.0 / 24.0 + rest / 120.0))));
+    if x < 0.01 {
+        1.0 - 0.5 * x
+    } else {
+        (1.0 - power * series) / x
+    }
+}
+
+impl Basis {
+    /// Turns the sum of moves of a row into what they come to.
+    pub(super) fn apply(&self, moves: &mut [f32], eta: f32, all: f32, one: f32) {
+        let n = self.rank;
+        let moves = &mut moves[..n];
+        if self.directions.is_empty() {
+            let c = share(self.curvature[0], eta, all, one);
+            moves.iter_mut().for_each(|m| *m *= c);
+            return;
+        }
+        let old = moves.to_vec();
+        moves.fill(0.0);
+        for (direction, &curvature) in self.directions.chunks_exact(n).zip(&self.curvature) {
+            let along: f32 = direction.iter().zip(&old).map(|(d, m)| d * m).sum();
+            let c = along * share(curvature, eta, all, one);
+            moves
+                .iter_mut()
+                .zip(direction)
+                .for_each(|(m, d)| *m += c * d);
+        }
+    }
+}
+
+/// The same for the core, whose directions are products of one direction per mode. `moves` is dense,
+/// with the modes in the order of `bases`.
+pub(super) fn apply_core(bases: &[&Basis], moves: &mut Vec<f32>, eta: f32, all: f32, one: f32) {
+    if let [basis] = bases {
+        basis.apply(moves, eta, all, one);
+        return;
+    }
+    let known = bases.iter().all(|b| !b.directions.is_empty());
+    if moves.len() <= LARGEST_CORE && known {
+        let mut work = vec![0.0; moves.len()];
+        turn_all(bases, moves, &mut work, false);
+        let mut at = vec![0; bases.len()];
+        for x in moves.iter_mut() {
+            let curvature: f32 = at.iter().zip(bases).map(|(&i, b)| b.curvature[i]).product();
+            *x *= share(curvature, eta, all, one);
+            for n in (0..at.len()).rev() {
+                at[n] += 1;
+                if at[n] < bases[n].rank {
+                    break;
+                }
+                at[n] = 0;
+            }
+        }
+        turn_all(bases, moves, &mut work, true);
+        return;
+    }
+    // The direction of the highest curvature, and the highest of all others for the rest.
+    let top: Vec<usize> = bases.iter().map(|b| highest(&b.curvature, None)).collect();
+    let first: f32 = top
+        .iter()
+        .zip(bases)
+        .map(|(&i, b)| b.curvature[i])
+        .product();
+    let second = bases
+        .iter()
+        .zip(&top)
+        .filter(|(b, _)| b.rank > 1)
+        .map(|(b, &i)| {
+            first / b.curvature[i].max(f32::MIN_POSITIVE)
+                * b.curvature[highest(&b.curvature, Some(i))]
+        })
+        .fold(0.0, f32::max);
+    let mut along = 0.0;
+    if known {
+        let direction = |k: usize| -> f32 {
+            let mut rest = k;
+            let mut product = 1.0;
+            for (b, &i) in bases.iter().zip(&top).rev() {
+                product *= b.directions[i * b.rank + rest % b.rank];
+                rest /= b.rank;
+            }
+            product
+        };
+        along = moves
+            .iter()
+            .enumerate()
+            .map(|(k, m)| m * direction(k))
+            .sum();
+        let (c1, c2) = (share(first, eta, all, one), share(second, eta, all, one));
+        for (k, m) in moves.iter_mut().enumerate() {
+            *m = c2 * *m + (c1 - c2) * along * direction(k);
+        }
+    }
+    if !known {
+        let c = share(first, eta, all, one);
+        moves.iter_mut().for_each(|m| *m *= c);
+    }
+    debug_assert!(!along.is_nan() || !known);
+}
+
+fn highest(values: &[f32], without: Option<usize>) -> usize {
+    (0..values.len())
+        .filter(|&i| Some(i) != without)
+        .max_by(|&a, &b| values[a].total_cmp(&values[b]))
+        .unwrap_or(0)
+}
+
+/// Writes a core in the directions of all modes, or back.
+fn turn_all(bases: &[&Basis], core: &mut Vec<f32>, work: &mut Vec<f32>, back: bool) {
+    let mut inner = core.len();
+    let mut outer = 1;
+    for basis in bases {
+        let n = basis.rank;
+        inner /= n;
+        for o in 0..outer {
+            let from = &core[o * n * inner..(o + 1) * n * inner];
+            let to = &mut work[o * n * inner..(o + 1) * n * inner];
+            to.fill(0.0);
+            for a in 0..n {
+                let out = &mut to[a * inner..(a + 1) * inner];
+                for (b, slice) in from.chunks_exact(inner).enumerate() {
+                    let q = if back {
+                        basis.directions[b * n + a]
+                    } else {
+                        basis.directions[a * n + b]
+                    };
+                    out.iter_mut().zip(slice).for_each(|(x, y)| *x += q * y);
+                }
+            }
+        }
+        std::mem::swap(core, work);
+        outer *= n;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eigenvectors_are_orthonormal_and_diagonalise() {
+        for n in [1, 2, 5, 12] {
+            let mut s = crate::random::Stream::new(&[n as u64]);
+            let b: Vec<f64> = (0..n * n).map(|_| s.gauss()).collect();
+            let a: Vec<f64> = (0..n * n)
+                .map(|k| (0..n).map(|t| b[k / n * n + t] * b[k % n * n + t]).sum())
+                .collect();
+            let (values, v) = eigen(a.clone(), n);
+            for i in 0..n {
+                for j in 0..n {
+                    let dot: f64 = (0..n).map(|t| v[i * n + t] * v[j * n + t]).sum();
+                    assert!((dot - f64::from(u8::from(i == j))).abs() < 1e-9);
+                    let av: f64 = (0..n).map(|t| a[j * n + t] * v[i * n + t]).sum();
+                    assert!((av - values[i] * v[i * n + j]).abs() < 1e-4 * values[i].abs() + 1e-4);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn moves_are_averaged_where_curvature_is_high_and_added_where_it_is_low() {
+        let basis = Basis {
+            rank: 2,
+            directions: vec![0.6, 0.8, -0.8, 0.6],
+            curvature: vec![1e6, 1e-9],
+        };
+        // Four blocks of 100 entries; the sum of moves is 4 along each direction.
+        let mut moves = vec![4.0 * (0.6 - 0.8), 4.0 * (0.8 + 0.6)];
+        basis.apply(&mut moves, 0.001, 400.0, 100.0);
+        let (high, low) = (
+            0.6 * moves[0] + 0.8 * moves[1],
+            -0.8 * moves[0] + 0.6 * moves[1],
+        );
+        assert!(
+            (high - 1.0).abs() < 1e-3 && (low - 4.0).abs() < 1e-3,
+            "{high} {low}"
+        );
+    }
+
+    #[test]
+    fn a_core_is_turned_there_and_back() {
+        let basis = |n: usize, flat: bool| {
+            let mut m = Moments::new(n);
+            let mut s = crate::random::Stream::new(&[n as u64, 7]);
+            for _ in 0..50 {
+                let x: Vec<f32> = (0..n).map(|_| s.gauss() as f32).collect();
+                m.add(&x);
+            }
+            let mut b = m.basis(1.0);
+            if flat {
+                b.curvature.fill(0.0);
+            }
+            b
+        };
+        let (a, b, c) = (basis(2, true), basis(3, true), basis(4, true));
+        let old: Vec<f32> = (0..24).map(|x| x as f32).collect();
+        let mut moves = old.clone();
+        // No curvature: the sum stays as it is.
+        apply_core(&[&a, &b, &c], &mut moves, 0.1, 10.0, 1.0);
+        assert!(moves.iter().zip(&old).all(|(x, y)| (x - y).abs() < 1e-4));
+        // Curvature along one direction of each mode only: that product is averaged, the rest stays.
+        let (mut a, mut b, mut c) = (a, b, c);
+        for x in [&mut a, &mut b, &mut c] {
+            x.curvature[0] = 1e4;
+        }
+        let along = |m: &[f32]| -> f32 {
+            (0..24)
+                .map(|k| {
+                    m[k] * a.directions[k / 12] * b.directions[k / 4 % 3] * c.directions[k % 4]
+                })
+                .sum()
+        };
+        let mut moves = old.clone();
+        apply_core(&[&a, &b, &c], &mut moves, 0.1, 10.0, 1.0);
+        assert!((along(&moves) / along(&old) - 0.1).abs() < 1e-3);
+        let size = |m: &[f32]| m.iter().map(|x| x * x).sum::<f32>() - along(m).powi(2);
+        assert!((size(&moves) / size(&old) - 1.0).abs() < 1e-3);
+    }
+}

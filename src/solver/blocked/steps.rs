@@ -1,0 +1,117 @@
+//! The order of the steps of an epoch.
+
+use crate::problem::MatrixKind;
+use crate::random::Stream;
+
+/// A number of tasks that have nothing in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Blocks of the tensor.
+    Blocks(usize),
+    /// Parts of a matrix on a mode that is not cut: the matrix, and how far columns are ahead of rows.
+    Matrix(usize, usize),
+    /// Pairs of parts of a graph: the matrix, and the round.
+    Graph(usize, usize),
+}
+
+/// The steps of the tensor in random order, with those of matrices and graphs (each with its number,
+/// kind and parts) spread evenly among them.
+pub(super) fn order(
+    tensor: usize,
+    alone: &[(usize, MatrixKind, usize)],
+    name: &[u64],
+) -> Vec<Step> {
+    let mut stream = Stream::new(name);
+    let mut shuffled = |count: usize| {
+        let mut order: Vec<usize> = (0..count).collect();
+        for i in (1..count).rev() {
+            order.swap(i, stream.below(i as u64 + 1) as usize);
+        }
+        order
+    };
+    let mut timed: Vec<(f64, Step)> = Vec::new();
+    let mut add = |steps: Vec<Step>| {
+        let n = steps.len() as f64;
+        let place = |k: usize| (k as f64 + 0.5) / n;
+        timed.extend(steps.into_iter().enumerate().map(|(k, s)| (place(k), s)));
+    };
+    add(shuffled(tensor).into_iter().map(Step::Blocks).collect());
+    for &(m, kind, parts) in alone {
+        add(match kind {
+            MatrixKind::Observed => shuffled(parts)
+                .into_iter()
+                .map(|s| Step::Matrix(m, s))
+                .collect(),
+            MatrixKind::Graph => shuffled(rounds(parts))
+                .into_iter()
+                .map(|r| Step::Graph(m, r))
+                .collect(),
+        });
+    }
+    timed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    timed.into_iter().map(|(_, step)| step).collect()
+}
+
+/// Rounds in which every two parts meet once, and every part itself.
+fn rounds(parts: usize) -> usize {
+    // An odd number of parts leaves one out per round.
+    parts.next_multiple_of(2)
+}
+
+/// The pairs of a round: in round 0 every part with itself, then a tournament in which the last part
+/// stays and the others move around a circle.
+pub(super) fn round_pairs(parts: usize, round: usize) -> Vec<(usize, usize)> {
+    if round == 0 {
+        return (0..parts).map(|p| (p, p)).collect();
+    }
+    let seats = parts.next_multiple_of(2);
+    let circle = seats - 1;
+    let seat = |k: usize| {
+        if k == circle {
+            circle
+        } else {
+            (k + round) % circle
+        }
+    };
+    (0..seats / 2)
+        .map(|k| (seat(k), seat(circle - k)))
+        .filter(|&(p, q)| p < parts && q < parts)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pair_meets_once_and_nobody_twice_in_a_round() {
+        for parts in 1..=17 {
+            let mut met = std::collections::HashSet::new();
+            for round in 0..rounds(parts) {
+                let mut busy = vec![false; parts];
+                for (p, q) in round_pairs(parts, round) {
+                    assert!(met.insert((p.min(q), p.max(q))), "{p} {q} again");
+                    for part in if p == q { vec![p] } else { vec![p, q] } {
+                        assert!(!busy[part]);
+                        busy[part] = true;
+                    }
+                }
+            }
+            assert_eq!(met.len(), parts * (parts + 1) / 2, "{parts}");
+        }
+    }
+
+    #[test]
+    fn steps_come_once_and_are_spread() {
+        let alone = [(1, MatrixKind::Observed, 4), (2, MatrixKind::Graph, 5)];
+        let steps = order(32, &alone, &[1]);
+        assert_eq!(steps.len(), 32 + 4 + 6);
+        let mut sorted: Vec<String> = steps.iter().map(|s| format!("{s:?}")).collect();
+        sorted.sort();
+        sorted.dedup();
+        assert_eq!(sorted.len(), steps.len());
+        let at = |want: fn(&Step) -> bool| steps.iter().position(want).unwrap();
+        assert!(at(|s| matches!(s, Step::Matrix(..))) < 10);
+        assert_ne!(order(32, &alone, &[2]), steps);
+    }
+}
