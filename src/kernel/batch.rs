@@ -74,11 +74,14 @@ pub(super) struct Job<'a> {
     pub eta: f32,
     pub weight: f32,
     pub rule: Rule,
+    /// The direction of the fiber mode's rows along which curvature is highest, and eta times it.
+    pub steepest: *const f32,
+    pub steepness: f32,
     pub work: *mut f32,
 }
 
 /// Floats of memory a job needs.
-pub(super) fn work_len(shape: &CoreShape, order: usize) -> usize {
+pub(super) fn work_len(shape: &CoreShape, order: usize, fiber: usize) -> usize {
     let widest = shape.ranks.iter().map(|&j| padded(j)).max().unwrap_or(0);
     // M, its transpose, E, rows and slopes of a batch, and what single entries need.
     let square = widest * widest.max(shape.core_len().div_ceil(widest.max(1)));
@@ -86,6 +89,7 @@ pub(super) fn work_len(shape: &CoreShape, order: usize) -> usize {
         + 2 * (LONGEST + order) * widest
         + 2 * shape.rows_len()
         + entry::work_len(shape)
+        + padded(fiber)
 }
 
 stamped! {
@@ -178,10 +182,25 @@ impl Walk {
     }
 }
 
-/// Asks for the entries of a batch.
+/// Rows are asked for this many entries ahead.
+const AHEAD: usize = 6;
+
+/// Asks for the rows of the first entries of the next batch, and for the entries of the one after.
 #[inline(always)]
 pub(super) unsafe fn prefetch_entries(job: &Job<'_>, batches: &[Batch], next: usize) {
     if let Some(batch) = batches.get(next) {
+        // SAFETY: the batch has that many entries; prefetching their rows reads nothing.
+        unsafe {
+            let mut walk = Walk::new(job, batch);
+            for _ in 0..AHEAD.min(batch.len as usize) {
+                let entry = walk.next();
+                for (n, mode) in job.listed.iter().enumerate() {
+                    prefetch(mode.row(*entry.add(n)));
+                }
+            }
+        }
+    }
+    if let Some(batch) = batches.get(next + 1) {
         // SAFETY: prefetching reads nothing.
         unsafe {
             let at = Walk::new(job, batch).at;
@@ -208,6 +227,7 @@ impl ModeRows {
 }
 
 /// After a batch of `count` entries with a full core: steps of the core and of the fiber mode's row.
+/// `slopes` is memory for one row of that mode.
 #[inline(always)]
 pub(super) unsafe fn after_full<L: Line>(
     job: &Job<'_>,
@@ -215,6 +235,7 @@ pub(super) unsafe fn after_full<L: Line>(
     count: f32,
     sums: *const f32,
     lines: usize,
+    slopes: *mut f32,
 ) {
     // SAFETY: the core has `rank` slabs of `lines` lines, the sums one.
     unsafe {
@@ -223,47 +244,68 @@ pub(super) unsafe fn after_full<L: Line>(
         };
         let u = fiber.row(batch.run.fiber);
         let core_shrink = job.eta * job.core_penalty * count;
-        let shrink = fiber.shrink(batch.run.fiber, job.eta) * count;
-        // The core steps with the row as it was, so the row moves a line at a time, when the slabs of
-        // that line are done.
-        let mut l = 0;
-        while l < rank {
-            let mut slopes = [0.0f32; STRIDE];
-            let until = (l + STRIDE).min(rank);
-            let mut at = l;
-            while at < until {
-                let some = (until - at).min(4);
-                let mut dots = [L::zero(); 4];
-                for t in 0..some {
-                    let slab = job.core.add((at + t) * lines * STRIDE);
-                    let scale = job.eta * *u.add(at + t);
-                    let mut dot = L::zero();
-                    for k in 0..lines {
-                        let (g, e) = (slab.add(k * STRIDE), L::load(sums.add(k * STRIDE)));
-                        let old = L::load(g);
-                        dot = old.times_plus(e, dot);
-                        let new = if core_shrink < f32::EPSILON / 4.0 && !job.rule.nonneg {
-                            e.times_plus(L::splat(scale), old)
-                        } else {
-                            moved(old, e, scale, core_shrink, job.rule)
-                        };
-                        new.store(g);
-                    }
-                    dots[t] = dot;
+        // Too small to be seen next to 1.
+        let keep = core_shrink < f32::EPSILON / 4.0 && !job.rule.nonneg;
+        for l in (0..rank).step_by(4) {
+            let mut dots = [L::zero(); 4];
+            for t in 0..4.min(rank - l) {
+                let slab = job.core.add((l + t) * lines * STRIDE);
+                let scale = job.eta * *u.add(l + t);
+                let mut dot = L::zero();
+                for k in 0..lines {
+                    let (g, e) = (slab.add(k * STRIDE), L::load(sums.add(k * STRIDE)));
+                    let old = L::load(g);
+                    dot = old.times_plus(e, dot);
+                    let new = if keep {
+                        e.times_plus(L::splat(scale), old)
+                    } else {
+                        moved(old, e, scale, core_shrink, job.rule)
+                    };
+                    new.store(g);
                 }
-                slopes[at - l..at - l + some].copy_from_slice(&L::sums(dots)[..some]);
-                at += some;
+                dots[t] = dot;
             }
-            let row = u.add(l);
-            moved(
-                L::load(row),
-                L::load(slopes.as_ptr()),
-                job.eta,
-                shrink,
-                job.rule,
-            )
-            .store(row);
-            l = until;
+            // The rest of a line is 0, as it has to be for padding.
+            slopes.add(l).cast::<[f32; 4]>().write(L::sums(dots));
+        }
+        for l in (rank.next_multiple_of(4)..fiber.stride).step_by(4) {
+            slopes.add(l).cast::<[f32; 4]>().write([0.0; 4]);
+        }
+        step_fiber::<L>(job, batch, count, 1.0, slopes);
+    }
+}
+
+/// The step of the fiber mode's row after a batch, damped along the direction of the highest
+/// curvature: there the entries one after the other would have stopped where all at once overshoot.
+#[inline(always)]
+pub(super) unsafe fn step_fiber<L: Line>(
+    job: &Job<'_>,
+    batch: &Batch,
+    count: f32,
+    weight: f32,
+    slopes: *const f32,
+) {
+    // SAFETY: the caller's promises; the direction is as long as a row.
+    unsafe {
+        let Some((fiber, _)) = job.fiber else {
+            return;
+        };
+        let u = fiber.row(batch.run.fiber);
+        let lines = fiber.stride / STRIDE;
+        let shrink = fiber.shrink(batch.run.fiber, job.eta) * count;
+        let x = job.steepness * count;
+        let damping = if x > 0.1 {
+            let along = entry::dot::<L>(slopes, job.steepest, lines);
+            // Close to (1 - exp(-x)) / x, and below it.
+            along * (1.0 / (1.0 + 0.5 * x + x * x / 12.0) - 1.0)
+        } else {
+            0.0
+        };
+        for k in (0..lines * STRIDE).step_by(STRIDE) {
+            let slope =
+                L::splat(damping).times_plus(L::load(job.steepest.add(k)), L::load(slopes.add(k)));
+            let row = u.add(k);
+            moved(L::load(row), slope, job.eta * weight, shrink, job.rule).store(row);
         }
     }
 }
@@ -284,6 +326,7 @@ unsafe fn small3<L: Line, const J: usize>(job: &Job<'_>, batches: &[Batch]) -> f
         let e = mt.add(STRIDE * STRIDE);
         let vs = e.add(STRIDE * STRIDE);
         let ws = vs.add(LONGEST * STRIDE);
+        let slopes = ws.add(LONGEST * STRIDE);
         for i in 0..STRIDE {
             L::zero().store(m.add(i * STRIDE));
             L::zero().store(mt.add(i * STRIDE));
@@ -304,9 +347,18 @@ unsafe fn small3<L: Line, const J: usize>(job: &Job<'_>, batches: &[Batch]) -> f
             }
             let mut squares = 0.0f32;
             let mut walk = Walk::new(job, batch);
+            let mut ahead = Walk::new(job, batch);
             let count = batch.len as usize;
+            for _ in 0..AHEAD.min(count) {
+                ahead.next();
+            }
             for k in 0..count {
                 let entry = walk.next();
+                if k + AHEAD < count {
+                    let far = ahead.next();
+                    prefetch(a.row(*far));
+                    prefetch(b.row(*far.add(1)));
+                }
                 let (ra, rb) = (*entry, *entry.add(1));
                 let (pv, pw) = (a.row(ra), b.row(rb));
                 let (v, w) = (L::load(pv), L::load(pw));
@@ -340,7 +392,7 @@ unsafe fn small3<L: Line, const J: usize>(job: &Job<'_>, batches: &[Batch]) -> f
             for i in 0..J {
                 sums[i].store(e.add(i * STRIDE));
             }
-            after_full::<L>(job, batch, count as f32, e, rows);
+            after_full::<L>(job, batch, count as f32, e, rows, slopes);
         }
         total
     }
@@ -407,6 +459,7 @@ unsafe fn large3<L: Line, const K: usize>(
         let ws = vs.add(LONGEST * wa);
         let dv = ws.add(LONGEST * wb);
         let dw = dv.add(wa);
+        let slopes = dw.add(wb);
         for k in 0..jb * la {
             L::zero().store(mt.add(k * STRIDE));
         }
@@ -447,7 +500,7 @@ unsafe fn large3<L: Line, const K: usize>(
             }
             total += f64::from(squares);
             outer_sums::<L, K>(vs, ws, count, (ja, la), lb, e);
-            after_full::<L>(job, batch, count as f32, e, ja * lb);
+            after_full::<L>(job, batch, count as f32, e, ja * lb, slopes);
         }
         total
     }

@@ -161,6 +161,9 @@ pub(crate) struct Settings<'a> {
     pub penalties: Vec<&'a [f32]>,
     /// The most entries in a batch.
     pub limit: usize,
+    /// The direction of the fiber mode's rows along which curvature is highest, as long as a row, and
+    /// that curvature.
+    pub steepest: (&'a [f32], f32),
     /// Which share of the batches is run.
     pub share: Range<f64>,
 }
@@ -174,7 +177,8 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     fn work(&mut self, form: &Form) {
-        let len = batch::work_len(&form.shape, form.ranks.len());
+        let fiber = form.fiber.map_or(0, |f| form.ranks[f]);
+        let len = batch::work_len(&form.shape, form.ranks.len(), fiber);
         if self.work.len() < len {
             self.work = vec![0.0; len];
         }
@@ -233,6 +237,8 @@ pub(crate) fn run(
         });
     }
     let listed: Vec<ModeRows> = spec.listed().into_iter().map(|m| modes[m]).collect();
+    let longest = spec.fiber.map_or(0, |f| modes[f].stride);
+    assert!(settings.steepest.0.len() >= longest);
     scratch.work(form);
     cell.batches(settings.limit.min(LONGEST), name, &mut scratch.batches);
     let job = Job {
@@ -246,6 +252,8 @@ pub(crate) fn run(
         eta: settings.eta,
         weight: settings.weight,
         rule: settings.rule,
+        steepest: settings.steepest.0.as_ptr(),
+        steepness: settings.eta * settings.steepest.1,
         work: scratch.work.as_mut_ptr(),
     };
     let cut = |share: f64| (scratch.batches.len() as f64 * share) as usize;
@@ -350,6 +358,8 @@ pub(crate) fn cell_squares(
             l1: false,
             nonneg: false,
         },
+        steepest: std::ptr::null(),
+        steepness: 0.0,
         work: scratch.work.as_mut_ptr(),
     };
     // SAFETY: as in `run`; rows and core are only read here.

@@ -24,7 +24,8 @@ pub(super) unsafe fn general<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
         let e = m.add(shape.core_len());
         let rows = e.add(shape.core_len());
         let slopes = rows.add(shape.rows_len());
-        let work = slopes.add(shape.rows_len());
+        let fiber_slopes = slopes.add(shape.rows_len());
+        let work = fiber_slopes.add(fiber.stride);
         let mut total = 0.0f64;
         for (number, batch) in batches.iter().enumerate() {
             prefetch_entries(job, batches, number + 1);
@@ -44,7 +45,7 @@ pub(super) unsafe fn general<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
                 step_rows::<L>(job, entry, rows, slopes, error);
             }
             total += f64::from(squares);
-            after_full::<L>(job, batch, batch.len as f32, e, lines);
+            after_full::<L>(job, batch, batch.len as f32, e, lines, fiber_slopes);
         }
         total
     }

@@ -295,7 +295,9 @@ impl Cell {
             let run = self.runs.partition_point(|r| (r.start as usize) <= i) - 1;
             rows[f] = self.runs[run].fiber;
         }
-        for (k, m) in self.spec.listed().into_iter().enumerate() {
+        let fiber = self.spec.fiber;
+        let listed = (0..rows.len()).filter(|&m| fiber != Some(m));
+        for (k, m) in listed.enumerate() {
             rows[m] = self.entries[i * width + k];
         }
     }

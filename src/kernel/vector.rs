@@ -5,7 +5,7 @@
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch::{Between, Job, Walk, after_full, moved, prefetch_entries};
+use super::batch::{Between, Job, Walk, after_full, moved, prefetch_entries, step_fiber};
 use super::entry::contract;
 use super::general::{load_rows, step_rows};
 use super::grid::Batch;
@@ -41,34 +41,35 @@ pub(super) unsafe fn vector<L: Line>(
     }
 }
 
-/// The steps after a batch where E is a vector.
+/// The steps after a batch where E is a vector. `slopes` is memory for one row of the fiber mode.
 #[inline(always)]
-unsafe fn after_vector<L: Line>(job: &Job<'_>, batch: &Batch, e: *const f32, lines: usize) {
+unsafe fn after_vector<L: Line>(
+    job: &Job<'_>,
+    batch: &Batch,
+    e: *const f32,
+    lines: usize,
+    slopes: *mut f32,
+) {
     // SAFETY: the caller's promises.
     unsafe {
         let Some((fiber, _)) = job.fiber else {
             return;
         };
         let count = batch.len as f32;
-        if job.between == Between::Full {
-            after_full::<L>(job, batch, count, e, lines);
-            return;
-        }
-        let u = fiber.row(batch.run.fiber);
-        let shrink = fiber.shrink(batch.run.fiber, job.eta) * count;
-        let scale = job.eta * job.weight;
-        for k in (0..lines * STRIDE).step_by(STRIDE) {
-            let (x, e) = (L::load(u.add(k)), L::load(e.add(k)));
-            let slope = if job.between == Between::Diagonal {
-                let g = job.core.add(k);
-                let old = L::load(g);
+        match job.between {
+            Between::Full => after_full::<L>(job, batch, count, e, lines, slopes),
+            Between::Nothing => step_fiber::<L>(job, batch, count, job.weight, e),
+            Between::Diagonal => {
+                let u = fiber.row(batch.run.fiber);
                 let core_shrink = job.eta * job.core_penalty * count;
-                moved(old, x.times(e), scale, core_shrink, job.rule).store(g);
-                old.times(e)
-            } else {
-                e
-            };
-            moved(x, slope, scale, shrink, job.rule).store(u.add(k));
+                for k in (0..lines * STRIDE).step_by(STRIDE) {
+                    let (x, e, g) = (L::load(u.add(k)), L::load(e.add(k)), job.core.add(k));
+                    let old = L::load(g);
+                    moved(old, x.times(e), job.eta, core_shrink, job.rule).store(g);
+                    old.times(e).store(slopes.add(k));
+                }
+                step_fiber::<L>(job, batch, count, 1.0, slopes);
+            }
         }
     }
 }
@@ -120,7 +121,7 @@ pub(super) unsafe fn line<L: Line, const N: usize>(job: &Job<'_>, batches: &[Bat
             }
             total += f64::from(squares);
             e.store(job.work);
-            after_vector::<L>(job, batch, job.work, 1);
+            after_vector::<L>(job, batch, job.work, 1, job.work.add(STRIDE));
         }
         total
     }
@@ -141,6 +142,7 @@ pub(super) unsafe fn lines<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
         let e = m.add(width);
         let rows = e.add(width);
         let slopes = rows.add(order * width);
+        let fiber_slopes = slopes.add(order * width);
         let mut total = 0.0f64;
         for (number, batch) in batches.iter().enumerate() {
             prefetch_entries(job, batches, number + 1);
@@ -183,7 +185,7 @@ pub(super) unsafe fn lines<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
                 step_rows::<L>(job, entry, rows, slopes, job.weight * error);
             }
             total += f64::from(squares);
-            after_vector::<L>(job, batch, e, lines);
+            after_vector::<L>(job, batch, e, lines, fiber_slopes);
         }
         total
     }

@@ -14,7 +14,7 @@
 //! the products of rows, taken as the product of the modes' moments.
 
 use crate::kernel::{Cell, Level, Method, TensorKernel};
-use crate::model::{CoreKind, Model};
+use crate::model::{CoreKind, Model, padded};
 use crate::random::mix;
 
 use super::super::data::{Data, stream};
@@ -235,6 +235,20 @@ fn closed(x: f32) -> f32 {
 }
 
 impl Basis {
+    /// The direction of the highest curvature, padded like a row, and its share of all curvature. Without
+    /// directions the share is 0.
+    pub(super) fn steepest(&self) -> (Vec<f32>, f64) {
+        let mut direction = vec![0.0; padded(self.rank)];
+        if self.directions.is_empty() {
+            return (direction, 0.0);
+        }
+        let top = highest(&self.curvature, None);
+        direction[..self.rank].copy_from_slice(&self.directions[top * self.rank..][..self.rank]);
+        let all: f32 = self.curvature.iter().sum();
+        let share = f64::from(self.curvature[top] / all.max(f32::MIN_POSITIVE));
+        (direction, if share.is_finite() { share } else { 0.0 })
+    }
+
     /// Turns the sum of moves of a row into what they come to.
     pub(super) fn apply(&self, moves: &mut [f32], eta: f32, all: f32, one: f32) {
         let n = self.rank;

@@ -72,8 +72,10 @@ struct Shared<'a> {
 struct Epoch<'a> {
     eta: f32,
     name: &'a [u64],
-    /// The most entries of a batch of each matrix.
-    matrix_limits: Vec<usize>,
+    /// The most entries of a batch of each matrix, with its steepest direction.
+    matrix_limits: Vec<(usize, Vec<f32>, f32)>,
+    /// The steepest direction of the fiber mode's rows, and its share of all curvature.
+    steepest: (Vec<f32>, f64),
     probe: Probe,
     rule: Rule,
     curvature: Curvature,
@@ -98,6 +100,10 @@ impl<'a> Blocked<'a> {
             rule: self.rule(),
             name,
             matrix_limits: self.matrix_limits(&curvature, eta),
+            steepest: match self.plan.spec.fiber {
+                Some(f) => curvature.slopes[f].steepest(),
+                None => (Vec::new(), 0.0),
+            },
             probe: Probe::new(model, self.data, &self.plan.spec),
             curvature,
         };
@@ -254,6 +260,7 @@ impl<'a> Blocked<'a> {
                     core_penalty: 0.0,
                     penalties: vec![penalty; 2],
                     limit: LONGEST,
+                    steepest: (&[], 0.0),
                     share: 0.0..1.0,
                 };
                 for &cell in &cells[..1 + usize::from(p != q)] {
@@ -328,7 +335,7 @@ impl<'a> Blocked<'a> {
         tools: &mut Tools,
     ) {
         let cell = &self.data.tensor.cells()[number];
-        let limit = self.limit(epoch, cell, slot, leases, &mut tools.probe);
+        let (limit, steepest) = self.limit(epoch, cell, slot, leases, &mut tools.probe);
         for (n, copy) in slot.modes.iter_mut().enumerate() {
             copy.iter_mut().for_each(|c| cell.count(n, &mut c.counts));
         }
@@ -346,6 +353,7 @@ impl<'a> Blocked<'a> {
             core_penalty: self.data.core_penalty,
             penalties: self.data.row_penalty.iter().map(Vec::as_slice).collect(),
             limit,
+            steepest: (&epoch.steepest.0, steepest),
             share: fraction(share),
         };
         let name = self.name(epoch, 0, number);
@@ -417,7 +425,8 @@ impl<'a> Blocked<'a> {
                 &self.data.matrix_row_penalty[data.mode],
                 &data.column_penalty,
             ],
-            limit: epoch.matrix_limits[m],
+            limit: epoch.matrix_limits[m].0,
+            steepest: (&epoch.matrix_limits[m].1, epoch.matrix_limits[m].2),
             share,
         };
         let name = self.name(epoch, m + 1, cell.spec().cell(&cell.place()));
@@ -435,8 +444,9 @@ impl<'a> Blocked<'a> {
 
     /// The most entries of a batch: a batch steps once where single entries step many times, and must
     /// not overshoot where those would not. Along the row of the fiber mode and the core it closes
-    /// eta times the squared slopes of its entries of the distance. Slopes change fast at the start
-    /// of a fit, so every block looks at some of its own entries.
+    /// eta times the squared slopes of its entries of the distance. The direction in which that is most
+    /// is damped instead; its curvature comes with the limit. Slopes change fast at the start of a
+    /// fit, so every block looks at some of its own entries.
     fn limit(
         &self,
         epoch: &Epoch<'_>,
@@ -444,24 +454,28 @@ impl<'a> Blocked<'a> {
         slot: &Slot,
         leases: &[Option<Lease<'_>>],
         probe: &mut ProbeKernel,
-    ) -> usize {
+    ) -> (usize, f32) {
         if self.plan.spec.fiber.is_none() {
-            return LONGEST;
+            return (LONGEST, 0.0);
         }
         let row = |n: usize, row: u32| match (&leases[n], &slot.modes[n]) {
             (Some(lease), _) => lease.get(row),
             (None, Some(copy)) => copy.row(row),
             (None, None) => unreachable!("what is not cut is copied"),
         };
-        let curvature = probe.curvature(&epoch.probe, cell, &slot.core.rows, row);
-        steady(f64::from(epoch.eta) * curvature)
+        let (rows, core) = probe.curvature(&epoch.probe, cell, &slot.core.rows, row);
+        let steepest = rows * epoch.steepest.1;
+        let limit = steady(f64::from(epoch.eta) * (rows - steepest + core));
+        (limit, steepest as f32)
     }
 
     /// The same for the columns of matrices, whose slopes are the rows.
-    fn matrix_limits(&self, curvature: &Curvature, eta: f64) -> Vec<usize> {
+    fn matrix_limits(&self, curvature: &Curvature, eta: f64) -> Vec<(usize, Vec<f32>, f32)> {
         let limit = |basis: &Basis| {
-            let size: f32 = basis.curvature.iter().sum();
-            steady(eta * f64::from(size))
+            let (direction, share) = basis.steepest();
+            let size = f64::from(basis.curvature.iter().sum::<f32>());
+            let limit = steady(eta * size * (1.0 - share));
+            (limit, direction, (size * share) as f32)
         };
         curvature.columns.iter().map(limit).collect()
     }

@@ -85,19 +85,19 @@ impl ProbeKernel {
         }
     }
 
-    /// The mean squared slope of the fiber mode's row, and of the core, at some entries of a cell:
-    /// `row` gives the rows of modes.
+    /// The mean squared slope of the fiber mode's row, and that of the core, at some entries of a
+    /// cell: `row` gives the rows of modes.
     pub(super) fn curvature<'a>(
         &mut self,
         probe: &Probe,
         cell: &Cell,
         core: &[f32],
         row: impl Fn(usize, u32) -> &'a [f32],
-    ) -> f64 {
+    ) -> (f64, f64) {
         let shape = &probe.shape;
         let size = |x: &[f32]| -> f64 { f64::from(x.iter().map(|&x| x * x).sum::<f32>()) };
         let mut entry = vec![0; shape.order()];
-        let mut total = 0.0;
+        let (mut rows, mut cores) = (0.0, 0.0);
         let count = LOOKS.min(cell.len());
         for k in 0..count {
             cell.rows_of(k * cell.len() / count, &mut entry);
@@ -108,9 +108,11 @@ impl ProbeKernel {
                 outer *= size(row);
             }
             self.kernel.slopes(core, &self.rows, &mut self.slopes);
-            total += size(&self.slopes[shape.row(0)]) + outer;
+            rows += size(&self.slopes[shape.row(0)]);
+            cores += outer;
         }
-        total / (count as f64).max(1.0)
+        let n = (count as f64).max(1.0);
+        (rows / n, cores / n)
     }
 }
 
