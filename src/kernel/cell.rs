@@ -107,30 +107,6 @@ impl Form {
         self.fiber.into_iter().chain(listed).collect()
     }
 
-    /// The core without padding.
-    pub(crate) fn dense(&self, core: &[f32]) -> Vec<f32> {
-        core.chunks_exact(self.width())
-            .flat_map(|row| &row[..self.last()])
-            .copied()
-            .collect()
-    }
-
-    /// The way back.
-    pub(crate) fn pad(&self, dense: &[f32], core: &mut [f32]) {
-        let rows = core.chunks_exact_mut(self.width());
-        for (to, from) in rows.zip(dense.chunks_exact(self.last())) {
-            to[..from.len()].copy_from_slice(from);
-        }
-    }
-
-    fn last(&self) -> usize {
-        self.shape.ranks.last().copied().unwrap_or(1)
-    }
-
-    fn width(&self) -> usize {
-        padded(self.last())
-    }
-
     fn check(&self, spec: &Spec, core: usize) {
         assert_eq!(
             (spec.fiber, spec.rows.len()),

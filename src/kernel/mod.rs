@@ -32,6 +32,7 @@ mod naive;
 pub mod racing;
 pub mod reference;
 mod tensor;
+mod turn;
 mod vector;
 
 pub(crate) use batch::{LONGEST, Rule};
@@ -40,3 +41,4 @@ pub(crate) use grid::{Cell, Sorted, Spec};
 pub(crate) use lease::{Lease, LeasedRows, Parts};
 pub use level::{Level, VARIABLE};
 pub use tensor::{Method, TensorKernel};
+pub(crate) use turn::Turn;

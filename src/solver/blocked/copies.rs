@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::curvature::{self, Basis};
 use super::{Blocked, Epoch, Shared, WHOLE};
 use crate::kernel::{Lease, LeasedRows};
 
@@ -124,7 +123,7 @@ pub(super) fn merge(
         })
         .collect();
     let (rows, basis) = match what {
-        What::Core => return merge_core(shared, epoch, share, &copies),
+        What::Core => return merge_core(shared, epoch, &copies),
         What::Mode(n) => (&shared.factors[n], &epoch.curvature.slopes[n]),
         What::Columns(m) => (&shared.columns[m], &epoch.curvature.columns[m]),
     };
@@ -171,7 +170,7 @@ fn add_moves(
 }
 
 /// The core moves as a whole: its directions go through all of it.
-fn merge_core(shared: &Shared<'_>, epoch: &Epoch<'_>, share: &Range<usize>, copies: &[&Copied]) {
+fn merge_core(shared: &Shared<'_>, epoch: &Epoch<'_>, copies: &[&Copied]) {
     let rows = &shared.core;
     let stride = rows.stride();
     let mut moves = vec![0.0f32; rows.parts().rows() * stride];
@@ -185,26 +184,11 @@ fn merge_core(shared: &Shared<'_>, epoch: &Epoch<'_>, share: &Range<usize>, copi
             seen = add_moves(copies, slab as usize, at, old, &mut moves[at..at + stride]);
         }
     }
-    let Some((all, one)) = seen else { return };
-    let mut dense = shared.form.dense(&moves);
-    let bases: Vec<&Basis> = match epoch.curvature.core.len() {
-        1 => vec![&epoch.curvature.core[0]],
-        _ => {
-            let order = shared.form.mode_order();
-            order
-                .into_iter()
-                .map(|n| &epoch.curvature.core[n])
-                .collect()
-        }
-    };
-    curvature::apply_core(
-        &bases,
-        &mut dense,
-        epoch.eta * (share.len() as f32 / WHOLE as f32),
-        all,
-        one,
-    );
-    shared.form.pad(&dense, &mut moves);
+    if seen.is_none() {
+        return;
+    }
+    let shares = epoch.core_shares.read().unwrap_or_else(|e| e.into_inner());
+    epoch.core.apply(&mut moves, &mut Vec::new(), &shares);
     for lease in &mut leases {
         for &slab in rows.parts().members(lease.part()) {
             let moves = &moves[slab as usize * stride..][..stride];

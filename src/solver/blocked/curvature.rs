@@ -25,9 +25,6 @@ const SAMPLE: usize = 256;
 /// Ranks up to which all directions of a mode are told apart; beyond, all count as the worst.
 const LARGEST_RANK: usize = 64;
 
-/// Cores up to which all directions are told apart; beyond, one and the rest.
-const LARGEST_CORE: usize = 8192;
-
 /// Curvature is taken for this much higher than the sample has it: where it really is, moves that are
 /// added up overshoot, while moves that fall short are made up for in the next step.
 const SAFETY: f32 = 4.0;
@@ -212,7 +209,7 @@ fn eigen(mut a: Vec<f64>, n: usize) -> (Vec<f64>, Vec<f64>) {
 /// What the sum of moves is multiplied with along a direction: `all` entries in all, `one` in one
 /// block.
 #[inline]
-fn share(curvature: f32, eta: f32, all: f32, one: f32) -> f32 {
+pub(super) fn share(curvature: f32, eta: f32, all: f32, one: f32) -> f32 {
     let h = SAFETY * eta * curvature;
     closed(h * all) / closed(h * one)
 }
@@ -251,18 +248,23 @@ impl Basis {
 
     /// Turns the sum of moves of a row into what they come to.
     pub(super) fn apply(&self, moves: &mut [f32], eta: f32, all: f32, one: f32) {
+        let shares = self.curvature.iter().map(|&c| share(c, eta, all, one));
+        self.apply_shares(moves, &shares.collect::<Vec<f32>>());
+    }
+
+    /// The same with what moves are multiplied with along each direction.
+    pub(super) fn apply_shares(&self, moves: &mut [f32], shares: &[f32]) {
         let n = self.rank;
         let moves = &mut moves[..n];
         if self.directions.is_empty() {
-            let c = share(self.curvature[0], eta, all, one);
-            moves.iter_mut().for_each(|m| *m *= c);
+            moves.iter_mut().for_each(|m| *m *= shares[0]);
             return;
         }
         let old = moves.to_vec();
         moves.fill(0.0);
-        for (direction, &curvature) in self.directions.chunks_exact(n).zip(&self.curvature) {
+        for (direction, &share) in self.directions.chunks_exact(n).zip(shares) {
             let along: f32 = direction.iter().zip(&old).map(|(d, m)| d * m).sum();
-            let c = along * share(curvature, eta, all, one);
+            let c = along * share;
             moves
                 .iter_mut()
                 .zip(direction)
@@ -271,109 +273,11 @@ impl Basis {
     }
 }
 
-/// The same for the core, whose directions are products of one direction per mode. `moves` is dense,
-/// with the modes in the order of `bases`.
-pub(super) fn apply_core(bases: &[&Basis], moves: &mut Vec<f32>, eta: f32, all: f32, one: f32) {
-    if let [basis] = bases {
-        basis.apply(moves, eta, all, one);
-        return;
-    }
-    let known = bases.iter().all(|b| !b.directions.is_empty());
-    if moves.len() <= LARGEST_CORE && known {
-        let mut work = vec![0.0; moves.len()];
-        turn_all(bases, moves, &mut work, false);
-        let mut at = vec![0; bases.len()];
-        for x in moves.iter_mut() {
-            let curvature: f32 = at.iter().zip(bases).map(|(&i, b)| b.curvature[i]).product();
-            *x *= share(curvature, eta, all, one);
-            for n in (0..at.len()).rev() {
-                at[n] += 1;
-                if at[n] < bases[n].rank {
-                    break;
-                }
-                at[n] = 0;
-            }
-        }
-        turn_all(bases, moves, &mut work, true);
-        return;
-    }
-    // The direction of the highest curvature, and the highest of all others for the rest.
-    let top: Vec<usize> = bases.iter().map(|b| highest(&b.curvature, None)).collect();
-    let first: f32 = top
-        .iter()
-        .zip(bases)
-        .map(|(&i, b)| b.curvature[i])
-        .product();
-    let second = bases
-        .iter()
-        .zip(&top)
-        .filter(|(b, _)| b.rank > 1)
-        .map(|(b, &i)| {
-            first / b.curvature[i].max(f32::MIN_POSITIVE)
-                * b.curvature[highest(&b.curvature, Some(i))]
-        })
-        .fold(0.0, f32::max);
-    let mut along = 0.0;
-    if known {
-        let direction = |k: usize| -> f32 {
-            let mut rest = k;
-            let mut product = 1.0;
-            for (b, &i) in bases.iter().zip(&top).rev() {
-                product *= b.directions[i * b.rank + rest % b.rank];
-                rest /= b.rank;
-            }
-            product
-        };
-        along = moves
-            .iter()
-            .enumerate()
-            .map(|(k, m)| m * direction(k))
-            .sum();
-        let (c1, c2) = (share(first, eta, all, one), share(second, eta, all, one));
-        for (k, m) in moves.iter_mut().enumerate() {
-            *m = c2 * *m + (c1 - c2) * along * direction(k);
-        }
-    }
-    if !known {
-        let c = share(first, eta, all, one);
-        moves.iter_mut().for_each(|m| *m *= c);
-    }
-    debug_assert!(!along.is_nan() || !known);
-}
-
-fn highest(values: &[f32], without: Option<usize>) -> usize {
+pub(super) fn highest(values: &[f32], without: Option<usize>) -> usize {
     (0..values.len())
         .filter(|&i| Some(i) != without)
         .max_by(|&a, &b| values[a].total_cmp(&values[b]))
         .unwrap_or(0)
-}
-
-/// Writes a core in the directions of all modes, or back.
-fn turn_all(bases: &[&Basis], core: &mut Vec<f32>, work: &mut Vec<f32>, back: bool) {
-    let mut inner = core.len();
-    let mut outer = 1;
-    for basis in bases {
-        let n = basis.rank;
-        inner /= n;
-        for o in 0..outer {
-            let from = &core[o * n * inner..(o + 1) * n * inner];
-            let to = &mut work[o * n * inner..(o + 1) * n * inner];
-            to.fill(0.0);
-            for a in 0..n {
-                let out = &mut to[a * inner..(a + 1) * inner];
-                for (b, slice) in from.chunks_exact(inner).enumerate() {
-                    let q = if back {
-                        basis.directions[b * n + a]
-                    } else {
-                        basis.directions[a * n + b]
-                    };
-                    out.iter_mut().zip(slice).for_each(|(x, y)| *x += q * y);
-                }
-            }
-        }
-        std::mem::swap(core, work);
-        outer *= n;
-    }
 }
 
 #[cfg(test)]
@@ -418,45 +322,5 @@ mod tests {
             (high - 1.0).abs() < 1e-3 && (low - 4.0).abs() < 1e-3,
             "{high} {low}"
         );
-    }
-
-    #[test]
-    fn a_core_is_turned_there_and_back() {
-        let basis = |n: usize, flat: bool| {
-            let mut m = Moments::new(n);
-            let mut s = crate::random::Stream::new(&[n as u64, 7]);
-            for _ in 0..50 {
-                let x: Vec<f32> = (0..n).map(|_| s.gauss() as f32).collect();
-                m.add(&x);
-            }
-            let mut b = m.basis(1.0);
-            if flat {
-                b.curvature.fill(0.0);
-            }
-            b
-        };
-        let (a, b, c) = (basis(2, true), basis(3, true), basis(4, true));
-        let old: Vec<f32> = (0..24).map(|x| x as f32).collect();
-        let mut moves = old.clone();
-        // No curvature: the sum stays as it is.
-        apply_core(&[&a, &b, &c], &mut moves, 0.1, 10.0, 1.0);
-        assert!(moves.iter().zip(&old).all(|(x, y)| (x - y).abs() < 1e-4));
-        // Curvature along one direction of each mode only: that product is averaged, the rest stays.
-        let (mut a, mut b, mut c) = (a, b, c);
-        for x in [&mut a, &mut b, &mut c] {
-            x.curvature[0] = 1e4;
-        }
-        let along = |m: &[f32]| -> f32 {
-            (0..24)
-                .map(|k| {
-                    m[k] * a.directions[k / 12] * b.directions[k / 4 % 3] * c.directions[k % 4]
-                })
-                .sum()
-        };
-        let mut moves = old.clone();
-        apply_core(&[&a, &b, &c], &mut moves, 0.1, 10.0, 1.0);
-        assert!((along(&moves) / along(&old) - 0.1).abs() < 1e-3);
-        let size = |m: &[f32]| m.iter().map(|x| x * x).sum::<f32>() - along(m).powi(2);
-        assert!((size(&moves) / size(&old) - 1.0).abs() < 1e-3);
     }
 }

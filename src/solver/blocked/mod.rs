@@ -9,6 +9,7 @@
 //! Nothing depends on which thread runs what, so that the result is the same for any number of them.
 
 mod copies;
+mod core;
 mod curvature;
 mod pace;
 mod plan;
@@ -20,6 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, RwLock};
 
 use copies::{Copied, Slot, merge};
+use core::CoreMerge;
 use curvature::{Basis, Curvature};
 use pace::Apart;
 pub(super) use pace::Pace;
@@ -33,7 +35,7 @@ use crate::error::Result;
 use crate::kernel::{
     self, Cell, Form, Hold, LONGEST, Lease, LeasedRows, Level, Parts, Rule, Scratch, Settings,
 };
-use crate::model::Model;
+use crate::model::{CoreKind, CoreShape, Model};
 use crate::options::{Options, Penalty};
 use crate::problem::MatrixKind;
 use crate::random::{key, mix};
@@ -79,6 +81,9 @@ struct Epoch<'a> {
     probe: Probe,
     rule: Rule,
     curvature: Curvature,
+    core: CoreMerge,
+    /// What the moves of the core are multiplied with in this sweep.
+    core_shares: RwLock<Vec<f32>>,
 }
 
 impl<'a> Blocked<'a> {
@@ -95,7 +100,12 @@ impl<'a> Blocked<'a> {
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Option<(f64, Pace)>> {
         let curvature = Curvature::measure(model, self.data, self.level);
+        let form = Form::tensor(&model.shape, self.plan.spec.fiber);
+        let core_merge = self.core_merge(&form, &model.shape, &curvature);
+        let shares = self.core_shares(&core_merge, eta, WHOLE / pace.sweeps);
         let epoch = Epoch {
+            core: core_merge,
+            core_shares: RwLock::new(shares),
             eta: eta as f32,
             rule: self.rule(),
             name,
@@ -107,7 +117,6 @@ impl<'a> Blocked<'a> {
             probe: Probe::new(model, self.data, &self.plan.spec),
             curvature,
         };
-        let form = Form::tensor(&model.shape, self.plan.spec.fiber);
         let mut core = form.fiber_first(&model.core);
         let core_parts = Parts::neighbours(form.slabs(), 4);
         let mut factors = Vec::new();
@@ -185,6 +194,9 @@ impl<'a> Blocked<'a> {
                     let (apart, pace) = &mut *looking;
                     self.next_sweeps(apart, pace);
                     sweeps.store(pace.sweeps, Ordering::Relaxed);
+                    let share = WHOLE / pace.sweeps;
+                    *epoch.core_shares.write().unwrap_or_else(|e| e.into_inner()) =
+                        self.core_shares(&epoch.core, eta, share.min(WHOLE - part.end));
                     *apart = Apart::default();
                     stop()
                 };
@@ -203,6 +215,26 @@ impl<'a> Blocked<'a> {
         form.fiber_in_place(&core, &mut model.core);
         let (_, pace) = looking.into_inner().unwrap_or_else(|e| e.into_inner());
         Ok(done.map(|_| (squares, pace)))
+    }
+
+    /// How copies of the core are merged in this epoch.
+    fn core_merge(&self, form: &Form, shape: &CoreShape, curvature: &Curvature) -> CoreMerge {
+        let order = form.mode_order();
+        let ranks: Vec<usize> = order.iter().map(|&n| shape.ranks[n]).collect();
+        let bases: Vec<&Basis> = match shape.kind {
+            CoreKind::Full => order.iter().map(|&n| &curvature.core[n]).collect(),
+            CoreKind::Diagonal => curvature.core.iter().collect(),
+        };
+        CoreMerge::new(self.level, &CoreShape::new(shape.kind, &ranks), &bases)
+    }
+
+    /// What moves of the core are multiplied with in a sweep that takes `share` of each cell: blocks of
+    /// a step have nearly the same number of entries.
+    fn core_shares(&self, merge: &CoreMerge, eta: f64, share: usize) -> Vec<f32> {
+        let entries = self.data.tensor.len() as f64 * share as f64 / WHOLE as f64;
+        let all = entries / self.plan.steps() as f64;
+        let one = all / self.plan.spec.pieces as f64;
+        merge.shares(eta as f32, all as f32, one as f32)
     }
 
     fn rule(&self) -> Rule {
