@@ -145,7 +145,8 @@ impl<'a> Blocked<'a> {
         };
         let threads = crew.threads().min(self.widest());
         let meeting = Meeting::new(threads);
-        let (tasks, merging) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let tasks = Turns::new(self.widest());
+        let merging = AtomicUsize::new(0);
         let merges = self.merges(&shared);
         let sweeps = AtomicUsize::new(pace.sweeps);
         let looking = Mutex::new((Apart::default(), pace));
@@ -157,20 +158,17 @@ impl<'a> Blocked<'a> {
             };
             // The last thread to arrive prepares what comes next, while the others wait.
             let stop = || worker.stop.requested();
-            let mut from = 0;
+            let (mut from, mut round) = (0, 0);
             while from < WHOLE {
                 let share = WHOLE / sweeps.load(Ordering::Relaxed);
                 let part = from..(from + share).min(WHOLE);
                 let steps = self.steps(&[name, &[from as u64]].concat(), from == 0);
                 for &step in &steps {
-                    take_turns(&tasks, self.tasks(step), |t| {
+                    tasks.take(round, self.tasks(step), worker.number, threads, |t| {
                         self.run(&shared, &epoch, step, &part, t, &mut tools);
                     });
-                    let next = || {
-                        tasks.store(0, Ordering::Relaxed);
-                        stop()
-                    };
-                    if !meeting.wait(next) {
+                    round += 1;
+                    if !meeting.wait(stop) {
                         return;
                     }
                     if !matches!(step, Step::Blocks(_)) {
@@ -559,6 +557,46 @@ fn hold<'a>(lease: Option<&'a Lease<'a>>, copy: Option<&'a mut Copied>) -> Hold<
         (Some(lease), _) => Hold::Leased(lease),
         (None, Some(copy)) => Hold::Own(&mut copy.rows),
         (None, None) => unreachable!("what is not cut is copied"),
+    }
+}
+
+/// Who does which task of a step. Every thread has tasks of its own, the same in every step, whose rows
+/// stay in its cache; when it is done with them it helps the others.
+struct Turns {
+    /// For each task, how many steps it was taken in.
+    taken: Vec<AtomicUsize>,
+}
+
+impl Turns {
+    fn new(most: usize) -> Turns {
+        Turns {
+            taken: (0..most).map(|_| AtomicUsize::new(0)).collect(),
+        }
+    }
+
+    /// Does tasks `0..count` of step `round`, each once, together with the other threads.
+    fn take(
+        &self,
+        round: usize,
+        count: usize,
+        thread: usize,
+        threads: usize,
+        mut task: impl FnMut(usize),
+    ) {
+        for other in 0..threads {
+            for t in ((thread + other) % threads..count).step_by(threads) {
+                // Tasks a step does not have stay behind and are caught up with.
+                let taken = &self.taken[t];
+                let last = taken.load(Ordering::Relaxed);
+                let mine = last <= round
+                    && taken
+                        .compare_exchange(last, round + 1, Ordering::Relaxed, Ordering::Relaxed)
+                        .is_ok();
+                if mine {
+                    task(t);
+                }
+            }
+        }
     }
 }
 

@@ -7,10 +7,10 @@
 use super::{Blocked, Shared, WHOLE, probe};
 
 /// Copies whose predictions differ by more than this share of the squared error are merged more often.
-const TOO_FAR: f64 = 0.01;
+const TOO_FAR: f64 = 0.006;
 
 /// Copies whose predictions differ by less are merged less often.
-const CLOSE: f64 = 0.005;
+const CLOSE: f64 = 0.0035;
 
 /// A squared error that falls by more than this share in a sweep wants more sweeps, one that falls by
 /// less wants fewer.
