@@ -8,6 +8,10 @@ use super::shape::padded;
 use crate::error::{Error, Result};
 use crate::format::Bytes;
 
+/// From so many bytes on, memory is asked for in huge pages.
+#[cfg(target_os = "linux")]
+const HUGE: usize = 4 << 20;
+
 enum Memory {
     /// Anonymous pages: aligned, zeroed, and given back to the system when dropped.
     Owned(MmapMut),
@@ -32,6 +36,11 @@ impl Rows {
             })?;
         let memory = MmapMut::map_anon(bytes.max(1))
             .map_err(|e| Error::io(format!("no memory for {rows} rows of rank {rank}"), e))?;
+        // Rows are read in no order; larger pages save lookups. Without them nothing is wrong.
+        #[cfg(target_os = "linux")]
+        if bytes >= HUGE {
+            let _ = memory.advise(memmap2::Advice::HugePage);
+        }
         Ok(Rows {
             memory: Memory::Owned(memory),
             rows,
