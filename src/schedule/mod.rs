@@ -4,6 +4,7 @@ mod crew;
 mod meeting;
 mod ordered;
 mod pin;
+mod topology;
 
 pub(crate) use crew::{Crew, Worker};
 pub(crate) use meeting::Meeting;

@@ -2,26 +2,25 @@
 
 use core_affinity::CoreId;
 
+use super::topology::Machine;
+
 /// The affinity library writes into a fixed set of 1024 bits and panics beyond it.
 const LARGEST_ID: usize = 1023;
 
-/// The cores that `threads` threads are pinned to, one each: those this process may use, starting at
-/// a place that differs from fit to fit, so that fits side by side do not all begin on the first.
-/// Empty (nobody is pinned) if there are fewer cores than threads.
+/// The CPUs that `threads` threads are pinned to, one each: those this process may use, as
+/// [`Machine::choose`] takes them, starting at a place that differs from fit to fit, so that fits side
+/// by side do not all begin on the first. Empty (nobody is pinned) if there are fewer than threads.
 pub(crate) fn cores_for(threads: usize, place: u64) -> Vec<CoreId> {
     let mut allowed = core_affinity::get_core_ids().unwrap_or_default();
     allowed.retain(|c| c.id <= LARGEST_ID);
     if allowed.len() < threads || threads == 0 {
         return Vec::new();
     }
-    // With a core for everybody the place does not matter.
-    let first = if allowed.len() == threads {
-        0
-    } else {
-        place as usize % allowed.len()
-    };
-    (0..threads)
-        .map(|t| allowed[(first + t) % allowed.len()])
+    let ids: Vec<usize> = allowed.iter().map(|c| c.id).collect();
+    Machine::of_this_system(&ids)
+        .choose(threads, place)
+        .into_iter()
+        .map(|id| CoreId { id })
         .collect()
 }
 
