@@ -4,7 +4,7 @@ mod common;
 
 use common::Scratch;
 use common::planted::{deviation, options, planted, predictions, run, small};
-use s3cmtf::analysis::{Predictor, evaluate};
+use s3cmtf::analysis::{evaluate, predict_all};
 use s3cmtf::format::{CooView, OpenMode, Values};
 use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec};
 use s3cmtf::model::{self, Model};
@@ -276,6 +276,43 @@ fn two_threads_reach_what_one_reaches() {
 }
 
 #[test]
+fn predictions_do_not_depend_on_the_threads() {
+    let data = small();
+    let mut o = options(&[4]);
+    o.epochs = 3;
+    let model = run(&data, &o, false).0;
+    // Several pieces, and rows never seen.
+    let n = 100_001;
+    let columns: Vec<Vec<u32>> = [81, 61, 13]
+        .iter()
+        .map(|size| (0..n).map(|i| (i * 7919 + i / 17) % size).collect())
+        .collect();
+    let columns: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
+    let values = vec![1.0; n as usize];
+    let view = CooView::new("cells", &[81, 61, 13], &columns, Values::F64(&values)).unwrap();
+    let predicted = |threads| {
+        let mut all: Vec<u64> = Vec::new();
+        predict_all(&model, &view, false, threads, &(), |range, values| {
+            assert_eq!((range.start, range.len()), (all.len(), values.len()));
+            all.extend(values.iter().map(|x| x.to_bits()));
+            Ok(())
+        })
+        .unwrap();
+        all
+    };
+    let expected: Vec<u64> = predictions(&model, &view)
+        .into_iter()
+        .map(f64::to_bits)
+        .collect();
+    let errors = evaluate(&model, &view, model.range(), 1, &()).unwrap();
+    for threads in [1, 2, 5] {
+        assert!(predicted(threads) == expected, "{threads} threads");
+        let same = evaluate(&model, &view, model.range(), threads, &()).unwrap();
+        assert_eq!(same, errors, "{threads} threads");
+    }
+}
+
+#[test]
 fn errors_are_those_of_the_returned_model() {
     let data = small();
     let mut o = options(&[4]);
@@ -283,13 +320,7 @@ fn errors_are_those_of_the_returned_model() {
     for clip in [true, false] {
         o.clip = clip;
         let (model, s) = run(&data, &o, false);
-        let e = evaluate(
-            &mut Predictor::new(&model).unwrap(),
-            &data.test.view(),
-            model.range(),
-            &(),
-        )
-        .unwrap();
+        let e = evaluate(&model, &data.test.view(), model.range(), 2, &()).unwrap();
         let expected = if clip { e.clipped.rmse } else { e.plain.rmse };
         assert!(
             (s.test_rmse - expected).abs() < 1e-6,

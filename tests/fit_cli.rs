@@ -82,7 +82,14 @@ fn from_fit_to_predictions() {
     }
     let eval = run(words(
         &dir,
-        &["eval", "@m.s3m", "@tensor.test.coo", "--json"],
+        &[
+            "eval",
+            "@m.s3m",
+            "@tensor.test.coo",
+            "--json",
+            "--threads",
+            "2",
+        ],
     ))
     .ok();
     assert!((eval.json()[0]["clipped_rmse"].as_f64().unwrap() - rmse).abs() < 1e-6);
@@ -102,7 +109,15 @@ fn from_fit_to_predictions() {
     assert!(some.out.starts_with("1 2 3 "), "{}", some.out);
     run(words(
         &dir,
-        &["predict", "@m.s3m", "@tensor.test.coo", "-o", "@p.coo"],
+        &[
+            "predict",
+            "@m.s3m",
+            "@tensor.test.coo",
+            "-o",
+            "@p.coo",
+            "--threads",
+            "3",
+        ],
     ))
     .ok();
     let back = run(words(&dir, &["convert", "@p.coo", "@p.tns"])).ok();

@@ -1,6 +1,5 @@
 //! Fits of odd data and options out of range: a defined result or a clear error, never a NaN.
 
-use s3cmtf::analysis::Predictor;
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::model::Predict;
 use s3cmtf::options::{ModelKind, Options, Start};
@@ -23,10 +22,8 @@ fn try_fit(view: CooView<'_>, options: &Options) -> Result<f64, String> {
         .map_err(|e| e.to_string())?;
     let (model, summary) =
         fit(&problem, options, &FitInput::default(), &mut (), &()).map_err(|e| e.to_string())?;
-    let seen = Predictor::new(&model).unwrap().predict(&vec![0; order]);
-    let unseen = Predictor::new(&model)
-        .unwrap()
-        .predict(&vec![u32::MAX; order]);
+    let mut predict = model.predictor().unwrap();
+    let (seen, unseen) = (predict(&vec![0; order]), predict(&vec![u32::MAX; order]));
     assert!(seen.is_finite() && unseen.is_finite() && summary.train_rmse.is_finite());
     Ok(summary.train_rmse)
 }

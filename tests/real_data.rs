@@ -74,8 +74,8 @@ fn data_set(name: &str, matrices: &[(&str, usize)]) {
             "{m}"
         );
     }
-    let mut model = fit_biases(&problem, &BiasOptions::default(), &()).unwrap();
-    let found = evaluate(&mut model, &test.view(), problem.range(), &())
+    let model = fit_biases(&problem, &BiasOptions::default(), &()).unwrap();
+    let found = evaluate(&model, &test.view(), problem.range(), 0, &())
         .unwrap()
         .clipped
         .rmse;

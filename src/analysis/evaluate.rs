@@ -1,9 +1,10 @@
 //! How far predictions are from listed values.
 
+use super::chunks::predict_chunks;
 use crate::error::Result;
 use crate::format::CooView;
 use crate::model::Predict;
-use crate::monitor::{Monitor, step};
+use crate::monitor::Monitor;
 
 /// Sizes of errors.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,32 +26,31 @@ pub struct Evaluation {
     pub count: u64,
 }
 
-/// Predicts every entry of `view` and compares; `clip` is the range for the clipped errors, usually
-/// that of the training values. Without entries the errors are 0.
+/// Predicts every entry of `view` on `threads` threads and compares; `clip` is the range for the
+/// clipped errors, usually that of the training values. 0 threads means all this process may use; the
+/// errors do not depend on the number. Without entries they are 0.
 pub fn evaluate(
-    model: &mut dyn Predict,
+    model: &impl Predict,
     view: &CooView<'_>,
     clip: (f64, f64),
+    threads: usize,
     monitor: &dyn Monitor,
 ) -> Result<Evaluation> {
-    const CHUNK: usize = 1 << 16;
     let n = view.len();
-    let mut index = vec![0; view.order()];
     // Squared and absolute errors, as they are and clipped; summed chunk by chunk in f64, so that the
     // result does not drift with the count.
     let mut totals = [0.0f64; 4];
-    for start in (0..n).step_by(CHUNK) {
-        step(monitor, "evaluating", start as u64, n as u64)?;
-        let mut sums = [0.0f64; 4];
-        for i in start..(start + CHUNK).min(n) {
-            for (m, slot) in index.iter_mut().enumerate() {
-                *slot = view.column(m)[i];
-            }
+    predict_chunks(
+        model,
+        view,
+        threads,
+        "evaluating",
+        monitor,
+        |sums: &mut [f64; 4], i, x| {
             let value = view.values().get(i);
             if !value.is_finite() {
                 return Err(view.not_finite(i, "value", value));
             }
-            let x = model.predict(&index);
             for (k, error) in [value - x, value - x.clamp(clip.0, clip.1)]
                 .into_iter()
                 .enumerate()
@@ -58,9 +58,13 @@ pub fn evaluate(
                 sums[2 * k] += error * error;
                 sums[2 * k + 1] += error.abs();
             }
-        }
-        totals.iter_mut().zip(sums).for_each(|(t, s)| *t += s);
-    }
+            Ok(())
+        },
+        |_, sums| {
+            totals.iter_mut().zip(sums).for_each(|(t, s)| *t += s);
+            Ok(())
+        },
+    )?;
     let count = (n as f64).max(1.0);
     let errors = |k: usize| Errors {
         rmse: (totals[2 * k] / count).sqrt(),
@@ -76,21 +80,29 @@ pub fn evaluate(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::chunks::CHUNK;
+    use crate::error::Error;
     use crate::format::Values;
 
     struct Sum;
 
     impl Predict for Sum {
-        fn predict(&mut self, index: &[u32]) -> f64 {
-            index.iter().map(|&i| f64::from(i)).sum()
+        fn predictor(&self) -> Result<impl FnMut(&[u32]) -> f64> {
+            Ok(|index: &[u32]| index.iter().map(|&i| f64::from(i)).sum())
         }
+    }
+
+    /// Entries on a diagonal, with these values and indices 0 to 99 again and again.
+    fn check(values: &[f64], see: impl Fn(&CooView<'_>)) {
+        let column: Vec<u32> = (0..values.len() as u32).map(|i| i % 100).collect();
+        see(&CooView::new("t", &[100, 100], &[&column, &column], Values::F64(values)).unwrap());
     }
 
     #[test]
     fn errors_are_those_of_the_definition() {
         let columns: [&[u32]; 2] = [&[1, 2, 3], &[1, 2, 3]];
         let view = CooView::new("t", &[9, 9], &columns, Values::F64(&[2.0, 5.0, 4.0])).unwrap();
-        let e = evaluate(&mut Sum, &view, (0.0, 4.0), &()).unwrap();
+        let e = evaluate(&Sum, &view, (0.0, 4.0), 1, &()).unwrap();
         assert_eq!(
             (e.plain.rmse, e.plain.mae, e.count),
             ((5.0f64 / 3.0).sqrt(), 1.0, 3)
@@ -99,5 +111,54 @@ mod tests {
             (e.clipped.rmse, e.clipped.mae),
             ((1.0f64 / 3.0).sqrt(), 1.0 / 3.0)
         );
+    }
+
+    #[test]
+    fn errors_do_not_depend_on_the_threads() {
+        let values: Vec<f64> = (0..4 * CHUNK + 77)
+            .map(|i| 99.0 / i.max(1) as f64)
+            .collect();
+        check(&values, |view| {
+            let one = evaluate(&Sum, view, (3.0, 60.0), 1, &()).unwrap();
+            assert!(one.clipped.rmse < one.plain.rmse && one.count == values.len() as u64);
+            for threads in [0, 2, 5] {
+                // Floats that are equal and not 0 are the same bits.
+                assert_eq!(
+                    evaluate(&Sum, view, (3.0, 60.0), threads, &()).unwrap(),
+                    one
+                );
+            }
+        });
+    }
+
+    #[test]
+    fn the_first_bad_value_is_named() {
+        let mut values = vec![1.0; 5 * CHUNK];
+        let first = 2 * CHUNK - 1;
+        // Later chunks meet theirs sooner.
+        for i in [first, 2 * CHUNK, 3 * CHUNK, 4 * CHUNK] {
+            values[i] = f64::NAN;
+        }
+        check(&values, |view| {
+            let expected = view.not_finite(first, "value", f64::NAN).to_string();
+            for threads in [1, 2, 5] {
+                let e = evaluate(&Sum, view, (0.0, 1.0), threads, &()).unwrap_err();
+                assert_eq!(e.to_string(), expected);
+            }
+        });
+    }
+
+    #[test]
+    fn a_cancellation_ends_it() {
+        struct Cancelled;
+        impl Monitor for Cancelled {
+            fn cancelled(&self) -> bool {
+                true
+            }
+        }
+        check(&vec![1.0; 3 * CHUNK], |view| {
+            let result = evaluate(&Sum, view, (0.0, 1.0), 2, &Cancelled);
+            assert!(matches!(result, Err(Error::Cancelled)));
+        });
     }
 }

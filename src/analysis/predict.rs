@@ -2,55 +2,44 @@
 
 use std::ops::Range;
 
+use super::chunks::predict_chunks;
 use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::kernel::{Level, Method, TensorKernel};
 use crate::model::{Model, Predict};
-use crate::monitor::{Monitor, step};
+use crate::monitor::Monitor;
 use crate::options::KernelChoice;
 
-/// A model ready to predict, with the buffers that needs.
-pub struct Predictor<'a> {
-    model: &'a Model,
-    kernel: TensorKernel,
-    rows: Vec<f32>,
-}
-
-impl<'a> Predictor<'a> {
-    /// For this model. Fails only if the environment forces a kernel level that is not there.
-    pub fn new(model: &'a Model) -> Result<Self> {
+impl Predict for Model {
+    /// Rows never seen predict as the mean row of their mode. Fails only if the environment forces a
+    /// kernel level that is not there.
+    fn predictor(&self) -> Result<impl FnMut(&[u32]) -> f64> {
+        let shape = self.shape();
         let level = Level::choose(KernelChoice::Auto)?;
-        Ok(Predictor {
-            kernel: TensorKernel::new(model.shape(), Method::Shared(level)),
-            rows: vec![0.0; model.shape().rows_len()],
-            model,
+        let mut kernel = TensorKernel::new(shape, Method::Shared(level));
+        let mut rows = vec![0.0; shape.rows_len()];
+        Ok(move |index: &[u32]| {
+            for (n, &i) in index.iter().enumerate() {
+                let row = self.row_of(n, i) as usize;
+                rows[shape.row(n)].copy_from_slice(self.modes()[n].factor.padded_row(row));
+            }
+            f64::from(kernel.value(self.core(), &rows))
         })
     }
 }
 
-impl Predict for Predictor<'_> {
-    /// Rows never seen predict as the mean row of their mode.
-    fn predict(&mut self, index: &[u32]) -> f64 {
-        let shape = self.model.shape();
-        for (n, &i) in index.iter().enumerate() {
-            let row = self.model.row_of(n, i) as usize;
-            self.rows[shape.row(n)].copy_from_slice(self.model.modes()[n].factor.padded_row(row));
-        }
-        f64::from(self.kernel.value(self.model.core(), &self.rows))
-    }
-}
-
-/// Predicts every cell listed in `view` (its values do not matter) and hands the predictions over in
-/// pieces, with the range of entries they belong to. `clip` limits them to the range of the training
-/// values.
+/// Predicts every cell listed in `view` (its values do not matter) on `threads` threads and hands the
+/// predictions over in order and in pieces, with the range of entries they belong to. `clip` limits
+/// them to the range of the training values. 0 threads means all this process may use; predictions do
+/// not depend on the number.
 pub fn predict_all(
     model: &Model,
     view: &CooView<'_>,
     clip: bool,
+    threads: usize,
     monitor: &dyn Monitor,
     mut take: impl FnMut(Range<usize>, &[f64]) -> Result<()>,
 ) -> Result<()> {
-    const CHUNK: usize = 1 << 15;
     if view.order() != model.order() {
         return Err(Error::Argument(format!(
             "{}: has {} modes, the model has {}",
@@ -59,22 +48,17 @@ pub fn predict_all(
             model.order()
         )));
     }
-    let mut predictor = Predictor::new(model)?;
     let (low, high) = model.range();
-    let mut index = vec![0; view.order()];
-    let mut out = Vec::with_capacity(CHUNK);
-    for start in (0..view.len()).step_by(CHUNK) {
-        step(monitor, "predicting", start as u64, view.len() as u64)?;
-        let range = start..(start + CHUNK).min(view.len());
-        out.clear();
-        for i in range.clone() {
-            for (n, slot) in index.iter_mut().enumerate() {
-                *slot = view.column(n)[i];
-            }
-            let x = predictor.predict(&index);
+    predict_chunks(
+        model,
+        view,
+        threads,
+        "predicting",
+        monitor,
+        |out: &mut Vec<f64>, _, x| {
             out.push(if clip { x.clamp(low, high) } else { x });
-        }
-        take(range, &out)?;
-    }
-    Ok(())
+            Ok(())
+        },
+        |range, out| take(range, &out),
+    )
 }

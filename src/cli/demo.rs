@@ -76,12 +76,12 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     ));
 
     let clip = problem.range();
-    let mut mean = BiasModel::new(problem.mean(), Vec::new());
-    let mut biases = fit_biases(&problem, &BiasOptions::default(), progress)?;
-    let mean = evaluate(&mut mean, &test.view(), clip, progress)?
+    let mean = BiasModel::new(problem.mean(), Vec::new());
+    let biases = fit_biases(&problem, &BiasOptions::default(), progress)?;
+    let mean = evaluate(&mean, &test.view(), clip, 0, progress)?
         .clipped
         .rmse;
-    let biases = evaluate(&mut biases, &test.view(), clip, progress)?
+    let biases = evaluate(&biases, &test.view(), clip, 0, progress)?
         .clipped
         .rmse;
     let mut o = Options::default();

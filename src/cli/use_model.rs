@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use s3cmtf::analysis::{Predictor, evaluate, export, predict_all};
+use s3cmtf::analysis::{evaluate, export, predict_all};
 use s3cmtf::format::{CooWriter, Dims, OpenMode, ValueKind, Values};
 use s3cmtf::model::{self, Model};
 use s3cmtf::{Error, Result};
@@ -22,6 +22,10 @@ pub(super) struct EvalArguments {
 
     /// Entries with their values: binary COO, or text
     file: PathBuf,
+
+    /// Number of threads; 0 takes all this process may use
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
 
     #[command(flatten)]
     text: TextArguments,
@@ -45,6 +49,10 @@ pub(super) struct PredictArguments {
     /// Do not limit predictions to the range of the training values
     #[arg(long)]
     no_clip: bool,
+
+    /// Number of threads; 0 takes all this process may use
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
 
     #[command(flatten)]
     text: TextArguments,
@@ -75,12 +83,7 @@ pub(super) fn eval(a: &EvalArguments, progress: &Progress, out: &mut Output) -> 
             model.order()
         )));
     }
-    let e = evaluate(
-        &mut Predictor::new(&model)?,
-        &file.view(),
-        model.range(),
-        progress,
-    )?;
+    let e = evaluate(&model, &file.view(), model.range(), a.threads, progress)?;
     if e.count == 0 {
         return Err(Error::Argument(format!(
             "{}: without entries there are no errors to measure",
@@ -120,20 +123,27 @@ pub(super) fn predict(
     let file = open(&a.file, &a.text, progress)?;
     let view = file.view();
     let Some(path) = &a.output else {
-        predict_all(&model, &view, !a.no_clip, progress, |range, values| {
-            for (i, x) in range.zip(values) {
-                let index: Vec<u64> = (0..view.order())
-                    .map(|n| u64::from(view.column(n)[i]) + 1)
-                    .collect();
-                if out.json {
-                    out.object(&json!({"index": index, "prediction": x}));
-                } else {
-                    let index: Vec<String> = index.iter().map(u64::to_string).collect();
-                    out.line(format!("{} {}", index.join(" "), *x as f32));
+        predict_all(
+            &model,
+            &view,
+            !a.no_clip,
+            a.threads,
+            progress,
+            |range, values| {
+                for (i, x) in range.zip(values) {
+                    let index: Vec<u64> = (0..view.order())
+                        .map(|n| u64::from(view.column(n)[i]) + 1)
+                        .collect();
+                    if out.json {
+                        out.object(&json!({"index": index, "prediction": x}));
+                    } else {
+                        let index: Vec<String> = index.iter().map(u64::to_string).collect();
+                        out.line(format!("{} {}", index.join(" "), *x as f32));
+                    }
                 }
-            }
-            out.flush()
-        })?;
+                out.flush()
+            },
+        )?;
         return Ok(Verdict::Good);
     };
     if [&a.file, &a.model]
@@ -152,12 +162,19 @@ pub(super) fn predict(
         None,
         Some(view.len() as u64),
     )?;
-    predict_all(&model, &view, !a.no_clip, progress, |range, values| {
-        let columns: Vec<&[u32]> = (0..view.order())
-            .map(|n| &view.column(n)[range.clone()])
-            .collect();
-        writer.push(&columns, Values::F64(values), None)
-    })?;
+    predict_all(
+        &model,
+        &view,
+        !a.no_clip,
+        a.threads,
+        progress,
+        |range, values| {
+            let columns: Vec<&[u32]> = (0..view.order())
+                .map(|n| &view.column(n)[range.clone()])
+                .collect();
+            writer.push(&columns, Values::F64(values), None)
+        },
+    )?;
     let header = writer.finish(Dims::Stated(view.dims().to_vec()))?;
     out.line(format!(
         "{}: {} predictions",

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Predict;
+use crate::error::Result;
 use crate::format::RowMap;
 
 /// `x^ = mean + sum over modes n of b(n)[i_n]`.
@@ -38,10 +39,10 @@ impl BiasModel {
 
 impl Predict for BiasModel {
     /// Rows that were never seen have bias 0.
-    fn predict(&mut self, index: &[u32]) -> f64 {
+    fn predictor(&self) -> Result<impl FnMut(&[u32]) -> f64> {
         let bias = |((rows, biases), &i): (&(Arc<RowMap>, Vec<f64>), &u32)| {
             rows.compact(i).map_or(0.0, |row| biases[row as usize])
         };
-        self.mean + self.modes.iter().zip(index).map(bias).sum::<f64>()
+        Ok(move |index: &[u32]| self.mean + self.modes.iter().zip(index).map(bias).sum::<f64>())
     }
 }

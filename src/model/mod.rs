@@ -16,8 +16,11 @@ pub use shape::{CoreKind, CoreShape, STRIDE, padded};
 pub(crate) use factors::Parameters;
 pub(crate) use file::{Saved, load_saved, save_with};
 
-/// Anything that predicts the value of a cell.
-pub trait Predict {
-    /// The prediction at `index` (one index per mode, counted from 0, any value).
-    fn predict(&mut self, index: &[u32]) -> f64;
+use crate::error::Result;
+
+/// Anything that predicts the values of cells.
+pub trait Predict: Sync {
+    /// What predicts on one thread, with the buffers that needs: a function of an index (one number
+    /// per mode, counted from 0, any value).
+    fn predictor(&self) -> Result<impl FnMut(&[u32]) -> f64>;
 }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use s3cmtf::analysis::Predictor;
 use s3cmtf::format::{CooFile, CooView, OpenMode, summarize};
 use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec, generate};
 use s3cmtf::model::{Model, Predict};
@@ -73,11 +72,11 @@ pub fn deviation(file: &CooFile) -> f64 {
 
 /// Predictions at every entry of a view.
 pub fn predictions(model: &Model, view: &CooView<'_>) -> Vec<f64> {
-    let mut predictor = Predictor::new(model).unwrap();
+    let mut predict = model.predictor().unwrap();
     (0..view.len())
         .map(|i| {
             let index: Vec<u32> = (0..view.order()).map(|n| view.column(n)[i]).collect();
-            predictor.predict(&index)
+            predict(&index)
         })
         .collect()
 }

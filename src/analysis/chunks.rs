@@ -1,0 +1,64 @@
+//! Entries predicted chunk by chunk, in parallel.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::format::CooView;
+use crate::model::Predict;
+use crate::monitor::{Monitor, step};
+use crate::schedule::{available_threads, in_order};
+
+/// Fixed, so that sums per chunk do not depend on the number of threads.
+pub(super) const CHUNK: usize = 1 << 15;
+
+/// After so many entries a thread looks whether to stop.
+const LOOK: usize = 1 << 10;
+
+/// Predicts every entry of `view` on `threads` threads; 0 means all this process may use. Each chunk
+/// starts with a default `T`, to which `add` adds its entries and their predictions in order; `take`
+/// gets the chunks in order, on the calling thread. The first error in the order of the entries ends
+/// the work.
+pub(super) fn predict_chunks<T: Default + Send>(
+    model: &impl Predict,
+    view: &CooView<'_>,
+    threads: usize,
+    phase: &str,
+    monitor: &dyn Monitor,
+    add: impl Fn(&mut T, usize, f64) -> Result<()> + Sync,
+    mut take: impl FnMut(Range<usize>, T) -> Result<()>,
+) -> Result<()> {
+    let n = view.len();
+    let threads = match threads {
+        0 => available_threads(),
+        t => t,
+    };
+    let range = |chunk: u64| {
+        let start = chunk as usize * CHUNK;
+        start..(start + CHUNK).min(n)
+    };
+    in_order(
+        n.div_ceil(CHUNK) as u64,
+        threads,
+        monitor,
+        |chunk, stop| {
+            let mut predict = model.predictor()?;
+            let mut index = vec![0; view.order()];
+            let mut made = T::default();
+            for i in range(chunk) {
+                if i.is_multiple_of(LOOK) && stop.requested() {
+                    break;
+                }
+                for (m, slot) in index.iter_mut().enumerate() {
+                    *slot = view.column(m)[i];
+                }
+                add(&mut made, i, predict(&index))?;
+            }
+            Ok(made)
+        },
+        |chunk, made| {
+            let range = range(chunk);
+            step(monitor, phase, range.end as u64, n as u64)?;
+            take(range, made?)
+        },
+    )
+}
