@@ -21,6 +21,7 @@ const UNSAFE: [&str; 14] = [
     "kernel/lease.rs",
     "kernel/lines.rs",
     "kernel/lines_x86.rs",
+    "kernel/peak.rs",
     "kernel/racing.rs",
     "kernel/tensor.rs",
     "kernel/turn.rs",

@@ -13,6 +13,7 @@
 //!   O(J^2) per entry for order 3; `eval`: errors on them; `graph`: edges.
 //! - `lease`: rows that threads take turns at, which those work on.
 //! - [`racing`]: rows that several threads update without synchronization.
+//! - `peak`: what the machine could do at most.
 // One index runs over several arrays at once in most loops here.
 #![allow(clippy::needless_range_loop)]
 
@@ -29,6 +30,7 @@ mod lines;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod lines_x86;
 mod naive;
+mod peak;
 pub mod racing;
 pub mod reference;
 mod tensor;
@@ -40,5 +42,6 @@ pub(crate) use cell::{Form, Hold, Scratch, Settings, cell_squares, run, run_grap
 pub(crate) use grid::{Cell, Sorted, Spec};
 pub(crate) use lease::{Lease, LeasedRows, Parts};
 pub use level::{Level, VARIABLE};
+pub use peak::peak_flops;
 pub use tensor::{Method, TensorKernel};
 pub(crate) use turn::Turn;
