@@ -260,7 +260,9 @@ fn the_demo_runs_and_ends_with_a_comparison() {
 #[test]
 fn help_and_version() {
     let help = run(["--help"]).ok().out;
-    for command in ["demo", "convert", "check", "info", "split", "generate"] {
+    for command in [
+        "demo", "convert", "check", "info", "split", "generate", "bench",
+    ] {
         assert!(help.contains(command), "{help}");
         assert!(run([command, "--help"]).ok().out.contains("Usage"));
     }

@@ -2,6 +2,7 @@
 //!
 //! Modes and indices are numbered from 1 here; the library counts from 0.
 
+mod bench;
 mod check;
 mod convert;
 mod demo;
@@ -50,6 +51,7 @@ enum Command {
     Eval(use_model::EvalArguments),
     Predict(use_model::PredictArguments),
     Export(use_model::ExportArguments),
+    Bench(bench::Arguments),
 }
 
 /// The arguments of `fit`, which come from the library's option table rather than from a type.
@@ -119,6 +121,7 @@ fn dispatch(command: &Command, progress: &Progress, output: &mut Output) -> Resu
         Command::Eval(a) => use_model::eval(a, progress, output),
         Command::Predict(a) => use_model::predict(a, progress, output),
         Command::Export(a) => use_model::export_model(a, progress, output),
+        Command::Bench(a) => bench::run(a, progress, output),
     }
 }
 
