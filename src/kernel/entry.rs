@@ -402,6 +402,7 @@ unsafe fn step_core_keeping<L: Line, const ALL: bool>(
         } else {
             (rows.add(shape.row(last - 1).start), shape.ranks[last - 1])
         };
+        let one_line = last > 0 && lines == 1 && inner <= STRIDE;
         let outer = last.saturating_sub(1);
         let mut at = [0usize; MAX_ORDER];
         let mut fiber = core;
@@ -410,7 +411,19 @@ unsafe fn step_core_keeping<L: Line, const ALL: bool>(
             for n in 0..outer {
                 product *= *rows.add(shape.row(n).start + at[n]);
             }
-            for j in 0..inner {
+            if one_line {
+                // All factors at once, read back one by one: a broadcast from memory is free.
+                let mut factors = [0.0f32; STRIDE];
+                let scaled = L::load(v).times(L::splat(product));
+                scaled.store(factors.as_mut_ptr());
+                let w = L::load(w);
+                for &c in &factors[..inner] {
+                    let g = L::splat(c).times_plus(w, kept(L::load(fiber)));
+                    g.store(fiber);
+                    fiber = fiber.add(STRIDE);
+                }
+            }
+            for j in 0..if one_line { 0 } else { inner } {
                 let c = L::splat(product * *v.add(j));
                 for k in 0..lines {
                     let g = fiber.add(k * STRIDE);

@@ -19,6 +19,8 @@
 
 mod batch;
 mod cell;
+#[cfg(test)]
+mod cell_tests;
 mod entry;
 mod eval;
 mod general;

@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn ratings_are_batched_by_time_and_cut_by_user_and_item() {
         let c = cut(&[71_000, 11_000, 157], 8_000_000, 12, CoreKind::Full);
-        assert_eq!((c.fiber, c.modes, c.pieces), (Some(2), vec![0, 1], 32));
+        assert_eq!((c.fiber, c.modes, c.pieces), (Some(2), vec![0, 1], 16));
         // As many parts as blocks of 4096 entries allow.
         let c = cut(&[3000, 3883, 29], 390_120, 12, CoreKind::Full);
         assert_eq!((c.fiber, c.modes, c.pieces), (Some(2), vec![1, 0], 9));

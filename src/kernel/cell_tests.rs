@@ -1,0 +1,380 @@
+//! Cells at every level against plain loops in `f64` that do the same batches in the same order.
+
+use std::sync::Arc;
+
+use super::batch::Rule;
+use super::cell::{Form, Hold, Scratch, Settings, cell_squares, run};
+use super::grid::{Cell, Spec};
+use super::{Level, reference};
+use crate::model::{CoreKind, CoreShape, padded};
+use crate::problem::Chunk;
+use crate::random::Stream;
+
+const ETA: f64 = 0.01;
+const CORE_PENALTY: f64 = 0.02;
+const LIMIT: usize = 5;
+
+/// Rows of all modes and a core, in `f64`, rows unpadded.
+#[derive(Clone)]
+struct State {
+    rows: Vec<Vec<Vec<f64>>>,
+    core: Vec<f64>,
+}
+
+struct Case {
+    shape: CoreShape,
+    fiber: Option<usize>,
+    rule: Rule,
+    cell: Cell,
+    start: State,
+    penalties: Vec<Vec<f32>>,
+}
+
+const ROWS: [usize; 4] = [6, 5, 3, 4];
+
+impl Case {
+    fn new(kind: CoreKind, ranks: &[usize], fiber: Option<usize>, rule: Rule) -> Case {
+        let order = ranks.len();
+        let mut s = Stream::new(&[7, order as u64]);
+        let mut number = |low: f64| {
+            let x = if rule.nonneg { s.unit() } else { s.gauss() };
+            // Some exact zeros: penalties have no slope there.
+            if x.abs() < low {
+                0.0
+            } else {
+                f64::from(x as f32)
+            }
+        };
+        // Small enough that nothing runs away in 40 entries.
+        let scale = |rank: usize| {
+            let rank = rank as f64;
+            if rule.nonneg {
+                1.0 / rank
+            } else {
+                0.8 / rank.sqrt()
+            }
+        };
+        let rows = (0..order)
+            .map(|n| {
+                (0..ROWS[n])
+                    .map(|_| {
+                        let row = (0..ranks[n]).map(|_| number(0.1) * scale(ranks[n]));
+                        row.map(|x| f64::from(x as f32)).collect()
+                    })
+                    .collect()
+            })
+            .collect();
+        let entries = match kind {
+            CoreKind::Full => ranks.iter().product(),
+            CoreKind::Diagonal => ranks[0],
+        };
+        let core = (0..entries)
+            .map(|_| f64::from((0.7 * number(0.1)) as f32))
+            .collect();
+        let n = 40;
+        let mut s = Stream::new(&[8, order as u64]);
+        let chunk = Chunk {
+            rows: (0..order)
+                .map(|m| (0..n).map(|_| s.below(ROWS[m] as u64) as u32).collect())
+                .collect(),
+            values: (0..n).map(|_| s.gauss() as f32).collect(),
+            weights: Vec::new(),
+        };
+        let spec = Arc::new(Spec {
+            rows: ROWS[..order].to_vec(),
+            fiber,
+            cuts: vec![None; order],
+            pieces: 1,
+            coordinates: 1,
+            seed: 5,
+        });
+        let cell = spec.build(&[spec.sort(&chunk, 0)], 0);
+        Case {
+            shape: CoreShape::new(kind, ranks),
+            fiber,
+            rule,
+            cell,
+            start: State { rows, core },
+            penalties: (0..order)
+                .map(|m| vec![0.3 / (m + 1) as f32; ROWS[m]])
+                .collect(),
+        }
+    }
+
+    fn dense_core(&self, core: &[f64]) -> Vec<f64> {
+        match self.shape.kind {
+            CoreKind::Full => core.to_vec(),
+            CoreKind::Diagonal => {
+                let (j, order) = (self.shape.ranks[0], self.shape.order());
+                let step: usize = (0..order).map(|n| j.pow(n as u32)).sum();
+                let mut dense = vec![0.0; j.pow(order as u32)];
+                (0..j).for_each(|k| dense[k * step] = core[k]);
+                dense
+            }
+        }
+    }
+
+    fn moved(&self, x: f64, pull: f64, penalty: f64) -> f64 {
+        let weight = if self.rule.l1 {
+            f64::from(i8::from(x > 0.0) - i8::from(x < 0.0))
+        } else {
+            x
+        };
+        let x = x + ETA * pull - ETA * penalty * weight;
+        if self.rule.nonneg { x.max(0.0) } else { x }
+    }
+
+    /// What the definition gives: the fiber mode's row and the core step once per batch, with the
+    /// other rows as they were before their own steps.
+    fn expected(&self, name: &[u64]) -> (State, f64) {
+        let mut state = self.start.clone();
+        let order = self.shape.order();
+        let mut batches = Vec::new();
+        self.cell.batches(LIMIT, name, &mut batches);
+        let mut squares = 0.0;
+        for batch in &batches {
+            let core = self.dense_core(&state.core);
+            let mut core_pull = vec![0.0; state.core.len()];
+            let mut fiber_pull: Option<(u32, Vec<f64>)> = None;
+            for words in batch.pieces(&self.cell).concat().chunks(self.cell.words()) {
+                let mut entry = vec![batch.run.fiber; order];
+                let listed = (0..order).filter(|&m| self.fiber != Some(m));
+                listed.zip(words).for_each(|(m, &row)| entry[m] = row);
+                let core = match self.fiber {
+                    Some(_) => core.clone(),
+                    // Without a fiber mode the core steps with every entry.
+                    None => self.dense_core(&state.core),
+                };
+                let rows: Vec<Vec<f64>> = (0..order)
+                    .map(|m| state.rows[m][entry[m] as usize].clone())
+                    .collect();
+                let views: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
+                let value = f64::from(f32::from_bits(words[words.len() - 1]));
+                let error = value - reference::value(&core, &views);
+                squares += error * error;
+                let outer = reference::outer(&views);
+                for (k, pull) in core_pull.iter_mut().enumerate() {
+                    let at = match self.shape.kind {
+                        CoreKind::Full => k,
+                        CoreKind::Diagonal => {
+                            let j = self.shape.ranks[0];
+                            k * (0..order).map(|n| j.pow(n as u32)).sum::<usize>()
+                        }
+                    };
+                    *pull += error * outer[at];
+                }
+                for m in 0..order {
+                    let slope = reference::slope(&core, &views, m);
+                    let row = entry[m] as usize;
+                    if self.fiber == Some(m) {
+                        let (_, pull) =
+                            fiber_pull.get_or_insert((entry[m], vec![0.0; slope.len()]));
+                        pull.iter_mut()
+                            .zip(&slope)
+                            .for_each(|(p, d)| *p += error * d);
+                        continue;
+                    }
+                    let penalty = f64::from(self.penalties[m][row]);
+                    for (x, d) in state.rows[m][row].iter_mut().zip(&slope) {
+                        *x = self.moved(*x, error * d, penalty);
+                    }
+                }
+                if self.fiber.is_none() {
+                    self.step_core(&mut state.core, &mut core_pull, 1.0);
+                }
+            }
+            if let (Some(f), Some((row, pull))) = (self.fiber, fiber_pull) {
+                let count = f64::from(batch.len);
+                let penalty = count * f64::from(self.penalties[f][row as usize]);
+                for (x, p) in state.rows[f][row as usize].iter_mut().zip(&pull) {
+                    *x = self.moved(*x, *p, penalty);
+                }
+                self.step_core(&mut state.core, &mut core_pull, count);
+            }
+        }
+        (state, squares)
+    }
+
+    fn step_core(&self, core: &mut [f64], pull: &mut [f64], count: f64) {
+        for (g, p) in core.iter_mut().zip(pull) {
+            *g = self.moved(*g, *p, count * CORE_PENALTY);
+            *p = 0.0;
+        }
+    }
+
+    fn check(&self, level: Level) {
+        let order = self.shape.order();
+        let ranks = &self.shape.ranks;
+        let form = Form::tensor(&self.shape, self.fiber);
+        let narrow = |xs: &[f64]| xs.iter().map(|&x| x as f32).collect::<Vec<f32>>();
+        let model_core = match self.shape.kind {
+            CoreKind::Full => self.shape.padded_core(&narrow(&self.start.core)),
+            CoreKind::Diagonal => {
+                let mut core = narrow(&self.start.core);
+                core.resize(padded(ranks[0]), 0.0);
+                core
+            }
+        };
+        let mut core = form.fiber_first(&model_core);
+        let mut rows: Vec<Vec<f32>> = (0..order)
+            .map(|m| {
+                let mut all = vec![0.0; ROWS[m] * padded(ranks[m])];
+                for (to, row) in all
+                    .chunks_exact_mut(padded(ranks[m]))
+                    .zip(&self.start.rows[m])
+                {
+                    to[..ranks[m]].copy_from_slice(&narrow(row));
+                }
+                all
+            })
+            .collect();
+        let context = format!(
+            "{level:?} {:?} {ranks:?} {:?} {:?}",
+            self.shape.kind, self.fiber, self.rule
+        );
+        let mut scratch = Scratch::default();
+        // Errors alone, before anything moves.
+        let views: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
+        let everything = (f64::NEG_INFINITY, f64::INFINITY);
+        let [plain, clipped] = cell_squares(
+            &self.cell,
+            &form,
+            &core,
+            &views,
+            everything,
+            level,
+            &mut scratch,
+        );
+        let mut squares = 0.0;
+        self.cell.each(|entry, value| {
+            let rows: Vec<&[f64]> = (0..order)
+                .map(|m| self.start.rows[m][entry[m] as usize].as_slice())
+                .collect();
+            let x = reference::value(&self.dense_core(&self.start.core), &rows);
+            squares += (f64::from(value) - x).powi(2);
+        });
+        assert!(
+            (plain - squares).abs() < 1e-3 * (1.0 + squares),
+            "{plain} {squares}: {context}"
+        );
+        assert_eq!(plain, clipped, "{context}");
+        let steepest = vec![0.0; padded(*ranks.iter().max().unwrap())];
+        let settings = Settings {
+            level,
+            eta: ETA as f32,
+            weight: 1.0,
+            rule: self.rule,
+            core_penalty: CORE_PENALTY as f32,
+            penalties: self.penalties.iter().map(Vec::as_slice).collect(),
+            limit: LIMIT,
+            steepest: (&steepest, 0.0),
+            share: 0.0..1.0,
+        };
+        let name = [3, 4];
+        let (expected, squares) = self.expected(&name);
+        let mut holds: Vec<Hold<'_>> = rows.iter_mut().map(|r| Hold::Own(r)).collect();
+        let met = run(
+            &self.cell,
+            &form,
+            &mut core,
+            &mut holds,
+            &settings,
+            &name,
+            &mut scratch,
+        );
+        // Where an absolute value is penalised, rounding decides on which side of 0 a number ends.
+        let near_zero = if self.rule.l1 { 0.02 } else { 0.0 };
+        let close = |a: f32, b: f64| {
+            let far = (f64::from(a) - b).abs();
+            far < 2e-4 * (1.0 + b.abs()) || (far < near_zero && b.abs() < near_zero)
+        };
+        assert!(
+            (met - squares).abs() < 2e-3 * (1.0 + squares),
+            "{met} {squares}: {context}"
+        );
+        for m in 0..order {
+            for (i, row) in rows[m].chunks_exact(padded(ranks[m])).enumerate() {
+                for (j, &x) in row.iter().enumerate() {
+                    let want = expected.rows[m][i].get(j).copied().unwrap_or(0.0);
+                    assert!(
+                        close(x, want),
+                        "mode {m} row {i} {j}: {x} {want}: {context}"
+                    );
+                }
+            }
+        }
+        let mut back = model_core.clone();
+        form.fiber_in_place(&core, &mut back);
+        let got = match self.shape.kind {
+            CoreKind::Full => self.shape.dense_core(&back),
+            CoreKind::Diagonal => back[..ranks[0]].to_vec(),
+        };
+        for (k, (&x, &want)) in got.iter().zip(&expected.core).enumerate() {
+            assert!(close(x, want), "core {k}: {x} {want}: {context}");
+        }
+    }
+}
+
+const RULES: [Rule; 4] = [
+    Rule {
+        l1: false,
+        nonneg: false,
+    },
+    Rule {
+        l1: true,
+        nonneg: false,
+    },
+    Rule {
+        l1: false,
+        nonneg: true,
+    },
+    Rule {
+        l1: true,
+        nonneg: true,
+    },
+];
+
+fn everywhere(kind: CoreKind, ranks: &[usize], rule: Rule) {
+    for fiber in (0..ranks.len()).map(Some).chain([None]) {
+        let case = Case::new(kind, ranks, fiber, rule);
+        Level::available().for_each(|level| case.check(level));
+    }
+}
+
+#[test]
+fn order_3_at_every_rank() {
+    for rank in 1..=72 {
+        everywhere(CoreKind::Full, &[rank, 3, 2], RULES[0]);
+        everywhere(CoreKind::Full, &[2, rank, 3], RULES[rank % 4]);
+        everywhere(CoreKind::Full, &[3, 2, rank], RULES[0]);
+    }
+    for rank in [7, 8, 12, 16, 17, 20] {
+        everywhere(CoreKind::Full, &[rank; 3], RULES[0]);
+    }
+}
+
+#[test]
+fn order_2_and_cp_at_every_rank() {
+    for rank in 1..=72 {
+        everywhere(CoreKind::Full, &[rank, 3], RULES[0]);
+        everywhere(CoreKind::Full, &[2, rank], RULES[rank % 4]);
+        everywhere(CoreKind::Diagonal, &[rank; 2], RULES[0]);
+    }
+    for rank in [1, 2, 15, 16, 17, 33] {
+        everywhere(CoreKind::Diagonal, &[rank; 3], RULES[rank % 4]);
+    }
+    for rank in [3, 18] {
+        everywhere(CoreKind::Diagonal, &[rank; 4], RULES[0]);
+    }
+}
+
+#[test]
+fn order_4_and_all_rules() {
+    for rule in RULES {
+        everywhere(CoreKind::Full, &[3, 2, 4, 2], rule);
+        everywhere(CoreKind::Full, &[2, 3, 2, 17], rule);
+        everywhere(CoreKind::Full, &[4, 5, 3], rule);
+        everywhere(CoreKind::Full, &[18, 20, 3], rule);
+        everywhere(CoreKind::Diagonal, &[5; 3], rule);
+    }
+}

@@ -1,0 +1,174 @@
+//! `blocked`: the same bits for any number of threads, and the errors of per-entry SGD.
+
+mod common;
+
+use common::planted::{options, planted, run};
+use s3cmtf::format::{CooView, Values};
+use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec};
+use s3cmtf::kernel::Level;
+use s3cmtf::model::Model;
+use s3cmtf::options::{Algorithm, KernelChoice, ModelKind, Options, Penalty};
+use s3cmtf::problem::{MatrixKind, Problem};
+use s3cmtf::solver::{FitInput, fit};
+
+/// All numbers of a model, as bits.
+fn bits(model: &Model) -> Vec<u32> {
+    let factors = model.modes().iter().map(|m| m.factor.as_slice());
+    let columns = model.matrices().iter().map(|m| m.factor.as_slice());
+    factors
+        .chain(columns)
+        .chain([model.core()])
+        .flat_map(|rows| rows.iter().map(|x| x.to_bits()))
+        .collect()
+}
+
+/// A tensor of entries at random, with a matrix and a graph on every mode.
+struct Tangle {
+    dims: Vec<u64>,
+    columns: Vec<Vec<u32>>,
+    values: Vec<f32>,
+}
+
+impl Tangle {
+    fn new(dims: &[u64], count: usize) -> Tangle {
+        let mut state = 1u64;
+        let mut draw = |n: u64| {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (state >> 33) % n
+        };
+        let columns: Vec<Vec<u32>> = dims
+            .iter()
+            .map(|&d| (0..count).map(|_| draw(d) as u32).collect())
+            .collect();
+        let values = (0..count)
+            .map(|_| draw(1000) as f32 / 250.0 + 1.0)
+            .collect();
+        Tangle {
+            dims: dims.to_vec(),
+            columns,
+            values,
+        }
+    }
+
+    fn fit(&self, options: &Options) -> Vec<u32> {
+        let columns: Vec<&[u32]> = self.columns.iter().map(Vec::as_slice).collect();
+        let values = Values::F32(&self.values);
+        let tensor = CooView::new("x", &self.dims, &columns, values).unwrap();
+        let mut builder = Problem::builder(tensor);
+        let n = 2000.min(self.values.len());
+        let wide: Vec<u32> = (0..n as u32).map(|k| k * 7 % 900).collect();
+        let narrow: Vec<u32> = (0..n as u32).map(|k| k % 9).collect();
+        let reversed: Vec<Vec<u32>> = self
+            .columns
+            .iter()
+            .map(|c| c[..n].iter().rev().copied().collect())
+            .collect();
+        for (mode, reversed) in reversed.iter().enumerate() {
+            let rows = &self.columns[mode][..n];
+            for (columns, size) in [(&wide, 900), (&narrow, 9)] {
+                let dims = [self.dims[mode], size];
+                let both = [rows, &columns[..]];
+                let values = Values::F32(&self.values[..n]);
+                let matrix = CooView::new("y", &dims, &both, values).unwrap();
+                builder = builder.matrix(mode, matrix, 0.3, MatrixKind::Observed);
+            }
+            let dims = [self.dims[mode]; 2];
+            let both = [rows, &reversed[..]];
+            let values = Values::F32(&self.values[..n]);
+            let graph = CooView::new("w", &dims, &both, values).unwrap();
+            builder = builder.matrix(mode, graph, 0.01, MatrixKind::Graph);
+        }
+        let problem = builder.build(&()).unwrap();
+        let (model, _) = fit(&problem, options, &FitInput::default(), &mut (), &()).unwrap();
+        bits(&model)
+    }
+}
+
+#[test]
+fn bits_do_not_depend_on_the_number_of_threads() {
+    let level = |level: Level| match level {
+        Level::Scalar => KernelChoice::Scalar,
+        Level::Wide => KernelChoice::Wide,
+        Level::Avx2 => KernelChoice::Avx2,
+        Level::Avx512 => KernelChoice::Avx512,
+    };
+    for (dims, count, rank) in [
+        (vec![400, 300, 12], 60_000, vec![5]),
+        (vec![300, 200], 40_000, vec![4, 3]),
+        (vec![60, 50, 20, 10], 40_000, vec![3]),
+        // Nearly every row once: no batches.
+        (vec![40_000, 40_000, 40_000], 20_000, vec![3]),
+    ] {
+        let tangle = Tangle::new(&dims, count);
+        for (model, penalty, nonneg) in [
+            (ModelKind::Tucker, Penalty::L2, false),
+            (ModelKind::Cp, Penalty::L1, true),
+        ] {
+            let mut o = Options::default();
+            o.epochs = 3;
+            o.model = model;
+            o.penalty = penalty;
+            o.nonneg = nonneg;
+            o.pin = false;
+            o.rank = match model {
+                ModelKind::Tucker => rank.clone(),
+                ModelKind::Cp => vec![rank[0]],
+            };
+            for kernel in Level::available() {
+                o.kernel = level(kernel);
+                o.threads = 1;
+                let one = tangle.fit(&o);
+                let all: &[u64] = if kernel == Level::best() {
+                    &[2, 3, 7, 16]
+                } else {
+                    &[3]
+                };
+                for &threads in all {
+                    o.threads = threads;
+                    assert!(
+                        tangle.fit(&o) == one,
+                        "{threads} threads differ: {dims:?} {model:?} {kernel:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn another_seed_is_another_fit() {
+    let tangle = Tangle::new(&[400, 300, 12], 30_000);
+    let mut o = Options::default();
+    o.epochs = 2;
+    let one = tangle.fit(&o);
+    o.seed = 1;
+    assert!(tangle.fit(&o) != one);
+}
+
+#[test]
+fn planted_data_is_fitted_as_by_single_entries() {
+    let mut g = GenerateOptions::new(&[300, 200, 20], 100_000);
+    g.ranks = vec![4];
+    g.noise = 0.3;
+    g.test = 0.1;
+    g.matrices = vec![MatrixSpec {
+        mode: 0,
+        columns: 30,
+        cells: CellChoice::Full,
+        ones: None,
+    }];
+    let data = planted("blocked", &g);
+    for model in [ModelKind::Tucker, ModelKind::Cp] {
+        let mut o = options(&[4]);
+        o.model = model;
+        o.eta = 0.01;
+        let mut errors = Vec::new();
+        for algorithm in [Algorithm::Blocked, Algorithm::Opt] {
+            o.algorithm = algorithm;
+            errors.push(run(&data, &o, true).1.test_rmse);
+        }
+        assert!(errors[0] < 1.005 * errors[1], "{model:?}: {errors:?}");
+    }
+}
