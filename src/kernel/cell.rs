@@ -9,7 +9,7 @@ use super::graph;
 use super::grid::{Batch, Cell};
 use super::lease::Lease;
 use super::{Level, grid::Spec};
-use crate::model::{CoreKind, CoreShape, padded};
+use crate::model::{Aligned, CoreKind, CoreShape, padded};
 
 /// The shape of what stands between the rows of an entry, with the fiber mode first.
 #[derive(Debug, Clone)]
@@ -148,7 +148,7 @@ pub(crate) struct Settings<'a> {
 #[derive(Default)]
 pub(crate) struct Scratch {
     batches: Vec<Batch>,
-    work: Vec<f32>,
+    work: Aligned,
 }
 
 impl Scratch {
@@ -156,7 +156,7 @@ impl Scratch {
         let fiber = form.fiber.map_or(0, |f| form.ranks[f]);
         let len = batch::work_len(&form.shape, form.ranks.len(), fiber);
         if self.work.len() < len {
-            self.work = vec![0.0; len];
+            self.work = Aligned::zeros(len);
         }
     }
 }

@@ -250,6 +250,11 @@ impl Cell {
         &self.spec
     }
 
+    /// Which cell of the grid it is.
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
     /// The coordinates.
     pub(crate) fn place(&self) -> [usize; MAX_ORDER] {
         self.spec.place(self.number)

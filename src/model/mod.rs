@@ -1,5 +1,6 @@
 //! Models: what a fit produces and a prediction needs.
 
+mod aligned;
 mod biases;
 mod container;
 mod factors;
@@ -13,6 +14,7 @@ pub use file::{check_target, is_model, load, save};
 pub use rows::Rows;
 pub use shape::{CoreKind, CoreShape, STRIDE, padded};
 
+pub(crate) use aligned::Aligned;
 pub(crate) use factors::Parameters;
 pub(crate) use file::{Saved, load_saved, save_with};
 

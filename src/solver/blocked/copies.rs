@@ -1,9 +1,9 @@
 //! What blocks have copies of, and how copies become one again.
 
-use std::ops::Range;
-
-use super::{Blocked, Epoch, Shared, WHOLE};
+use super::blocks::Work;
+use super::{Blocked, Shared};
 use crate::kernel::{Lease, LeasedRows};
+use crate::model::Aligned;
 
 /// A block's copies of what no block owns, and how many entries each row saw.
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub(super) struct Slot {
 
 #[derive(Default)]
 pub(super) struct Copied {
-    pub rows: Vec<f32>,
+    pub rows: Aligned,
     pub counts: Vec<u32>,
 }
 
@@ -29,7 +29,7 @@ impl Copied {
     fn new(rows: &LeasedRows<'_>) -> Copied {
         let count = rows.parts().rows();
         Copied {
-            rows: vec![0.0; count * rows.stride()],
+            rows: Aligned::zeros(count * rows.stride()),
             counts: vec![0; count],
         }
     }
@@ -39,7 +39,7 @@ impl Copied {
         &self.rows[row as usize * stride..][..stride]
     }
 
-    pub(super) fn load(&mut self, from: &LeasedRows<'_>) {
+    fn load(&mut self, from: &LeasedRows<'_>) {
         let (parts, stride) = (from.parts(), from.stride());
         for part in 0..parts.count() {
             let share = from.share(part);
@@ -48,6 +48,19 @@ impl Copied {
             }
         }
         self.counts.fill(0);
+    }
+}
+
+impl Slot {
+    /// Copies everything afresh.
+    pub(super) fn load(&mut self, shared: &Shared<'_>) {
+        self.core.load(&shared.core);
+        for (copy, rows) in self.modes.iter_mut().zip(&shared.factors) {
+            copy.iter_mut().for_each(|c| c.load(rows));
+        }
+        for (copy, rows) in self.columns.iter_mut().zip(&shared.columns) {
+            copy.iter_mut().for_each(|c| c.load(rows));
+        }
     }
 }
 
@@ -101,47 +114,71 @@ pub(super) enum What {
     Columns(usize),
 }
 
-/// Merges one part of the copies: the moves of a row are added up in block order and come to what
-/// its curvature makes of them.
-pub(super) fn merge(
-    shared: &Shared<'_>,
-    epoch: &Epoch<'_>,
-    share: &Range<usize>,
-    (what, part): (What, usize),
-) {
-    let slots: Vec<_> = shared
-        .slots
-        .iter()
-        .map(|slot| slot.read().unwrap_or_else(|e| e.into_inner()))
-        .collect();
-    let copies: Vec<&Copied> = slots
-        .iter()
-        .filter_map(|slot| match what {
-            What::Core => Some(&slot.core),
-            What::Mode(n) => slot.modes[n].as_ref(),
-            What::Columns(m) => slot.columns[m].as_ref(),
-        })
-        .collect();
-    let (rows, basis) = match what {
-        What::Core => return merge_core(shared, epoch, &copies),
-        What::Mode(n) => (&shared.factors[n], &epoch.curvature.slopes[n]),
-        What::Columns(m) => (&shared.columns[m], &epoch.curvature.columns[m]),
-    };
-    let stride = rows.stride();
-    let mut lease = rows.lease(part);
-    let mut moves = vec![0.0f32; stride];
-    for &row in rows.parts().members(part) {
-        let at = row as usize * stride;
-        let old = lease.row(row);
-        if let Some((all, one)) = add_moves(&copies, row as usize, at, old, &mut moves) {
-            basis.apply(
-                &mut moves,
-                epoch.eta * (share.len() as f32 / WHOLE as f32),
-                all,
-                one,
-            );
-            let next = old.iter_mut().zip(&moves);
-            next.for_each(|(x, m)| *x = epoch.rule.bounded(*x + m));
+impl Work<'_> {
+    /// Merges one part of the copies: the moves of a row are added up in block order and come to what
+    /// its curvature makes of them.
+    pub(super) fn merge(&self, (what, part): (What, usize)) {
+        let slots: Vec<_> = self
+            .shared
+            .slots
+            .iter()
+            .map(|slot| slot.read().unwrap_or_else(|e| e.into_inner()))
+            .collect();
+        let copies: Vec<&Copied> = slots
+            .iter()
+            .filter_map(|slot| match what {
+                What::Core => Some(&slot.core),
+                What::Mode(n) => slot.modes[n].as_ref(),
+                What::Columns(m) => slot.columns[m].as_ref(),
+            })
+            .collect();
+        let (rows, basis) = match what {
+            What::Core => return self.merge_core(&copies),
+            What::Mode(n) => (&self.shared.factors[n], &self.epoch.curvature.slopes[n]),
+            What::Columns(m) => (&self.shared.columns[m], &self.epoch.curvature.columns[m]),
+        };
+        let eta = self.epoch.eta * self.sweep.share() as f32;
+        let stride = rows.stride();
+        let mut lease = rows.lease(part);
+        let mut moves = vec![0.0f32; stride];
+        for &row in rows.parts().members(part) {
+            let at = row as usize * stride;
+            let old = lease.row(row);
+            if let Some((all, one)) = add_moves(&copies, row as usize, at, old, &mut moves) {
+                basis.apply(&mut moves, eta, all, one);
+                let next = old.iter_mut().zip(&moves);
+                next.for_each(|(x, m)| *x = self.epoch.rule.bounded(*x + m));
+            }
+        }
+    }
+
+    /// The core moves as a whole: its directions go through all of it.
+    fn merge_core(&self, copies: &[&Copied]) {
+        let rows = &self.shared.core;
+        let stride = rows.stride();
+        let mut moves = vec![0.0f32; rows.parts().rows() * stride];
+        let mut leases: Vec<Lease<'_>> = (0..rows.parts().count()).map(|p| rows.lease(p)).collect();
+        let mut seen = None;
+        for lease in &mut leases {
+            let part = lease.part();
+            for &slab in rows.parts().members(part) {
+                let at = slab as usize * stride;
+                let old = lease.row(slab);
+                seen = add_moves(copies, slab as usize, at, old, &mut moves[at..at + stride]);
+            }
+        }
+        if seen.is_none() {
+            return;
+        }
+        let shares = &self.sweep.core_shares;
+        self.epoch.core.apply(&mut moves, &mut Vec::new(), shares);
+        for lease in &mut leases {
+            for &slab in rows.parts().members(lease.part()) {
+                let moves = &moves[slab as usize * stride..][..stride];
+                let old = lease.row(slab);
+                let next = old.iter_mut().zip(moves);
+                next.for_each(|(x, m)| *x = self.epoch.rule.bounded(*x + m));
+            }
         }
     }
 }
@@ -167,34 +204,4 @@ fn add_moves(
         }
     }
     (all > 0.0).then(|| (all as f32, (squares / all) as f32))
-}
-
-/// The core moves as a whole: its directions go through all of it.
-fn merge_core(shared: &Shared<'_>, epoch: &Epoch<'_>, copies: &[&Copied]) {
-    let rows = &shared.core;
-    let stride = rows.stride();
-    let mut moves = vec![0.0f32; rows.parts().rows() * stride];
-    let mut leases: Vec<Lease<'_>> = (0..rows.parts().count()).map(|p| rows.lease(p)).collect();
-    let mut seen = None;
-    for lease in &mut leases {
-        let part = lease.part();
-        for &slab in rows.parts().members(part) {
-            let at = slab as usize * stride;
-            let old = lease.row(slab);
-            seen = add_moves(copies, slab as usize, at, old, &mut moves[at..at + stride]);
-        }
-    }
-    if seen.is_none() {
-        return;
-    }
-    let shares = epoch.core_shares.read().unwrap_or_else(|e| e.into_inner());
-    epoch.core.apply(&mut moves, &mut Vec::new(), &shares);
-    for lease in &mut leases {
-        for &slab in rows.parts().members(lease.part()) {
-            let moves = &moves[slab as usize * stride..][..stride];
-            let old = lease.row(slab);
-            let next = old.iter_mut().zip(moves);
-            next.for_each(|(x, m)| *x = epoch.rule.bounded(*x + m));
-        }
-    }
 }

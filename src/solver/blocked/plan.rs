@@ -316,10 +316,7 @@ impl Sizes<'_> {
         };
         let blocks = (self.entries / least).max(1) as f64;
         let bytes: usize = modes.iter().map(|&n| self.bytes(n)).sum();
-        let wanted = bytes.div_ceil(BLOCK_BYTES).clamp(
-            std::env::var("PARTS").map_or(PARTS, |x| x.parse().unwrap()),
-            MOST_PARTS,
-        );
+        let wanted = bytes.div_ceil(BLOCK_BYTES).clamp(PARTS, MOST_PARTS);
         // A hair more, since the root of a cube comes out a hair below.
         let by_entries = (blocks.powf(1.0 / modes.len() as f64) + 1e-9) as usize;
         modes

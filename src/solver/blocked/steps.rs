@@ -58,14 +58,18 @@ fn rounds(parts: usize) -> usize {
     parts.next_multiple_of(2)
 }
 
-/// The pairs of a round: in round 0 every part with itself, then a tournament in which the last part
+/// How many pairs a round has.
+pub(super) fn pairs(parts: usize, round: usize) -> usize {
+    if round == 0 { parts } else { parts / 2 }
+}
+
+/// Pair `k` of a round: in round 0 every part with itself, then a tournament in which the last seat
 /// stays and the others move around a circle.
-pub(super) fn round_pairs(parts: usize, round: usize) -> Vec<(usize, usize)> {
+pub(super) fn pair(parts: usize, round: usize, k: usize) -> (usize, usize) {
     if round == 0 {
-        return (0..parts).map(|p| (p, p)).collect();
+        return (k, k);
     }
-    let seats = parts.next_multiple_of(2);
-    let circle = seats - 1;
+    let circle = parts.next_multiple_of(2) - 1;
     let seat = |k: usize| {
         if k == circle {
             circle
@@ -73,10 +77,9 @@ pub(super) fn round_pairs(parts: usize, round: usize) -> Vec<(usize, usize)> {
             (k + round) % circle
         }
     };
-    (0..seats / 2)
-        .map(|k| (seat(k), seat(circle - k)))
-        .filter(|&(p, q)| p < parts && q < parts)
-        .collect()
+    // With an odd number of parts nobody has the last seat, which is in the first pair.
+    let k = k + parts % 2;
+    (seat(k), seat(circle - k))
 }
 
 #[cfg(test)]
@@ -89,7 +92,7 @@ mod tests {
             let mut met = std::collections::HashSet::new();
             for round in 0..rounds(parts) {
                 let mut busy = vec![false; parts];
-                for (p, q) in round_pairs(parts, round) {
+                for (p, q) in (0..pairs(parts, round)).map(|k| pair(parts, round, k)) {
                     assert!(met.insert((p.min(q), p.max(q))), "{p} {q} again");
                     for part in if p == q { vec![p] } else { vec![p, q] } {
                         assert!(!busy[part]);
