@@ -1,14 +1,14 @@
 //! Rows that threads take turns at, part by part: no two ever touch the same part at once.
 //!
 //! A [`LeasedRows`] takes over memory for a while. Whoever wants to change rows leases their part and
-//! is then its only user; whoever only reads shares it with other readers. Who may lease what is the
-//! schedule's business; here a lease that is already taken is a mistake and panics, so that a wrong
-//! schedule cannot become a data race.
+//! is then its only user; whoever only reads shares all of them with other readers. Who may lease what
+//! is the schedule's business; here a lease that is already taken is a mistake and panics, so that a
+//! wrong schedule cannot become a data race.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::model::STRIDE;
 
@@ -79,13 +79,17 @@ pub(crate) struct LeasedRows<'a> {
     start: *mut f32,
     stride: usize,
     parts: Arc<Parts>,
-    /// The number of readers of each part; -1 if it is leased.
-    states: Vec<AtomicI32>,
+    /// Whether each part is leased.
+    leased: Vec<AtomicBool>,
+    /// How many read all of them.
+    readers: AtomicUsize,
     memory: PhantomData<&'a mut [f32]>,
 }
 
-// SAFETY: the memory is reached only through leases and shares, of which at most one lease or any
-// number of shares exist per part; taking one synchronizes with giving the last one back.
+// SAFETY: the memory is reached only through leases and shares. There is at most one lease of a part.
+// A lease is marked before it looks for readers and a reader counted before it looks for leases, all in
+// one order that everybody agrees on (SeqCst): of two at the same time at least one sees the other, and
+// panics before it has touched anything. Taking one synchronizes with giving the last one back.
 unsafe impl Sync for LeasedRows<'_> {}
 // SAFETY: a pointer to memory borrowed for `'a`, with no tie to a thread.
 unsafe impl Send for LeasedRows<'_> {}
@@ -101,7 +105,8 @@ impl<'a> LeasedRows<'a> {
         LeasedRows {
             start: memory.as_mut_ptr(),
             stride,
-            states: (0..parts.count()).map(|_| AtomicI32::new(0)).collect(),
+            leased: (0..parts.count()).map(|_| AtomicBool::new(false)).collect(),
+            readers: AtomicUsize::new(0),
             parts: parts.clone(),
             memory: PhantomData,
         }
@@ -118,34 +123,30 @@ impl<'a> LeasedRows<'a> {
     /// The only use of a part until the lease is dropped.
     ///
     /// # Panics
-    /// If somebody else has it.
+    /// If somebody else has it, or reads.
     pub(crate) fn lease(&self, part: usize) -> Lease<'_> {
-        let free = self.states[part].compare_exchange(0, -1, Ordering::Acquire, Ordering::Relaxed);
-        assert!(free.is_ok(), "part {part} is in use: a wrong schedule");
-        Lease { rows: self, part }
+        let taken = self.leased[part].swap(true, Ordering::SeqCst);
+        assert!(!taken, "part {part} is in use: a wrong schedule");
+        let lease = Lease { rows: self, part };
+        let readers = self.readers.load(Ordering::SeqCst);
+        assert!(readers == 0, "part {part} is being read: a wrong schedule");
+        lease
     }
 
-    /// A share in reading a part until it is dropped.
+    /// A share in reading all rows until it is dropped.
     ///
     /// # Panics
-    /// If somebody is changing it.
-    pub(crate) fn share(&self, part: usize) -> Share<'_> {
-        let mut readers = self.states[part].load(Ordering::Relaxed);
-        loop {
+    /// If somebody is changing any.
+    pub(crate) fn share(&self) -> Share<'_> {
+        self.readers.fetch_add(1, Ordering::SeqCst);
+        let share = Share { rows: self };
+        for (part, leased) in self.leased.iter().enumerate() {
             assert!(
-                readers >= 0,
+                !leased.load(Ordering::SeqCst),
                 "part {part} is being changed: a wrong schedule"
             );
-            match self.states[part].compare_exchange_weak(
-                readers,
-                readers + 1,
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return Share { rows: self, part },
-                Err(now) => readers = now,
-            }
         }
+        share
     }
 
     fn row(&self, part: usize, row: u32) -> *mut f32 {
@@ -207,31 +208,27 @@ impl Lease<'_> {
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        self.rows.states[self.part].store(0, Ordering::Release);
+        self.rows.leased[self.part].store(false, Ordering::SeqCst);
     }
 }
 
-/// A share in reading a part.
+/// A share in reading all rows.
 pub(crate) struct Share<'a> {
     rows: &'a LeasedRows<'a>,
-    part: usize,
 }
 
 impl Share<'_> {
-    /// A row of the part.
-    ///
-    /// # Panics
-    /// If the row is in another part.
-    pub(crate) fn row(&self, row: u32) -> &[f32] {
-        let start = self.rows.row(self.part, row);
-        // SAFETY: in the memory, and nobody changes the part.
-        unsafe { std::slice::from_raw_parts(start, self.rows.stride) }
+    /// The rows, one after the other.
+    pub(crate) fn rows(&self) -> &[f32] {
+        let len = self.rows.parts.rows() * self.rows.stride;
+        // SAFETY: that many floats lie in the memory, and nobody changes them.
+        unsafe { std::slice::from_raw_parts(self.rows.start, len) }
     }
 }
 
 impl Drop for Share<'_> {
     fn drop(&mut self) {
-        self.rows.states[self.part].fetch_sub(1, Ordering::Release);
+        self.rows.readers.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -267,9 +264,12 @@ mod tests {
             a.row(2)[0] = 1.0;
             b.row(1)[0] = 2.0;
         }
-        let (a, b) = (rows.share(0), rows.share(0));
-        assert_eq!((a.row(2)[0], b.row(2)[0]), (1.0, 1.0));
-        assert_eq!(rows.share(1).row(1)[0], 2.0);
+        {
+            let (a, b) = (rows.share(), rows.share());
+            assert_eq!((a.rows()[32], b.rows()[16]), (1.0, 2.0));
+            assert_eq!(a.rows().len(), 64);
+        }
+        assert_eq!(rows.lease(1).row(1)[0], 2.0);
     }
 
     #[test]
@@ -277,7 +277,16 @@ mod tests {
     fn a_part_is_leased_once() {
         let mut memory = vec![0.0; 64];
         let rows = rows(&mut memory);
-        let _share = rows.share(1);
+        let _one = rows.lease(1);
+        let _other = rows.lease(1);
+    }
+
+    #[test]
+    #[should_panic(expected = "being read")]
+    fn what_is_read_is_not_leased() {
+        let mut memory = vec![0.0; 64];
+        let rows = rows(&mut memory);
+        let _share = rows.share();
         let _lease = rows.lease(1);
     }
 
@@ -287,7 +296,7 @@ mod tests {
         let mut memory = vec![0.0; 64];
         let rows = rows(&mut memory);
         let _lease = rows.lease(1);
-        let _share = rows.share(1);
+        let _share = rows.share();
     }
 
     #[test]

@@ -57,6 +57,16 @@ impl Meeting {
         !self.over.load(Ordering::Relaxed)
     }
 
+    /// Ends the meeting for everybody: whoever waits, or comes, is told to stop.
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
     /// Ends the meeting for everybody if the calling thread panics before the guard is dropped.
     pub(crate) fn guard(&self) -> Guard<'_> {
         Guard(self)
@@ -68,7 +78,7 @@ pub(crate) struct Guard<'a>(&'a Meeting);
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.over.store(true, Ordering::Relaxed);
+            self.0.end();
         }
     }
 }

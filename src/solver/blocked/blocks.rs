@@ -6,6 +6,7 @@ use super::copies::{Copied, Slot};
 use super::plan::Place;
 use super::probe::ProbeKernel;
 use super::steps::{Step, pair};
+use super::turns::Turns;
 use super::{Blocked, Epoch, Shared, Sweep, WHOLE, steady};
 use crate::kernel::{self, Cell, Form, Hold, LONGEST, Lease, Scratch, Settings};
 use crate::random::{key, mix};
@@ -23,28 +24,52 @@ pub(super) struct Work<'a> {
     pub shared: &'a Shared<'a>,
     pub epoch: &'a Epoch<'a>,
     pub sweep: &'a Sweep,
+    pub turns: &'a Turns,
 }
 
 /// What is leased of every cut mode.
 type Leases<'a> = [Option<Lease<'a>>];
 
 impl Work<'_> {
-    /// Does one task of a step.
-    pub(super) fn task(&self, step: Step, task: usize, tools: &mut Tools) {
-        match step {
-            Step::Blocks(s) => self.block(self.fit.plan.cell(s, task), task, tools),
+    /// Does one task of a round of steps that are merged together; `false` if `stop` says so before it
+    /// may begin.
+    pub(super) fn task(
+        &self,
+        steps: &[Step],
+        round: usize,
+        task: usize,
+        stop: impl Fn() -> bool,
+        tools: &mut Tools,
+    ) -> bool {
+        match steps[round] {
+            Step::Blocks(s) => {
+                let cell = self.fit.plan.cell(s, task);
+                let place = self.fit.plan.spec.place(cell);
+                let place = &place[..self.fit.plan.spec.coordinates];
+                if !self.turns.wait(place, round, stop) {
+                    return false;
+                }
+                let mut slot = self.shared.slots[task]
+                    .write()
+                    .unwrap_or_else(|e| e.into_inner());
+                if round == 0 {
+                    slot.load(self.shared);
+                }
+                self.block(cell, &mut slot, tools);
+                if round + 1 == steps.len() {
+                    self.predict(&mut slot, tools);
+                }
+                drop(slot);
+                self.turns.done(place, round);
+            }
             Step::Matrix(m, ahead) => self.part_of_matrix(m, ahead, task, tools),
-            Step::Graph(m, round) => self.part_of_graph(m, round, task, tools),
+            Step::Graph(m, turn) => self.part_of_graph(m, turn, task, tools),
         }
+        true
     }
 
     /// A block: a cell of the tensor and the matrix entries that go with it.
-    fn block(&self, cell: usize, slot: usize, tools: &mut Tools) {
-        let mut slot = self.shared.slots[slot]
-            .write()
-            .unwrap_or_else(|e| e.into_inner());
-        let slot = &mut *slot;
-        slot.load(self.shared);
+    fn block(&self, cell: usize, slot: &mut Slot, tools: &mut Tools) {
         let place = self.fit.plan.spec.place(cell);
         let leases: Vec<Option<Lease<'_>>> = self
             .shared
@@ -62,6 +87,10 @@ impl Work<'_> {
         if !first {
             self.matrices(cell, slot, &leases, tools);
         }
+    }
+
+    /// What the copies of a block say about some entries.
+    fn predict(&self, slot: &mut Slot, tools: &mut Tools) {
         let modes = slot.modes.iter().map(|m| m.as_ref().map(|m| &m.rows[..]));
         tools
             .probe
@@ -75,7 +104,8 @@ impl Work<'_> {
         for (n, copy) in slot.modes.iter_mut().enumerate() {
             copy.iter_mut().for_each(|c| cell.count(n, &mut c.counts));
         }
-        slot.core.counts.fill(cell.len() as u32);
+        let seen = cell.len() as u32;
+        slot.core.counts.iter_mut().for_each(|c| *c += seen);
         let mut holds: Vec<Hold<'_>> = leases
             .iter()
             .zip(&mut slot.modes)
@@ -88,7 +118,7 @@ impl Work<'_> {
             share: self.share(),
             ..self.settings(1.0, data.row_penalty.iter().map(Vec::as_slice).collect())
         };
-        slot.last_squares = kernel::run(
+        slot.squares += kernel::run(
             cell,
             &self.shared.form,
             &mut slot.core.rows,
@@ -97,8 +127,7 @@ impl Work<'_> {
             &self.name(0, number),
             &mut tools.scratch,
         );
-        slot.last_seen = cell.len() as f64 * self.sweep.share();
-        slot.squares += slot.last_squares;
+        slot.seen += cell.len() as f64 * self.sweep.share();
     }
 
     /// The matrix entries that go with a block.

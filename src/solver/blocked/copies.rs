@@ -11,10 +11,9 @@ pub(super) struct Slot {
     pub core: Copied,
     pub modes: Vec<Option<Copied>>,
     pub columns: Vec<Option<Copied>>,
+    /// Squared errors since copies were made, and of how many entries.
     pub squares: f64,
-    /// Squared errors and entries of the last share.
-    pub last_squares: f64,
-    pub last_seen: f64,
+    pub seen: f64,
     /// Predictions with these copies.
     pub probe: Vec<f32>,
 }
@@ -40,13 +39,7 @@ impl Copied {
     }
 
     fn load(&mut self, from: &LeasedRows<'_>) {
-        let (parts, stride) = (from.parts(), from.stride());
-        for part in 0..parts.count() {
-            let share = from.share(part);
-            for &row in parts.members(part) {
-                self.rows[row as usize * stride..][..stride].copy_from_slice(share.row(row));
-            }
-        }
+        self.rows.copy_from_slice(from.share().rows());
         self.counts.fill(0);
     }
 }
@@ -54,6 +47,7 @@ impl Copied {
 impl Slot {
     /// Copies everything afresh.
     pub(super) fn load(&mut self, shared: &Shared<'_>) {
+        (self.squares, self.seen) = (0.0, 0.0);
         self.core.load(&shared.core);
         for (copy, rows) in self.modes.iter_mut().zip(&shared.factors) {
             copy.iter_mut().for_each(|c| c.load(rows));

@@ -155,20 +155,19 @@ impl Blocked<'_> {
         };
         let threads = crew.threads().min(self.widest());
         let meeting = Meeting::new(threads);
-        let tasks = Turns::new(self.widest());
+        let spec = &self.plan.spec;
+        let turns = Turns::new(self.widest(), spec.coordinates, spec.pieces);
         let merging = AtomicUsize::new(0);
         let merges = self.merges(&shared);
         let sweep = RwLock::new(Arc::new(self.sweep(&epoch, 0, pace)));
-        let looking = Mutex::new((Apart::default(), pace));
+        let looking = Mutex::new((Apart::default(), pace, 0.0));
         let done = crew.run(threads, cancelled, |worker| {
             let _guard = meeting.guard();
             let mut tools = Tools {
                 scratch: Scratch::default(),
                 probe: epoch.probe.kernel(self.level),
             };
-            // The last thread to arrive prepares what comes next, while the others wait.
-            let stop = || worker.stop.requested();
-            let mut round = 0;
+            let stop = || worker.stop.requested() || meeting.is_over();
             loop {
                 let now = sweep.read().unwrap_or_else(|e| e.into_inner()).clone();
                 let work = Work {
@@ -176,16 +175,26 @@ impl Blocked<'_> {
                     shared: &shared,
                     epoch: &epoch,
                     sweep: &now,
+                    turns: &turns,
                 };
-                for &step in &now.steps {
-                    tasks.take(round, self.tasks(step), worker.number, threads, |t| {
-                        work.task(step, t, &mut tools);
+                for steps in steps::together(&now.steps, self.plan.together) {
+                    let me = (worker.number, threads);
+                    let tasks = self.tasks(steps[0]);
+                    let all = turns.take(steps.len(), tasks, me, |round, task| {
+                        work.task(steps, round, task, stop, &mut tools)
                     });
-                    round += 1;
-                    if !meeting.wait(stop) {
+                    if !all {
+                        meeting.end();
+                    }
+                    // The last thread to arrive prepares what comes next, while the others wait.
+                    let next = || {
+                        turns.again();
+                        stop()
+                    };
+                    if !meeting.wait(next) {
                         return;
                     }
-                    if !matches!(step, Step::Blocks(_)) {
+                    if !matches!(steps[0], Step::Blocks(_)) {
                         continue;
                     }
                     take_turns(&merging, merges.len(), |t| work.merge(merges[t]));
@@ -201,8 +210,9 @@ impl Blocked<'_> {
                 }
                 let next = || {
                     let mut looking = looking.lock().unwrap_or_else(|e| e.into_inner());
-                    let (apart, pace) = &mut *looking;
+                    let (apart, pace, squares) = &mut *looking;
                     self.next_sweeps(apart, pace);
+                    *squares += apart.squares;
                     *apart = Apart::default();
                     *sweep.write().unwrap_or_else(|e| e.into_inner()) =
                         Arc::new(self.sweep(&epoch, now.until, *pace));
@@ -213,14 +223,9 @@ impl Blocked<'_> {
                 }
             }
         })?;
-        let squares = shared
-            .slots
-            .iter()
-            .map(|slot| slot.read().unwrap_or_else(|e| e.into_inner()).squares)
-            .sum();
         let Shared { form, .. } = shared;
         form.fiber_in_place(&core, &mut model.core);
-        let (_, pace) = looking.into_inner().unwrap_or_else(|e| e.into_inner());
+        let (_, pace, squares) = looking.into_inner().unwrap_or_else(|e| e.into_inner());
         Ok(done.map(|_| (squares, pace)))
     }
 
@@ -237,10 +242,11 @@ impl Blocked<'_> {
 
     /// The sweep that begins with share `from` of each cell.
     fn sweep(&self, epoch: &Epoch<'_>, from: usize, pace: Pace) -> Sweep {
-        let until = (from + WHOLE / pace.sweeps).min(WHOLE);
-        // Blocks of a step have nearly the same number of entries.
+        let sweeps = pace.sweeps.min(self.most_sweeps());
+        let until = (from + WHOLE / sweeps).min(WHOLE);
+        // Blocks have nearly the same number of entries.
         let entries = self.data.tensor.len() as f64 * (until - from) as f64 / WHOLE as f64;
-        let all = entries / self.plan.steps() as f64;
+        let all = entries / self.plan.steps() as f64 * self.plan.together as f64;
         let one = all / self.plan.spec.pieces as f64;
         Sweep {
             from,

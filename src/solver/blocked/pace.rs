@@ -46,11 +46,17 @@ pub(super) struct Apart {
     apart: f64,
     steps: f64,
     /// Squared errors and entries.
-    squares: f64,
+    pub squares: f64,
     seen: f64,
 }
 
 impl Blocked<'_> {
+    /// So many sweeps that a block still has entries between merges.
+    pub(super) fn most_sweeps(&self) -> usize {
+        let entries = self.data.tensor.len() / self.plan.spec.cells() * self.plan.together;
+        1 << (entries / SHARE).clamp(1, WHOLE).ilog2()
+    }
+
     /// Looks how far the copies of blocks are apart after a step.
     pub(super) fn look(&self, shared: &Shared<'_>, apart: &mut Apart) {
         let slots: Vec<_> = shared
@@ -62,8 +68,8 @@ impl Blocked<'_> {
         apart.apart += probe::apart(&probes);
         apart.steps += 1.0;
         for slot in &slots {
-            apart.squares += slot.last_squares;
-            apart.seen += slot.last_seen;
+            apart.squares += slot.squares;
+            apart.seen += slot.seen;
         }
     }
 
@@ -74,10 +80,10 @@ impl Blocked<'_> {
         let share = apart.apart / apart.steps / error;
         let fall = 1.0 - error / pace.error;
         pace.error = error;
-        let now = pace.sweeps;
-        let most = (self.data.tensor.len() / self.plan.spec.cells() / SHARE).clamp(1, WHOLE);
+        let most = self.most_sweeps();
+        let now = pace.sweeps.min(most);
         if share > TOO_FAR || fall > FAST {
-            pace.sweeps = (now * 4).min(1 << most.ilog2());
+            pace.sweeps = (now * 4).min(most);
         } else if share < CLOSE && fall < SLOW {
             pace.sweeps = (now / 2).max(1);
         }

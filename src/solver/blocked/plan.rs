@@ -28,7 +28,7 @@ const MOST_PARTS: usize = 128;
 
 /// Entries a block should have at least, with batches and without.
 const BLOCK_ENTRIES: usize = 4096;
-const BLOCK_SINGLES: usize = 512;
+const BLOCK_SINGLES: usize = 192;
 
 /// Parts of modes that are not cut, for merging and for matrices and graphs on them.
 const MERGE_PARTS: usize = 16;
@@ -63,6 +63,8 @@ pub(in crate::solver) struct Plan {
     pub modes: Vec<ModePlan>,
     pub matrices: Vec<MatrixPlan>,
     pub spec: Arc<Spec>,
+    /// How many steps of the tensor are merged together: more than one if blocks are short.
+    pub together: usize,
 }
 
 /// What decides the cut: sizes and counts.
@@ -142,6 +144,8 @@ impl Plan {
         Plan {
             modes,
             matrices,
+            together: (BLOCK_ENTRIES * spec.cells() / sizes.entries.max(1))
+                .clamp(1, spec.cells() / spec.pieces),
             spec,
         }
     }
@@ -401,7 +405,7 @@ mod tests {
     #[test]
     fn data_without_neighbours_is_not_batched() {
         let c = cut(&[1_000_000; 3], 1_000_000, 8, CoreKind::Full);
-        assert_eq!((c.fiber, c.modes.len(), c.pieces), (None, 3, 12));
+        assert_eq!((c.fiber, c.modes.len(), c.pieces), (None, 3, 17));
     }
 
     #[test]

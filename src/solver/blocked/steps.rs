@@ -52,6 +52,14 @@ pub(super) fn order(
     timed.into_iter().map(|(_, step)| step).collect()
 }
 
+/// Steps in groups that are merged together: up to `most` of the tensor in a row, others alone.
+pub(super) fn together(steps: &[Step], most: usize) -> impl Iterator<Item = &[Step]> {
+    let blocks = |s: &Step| matches!(s, Step::Blocks(_));
+    steps
+        .chunk_by(move |a, b| blocks(a) && blocks(b))
+        .flat_map(move |steps| steps.chunks(most))
+}
+
 /// Rounds in which every two parts meet once, and every part itself.
 fn rounds(parts: usize) -> usize {
     // An odd number of parts leaves one out per round.
@@ -85,6 +93,23 @@ pub(super) fn pair(parts: usize, round: usize, k: usize) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_steps_of_the_tensor_are_together() {
+        let steps = [
+            Step::Blocks(0),
+            Step::Blocks(3),
+            Step::Blocks(1),
+            Step::Matrix(0, 1),
+            Step::Graph(1, 0),
+            Step::Blocks(2),
+        ];
+        let lengths = |most| -> Vec<usize> { together(&steps, most).map(<[Step]>::len).collect() };
+        assert_eq!(lengths(1), [1; 6]);
+        assert_eq!(lengths(2), [2, 1, 1, 1, 1]);
+        assert_eq!(lengths(9), [3, 1, 1, 1]);
+        assert!(together(&steps, 2).flatten().eq(&steps));
+    }
 
     #[test]
     fn every_pair_meets_once_and_nobody_twice_in_a_round() {
