@@ -14,10 +14,12 @@
 //! point to, every row an entry or a batch names lies there, and `work` has [`work_len`] floats.
 #![allow(unsafe_code)]
 
-use super::entry::{self, contract};
+use super::entry;
 use super::general::{general, single};
 use super::grid::Batch;
-use super::lines::{Line, prefetch, stamped};
+use super::large3::large3;
+use super::lines::{Line, stamped};
+use super::small3::small3;
 use super::vector::{line, lines};
 use crate::model::{CoreShape, STRIDE, padded};
 
@@ -97,15 +99,37 @@ stamped! {
     pub(super) unsafe fn run(job: &Job<'_>, batches: &[Batch]) -> f64 = any_run;
 }
 
-/// One number of lines after a step: `slope` times `scale` is minus the gradient of the error.
-#[inline(always)]
-pub(super) fn moved<L: Line>(x: L, slope: L, scale: f32, shrink: f32, rule: Rule) -> L {
-    if !rule.l1 && !rule.nonneg {
-        return slope.times_plus(L::splat(scale), x.times(L::splat(1.0 - shrink)));
+/// The size of a step, the same in all places of a line.
+#[derive(Clone, Copy)]
+pub(super) struct Step<L> {
+    pub eta: L,
+    minus_eta: L,
+    pub rule: Rule,
+}
+
+impl<L: Line> Step<L> {
+    #[inline(always)]
+    pub(super) fn new(eta: f32, rule: Rule) -> Self {
+        Step {
+            eta: L::splat(eta),
+            minus_eta: L::splat(-eta),
+            rule,
+        }
     }
-    let pulled = if rule.l1 { x.sign() } else { x };
-    let x = pulled.times_plus(L::splat(-shrink), slope.times_plus(L::splat(scale), x));
-    if rule.nonneg { x.at_least_zero() } else { x }
+
+    /// Numbers after a step: `slope` times `scale` is minus the gradient of the error.
+    #[inline(always)]
+    pub(super) fn moved(self, x: L, slope: L, scale: L, penalty: f32) -> L {
+        let pulled = if self.rule.l1 { x.sign() } else { x };
+        // In this order the penalty goes from memory into the last instruction.
+        let pull = pulled.times(self.minus_eta);
+        let x = pull.times_plus(L::splat(penalty), slope.times_plus(scale, x));
+        if self.rule.nonneg {
+            x.at_least_zero()
+        } else {
+            x
+        }
+    }
 }
 
 #[inline(always)]
@@ -144,74 +168,6 @@ unsafe fn any_run<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     }
 }
 
-/// Where the entries of a batch are: one after the other, around the end of the run to its start.
-pub(super) struct Walk {
-    start: *const u32,
-    end: *const u32,
-    at: *const u32,
-    words: usize,
-}
-
-impl Walk {
-    #[inline(always)]
-    pub(super) unsafe fn new(job: &Job<'_>, batch: &Batch) -> Walk {
-        let words = job.listed.len() + 1;
-        // SAFETY: the run is inside the entries.
-        unsafe {
-            let start = job.entries.add(batch.run.start as usize * words);
-            Walk {
-                start,
-                end: start.add(batch.run.len as usize * words),
-                at: start.add(batch.first as usize * words),
-                words,
-            }
-        }
-    }
-
-    #[inline(always)]
-    pub(super) unsafe fn next(&mut self) -> *const u32 {
-        let now = self.at;
-        // SAFETY: inside the run, or its end, which becomes its start.
-        unsafe {
-            self.at = self.at.add(self.words);
-        }
-        if self.at == self.end {
-            self.at = self.start;
-        }
-        now
-    }
-}
-
-/// Rows are asked for this many entries ahead.
-const AHEAD: usize = 6;
-
-/// Asks for the rows of the first entries of the next batch, and for the entries of the one after.
-#[inline(always)]
-pub(super) unsafe fn prefetch_entries(job: &Job<'_>, batches: &[Batch], next: usize) {
-    if let Some(batch) = batches.get(next) {
-        // SAFETY: the batch has that many entries; prefetching their rows reads nothing.
-        unsafe {
-            let mut walk = Walk::new(job, batch);
-            for _ in 0..AHEAD.min(batch.len as usize) {
-                let entry = walk.next();
-                for (n, mode) in job.listed.iter().enumerate() {
-                    prefetch(mode.row(*entry.add(n)));
-                }
-            }
-        }
-    }
-    if let Some(batch) = batches.get(next + 1) {
-        // SAFETY: prefetching reads nothing.
-        unsafe {
-            let at = Walk::new(job, batch).at;
-            let bytes = batch.len as usize * (job.listed.len() + 1) * 4;
-            for k in (0..bytes.min(1024)).step_by(64) {
-                prefetch(at.cast::<f32>().wrapping_add(k / 4));
-            }
-        }
-    }
-}
-
 impl ModeRows {
     #[inline(always)]
     pub(super) unsafe fn row(&self, row: u32) -> *mut f32 {
@@ -220,9 +176,9 @@ impl ModeRows {
     }
 
     #[inline(always)]
-    pub(super) unsafe fn shrink(&self, row: u32, eta: f32) -> f32 {
+    pub(super) unsafe fn penalty(&self, row: u32) -> f32 {
         // SAFETY: as above.
-        unsafe { eta * *self.penalty.add(row as usize) }
+        unsafe { *self.penalty.add(row as usize) }
     }
 }
 
@@ -243,23 +199,24 @@ pub(super) unsafe fn after_full<L: Line>(
             return;
         };
         let u = fiber.row(batch.run.fiber);
-        let core_shrink = job.eta * job.core_penalty * count;
+        let penalty = job.core_penalty * count;
         // Too small to be seen next to 1.
-        let keep = core_shrink < f32::EPSILON / 4.0 && !job.rule.nonneg;
+        let keep = job.eta * penalty < f32::EPSILON / 4.0 && !job.rule.nonneg;
+        let step = Step::new(job.eta, job.rule);
         for l in (0..rank).step_by(4) {
             let mut dots = [L::zero(); 4];
             for t in 0..4.min(rank - l) {
                 let slab = job.core.add((l + t) * lines * STRIDE);
-                let scale = job.eta * *u.add(l + t);
+                let scale = L::splat(job.eta * *u.add(l + t));
                 let mut dot = L::zero();
                 for k in 0..lines {
                     let (g, e) = (slab.add(k * STRIDE), L::load(sums.add(k * STRIDE)));
                     let old = L::load(g);
                     dot = old.times_plus(e, dot);
                     let new = if keep {
-                        e.times_plus(L::splat(scale), old)
+                        e.times_plus(scale, old)
                     } else {
-                        moved(old, e, scale, core_shrink, job.rule)
+                        step.moved(old, e, scale, penalty)
                     };
                     new.store(g);
                 }
@@ -292,7 +249,9 @@ pub(super) unsafe fn step_fiber<L: Line>(
         };
         let u = fiber.row(batch.run.fiber);
         let lines = fiber.stride / STRIDE;
-        let shrink = fiber.shrink(batch.run.fiber, job.eta) * count;
+        let penalty = fiber.penalty(batch.run.fiber) * count;
+        let step = Step::new(job.eta, job.rule);
+        let scale = L::splat(job.eta * weight);
         let x = job.steepness * count;
         let damping = if x > 0.1 {
             let along = entry::dot::<L>(slopes, job.steepest, lines);
@@ -305,256 +264,7 @@ pub(super) unsafe fn step_fiber<L: Line>(
             let slope =
                 L::splat(damping).times_plus(L::load(job.steepest.add(k)), L::load(slopes.add(k)));
             let row = u.add(k);
-            moved(L::load(row), slope, job.eta * weight, shrink, job.rule).store(row);
-        }
-    }
-}
-
-/// Order 3, both listed rows one line, at most `J` (an even number) of it used. M and its transpose
-/// are in registers where those suffice; E is formed after the batch, with its sums in registers.
-#[inline(always)]
-unsafe fn small3<L: Line, const J: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
-    // SAFETY: the caller's promises; the parts of `work` do not overlap.
-    unsafe {
-        let Some((fiber, rank)) = job.fiber else {
-            return 0.0;
-        };
-        let (a, b) = (job.listed[0], job.listed[1]);
-        let rows = job.shape.ranks[0];
-        let m = job.work;
-        let mt = m.add(STRIDE * STRIDE);
-        let e = mt.add(STRIDE * STRIDE);
-        let vs = e.add(STRIDE * STRIDE);
-        let ws = vs.add(LONGEST * STRIDE);
-        let slopes = ws.add(LONGEST * STRIDE);
-        for i in 0..STRIDE {
-            L::zero().store(m.add(i * STRIDE));
-            L::zero().store(mt.add(i * STRIDE));
-        }
-        let mut total = 0.0f64;
-        for (number, batch) in batches.iter().enumerate() {
-            prefetch_entries(job, batches, number + 1);
-            contract::<L>(job.core, fiber.row(batch.run.fiber), rank, rows, m);
-            for i in 0..J {
-                for j in 0..J {
-                    *mt.add(j * STRIDE + i) = *m.add(i * STRIDE + j);
-                }
-            }
-            let (mut mi, mut mj) = ([L::zero(); J], [L::zero(); J]);
-            for i in 0..J {
-                mi[i] = L::load(m.add(i * STRIDE));
-                mj[i] = L::load(mt.add(i * STRIDE));
-            }
-            let mut squares = 0.0f32;
-            let mut walk = Walk::new(job, batch);
-            let mut ahead = Walk::new(job, batch);
-            let count = batch.len as usize;
-            for _ in 0..AHEAD.min(count) {
-                ahead.next();
-            }
-            for k in 0..count {
-                let entry = walk.next();
-                if k + AHEAD < count {
-                    let far = ahead.next();
-                    prefetch(a.row(*far));
-                    prefetch(b.row(*far.add(1)));
-                }
-                let (ra, rb) = (*entry, *entry.add(1));
-                let (pv, pw) = (a.row(ra), b.row(rb));
-                let (v, w) = (L::load(pv), L::load(pw));
-                let (mut d0, mut d1) = (L::zero(), L::zero());
-                let (mut c0, mut c1) = (L::zero(), L::zero());
-                for i in (0..J).step_by(2) {
-                    d0 = L::splat(*pv.add(i)).times_plus(mi[i], d0);
-                    d1 = L::splat(*pv.add(i + 1)).times_plus(mi[i + 1], d1);
-                    c0 = L::splat(*pw.add(i)).times_plus(mj[i], c0);
-                    c1 = L::splat(*pw.add(i + 1)).times_plus(mj[i + 1], c1);
-                }
-                let dw = d0.plus(d1);
-                let dv = c0.plus(c1);
-                let error = f32::from_bits(*entry.add(2)) - dw.times(w).sum();
-                squares += error * error;
-                v.times(L::splat(error)).store(vs.add(k * STRIDE));
-                w.store(ws.add(k * STRIDE));
-                let step = job.eta * error;
-                moved(v, dv, step, a.shrink(ra, job.eta), job.rule).store(pv);
-                moved(w, dw, step, b.shrink(rb, job.eta), job.rule).store(pw);
-            }
-            total += f64::from(squares);
-            let mut sums = [L::zero(); J];
-            for k in 0..count {
-                let w = L::load(ws.add(k * STRIDE));
-                let v = vs.add(k * STRIDE);
-                for i in 0..J {
-                    sums[i] = L::splat(*v.add(i)).times_plus(w, sums[i]);
-                }
-            }
-            for i in 0..J {
-                sums[i].store(e.add(i * STRIDE));
-            }
-            after_full::<L>(job, batch, count as f32, e, rows, slopes);
-        }
-        total
-    }
-}
-
-/// `out = sum_i x_i m_i` for rows `m_i` of `lines` lines, `K` lines at a time.
-#[inline(always)]
-unsafe fn product<L: Line, const K: usize>(
-    m: *const f32,
-    x: *const f32,
-    rank: usize,
-    lines: usize,
-    out: *mut f32,
-) {
-    // SAFETY: within the lengths promised.
-    unsafe {
-        for k in (0..lines).step_by(K) {
-            let (mut even, mut odd) = ([L::zero(); K], [L::zero(); K]);
-            let mut i = 0;
-            while i + 2 <= rank {
-                let (x0, x1) = (L::splat(*x.add(i)), L::splat(*x.add(i + 1)));
-                let row = m.add((i * lines + k) * STRIDE);
-                let next = row.add(lines * STRIDE);
-                for t in 0..K {
-                    even[t] = x0.times_plus(L::load(row.add(t * STRIDE)), even[t]);
-                    odd[t] = x1.times_plus(L::load(next.add(t * STRIDE)), odd[t]);
-                }
-                i += 2;
-            }
-            if i < rank {
-                let x0 = L::splat(*x.add(i));
-                let row = m.add((i * lines + k) * STRIDE);
-                for t in 0..K {
-                    even[t] = x0.times_plus(L::load(row.add(t * STRIDE)), even[t]);
-                }
-            }
-            for t in 0..K {
-                even[t].plus(odd[t]).store(out.add((k + t) * STRIDE));
-            }
-        }
-    }
-}
-
-/// Order 3 with rows of any length: `la` and `lb` lines, both multiples of `K`.
-#[inline(always)]
-unsafe fn large3<L: Line, const K: usize>(
-    job: &Job<'_>,
-    batches: &[Batch],
-    la: usize,
-    lb: usize,
-) -> f64 {
-    // SAFETY: the caller's promises; the parts of `work` do not overlap.
-    unsafe {
-        let Some((fiber, rank)) = job.fiber else {
-            return 0.0;
-        };
-        let (a, b) = (job.listed[0], job.listed[1]);
-        let (ja, jb) = (job.shape.ranks[0], job.shape.ranks[1]);
-        let (wa, wb) = (la * STRIDE, lb * STRIDE);
-        let m = job.work;
-        let mt = m.add(ja * wb);
-        let e = mt.add(jb * wa);
-        let vs = e.add(ja * wb);
-        let ws = vs.add(LONGEST * wa);
-        let dv = ws.add(LONGEST * wb);
-        let dw = dv.add(wa);
-        let slopes = dw.add(wb);
-        for k in 0..jb * la {
-            L::zero().store(mt.add(k * STRIDE));
-        }
-        let mut total = 0.0f64;
-        for (number, batch) in batches.iter().enumerate() {
-            prefetch_entries(job, batches, number + 1);
-            contract::<L>(job.core, fiber.row(batch.run.fiber), rank, ja * lb, m);
-            for i in 0..ja {
-                for j in 0..jb {
-                    *mt.add(j * wa + i) = *m.add(i * wb + j);
-                }
-            }
-            let mut squares = 0.0f32;
-            let mut walk = Walk::new(job, batch);
-            let count = batch.len as usize;
-            for k in 0..count {
-                let entry = walk.next();
-                let (ra, rb) = (*entry, *entry.add(1));
-                let (pv, pw) = (a.row(ra), b.row(rb));
-                product::<L, K>(m, pv, ja, lb, dw);
-                product::<L, K>(mt, pw, jb, la, dv);
-                let error = f32::from_bits(*entry.add(2)) - entry::dot::<L>(dw, pw, lb);
-                squares += error * error;
-                let step = job.eta * error;
-                let (shrink_v, shrink_w) = (a.shrink(ra, job.eta), b.shrink(rb, job.eta));
-                for t in 0..la {
-                    let v = L::load(pv.add(t * STRIDE));
-                    v.times(L::splat(error)).store(vs.add(k * wa + t * STRIDE));
-                    let d = L::load(dv.add(t * STRIDE));
-                    moved(v, d, step, shrink_v, job.rule).store(pv.add(t * STRIDE));
-                }
-                for t in 0..lb {
-                    let w = L::load(pw.add(t * STRIDE));
-                    w.store(ws.add(k * wb + t * STRIDE));
-                    let d = L::load(dw.add(t * STRIDE));
-                    moved(w, d, step, shrink_w, job.rule).store(pw.add(t * STRIDE));
-                }
-            }
-            total += f64::from(squares);
-            outer_sums::<L, K>(vs, ws, count, (ja, la), lb, e);
-            after_full::<L>(job, batch, count as f32, e, ja * lb, slopes);
-        }
-        total
-    }
-}
-
-/// E = sum_k v_k w_k^T, a tile of rows and lines at a time, so that its sums stay in registers.
-#[inline(always)]
-unsafe fn outer_sums<L: Line, const K: usize>(
-    vs: *const f32,
-    ws: *const f32,
-    count: usize,
-    (ja, la): (usize, usize),
-    lb: usize,
-    e: *mut f32,
-) {
-    const ROWS: usize = 6;
-    // SAFETY: within the lengths promised.
-    unsafe {
-        for t in (0..lb).step_by(K) {
-            let mut i = 0;
-            while i < ja {
-                let some = ROWS.min(ja - i);
-                if some == ROWS {
-                    let mut sums = [[L::zero(); K]; ROWS];
-                    for k in 0..count {
-                        let w = ws.add((k * lb + t) * STRIDE);
-                        let v = vs.add(k * la * STRIDE + i);
-                        for r in 0..ROWS {
-                            let vi = L::splat(*v.add(r));
-                            for s in 0..K {
-                                sums[r][s] = vi.times_plus(L::load(w.add(s * STRIDE)), sums[r][s]);
-                            }
-                        }
-                    }
-                    for r in 0..ROWS {
-                        for s in 0..K {
-                            sums[r][s].store(e.add(((i + r) * lb + t + s) * STRIDE));
-                        }
-                    }
-                } else {
-                    for r in 0..some {
-                        for s in 0..K {
-                            let mut sum = L::zero();
-                            for k in 0..count {
-                                let w = ws.add((k * lb + t + s) * STRIDE);
-                                let v = *vs.add(k * la * STRIDE + i + r);
-                                sum = L::splat(v).times_plus(L::load(w), sum);
-                            }
-                            sum.store(e.add(((i + r) * lb + t + s) * STRIDE));
-                        }
-                    }
-                }
-                i += some;
-            }
+            step.moved(L::load(row), slope, scale, penalty).store(row);
         }
     }
 }

@@ -4,12 +4,13 @@
 //! As in [`super::batch`]; nothing but `work` is written.
 #![allow(unsafe_code)]
 
-use super::batch::{Between, Job, Walk};
+use super::batch::{Between, Job};
 use super::entry::{any_value, contract};
 use super::general::load_rows;
 use super::grid::Batch;
 use super::lines::{Line, stamped};
 use super::vector::vector;
+use super::walk::{Batches, one_line};
 use crate::model::{STRIDE, padded};
 
 stamped! {
@@ -36,7 +37,7 @@ unsafe fn any_squares<L: Line>(job: &Job<'_>, batches: &[Batch], clip: (f64, f64
         let full = job.between == Between::Full;
         let rows = m.add(shape.core_len());
         let work = rows.add(shape.rows_len());
-        for batch in batches {
+        for (batch, entries) in Batches::new(job, job.listed, batches) {
             let core = match job.fiber {
                 None => job.core.cast_const(),
                 Some((fiber, rank)) => {
@@ -49,9 +50,7 @@ unsafe fn any_squares<L: Line>(job: &Job<'_>, batches: &[Batch], clip: (f64, f64
                     m.cast_const()
                 }
             };
-            let mut walk = Walk::new(job, batch);
-            for _ in 0..batch.len {
-                let entry = walk.next();
+            for entry in entries {
                 load_rows::<L>(job, entry, rows);
                 let value = any_value::<L>(shape, core, rows, work);
                 add(&mut sums, *entry.add(job.listed.len()), value, clip);
@@ -82,22 +81,21 @@ unsafe fn small3<L: Line, const J: usize>(
             return [0.0; 2];
         };
         debug_assert_eq!(padded(job.shape.ranks[1]), STRIDE);
-        let (a, b) = (job.listed[0], job.listed[1]);
+        let listed = one_line(job);
+        let [a, b] = listed;
         let m = job.work;
         for i in 0..STRIDE {
             L::zero().store(m.add(i * STRIDE));
         }
         let mut sums = [0.0; 2];
-        for batch in batches {
+        for (batch, entries) in Batches::new(job, &listed, batches) {
             let u = fiber.row(batch.run.fiber);
             contract::<L>(job.core, u, rank, job.shape.ranks[0], m);
             let mut mi = [L::zero(); J];
             for i in 0..J {
                 mi[i] = L::load(m.add(i * STRIDE));
             }
-            let mut walk = Walk::new(job, batch);
-            for _ in 0..batch.len {
-                let entry = walk.next();
+            for entry in entries {
                 let (v, w) = (a.row(*entry), b.row(*entry.add(1)));
                 let (mut even, mut odd) = (L::zero(), L::zero());
                 for i in (0..J).step_by(2) {

@@ -4,10 +4,11 @@
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch::{Job, Rule, Walk, after_full, moved, prefetch_entries};
+use super::batch::{Job, Rule, Step, after_full};
 use super::entry::{any_slopes, any_step_core, contract};
 use super::grid::Batch;
-use super::lines::{Line, prefetch};
+use super::lines::Line;
+use super::walk::Batches;
 use crate::model::STRIDE;
 
 /// A full core of order 4 or more: M is a core of order 3 or more.
@@ -27,16 +28,13 @@ pub(super) unsafe fn general<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
         let fiber_slopes = slopes.add(shape.rows_len());
         let work = fiber_slopes.add(fiber.stride);
         let mut total = 0.0f64;
-        for (number, batch) in batches.iter().enumerate() {
-            prefetch_entries(job, batches, number + 1);
+        for (batch, entries) in Batches::new(job, job.listed, batches) {
             contract::<L>(job.core, fiber.row(batch.run.fiber), rank, lines, m);
             for k in 0..lines {
                 L::zero().store(e.add(k * STRIDE));
             }
             let mut squares = 0.0f32;
-            let mut walk = Walk::new(job, batch);
-            for _ in 0..batch.len {
-                let entry = walk.next();
+            for entry in entries {
                 load_rows::<L>(job, entry, rows);
                 let value = any_slopes::<L>(shape, m, rows, slopes, work);
                 let error = f32::from_bits(*entry.add(job.listed.len())) - value;
@@ -78,13 +76,15 @@ pub(super) unsafe fn step_rows<L: Line>(
 ) {
     // SAFETY: the caller's promises.
     unsafe {
+        let step = Step::new(job.eta, job.rule);
+        let scale = L::splat(job.eta * error);
         let mut at = 0;
         for (n, mode) in job.listed.iter().enumerate() {
             let row = *entry.add(n);
-            let (to, shrink) = (mode.row(row), mode.shrink(row, job.eta));
+            let (to, penalty) = (mode.row(row), mode.penalty(row));
             for k in (0..mode.stride).step_by(STRIDE) {
                 let (x, d) = (L::load(rows.add(at + k)), L::load(slopes.add(at + k)));
-                moved(x, d, job.eta * error, shrink, job.rule).store(to.add(k));
+                step.moved(x, d, scale, penalty).store(to.add(k));
             }
             at += mode.stride;
         }
@@ -102,18 +102,15 @@ pub(super) unsafe fn single<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
         let work = slopes.add(shape.rows_len());
         let plain = !job.rule.l1 && !job.rule.nonneg;
         let core_shrink = job.eta * job.core_penalty;
+        // Bounds are for the end of a step.
+        let rule = Rule {
+            nonneg: false,
+            ..job.rule
+        };
+        let shrink = Step::new(job.eta, rule);
         let mut total = 0.0f64;
-        for (number, batch) in batches.iter().enumerate() {
-            prefetch_entries(job, batches, number + 1);
-            let mut walk = Walk::new(job, batch);
-            let mut ahead = Walk::new(job, batch);
-            // Rows of a few entries ahead are asked for while this one is computed.
-            for _ in 0..4.min(batch.len) {
-                prefetch_rows(job, ahead.next());
-            }
-            for _ in 0..batch.len {
-                prefetch_rows(job, ahead.next());
-                let entry = walk.next();
+        for (_, entries) in Batches::new(job, job.listed, batches) {
+            for entry in entries {
                 load_rows::<L>(job, entry, rows);
                 let value = any_slopes::<L>(shape, job.core, rows, slopes, work);
                 let error = f32::from_bits(*entry.add(job.listed.len())) - value;
@@ -123,11 +120,10 @@ pub(super) unsafe fn single<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
                 } else {
                     for k in (0..shape.core_len()).step_by(STRIDE) {
                         let g = job.core.add(k);
-                        let rule = Rule {
-                            nonneg: false,
-                            ..job.rule
-                        };
-                        moved(L::load(g), L::zero(), 0.0, core_shrink, rule).store(g);
+                        let old = L::load(g);
+                        shrink
+                            .moved(old, L::zero(), L::zero(), job.core_penalty)
+                            .store(g);
                     }
                     any_step_core::<L>(shape, job.core, rows, 1.0, job.eta * error);
                     if job.rule.nonneg {
@@ -141,13 +137,5 @@ pub(super) unsafe fn single<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
             }
         }
         total
-    }
-}
-
-#[inline(always)]
-unsafe fn prefetch_rows(job: &Job<'_>, entry: *const u32) {
-    for (n, mode) in job.listed.iter().enumerate() {
-        // SAFETY: the entry is in the run; prefetching its rows reads nothing.
-        unsafe { prefetch(mode.row(*entry.add(n))) };
     }
 }

@@ -1,7 +1,7 @@
 //! Edges of a graph: w |u - v|^2 pulls two rows of one mode together.
 #![allow(unsafe_code)]
 
-use super::batch::{ModeRows, Rule, moved};
+use super::batch::{ModeRows, Rule, Step};
 use super::lines::{Line, stamped};
 use crate::model::STRIDE;
 
@@ -21,6 +21,7 @@ stamped! {
 #[inline(always)]
 unsafe fn any_run<L: Line>(rows: &ModeRows, edges: &[u32], settings: &Settings) {
     let Settings { eta, weight, rule } = *settings;
+    let step = Step::new(eta, rule);
     for edge in edges.chunks_exact(3) {
         let (a, b) = (edge[0], edge[1]);
         if a == b {
@@ -30,12 +31,14 @@ unsafe fn any_run<L: Line>(rows: &ModeRows, edges: &[u32], settings: &Settings) 
         // SAFETY: the caller's promise; the two rows differ.
         unsafe {
             let (u, v) = (rows.row(a), rows.row(b));
-            let (shrink_u, shrink_v) = (rows.shrink(a, eta), rows.shrink(b, eta));
+            let (penalty_u, penalty_v) = (rows.penalty(a), rows.penalty(b));
             for k in (0..rows.stride).step_by(STRIDE) {
                 let (x, y) = (L::load(u.add(k)), L::load(v.add(k)));
                 let gap = y.times_plus(L::splat(-1.0), x);
-                moved(x, gap, -pull, shrink_u, rule).store(u.add(k));
-                moved(y, gap, pull, shrink_v, rule).store(v.add(k));
+                step.moved(x, gap, L::splat(-pull), penalty_u)
+                    .store(u.add(k));
+                step.moved(y, gap, L::splat(pull), penalty_v)
+                    .store(v.add(k));
             }
         }
     }

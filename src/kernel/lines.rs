@@ -28,6 +28,7 @@ pub(super) trait Line: Copy {
 
     fn splat(x: f32) -> Self;
     fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
 
     /// `self * by + to`; rounded once where the machine can.
@@ -35,6 +36,15 @@ pub(super) trait Line: Copy {
 
     /// The sum of all floats.
     fn sum(self) -> f32;
+
+    /// The sum of all floats, in every place.
+    #[inline(always)]
+    fn total(self) -> Self {
+        Self::splat(self.sum())
+    }
+
+    /// The first float.
+    fn first(self) -> f32;
 
     /// The larger of each float and 0.
     fn at_least_zero(self) -> Self;
@@ -110,6 +120,11 @@ impl Line for Scalar {
     }
 
     #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        self.map2(other, |a, b| a - b)
+    }
+
+    #[inline(always)]
     fn times(self, other: Self) -> Self {
         self.map2(other, |a, b| a * b)
     }
@@ -122,6 +137,11 @@ impl Line for Scalar {
     #[inline(always)]
     fn sum(self) -> f32 {
         self.0.iter().sum()
+    }
+
+    #[inline(always)]
+    fn first(self) -> f32 {
+        self.0[0]
     }
 
     #[inline(always)]
@@ -169,6 +189,11 @@ impl Line for Portable {
     }
 
     #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        Portable([self.0[0] - other.0[0], self.0[1] - other.0[1]])
+    }
+
+    #[inline(always)]
     fn times(self, other: Self) -> Self {
         Portable([self.0[0] * other.0[0], self.0[1] * other.0[1]])
     }
@@ -184,6 +209,11 @@ impl Line for Portable {
     #[inline(always)]
     fn sum(self) -> f32 {
         (self.0[0] + self.0[1]).reduce_add()
+    }
+
+    #[inline(always)]
+    fn first(self) -> f32 {
+        self.0[0].to_array()[0]
     }
 
     #[inline(always)]

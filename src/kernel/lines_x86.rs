@@ -37,6 +37,11 @@ impl Line for Avx512 {
     }
 
     #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        unsafe { Avx512(_mm512_sub_ps(self.0, other.0)) }
+    }
+
+    #[inline(always)]
     fn times(self, other: Self) -> Self {
         unsafe { Avx512(_mm512_mul_ps(self.0, other.0)) }
     }
@@ -49,6 +54,23 @@ impl Line for Avx512 {
     #[inline(always)]
     fn sum(self) -> f32 {
         unsafe { half(self.0).sum() }
+    }
+
+    // Swapped with itself at every distance, so that every place adds the same in the same order.
+    #[inline(always)]
+    fn total(self) -> Self {
+        unsafe {
+            let x = self.0;
+            let x = _mm512_add_ps(x, _mm512_shuffle_f32x4::<0b01_00_11_10>(x, x));
+            let x = _mm512_add_ps(x, _mm512_shuffle_f32x4::<0b10_11_00_01>(x, x));
+            let x = _mm512_add_ps(x, _mm512_permute_ps::<0b01_00_11_10>(x));
+            Avx512(_mm512_add_ps(x, _mm512_permute_ps::<0b10_11_00_01>(x)))
+        }
+    }
+
+    #[inline(always)]
+    fn first(self) -> f32 {
+        unsafe { _mm512_cvtss_f32(self.0) }
     }
 
     #[inline(always)]
@@ -165,6 +187,16 @@ impl Line for Avx2 {
     }
 
     #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        unsafe {
+            Avx2(
+                _mm256_sub_ps(self.0, other.0),
+                _mm256_sub_ps(self.1, other.1),
+            )
+        }
+    }
+
+    #[inline(always)]
     fn times(self, other: Self) -> Self {
         unsafe {
             Avx2(
@@ -187,6 +219,22 @@ impl Line for Avx2 {
     #[inline(always)]
     fn sum(self) -> f32 {
         unsafe { Half(_mm256_add_ps(self.0, self.1)).sum() }
+    }
+
+    #[inline(always)]
+    fn total(self) -> Self {
+        unsafe {
+            let x = _mm256_add_ps(self.0, self.1);
+            let x = _mm256_add_ps(x, _mm256_permute2f128_ps::<1>(x, x));
+            let x = _mm256_add_ps(x, _mm256_permute_ps::<0b01_00_11_10>(x));
+            let x = _mm256_add_ps(x, _mm256_permute_ps::<0b10_11_00_01>(x));
+            Avx2(x, x)
+        }
+    }
+
+    #[inline(always)]
+    fn first(self) -> f32 {
+        unsafe { _mm256_cvtss_f32(self.0) }
     }
 
     #[inline(always)]

@@ -9,8 +9,9 @@
 //! - `naive`: Algorithm 2 of the paper, every mode from scratch, O(N^2 J^N).
 //! - `entry`: one entry, partial contractions shared between modes, O(N J^N); O(N J) for CP.
 //! - `lines`: what those are written in; [`Level`]: the instruction sets they are stamped for.
-//! - `grid`, `cell`, `batch`, `vector`, `general`: entries sorted into cells and grouped by a shared row, and what runs them,
-//!   O(J^2) per entry for order 3; `eval`: errors on them; `graph`: edges.
+//! - `grid`, `cell`: entries sorted into cells and grouped by a shared row; `batch`, `walk`, `vector`,
+//!   `small3`, `large3`, `general`: what runs them, O(J^2) per entry for order 3; `eval`: errors on
+//!   them; `graph`: edges.
 //! - `lease`: rows that threads take turns at, which those work on.
 //! - [`racing`]: rows that several threads update without synchronization.
 //! - `peak`: what the machine could do at most.
@@ -26,6 +27,7 @@ mod eval;
 mod general;
 mod graph;
 mod grid;
+mod large3;
 mod lease;
 mod level;
 mod lines;
@@ -35,9 +37,11 @@ mod naive;
 mod peak;
 pub mod racing;
 pub mod reference;
+mod small3;
 mod tensor;
 mod turn;
 mod vector;
+mod walk;
 
 pub(crate) use batch::{LONGEST, Rule};
 pub(crate) use cell::{Form, Hold, Scratch, Settings, cell_squares, run, run_graph};

@@ -5,11 +5,12 @@
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch::{Between, Job, Walk, after_full, moved, prefetch_entries, step_fiber};
+use super::batch::{Between, Job, Step, after_full, step_fiber};
 use super::entry::contract;
 use super::general::{load_rows, step_rows};
 use super::grid::Batch;
 use super::lines::Line;
+use super::walk::{Batches, one_line};
 use crate::model::STRIDE;
 
 /// M for a vector between the rows: that of a matrix, a diagonal core, or a full core of order 2.
@@ -61,11 +62,12 @@ unsafe fn after_vector<L: Line>(
             Between::Nothing => step_fiber::<L>(job, batch, count, job.weight, e),
             Between::Diagonal => {
                 let u = fiber.row(batch.run.fiber);
-                let core_shrink = job.eta * job.core_penalty * count;
+                let penalty = job.core_penalty * count;
+                let step = Step::new(job.eta, job.rule);
                 for k in (0..lines * STRIDE).step_by(STRIDE) {
                     let (x, e, g) = (L::load(u.add(k)), L::load(e.add(k)), job.core.add(k));
                     let old = L::load(g);
-                    moved(old, x.times(e), job.eta, core_shrink, job.rule).store(g);
+                    step.moved(old, x.times(e), step.eta, penalty).store(g);
                     old.times(e).store(slopes.add(k));
                 }
                 step_fiber::<L>(job, batch, count, 1.0, slopes);
@@ -82,20 +84,20 @@ pub(super) unsafe fn line<L: Line, const N: usize>(job: &Job<'_>, batches: &[Bat
         let Some((fiber, rank)) = job.fiber else {
             return 0.0;
         };
+        let listed = one_line::<N>(job);
+        let step = Step::new(job.eta, job.rule);
+        let scale = L::splat(job.eta * job.weight);
         let mut total = 0.0f64;
-        for (number, batch) in batches.iter().enumerate() {
-            prefetch_entries(job, batches, number + 1);
+        for (batch, entries) in Batches::new(job, &listed, batches) {
             vector::<L>(job, fiber.row(batch.run.fiber), rank, 1, job.work);
             let m = L::load(job.work);
             let mut e = L::zero();
-            let mut squares = 0.0f32;
-            let mut walk = Walk::new(job, batch);
-            for _ in 0..batch.len {
-                let entry = walk.next();
+            let mut squares = L::zero();
+            for entry in entries {
                 let mut at = [std::ptr::null_mut::<f32>(); N];
                 let mut rows = [L::zero(); N];
                 for n in 0..N {
-                    at[n] = job.listed[n].row(*entry.add(n));
+                    at[n] = listed[n].row(*entry.add(n));
                     rows[n] = L::load(at[n]);
                 }
                 // The product of all listed rows, and M times all but one.
@@ -110,16 +112,17 @@ pub(super) unsafe fn line<L: Line, const N: usize>(job: &Job<'_>, batches: &[Bat
                     slopes[n] = slopes[n].times(after);
                     after = after.times(rows[n]);
                 }
-                let error = f32::from_bits(*entry.add(N)) - m.times(product).sum();
-                squares += error * error;
-                e = product.times_plus(L::splat(error), e);
-                let step = job.eta * job.weight * error;
+                let value = L::splat(f32::from_bits(*entry.add(N)));
+                let error = value.minus(m.times(product).total());
+                squares = error.times_plus(error, squares);
+                e = product.times_plus(error, e);
+                let scaled = error.times(scale);
                 for n in 0..N {
-                    let shrink = job.listed[n].shrink(*entry.add(n), job.eta);
-                    moved(rows[n], slopes[n], step, shrink, job.rule).store(at[n]);
+                    let penalty = listed[n].penalty(*entry.add(n));
+                    step.moved(rows[n], slopes[n], scaled, penalty).store(at[n]);
                 }
             }
-            total += f64::from(squares);
+            total += f64::from(squares.first());
             e.store(job.work);
             after_vector::<L>(job, batch, job.work, 1, job.work.add(STRIDE));
         }
@@ -144,16 +147,13 @@ pub(super) unsafe fn lines<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
         let slopes = rows.add(order * width);
         let fiber_slopes = slopes.add(order * width);
         let mut total = 0.0f64;
-        for (number, batch) in batches.iter().enumerate() {
-            prefetch_entries(job, batches, number + 1);
+        for (batch, entries) in Batches::new(job, job.listed, batches) {
             vector::<L>(job, fiber.row(batch.run.fiber), rank, lines, m);
             for k in 0..lines {
                 L::zero().store(e.add(k * STRIDE));
             }
             let mut squares = 0.0f32;
-            let mut walk = Walk::new(job, batch);
-            for _ in 0..batch.len {
-                let entry = walk.next();
+            for entry in entries {
                 load_rows::<L>(job, entry, rows);
                 let mut sum = L::zero();
                 for k in (0..width).step_by(STRIDE) {

@@ -1,0 +1,90 @@
+//! Order 3, both listed rows one line.
+//!
+//! # Safety
+//! As in [`super::batch`].
+#![allow(unsafe_code)]
+
+use super::batch::{Job, LONGEST, Step, after_full};
+use super::entry::contract;
+use super::grid::Batch;
+use super::lines::Line;
+use super::walk::{Batches, one_line};
+use crate::model::STRIDE;
+
+/// At most `J` (an even number) of each row used. M and its transpose are in registers where those
+/// suffice; E is formed after the batch, with its sums in registers.
+#[inline(always)]
+pub(super) unsafe fn small3<L: Line, const J: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+    // SAFETY: the caller's promises; the parts of `work` do not overlap.
+    unsafe {
+        let Some((fiber, rank)) = job.fiber else {
+            return 0.0;
+        };
+        let listed = one_line(job);
+        let [a, b] = listed;
+        let rows = job.shape.ranks[0];
+        let m = job.work;
+        let mt = m.add(STRIDE * STRIDE);
+        let e = mt.add(STRIDE * STRIDE);
+        let vs = e.add(STRIDE * STRIDE);
+        let ws = vs.add(LONGEST * STRIDE);
+        let slopes = ws.add(LONGEST * STRIDE);
+        for i in 0..STRIDE {
+            L::zero().store(m.add(i * STRIDE));
+            L::zero().store(mt.add(i * STRIDE));
+        }
+        let step = Step::new(job.eta, job.rule);
+        let mut total = 0.0f64;
+        for (batch, entries) in Batches::new(job, &listed, batches) {
+            contract::<L>(job.core, fiber.row(batch.run.fiber), rank, rows, m);
+            for i in 0..J {
+                for j in 0..J {
+                    *mt.add(j * STRIDE + i) = *m.add(i * STRIDE + j);
+                }
+            }
+            let (mut mi, mut mj) = ([L::zero(); J], [L::zero(); J]);
+            for i in 0..J {
+                mi[i] = L::load(m.add(i * STRIDE));
+                mj[i] = L::load(mt.add(i * STRIDE));
+            }
+            let mut squares = L::zero();
+            let count = batch.len as usize;
+            for (k, entry) in entries.enumerate() {
+                let (ra, rb) = (*entry, *entry.add(1));
+                let (pv, pw) = (a.row(ra), b.row(rb));
+                let (v, w) = (L::load(pv), L::load(pw));
+                let (mut d0, mut d1) = (L::zero(), L::zero());
+                let (mut c0, mut c1) = (L::zero(), L::zero());
+                for i in (0..J).step_by(2) {
+                    d0 = L::splat(*pv.add(i)).times_plus(mi[i], d0);
+                    d1 = L::splat(*pv.add(i + 1)).times_plus(mi[i + 1], d1);
+                    c0 = L::splat(*pw.add(i)).times_plus(mj[i], c0);
+                    c1 = L::splat(*pw.add(i + 1)).times_plus(mj[i + 1], c1);
+                }
+                let dw = d0.plus(d1);
+                let dv = c0.plus(c1);
+                let error = L::splat(f32::from_bits(*entry.add(2))).minus(dw.times(w).total());
+                squares = error.times_plus(error, squares);
+                v.times(error).store(vs.add(k * STRIDE));
+                w.store(ws.add(k * STRIDE));
+                let scale = error.times(step.eta);
+                step.moved(v, dv, scale, a.penalty(ra)).store(pv);
+                step.moved(w, dw, scale, b.penalty(rb)).store(pw);
+            }
+            total += f64::from(squares.first());
+            let mut sums = [L::zero(); J];
+            for k in 0..count {
+                let w = L::load(ws.add(k * STRIDE));
+                let v = vs.add(k * STRIDE);
+                for i in 0..J {
+                    sums[i] = L::splat(*v.add(i)).times_plus(w, sums[i]);
+                }
+            }
+            for i in 0..J {
+                sums[i].store(e.add(i * STRIDE));
+            }
+            after_full::<L>(job, batch, count as f32, e, rows, slopes);
+        }
+        total
+    }
+}

@@ -1,0 +1,191 @@
+//! The batches of a job one after the other, with their entries in a row, and the rows of an entry
+//! asked for some entries before they are needed.
+//!
+//! # Safety
+//! As in [`super::batch`].
+#![allow(unsafe_code)]
+
+use super::batch::{Job, ModeRows};
+use super::grid::Batch;
+use super::lines::prefetch;
+use crate::model::STRIDE;
+
+/// The listed modes, all of one line: their number and width are known when this is compiled.
+#[inline(always)]
+pub(super) fn one_line<const N: usize>(job: &Job<'_>) -> [ModeRows; N] {
+    let mut listed = [job.listed[0]; N];
+    for n in 0..N {
+        debug_assert_eq!(job.listed[n].stride, STRIDE);
+        listed[n] = ModeRows {
+            stride: STRIDE,
+            ..job.listed[n]
+        };
+    }
+    listed
+}
+
+/// Rows are asked for this many entries ahead.
+const AHEAD: usize = 12;
+
+/// The batches of a job, each with its entries.
+pub(super) struct Batches<'a> {
+    entries: *const u32,
+    listed: &'a [ModeRows],
+    batches: &'a [Batch],
+}
+
+impl<'a> Batches<'a> {
+    /// `listed` is that of the job, or a copy of a length known when this is compiled.
+    #[inline(always)]
+    pub(super) unsafe fn new(
+        job: &Job<'a>,
+        listed: &'a [ModeRows],
+        batches: &'a [Batch],
+    ) -> Batches<'a> {
+        let all = Batches {
+            entries: job.entries,
+            listed,
+            batches,
+        };
+        let mut first = all.ring(0);
+        for _ in 0..AHEAD.min(first.left) {
+            // SAFETY: the batch has that many entries.
+            unsafe { ask(listed, first.next(listed.len() + 1)) };
+        }
+        all
+    }
+
+    /// The entries of a batch; none if there is no such batch.
+    #[inline(always)]
+    fn ring(&self, number: usize) -> Ring {
+        let words = self.listed.len() + 1;
+        match self.batches.get(number) {
+            // SAFETY: the run is inside the entries.
+            Some(batch) => unsafe {
+                let start = self.entries.add(batch.run.start as usize * words);
+                Ring {
+                    start,
+                    end: start.add(batch.run.len as usize * words),
+                    at: start.add(batch.first as usize * words),
+                    left: batch.len as usize,
+                }
+            },
+            None => Ring {
+                start: self.entries,
+                end: self.entries,
+                at: self.entries,
+                left: 0,
+            },
+        }
+    }
+}
+
+impl<'a> Iterator for Batches<'a> {
+    type Item = (&'a Batch, Entries<'a>);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        let (batch, rest) = self.batches.split_first()?;
+        let words = self.listed.len() + 1;
+        let here = self.ring(0);
+        let mut ahead = here;
+        // SAFETY: the batch has that many entries.
+        unsafe { ahead.skip(AHEAD.min(here.left), words) };
+        let mut then = self.ring(1);
+        then.left = then.left.min(AHEAD);
+        let far = self.ring(2);
+        for k in (0..far.left * words).step_by(STRIDE) {
+            prefetch(far.at.cast::<f32>().wrapping_add(k));
+        }
+        self.batches = rest;
+        let entries = Entries {
+            listed: self.listed,
+            here,
+            ahead,
+            then,
+        };
+        Some((batch, entries))
+    }
+}
+
+/// Neighbours in a run, around its end to its start.
+#[derive(Clone, Copy)]
+struct Ring {
+    start: *const u32,
+    end: *const u32,
+    at: *const u32,
+    left: usize,
+}
+
+impl Ring {
+    #[inline(always)]
+    unsafe fn next(&mut self, words: usize) -> *const u32 {
+        let now = self.at;
+        // SAFETY: inside the run, or its end, which becomes its start.
+        let next = unsafe { now.add(words) };
+        self.at = if next == self.end { self.start } else { next };
+        self.left -= 1;
+        now
+    }
+
+    /// Goes on by `count` entries, of which there must be as many.
+    #[inline(always)]
+    unsafe fn skip(&mut self, count: usize, words: usize) {
+        // SAFETY: all of it lies in one run.
+        unsafe {
+            let until_end = self.end.offset_from_unsigned(self.at);
+            self.at = if count * words < until_end {
+                self.at.add(count * words)
+            } else {
+                self.start.add(count * words - until_end)
+            };
+        }
+        self.left -= count;
+    }
+}
+
+/// The entries of a batch: each the listed rows and the bits of the value.
+pub(super) struct Entries<'a> {
+    listed: &'a [ModeRows],
+    here: Ring,
+    ahead: Ring,
+    /// Where `ahead` goes on: the first entries of the next batch.
+    then: Ring,
+}
+
+impl Iterator for Entries<'_> {
+    type Item = *const u32;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<*const u32> {
+        if self.here.left == 0 {
+            return None;
+        }
+        let words = self.listed.len() + 1;
+        // SAFETY: there are entries left.
+        unsafe {
+            if self.ahead.left > 0 {
+                ask(self.listed, self.ahead.next(words));
+            } else if self.then.left > 0 {
+                self.ahead = self.then;
+                self.then.left = 0;
+                ask(self.listed, self.ahead.next(words));
+            }
+            Some(self.here.next(words))
+        }
+    }
+}
+
+/// Asks for the rows of an entry.
+#[inline(always)]
+unsafe fn ask(listed: &[ModeRows], entry: *const u32) {
+    for (n, mode) in listed.iter().enumerate() {
+        // SAFETY: the entry is in a run; prefetching its rows reads nothing.
+        unsafe {
+            let row = mode.row(*entry.add(n));
+            for k in (0..mode.stride).step_by(STRIDE) {
+                prefetch(row.add(k));
+            }
+        }
+    }
+}
