@@ -17,7 +17,7 @@
 use super::entry;
 use super::general::{general, single};
 use super::grid::Batch;
-use super::large3::large3;
+use super::large3::{GROUP, large3};
 use super::lines::{Line, stamped};
 use super::small3::small3;
 use super::vector::{line, lines};
@@ -88,7 +88,7 @@ pub(super) fn work_len(shape: &CoreShape, order: usize, fiber: usize) -> usize {
     // M, its transpose, E, rows and slopes of a batch, and what single entries need.
     let square = widest * widest.max(shape.core_len().div_ceil(widest.max(1)));
     3 * square.max(shape.core_len())
-        + 2 * (LONGEST + order) * widest
+        + 2 * (LONGEST + GROUP + order) * widest
         + 2 * shape.rows_len()
         + entry::work_len(shape)
         + padded(fiber)
@@ -153,8 +153,7 @@ unsafe fn any_run<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
                         7 => small3::<L, 14>(job, batches),
                         _ => small3::<L, 16>(job, batches),
                     },
-                    (2, 2) => large3::<L, 2>(job, batches, 2, 2),
-                    (a, b) => large3::<L, 1>(job, batches, a, b),
+                    _ => large3::<L>(job, batches),
                 }
             }
             Between::Full if shape.order() > 2 => general::<L>(job, batches),
@@ -179,92 +178,5 @@ impl ModeRows {
     pub(super) unsafe fn penalty(&self, row: u32) -> f32 {
         // SAFETY: as above.
         unsafe { *self.penalty.add(row as usize) }
-    }
-}
-
-/// After a batch of `count` entries with a full core: steps of the core and of the fiber mode's row.
-/// `slopes` is memory for one row of that mode.
-#[inline(always)]
-pub(super) unsafe fn after_full<L: Line>(
-    job: &Job<'_>,
-    batch: &Batch,
-    count: f32,
-    sums: *const f32,
-    lines: usize,
-    slopes: *mut f32,
-) {
-    // SAFETY: the core has `rank` slabs of `lines` lines, the sums one.
-    unsafe {
-        let Some((fiber, rank)) = job.fiber else {
-            return;
-        };
-        let u = fiber.row(batch.run.fiber);
-        let penalty = job.core_penalty * count;
-        // Too small to be seen next to 1.
-        let keep = job.eta * penalty < f32::EPSILON / 4.0 && !job.rule.nonneg;
-        let step = Step::new(job.eta, job.rule);
-        for l in (0..rank).step_by(4) {
-            let mut dots = [L::zero(); 4];
-            for t in 0..4.min(rank - l) {
-                let slab = job.core.add((l + t) * lines * STRIDE);
-                let scale = L::splat(job.eta * *u.add(l + t));
-                let mut dot = L::zero();
-                for k in 0..lines {
-                    let (g, e) = (slab.add(k * STRIDE), L::load(sums.add(k * STRIDE)));
-                    let old = L::load(g);
-                    dot = old.times_plus(e, dot);
-                    let new = if keep {
-                        e.times_plus(scale, old)
-                    } else {
-                        step.moved(old, e, scale, penalty)
-                    };
-                    new.store(g);
-                }
-                dots[t] = dot;
-            }
-            // The rest of a line is 0, as it has to be for padding.
-            slopes.add(l).cast::<[f32; 4]>().write(L::sums(dots));
-        }
-        for l in (rank.next_multiple_of(4)..fiber.stride).step_by(4) {
-            slopes.add(l).cast::<[f32; 4]>().write([0.0; 4]);
-        }
-        step_fiber::<L>(job, batch, count, 1.0, slopes);
-    }
-}
-
-/// The step of the fiber mode's row after a batch, damped along the direction of the highest
-/// curvature: there the entries one after the other would have stopped where all at once overshoot.
-#[inline(always)]
-pub(super) unsafe fn step_fiber<L: Line>(
-    job: &Job<'_>,
-    batch: &Batch,
-    count: f32,
-    weight: f32,
-    slopes: *const f32,
-) {
-    // SAFETY: the caller's promises; the direction is as long as a row.
-    unsafe {
-        let Some((fiber, _)) = job.fiber else {
-            return;
-        };
-        let u = fiber.row(batch.run.fiber);
-        let lines = fiber.stride / STRIDE;
-        let penalty = fiber.penalty(batch.run.fiber) * count;
-        let step = Step::new(job.eta, job.rule);
-        let scale = L::splat(job.eta * weight);
-        let x = job.steepness * count;
-        let damping = if x > 0.1 {
-            let along = entry::dot::<L>(slopes, job.steepest, lines);
-            // Close to (1 - exp(-x)) / x, and below it.
-            along * (1.0 / (1.0 + 0.5 * x + x * x / 12.0) - 1.0)
-        } else {
-            0.0
-        };
-        for k in (0..lines * STRIDE).step_by(STRIDE) {
-            let slope =
-                L::splat(damping).times_plus(L::load(job.steepest.add(k)), L::load(slopes.add(k)));
-            let row = u.add(k);
-            step.moved(L::load(row), slope, scale, penalty).store(row);
-        }
     }
 }

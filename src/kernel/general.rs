@@ -4,8 +4,9 @@
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch::{Job, Rule, Step, after_full};
-use super::entry::{any_slopes, any_step_core, contract};
+use super::after::{after_full, first_m};
+use super::batch::{Job, Rule, Step};
+use super::entry::{any_slopes, any_step_core};
 use super::grid::Batch;
 use super::lines::Line;
 use super::walk::Batches;
@@ -16,7 +17,7 @@ use crate::model::STRIDE;
 pub(super) unsafe fn general<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
-        let Some((fiber, rank)) = job.fiber else {
+        let Some((fiber, _)) = job.fiber else {
             return 0.0;
         };
         let shape = job.shape;
@@ -28,8 +29,8 @@ pub(super) unsafe fn general<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
         let fiber_slopes = slopes.add(shape.rows_len());
         let work = fiber_slopes.add(fiber.stride);
         let mut total = 0.0f64;
-        for (batch, entries) in Batches::new(job, job.listed, batches) {
-            contract::<L>(job.core, fiber.row(batch.run.fiber), rank, lines, m);
+        first_m::<L>(job, batches, lines, m);
+        for (number, (batch, entries)) in Batches::new(job, job.listed, batches).enumerate() {
             for k in 0..lines {
                 L::zero().store(e.add(k * STRIDE));
             }
@@ -43,7 +44,8 @@ pub(super) unsafe fn general<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
                 step_rows::<L>(job, entry, rows, slopes, error);
             }
             total += f64::from(squares);
-            after_full::<L>(job, batch, batch.len as f32, e, lines, fiber_slopes);
+            let next = batches.get(number + 1);
+            after_full::<L>(job, batch, next, (e, m, fiber_slopes), lines);
         }
         total
     }

@@ -1,171 +1,299 @@
 //! Order 3, listed rows of any length.
 //!
+//! M does not fit into registers: entries that have no row in common go through it together, so that
+//! what is loaded of it serves all of them.
+//!
 //! # Safety
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch::{Job, LONGEST, Step, after_full};
-use super::entry::{self, contract};
+use super::after::{after_full, first_m};
+use super::batch::{Job, LONGEST, Step};
 use super::grid::Batch;
 use super::lines::Line;
 use super::walk::Batches;
-use crate::model::STRIDE;
+use crate::model::{STRIDE, padded};
 
-/// `out = sum_i x_i m_i` for rows `m_i` of `lines` lines, `K` lines at a time.
+/// Entries that go together.
+pub(super) const GROUP: usize = 4;
+
+/// Where the parts of `work` are.
+#[derive(Clone, Copy)]
+struct Parts {
+    m: *mut f32,
+    mt: *mut f32,
+    e: *mut f32,
+    vs: *mut f32,
+    ws: *mut f32,
+    dv: *mut f32,
+    dw: *mut f32,
+    la: usize,
+    lb: usize,
+}
+
 #[inline(always)]
-unsafe fn product<L: Line, const K: usize>(
+pub(super) unsafe fn large3<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+    // SAFETY: the caller's promises; the parts of `work` do not overlap.
+    unsafe {
+        let (ja, jb) = (job.shape.ranks[0], job.shape.ranks[1]);
+        let (wa, wb) = (padded(ja), padded(jb));
+        let (la, lb) = (wa / STRIDE, wb / STRIDE);
+        // Whole lines in both directions.
+        let m = job.work;
+        let mt = m.add(wa * wb);
+        let e = mt.add(wa * wb);
+        let vs = e.add(wa * wb);
+        let ws = vs.add(LONGEST * wa);
+        let dv = ws.add(LONGEST * wb);
+        let dw = dv.add(GROUP * wa);
+        let slopes = dw.add(GROUP * wb);
+        let parts = Parts {
+            m,
+            mt,
+            e,
+            vs,
+            ws,
+            dv,
+            dw,
+            la,
+            lb,
+        };
+        for k in ja * lb..wa * lb {
+            L::zero().store(m.add(k * STRIDE));
+        }
+        first_m::<L>(job, batches, ja * lb, m);
+        let mut total = 0.0f64;
+        for (number, (batch, mut entries)) in Batches::new(job, job.listed, batches).enumerate() {
+            transpose::<L>(&parts);
+            let mut squares = L::zero();
+            let mut k = 0;
+            while entries.left() > 0 {
+                if entries.left() >= GROUP && apart(entries.peek()) {
+                    let mut group = [std::ptr::null(); GROUP];
+                    for entry in &mut group {
+                        *entry = entries.step();
+                    }
+                    squares = together::<L, GROUP>(job, &parts, group, k, squares);
+                    k += GROUP;
+                } else {
+                    squares = together::<L, 1>(job, &parts, [entries.step()], k, squares);
+                    k += 1;
+                }
+            }
+            total += f64::from(squares.first());
+            outer_sums::<L>(&parts, batch.len as usize, ja);
+            let next = batches.get(number + 1);
+            after_full::<L>(job, batch, next, (e, m, slopes), ja * lb);
+        }
+        total
+    }
+}
+
+/// Whether entries have no row in common.
+#[inline(always)]
+unsafe fn apart(entries: [*const u32; GROUP]) -> bool {
+    let mut same = false;
+    for i in 0..GROUP {
+        for j in 0..i {
+            // SAFETY: each has two rows.
+            unsafe {
+                same |= *entries[i] == *entries[j];
+                same |= *entries[i].add(1) == *entries[j].add(1);
+            }
+        }
+    }
+    !same
+}
+
+#[inline(always)]
+unsafe fn transpose<L: Line>(parts: &Parts) {
+    let &Parts { m, mt, la, lb, .. } = parts;
+    // SAFETY: both are whole squares of lines.
+    unsafe {
+        for a in 0..la {
+            for b in 0..lb {
+                let mut square = [L::zero(); STRIDE];
+                for i in 0..STRIDE {
+                    square[i] = L::load(m.add(((a * STRIDE + i) * lb + b) * STRIDE));
+                }
+                let square = L::transposed(square);
+                for i in 0..STRIDE {
+                    square[i].store(mt.add(((b * STRIDE + i) * la + a) * STRIDE));
+                }
+            }
+        }
+    }
+}
+
+/// Errors and steps of `N` entries without a common row, from the `k`-th of the batch on. Adds their
+/// squared errors.
+#[inline(always)]
+unsafe fn together<L: Line, const N: usize>(
+    job: &Job<'_>,
+    parts: &Parts,
+    entries: [*const u32; N],
+    k: usize,
+    mut squares: L,
+) -> L {
+    let &Parts {
+        m,
+        mt,
+        vs,
+        ws,
+        dv,
+        dw,
+        la,
+        lb,
+        ..
+    } = parts;
+    let (a, b) = (job.listed[0], job.listed[1]);
+    let (ja, jb) = (job.shape.ranks[0], job.shape.ranks[1]);
+    let (wa, wb) = (la * STRIDE, lb * STRIDE);
+    // SAFETY: the caller's promises.
+    unsafe {
+        let (mut pv, mut pw) = ([a.start; N], [b.start; N]);
+        for n in 0..N {
+            pv[n] = a.start.add(*entries[n] as usize * wa);
+            pw[n] = b.start.add(*entries[n].add(1) as usize * wb);
+        }
+        products::<L, N>(m, pv, ja, lb, dw);
+        products::<L, N>(mt, pw, jb, la, dv);
+        let step = Step::<L>::new(job.eta, job.rule);
+        for n in 0..N {
+            let (pv, pw, dv, dw) = (pv[n], pw[n], dv.add(n * wa), dw.add(n * wb));
+            let (vs, ws) = (vs.add((k + n) * wa), ws.add((k + n) * wb));
+            let mut value = L::zero();
+            for t in (0..wb).step_by(STRIDE) {
+                value = L::load(dw.add(t)).times_plus(L::load(pw.add(t)), value);
+            }
+            let x = L::splat(f32::from_bits(*entries[n].add(2)));
+            let error = x.minus(value.total());
+            squares = error.times_plus(error, squares);
+            let scale = error.times(step.eta);
+            let (penalty_v, penalty_w) = (a.penalty(*entries[n]), b.penalty(*entries[n].add(1)));
+            for t in (0..wa).step_by(STRIDE) {
+                let v = L::load(pv.add(t));
+                v.times(error).store(vs.add(t));
+                step.moved(v, L::load(dv.add(t)), scale, penalty_v)
+                    .store(pv.add(t));
+            }
+            for t in (0..wb).step_by(STRIDE) {
+                let w = L::load(pw.add(t));
+                w.store(ws.add(t));
+                step.moved(w, L::load(dw.add(t)), scale, penalty_w)
+                    .store(pw.add(t));
+            }
+        }
+        squares
+    }
+}
+
+/// `out_n = sum_i x_n[i] m_i` for rows `m_i` of `lines` lines, and `N` vectors x.
+#[inline(always)]
+unsafe fn products<L: Line, const N: usize>(
     m: *const f32,
-    x: *const f32,
+    x: [*mut f32; N],
     rank: usize,
     lines: usize,
     out: *mut f32,
 ) {
     // SAFETY: within the lengths promised.
     unsafe {
-        for k in (0..lines).step_by(K) {
-            let (mut even, mut odd) = ([L::zero(); K], [L::zero(); K]);
-            let mut i = 0;
-            while i + 2 <= rank {
-                let (x0, x1) = (L::splat(*x.add(i)), L::splat(*x.add(i + 1)));
-                let row = m.add((i * lines + k) * STRIDE);
-                let next = row.add(lines * STRIDE);
-                for t in 0..K {
-                    even[t] = x0.times_plus(L::load(row.add(t * STRIDE)), even[t]);
-                    odd[t] = x1.times_plus(L::load(next.add(t * STRIDE)), odd[t]);
-                }
-                i += 2;
-            }
-            if i < rank {
-                let x0 = L::splat(*x.add(i));
-                let row = m.add((i * lines + k) * STRIDE);
-                for t in 0..K {
-                    even[t] = x0.times_plus(L::load(row.add(t * STRIDE)), even[t]);
-                }
-            }
-            for t in 0..K {
-                even[t].plus(odd[t]).store(out.add((k + t) * STRIDE));
-            }
+        let mut k = 0;
+        while L::REGISTERS >= 3 * N + 4 && k + 2 <= lines {
+            tile::<L, N, 2>(m, x, rank, (lines, k), out);
+            k += 2;
+        }
+        while k < lines {
+            tile::<L, N, 1>(m, x, rank, (lines, k), out);
+            k += 1;
         }
     }
 }
 
-/// Order 3 with rows of any length: `la` and `lb` lines, both multiples of `K`.
+/// `K` lines of products from line `k` on, their sums in registers.
 #[inline(always)]
-pub(super) unsafe fn large3<L: Line, const K: usize>(
-    job: &Job<'_>,
-    batches: &[Batch],
-    la: usize,
-    lb: usize,
-) -> f64 {
-    // SAFETY: the caller's promises; the parts of `work` do not overlap.
-    unsafe {
-        let Some((fiber, rank)) = job.fiber else {
-            return 0.0;
-        };
-        let (a, b) = (job.listed[0], job.listed[1]);
-        let (ja, jb) = (job.shape.ranks[0], job.shape.ranks[1]);
-        let (wa, wb) = (la * STRIDE, lb * STRIDE);
-        let m = job.work;
-        let mt = m.add(ja * wb);
-        let e = mt.add(jb * wa);
-        let vs = e.add(ja * wb);
-        let ws = vs.add(LONGEST * wa);
-        let dv = ws.add(LONGEST * wb);
-        let dw = dv.add(wa);
-        let slopes = dw.add(wb);
-        for k in 0..jb * la {
-            L::zero().store(mt.add(k * STRIDE));
-        }
-        let mut total = 0.0f64;
-        let listed = [a, b];
-        let step = Step::new(job.eta, job.rule);
-        for (batch, entries) in Batches::new(job, &listed, batches) {
-            contract::<L>(job.core, fiber.row(batch.run.fiber), rank, ja * lb, m);
-            for i in 0..ja {
-                for j in 0..jb {
-                    *mt.add(j * wa + i) = *m.add(i * wb + j);
-                }
-            }
-            let mut squares = 0.0f32;
-            let count = batch.len as usize;
-            for (k, entry) in entries.enumerate() {
-                let (ra, rb) = (*entry, *entry.add(1));
-                let (pv, pw) = (a.row(ra), b.row(rb));
-                product::<L, K>(m, pv, ja, lb, dw);
-                product::<L, K>(mt, pw, jb, la, dv);
-                let error = f32::from_bits(*entry.add(2)) - entry::dot::<L>(dw, pw, lb);
-                squares += error * error;
-                let scale = L::splat(job.eta * error);
-                let (penalty_v, penalty_w) = (a.penalty(ra), b.penalty(rb));
-                for t in 0..la {
-                    let v = L::load(pv.add(t * STRIDE));
-                    v.times(L::splat(error)).store(vs.add(k * wa + t * STRIDE));
-                    let d = L::load(dv.add(t * STRIDE));
-                    step.moved(v, d, scale, penalty_v).store(pv.add(t * STRIDE));
-                }
-                for t in 0..lb {
-                    let w = L::load(pw.add(t * STRIDE));
-                    w.store(ws.add(k * wb + t * STRIDE));
-                    let d = L::load(dw.add(t * STRIDE));
-                    step.moved(w, d, scale, penalty_w).store(pw.add(t * STRIDE));
-                }
-            }
-            total += f64::from(squares);
-            outer_sums::<L, K>(vs, ws, count, (ja, la), lb, e);
-            after_full::<L>(job, batch, count as f32, e, ja * lb, slopes);
-        }
-        total
-    }
-}
-
-/// E = sum_k v_k w_k^T, a tile of rows and lines at a time, so that its sums stay in registers.
-#[inline(always)]
-unsafe fn outer_sums<L: Line, const K: usize>(
-    vs: *const f32,
-    ws: *const f32,
-    count: usize,
-    (ja, la): (usize, usize),
-    lb: usize,
-    e: *mut f32,
+unsafe fn tile<L: Line, const N: usize, const K: usize>(
+    m: *const f32,
+    x: [*mut f32; N],
+    rank: usize,
+    (lines, k): (usize, usize),
+    out: *mut f32,
 ) {
-    const ROWS: usize = 6;
     // SAFETY: within the lengths promised.
     unsafe {
-        for t in (0..lb).step_by(K) {
-            let mut i = 0;
-            while i < ja {
-                let some = ROWS.min(ja - i);
-                if some == ROWS {
-                    let mut sums = [[L::zero(); K]; ROWS];
-                    for k in 0..count {
-                        let w = ws.add((k * lb + t) * STRIDE);
-                        let v = vs.add(k * la * STRIDE + i);
-                        for r in 0..ROWS {
-                            let vi = L::splat(*v.add(r));
-                            for s in 0..K {
-                                sums[r][s] = vi.times_plus(L::load(w.add(s * STRIDE)), sums[r][s]);
-                            }
-                        }
-                    }
-                    for r in 0..ROWS {
-                        for s in 0..K {
-                            sums[r][s].store(e.add(((i + r) * lb + t + s) * STRIDE));
-                        }
-                    }
-                } else {
-                    for r in 0..some {
-                        for s in 0..K {
-                            let mut sum = L::zero();
-                            for k in 0..count {
-                                let w = ws.add((k * lb + t + s) * STRIDE);
-                                let v = *vs.add(k * la * STRIDE + i + r);
-                                sum = L::splat(v).times_plus(L::load(w), sum);
-                            }
-                            sum.store(e.add(((i + r) * lb + t + s) * STRIDE));
-                        }
-                    }
+        let mut sums = [[L::zero(); K]; N];
+        for i in 0..rank {
+            let mut row = [L::zero(); K];
+            for t in 0..K {
+                row[t] = L::load(m.add((i * lines + k + t) * STRIDE));
+            }
+            for n in 0..N {
+                let xi = L::splat(*x[n].add(i));
+                for t in 0..K {
+                    sums[n][t] = xi.times_plus(row[t], sums[n][t]);
                 }
-                i += some;
+            }
+        }
+        for n in 0..N {
+            for t in 0..K {
+                sums[n][t].store(out.add((n * lines + k + t) * STRIDE));
+            }
+        }
+    }
+}
+
+/// E = sum_k v_k w_k^T over the entries of a batch.
+#[inline(always)]
+unsafe fn outer_sums<L: Line>(parts: &Parts, count: usize, ja: usize) {
+    // SAFETY: rows of E are computed in whole tiles; there is room for a whole line of them.
+    unsafe {
+        let mut t = 0;
+        while L::REGISTERS >= 32 && t + 2 <= parts.lb {
+            for i in (0..ja).step_by(8) {
+                outer_tile::<L, 8, 2>(parts, count, i, t);
+            }
+            t += 2;
+        }
+        while t < parts.lb {
+            for i in (0..ja).step_by(4) {
+                outer_tile::<L, 4, 1>(parts, count, i, t);
+            }
+            t += 1;
+        }
+    }
+}
+
+/// `R` rows of E from row `i` on, `K` lines from line `t` on, their sums in registers.
+#[inline(always)]
+unsafe fn outer_tile<L: Line, const R: usize, const K: usize>(
+    parts: &Parts,
+    count: usize,
+    i: usize,
+    t: usize,
+) {
+    let &Parts {
+        e, vs, ws, la, lb, ..
+    } = parts;
+    // SAFETY: within the lengths promised.
+    unsafe {
+        let mut sums = [[L::zero(); K]; R];
+        for k in 0..count {
+            let mut w = [L::zero(); K];
+            for s in 0..K {
+                w[s] = L::load(ws.add((k * lb + t + s) * STRIDE));
+            }
+            let v = vs.add(k * la * STRIDE + i);
+            for r in 0..R {
+                let vi = L::splat(*v.add(r));
+                for s in 0..K {
+                    sums[r][s] = vi.times_plus(w[s], sums[r][s]);
+                }
+            }
+        }
+        for r in 0..R {
+            for s in 0..K {
+                sums[r][s].store(e.add(((i + r) * lb + t + s) * STRIDE));
             }
         }
     }

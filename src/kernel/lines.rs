@@ -14,6 +14,9 @@ use wide::f32x8;
 use crate::model::STRIDE;
 
 pub(super) trait Line: Copy {
+    /// Lines that fit into registers.
+    const REGISTERS: usize;
+
     /// Reads [`STRIDE`] floats.
     ///
     /// # Safety
@@ -57,6 +60,29 @@ pub(super) trait Line: Copy {
         Self::splat(0.0)
     }
 
+    /// Sixteen lines as the rows of a square become its columns.
+    #[inline(always)]
+    fn transposed(rows: [Self; STRIDE]) -> [Self; STRIDE] {
+        let mut from = [[0.0; STRIDE]; STRIDE];
+        let mut to = from;
+        let mut out = rows;
+        // SAFETY: every row of the squares is one line.
+        unsafe {
+            for i in 0..STRIDE {
+                rows[i].store(from[i].as_mut_ptr());
+            }
+            for i in 0..STRIDE {
+                for j in 0..STRIDE {
+                    to[j][i] = from[i][j];
+                }
+            }
+            for i in 0..STRIDE {
+                out[i] = Self::load(to[i].as_ptr());
+            }
+        }
+        out
+    }
+
     /// Four sums at once.
     #[inline(always)]
     fn sums(lines: [Self; 4]) -> [f32; 4] {
@@ -97,6 +123,8 @@ impl Scalar {
 }
 
 impl Line for Scalar {
+    const REGISTERS: usize = 1;
+
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
         // SAFETY: the caller's promise; arrays of floats have the alignment of floats.
@@ -162,6 +190,8 @@ impl Line for Scalar {
 pub(super) struct Portable([f32x8; 2]);
 
 impl Line for Portable {
+    const REGISTERS: usize = 4;
+
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
         // SAFETY: the caller's promise.

@@ -7,6 +7,7 @@
 use std::arch::x86_64::*;
 
 use super::lines::Line;
+use crate::model::STRIDE;
 
 /// One register.
 #[derive(Clone, Copy)]
@@ -16,6 +17,8 @@ pub(super) struct Avx512(__m512);
 // stores keep the caller's promises.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Line for Avx512 {
+    const REGISTERS: usize = 32;
+
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
         unsafe { Avx512(_mm512_loadu_ps(from)) }
@@ -71,6 +74,44 @@ impl Line for Avx512 {
     #[inline(always)]
     fn first(self) -> f32 {
         unsafe { _mm512_cvtss_f32(self.0) }
+    }
+
+    #[inline(always)]
+    fn transposed(rows: [Self; STRIDE]) -> [Self; STRIDE] {
+        unsafe {
+            let mut x = [rows[0].0; STRIDE];
+            for i in 1..STRIDE {
+                x[i] = rows[i].0;
+            }
+            let mut y = x;
+            // Pairs of neighbours, fours, and then whole quarters of a line.
+            for i in (0..STRIDE).step_by(2) {
+                y[i] = _mm512_unpacklo_ps(x[i], x[i + 1]);
+                y[i + 1] = _mm512_unpackhi_ps(x[i], x[i + 1]);
+            }
+            for i in (0..STRIDE).step_by(4) {
+                for k in 0..2 {
+                    let (a, b) = (_mm512_castps_pd(y[i + k]), _mm512_castps_pd(y[i + 2 + k]));
+                    x[i + 2 * k] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+                    x[i + 2 * k + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+                }
+            }
+            for i in 0..4 {
+                for k in [0, 8] {
+                    y[k + i] = _mm512_shuffle_f32x4::<0b10_00_10_00>(x[k + i], x[k + 4 + i]);
+                    y[k + 4 + i] = _mm512_shuffle_f32x4::<0b11_01_11_01>(x[k + i], x[k + 4 + i]);
+                }
+            }
+            for i in 0..8 {
+                x[i] = _mm512_shuffle_f32x4::<0b10_00_10_00>(y[i], y[8 + i]);
+                x[8 + i] = _mm512_shuffle_f32x4::<0b11_01_11_01>(y[i], y[8 + i]);
+            }
+            let mut out = rows;
+            for i in 0..STRIDE {
+                out[i] = Avx512(x[i]);
+            }
+            out
+        }
     }
 
     #[inline(always)]
@@ -155,6 +196,8 @@ pub(super) struct Avx2(__m256, __m256);
 // SAFETY of all blocks below: as above.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Line for Avx2 {
+    const REGISTERS: usize = 8;
+
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
         unsafe { Avx2(_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(8))) }

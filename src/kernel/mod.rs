@@ -9,15 +9,16 @@
 //! - `naive`: Algorithm 2 of the paper, every mode from scratch, O(N^2 J^N).
 //! - `entry`: one entry, partial contractions shared between modes, O(N J^N); O(N J) for CP.
 //! - `lines`: what those are written in; [`Level`]: the instruction sets they are stamped for.
-//! - `grid`, `cell`: entries sorted into cells and grouped by a shared row; `batch`, `walk`, `vector`,
-//!   `small3`, `large3`, `general`: what runs them, O(J^2) per entry for order 3; `eval`: errors on
-//!   them; `graph`: edges.
+//! - `grid`, `cell`: entries sorted into cells and grouped by a shared row; `batch`, `walk`, `after`,
+//!   `vector`, `small3`, `large3`, `general`: what runs them, O(J^2) per entry for order 3; `eval`:
+//!   errors on them; `graph`: edges.
 //! - `lease`: rows that threads take turns at, which those work on.
 //! - [`racing`]: rows that several threads update without synchronization.
 //! - `peak`: what the machine could do at most.
 // One index runs over several arrays at once in most loops here.
 #![allow(clippy::needless_range_loop)]
 
+mod after;
 mod batch;
 mod cell;
 #[cfg(test)]

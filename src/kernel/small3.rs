@@ -4,8 +4,8 @@
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch::{Job, LONGEST, Step, after_full};
-use super::entry::contract;
+use super::after::{after_full, first_m};
+use super::batch::{Job, LONGEST, Step};
 use super::grid::Batch;
 use super::lines::Line;
 use super::walk::{Batches, one_line};
@@ -17,36 +17,26 @@ use crate::model::STRIDE;
 pub(super) unsafe fn small3<L: Line, const J: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
-        let Some((fiber, rank)) = job.fiber else {
-            return 0.0;
-        };
         let listed = one_line(job);
         let [a, b] = listed;
         let rows = job.shape.ranks[0];
         let m = job.work;
-        let mt = m.add(STRIDE * STRIDE);
-        let e = mt.add(STRIDE * STRIDE);
+        let e = m.add(STRIDE * STRIDE);
         let vs = e.add(STRIDE * STRIDE);
         let ws = vs.add(LONGEST * STRIDE);
         let slopes = ws.add(LONGEST * STRIDE);
         for i in 0..STRIDE {
             L::zero().store(m.add(i * STRIDE));
-            L::zero().store(mt.add(i * STRIDE));
         }
         let step = Step::new(job.eta, job.rule);
+        first_m::<L>(job, batches, rows, m);
         let mut total = 0.0f64;
-        for (batch, entries) in Batches::new(job, &listed, batches) {
-            contract::<L>(job.core, fiber.row(batch.run.fiber), rank, rows, m);
-            for i in 0..J {
-                for j in 0..J {
-                    *mt.add(j * STRIDE + i) = *m.add(i * STRIDE + j);
-                }
-            }
-            let (mut mi, mut mj) = ([L::zero(); J], [L::zero(); J]);
+        for (number, (batch, entries)) in Batches::new(job, &listed, batches).enumerate() {
+            let mut mi = [L::zero(); STRIDE];
             for i in 0..J {
                 mi[i] = L::load(m.add(i * STRIDE));
-                mj[i] = L::load(mt.add(i * STRIDE));
             }
+            let mj = L::transposed(mi);
             let mut squares = L::zero();
             let count = batch.len as usize;
             for (k, entry) in entries.enumerate() {
@@ -83,7 +73,8 @@ pub(super) unsafe fn small3<L: Line, const J: usize>(job: &Job<'_>, batches: &[B
             for i in 0..J {
                 sums[i].store(e.add(i * STRIDE));
             }
-            after_full::<L>(job, batch, count as f32, e, rows, slopes);
+            let next = batches.get(number + 1);
+            after_full::<L>(job, batch, next, (e, m, slopes), rows);
         }
         total
     }

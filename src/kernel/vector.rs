@@ -5,7 +5,8 @@
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch::{Between, Job, Step, after_full, step_fiber};
+use super::after::{after_full, step_fiber};
+use super::batch::{Between, Job, Step};
 use super::entry::contract;
 use super::general::{load_rows, step_rows};
 use super::grid::Batch;
@@ -42,14 +43,14 @@ pub(super) unsafe fn vector<L: Line>(
     }
 }
 
-/// The steps after a batch where E is a vector. `slopes` is memory for one row of the fiber mode.
+/// The steps after a batch where E is a vector. `m` is memory for one more, `slopes` for one row of
+/// the fiber mode.
 #[inline(always)]
 unsafe fn after_vector<L: Line>(
     job: &Job<'_>,
     batch: &Batch,
-    e: *const f32,
+    (e, m, slopes): (*const f32, *mut f32, *mut f32),
     lines: usize,
-    slopes: *mut f32,
 ) {
     // SAFETY: the caller's promises.
     unsafe {
@@ -58,7 +59,7 @@ unsafe fn after_vector<L: Line>(
         };
         let count = batch.len as f32;
         match job.between {
-            Between::Full => after_full::<L>(job, batch, count, e, lines, slopes),
+            Between::Full => after_full::<L>(job, batch, None, (e, m, slopes), lines),
             Between::Nothing => step_fiber::<L>(job, batch, count, job.weight, e),
             Between::Diagonal => {
                 let u = fiber.row(batch.run.fiber);
@@ -124,7 +125,8 @@ pub(super) unsafe fn line<L: Line, const N: usize>(job: &Job<'_>, batches: &[Bat
             }
             total += f64::from(squares.first());
             e.store(job.work);
-            after_vector::<L>(job, batch, job.work, 1, job.work.add(STRIDE));
+            let (m, slopes) = (job.work.add(STRIDE), job.work.add(2 * STRIDE));
+            after_vector::<L>(job, batch, (job.work, m, slopes), 1);
         }
         total
     }
@@ -185,7 +187,7 @@ pub(super) unsafe fn lines<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
                 step_rows::<L>(job, entry, rows, slopes, job.weight * error);
             }
             total += f64::from(squares);
-            after_vector::<L>(job, batch, e, lines, fiber_slopes);
+            after_vector::<L>(job, batch, (e, m, fiber_slopes), lines);
         }
         total
     }

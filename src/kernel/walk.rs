@@ -153,16 +153,30 @@ pub(super) struct Entries<'a> {
     then: Ring,
 }
 
-impl Iterator for Entries<'_> {
-    type Item = *const u32;
-
+impl Entries<'_> {
+    /// How many are left.
     #[inline(always)]
-    fn next(&mut self) -> Option<*const u32> {
-        if self.here.left == 0 {
-            return None;
+    pub(super) fn left(&self) -> usize {
+        self.here.left
+    }
+
+    /// The next `N`, of which there must be as many; they stay the next ones.
+    #[inline(always)]
+    pub(super) unsafe fn peek<const N: usize>(&self) -> [*const u32; N] {
+        let mut ring = self.here;
+        let mut found = [ring.at; N];
+        for entry in &mut found {
+            // SAFETY: the caller's promise.
+            *entry = unsafe { ring.next(self.listed.len() + 1) };
         }
+        found
+    }
+
+    /// The next one; there must be one left.
+    #[inline(always)]
+    pub(super) unsafe fn step(&mut self) -> *const u32 {
         let words = self.listed.len() + 1;
-        // SAFETY: there are entries left.
+        // SAFETY: the caller's promise.
         unsafe {
             if self.ahead.left > 0 {
                 ask(self.listed, self.ahead.next(words));
@@ -171,8 +185,21 @@ impl Iterator for Entries<'_> {
                 self.then.left = 0;
                 ask(self.listed, self.ahead.next(words));
             }
-            Some(self.here.next(words))
+            self.here.next(words)
         }
+    }
+}
+
+impl Iterator for Entries<'_> {
+    type Item = *const u32;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<*const u32> {
+        if self.here.left == 0 {
+            return None;
+        }
+        // SAFETY: there is one left.
+        Some(unsafe { self.step() })
     }
 }
 
