@@ -19,6 +19,7 @@ use super::general::{general, single};
 use super::grid::Batch;
 use super::large3::{GROUP, large3};
 use super::lines::{Line, stamped};
+use super::order4;
 use super::small3::small3;
 use super::vector::{line, lines};
 use crate::model::{CoreShape, STRIDE, padded};
@@ -92,6 +93,7 @@ pub(super) fn work_len(shape: &CoreShape, order: usize, fiber: usize) -> usize {
         + 2 * shape.rows_len()
         + entry::work_len(shape)
         + padded(fiber)
+        + if order4::fits(shape) { order4::WORK } else { 0 }
 }
 
 stamped! {
@@ -156,6 +158,7 @@ unsafe fn any_run<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
                     _ => large3::<L>(job, batches),
                 }
             }
+            Between::Full if order4::fits(shape) => order4::order4::<L>(job, batches),
             Between::Full if shape.order() > 2 => general::<L>(job, batches),
             _ => match (shape.rows_len() / STRIDE, shape.order()) {
                 (1, 1) => line::<L, 1>(job, batches),

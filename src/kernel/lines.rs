@@ -83,6 +83,75 @@ pub(super) trait Line: Copy {
         out
     }
 
+    /// Reads half a line from each.
+    ///
+    /// # Safety
+    /// Both must be readable.
+    #[inline(always)]
+    unsafe fn load_halves(low: *const f32, high: *const f32) -> Self {
+        let mut both = [0.0; STRIDE];
+        // SAFETY: the caller's promise; a line is as long as the array.
+        unsafe {
+            let (to_low, to_high) = both.split_at_mut(STRIDE / 2);
+            to_low.copy_from_slice(std::slice::from_raw_parts(low, STRIDE / 2));
+            to_high.copy_from_slice(std::slice::from_raw_parts(high, STRIDE / 2));
+            Self::load(both.as_ptr())
+        }
+    }
+
+    /// Writes half a line to each.
+    ///
+    /// # Safety
+    /// Both must be writable.
+    #[inline(always)]
+    unsafe fn store_halves(self, low: *mut f32, high: *mut f32) {
+        let mut both = [0.0f32; STRIDE];
+        // SAFETY: as above.
+        unsafe {
+            self.store(both.as_mut_ptr());
+            low.copy_from_nonoverlapping(both.as_ptr(), STRIDE / 2);
+            high.copy_from_nonoverlapping(both.as_ptr().add(STRIDE / 2), STRIDE / 2);
+        }
+    }
+
+    /// Half a line of `low`, half a line of `high`.
+    #[inline(always)]
+    fn halves(low: f32, high: f32) -> Self {
+        let (low, high) = ([low; STRIDE / 2], [high; STRIDE / 2]);
+        // SAFETY: both are half a line.
+        unsafe { Self::load_halves(low.as_ptr(), high.as_ptr()) }
+    }
+
+    /// The sum of both halves, and then zeros.
+    #[inline(always)]
+    fn folded(self) -> Self {
+        let (mut low, mut high) = ([0.0; STRIDE / 2], [0.0; STRIDE / 2]);
+        // SAFETY: all are half a line.
+        unsafe {
+            self.store_halves(low.as_mut_ptr(), high.as_mut_ptr());
+            for k in 0..STRIDE / 2 {
+                (low[k], high[k]) = (low[k] + high[k], 0.0);
+            }
+            Self::load_halves(low.as_ptr(), high.as_ptr())
+        }
+    }
+
+    /// The sums of eight halves one after the other, and then zeros.
+    #[inline(always)]
+    fn half_sums(lines: [Self; 4]) -> Self {
+        let mut sums = [0.0; STRIDE];
+        let (mut low, mut high) = ([0.0f32; STRIDE / 2], [0.0f32; STRIDE / 2]);
+        // SAFETY: all are half a line, the sums a whole one.
+        unsafe {
+            for k in 0..4 {
+                lines[k].store_halves(low.as_mut_ptr(), high.as_mut_ptr());
+                sums[2 * k] = low.iter().sum();
+                sums[2 * k + 1] = high.iter().sum();
+            }
+            Self::load(sums.as_ptr())
+        }
+    }
+
     /// Four sums at once.
     #[inline(always)]
     fn sums(lines: [Self; 4]) -> [f32; 4] {

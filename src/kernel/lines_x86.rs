@@ -115,6 +115,55 @@ impl Line for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn load_halves(low: *const f32, high: *const f32) -> Self {
+        unsafe {
+            let low = _mm512_castps256_ps512(_mm256_loadu_ps(low));
+            Avx512(_mm512_insertf32x8::<1>(low, _mm256_loadu_ps(high)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_halves(self, low: *mut f32, high: *mut f32) {
+        unsafe {
+            _mm256_storeu_ps(low, _mm512_castps512_ps256(self.0));
+            _mm256_storeu_ps(high, _mm512_extractf32x8_ps::<1>(self.0));
+        }
+    }
+
+    #[inline(always)]
+    fn halves(low: f32, high: f32) -> Self {
+        unsafe {
+            let high = _mm512_set1_ps(high);
+            Avx512(_mm512_mask_mov_ps(high, 0x00ff, _mm512_set1_ps(low)))
+        }
+    }
+
+    #[inline(always)]
+    fn folded(self) -> Self {
+        unsafe { Avx512(_mm512_zextps256_ps512(half(self.0).0)) }
+    }
+
+    #[inline(always)]
+    fn half_sums(lines: [Self; 4]) -> Self {
+        #[inline(always)]
+        unsafe fn pair(a: __m512, b: __m512) -> __m512 {
+            unsafe {
+                _mm512_add_ps(
+                    _mm512_shuffle_ps::<0b10_00_10_00>(a, b),
+                    _mm512_shuffle_ps::<0b11_01_11_01>(a, b),
+                )
+            }
+        }
+        unsafe {
+            // In every quarter: a sum of each line. Then both quarters of each half.
+            let x = pair(pair(lines[0].0, lines[1].0), pair(lines[2].0, lines[3].0));
+            let x = _mm512_add_ps(x, _mm512_shuffle_f32x4::<0b10_11_00_01>(x, x));
+            let order = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 0, 0, 0, 0, 0, 0, 0, 0);
+            Avx512(_mm512_maskz_permutexvar_ps(0x00ff, order, x))
+        }
+    }
+
+    #[inline(always)]
     fn sums(lines: [Self; 4]) -> [f32; 4] {
         unsafe {
             four_sums([
@@ -278,6 +327,43 @@ impl Line for Avx2 {
     #[inline(always)]
     fn first(self) -> f32 {
         unsafe { _mm256_cvtss_f32(self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_halves(low: *const f32, high: *const f32) -> Self {
+        unsafe { Avx2(_mm256_loadu_ps(low), _mm256_loadu_ps(high)) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_halves(self, low: *mut f32, high: *mut f32) {
+        unsafe {
+            _mm256_storeu_ps(low, self.0);
+            _mm256_storeu_ps(high, self.1);
+        }
+    }
+
+    #[inline(always)]
+    fn halves(low: f32, high: f32) -> Self {
+        unsafe { Avx2(_mm256_set1_ps(low), _mm256_set1_ps(high)) }
+    }
+
+    #[inline(always)]
+    fn folded(self) -> Self {
+        unsafe { Avx2(_mm256_add_ps(self.0, self.1), _mm256_setzero_ps()) }
+    }
+
+    #[inline(always)]
+    fn half_sums(lines: [Self; 4]) -> Self {
+        unsafe {
+            let [a, b, c, d] = lines;
+            let first = _mm256_hadd_ps(_mm256_hadd_ps(a.0, a.1), _mm256_hadd_ps(b.0, b.1));
+            let second = _mm256_hadd_ps(_mm256_hadd_ps(c.0, c.1), _mm256_hadd_ps(d.0, d.1));
+            let sums = _mm256_add_ps(
+                _mm256_permute2f128_ps::<0x20>(first, second),
+                _mm256_permute2f128_ps::<0x31>(first, second),
+            );
+            Avx2(sums, _mm256_setzero_ps())
+        }
     }
 
     #[inline(always)]

@@ -10,8 +10,8 @@
 //! - `entry`: one entry, partial contractions shared between modes, O(N J^N); O(N J) for CP.
 //! - `lines`: what those are written in; [`Level`]: the instruction sets they are stamped for.
 //! - `grid`, `cell`: entries sorted into cells and grouped by a shared row; `batch`, `walk`, `after`,
-//!   `vector`, `small3`, `large3`, `general`: what runs them, O(J^2) per entry for order 3; `eval`:
-//!   errors on them; `graph`: edges.
+//!   `vector`, `small3`, `large3`, `order4`, `general`: what runs them, O(J^2) per entry for order
+//!   3; `eval`: errors on them; `graph`: edges.
 //! - `lease`: rows that threads take turns at, which those work on.
 //! - [`racing`]: rows that several threads update without synchronization.
 //! - `peak`: what the machine could do at most.
@@ -35,6 +35,7 @@ mod lines;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod lines_x86;
 mod naive;
+mod order4;
 mod peak;
 pub mod racing;
 pub mod reference;
