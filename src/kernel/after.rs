@@ -117,8 +117,12 @@ pub(super) unsafe fn after_full<L: Line>(
             let slab = job.core.add(l * lines * STRIDE);
             let (ul, next) = (u.add(l), then.add(l));
             let mut dots = [L::zero(); 4];
-            if l + 4 <= rank {
+            if l + 4 <= rank && L::REGISTERS >= 16 {
                 dots = pass.slabs::<4>(slab, ul, next, l == 0);
+            } else if l + 4 <= rank {
+                [dots[0], dots[1]] = pass.slabs::<2>(slab, ul, next, l == 0);
+                let slab = slab.add(2 * lines * STRIDE);
+                [dots[2], dots[3]] = pass.slabs::<2>(slab, ul.add(2), next.add(2), false);
             } else {
                 for t in 0..rank - l {
                     let slab = slab.add(t * lines * STRIDE);

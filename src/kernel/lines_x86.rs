@@ -238,6 +238,31 @@ unsafe fn four_sums(x: [__m256; 4]) -> [f32; 4] {
     }
 }
 
+/// A square of eight transposed.
+#[allow(clippy::undocumented_unsafe_blocks)]
+#[inline(always)]
+unsafe fn eight(mut x: [__m256; 8]) -> [__m256; 8] {
+    unsafe {
+        let mut y = x;
+        for i in (0..8).step_by(2) {
+            y[i] = _mm256_unpacklo_ps(x[i], x[i + 1]);
+            y[i + 1] = _mm256_unpackhi_ps(x[i], x[i + 1]);
+        }
+        for i in [0, 4] {
+            for k in 0..2 {
+                let (a, b) = (y[i + k], y[i + 2 + k]);
+                x[i + 2 * k] = _mm256_shuffle_ps::<0b01_00_01_00>(a, b);
+                x[i + 2 * k + 1] = _mm256_shuffle_ps::<0b11_10_11_10>(a, b);
+            }
+        }
+        for i in 0..4 {
+            y[i] = _mm256_permute2f128_ps::<0x20>(x[i], x[4 + i]);
+            y[4 + i] = _mm256_permute2f128_ps::<0x31>(x[i], x[4 + i]);
+        }
+        y
+    }
+}
+
 /// Two registers.
 #[derive(Clone, Copy)]
 pub(super) struct Avx2(__m256, __m256);
@@ -327,6 +352,29 @@ impl Line for Avx2 {
     #[inline(always)]
     fn first(self) -> f32 {
         unsafe { _mm256_cvtss_f32(self.0) }
+    }
+
+    #[inline(always)]
+    fn transposed(rows: [Self; STRIDE]) -> [Self; STRIDE] {
+        unsafe {
+            let mut out = rows;
+            // Each quarter of the square on its own.
+            let (mut a, mut b) = ([_mm256_setzero_ps(); 8], [_mm256_setzero_ps(); 8]);
+            for half in [0, 8] {
+                for i in 0..8 {
+                    (a[i], b[i]) = (rows[half + i].0, rows[half + i].1);
+                }
+                let (a, b) = (eight(a), eight(b));
+                for i in 0..8 {
+                    if half == 0 {
+                        (out[i].0, out[8 + i].0) = (a[i], b[i]);
+                    } else {
+                        (out[i].1, out[8 + i].1) = (a[i], b[i]);
+                    }
+                }
+            }
+            out
+        }
     }
 
     #[inline(always)]
