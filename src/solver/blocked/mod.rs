@@ -301,7 +301,11 @@ impl Blocked<'_> {
             .map(|(m, plan)| (m, self.data.matrices[m].kind, plan.spec.pieces))
             .collect();
         let name = [&[self.options.seed, stream::ORDER], name].concat();
-        steps::order(self.plan.steps(), &alone, &name)
+        let in_a_row = match self.plan.together {
+            1 => 1,
+            _ => self.plan.spec.pieces,
+        };
+        steps::order((self.plan.steps(), in_a_row), &alone, &name)
     }
 }
 

@@ -26,9 +26,14 @@ const PARTS: usize = 16;
 /// Parts there are at most.
 const MOST_PARTS: usize = 128;
 
-/// Entries a block should have at least, with batches and without.
-const BLOCK_ENTRIES: usize = 4096;
+/// Entries a block should have at least: with batches, so many for each row of the fiber mode within
+/// limits, and without.
+const BLOCK_RUN: usize = 40;
+const BLOCK_ENTRIES: std::ops::RangeInclusive<usize> = 4096..=16384;
 const BLOCK_SINGLES: usize = 192;
+
+/// Entries of a block between merges, if it takes several blocks to have them.
+const MERGE_ENTRIES: usize = 8192;
 
 /// Parts of modes that are not cut, for merging and for matrices and graphs on them.
 const MERGE_PARTS: usize = 16;
@@ -144,7 +149,7 @@ impl Plan {
         Plan {
             modes,
             matrices,
-            together: (BLOCK_ENTRIES * spec.cells() / sizes.entries.max(1))
+            together: (MERGE_ENTRIES * spec.cells() / sizes.entries.max(1))
                 .clamp(1, spec.cells() / spec.pieces),
             spec,
         }
@@ -313,10 +318,11 @@ impl Sizes<'_> {
     /// P: enough parts that the rows of a block fit the cache and threads have work, but not so many
     /// that blocks get short or one row outweighs a part.
     fn pieces(&self, modes: &[usize], fiber: Option<usize>) -> usize {
-        let least = if fiber.is_some() {
-            BLOCK_ENTRIES
-        } else {
-            BLOCK_SINGLES
+        let least = match fiber {
+            Some(f) => {
+                (BLOCK_RUN * self.rows(f)).clamp(*BLOCK_ENTRIES.start(), *BLOCK_ENTRIES.end())
+            }
+            None => BLOCK_SINGLES,
         };
         let blocks = (self.entries / least).max(1) as f64;
         let bytes: usize = modes.iter().map(|&n| self.bytes(n)).sum();

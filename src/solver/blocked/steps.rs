@@ -14,35 +14,36 @@ pub(super) enum Step {
     Graph(usize, usize),
 }
 
-/// The steps of the tensor in random order, with those of matrices and graphs (each with its number,
-/// kind and parts) spread evenly among them.
+/// The steps of the tensor, which are `shifts` and how many follow each other `in_a_row`, with those of
+/// matrices and graphs (each with its number, kind and parts) spread evenly among them. All are in
+/// random order, except that those in a row begin anywhere and then shift one coordinate by one: a block
+/// then waits for its neighbour alone.
 pub(super) fn order(
-    tensor: usize,
+    (shifts, in_a_row): (usize, usize),
     alone: &[(usize, MatrixKind, usize)],
     name: &[u64],
 ) -> Vec<Step> {
     let mut stream = Stream::new(name);
-    let mut shuffled = |count: usize| {
-        let mut order: Vec<usize> = (0..count).collect();
-        for i in (1..count).rev() {
-            order.swap(i, stream.below(i as u64 + 1) as usize);
-        }
-        order
-    };
+    let mut tensor = Vec::with_capacity(shifts);
+    for row in shuffled(shifts / in_a_row, &mut stream) {
+        let first = stream.below(in_a_row as u64) as usize;
+        let next = (0..in_a_row).map(|k| row * in_a_row + (first + k) % in_a_row);
+        tensor.extend(next.map(Step::Blocks));
+    }
     let mut timed: Vec<(f64, Step)> = Vec::new();
     let mut add = |steps: Vec<Step>| {
         let n = steps.len() as f64;
         let place = |k: usize| (k as f64 + 0.5) / n;
         timed.extend(steps.into_iter().enumerate().map(|(k, s)| (place(k), s)));
     };
-    add(shuffled(tensor).into_iter().map(Step::Blocks).collect());
+    add(tensor);
     for &(m, kind, parts) in alone {
         add(match kind {
-            MatrixKind::Observed => shuffled(parts)
+            MatrixKind::Observed => shuffled(parts, &mut stream)
                 .into_iter()
                 .map(|s| Step::Matrix(m, s))
                 .collect(),
-            MatrixKind::Graph => shuffled(rounds(parts))
+            MatrixKind::Graph => shuffled(rounds(parts), &mut stream)
                 .into_iter()
                 .map(|r| Step::Graph(m, r))
                 .collect(),
@@ -50,6 +51,14 @@ pub(super) fn order(
     }
     timed.sort_by(|a, b| a.0.total_cmp(&b.0));
     timed.into_iter().map(|(_, step)| step).collect()
+}
+
+fn shuffled(count: usize, stream: &mut Stream) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    for i in (1..count).rev() {
+        order.swap(i, stream.below(i as u64 + 1) as usize);
+    }
+    order
 }
 
 /// Steps in groups that are merged together: up to `most` of the tensor in a row, others alone.
@@ -132,7 +141,7 @@ mod tests {
     #[test]
     fn steps_come_once_and_are_spread() {
         let alone = [(1, MatrixKind::Observed, 4), (2, MatrixKind::Graph, 5)];
-        let steps = order(32, &alone, &[1]);
+        let steps = order((32, 1), &alone, &[1]);
         assert_eq!(steps.len(), 32 + 4 + 6);
         let mut sorted: Vec<String> = steps.iter().map(|s| format!("{s:?}")).collect();
         sorted.sort();
@@ -140,6 +149,24 @@ mod tests {
         assert_eq!(sorted.len(), steps.len());
         let at = |want: fn(&Step) -> bool| steps.iter().position(want).unwrap();
         assert!(at(|s| matches!(s, Step::Matrix(..))) < 10);
-        assert_ne!(order(32, &alone, &[2]), steps);
+        assert_ne!(order((32, 1), &alone, &[2]), steps);
+    }
+    #[test]
+    fn steps_in_a_row_shift_one_coordinate() {
+        let steps = order((25, 5), &[], &[7]);
+        let shifts: Vec<usize> = steps
+            .iter()
+            .map(|s| match s {
+                Step::Blocks(s) => *s,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        for row in shifts.chunks(5) {
+            assert!(row.windows(2).all(|w| w[0] / 5 == w[1] / 5));
+            assert!(row.windows(2).all(|w| (w[0] + 1) % 5 == w[1] % 5));
+        }
+        let mut all = shifts;
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..25));
     }
 }
