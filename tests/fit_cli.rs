@@ -399,3 +399,34 @@ fn a_cp_model_never_becomes_a_dense_core() {
         run(again).ok();
     }
 }
+
+#[test]
+fn the_environment_and_the_option_choose_the_kernel() {
+    let dir = data("kernels");
+    let ran = |algorithm: &str, variable: &str, extra: &[&str]| {
+        let mut command = fit(&dir, &["--algorithm", algorithm, "--epochs", "2", "--json"]);
+        command.args(extra).env("S3CMTF_KERNEL", variable);
+        let _ = fs::remove_file(dir.join("k.s3m"));
+        command.args(words(&dir, &["-o", "@k.s3m"]));
+        finished(command)
+    };
+    for algorithm in ["blocked", "opt"] {
+        for (variable, extra, expected) in [
+            ("scalar", &[][..], "scalar"),
+            ("wide", &[], "wide"),
+            ("scalar", &["--kernel", "wide"], "wide"),
+            ("sse9", &["--kernel", "scalar"], "scalar"),
+        ] {
+            let lines = ran(algorithm, variable, extra).ok().json();
+            let summary = &lines.last().unwrap()["summary"];
+            assert_eq!(
+                summary["kernel"], expected,
+                "{algorithm} {variable} {extra:?}"
+            );
+        }
+        ran(algorithm, "sse9", &[]).failed(2, &["S3CMTF_KERNEL=sse9", "scalar, wide"]);
+    }
+    // naive has one level.
+    let lines = ran("naive", "wide", &[]).ok().json();
+    println!("naive: {}", lines.last().unwrap()["summary"]["kernel"]);
+}

@@ -140,3 +140,30 @@ fn two_threads_reach_what_one_reaches() {
         }
     }
 }
+
+/// The same of the paper's own schedule, where threads race.
+#[test]
+fn lock_free_threads_reach_what_one_reaches() {
+    for (name, matrices, rank, epochs) in [
+        (
+            "ml100k",
+            &[("movie_genre", 1usize, 1.0), ("user_attr", 0, 1.0)][..],
+            8,
+            10,
+        ),
+        ("ml1m_half", &[("movie_genre", 1, 10.0)], 12, 4),
+    ] {
+        let Some(folder) = real_data(name) else {
+            continue;
+        };
+        let mut o = paper(rank, epochs, 1, 0);
+        o.algorithm = Algorithm::Opt;
+        let one = run(&folder, matrices, &o).test_rmse;
+        for threads in [2, 4, 8] {
+            o.threads = threads;
+            let more = run(&folder, matrices, &o).test_rmse;
+            println!("{name}: one thread {one:.4}, {threads} {more:.4}");
+            assert!((more / one - 1.0).abs() < 0.01, "{name}: {one} {more}");
+        }
+    }
+}

@@ -101,6 +101,17 @@ stamped! {
     pub(super) unsafe fn run(job: &Job<'_>, batches: &[Batch]) -> f64 = any_run;
 }
 
+/// Numbers after a step of a single entry: `slope` times `scale` is minus the gradient of the error.
+#[inline(always)]
+pub(super) fn moved<L: Line>(x: L, slope: L, scale: f32, shrink: f32, rule: Rule) -> L {
+    if !rule.l1 && !rule.nonneg {
+        return slope.times_plus(L::splat(scale), x.times(L::splat(1.0 - shrink)));
+    }
+    let pulled = if rule.l1 { x.sign() } else { x };
+    let x = pulled.times_plus(L::splat(-shrink), slope.times_plus(L::splat(scale), x));
+    if rule.nonneg { x.at_least_zero() } else { x }
+}
+
 /// The size of a step, the same in all places of a line.
 #[derive(Clone, Copy)]
 pub(super) struct Step<L> {

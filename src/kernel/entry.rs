@@ -322,7 +322,7 @@ unsafe fn slopes3<L: Line, const J: usize>(
 
 /// x^ = sum_j g_j prod_n u_n[j]: products from both ends.
 #[inline(always)]
-unsafe fn diagonal_slopes<L: Line>(
+pub(super) unsafe fn diagonal_slopes<L: Line>(
     shape: &CoreShape,
     core: *const f32,
     rows: *const f32,

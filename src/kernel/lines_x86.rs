@@ -11,7 +11,7 @@ use crate::model::STRIDE;
 
 /// One register.
 #[derive(Clone, Copy)]
-pub(super) struct Avx512(__m512);
+pub(super) struct Avx512(pub(super) __m512);
 
 // SAFETY of all blocks below: the machine has the instruction set, as the module promises; loads and
 // stores keep the caller's promises.
@@ -265,7 +265,7 @@ unsafe fn eight(mut x: [__m256; 8]) -> [__m256; 8] {
 
 /// Two registers.
 #[derive(Clone, Copy)]
-pub(super) struct Avx2(__m256, __m256);
+pub(super) struct Avx2(pub(super) __m256, pub(super) __m256);
 
 // SAFETY of all blocks below: as above.
 #[allow(clippy::undocumented_unsafe_blocks)]

@@ -13,6 +13,8 @@
 //!   `vector`, `small3`, `large3`, `order4`, `general`: what runs them, O(J^2) per entry for order
 //!   3; `eval`: errors on them; `graph`: edges.
 //! - `lease`: rows that threads take turns at, which those work on.
+//! - `flat`, `lockfree`: runs of single entries of a lock-free fit, the core read once per entry; `hand`: the rows
+//!   a thread of it works on.
 //! - [`racing`]: rows that several threads update without synchronization.
 //! - `peak`: what the machine could do at most.
 // One index runs over several arrays at once in most loops here.
@@ -25,19 +27,26 @@ mod cell;
 mod cell_tests;
 mod entry;
 mod eval;
+mod flat;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod flat_x86;
 mod general;
 mod graph;
 mod grid;
+mod hand;
 mod large3;
 mod lease;
 mod level;
 mod lines;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod lines_x86;
+mod lockfree;
 mod naive;
 mod order4;
 mod peak;
 pub mod racing;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod racing_x86;
 pub mod reference;
 mod small3;
 mod tensor;
@@ -48,8 +57,10 @@ mod walk;
 pub(crate) use batch::{LONGEST, Rule};
 pub(crate) use cell::{Form, Hold, Scratch, Settings, cell_squares, run, run_graph};
 pub(crate) use grid::{Cell, Sorted, Spec};
+pub(crate) use hand::{Aligned, Hand};
 pub(crate) use lease::{Lease, LeasedRows, Parts};
 pub use level::{Level, VARIABLE};
+pub(crate) use lockfree::{Runner, Steps, Walk, run_edges, run_matrix};
 pub use peak::peak_flops;
 pub use tensor::{Method, TensorKernel};
 pub(crate) use turn::Turn;

@@ -415,3 +415,79 @@ fn naive_opt_and_the_reference_agree_after_an_epoch() {
         }
     }
 }
+
+/// Every level of `opt` against `naive`, with ranks across the lanes and everything a penalty can be.
+#[test]
+fn every_level_of_opt_does_what_naive_does() {
+    for (dims, ranks) in [
+        (vec![40, 30], vec![17, 5]),
+        (vec![40, 30, 20], vec![12, 12, 12]),
+        (vec![40, 30, 20], vec![16, 16, 16]),
+        (vec![40, 30, 20], vec![3, 14, 11]),
+        (vec![40, 30, 20], vec![33, 2, 18]),
+        (vec![40, 30, 20], vec![2, 20, 7]),
+        (vec![40, 30, 20, 9], vec![5, 3, 9, 6]),
+        (vec![40, 30, 20, 9], vec![2, 3, 2, 17]),
+        (vec![9, 8, 7, 6, 5], vec![3, 2, 4, 3, 5]),
+    ] {
+        let cells = Cells::new(&dims, 600, 5, true);
+        let problem = Problem::builder(cells.view("x", &dims)).build(&()).unwrap();
+        let mut cases = Vec::new();
+        for penalty in [Penalty::L2, Penalty::L1] {
+            for nonneg in [false, true] {
+                for model in [ModelKind::Tucker, ModelKind::Cp] {
+                    for lambda_reg in [0.0, 30.0] {
+                        cases.push((penalty, nonneg, model, lambda_reg));
+                    }
+                }
+            }
+        }
+        for case in cases {
+            let (penalty, nonneg, model, lambda_reg) = case;
+            let after = |algorithm, level| {
+                let options = Options {
+                    algorithm,
+                    model,
+                    penalty,
+                    nonneg,
+                    lambda_reg,
+                    rank: match model {
+                        ModelKind::Cp => vec![ranks[0]],
+                        _ => ranks.clone(),
+                    },
+                    start: Start::Normal,
+                    ..Options::default()
+                };
+                let (mut model, _) = Model::zeros(&problem, &options).unwrap();
+                let crew = Crew::new(1, false, 0);
+                let shape = model.shape.clone();
+                let data = Data::new(&problem, &shape, (lambda_reg, 0), None, &crew, &()).unwrap();
+                start::fill(&mut model, &problem, &data, &options).unwrap();
+                LockFree::new(&data, &options, level)
+                    .epoch(&mut model, 0.01, &[1], &crew, &mut || false)
+                    .unwrap();
+                let dense = model.shape.dense_core(&model.core);
+                assert_eq!(model.shape.padded_core(&dense), model.core, "padding");
+                let all = places(&model);
+                all.iter()
+                    .map(|&p| *number(&mut model, p))
+                    .collect::<Vec<f32>>()
+            };
+            let expected = after(Algorithm::Naive, Level::Scalar);
+            let largest = expected.iter().fold(1.0f32, |most, x| most.max(x.abs()));
+            for level in Level::available() {
+                let found = after(Algorithm::Opt, level);
+                let difference = found
+                    .iter()
+                    .zip(&expected)
+                    .map(|(x, y)| (x - y).abs())
+                    .fold(0.0, f32::max);
+                assert!(
+                    difference < 1e-3 * largest,
+                    "{} {dims:?} {ranks:?} {case:?}: {difference} of {largest}",
+                    level.name()
+                );
+            }
+        }
+    }
+}

@@ -2,16 +2,19 @@
 //!
 //! An epoch visits all tensor and matrix entries in a random order. Entries were shuffled when they
 //! were copied; every epoch shuffles blocks of them and walks through each block in another order.
-//! Blocks are dealt to the threads in turn, and threads update rows without synchronization ([`RacingRows`]). One
-//! thread updates the core, with the step eta P as Algorithm 1 has it (P being what its share of the
-//! entries makes it): its core is its own, published
-//! after each block and read by the others before each of theirs. With one thread all of this is
-//! plain sequential SGD, and bit-identical from run to run.
+//! Blocks are dealt to the threads in turn, and threads update rows without synchronization
+//! ([`RacingRows`]); of modes and matrices with few rows every thread has copies, which it exchanges
+//! with the others every so many entries ([`Hand`]). One thread updates the core, with the step eta P
+//! as Algorithm 1 has it (P being what its share of the entries makes it): its core is its own,
+//! published after each block and read by the others before each of theirs. With one thread all of
+//! this is plain sequential SGD, and bit-identical from run to run.
 
-use super::data::{Data, stream};
+use super::data::{Data, Shuffled, stream};
 use crate::error::Result;
 use crate::kernel::racing::RacingRows;
-use crate::kernel::{Level, Method, TensorKernel};
+use crate::kernel::{
+    Aligned, Hand, Level, Method, Rule, Runner, Steps, TensorKernel, Walk, run_edges, run_matrix,
+};
 use crate::model::{CoreShape, Model};
 use crate::options::{Algorithm, Options, Penalty};
 use crate::problem::MatrixKind;
@@ -20,6 +23,9 @@ use crate::schedule::{Crew, Worker};
 
 /// Entries per block.
 const BLOCK: usize = 256;
+
+/// Floats that copies of a mode may have at most: what stays in the cache nearest to a core.
+const COPIES: usize = 8 << 10;
 
 /// A run of entries of the tensor (part 0) or of a matrix (part m + 1).
 #[derive(Clone, Copy)]
@@ -37,12 +43,12 @@ pub(super) struct LockFree<'a> {
     blocks: Vec<Block>,
 }
 
-/// Rows of all factors as threads see them.
+/// Rows of all factors as threads see them, each with the period of its copies if it has any.
 struct Shared<'a> {
     shape: &'a CoreShape,
     core: RacingRows<'a>,
-    factors: Vec<RacingRows<'a>>,
-    columns: Vec<RacingRows<'a>>,
+    factors: Vec<(RacingRows<'a>, Option<usize>)>,
+    columns: Vec<(RacingRows<'a>, Option<usize>)>,
 }
 
 impl<'a> LockFree<'a> {
@@ -82,6 +88,29 @@ impl<'a> LockFree<'a> {
         )
     }
 
+    /// The entries of a block with a walk through them, and those of the block after it.
+    fn entries(&self, block: &Block, next: Option<&Block>, at: (usize, usize)) -> Walk<'a> {
+        let data = self.data;
+        let of = |block: &Block| {
+            let entries = match block.part {
+                0 => data.tensor.shuffled(),
+                part => data.matrices[part as usize - 1].entries.shuffled(),
+            };
+            let (start, end) = (block.start, block.start + block.len as usize);
+            let rows = &entries.rows[start * entries.order..end * entries.order];
+            (entries.order, rows, &entries.values[start..end])
+        };
+        let (order, rows, values) = of(block);
+        Walk {
+            order,
+            rows,
+            values,
+            at: at.0,
+            stride: at.1,
+            next: next.map(of).map(|(_, rows, values)| (rows, values)),
+        }
+    }
+
     /// Deals the blocks of an epoch to threads in turn, tensor and matrix blocks each for themselves.
     /// They are dealt and not taken as threads come by, because the step eta P of the core is right
     /// only if the share of its thread (the first) is known.
@@ -97,6 +126,38 @@ impl<'a> LockFree<'a> {
         hands
     }
 
+    fn naive(&self) -> bool {
+        self.options.algorithm == Algorithm::Naive
+    }
+
+    /// After how many entries a thread exchanges its copies of the rows at place `n` of the entries, if
+    /// it is to have copies. Moves that threads do not know of from each other add up, so that the
+    /// rows that come up most must not be moved often in between: with a few times as many entries as
+    /// there are rows, rows that come up more counting for more.
+    fn period(
+        &self,
+        entries: &Shuffled,
+        n: usize,
+        (rows, stride): (usize, usize),
+        threads: usize,
+    ) -> Option<usize> {
+        /// Entries looked at; they are in random order.
+        const SAMPLE: usize = 1 << 13;
+        if threads == 1 || rows * stride > COPIES {
+            return None;
+        }
+        let mut counts = vec![0u64; rows];
+        let sample = entries.len().min(SAMPLE);
+        (0..sample).for_each(|i| counts[entries.row(i)[n] as usize] += 1);
+        // How many rows there would be if all came up as often as two entries share one now.
+        let pairs: u64 = counts.iter().map(|&c| c * c.saturating_sub(1)).sum();
+        let rows = (sample * sample.saturating_sub(1)) as f64 / pairs.max(1) as f64;
+        let moves = (64.0 / threads as f64).clamp(2.0, 8.0);
+        let period = (moves * rows).ceil() as usize;
+        // A few entries are not worth copies.
+        (entries.len() / threads >= 16 * period).then_some(period)
+    }
+
     /// Runs one epoch and returns the sum of squared errors as they were met on the way, which tells
     /// a fit that diverges without another pass; `None` if `cancelled` said so before the end. `name`
     /// makes the order of this epoch its own.
@@ -109,24 +170,41 @@ impl<'a> LockFree<'a> {
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Option<f64>> {
         let (order, walk) = self.order(name);
-        let core_len = model.core.len();
+        let hands = self.deal(&order, crew.threads());
         let mut factors = Vec::new();
-        for mode in &mut model.modes {
-            let stride = mode.factor.stride();
-            factors.push(RacingRows::new(mode.factor.as_mut_slice()?, stride));
+        for (n, mode) in model.modes.iter_mut().enumerate() {
+            let (rows, stride) = (mode.factor.len(), mode.factor.stride());
+            let period = self.period(self.data.tensor.shuffled(), n, (rows, stride), hands.len());
+            factors.push((RacingRows::new(mode.factor.as_mut_slice()?, stride), period));
         }
         let mut columns = Vec::new();
-        for matrix in &mut model.matrices {
-            let stride = matrix.factor.stride();
-            columns.push(RacingRows::new(matrix.factor.as_mut_slice()?, stride));
+        for (matrix, data) in model.matrices.iter_mut().zip(&self.data.matrices) {
+            let (rows, stride) = (matrix.factor.len(), matrix.factor.stride());
+            let period = match data.kind {
+                MatrixKind::Observed => {
+                    self.period(data.entries.shuffled(), 1, (rows, stride), hands.len())
+                }
+                // The columns of a graph are rows of its mode.
+                MatrixKind::Graph => None,
+            };
+            let rows = RacingRows::new(matrix.factor.as_mut_slice()?, stride);
+            columns.push((rows, period));
         }
+        let mut core = match self.naive() {
+            true => {
+                let mut core = Aligned::zeros(model.core.len());
+                core.slice_mut().copy_from_slice(&model.core);
+                core
+            }
+            false => Runner::new(&model.shape, self.level).pack(&model.core),
+        };
+        let core_len = core.slice().len();
         let shared = Shared {
             shape: &model.shape,
-            core: RacingRows::new(&mut model.core, core_len),
+            core: RacingRows::new(core.slice_mut(), core_len),
             factors,
             columns,
         };
-        let hands = self.deal(&order, crew.threads());
         // What the thread of the core has of the tensor: P-th part, as nearly as blocks allow.
         let own: usize = hands[0]
             .iter()
@@ -137,14 +215,20 @@ impl<'a> LockFree<'a> {
         let core_eta = eta * self.data.tensor.len() as f64 / own.max(1) as f64;
         let squares = crew.run(hands.len(), cancelled, |worker| {
             let mut task = Task::new(self, &shared, (eta as f32, core_eta as f32), &worker);
-            for &k in &hands[worker.number] {
+            for (i, &k) in hands[worker.number].iter().enumerate() {
                 if worker.stop.requested() {
                     break;
                 }
-                task.block(&order[k], mix(walk ^ k as u64));
+                let next = hands[worker.number].get(i + 1).map(|&k| &order[k]);
+                task.block(&order[k], mix(walk ^ k as u64), next);
             }
-            task.squares
+            task.end()
         })?;
+        drop(shared);
+        match self.naive() {
+            true => model.core.copy_from_slice(core.slice()),
+            false => Runner::new(&model.shape, self.level).unpack(&core, &mut model.core),
+        }
         Ok(squares.map(|parts| parts.iter().sum()))
     }
 }
@@ -153,15 +237,21 @@ impl<'a> LockFree<'a> {
 struct Task<'a> {
     plan: &'a LockFree<'a>,
     shared: &'a Shared<'a>,
-    kernel: TensorKernel,
+    kernel: Kernel,
+    level: Level,
     eta: f32,
     /// The step of the core; `None` on threads that leave it alone.
     core_eta: Option<f32>,
     alone: bool,
-    core: Vec<f32>,
-    rows: Vec<f32>,
-    slopes: Vec<f32>,
+    factors: Vec<Hand<'a>>,
+    columns: Vec<Hand<'a>>,
     squares: f64,
+}
+
+/// How tensor entries are run.
+enum Kernel {
+    Opt(Runner),
+    Naive(Naive),
 }
 
 impl<'a> Task<'a> {
@@ -171,178 +261,209 @@ impl<'a> Task<'a> {
         (eta, core_eta): (f32, f32),
         worker: &Worker<'_>,
     ) -> Self {
-        let method = match plan.options.algorithm {
-            Algorithm::Naive => Method::Naive,
-            _ => Method::Shared(plan.level),
+        let (kernel, level) = match plan.naive() {
+            true => (Kernel::Naive(Naive::new(shared.shape)), Level::Scalar),
+            false => (
+                Kernel::Opt(Runner::new(shared.shape, plan.level)),
+                plan.level,
+            ),
         };
-        let shape = shared.shape;
-        let longest = shape
-            .ranks
-            .iter()
-            .map(|&j| crate::model::padded(j))
-            .max()
-            .unwrap_or(0);
-        let mut core = vec![0.0; shape.core_len()];
-        shared.core.load(0, &mut core);
-        Task {
+        let hand = |(rows, period): &'a (RacingRows<'a>, Option<usize>)| {
+            Hand::new(rows, level, *period, plan.options.nonneg)
+        };
+        let mut task = Task {
             plan,
             shared,
-            kernel: TensorKernel::new(shape, method),
+            kernel,
+            level,
             eta,
             core_eta: (worker.number == 0).then_some(core_eta),
             alone: worker.threads == 1,
-            core,
-            rows: vec![0.0; shape.rows_len().max(2 * longest)],
-            slopes: vec![0.0; shape.rows_len()],
+            factors: shared.factors.iter().map(hand).collect(),
+            columns: shared.columns.iter().map(hand).collect(),
             squares: 0.0,
-        }
-    }
-
-    fn block(&mut self, block: &Block, walk: u64) {
-        if block.part == 0 && !self.alone && self.core_eta.is_none() {
-            self.shared.core.load(0, &mut self.core);
-        }
-        for i in entries_of(block, walk) {
-            if block.part == 0 {
-                self.tensor_entry(i);
-            } else {
-                self.matrix_entry(block.part as usize - 1, i);
-            }
-        }
-        if block.part == 0 && self.core_eta.is_some() {
-            self.shared.core.store(0, &self.core);
-        }
-    }
-
-    fn tensor_entry(&mut self, i: usize) {
-        let data = self.plan.data;
-        let shape = self.shared.shape;
-        let len = shape.rows_len();
-        let tensor = data.tensor.shuffled();
-        let entry = tensor.row(i);
-        for (n, &row) in entry.iter().enumerate() {
-            self.shared.factors[n].load(row, &mut self.rows[shape.row(n)]);
-        }
-        let value = self
-            .kernel
-            .slopes(&self.core, &self.rows[..len], &mut self.slopes);
-        let error = tensor.values[i] - value;
-        self.squares += f64::from(error) * f64::from(error);
-        if let Some(eta) = self.core_eta {
-            self.step_core(eta, error);
-        }
-        let options = self.plan.options;
-        for (n, &row) in entry.iter().enumerate() {
-            let range = shape.row(n);
-            let penalty = data.row_penalty[n][row as usize];
-            step(
-                &mut self.rows[range.clone()],
-                &self.slopes[range.clone()],
-                self.eta,
-                error,
-                penalty,
-                options,
-            );
-            self.shared.factors[n].store(row, &self.rows[range]);
-        }
-    }
-
-    /// G <- G - eta (-e u (x) v (x) w + lambda_reg / |Omega| dG), with the rows as they were.
-    fn step_core(&mut self, eta: f32, error: f32) {
-        let options = self.plan.options;
-        let penalty = self.plan.data.core_penalty;
-        let rows = &self.rows[..self.shared.shape.rows_len()];
-        match options.penalty {
-            Penalty::L2 => {
-                self.kernel
-                    .step_core(&mut self.core, rows, 1.0 - eta * penalty, eta * error)
-            }
-            Penalty::L1 => {
-                let shrink = eta * penalty;
-                self.core.iter_mut().for_each(|g| *g -= shrink * sign(*g));
-                self.kernel
-                    .step_core(&mut self.core, rows, 1.0, eta * error);
-            }
-        }
-        if options.nonneg {
-            self.core.iter_mut().for_each(|g| *g = g.max(0.0));
-        }
-    }
-
-    fn matrix_entry(&mut self, m: usize, i: usize) {
-        let data = &self.plan.data.matrices[m];
-        let entries = data.entries.shuffled();
-        let &[a, b] = entries.row(i) else {
-            unreachable!("a matrix has two modes")
         };
-        let factor = &self.shared.factors[data.mode];
-        let stride = self.shared.shape.row(data.mode).len();
-        let (u, rest) = self.rows.split_at_mut(stride);
-        let v = &mut rest[..stride];
-        factor.load(a, u);
-        let (eta, options) = (self.eta, self.plan.options);
-        let value = entries.values[i];
-        let penalties = &self.plan.data.matrix_row_penalty[data.mode];
-        match data.kind {
-            // y^ = u . v
-            MatrixKind::Observed => {
-                let columns = &self.shared.columns[m];
-                columns.load(b, v);
-                let dot: f32 = u.iter().zip(&*v).map(|(p, q)| p * q).sum();
-                let pull = data.weight * (value - dot);
-                let column_penalty = data.column_penalty[b as usize];
-                for (p, q) in u.iter_mut().zip(&mut *v) {
-                    let (x, y) = (*p, *q);
-                    *p = moved(x, eta, pull * y, penalties[a as usize], options);
-                    *q = moved(y, eta, pull * x, column_penalty, options);
-                }
-                factor.store(a, u);
-                columns.store(b, v);
+        shared.core.load(level, 0, task.kernel.core());
+        task
+    }
+
+    /// Runs a block; `next` is the one that comes after it.
+    fn block(&mut self, block: &Block, walk: u64, next: Option<&Block>) {
+        let tensor = block.part == 0;
+        if tensor && !self.alone && self.core_eta.is_none() {
+            self.shared.core.load(self.level, 0, self.kernel.core());
+        }
+        let (first, stride) = walk_of(block, walk);
+        let mut left = block.len as usize;
+        let mut at = first;
+        while left > 0 {
+            let count = left.min(self.room(block.part));
+            let entries = self.plan.entries(block, next, (at, stride));
+            at = match block.part {
+                0 => self.tensor_entries(&entries, count),
+                part => self.matrix_entries(part as usize - 1, &entries, count),
+            };
+            left -= count;
+        }
+        if tensor && !self.alone && self.core_eta.is_some() {
+            self.shared.core.store(self.level, 0, self.kernel.core());
+        }
+    }
+
+    /// How many entries of a part may be run before copies have to be exchanged.
+    fn room(&self, part: u32) -> usize {
+        match (part as usize).checked_sub(1) {
+            None => self.factors.iter().map(Hand::room).min().unwrap_or(1),
+            Some(m) => {
+                let mode = self.plan.data.matrices[m].mode;
+                self.factors[mode].room().min(self.columns[m].room())
             }
-            // w |u - v|^2 pulls the two rows together.
-            MatrixKind::Graph if a != b => {
-                factor.load(b, v);
-                let pull = data.weight * value;
-                for (p, q) in u.iter_mut().zip(&mut *v) {
-                    let gap = *p - *q;
-                    *p = moved(*p, eta, -pull * gap, penalties[a as usize], options);
-                    *q = moved(*q, eta, pull * gap, penalties[b as usize], options);
-                }
-                factor.store(a, u);
-                factor.store(b, v);
-            }
-            MatrixKind::Graph => {}
+        }
+    }
+
+    /// Gives back what the thread has of its own, and the sum of squared errors.
+    fn end(mut self) -> f64 {
+        if self.core_eta.is_some() {
+            self.shared.core.store(self.level, 0, self.kernel.core());
+        }
+        let all = self.factors.iter_mut().chain(&mut self.columns);
+        all.for_each(Hand::exchange);
+        self.squares
+    }
+
+    fn rule(&self) -> Rule {
+        Rule {
+            l1: self.plan.options.penalty == Penalty::L1,
+            nonneg: self.plan.options.nonneg,
+        }
+    }
+
+    fn tensor_entries(&mut self, walk: &Walk<'_>, count: usize) -> usize {
+        let data = self.plan.data;
+        let penalties: Vec<&[f32]> = data.row_penalty.iter().map(Vec::as_slice).collect();
+        let steps = Steps {
+            eta: self.eta,
+            weight: 1.0,
+            rule: self.rule(),
+            core: self.core_eta.map(|eta| (eta, data.core_penalty)),
+            penalties: &penalties,
+        };
+        let (at, squares) = match &mut self.kernel {
+            Kernel::Opt(runner) => runner.tensor(&mut self.factors, walk, count, &steps),
+            Kernel::Naive(naive) => naive.tensor(&mut self.factors, walk, count, &steps),
+        };
+        self.squares += squares;
+        self.factors.iter_mut().for_each(|f| f.used(count));
+        at
+    }
+
+    fn matrix_entries(&mut self, m: usize, walk: &Walk<'_>, count: usize) -> usize {
+        let data = &self.plan.data.matrices[m];
+        let rows = &self.plan.data.matrix_row_penalty[data.mode];
+        let steps = Steps {
+            eta: self.eta,
+            weight: data.weight,
+            rule: self.rule(),
+            core: None,
+            penalties: &[rows, &data.column_penalty],
+        };
+        let (factor, columns) = (&mut self.factors[data.mode], &mut self.columns[m]);
+        let at = match data.kind {
+            MatrixKind::Observed => run_matrix(self.level, factor, columns, walk, count, &steps),
+            MatrixKind::Graph => run_edges(self.level, factor, walk, count, &steps),
+        };
+        factor.used(count);
+        columns.used(count);
+        at
+    }
+}
+
+impl Kernel {
+    /// The thread's core, as it is shared.
+    fn core(&mut self) -> &mut [f32] {
+        match self {
+            Kernel::Opt(runner) => runner.core(),
+            Kernel::Naive(naive) => &mut naive.core,
         }
     }
 }
 
-/// u <- u - eta (-e d + penalty): a row of the tensor.
-#[inline]
-fn step(row: &mut [f32], slope: &[f32], eta: f32, error: f32, penalty: f32, options: &Options) {
-    match (options.penalty, options.nonneg) {
-        (Penalty::L2, false) => {
-            let (keep, scale) = (1.0 - eta * penalty, eta * error);
-            for (u, d) in row.iter_mut().zip(slope) {
-                *u = keep * *u + scale * d;
-            }
+/// Algorithm 2 of the paper in Algorithm 1: every entry by itself, one number at a time.
+struct Naive {
+    shape: CoreShape,
+    kernel: TensorKernel,
+    core: Vec<f32>,
+    rows: Vec<f32>,
+    slopes: Vec<f32>,
+}
+
+impl Naive {
+    fn new(shape: &CoreShape) -> Naive {
+        Naive {
+            kernel: TensorKernel::new(shape, Method::Naive),
+            core: vec![0.0; shape.core_len()],
+            rows: vec![0.0; shape.rows_len()],
+            slopes: vec![0.0; shape.rows_len()],
+            shape: shape.clone(),
         }
-        _ => {
-            for (u, d) in row.iter_mut().zip(slope) {
-                *u = moved(*u, eta, error * d, penalty, options);
+    }
+
+    /// As [`Runner::tensor`].
+    fn tensor(
+        &mut self,
+        hands: &mut [Hand<'_>],
+        walk: &Walk<'_>,
+        count: usize,
+        steps: &Steps<'_>,
+    ) -> (usize, f64) {
+        let mut squares = 0.0;
+        let mut at = walk.at;
+        for _ in 0..count {
+            let entry = &walk.rows[at * walk.order..][..walk.order];
+            for (n, &row) in entry.iter().enumerate() {
+                hands[n].load(row, &mut self.rows[self.shape.row(n)]);
             }
+            let value = self.kernel.slopes(&self.core, &self.rows, &mut self.slopes);
+            let error = walk.values[at] - value;
+            squares += f64::from(error) * f64::from(error);
+            if let Some((eta, penalty)) = steps.core {
+                self.step_core(eta, error, penalty, steps.rule);
+            }
+            for (n, &row) in entry.iter().enumerate() {
+                let penalty = steps.penalties[n][row as usize];
+                let range = self.shape.row(n);
+                let slopes = &self.slopes[range.clone()];
+                for (u, d) in self.rows[range.clone()].iter_mut().zip(slopes) {
+                    *u = moved(*u, steps.eta, error * d, penalty, steps.rule);
+                }
+                hands[n].store(row, &self.rows[range]);
+            }
+            at = walk.after(at);
+        }
+        (at, squares)
+    }
+
+    /// G <- G - eta (-e u (x) v (x) w + lambda_reg / |Omega| dG), with the rows as they were.
+    fn step_core(&mut self, eta: f32, error: f32, penalty: f32, rule: Rule) {
+        let shrink = eta * penalty;
+        if rule.l1 {
+            self.core.iter_mut().for_each(|g| *g -= shrink * sign(*g));
+        }
+        let keep = if rule.l1 { 1.0 } else { 1.0 - shrink };
+        self.kernel
+            .step_core(&mut self.core, &self.rows, keep, eta * error);
+        if rule.nonneg {
+            self.core.iter_mut().for_each(|g| *g = g.max(0.0));
         }
     }
 }
 
 /// One number after a step: `pull` is minus the gradient of the error.
 #[inline]
-fn moved(x: f32, eta: f32, pull: f32, penalty: f32, options: &Options) -> f32 {
-    let weight = match options.penalty {
-        Penalty::L2 => x,
-        Penalty::L1 => sign(x),
-    };
+fn moved(x: f32, eta: f32, pull: f32, penalty: f32, rule: Rule) -> f32 {
+    let weight = if rule.l1 { sign(x) } else { x };
     let x = x + eta * (pull - penalty * weight);
-    if options.nonneg { x.max(0.0) } else { x }
+    if rule.nonneg { x.max(0.0) } else { x }
 }
 
 /// -1, 0 or 1: unlike `signum`, 0 at 0, where the absolute value has no slope.
@@ -357,11 +478,18 @@ fn sign(x: f32) -> f32 {
     }
 }
 
+/// Where in a block a walk starts, and how far it goes from each entry to the next.
+fn walk_of(block: &Block, walk: u64) -> (usize, usize) {
+    let len = u64::from(block.len);
+    ((walk % len) as usize, (stride(walk, len) % len) as usize)
+}
+
 /// The entries of a block in the order of a walk.
+#[cfg(test)]
 fn entries_of(block: &Block, walk: u64) -> impl Iterator<Item = usize> + use<> {
-    let (start, len) = (block.start, u64::from(block.len));
-    let (first, stride) = (walk % len, stride(walk, len));
-    (0..len).map(move |i| start + ((first + i * stride) % len) as usize)
+    let (start, len) = (block.start, block.len as usize);
+    let (first, stride) = walk_of(block, walk);
+    (0..len).map(move |i| start + (first + i * stride) % len)
 }
 
 /// The stride of an arithmetic walk through a block: without a divisor in common with the length it

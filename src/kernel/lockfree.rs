@@ -1,0 +1,473 @@
+//! Runs of entries of a lock-free fit, one entry after the other as Algorithm 1 has it.
+#![allow(unsafe_code)]
+
+use super::batch::{Rule, moved};
+use super::flat::{self, ADD, CoreStep, Flat, Flatten, NO_STEP, STEP, Turns};
+use super::hand::{Aligned, Hand};
+use super::lines::{prefetch, stamped};
+use super::racing::Racer;
+use super::{Level, entry};
+use crate::format::MAX_ORDER;
+use crate::model::{CoreKind, CoreShape, STRIDE};
+
+/// Entries of one block, and a walk through them.
+pub(crate) struct Walk<'a> {
+    /// Rows of an entry.
+    pub order: usize,
+    pub rows: &'a [u32],
+    pub values: &'a [f32],
+    /// The entry the walk is at, below the number of entries, and how far it goes from each to the next,
+    /// at most that number.
+    pub at: usize,
+    pub stride: usize,
+    /// The block that comes after this one, to be brought near.
+    pub next: Option<(&'a [u32], &'a [f32])>,
+}
+
+impl Walk<'_> {
+    fn check(&self, order: usize) {
+        let len = self.values.len();
+        assert!(self.order == order && self.rows.len() == len * order);
+        assert!(self.at < len && self.stride <= len);
+    }
+
+    /// The entry after this one.
+    #[inline(always)]
+    pub(crate) fn after(&self, at: usize) -> usize {
+        let next = at + self.stride;
+        next - if next >= self.values.len() {
+            self.values.len()
+        } else {
+            0
+        }
+    }
+}
+
+/// Steps of a run.
+#[derive(Clone, Copy)]
+pub(crate) struct Steps<'a> {
+    pub eta: f32,
+    /// The weight of the errors.
+    pub weight: f32,
+    pub rule: Rule,
+    /// The step of the core and its penalty; `None` on threads that leave the core alone.
+    pub core: Option<(f32, f32)>,
+    /// For each mode, the penalty of each row per entry.
+    pub penalties: &'a [&'a [f32]],
+}
+
+/// What a thread needs to run entries of a tensor: its core, laid out for that, and memory.
+pub(crate) struct Runner {
+    shape: CoreShape,
+    level: Level,
+    flat: Option<Flat>,
+    core: Aligned,
+    work: Aligned,
+}
+
+impl Runner {
+    /// # Panics
+    /// If the machine does not have the level.
+    pub(crate) fn new(shape: &CoreShape, level: Level) -> Runner {
+        assert!(level.is_available());
+        let flat = (shape.kind == CoreKind::Full).then(|| Flat::new(shape));
+        let (core, work) = match &flat {
+            Some(flat) => (flat.core_len(), flat.work),
+            None => (shape.core_len(), 2 * shape.rows_len()),
+        };
+        Runner {
+            shape: shape.clone(),
+            level,
+            flat,
+            core: Aligned::zeros(core),
+            work: Aligned::zeros(work),
+        }
+    }
+
+    /// The core, as it lies here.
+    pub(crate) fn core(&mut self) -> &mut [f32] {
+        self.core.slice_mut()
+    }
+
+    /// A core as it lies here, from one as the shape has it.
+    pub(crate) fn pack(&self, core: &[f32]) -> Aligned {
+        let mut packed = Aligned::zeros(self.core.slice().len());
+        match &self.flat {
+            Some(flat) => flat.pack(core, packed.slice_mut()),
+            None => packed.slice_mut().copy_from_slice(core),
+        }
+        packed
+    }
+
+    /// The way back.
+    pub(crate) fn unpack(&self, packed: &Aligned, core: &mut [f32]) {
+        match &self.flat {
+            Some(flat) => flat.unpack(packed.slice(), core),
+            None => core.copy_from_slice(packed.slice()),
+        }
+    }
+
+    /// Runs `count` entries of a tensor; returns where the walk then is and the sum of squared errors as
+    /// they were met.
+    ///
+    /// # Panics
+    /// If something does not fit together, or an entry names a row that is not there.
+    pub(crate) fn tensor(
+        &mut self,
+        hands: &mut [Hand<'_>],
+        walk: &Walk<'_>,
+        count: usize,
+        steps: &Steps<'_>,
+    ) -> (usize, f64) {
+        let order = self.shape.order();
+        walk.check(order);
+        assert_eq!((hands.len(), steps.penalties.len()), (order, order));
+        let mut sides = [Side::default(); MAX_ORDER];
+        for (n, hand) in hands.iter_mut().enumerate() {
+            assert_eq!(hand.stride(), self.shape.row(n).len());
+            sides[n] = Side::new(hand, steps.penalties[n]);
+        }
+        let job = Job {
+            shape: &self.shape,
+            flat: self.flat.as_ref(),
+            core: self.core.start(),
+            sides: &sides[..order],
+            walk,
+            count,
+            steps,
+        };
+        // The rows of modes put in front, and no step that is due.
+        let work = match &self.flat {
+            Some(flat) => {
+                flat.prepare(self.work.slice_mut());
+                self.work.start()
+            }
+            None => self.work.start(),
+        };
+        // SAFETY: the lengths were checked here, the level when this was made; rows of entries are
+        // checked one by one.
+        unsafe { run_tensor(self.level, &job, work) }
+    }
+}
+
+/// Runs `count` entries of a matrix between `rows` and `columns`; returns where the walk then is.
+///
+/// # Panics
+/// If something does not fit together, or an entry names a row that is not there.
+pub(crate) fn run_matrix(
+    level: Level,
+    rows: &mut Hand<'_>,
+    columns: &mut Hand<'_>,
+    walk: &Walk<'_>,
+    count: usize,
+    steps: &Steps<'_>,
+) -> usize {
+    walk.check(2);
+    assert!(level.is_available() && rows.stride() == columns.stride());
+    let sides = [
+        Side::new(rows, steps.penalties[0]),
+        Side::new(columns, steps.penalties[1]),
+    ];
+    // SAFETY: all checked above; rows of entries are checked one by one.
+    unsafe { run_pairs(level, &sides, walk, count, steps, false) }
+}
+
+/// Runs `count` edges of a graph between rows of one mode; returns where the walk then is.
+///
+/// # Panics
+/// If something does not fit together, or an edge names a row that is not there.
+pub(crate) fn run_edges(
+    level: Level,
+    rows: &mut Hand<'_>,
+    walk: &Walk<'_>,
+    count: usize,
+    steps: &Steps<'_>,
+) -> usize {
+    walk.check(2);
+    assert!(level.is_available());
+    let side = Side::new(rows, steps.penalties[0]);
+    // SAFETY: as above.
+    unsafe { run_pairs(level, &[side; 2], walk, count, steps, true) }
+}
+
+/// The rows of a mode as a thread sees them.
+#[derive(Clone, Copy)]
+struct Side<'a> {
+    start: *mut f32,
+    rows: usize,
+    stride: usize,
+    penalty: &'a [f32],
+}
+
+impl Default for Side<'_> {
+    fn default() -> Self {
+        Side {
+            start: std::ptr::null_mut(),
+            rows: 0,
+            stride: 0,
+            penalty: &[],
+        }
+    }
+}
+
+impl<'a> Side<'a> {
+    fn new(hand: &mut Hand<'_>, penalty: &'a [f32]) -> Side<'a> {
+        // A factor has the mean of its rows as one more.
+        assert!(penalty.len() <= hand.rows());
+        Side {
+            start: hand.start(),
+            rows: penalty.len(),
+            stride: hand.stride(),
+            penalty,
+        }
+    }
+
+    /// The start of a row and what it shrinks by.
+    #[inline(always)]
+    fn row(&self, row: u32, eta: f32) -> (*mut f32, f32) {
+        let row = row as usize;
+        assert!(row < self.rows, "an entry in a row that is not there");
+        // SAFETY: there are as many penalties as rows, `stride` floats each.
+        unsafe {
+            let shrink = eta * *self.penalty.get_unchecked(row);
+            (self.start.add(row * self.stride), shrink)
+        }
+    }
+
+    #[inline(always)]
+    fn expect<L: Racer>(&self, row: u32) {
+        let at = self.start.wrapping_add(row as usize * self.stride);
+        for k in (0..self.stride).step_by(STRIDE) {
+            L::expect(at.wrapping_add(k));
+        }
+    }
+}
+
+struct Job<'a> {
+    shape: &'a CoreShape,
+    flat: Option<&'a Flat>,
+    core: *mut f32,
+    sides: &'a [Side<'a>],
+    walk: &'a Walk<'a>,
+    count: usize,
+    steps: &'a Steps<'a>,
+}
+
+stamped! {
+    /// Runs entries of a tensor.
+    unsafe fn run_tensor(job: &Job<'_>, work: *mut f32) -> (usize, f64) = any_tensor;
+}
+
+stamped! {
+    /// Runs entries of a matrix, or edges of a graph.
+    unsafe fn run_pairs(sides: &[Side<'_>; 2], walk: &Walk<'_>, count: usize, steps: &Steps<'_>, edges: bool) -> usize
+        = any_pairs;
+}
+
+/// Rows of so many entries ahead are asked for.
+const AHEAD: usize = 6;
+
+/// Asks for what comes: rows of the entry at `at`, and a part of the next block.
+#[inline(always)]
+fn look_ahead<L: Racer>(sides: &[Side<'_>], walk: &Walk<'_>, at: usize, done: usize) {
+    let rows = &walk.rows[at * walk.order..(at + 1) * walk.order];
+    for (side, &row) in sides.iter().zip(rows) {
+        side.expect::<L>(row);
+    }
+    if let Some((rows, values)) = walk.next {
+        prefetch(rows.as_ptr().wrapping_add(done * walk.order).cast());
+        prefetch(values.as_ptr().wrapping_add(done));
+    }
+}
+
+#[inline(always)]
+unsafe fn any_tensor<L: Racer + Flatten>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
+    let plain = match job.steps.core {
+        None => NO_STEP,
+        Some((eta, penalty)) => {
+            let rule = job.steps.rule;
+            // lambda / |Omega| is nearly always too small to be seen next to 1.
+            if !rule.l1 && !rule.nonneg && 1.0 - eta * penalty == 1.0 {
+                ADD
+            } else {
+                STEP
+            }
+        }
+    };
+    // SAFETY: the caller's promises.
+    unsafe {
+        match (job.flat, plain) {
+            (None, _) => diagonal::<L>(job, work),
+            (Some(flat), NO_STEP) => full::<L, NO_STEP>(job, flat, work),
+            (Some(flat), ADD) => full::<L, ADD>(job, flat, work),
+            (Some(flat), _) => full::<L, STEP>(job, flat, work),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn full<L: Racer + Flatten, const HOW: u8>(
+    job: &Job<'_>,
+    flat: &Flat,
+    work: *mut f32,
+) -> (usize, f64) {
+    let (walk, steps) = (job.walk, job.steps);
+    let (core_eta, core_penalty) = steps.core.unwrap_or((0.0, 0.0));
+    let by = CoreStep {
+        shrink: core_eta * core_penalty,
+        rule: steps.rule,
+    };
+    let mut turns = Turns::new(flat);
+    let mut at = walk.at;
+    let mut ahead = at;
+    for _ in 0..AHEAD {
+        ahead = walk.after(ahead);
+    }
+    let mut squares = 0.0f64;
+    // SAFETY: the walk stays inside its block; rows are checked; the parts of `work` do not overlap.
+    unsafe {
+        for done in 0..job.count {
+            look_ahead::<L>(job.sides, walk, ahead, done);
+            ahead = walk.after(ahead);
+            let entry = walk.rows.as_ptr().add(at * walk.order);
+            for (n, side) in job.sides.iter().enumerate() {
+                let (from, _) = side.row(*entry.add(n), 0.0);
+                let to = work.add(flat.row(n).0);
+                for k in (0..side.stride).step_by(STRIDE) {
+                    L::take(from.add(k)).store(to.add(k));
+                }
+            }
+            // No step is due at the first entry, so that nothing shrinks either.
+            let by = CoreStep {
+                shrink: if done == 0 { 0.0 } else { by.shrink },
+                ..by
+            };
+            let value = flat::slopes::<L, HOW>(flat, turns, job.core, work, by);
+            let error = *walk.values.as_ptr().add(at) - value;
+            squares += f64::from(error) * f64::from(error);
+            if HOW != NO_STEP {
+                flat::due::<L>(flat, &mut turns, work, core_eta * error);
+            }
+            for (n, side) in job.sides.iter().enumerate() {
+                let (to, shrink) = side.row(*entry.add(n), steps.eta);
+                let (row, slope) = flat.row(n);
+                for k in (0..side.stride).step_by(STRIDE) {
+                    let (x, d) = (L::load(work.add(row + k)), L::load(work.add(slope + k)));
+                    moved(x, d, steps.eta * error, shrink, steps.rule).put(to.add(k));
+                }
+            }
+            at = walk.after(at);
+        }
+        if HOW != NO_STEP && job.count > 0 {
+            flat::finish::<L>(flat, turns, job.core, work, by);
+        }
+    }
+    (at, squares)
+}
+
+/// A hyper-diagonal core.
+#[inline(always)]
+unsafe fn diagonal<L: Racer>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
+    let (walk, steps) = (job.walk, job.steps);
+    let width = job.shape.core_len();
+    let mut at = walk.at;
+    let mut ahead = at;
+    for _ in 0..AHEAD {
+        ahead = walk.after(ahead);
+    }
+    let mut squares = 0.0f64;
+    // SAFETY: the walk stays inside its block; rows are checked and as long as the core.
+    unsafe {
+        let slopes = work.add(job.shape.rows_len());
+        for done in 0..job.count {
+            look_ahead::<L>(job.sides, walk, ahead, done);
+            ahead = walk.after(ahead);
+            let entry = walk.rows.as_ptr().add(at * walk.order);
+            for (n, side) in job.sides.iter().enumerate() {
+                let (from, _) = side.row(*entry.add(n), 0.0);
+                for k in (0..width).step_by(STRIDE) {
+                    L::take(from.add(k)).store(work.add(n * width + k));
+                }
+            }
+            let value = entry::diagonal_slopes::<L>(job.shape, job.core, work, slopes);
+            let error = *walk.values.as_ptr().add(at) - value;
+            squares += f64::from(error) * f64::from(error);
+            if let Some((eta, penalty)) = steps.core {
+                for k in (0..width).step_by(STRIDE) {
+                    let mut product = L::load(work.add(k));
+                    for n in 1..job.sides.len() {
+                        product = product.times(L::load(work.add(n * width + k)));
+                    }
+                    let g = job.core.add(k);
+                    moved(L::load(g), product, eta * error, eta * penalty, steps.rule).store(g);
+                }
+            }
+            for (n, side) in job.sides.iter().enumerate() {
+                let (to, shrink) = side.row(*entry.add(n), steps.eta);
+                for k in (0..width).step_by(STRIDE) {
+                    let (x, d) = (
+                        L::load(work.add(n * width + k)),
+                        L::load(slopes.add(n * width + k)),
+                    );
+                    moved(x, d, steps.eta * error, shrink, steps.rule).put(to.add(k));
+                }
+            }
+            at = walk.after(at);
+        }
+    }
+    (at, squares)
+}
+
+/// y^ = u . v for a matrix; w |u - v|^2 pulls the two rows of an edge together.
+#[inline(always)]
+unsafe fn any_pairs<L: Racer>(
+    sides: &[Side<'_>; 2],
+    walk: &Walk<'_>,
+    count: usize,
+    steps: &Steps<'_>,
+    edges: bool,
+) -> usize {
+    let stride = sides[0].stride;
+    let mut at = walk.at;
+    let mut ahead = at;
+    for _ in 0..AHEAD {
+        ahead = walk.after(ahead);
+    }
+    // SAFETY: the walk stays inside its block; rows are checked; both are `stride` long.
+    unsafe {
+        for done in 0..count {
+            look_ahead::<L>(sides, walk, ahead, done);
+            ahead = walk.after(ahead);
+            let entry = walk.rows.as_ptr().add(2 * at);
+            let value = *walk.values.as_ptr().add(at);
+            at = walk.after(at);
+            let (u, shrink_u) = sides[0].row(*entry, steps.eta);
+            let (v, shrink_v) = sides[1].row(*entry.add(1), steps.eta);
+            if edges && u == v {
+                continue;
+            }
+            let scale = if edges {
+                value
+            } else {
+                let mut sum = L::zero();
+                for k in (0..stride).step_by(STRIDE) {
+                    sum = L::take(u.add(k)).times_plus(L::take(v.add(k)), sum);
+                }
+                value - sum.sum()
+            };
+            let scale = steps.eta * steps.weight * scale;
+            for k in (0..stride).step_by(STRIDE) {
+                let (x, y) = (L::take(u.add(k)), L::take(v.add(k)));
+                let (pull_x, pull_y) = if edges {
+                    let gap = x.times_plus(L::splat(-1.0), y);
+                    (gap, gap.times(L::splat(-1.0)))
+                } else {
+                    (y, x)
+                };
+                moved(x, pull_x, scale, shrink_u, steps.rule).put(u.add(k));
+                moved(y, pull_y, scale, shrink_v, steps.rule).put(v.add(k));
+            }
+        }
+    }
+    at
+}
