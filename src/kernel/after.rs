@@ -176,7 +176,7 @@ pub(super) unsafe fn step_fiber<L: Line>(
             let slope =
                 L::splat(damping).times_plus(L::load(job.steepest.add(k)), L::load(slopes.add(k)));
             let row = u.add(k);
-            step.moved(L::load(row), slope, scale, penalty).store(row);
+            step.put(L::load(row), slope, scale, penalty, row);
         }
     }
 }

@@ -130,11 +130,33 @@ impl<L: Line> Step<L> {
         }
     }
 
+    /// Numbers after a step, put where they belong.
+    ///
+    /// # Safety
+    /// As of [`Line::store`].
+    #[inline(always)]
+    pub(super) unsafe fn put(self, x: L, slope: L, scale: L, penalty: f32, to: *mut f32) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            // Without branches in between, the penalty goes from memory into the multiply-add; other
+            // rules write again what they have to.
+            self.plain(x, slope, scale, penalty).store(to);
+            if self.rule.l1 || self.rule.nonneg {
+                self.moved(x, slope, scale, penalty).store(to);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn plain(self, pulled: L, slope: L, scale: L, penalty: f32) -> L {
+        let pull = pulled.times(self.minus_eta);
+        pull.times_plus(L::splat(penalty), slope.times_plus(scale, pulled))
+    }
+
     /// Numbers after a step: `slope` times `scale` is minus the gradient of the error.
     #[inline(always)]
     pub(super) fn moved(self, x: L, slope: L, scale: L, penalty: f32) -> L {
         let pulled = if self.rule.l1 { x.sign() } else { x };
-        // In this order the penalty goes from memory into the last instruction.
         let pull = pulled.times(self.minus_eta);
         let x = pull.times_plus(L::splat(penalty), slope.times_plus(scale, x));
         if self.rule.nonneg {

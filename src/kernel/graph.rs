@@ -35,10 +35,8 @@ unsafe fn any_run<L: Line>(rows: &ModeRows, edges: &[u32], settings: &Settings) 
             for k in (0..rows.stride).step_by(STRIDE) {
                 let (x, y) = (L::load(u.add(k)), L::load(v.add(k)));
                 let gap = y.times_plus(L::splat(-1.0), x);
-                step.moved(x, gap, L::splat(-pull), penalty_u)
-                    .store(u.add(k));
-                step.moved(y, gap, L::splat(pull), penalty_v)
-                    .store(v.add(k));
+                step.put(x, gap, L::splat(-pull), penalty_u, u.add(k));
+                step.put(y, gap, L::splat(pull), penalty_v, v.add(k));
             }
         }
     }

@@ -174,14 +174,12 @@ unsafe fn together<L: Line, const N: usize>(
             for t in (0..wa).step_by(STRIDE) {
                 let v = L::load(pv.add(t));
                 v.times(error).store(vs.add(t));
-                step.moved(v, L::load(dv.add(t)), scale, penalty_v)
-                    .store(pv.add(t));
+                step.put(v, L::load(dv.add(t)), scale, penalty_v, pv.add(t));
             }
             for t in (0..wb).step_by(STRIDE) {
                 let w = L::load(pw.add(t));
                 w.store(ws.add(t));
-                step.moved(w, L::load(dw.add(t)), scale, penalty_w)
-                    .store(pw.add(t));
+                step.put(w, L::load(dw.add(t)), scale, penalty_w, pw.add(t));
             }
         }
         squares

@@ -68,7 +68,7 @@ unsafe fn after_vector<L: Line>(
                 for k in (0..lines * STRIDE).step_by(STRIDE) {
                     let (x, e, g) = (L::load(u.add(k)), L::load(e.add(k)), job.core.add(k));
                     let old = L::load(g);
-                    step.moved(old, x.times(e), step.eta, penalty).store(g);
+                    step.put(old, x.times(e), step.eta, penalty, g);
                     old.times(e).store(slopes.add(k));
                 }
                 step_fiber::<L>(job, batch, count, 1.0, slopes);
@@ -120,7 +120,7 @@ pub(super) unsafe fn line<L: Line, const N: usize>(job: &Job<'_>, batches: &[Bat
                 let scaled = error.times(scale);
                 for n in 0..N {
                     let penalty = listed[n].penalty(*entry.add(n));
-                    step.moved(rows[n], slopes[n], scaled, penalty).store(at[n]);
+                    step.put(rows[n], slopes[n], scaled, penalty, at[n]);
                 }
             }
             total += f64::from(squares.first());
