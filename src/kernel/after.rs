@@ -10,7 +10,7 @@
 use super::batch::{Job, Step};
 use super::entry::{self, contract};
 use super::grid::Batch;
-use super::lines::Line;
+use super::lines::{Line, prefetch};
 use crate::model::STRIDE;
 
 /// M for the first batch; [`after_full`] makes the others.
@@ -22,6 +22,12 @@ pub(super) unsafe fn first_m<L: Line>(job: &Job<'_>, batches: &[Batch], lines: u
     }
 }
 
+/// Lines of a core that stay in the nearest cache, beside what else a batch needs.
+const NEAR: usize = 512;
+
+/// Lines of a larger core are asked for this many ahead.
+const AHEAD: usize = 10;
+
 /// What every line of the core goes through after a batch.
 #[derive(Clone, Copy)]
 struct Pass<L> {
@@ -29,6 +35,8 @@ struct Pass<L> {
     penalty: f32,
     /// Whether the penalty is too small to be seen next to 1.
     keep: bool,
+    /// Whether the core is too large for the nearest cache.
+    far: bool,
     e: *const f32,
     m: *mut f32,
     lines: usize,
@@ -60,6 +68,11 @@ impl<L: Line> Pass<L> {
                 // Slabs are often whole pages apart: all loads come before the stores, which the
                 // machine would take for their own.
                 let mut g = [L::zero(); R];
+                if self.far {
+                    for r in 0..R {
+                        prefetch(slab.wrapping_add((r * self.lines + k + AHEAD) * STRIDE));
+                    }
+                }
                 for r in 0..R {
                     g[r] = L::load(slab.add((r * self.lines + k) * STRIDE));
                 }
@@ -108,6 +121,7 @@ pub(super) unsafe fn after_full<L: Line>(
             step: Step::<L>::new(job.eta, job.rule),
             penalty,
             keep: job.eta * penalty < f32::EPSILON / 4.0 && !job.rule.nonneg,
+            far: rank * lines > NEAR,
             e,
             m,
             lines,
