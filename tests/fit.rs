@@ -8,7 +8,7 @@ use s3cmtf::analysis::{evaluate, predict_all};
 use s3cmtf::format::{CooView, OpenMode, Values};
 use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec};
 use s3cmtf::model::{self, Model};
-use s3cmtf::options::{Algorithm, ModelKind, Options, Penalty};
+use s3cmtf::options::{ModelKind, Options, Penalty};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, fit};
 
@@ -280,41 +280,6 @@ fn two_threads_reach_what_one_reaches() {
         two.test_rmse,
         one.test_rmse
     );
-}
-
-/// A mode of 12 rows and a matrix of 9 columns: threads of a lock-free fit work on copies of those.
-#[test]
-fn lock_free_threads_reach_what_one_reaches() {
-    let mut g = GenerateOptions::new(&[600, 300, 12], 60_000);
-    g.ranks = vec![4];
-    g.noise = 0.2;
-    g.test = 0.2;
-    g.factor_mean = 1.0;
-    g.matrices = vec![MatrixSpec {
-        mode: 0,
-        columns: 9,
-        cells: CellChoice::Full,
-        ones: None,
-    }];
-    let data = planted("lockfree", &g);
-    for (algorithm, nonneg) in [
-        (Algorithm::Opt, false),
-        (Algorithm::Opt, true),
-        (Algorithm::Naive, false),
-    ] {
-        let mut o = options(&[4]);
-        o.algorithm = algorithm;
-        o.nonneg = nonneg;
-        o.epochs = 15;
-        o.eta = 0.005;
-        let one = run(&data, &o, true).1.test_rmse;
-        for threads in [2, 4, 8] {
-            o.threads = threads;
-            let more = run(&data, &o, true).1.test_rmse;
-            println!("{algorithm:?}, nonneg {nonneg}, {threads} threads: {more:.4}, one {one:.4}");
-            assert!((more / one - 1.0).abs() < 0.01, "{threads}: {more} {one}");
-        }
-    }
 }
 
 #[test]

@@ -130,34 +130,6 @@ impl<'a> LockFree<'a> {
         self.options.algorithm == Algorithm::Naive
     }
 
-    /// After how many entries a thread exchanges its copies of the rows at place `n` of the entries, if
-    /// it is to have copies. Moves that threads do not know of from each other add up, so that the
-    /// rows that come up most must not be moved often in between: with a few times as many entries as
-    /// there are rows, rows that come up more counting for more.
-    fn period(
-        &self,
-        entries: &Shuffled,
-        n: usize,
-        (rows, stride): (usize, usize),
-        threads: usize,
-    ) -> Option<usize> {
-        /// Entries looked at; they are in random order.
-        const SAMPLE: usize = 1 << 13;
-        if threads == 1 || rows * stride > COPIES {
-            return None;
-        }
-        let mut counts = vec![0u64; rows];
-        let sample = entries.len().min(SAMPLE);
-        (0..sample).for_each(|i| counts[entries.row(i)[n] as usize] += 1);
-        // How many rows there would be if all came up as often as two entries share one now.
-        let pairs: u64 = counts.iter().map(|&c| c * c.saturating_sub(1)).sum();
-        let rows = (sample * sample.saturating_sub(1)) as f64 / pairs.max(1) as f64;
-        let moves = (64.0 / threads as f64).clamp(2.0, 8.0);
-        let period = (moves * rows).ceil() as usize;
-        // A few entries are not worth copies.
-        (entries.len() / threads >= 16 * period).then_some(period)
-    }
-
     /// Runs one epoch and returns the sum of squared errors as they were met on the way, which tells
     /// a fit that diverges without another pass; `None` if `cancelled` said so before the end. `name`
     /// makes the order of this epoch its own.
@@ -174,7 +146,7 @@ impl<'a> LockFree<'a> {
         let mut factors = Vec::new();
         for (n, mode) in model.modes.iter_mut().enumerate() {
             let (rows, stride) = (mode.factor.len(), mode.factor.stride());
-            let period = self.period(self.data.tensor.shuffled(), n, (rows, stride), hands.len());
+            let period = period(self.data.tensor.shuffled(), n, (rows, stride), hands.len());
             factors.push((RacingRows::new(mode.factor.as_mut_slice()?, stride), period));
         }
         let mut columns = Vec::new();
@@ -182,7 +154,7 @@ impl<'a> LockFree<'a> {
             let (rows, stride) = (matrix.factor.len(), matrix.factor.stride());
             let period = match data.kind {
                 MatrixKind::Observed => {
-                    self.period(data.entries.shuffled(), 1, (rows, stride), hands.len())
+                    period(data.entries.shuffled(), 1, (rows, stride), hands.len())
                 }
                 // The columns of a graph are rows of its mode.
                 MatrixKind::Graph => None,
@@ -478,6 +450,33 @@ fn sign(x: f32) -> f32 {
     }
 }
 
+/// After how many entries a thread exchanges its copies of the rows at place `n` of the entries, if
+/// it is to have copies. Moves that threads do not know of from each other add up, so that the
+/// rows that come up most must not be moved often in between: with a few times as many entries as
+/// there are rows, rows that come up more counting for more.
+fn period(
+    entries: &Shuffled,
+    n: usize,
+    (rows, stride): (usize, usize),
+    threads: usize,
+) -> Option<usize> {
+    /// Entries looked at; they are in random order.
+    const SAMPLE: usize = 1 << 13;
+    if threads == 1 || rows * stride > COPIES {
+        return None;
+    }
+    let mut counts = vec![0u64; rows];
+    let sample = entries.len().min(SAMPLE);
+    (0..sample).for_each(|i| counts[entries.row(i)[n] as usize] += 1);
+    // How many rows there would be if all came up as often as two entries share one now.
+    let pairs: u64 = counts.iter().map(|&c| c * c.saturating_sub(1)).sum();
+    let rows = (sample * sample.saturating_sub(1)) as f64 / pairs.max(1) as f64;
+    let moves = (64.0 / threads as f64).clamp(2.0, 8.0);
+    let period = (moves * rows).ceil() as usize;
+    // A few entries are not worth copies.
+    (entries.len() / threads >= 16 * period).then_some(period)
+}
+
 /// Where in a block a walk starts, and how far it goes from each entry to the next.
 fn walk_of(block: &Block, walk: u64) -> (usize, usize) {
     let len = u64::from(block.len);
@@ -540,5 +539,33 @@ mod tests {
                 assert_eq!(visited, (7..7 + len as usize).collect::<Vec<_>>());
             }
         }
+    }
+
+    #[test]
+    fn small_modes_have_copies_when_threads_share_them() {
+        let entries = |rows: u32, skewed: bool| {
+            let mut s = Stream::new(&[1]);
+            let row = (0..200_000).map(|_| match skewed && s.below(2) == 0 {
+                true => 0,
+                false => s.below(u64::from(rows)) as u32,
+            });
+            Shuffled {
+                order: 1,
+                rows: row.collect(),
+                values: vec![0.0; 200_000],
+            }
+        };
+        let even = entries(100, false);
+        assert_eq!(period(&even, 0, (100, 16), 1), None);
+        let two = period(&even, 0, (100, 16), 2).unwrap();
+        assert!((760..840).contains(&two), "{two}");
+        let sixteen = period(&even, 0, (100, 16), 16).unwrap();
+        assert!((380..420).contains(&sixteen), "{sixteen}");
+        // A row that has half of the entries is what counts.
+        let skewed = period(&entries(100, true), 0, (100, 16), 2).unwrap();
+        assert!((28..36).contains(&skewed), "{skewed}");
+        // Many rows, or few entries per row.
+        assert_eq!(period(&entries(1000, false), 0, (1000, 16), 2), None);
+        assert_eq!(period(&entries(500, false), 0, (500, 16), 16), None);
     }
 }
