@@ -2,25 +2,13 @@
 
 mod common;
 
-use common::planted::{options, planted, run};
+use common::planted::{numbers, options, planted, run};
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec};
 use s3cmtf::kernel::Level;
-use s3cmtf::model::Model;
 use s3cmtf::options::{Algorithm, KernelChoice, ModelKind, Options, Penalty};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, fit};
-
-/// All numbers of a model, as bits.
-fn bits(model: &Model) -> Vec<u32> {
-    let factors = model.modes().iter().map(|m| m.factor.as_slice());
-    let columns = model.matrices().iter().map(|m| m.factor.as_slice());
-    factors
-        .chain(columns)
-        .chain([model.core()])
-        .flat_map(|rows| rows.iter().map(|x| x.to_bits()))
-        .collect()
-}
 
 /// A tensor of entries at random, with a matrix and a graph on every mode.
 struct Tangle {
@@ -82,7 +70,7 @@ impl Tangle {
         }
         let problem = builder.build(&()).unwrap();
         let (model, _) = fit(&problem, options, &FitInput::default(), &mut (), &()).unwrap();
-        bits(&model)
+        numbers(&model)
     }
 }
 

@@ -1,5 +1,6 @@
 //! `s3cmtf eval`, `predict` and `export`: what a fitted model is used for.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -114,6 +115,9 @@ pub(super) fn eval(a: &EvalArguments, progress: &Progress, out: &mut Output) -> 
     Ok(Verdict::Good)
 }
 
+/// Takes the predictions at a range of entries.
+type Take<'a> = dyn FnMut(Range<usize>, &[f64]) -> Result<()> + 'a;
+
 pub(super) fn predict(
     a: &PredictArguments,
     progress: &Progress,
@@ -122,28 +126,23 @@ pub(super) fn predict(
     let model = load(&a.model)?;
     let file = open(&a.file, &a.text, progress)?;
     let view = file.view();
+    let all =
+        |take: &mut Take<'_>| predict_all(&model, &view, !a.no_clip, a.threads, progress, take);
     let Some(path) = &a.output else {
-        predict_all(
-            &model,
-            &view,
-            !a.no_clip,
-            a.threads,
-            progress,
-            |range, values| {
-                for (i, x) in range.zip(values) {
-                    let index: Vec<u64> = (0..view.order())
-                        .map(|n| u64::from(view.column(n)[i]) + 1)
-                        .collect();
-                    if out.json {
-                        out.object(&json!({"index": index, "prediction": x}));
-                    } else {
-                        let index: Vec<String> = index.iter().map(u64::to_string).collect();
-                        out.line(format!("{} {}", index.join(" "), *x as f32));
-                    }
+        all(&mut |range, values| {
+            for (i, x) in range.zip(values) {
+                let index: Vec<u64> = (0..view.order())
+                    .map(|n| u64::from(view.column(n)[i]) + 1)
+                    .collect();
+                if out.json {
+                    out.object(&json!({"index": index, "prediction": x}));
+                } else {
+                    let index: Vec<String> = index.iter().map(u64::to_string).collect();
+                    out.line(format!("{} {}", index.join(" "), *x as f32));
                 }
-                out.flush()
-            },
-        )?;
+            }
+            out.flush()
+        })?;
         return Ok(Verdict::Good);
     };
     if [&a.file, &a.model]
@@ -162,19 +161,12 @@ pub(super) fn predict(
         None,
         Some(view.len() as u64),
     )?;
-    predict_all(
-        &model,
-        &view,
-        !a.no_clip,
-        a.threads,
-        progress,
-        |range, values| {
-            let columns: Vec<&[u32]> = (0..view.order())
-                .map(|n| &view.column(n)[range.clone()])
-                .collect();
-            writer.push(&columns, Values::F64(values), None)
-        },
-    )?;
+    all(&mut |range, values| {
+        let columns: Vec<&[u32]> = (0..view.order())
+            .map(|n| &view.column(n)[range.clone()])
+            .collect();
+        writer.push(&columns, Values::F64(values), None)
+    })?;
     let header = writer.finish(Dims::Stated(view.dims().to_vec()))?;
     out.line(format!(
         "{}: {} predictions",

@@ -11,9 +11,6 @@ use crate::model::STRIDE;
 /// Rounds of multiply-adds between two looks at the clock.
 const ROUNDS: usize = 1 << 14;
 
-/// The time is measured in this many parts, of which the best counts: others run on this machine too.
-const PARTS: u32 = 5;
-
 // A line is one register of AVX-512, two of AVX2 and four of the portable vectors: as many lines as fill
 // twelve registers, which is enough to hide how long a multiply-add takes, and few enough that none is
 // spilled.
@@ -101,19 +98,15 @@ pub fn peak_flops(level: Level, seconds: f64) -> f64 {
     };
     // The units may need a moment to wake up.
     burst();
-    let mut best = 0.0f64;
-    for _ in 0..PARTS {
-        let began = Instant::now();
-        let mut bursts = 0.0;
-        let mut elapsed = 0.0;
-        while elapsed <= 0.0 || elapsed < seconds / f64::from(PARTS) {
-            burst();
-            bursts += 1.0;
-            elapsed = began.elapsed().as_secs_f64();
-        }
-        best = best.max(bursts * (ROUNDS * lines * STRIDE * 2) as f64 / elapsed);
+    let began = Instant::now();
+    let mut bursts = 0.0;
+    let mut elapsed = 0.0;
+    while elapsed <= 0.0 || elapsed < seconds {
+        burst();
+        bursts += 1.0;
+        elapsed = began.elapsed().as_secs_f64();
     }
-    best
+    bursts * (ROUNDS * lines * STRIDE * 2) as f64 / elapsed
 }
 
 #[cfg(test)]
