@@ -179,13 +179,11 @@ unsafe fn any_run<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
             Between::Full if shape.order() == 2 => {
                 let width = |n: usize| padded(shape.ranks[n]) / STRIDE;
                 match (width(0), width(1)) {
-                    (1, 1) => match shape.ranks[0].max(shape.ranks[1]).div_ceil(2) {
-                        1 | 2 => small3::<L, 4>(job, batches),
-                        3 => small3::<L, 6>(job, batches),
-                        4 => small3::<L, 8>(job, batches),
-                        5 => small3::<L, 10>(job, batches),
-                        6 => small3::<L, 12>(job, batches),
-                        7 => small3::<L, 14>(job, batches),
+                    (1, 1) => match shape.ranks[0].max(shape.ranks[1]) {
+                        0..=4 => small3::<L, 4>(job, batches),
+                        5..=8 => small3::<L, 8>(job, batches),
+                        9 | 10 => small3::<L, 10>(job, batches),
+                        11 | 12 => small3::<L, 12>(job, batches),
                         _ => small3::<L, 16>(job, batches),
                     },
                     _ => large3::<L>(job, batches),

@@ -1,6 +1,6 @@
 //! The threads of a fit.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -114,7 +114,8 @@ impl Crew {
     }
 
     /// Makes `count` pieces with `work` and returns them in order; each thread makes its own state
-    /// first. `None` means that `cancelled` said so.
+    /// first. A piece is made by the thread whose turn it is ([`turns`]), unless that falls behind: memory then
+    /// lies near the one that will use it. `None` means that `cancelled` said so.
     pub(crate) fn map<S, T: Send>(
         &self,
         count: usize,
@@ -122,16 +123,17 @@ impl Crew {
         state: impl Fn() -> S + Sync,
         work: impl Fn(&mut S, usize) -> T + Sync,
     ) -> Result<Option<Vec<T>>> {
-        let next = AtomicUsize::new(0);
+        let taken: Vec<AtomicBool> = (0..count).map(|_| AtomicBool::new(false)).collect();
         let made = self.run(self.threads.min(count), cancelled, |worker| {
             let mut state = state();
             let mut made = Vec::new();
-            while !worker.stop.requested() {
-                let i = next.fetch_add(1, Ordering::Relaxed);
-                if i >= count {
+            for i in turns(worker.number, worker.threads, count) {
+                if worker.stop.requested() {
                     break;
                 }
-                made.push((i, work(&mut state, i)));
+                if !taken[i].swap(true, Ordering::Relaxed) {
+                    made.push((i, work(&mut state, i)));
+                }
             }
             made
         })?;
@@ -141,6 +143,12 @@ impl Crew {
             all.into_iter().map(|(_, piece)| piece).collect()
         }))
     }
+}
+
+/// All of `0..count` in the order in which a thread looks after them: its own first, the same every
+/// time, then those of the others.
+pub(crate) fn turns(thread: usize, threads: usize, count: usize) -> impl Iterator<Item = usize> {
+    (0..threads).flat_map(move |other| ((thread + other) % threads..count).step_by(threads))
 }
 
 /// Tells the caller that a thread has ended.
@@ -179,6 +187,13 @@ mod tests {
                 assert_eq!(got, Some((0..count).map(|i| i * i).collect()));
             }
         }
+    }
+
+    #[test]
+    fn a_thread_looks_after_its_own_first_and_then_after_all() {
+        assert!(turns(1, 3, 7).eq([1, 4, 2, 5, 0, 3, 6]));
+        assert!(turns(2, 4, 2).eq([0, 1]));
+        assert!(turns(0, 1, 3).eq([0, 1, 2]));
     }
 
     #[test]

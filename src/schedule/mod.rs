@@ -6,7 +6,7 @@ mod ordered;
 mod pin;
 mod topology;
 
-pub(crate) use crew::{Crew, Worker};
+pub(crate) use crew::{Crew, Worker, turns};
 pub(crate) use meeting::Meeting;
 pub use ordered::{Stop, in_order};
 

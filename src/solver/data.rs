@@ -285,13 +285,19 @@ fn sort(
         .into_iter()
         .collect::<Result<Vec<Sorted>>>()?;
     step(monitor, "sorting entries", count as u64 / 2, count as u64)?;
-    crew.map(
-        spec.cells(),
-        &mut cancelled,
-        || (),
-        |(), cell| spec.build(&sorted, cell),
-    )?
-    .ok_or(Error::Cancelled)
+    // All cells of a part together, made by the thread that will run them.
+    let part = |p: usize| (p..spec.cells()).step_by(spec.pieces);
+    let parts = crew
+        .map(
+            spec.pieces,
+            &mut cancelled,
+            || (),
+            |(), p| -> Vec<Cell> { part(p).map(|cell| spec.build(&sorted, cell)).collect() },
+        )?
+        .ok_or(Error::Cancelled)?;
+    let mut cells: Vec<Cell> = parts.into_iter().flatten().collect();
+    cells.sort_unstable_by_key(Cell::number);
+    Ok(cells)
 }
 
 /// Copies and validates all entries, each to a random place.

@@ -66,14 +66,11 @@ impl Turns {
                 }
             }
         }
-        for other in 0..threads {
-            for t in ((thread + other) % threads..count).step_by(threads) {
-                let taken = &self.taken[t].0;
-                let mine =
-                    taken.load(Ordering::Relaxed) == 0 && taken.swap(1, Ordering::Relaxed) == 0;
-                if mine && !task(0, t) {
-                    return false;
-                }
+        for t in crate::schedule::turns(thread, threads, count) {
+            let taken = &self.taken[t].0;
+            let mine = taken.load(Ordering::Relaxed) == 0 && taken.swap(1, Ordering::Relaxed) == 0;
+            if mine && !task(0, t) {
+                return false;
             }
         }
         true
