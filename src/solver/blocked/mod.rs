@@ -20,7 +20,7 @@ mod steps;
 mod turns;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Mutex, RwLock};
 
 use blocks::{Tools, Work, matrix_forms};
 use copies::Slot;
@@ -82,6 +82,7 @@ struct Epoch<'a> {
 }
 
 /// What a sweep does: its share of each cell, out of [`WHOLE`], in these steps.
+#[derive(Default)]
 struct Sweep {
     from: usize,
     until: usize,
@@ -159,7 +160,8 @@ impl Blocked<'_> {
         let turns = Turns::new(self.widest(), spec.coordinates, spec.pieces);
         let merging = AtomicUsize::new(0);
         let merges = self.merges(&shared);
-        let sweep = RwLock::new(Arc::new(self.sweep(&epoch, 0, pace)));
+        // The sweep that runs, and the one before or after it.
+        let sweeps = [self.sweep(&epoch, 0, pace), Sweep::default()].map(RwLock::new);
         let looking = Mutex::new((Apart::default(), pace, 0.0));
         let done = crew.run(threads, cancelled, |worker| {
             let _guard = meeting.guard();
@@ -168,8 +170,8 @@ impl Blocked<'_> {
                 probe: epoch.probe.kernel(self.level),
             };
             let stop = || worker.stop.requested() || meeting.is_over();
-            loop {
-                let now = sweep.read().unwrap_or_else(|e| e.into_inner()).clone();
+            for number in 0.. {
+                let now = sweeps[number % 2].read().unwrap_or_else(|e| e.into_inner());
                 let work = Work {
                     fit: self,
                     shared: &shared,
@@ -214,8 +216,10 @@ impl Blocked<'_> {
                     self.next_sweeps(apart, pace);
                     *squares += apart.squares;
                     *apart = Apart::default();
-                    *sweep.write().unwrap_or_else(|e| e.into_inner()) =
-                        Arc::new(self.sweep(&epoch, now.until, *pace));
+                    let mut after = sweeps[(number + 1) % 2]
+                        .write()
+                        .unwrap_or_else(|e| e.into_inner());
+                    *after = self.sweep(&epoch, now.until, *pace);
                     stop()
                 };
                 if !meeting.wait(next) || now.until == WHOLE {
