@@ -15,11 +15,14 @@
 #![allow(unsafe_code)]
 
 use super::entry;
-use super::general::{general, single};
+use super::flat::{Flat, Flatten};
+use super::general::general;
 use super::grid::Batch;
 use super::large3::{GROUP, large3};
 use super::lines::{Line, stamped};
 use super::order4;
+use super::racing::Racer;
+use super::single::single;
 use super::small3::small3;
 use super::vector::{line, lines};
 use crate::model::{CoreShape, STRIDE, padded};
@@ -67,6 +70,8 @@ pub(super) struct Job<'a> {
     pub between: Between,
     /// The core over the listed modes; without a fiber mode over all.
     pub shape: &'a CoreShape,
+    /// How a full core lies while entries go one by one; `None` if they do not.
+    pub flat: Option<&'a Flat>,
     pub core: *mut f32,
     pub core_penalty: f32,
     /// The fiber mode and its rank.
@@ -168,7 +173,7 @@ impl<L: Line> Step<L> {
 }
 
 #[inline(always)]
-unsafe fn any_run<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+unsafe fn any_run<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     // SAFETY: the caller's promises.
     unsafe {
         if job.fiber.is_none() {

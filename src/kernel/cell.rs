@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::batch::{self, Between, Job, LONGEST, ModeRows, Rule};
 use super::eval::squares;
+use super::flat::Flat;
 use super::graph;
 use super::grid::{Batch, Cell};
 use super::lease::Lease;
@@ -20,6 +21,8 @@ pub(crate) struct Form {
     fiber: Option<usize>,
     /// The core over the listed modes.
     shape: CoreShape,
+    /// How a full core lies while entries go one by one.
+    flat: Option<Flat>,
 }
 
 impl Form {
@@ -36,6 +39,7 @@ impl Form {
             },
             ranks: shape.ranks.clone(),
             fiber,
+            flat: (shape.kind == CoreKind::Full && fiber.is_none()).then(|| Flat::new(shape)),
             shape: CoreShape::new(shape.kind, &listed),
         }
     }
@@ -47,6 +51,7 @@ impl Form {
             ranks: vec![rank; 2],
             fiber: Some(1),
             shape: CoreShape::new(CoreKind::Diagonal, &[rank]),
+            flat: None,
         }
     }
 
@@ -154,7 +159,8 @@ pub(crate) struct Scratch {
 impl Scratch {
     fn work(&mut self, form: &Form) {
         let fiber = form.fiber.map_or(0, |f| form.ranks[f]);
-        let len = batch::work_len(&form.shape, form.ranks.len(), fiber);
+        let len = batch::work_len(&form.shape, form.ranks.len(), fiber)
+            .max(form.flat.as_ref().map_or(0, Flat::all_work));
         if self.work.len() < len {
             self.work = Aligned::zeros(len);
         }
@@ -217,9 +223,18 @@ pub(crate) fn run(
     assert!(settings.steepest.0.len() >= longest);
     scratch.work(form);
     cell.batches(settings.limit.min(LONGEST), name, &mut scratch.batches);
+    let cut = |share: f64| (scratch.batches.len() as f64 * share) as usize;
+    let batches = &scratch.batches[cut(settings.share.start)..cut(settings.share.end)];
+    if batches.is_empty() {
+        return 0.0;
+    }
+    if let Some(flat) = &form.flat {
+        flat.prepare(&mut scratch.work[..flat.work]);
+    }
     let job = Job {
         between: form.between,
         shape: &form.shape,
+        flat: form.flat.as_ref(),
         core: core.as_mut_ptr(),
         core_penalty: settings.core_penalty,
         fiber: spec.fiber.map(|f| (modes[f], form.ranks[f])),
@@ -232,8 +247,6 @@ pub(crate) fn run(
         steepness: settings.eta * settings.steepest.1,
         work: scratch.work.as_mut_ptr(),
     };
-    let cut = |share: f64| (scratch.batches.len() as f64 * share) as usize;
-    let batches = &scratch.batches[cut(settings.share.start)..cut(settings.share.end)];
     // SAFETY: the level is available. Rows of entries were checked against the parts and sizes of the
     // spec when the cell was built, and the leases and slices were checked to be those here; they,
     // the core and the scratch memory are borrowed for nobody else. Batches are the cell's own.
@@ -323,6 +336,7 @@ pub(crate) fn cell_squares(
     let job = Job {
         between: form.between,
         shape: &form.shape,
+        flat: None,
         core: core.as_ptr().cast_mut(),
         core_penalty: 0.0,
         fiber: spec.fiber.map(|f| (modes[f], form.ranks[f])),

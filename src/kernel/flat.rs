@@ -71,6 +71,7 @@ pub(super) const ADD: u8 = 1;
 pub(super) const STEP: u8 = 2;
 
 /// How a core lies for passes, and the memory they need.
+#[derive(Debug, Clone)]
 pub(super) struct Flat {
     /// Ranks of three modes or more.
     ranks: Vec<usize>,
@@ -178,6 +179,11 @@ impl Flat {
         self.ranks[0] * self.slices[0] * STRIDE
     }
 
+    /// Floats of memory with a packed core behind it.
+    pub(super) fn all_work(&self) -> usize {
+        self.work + self.core_len() + STRIDE
+    }
+
     /// Where the row of mode `n` of the shape is in the memory, and its slope.
     #[inline(always)]
     pub(super) fn row(&self, n: usize) -> (usize, usize) {
@@ -214,10 +220,55 @@ impl Flat {
         });
     }
 
+    /// Whether the core lies in another way than the shape has it.
+    pub(super) fn is_packed(&self) -> bool {
+        !self.step.is_multiple_of(STRIDE)
+    }
+
     /// Makes the memory ready: rows of modes in front are 1, no step is due.
     pub(super) fn prepare(&self, work: &mut [f32]) {
         work.fill(0.0);
         (0..self.front).for_each(|n| work[self.starts[n]] = 1.0);
+    }
+}
+
+/// [`Flat::pack`] of a core that [`Flat::is_packed`], a line at a time; `out` has a line more.
+///
+/// # Safety
+/// See the module.
+#[inline(always)]
+pub(super) unsafe fn pack<L: Line>(flat: &Flat, core: *const f32, out: *mut f32) {
+    let rank = flat.ranks[flat.ranks.len() - 2];
+    // SAFETY: rows are one line here and shorter there, where each ends in zeros until the next comes.
+    unsafe {
+        let mut from = core;
+        for plane in (0..flat.core_len()).step_by(flat.plane * STRIDE) {
+            for j in 0..rank {
+                L::load(from).store(out.add(plane + j * flat.step));
+                from = from.add(STRIDE);
+            }
+        }
+    }
+}
+
+/// The way back.
+///
+/// # Safety
+/// As of [`pack`].
+#[inline(always)]
+pub(super) unsafe fn unpack<L: Line>(flat: &Flat, from: *const f32, core: *mut f32) {
+    let rank = flat.ranks[flat.ranks.len() - 2];
+    // SAFETY: as in `pack`.
+    unsafe {
+        let mask = L::load(flat.mask.as_ptr());
+        let mut to = core;
+        for plane in (0..flat.core_len()).step_by(flat.plane * STRIDE) {
+            for j in 0..rank {
+                let row = L::load(from.add(plane + j * flat.step));
+                row.times(mask).store(to);
+                to = to.add(STRIDE);
+            }
+        }
     }
 }
 

@@ -1,11 +1,11 @@
-//! Batches with a full core of order 4 or more, and entries one by one where batches do not pay.
+//! Batches with a full core of order 4 or more.
 //!
 //! # Safety
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
 use super::after::{after_full, first_m};
-use super::batch::{Job, Rule, Step};
+use super::batch::{Job, Step};
 use super::entry::{any_slopes, any_step_core};
 use super::grid::Batch;
 use super::lines::Line;
@@ -90,54 +90,5 @@ pub(super) unsafe fn step_rows<L: Line>(
             }
             at += mode.stride;
         }
-    }
-}
-
-/// Without a fiber mode: every entry with the whole core, which steps at once.
-#[inline(always)]
-pub(super) unsafe fn single<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
-    // SAFETY: the caller's promises; the parts of `work` do not overlap.
-    unsafe {
-        let shape = job.shape;
-        let rows = job.work;
-        let slopes = rows.add(shape.rows_len());
-        let work = slopes.add(shape.rows_len());
-        let plain = !job.rule.l1 && !job.rule.nonneg;
-        let core_shrink = job.eta * job.core_penalty;
-        // Bounds are for the end of a step.
-        let rule = Rule {
-            nonneg: false,
-            ..job.rule
-        };
-        let shrink = Step::new(job.eta, rule);
-        let mut total = 0.0f64;
-        for (_, entries) in Batches::new(job, job.listed, batches) {
-            for entry in entries {
-                load_rows::<L>(job, entry, rows);
-                let value = any_slopes::<L>(shape, job.core, rows, slopes, work);
-                let error = f32::from_bits(*entry.add(job.listed.len())) - value;
-                total += f64::from(error) * f64::from(error);
-                if plain {
-                    any_step_core::<L>(shape, job.core, rows, 1.0 - core_shrink, job.eta * error);
-                } else {
-                    for k in (0..shape.core_len()).step_by(STRIDE) {
-                        let g = job.core.add(k);
-                        let old = L::load(g);
-                        shrink
-                            .moved(old, L::zero(), L::zero(), job.core_penalty)
-                            .store(g);
-                    }
-                    any_step_core::<L>(shape, job.core, rows, 1.0, job.eta * error);
-                    if job.rule.nonneg {
-                        for k in (0..shape.core_len()).step_by(STRIDE) {
-                            let g = job.core.add(k);
-                            L::load(g).at_least_zero().store(g);
-                        }
-                    }
-                }
-                step_rows::<L>(job, entry, rows, slopes, error);
-            }
-        }
-        total
     }
 }

@@ -11,7 +11,7 @@
 //! - `lines`: what those are written in; [`Level`]: the instruction sets they are stamped for.
 //! - `grid`, `cell`: entries sorted into cells and grouped by a shared row; `batch`, `walk`, `after`,
 //!   `vector`, `small3`, `large3`, `order4`, `general`: what runs them, O(J^2) per entry for order
-//!   3; `eval`: errors on them; `graph`: edges.
+//!   3; `single`: entries one by one; `eval`: errors on them; `graph`: edges.
 //! - `lease`: rows that threads take turns at, which those work on.
 //! - `flat`, `lockfree`: runs of single entries of a lock-free fit, the core read once per entry; `hand`: the rows
 //!   a thread of it works on.
@@ -48,6 +48,7 @@ pub mod racing;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod racing_x86;
 pub mod reference;
+mod single;
 mod small3;
 mod tensor;
 mod turn;

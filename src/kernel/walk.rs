@@ -58,24 +58,10 @@ impl<'a> Batches<'a> {
     /// The entries of a batch; none if there is no such batch.
     #[inline(always)]
     fn ring(&self, number: usize) -> Ring {
-        let words = self.listed.len() + 1;
         match self.batches.get(number) {
-            // SAFETY: the run is inside the entries.
-            Some(batch) => unsafe {
-                let start = self.entries.add(batch.run.start as usize * words);
-                Ring {
-                    start,
-                    end: start.add(batch.run.len as usize * words),
-                    at: start.add(batch.first as usize * words),
-                    left: batch.len as usize,
-                }
-            },
-            None => Ring {
-                start: self.entries,
-                end: self.entries,
-                at: self.entries,
-                left: 0,
-            },
+            // SAFETY: the batch is one of these entries.
+            Some(batch) => unsafe { Ring::new(self.entries, self.listed.len() + 1, batch) },
+            None => Ring::none(self.entries),
         }
     }
 }
@@ -119,6 +105,30 @@ struct Ring {
 }
 
 impl Ring {
+    /// A batch of entries of `words` words.
+    #[inline(always)]
+    unsafe fn new(entries: *const u32, words: usize, batch: &Batch) -> Ring {
+        // SAFETY: the run is inside the entries.
+        unsafe {
+            let start = entries.add(batch.run.start as usize * words);
+            Ring {
+                start,
+                end: start.add(batch.run.len as usize * words),
+                at: start.add(batch.first as usize * words),
+                left: batch.len as usize,
+            }
+        }
+    }
+
+    fn none(entries: *const u32) -> Ring {
+        Ring {
+            start: entries,
+            end: entries,
+            at: entries,
+            left: 0,
+        }
+    }
+
     #[inline(always)]
     unsafe fn next(&mut self, words: usize) -> *const u32 {
         let now = self.at;
@@ -142,6 +152,41 @@ impl Ring {
             };
         }
         self.left -= count;
+    }
+}
+
+/// The entries of all batches of a job, one after the other.
+#[derive(Clone)]
+pub(super) struct Singles<'a> {
+    entries: *const u32,
+    words: usize,
+    batches: &'a [Batch],
+    here: Ring,
+}
+
+impl<'a> Singles<'a> {
+    /// Entries are `words` words: the listed rows and the bits of the value.
+    #[inline(always)]
+    pub(super) unsafe fn new(job: &Job<'a>, words: usize, batches: &'a [Batch]) -> Singles<'a> {
+        Singles {
+            entries: job.entries,
+            words,
+            batches,
+            here: Ring::none(job.entries),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) unsafe fn next(&mut self) -> Option<*const u32> {
+        // SAFETY: batches are of these entries, and not empty.
+        unsafe {
+            if self.here.left == 0 {
+                let (batch, rest) = self.batches.split_first()?;
+                self.here = Ring::new(self.entries, self.words, batch);
+                self.batches = rest;
+            }
+            Some(self.here.next(self.words))
+        }
     }
 }
 

@@ -1,0 +1,233 @@
+//! Entries one by one, with the whole core, which steps at once: where so few entries share a row that
+//! batches do not pay.
+//!
+//! # Safety
+//! As in [`super::batch`].
+#![allow(unsafe_code)]
+
+use super::batch::{Job, ModeRows, Rule, moved};
+use super::entry::diagonal_slopes;
+use super::flat::{self, ADD, CoreStep, Flat, Flatten, STEP, Turns};
+use super::grid::Batch;
+use super::racing::Racer;
+use super::walk::{Singles, one_line};
+use crate::model::STRIDE;
+
+/// Rows of so many entries ahead are asked for: they come from far away.
+const AHEAD: usize = 16;
+
+const PLAIN: Rule = Rule {
+    l1: false,
+    nonneg: false,
+};
+
+#[inline(always)]
+pub(super) unsafe fn single<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+    // SAFETY: the caller's promises.
+    unsafe {
+        match job.flat {
+            // lambda / |Omega| is nearly always too small to be seen next to 1.
+            Some(flat) if job.rule == PLAIN && 1.0 - job.eta * job.core_penalty == 1.0 => {
+                full::<L, ADD>(job, flat, batches)
+            }
+            Some(flat) => full::<L, STEP>(job, flat, batches),
+            None => match (job.shape.order(), job.shape.core_len()) {
+                (2, STRIDE) => line::<L, 2>(job, batches),
+                (3, STRIDE) => line::<L, 3>(job, batches),
+                _ => lines::<L>(job, batches),
+            },
+        }
+    }
+}
+
+/// All entries of a job, with the rows of those that come later asked for.
+struct Ahead<'a> {
+    listed: &'a [ModeRows],
+    here: Singles<'a>,
+    ahead: Singles<'a>,
+}
+
+impl<'a> Ahead<'a> {
+    #[inline(always)]
+    unsafe fn new<L: Racer>(job: &Job<'a>, listed: &'a [ModeRows], batches: &'a [Batch]) -> Self {
+        // SAFETY: the caller's promises.
+        unsafe {
+            let here = Singles::new(job, listed.len() + 1, batches);
+            let ahead = here.clone();
+            let mut all = Ahead {
+                listed,
+                here,
+                ahead,
+            };
+            for _ in 0..AHEAD {
+                all.ask::<L>();
+            }
+            all
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn ask<L: Racer>(&mut self) {
+        // SAFETY: the entry is in a run; asking for its rows reads nothing.
+        unsafe {
+            if let Some(entry) = self.ahead.next() {
+                for (n, mode) in self.listed.iter().enumerate() {
+                    let row = mode.row(*entry.add(n));
+                    for k in (0..mode.stride).step_by(STRIDE) {
+                        L::expect(row.add(k));
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn next<L: Racer>(&mut self) -> Option<*const u32> {
+        // SAFETY: the caller's promises.
+        unsafe {
+            self.ask::<L>();
+            self.here.next()
+        }
+    }
+}
+
+/// A full core. It lies packed in memory of its own meanwhile.
+#[inline(always)]
+unsafe fn full<L: Racer + Flatten, const HOW: u8>(
+    job: &Job<'_>,
+    flat: &Flat,
+    batches: &[Batch],
+) -> f64 {
+    let rule = if HOW == ADD { PLAIN } else { job.rule };
+    let mut by = CoreStep { shrink: 0.0, rule };
+    let mut turns = Turns::new(flat);
+    let mut total = 0.0f64;
+    // SAFETY: the caller's promises; rows lie in `work` as the pass wants them.
+    unsafe {
+        let work = job.work;
+        let mut entries = Ahead::new::<L>(job, job.listed, batches);
+        let core = if flat.is_packed() {
+            let packed = work.add(flat.work);
+            flat::pack::<L>(flat, job.core, packed);
+            packed
+        } else {
+            job.core
+        };
+        while let Some(entry) = entries.next::<L>() {
+            for (n, mode) in job.listed.iter().enumerate() {
+                let (from, to) = (mode.row(*entry.add(n)), work.add(flat.row(n).0));
+                for k in (0..mode.stride).step_by(STRIDE) {
+                    L::load(from.add(k)).store(to.add(k));
+                }
+            }
+            let value = flat::slopes::<L, HOW>(flat, turns, core, work, by);
+            let error = f32::from_bits(*entry.add(job.listed.len())) - value;
+            total += f64::from(error) * f64::from(error);
+            let scale = job.eta * error;
+            flat::due::<L>(flat, &mut turns, work, scale);
+            // Nothing was due, nor shrinks, before the first entry.
+            by.shrink = job.eta * job.core_penalty;
+            for (n, mode) in job.listed.iter().enumerate() {
+                let number = *entry.add(n);
+                let (to, shrink) = (mode.row(number), job.eta * mode.penalty(number));
+                let (row, slope) = flat.row(n);
+                for k in (0..mode.stride).step_by(STRIDE) {
+                    let (x, d) = (L::load(work.add(row + k)), L::load(work.add(slope + k)));
+                    moved(x, d, scale, shrink, rule).store(to.add(k));
+                }
+            }
+        }
+        flat::finish::<L>(flat, turns, core, work, by);
+        if flat.is_packed() {
+            flat::unpack::<L>(flat, core, job.core);
+        }
+    }
+    total
+}
+
+/// A hyper-diagonal core of one line between `N` rows.
+#[inline(always)]
+unsafe fn line<L: Racer, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+    let core_shrink = job.eta * job.core_penalty;
+    let mut total = 0.0f64;
+    // SAFETY: the caller's promises; all rows are one line.
+    unsafe {
+        let listed = one_line::<N>(job);
+        let mut core = L::load(job.core);
+        let mut entries = Ahead::new::<L>(job, &listed, batches);
+        while let Some(entry) = entries.next::<L>() {
+            let mut at = [std::ptr::null_mut::<f32>(); N];
+            let mut rows = [L::zero(); N];
+            for n in 0..N {
+                at[n] = listed[n].row(*entry.add(n));
+                rows[n] = L::load(at[n]);
+            }
+            // The product of all rows, and the core times all but one.
+            let mut product = rows[0];
+            let mut slopes = [core; N];
+            for n in 1..N {
+                slopes[n] = slopes[n].times(product);
+                product = product.times(rows[n]);
+            }
+            let mut after = rows[N - 1];
+            for n in (0..N - 1).rev() {
+                slopes[n] = slopes[n].times(after);
+                after = after.times(rows[n]);
+            }
+            let error = f32::from_bits(*entry.add(N)) - core.times(product).sum();
+            total += f64::from(error) * f64::from(error);
+            let scale = job.eta * error;
+            core = moved(core, product, scale, core_shrink, job.rule);
+            for n in 0..N {
+                let shrink = job.eta * listed[n].penalty(*entry.add(n));
+                moved(rows[n], slopes[n], scale, shrink, job.rule).store(at[n]);
+            }
+        }
+        core.store(job.core);
+    }
+    total
+}
+
+/// A hyper-diagonal core of any length between any number of rows.
+#[inline(always)]
+unsafe fn lines<L: Racer>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+    let (width, order) = (job.shape.core_len(), job.listed.len());
+    let core_shrink = job.eta * job.core_penalty;
+    let mut total = 0.0f64;
+    // SAFETY: the caller's promises; all rows are as long as the core.
+    unsafe {
+        let rows = job.work;
+        let slopes = rows.add(job.shape.rows_len());
+        let mut entries = Ahead::new::<L>(job, job.listed, batches);
+        while let Some(entry) = entries.next::<L>() {
+            for (n, mode) in job.listed.iter().enumerate() {
+                let from = mode.row(*entry.add(n));
+                for k in (0..width).step_by(STRIDE) {
+                    L::load(from.add(k)).store(rows.add(n * width + k));
+                }
+            }
+            let value = diagonal_slopes::<L>(job.shape, job.core, rows, slopes);
+            let error = f32::from_bits(*entry.add(order)) - value;
+            total += f64::from(error) * f64::from(error);
+            let scale = job.eta * error;
+            for k in (0..width).step_by(STRIDE) {
+                let mut product = L::load(rows.add(k));
+                for n in 1..order {
+                    product = product.times(L::load(rows.add(n * width + k)));
+                }
+                let g = job.core.add(k);
+                moved(L::load(g), product, scale, core_shrink, job.rule).store(g);
+            }
+            for (n, mode) in job.listed.iter().enumerate() {
+                let number = *entry.add(n);
+                let (to, shrink) = (mode.row(number), job.eta * mode.penalty(number));
+                for k in (0..width).step_by(STRIDE) {
+                    let at = n * width + k;
+                    let (x, d) = (L::load(rows.add(at)), L::load(slopes.add(at)));
+                    moved(x, d, scale, shrink, job.rule).store(to.add(k));
+                }
+            }
+        }
+    }
+    total
+}
