@@ -129,6 +129,26 @@ pub(super) unsafe fn contract<L: Line>(
     }
 }
 
+/// Contracts mode `n` of a full core that has lost the modes before; returns how many floats are left.
+#[inline(always)]
+unsafe fn contract_mode<L: Line>(
+    shape: &CoreShape,
+    n: usize,
+    from: *const f32,
+    rows: *const f32,
+    out: *mut f32,
+) -> usize {
+    let last = shape.order() - 1;
+    let lines =
+        shape.ranks[n + 1..last].iter().product::<usize>() * padded(shape.ranks[last]) / STRIDE;
+    // SAFETY: `from` has that many lines for each index of the mode.
+    unsafe {
+        let row = rows.add(shape.row(n).start);
+        contract::<L>(from, row, shape.ranks[n], lines, out);
+    }
+    lines * STRIDE
+}
+
 /// The value of a full core over the modes from `first` on.
 #[inline(always)]
 unsafe fn value_from<L: Line>(
@@ -139,31 +159,15 @@ unsafe fn value_from<L: Line>(
     work: *mut f32,
 ) -> f32 {
     let last = shape.order() - 1;
-    let lines = padded(shape.ranks[last]) / STRIDE;
     // SAFETY: every contraction leaves less than it read, so that `work` holds them one by one.
     unsafe {
-        let w = rows.add(shape.row(last).start);
-        if first == last {
-            return dot::<L>(core, w, lines);
-        }
         let (mut from, mut to) = (core, work);
-        for m in first..last - 1 {
-            let rest = shape.ranks[m + 1..last].iter().product::<usize>() * lines;
-            contract::<L>(from, rows.add(shape.row(m).start), shape.ranks[m], rest, to);
-            from = to;
-            to = to.add(rest * STRIDE);
+        for n in first..last {
+            let len = contract_mode::<L>(shape, n, from, rows, to);
+            (from, to) = (to, to.add(len));
         }
-        let v = rows.add(shape.row(last - 1).start);
-        let mut total = L::zero();
-        for k in 0..lines {
-            let mut sum = L::zero();
-            for j in 0..shape.ranks[last - 1] {
-                let at = from.add((j * lines + k) * STRIDE);
-                sum = L::splat(*v.add(j)).times_plus(L::load(at), sum);
-            }
-            total = sum.times_plus(L::load(w.add(k * STRIDE)), total);
-        }
-        total.sum()
+        let row = shape.row(last);
+        dot::<L>(from, rows.add(row.start), row.len() / STRIDE)
     }
 }
 
@@ -231,20 +235,16 @@ unsafe fn full_slopes<L: Line>(
         for k in (0..shape.rows_len()).step_by(STRIDE) {
             L::zero().store(slopes.add(k));
         }
-        let row = |n: usize| rows.add(shape.row(n).start);
         let slope = |n: usize| slopes.add(shape.row(n).start);
         let (mut from, mut to) = (core, work);
         for n in 0..last {
-            let rest = shape.ranks[n + 1..last].iter().product::<usize>() * lines;
             let target = if n + 1 == last { slope(last) } else { to };
-            contract::<L>(from, row(n), shape.ranks[n], rest, target);
-            to = if n + 1 == last {
-                to
-            } else {
-                to.add(rest * STRIDE)
-            };
+            let rest = contract_mode::<L>(shape, n, from, rows, target);
+            if n + 1 < last {
+                to = to.add(rest);
+            }
             for i in 0..shape.ranks[n] {
-                let slice = from.add(i * rest * STRIDE);
+                let slice = from.add(i * rest);
                 *slope(n).add(i) = value_from::<L>(shape, n + 1, slice, rows, to);
             }
             from = target;
@@ -255,7 +255,7 @@ unsafe fn full_slopes<L: Line>(
             }
             from = core;
         }
-        dot::<L>(from, row(last), lines)
+        dot::<L>(from, rows.add(shape.row(last).start), lines)
     }
 }
 
