@@ -9,35 +9,7 @@
 
 use super::Level;
 use super::racing::{RacingRows, fold};
-use crate::model::STRIDE;
-
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct AlignedLine([f32; STRIDE]);
-
-/// Floats that start a cache line.
-pub(crate) struct Aligned(Vec<AlignedLine>);
-
-impl Aligned {
-    /// `len` zeros, rounded up to whole lines.
-    pub(crate) fn zeros(len: usize) -> Aligned {
-        Aligned(vec![AlignedLine([0.0; STRIDE]); len.div_ceil(STRIDE)])
-    }
-
-    pub(crate) fn slice(&self) -> &[f32] {
-        // SAFETY: lines are arrays of floats without padding.
-        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() * STRIDE) }
-    }
-
-    pub(crate) fn slice_mut(&mut self) -> &mut [f32] {
-        // SAFETY: as above.
-        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), self.0.len() * STRIDE) }
-    }
-
-    pub(super) fn start(&mut self) -> *mut f32 {
-        self.0.as_mut_ptr().cast()
-    }
-}
+use crate::model::Aligned;
 
 /// A thread's way to the rows of a mode or of a matrix.
 pub(crate) struct Hand<'a> {
@@ -97,7 +69,7 @@ impl<'a> Hand<'a> {
         self.since = 0;
         if let Some((own, base)) = &mut self.copies {
             let len = self.shared.len() * self.shared.stride();
-            let (own, base) = (own.start(), base.start());
+            let (own, base) = (own.as_mut_ptr(), base.as_mut_ptr());
             // SAFETY: all are `len` floats long, whole lines; the level was checked.
             unsafe { fold(self.level, self.shared.start(), own, base, len, self.nonneg) }
         }
@@ -106,7 +78,7 @@ impl<'a> Hand<'a> {
     /// Where the rows are that this thread works on, for [`super::racing::Racer`] alone.
     pub(super) fn start(&mut self) -> *mut f32 {
         match &mut self.copies {
-            Some((own, _)) => own.start(),
+            Some((own, _)) => own.as_mut_ptr(),
             None => self.shared.start(),
         }
     }
@@ -127,7 +99,7 @@ impl<'a> Hand<'a> {
         match &self.copies {
             Some((own, _)) => {
                 let stride = self.shared.stride();
-                out.copy_from_slice(&own.slice()[row as usize * stride..][..stride]);
+                out.copy_from_slice(&own[row as usize * stride..][..stride]);
             }
             None => self.shared.load(self.level, row, out),
         }
@@ -141,7 +113,7 @@ impl<'a> Hand<'a> {
         match &mut self.copies {
             Some((own, _)) => {
                 let stride = self.shared.stride();
-                own.slice_mut()[row as usize * stride..][..stride].copy_from_slice(from);
+                own[row as usize * stride..][..stride].copy_from_slice(from);
             }
             None => self.shared.store(self.level, row, from),
         }

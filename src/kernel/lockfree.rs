@@ -3,12 +3,12 @@
 
 use super::batch::{Rule, moved};
 use super::flat::{self, ADD, CoreStep, Flat, Flatten, NO_STEP, STEP, Turns};
-use super::hand::{Aligned, Hand};
+use super::hand::Hand;
 use super::lines::{prefetch, stamped};
 use super::racing::Racer;
 use super::{Level, entry};
 use crate::format::MAX_ORDER;
-use crate::model::{CoreKind, CoreShape, STRIDE};
+use crate::model::{Aligned, CoreKind, CoreShape, STRIDE};
 
 /// Entries of one block, and a walk through them.
 pub(crate) struct Walk<'a> {
@@ -86,15 +86,15 @@ impl Runner {
 
     /// The core, as it lies here.
     pub(crate) fn core(&mut self) -> &mut [f32] {
-        self.core.slice_mut()
+        &mut self.core
     }
 
     /// A core as it lies here, from one as the shape has it.
     pub(crate) fn pack(&self, core: &[f32]) -> Aligned {
-        let mut packed = Aligned::zeros(self.core.slice().len());
+        let mut packed = Aligned::zeros(self.core.len());
         match &self.flat {
-            Some(flat) => flat.pack(core, packed.slice_mut()),
-            None => packed.slice_mut().copy_from_slice(core),
+            Some(flat) => flat.pack(core, &mut packed),
+            None => packed.copy_from_slice(core),
         }
         packed
     }
@@ -102,8 +102,8 @@ impl Runner {
     /// The way back.
     pub(crate) fn unpack(&self, packed: &Aligned, core: &mut [f32]) {
         match &self.flat {
-            Some(flat) => flat.unpack(packed.slice(), core),
-            None => core.copy_from_slice(packed.slice()),
+            Some(flat) => flat.unpack(packed, core),
+            None => core.copy_from_slice(packed),
         }
     }
 
@@ -130,7 +130,7 @@ impl Runner {
         let job = Job {
             shape: &self.shape,
             flat: self.flat.as_ref(),
-            core: self.core.start(),
+            core: self.core.as_mut_ptr(),
             sides: &sides[..order],
             walk,
             count,
@@ -139,10 +139,10 @@ impl Runner {
         // The rows of modes put in front, and no step that is due.
         let work = match &self.flat {
             Some(flat) => {
-                flat.prepare(self.work.slice_mut());
-                self.work.start()
+                flat.prepare(&mut self.work);
+                self.work.as_mut_ptr()
             }
-            None => self.work.start(),
+            None => self.work.as_mut_ptr(),
         };
         // SAFETY: the lengths were checked here, the level when this was made; rows of entries are
         // checked one by one.

@@ -58,7 +58,7 @@ mod walk;
 pub(crate) use batch::{LONGEST, Rule};
 pub(crate) use cell::{Form, Hold, Scratch, Settings, cell_squares, run, run_graph};
 pub(crate) use grid::{Cell, Sorted, Spec};
-pub(crate) use hand::{Aligned, Hand};
+pub(crate) use hand::Hand;
 pub(crate) use lease::{Lease, LeasedRows, Parts};
 pub use level::{Level, VARIABLE};
 pub(crate) use lockfree::{Runner, Steps, Walk, run_edges, run_matrix};

@@ -13,9 +13,9 @@ use super::data::{Data, Shuffled, stream};
 use crate::error::Result;
 use crate::kernel::racing::RacingRows;
 use crate::kernel::{
-    Aligned, Hand, Level, Method, Rule, Runner, Steps, TensorKernel, Walk, run_edges, run_matrix,
+    Hand, Level, Method, Rule, Runner, Steps, TensorKernel, Walk, run_edges, run_matrix,
 };
-use crate::model::{CoreShape, Model};
+use crate::model::{Aligned, CoreShape, Model};
 use crate::options::{Algorithm, Options, Penalty};
 use crate::problem::MatrixKind;
 use crate::random::{Stream, key, mix};
@@ -165,15 +165,15 @@ impl<'a> LockFree<'a> {
         let mut core = match self.naive() {
             true => {
                 let mut core = Aligned::zeros(model.core.len());
-                core.slice_mut().copy_from_slice(&model.core);
+                core.copy_from_slice(&model.core);
                 core
             }
             false => Runner::new(&model.shape, self.level).pack(&model.core),
         };
-        let core_len = core.slice().len();
+        let core_len = core.len();
         let shared = Shared {
             shape: &model.shape,
-            core: RacingRows::new(core.slice_mut(), core_len),
+            core: RacingRows::new(&mut core, core_len),
             factors,
             columns,
         };
@@ -198,7 +198,7 @@ impl<'a> LockFree<'a> {
         })?;
         drop(shared);
         match self.naive() {
-            true => model.core.copy_from_slice(core.slice()),
+            true => model.core.copy_from_slice(&core),
             false => Runner::new(&model.shape, self.level).unpack(&core, &mut model.core),
         }
         Ok(squares.map(|parts| parts.iter().sum()))
