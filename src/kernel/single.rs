@@ -9,11 +9,12 @@ use super::batch::{Job, ModeRows, Rule, moved};
 use super::entry::diagonal_slopes;
 use super::flat::{self, ADD, CoreStep, Flat, Flatten, STEP, Turns};
 use super::grid::Batch;
+use super::lines::prefetch;
 use super::racing::Racer;
 use super::walk::{Singles, one_line};
 use crate::model::STRIDE;
 
-/// Rows of so many entries ahead are asked for: they come from far away.
+/// Rows of so many entries ahead are asked for, and their penalties: both come from far away.
 const AHEAD: usize = 16;
 
 const PLAIN: Rule = Rule {
@@ -72,10 +73,12 @@ impl<'a> Ahead<'a> {
         unsafe {
             if let Some(entry) = self.ahead.next() {
                 for (n, mode) in self.listed.iter().enumerate() {
-                    let row = mode.row(*entry.add(n));
+                    let number = *entry.add(n);
+                    let row = mode.row(number);
                     for k in (0..mode.stride).step_by(STRIDE) {
                         L::expect(row.add(k));
                     }
+                    prefetch(mode.penalty.add(number as usize));
                 }
             }
         }

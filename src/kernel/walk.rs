@@ -184,6 +184,12 @@ impl<'a> Singles<'a> {
                 let (batch, rest) = self.batches.split_first()?;
                 self.here = Ring::new(self.entries, self.words, batch);
                 self.batches = rest;
+                // What is read in order comes by itself, but for the start.
+                if let Some(next) = rest.first() {
+                    let start = Ring::new(self.entries, self.words, next).at.cast::<f32>();
+                    prefetch(start);
+                    prefetch(start.wrapping_add(STRIDE));
+                }
             }
             Some(self.here.next(self.words))
         }
