@@ -207,6 +207,12 @@ unsafe fn any_run<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]) -> f64 {
 }
 
 impl ModeRows {
+    pub(super) const NONE: ModeRows = ModeRows {
+        start: std::ptr::null_mut(),
+        stride: 0,
+        penalty: std::ptr::null(),
+    };
+
     #[inline(always)]
     pub(super) unsafe fn row(&self, row: u32) -> *mut f32 {
         // SAFETY: the caller's promise that there is such a row.

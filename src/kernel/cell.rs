@@ -10,6 +10,7 @@ use super::graph;
 use super::grid::{Batch, Cell};
 use super::lease::Lease;
 use super::{Level, grid::Spec};
+use crate::format::MAX_ORDER;
 use crate::model::{Aligned, CoreKind, CoreShape, padded};
 
 /// The shape of what stands between the rows of an entry, with the fiber mode first.
@@ -139,7 +140,7 @@ pub(crate) struct Settings<'a> {
     /// The penalty of a core entry per entry of the tensor.
     pub core_penalty: f32,
     /// The penalty of each row of each mode per entry.
-    pub penalties: Vec<&'a [f32]>,
+    pub penalties: &'a [&'a [f32]],
     /// The most entries in a batch.
     pub limit: usize,
     /// The direction of the fiber mode's rows along which curvature is highest, as long as a row, and
@@ -174,6 +175,22 @@ fn covers(cell: &Cell, m: usize, lease: &Lease<'_>) -> bool {
     })
 }
 
+/// The modes whose rows entries list.
+fn listed<'a>(
+    spec: &Spec,
+    modes: &[ModeRows],
+    memory: &'a mut [ModeRows; MAX_ORDER],
+) -> &'a [ModeRows] {
+    let mut count = 0;
+    for (m, mode) in modes[..spec.rows.len()].iter().enumerate() {
+        if spec.fiber != Some(m) {
+            memory[count] = *mode;
+            count += 1;
+        }
+    }
+    &memory[..count]
+}
+
 /// Runs a share of the entries of a cell, in an order of its own per `name`. Returns the sum of squared
 /// errors as they were met.
 ///
@@ -198,7 +215,7 @@ pub(crate) fn run(
         (holds.len(), settings.penalties.len()),
         (spec.rows.len(), spec.rows.len())
     );
-    let mut modes = Vec::with_capacity(holds.len());
+    let mut modes = [ModeRows::NONE; MAX_ORDER];
     for (m, hold) in holds.iter_mut().enumerate() {
         let stride = padded(form.ranks[m]);
         let start = match hold {
@@ -212,13 +229,14 @@ pub(crate) fn run(
             }
         };
         assert!(settings.penalties[m].len() >= spec.rows[m]);
-        modes.push(ModeRows {
+        modes[m] = ModeRows {
             start,
             stride,
             penalty: settings.penalties[m].as_ptr(),
-        });
+        };
     }
-    let listed: Vec<ModeRows> = spec.listed().into_iter().map(|m| modes[m]).collect();
+    let mut memory = [ModeRows::NONE; MAX_ORDER];
+    let listed = listed(spec, &modes, &mut memory);
     let longest = spec.fiber.map_or(0, |f| modes[f].stride);
     assert!(settings.steepest.0.len() >= longest);
     scratch.work(form);
@@ -238,7 +256,7 @@ pub(crate) fn run(
         core: core.as_mut_ptr(),
         core_penalty: settings.core_penalty,
         fiber: spec.fiber.map(|f| (modes[f], form.ranks[f])),
-        listed: &listed,
+        listed,
         entries: cell.entries().as_ptr(),
         eta: settings.eta,
         weight: settings.weight,
@@ -329,7 +347,8 @@ pub(crate) fn cell_squares(
             }
         })
         .collect();
-    let listed: Vec<ModeRows> = spec.listed().into_iter().map(|m| modes[m]).collect();
+    let mut memory = [ModeRows::NONE; MAX_ORDER];
+    let listed = listed(spec, &modes, &mut memory);
     scratch.work(form);
     scratch.batches.clear();
     scratch.batches.extend(cell.whole());
@@ -340,7 +359,7 @@ pub(crate) fn cell_squares(
         core: core.as_ptr().cast_mut(),
         core_penalty: 0.0,
         fiber: spec.fiber.map(|f| (modes[f], form.ranks[f])),
-        listed: &listed,
+        listed,
         entries: cell.entries().as_ptr(),
         eta: 0.0,
         weight: 1.0,

@@ -259,13 +259,14 @@ impl Case {
         );
         assert_eq!(plain, clipped, "{context}");
         let steepest = vec![0.0; padded(*ranks.iter().max().unwrap())];
+        let penalties: Vec<&[f32]> = self.penalties.iter().map(Vec::as_slice).collect();
         let settings = Settings {
             level,
             eta: ETA as f32,
             weight: 1.0,
             rule: self.rule,
             core_penalty: CORE_PENALTY as f32,
-            penalties: self.penalties.iter().map(Vec::as_slice).collect(),
+            penalties: &penalties,
             limit: LIMIT,
             steepest: (&steepest, 0.0),
             share: 0.0..1.0,

@@ -1,5 +1,6 @@
 //! The tasks of a step: blocks of the tensor, and parts of matrices and graphs.
 
+use std::array;
 use std::ops::Range;
 
 use super::copies::{Copied, Slot};
@@ -8,8 +9,9 @@ use super::probe::ProbeKernel;
 use super::steps::{Step, pair};
 use super::turns::Turns;
 use super::{Blocked, Epoch, Shared, Sweep, WHOLE, steady};
+use crate::format::MAX_ORDER;
 use crate::kernel::{self, Cell, Form, Hold, LONGEST, Lease, Scratch, Settings};
-use crate::random::{key, mix};
+use crate::random::mix;
 use crate::solver::data::stream;
 
 /// What a thread has of its own.
@@ -71,21 +73,20 @@ impl Work<'_> {
     /// A block: a cell of the tensor and the matrix entries that go with it.
     fn block(&self, cell: usize, slot: &mut Slot, tools: &mut Tools) {
         let place = self.fit.plan.spec.place(cell);
-        let leases: Vec<Option<Lease<'_>>> = self
-            .shared
-            .factors
-            .iter()
-            .zip(&self.fit.plan.modes)
-            .map(|(rows, plan)| plan.coordinate.map(|c| rows.lease(place[c])))
-            .collect();
+        let modes = &self.fit.plan.modes;
+        let leases: [Option<Lease<'_>>; MAX_ORDER] = array::from_fn(|n| {
+            let coordinate = modes.get(n)?.coordinate?;
+            Some(self.shared.factors[n].lease(place[coordinate]))
+        });
+        let leases = &leases[..modes.len()];
         // Matrices come before or after the tensor, as chance has it.
-        let first = mix(key(self.epoch.name) ^ cell as u64) & 1 == 1;
+        let first = mix(self.epoch.key ^ cell as u64) & 1 == 1;
         if first {
-            self.matrices(cell, slot, &leases, tools);
+            self.matrices(cell, slot, leases, tools);
         }
-        self.tensor(cell, slot, &leases, tools);
+        self.tensor(cell, slot, leases, tools);
         if !first {
-            self.matrices(cell, slot, &leases, tools);
+            self.matrices(cell, slot, leases, tools);
         }
     }
 
@@ -106,23 +107,23 @@ impl Work<'_> {
         }
         let seen = cell.len() as u32;
         slot.core.counts.iter_mut().for_each(|c| *c += seen);
-        let mut holds: Vec<Hold<'_>> = leases
-            .iter()
-            .zip(&mut slot.modes)
-            .map(|(lease, copy)| hold(lease.as_ref(), copy.as_mut()))
-            .collect();
+        let mut pairs = leases.iter().zip(&mut slot.modes);
+        let mut holds: [Hold<'_>; MAX_ORDER] = array::from_fn(|_| match pairs.next() {
+            Some((lease, copy)) => hold(lease.as_ref(), copy.as_mut()),
+            None => Hold::Own(&mut []),
+        });
         let settings = Settings {
             core_penalty: data.core_penalty,
             limit,
             steepest: (&self.epoch.steepest.0, steepness),
             share: self.share(),
-            ..self.settings(1.0, data.row_penalty.iter().map(Vec::as_slice).collect())
+            ..self.settings(1.0, &self.epoch.penalties)
         };
         slot.squares += kernel::run(
             cell,
             &self.shared.form,
             &mut slot.core.rows,
-            &mut holds,
+            &mut holds[..leases.len()],
             &settings,
             &self.name(0, number),
             &mut tools.scratch,
@@ -180,7 +181,8 @@ impl Work<'_> {
             leases.push(rows.lease(q));
         }
         let penalty = &self.fit.data.matrix_row_penalty[data.mode][..];
-        let settings = self.settings(data.weight, vec![penalty; 2]);
+        let penalties = [penalty; 2];
+        let settings = self.settings(data.weight, &penalties);
         let cells = [spec.cell(&[p, q]), spec.cell(&[q, p])];
         for &cell in &cells[..1 + usize::from(p != q)] {
             let name = self.name(m + 1, cell);
@@ -199,12 +201,13 @@ impl Work<'_> {
     ) {
         let data = &self.fit.data.matrices[m];
         let rows = &self.fit.data.matrix_row_penalty[data.mode];
+        let penalties: [&[f32]; 2] = [rows, &data.column_penalty];
         let (limit, direction, steepness) = &self.epoch.matrix_limits[m];
         let settings = Settings {
             limit: *limit,
             steepest: (direction, *steepness),
             share,
-            ..self.settings(data.weight, vec![rows, &data.column_penalty])
+            ..self.settings(data.weight, &penalties)
         };
         kernel::run(
             cell,
@@ -218,7 +221,7 @@ impl Work<'_> {
     }
 
     /// What most cells are run with.
-    fn settings<'a>(&self, weight: f32, penalties: Vec<&'a [f32]>) -> Settings<'a> {
+    fn settings<'a>(&self, weight: f32, penalties: &'a [&'a [f32]]) -> Settings<'a> {
         Settings {
             level: self.fit.level,
             eta: self.epoch.eta,
@@ -242,7 +245,7 @@ impl Work<'_> {
     fn name(&self, part: usize, cell: usize) -> [u64; 4] {
         [
             self.fit.options.seed ^ stream::BLOCK,
-            key(self.epoch.name),
+            self.epoch.key,
             part as u64,
             cell as u64,
         ]

@@ -40,6 +40,7 @@ use crate::kernel::{Form, LONGEST, LeasedRows, Level, Parts, Rule, Scratch};
 use crate::model::{CoreKind, CoreShape, Model};
 use crate::options::{Options, Penalty};
 use crate::problem::MatrixKind;
+use crate::random::key;
 use crate::schedule::{Crew, Meeting};
 
 /// What the step size times the curvature of a whole batch may be.
@@ -69,6 +70,10 @@ struct Shared<'a> {
 struct Epoch<'a> {
     eta: f32,
     name: &'a [u64],
+    /// One key out of the name.
+    key: u64,
+    /// For each mode, the penalty of each row per entry.
+    penalties: Vec<&'a [f32]>,
     /// What stands between rows and columns of each matrix.
     matrix_forms: Vec<Form>,
     /// The most entries of a batch of each matrix, with its steepest direction.
@@ -119,6 +124,8 @@ impl Blocked<'_> {
             eta: eta as f32,
             rule: self.rule(),
             name,
+            key: key(name),
+            penalties: self.data.row_penalty.iter().map(Vec::as_slice).collect(),
             matrix_forms: matrix_forms(self),
             matrix_limits: self.matrix_limits(&curvature, eta),
             steepest: match self.plan.spec.fiber {

@@ -2,6 +2,7 @@
 
 use super::super::data::Data;
 use super::curvature::sample;
+use crate::format::MAX_ORDER;
 use crate::kernel::{Cell, Form, Level, Method, Spec, TensorKernel};
 use crate::model::{CoreShape, Model};
 
@@ -96,11 +97,11 @@ impl ProbeKernel {
     ) -> (f64, f64) {
         let shape = &probe.shape;
         let size = |x: &[f32]| -> f64 { f64::from(x.iter().map(|&x| x * x).sum::<f32>()) };
-        let mut entry = vec![0; shape.order()];
+        let entry = &mut [0; MAX_ORDER][..shape.order()];
         let (mut rows, mut cores) = (0.0, 0.0);
         let count = LOOKS.min(cell.len());
         for k in 0..count {
-            cell.rows_of(k * cell.len() / count, &mut entry);
+            cell.rows_of(k * cell.len() / count, entry);
             let mut outer = 1.0;
             for (k, &n) in probe.order.iter().enumerate() {
                 let row = row(n, entry[n]);
