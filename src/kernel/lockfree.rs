@@ -240,6 +240,7 @@ impl<'a> Side<'a> {
         for k in (0..self.stride).step_by(STRIDE) {
             L::expect(at.wrapping_add(k));
         }
+        prefetch(self.penalty.as_ptr().wrapping_add(row as usize));
     }
 }
 
