@@ -307,8 +307,10 @@ impl Sizes<'_> {
                 pieces = self.pieces(&modes, fiber);
             }
         }
+        // Few parts keep many threads from helping; half of that counts.
+        let idle = (PARTS as f64 / pieces.min(PARTS) as f64).sqrt();
         Cut {
-            cost: self.cost(fiber, &modes, pieces),
+            cost: self.cost(fiber, &modes, pieces) * idle,
             fiber,
             modes,
             pieces,
@@ -329,14 +331,19 @@ impl Sizes<'_> {
         let wanted = bytes.div_ceil(BLOCK_BYTES).clamp(PARTS, MOST_PARTS);
         // A hair more, since the root of a cube comes out a hair below.
         let by_entries = (blocks.powf(1.0 / modes.len() as f64) + 1e-9) as usize;
-        modes
+        let pieces = modes
             .iter()
             .map(|&n| {
                 let share = self.entries as u64 / self.largest[n].max(1);
                 self.rows(n).min(share as usize)
             })
             .fold(wanted.min(by_entries), usize::min)
-            .max(1)
+            .max(1);
+        // Short blocks are many, and better dealt out evenly.
+        match fiber {
+            None if pieces > PARTS => pieces / PARTS * PARTS,
+            _ => pieces,
+        }
     }
 
     /// The cost of an epoch, in lines multiplied and added.
@@ -411,7 +418,12 @@ mod tests {
     #[test]
     fn data_without_neighbours_is_not_batched() {
         let c = cut(&[1_000_000; 3], 1_000_000, 8, CoreKind::Full);
-        assert_eq!((c.fiber, c.modes.len(), c.pieces), (None, 3, 17));
+        assert_eq!((c.fiber, c.modes.len(), c.pieces), (None, 3, 16));
+        // Batches of one or two do not pay if only a few blocks could run at once.
+        let c = cut(&[100_000; 3], 1_000_000, 8, CoreKind::Full);
+        assert_eq!((c.fiber, c.pieces), (None, 16));
+        let c = cut(&[1000; 3], 1_000_000, 8, CoreKind::Full);
+        assert!(c.fiber.is_some());
     }
 
     #[test]

@@ -14,17 +14,13 @@ fn counters(count: usize) -> Vec<Counter> {
     (0..count).map(|_| Counter::default()).collect()
 }
 
-/// Who does which task of one or more rounds, all of the same number of tasks.
-///
-/// In a single round every thread has tasks of its own, the same time after time, whose rows stay in
-/// its cache; when it is done with them it helps the others. Tasks of several rounds are short, and
-/// taken in order by whoever has time. Nobody waits at the end of a round: what a task needs of earlier
-/// rounds it waits for itself, which it may, since those were all taken before.
+/// Who does which task of one or more rounds, all of the same number of tasks. Every thread has tasks of
+/// its own, the same in every round, whose rows stay in its cache; when it is done with them it helps
+/// the others. Nobody waits at the end of a round: what a task needs of earlier rounds it waits for
+/// itself, which it may, since those were all taken before.
 pub(super) struct Turns {
-    /// For each task of a single round, whether it was taken.
+    /// For each task, in how many rounds it was taken.
     taken: Vec<Counter>,
-    /// How many tasks of several rounds were taken.
-    next: Counter,
     /// For each coordinate and part, in how many rounds a task that has it was done.
     done: Vec<Vec<Counter>>,
 }
@@ -34,7 +30,6 @@ impl Turns {
     pub(super) fn new(tasks: usize, coordinates: usize, parts: usize) -> Turns {
         Turns {
             taken: counters(tasks),
-            next: Counter::default(),
             done: (0..coordinates).map(|_| counters(parts)).collect(),
         }
     }
@@ -42,8 +37,7 @@ impl Turns {
     /// Makes ready for the next rounds. Nobody may be taking turns.
     pub(super) fn again(&self) {
         let all = self.taken.iter().chain(self.done.iter().flatten());
-        all.chain([&self.next])
-            .for_each(|c| c.0.store(0, Ordering::Relaxed));
+        all.for_each(|c| c.0.store(0, Ordering::Relaxed));
     }
 
     /// Does tasks `0..count` of each of `rounds` rounds, each once, together with the other threads,
@@ -55,22 +49,16 @@ impl Turns {
         (thread, threads): (usize, usize),
         mut task: impl FnMut(usize, usize) -> bool,
     ) -> bool {
-        if rounds > 1 {
-            loop {
-                let next = self.next.0.fetch_add(1, Ordering::Relaxed);
-                if next >= rounds * count {
-                    return true;
-                }
-                if !task(next / count, next % count) {
+        for round in 0..rounds {
+            for t in crate::schedule::turns(thread, threads, count) {
+                let taken = &self.taken[t].0;
+                let next = round + 1;
+                let order = Ordering::Relaxed;
+                let mine = taken.load(order) == round
+                    && taken.compare_exchange(round, next, order, order).is_ok();
+                if mine && !task(round, t) {
                     return false;
                 }
-            }
-        }
-        for t in crate::schedule::turns(thread, threads, count) {
-            let taken = &self.taken[t].0;
-            let mine = taken.load(Ordering::Relaxed) == 0 && taken.swap(1, Ordering::Relaxed) == 0;
-            if mine && !task(0, t) {
-                return false;
             }
         }
         true
