@@ -11,6 +11,7 @@ use super::flat::{self, ADD, CoreStep, Flat, Flatten, STEP, Turns};
 use super::grid::Batch;
 use super::lines::prefetch;
 use super::racing::Racer;
+use super::vector::{Around, around};
 use super::walk::{Singles, one_line};
 use crate::model::STRIDE;
 
@@ -159,24 +160,12 @@ unsafe fn line<L: Racer, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f6
         let mut core = L::load(job.core);
         let mut entries = Ahead::new::<L>(job, &listed, batches);
         while let Some(entry) = entries.next::<L>() {
-            let mut at = [std::ptr::null_mut::<f32>(); N];
-            let mut rows = [L::zero(); N];
-            for n in 0..N {
-                at[n] = listed[n].row(*entry.add(n));
-                rows[n] = L::load(at[n]);
-            }
-            // The product of all rows, and the core times all but one.
-            let mut product = rows[0];
-            let mut slopes = [core; N];
-            for n in 1..N {
-                slopes[n] = slopes[n].times(product);
-                product = product.times(rows[n]);
-            }
-            let mut after = rows[N - 1];
-            for n in (0..N - 1).rev() {
-                slopes[n] = slopes[n].times(after);
-                after = after.times(rows[n]);
-            }
+            let Around {
+                at,
+                rows,
+                product,
+                slopes,
+            } = around(core, &listed, entry);
             let error = f32::from_bits(*entry.add(N)) - core.times(product).sum();
             total += f64::from(error) * f64::from(error);
             let scale = job.eta * error;

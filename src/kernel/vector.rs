@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use super::after::{after_full, step_fiber};
-use super::batch::{Between, Job, Step};
+use super::batch::{Between, Job, ModeRows, Step};
 use super::entry::contract;
 use super::general::{load_rows, step_rows};
 use super::grid::Batch;
@@ -77,6 +77,49 @@ unsafe fn after_vector<L: Line>(
     }
 }
 
+/// The rows of an entry, where they are, their product, and a vector times all of them but one each.
+pub(super) struct Around<L, const N: usize> {
+    pub at: [*mut f32; N],
+    pub rows: [L; N],
+    pub product: L,
+    pub slopes: [L; N],
+}
+
+/// What an entry of `N` rows of one line has around the vector `m`.
+#[inline(always)]
+pub(super) unsafe fn around<L: Line, const N: usize>(
+    m: L,
+    listed: &[ModeRows; N],
+    entry: *const u32,
+) -> Around<L, N> {
+    let mut at = [std::ptr::null_mut::<f32>(); N];
+    let mut rows = [L::zero(); N];
+    for n in 0..N {
+        // SAFETY: the caller's promises: the entry names rows that are there.
+        unsafe {
+            at[n] = listed[n].row(*entry.add(n));
+            rows[n] = L::load(at[n]);
+        }
+    }
+    let mut product = rows[0];
+    let mut slopes = [m; N];
+    for n in 1..N {
+        slopes[n] = slopes[n].times(product);
+        product = product.times(rows[n]);
+    }
+    let mut after = rows[N - 1];
+    for n in (0..N - 1).rev() {
+        slopes[n] = slopes[n].times(after);
+        after = after.times(rows[n]);
+    }
+    Around {
+        at,
+        rows,
+        product,
+        slopes,
+    }
+}
+
 /// A vector of one line between `N` listed rows of one line.
 #[inline(always)]
 pub(super) unsafe fn line<L: Line, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
@@ -95,24 +138,12 @@ pub(super) unsafe fn line<L: Line, const N: usize>(job: &Job<'_>, batches: &[Bat
             let mut e = L::zero();
             let mut squares = L::zero();
             for entry in entries {
-                let mut at = [std::ptr::null_mut::<f32>(); N];
-                let mut rows = [L::zero(); N];
-                for n in 0..N {
-                    at[n] = listed[n].row(*entry.add(n));
-                    rows[n] = L::load(at[n]);
-                }
-                // The product of all listed rows, and M times all but one.
-                let mut product = rows[0];
-                let mut slopes = [m; N];
-                for n in 1..N {
-                    slopes[n] = slopes[n].times(product);
-                    product = product.times(rows[n]);
-                }
-                let mut after = rows[N - 1];
-                for n in (0..N - 1).rev() {
-                    slopes[n] = slopes[n].times(after);
-                    after = after.times(rows[n]);
-                }
+                let Around {
+                    at,
+                    rows,
+                    product,
+                    slopes,
+                } = around(m, &listed, entry);
                 let value = L::splat(f32::from_bits(*entry.add(N)));
                 let error = value.minus(m.times(product).total());
                 squares = error.times_plus(error, squares);
