@@ -14,20 +14,40 @@ pub(super) const CHUNK: usize = 1 << 15;
 /// After so many entries a thread looks whether to stop.
 const LOOK: usize = 1 << 10;
 
-/// Predicts every entry of `view` on `threads` threads; 0 means all this process may use. Each chunk
+/// Cells to predict: how many, of how many modes, and what writes the index of one.
+pub(super) struct Cells<F: Fn(usize, &mut [u32]) + Sync> {
+    pub count: usize,
+    pub order: usize,
+    pub index: F,
+}
+
+/// The cells of the entries of a view.
+pub(super) fn cells_of(view: &CooView<'_>) -> Cells<impl Fn(usize, &mut [u32]) + Sync> {
+    Cells {
+        count: view.len(),
+        order: view.order(),
+        index: |i, index: &mut [u32]| {
+            for (m, slot) in index.iter_mut().enumerate() {
+                *slot = view.column(m)[i];
+            }
+        },
+    }
+}
+
+/// Predicts every cell on `threads` threads; 0 means all this process may use. Each chunk
 /// starts with a default `T`, to which `add` adds its entries and their predictions in order; `take`
 /// gets the chunks in order, on the calling thread. The first error in the order of the entries ends
 /// the work.
 pub(super) fn predict_chunks<T: Default + Send>(
     model: &impl Predict,
-    view: &CooView<'_>,
+    cells: &Cells<impl Fn(usize, &mut [u32]) + Sync>,
     threads: usize,
     phase: &str,
     monitor: &dyn Monitor,
     add: impl Fn(&mut T, usize, f64) -> Result<()> + Sync,
     mut take: impl FnMut(Range<usize>, T) -> Result<()>,
 ) -> Result<()> {
-    let n = view.len();
+    let n = cells.count;
     let threads = match threads {
         0 => available_threads(),
         t => t,
@@ -42,15 +62,13 @@ pub(super) fn predict_chunks<T: Default + Send>(
         monitor,
         |chunk, stop| {
             let mut predict = model.predictor()?;
-            let mut index = vec![0; view.order()];
+            let mut index = vec![0; cells.order];
             let mut made = T::default();
             for i in range(chunk) {
                 if i.is_multiple_of(LOOK) && stop.requested() {
                     break;
                 }
-                for (m, slot) in index.iter_mut().enumerate() {
-                    *slot = view.column(m)[i];
-                }
+                (cells.index)(i, &mut index);
                 add(&mut made, i, predict(&index))?;
             }
             Ok(made)

@@ -1,6 +1,6 @@
 //! How far predictions are from listed values.
 
-use super::chunks::predict_chunks;
+use super::chunks::{cells_of, predict_chunks};
 use crate::error::Result;
 use crate::format::CooView;
 use crate::model::Predict;
@@ -42,7 +42,7 @@ pub fn evaluate(
     let mut totals = [0.0f64; 4];
     predict_chunks(
         model,
-        view,
+        &cells_of(view),
         threads,
         "evaluating",
         monitor,

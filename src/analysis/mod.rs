@@ -7,4 +7,4 @@ mod predict;
 
 pub use evaluate::{Errors, Evaluation, evaluate};
 pub use export::export;
-pub use predict::predict_all;
+pub use predict::{predict_all, predict_cells};

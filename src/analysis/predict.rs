@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::chunks::predict_chunks;
+use super::chunks::{Cells, cells_of, predict_chunks};
 use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::kernel::{Level, Method, TensorKernel};
@@ -38,7 +38,7 @@ pub fn predict_all(
     clip: bool,
     threads: usize,
     monitor: &dyn Monitor,
-    mut take: impl FnMut(Range<usize>, &[f64]) -> Result<()>,
+    take: impl FnMut(Range<usize>, &[f64]) -> Result<()>,
 ) -> Result<()> {
     if view.order() != model.order() {
         return Err(Error::Argument(format!(
@@ -48,10 +48,41 @@ pub fn predict_all(
             model.order()
         )));
     }
+    predict(model, &cells_of(view), clip, threads, monitor, take)
+}
+
+/// [`predict_all`] of `count` cells whose indices lie anywhere: `index` writes those of one cell, one
+/// per mode of the model.
+pub fn predict_cells(
+    model: &Model,
+    count: usize,
+    index: impl Fn(usize, &mut [u32]) + Sync,
+    clip: bool,
+    threads: usize,
+    monitor: &dyn Monitor,
+    take: impl FnMut(Range<usize>, &[f64]) -> Result<()>,
+) -> Result<()> {
+    let order = model.order();
+    let cells = Cells {
+        count,
+        order,
+        index,
+    };
+    predict(model, &cells, clip, threads, monitor, take)
+}
+
+fn predict(
+    model: &Model,
+    cells: &Cells<impl Fn(usize, &mut [u32]) + Sync>,
+    clip: bool,
+    threads: usize,
+    monitor: &dyn Monitor,
+    mut take: impl FnMut(Range<usize>, &[f64]) -> Result<()>,
+) -> Result<()> {
     let (low, high) = model.range();
     predict_chunks(
         model,
-        view,
+        cells,
         threads,
         "predicting",
         monitor,

@@ -98,19 +98,15 @@ impl CheckReport {
 /// Checks checksums, index ranges, values and duplicates of an opened file. The structure was
 /// checked by opening it.
 pub fn check(file: &CooFile, monitor: &dyn Monitor) -> Result<CheckReport> {
-    let mut report = CheckReport {
+    Ok(CheckReport {
         damaged: file.damaged_sections(monitor)?,
-        ..CheckReport::default()
-    };
-    check_entries(&file.view(), &mut report, monitor)?;
-    Ok(report)
+        ..check_view(&file.view(), monitor)?
+    })
 }
 
-fn check_entries(
-    view: &CooView<'_>,
-    report: &mut CheckReport,
-    monitor: &dyn Monitor,
-) -> Result<()> {
+/// [`check`] of entries wherever they are: what only files have, checksums, is left out.
+pub fn check_view(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<CheckReport> {
+    let mut report = CheckReport::default();
     let values = view.values();
     for_each_batch(view, monitor, "values and indices", |columns, range| {
         for (k, i) in range.enumerate() {
@@ -171,7 +167,7 @@ fn check_entries(
     cells.sort_unstable_by_key(|c| c.entries[0].0);
     cells.truncate(EXAMPLES);
     report.duplicates.first = cells;
-    Ok(())
+    Ok(report)
 }
 
 /// Values are finite; weights are finite and not negative.

@@ -37,17 +37,7 @@ pub fn convert(
     options: &TextOptions,
     monitor: &dyn Monitor,
 ) -> Result<Converted> {
-    let extension = output
-        .extension()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .to_ascii_lowercase();
-    if ["gz", "csv", "tsv", "tns", "mtx", "txt"].contains(&extension.as_str()) {
-        return Err(Error::file(
-            output.display().to_string(),
-            format!("the output is binary; .{extension} would say it is text, call it .coo"),
-        ));
-    }
+    refuse_text_name(output)?;
     if let Input::Path(path) = &input
         && is_binary(path)?
     {
@@ -89,6 +79,22 @@ pub fn convert(
         header: finished.commit()?,
         names: written,
     })
+}
+
+/// A binary file must not be called text.
+fn refuse_text_name(output: &Path) -> Result<()> {
+    let extension = output
+        .extension()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_ascii_lowercase();
+    if ["gz", "csv", "tsv", "tns", "mtx", "txt"].contains(&extension.as_str()) {
+        return Err(Error::file(
+            output.display().to_string(),
+            format!("the output is binary; .{extension} would say it is text, call it .coo"),
+        ));
+    }
+    Ok(())
 }
 
 /// Text must not be replaced by what was made from it.
@@ -216,24 +222,51 @@ fn rewrite(
     monitor: &dyn Monitor,
 ) -> Result<Finished> {
     file.require_intact(monitor)?;
-    let (view, h) = (file.view(), file.header());
-    let kind = |own: ValueKind| options.value_kind.unwrap_or(own);
-    let count = Some(view.len() as u64);
+    let dims = match &options.dims {
+        Some(dims) => Dims::Stated(dims.clone()),
+        None => Dims::of(file.header()),
+    };
+    stage(&file.view(), output, options.value_kind, dims, monitor)
+}
+
+/// Writes entries as a binary COO file, values of the kind they are or of `kind`. The output appears
+/// complete or not at all.
+pub fn write(
+    view: &CooView<'_>,
+    output: &Path,
+    kind: Option<ValueKind>,
+    monitor: &dyn Monitor,
+) -> Result<Header> {
+    refuse_text_name(output)?;
+    let dims = view.dims().to_vec();
+    let dims = if view.dims_inferred() {
+        Dims::Kept(dims)
+    } else {
+        Dims::Stated(dims)
+    };
+    stage(view, output, kind, dims, monitor)?.commit()
+}
+
+fn stage(
+    view: &CooView<'_>,
+    output: &Path,
+    kind: Option<ValueKind>,
+    dims: Dims,
+    monitor: &dyn Monitor,
+) -> Result<Finished> {
+    let kind = |own: Values<'_>| kind.unwrap_or(own.kind());
     let mut writer = CooWriter::create(
         output,
         view.order(),
-        kind(h.value_kind),
-        h.weight_kind.map(kind),
-        count,
+        kind(view.values()),
+        view.weights().map(kind),
+        Some(view.len() as u64),
     )?;
-    for_each_valid_batch(&view, monitor, "writing", |columns, range| {
+    for_each_valid_batch(view, monitor, "writing", |columns, range| {
         let weights = view.weights().map(|w| w.slice(range.clone()));
         writer.push(columns, view.values().slice(range), weights)
     })?;
-    writer.stage(match &options.dims {
-        Some(dims) => Dims::Stated(dims.clone()),
-        None => Dims::of(h),
-    })
+    writer.stage(dims)
 }
 
 /// [`for_each_batch`] that stops with an error at an index that is not below the size of its mode.

@@ -12,20 +12,24 @@ mod layout;
 mod memory;
 mod names;
 pub(crate) mod npy;
+mod owned;
 mod rows;
 mod split;
 mod summary;
 mod text;
 mod write;
 
-pub use check::{BadEntry, CheckReport, DuplicateCell, Faults, Fixed, Keep, check, fix};
-pub use convert::{Converted, convert, open, write_tns};
+pub use check::{
+    BadEntry, CheckReport, DuplicateCell, Faults, Fixed, Keep, check, check_view, fix,
+};
+pub use convert::{Converted, convert, open, write, write_tns};
 pub use coo::{CooFile, CooView, Values};
 pub use layout::{
     ALIGN, HEADER_LEN, Header, MAGIC, MAX_DIM, MAX_ORDER, MIN_ORDER, Section, VERSION, ValueKind,
 };
 pub use memory::OpenMode;
 pub use names::Names;
+pub use owned::CooData;
 pub use rows::RowMap;
 pub use split::{Part, SplitOptions, SplitRule, split};
 pub use summary::{ModeSummary, Summary, ValueSummary, summarize};

@@ -59,10 +59,16 @@ impl<'a> ProblemBuilder<'a> {
         self
     }
 
+    /// Checks what can be checked without reading entries: modes, sizes and weights. Returns the
+    /// size of each mode.
+    pub fn check(&self) -> Result<Vec<u64>> {
+        self.check_shapes()?;
+        self.agree_on_dims()
+    }
+
     /// Reads and validates everything.
     pub fn build(self, monitor: &dyn Monitor) -> Result<Problem<'a>> {
-        self.check_shapes()?;
-        let dims = self.agree_on_dims()?;
+        let dims = self.check()?;
         let mut builders: Vec<RowMapBuilder> =
             dims.iter().map(|&d| RowMapBuilder::new(d)).collect();
         let (mean, rms, range) = check_values(&self.tensor, monitor)?;

@@ -70,7 +70,7 @@ impl Crew {
                     &left,
                     caller.clone(),
                 );
-                let spawned = thread::Builder::new().spawn_scoped(scope, move || {
+                let spawned = super::builder().spawn_scoped(scope, move || {
                     // Also when the work panics: the caller must not wait for ever.
                     let _done = CountDown(left, caller);
                     if let Some(core) = core {

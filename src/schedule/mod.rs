@@ -10,6 +10,14 @@ pub(crate) use crew::{Crew, Worker, turns};
 pub(crate) use meeting::Meeting;
 pub use ordered::{Stop, in_order};
 
+/// What every thread of this library is called, in debuggers and to whoever must tell its own threads
+/// from ours.
+pub(crate) const THREAD_NAME: &str = "s3cmtf";
+
+fn builder() -> std::thread::Builder {
+    std::thread::Builder::new().name(THREAD_NAME.into())
+}
+
 /// The number of threads to use where the caller has no opinion: the CPUs this process may run on,
 /// within its cgroup quota.
 pub fn available_threads() -> usize {

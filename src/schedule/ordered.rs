@@ -54,7 +54,7 @@ pub fn in_order<T: Send>(
         for _ in 0..threads {
             let send = send.clone();
             let (next, taken, stop, make) = (&next, &taken, &stop, &make);
-            let spawned = thread::Builder::new().spawn_scoped(scope, move || {
+            let spawned = super::builder().spawn_scoped(scope, move || {
                 let _guard = StopOnPanic(stop);
                 loop {
                     let i = next.fetch_add(1, Ordering::Relaxed);

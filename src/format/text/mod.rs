@@ -98,6 +98,69 @@ pub struct TextOptions {
 }
 
 impl TextOptions {
+    /// Sets an option by the name it has on the command line, with underscores or dashes: `from`
+    /// (tns, mtx, csv or tsv), `dims`, `columns` and `strings` (separated by commas; `strings` may be
+    /// `all`), `value`, `weight`, `values` (f32 or f64), `delimiter`, the flags `zero_based`,
+    /// `no_value`, `weighted` and `no_header` (true or false), and `names` (`MODE:FILE`, the mode counted
+    /// from 0; each adds one).
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let wrong =
+            |right: &str| Error::argument(format!("{name} = {value:?}: it must be {right}"));
+        let words = || value.split(',').map(|w| w.trim().to_string()).collect();
+        let flag = || match value {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err(wrong("true or false")),
+        };
+        let delimited = &mut self.delimited;
+        match name.replace('-', "_").as_str() {
+            "from" => {
+                let format = TextFormat::from_name(value);
+                self.format = Some(format.ok_or_else(|| wrong("tns, mtx, csv or tsv"))?);
+            }
+            "dims" => {
+                let dims: std::result::Result<_, _> =
+                    value.split(',').map(|d| d.trim().parse()).collect();
+                self.dims = Some(dims.map_err(|_| wrong("sizes separated by commas"))?);
+            }
+            "values" => {
+                self.value_kind = Some(match value {
+                    "f32" => ValueKind::F32,
+                    "f64" => ValueKind::F64,
+                    _ => return Err(wrong("f32 or f64")),
+                });
+            }
+            "zero_based" => self.zero_based = flag()?,
+            "no_value" => self.no_value = flag()?,
+            "weighted" => self.weighted = flag()?,
+            "no_header" => delimited.no_header = flag()?,
+            "columns" => delimited.columns = words(),
+            "value" => delimited.value = Some(value.into()),
+            "weight" => delimited.weight = Some(value.into()),
+            "strings" if value == "all" => delimited.all_strings = true,
+            "strings" => delimited.strings = words(),
+            "delimiter" => match value.as_bytes() {
+                [byte] if byte.is_ascii() => delimited.delimiter = Some(*byte),
+                _ => return Err(wrong("one ASCII character")),
+            },
+            "names" => {
+                let (mode, file) = value
+                    .split_once(':')
+                    .and_then(|(m, f)| Some((m.parse().ok()?, f)))
+                    .filter(|(_, f)| !f.is_empty())
+                    .ok_or_else(|| wrong("MODE:FILE, such as 0:users.tsv"))?;
+                delimited.names.push((mode, file.into()));
+            }
+            _ => {
+                return Err(Error::argument(format!(
+                    "there is no option '{name}' for reading text; options are from, dims, zero_based, no_value, \
+                     weighted, values, columns, value, weight, strings, names, delimiter, no_header"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Binary files say everything themselves but for sizes that a conversion may state anew.
     pub(crate) fn require_only_dims(&self, path: &Path) -> Result<()> {
         let about_text = self.format.is_some()
@@ -193,5 +256,42 @@ mod tests {
         assert_eq!(detect("-", "1\t2\t3\n"), TextFormat::Tns);
         assert_eq!(detect("ratings.dat", "1 2 3\n"), TextFormat::Tns);
         assert_eq!(detect("-", "# user, item\n1 2 3\n"), TextFormat::Tns);
+    }
+
+    #[test]
+    fn options_are_set_by_name() {
+        let mut o = TextOptions::default();
+        for (name, value) in [
+            ("from", "csv"),
+            ("dims", "3, 4"),
+            ("zero-based", "true"),
+            ("values", "f64"),
+            ("columns", "user,film"),
+            ("strings", "all"),
+            ("delimiter", ";"),
+            ("names", "1:films.tsv"),
+        ] {
+            o.set(name, value).unwrap();
+        }
+        assert_eq!(o.format, Some(TextFormat::Csv));
+        assert_eq!(o.dims, Some(vec![3, 4]));
+        assert!(o.zero_based && o.delimited.all_strings);
+        assert_eq!(o.value_kind, Some(ValueKind::F64));
+        assert_eq!(o.delimited.columns, ["user", "film"]);
+        assert_eq!(o.delimited.delimiter, Some(b';'));
+        assert_eq!(o.delimited.names, [(1, "films.tsv".into())]);
+        for (name, value) in [
+            ("from", "xls"),
+            ("dims", "3,x"),
+            ("zero_based", "maybe"),
+            ("values", "f16"),
+            ("delimiter", "::"),
+            ("names", "films.tsv"),
+        ] {
+            let error = o.set(name, value).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("must be"), "{error}");
+        }
+        let error = o.set("colums", "a").unwrap_err().to_string();
+        assert!(error.contains("columns"), "{error}");
     }
 }

@@ -1,0 +1,191 @@
+//! Entries in memory of their own, copied from arrays of whatever width, distance and base.
+
+use super::coo::{CooView, Values};
+use super::layout::{MAX_DIM, check_dims, check_order};
+use crate::error::{Error, Result};
+
+/// Values in memory of their own.
+enum Floats {
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+}
+
+/// A sparse tensor or matrix that owns its columns.
+///
+/// ```
+/// use s3cmtf::format::{CooData, Values};
+/// # fn main() -> s3cmtf::Result<()> {
+/// // Interleaved and counted from 1.
+/// let records: [u64; 6] = [1, 3, 2, 1, 2, 2];
+/// let data = CooData::copy("ratings", 2, None, Values::F64(&[4.0, 2.0, 5.0]), |n, i| {
+///     records[2 * i + n].checked_sub(1)
+/// })?;
+/// assert_eq!(data.view().dims(), [2, 3]);
+/// assert_eq!(data.view().column(1), [2, 0, 1]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct CooData {
+    name: String,
+    dims: Vec<u64>,
+    dims_inferred: bool,
+    columns: Vec<Vec<u32>>,
+    values: Floats,
+}
+
+impl CooData {
+    /// Copies entries. `index` gives the index of mode `n` (first argument) of entry `i`, counted from
+    /// 0, or `None` where there is no such index; each must be below the size of its mode. Without
+    /// `dims` the sizes are the largest indices, and count as inferred. `name` is what errors call it.
+    pub fn copy(
+        name: impl Into<String>,
+        order: usize,
+        dims: Option<&[u64]>,
+        values: Values<'_>,
+        index: impl Fn(usize, usize) -> Option<u64>,
+    ) -> Result<CooData> {
+        let name = name.into();
+        let named = |e: Error| Error::argument(format!("{name}: {e}"));
+        check_order(order).map_err(named)?;
+        if let Some(dims) = dims {
+            check_dims(dims).map_err(named)?;
+            if dims.len() != order {
+                return Err(Error::argument(format!(
+                    "{name}: {} sizes for {order} modes",
+                    dims.len()
+                )));
+            }
+        } else if values.is_empty() {
+            return Err(Error::argument(format!(
+                "{name}: without entries the sizes of the modes are unknown; state them"
+            )));
+        }
+        let count = values.len();
+        let mut columns = Vec::with_capacity(order);
+        let mut largest = Vec::with_capacity(order);
+        for n in 0..order {
+            let size = dims.map_or(MAX_DIM, |d| d[n]);
+            let mut column = reserved(count, &name)?;
+            let mut top = 0;
+            for i in 0..count {
+                let found = index(n, i);
+                let Some(index) = found.filter(|&x| x < size) else {
+                    return Err(Error::entry(&name, i as u64, outside(n, found, size)));
+                };
+                top = top.max(index);
+                column.push(index as u32);
+            }
+            columns.push(column);
+            largest.push(top + 1);
+        }
+        let values = match values {
+            Values::F32(v) => Floats::F32(copied(v, &name)?),
+            Values::F64(v) => Floats::F64(copied(v, &name)?),
+        };
+        Ok(CooData {
+            dims_inferred: dims.is_none(),
+            dims: dims.map_or(largest, <[u64]>::to_vec),
+            name,
+            columns,
+            values,
+        })
+    }
+
+    /// The columns.
+    pub fn view(&self) -> CooView<'_> {
+        let columns: Vec<&[u32]> = self.columns.iter().map(Vec::as_slice).collect();
+        let values = match &self.values {
+            Floats::F32(v) => Values::F32(v),
+            Floats::F64(v) => Values::F64(v),
+        };
+        let view = CooView::new(self.name.as_str(), &self.dims, &columns, values)
+            .expect("columns and sizes were checked when they were copied");
+        if self.dims_inferred {
+            view.with_inferred_dims()
+        } else {
+            view
+        }
+    }
+}
+
+/// What is wrong with an index of mode `n`.
+fn outside(n: usize, index: Option<u64>, size: u64) -> String {
+    match index {
+        None => format!("an index of mode {} is below the first", n + 1),
+        Some(index) => format!(
+            "index {index} of mode {}, counted from 0, is beyond its size {size}; the largest allowed is {}",
+            n + 1,
+            size - 1
+        ),
+    }
+}
+
+/// Room for `count` items; a count that memory cannot hold is an error, not the end of the process.
+fn reserved<T>(count: usize, name: &str) -> Result<Vec<T>> {
+    let mut room = Vec::new();
+    room.try_reserve_exact(count).map_err(|_| {
+        Error::io(
+            format!("{name}: no memory for {count} entries"),
+            std::io::ErrorKind::OutOfMemory.into(),
+        )
+    })?;
+    Ok(room)
+}
+
+fn copied<T: Copy>(from: &[T], name: &str) -> Result<Vec<T>> {
+    let mut to = reserved(from.len(), name)?;
+    to.extend_from_slice(from);
+    Ok(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_an_entry_is_named() {
+        let copy = |dims: Option<&[u64]>, indices: &[u64]| {
+            let values = vec![1.0f32; indices.len() / 2];
+            CooData::copy("t", 2, dims, Values::F32(&values), |n, i| {
+                indices[2 * i + n].checked_sub(1)
+            })
+            .map(|d| d.view().dims().to_vec())
+            .map_err(|e| e.to_string())
+        };
+        assert_eq!(copy(None, &[1, 2, 3, 1]).unwrap(), [3, 2]);
+        assert_eq!(copy(Some(&[5, 5]), &[1, 2, 3, 1]).unwrap(), [5, 5]);
+        assert_eq!(copy(Some(&[5, 5]), &[]).unwrap(), [5, 5]);
+        for (dims, indices, words) in [
+            (None, &[1, 0][..], "entry 1: an index of mode 2 is below"),
+            (
+                Some(&[3, 3][..]),
+                &[1, 1, 4, 1],
+                "entry 2: index 3 of mode 1",
+            ),
+            (None, &[1, 1 << 33], "entry 1: index 8589934591 of mode 2"),
+            (None, &[], "state them"),
+            (Some(&[3, 0]), &[1, 1], "t: "),
+        ] {
+            let error = copy(dims, indices).unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
+        assert!(CooData::copy("t", 9, None, Values::F32(&[1.0]), |_, _| Some(0)).is_err());
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        use crate::format::{CooFile, OpenMode, ValueKind, check, check_view, write};
+        let dir = tempfile::tempdir().unwrap();
+        let index = |n, i| Some(((n + 2) * i) as u64);
+        let data = CooData::copy("t", 3, None, Values::F32(&[1.0, 0.5, -2.0]), index).unwrap();
+        let path = dir.path().join("t.coo");
+        write(&data.view(), &path, Some(ValueKind::F64), &()).unwrap();
+        let file = CooFile::open(&path, OpenMode::Mapped).unwrap();
+        let (a, b) = (data.view(), file.view());
+        assert_eq!((a.dims(), a.dims_inferred()), (b.dims(), b.dims_inferred()));
+        assert!((0..3).all(|n| a.column(n) == b.column(n)));
+        assert!(matches!(b.values(), Values::F64(v) if v == [1.0, 0.5, -2.0]));
+        assert!(check(&file, &()).unwrap().is_clean() && check_view(&a, &()).unwrap().is_clean());
+        assert!(write(&a, &dir.path().join("t.csv"), None, &()).is_err());
+    }
+}
