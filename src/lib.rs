@@ -29,6 +29,7 @@
 
 pub mod analysis;
 pub mod error;
+pub mod ffi;
 pub mod format;
 pub mod generate;
 pub mod kernel;

@@ -4,13 +4,30 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each may use those before it. The first three have no order among themselves beyond this.
-const LAYERS: [&str; 12] = [
+const LAYERS: [&str; 13] = [
     "error", "monitor", "random", "format", "options", "problem", "model", "kernel", "schedule",
-    "solver", "generate", "analysis",
+    "solver", "generate", "analysis", "ffi",
 ];
 
 /// The only files that may say `allow(unsafe_code)`.
-const UNSAFE: [&str; 26] = [
+const UNSAFE: [&str; 43] = [
+    "ffi/arg.rs",
+    "ffi/cancel.rs",
+    "ffi/coo.rs",
+    "ffi/coo_files.rs",
+    "ffi/error.rs",
+    "ffi/fit.rs",
+    "ffi/float.rs",
+    "ffi/indices.rs",
+    "ffi/library.rs",
+    "ffi/model.rs",
+    "ffi/model_numbers.rs",
+    "ffi/options.rs",
+    "ffi/predict.rs",
+    "ffi/problem.rs",
+    "ffi/progress.rs",
+    "ffi/status.rs",
+    "ffi/text.rs",
     "format/memory.rs",
     "kernel/after.rs",
     "kernel/batch.rs",

@@ -1,0 +1,178 @@
+//! Arguments from C: the one place that believes a pointer and a length, after checking what can be
+//! checked.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, c_char};
+use std::mem::MaybeUninit;
+use std::path::PathBuf;
+
+use super::status::{Failure, Outcome, S3CMTF_BUFFER_TOO_SMALL, S3CMTF_NULL_ARGUMENT};
+
+/// An argument that must be there.
+pub(super) fn given<T>(argument: Option<T>, what: &str) -> Outcome<T> {
+    argument.ok_or_else(|| null(what))
+}
+
+fn null(what: &str) -> Failure {
+    Failure::new(S3CMTF_NULL_ARGUMENT, format!("{what} must not be NULL"))
+}
+
+/// Gives a new object to C, which will give it back to be freed.
+pub(super) fn hand_over<T>(out: &mut MaybeUninit<*mut T>, object: T) {
+    out.write(Box::into_raw(Box::new(object)));
+}
+
+/// Checks a pointer to `len` items and returns the length.
+fn checked<T>(pointer: *const T, len: u64, what: &str) -> Outcome<usize> {
+    if pointer.is_null() {
+        return Err(null(what));
+    }
+    if !pointer.is_aligned() {
+        return Err(Failure::argument(format!(
+            "{what} is not aligned to {} bytes, as its type must be",
+            align_of::<T>()
+        )));
+    }
+    usize::try_from(len)
+        .ok()
+        .filter(|len| {
+            len.checked_mul(size_of::<T>())
+                .is_some_and(|bytes| bytes <= isize::MAX as usize)
+        })
+        .ok_or_else(|| {
+            Failure::argument(format!(
+                "{what} cannot have {len} items; no memory is that large"
+            ))
+        })
+}
+
+/// An array of the caller. No items need no array.
+///
+/// # Safety
+/// If `pointer` is not NULL and aligned, it points to `len` items that stay as they are for `'a`.
+pub(super) unsafe fn slice<'a, T>(pointer: *const T, len: u64, what: &str) -> Outcome<&'a [T]> {
+    if len == 0 {
+        return Ok(&[]);
+    }
+    let len = checked(pointer, len, what)?;
+    // SAFETY: not NULL, aligned, no longer than memory, and the caller's promise for the rest.
+    Ok(unsafe { std::slice::from_raw_parts(pointer, len) })
+}
+
+/// A buffer of the caller with room for `capacity` items, of which `needed` will be written.
+///
+/// # Safety
+/// If `pointer` is not NULL and aligned, it points to room for `capacity` items that nobody else uses for
+/// `'a`.
+pub(super) unsafe fn buffer<'a, T>(
+    pointer: *mut T,
+    capacity: u64,
+    needed: usize,
+    what: &str,
+) -> Outcome<&'a mut [MaybeUninit<T>]> {
+    let len = checked(pointer, capacity, what)?;
+    if len < needed {
+        return Err(Failure::new(
+            S3CMTF_BUFFER_TOO_SMALL,
+            format!("{what} has room for {len} items; {needed} will be written"),
+        ));
+    }
+    // SAFETY: not NULL, aligned, no longer than memory, and the caller's promise for the rest; items that
+    // may be uninitialized are always valid.
+    Ok(unsafe { std::slice::from_raw_parts_mut(pointer.cast::<MaybeUninit<T>>(), needed) })
+}
+
+/// Copies items into a buffer of the caller.
+///
+/// # Safety
+/// As [`buffer`].
+pub(super) unsafe fn copy_out<T: Copy>(
+    items: &[T],
+    pointer: *mut T,
+    capacity: u64,
+    what: &str,
+) -> Outcome {
+    // SAFETY: the caller's promise.
+    let to = unsafe { buffer(pointer, capacity, items.len(), what) }?;
+    to.iter_mut().zip(items).for_each(|(to, &item)| {
+        to.write(item);
+    });
+    Ok(())
+}
+
+/// A text in UTF-8.
+///
+/// # Safety
+/// If not NULL, `pointer` is a text that ends in NUL and stays as it is for `'a`.
+pub(super) unsafe fn text<'a>(pointer: *const c_char, what: &str) -> Outcome<&'a str> {
+    if pointer.is_null() {
+        return Err(null(what));
+    }
+    // SAFETY: not NULL, and the caller's promise for the rest.
+    unsafe { CStr::from_ptr(pointer) }
+        .to_str()
+        .map_err(|_| Failure::argument(format!("{what} is not UTF-8")))
+}
+
+/// A file name. It may have any bytes where the system's names may.
+///
+/// # Safety
+/// As [`text`].
+pub(super) unsafe fn path(pointer: *const c_char, what: &str) -> Outcome<PathBuf> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        if pointer.is_null() {
+            return Err(null(what));
+        }
+        // SAFETY: not NULL, and the caller's promise for the rest.
+        let bytes = unsafe { CStr::from_ptr(pointer) }.to_bytes();
+        Ok(std::ffi::OsStr::from_bytes(bytes).into())
+    }
+    #[cfg(not(unix))]
+    // SAFETY: the caller's promise.
+    Ok(unsafe { text(pointer, what) }?.into())
+}
+
+/// One of a list of numbers.
+pub(super) fn choice<T: Copy>(number: i32, list: &[(i32, T)], what: &str) -> Outcome<T> {
+    list.iter()
+        .find(|(n, _)| *n == number)
+        .map(|(_, item)| *item)
+        .ok_or_else(|| {
+            Failure::argument(format!("{what} is {number}, which is none of its values"))
+        })
+}
+
+/// True or false.
+pub(super) fn flag(number: i32, what: &str) -> Outcome<bool> {
+    choice(number, &[(0, false), (1, true)], what)
+}
+
+/// A place in a list of `len`.
+pub(super) fn place(index: u64, len: usize, what: &str) -> Outcome<usize> {
+    usize::try_from(index)
+        .ok()
+        .filter(|&i| i < len)
+        .ok_or_else(|| {
+            Failure::argument(match len {
+                0 => format!("{what} is {index}, but there is none"),
+                _ => format!("{what} is {index}; it must be 0 to {}", len - 1),
+            })
+        })
+}
+
+/// A number of threads; 0 means all that the process may use.
+pub(super) fn threads(threads: u64) -> Outcome<usize> {
+    match usize::try_from(threads) {
+        Ok(n) if n <= 4096 => Ok(n),
+        _ => Err(Failure::argument(format!(
+            "threads is {threads}; it must be 0 to 4096"
+        ))),
+    }
+}
+
+/// A text for C. What comes from tables has no NUL.
+pub(super) fn c_text(text: &str) -> CString {
+    CString::new(text.replace('\0', " ")).unwrap_or_default()
+}

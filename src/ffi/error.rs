@@ -1,0 +1,61 @@
+//! The handle that carries messages.
+#![allow(unsafe_code)]
+
+use std::ffi::{CString, c_char};
+use std::mem::MaybeUninit;
+
+use super::arg::{given, hand_over};
+use super::guard::guard;
+use super::status::{Failure, S3CMTF_OK};
+
+/// What the last call that failed with this handle had to say. Make one, pass it to any number of calls,
+/// and read it after a failure; a call that succeeds leaves it as it was. One handle per thread: a call
+/// that is given it writes to it.
+pub struct ErrorHandle {
+    status: i32,
+    message: CString,
+}
+
+impl ErrorHandle {
+    pub(super) fn set(&mut self, failure: &Failure) {
+        self.status = failure.status;
+        // A name from outside may hold a NUL.
+        self.message = CString::new(failure.message.replace('\0', "\u{fffd}")).unwrap_or_default();
+    }
+}
+
+/// Makes an error handle, to be freed with s3cmtf_error_free().
+#[must_use]
+#[unsafe(no_mangle)]
+pub extern "C" fn s3cmtf_error_new(error: Option<&mut MaybeUninit<*mut ErrorHandle>>) -> i32 {
+    guard(None, || {
+        let out = given(error, "error")?;
+        hand_over(
+            out,
+            ErrorHandle {
+                status: S3CMTF_OK,
+                message: CString::default(),
+            },
+        );
+        Ok(())
+    })
+}
+
+/// The message of the last failure, in UTF-8: what was wrong, where, and what would be right. Empty if
+/// there was none or `error` is NULL. It lives until the handle is given to another call or freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn s3cmtf_error_message(error: Option<&ErrorHandle>) -> *const c_char {
+    error.map_or(c"".as_ptr(), |e| e.message.as_ptr())
+}
+
+/// The status of the last failure; S3CMTF_OK if there was none or `error` is NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn s3cmtf_error_status(error: Option<&ErrorHandle>) -> i32 {
+    error.map_or(S3CMTF_OK, |e| e.status)
+}
+
+/// Frees an error handle. NULL is fine.
+#[unsafe(no_mangle)]
+pub extern "C" fn s3cmtf_error_free(error: Option<Box<ErrorHandle>>) {
+    drop(error);
+}

@@ -1,0 +1,106 @@
+//! The boundary every call passes: no panic crosses it, nothing is printed.
+//!
+//! A panic runs the hook of the Rust runtime before it unwinds, and the standard hook prints. The hook is
+//! global to a runtime, so it is replaced once, by one that is silent for what happens inside calls of this
+//! library (the thread is in a call, or is a thread of ours, known by its name) and leaves everything else
+//! to the hook before it. The shared and the static library carry a runtime of their own, which no host
+//! sees; a Rust program that links the crate and calls these functions keeps its own hook for its own
+//! panics.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+use std::thread;
+
+use super::error::ErrorHandle;
+use super::float;
+use super::status::{Failure, Outcome, S3CMTF_INTERNAL, S3CMTF_OK};
+use crate::schedule::THREAD_NAME;
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs the body of a call and turns what it returns into a status.
+pub(super) fn guard(error: Option<&mut ErrorHandle>, body: impl FnOnce() -> Outcome) -> i32 {
+    match caught(body) {
+        Ok(()) => S3CMTF_OK,
+        Err(failure) => {
+            if let Some(error) = error {
+                error.set(&failure);
+            }
+            failure.status
+        }
+    }
+}
+
+/// Runs `body` in the standard floating-point mode and turns a panic into a failure.
+pub(super) fn caught<T>(body: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+    silence();
+    let was = INSIDE.replace(true);
+    // What a panic leaves half done is the object of the call, which the status says not to use.
+    let result = catch_unwind(AssertUnwindSafe(|| float::standard(body)));
+    INSIDE.set(was);
+    result.unwrap_or_else(|panic| Err(Failure::new(S3CMTF_INTERNAL, what(&*panic))))
+}
+
+/// Runs `work` of the host in the middle of a call, as if the call were not there.
+pub(super) fn outside<T>(work: impl FnOnce() -> T) -> T {
+    let was = INSIDE.replace(false);
+    let result = float::host(work);
+    INSIDE.set(was);
+    result
+}
+
+/// Frees what `work` frees; what cannot be told to anybody is let go.
+pub(super) fn release(work: impl FnOnce()) {
+    let _ = caught(|| {
+        work();
+        Ok(())
+    });
+}
+
+fn what(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    format!("internal error, please report it: {text}")
+}
+
+fn silence() {
+    static ONCE: Once = Once::new();
+    // The hook cannot be replaced in the middle of a panic.
+    if ONCE.is_completed() || thread::panicking() {
+        return;
+    }
+    ONCE.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !INSIDE.get() && thread::current().name() != Some(THREAD_NAME) {
+                before(info);
+            }
+        }));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::in_order;
+
+    #[test]
+    fn a_panic_becomes_a_failure_wherever_it_happens() {
+        let here = caught(|| -> Outcome { panic!("on the calling thread") }).unwrap_err();
+        assert_eq!(here.status, S3CMTF_INTERNAL);
+        assert!(here.message.contains("on the calling thread"));
+        let there = caught(|| {
+            in_order(9, 2, &(), |i, _| assert_ne!(i, 5), |_, ()| Ok(()))?;
+            Ok(())
+        });
+        assert_eq!(there.unwrap_err().status, S3CMTF_INTERNAL);
+        assert!(!INSIDE.get());
+    }
+}

@@ -1,0 +1,118 @@
+//! Indices of the caller: one array per mode, of either width, at any distance, counted from 0 or 1.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+
+use super::arg::{choice, slice};
+use super::coo::{S3CMTF_F32, S3CMTF_F64, S3CMTF_U32, S3CMTF_U64};
+use super::status::{Failure, Outcome};
+use crate::format::{ValueKind, Values};
+
+enum Column<'a> {
+    U32(&'a [u32]),
+    U64(&'a [u64]),
+}
+
+/// The indices of some cells.
+pub(super) struct Indices<'a> {
+    columns: Vec<Column<'a>>,
+    stride: usize,
+    base: u64,
+}
+
+impl Indices<'_> {
+    /// The indices of `count` cells of `order` modes.
+    ///
+    /// # Safety
+    /// Pointers that are not NULL and aligned point to what they are said to: `pointers` to `order`
+    /// pointers, each of them to the indices of its mode, `stride` apart, which stay as they are for `'a`.
+    pub unsafe fn new<'a>(
+        pointers: *const *const c_void,
+        order: usize,
+        count: u64,
+        kind: i32,
+        stride: u64,
+        base: i32,
+    ) -> Outcome<Indices<'a>> {
+        let wide = choice(
+            kind,
+            &[(S3CMTF_U32, false), (S3CMTF_U64, true)],
+            "index_type",
+        )?;
+        let base = choice(base, &[(0, 0), (1, 1)], "base")?;
+        // SAFETY: the caller's promise.
+        let pointers = unsafe { slice(pointers, order as u64, "indices") }?;
+        let span = match count.checked_sub(1) {
+            None => 0,
+            Some(_) if stride == 0 => {
+                return Err(Failure::argument(
+                    "stride is 0; it is 1 for arrays, and the number of modes for records",
+                ));
+            }
+            Some(last) => last
+                .checked_mul(stride)
+                .and_then(|x| x.checked_add(1))
+                .ok_or_else(|| {
+                    Failure::argument(format!(
+                        "{count} indices {stride} apart; no memory is that large"
+                    ))
+                })?,
+        };
+        let mut columns = Vec::with_capacity(order);
+        for (n, &pointer) in pointers.iter().enumerate() {
+            let what = format!("indices[{n}]");
+            // SAFETY: the caller's promise.
+            columns.push(unsafe {
+                if wide {
+                    Column::U64(slice(pointer.cast(), span, &what)?)
+                } else {
+                    Column::U32(slice(pointer.cast(), span, &what)?)
+                }
+            });
+        }
+        Ok(Indices {
+            columns,
+            // A span that fits memory has a stride that does, and with one cell it does not matter.
+            stride: usize::try_from(stride).unwrap_or(0),
+            base,
+        })
+    }
+
+    /// The index of mode `n` of cell `i`, counted from 0; `None` if it is before the first.
+    #[inline]
+    pub fn get(&self, n: usize, i: usize) -> Option<u64> {
+        let at = i * self.stride;
+        let index = match self.columns[n] {
+            Column::U32(c) => u64::from(c[at]),
+            Column::U64(c) => c[at],
+        };
+        index.checked_sub(self.base)
+    }
+}
+
+/// The kind of values a number stands for.
+pub(super) fn value_kind(number: i32, what: &str) -> Outcome<ValueKind> {
+    choice(
+        number,
+        &[(S3CMTF_F32, ValueKind::F32), (S3CMTF_F64, ValueKind::F64)],
+        what,
+    )
+}
+
+/// Values of the caller.
+///
+/// # Safety
+/// If `pointer` is not NULL and aligned, it points to `count` values that stay as they are for `'a`.
+pub(super) unsafe fn values<'a>(
+    pointer: *const c_void,
+    count: u64,
+    kind: i32,
+) -> Outcome<Values<'a>> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        Ok(match value_kind(kind, "value_type")? {
+            ValueKind::F32 => Values::F32(slice(pointer.cast(), count, "values")?),
+            ValueKind::F64 => Values::F64(slice(pointer.cast(), count, "values")?),
+        })
+    }
+}

@@ -1,0 +1,50 @@
+//! The C ABI: what `include/s3cmtf.h` declares. The header is generated from these files, and its
+//! comments are the ones here, written for people who program in C.
+//!
+//! One file per C object. Ownership is in the types of the arguments: `Option<&T>` is a `const T *`
+//! that may be shared between threads, `Option<&mut T>` a `T *` that may not, `Option<Box<T>>` a handle
+//! that is given back, `Option<&mut MaybeUninit<T>>` an output, written last and only on success. Arrays
+//! and strings come as raw pointers and pass through [`arg`], the only place that believes a length.
+//! Every body runs in [`guard::guard`]: panics become a status, nothing is printed, and the host's
+//! floating-point mode neither matters nor changes.
+
+// Names and numbers of arguments are those of the C functions, whose contract is in their comments.
+#![allow(clippy::missing_safety_doc, clippy::too_many_arguments)]
+
+mod arg;
+mod cancel;
+mod coo;
+mod coo_files;
+mod error;
+mod fit;
+mod float;
+mod guard;
+mod indices;
+mod library;
+mod model;
+mod model_numbers;
+mod options;
+mod predict;
+mod problem;
+mod progress;
+mod run;
+mod status;
+mod text;
+
+/// Everything C sees, for Rust programs that measure or test the boundary itself.
+pub mod c {
+    pub use super::cancel::*;
+    pub use super::coo::*;
+    pub use super::coo_files::*;
+    pub use super::error::*;
+    pub use super::fit::*;
+    pub use super::library::*;
+    pub use super::model::*;
+    pub use super::model_numbers::*;
+    pub use super::options::*;
+    pub use super::predict::*;
+    pub use super::problem::*;
+    pub use super::progress::*;
+    pub use super::status::*;
+    pub use super::text::*;
+}

@@ -1,0 +1,289 @@
+//! The options of a fit, and the table they come from.
+#![allow(unsafe_code)]
+
+use std::ffi::{CString, c_char};
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+
+use super::arg::{buffer, c_text, choice, flag, given, hand_over, place, slice, text};
+use super::error::ErrorHandle;
+use super::guard::{guard, release};
+use super::status::{Failure, Outcome};
+use crate::options::{Kind, Options, PRESETS, TABLE};
+
+/// An option is true or false.
+pub const S3CMTF_OPTION_FLAG: i32 = 1;
+/// An option is a whole number.
+pub const S3CMTF_OPTION_WHOLE: i32 = 2;
+/// An option is a finite number.
+pub const S3CMTF_OPTION_REAL: i32 = 3;
+/// An option is one of some words.
+pub const S3CMTF_OPTION_CHOICE: i32 = 4;
+/// An option is one whole number, or one per mode separated by commas.
+pub const S3CMTF_OPTION_RANKS: i32 = 5;
+
+/// s3cmtf_option_text() gives the name of an option.
+pub const S3CMTF_OPTION_NAME: i32 = 1;
+/// It gives the default, as s3cmtf_options_set() takes it.
+pub const S3CMTF_OPTION_DEFAULT: i32 = 2;
+/// It gives what the option does.
+pub const S3CMTF_OPTION_HELP: i32 = 3;
+/// It gives the smallest number the option takes; empty if it takes none.
+pub const S3CMTF_OPTION_LOW: i32 = 4;
+/// It gives the largest number the option takes; empty if it takes none.
+pub const S3CMTF_OPTION_HIGH: i32 = 5;
+/// It gives the words the option takes, separated by commas; empty if it takes others.
+pub const S3CMTF_OPTION_WORDS: i32 = 6;
+
+/// All options of a fit. They start as a preset and are set by name; the table of names, types, ranges,
+/// defaults and help texts is read with s3cmtf_option_count() and its kin. A fit copies them.
+pub struct OptionsHandle {
+    pub(super) options: Options,
+}
+
+/// Makes options, to be freed with s3cmtf_options_free(). `preset` names settings to start from, such as
+/// "paper" (s3cmtf_preset_name() lists them); NULL means "default".
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_options_new(
+    preset: *const c_char,
+    options: Option<&mut MaybeUninit<*mut OptionsHandle>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let out = given(options, "options")?;
+        let options = if preset.is_null() {
+            Options::default()
+        } else {
+            // SAFETY: a text of the caller, for this call.
+            Options::preset(unsafe { text(preset, "preset") }?)?
+        };
+        hand_over(out, OptionsHandle { options });
+        Ok(())
+    })
+}
+
+/// Sets an option to what a text says: "true", "12", "0.001", "blocked", "10,10,4". Names have underscores
+/// or dashes.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_options_set(
+    options: Option<&mut OptionsHandle>,
+    name: *const c_char,
+    value: *const c_char,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        // SAFETY: a text of the caller, for this call.
+        let value = unsafe { text(value, "value") };
+        // SAFETY: the same.
+        unsafe { set(options, name, value) }
+    })
+}
+
+/// Sets an option of type S3CMTF_OPTION_WHOLE or S3CMTF_OPTION_REAL.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_options_set_whole(
+    options: Option<&mut OptionsHandle>,
+    name: *const c_char,
+    value: u64,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    // SAFETY: a text of the caller, for this call.
+    guard(error, || unsafe {
+        set(options, name, Ok(&value.to_string()))
+    })
+}
+
+/// Sets an option of type S3CMTF_OPTION_REAL.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_options_set_real(
+    options: Option<&mut OptionsHandle>,
+    name: *const c_char,
+    value: f64,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    // SAFETY: a text of the caller, for this call.
+    guard(error, || unsafe {
+        set(options, name, Ok(&format!("{value:e}")))
+    })
+}
+
+/// Sets an option of type S3CMTF_OPTION_FLAG: `value` is 0 or 1.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_options_set_flag(
+    options: Option<&mut OptionsHandle>,
+    name: *const c_char,
+    value: i32,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let value = flag(value, "value").map(|v| if v { "true" } else { "false" });
+        // SAFETY: a text of the caller, for this call.
+        unsafe { set(options, name, value) }
+    })
+}
+
+/// Sets the option "rank": `count` is 1, or the number of modes.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_options_set_ranks(
+    options: Option<&mut OptionsHandle>,
+    ranks: *const u64,
+    count: u64,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        if count > crate::format::MAX_ORDER as u64 {
+            return Err(Failure::argument(format!("{count} ranks are too many")));
+        }
+        // SAFETY: an array of the caller, for this call.
+        let ranks = unsafe { slice(ranks, count, "ranks") }?;
+        let words: Vec<String> = ranks.iter().map(u64::to_string).collect();
+        // SAFETY: a constant text.
+        unsafe { set(options, c"rank".as_ptr(), Ok(&words.join(","))) }
+    })
+}
+
+/// # Safety
+/// As [`text`].
+unsafe fn set(
+    options: Option<&mut OptionsHandle>,
+    name: *const c_char,
+    value: Outcome<&str>,
+) -> Outcome {
+    let handle = given(options, "options")?;
+    // SAFETY: the caller's promise.
+    let name = unsafe { text(name, "name") }?;
+    Ok(handle.options.set(name, value?)?)
+}
+
+/// Writes the value of an option as text, as s3cmtf_options_set() takes it, into `value`, which has room for
+/// `capacity` bytes with the NUL at the end.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_options_get(
+    options: Option<&OptionsHandle>,
+    name: *const c_char,
+    value: *mut c_char,
+    capacity: u64,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let handle = given(options, "options")?;
+        // SAFETY: a text of the caller, for this call.
+        let name = unsafe { text(name, "name") }?;
+        let found = handle
+            .options
+            .get(name)
+            .ok_or_else(|| Failure::argument(format!("there is no option '{name}'")))?;
+        let bytes = c_text(&found).into_bytes_with_nul();
+        // SAFETY: a buffer of the caller, for this call.
+        let to = unsafe { buffer(value, capacity, bytes.len(), "value") }?;
+        to.iter_mut().zip(bytes).for_each(|(to, byte)| {
+            to.write(byte as c_char);
+        });
+        Ok(())
+    })
+}
+
+/// Frees options. NULL is fine.
+#[unsafe(no_mangle)]
+pub extern "C" fn s3cmtf_options_free(options: Option<Box<OptionsHandle>>) {
+    release(|| drop(options));
+}
+
+/// The number of options in the table.
+#[unsafe(no_mangle)]
+pub extern "C" fn s3cmtf_option_count() -> u64 {
+    TABLE.len() as u64
+}
+
+/// The type of an option: S3CMTF_OPTION_FLAG and so on. `index` counts from 0.
+#[must_use]
+#[unsafe(no_mangle)]
+pub extern "C" fn s3cmtf_option_type(
+    index: u64,
+    option_type: Option<&mut MaybeUninit<i32>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let out = given(option_type, "option_type")?;
+        out.write(match TABLE[place(index, TABLE.len(), "index")?].kind {
+            Kind::Flag => S3CMTF_OPTION_FLAG,
+            Kind::Whole(..) => S3CMTF_OPTION_WHOLE,
+            Kind::Real(..) => S3CMTF_OPTION_REAL,
+            Kind::Choice(_) => S3CMTF_OPTION_CHOICE,
+            Kind::Ranks(..) => S3CMTF_OPTION_RANKS,
+        });
+        Ok(())
+    })
+}
+
+/// A text about an option: `what` is S3CMTF_OPTION_NAME and so on. Constant, never freed.
+#[must_use]
+#[unsafe(no_mangle)]
+pub extern "C" fn s3cmtf_option_text(
+    index: u64,
+    what: i32,
+    text: Option<&mut MaybeUninit<*const c_char>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let out = given(text, "text")?;
+        let index = place(index, TABLE.len(), "index")?;
+        let column = choice(
+            what,
+            &[
+                (S3CMTF_OPTION_NAME, 0),
+                (S3CMTF_OPTION_DEFAULT, 1),
+                (S3CMTF_OPTION_HELP, 2),
+                (S3CMTF_OPTION_LOW, 3),
+                (S3CMTF_OPTION_HIGH, 4),
+                (S3CMTF_OPTION_WORDS, 5),
+            ],
+            "what",
+        )?;
+        out.write(texts()[index][column].as_ptr());
+        Ok(())
+    })
+}
+
+/// The name of a preset, for s3cmtf_options_new(). `index` counts from 0; beyond the last it is
+/// S3CMTF_BAD_ARGUMENT. Constant, never freed.
+#[must_use]
+#[unsafe(no_mangle)]
+pub extern "C" fn s3cmtf_preset_name(
+    index: u64,
+    name: Option<&mut MaybeUninit<*const c_char>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    static NAMES: OnceLock<Vec<CString>> = OnceLock::new();
+    guard(error, || {
+        let out = given(name, "name")?;
+        let names = NAMES.get_or_init(|| PRESETS.iter().map(|p| c_text(p)).collect());
+        out.write(names[place(index, names.len(), "index")?].as_ptr());
+        Ok(())
+    })
+}
+
+/// The texts of the table for C, made once.
+fn texts() -> &'static [[CString; 6]] {
+    static TEXTS: OnceLock<Vec<[CString; 6]>> = OnceLock::new();
+    TEXTS.get_or_init(|| {
+        let row = |o: &crate::options::OptionInfo| {
+            let (low, high, words) = match o.kind {
+                Kind::Flag => (String::new(), String::new(), String::new()),
+                Kind::Whole(a, b) => (a.to_string(), b.to_string(), String::new()),
+                Kind::Real(a, b) => (format!("{a:e}"), format!("{b:e}"), String::new()),
+                Kind::Ranks(a, b) => (a.to_string(), b.to_string(), String::new()),
+                Kind::Choice(words) => (String::new(), String::new(), words.join(",")),
+            };
+            [o.name, o.default, o.help, &low, &high, &words].map(c_text)
+        };
+        TABLE.iter().map(row).collect()
+    })
+}

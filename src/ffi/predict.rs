@@ -1,0 +1,175 @@
+//! Predictions and errors of a model.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+
+use super::arg::{flag, threads};
+use super::cancel::{CancelHandle, Token};
+use super::coo::{CooHandle, of as entries_of};
+use super::error::ErrorHandle;
+use super::guard::guard;
+use super::indices::Indices;
+use super::model::{ModelHandle, of};
+use super::model_numbers::Numbers;
+use super::status::{Failure, Outcome, S3CMTF_BAD_ENTRY, S3CMTF_OUT_OF_MEMORY};
+use crate::analysis::{evaluate, predict_all, predict_cells};
+use crate::error::Result;
+use crate::format::{CooView, MAX_DIM};
+use crate::model::Model;
+
+/// Predicts `count` cells. Their indices are given as to s3cmtf_coo_new(): a pointer per mode, `index_type`,
+/// `stride` and `base`. An index that did not occur in the data, also one beyond its size, predicts as the
+/// mean row of its mode. `clip` (0 or 1) limits predictions to the range of the training values. They go
+/// into `numbers`, which has room for `capacity` numbers of `number_type` (S3CMTF_F32 or S3CMTF_F64). They
+/// are made on `threads` threads (0: all the process may use), and do not depend on how many. `cancel` may
+/// be NULL.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_model_predict(
+    model: Option<&ModelHandle>,
+    count: u64,
+    indices: *const *const c_void,
+    index_type: i32,
+    stride: u64,
+    base: i32,
+    clip: i32,
+    threads: u64,
+    cancel: Option<&CancelHandle>,
+    numbers: *mut c_void,
+    capacity: u64,
+    number_type: i32,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let model = of(model)?;
+        // SAFETY: arrays and a buffer of the caller, for this call.
+        let (indices, to) = unsafe {
+            (
+                Indices::new(indices, model.order(), count, index_type, stride, base)?,
+                Numbers::new(numbers, capacity, number_type)?,
+            )
+        };
+        let (clip, threads) = (flag(clip, "clip")?, self::threads(threads)?);
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        if let Some((n, i)) = unusable(&indices, model.order(), count) {
+            return Err(Failure::new(
+                S3CMTF_BAD_ENTRY,
+                format!(
+                    "cell {}: its index of mode {} is below the first or {MAX_DIM} or more",
+                    i + 1,
+                    n + 1
+                ),
+            ));
+        }
+        let index = |i: usize, index: &mut [u32]| {
+            for (n, slot) in index.iter_mut().enumerate() {
+                // Checked before; memory of the host that changes meanwhile gives some other cell.
+                *slot = indices.get(n, i).unwrap_or(0) as u32;
+            }
+        };
+        predicted(&to, count, |take| {
+            predict_cells(model, count, index, clip, threads, &Token(cancel), take)
+        })
+    })
+}
+
+/// The first index that cannot be one: its mode and its cell.
+fn unusable(indices: &Indices<'_>, order: usize, count: usize) -> Option<(usize, usize)> {
+    (0..order).find_map(|n| {
+        (0..count)
+            .find(|&i| indices.get(n, i).is_none_or(|x| x >= MAX_DIM))
+            .map(|i| (n, i))
+    })
+}
+
+/// Predicts the cell of every entry of `coo`, whose values do not matter; otherwise as
+/// s3cmtf_model_predict().
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_model_predict_coo(
+    model: Option<&ModelHandle>,
+    coo: Option<&CooHandle>,
+    clip: i32,
+    threads: u64,
+    cancel: Option<&CancelHandle>,
+    numbers: *mut c_void,
+    capacity: u64,
+    number_type: i32,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let (model, view) = (of(model)?, entries_of(coo)?);
+        // SAFETY: a buffer of the caller, for this call.
+        let to = unsafe { Numbers::new(numbers, capacity, number_type) }?;
+        let (clip, threads) = (flag(clip, "clip")?, self::threads(threads)?);
+        predicted(&to, view.len(), |take| {
+            predict_all(model, &view, clip, threads, &Token(cancel), take)
+        })
+    })
+}
+
+/// What takes predictions as they come, in order.
+type Take<'a> = &'a mut dyn FnMut(std::ops::Range<usize>, &[f64]) -> Result<()>;
+
+/// Collects predictions before it writes any: a failure leaves the caller's buffer alone.
+fn predicted(to: &Numbers, count: usize, make: impl FnOnce(Take<'_>) -> Result<()>) -> Outcome {
+    if count == 0 {
+        return Ok(());
+    }
+    to.require(count)?;
+    let mut made: Vec<f64> = Vec::new();
+    made.try_reserve_exact(count).map_err(|_| {
+        Failure::new(
+            S3CMTF_OUT_OF_MEMORY,
+            format!("no memory for {count} predictions"),
+        )
+    })?;
+    make(&mut |_, piece: &[f64]| {
+        made.extend_from_slice(piece);
+        Ok(())
+    })?;
+    to.write(count, made.into_iter())
+}
+
+/// Predicts every entry of `coo` and writes the root of the mean squared error and the mean absolute error
+/// (either may be NULL); without entries they are 0. `clip`, `threads` and `cancel` are as for
+/// s3cmtf_model_predict().
+#[must_use]
+#[unsafe(no_mangle)]
+pub extern "C" fn s3cmtf_model_evaluate(
+    model: Option<&ModelHandle>,
+    coo: Option<&CooHandle>,
+    clip: i32,
+    threads: u64,
+    cancel: Option<&CancelHandle>,
+    rmse: Option<&mut MaybeUninit<f64>>,
+    mae: Option<&mut MaybeUninit<f64>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let (model, view) = (of(model)?, entries_of(coo)?);
+        same_order(model, &view)?;
+        let (clip, threads) = (flag(clip, "clip")?, self::threads(threads)?);
+        let found = evaluate(model, &view, model.range(), threads, &Token(cancel))?;
+        let errors = if clip { found.clipped } else { found.plain };
+        for (out, number) in [(rmse, errors.rmse), (mae, errors.mae)] {
+            if let Some(out) = out {
+                out.write(number);
+            }
+        }
+        Ok(())
+    })
+}
+
+fn same_order(model: &Model, view: &CooView<'_>) -> Outcome {
+    if view.order() != model.order() {
+        return Err(Failure::argument(format!(
+            "{}: has {} modes, the model has {}",
+            view.name(),
+            view.order(),
+            model.order()
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! What a fit tells while it runs.
+#![allow(unsafe_code)]
+
+use std::ffi::{c_char, c_void};
+use std::ptr;
+
+use super::arg::given;
+use super::library::{S3CMTF_KERNEL_SCALAR, kernel_number};
+use super::status::{Failure, Outcome};
+use crate::model::Epoch;
+use crate::solver::{FitSummary, StopReason};
+
+/// The fit has not begun.
+pub const S3CMTF_FIT_READY: i32 = 0;
+/// The fit runs.
+pub const S3CMTF_FIT_RUNNING: i32 = 1;
+/// The fit has ended, well or not.
+pub const S3CMTF_FIT_ENDED: i32 = 2;
+
+/// A callback is called because an epoch is done.
+pub const S3CMTF_EVENT_EPOCH: i32 = 1;
+/// It is called because a rank was lowered to the rows its mode has.
+pub const S3CMTF_EVENT_RANK_LOWERED: i32 = 2;
+/// It is called because the loss exploded, and the fit went back to an earlier epoch with half the step size.
+pub const S3CMTF_EVENT_ROLLED_BACK: i32 = 3;
+/// It is called because a checkpoint was written. Later versions may have further reasons.
+pub const S3CMTF_EVENT_CHECKPOINT: i32 = 4;
+
+/// The fit has not ended.
+pub const S3CMTF_STOP_NONE: i32 = 0;
+/// All epochs were run.
+pub const S3CMTF_STOP_EPOCHS: i32 = 1;
+/// The training loss hardly changed any more.
+pub const S3CMTF_STOP_TOLERANCE: i32 = 2;
+/// The validation error got no better.
+pub const S3CMTF_STOP_PATIENCE: i32 = 3;
+/// The time was up.
+pub const S3CMTF_STOP_TIME_LIMIT: i32 = 4;
+/// A callback or a token said so; there is a model nevertheless.
+pub const S3CMTF_STOP_CANCELLED: i32 = 5;
+
+/// The figures of a fit. It grows at its end in later versions, which is what `size` is for: set it to
+/// sizeof before handing the struct to a function, and a field beyond it is never touched; in a callback,
+/// use only fields within it. Figures that were not measured are NaN.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Progress {
+    /// The bytes of this struct that mean something.
+    pub size: u64,
+    /// S3CMTF_FIT_READY, S3CMTF_FIT_RUNNING or S3CMTF_FIT_ENDED.
+    pub state: i32,
+    /// In a callback, what it is called for: S3CMTF_EVENT_EPOCH and so on. Otherwise 0.
+    pub event: i32,
+    /// Why the fit ended: S3CMTF_STOP_EPOCHS and so on. S3CMTF_STOP_NONE before, and if it failed.
+    pub stop_reason: i32,
+    /// The kernel in use, S3CMTF_KERNEL_...; known when the fit has ended.
+    pub kernel: i32,
+    /// The number of threads in use; known when the fit has ended.
+    pub threads: u64,
+    /// Epochs done. When the fit has ended: the epoch of the model it returns.
+    pub epoch: u64,
+    /// The most epochs there will be.
+    pub epochs: u64,
+    /// How often the fit went back.
+    pub rollbacks: u64,
+    /// The step size of the last epoch.
+    pub eta: f64,
+    /// The training loss after the last epoch.
+    pub loss: f64,
+    /// The error on the training entries. When the fit has ended, this and the next two are those of the
+    /// model it returns.
+    pub train_rmse: f64,
+    /// The error on the test entries.
+    pub test_rmse: f64,
+    /// The error on the validation entries.
+    pub valid_rmse: f64,
+    /// Seconds the last epoch took; when the fit has ended, all of them.
+    pub update_seconds: f64,
+    /// Seconds spent measuring errors, in the same way.
+    pub eval_seconds: f64,
+    /// Tensor and matrix entries per second of the last epoch.
+    pub entries_per_second: f64,
+    /// In a callback, words for an event that is not an epoch; otherwise NULL. It lives until the callback
+    /// returns.
+    pub message: *const c_char,
+}
+
+/// Called on the thread that called s3cmtf_fit_run(), after every epoch and when something else is worth
+/// knowing. Returning anything but 0 ends the fit with the model it has. It must not throw, longjmp out, or
+/// use the fit it is called from; other calls of the library are fine. `progress` lives until it returns,
+/// `user` is what it was set with.
+pub type ProgressCallback =
+    Option<unsafe extern "C" fn(progress: *const Progress, user: *mut c_void) -> i32>;
+
+// SAFETY: the only pointer is NULL but for the time of a callback, which nobody shares.
+unsafe impl Send for Progress {}
+
+impl Progress {
+    pub(super) fn new(epochs: u64) -> Progress {
+        Progress {
+            size: size_of::<Progress>() as u64,
+            state: S3CMTF_FIT_READY,
+            event: 0,
+            stop_reason: S3CMTF_STOP_NONE,
+            kernel: S3CMTF_KERNEL_SCALAR,
+            threads: 0,
+            epoch: 0,
+            epochs,
+            rollbacks: 0,
+            eta: f64::NAN,
+            loss: f64::NAN,
+            train_rmse: f64::NAN,
+            test_rmse: f64::NAN,
+            valid_rmse: f64::NAN,
+            update_seconds: 0.0,
+            eval_seconds: 0.0,
+            entries_per_second: f64::NAN,
+            message: ptr::null(),
+        }
+    }
+
+    pub(super) fn set_epoch(&mut self, e: &Epoch) {
+        self.epoch = e.epoch;
+        self.eta = e.eta;
+        self.loss = e.loss;
+        self.train_rmse = e.train_rmse;
+        self.test_rmse = e.test_rmse;
+        self.valid_rmse = e.valid_rmse;
+        self.update_seconds = e.update_seconds;
+        self.eval_seconds = e.eval_seconds;
+        self.entries_per_second = e.entries_per_second;
+    }
+
+    pub(super) fn set_summary(&mut self, s: &FitSummary) {
+        self.stop_reason = match s.reason {
+            StopReason::Epochs => S3CMTF_STOP_EPOCHS,
+            StopReason::Tolerance => S3CMTF_STOP_TOLERANCE,
+            StopReason::Patience => S3CMTF_STOP_PATIENCE,
+            StopReason::TimeLimit => S3CMTF_STOP_TIME_LIMIT,
+            StopReason::Cancelled => S3CMTF_STOP_CANCELLED,
+        };
+        self.epoch = s.best_epoch;
+        self.kernel = kernel_number(s.kernel);
+        self.threads = s.threads as u64;
+        self.train_rmse = s.train_rmse;
+        self.test_rmse = s.test_rmse;
+        self.valid_rmse = s.valid_rmse;
+        self.update_seconds = s.update_seconds;
+        self.eval_seconds = s.eval_seconds;
+    }
+
+    /// Writes as much of it as the caller's struct has room for, and says how much.
+    ///
+    /// # Safety
+    /// If not NULL, `to` points to a struct of at least the `size` it says, which nobody else uses.
+    pub(super) unsafe fn write_to(&self, to: *mut Progress) -> Outcome {
+        let to = given(ptr::NonNull::new(to), "progress")?.as_ptr();
+        if !to.is_aligned() {
+            return Err(Failure::argument("progress is not aligned"));
+        }
+        let mut own = *self;
+        // SAFETY: `to` is valid for at least its first field.
+        let size = unsafe { (&raw const (*to).size).read() };
+        if size < size_of::<u64>() as u64 {
+            return Err(Failure::argument(format!(
+                "progress says it has {size} bytes; set its size to sizeof before the call"
+            )));
+        }
+        own.size = own.size.min(size);
+        // SAFETY: both have that many bytes.
+        unsafe {
+            ptr::copy_nonoverlapping(
+                (&raw const own).cast::<u8>(),
+                to.cast::<u8>(),
+                own.size as usize,
+            );
+        }
+        Ok(())
+    }
+}

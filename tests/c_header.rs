@@ -1,0 +1,123 @@
+//! The checked-in header and list of symbols are what the code says. To make them anew:
+//!
+//! ```sh
+//! S3CMTF_BLESS=1 cargo test --test c_header
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// In the order in which a reader wants them.
+const SOURCES: [&str; 14] = [
+    "status",
+    "error",
+    "library",
+    "cancel",
+    "text",
+    "coo",
+    "coo_files",
+    "options",
+    "problem",
+    "progress",
+    "fit",
+    "model",
+    "model_numbers",
+    "predict",
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+fn source(name: &str) -> PathBuf {
+    root().join(format!("src/ffi/{name}.rs"))
+}
+
+/// A comment of C around the manual and its example.
+fn manual() -> String {
+    let example = read("c_tests/example.c");
+    assert!(!example.contains("*/"), "it stands in a comment");
+    let indented: Vec<String> = example.lines().map(|l| format!("    {l}")).collect();
+    let text = read("src/ffi/manual.txt").replace("@EXAMPLE@", &indented.join("\n"));
+    let lines = text
+        .lines()
+        .map(|l| format!(" * {l}").trim_end().to_string());
+    format!("/*\n{}\n */", lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn header() -> String {
+    let config = cbindgen::Config::from_file(root().join("cbindgen.toml")).unwrap();
+    let mut builder = cbindgen::Builder::new().with_config(config);
+    for name in SOURCES {
+        builder = builder.with_src(source(name));
+    }
+    let mut text = Vec::new();
+    builder.generate().unwrap().write(&mut text);
+    String::from_utf8(text)
+        .unwrap()
+        .replace("@MANUAL@", &manual())
+}
+
+/// The exported functions, in the order of the header.
+fn functions() -> Vec<String> {
+    let mut found = Vec::new();
+    for name in SOURCES {
+        let text = fs::read_to_string(source(name)).unwrap();
+        for (at, marker) in text.match_indices("extern \"C\" fn s3cmtf_") {
+            let from = at + marker.len() - "s3cmtf_".len();
+            found.push(text[from..].split('(').next().unwrap().to_string());
+        }
+    }
+    found
+}
+
+#[track_caller]
+fn same(path: &str, made: &str) {
+    if std::env::var_os("S3CMTF_BLESS").is_some() {
+        fs::write(root().join(path), made).unwrap();
+    }
+    assert!(
+        read(path) == made,
+        "{path} is not what the code says; S3CMTF_BLESS=1 cargo test --test c_header makes it anew"
+    );
+}
+
+#[test]
+fn the_header_is_what_the_code_says() {
+    let made = header();
+    for name in functions() {
+        assert!(made.contains(&format!("{name}(")), "{name} is not declared");
+    }
+    same("include/s3cmtf.h", &made);
+}
+
+#[test]
+fn the_symbols_are_what_the_code_says() {
+    let mut names = functions();
+    assert!(names.len() > 60);
+    names.sort();
+    names.dedup();
+    same("include/s3cmtf.symbols", &(names.join("\n") + "\n"));
+}
+
+#[test]
+fn every_source_with_functions_is_in_the_header() {
+    for entry in fs::read_dir(root().join("src/ffi")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|e| e == "rs") {
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            let text = fs::read_to_string(&path).unwrap();
+            let has = text.contains("no_mangle") || text.contains("pub const S3CMTF");
+            assert_eq!(SOURCES.contains(&name.as_str()), has, "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_example_of_the_readme_is_the_one_that_is_tested() {
+    assert!(read("README.md").contains(&read("c_tests/example.c")));
+}
