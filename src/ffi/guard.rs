@@ -40,7 +40,11 @@ pub(super) fn caught<T>(body: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
     silence();
     let was = INSIDE.replace(true);
     // What a panic leaves half done is the object of the call, which the status says not to use.
-    let result = catch_unwind(AssertUnwindSafe(|| float::standard(body)));
+    let result = catch_unwind(AssertUnwindSafe(|| match was {
+        // The mode is the standard one already, and the host's is kept.
+        true => body(),
+        false => float::standard(body),
+    }));
     INSIDE.set(was);
     result.unwrap_or_else(|panic| Err(Failure::new(S3CMTF_INTERNAL, what(&*panic))))
 }

@@ -4,8 +4,8 @@
 //! One file per C object. Ownership is in the types of the arguments: `Option<&T>` is a `const T *`
 //! that may be shared between threads, `Option<&mut T>` a `T *` that may not, `Option<Box<T>>` a handle
 //! that is given back, `Option<&mut MaybeUninit<T>>` an output, written last and only on success. Arrays
-//! and strings come as raw pointers and pass through [`arg`], the only place that believes a length.
-//! Every body runs in [`guard::guard`]: panics become a status, nothing is printed, and the host's
+//! and strings come as raw pointers and pass through `arg`, the only place that believes a length.
+//! Every body runs in `guard::guard`: panics become a status, nothing is printed, and the host's
 //! floating-point mode neither matters nor changes.
 
 // Names and numbers of arguments are those of the C functions, whose contract is in their comments.

@@ -4,7 +4,7 @@
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use super::arg::{choice, given, hand_over};
+use super::arg::{choice, given, hand_over, place};
 use super::coo::{CooHandle, Source};
 use super::error::ErrorHandle;
 use super::guard::{guard, release};
@@ -113,7 +113,7 @@ pub extern "C" fn s3cmtf_problem_add_matrix(
             "kind",
         )?;
         let coupled = Coupled {
-            mode: usize::try_from(mode).unwrap_or(usize::MAX - 1),
+            mode: place(mode, problem.parts.tensor.view().order(), "mode")?,
             source: matrix.source.clone(),
             weight: own(weight, "weight")?,
             penalty: own(penalty, "penalty")?,
