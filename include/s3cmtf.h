@@ -37,7 +37,8 @@
  *         if (!status) status = s3cmtf_problem_new(ratings, &problem, error);
  *         if (!status) status = s3cmtf_options_new("paper", &options, error);
  *         if (!status) status = s3cmtf_options_set(options, "rank", "2", error);
- *         if (!status) status = s3cmtf_options_set_whole(options, "epochs", 5, error);
+ *         if (!status) status = s3cmtf_options_set_whole(options, "epochs", 10, error);
+ *         if (!status) status = s3cmtf_options_set_real(options, "eta", 0.05, error);
  *         if (!status) status = s3cmtf_fit_new(problem, options, &fit, error);
  *         if (!status) status = s3cmtf_fit_set_callback(fit, show, NULL, error);
  *         if (!status) status = s3cmtf_fit_run(fit, &model, error);

@@ -2,6 +2,8 @@
 #![allow(dead_code)]
 
 pub mod fitting;
+#[cfg(target_os = "linux")]
+pub mod native;
 pub mod planted;
 
 use std::fs;

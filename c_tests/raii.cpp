@@ -1,0 +1,119 @@
+// The C++ layer: owning, moving, throwing. The argument is a folder to write to.
+#include <s3cmtf.hpp>
+
+#include "check.h"
+
+#include <stdexcept>
+
+namespace s3 = s3cmtf;
+
+static_assert(!std::is_copy_constructible_v<s3::coo> && std::is_nothrow_move_constructible_v<s3::coo>);
+static_assert(!std::is_copy_constructible_v<s3::model> && std::is_nothrow_move_constructible_v<s3::model>);
+static_assert(!std::is_copy_constructible_v<s3::fit> && std::is_nothrow_move_constructible_v<s3::fit>);
+
+template <class Function> static std::int32_t status_of(Function function)
+{
+    try {
+        function();
+    } catch (const s3::error &e) {
+        CHECK(std::string(e.what()).find(s3cmtf_status_name(e.status())) == 0);
+        return e.status();
+    }
+    return S3CMTF_OK;
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc == 2);
+    const std::string folder = argv[1];
+    static planted data;
+    plant(&data);
+    const std::vector<s3::span<const std::uint32_t>> columns = {data.user, data.film, data.month};
+    const s3::span<const float> stars(data.stars);
+    const std::vector<std::uint64_t> dims(DIMS, DIMS + 3);
+    CHECK(s3::version() == s3cmtf_version());
+
+    // Copies of any width and layout, and views, hold the same.
+    const auto where = s3::cells<std::uint32_t>::columns(columns);
+    s3::coo tensor = s3::coo::copy(where, stars, dims);
+    std::vector<std::uint64_t> records;
+    std::vector<double> doubles;
+    for (int i = 0; i < ENTRIES; i++) {
+        records.insert(records.end(), {data.user[i] + 1u, data.film[i] + 1u, data.month[i] + 1u});
+        doubles.push_back(static_cast<double>(data.stars[i]));
+    }
+    const s3::span<const std::uint64_t> all_records(records);
+    const auto from_records = s3::cells<std::uint64_t>::records(all_records, 3, 1);
+    const s3::coo again = s3::coo::copy(from_records, s3::span<const double>(doubles));
+    const s3::coo view = s3::coo::view(columns, stars, dims);
+    CHECK(tensor.count() == ENTRIES && again.dims() == tensor.dims() && view.dims() == dims);
+    for (std::size_t n = 0; n < 3; n++)
+        for (std::size_t i = 0; i < ENTRIES; i++)
+            CHECK(again.indices(n)[i] == columns[n][i] && view.indices(n)[i] == columns[n][i]);
+    const auto found = tensor.check();
+    CHECK(found[S3CMTF_CHECK_OUT_OF_RANGE] == 0 && found[S3CMTF_CHECK_SURPLUS] > 0);
+
+    // Moved objects are where they went.
+    s3::coo moved = std::move(tensor);
+    s3::problem problem(moved);
+    const std::vector<s3::span<const std::uint32_t>> genre_columns = {data.genre_film, data.genre};
+    const s3::span<const float> ones(data.one);
+    problem.matrix(1, s3::coo::copy(s3::cells<std::uint32_t>::columns(genre_columns), ones,
+                                    {GENRE_DIMS[0], GENRE_DIMS[1]}), 1.0);
+    s3::options options;
+    options.set("rank", 3).set("eta", 0.005).set("epochs", 6).set("threads", "2").set("nonneg", false);
+    CHECK(options.get("rank") == "3" && options.get("nonneg") == "false");
+    std::uint64_t epochs = 0;
+    s3::fit fit(problem, options);
+    fit.test(moved).checkpoint(folder + "/raii.checkpoint");
+    s3::model model = fit.run([&](const s3cmtf_progress &p) {
+        epochs += p.event == S3CMTF_EVENT_EPOCH;
+        return true;
+    });
+    CHECK(epochs == 6 && fit.progress().stop_reason == S3CMTF_STOP_EPOCHS);
+    CHECK(std::fabs(model.rmse(moved) - fit.progress().test_rmse) < 1e-6);
+
+    // Predictions are the same however cells are given, and those of the factors.
+    const auto a = model.predict(where, false), b = model.predict(from_records, false, 1);
+    CHECK(a == b);
+    const auto core = model.core();
+    const auto f0 = model.factor(0), f1 = model.factor(1), f2 = model.factor(2);
+    CHECK(f0.rows() == USERS && f1.rank() == 3 && f2[0].size() == 3 && model.matrix(0).rows() == GENRES);
+    CHECK(model.row_indices(0)[7] == 7 && model.ranks() == std::vector<std::uint64_t>(3, 3));
+    for (std::size_t i = 0; i < 50; i++) {
+        double sum = 0;
+        for (std::size_t j = 0; j < 27; j++)
+            sum += core[j] * static_cast<double>(f0(data.user[i], j / 9) * f1(data.film[i], j / 3 % 3) *
+                                                 f2(data.month[i], j % 3));
+        CHECK(std::fabs(sum - a[i]) < 1e-4);
+    }
+    model.save(folder + "/raii.s3m");
+    const s3::model loaded = s3::model::load(folder + "/raii.s3m");
+    CHECK(loaded.predict(where, false) == a && loaded.fitted_with().get("rank") == "3");
+
+    // Failures are exceptions, and exceptions of a callback come through.
+    CHECK(status_of([&] { options.set("rnak", 3); }) == S3CMTF_BAD_ARGUMENT);
+    CHECK(status_of([&] { options.set("epochs", -1); }) == S3CMTF_BAD_ARGUMENT);
+    CHECK(status_of([&] { s3::coo::open("/no/such/file"); }) == S3CMTF_BAD_FILE);
+    CHECK(status_of([&] { fit.run(); }) == S3CMTF_BAD_STATE);
+    bool came = false;
+    try {
+        s3::fit(problem, options).run([](const s3cmtf_progress &) -> bool { throw std::domain_error("mine"); });
+    } catch (const std::domain_error &e) {
+        came = std::string(e.what()) == "mine";
+    }
+    CHECK(came);
+
+    // In the background.
+    options.set("epochs", 1000000);
+    const s3::cancel_token token;
+    s3::fit endless(problem, options);
+    endless.cancelled_by(token).start();
+    while (endless.progress().epoch < 2) CHECK(endless.wait(0.001));
+    token.request();
+    CHECK(!endless.wait());
+    CHECK(endless.take().order() == 3 && token.requested());
+    CHECK(endless.progress().stop_reason == S3CMTF_STOP_CANCELLED);
+    std::puts("ok");
+    return 0;
+}

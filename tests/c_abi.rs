@@ -1,0 +1,234 @@
+//! The C interface, used from C and C++ as its users do. Programs are in `c_tests`; each says "ok" and
+//! nothing else, so that whatever the library printed would be seen.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::fs;
+use std::process::Command;
+
+use common::native::{Library, WARNINGS, compilers, present, root, run};
+use common::{Ran, Scratch, real_data};
+
+/// Compiles a program with every compiler and runs it with these arguments.
+fn each(source: &str, standard: &str, arguments: &[&str]) {
+    let library = Library::new(&source.replace('.', "-"));
+    for (c, _) in compilers() {
+        let program = library.compile(c, standard, source);
+        assert_eq!(run(program, arguments), "ok\n", "{source} by {c}");
+    }
+}
+
+#[test]
+fn headers_compile_alone() {
+    let dir = Scratch::new("c-headers");
+    let c = dir.file(
+        "alone.c",
+        "#include <s3cmtf.h>\nint main(void) { return 0; }\n",
+    );
+    let cpp = dir.file(
+        "alone.cpp",
+        "#include <s3cmtf.h>\nint main() { return 0; }\n",
+    );
+    let hpp = dir.file(
+        "layer.cpp",
+        "#include <s3cmtf.hpp>\nint main() { return 0; }\n",
+    );
+    for (cc, cxx) in compilers() {
+        for (compiler, standard, file) in [
+            (cc, "c99", &c),
+            (cc, "c11", &c),
+            (cc, "c17", &c),
+            (cxx, "c++17", &cpp),
+            (cxx, "c++17", &hpp),
+            (cxx, "c++20", &hpp),
+        ] {
+            let mut command = Command::new(compiler);
+            command
+                .arg(format!("-std={standard}"))
+                .args(WARNINGS)
+                .args(
+                    ["-Wstrict-prototypes", "-Wshadow", "-Wconversion"]
+                        .iter()
+                        .filter(|w| {
+                            // C++ has no other prototypes.
+                            compiler == cc || !w.contains("prototypes")
+                        }),
+                )
+                .arg("-fsyntax-only")
+                .arg("-I")
+                .arg(root().join("include"))
+                .arg(file);
+            Ran::from(command.output().unwrap()).ok();
+        }
+    }
+}
+
+#[test]
+fn the_example_runs() {
+    let library = Library::new("example");
+    for (c, _) in compilers() {
+        let out = run(library.compile(c, "c99", "example.c"), [""; 0]);
+        let lines: Vec<&str> = out.lines().collect();
+        assert_eq!(lines.len(), 11, "{out}");
+        assert!(lines[9].starts_with("epoch 10: training RMSE 0."), "{out}");
+        assert!(lines[10].starts_with("prediction "), "{out}");
+    }
+}
+
+#[test]
+fn a_whole_life_of_planted_data() {
+    let library = Library::new("life");
+    for (c, _) in compilers() {
+        let dir = Scratch::new(&format!("life-planted-{c}"));
+        let program = library.compile(c, "c99", "life.c");
+        assert_eq!(run(program, [dir.path()]), "ok\n");
+    }
+}
+
+#[test]
+fn a_whole_life_of_real_data() {
+    let Some(data) = real_data("ml100k") else {
+        return;
+    };
+    let library = Library::new("life-real");
+    let dir = Scratch::new("life-real-files");
+    let program = library.compile(compilers()[0].0, "c99", "life.c");
+    assert_eq!(run(program, [dir.path(), &data]), "ok\n");
+}
+
+#[test]
+fn an_application_fits_and_another_process_predicts() {
+    let library = Library::new("app");
+    let dir = Scratch::new("app-files");
+    let mut csv = String::from("user,film,month,stars\n");
+    for i in 0..4000u32 {
+        let (user, film, month) = (i * 7 % 50, i * 11 % 30, i % 6);
+        let stars = f64::from((1 + user % 5) * (1 + film % 3)) / 3.0;
+        csv += &format!("{},{},{},{stars}\n", user + 1, film + 1, month + 1);
+    }
+    let csv = dir.file("ratings.csv", csv);
+    for (c, _) in compilers() {
+        let program = library.compile(c, "c99", "app.c");
+        let model = dir.join(&format!("model-{c}.s3m"));
+        let log = run(
+            &program,
+            ["fit".as_ref(), csv.as_os_str(), model.as_os_str()],
+        );
+        assert_eq!(log.lines().count(), 10);
+        let predict = |user: &str| -> f64 {
+            let words = [model.to_str().unwrap(), user, "3", "1"];
+            let out = run(&program, ["predict"].iter().chain(&words));
+            out.trim().parse().unwrap()
+        };
+        // User 5 rates five times as high as user 1, and user 5000 is nobody in particular.
+        let (low, middle, high) = (predict("1"), predict("5000"), predict("5"));
+        assert!(low < middle && middle < high, "{low} {middle} {high}");
+    }
+}
+
+#[test]
+fn no_use_is_wrong_enough_to_crash() {
+    each("misuse.c", "c99", &[]);
+    let library = Library::new("misuse-list");
+    let program = library.compile(compilers()[0].0, "c99", "misuse.c");
+    let mut listed: Vec<String> = run(program, ["list"]).lines().map(String::from).collect();
+    listed.sort();
+    let symbols = fs::read_to_string(root().join("include/s3cmtf.symbols")).unwrap();
+    let symbols: Vec<&str> = symbols.lines().collect();
+    assert_eq!(
+        listed, symbols,
+        "the table of misuse.c and the header have different functions"
+    );
+}
+
+#[test]
+fn threads_and_a_host_that_does_as_it_likes() {
+    each("threads.c", "c99", &[]);
+}
+
+#[test]
+fn opened_and_closed_again_and_again() {
+    let library = Library::new("reload");
+    for (c, _) in compilers() {
+        let program = library.compile(c, "gnu99", "reload.c");
+        assert_eq!(run(program, [library.shared()]), "ok\n");
+    }
+}
+
+#[test]
+fn the_floating_point_mode_is_the_hosts() {
+    each("float_mode.c", "c99", &[]);
+}
+
+#[test]
+fn the_layer_for_c_plus_plus() {
+    let library = Library::new("raii");
+    let dir = Scratch::new("raii-files");
+    for (_, cxx) in compilers() {
+        let program = library.compile(cxx, "c++17", "raii.cpp");
+        assert_eq!(run(program, [dir.path()]), "ok\n");
+    }
+}
+
+#[test]
+fn only_the_listed_functions_are_exported() {
+    if !present("nm") {
+        println!("skipped: nm is not on this machine");
+        return;
+    }
+    let library = Library::new("symbols");
+    let shared = library.shared();
+    let out = run("nm", ["-D", "--defined-only", shared.to_str().unwrap()]);
+    let mut names: Vec<&str> = out
+        .lines()
+        .filter_map(|l| l.split_whitespace().last())
+        .collect();
+    names.sort_unstable();
+    let symbols = fs::read_to_string(root().join("include/s3cmtf.symbols")).unwrap();
+    assert_eq!(names, symbols.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn other_languages_get_the_numbers_of_c() {
+    let Some(data) = real_data("ml100k") else {
+        return;
+    };
+    let library = Library::new("proofs");
+    let expected = run(library.compile(compilers()[0].0, "c99", "proof.c"), [&data]);
+    assert_eq!(expected.lines().count(), 4, "{expected}");
+    let script = |name: &str| root().join("c_tests").join(name);
+    let python = std::env::var("S3CMTF_PYTHON").unwrap_or_else(|_| "python3".into());
+    for (program, name) in [(python.as_str(), "proof.py"), ("julia", "proof.jl")] {
+        if !present(program) {
+            println!("skipped: {program} is not on this machine");
+            continue;
+        }
+        let out = run(program, [&script(name), &library.shared(), &data]);
+        assert_eq!(out, expected, "{name}");
+    }
+    if !present("Rscript") || !present("R") {
+        println!("skipped: R is not on this machine");
+        return;
+    }
+    let shim = library.path().join("proof_r.c");
+    fs::copy(script("proof_r.c"), &shim).unwrap();
+    let mut command = Command::new("R");
+    command
+        .args(["CMD", "SHLIB", "proof_r.c"])
+        .current_dir(library.path())
+        .env(
+            "PKG_CPPFLAGS",
+            format!("-I{}", root().join("include").display()),
+        )
+        .env(
+            "PKG_LIBS",
+            format!("-L{0} -ls3cmtf -Wl,-rpath,{0}", library.path().display()),
+        );
+    Ran::from(command.output().unwrap()).ok();
+    let shim = library.path().join("proof_r.so");
+    let arguments = ["--vanilla".into(), script("proof.R"), shim, data];
+    // R itself says on standard error what the failing call was caught for.
+    let out = Ran::from(Command::new("Rscript").args(arguments).output().unwrap()).ok();
+    assert_eq!(out.out, expected, "proof.R");
+}

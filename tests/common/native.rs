@@ -1,0 +1,117 @@
+//! Compiling and running programs in C and C++ against the library of this build.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::{Ran, Scratch};
+
+/// What every program must compile with.
+pub const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+
+/// The C compilers of this machine, gcc first; each with its C++ sibling.
+pub fn compilers() -> Vec<(&'static str, &'static str)> {
+    let all = [("gcc", "g++"), ("clang", "clang++")];
+    let found: Vec<_> = all.into_iter().filter(|(c, _)| present(c)).collect();
+    assert!(
+        !found.is_empty(),
+        "neither gcc nor clang is on this machine"
+    );
+    for (c, _) in all.iter().filter(|(c, _)| !present(c)) {
+        println!("skipped: {c} is not on this machine");
+    }
+    found
+}
+
+/// Whether a program is on this machine.
+pub fn present(program: &str) -> bool {
+    let asked = Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    asked.is_ok_and(|s| s.success())
+}
+
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A folder with the libraries of this build under the names they have when installed.
+pub struct Library {
+    dir: Scratch,
+}
+
+impl Library {
+    pub fn new(name: &str) -> Library {
+        let dir = Scratch::new(name);
+        // Beside the tests, where cargo puts what they depend on.
+        let exe = std::env::current_exe().unwrap();
+        let built = exe.parent().unwrap();
+        let link = |from: &str, to: &str| {
+            let from = built.join(from);
+            assert!(from.is_file(), "{} was not built", from.display());
+            std::os::unix::fs::symlink(from, dir.join(to)).unwrap();
+        };
+        link("libs3cmtf.so", "libs3cmtf.so");
+        link("libs3cmtf.so", &soname());
+        link("libs3cmtf.a", "libs3cmtf_static.a");
+        Library { dir }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub fn shared(&self) -> PathBuf {
+        self.dir.join("libs3cmtf.so")
+    }
+
+    /// Compiles a program of `c_tests`, with all warnings as errors.
+    pub fn compile(&self, compiler: &str, standard: &str, source: &str) -> PathBuf {
+        let name = Path::new(source).file_stem().unwrap().to_string_lossy();
+        let program = self.dir.join(&format!("{name}-{compiler}"));
+        let mut command = Command::new(compiler);
+        command
+            .arg(format!("-std={standard}"))
+            .args(WARNINGS)
+            .args(["-O1", "-g", "-I"])
+            .arg(root().join("include"))
+            .arg("-o")
+            .arg(&program)
+            .arg(root().join("c_tests").join(source))
+            .arg("-L")
+            .arg(self.path())
+            .arg(format!("-Wl,-rpath,{}", self.path().display()))
+            .args(["-ls3cmtf", "-lm", "-lpthread", "-ldl"]);
+        Ran::from(command.output().unwrap()).ok();
+        program
+    }
+}
+
+/// The name of the shared library for the loader: `build.rs` gives it.
+pub fn soname() -> String {
+    let version: Vec<&str> = env!("CARGO_PKG_VERSION").split('.').collect();
+    match version[0] {
+        "0" => format!("libs3cmtf.so.0.{}", version[1]),
+        major => format!("libs3cmtf.so.{major}"),
+    }
+}
+
+/// Runs a program, which must end well and print nothing to standard error.
+#[track_caller]
+pub fn run<I: AsRef<OsStr>>(
+    program: impl AsRef<OsStr>,
+    arguments: impl IntoIterator<Item = I>,
+) -> String {
+    let ran = Ran::from(
+        Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap(),
+    )
+    .ok();
+    assert_eq!(ran.err, "", "something was printed");
+    ran.out
+}
