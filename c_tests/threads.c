@@ -192,7 +192,7 @@ static void *fit_beside(void *argument)
 {
     struct side *side = argument;
     s3cmtf_error *error = new_error();
-    s3cmtf_model *model = small_model(&data, 20, side->threads, error);
+    s3cmtf_model *model = small_model(&data, 6, side->threads, error);
     predict_all(model, side->threads, side->numbers, error);
     s3cmtf_model_free(model);
     s3cmtf_error_free(error);
@@ -218,7 +218,7 @@ static void *read_model(void *argument)
     s3cmtf_error *error = new_error();
     double *numbers = malloc(sizeof *numbers * ENTRIES), row[3];
     (void)argument;
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 5; i++) {
         uint64_t dims[3];
         predict_all(shared_model, 1, numbers, error);
         CHECK(!memcmp(numbers, expected, sizeof expected));

@@ -112,7 +112,9 @@ fn every_source_with_functions_is_in_the_header() {
             let name = path.file_stem().unwrap().to_string_lossy().into_owned();
             let text = fs::read_to_string(&path).unwrap();
             let has = text.contains("no_mangle") || text.contains("pub const S3CMTF");
-            assert_eq!(SOURCES.contains(&name.as_str()), has, "{name}");
+            // What only builds for tests have is nobody's business.
+            let shown = has && name != "testing";
+            assert_eq!(SOURCES.contains(&name.as_str()), shown, "{name}");
         }
     }
 }

@@ -27,6 +27,7 @@ const UNSAFE: [&str; 43] = [
     "ffi/problem.rs",
     "ffi/progress.rs",
     "ffi/status.rs",
+    "ffi/testing.rs",
     "ffi/text.rs",
     "format/memory.rs",
     "kernel/after.rs",

@@ -29,6 +29,8 @@ mod problem;
 mod progress;
 mod run;
 mod status;
+#[cfg(s3cmtf_test)]
+mod testing;
 mod text;
 
 /// Everything C sees, for Rust programs that measure or test the boundary itself.

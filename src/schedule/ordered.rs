@@ -50,7 +50,7 @@ pub fn in_order<T: Send>(
     let stop = Stop::new();
     thread::scope(|scope| {
         let (send, receive) = sync_channel::<(u64, T)>(threads);
-        let mut started = 0;
+        let mut workers = Vec::with_capacity(threads);
         for _ in 0..threads {
             let send = send.clone();
             let (next, taken, stop, make) = (&next, &taken, &stop, &make);
@@ -74,9 +74,9 @@ pub fn in_order<T: Send>(
                 }
             });
             match spawned {
-                Ok(_) => started += 1,
+                Ok(worker) => workers.push(worker),
                 // One is enough; the result does not depend on their number.
-                Err(_) if started > 0 => break,
+                Err(_) if !workers.is_empty() => break,
                 Err(e) => return Err(Error::io("cannot start a thread", e)),
             }
         }
@@ -93,7 +93,7 @@ pub fn in_order<T: Send>(
                     outcome = Err(Error::Cancelled)
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                // All senders gone early means a worker panicked; the scope passes the panic on.
+                // All senders gone early means a worker panicked; joining it passes the panic on.
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             while outcome.is_ok()
@@ -106,6 +106,12 @@ pub fn in_order<T: Send>(
         }
         stop.request();
         drop(receive);
+        // A scope ends when the work is done; a library that is unloaded needs the threads gone too.
+        for worker in workers {
+            worker
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
         outcome
     })
 }
@@ -177,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a scoped thread panicked")]
+    #[should_panic(expected = "no fifty")]
     fn a_panic_of_a_worker_is_passed_on() {
         let _ = in_order(
             100,

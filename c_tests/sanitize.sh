@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Runs the programs here under the sanitizers (both sides instrumented, the library in its build for tests) and
+# under valgrind's memcheck. No leak, no error.
+#
+#   c_tests/sanitize.sh [address] [memcheck]
+#
+# CC is the compiler (gcc). The library for memcheck is the one in SHARED (target/release).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-target}
+cc=${CC:-gcc}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+triple=$(rustc -vV | sed -n 's/^host: //p')
+system_libraries="-lgcc_s -lutil -lrt -lpthread -lm -ldl"
+
+# compile SOURCE FLAGS...
+compile() {
+  local source=$1
+  shift
+  case $source in
+    *.cpp) "${cc/gcc/g++}" -std=c++17 -g -Iinclude -Ic_tests "c_tests/$source" -o "$work/${source%.*}" "$@" ;;
+    *) "$cc" -std=gnu99 -g -Iinclude -Ic_tests "c_tests/$source" -o "$work/${source%.*}" "$@" ;;
+  esac
+}
+
+# check PROGRAM ARGUMENTS...: runs it, perhaps under a tool, and expects it to end well.
+check() {
+  local log="$work/log" program=$1
+  shift
+  if ! ${tool:-} "$work/$program" "$@" >"$log" 2>&1 || ! grep -qx -e ok -e 'prediction .*' "$log"; then
+    cat "$log"
+    echo "$program failed"
+    exit 1
+  fi
+  echo "$program: no error, no leak"
+}
+
+address() {
+  # Without optimisation: quick to build, and overflows are caught too.
+  RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address --cfg s3cmtf_test" CARGO_PROFILE_DEV_DEBUG=line-tables-only \
+    cargo build --quiet --lib --no-default-features --target "$triple" --target-dir "$target/sanitize"
+  # Stacks kept after a return need the runtime of the compiler that made the code; here there are two.
+  export ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1:detect_stack_use_after_return=0
+  # Kernels that are neither optimised nor without checks have frames of megabytes.
+  export RUST_MIN_STACK=33554432
+  export UBSAN_OPTIONS=print_stacktrace=1
+  export S3CMTF_SANITIZER=1
+  for source in example.c misuse.c panic.c life.c threads.c float_mode.c raii.cpp; do
+    # shellcheck disable=SC2086
+    compile $source -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
+      "$target/sanitize/$triple/debug/libs3cmtf.a" $system_libraries
+  done
+  check example
+  check misuse
+  check panic
+  check life "$work"
+  check threads $((32 * 1024 * 1024))
+  check float_mode
+  check raii "$work"
+}
+
+memcheck() {
+  local shared=${SHARED:-$target/release/libs3cmtf.so}
+  ln -s "$(realpath "$shared")" "$work/libs3cmtf.so"
+  ln -s "$(realpath "$shared")" "$work/$(readelf -d "$shared" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')"
+  # Valgrind knows AVX2 and no AVX-512, and not all floating-point modes.
+  export S3CMTF_KERNEL=avx2
+  grep -q avx2 /proc/cpuinfo || export S3CMTF_KERNEL=wide
+  local tool="valgrind --quiet --error-exitcode=9 --leak-check=full --suppressions=c_tests/memcheck.supp
+    --show-leak-kinds=definite,indirect,possible --errors-for-leak-kinds=definite,indirect,possible"
+  for source in example.c misuse.c life.c threads.c raii.cpp; do
+    # shellcheck disable=SC2086
+    compile $source -L"$work" -Wl,-rpath,"$work" -ls3cmtf $system_libraries
+  done
+  check example
+  check misuse
+  check life "$work"
+  check threads
+  check raii "$work"
+}
+
+for what in "${@:-address}"; do
+  case $what in
+    address | memcheck) echo "-- $what" && "$what" ;;
+    *) echo "unknown: $what" >&2 && exit 2 ;;
+  esac
+done

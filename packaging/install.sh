@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Installs the library for C and C++ under a prefix: headers, shared and static library, files for
+# pkg-config and CMake.
+#
+#   packaging/install.sh PREFIX
+#
+# DESTDIR is put before the prefix, as packagers want; LIBDIR (lib) is the folder of libraries under it.
+# S3CMTF_BUILT names a folder that has libs3cmtf.so and libs3cmtf.a already, instead of building them.
+set -euo pipefail
+[ $# -eq 1 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+root=$(cd "$(dirname "$0")/.." && pwd)
+libdir=${LIBDIR:-lib}
+to=${DESTDIR:-}$1
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$root/Cargo.toml" | head -n 1)
+# As build.rs does it: while the major number is 0, the minor one tells what is compatible.
+case $version in
+  0.*) compatible=${version%.*} ;;
+  *) compatible=${version%%.*} ;;
+esac
+
+built=${S3CMTF_BUILT:-}
+if [ -z "$built" ]; then
+  # Without the command-line program and what only it needs.
+  cargo build --manifest-path "$root/Cargo.toml" --release --lib --no-default-features
+  built=$(cargo metadata --manifest-path "$root/Cargo.toml" --format-version 1 --no-deps |
+    sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release
+fi
+
+mkdir -p "$to/include" "$to/$libdir/pkgconfig" "$to/$libdir/cmake/s3cmtf"
+install -m 644 "$root/include/s3cmtf.h" "$root/include/s3cmtf.hpp" "$to/include"
+install -m 755 "$built/libs3cmtf.so" "$to/$libdir/libs3cmtf.so.$version"
+install -m 644 "$built/libs3cmtf.a" "$to/$libdir/libs3cmtf.a"
+if command -v strip >/dev/null; then
+  strip --strip-unneeded "$to/$libdir/libs3cmtf.so.$version"
+  strip --strip-debug "$to/$libdir/libs3cmtf.a"
+fi
+ln -sf "libs3cmtf.so.$version" "$to/$libdir/libs3cmtf.so.$compatible"
+ln -sf "libs3cmtf.so.$compatible" "$to/$libdir/libs3cmtf.so"
+
+fill() {
+  sed -e "s|@VERSION@|$version|g" -e "s|@COMPATIBLE@|$compatible|g" -e "s|@LIBDIR@|$libdir|g" "$root/packaging/$1" >"$2"
+}
+fill s3cmtf.pc.in "$to/$libdir/pkgconfig/s3cmtf.pc"
+fill s3cmtfConfig.cmake.in "$to/$libdir/cmake/s3cmtf/s3cmtfConfig.cmake"
+fill s3cmtfConfigVersion.cmake.in "$to/$libdir/cmake/s3cmtf/s3cmtfConfigVersion.cmake"
+echo "s3cmtf $version is in $to"
