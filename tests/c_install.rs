@@ -142,7 +142,7 @@ fn the_shared_library_is_small_and_needs_little() {
     let size = fs::metadata(&shared).unwrap().len();
     println!("libs3cmtf.so: {size} bytes");
     // A debug build may be of any size.
-    assert!(cfg!(debug_assertions) || size < 3 << 20, "{size} bytes");
+    assert!(cfg!(debug_assertions) || size < 4 << 20, "{size} bytes");
     if !present("readelf") || !present("nm") {
         println!("skipped: binutils are not on this machine");
         return;
