@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::CooView;
+use crate::kernel::Level;
 use crate::model::Predict;
 use crate::monitor::{Monitor, step};
 use crate::schedule::{available_threads, in_order};
@@ -37,7 +38,7 @@ pub(super) fn cells_of(view: &CooView<'_>) -> Cells<impl Fn(usize, &mut [u32]) +
 /// Predicts every cell on `threads` threads; 0 means all this process may use. Each chunk
 /// starts with a default `T`, to which `add` adds its entries and their predictions in order; `take`
 /// gets the chunks in order, on the calling thread. The first error in the order of the entries ends
-/// the work.
+/// the work. One thread, or one chunk, needs no thread but the calling one.
 pub(super) fn predict_chunks<T: Default + Send>(
     model: &impl Predict,
     cells: &Cells<impl Fn(usize, &mut [u32]) + Sync>,
@@ -56,27 +57,35 @@ pub(super) fn predict_chunks<T: Default + Send>(
         let start = chunk as usize * CHUNK;
         start..(start + CHUNK).min(n)
     };
+    let make = |chunk, stop: &dyn Fn() -> bool| {
+        let mut predict = model.predictor()?;
+        let mut index = vec![0; cells.order];
+        let mut made = T::default();
+        for i in range(chunk) {
+            if i.is_multiple_of(LOOK) && stop() {
+                return Err(Error::Cancelled);
+            }
+            (cells.index)(i, &mut index);
+            add(&mut made, i, predict(&index))?;
+        }
+        Ok(made)
+    };
+    let mut use_up = |chunk, made: Result<T>| {
+        let range = range(chunk);
+        step(monitor, phase, range.end as u64, n as u64)?;
+        take(range, made?)
+    };
+    // On this thread, before there are others.
+    Level::forced();
+    let chunks = n.div_ceil(CHUNK) as u64;
+    if threads == 1 || chunks == 1 {
+        return (0..chunks).try_for_each(|c| use_up(c, make(c, &|| monitor.cancelled())));
+    }
     in_order(
-        n.div_ceil(CHUNK) as u64,
+        chunks,
         threads,
         monitor,
-        |chunk, stop| {
-            let mut predict = model.predictor()?;
-            let mut index = vec![0; cells.order];
-            let mut made = T::default();
-            for i in range(chunk) {
-                if i.is_multiple_of(LOOK) && stop.requested() {
-                    break;
-                }
-                (cells.index)(i, &mut index);
-                add(&mut made, i, predict(&index))?;
-            }
-            Ok(made)
-        },
-        |chunk, made| {
-            let range = range(chunk);
-            step(monitor, phase, range.end as u64, n as u64)?;
-            take(range, made?)
-        },
+        |chunk, stop| make(chunk, &|| stop.requested()),
+        use_up,
     )
 }

@@ -22,7 +22,7 @@ use super::progress::{
 use super::run::{Callback, Job, Shared, run};
 use super::status::{Failure, Outcome, S3CMTF_BAD_STATE, S3CMTF_SYSTEM};
 use crate::options::Options;
-use crate::schedule::THREAD_NAME;
+use crate::schedule::{THREAD_NAME, undisturbed};
 
 /// One fit: what it is to do, and once it has begun, how far it is. It runs once, in one of two ways.
 /// s3cmtf_fit_run() runs it on the calling thread (which starts the threads the options ask for) and
@@ -224,9 +224,8 @@ pub extern "C" fn s3cmtf_fit_start(
         let (job, shared) = (fit.job.clone(), fit.shared.clone());
         // Before the thread is there: it may have ended when this one goes on.
         fit.shared.begin();
-        let started = thread::Builder::new()
-            .name(THREAD_NAME.into())
-            .spawn(move || run(&job, &shared, None));
+        let thread = thread::Builder::new().name(THREAD_NAME.into());
+        let started = undisturbed(|| thread.spawn(move || run(&job, &shared, None)));
         fit.thread = Some(started.map_err(|e| {
             fit.shared.unbegin();
             Failure::new(S3CMTF_SYSTEM, format!("cannot start a thread: {e}"))

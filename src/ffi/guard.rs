@@ -6,6 +6,8 @@
 //! to the hook before it. The shared and the static library carry a runtime of their own, which no host
 //! sees; a Rust program that links the crate and calls these functions keeps its own hook for its own
 //! panics.
+//!
+//! The first call also reads the environment, on the thread of the host: later it may be changing it.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -16,6 +18,7 @@ use std::thread;
 use super::error::ErrorHandle;
 use super::float;
 use super::status::{Failure, Outcome, S3CMTF_INTERNAL, S3CMTF_OK};
+use crate::kernel::Level;
 use crate::schedule::THREAD_NAME;
 
 thread_local! {
@@ -37,7 +40,7 @@ pub(super) fn guard(error: Option<&mut ErrorHandle>, body: impl FnOnce() -> Outc
 
 /// Runs `body` in the standard floating-point mode and turns a panic into a failure.
 pub(super) fn caught<T>(body: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
-    silence();
+    prepare();
     let was = INSIDE.replace(true);
     // What a panic leaves half done is the object of the call, which the status says not to use.
     let result = catch_unwind(AssertUnwindSafe(|| match was {
@@ -74,13 +77,14 @@ fn what(panic: &(dyn Any + Send)) -> String {
     format!("internal error, please report it: {text}")
 }
 
-fn silence() {
+fn prepare() {
     static ONCE: Once = Once::new();
     // The hook cannot be replaced in the middle of a panic.
     if ONCE.is_completed() || thread::panicking() {
         return;
     }
     ONCE.call_once(|| {
+        Level::forced();
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             if !INSIDE.get() && thread::current().name() != Some(THREAD_NAME) {
@@ -106,5 +110,18 @@ mod tests {
         });
         assert_eq!(there.unwrap_err().status, S3CMTF_INTERNAL);
         assert!(!INSIDE.get());
+    }
+
+    /// The test above, in a process of its own whose standard error is looked at.
+    #[test]
+    #[cfg_attr(miri, ignore = "cannot start processes")]
+    fn a_panic_is_not_printed() {
+        let test = "ffi::guard::tests::a_panic_becomes_a_failure_wherever_it_happens";
+        let ran = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([test, "--exact", "--nocapture"])
+            .output()
+            .unwrap();
+        assert!(String::from_utf8_lossy(&ran.stdout).contains("1 passed"));
+        assert_eq!(String::from_utf8_lossy(&ran.stderr), "");
     }
 }

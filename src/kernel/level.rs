@@ -1,5 +1,7 @@
 //! Instruction sets: which there are, which this machine has, which one to use.
 
+use std::sync::OnceLock;
+
 use crate::error::{Error, Result};
 use crate::options::KernelChoice;
 
@@ -68,8 +70,15 @@ impl Level {
     /// The level to use: the one chosen, else the one the environment forces, else the fastest. A
     /// level this machine does not have is an error.
     pub fn choose(choice: KernelChoice) -> Result<Level> {
-        let forced = std::env::var(VARIABLE).unwrap_or_default();
-        Level::resolve(choice, &forced)
+        Level::resolve(choice, Level::forced())
+    }
+
+    /// What [`VARIABLE`] says. It is read once, by the first call: reading the environment while another
+    /// thread of the program changes it is not safe, so nothing that runs on threads of its own may be
+    /// the first to ask.
+    pub(crate) fn forced() -> &'static str {
+        static FORCED: OnceLock<String> = OnceLock::new();
+        FORCED.get_or_init(|| std::env::var(VARIABLE).unwrap_or_default())
     }
 
     fn resolve(choice: KernelChoice, forced: &str) -> Result<Level> {

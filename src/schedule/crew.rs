@@ -8,6 +8,7 @@ use core_affinity::CoreId;
 
 use super::Stop;
 use super::pin::{cores_for, pin};
+use super::signals::undisturbed;
 use crate::error::{Error, Result};
 
 /// How often the calling thread looks whether to stop.
@@ -70,7 +71,7 @@ impl Crew {
                     &left,
                     caller.clone(),
                 );
-                let spawned = super::builder().spawn_scoped(scope, move || {
+                let work = move || {
                     // Also when the work panics: the caller must not wait for ever.
                     let _done = CountDown(left, caller);
                     if let Some(core) = core {
@@ -81,7 +82,8 @@ impl Crew {
                         threads,
                         stop,
                     })
-                });
+                };
+                let spawned = undisturbed(|| super::builder().spawn_scoped(scope, work));
                 match spawned {
                     Ok(handle) => handles.push(handle),
                     Err(e) => {

@@ -4,11 +4,13 @@ mod crew;
 mod meeting;
 mod ordered;
 mod pin;
+mod signals;
 mod topology;
 
 pub(crate) use crew::{Crew, Worker, turns};
 pub(crate) use meeting::Meeting;
 pub use ordered::{Stop, in_order};
+pub(crate) use signals::undisturbed;
 
 /// What every thread of this library is called, in debuggers and to whoever must tell its own threads
 /// from ours.

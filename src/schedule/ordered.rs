@@ -6,6 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use super::signals::undisturbed;
 use crate::error::{Error, Result};
 use crate::monitor::Monitor;
 
@@ -54,7 +55,7 @@ pub fn in_order<T: Send>(
         for _ in 0..threads {
             let send = send.clone();
             let (next, taken, stop, make) = (&next, &taken, &stop, &make);
-            let spawned = super::builder().spawn_scoped(scope, move || {
+            let work = move || {
                 let _guard = StopOnPanic(stop);
                 loop {
                     let i = next.fetch_add(1, Ordering::Relaxed);
@@ -72,8 +73,8 @@ pub fn in_order<T: Send>(
                         return;
                     }
                 }
-            });
-            match spawned {
+            };
+            match undisturbed(|| super::builder().spawn_scoped(scope, work)) {
                 Ok(worker) => workers.push(worker),
                 // One is enough; the result does not depend on their number.
                 Err(_) if !workers.is_empty() => break,
