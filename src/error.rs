@@ -122,6 +122,14 @@ impl Error {
         }
     }
 
+    /// The system has no memory for so many of these.
+    pub(crate) fn memory(count: usize, what: &str) -> Self {
+        Error::io(
+            format!("no memory for {count} {what}"),
+            io::ErrorKind::OutOfMemory.into(),
+        )
+    }
+
     pub(crate) fn argument(what: impl Into<String>) -> Self {
         Error::Argument(what.into())
     }

@@ -29,7 +29,8 @@ fn files_that_are_not_there_or_not_files() {
     let file = dir.file("empty.tns.gz", gzip(b""));
     run([Path::new("convert"), &file, &out]).failed(2, &["empty.tns.gz", "is empty"]);
     let file = dir.file("comments.tns", "# nothing\n\n# here\n");
-    run([Path::new("convert"), &file, &out]).failed(2, &["comments.tns", "no entries", "--dims"]);
+    run([Path::new("convert"), &file, &out])
+        .failed(2, &["comments.tns", "no entries", "option dims"]);
     assert!(!out.exists());
 }
 

@@ -45,7 +45,7 @@ fn accepted(name: &str, text: impl AsRef<[u8]>, arguments: &[&str]) -> String {
 fn text_lines_that_are_wrong() {
     let good = "1 1 1 1\n2 2 2 2\n";
     for (line, words) in [
-        ("0 1 1 1", &["index 0 of mode 1", "--zero-based"][..]),
+        ("0 1 1 1", &["index 0 of mode 1", "option zero-based"][..]),
         ("1 0 1 1", &["index 0 of mode 2"]),
         ("1 -2 1 1", &["'-2' of mode 2 is negative", "start at 1"]),
         (
@@ -60,7 +60,7 @@ fn text_lines_that_are_wrong() {
         ("1 1 1 -inf", &["'-inf' is not a finite number"]),
         (
             "1 1 1 1e39",
-            &["too large for a 32-bit number", "--values f64"],
+            &["too large for a 32-bit number", "option values: f64"],
         ),
         ("1 1 1 1e400", &["too large for a 64-bit number"]),
         ("1 1 1 abc", &["value 'abc' is not a number"]),
@@ -322,7 +322,7 @@ fn matrix_market_files() {
         "m.mtx",
         &real,
         &["--dims", "9,9"],
-        &["line 4", "--dims says [9, 9]"],
+        &["line 4", "the option dims says [9, 9]"],
     );
     let dir = Scratch::new("mtx");
     let file = dir.file("m.mtx", &real);

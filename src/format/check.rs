@@ -8,6 +8,7 @@ use super::coo::{CooFile, CooView};
 use super::group::{DEFAULT_MEMORY, for_each_group};
 use super::layout::Header;
 use super::names;
+use super::room::zeros;
 use super::rows::RowMapBuilder;
 use super::write::{CooWriter, Dims, Finished};
 use crate::error::{Error, Result};
@@ -136,14 +137,14 @@ pub fn check_view(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<CheckRepo
         Ok(())
     })?;
     for (n, &dim) in view.dims().iter().enumerate() {
-        let mut rows = RowMapBuilder::new(dim);
+        let mut rows = RowMapBuilder::new(dim)?;
         for (piece, indices) in view.column(n).chunks(1 << 20).enumerate() {
             step(monitor, "rows", (piece << 20) as u64, view.len() as u64)?;
             for &index in indices {
                 rows.mark(index);
             }
         }
-        report.empty_rows.push(dim - rows.finish().len() as u64);
+        report.empty_rows.push(dim - rows.finish()?.len() as u64);
     }
     let mut cells: Vec<DuplicateCell> = Vec::new();
     for_each_duplicate(view, monitor, |entries| {
@@ -237,7 +238,7 @@ pub fn fix(file: &CooFile, output: &Path, keep: Keep, monitor: &dyn Monitor) -> 
     let view = file.view();
     let n = view.len();
     // Entries to leave out, and values to replace: (entry, value, weight).
-    let mut out = vec![0u64; n.div_ceil(64)];
+    let mut out: Vec<u64> = zeros(n.div_ceil(64), "words for entries")?;
     let mut drop_entry = |i: u64| out[(i / 64) as usize] |= 1 << (i % 64);
     let mut means: Vec<(u64, f64, f64)> = Vec::new();
     let acceptable = |i: usize| {

@@ -185,7 +185,7 @@ fn import(
     let Some(writer) = sink.into_writer()? else {
         return Err(Error::file(
             name,
-            "holds no entries, so the sizes of the modes are unknown; state them (--dims) if that is right",
+            "holds no entries, so the sizes of the modes are unknown; state them (option dims) if that is right",
         ));
     };
     let dims = match options.dims.as_ref().or(result.dims.as_ref()) {

@@ -3,7 +3,7 @@
 //! Entries are sorted by (key, number) in memory. When that would take more than the budget, keys
 //! are cut into parts by a hash and the columns are read once per part.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::monitor::{Monitor, step};
 use crate::random::mix;
 
@@ -38,6 +38,9 @@ pub(crate) fn for_each_group(
             let hashed = mix(key(i as usize));
             // The high product bits choose the part, so equal keys share one.
             if (u128::from(hashed) * u128::from(parts)) >> 64 == u128::from(part) {
+                if pairs.try_reserve(1).is_err() {
+                    return Err(Error::memory(pairs.len() + 1, "entries to be grouped"));
+                }
                 pairs.push((hashed, i));
             }
         }

@@ -13,6 +13,7 @@ mod memory;
 mod names;
 pub(crate) mod npy;
 mod owned;
+mod room;
 mod rows;
 mod split;
 mod summary;
@@ -38,5 +39,6 @@ pub use write::{CooWriter, Dims};
 
 pub(crate) use atomic::AtomicFile;
 pub(crate) use memory::Bytes;
+pub(crate) use room::{collected, copied, room, zeros};
 pub(crate) use rows::RowMapBuilder;
 pub(crate) use write::Finished;

@@ -2,6 +2,7 @@
 
 use super::coo::{CooView, Values};
 use super::layout::{MAX_DIM, check_dims, check_order};
+use super::room::{copied, room};
 use crate::error::{Error, Result};
 
 /// Values in memory of their own.
@@ -65,7 +66,7 @@ impl CooData {
         let mut largest = Vec::with_capacity(order);
         for n in 0..order {
             let size = dims.map_or(MAX_DIM, |d| d[n]);
-            let mut column = reserved(count, &name)?;
+            let mut column = room(count, "entries")?;
             let mut top = 0;
             for i in 0..count {
                 let found = index(n, i);
@@ -79,8 +80,8 @@ impl CooData {
             largest.push(top + 1);
         }
         let values = match values {
-            Values::F32(v) => Floats::F32(copied(v, &name)?),
-            Values::F64(v) => Floats::F64(copied(v, &name)?),
+            Values::F32(v) => Floats::F32(copied(v, "entries")?),
+            Values::F64(v) => Floats::F64(copied(v, "entries")?),
         };
         Ok(CooData {
             dims_inferred: dims.is_none(),
@@ -118,24 +119,6 @@ fn outside(n: usize, index: Option<u64>, size: u64) -> String {
             size - 1
         ),
     }
-}
-
-/// Room for `count` items; a count that memory cannot hold is an error, not the end of the process.
-fn reserved<T>(count: usize, name: &str) -> Result<Vec<T>> {
-    let mut room = Vec::new();
-    room.try_reserve_exact(count).map_err(|_| {
-        Error::io(
-            format!("{name}: no memory for {count} entries"),
-            std::io::ErrorKind::OutOfMemory.into(),
-        )
-    })?;
-    Ok(room)
-}
-
-fn copied<T: Copy>(from: &[T], name: &str) -> Result<Vec<T>> {
-    let mut to = reserved(from.len(), name)?;
-    to.extend_from_slice(from);
-    Ok(to)
 }
 
 #[cfg(test)]

@@ -6,6 +6,9 @@
 //! a lookup is one table read and a popcount. A mode of 100M indices with 1M rows costs 14 MB, one
 //! of 4G indices with 1M rows 100 MB.
 
+use super::room::collected;
+use crate::error::{Error, Result};
+
 const PAGE_BITS: usize = 512;
 const WORDS: usize = PAGE_BITS / 64;
 const NO_PAGE: u32 = u32::MAX;
@@ -26,27 +29,39 @@ pub struct RowMap {
 }
 
 /// Collects rows for a [`RowMap`].
-pub(crate) struct RowMapBuilder(RowMap);
+pub(crate) struct RowMapBuilder {
+    map: RowMap,
+    /// There was no memory for a page. Told at the end: marking is what takes the time.
+    full: bool,
+}
 
 impl RowMapBuilder {
-    pub(crate) fn new(dim: u64) -> Self {
-        RowMapBuilder(RowMap {
-            dim,
-            table: vec![NO_PAGE; dim.div_ceil(PAGE_BITS as u64) as usize],
-            pages: Vec::new(),
-            rows: 0,
+    pub(crate) fn new(dim: u64) -> Result<Self> {
+        let stretches = dim.div_ceil(PAGE_BITS as u64) as usize;
+        Ok(RowMapBuilder {
+            map: RowMap {
+                dim,
+                table: collected(stretches, std::iter::repeat(NO_PAGE), "stretches of rows")?,
+                pages: Vec::new(),
+                rows: 0,
+            },
+            full: false,
         })
     }
 
     /// Notes that a row occurs. `false` if `index` is beyond the mode.
     #[inline]
     pub(crate) fn mark(&mut self, index: u32) -> bool {
-        let map = &mut self.0;
+        let map = &mut self.map;
         if u64::from(index) >= map.dim {
             return false;
         }
         let slot = &mut map.table[index as usize / PAGE_BITS];
         if *slot == NO_PAGE {
+            if map.pages.try_reserve(1).is_err() {
+                self.full = true;
+                return true;
+            }
             *slot = map.pages.len() as u32;
             map.pages.push(Page {
                 words: [0; WORDS],
@@ -58,8 +73,11 @@ impl RowMapBuilder {
         true
     }
 
-    pub(crate) fn finish(self) -> RowMap {
-        let mut map = self.0;
+    pub(crate) fn finish(self) -> Result<RowMap> {
+        if self.full {
+            return Err(Error::memory(self.map.pages.len() + 1, "pages of rows"));
+        }
+        let mut map = self.map;
         let mut before = 0u32;
         for &slot in map.table.iter().filter(|&&s| s != NO_PAGE) {
             let page = &mut map.pages[slot as usize];
@@ -67,7 +85,7 @@ impl RowMapBuilder {
             before += page.words.iter().map(|w| w.count_ones()).sum::<u32>();
         }
         map.rows = before;
-        map
+        Ok(map)
     }
 }
 
@@ -144,7 +162,7 @@ mod tests {
             (u64::from(u32::MAX), 3000),
         ] {
             let mut set = BTreeSet::new();
-            let mut b = RowMapBuilder::new(dim);
+            let mut b = RowMapBuilder::new(dim).unwrap();
             for _ in 0..marks {
                 let i = s.below(dim) as u32;
                 assert!(b.mark(i));
@@ -153,7 +171,7 @@ mod tests {
             assert!(b.mark((dim - 1) as u32) && b.mark(0));
             set.extend([0, (dim - 1) as u32]);
             assert!(u32::try_from(dim).is_err() || !b.mark(dim as u32));
-            let map = b.finish();
+            let map = b.finish().unwrap();
             assert_eq!(map.len(), set.len());
             assert_eq!(
                 map.indices().collect::<Vec<_>>(),
@@ -172,11 +190,11 @@ mod tests {
     #[test]
     fn memory_follows_the_rows() {
         let mut s = Stream::new(&[2]);
-        let mut b = RowMapBuilder::new(100_000_000);
+        let mut b = RowMapBuilder::new(100_000_000).unwrap();
         for _ in 0..1_000_000 {
             b.mark(s.below(100_000_000) as u32);
         }
-        let map = b.finish();
+        let map = b.finish().unwrap();
         assert!(map.memory() < 40 << 20, "{}", map.memory());
     }
 }

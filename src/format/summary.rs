@@ -1,6 +1,7 @@
 //! What a file holds, in numbers: sizes, values, how long its rows are.
 
 use super::coo::CooView;
+use super::room::zeros;
 use super::rows::{RowMap, RowMapBuilder};
 use crate::error::Result;
 use crate::monitor::{Monitor, step};
@@ -76,7 +77,7 @@ pub(crate) fn count_rows(
     const PIECE: usize = 1 << 20;
     let column = view.column(n);
     let total = 2 * column.len() as u64;
-    let mut builder = RowMapBuilder::new(view.dims()[n]);
+    let mut builder = RowMapBuilder::new(view.dims()[n])?;
     for (piece, indices) in column.chunks(PIECE).enumerate() {
         step(monitor, "rows", (piece * PIECE) as u64, total)?;
         for (k, &index) in indices.iter().enumerate() {
@@ -85,8 +86,8 @@ pub(crate) fn count_rows(
             }
         }
     }
-    let map = builder.finish();
-    let mut lengths = vec![0u64; map.len()];
+    let map = builder.finish()?;
+    let mut lengths: Vec<u64> = zeros(map.len(), "rows")?;
     for (piece, indices) in column.chunks(PIECE).enumerate() {
         step(
             monitor,

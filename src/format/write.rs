@@ -315,7 +315,7 @@ impl CooWriter {
             Dims::Inferred if self.count == 0 => {
                 return Err(Error::file(
                     self.name(),
-                    "without entries the sizes of the modes cannot be inferred; state them (--dims)",
+                    "without entries the sizes of the modes cannot be inferred; state them (option dims)",
                 ));
             }
             Dims::Inferred => (
@@ -395,7 +395,7 @@ impl Column {
 
 pub(crate) fn too_large(what: &str, value: f64) -> String {
     format!(
-        "{what} {value:e} is too large for a 32-bit number (3.4e38); store 64-bit values (--values f64)"
+        "{what} {value:e} is too large for a 32-bit number (3.4e38); store 64-bit values (option values: f64)"
     )
 }
 

@@ -88,7 +88,7 @@ impl Case {
             coordinates: 1,
             seed: 5,
         });
-        let cell = spec.build(&[spec.sort(&chunk, 0)], 0);
+        let cell = spec.build(&[spec.sort(&chunk, 0).unwrap()], 0).unwrap();
         Case {
             shape: CoreShape::new(kind, ranks),
             fiber,

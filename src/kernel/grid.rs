@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::lease::Parts;
-use crate::format::MAX_ORDER;
+use crate::error::Result;
+use crate::format::{MAX_ORDER, collected, room, zeros};
 use crate::problem::Chunk;
 use crate::random::{Stream, mix};
 
@@ -62,9 +63,9 @@ impl Spec {
     }
 
     /// Sorts some entries, the first of which is number `first` of all, by cell.
-    pub(crate) fn sort(&self, chunk: &Chunk, first: usize) -> Sorted {
+    pub(crate) fn sort(&self, chunk: &Chunk, first: usize) -> Result<Sorted> {
         let (n, order) = (chunk.values.len(), self.order());
-        let mut cells = Vec::with_capacity(n);
+        let mut cells = room(n, "entries")?;
         let mut starts = vec![0u32; self.cells() + 1];
         let free: Vec<bool> = (0..self.coordinates)
             .map(|c| !self.cuts.iter().flatten().any(|(k, _)| *k == c))
@@ -92,7 +93,7 @@ impl Spec {
             starts[c + 1] += starts[c];
         }
         let mut at = starts.clone();
-        let mut words = vec![0u32; n * (order + 1)];
+        let mut words: Vec<u32> = zeros(n * (order + 1), "words of entries")?;
         for i in 0..n {
             let slot = &mut at[cells[i] as usize];
             let to = &mut words[*slot as usize * (order + 1)..][..order + 1];
@@ -102,19 +103,20 @@ impl Spec {
             }
             to[order] = chunk.values[i].to_bits();
         }
-        Sorted { words, starts }
+        Ok(Sorted { words, starts })
     }
 
     /// Puts together a cell from all sorted chunks. The order of its entries is random.
     ///
     /// # Panics
     /// If an entry does not belong into the cell.
-    pub(crate) fn build(self: &Arc<Self>, sorted: &[Sorted], cell: usize) -> Cell {
+    pub(crate) fn build(self: &Arc<Self>, sorted: &[Sorted], cell: usize) -> Result<Cell> {
         let (order, width) = (self.order(), self.order() + 1);
-        let mut words = Vec::new();
+        let of = |s: &Sorted| s.starts[cell] as usize * width..s.starts[cell + 1] as usize * width;
+        let count = sorted.iter().map(|s| of(s).len()).sum();
+        let mut words = room(count, "words of entries")?;
         for s in sorted {
-            let range = s.starts[cell] as usize..s.starts[cell + 1] as usize;
-            words.extend_from_slice(&s.words[range.start * width..range.end * width]);
+            words.extend_from_slice(&s.words[of(s)]);
         }
         let n = words.len() / width;
         assert!(n < u32::MAX as usize, "a cell of too many entries");
@@ -134,7 +136,7 @@ impl Spec {
             }
         }
         let mut stream = Stream::new(&[self.seed, cell as u64]);
-        let mut order_of: Vec<u32> = (0..n as u32).collect();
+        let mut order_of: Vec<u32> = collected(n, 0..n as u32, "entries")?;
         for i in (1..n).rev() {
             order_of.swap(i, stream.below(i as u64 + 1) as usize);
         }
@@ -142,7 +144,7 @@ impl Spec {
         match self.fiber {
             Some(f) => {
                 let key = |i: u32| words[i as usize * width + f];
-                radix(&mut order_of, self.rows[f], key);
+                radix(&mut order_of, self.rows[f], key)?;
                 let mut start = 0;
                 for at in 1..=n {
                     if at == n || key(order_of[at]) != key(order_of[start]) {
@@ -163,25 +165,25 @@ impl Spec {
             None => {}
         }
         let listed = self.listed();
-        let mut entries = Vec::with_capacity(n * (listed.len() + 1));
+        let mut entries = room(n * (listed.len() + 1), "words of entries")?;
         for &i in &order_of {
             let entry = &words[i as usize * width..][..width];
             entries.extend(listed.iter().map(|&m| entry[m]));
             entries.push(entry[order]);
         }
-        Cell {
+        Ok(Cell {
             spec: self.clone(),
             number: cell,
             entries,
             runs,
-        }
+        })
     }
 }
 
 /// Sorts by a key below `limit`, keeping the order of equal ones: least significant digits first.
-fn radix(items: &mut Vec<u32>, limit: usize, key: impl Fn(u32) -> u32) {
+fn radix(items: &mut Vec<u32>, limit: usize, key: impl Fn(u32) -> u32) -> Result<()> {
     const BITS: u32 = 8;
-    let mut to = vec![0; items.len()];
+    let mut to = zeros(items.len(), "entries")?;
     let mut shift = 0;
     while shift < u32::BITS && limit.saturating_sub(1) >> shift > 0 {
         let digit = |i: u32| (key(i) >> shift) as usize & ((1 << BITS) - 1);
@@ -200,6 +202,7 @@ fn radix(items: &mut Vec<u32>, limit: usize, key: impl Fn(u32) -> u32) {
         std::mem::swap(items, &mut to);
         shift += BITS;
     }
+    Ok(())
 }
 
 /// Some entries sorted by cell: their rows and the bits of their values.
@@ -397,10 +400,10 @@ mod tests {
         for fiber in [None, Some(0), Some(2)] {
             let spec = spec(fiber);
             let chunks = [chunk(1000, 700), chunk(5000, 300)];
-            let sorted: Vec<Sorted> = chunks.iter().map(|c| spec.sort(c, 0)).collect();
+            let sorted: Vec<Sorted> = chunks.iter().map(|c| spec.sort(c, 0).unwrap()).collect();
             let mut found = Vec::new();
             for c in 0..spec.cells() {
-                let cell = spec.build(&sorted, c);
+                let cell = spec.build(&sorted, c).unwrap();
                 assert_eq!(spec.cell(&cell.place()), c);
                 cell.each(|rows, value| found.push((value as u32, rows.to_vec())));
                 let mut batches = Vec::new();
@@ -436,7 +439,7 @@ mod tests {
             .map(|i| i.wrapping_mul(2_654_435_761) % 70_000 / 7 * 7)
             .collect();
         let mut items: Vec<u32> = (0..1000).collect();
-        radix(&mut items, 70_000, |i| keys[i as usize]);
+        radix(&mut items, 70_000, |i| keys[i as usize]).unwrap();
         let mut expected: Vec<u32> = (0..1000).collect();
         expected.sort_by_key(|&i| keys[i as usize]);
         assert_eq!(items, expected);
@@ -449,6 +452,6 @@ mod tests {
             words: vec![49, 39, 0, 0],
             starts: vec![0, 1].into_iter().chain([1; 15]).collect(),
         };
-        spec(None).build(&[wrong], 0);
+        let _ = spec(None).build(&[wrong], 0);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::rows::Rows;
 use super::shape::{CoreKind, CoreShape};
 use crate::error::{Error, Result};
-use crate::format::RowMap;
+use crate::format::{RowMap, copied, zeros};
 use crate::options::{ModelKind, Options};
 use crate::problem::{MatrixKind, Problem};
 
@@ -101,7 +101,7 @@ impl Model {
         for (mode, &rank) in problem.modes().iter().zip(&ranks) {
             modes.push(ModelMode {
                 rows: mode.rows().clone(),
-                counts: mode.counts().to_vec(),
+                counts: copied(mode.counts(), "rows")?,
                 factor: Rows::zeros(mode.rows().len() + 1, rank)?,
             });
         }
@@ -117,7 +117,7 @@ impl Model {
             });
         }
         let model = Model {
-            core: vec![0.0; shape.core_len()],
+            core: zeros(shape.core_len(), "numbers of the core")?,
             shape,
             modes,
             matrices,
@@ -191,7 +191,7 @@ impl Model {
         for mode in &self.modes {
             modes.push(ModelMode {
                 rows: mode.rows.clone(),
-                counts: mode.counts.clone(),
+                counts: copied(&mode.counts, "rows")?,
                 factor: mode.factor.try_clone()?,
             });
         }

@@ -8,7 +8,9 @@ use super::factors::{Epoch, Model, ModelMatrix, ModelMode, Parameters};
 use super::rows::Rows;
 use super::shape::{CoreKind, CoreShape, padded};
 use crate::error::Result;
-use crate::format::{AtomicFile, MAX_DIM, MAX_ORDER, MIN_ORDER, OpenMode, RowMap, RowMapBuilder};
+use crate::format::{
+    AtomicFile, MAX_DIM, MAX_ORDER, MIN_ORDER, OpenMode, RowMap, RowMapBuilder, copied,
+};
 use crate::options::Options;
 use crate::problem::MatrixKind;
 
@@ -148,7 +150,7 @@ pub(crate) fn load_saved(path: &Path) -> Result<(Model, Saved)> {
     if file.range("state").is_none() {
         return Err(crate::error::Error::file(
             &file.name,
-            "is a model, not a checkpoint; start from it with --init instead",
+            "is a model, not a checkpoint; start from it (init) instead",
         ));
     }
     let state = file.text("state")?.to_string();
@@ -224,7 +226,7 @@ fn read_model(file: &Opened) -> Result<Model> {
     let mut modes = Vec::new();
     for n in 0..order {
         let rows = read_map(file, &format!("mode{n}.indices"), dims[n])?;
-        let counts = file.numbers::<u64>(&format!("mode{n}.counts"))?.to_vec();
+        let counts = copied(file.numbers::<u64>(&format!("mode{n}.counts"))?, "rows")?;
         let factor = read_rows(file, &format!("mode{n}.rows"), ranks[n], rows.len() + 1)?;
         if counts.len() != rows.len() {
             return Err(file.wrong(&format!("mode{n}.counts has the wrong length")));
@@ -308,12 +310,12 @@ fn read_model(file: &Opened) -> Result<Model> {
 
 fn read_map(file: &Opened, name: &str, dim: u64) -> Result<Arc<RowMap>> {
     let indices = file.numbers::<u32>(name)?;
-    let mut builder = RowMapBuilder::new(dim);
+    let mut builder = RowMapBuilder::new(dim)?;
     let ascending = indices.windows(2).all(|w| w[0] < w[1]);
     if !ascending || !indices.iter().all(|&i| builder.mark(i)) {
         return Err(file.wrong(&format!("section {name} is not a list of rows")));
     }
-    Ok(Arc::new(builder.finish()))
+    Ok(Arc::new(builder.finish()?))
 }
 
 fn read_rows(file: &Opened, name: &str, rank: usize, rows: usize) -> Result<Rows> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Coupled, MatrixKind, Mode, Part, Problem};
 use crate::error::{Error, Result};
-use crate::format::{CooView, MAX_DIM, RowMap, RowMapBuilder};
+use crate::format::{CooView, MAX_DIM, RowMap, RowMapBuilder, collected, zeros};
 use crate::monitor::{Monitor, step};
 
 /// Collects the parts of a [`Problem`].
@@ -69,8 +69,10 @@ impl<'a> ProblemBuilder<'a> {
     /// Reads and validates everything.
     pub fn build(self, monitor: &dyn Monitor) -> Result<Problem<'a>> {
         let dims = self.check()?;
-        let mut builders: Vec<RowMapBuilder> =
-            dims.iter().map(|&d| RowMapBuilder::new(d)).collect();
+        let mut builders: Vec<RowMapBuilder> = dims
+            .iter()
+            .map(|&d| RowMapBuilder::new(d))
+            .collect::<Result<_>>()?;
         let (mean, rms, range) = check_values(&self.tensor, monitor)?;
         for (n, rows) in builders.iter_mut().enumerate() {
             mark(&self.tensor, n, rows, monitor)?;
@@ -87,20 +89,20 @@ impl<'a> ProblemBuilder<'a> {
             mark(matrix, 0, &mut builders[*mode], monitor)?;
             let own = match kind {
                 MatrixKind::Observed => {
-                    let mut own = RowMapBuilder::new(matrix.dims()[1]);
+                    let mut own = RowMapBuilder::new(matrix.dims()[1])?;
                     mark(matrix, 1, &mut own, monitor)?;
                     own
                 }
                 MatrixKind::Graph => {
                     mark(matrix, 1, &mut builders[*mode], monitor)?;
-                    RowMapBuilder::new(0)
+                    RowMapBuilder::new(0)?
                 }
             };
-            columns.push(own.finish());
+            columns.push(own.finish()?);
         }
         let mut modes = Vec::with_capacity(builders.len());
         for (n, rows) in builders.into_iter().enumerate() {
-            modes.push(Mode::count(rows.finish(), &self.tensor, n, monitor)?);
+            modes.push(Mode::count(rows.finish()?, &self.tensor, n, monitor)?);
         }
         let mut matrices = Vec::with_capacity(columns.len());
         for (given, columns) in self.matrices.into_iter().zip(columns) {
@@ -215,7 +217,7 @@ impl<'a> ProblemBuilder<'a> {
                     let relation = if *is_stated { "rows" } else { "rows at least" };
                     return Err(Error::argument(format!(
                         "mode {} has size {size} in {by}, but {name} has {other} {relation}; \
-                         both must state the same size (convert with --dims)",
+                         both must state the same size (convert with the option dims)",
                         n + 1
                     )));
                 }
@@ -228,7 +230,7 @@ impl<'a> ProblemBuilder<'a> {
 
 impl Mode {
     fn count(rows: RowMap, view: &CooView<'_>, n: usize, monitor: &dyn Monitor) -> Result<Mode> {
-        let mut counts = vec![0u64; rows.len()];
+        let mut counts: Vec<u64> = zeros(rows.len(), "rows")?;
         for (piece, indices) in view.column(n).chunks(1 << 20).enumerate() {
             step(
                 monitor,
@@ -244,7 +246,7 @@ impl Mode {
             }
         }
         Ok(Mode {
-            indices: rows.indices().collect(),
+            indices: collected(rows.len(), rows.indices(), "rows")?,
             rows: Arc::new(rows),
             counts,
         })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::blocked::Plan;
 use crate::error::{Error, Result};
-use crate::format::{CooView, RowMap};
+use crate::format::{CooView, RowMap, collected, zeros};
 use crate::kernel::{Cell, Sorted, Spec};
 use crate::model::{CoreShape, Model};
 use crate::monitor::{Monitor, step};
@@ -156,7 +156,10 @@ impl Data {
             }
         };
         let tensor = copy(problem.tensor(), &maps, 0)?;
-        let mut uses: Vec<Vec<u64>> = maps.iter().map(|m| vec![0; m.len()]).collect();
+        let mut uses: Vec<Vec<u64>> = maps
+            .iter()
+            .map(|m| zeros(m.len(), "rows"))
+            .collect::<Result<_>>()?;
         let mut matrices = Vec::new();
         for (m, matrix) in problem.matrices().iter().enumerate() {
             let rows = maps[matrix.mode];
@@ -189,7 +192,7 @@ impl Data {
                 largest,
                 entries,
                 rank: shape.ranks[matrix.mode],
-                column_penalty: per_use(own_penalty * matrix.weight, matrix.columns.counts()),
+                column_penalty: per_use(own_penalty * matrix.weight, matrix.columns.counts())?,
                 lambda_reg: own_penalty,
             });
         }
@@ -197,19 +200,18 @@ impl Data {
             .modes()
             .iter()
             .map(|m| per_use(lambda_reg, m.counts()))
-            .collect();
+            .collect::<Result<_>>()?;
         let matrix_row_penalty = uses
             .iter()
             .zip(problem.modes())
             .map(|(uses, mode)| {
-                let penalties = per_use(lambda_reg, uses);
-                penalties
-                    .iter()
-                    .zip(mode.counts())
-                    .map(|(&p, &n)| if n == 0 { p } else { 0.0 })
-                    .collect()
+                let mut penalties = per_use(lambda_reg, uses)?;
+                for (penalty, _) in penalties.iter_mut().zip(mode.counts()).filter(|p| *p.1 > 0) {
+                    *penalty = 0.0;
+                }
+                Ok(penalties)
             })
-            .collect();
+            .collect::<Result<_>>()?;
         Ok(Data {
             core_penalty: (lambda_reg / (tensor.len().max(1) as f64)) as f32,
             tensor,
@@ -237,16 +239,12 @@ impl Data {
     }
 }
 
-fn per_use(lambda_reg: f64, uses: &[u64]) -> Vec<f32> {
-    uses.iter()
-        .map(|&n| {
-            if n == 0 {
-                0.0
-            } else {
-                (lambda_reg / n as f64) as f32
-            }
-        })
-        .collect()
+fn per_use(lambda_reg: f64, uses: &[u64]) -> Result<Vec<f32>> {
+    let penalty = |&n: &u64| match n {
+        0 => 0.0,
+        n => (lambda_reg / n as f64) as f32,
+    };
+    collected(uses.len(), uses.iter().map(penalty), "rows")
 }
 
 fn no_weights(part: &Part<'_>) -> Result<()> {
@@ -278,7 +276,7 @@ fn sort(
             Chunk::default,
             |chunk, c| {
                 let range = c * CHUNK..((c + 1) * CHUNK).min(count);
-                read(range.clone(), chunk).map(|()| spec.sort(chunk, range.start))
+                read(range.clone(), chunk).and_then(|()| spec.sort(chunk, range.start))
             },
         )?
         .ok_or(Error::Cancelled)?
@@ -292,10 +290,15 @@ fn sort(
             spec.pieces,
             &mut cancelled,
             || (),
-            |(), p| -> Vec<Cell> { part(p).map(|cell| spec.build(&sorted, cell)).collect() },
+            |(), p| -> Result<Vec<Cell>> {
+                part(p).map(|cell| spec.build(&sorted, cell)).collect()
+            },
         )?
         .ok_or(Error::Cancelled)?;
-    let mut cells: Vec<Cell> = parts.into_iter().flatten().collect();
+    let mut cells: Vec<Cell> = Vec::new();
+    for part in parts {
+        cells.extend(part?);
+    }
     cells.sort_unstable_by_key(Cell::number);
     Ok(cells)
 }
@@ -312,8 +315,8 @@ fn copy(
     let (n, order) = (part.len(), maps.len());
     let mut entries = Shuffled {
         order,
-        rows: vec![0; n * order],
-        values: vec![0.0; n],
+        rows: zeros(n * order, "indices")?,
+        values: zeros(n, "entries")?,
     };
     let places = Permutation::new(n as u64, shuffle);
     let mut chunk = Chunk::default();

@@ -67,7 +67,7 @@ pub(super) fn read(
     let d = &options.delimited;
     if options.weighted {
         return Err(Error::argument(
-            "for CSV and TSV name the weight column: --weight COLUMN",
+            "for CSV and TSV name the weight column with the option weight",
         ));
     }
     if let Some(dims) = &options.dims {
@@ -150,7 +150,7 @@ pub(super) fn read(
             parser = EntryParser::new(order, options.dims.as_deref(), sink.value_kind);
             parser.zero_based = options.zero_based;
             parser.words_hint =
-                "if ids are words or larger numbers, name their column with --strings";
+                "if ids are words or larger numbers, name their column with the option strings";
             words = choose_words(&record, roles, d)?;
             sink.begin(order, roles.weight.is_some())?;
         }
@@ -240,7 +240,9 @@ fn assign(
     let weight = d.weight.as_deref().map(find).transpose()?;
     let value = match (&d.value, no_value) {
         (Some(_), true) => {
-            return Err("a value column is named, but there are no values (--no-value)".into());
+            return Err(
+                "a value column is named, but there are no values (option no-value)".into(),
+            );
         }
         (Some(name), false) => Some(find(name)?),
         (None, true) => None,
@@ -278,7 +280,7 @@ fn assign(
             ""
         };
         return Err(format!(
-            "{} index columns; {MIN_ORDER} to {MAX_ORDER} are needed (choose them with --columns){delimiter_hint}",
+            "{} index columns; {MIN_ORDER} to {MAX_ORDER} are needed (choose them with the option columns){delimiter_hint}",
             indices.len()
         ));
     }

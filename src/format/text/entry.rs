@@ -225,7 +225,7 @@ impl EntryParser {
         };
         if number < first {
             return Err(format!(
-                "index 0 of mode {mode}, but indices start at 1; if this file counts from 0, say --zero-based"
+                "index 0 of mode {mode}, but indices start at 1; if this file counts from 0, set the option zero-based"
             ));
         }
         let index = number - first;
@@ -466,7 +466,7 @@ mod tests {
         p.kind = ValueKind::F32;
         p.dims[1] = 10;
         for (line, expected) in [
-            ("0 1 1", "--zero-based"),
+            ("0 1 1", "option zero-based"),
             ("1 11 1", "beyond its size 10; the largest allowed is 10"),
             ("-1 1 1", "negative"),
             (

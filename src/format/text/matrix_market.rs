@@ -71,7 +71,7 @@ pub(super) fn read(
                     &source.name,
                     lines.number(),
                     format!(
-                        "the file says {} x {}, --dims says {stated:?}",
+                        "the file says {} x {}, the option dims says {stated:?}",
                         dims[0], dims[1]
                     ),
                 ));
