@@ -4,12 +4,18 @@
 #
 #   packaging/install.sh PREFIX
 #
-# DESTDIR is put before the prefix, as packagers want; LIBDIR (lib) is the folder of libraries under it.
+# DESTDIR is put before the prefix, as packagers want; LIBDIR (lib) is the folder of libraries under it, such
+# as lib64 or lib/x86_64-linux-gnu.
 # S3CMTF_BUILT names a folder that has libs3cmtf.so and libs3cmtf.a already, instead of building them.
 set -euo pipefail
-[ $# -eq 1 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -eq 1 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 root=$(cd "$(dirname "$0")/.." && pwd)
 libdir=${LIBDIR:-lib}
+case /$libdir/ in
+  //* | */../* | */./* | *//) echo "LIBDIR is $libdir; it must be a folder under the prefix, such as lib64" >&2 && exit 2 ;;
+esac
+# From that folder back to the prefix.
+up=$(sed 's|[^/]\{1,\}|..|g' <<<"$libdir")
 to=${DESTDIR:-}$1
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$root/Cargo.toml" | head -n 1)
 # As build.rs does it: while the major number is 0, the minor one tells what is compatible.
@@ -27,7 +33,7 @@ if [ -z "$built" ]; then
 fi
 
 mkdir -p "$to/include" "$to/$libdir/pkgconfig" "$to/$libdir/cmake/s3cmtf"
-install -m 644 "$root/include/s3cmtf.h" "$root/include/s3cmtf.hpp" "$to/include"
+install -m 644 "$root"/include/s3cmtf.h "$root"/include/s3cmtf*.hpp "$to/include"
 install -m 755 "$built/libs3cmtf.so" "$to/$libdir/libs3cmtf.so.$version"
 install -m 644 "$built/libs3cmtf.a" "$to/$libdir/libs3cmtf.a"
 if command -v strip >/dev/null; then
@@ -38,7 +44,7 @@ ln -sf "libs3cmtf.so.$version" "$to/$libdir/libs3cmtf.so.$compatible"
 ln -sf "libs3cmtf.so.$compatible" "$to/$libdir/libs3cmtf.so"
 
 fill() {
-  sed -e "s|@VERSION@|$version|g" -e "s|@COMPATIBLE@|$compatible|g" -e "s|@LIBDIR@|$libdir|g" "$root/packaging/$1" >"$2"
+  sed -e "s|@VERSION@|$version|g" -e "s|@COMPATIBLE@|$compatible|g" -e "s|@LIBDIR@|$libdir|g" -e "s|@UP@|$up|g" "$root/packaging/$1" >"$2"
 }
 fill s3cmtf.pc.in "$to/$libdir/pkgconfig/s3cmtf.pc"
 fill s3cmtfConfig.cmake.in "$to/$libdir/cmake/s3cmtf/s3cmtfConfig.cmake"

@@ -13,15 +13,20 @@ use common::{Ran, Scratch};
 /// What is installed of this build.
 struct Installed {
     dir: Scratch,
+    libdir: &'static str,
 }
 
+/// Folders of libraries as systems have them.
+const LIBDIRS: [&str; 2] = ["lib", "lib/x86_64-linux-gnu"];
+
 impl Installed {
-    fn new(name: &str) -> Installed {
-        let dir = Scratch::new(name);
+    fn new(name: &str, libdir: &'static str) -> Installed {
+        let dir = Scratch::new(&format!("{name}-{}", libdir.replace('/', "-")));
         let built = std::env::current_exe().unwrap();
         let mut command = Command::new(root().join("packaging/install.sh"));
         command
             .arg(dir.join("prefix"))
+            .env("LIBDIR", libdir)
             .env("S3CMTF_BUILT", built.parent().unwrap());
         Ran::from(command.output().unwrap()).ok();
         for name in ["example.c", "raii.cpp", "check.h"] {
@@ -29,11 +34,11 @@ impl Installed {
         }
         // Moved after it was installed: nothing in it may know where it was.
         fs::rename(dir.join("prefix"), dir.join("moved")).unwrap();
-        Installed { dir }
+        Installed { dir, libdir }
     }
 
     fn lib(&self) -> PathBuf {
-        self.dir.join("moved/lib")
+        self.dir.join("moved").join(self.libdir)
     }
 
     fn pkg_config(&self, arguments: &[&str]) -> Vec<String> {
@@ -75,20 +80,37 @@ fn pkg_config_finds_both_libraries() {
         println!("skipped: pkg-config is not on this machine");
         return;
     }
-    let installed = Installed::new("install-pkg-config");
-    assert_eq!(
-        installed.pkg_config(&["--modversion"]),
-        [env!("CARGO_PKG_VERSION")]
-    );
-    installed.example(&installed.pkg_config(&["--cflags", "--libs"]));
-    // Without the shared library the linker takes the static one.
-    for entry in fs::read_dir(installed.lib()).unwrap() {
-        let path = entry.unwrap().path();
-        if path.to_string_lossy().contains(".so") {
-            fs::remove_file(path).unwrap();
+    for libdir in LIBDIRS {
+        let installed = Installed::new("install-pkg-config", libdir);
+        assert_eq!(
+            installed.pkg_config(&["--modversion"]),
+            [env!("CARGO_PKG_VERSION")]
+        );
+        installed.example(&installed.pkg_config(&["--cflags", "--libs"]));
+        // Without the shared library the linker takes the static one.
+        for entry in fs::read_dir(installed.lib()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.to_string_lossy().contains(".so") {
+                fs::remove_file(path).unwrap();
+            }
         }
+        installed.example(&installed.pkg_config(&["--static", "--cflags", "--libs"]));
     }
-    installed.example(&installed.pkg_config(&["--static", "--cflags", "--libs"]));
+}
+
+#[test]
+fn libraries_are_under_the_prefix() {
+    let dir = Scratch::new("install-refused");
+    for libdir in ["/usr/lib", "../lib", "lib/../..", "lib/"] {
+        let mut command = Command::new(root().join("packaging/install.sh"));
+        command
+            .arg(dir.join("prefix"))
+            .env("LIBDIR", libdir)
+            .env("S3CMTF_BUILT", "nowhere");
+        let out = command.output().unwrap();
+        assert_eq!(out.status.code(), Some(2), "{libdir}");
+        assert!(!dir.join("prefix").exists());
+    }
 }
 
 #[test]
@@ -97,7 +119,12 @@ fn cmake_finds_both_libraries() {
         println!("skipped: cmake is not on this machine");
         return;
     }
-    let installed = Installed::new("install-cmake");
+    for libdir in LIBDIRS {
+        cmake(&Installed::new("install-cmake", libdir));
+    }
+}
+
+fn cmake(installed: &Installed) {
     installed.dir.file(
         "CMakeLists.txt",
         "cmake_minimum_required(VERSION 3.13)\n\
@@ -122,10 +149,17 @@ fn cmake_finds_both_libraries() {
         .arg(installed.dir.path())
         .arg("-B")
         .arg(&build)
-        .arg(format!(
-            "-DCMAKE_PREFIX_PATH={}",
-            installed.dir.join("moved").display()
-        ));
+        .arg(match installed.libdir {
+            "lib" => format!(
+                "-DCMAKE_PREFIX_PATH={}",
+                installed.dir.join("moved").display()
+            ),
+            // Looked for under a prefix only by a system that calls its libraries so.
+            _ => format!(
+                "-Ds3cmtf_DIR={}",
+                installed.lib().join("cmake/s3cmtf").display()
+            ),
+        });
     Ran::from(configure.output().unwrap()).ok();
     let mut make = Command::new("cmake");
     make.arg("--build").arg(&build);
@@ -137,7 +171,7 @@ fn cmake_finds_both_libraries() {
 
 #[test]
 fn the_shared_library_is_small_and_needs_little() {
-    let installed = Installed::new("install-size");
+    let installed = Installed::new("install-size", LIBDIRS[0]);
     let shared = installed.lib().join(soname());
     let size = fs::metadata(&shared).unwrap().len();
     println!("libs3cmtf.so: {size} bytes");
