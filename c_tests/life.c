@@ -143,7 +143,7 @@ static void numbers(const s3cmtf_model *model, const s3cmtf_coo *test)
         index[n] = malloc(sizeof *index[n] * rows[n]);
         OK(s3cmtf_model_copy_factor(model, n, wide[n], size, S3CMTF_F64, S3CMTF_ROW_MAJOR, error));
         OK(s3cmtf_model_copy_factor(model, n, narrow, size, S3CMTF_F32, S3CMTF_COLUMN_MAJOR, error));
-        OK(s3cmtf_model_copy_rows(model, n, index[n], rows[n], S3CMTF_U64, error));
+        OK(s3cmtf_model_copy_row_indices(model, n, index[n], rows[n], S3CMTF_U64, error));
         for (uint64_t i = 0; i < rows[n]; i++) {
             double row[64];
             OK(s3cmtf_model_copy_row(model, n, index[n][i], row, 64, S3CMTF_F64, error));
@@ -211,7 +211,7 @@ static void numbers(const s3cmtf_model *model, const s3cmtf_coo *test)
     double *v = malloc(sizeof *v * matrix_rows * ranks[1]);
     uint32_t *v_index = malloc(sizeof *v_index * matrix_rows);
     OK(s3cmtf_model_copy_matrix(model, 0, v, matrix_rows * ranks[1], S3CMTF_F64, S3CMTF_ROW_MAJOR, error));
-    OK(s3cmtf_model_copy_matrix_rows(model, 0, v_index, matrix_rows, S3CMTF_U32, error));
+    OK(s3cmtf_model_copy_matrix_indices(model, 0, v_index, matrix_rows, S3CMTF_U32, error));
     const float *v_at = NULL;
     OK(s3cmtf_model_view_matrix(model, 0, &v_at, NULL, NULL, &stride[0], error));
     for (uint64_t i = 0; i < matrix_rows; i++) {
@@ -328,7 +328,7 @@ int main(int argc, char **argv)
     char text[32];
     OK(s3cmtf_model_load(in_folder("run.checkpoint"), S3CMTF_OPEN_PRIVATE, &saved, error));
     OK(s3cmtf_model_get_options(saved, &saved_options, error));
-    OK(s3cmtf_options_get(saved_options, "rank", text, sizeof text, error));
+    OK(s3cmtf_options_get(saved_options, "rank", text, sizeof text, NULL, error));
     CHECK(!strcmp(text, "4,4,3"));
     OK(s3cmtf_options_set(saved_options, "epochs", "4", error));
     fit = new_fit(problem, saved_options);
@@ -340,7 +340,7 @@ int main(int argc, char **argv)
     /* A warm start begins where the model was. */
     OK(s3cmtf_options_set(options, "epochs", "1", error));
     fit = new_fit(problem, options);
-    OK(s3cmtf_fit_set_start(fit, model, error));
+    OK(s3cmtf_fit_set_init(fit, model, error));
     s3cmtf_model *warm = run(fit);
     uint64_t epochs = 0;
     s3cmtf_progress first, last;
@@ -388,8 +388,9 @@ int main(int argc, char **argv)
         OK(s3cmtf_option_text(i, S3CMTF_OPTION_WORDS, &words, error));
         OK(s3cmtf_option_type(i, &type, error));
         OK(s3cmtf_options_set(options, name, value, error));
-        CHECK(strlen(help) > 10 && (strlen(words) > 0) == (type == S3CMTF_OPTION_CHOICE));
-        if (type == S3CMTF_OPTION_WHOLE || type == S3CMTF_OPTION_REAL) OK(s3cmtf_options_set(options, name, low, error));
+        CHECK(strlen(help) > 10 && (strlen(words) > 0) == (type == S3CMTF_OPTION_TYPE_CHOICE));
+        if (type == S3CMTF_OPTION_TYPE_WHOLE || type == S3CMTF_OPTION_TYPE_REAL)
+            OK(s3cmtf_options_set(options, name, low, error));
     }
     const char *preset = NULL;
     for (uint64_t i = 0; s3cmtf_preset_name(i, &preset, NULL) == S3CMTF_OK; i++) {

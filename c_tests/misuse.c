@@ -6,7 +6,7 @@ static s3cmtf_error *error;
 static planted data;
 static s3cmtf_cancel *cancel;
 static s3cmtf_text *text;
-static s3cmtf_coo *coo, *genres;
+static s3cmtf_coo *coo, *genres, *empty;
 static s3cmtf_options *options;
 static s3cmtf_problem *problem;
 static s3cmtf_fit *fit, *ended;
@@ -39,6 +39,7 @@ static void expect(int32_t wanted, int32_t status, int line, const char *call)
                 s3cmtf_status_name(wanted), memcmp(&out, &sentinel, sizeof out) ? "changed" : "as they were");
         exit(1);
     }
+    if (error == NULL) return;
     CHECK(status == S3CMTF_OK || s3cmtf_error_status(error) == status);
     CHECK(status == S3CMTF_OK || s3cmtf_error_message(error)[0] != 0);
 }
@@ -159,12 +160,14 @@ static void test_s3cmtf_coo_new(void)
     BAD(NEW(1, DIMS, 9, indices, S3CMTF_U32, 1, 0, data.stars, S3CMTF_F32));
     BAD(NEW(9, DIMS, 9, indices, S3CMTF_U32, 1, 0, data.stars, S3CMTF_F32));
     BAD(NEW(3, DIMS, HUGE_COUNT, indices, S3CMTF_U32, 1, 0, data.stars, S3CMTF_F32));
+    BAD(NEW(3, DIMS, 9, indices, S3CMTF_U32, HUGE_COUNT, 0, data.stars, S3CMTF_F32));
     BAD(NEW(3, DIMS, UINT64_MAX, indices, S3CMTF_U32, UINT64_MAX, 0, data.stars, S3CMTF_F32));
     NOMEMORY(NEW(3, DIMS, (uint64_t)1 << 60, indices, S3CMTF_U32, 1, 0, data.stars, S3CMTF_F32));
 
-    s3cmtf_coo *empty = NULL; /* no entries need no arrays */
-    OK(s3cmtf_coo_new(3, DIMS, 0, missing, S3CMTF_U32, 0, 0, NULL, S3CMTF_F64, &empty, error));
-    s3cmtf_coo_free(empty);
+    s3cmtf_coo *none = NULL; /* no entries need no arrays */
+    OK(s3cmtf_coo_new(3, DIMS, 0, missing, S3CMTF_U32, 0, 0, NULL, S3CMTF_F64, &none, error));
+    s3cmtf_coo_free(none);
+    s3cmtf_coo_free(none = NULL); /* freed, set to NULL, freed again */
 }
 #undef NEW
 
@@ -227,12 +230,20 @@ static void test_s3cmtf_coo_check(void)
 {
     NUL(s3cmtf_coo_check(NULL, NULL, out.u, 5, error));
     NUL(s3cmtf_coo_check(coo, NULL, NULL, 5, error));
-    FITS_NOT(s3cmtf_coo_check(coo, NULL, out.u, 4, error));
+    NUL(s3cmtf_coo_check(coo, NULL, NULL, 1, error));
+    BAD(s3cmtf_coo_check(coo, NULL, out.u, HUGE_COUNT, error));
+    BAD(s3cmtf_coo_check(coo, NULL, (uint64_t *)(void *)((char *)out.u + 1), 5, error));
+    /* As many as there is room for: a host knows those of its header. */
+    uint64_t counts[2] = {9, 9};
+    OK(s3cmtf_coo_check(coo, NULL, counts, 1, error));
+    CHECK(counts[S3CMTF_CHECK_DAMAGED] == 0 && counts[1] == 9);
+    OK(s3cmtf_coo_check(coo, NULL, NULL, 0, error));
 }
 static void test_s3cmtf_coo_summarize(void)
 {
     NUL(s3cmtf_coo_summarize(NULL, NULL, out.d, NULL, NULL, NULL, NULL, 0, error));
     FITS_NOT(s3cmtf_coo_summarize(coo, NULL, out.d, NULL, NULL, NULL, out.u, 2, error));
+    BAD(s3cmtf_coo_summarize(coo, NULL, out.d, NULL, NULL, NULL, out.u, HUGE_COUNT, error));
     OK(s3cmtf_coo_summarize(coo, NULL, NULL, NULL, NULL, NULL, NULL, 0, error));
 }
 static void test_s3cmtf_coo_write(void)
@@ -253,8 +264,8 @@ static void test_s3cmtf_coo_fix(void)
 {
     NUL(s3cmtf_coo_fix(NULL, "x.coo", 0, NULL, NULL, NULL, error));
     NUL(s3cmtf_coo_fix(coo, NULL, 0, NULL, NULL, NULL, error));
-    EACH_WRONG(keep) BAD(s3cmtf_coo_fix(coo, "x.coo", keep, NULL, out.u, out.u, error));
-    BAD(s3cmtf_coo_fix(coo, "x.coo", 0, NULL, out.u, out.u, error)); /* not a file */
+    EACH_WRONG(keep) BAD(s3cmtf_coo_fix(coo, "x.coo", keep, NULL, out.u, out.u + 1, error));
+    BAD(s3cmtf_coo_fix(coo, "x.coo", 0, NULL, out.u, out.u + 1, error)); /* not a file */
 }
 static void test_s3cmtf_coo_split(void)
 {
@@ -278,16 +289,16 @@ static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
     X(s3cmtf_options_set_real) X(s3cmtf_options_set_flag) X(s3cmtf_options_set_ranks) X(s3cmtf_options_get)            \
     X(s3cmtf_options_free) X(s3cmtf_option_count) X(s3cmtf_option_type) X(s3cmtf_option_text) X(s3cmtf_preset_name)    \
     X(s3cmtf_problem_new) X(s3cmtf_problem_add_matrix) X(s3cmtf_problem_free) X(s3cmtf_fit_new) X(s3cmtf_fit_set_test) \
-    X(s3cmtf_fit_set_valid) X(s3cmtf_fit_set_start) X(s3cmtf_fit_set_checkpoint) X(s3cmtf_fit_set_resume)              \
+    X(s3cmtf_fit_set_valid) X(s3cmtf_fit_set_init) X(s3cmtf_fit_set_checkpoint) X(s3cmtf_fit_set_resume)               \
     X(s3cmtf_fit_set_cancel) X(s3cmtf_fit_set_callback) X(s3cmtf_fit_run) X(s3cmtf_fit_start)                          \
     X(s3cmtf_fit_get_progress) X(s3cmtf_fit_wait) X(s3cmtf_fit_cancel) X(s3cmtf_fit_take) X(s3cmtf_fit_free)           \
     X(s3cmtf_model_load) X(s3cmtf_model_save) X(s3cmtf_model_export) X(s3cmtf_model_free) X(s3cmtf_model_get_kind)     \
     X(s3cmtf_model_get_order) X(s3cmtf_model_get_dims) X(s3cmtf_model_get_ranks) X(s3cmtf_model_get_range)             \
     X(s3cmtf_model_get_rows) X(s3cmtf_model_get_matrices) X(s3cmtf_model_get_matrix) X(s3cmtf_model_get_options)       \
-    X(s3cmtf_model_get_epochs) X(s3cmtf_model_get_epoch) X(s3cmtf_model_copy_rows) X(s3cmtf_model_copy_factor)         \
+    X(s3cmtf_model_get_epochs) X(s3cmtf_model_get_epoch) X(s3cmtf_model_copy_row_indices) X(s3cmtf_model_copy_factor)  \
     X(s3cmtf_model_copy_row) X(s3cmtf_model_view_factor) X(s3cmtf_model_copy_core) X(s3cmtf_model_view_core)           \
-    X(s3cmtf_model_copy_matrix_rows) X(s3cmtf_model_copy_matrix) X(s3cmtf_model_view_matrix) X(s3cmtf_model_predict)   \
-    X(s3cmtf_model_predict_coo) X(s3cmtf_model_evaluate)
+    X(s3cmtf_model_copy_matrix_indices) X(s3cmtf_model_copy_matrix) X(s3cmtf_model_view_matrix)                        \
+    X(s3cmtf_model_predict) X(s3cmtf_model_predict_coo) X(s3cmtf_model_evaluate)
 
 static const struct {
     const char *name;
@@ -309,10 +320,13 @@ int main(int argc, char **argv)
     memcpy(&out, &sentinel, sizeof out);
     plant(&data);
     CHECK(s3cmtf_error_new(&error) == S3CMTF_OK);
+    s3cmtf_error *const told = error;
     OK(s3cmtf_cancel_new(&cancel, error));
     OK(s3cmtf_text_new(&text, error));
     coo = planted_tensor(&data, error);
     genres = planted_genres(&data, error);
+    const void *const nothing[3] = {NULL, NULL, NULL};
+    OK(s3cmtf_coo_new(3, DIMS, 0, nothing, S3CMTF_U32, 0, 0, NULL, S3CMTF_F64, &empty, error));
     problem = planted_problem(&data, error);
     options = small_options(2, 1, error);
     fit = small_fit(&data, 2, 1, error);
@@ -320,21 +334,29 @@ int main(int argc, char **argv)
     OK(s3cmtf_fit_run(ended, &model, error));
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         table[i].test();
-    CHECK(s3cmtf_coo_get_order(NULL, NULL, NULL) == S3CMTF_NULL_ARGUMENT);
+    /* And again without anybody to be told. */
+    error = NULL;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        table[i].test();
+    error = told;
     /* Nothing that was used wrongly is broken by it. */
     s3cmtf_model *again = NULL;
     OK(s3cmtf_fit_run(fit, &again, error));
     s3cmtf_model_free(again);
-    s3cmtf_model_free(model);
-    s3cmtf_fit_free(fit);
-    s3cmtf_fit_free(ended);
-    s3cmtf_options_free(options);
-    s3cmtf_problem_free(problem);
-    s3cmtf_coo_free(genres);
-    s3cmtf_coo_free(coo);
-    s3cmtf_text_free(text);
-    s3cmtf_cancel_free(cancel);
-    s3cmtf_error_free(error);
+    /* Freed, set to NULL and freed again, as careful hosts do. */
+    for (int twice = 0; twice < 2; twice++) {
+        s3cmtf_model_free(model), model = NULL;
+        s3cmtf_fit_free(fit), fit = NULL;
+        s3cmtf_fit_free(ended), ended = NULL;
+        s3cmtf_options_free(options), options = NULL;
+        s3cmtf_problem_free(problem), problem = NULL;
+        s3cmtf_coo_free(empty), empty = NULL;
+        s3cmtf_coo_free(genres), genres = NULL;
+        s3cmtf_coo_free(coo), coo = NULL;
+        s3cmtf_text_free(text), text = NULL;
+        s3cmtf_cancel_free(cancel), cancel = NULL;
+        s3cmtf_error_free(error), error = NULL;
+    }
     puts("ok");
     return 0;
 }

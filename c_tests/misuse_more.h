@@ -21,7 +21,11 @@ static void test_s3cmtf_options_set_whole(void)
     NUL(s3cmtf_options_set_whole(NULL, "epochs", 3, error));
     NUL(s3cmtf_options_set_whole(options, NULL, 3, error));
     BAD(s3cmtf_options_set_whole(options, "epochs", UINT64_MAX, error));
-    BAD(s3cmtf_options_set_whole(options, "nonneg", 3, error));
+    BAD(s3cmtf_options_set_whole(options, "nonneg", 1, error));
+    BAD(s3cmtf_options_set_whole(options, "eta", 1, error));
+    BAD(s3cmtf_options_set_whole(options, "rank", 3, error));
+    BAD(s3cmtf_options_set_whole(options, "model", 1, error));
+    BAD(s3cmtf_options_set_whole(options, "epohcs", 3, error));
 }
 static void test_s3cmtf_options_set_real(void)
 {
@@ -31,12 +35,16 @@ static void test_s3cmtf_options_set_real(void)
     BAD(s3cmtf_options_set_real(options, "eta", (double)NAN, error));
     BAD(s3cmtf_options_set_real(options, "eta", (double)INFINITY, error));
     BAD(s3cmtf_options_set_real(options, "rank", 2.5, error));
+    BAD(s3cmtf_options_set_real(options, "epochs", 3, error)); /* another type, even if it would do */
+    BAD(s3cmtf_options_set_real(options, "nonneg", 1, error));
 }
 static void test_s3cmtf_options_set_flag(void)
 {
     NUL(s3cmtf_options_set_flag(NULL, "nonneg", 1, error));
     NUL(s3cmtf_options_set_flag(options, NULL, 1, error));
     BAD(s3cmtf_options_set_flag(options, "eta", 1, error));
+    BAD(s3cmtf_options_set_flag(options, "epochs", 1, error));
+    OK(s3cmtf_options_set_flag(options, "nonneg", 0, error));
     EACH_WRONG(value) BAD(s3cmtf_options_set_flag(options, "nonneg", value, error));
 }
 static void test_s3cmtf_options_set_ranks(void)
@@ -50,11 +58,19 @@ static void test_s3cmtf_options_set_ranks(void)
 }
 static void test_s3cmtf_options_get(void)
 {
-    NUL(s3cmtf_options_get(NULL, "rank", out.bytes, 64, error));
-    NUL(s3cmtf_options_get(options, NULL, out.bytes, 64, error));
-    NUL(s3cmtf_options_get(options, "rank", NULL, 64, error));
-    BAD(s3cmtf_options_get(options, "rnak", out.bytes, 64, error));
-    FITS_NOT(s3cmtf_options_get(options, "rank", out.bytes, 1, error));
+    NUL(s3cmtf_options_get(NULL, "rank", out.bytes, 64, out.u, error));
+    NUL(s3cmtf_options_get(options, NULL, out.bytes, 64, out.u, error));
+    NUL(s3cmtf_options_get(options, "rank", NULL, 64, out.u, error));
+    BAD(s3cmtf_options_get(options, "rnak", out.bytes, 64, out.u, error));
+    BAD(s3cmtf_options_get(options, "rank", out.bytes, HUGE_COUNT + 1, out.u, error));
+    FITS_NOT(s3cmtf_options_get(options, "rank", out.bytes, 1, out.u, error));
+    FITS_NOT(s3cmtf_options_get(options, "rank", out.bytes, 0, out.u, error));
+    uint64_t needed = 0;
+    char word[2] = {'x', 'x'};
+    OK(s3cmtf_options_get(options, "rank", NULL, 0, &needed, error)); /* how long is it? */
+    CHECK(needed == 2);
+    OK(s3cmtf_options_get(options, "rank", word, 2, NULL, error));
+    CHECK(!strcmp(word, "3"));
 }
 static void test_s3cmtf_options_free(void) { s3cmtf_options_free(NULL); }
 static void test_s3cmtf_option_count(void) { CHECK(s3cmtf_option_count() > 10); }
@@ -123,11 +139,11 @@ static void test_s3cmtf_fit_set_valid(void)
     STATE(s3cmtf_fit_set_valid(ended, coo, error));
     OK(s3cmtf_fit_set_valid(fit, NULL, error));
 }
-static void test_s3cmtf_fit_set_start(void)
+static void test_s3cmtf_fit_set_init(void)
 {
-    NUL(s3cmtf_fit_set_start(NULL, model, error));
-    STATE(s3cmtf_fit_set_start(ended, model, error));
-    OK(s3cmtf_fit_set_start(fit, NULL, error));
+    NUL(s3cmtf_fit_set_init(NULL, model, error));
+    STATE(s3cmtf_fit_set_init(ended, model, error));
+    OK(s3cmtf_fit_set_init(fit, NULL, error));
 }
 static void test_s3cmtf_fit_set_checkpoint(void)
 {
@@ -185,11 +201,15 @@ static void test_s3cmtf_fit_get_progress(void)
     s3cmtf_progress progress, before;
     memset(&progress, 0x5a, sizeof progress);
     progress.size = sizeof progress;
+    before = progress;
     NUL(s3cmtf_fit_get_progress(NULL, &progress, error));
     NUL(s3cmtf_fit_get_progress(fit, NULL, error));
+    CHECK(!memcmp(&progress, &before, sizeof progress));
     progress.size = 7;
     before = progress;
     BAD(s3cmtf_fit_get_progress(fit, &progress, error));
+    CHECK(!memcmp(&progress, &before, sizeof progress));
+    BAD(s3cmtf_fit_get_progress(fit, (s3cmtf_progress *)(void *)((char *)&progress + 4), error));
     CHECK(!memcmp(&progress, &before, sizeof progress));
     /* A host compiled with an older, shorter struct. */
     progress.size = 16;
@@ -204,6 +224,7 @@ static void test_s3cmtf_fit_get_progress(void)
     longer.later = 1.5;
     OK(s3cmtf_fit_get_progress(fit, &longer.known, error));
     CHECK(longer.known.size == sizeof(s3cmtf_progress) && longer.later == 1.5);
+    CHECK(longer.known.kernel == S3CMTF_KERNEL_UNKNOWN && longer.known.threads == 0);
 }
 static void test_s3cmtf_fit_wait(void)
 {
@@ -271,7 +292,7 @@ LISTER(s3cmtf_model_get_ranks)
 
 static void test_s3cmtf_model_get_range(void)
 {
-    NUL(s3cmtf_model_get_range(NULL, out.d, out.d, error));
+    NUL(s3cmtf_model_get_range(NULL, out.d, out.d + 1, error));
     NUL(s3cmtf_model_get_range(model, NULL, out.d, error));
     NUL(s3cmtf_model_get_range(model, out.d, NULL, error));
 }
@@ -283,17 +304,25 @@ static void test_s3cmtf_model_get_rows(void)
 }
 static void test_s3cmtf_model_get_matrix(void)
 {
-    NUL(s3cmtf_model_get_matrix(NULL, 0, out.u, out.i, out.d, out.u, out.u, error));
-    BAD(s3cmtf_model_get_matrix(model, 1, out.u, out.i, out.d, out.u, out.u, error));
+    NUL(s3cmtf_model_get_matrix(NULL, 0, out.u, out.i, out.d, out.u + 1, out.u + 2, error));
+    BAD(s3cmtf_model_get_matrix(model, 1, out.u, out.i, out.d, out.u + 1, out.u + 2, error));
     OK(s3cmtf_model_get_matrix(model, 0, NULL, NULL, NULL, NULL, NULL, error));
 }
 static void test_s3cmtf_model_get_epoch(void)
 {
-    s3cmtf_progress progress;
+    s3cmtf_progress progress, before;
+    memset(&progress, 0x5a, sizeof progress);
     progress.size = sizeof progress;
+    before = progress;
     NUL(s3cmtf_model_get_epoch(NULL, 0, &progress, error));
     NUL(s3cmtf_model_get_epoch(model, 0, NULL, error));
     BAD(s3cmtf_model_get_epoch(model, 2, &progress, error));
+    BAD(s3cmtf_model_get_epoch(model, UINT64_MAX, &progress, error));
+    CHECK(!memcmp(&progress, &before, sizeof progress));
+    progress.size = 0;
+    before = progress;
+    BAD(s3cmtf_model_get_epoch(model, 0, &progress, error));
+    CHECK(!memcmp(&progress, &before, sizeof progress));
 }
 
 #define COPY_INDICES(name, beyond)                                          \
@@ -303,11 +332,13 @@ static void test_s3cmtf_model_get_epoch(void)
         NUL(name(model, 0, NULL, 64, S3CMTF_U64, error));                   \
         BAD(name(model, beyond, out.u, 64, S3CMTF_U64, error));             \
         FITS_NOT(name(model, 0, out.u, 1, S3CMTF_U64, error));              \
+        FITS_NOT(name(model, 0, out.u, 0, S3CMTF_U64, error));              \
+        BAD(name(model, 0, out.u, HUGE_COUNT, S3CMTF_U64, error));          \
         BAD(name(model, 0, (char *)out.u + 1, 60, S3CMTF_U32, error));      \
         EACH_WRONG(type) BAD(name(model, 0, out.u, 64, type, error));       \
     }
-COPY_INDICES(s3cmtf_model_copy_rows, 3)
-COPY_INDICES(s3cmtf_model_copy_matrix_rows, 1)
+COPY_INDICES(s3cmtf_model_copy_row_indices, 3)
+COPY_INDICES(s3cmtf_model_copy_matrix_indices, 1)
 
 #define COPY_NUMBERS(name, beyond)                                          \
     static void test_##name(void)                                           \
@@ -316,6 +347,7 @@ COPY_INDICES(s3cmtf_model_copy_matrix_rows, 1)
         NUL(name(model, 0, NULL, 64, S3CMTF_F64, 0, error));                \
         BAD(name(model, beyond, out.d, 64, S3CMTF_F64, 0, error));          \
         FITS_NOT(name(model, 0, out.d, 1, S3CMTF_F64, 0, error));           \
+        FITS_NOT(name(model, 0, out.d, 0, S3CMTF_F64, 0, error));           \
         BAD(name(model, 0, out.d, HUGE_COUNT, S3CMTF_F64, 0, error));       \
         EACH_WRONG(x) {                                                     \
             BAD(name(model, 0, out.d, 64, x, 0, error));                    \
@@ -331,6 +363,8 @@ static void test_s3cmtf_model_copy_row(void)
     NUL(s3cmtf_model_copy_row(model, 0, 0, NULL, 64, S3CMTF_F64, error));
     BAD(s3cmtf_model_copy_row(model, 3, 0, out.d, 64, S3CMTF_F64, error));
     BAD(s3cmtf_model_copy_row(model, 0, USERS, out.d, 64, S3CMTF_F64, error));
+    BAD(s3cmtf_model_copy_row(model, 0, UINT64_MAX, out.d, 64, S3CMTF_F64, error));
+    BAD(s3cmtf_model_copy_row(model, 0, 0, out.d, HUGE_COUNT, S3CMTF_F64, error));
     FITS_NOT(s3cmtf_model_copy_row(model, 0, 0, out.d, 2, S3CMTF_F64, error));
     EACH_WRONG(type) BAD(s3cmtf_model_copy_row(model, 0, 0, out.d, 64, type, error));
 }
@@ -339,6 +373,7 @@ static void test_s3cmtf_model_copy_core(void)
     NUL(s3cmtf_model_copy_core(NULL, out.d, 64, S3CMTF_F64, 0, error));
     NUL(s3cmtf_model_copy_core(model, NULL, 64, S3CMTF_F64, 0, error));
     FITS_NOT(s3cmtf_model_copy_core(model, out.d, 26, S3CMTF_F64, 0, error));
+    BAD(s3cmtf_model_copy_core(model, out.d, HUGE_COUNT, S3CMTF_F64, 0, error));
     EACH_WRONG(x) {
         BAD(s3cmtf_model_copy_core(model, out.d, 64, x, 0, error));
         BAD(s3cmtf_model_copy_core(model, out.d, 64, S3CMTF_F64, x, error));
@@ -352,9 +387,10 @@ static void test_s3cmtf_model_view_core(void)
 #define VIEWER(name, beyond)                                                                  \
     static void test_##name(void)                                                             \
     {                                                                                         \
-        NUL(name(NULL, 0, &out.floats, out.u, out.u, out.u, error));                          \
-        NUL(name(model, 0, NULL, out.u, out.u, out.u, error));                                \
-        BAD(name(model, beyond, &out.floats, out.u, out.u, out.u, error));                    \
+        NUL(name(NULL, 0, &out.floats, out.u, out.u + 1, out.u + 2, error));                  \
+        NUL(name(model, 0, NULL, out.u, out.u + 1, out.u + 2, error));                        \
+        BAD(name(model, beyond, &out.floats, out.u, out.u + 1, out.u + 2, error));            \
+        BAD(name(model, UINT64_MAX, &out.floats, out.u, out.u + 1, out.u + 2, error));        \
     }
 VIEWER(s3cmtf_model_view_factor, 3)
 VIEWER(s3cmtf_model_view_matrix, 1)
@@ -373,6 +409,8 @@ static void test_s3cmtf_model_predict(void)
     FITS_NOT(PREDICT(model, 4, cells, S3CMTF_U32, 1, 0, 0, 1, out.d, 3, S3CMTF_F64));
     FITS_NOT(PREDICT(model, ENTRIES, cells, S3CMTF_U32, 1, 0, 0, 1, out.d, 64, S3CMTF_F64));
     BAD(PREDICT(model, HUGE_COUNT, cells, S3CMTF_U32, 1, 0, 0, 1, out.d, 64, S3CMTF_F64));
+    BAD(PREDICT(model, 4, cells, S3CMTF_U32, 1, 0, 0, 1, out.d, HUGE_COUNT, S3CMTF_F64));
+    BAD(PREDICT(model, 4, cells, S3CMTF_U32, HUGE_COUNT, 0, 0, 1, out.d, 4, S3CMTF_F64));
     BAD(PREDICT(model, 4, cells, S3CMTF_U32, 0, 0, 0, 1, out.d, 4, S3CMTF_F64));
     BAD(PREDICT(model, 4, cells, S3CMTF_U32, 1, 0, 0, 5000, out.d, 4, S3CMTF_F64));
     ENTRY(PREDICT(model, 1, beyond, S3CMTF_U64, 1, 0, 0, 1, out.d, 4, S3CMTF_F64));
@@ -403,12 +441,14 @@ static void test_s3cmtf_model_predict_coo(void)
         BAD(s3cmtf_model_predict_coo(model, coo, x, 1, NULL, out.d, 64, S3CMTF_F64, error));
         BAD(s3cmtf_model_predict_coo(model, coo, 0, 1, NULL, out.d, 64, x, error));
     }
+    BAD(s3cmtf_model_predict_coo(model, coo, 0, 1, NULL, out.d, HUGE_COUNT, S3CMTF_F64, error));
+    OK(s3cmtf_model_predict_coo(model, empty, 0, 1, NULL, NULL, 0, S3CMTF_F64, error)); /* nothing to do */
 }
 static void test_s3cmtf_model_evaluate(void)
 {
-    NUL(s3cmtf_model_evaluate(NULL, coo, 0, 1, NULL, out.d, out.d, error));
-    NUL(s3cmtf_model_evaluate(model, NULL, 0, 1, NULL, out.d, out.d, error));
-    BAD(s3cmtf_model_evaluate(model, genres, 0, 1, NULL, out.d, out.d, error));
-    BAD(s3cmtf_model_evaluate(model, coo, 0, UINT64_MAX, NULL, out.d, out.d, error));
-    EACH_WRONG(clip) BAD(s3cmtf_model_evaluate(model, coo, clip, 1, NULL, out.d, out.d, error));
+    NUL(s3cmtf_model_evaluate(NULL, coo, 0, 1, NULL, out.d, out.d + 1, error));
+    NUL(s3cmtf_model_evaluate(model, NULL, 0, 1, NULL, out.d, out.d + 1, error));
+    BAD(s3cmtf_model_evaluate(model, genres, 0, 1, NULL, out.d, out.d + 1, error));
+    BAD(s3cmtf_model_evaluate(model, coo, 0, UINT64_MAX, NULL, out.d, out.d + 1, error));
+    EACH_WRONG(clip) BAD(s3cmtf_model_evaluate(model, coo, clip, 1, NULL, out.d, out.d + 1, error));
 }

@@ -16,12 +16,15 @@ static void require(int32_t status)
 static int32_t call_r(const s3cmtf_progress *progress, void *user)
 {
     if (progress->event != S3CMTF_EVENT_EPOCH) return 0;
-    SEXP call = PROTECT(Rf_lang4((SEXP)user, Rf_ScalarReal((double)progress->epoch),
-                                 Rf_ScalarReal(progress->train_rmse), Rf_ScalarReal(progress->test_rmse)));
+    SEXP epoch = PROTECT(Rf_ScalarReal((double)progress->epoch));
+    SEXP train = PROTECT(Rf_ScalarReal(progress->train_rmse));
+    SEXP test = PROTECT(Rf_ScalarReal(progress->test_rmse));
+    SEXP call = PROTECT(Rf_lang4((SEXP)user, epoch, train, test));
     int failed = 0;
     SEXP answer = R_tryEval(call, R_GlobalEnv, &failed);
-    UNPROTECT(1);
-    return failed || Rf_asLogical(answer);
+    const int stop = failed || Rf_asLogical(answer);
+    UNPROTECT(4);
+    return stop;
 }
 
 static void free_model(SEXP pointer)
@@ -43,7 +46,8 @@ SEXP proof_fit(SEXP train_path, SEXP test_path, SEXP rank, SEXP epoch)
         status = s3cmtf_coo_open(CHAR(STRING_ELT(test_path, 0)), S3CMTF_OPEN_MAPPED, NULL, NULL, &test, error);
     if (!status) status = s3cmtf_problem_new(train, &problem, error);
     if (!status) status = s3cmtf_options_new("paper", &options, error);
-    if (!status) status = s3cmtf_options_set_whole(options, "rank", (uint64_t)Rf_asInteger(rank), error);
+    const uint64_t ranks[1] = {(uint64_t)Rf_asInteger(rank)};
+    if (!status) status = s3cmtf_options_set_ranks(options, ranks, 1, error);
     if (!status) status = s3cmtf_options_set(options, "epochs", "1000000", error);
     if (!status) status = s3cmtf_fit_new(problem, options, &fit, error);
     if (!status) status = s3cmtf_fit_set_test(fit, test, error);

@@ -31,7 +31,12 @@ int main(int argc, char **argv)
     const std::vector<s3::span<const std::uint32_t>> columns = {data.user, data.film, data.month};
     const s3::span<const float> stars(data.stars);
     const std::vector<std::uint64_t> dims(DIMS, DIMS + 3);
-    CHECK(s3::version() == s3cmtf_version());
+    CHECK(s3::version() == s3cmtf_version() && s3::build_info().find(s3::version()) != std::string::npos);
+    const auto kernels = s3::kernels();
+    CHECK(kernels.size() == 4 && kernels[0].name == "scalar" && kernels[0].available);
+    CHECK(kernels[static_cast<std::size_t>(s3cmtf_kernel_best())].available);
+    CHECK(s3::option_table().size() == s3cmtf_option_count() && s3::option_table()[0].help.size() > 10);
+    CHECK(s3::presets().size() > 1);
 
     // Copies of any width and layout, and views, hold the same.
     const auto where = s3::cells<std::uint32_t>::columns(columns);
@@ -52,6 +57,18 @@ int main(int argc, char **argv)
             CHECK(again.indices(n)[i] == columns[n][i] && view.indices(n)[i] == columns[n][i]);
     const auto found = tensor.check();
     CHECK(found[S3CMTF_CHECK_OUT_OF_RANGE] == 0 && found[S3CMTF_CHECK_SURPLUS] > 0);
+
+    CHECK(view.values<float>().size() == ENTRIES && view.value_type() == S3CMTF_F32);
+    CHECK(status_of([&] { view.values<double>(); }) == S3CMTF_BAD_ARGUMENT);
+    const auto figures = tensor.summarize();
+    CHECK(figures.smallest < figures.mean && figures.mean < figures.largest && figures.rows_used[0] == USERS);
+    tensor.write(folder + "/raii.coo");
+    const s3::coo file = s3::coo::open(folder + "/raii.coo");
+    CHECK(file.fix(folder + "/raii.fixed.coo").merged == found[S3CMTF_CHECK_SURPLUS]);
+    file.split(folder + "/raii", 0.2);
+    CHECK(s3::coo::open(folder + "/raii.test.coo").count() > 0);
+    s3::convert(folder + "/raii.coo", folder + "/raii.tns");
+    CHECK(s3::coo::open(folder + "/raii.tns").count() == ENTRIES);
 
     // Moved objects are where they went.
     s3::coo moved = std::move(tensor);
@@ -87,6 +104,16 @@ int main(int argc, char **argv)
                                                  f2(data.month[i], j % 3));
         CHECK(std::fabs(sum - a[i]) < 1e-4);
     }
+    const auto errors = model.evaluate(moved);
+    CHECK(errors.mae == model.mae(moved) && errors.mae < errors.rmse && model.predict(moved, false) == a);
+    CHECK(model.range().first < model.range().second && model.kind() == S3CMTF_MODEL_TUCKER);
+    CHECK(model.epochs() == 6 && model.epoch(5).epoch == 6);
+    CHECK(model.matrices().size() == 1 && model.matrices()[0].rows == GENRES && model.matrix_indices(0)[4] == 4);
+    const auto rows = model.copy_factor<float>(0), columns_of_v = model.copy_matrix<float>(0, S3CMTF_COLUMN_MAJOR);
+    CHECK(rows[3 * 7 + 1] == f0(7, 1) && columns_of_v[GENRES + 2] == model.matrix(0)(2, 1));
+    CHECK(model.copy_row(0, 7)[1] == static_cast<double>(f0(7, 1)));
+    CHECK(model.core_view().rows() == 9 && static_cast<double>(model.core_view()(4, 2)) == core[4 * 3 + 2]);
+    model.export_to(folder + "/raii.exported");
     model.save(folder + "/raii.s3m");
     const s3::model loaded = s3::model::load(folder + "/raii.s3m");
     CHECK(loaded.predict(where, false) == a && loaded.fitted_with().get("rank") == "3");
@@ -103,6 +130,22 @@ int main(int argc, char **argv)
         came = std::string(e.what()) == "mine";
     }
     CHECK(came);
+    // Also if the fit fails for it, and nothing is called after it has thrown.
+    came = false;
+    int calls = 0;
+    s3::options high;
+    high.set("rank", 20).set("epochs", 1000);
+    try {
+        s3::fit(problem, high).run([&](const s3cmtf_progress &) -> bool {
+            calls++;
+            throw std::domain_error("mine");
+        });
+    } catch (const std::domain_error &) {
+        came = true;
+    }
+    CHECK(came && calls == 1);
+    s3::fit warm(problem, options);
+    CHECK(warm.get() != nullptr && warm.init(model).run().epochs() == 6);
 
     // In the background.
     options.set("epochs", 1000000);

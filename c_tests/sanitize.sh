@@ -4,11 +4,15 @@
 #
 #   c_tests/sanitize.sh [address] [memcheck]
 #
-# CC is the compiler (gcc). The library for memcheck is the one in SHARED (target/release).
+# CC is the compiler (gcc, clang). The library for memcheck is the one in SHARED (target/release).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
 cc=${CC:-gcc}
+case $cc in
+  *clang*) cxx=${cc/clang/clang++} ;;
+  *) cxx=${cc/gcc/g++} ;;
+esac
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 triple=$(rustc -vV | sed -n 's/^host: //p')
@@ -19,21 +23,33 @@ compile() {
   local source=$1
   shift
   case $source in
-    *.cpp) "${cc/gcc/g++}" -std=c++17 -g -Iinclude -Ic_tests "c_tests/$source" -o "$work/${source%.*}" "$@" ;;
+    *.cpp) "$cxx" -std=c++17 -g -Iinclude -Ic_tests "c_tests/$source" -o "$work/${source%.*}" "$@" ;;
     *) "$cc" -std=gnu99 -g -Iinclude -Ic_tests "c_tests/$source" -o "$work/${source%.*}" "$@" ;;
   esac
 }
 
-# check PROGRAM ARGUMENTS...: runs it, perhaps under a tool, and expects it to end well.
+# check PROGRAM ARGUMENTS...: runs it, perhaps under a tool, and expects it to end well and to print nothing but
+# what it is there for.
 check() {
-  local log="$work/log" program=$1
+  local log="$work/log" err="$work/err" program=$1
   shift
-  if ! ${tool:-} "$work/$program" "$@" >"$log" 2>&1 || ! grep -qx -e ok -e 'prediction .*' "$log"; then
-    cat "$log"
+  if ! ${tool:-} "$work/$program" "$@" >"$log" 2>"$err" || [ -s "$err" ] || ! grep -qx "${expected:-ok}" "$log"; then
+    cat "$log" "$err"
     echo "$program failed"
     exit 1
   fi
   echo "$program: no error, no leak"
+}
+
+# application: the one that fits in one process and predicts in another.
+application() {
+  local i
+  echo user,film,month,stars >"$work/ratings.csv"
+  for ((i = 0; i < 2000; i++)); do
+    echo "$((i * 7 % 50 + 1)),$((i * 11 % 30 + 1)),$((i % 6 + 1)),$((1 + i * 7 % 5))"
+  done >>"$work/ratings.csv"
+  expected='epoch 10: .*' check app fit "$work/ratings.csv" "$work/app.s3m"
+  expected='[0-9.]*' check app predict "$work/app.s3m" 1 3 1
 }
 
 address() {
@@ -46,14 +62,17 @@ address() {
   export RUST_MIN_STACK=33554432
   export UBSAN_OPTIONS=print_stacktrace=1
   export S3CMTF_SANITIZER=1
-  for source in example.c misuse.c panic.c life.c threads.c float_mode.c raii.cpp; do
+  for source in example.c misuse.c panic.c life.c threads.c float_mode.c app.c raii.cpp; do
     # shellcheck disable=SC2086
     compile $source -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
       "$target/sanitize/$triple/debug/libs3cmtf.a" $system_libraries
   done
-  check example
+  compile reload.c -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -lpthread -ldl -lm
+  expected='prediction .*' check example
   check misuse
   check panic
+  application
+  check reload "$target/sanitize/$triple/debug/libs3cmtf.so"
   check life "$work"
   check threads $((32 * 1024 * 1024))
   check float_mode
@@ -69,12 +88,15 @@ memcheck() {
   grep -q avx2 /proc/cpuinfo || export S3CMTF_KERNEL=wide
   local tool="valgrind --quiet --error-exitcode=9 --leak-check=full --suppressions=c_tests/memcheck.supp
     --show-leak-kinds=definite,indirect,possible --errors-for-leak-kinds=definite,indirect,possible"
-  for source in example.c misuse.c life.c threads.c raii.cpp; do
+  for source in example.c misuse.c life.c threads.c app.c raii.cpp; do
     # shellcheck disable=SC2086
     compile $source -L"$work" -Wl,-rpath,"$work" -ls3cmtf $system_libraries
   done
-  check example
+  compile reload.c -lpthread -ldl -lm
+  expected='prediction .*' check example
   check misuse
+  application
+  check reload "$work/libs3cmtf.so"
   check life "$work"
   check threads
   check raii "$work"

@@ -91,20 +91,20 @@ static void a_callback_cancels(void)
 /* A token from another thread, once the fit is seen to run. */
 struct canceller {
     s3cmtf_cancel *cancel;
-    volatile sig_atomic_t running;
+    int running; /* atomic */
 };
 
 static int32_t note(const s3cmtf_progress *progress, void *user)
 {
     (void)progress;
-    ((struct canceller *)user)->running = 1;
+    __atomic_store_n(&((struct canceller *)user)->running, 1, __ATOMIC_RELEASE);
     return 0;
 }
 
 static void *cancel_when_running(void *argument)
 {
     struct canceller *canceller = argument;
-    while (!canceller->running) nap();
+    while (!__atomic_load_n(&canceller->running, __ATOMIC_ACQUIRE)) nap();
     s3cmtf_cancel_request(canceller->cancel);
     return NULL;
 }
@@ -137,6 +137,41 @@ static void another_thread_cancels(void)
     s3cmtf_error_free(error);
 }
 
+/* Until an epoch is finished there is no model either. */
+static int32_t stop_at_once(const s3cmtf_progress *progress, void *user)
+{
+    *(uint64_t *)user = progress->epoch;
+    return 1;
+}
+
+static void the_first_epoch_is_cancelled(void)
+{
+    s3cmtf_error *error = new_error();
+    s3cmtf_problem *problem = planted_problem(&data, error);
+    s3cmtf_options *options = small_options(ENDLESS, 1, error);
+    s3cmtf_fit *fit = NULL;
+    s3cmtf_model *model = NULL;
+    uint64_t epoch = 9;
+    /* More than there are months: the callback is told before the first epoch, which takes its time. */
+    OK(s3cmtf_options_set(options, "rank", "20", error));
+    OK(s3cmtf_fit_new(problem, options, &fit, error));
+    OK(s3cmtf_fit_set_callback(fit, stop_at_once, &epoch, error));
+    const int32_t status = s3cmtf_fit_run(fit, &model, error);
+    const s3cmtf_progress progress = progress_of(fit, error);
+    CHECK(progress.state == S3CMTF_FIT_ENDED);
+    if (status == S3CMTF_OK) { /* a very quick machine */
+        CHECK(epoch >= 1 && progress.epoch >= 1 && progress.stop_reason == S3CMTF_STOP_CANCELLED);
+    } else {
+        CHECK(status == S3CMTF_CANCELLED && model == NULL && epoch == 0);
+        CHECK(progress.stop_reason == S3CMTF_STOP_NONE && progress.kernel == S3CMTF_KERNEL_UNKNOWN);
+    }
+    s3cmtf_model_free(model);
+    s3cmtf_fit_free(fit);
+    s3cmtf_options_free(options);
+    s3cmtf_problem_free(problem);
+    s3cmtf_error_free(error);
+}
+
 static void the_background_is_polled(void)
 {
     s3cmtf_error *error = new_error();
@@ -144,6 +179,7 @@ static void the_background_is_polled(void)
     int32_t running = -1;
     s3cmtf_model *model = NULL;
     s3cmtf_fit *fit = small_fit(&data, ENDLESS, 1, error);
+    CHECK(progress_of(fit, error).kernel == S3CMTF_KERNEL_UNKNOWN);
     OK(s3cmtf_fit_start(fit, error));
     FAILS(S3CMTF_BAD_STATE, s3cmtf_fit_take(fit, &model, error));
     FAILS(S3CMTF_BAD_STATE, s3cmtf_fit_run(fit, &model, error));
@@ -298,7 +334,7 @@ static volatile sig_atomic_t signals;
 static void handler(int number)
 {
     (void)number;
-    signals++;
+    if (pthread_equal(pthread_self(), main_thread)) signals++;
     s3cmtf_cancel_request(on_signal);
 }
 
@@ -327,6 +363,20 @@ static void signals_are_the_hosts(void)
     s3cmtf_fit_free(fit);
     s3cmtf_cancel_free(on_signal);
     CHECK(sigaction(SIGINT, NULL, &now) == 0 && now.sa_handler == handler);
+    on_signal = NULL;
+
+    /* While this thread is not to be disturbed no thread of the library takes its place. */
+    sigset_t interrupt, was;
+    CHECK(sigemptyset(&interrupt) == 0 && sigaddset(&interrupt, SIGINT) == 0);
+    fit = small_fit(&data, ENDLESS, 2, error);
+    OK(s3cmtf_fit_start(fit, error));
+    CHECK(pthread_sigmask(SIG_BLOCK, &interrupt, &was) == 0 && !sigismember(&was, SIGINT));
+    CHECK(kill(getpid(), SIGINT) == 0);
+    for (const uint64_t epoch = progress_of(fit, error).epoch; progress_of(fit, error).epoch < epoch + 3;) nap();
+    CHECK(sigpending(&was) == 0 && sigismember(&was, SIGINT) && signals == 1);
+    CHECK(pthread_sigmask(SIG_UNBLOCK, &interrupt, NULL) == 0);
+    CHECK(signals == 2);
+    s3cmtf_fit_free(fit);
     const int others[] = {SIGSEGV, SIGBUS, SIGPIPE, SIGTERM, SIGABRT};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         CHECK(sigaction(others[i], NULL, &now) == 0);
@@ -342,6 +392,7 @@ int main(int argc, char **argv)
     const int before = threads_now();
     a_callback_cancels();
     another_thread_cancels();
+    the_first_epoch_is_cancelled();
     the_background_is_polled();
     fits_run_side_by_side();
     eight_threads_read();

@@ -90,22 +90,31 @@
  * - Pointers must not be NULL unless the function says so. That, numbers out of range, buffers too
  *   small and arrays not aligned are found and give a status. What cannot be found is a pointer that
  *   does not point to what it should.
- * - Arrays that have no items may be NULL. Sizes and counts are numbers of items, not bytes.
+ * - What a call writes to is aligned as its type must be, and overlaps neither anything else it writes
+ *   to nor anything it reads: no pointer is passed twice for two results.
+ * - Arrays that have no items, to be read or to be written, may be NULL. Sizes and counts are numbers of
+ *   items, not bytes.
  * - Modes, rows and indices count from 0, entries in messages from 1.
  * - Texts are UTF-8 and end in NUL; names of files are what the system takes.
  *
  * PROMISES TO THE HOST
  *
- * - Nothing is printed, no signal handler is set, no locale or environment is changed. The variable
- *   S3CMTF_KERNEL is read.
+ * - Nothing is printed, no signal handler is set, no locale or environment is changed.
+ * - The environment is read on the calling thread only: S3CMTF_KERNEL by the first call of the process,
+ *   RUST_MIN_STACK by the first that starts a thread, TMPDIR by every s3cmtf_coo_open() of text and
+ *   s3cmtf_coo_convert() of text to text. A host that calls setenv() on other threads makes its first
+ *   calls before.
  * - Threads exist while a call works, and while a fit runs in the background; there are none when all
- *   fits are freed. They are called "s3cmtf", and block no signals of their own accord. A call works in
- *   the child of a fork, if no fit ran in the background when it was forked.
+ *   fits are freed. They are called "s3cmtf". Signals sent to the process are blocked in them, so that
+ *   handlers run on threads of the host. A call that is told to use one thread to predict or evaluate
+ *   starts none. A call works in the child of a fork, if no fit ran in the background when it was forked.
  * - The floating-point mode of the calling thread does not matter, and is what it was after the call,
  *   and in callbacks.
- * - A mistake inside the library is the status S3CMTF_INTERNAL, not the end of the process. Memory that
- *   runs out is S3CMTF_OUT_OF_MEMORY where data of the size of the problem is asked for; a failure to
- *   get a few bytes ends the process.
+ * - A mistake inside the library is the status S3CMTF_INTERNAL, not the end of the process.
+ * - If the system refuses memory for all entries, all rows or all factors, the call fails with
+ *   S3CMTF_OUT_OF_MEMORY. If it refuses memory for less (texts, handles, what a thread works with, lists
+ *   made while reading text), the process ends by abort(), with a line on standard error. So it does, by
+ *   other means, where a system promises memory that it does not have, as Linux does.
  * - A thread that calls needs 64 KiB of stack.
  */
 
@@ -205,6 +214,11 @@
 #define S3CMTF_VERSION_NUMBER (((S3CMTF_VERSION_MAJOR * 10000) + (S3CMTF_VERSION_MINOR * 100)) + S3CMTF_VERSION_PATCH)
 
 /**
+ * In s3cmtf_progress: the kernel is not known yet.
+ */
+#define S3CMTF_KERNEL_UNKNOWN -1
+
+/**
  * The kernels, slowest first: one number at a time. Everywhere.
  */
 #define S3CMTF_KERNEL_SCALAR 0
@@ -282,7 +296,7 @@
 #define S3CMTF_CHECK_SURPLUS 4
 
 /**
- * How many numbers s3cmtf_coo_check() writes.
+ * How many numbers s3cmtf_coo_check() has; grows in later versions.
  */
 #define S3CMTF_CHECK_COUNTS 5
 
@@ -309,27 +323,27 @@
 /**
  * An option is true or false.
  */
-#define S3CMTF_OPTION_FLAG 1
+#define S3CMTF_OPTION_TYPE_FLAG 1
 
 /**
  * An option is a whole number.
  */
-#define S3CMTF_OPTION_WHOLE 2
+#define S3CMTF_OPTION_TYPE_WHOLE 2
 
 /**
  * An option is a finite number.
  */
-#define S3CMTF_OPTION_REAL 3
+#define S3CMTF_OPTION_TYPE_REAL 3
 
 /**
  * An option is one of some words.
  */
-#define S3CMTF_OPTION_CHOICE 4
+#define S3CMTF_OPTION_TYPE_CHOICE 4
 
 /**
  * An option is one whole number, or one per mode separated by commas.
  */
-#define S3CMTF_OPTION_RANKS 5
+#define S3CMTF_OPTION_TYPE_RANKS 5
 
 /**
  * s3cmtf_option_text() gives the name of an option.
@@ -432,12 +446,12 @@
 #define S3CMTF_STOP_PATIENCE 3
 
 /**
- * The time was up.
+ * The time was up. If that was before an epoch was finished, the model has its starting values.
  */
 #define S3CMTF_STOP_TIME_LIMIT 4
 
 /**
- * A callback or a token said so; there is a model nevertheless.
+ * A callback or a token said so, after at least one epoch: there is a model.
  */
 #define S3CMTF_STOP_CANCELLED 5
 
@@ -495,7 +509,7 @@ typedef struct s3cmtf_fit s3cmtf_fit;
  * Modes, matrices and rows count from 0.
  *
  * Each mode has a row for each of its indices that occurred in the data: row r of its factor belongs to
- * the index that s3cmtf_model_copy_rows() gives for r, in ascending order. All other indices share one
+ * the index that s3cmtf_model_copy_row_indices() gives for r, in ascending order. All other indices share one
  * more row, the mean of the rows by their entries, from which they are predicted.
  */
 typedef struct s3cmtf_model s3cmtf_model;
@@ -524,7 +538,7 @@ typedef struct s3cmtf_text s3cmtf_text;
  * sizeof before handing the struct to a function, and a field beyond it is never touched; in a callback,
  * use only fields within it. Figures that were not measured are NaN.
  */
-typedef struct {
+typedef struct s3cmtf_progress {
     /**
      * The bytes of this struct that mean something.
      */
@@ -542,11 +556,11 @@ typedef struct {
      */
     int32_t stop_reason;
     /**
-     * The kernel in use, S3CMTF_KERNEL_...; known when the fit has ended.
+     * The kernel in use, S3CMTF_KERNEL_...; S3CMTF_KERNEL_UNKNOWN until the fit has ended well.
      */
     int32_t kernel;
     /**
-     * The number of threads in use; known when the fit has ended.
+     * The number of threads in use; 0 until the fit has ended well.
      */
     uint64_t threads;
     /**
@@ -601,17 +615,17 @@ typedef struct {
     const char *message;
 } s3cmtf_progress;
 
-/**
- * Called on the thread that called s3cmtf_fit_run(), after every epoch and when something else is worth
- * knowing. Returning anything but 0 ends the fit with the model it has. It must not throw, longjmp out, or
- * use the fit it is called from; other calls of the library are fine. `progress` lives until it returns,
- * `user` is what it was set with.
- */
-typedef int32_t (*s3cmtf_callback)(const s3cmtf_progress *progress, void *user);
-
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+/**
+ * Called on the thread that called s3cmtf_fit_run(), after every epoch and when something else is worth
+ * knowing. Returning anything but 0 ends the fit, with the model of the last epoch; before there is one, with
+ * S3CMTF_CANCELLED. It must not throw, longjmp out, or use the fit it is called from; other calls of the
+ * library are fine. `progress` lives until it returns, `user` is what it was set with.
+ */
+typedef int32_t (*s3cmtf_callback)(const s3cmtf_progress *progress, void *user);
 
 /**
  * The name of a status, such as "S3CMTF_OK"; "S3CMTF_RESERVED" for a number that is none. The text is
@@ -694,7 +708,8 @@ void s3cmtf_cancel_reset(const s3cmtf_cancel *cancel);
 int32_t s3cmtf_cancel_requested(const s3cmtf_cancel *cancel);
 
 /**
- * Frees a token. Work that has it goes on and can no longer be cancelled by it. NULL is fine.
+ * Frees a token. Fits that have it go on, and can no longer be cancelled by it. Any other call that was given
+ * it must have returned. NULL is fine.
  */
 void s3cmtf_cancel_free(s3cmtf_cancel *cancel);
 
@@ -829,8 +844,10 @@ int32_t s3cmtf_coo_view_values(const s3cmtf_coo *coo,
 void s3cmtf_coo_free(s3cmtf_coo *coo);
 
 /**
- * Looks at every entry, and at the checksums of a file. `counts` has room for `capacity` numbers, at least
- * S3CMTF_CHECK_COUNTS; all of them 0 means that nothing is wrong. `cancel` may be NULL.
+ * Looks at every entry, and at the checksums of a file. `counts` has room for `capacity` numbers, of which
+ * as many are written as there are faults that are counted: S3CMTF_CHECK_COUNTS, or fewer if there is less
+ * room. All of them 0 means that nothing is wrong. Later versions may count more faults, at the end; what
+ * is compiled now keeps getting what it knows. `cancel` may be NULL.
  */
 S3CMTF_CHECK_STATUS
 int32_t s3cmtf_coo_check(const s3cmtf_coo *coo,
@@ -930,7 +947,8 @@ int32_t s3cmtf_options_set(s3cmtf_options *options,
                            s3cmtf_error *error);
 
 /**
- * Sets an option of type S3CMTF_OPTION_WHOLE or S3CMTF_OPTION_REAL.
+ * Sets an option of type S3CMTF_OPTION_TYPE_WHOLE; one of another type is S3CMTF_BAD_ARGUMENT, here and
+ * below.
  */
 S3CMTF_CHECK_STATUS
 int32_t s3cmtf_options_set_whole(s3cmtf_options *options,
@@ -939,7 +957,7 @@ int32_t s3cmtf_options_set_whole(s3cmtf_options *options,
                                  s3cmtf_error *error);
 
 /**
- * Sets an option of type S3CMTF_OPTION_REAL.
+ * Sets an option of type S3CMTF_OPTION_TYPE_REAL.
  */
 S3CMTF_CHECK_STATUS
 int32_t s3cmtf_options_set_real(s3cmtf_options *options,
@@ -948,7 +966,7 @@ int32_t s3cmtf_options_set_real(s3cmtf_options *options,
                                 s3cmtf_error *error);
 
 /**
- * Sets an option of type S3CMTF_OPTION_FLAG: `value` is 0 or 1.
+ * Sets an option of type S3CMTF_OPTION_TYPE_FLAG: `value` is 0 or 1.
  */
 S3CMTF_CHECK_STATUS
 int32_t s3cmtf_options_set_flag(s3cmtf_options *options,
@@ -967,13 +985,15 @@ int32_t s3cmtf_options_set_ranks(s3cmtf_options *options,
 
 /**
  * Writes the value of an option as text, as s3cmtf_options_set() takes it, into `value`, which has room for
- * `capacity` bytes with the NUL at the end.
+ * `capacity` bytes, and into `needed` the number of its bytes; both with the NUL at the end. With `value`
+ * NULL and `capacity` 0 only `needed` is written. `needed` may be NULL.
  */
 S3CMTF_CHECK_STATUS
 int32_t s3cmtf_options_get(const s3cmtf_options *options,
                            const char *name,
                            char *value,
                            uint64_t capacity,
+                           uint64_t *needed,
                            s3cmtf_error *error);
 
 /**
@@ -987,7 +1007,7 @@ void s3cmtf_options_free(s3cmtf_options *options);
 uint64_t s3cmtf_option_count(void);
 
 /**
- * The type of an option: S3CMTF_OPTION_FLAG and so on. `index` counts from 0.
+ * The type of an option: S3CMTF_OPTION_TYPE_FLAG and so on. `index` counts from 0.
  */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_option_type(uint64_t index, int32_t *option_type, s3cmtf_error *error);
 
@@ -1065,9 +1085,9 @@ int32_t s3cmtf_fit_set_valid(s3cmtf_fit *fit,
  * before the fit.
  */
 S3CMTF_CHECK_STATUS
-int32_t s3cmtf_fit_set_start(s3cmtf_fit *fit,
-                             const s3cmtf_model *model,
-                             s3cmtf_error *error);
+int32_t s3cmtf_fit_set_init(s3cmtf_fit *fit,
+                            const s3cmtf_model *model,
+                            s3cmtf_error *error);
 
 /**
  * Sets where checkpoints go, after as many epochs or seconds as the options "checkpoint_every" and
@@ -1083,9 +1103,10 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_checkpoint(s3cmtf_fit *fit, const cha
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_resume(s3cmtf_fit *fit, const char *path, s3cmtf_error *error);
 
 /**
- * Sets a token that ends the fit from any thread. Before the first epoch the fit then fails with
+ * Sets a token that ends the fit from any thread. Until the first epoch is finished the fit then fails with
  * S3CMTF_CANCELLED; later it ends well, with the model of the last epoch that was finished and the stop
- * reason S3CMTF_STOP_CANCELLED. NULL for none. The token may be freed before the fit.
+ * reason S3CMTF_STOP_CANCELLED. A fit that goes on from a checkpoint has the epochs of the checkpoint behind
+ * it as soon as its preparations are done. NULL for none. The token may be freed before the fit.
  */
 S3CMTF_CHECK_STATUS
 int32_t s3cmtf_fit_set_cancel(s3cmtf_fit *fit,
@@ -1103,6 +1124,9 @@ int32_t s3cmtf_fit_set_callback(s3cmtf_fit *fit,
 
 /**
  * Runs the fit on the calling thread and writes the model it gives, to be freed with s3cmtf_model_free().
+ * Until it returns, no other function may be given the fit: s3cmtf_fit_get_progress() and
+ * s3cmtf_fit_cancel() are for fits in the background. A token (s3cmtf_fit_set_cancel()) ends it from another
+ * thread.
  */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_run(s3cmtf_fit *fit, s3cmtf_model **model, s3cmtf_error *error);
 
@@ -1114,7 +1138,7 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_start(s3cmtf_fit *fit, s3cmtf_error *erro
 
 /**
  * Writes how far the fit is: set `progress->size` before. May run concurrently with a fit in the
- * background.
+ * background, not with s3cmtf_fit_run().
  */
 S3CMTF_CHECK_STATUS
 int32_t s3cmtf_fit_get_progress(const s3cmtf_fit *fit,
@@ -1132,7 +1156,8 @@ int32_t s3cmtf_fit_wait(const s3cmtf_fit *fit,
                         s3cmtf_error *error);
 
 /**
- * Asks a fit in the background to end, as a token would. May run concurrently. NULL does nothing.
+ * Asks a fit in the background to end, as a token would. May run concurrently, but not with
+ * s3cmtf_fit_run(). NULL does nothing.
  */
 void s3cmtf_fit_cancel(const s3cmtf_fit *fit);
 
@@ -1285,12 +1310,12 @@ int32_t s3cmtf_model_get_epoch(const s3cmtf_model *model,
  * `capacity` numbers of `index_type` (S3CMTF_U32 or S3CMTF_U64).
  */
 S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_copy_rows(const s3cmtf_model *model,
-                               uint64_t mode,
-                               void *indices,
-                               uint64_t capacity,
-                               int32_t index_type,
-                               s3cmtf_error *error);
+int32_t s3cmtf_model_copy_row_indices(const s3cmtf_model *model,
+                                      uint64_t mode,
+                                      void *indices,
+                                      uint64_t capacity,
+                                      int32_t index_type,
+                                      s3cmtf_error *error);
 
 /**
  * Copies the factor of a mode, rows x rank numbers, into `numbers`, which has room for `capacity` numbers
@@ -1354,16 +1379,16 @@ int32_t s3cmtf_model_view_core(const s3cmtf_model *model,
                                s3cmtf_error *error);
 
 /**
- * Copies the index of each column of a coupled matrix that occurred, as s3cmtf_model_copy_rows() does for a
+ * Copies the index of each column of a coupled matrix that occurred, as s3cmtf_model_copy_row_indices() does for a
  * mode. A graph has none of its own, and is S3CMTF_BAD_ARGUMENT here and below.
  */
 S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_copy_matrix_rows(const s3cmtf_model *model,
-                                      uint64_t matrix,
-                                      void *indices,
-                                      uint64_t capacity,
-                                      int32_t index_type,
-                                      s3cmtf_error *error);
+int32_t s3cmtf_model_copy_matrix_indices(const s3cmtf_model *model,
+                                         uint64_t matrix,
+                                         void *indices,
+                                         uint64_t capacity,
+                                         int32_t index_type,
+                                         s3cmtf_error *error);
 
 /**
  * Copies V of a coupled matrix, a row for each of its columns that occurred, as s3cmtf_model_copy_factor()

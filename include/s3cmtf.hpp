@@ -2,274 +2,74 @@
 // throw s3cmtf::error instead of returning a status. Header only; link the same library.
 //
 // Objects follow the rules of s3cmtf.h: const member functions may run concurrently on one object, others may
-// not. A span or matrix_view does not own what it shows: it lives as long as the object that gave it.
+// not. A span or matrix_view does not own what it shows: it lives as long as the object that gave it, and is not
+// given by temporaries. Every class has get(), the handle for what only s3cmtf.h has.
 #ifndef S3CMTF_HPP
 #define S3CMTF_HPP
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <functional>
-#include <memory>
-#include <new>
-#include <stdexcept>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
-#include "s3cmtf.h"
+#include "s3cmtf_data.hpp"
 
 namespace s3cmtf {
 
-/// A call that failed: its status, and what() in words.
-class error : public std::runtime_error {
-public:
-    error(std::int32_t status, const std::string &message)
-        : std::runtime_error(std::string(s3cmtf_status_name(status)) + ": " + message), status_(status) {}
-    std::int32_t status() const noexcept { return status_; }
-
-private:
-    std::int32_t status_;
+/// A kernel, S3CMTF_KERNEL_...: its name for the option "kernel", and whether this machine has it.
+struct kernel_info {
+    std::int32_t kernel;
+    std::string name;
+    bool available;
 };
 
-/// Items that lie somewhere else, one after the other.
-template <class T> class span {
-public:
-    constexpr span() noexcept = default;
-    constexpr span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
-    template <std::size_t N> constexpr span(T (&array)[N]) noexcept : data_(array), size_(N) {}
-    template <class Container, class = decltype(static_cast<T *>(std::declval<Container &>().data()))>
-    constexpr span(Container &items) noexcept : data_(items.data()), size_(items.size()) {}
-    constexpr T *data() const noexcept { return data_; }
-    constexpr std::size_t size() const noexcept { return size_; }
-    constexpr bool empty() const noexcept { return size_ == 0; }
-    constexpr T *begin() const noexcept { return data_; }
-    constexpr T *end() const noexcept { return data_ + size_; }
-    constexpr T &operator[](std::size_t i) const noexcept { return data_[i]; }
-
-private:
-    T *data_ = nullptr;
-    std::size_t size_ = 0;
-};
-
-/// Rows of numbers where they are, `stride` apart.
-class matrix_view {
-public:
-    matrix_view(const float *data, std::size_t rows, std::size_t rank, std::size_t stride) noexcept
-        : data_(data), rows_(rows), rank_(rank), stride_(stride) {}
-    std::size_t rows() const noexcept { return rows_; }
-    std::size_t rank() const noexcept { return rank_; }
-    std::size_t stride() const noexcept { return stride_; }
-    const float *data() const noexcept { return data_; }
-    span<const float> operator[](std::size_t row) const noexcept { return {data_ + row * stride_, rank_}; }
-    float operator()(std::size_t row, std::size_t column) const noexcept { return data_[row * stride_ + column]; }
-
-private:
-    const float *data_;
-    std::size_t rows_, rank_, stride_;
-};
-
-namespace detail {
-
-/// Runs a call with an error handle and throws if it failed.
-template <class Call> void check(Call call)
+/// All kernels, slowest first; s3cmtf_kernel_best() is the number of the fastest that is there.
+inline std::vector<kernel_info> kernels()
 {
-    s3cmtf_error *handle = nullptr;
-    if (s3cmtf_error_new(&handle) != S3CMTF_OK) throw std::bad_alloc();
-    const std::unique_ptr<s3cmtf_error, void (*)(s3cmtf_error *)> owner(handle, s3cmtf_error_free);
-    const std::int32_t status = call(handle);
-    if (status != S3CMTF_OK) throw error(status, s3cmtf_error_message(handle));
+    std::vector<kernel_info> all;
+    for (std::int32_t kernel = 0; kernel <= S3CMTF_KERNEL_AVX512; kernel++) {
+        const char *name = nullptr;
+        std::int32_t available = 0;
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_kernel_name(kernel, &name, e); });
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_kernel_available(kernel, &available, e); });
+        all.push_back({kernel, name, available != 0});
+    }
+    return all;
 }
 
-/// A handle that is freed once.
-template <class T, void (*Free)(T *)> struct deleter {
-    void operator()(T *object) const noexcept { Free(object); }
+/// A row of the table of options; type is S3CMTF_OPTION_TYPE_...
+struct option_info {
+    std::int32_t type;
+    std::string name, standard, help, low, high, words;
 };
-template <class T, void (*Free)(T *)> using owned = std::unique_ptr<T, deleter<T, Free>>;
 
-template <class T> constexpr std::int32_t index_type()
+/// The table of options.
+inline std::vector<option_info> option_table()
 {
-    static_assert(std::is_same_v<T, std::uint32_t> || std::is_same_v<T, std::uint64_t>,
-                  "indices are std::uint32_t or std::uint64_t");
-    return std::is_same_v<T, std::uint32_t> ? S3CMTF_U32 : S3CMTF_U64;
+    std::vector<option_info> table(static_cast<std::size_t>(s3cmtf_option_count()));
+    for (std::size_t i = 0; i < table.size(); i++) {
+        const auto text = [i](std::int32_t what) {
+            const char *found = nullptr;
+            detail::check([&](s3cmtf_error *e) { return s3cmtf_option_text(i, what, &found, e); });
+            return std::string(found);
+        };
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_option_type(i, &table[i].type, e); });
+        table[i].name = text(S3CMTF_OPTION_NAME);
+        table[i].standard = text(S3CMTF_OPTION_DEFAULT);
+        table[i].help = text(S3CMTF_OPTION_HELP);
+        table[i].low = text(S3CMTF_OPTION_LOW);
+        table[i].high = text(S3CMTF_OPTION_HIGH);
+        table[i].words = text(S3CMTF_OPTION_WORDS);
+    }
+    return table;
 }
 
-template <class T> constexpr std::int32_t number_type()
+/// The names of the presets.
+inline std::vector<std::string> presets()
 {
-    static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>, "numbers are float or double");
-    return std::is_same_v<T, float> ? S3CMTF_F32 : S3CMTF_F64;
+    std::vector<std::string> names;
+    const char *name = nullptr;
+    while (s3cmtf_preset_name(names.size(), &name, nullptr) == S3CMTF_OK) names.push_back(name);
+    return names;
 }
-
-} // namespace detail
-
-/// The version of the library that is linked.
-inline std::string version() { return s3cmtf_version(); }
-
-/// The indices of some cells, where they are: an array per mode, or records of all modes.
-template <class Index> class cells {
-public:
-    /// One array per mode, all of one length.
-    static cells columns(const std::vector<span<const Index>> &modes, int base = 0)
-    {
-        cells c;
-        c.base_ = base;
-        c.count_ = modes.empty() ? 0 : modes[0].size();
-        for (const auto &mode : modes) {
-            if (mode.size() != c.count_) throw error(S3CMTF_BAD_ARGUMENT, "index arrays have different lengths");
-            c.pointers_.push_back(mode.data());
-        }
-        return c;
-    }
-    /// The indices of a cell side by side, then those of the next.
-    static cells records(span<const Index> items, std::size_t order, int base = 0)
-    {
-        if (order == 0 || items.size() % order != 0)
-            throw error(S3CMTF_BAD_ARGUMENT, "records have not the same number of indices");
-        cells c;
-        c.base_ = base;
-        c.stride_ = order;
-        c.count_ = items.size() / order;
-        for (std::size_t n = 0; n < order; n++) c.pointers_.push_back(items.data() + (c.count_ == 0 ? 0 : n));
-        return c;
-    }
-    std::size_t order() const noexcept { return pointers_.size(); }
-    std::size_t count() const noexcept { return count_; }
-    const void *const *pointers() const noexcept { return pointers_.data(); }
-    std::size_t stride() const noexcept { return stride_; }
-    int base() const noexcept { return base_; }
-
-private:
-    cells() = default;
-    std::vector<const void *> pointers_;
-    std::size_t count_ = 0, stride_ = 1;
-    int base_ = 0;
-};
-
-/// Ends work from any thread. See s3cmtf_cancel.
-class cancel_token {
-public:
-    cancel_token()
-    {
-        s3cmtf_cancel *made = nullptr;
-        detail::check([&](s3cmtf_error *e) { return s3cmtf_cancel_new(&made, e); });
-        handle_.reset(made);
-    }
-    void request() const noexcept { s3cmtf_cancel_request(get()); }
-    void reset() const noexcept { s3cmtf_cancel_reset(get()); }
-    bool requested() const noexcept { return s3cmtf_cancel_requested(get()) != 0; }
-    const s3cmtf_cancel *get() const noexcept { return handle_.get(); }
-
-private:
-    detail::owned<s3cmtf_cancel, s3cmtf_cancel_free> handle_;
-};
-
-/// How text is read. See s3cmtf_text.
-class text_options {
-public:
-    text_options()
-    {
-        s3cmtf_text *made = nullptr;
-        detail::check([&](s3cmtf_error *e) { return s3cmtf_text_new(&made, e); });
-        handle_.reset(made);
-    }
-    text_options &set(const std::string &name, const std::string &value)
-    {
-        detail::check([&](s3cmtf_error *e) { return s3cmtf_text_set(handle_.get(), name.c_str(), value.c_str(), e); });
-        return *this;
-    }
-    const s3cmtf_text *get() const noexcept { return handle_.get(); }
-
-private:
-    detail::owned<s3cmtf_text, s3cmtf_text_free> handle_;
-};
-
-/// A sparse tensor or matrix. See s3cmtf_coo.
-class coo {
-public:
-    explicit coo(s3cmtf_coo *owned) noexcept : handle_(owned) {}
-
-    static coo open(const std::string &path, std::int32_t mode = S3CMTF_OPEN_MAPPED,
-                    const text_options *text = nullptr, const cancel_token *cancel = nullptr)
-    {
-        s3cmtf_coo *made = nullptr;
-        detail::check([&](s3cmtf_error *e) {
-            return s3cmtf_coo_open(path.c_str(), mode, text ? text->get() : nullptr, cancel ? cancel->get() : nullptr,
-                                   &made, e);
-        });
-        return coo(made);
-    }
-    /// Copies entries. Without sizes, they are the largest indices.
-    template <class Index, class Value>
-    static coo copy(const cells<Index> &where, span<const Value> values, const std::vector<std::uint64_t> &dims = {})
-    {
-        if (values.size() != where.count() || (!dims.empty() && dims.size() != where.order()))
-            throw error(S3CMTF_BAD_ARGUMENT, "indices, values and sizes do not have the same length");
-        s3cmtf_coo *made = nullptr;
-        detail::check([&](s3cmtf_error *e) {
-            return s3cmtf_coo_new(where.order(), dims.empty() ? nullptr : dims.data(), where.count(), where.pointers(),
-                                  detail::index_type<Index>(), where.stride(), where.base(), values.data(),
-                                  detail::number_type<Value>(), &made, e);
-        });
-        return coo(made);
-    }
-    /// Uses arrays where they are; they must outlive everything made from this.
-    template <class Value>
-    static coo view(const std::vector<span<const std::uint32_t>> &modes, span<const Value> values,
-                    const std::vector<std::uint64_t> &dims)
-    {
-        std::vector<const std::uint32_t *> pointers;
-        for (const auto &mode : modes) {
-            if (mode.size() != values.size()) throw error(S3CMTF_BAD_ARGUMENT, "arrays have different lengths");
-            pointers.push_back(mode.data());
-        }
-        if (dims.size() != modes.size()) throw error(S3CMTF_BAD_ARGUMENT, "there must be a size for each mode");
-        s3cmtf_coo *made = nullptr;
-        detail::check([&](s3cmtf_error *e) {
-            return s3cmtf_coo_new_view(modes.size(), dims.data(), values.size(), pointers.data(), values.data(),
-                                       detail::number_type<Value>(), &made, e);
-        });
-        return coo(made);
-    }
-    std::vector<std::uint64_t> dims() const
-    {
-        std::uint64_t order = 0;
-        detail::check([&](s3cmtf_error *e) { return s3cmtf_coo_get_order(get(), &order, e); });
-        std::vector<std::uint64_t> dims(order);
-        detail::check([&](s3cmtf_error *e) { return s3cmtf_coo_get_dims(get(), dims.data(), order, e); });
-        return dims;
-    }
-    std::size_t count() const
-    {
-        std::uint64_t count = 0;
-        detail::check([&](s3cmtf_error *e) { return s3cmtf_coo_get_count(get(), &count, e); });
-        return static_cast<std::size_t>(count);
-    }
-    span<const std::uint32_t> indices(std::size_t mode) const
-    {
-        const std::uint32_t *data = nullptr;
-        detail::check([&](s3cmtf_error *e) { return s3cmtf_coo_view_indices(get(), mode, &data, e); });
-        return {data, count()};
-    }
-    /// What is wrong with it: the counts at S3CMTF_CHECK_..., all 0 if nothing is.
-    std::array<std::uint64_t, S3CMTF_CHECK_COUNTS> check(const cancel_token *cancel = nullptr) const
-    {
-        std::array<std::uint64_t, S3CMTF_CHECK_COUNTS> counts{};
-        detail::check([&](s3cmtf_error *e) {
-            return s3cmtf_coo_check(get(), cancel ? cancel->get() : nullptr, counts.data(), counts.size(), e);
-        });
-        return counts;
-    }
-    void write(const std::string &path, std::int32_t value_type = 0) const
-    {
-        detail::check([&](s3cmtf_error *e) { return s3cmtf_coo_write(get(), path.c_str(), value_type, nullptr, e); });
-    }
-    const s3cmtf_coo *get() const noexcept { return handle_.get(); }
-
-private:
-    detail::owned<s3cmtf_coo, s3cmtf_coo_free> handle_;
-};
 
 /// Options of a fit. See s3cmtf_options.
 class options {
@@ -302,11 +102,16 @@ public:
     }
     std::string get(const std::string &name) const
     {
-        std::string text(256, '\0');
+        std::uint64_t size = 0;
         detail::check([&](s3cmtf_error *e) {
-            return s3cmtf_options_get(handle_.get(), name.c_str(), &text[0], text.size(), e);
+            return s3cmtf_options_get(handle_.get(), name.c_str(), nullptr, 0, &size, e);
         });
-        return text.c_str();
+        std::string text(static_cast<std::size_t>(size), '\0');
+        detail::check([&](s3cmtf_error *e) {
+            return s3cmtf_options_get(handle_.get(), name.c_str(), &text[0], size, nullptr, e);
+        });
+        text.pop_back(); // the NUL
+        return text;
     }
     const s3cmtf_options *get() const noexcept { return handle_.get(); }
 
@@ -356,6 +161,40 @@ public:
     {
         detail::check([&](s3cmtf_error *e) { return s3cmtf_model_save(get(), path.c_str(), e); });
     }
+    void export_to(const std::string &folder, const cancel_token *cancel = nullptr) const
+    {
+        detail::check([&](s3cmtf_error *e) {
+            return s3cmtf_model_export(get(), folder.c_str(), cancel ? cancel->get() : nullptr, e);
+        });
+    }
+    /// S3CMTF_MODEL_TUCKER or S3CMTF_MODEL_CP.
+    std::int32_t kind() const
+    {
+        std::int32_t kind = 0;
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_model_get_kind(get(), &kind, e); });
+        return kind;
+    }
+    /// The smallest and the largest training value.
+    std::pair<double, double> range() const
+    {
+        double low = 0, high = 0;
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_model_get_range(get(), &low, &high, e); });
+        return {low, high};
+    }
+    /// The number of epochs it was fitted for, and the figures of one, counted from 0.
+    std::size_t epochs() const
+    {
+        std::uint64_t epochs = 0;
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_model_get_epochs(get(), &epochs, e); });
+        return static_cast<std::size_t>(epochs);
+    }
+    s3cmtf_progress epoch(std::size_t number) const
+    {
+        s3cmtf_progress figures{};
+        figures.size = sizeof figures;
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_model_get_epoch(get(), number, &figures, e); });
+        return figures;
+    }
     std::size_t order() const
     {
         std::uint64_t order = 0;
@@ -379,42 +218,122 @@ public:
         });
         return made;
     }
-    /// The root of the mean squared error on entries.
-    double rmse(const coo &entries, bool clip = true, std::size_t threads = 0) const
+    /// Predictions of the cells of entries, whose values do not matter.
+    template <class T = double>
+    std::vector<T> predict(const coo &entries, bool clip = true, std::size_t threads = 0,
+                           const cancel_token *cancel = nullptr) const
     {
-        double found = 0;
+        std::vector<T> made(entries.count());
         detail::check([&](s3cmtf_error *e) {
-            return s3cmtf_model_evaluate(get(), entries.get(), clip, threads, nullptr, &found, nullptr, e);
+            return s3cmtf_model_predict_coo(get(), entries.get(), clip, threads, cancel ? cancel->get() : nullptr,
+                                            made.data(), made.size(), detail::number_type<T>(), e);
+        });
+        return made;
+    }
+    /// The root of the mean squared error on entries, and the mean absolute error.
+    struct errors {
+        double rmse, mae;
+    };
+    errors evaluate(const coo &entries, bool clip = true, std::size_t threads = 0,
+                    const cancel_token *cancel = nullptr) const
+    {
+        errors found{};
+        detail::check([&](s3cmtf_error *e) {
+            return s3cmtf_model_evaluate(get(), entries.get(), clip, threads, cancel ? cancel->get() : nullptr,
+                                         &found.rmse, &found.mae, e);
         });
         return found;
     }
-    matrix_view factor(std::size_t mode) const { return rows(s3cmtf_model_view_factor, mode); }
-    matrix_view matrix(std::size_t number) const { return rows(s3cmtf_model_view_matrix, number); }
+    double rmse(const coo &entries, bool clip = true, std::size_t threads = 0) const
+    {
+        return evaluate(entries, clip, threads).rmse;
+    }
+    double mae(const coo &entries, bool clip = true, std::size_t threads = 0) const
+    {
+        return evaluate(entries, clip, threads).mae;
+    }
+
+    /// Factors of modes and of coupled matrices, where they are.
+    matrix_view factor(std::size_t mode) const & { return rows(s3cmtf_model_view_factor, mode); }
+    matrix_view factor(std::size_t mode) const && = delete;
+    matrix_view matrix(std::size_t number) const & { return rows(s3cmtf_model_view_matrix, number); }
+    matrix_view matrix(std::size_t number) const && = delete;
+    /// The core where it is, a row for each choice of all indices but the last; of CP one row, the diagonal.
+    matrix_view core_view() const &
+    {
+        const float *data = nullptr;
+        std::uint64_t stride = 0;
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_model_view_core(get(), &data, &stride, e); });
+        const auto js = ranks();
+        const std::size_t last = static_cast<std::size_t>(js.back());
+        return {data, core_size(js) / last, last, static_cast<std::size_t>(stride)};
+    }
+    matrix_view core_view() const && = delete;
+
+    /// Copies of the same, row-major or column-major.
+    template <class T = double>
+    std::vector<T> copy_factor(std::size_t mode, std::int32_t layout = S3CMTF_ROW_MAJOR) const
+    {
+        return copy<T>(s3cmtf_model_copy_factor, factor(mode), mode, layout);
+    }
+    template <class T = double>
+    std::vector<T> copy_matrix(std::size_t number, std::int32_t layout = S3CMTF_ROW_MAJOR) const
+    {
+        return copy<T>(s3cmtf_model_copy_matrix, matrix(number), number, layout);
+    }
+    /// The row that stands for an index, whether it occurred or not.
+    template <class T = double> std::vector<T> copy_row(std::size_t mode, std::uint64_t index) const
+    {
+        std::vector<T> row(factor(mode).rank());
+        detail::check([&](s3cmtf_error *e) {
+            return s3cmtf_model_copy_row(get(), mode, index, row.data(), row.size(), detail::number_type<T>(), e);
+        });
+        return row;
+    }
 
     /// The index of each row of a factor.
     std::vector<std::uint64_t> row_indices(std::size_t mode) const
     {
-        std::uint64_t count = 0;
-        detail::check([&](s3cmtf_error *e) { return s3cmtf_model_get_rows(get(), mode, &count, e); });
-        std::vector<std::uint64_t> indices(count);
-        // A vector without items may have no memory, which is not the same as no pointer.
-        if (count > 0) detail::check([&](s3cmtf_error *e) {
-            return s3cmtf_model_copy_rows(get(), mode, indices.data(), count, S3CMTF_U64, e);
+        std::vector<std::uint64_t> indices(factor(mode).rows());
+        detail::check([&](s3cmtf_error *e) {
+            return s3cmtf_model_copy_row_indices(get(), mode, indices.data(), indices.size(), S3CMTF_U64, e);
         });
         return indices;
     }
-    /// The core (of CP: its diagonal), row-major or column-major.
+    /// The index of each row of a coupled matrix's factor.
+    std::vector<std::uint64_t> matrix_indices(std::size_t number) const
+    {
+        std::vector<std::uint64_t> indices(matrix(number).rows());
+        detail::check([&](s3cmtf_error *e) {
+            return s3cmtf_model_copy_matrix_indices(get(), number, indices.data(), indices.size(), S3CMTF_U64, e);
+        });
+        return indices;
+    }
+    /// What the coupled matrices are. See s3cmtf_model_get_matrix().
+    struct matrix_info {
+        std::uint64_t mode;
+        std::int32_t kind;
+        double weight;
+        std::uint64_t columns, rows;
+    };
+    std::vector<matrix_info> matrices() const
+    {
+        std::uint64_t count = 0;
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_model_get_matrices(get(), &count, e); });
+        std::vector<matrix_info> all(static_cast<std::size_t>(count));
+        for (std::size_t i = 0; i < all.size(); i++)
+            detail::check([&](s3cmtf_error *e) {
+                return s3cmtf_model_get_matrix(get(), i, &all[i].mode, &all[i].kind, &all[i].weight, &all[i].columns,
+                                               &all[i].rows, e);
+            });
+        return all;
+    }
+    /// A copy of the core (of CP: its diagonal), row-major or column-major.
     template <class T = double> std::vector<T> core(std::int32_t layout = S3CMTF_ROW_MAJOR) const
     {
-        std::int32_t kind = 0;
-        detail::check([&](s3cmtf_error *e) { return s3cmtf_model_get_kind(get(), &kind, e); });
-        const auto js = ranks();
-        std::size_t size = static_cast<std::size_t>(js[0]);
-        if (kind == S3CMTF_MODEL_TUCKER)
-            for (std::size_t n = 1; n < js.size(); n++) size *= static_cast<std::size_t>(js[n]);
-        std::vector<T> numbers(size);
+        std::vector<T> numbers(core_size(ranks()));
         detail::check([&](s3cmtf_error *e) {
-            return s3cmtf_model_copy_core(get(), numbers.data(), size, detail::number_type<T>(), layout, e);
+            return s3cmtf_model_copy_core(get(), numbers.data(), numbers.size(), detail::number_type<T>(), layout, e);
         });
         return numbers;
     }
@@ -431,6 +350,22 @@ private:
     {
         std::vector<std::uint64_t> numbers(order());
         detail::check([&](s3cmtf_error *e) { return get_list(get(), numbers.data(), numbers.size(), e); });
+        return numbers;
+    }
+    std::size_t core_size(const std::vector<std::uint64_t> &js) const
+    {
+        std::size_t size = static_cast<std::size_t>(js[0]);
+        if (kind() == S3CMTF_MODEL_TUCKER)
+            for (std::size_t n = 1; n < js.size(); n++) size *= static_cast<std::size_t>(js[n]);
+        return size;
+    }
+    template <class T, class Copy>
+    std::vector<T> copy(Copy copy_numbers, const matrix_view &from, std::size_t which, std::int32_t layout) const
+    {
+        std::vector<T> numbers(from.rows() * from.rank());
+        detail::check([&](s3cmtf_error *e) {
+            return copy_numbers(get(), which, numbers.data(), numbers.size(), detail::number_type<T>(), layout, e);
+        });
         return numbers;
     }
     template <class View> matrix_view rows(View view, std::size_t which) const
@@ -458,22 +393,30 @@ public:
     }
     fit &test(const coo &entries) { return set(s3cmtf_fit_set_test, entries.get()); }
     fit &valid(const coo &entries) { return set(s3cmtf_fit_set_valid, entries.get()); }
-    fit &start_from(const model &start) { return set(s3cmtf_fit_set_start, start.get()); }
+    fit &init(const model &start) { return set(s3cmtf_fit_set_init, start.get()); }
     fit &checkpoint(const std::string &path) { return set(s3cmtf_fit_set_checkpoint, path.c_str()); }
     fit &resume(const std::string &path) { return set(s3cmtf_fit_set_resume, path.c_str()); }
     fit &cancelled_by(const cancel_token &token) { return set(s3cmtf_fit_set_cancel, token.get()); }
 
-    /// Runs here.
+    /// Runs here. What the callback throws comes out, whatever became of the fit.
     model run(callback each = nullptr)
     {
         state called{std::move(each), nullptr};
-        if (called.each)
-            detail::check([&](s3cmtf_error *e) { return s3cmtf_fit_set_callback(handle_.get(), call, &called, e); });
-        s3cmtf_model *made = nullptr;
-        detail::check([&](s3cmtf_error *e) { return s3cmtf_fit_run(handle_.get(), &made, e); });
-        model result(made);
-        if (called.thrown) std::rethrow_exception(called.thrown);
-        return result;
+        detail::check([&](s3cmtf_error *e) {
+            return s3cmtf_fit_set_callback(handle_.get(), called.each ? call : nullptr, &called, e);
+        });
+        try {
+            s3cmtf_model *made = nullptr;
+            detail::check([&](s3cmtf_error *e) { return s3cmtf_fit_run(handle_.get(), &made, e); });
+            model result(made);
+            if (called.thrown) std::rethrow_exception(called.thrown);
+            return result;
+        } catch (const error &) {
+            // A fit that did not begin keeps its callback, which is about to go.
+            static_cast<void>(s3cmtf_fit_set_callback(handle_.get(), nullptr, nullptr, nullptr) == S3CMTF_OK);
+            if (called.thrown) std::rethrow_exception(called.thrown);
+            throw;
+        }
     }
     /// Runs in the background.
     void start()
@@ -501,6 +444,7 @@ public:
         detail::check([&](s3cmtf_error *e) { return s3cmtf_fit_take(handle_.get(), &made, e); });
         return model(made);
     }
+    s3cmtf_fit *get() const noexcept { return handle_.get(); }
 
 private:
     struct state {
@@ -510,6 +454,7 @@ private:
     static std::int32_t call(const s3cmtf_progress *progress, void *user) noexcept
     {
         auto *called = static_cast<state *>(user);
+        if (called->thrown) return 1;
         try {
             return called->each(*progress) ? 0 : 1;
         } catch (...) {

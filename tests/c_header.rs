@@ -57,9 +57,22 @@ fn header() -> String {
     }
     let mut text = Vec::new();
     builder.generate().unwrap().write(&mut text);
-    String::from_utf8(text)
-        .unwrap()
-        .replace("@MANUAL@", &manual())
+    let text = String::from_utf8(text).unwrap();
+    // The struct has a name too, so that others may declare it.
+    assert_eq!(text.matches("typedef struct {").count(), 1);
+    let text = text.replace("typedef struct {", "typedef struct s3cmtf_progress {");
+    callback_in_c(&text).replace("@MANUAL@", &manual())
+}
+
+/// Moves the beginning of the part for C before the type of callbacks: a pointer to a function of C is
+/// another type than one of C++.
+fn callback_in_c(text: &str) -> String {
+    const BEGIN: &str = "#ifdef __cplusplus\nextern \"C\" {\n#endif // __cplusplus\n\n";
+    assert_eq!(text.matches(BEGIN).count(), 1);
+    let text = text.replace(BEGIN, "");
+    let callback = text.find("(*s3cmtf_callback)").unwrap();
+    let comment = text[..callback].rfind("/**").unwrap();
+    format!("{}{BEGIN}{}", &text[..comment], &text[comment..])
 }
 
 /// The exported functions, in the order of the header.

@@ -59,7 +59,14 @@ pub(super) unsafe fn slice<'a, T>(pointer: *const T, len: u64, what: &str) -> Ou
     Ok(unsafe { std::slice::from_raw_parts(pointer, len) })
 }
 
-/// A buffer of the caller with room for `capacity` items, of which `needed` will be written.
+/// Checks a pointer to `len` items that will be read one by one.
+pub(super) fn array<T>(pointer: *const T, len: u64, what: &str) -> Outcome<*const T> {
+    checked(pointer, len, what)?;
+    Ok(pointer)
+}
+
+/// A buffer of the caller with room for `capacity` items, of which `needed` will be written. Nothing needs
+/// no buffer.
 ///
 /// # Safety
 /// If `pointer` is not NULL and aligned, it points to room for `capacity` items that nobody else uses for
@@ -70,6 +77,9 @@ pub(super) unsafe fn buffer<'a, T>(
     needed: usize,
     what: &str,
 ) -> Outcome<&'a mut [MaybeUninit<T>]> {
+    if needed == 0 {
+        return Ok(&mut []);
+    }
     let len = checked(pointer, capacity, what)?;
     if len < needed {
         return Err(Failure::new(

@@ -58,7 +58,8 @@ pub extern "C" fn s3cmtf_cancel_requested(cancel: Option<&CancelHandle>) -> i32 
     cancel.map_or(0, |c| i32::from(c.flag.load(Ordering::Relaxed)))
 }
 
-/// Frees a token. Work that has it goes on and can no longer be cancelled by it. NULL is fine.
+/// Frees a token. Fits that have it go on, and can no longer be cancelled by it. Any other call that was given
+/// it must have returned. NULL is fine.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_cancel_free(cancel: Option<Box<CancelHandle>>) {
     release(|| drop(cancel));

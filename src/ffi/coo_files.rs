@@ -26,7 +26,7 @@ pub const S3CMTF_CHECK_NOT_FINITE: u64 = 2;
 pub const S3CMTF_CHECK_DUPLICATES: u64 = 3;
 /// Where it counts entries that repeat a cell listed before them.
 pub const S3CMTF_CHECK_SURPLUS: u64 = 4;
-/// How many numbers s3cmtf_coo_check() writes.
+/// How many numbers s3cmtf_coo_check() has; grows in later versions.
 pub const S3CMTF_CHECK_COUNTS: u64 = 5;
 
 /// s3cmtf_coo_fix() keeps the mean of a cell listed more than once.
@@ -39,8 +39,10 @@ pub const S3CMTF_KEEP_LAST: i32 = 2;
 /// For s3cmtf_coo_split(): no mode, so that entries are held out at random.
 pub const S3CMTF_NO_MODE: u64 = u64::MAX;
 
-/// Looks at every entry, and at the checksums of a file. `counts` has room for `capacity` numbers, at least
-/// S3CMTF_CHECK_COUNTS; all of them 0 means that nothing is wrong. `cancel` may be NULL.
+/// Looks at every entry, and at the checksums of a file. `counts` has room for `capacity` numbers, of which
+/// as many are written as there are faults that are counted: S3CMTF_CHECK_COUNTS, or fewer if there is less
+/// room. All of them 0 means that nothing is wrong. Later versions may count more faults, at the end; what
+/// is compiled now keeps getting what it knows. `cancel` may be NULL.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_check(
@@ -52,9 +54,10 @@ pub unsafe extern "C" fn s3cmtf_coo_check(
 ) -> i32 {
     guard(error, || {
         let coo = given(coo, "coo")?;
+        let number = capacity.min(S3CMTF_CHECK_COUNTS) as usize;
         // Refused before the long look.
         // SAFETY: a buffer of the caller, for this call.
-        unsafe { buffer(counts, capacity, S3CMTF_CHECK_COUNTS as usize, "counts") }?;
+        unsafe { buffer(counts, capacity, number, "counts") }?;
         let report = checked(&coo.source, &Token(cancel))?;
         let found: [u64; S3CMTF_CHECK_COUNTS as usize] = [
             report.damaged.len() as u64,
@@ -64,7 +67,7 @@ pub unsafe extern "C" fn s3cmtf_coo_check(
             report.surplus,
         ];
         // SAFETY: a buffer of the caller, for this call.
-        unsafe { copy_out(&found, counts, capacity, "counts") }
+        unsafe { copy_out(&found[..number], counts, capacity, "counts") }
     })
 }
 

@@ -104,7 +104,7 @@ pub extern "C" fn s3cmtf_fit_set_valid(
 /// before the fit.
 #[must_use]
 #[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_fit_set_start(
+pub extern "C" fn s3cmtf_fit_set_init(
     fit: Option<&mut FitHandle>,
     model: Option<&ModelHandle>,
     error: Option<&mut ErrorHandle>,
@@ -148,9 +148,10 @@ pub unsafe extern "C" fn s3cmtf_fit_set_resume(
     })
 }
 
-/// Sets a token that ends the fit from any thread. Before the first epoch the fit then fails with
+/// Sets a token that ends the fit from any thread. Until the first epoch is finished the fit then fails with
 /// S3CMTF_CANCELLED; later it ends well, with the model of the last epoch that was finished and the stop
-/// reason S3CMTF_STOP_CANCELLED. NULL for none. The token may be freed before the fit.
+/// reason S3CMTF_STOP_CANCELLED. A fit that goes on from a checkpoint has the epochs of the checkpoint behind
+/// it as soon as its preparations are done. NULL for none. The token may be freed before the fit.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_set_cancel(
@@ -180,6 +181,9 @@ pub extern "C" fn s3cmtf_fit_set_callback(
 }
 
 /// Runs the fit on the calling thread and writes the model it gives, to be freed with s3cmtf_model_free().
+/// Until it returns, no other function may be given the fit: s3cmtf_fit_get_progress() and
+/// s3cmtf_fit_cancel() are for fits in the background. A token (s3cmtf_fit_set_cancel()) ends it from another
+/// thread.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_run(
@@ -235,7 +239,7 @@ pub extern "C" fn s3cmtf_fit_start(
 }
 
 /// Writes how far the fit is: set `progress->size` before. May run concurrently with a fit in the
-/// background.
+/// background, not with s3cmtf_fit_run().
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_fit_get_progress(
@@ -273,7 +277,8 @@ pub extern "C" fn s3cmtf_fit_wait(
     })
 }
 
-/// Asks a fit in the background to end, as a token would. May run concurrently. NULL does nothing.
+/// Asks a fit in the background to end, as a token would. May run concurrently, but not with
+/// s3cmtf_fit_run(). NULL does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_cancel(fit: Option<&FitHandle>) {
     if let Some(fit) = fit {

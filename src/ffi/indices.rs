@@ -2,23 +2,31 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
+use std::marker::PhantomData;
 
-use super::arg::{choice, slice};
+use super::arg::{array, choice, slice};
 use super::coo::{S3CMTF_F32, S3CMTF_F64, S3CMTF_U32, S3CMTF_U64};
 use super::status::{Failure, Outcome};
 use crate::format::{ValueKind, Values};
 
-enum Column<'a> {
-    U32(&'a [u32]),
-    U64(&'a [u64]),
+/// The first index of a mode. The others are some distance apart, and what is between them is not ours to
+/// look at.
+enum Column {
+    U32(*const u32),
+    U64(*const u64),
 }
 
 /// The indices of some cells.
 pub(super) struct Indices<'a> {
-    columns: Vec<Column<'a>>,
+    columns: Vec<Column>,
+    count: usize,
     stride: usize,
     base: u64,
+    lifetime: PhantomData<&'a u64>,
 }
+
+// SAFETY: it only reads what stays as it is.
+unsafe impl Sync for Indices<'_> {}
 
 impl Indices<'_> {
     /// The indices of `count` cells of `order` modes.
@@ -59,32 +67,39 @@ impl Indices<'_> {
                 })?,
         };
         let mut columns = Vec::with_capacity(order);
-        for (n, &pointer) in pointers.iter().enumerate() {
+        for (n, &pointer) in pointers.iter().enumerate().filter(|_| count > 0) {
             let what = format!("indices[{n}]");
-            // SAFETY: the caller's promise.
-            columns.push(unsafe {
-                if wide {
-                    Column::U64(slice(pointer.cast(), span, &what)?)
-                } else {
-                    Column::U32(slice(pointer.cast(), span, &what)?)
-                }
+            columns.push(if wide {
+                Column::U64(array(pointer.cast(), span, &what)?)
+            } else {
+                Column::U32(array(pointer.cast(), span, &what)?)
             });
         }
         Ok(Indices {
             columns,
-            // A span that fits memory has a stride that does, and with one cell it does not matter.
+            // A span that fits memory has a count and a stride that do, and with one cell the stride does
+            // not matter.
+            count: usize::try_from(count).unwrap_or(0),
             stride: usize::try_from(stride).unwrap_or(0),
             base,
+            lifetime: PhantomData,
         })
     }
 
     /// The index of mode `n` of cell `i`, counted from 0; `None` if it is before the first.
+    ///
+    /// # Panics
+    /// If there is no such cell.
     #[inline]
     pub fn get(&self, n: usize, i: usize) -> Option<u64> {
+        assert!(i < self.count);
         let at = i * self.stride;
-        let index = match self.columns[n] {
-            Column::U32(c) => u64::from(c[at]),
-            Column::U64(c) => c[at],
+        // SAFETY: the cell is one of those promised to `new`.
+        let index = unsafe {
+            match self.columns[n] {
+                Column::U32(c) => u64::from(c.add(at).read()),
+                Column::U64(c) => c.add(at).read(),
+            }
         };
         index.checked_sub(self.base)
     }

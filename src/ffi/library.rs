@@ -22,6 +22,8 @@ pub const S3CMTF_VERSION_PATCH: u32 = 0;
 pub const S3CMTF_VERSION_NUMBER: u32 =
     S3CMTF_VERSION_MAJOR * 10000 + S3CMTF_VERSION_MINOR * 100 + S3CMTF_VERSION_PATCH;
 
+/// In s3cmtf_progress: the kernel is not known yet.
+pub const S3CMTF_KERNEL_UNKNOWN: i32 = -1;
 /// The kernels, slowest first: one number at a time. Everywhere.
 pub const S3CMTF_KERNEL_SCALAR: i32 = 0;
 /// Portable vectors: SSE2 or NEON. Everywhere.

@@ -27,7 +27,7 @@ pub const S3CMTF_MODEL_CP: i32 = 2;
 /// Modes, matrices and rows count from 0.
 ///
 /// Each mode has a row for each of its indices that occurred in the data: row r of its factor belongs to
-/// the index that s3cmtf_model_copy_rows() gives for r, in ascending order. All other indices share one
+/// the index that s3cmtf_model_copy_row_indices() gives for r, in ascending order. All other indices share one
 /// more row, the mean of the rows by their entries, from which they are predicted.
 pub struct ModelHandle {
     pub(super) model: Arc<Model>,

@@ -24,7 +24,7 @@ pub const S3CMTF_COLUMN_MAJOR: i32 = 1;
 /// `capacity` numbers of `index_type` (S3CMTF_U32 or S3CMTF_U64).
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn s3cmtf_model_copy_rows(
+pub unsafe extern "C" fn s3cmtf_model_copy_row_indices(
     model: Option<&ModelHandle>,
     mode: u64,
     indices: *mut c_void,
@@ -168,11 +168,11 @@ pub extern "C" fn s3cmtf_model_view_core(
     })
 }
 
-/// Copies the index of each column of a coupled matrix that occurred, as s3cmtf_model_copy_rows() does for a
+/// Copies the index of each column of a coupled matrix that occurred, as s3cmtf_model_copy_row_indices() does for a
 /// mode. A graph has none of its own, and is S3CMTF_BAD_ARGUMENT here and below.
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn s3cmtf_model_copy_matrix_rows(
+pub unsafe extern "C" fn s3cmtf_model_copy_matrix_indices(
     model: Option<&ModelHandle>,
     matrix: u64,
     indices: *mut c_void,

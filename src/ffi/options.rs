@@ -12,15 +12,15 @@ use super::status::{Failure, Outcome};
 use crate::options::{Kind, Options, PRESETS, TABLE};
 
 /// An option is true or false.
-pub const S3CMTF_OPTION_FLAG: i32 = 1;
+pub const S3CMTF_OPTION_TYPE_FLAG: i32 = 1;
 /// An option is a whole number.
-pub const S3CMTF_OPTION_WHOLE: i32 = 2;
+pub const S3CMTF_OPTION_TYPE_WHOLE: i32 = 2;
 /// An option is a finite number.
-pub const S3CMTF_OPTION_REAL: i32 = 3;
+pub const S3CMTF_OPTION_TYPE_REAL: i32 = 3;
 /// An option is one of some words.
-pub const S3CMTF_OPTION_CHOICE: i32 = 4;
+pub const S3CMTF_OPTION_TYPE_CHOICE: i32 = 4;
 /// An option is one whole number, or one per mode separated by commas.
-pub const S3CMTF_OPTION_RANKS: i32 = 5;
+pub const S3CMTF_OPTION_TYPE_RANKS: i32 = 5;
 
 /// s3cmtf_option_text() gives the name of an option.
 pub const S3CMTF_OPTION_NAME: i32 = 1;
@@ -81,7 +81,8 @@ pub unsafe extern "C" fn s3cmtf_options_set(
     })
 }
 
-/// Sets an option of type S3CMTF_OPTION_WHOLE or S3CMTF_OPTION_REAL.
+/// Sets an option of type S3CMTF_OPTION_TYPE_WHOLE; one of another type is S3CMTF_BAD_ARGUMENT, here and
+/// below.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_options_set_whole(
@@ -90,13 +91,14 @@ pub unsafe extern "C" fn s3cmtf_options_set_whole(
     value: u64,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
+    let is_whole = |kind: Kind| matches!(kind, Kind::Whole(..));
     // SAFETY: a text of the caller, for this call.
     guard(error, || unsafe {
-        set(options, name, Ok(&value.to_string()))
+        set_typed(options, name, "whole number", is_whole, &value.to_string())
     })
 }
 
-/// Sets an option of type S3CMTF_OPTION_REAL.
+/// Sets an option of type S3CMTF_OPTION_TYPE_REAL.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_options_set_real(
@@ -105,13 +107,14 @@ pub unsafe extern "C" fn s3cmtf_options_set_real(
     value: f64,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
+    let is_real = |kind: Kind| matches!(kind, Kind::Real(..));
     // SAFETY: a text of the caller, for this call.
     guard(error, || unsafe {
-        set(options, name, Ok(&format!("{value:e}")))
+        set_typed(options, name, "number", is_real, &format!("{value:e}"))
     })
 }
 
-/// Sets an option of type S3CMTF_OPTION_FLAG: `value` is 0 or 1.
+/// Sets an option of type S3CMTF_OPTION_TYPE_FLAG: `value` is 0 or 1.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_options_set_flag(
@@ -121,9 +124,10 @@ pub unsafe extern "C" fn s3cmtf_options_set_flag(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let value = flag(value, "value").map(|v| if v { "true" } else { "false" });
+        let value = flag(value, "value")?.to_string();
+        let is_flag = |kind: Kind| matches!(kind, Kind::Flag);
         // SAFETY: a text of the caller, for this call.
-        unsafe { set(options, name, value) }
+        unsafe { set_typed(options, name, "flag", is_flag, &value) }
     })
 }
 
@@ -148,6 +152,28 @@ pub unsafe extern "C" fn s3cmtf_options_set_ranks(
     })
 }
 
+/// Sets an option whose type must be the one of the setter.
+///
+/// # Safety
+/// As [`text`].
+unsafe fn set_typed(
+    options: Option<&mut OptionsHandle>,
+    name: *const c_char,
+    what: &str,
+    fits: impl Fn(Kind) -> bool,
+    value: &str,
+) -> Outcome {
+    // SAFETY: the caller's promise.
+    let key = unsafe { text(name, "name") }?.replace('-', "_");
+    match TABLE.iter().find(|o| o.name == key) {
+        Some(option) if !fits(option.kind) => Err(Failure::argument(format!(
+            "the option '{key}' is not a {what}; set it with the function of its type, or as a text"
+        ))),
+        // SAFETY: the caller's promise.
+        _ => unsafe { set(options, name, Ok(value)) },
+    }
+}
+
 /// # Safety
 /// As [`text`].
 unsafe fn set(
@@ -162,7 +188,8 @@ unsafe fn set(
 }
 
 /// Writes the value of an option as text, as s3cmtf_options_set() takes it, into `value`, which has room for
-/// `capacity` bytes with the NUL at the end.
+/// `capacity` bytes, and into `needed` the number of its bytes; both with the NUL at the end. With `value`
+/// NULL and `capacity` 0 only `needed` is written. `needed` may be NULL.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_options_get(
@@ -170,6 +197,7 @@ pub unsafe extern "C" fn s3cmtf_options_get(
     name: *const c_char,
     value: *mut c_char,
     capacity: u64,
+    needed: Option<&mut MaybeUninit<u64>>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
@@ -181,11 +209,16 @@ pub unsafe extern "C" fn s3cmtf_options_get(
             .get(name)
             .ok_or_else(|| Failure::argument(format!("there is no option '{name}'")))?;
         let bytes = c_text(&found).into_bytes_with_nul();
+        let written = match (value.is_null(), capacity) {
+            (true, 0) => 0,
+            _ => bytes.len(),
+        };
         // SAFETY: a buffer of the caller, for this call.
-        let to = unsafe { buffer(value, capacity, bytes.len(), "value") }?;
-        to.iter_mut().zip(bytes).for_each(|(to, byte)| {
+        let to = unsafe { buffer(value, capacity, written, "value") }?;
+        to.iter_mut().zip(&bytes).for_each(|(to, &byte)| {
             to.write(byte as c_char);
         });
+        needed.map(|out| out.write(bytes.len() as u64));
         Ok(())
     })
 }
@@ -202,7 +235,7 @@ pub extern "C" fn s3cmtf_option_count() -> u64 {
     TABLE.len() as u64
 }
 
-/// The type of an option: S3CMTF_OPTION_FLAG and so on. `index` counts from 0.
+/// The type of an option: S3CMTF_OPTION_TYPE_FLAG and so on. `index` counts from 0.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_option_type(
@@ -213,11 +246,11 @@ pub extern "C" fn s3cmtf_option_type(
     guard(error, || {
         let out = given(option_type, "option_type")?;
         out.write(match TABLE[place(index, TABLE.len(), "index")?].kind {
-            Kind::Flag => S3CMTF_OPTION_FLAG,
-            Kind::Whole(..) => S3CMTF_OPTION_WHOLE,
-            Kind::Real(..) => S3CMTF_OPTION_REAL,
-            Kind::Choice(_) => S3CMTF_OPTION_CHOICE,
-            Kind::Ranks(..) => S3CMTF_OPTION_RANKS,
+            Kind::Flag => S3CMTF_OPTION_TYPE_FLAG,
+            Kind::Whole(..) => S3CMTF_OPTION_TYPE_WHOLE,
+            Kind::Real(..) => S3CMTF_OPTION_TYPE_REAL,
+            Kind::Choice(_) => S3CMTF_OPTION_TYPE_CHOICE,
+            Kind::Ranks(..) => S3CMTF_OPTION_TYPE_RANKS,
         });
         Ok(())
     })

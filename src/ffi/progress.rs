@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void};
 use std::ptr;
 
 use super::arg::given;
-use super::library::{S3CMTF_KERNEL_SCALAR, kernel_number};
+use super::library::{S3CMTF_KERNEL_UNKNOWN, kernel_number};
 use super::status::{Failure, Outcome};
 use crate::model::Epoch;
 use crate::solver::{FitSummary, StopReason};
@@ -34,9 +34,9 @@ pub const S3CMTF_STOP_EPOCHS: i32 = 1;
 pub const S3CMTF_STOP_TOLERANCE: i32 = 2;
 /// The validation error got no better.
 pub const S3CMTF_STOP_PATIENCE: i32 = 3;
-/// The time was up.
+/// The time was up. If that was before an epoch was finished, the model has its starting values.
 pub const S3CMTF_STOP_TIME_LIMIT: i32 = 4;
-/// A callback or a token said so; there is a model nevertheless.
+/// A callback or a token said so, after at least one epoch: there is a model.
 pub const S3CMTF_STOP_CANCELLED: i32 = 5;
 
 /// The figures of a fit. It grows at its end in later versions, which is what `size` is for: set it to
@@ -53,9 +53,9 @@ pub struct Progress {
     pub event: i32,
     /// Why the fit ended: S3CMTF_STOP_EPOCHS and so on. S3CMTF_STOP_NONE before, and if it failed.
     pub stop_reason: i32,
-    /// The kernel in use, S3CMTF_KERNEL_...; known when the fit has ended.
+    /// The kernel in use, S3CMTF_KERNEL_...; S3CMTF_KERNEL_UNKNOWN until the fit has ended well.
     pub kernel: i32,
-    /// The number of threads in use; known when the fit has ended.
+    /// The number of threads in use; 0 until the fit has ended well.
     pub threads: u64,
     /// Epochs done. When the fit has ended: the epoch of the model it returns.
     pub epoch: u64,
@@ -86,11 +86,36 @@ pub struct Progress {
 }
 
 /// Called on the thread that called s3cmtf_fit_run(), after every epoch and when something else is worth
-/// knowing. Returning anything but 0 ends the fit with the model it has. It must not throw, longjmp out, or
-/// use the fit it is called from; other calls of the library are fine. `progress` lives until it returns,
-/// `user` is what it was set with.
+/// knowing. Returning anything but 0 ends the fit, with the model of the last epoch; before there is one, with
+/// S3CMTF_CANCELLED. It must not throw, longjmp out, or use the fit it is called from; other calls of the
+/// library are fine. `progress` lives until it returns, `user` is what it was set with.
 pub type ProgressCallback =
     Option<unsafe extern "C" fn(progress: *const Progress, user: *mut c_void) -> i32>;
+
+// The layout is part of the ABI: fields are added at the end, and none moves.
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(Progress, size) == 0);
+    assert!(offset_of!(Progress, state) == 8);
+    assert!(offset_of!(Progress, event) == 12);
+    assert!(offset_of!(Progress, stop_reason) == 16);
+    assert!(offset_of!(Progress, kernel) == 20);
+    assert!(offset_of!(Progress, threads) == 24);
+    assert!(offset_of!(Progress, epoch) == 32);
+    assert!(offset_of!(Progress, epochs) == 40);
+    assert!(offset_of!(Progress, rollbacks) == 48);
+    assert!(offset_of!(Progress, eta) == 56);
+    assert!(offset_of!(Progress, loss) == 64);
+    assert!(offset_of!(Progress, train_rmse) == 72);
+    assert!(offset_of!(Progress, test_rmse) == 80);
+    assert!(offset_of!(Progress, valid_rmse) == 88);
+    assert!(offset_of!(Progress, update_seconds) == 96);
+    assert!(offset_of!(Progress, eval_seconds) == 104);
+    assert!(offset_of!(Progress, entries_per_second) == 112);
+    assert!(offset_of!(Progress, message) == 120);
+    assert!(size_of::<Progress>() == 128);
+};
 
 // SAFETY: the only pointer is NULL but for the time of a callback, which nobody shares.
 unsafe impl Send for Progress {}
@@ -102,7 +127,7 @@ impl Progress {
             state: S3CMTF_FIT_READY,
             event: 0,
             stop_reason: S3CMTF_STOP_NONE,
-            kernel: S3CMTF_KERNEL_SCALAR,
+            kernel: S3CMTF_KERNEL_UNKNOWN,
             threads: 0,
             epoch: 0,
             epochs,

@@ -15,10 +15,11 @@ use super::progress::{
     S3CMTF_EVENT_ROLLED_BACK, S3CMTF_FIT_ENDED, S3CMTF_FIT_READY, S3CMTF_FIT_RUNNING,
 };
 use super::status::Outcome;
+use crate::error::Error;
 use crate::model::{Epoch, Model};
 use crate::monitor::Monitor;
 use crate::options::Options;
-use crate::solver::{Control, Event, FitInput, Observer, fit};
+use crate::solver::{Control, Event, FitInput, Observer, StopReason, fit};
 
 /// Everything a fit needs; owns or shares all of it.
 #[derive(Clone)]
@@ -131,6 +132,10 @@ pub(super) fn run<'a>(job: &Job, shared: &'a Shared, call: Option<Call<'a>>) {
         };
         let mut watch = Watch { shared, call };
         let (model, summary) = fit(&problem, &job.options, &input, &mut watch, &monitor)?;
+        // Starting values are not what anybody was waiting for.
+        if summary.reason == StopReason::Cancelled && model.history().is_empty() {
+            return Err(Error::Cancelled.into());
+        }
         shared.lock().progress.set_summary(&summary);
         Ok(model)
     });

@@ -97,3 +97,25 @@ impl From<Error> for Failure {
         Failure::new(status, error.to_string())
     }
 }
+
+// The numbers are part of the ABI: a header made anew must not change them.
+const _: () = {
+    let numbers = [
+        S3CMTF_OK,
+        S3CMTF_CANCELLED,
+        S3CMTF_NULL_ARGUMENT,
+        S3CMTF_BAD_ARGUMENT,
+        S3CMTF_BUFFER_TOO_SMALL,
+        S3CMTF_BAD_STATE,
+        S3CMTF_BAD_FILE,
+        S3CMTF_BAD_ENTRY,
+        S3CMTF_SYSTEM,
+        S3CMTF_OUT_OF_MEMORY,
+        S3CMTF_INTERNAL,
+    ];
+    let mut i = 0;
+    while i < numbers.len() {
+        assert!(numbers[i] == i as i32);
+        i += 1;
+    }
+};

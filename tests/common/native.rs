@@ -69,6 +69,17 @@ impl Library {
 
     /// Compiles a program of `c_tests`, with all warnings as errors.
     pub fn compile(&self, compiler: &str, standard: &str, source: &str) -> PathBuf {
+        self.compile_with(compiler, standard, source, &["-ls3cmtf"])
+    }
+
+    /// The same, linked with these libraries and those of the system.
+    pub fn compile_with(
+        &self,
+        compiler: &str,
+        standard: &str,
+        source: &str,
+        libraries: &[&str],
+    ) -> PathBuf {
         let name = Path::new(source).file_stem().unwrap().to_string_lossy();
         let program = self.dir.join(&format!("{name}-{compiler}"));
         let mut command = Command::new(compiler);
@@ -83,7 +94,8 @@ impl Library {
             .arg("-L")
             .arg(self.path())
             .arg(format!("-Wl,-rpath,{}", self.path().display()))
-            .args(["-ls3cmtf", "-lm", "-lpthread", "-ldl"]);
+            .args(libraries)
+            .args(["-lm", "-lpthread", "-ldl"]);
         Ran::from(command.output().unwrap()).ok();
         program
     }
