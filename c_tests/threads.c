@@ -303,6 +303,37 @@ static void a_child_fits(void)
     s3cmtf_error_free(error);
 }
 
+/* The environment belongs to the host, whose other threads may change it at any time. */
+static int changed_enough; /* atomic */
+
+static void *change_environment(void *argument)
+{
+    char name[32];
+    for (int i = 0; !__atomic_load_n(&changed_enough, __ATOMIC_ACQUIRE); i++) {
+        snprintf(name, sizeof name, "OF_THE_HOST_%d", i % 2000);
+        CHECK(setenv(name, "some value", 1) == 0);
+        if (i % 2000 == 1999) nap();
+    }
+    return argument;
+}
+
+static void the_environment_changes(void)
+{
+    s3cmtf_error *error = new_error();
+    double *numbers = malloc(sizeof *numbers * ENTRIES);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, change_environment, NULL) == 0);
+    for (int i = 0; i < 5; i++) {
+        s3cmtf_model *model = small_model(&data, 2, 2, error);
+        predict_all(model, 2, numbers, error);
+        s3cmtf_model_free(model);
+    }
+    __atomic_store_n(&changed_enough, 1, __ATOMIC_RELEASE);
+    CHECK(pthread_join(thread, NULL) == 0);
+    free(numbers);
+    s3cmtf_error_free(error);
+}
+
 static void *small_stack_work(void *argument)
 {
     (void)argument;
@@ -396,6 +427,7 @@ int main(int argc, char **argv)
     the_background_is_polled();
     fits_run_side_by_side();
     eight_threads_read();
+    the_environment_changes();
     a_child_fits();
     /* A sanitizer makes frames several times as large. */
     a_small_stack_is_enough(argc > 1 ? (size_t)atol(argv[1]) : 64 * 1024);

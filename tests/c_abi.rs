@@ -164,6 +164,11 @@ fn opened_and_closed_again_and_again() {
 }
 
 #[test]
+fn memory_that_is_refused_is_a_status() {
+    each("memory.c", "c99", &[]);
+}
+
+#[test]
 fn the_floating_point_mode_is_the_hosts() {
     each("float_mode.c", "c99", &[]);
 }
