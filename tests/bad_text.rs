@@ -413,7 +413,7 @@ fn csv_files() {
         (
             "a,b,v\n1,0,3\n",
             &[],
-            &["line 2", "index 0 of mode 2", "--zero-based"],
+            &["line 2", "index 0 of mode 2", "option zero-based"],
         ),
         ("a,b,v\n1,2,3\n1,x,3\n", &[], &["line 3", "'x' of mode 2"]),
         ("a,b,v\n1,1e5,3\n", &["--strings", "a"], &[]),
@@ -436,7 +436,7 @@ fn csv_files() {
         (
             "a,b,v\n99999999999,2,3\n",
             &[],
-            &["line 2", "too large", "--strings"],
+            &["line 2", "too large", "option strings"],
         ),
         (
             "a,b,v\n1,2,3\n",
@@ -461,7 +461,7 @@ fn csv_files() {
         (
             "a,b,v\n1,2,3\n",
             &["--value", "v", "--no-value"],
-            &["--no-value"],
+            &["option no-value"],
         ),
         (
             "a,b,v\n1,2,3\n",

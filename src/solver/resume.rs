@@ -112,7 +112,7 @@ pub(super) fn same_options(now: &Options, saved: &Options) -> Result<()> {
         if a != b {
             return Err(Error::argument(format!(
                 "{} is {a} here and {b} in the checkpoint; a resumed fit keeps its options \
-                 (start a new one with --init to change them)",
+                 (start a new one from it, with init, to change them)",
                 option.name
             )));
         }
@@ -150,6 +150,6 @@ pub(super) fn other_data(input: &FitInput<'_>) -> Error {
     Error::file(
         name,
         "was made on other data (entries, sizes, weights or validation entries differ); resume with the \
-         same files and weights, or start a new fit from it with --init",
+         same files and weights, or start a new fit from it (init)",
     )
 }

@@ -213,7 +213,7 @@ pub(crate) fn read(
     if !matches!(format, TextFormat::Csv | TextFormat::Tsv) && options.delimited.is_set() {
         return Err(Error::argument(
             "columns, string ids, names, a delimiter and a missing header are for CSV and TSV; \
-             this input is neither (state its format with --from)",
+             this input is neither (state its format with the option from)",
         ));
     }
     match format {
