@@ -11,8 +11,8 @@
 
 use std::any::Any;
 use std::cell::Cell;
-use std::panic::{self, AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
+use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::sync::{Once, OnceLock};
 use std::thread;
 
 use super::error::ErrorHandle;
@@ -77,17 +77,25 @@ fn what(panic: &(dyn Any + Send)) -> String {
     format!("internal error, please report it: {text}")
 }
 
+type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Sync + Send>;
+
 fn prepare() {
     static ONCE: Once = Once::new();
+    // Not in the hook itself: neither hook then needs memory, which a library that is unloaded would leave
+    // behind.
+    static BEFORE: OnceLock<Hook> = OnceLock::new();
     // The hook cannot be replaced in the middle of a panic.
     if ONCE.is_completed() || thread::panicking() {
         return;
     }
     ONCE.call_once(|| {
         Level::forced();
-        let before = panic::take_hook();
-        panic::set_hook(Box::new(move |info| {
-            if !INSIDE.get() && thread::current().name() != Some(THREAD_NAME) {
+        let _ = BEFORE.set(panic::take_hook());
+        panic::set_hook(Box::new(|info| {
+            if !INSIDE.get()
+                && thread::current().name() != Some(THREAD_NAME)
+                && let Some(before) = BEFORE.get()
+            {
                 before(info);
             }
         }));

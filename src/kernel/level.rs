@@ -1,5 +1,6 @@
 //! Instruction sets: which there are, which this machine has, which one to use.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
@@ -77,8 +78,15 @@ impl Level {
     /// thread of the program changes it is not safe, so nothing that runs on threads of its own may be
     /// the first to ask.
     pub(crate) fn forced() -> &'static str {
-        static FORCED: OnceLock<String> = OnceLock::new();
-        FORCED.get_or_init(|| std::env::var(VARIABLE).unwrap_or_default())
+        // Names that are known need no memory, which a library that is unloaded would leave behind.
+        static FORCED: OnceLock<Cow<'static, str>> = OnceLock::new();
+        FORCED.get_or_init(|| {
+            let said = std::env::var(VARIABLE).unwrap_or_default();
+            match Level::ALL.iter().find(|l| l.name() == said) {
+                Some(level) => Cow::Borrowed(level.name()),
+                None => Cow::Owned(said),
+            }
+        })
     }
 
     fn resolve(choice: KernelChoice, forced: &str) -> Result<Level> {
