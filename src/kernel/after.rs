@@ -81,7 +81,7 @@ impl<L: Line> Pass<L> {
                     g[r] = if self.keep {
                         e.times_plus(scale[r], g[r])
                     } else {
-                        self.step.moved(g[r], e, scale[r], self.penalty)
+                        self.step.moved(g[r], g[r], e, scale[r], self.penalty)
                     };
                     sum = g[r].times_plus(to[r], sum);
                 }
@@ -118,9 +118,9 @@ pub(super) unsafe fn after_full<L: Line>(
         };
         let penalty = job.core_penalty * count;
         let pass = Pass {
-            step: Step::<L>::new(job.eta, job.rule),
+            step: Step::<L>::new(job.core_eta, job.rule),
             penalty,
-            keep: job.eta * penalty < f32::EPSILON / 4.0 && !job.rule.nonneg,
+            keep: job.core_eta * penalty < f32::EPSILON / 4.0 && !job.rule.nonneg,
             far: rank * lines > NEAR,
             e,
             m,
@@ -189,8 +189,8 @@ pub(super) unsafe fn step_fiber<L: Line>(
         for k in (0..lines * STRIDE).step_by(STRIDE) {
             let slope =
                 L::splat(damping).times_plus(L::load(job.steepest.add(k)), L::load(slopes.add(k)));
-            let row = u.add(k);
-            step.put(L::load(row), slope, scale, penalty, row);
+            let (row, prior) = (u.add(k), fiber.prior.add(k));
+            step.put(L::load(row), prior, slope, scale, penalty, row);
         }
     }
 }

@@ -47,12 +47,13 @@ impl Rule {
     }
 }
 
-/// The rows of a mode, and the penalty of each row per entry.
+/// The rows of a mode, the penalty of each row per entry, and the row that penalties pull to.
 #[derive(Clone, Copy)]
 pub(super) struct ModeRows {
     pub start: *mut f32,
     pub stride: usize,
     pub penalty: *const f32,
+    pub prior: *const f32,
 }
 
 /// What stands between the rows of an entry.
@@ -74,6 +75,8 @@ pub(super) struct Job<'a> {
     pub flat: Option<&'a Flat>,
     pub core: *mut f32,
     pub core_penalty: f32,
+    /// The step of the core.
+    pub core_eta: f32,
     /// The fiber mode and its rank.
     pub fiber: Option<(ModeRows, usize)>,
     pub listed: &'a [ModeRows],
@@ -109,10 +112,25 @@ stamped! {
 /// Numbers after a step of a single entry: `slope` times `scale` is minus the gradient of the error.
 #[inline(always)]
 pub(super) fn moved<L: Line>(x: L, slope: L, scale: f32, shrink: f32, rule: Rule) -> L {
+    moved_to(x, L::zero(), slope, scale, shrink, rule)
+}
+
+/// The same with a penalty that pulls to `prior` instead of 0.
+#[inline(always)]
+pub(super) fn moved_to<L: Line>(
+    x: L,
+    prior: L,
+    slope: L,
+    scale: f32,
+    shrink: f32,
+    rule: Rule,
+) -> L {
     if !rule.l1 && !rule.nonneg {
-        return slope.times_plus(L::splat(scale), x.times(L::splat(1.0 - shrink)));
+        let kept = prior.times_plus(L::splat(shrink), x.times(L::splat(1.0 - shrink)));
+        return slope.times_plus(L::splat(scale), kept);
     }
-    let pulled = if rule.l1 { x.sign() } else { x };
+    let off = x.minus(prior);
+    let pulled = if rule.l1 { off.sign() } else { off };
     let x = pulled.times_plus(L::splat(-shrink), slope.times_plus(L::splat(scale), x));
     if rule.nonneg { x.at_least_zero() } else { x }
 }
@@ -135,33 +153,39 @@ impl<L: Line> Step<L> {
         }
     }
 
-    /// Numbers after a step, put where they belong.
+    /// Numbers after a step with a penalty that pulls to `prior`, put where they belong.
     ///
     /// # Safety
-    /// As of [`Line::store`].
+    /// As of [`Line::store`], and of [`Line::load`] for the prior.
     #[inline(always)]
-    pub(super) unsafe fn put(self, x: L, slope: L, scale: L, penalty: f32, to: *mut f32) {
+    pub(super) unsafe fn put(
+        self,
+        x: L,
+        prior: *const f32,
+        slope: L,
+        scale: L,
+        penalty: f32,
+        to: *mut f32,
+    ) {
         // SAFETY: the caller's promise.
         unsafe {
+            let off = x.minus(L::load(prior));
             // Without branches in between, the penalty goes from memory into the multiply-add; other
             // rules write again what they have to.
-            self.plain(x, slope, scale, penalty).store(to);
+            let pull = off.times(self.minus_eta);
+            let stepped = slope.times_plus(scale, x);
+            pull.times_plus(L::splat(penalty), stepped).store(to);
             if self.rule.l1 || self.rule.nonneg {
-                self.moved(x, slope, scale, penalty).store(to);
+                self.moved(x, off, slope, scale, penalty).store(to);
             }
         }
     }
 
+    /// Numbers after a step: `slope` times `scale` is minus the gradient of the error. Penalties pull
+    /// `off` to 0.
     #[inline(always)]
-    fn plain(self, pulled: L, slope: L, scale: L, penalty: f32) -> L {
-        let pull = pulled.times(self.minus_eta);
-        pull.times_plus(L::splat(penalty), slope.times_plus(scale, pulled))
-    }
-
-    /// Numbers after a step: `slope` times `scale` is minus the gradient of the error.
-    #[inline(always)]
-    pub(super) fn moved(self, x: L, slope: L, scale: L, penalty: f32) -> L {
-        let pulled = if self.rule.l1 { x.sign() } else { x };
+    pub(super) fn moved(self, x: L, off: L, slope: L, scale: L, penalty: f32) -> L {
+        let pulled = if self.rule.l1 { off.sign() } else { off };
         let pull = pulled.times(self.minus_eta);
         let x = pull.times_plus(L::splat(penalty), slope.times_plus(scale, x));
         if self.rule.nonneg {
@@ -211,6 +235,7 @@ impl ModeRows {
         start: std::ptr::null_mut(),
         stride: 0,
         penalty: std::ptr::null(),
+        prior: std::ptr::null(),
     };
 
     #[inline(always)]

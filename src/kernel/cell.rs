@@ -139,8 +139,12 @@ pub(crate) struct Settings<'a> {
     pub rule: Rule,
     /// The penalty of a core entry per entry of the tensor.
     pub core_penalty: f32,
+    /// The step of the core.
+    pub core_eta: f32,
     /// The penalty of each row of each mode per entry.
     pub penalties: &'a [&'a [f32]],
+    /// The row that penalties pull to, of each mode, padded with zeros.
+    pub priors: &'a [&'a [f32]],
     /// The most entries in a batch.
     pub limit: usize,
     /// The direction of the fiber mode's rows along which curvature is highest, as long as a row, and
@@ -211,10 +215,9 @@ pub(crate) fn run(
     let spec = cell.spec();
     form.check(spec, core.len());
     assert!(settings.level.is_available() && settings.limit >= 1);
-    assert_eq!(
-        (holds.len(), settings.penalties.len()),
-        (spec.rows.len(), spec.rows.len())
-    );
+    let order = spec.rows.len();
+    assert!(holds.len() == order && settings.penalties.len() == order);
+    assert_eq!(settings.priors.len(), order);
     let mut modes = [ModeRows::NONE; MAX_ORDER];
     for (m, hold) in holds.iter_mut().enumerate() {
         let stride = padded(form.ranks[m]);
@@ -229,10 +232,12 @@ pub(crate) fn run(
             }
         };
         assert!(settings.penalties[m].len() >= spec.rows[m]);
+        assert!(settings.priors[m].len() >= stride);
         modes[m] = ModeRows {
             start,
             stride,
             penalty: settings.penalties[m].as_ptr(),
+            prior: settings.priors[m].as_ptr(),
         };
     }
     let mut memory = [ModeRows::NONE; MAX_ORDER];
@@ -255,6 +260,7 @@ pub(crate) fn run(
         flat: form.flat.as_ref(),
         core: core.as_mut_ptr(),
         core_penalty: settings.core_penalty,
+        core_eta: settings.core_eta,
         fiber: spec.fiber.map(|f| (modes[f], form.ranks[f])),
         listed,
         entries: cell.entries().as_ptr(),
@@ -294,10 +300,12 @@ pub(crate) fn run_graph(
         );
         assert!(settings.penalties[m].len() >= spec.rows[m]);
     }
+    assert!(settings.priors[0].len() >= first.stride());
     let rows = ModeRows {
         start: first.start(),
         stride: first.stride(),
         penalty: settings.penalties[0].as_ptr(),
+        prior: settings.priors[0].as_ptr(),
     };
     cell.batches(LONGEST, name, &mut scratch.batches);
     let level = settings.level;
@@ -344,6 +352,7 @@ pub(crate) fn cell_squares(
                 start: rows.as_ptr().cast_mut(),
                 stride,
                 penalty: std::ptr::null(),
+                prior: std::ptr::null(),
             }
         })
         .collect();
@@ -358,6 +367,7 @@ pub(crate) fn cell_squares(
         flat: None,
         core: core.as_ptr().cast_mut(),
         core_penalty: 0.0,
+        core_eta: 0.0,
         fiber: spec.fiber.map(|f| (modes[f], form.ranks[f])),
         listed,
         entries: cell.entries().as_ptr(),

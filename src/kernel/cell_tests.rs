@@ -11,6 +11,7 @@ use crate::problem::Chunk;
 use crate::random::Stream;
 
 const ETA: f64 = 0.01;
+const CORE_ETA: f64 = 0.004;
 const CORE_PENALTY: f64 = 0.02;
 const LIMIT: usize = 5;
 
@@ -28,6 +29,8 @@ struct Case {
     cell: Cell,
     start: State,
     penalties: Vec<Vec<f32>>,
+    /// Where penalties pull rows of each mode to.
+    priors: Vec<Vec<f32>>,
 }
 
 const ROWS: [usize; 4] = [6, 5, 3, 4];
@@ -98,6 +101,15 @@ impl Case {
             penalties: (0..order)
                 .map(|m| vec![0.3 / (m + 1) as f32; ROWS[m]])
                 .collect(),
+            priors: (0..order)
+                .map(|m| {
+                    let mut prior = vec![0.0; padded(ranks[m])];
+                    // With one mode at 0, as most are.
+                    let places = prior[..ranks[m]].iter_mut().enumerate();
+                    places.for_each(|(j, x)| *x = (m * (j % 3)) as f32 * 0.4);
+                    prior
+                })
+                .collect(),
         }
     }
 
@@ -114,13 +126,14 @@ impl Case {
         }
     }
 
-    fn moved(&self, x: f64, pull: f64, penalty: f64) -> f64 {
+    fn moved(&self, x: f64, prior: f32, (eta, pull): (f64, f64), penalty: f64) -> f64 {
+        let off = x - f64::from(prior);
         let weight = if self.rule.l1 {
-            f64::from(i8::from(x > 0.0) - i8::from(x < 0.0))
+            f64::from(i8::from(off > 0.0) - i8::from(off < 0.0))
         } else {
-            x
+            off
         };
-        let x = x + ETA * pull - ETA * penalty * weight;
+        let x = x + eta * pull - eta * penalty * weight;
         if self.rule.nonneg { x.max(0.0) } else { x }
     }
 
@@ -175,8 +188,9 @@ impl Case {
                         continue;
                     }
                     let penalty = f64::from(self.penalties[m][row]);
-                    for (x, d) in state.rows[m][row].iter_mut().zip(&slope) {
-                        *x = self.moved(*x, error * d, penalty);
+                    let each = state.rows[m][row].iter_mut().zip(&slope);
+                    for ((x, d), &prior) in each.zip(&self.priors[m]) {
+                        *x = self.moved(*x, prior, (ETA, error * d), penalty);
                     }
                 }
                 if self.fiber.is_none() {
@@ -186,8 +200,9 @@ impl Case {
             if let (Some(f), Some((row, pull))) = (self.fiber, fiber_pull) {
                 let count = f64::from(batch.len);
                 let penalty = count * f64::from(self.penalties[f][row as usize]);
-                for (x, p) in state.rows[f][row as usize].iter_mut().zip(&pull) {
-                    *x = self.moved(*x, *p, penalty);
+                let each = state.rows[f][row as usize].iter_mut().zip(&pull);
+                for ((x, p), &prior) in each.zip(&self.priors[f]) {
+                    *x = self.moved(*x, prior, (ETA, *p), penalty);
                 }
                 self.step_core(&mut state.core, &mut core_pull, count);
             }
@@ -197,7 +212,7 @@ impl Case {
 
     fn step_core(&self, core: &mut [f64], pull: &mut [f64], count: f64) {
         for (g, p) in core.iter_mut().zip(pull) {
-            *g = self.moved(*g, *p, count * CORE_PENALTY);
+            *g = self.moved(*g, 0.0, (CORE_ETA, *p), count * CORE_PENALTY);
             *p = 0.0;
         }
     }
@@ -260,12 +275,15 @@ impl Case {
         assert_eq!(plain, clipped, "{context}");
         let steepest = vec![0.0; padded(*ranks.iter().max().unwrap())];
         let penalties: Vec<&[f32]> = self.penalties.iter().map(Vec::as_slice).collect();
+        let priors: Vec<&[f32]> = self.priors.iter().map(Vec::as_slice).collect();
         let settings = Settings {
             level,
             eta: ETA as f32,
             weight: 1.0,
             rule: self.rule,
             core_penalty: CORE_PENALTY as f32,
+            core_eta: CORE_ETA as f32,
+            priors: &priors,
             penalties: &penalties,
             limit: LIMIT,
             steepest: (&steepest, 0.0),
@@ -283,11 +301,13 @@ impl Case {
             &name,
             &mut scratch,
         );
-        // Where an absolute value is penalised, rounding decides on which side of 0 a number ends.
-        let near_zero = if self.rule.l1 { 0.02 } else { 0.0 };
-        let close = |a: f32, b: f64| {
+        // Where an absolute value is penalised, rounding decides on which side of the prior a number
+        // ends.
+        let near = if self.rule.l1 { 0.02 } else { 0.0 };
+        let close = |a: f32, b: f64, prior: f32| {
             let far = (f64::from(a) - b).abs();
-            far < 2e-4 * (1.0 + b.abs()) || (far < near_zero && b.abs() < near_zero)
+            let at_prior = (b - f64::from(prior)).abs() < near;
+            far < 2e-4 * (1.0 + b.abs()) || (far < near && at_prior)
         };
         assert!(
             (met - squares).abs() < 2e-3 * (1.0 + squares),
@@ -298,7 +318,7 @@ impl Case {
                 for (j, &x) in row.iter().enumerate() {
                     let want = expected.rows[m][i].get(j).copied().unwrap_or(0.0);
                     assert!(
-                        close(x, want),
+                        close(x, want, self.priors[m][j]),
                         "mode {m} row {i} {j}: {x} {want}: {context}"
                     );
                 }
@@ -311,7 +331,7 @@ impl Case {
             CoreKind::Diagonal => back[..ranks[0]].to_vec(),
         };
         for (k, (&x, &want)) in got.iter().zip(&expected.core).enumerate() {
-            assert!(close(x, want), "core {k}: {x} {want}: {context}");
+            assert!(close(x, want, 0.0), "core {k}: {x} {want}: {context}");
         }
     }
 }

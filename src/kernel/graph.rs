@@ -35,8 +35,9 @@ unsafe fn any_run<L: Line>(rows: &ModeRows, edges: &[u32], settings: &Settings) 
             for k in (0..rows.stride).step_by(STRIDE) {
                 let (x, y) = (L::load(u.add(k)), L::load(v.add(k)));
                 let gap = y.times_plus(L::splat(-1.0), x);
-                step.put(x, gap, L::splat(-pull), penalty_u, u.add(k));
-                step.put(y, gap, L::splat(pull), penalty_v, v.add(k));
+                let prior = rows.prior.add(k);
+                step.put(x, prior, gap, L::splat(-pull), penalty_u, u.add(k));
+                step.put(y, prior, gap, L::splat(pull), penalty_v, v.add(k));
             }
         }
     }

@@ -174,12 +174,14 @@ unsafe fn together<L: Line, const N: usize>(
             for t in (0..wa).step_by(STRIDE) {
                 let v = L::load(pv.add(t));
                 v.times(error).store(vs.add(t));
-                step.put(v, L::load(dv.add(t)), scale, penalty_v, pv.add(t));
+                let prior = a.prior.add(t);
+                step.put(v, prior, L::load(dv.add(t)), scale, penalty_v, pv.add(t));
             }
             for t in (0..wb).step_by(STRIDE) {
                 let w = L::load(pw.add(t));
                 w.store(ws.add(t));
-                step.put(w, L::load(dw.add(t)), scale, penalty_w, pw.add(t));
+                let prior = b.prior.add(t);
+                step.put(w, prior, L::load(dw.add(t)), scale, penalty_w, pw.add(t));
             }
         }
         squares

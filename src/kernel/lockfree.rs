@@ -1,7 +1,7 @@
 //! Runs of entries of a lock-free fit, one entry after the other as Algorithm 1 has it.
 #![allow(unsafe_code)]
 
-use super::batch::{Rule, moved};
+use super::batch::{Rule, moved, moved_to};
 use super::flat::{self, ADD, CoreStep, Flat, Flatten, NO_STEP, STEP, Turns};
 use super::hand::Hand;
 use super::lines::{prefetch, stamped};
@@ -54,6 +54,8 @@ pub(crate) struct Steps<'a> {
     pub core: Option<(f32, f32)>,
     /// For each mode, the penalty of each row per entry.
     pub penalties: &'a [&'a [f32]],
+    /// The row that penalties pull to, of each mode, padded with zeros.
+    pub priors: &'a [&'a [f32]],
 }
 
 /// What a thread needs to run entries of a tensor: its core, laid out for that, and memory.
@@ -122,10 +124,11 @@ impl Runner {
         let order = self.shape.order();
         walk.check(order);
         assert_eq!((hands.len(), steps.penalties.len()), (order, order));
+        assert_eq!(steps.priors.len(), order);
         let mut sides = [Side::default(); MAX_ORDER];
         for (n, hand) in hands.iter_mut().enumerate() {
             assert_eq!(hand.stride(), self.shape.row(n).len());
-            sides[n] = Side::new(hand, steps.penalties[n]);
+            sides[n] = Side::new(hand, steps, n);
         }
         let job = Job {
             shape: &self.shape,
@@ -164,10 +167,7 @@ pub(crate) fn run_matrix(
 ) -> usize {
     walk.check(2);
     assert!(level.is_available() && rows.stride() == columns.stride());
-    let sides = [
-        Side::new(rows, steps.penalties[0]),
-        Side::new(columns, steps.penalties[1]),
-    ];
+    let sides = [Side::new(rows, steps, 0), Side::new(columns, steps, 1)];
     // SAFETY: all checked above; rows of entries are checked one by one.
     unsafe { run_pairs(level, &sides, walk, count, steps, false) }
 }
@@ -185,7 +185,7 @@ pub(crate) fn run_edges(
 ) -> usize {
     walk.check(2);
     assert!(level.is_available());
-    let side = Side::new(rows, steps.penalties[0]);
+    let side = Side::new(rows, steps, 0);
     // SAFETY: as above.
     unsafe { run_pairs(level, &[side; 2], walk, count, steps, true) }
 }
@@ -197,6 +197,7 @@ struct Side<'a> {
     rows: usize,
     stride: usize,
     penalty: &'a [f32],
+    prior: &'a [f32],
 }
 
 impl Default for Side<'_> {
@@ -206,19 +207,22 @@ impl Default for Side<'_> {
             rows: 0,
             stride: 0,
             penalty: &[],
+            prior: &[],
         }
     }
 }
 
 impl<'a> Side<'a> {
-    fn new(hand: &mut Hand<'_>, penalty: &'a [f32]) -> Side<'a> {
+    fn new(hand: &mut Hand<'_>, steps: &Steps<'a>, n: usize) -> Side<'a> {
+        let (penalty, prior) = (steps.penalties[n], steps.priors[n]);
         // A factor has the mean of its rows as one more.
-        assert!(penalty.len() <= hand.rows());
+        assert!(penalty.len() <= hand.rows() && prior.len() >= hand.stride());
         Side {
             start: hand.start(),
             rows: penalty.len(),
             stride: hand.stride(),
             penalty,
+            prior,
         }
     }
 
@@ -232,6 +236,16 @@ impl<'a> Side<'a> {
             let shrink = eta * *self.penalty.get_unchecked(row);
             (self.start.add(row * self.stride), shrink)
         }
+    }
+
+    /// Floats `k..` of the row that penalties pull to.
+    ///
+    /// # Safety
+    /// `k` and the line after it are within the stride.
+    #[inline(always)]
+    unsafe fn prior<L: Racer>(&self, k: usize) -> L {
+        // SAFETY: as long as a row, which was checked.
+        unsafe { L::load(self.prior.as_ptr().add(k)) }
     }
 
     #[inline(always)]
@@ -354,7 +368,8 @@ unsafe fn full<L: Racer + Flatten, const HOW: u8>(
                 let (row, slope) = flat.row(n);
                 for k in (0..side.stride).step_by(STRIDE) {
                     let (x, d) = (L::load(work.add(row + k)), L::load(work.add(slope + k)));
-                    moved(x, d, steps.eta * error, shrink, steps.rule).put(to.add(k));
+                    let scale = steps.eta * error;
+                    moved_to(x, side.prior(k), d, scale, shrink, steps.rule).put(to.add(k));
                 }
             }
             at = walk.after(at);
@@ -410,7 +425,8 @@ unsafe fn diagonal<L: Racer>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
                         L::load(work.add(n * width + k)),
                         L::load(slopes.add(n * width + k)),
                     );
-                    moved(x, d, steps.eta * error, shrink, steps.rule).put(to.add(k));
+                    let scale = steps.eta * error;
+                    moved_to(x, side.prior(k), d, scale, shrink, steps.rule).put(to.add(k));
                 }
             }
             at = walk.after(at);
@@ -465,8 +481,9 @@ unsafe fn any_pairs<L: Racer>(
                 } else {
                     (y, x)
                 };
-                moved(x, pull_x, scale, shrink_u, steps.rule).put(u.add(k));
-                moved(y, pull_y, scale, shrink_v, steps.rule).put(v.add(k));
+                let (prior_x, prior_y) = (sides[0].prior(k), sides[1].prior(k));
+                moved_to(x, prior_x, pull_x, scale, shrink_u, steps.rule).put(u.add(k));
+                moved_to(y, prior_y, pull_y, scale, shrink_v, steps.rule).put(v.add(k));
             }
         }
     }

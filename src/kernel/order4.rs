@@ -111,9 +111,9 @@ pub(super) unsafe fn order4<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
                 let db = L::half_sums(parts);
                 a.times(error).store(firsts.add(n * STRIDE));
                 let scale = error.times(step.eta);
-                step.put(a, da, scale, ma.penalty(ra), pa);
-                step.put(b, db, scale, mb.penalty(rb), pb);
-                step.put(c, dc, scale, mc.penalty(rc), pc);
+                step.put(a, ma.prior, da, scale, ma.penalty(ra), pa);
+                step.put(b, mb.prior, db, scale, mb.penalty(rb), pb);
+                step.put(c, mc.prior, dc, scale, mc.penalty(rc), pc);
             }
             total += f64::from(squares.first());
             for i in (0..ja).step_by(ROWS) {

@@ -5,7 +5,7 @@
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch::{Job, ModeRows, Rule, moved};
+use super::batch::{Job, ModeRows, Rule, moved, moved_to};
 use super::entry::diagonal_slopes;
 use super::flat::{self, ADD, CoreStep, Flat, Flatten, STEP, Turns};
 use super::grid::Batch;
@@ -29,7 +29,7 @@ pub(super) unsafe fn single<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]
     unsafe {
         match job.flat {
             // lambda / |Omega| is nearly always too small to be seen next to 1.
-            Some(flat) if job.rule == PLAIN && 1.0 - job.eta * job.core_penalty == 1.0 => {
+            Some(flat) if job.rule == PLAIN && 1.0 - job.core_eta * job.core_penalty == 1.0 => {
                 full::<L, ADD>(job, flat, batches)
             }
             Some(flat) => full::<L, STEP>(job, flat, batches),
@@ -128,16 +128,17 @@ unsafe fn full<L: Racer + Flatten, const HOW: u8>(
             let error = f32::from_bits(*entry.add(job.listed.len())) - value;
             total += f64::from(error) * f64::from(error);
             let scale = job.eta * error;
-            flat::due::<L>(flat, &mut turns, work, scale);
+            flat::due::<L>(flat, &mut turns, work, job.core_eta * error);
             // Nothing was due, nor shrinks, before the first entry.
-            by.shrink = job.eta * job.core_penalty;
+            by.shrink = job.core_eta * job.core_penalty;
             for (n, mode) in job.listed.iter().enumerate() {
                 let number = *entry.add(n);
                 let (to, shrink) = (mode.row(number), job.eta * mode.penalty(number));
                 let (row, slope) = flat.row(n);
                 for k in (0..mode.stride).step_by(STRIDE) {
                     let (x, d) = (L::load(work.add(row + k)), L::load(work.add(slope + k)));
-                    moved(x, d, scale, shrink, rule).store(to.add(k));
+                    let prior = L::load(mode.prior.add(k));
+                    moved_to(x, prior, d, scale, shrink, rule).store(to.add(k));
                 }
             }
         }
@@ -152,7 +153,7 @@ unsafe fn full<L: Racer + Flatten, const HOW: u8>(
 /// A hyper-diagonal core of one line between `N` rows.
 #[inline(always)]
 unsafe fn line<L: Racer, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
-    let core_shrink = job.eta * job.core_penalty;
+    let core_shrink = job.core_eta * job.core_penalty;
     let mut total = 0.0f64;
     // SAFETY: the caller's promises; all rows are one line.
     unsafe {
@@ -169,10 +170,11 @@ unsafe fn line<L: Racer, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f6
             let error = f32::from_bits(*entry.add(N)) - core.times(product).sum();
             total += f64::from(error) * f64::from(error);
             let scale = job.eta * error;
-            core = moved(core, product, scale, core_shrink, job.rule);
+            core = moved(core, product, job.core_eta * error, core_shrink, job.rule);
             for n in 0..N {
                 let shrink = job.eta * listed[n].penalty(*entry.add(n));
-                moved(rows[n], slopes[n], scale, shrink, job.rule).store(at[n]);
+                let prior = L::load(listed[n].prior);
+                moved_to(rows[n], prior, slopes[n], scale, shrink, job.rule).store(at[n]);
             }
         }
         core.store(job.core);
@@ -184,7 +186,7 @@ unsafe fn line<L: Racer, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f6
 #[inline(always)]
 unsafe fn lines<L: Racer>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     let (width, order) = (job.shape.core_len(), job.listed.len());
-    let core_shrink = job.eta * job.core_penalty;
+    let core_shrink = job.core_eta * job.core_penalty;
     let mut total = 0.0f64;
     // SAFETY: the caller's promises; all rows are as long as the core.
     unsafe {
@@ -201,14 +203,14 @@ unsafe fn lines<L: Racer>(job: &Job<'_>, batches: &[Batch]) -> f64 {
             let value = diagonal_slopes::<L>(job.shape, job.core, rows, slopes);
             let error = f32::from_bits(*entry.add(order)) - value;
             total += f64::from(error) * f64::from(error);
-            let scale = job.eta * error;
+            let (scale, core_scale) = (job.eta * error, job.core_eta * error);
             for k in (0..width).step_by(STRIDE) {
                 let mut product = L::load(rows.add(k));
                 for n in 1..order {
                     product = product.times(L::load(rows.add(n * width + k)));
                 }
                 let g = job.core.add(k);
-                moved(L::load(g), product, scale, core_shrink, job.rule).store(g);
+                moved(L::load(g), product, core_scale, core_shrink, job.rule).store(g);
             }
             for (n, mode) in job.listed.iter().enumerate() {
                 let number = *entry.add(n);
@@ -216,7 +218,8 @@ unsafe fn lines<L: Racer>(job: &Job<'_>, batches: &[Batch]) -> f64 {
                 for k in (0..width).step_by(STRIDE) {
                     let at = n * width + k;
                     let (x, d) = (L::load(rows.add(at)), L::load(slopes.add(at)));
-                    moved(x, d, scale, shrink, job.rule).store(to.add(k));
+                    let prior = L::load(mode.prior.add(k));
+                    moved_to(x, prior, d, scale, shrink, job.rule).store(to.add(k));
                 }
             }
         }

@@ -58,8 +58,8 @@ pub(super) unsafe fn small3<L: Line, const J: usize>(job: &Job<'_>, batches: &[B
                 v.times(error).store(vs.add(k * STRIDE));
                 w.store(ws.add(k * STRIDE));
                 let scale = error.times(step.eta);
-                step.put(v, dv, scale, a.penalty(ra), pv);
-                step.put(w, dw, scale, b.penalty(rb), pw);
+                step.put(v, a.prior, dv, scale, a.penalty(ra), pv);
+                step.put(w, b.prior, dw, scale, b.penalty(rb), pw);
             }
             total += f64::from(squares.first());
             let mut sums = [L::zero(); J];

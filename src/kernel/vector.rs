@@ -64,11 +64,11 @@ unsafe fn after_vector<L: Line>(
             Between::Diagonal => {
                 let u = fiber.row(batch.run.fiber);
                 let penalty = job.core_penalty * count;
-                let step = Step::new(job.eta, job.rule);
+                let step = Step::<L>::new(job.core_eta, job.rule);
                 for k in (0..lines * STRIDE).step_by(STRIDE) {
                     let (x, e, g) = (L::load(u.add(k)), L::load(e.add(k)), job.core.add(k));
                     let old = L::load(g);
-                    step.put(old, x.times(e), step.eta, penalty, g);
+                    step.moved(old, old, x.times(e), step.eta, penalty).store(g);
                     old.times(e).store(slopes.add(k));
                 }
                 step_fiber::<L>(job, batch, count, 1.0, slopes);
@@ -151,7 +151,7 @@ pub(super) unsafe fn line<L: Line, const N: usize>(job: &Job<'_>, batches: &[Bat
                 let scaled = error.times(scale);
                 for n in 0..N {
                     let penalty = listed[n].penalty(*entry.add(n));
-                    step.put(rows[n], slopes[n], scaled, penalty, at[n]);
+                    step.put(rows[n], listed[n].prior, slopes[n], scaled, penalty, at[n]);
                 }
             }
             total += f64::from(squares.first());

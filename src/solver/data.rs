@@ -7,7 +7,7 @@ use super::blocked::Plan;
 use crate::error::{Error, Result};
 use crate::format::{CooView, RowMap, collected, zeros};
 use crate::kernel::{Cell, Sorted, Spec};
-use crate::model::{CoreShape, Model};
+use crate::model::{CoreShape, Model, padded};
 use crate::monitor::{Monitor, step};
 use crate::problem::{Chunk, MatrixKind, Part, Problem};
 use crate::random::Permutation;
@@ -114,6 +114,8 @@ pub(super) struct MatrixData {
     pub lambda_reg: f64,
     /// For each of its columns, that penalty times the weight over the column's entries.
     pub column_penalty: Vec<f32>,
+    /// The row that penalties on columns pull to: zeros.
+    pub prior: Vec<f32>,
     /// The largest absolute value, for the start.
     pub largest: f32,
 }
@@ -126,8 +128,12 @@ pub(super) struct Data {
     pub row_penalty: Vec<Vec<f32>>,
     /// For each mode and row without tensor entries, lambda_reg over its matrix entries; 0 otherwise.
     pub matrix_row_penalty: Vec<Vec<f32>>,
+    /// For each mode, the row that penalties pull to, padded with zeros.
+    pub priors: Vec<Vec<f32>>,
     /// lambda_reg over the number of tensor entries.
     pub core_penalty: f32,
+    /// The step of the core, as a share of that of rows.
+    pub core_step: f64,
 }
 
 impl Data {
@@ -192,6 +198,7 @@ impl Data {
                 largest,
                 entries,
                 rank: shape.ranks[matrix.mode],
+                prior: vec![0.0; padded(shape.ranks[matrix.mode])],
                 column_penalty: per_use(own_penalty * matrix.weight, matrix.columns.counts())?,
                 lambda_reg: own_penalty,
             });
@@ -214,6 +221,8 @@ impl Data {
             .collect::<Result<_>>()?;
         Ok(Data {
             core_penalty: (lambda_reg / (tensor.len().max(1) as f64)) as f32,
+            core_step: 1.0,
+            priors: shape.ranks.iter().map(|&j| vec![0.0; padded(j)]).collect(),
             tensor,
             matrices,
             row_penalty,

@@ -313,12 +313,14 @@ impl<'a> Task<'a> {
     fn tensor_entries(&mut self, walk: &Walk<'_>, count: usize) -> usize {
         let data = self.plan.data;
         let penalties: Vec<&[f32]> = data.row_penalty.iter().map(Vec::as_slice).collect();
+        let priors: Vec<&[f32]> = data.priors.iter().map(Vec::as_slice).collect();
         let steps = Steps {
             eta: self.eta,
             weight: 1.0,
             rule: self.rule(),
             core: self.core_eta.map(|eta| (eta, data.core_penalty)),
             penalties: &penalties,
+            priors: &priors,
         };
         let (at, squares) = match &mut self.kernel {
             Kernel::Opt(runner) => runner.tensor(&mut self.factors, walk, count, &steps),
@@ -338,6 +340,7 @@ impl<'a> Task<'a> {
             rule: self.rule(),
             core: None,
             penalties: &[rows, &data.column_penalty],
+            priors: &[&self.plan.data.priors[data.mode], &data.prior],
         };
         let (factor, columns) = (&mut self.factors[data.mode], &mut self.columns[m]);
         let at = match data.kind {
@@ -405,8 +408,9 @@ impl Naive {
                 let penalty = steps.penalties[n][row as usize];
                 let range = self.shape.row(n);
                 let slopes = &self.slopes[range.clone()];
-                for (u, d) in self.rows[range.clone()].iter_mut().zip(slopes) {
-                    *u = moved(*u, steps.eta, error * d, penalty, steps.rule);
+                let each = self.rows[range.clone()].iter_mut().zip(slopes);
+                for ((u, d), prior) in each.zip(steps.priors[n]) {
+                    *u = moved(*u, *prior, steps.eta, error * d, penalty, steps.rule);
                 }
                 hands[n].store(row, &self.rows[range]);
             }
@@ -430,10 +434,11 @@ impl Naive {
     }
 }
 
-/// One number after a step: `pull` is minus the gradient of the error.
+/// One number after a step: `pull` is minus the gradient of the error, the penalty pulls to `prior`.
 #[inline]
-fn moved(x: f32, eta: f32, pull: f32, penalty: f32, rule: Rule) -> f32 {
-    let weight = if rule.l1 { sign(x) } else { x };
+fn moved(x: f32, prior: f32, eta: f32, pull: f32, penalty: f32, rule: Rule) -> f32 {
+    let off = x - prior;
+    let weight = if rule.l1 { sign(off) } else { off };
     let x = x + eta * (pull - penalty * weight);
     if rule.nonneg { x.max(0.0) } else { x }
 }

@@ -114,10 +114,11 @@ impl Work<'_> {
         });
         let settings = Settings {
             core_penalty: data.core_penalty,
+            core_eta: self.epoch.core_eta,
             limit,
             steepest: (&self.epoch.steepest.0, steepness),
             share: self.share(),
-            ..self.settings(1.0, &self.epoch.penalties)
+            ..self.settings(1.0, &self.epoch.penalties, &self.epoch.priors)
         };
         slot.squares += kernel::run(
             cell,
@@ -182,7 +183,8 @@ impl Work<'_> {
         }
         let penalty = &self.fit.data.matrix_row_penalty[data.mode][..];
         let penalties = [penalty; 2];
-        let settings = self.settings(data.weight, &penalties);
+        let priors = [&self.fit.data.priors[data.mode][..]; 2];
+        let settings = self.settings(data.weight, &penalties, &priors);
         let cells = [spec.cell(&[p, q]), spec.cell(&[q, p])];
         for &cell in &cells[..1 + usize::from(p != q)] {
             let name = self.name(m + 1, cell);
@@ -202,12 +204,13 @@ impl Work<'_> {
         let data = &self.fit.data.matrices[m];
         let rows = &self.fit.data.matrix_row_penalty[data.mode];
         let penalties: [&[f32]; 2] = [rows, &data.column_penalty];
+        let priors: [&[f32]; 2] = [&self.fit.data.priors[data.mode], &data.prior];
         let (limit, direction, steepness) = &self.epoch.matrix_limits[m];
         let settings = Settings {
             limit: *limit,
             steepest: (direction, *steepness),
             share,
-            ..self.settings(data.weight, &penalties)
+            ..self.settings(data.weight, &penalties, &priors)
         };
         kernel::run(
             cell,
@@ -221,14 +224,21 @@ impl Work<'_> {
     }
 
     /// What most cells are run with.
-    fn settings<'a>(&self, weight: f32, penalties: &'a [&'a [f32]]) -> Settings<'a> {
+    fn settings<'a>(
+        &self,
+        weight: f32,
+        penalties: &'a [&'a [f32]],
+        priors: &'a [&'a [f32]],
+    ) -> Settings<'a> {
         Settings {
             level: self.fit.level,
             eta: self.epoch.eta,
             weight,
             rule: self.epoch.rule,
             core_penalty: 0.0,
+            core_eta: 0.0,
             penalties,
+            priors,
             limit: LONGEST,
             steepest: (&[], 0.0),
             share: 0.0..1.0,
@@ -273,7 +283,8 @@ impl Work<'_> {
         };
         let (rows, core) = probe.curvature(&self.epoch.probe, cell, &slot.core.rows, row);
         let steepest = rows * self.epoch.steepest.1;
-        let limit = steady(f64::from(self.epoch.eta) * (rows - steepest + core));
+        let (eta, core_eta) = (f64::from(self.epoch.eta), f64::from(self.epoch.core_eta));
+        let limit = steady(eta * (rows - steepest) + core_eta * core);
         (limit, steepest as f32)
     }
 }

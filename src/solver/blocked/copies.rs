@@ -126,10 +126,20 @@ impl Work<'_> {
                 What::Columns(m) => slot.columns[m].as_ref(),
             })
             .collect();
-        let (rows, basis) = match what {
+        let (shared, data) = (self.shared, self.fit.data);
+        let curvature = &self.epoch.curvature;
+        let (rows, basis, penalties) = match what {
             What::Core => return self.merge_core(&copies),
-            What::Mode(n) => (&self.shared.factors[n], &self.epoch.curvature.slopes[n]),
-            What::Columns(m) => (&self.shared.columns[m], &self.epoch.curvature.columns[m]),
+            What::Mode(n) => (
+                &shared.factors[n],
+                &curvature.slopes[n],
+                &data.row_penalty[n],
+            ),
+            What::Columns(m) => (
+                &shared.columns[m],
+                &curvature.columns[m],
+                &data.matrices[m].column_penalty,
+            ),
         };
         let eta = self.epoch.eta * self.sweep.share() as f32;
         let stride = rows.stride();
@@ -139,7 +149,7 @@ impl Work<'_> {
             let at = row as usize * stride;
             let old = lease.row(row);
             if let Some((all, one)) = add_moves(&copies, row as usize, at, old, &mut moves) {
-                basis.apply(&mut moves, eta, all, one);
+                basis.apply(&mut moves, eta, penalties[row as usize], (all, one));
                 let next = old.iter_mut().zip(&moves);
                 next.for_each(|(x, m)| *x = self.epoch.rule.bounded(*x + m));
             }

@@ -91,8 +91,8 @@ impl CoreMerge {
 
     /// What moves are multiplied with in every direction, for `all` entries in all and `one` in one
     /// block. The same for all steps of a sweep.
-    pub(super) fn shares(&self, eta: f32, all: f32, one: f32) -> Vec<f32> {
-        let of = |curvature: &f32| share(*curvature, eta, all, one);
+    pub(super) fn shares(&self, eta: f32, penalty: f32, (all, one): (f32, f32)) -> Vec<f32> {
+        let of = |curvature: &f32| share(*curvature + penalty, eta, all, one);
         match self {
             CoreMerge::Turned { curvature, .. } => curvature.iter().map(of).collect(),
             CoreMerge::Steepest { first, second, .. } => vec![of(first), of(second)],
@@ -152,7 +152,7 @@ mod tests {
             );
             let merge = CoreMerge::new(Level::best(), &shape, &[&a, &b, &c]);
             let mut moves = shape.padded_core(&dense);
-            let shares = merge.shares(0.1, 10.0, 1.0);
+            let shares = merge.shares(0.1, 0.0, (10.0, 1.0));
             merge.apply(&mut moves, &mut Vec::new(), &shares);
             let moves = shape.dense_core(&moves);
             let along = |m: &[f32]| -> f32 {
@@ -174,7 +174,7 @@ mod tests {
         let b = basis(30, 1e5);
         let merge = CoreMerge::new(Level::best(), &shape, &[&b, &b, &b]);
         assert!(matches!(merge, CoreMerge::Steepest { .. }));
-        let shares = merge.shares(0.1, 10.0, 1.0);
+        let shares = merge.shares(0.1, 0.0, (10.0, 1.0));
         let CoreMerge::Steepest { direction, .. } = &merge else {
             unreachable!()
         };

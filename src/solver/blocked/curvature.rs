@@ -246,9 +246,11 @@ impl Basis {
         (direction, if share.is_finite() { share } else { 0.0 })
     }
 
-    /// Turns the sum of moves of a row into what they come to.
-    pub(super) fn apply(&self, moves: &mut [f32], eta: f32, all: f32, one: f32) {
-        let shares = self.curvature.iter().map(|&c| share(c, eta, all, one));
+    /// Turns the sum of moves of a row into what they come to, with `all` entries and those of `one`
+    /// block. The penalty curves all directions.
+    pub(super) fn apply(&self, moves: &mut [f32], eta: f32, penalty: f32, (all, one): (f32, f32)) {
+        let curvature = self.curvature.iter().map(|c| c + penalty);
+        let shares = curvature.map(|c| share(c, eta, all, one));
         self.apply_shares(moves, &shares.collect::<Vec<f32>>());
     }
 
@@ -313,7 +315,7 @@ mod tests {
         };
         // Four blocks of 100 entries; the sum of moves is 4 along each direction.
         let mut moves = vec![4.0 * (0.6 - 0.8), 4.0 * (0.8 + 0.6)];
-        basis.apply(&mut moves, 0.001, 400.0, 100.0);
+        basis.apply(&mut moves, 0.001, 0.0, (400.0, 100.0));
         let (high, low) = (
             0.6 * moves[0] + 0.8 * moves[1],
             -0.8 * moves[0] + 0.6 * moves[1],

@@ -69,11 +69,14 @@ struct Shared<'a> {
 /// The settings of an epoch.
 struct Epoch<'a> {
     eta: f32,
+    core_eta: f32,
     name: &'a [u64],
     /// One key out of the name.
     key: u64,
     /// For each mode, the penalty of each row per entry.
     penalties: Vec<&'a [f32]>,
+    /// For each mode, the row that penalties pull to.
+    priors: Vec<&'a [f32]>,
     /// What stands between rows and columns of each matrix.
     matrix_forms: Vec<Form>,
     /// The most entries of a batch of each matrix, with its steepest direction.
@@ -122,6 +125,8 @@ impl Blocked<'_> {
         let epoch = Epoch {
             core: core_merge,
             eta: eta as f32,
+            core_eta: (eta * self.data.core_step) as f32,
+            priors: self.data.priors.iter().map(Vec::as_slice).collect(),
             rule: self.rule(),
             name,
             key: key(name),
@@ -263,7 +268,11 @@ impl Blocked<'_> {
             from,
             until,
             steps: self.steps(&[epoch.name, &[from as u64]].concat(), from == 0),
-            core_shares: epoch.core.shares(epoch.eta, all as f32, one as f32),
+            core_shares: epoch.core.shares(
+                epoch.core_eta,
+                self.data.core_penalty,
+                (all as f32, one as f32),
+            ),
         }
     }
 
