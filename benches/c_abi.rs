@@ -38,7 +38,7 @@ fn data() -> &'static Data {
         .unwrap();
         let file = CooFile::open(&made.train.0, OpenMode::Mapped).unwrap();
         let problem = Problem::builder(file.view()).build(&()).unwrap();
-        let mut options = Options::default();
+        let mut options = Options::preset("paper").unwrap();
         (options.rank, options.epochs) = (vec![12], 1);
         let input = FitInput::default();
         let (model, _) = fit(&problem, &options, &input, &mut (), &()).unwrap();

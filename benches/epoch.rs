@@ -73,7 +73,7 @@ impl Observer for Steps {
 }
 
 fn bench(bencher: Bencher, case: &Case, model: ModelKind, rank: usize) {
-    let mut options = Options::default();
+    let mut options = Options::preset("paper").unwrap();
     (options.algorithm, options.threads) = (case.0, case.1 as u64);
     (options.model, options.rank) = (model, vec![rank]);
     (options.epochs, options.eval_every) = (1_000_000, 1_000_000);

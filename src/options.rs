@@ -46,6 +46,8 @@ pub enum Algorithm {
 /// Which model is fitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelKind {
+    /// Cp if the rank is left to the library, Tucker if it is given.
+    Auto,
     /// A full core.
     Tucker,
     /// A hyper-diagonal core.
@@ -64,10 +66,35 @@ pub enum Penalty {
 /// How factors start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
+    /// `Identity`, or with `nonneg` `Paper`.
+    Auto,
+    /// A core of ones on its diagonal; two modes normal around 0 and the others near 1, where
+    /// penalties keep them.
+    Identity,
     /// The paper's: all positive and nearly constant, at the scale of the values.
     Paper,
     /// Normal around 0.
     Normal,
+}
+
+/// How the step size falls from epoch to epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Schedule {
+    /// The paper's: eta / (1 + decay t).
+    Inverse,
+    /// eta (1 - t / epochs)^2: ends where it was told to end.
+    Square,
+}
+
+/// How penalties grow with the number n of entries a row has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PenaltyPer {
+    /// The paper's: the same for every row.
+    Row,
+    /// With the root of n.
+    Root,
+    /// With n.
+    Entry,
 }
 
 /// Which instruction set the kernels use.
@@ -146,21 +173,46 @@ impl OptionValue for f64 {
     }
 }
 
+/// What stands for a value that the library chooses.
+const AUTO: &str = "auto";
+
+impl OptionValue for Option<f64> {
+    fn parse(text: &str, kind: &Kind) -> std::result::Result<Self, String> {
+        if text == AUTO {
+            return Ok(None);
+        }
+        let number = f64::parse(text, kind);
+        number
+            .map(Some)
+            .map_err(|what| format!("{what}, or {AUTO}"))
+    }
+
+    fn print(&self) -> String {
+        self.map_or(AUTO.into(), |x| x.print())
+    }
+}
+
 impl OptionValue for Vec<usize> {
     fn parse(text: &str, kind: &Kind) -> std::result::Result<Self, String> {
         let Kind::Ranks(low, high) = *kind else {
             unreachable!("the table gives ranks a range")
         };
+        if text == AUTO {
+            return Ok(Vec::new());
+        }
         let ranks: Option<Vec<usize>> = text
             .split(',')
             .map(|j| j.trim().parse().ok().filter(|j| (low..=high).contains(j)))
             .collect();
         ranks.filter(|r| r.len() <= MAX_ORDER).ok_or_else(|| {
-            format!("it must be one whole number from {low} to {high}, or one per mode separated by commas")
+            format!("it must be one whole number from {low} to {high}, or one per mode separated by commas, or {AUTO}")
         })
     }
 
     fn print(&self) -> String {
+        if self.is_empty() {
+            return AUTO.into();
+        }
         self.iter()
             .map(usize::to_string)
             .collect::<Vec<_>>()
@@ -190,9 +242,11 @@ macro_rules! choices {
 }
 
 choices!(Algorithm, ALGORITHMS: Blocked = "blocked", Opt = "opt", Naive = "naive");
-choices!(ModelKind, MODELS: Tucker = "tucker", Cp = "cp");
+choices!(ModelKind, MODELS: Auto = "auto", Tucker = "tucker", Cp = "cp");
 choices!(Penalty, PENALTIES: L2 = "l2", L1 = "l1");
-choices!(Start, STARTS: Paper = "paper", Normal = "normal");
+choices!(Start, STARTS: Auto = "auto", Identity = "identity", Paper = "paper", Normal = "normal");
+choices!(Schedule, SCHEDULES: Inverse = "inverse", Square = "square");
+choices!(PenaltyPer, PENALTIES_PER: Row = "row", Root = "root", Entry = "entry");
 choices!(KernelChoice, KERNELS: Auto = "auto", Scalar = "scalar", Wide = "wide", Avx2 = "avx2", Avx512 = "avx512");
 
 macro_rules! options {
@@ -257,24 +311,38 @@ macro_rules! options {
 options! {
     algorithm: Algorithm, Kind::Choice(ALGORITHMS), "blocked",
         "How the model is fitted: blocked is fast and reproducible with any number of threads; opt and naive are the paper's lock-free algorithms, with results shared between modes and with each mode computed anew";
-    model: ModelKind, Kind::Choice(MODELS), "tucker",
-        "A full core (tucker) or a hyper-diagonal one (cp)";
-    rank: Vec<usize>, Kind::Ranks(1, 1024), "10",
-        "The rank of each mode, or one for all";
-    epochs: u64, Kind::Whole(0, 1_000_000), "50",
+    model: ModelKind, Kind::Choice(MODELS), "auto",
+        "A full core (tucker) or a hyper-diagonal one (cp); auto is cp if the rank is left to the library, else tucker";
+    rank: Vec<usize>, Kind::Ranks(1, 1024), "auto",
+        "The rank of each mode, or one for all; auto goes by the size of the data";
+    epochs: u64, Kind::Whole(0, 1_000_000), "30",
         "The most passes over the data";
-    eta: f64, Kind::Real(0.0, 1e6), "0.001",
+    eta: Option<f64>, Kind::Real(0.0, 1e6), "auto",
         "The step size at the start";
+    schedule: Schedule, Kind::Choice(SCHEDULES), "square",
+        "How the step size falls: eta (1 - t / epochs)^2 (square) or eta / (1 + decay t) (inverse)";
     decay: f64, Kind::Real(0.0, 1e6), "0.1",
-        "The step size of epoch t is eta / (1 + decay t)";
-    lambda_reg: f64, Kind::Real(0.0, f64::MAX), "0.1",
-        "The weight of the penalty on factors, core and columns of matrices";
+        "How fast the step size falls with the inverse schedule";
+    core_step: Option<f64>, Kind::Real(0.0, 1e6), "auto",
+        "The step size of the core, as a share of that of factors";
+    mean: bool, Kind::Flag, "true",
+        "Take the mean out of the values and scale them inside; predictions are those of the values as they are";
+    biases: bool, Kind::Flag, "true",
+        "One number per row of every mode beside the factors, which is added to predictions; not with nonneg";
+    lambda_bias: f64, Kind::Real(0.0, f64::MAX), "5",
+        "The penalty on biases: acts like so many more entries of bias 0 in every row";
+    lambda_reg: Option<f64>, Kind::Real(0.0, f64::MAX), "auto",
+        "The weight of the penalty on factors, core and columns of matrices; auto goes by the noise found in the data";
+    penalty_per: PenaltyPer, Kind::Choice(PENALTIES_PER), "root",
+        "Whether the penalty of a row is the same for all (row) or grows with the root of its entries (root) or with its entries (entry)";
     lambda_m: f64, Kind::Real(0.0, f64::MAX), "1",
         "The weight of coupled matrices and graphs that are given without one of their own";
     penalty: Penalty, Kind::Choice(PENALTIES), "l2",
         "Whether squares (l2) or absolute values (l1) are penalised";
-    start: Start, Kind::Choice(STARTS), "paper",
-        "How factors and core start: all positive and nearly constant (paper), or normal around 0";
+    start: Start, Kind::Choice(STARTS), "auto",
+        "How factors and core start: two modes around 0 and the others near 1 with a diagonal core (identity), all positive and nearly constant (paper), or all normal around 0; auto is identity, with nonneg paper";
+    start_modes: Vec<usize>, Kind::Ranks(1, MAX_ORDER), "auto",
+        "The two modes that start around 0 with start=identity, counted from 1; auto tries";
     nonneg: bool, Kind::Flag, "false",
         "Keep factors, core and columns of matrices at 0 or above";
     orthogonal: bool, Kind::Flag, "true",
@@ -315,13 +383,14 @@ pub const PRESETS: &[&str] = &[
 ];
 
 impl Options {
-    /// Options to start from. `paper` has the paper's start, penalty, schedule and matrix weight, with
-    /// its smaller step size; the others add the rank and step size the paper gives for a data set.
+    /// Options to start from. `paper` has the paper's model (Tucker without mean and biases, rank 10),
+    /// start, penalty, schedule and matrix weight, with its smaller step size; the others add the rank
+    /// and step size the paper gives for a data set.
     pub fn preset(name: &str) -> Result<Options> {
         let mut options = Options::default();
         let settings: &[(&str, &str)] = match name {
             "default" => return Ok(options),
-            "paper" => &[("eta", "0.001")],
+            "paper" => &[("eta", "0.001"), ("rank", "10")],
             "paper-movielens" => &[("eta", "0.001"), ("rank", "12")],
             "paper-netflix" => &[("eta", "0.001"), ("rank", "11")],
             "paper-yelp" => &[("eta", "0.0005"), ("rank", "10")],
@@ -333,6 +402,13 @@ impl Options {
             }
         };
         let common = [
+            ("model", "tucker"),
+            ("epochs", "50"),
+            ("schedule", "inverse"),
+            ("core_step", "1"),
+            ("mean", "false"),
+            ("biases", "false"),
+            ("penalty_per", "row"),
             ("start", "paper"),
             ("lambda_reg", "0.1"),
             ("lambda_m", "10"),
@@ -420,10 +496,10 @@ mod tests {
         }
         assert_eq!(options, Options::default());
         options.rank = vec![3, 4, 5];
-        options.eta = 0.1 + 0.2;
+        options.eta = Some(0.1 + 0.2);
         options.nonneg = true;
         assert_eq!(Options::from_text(&options.to_text()).unwrap(), options);
-        options.eta = f64::NAN;
+        options.eta = Some(f64::NAN);
         assert!(options.validate().is_err());
         assert!(
             Options::default()
@@ -443,7 +519,7 @@ mod tests {
         let yelp = Options::preset("paper-yelp").unwrap();
         assert_eq!(
             (yelp.eta, yelp.lambda_m, yelp.rank),
-            (0.0005, 10.0, vec![10])
+            (Some(0.0005), 10.0, vec![10])
         );
         assert!(
             Options::preset("papr")

@@ -94,7 +94,7 @@ fn bits_do_not_depend_on_the_number_of_threads() {
             (ModelKind::Tucker, Penalty::L2, false),
             (ModelKind::Cp, Penalty::L1, true),
         ] {
-            let mut o = Options::default();
+            let mut o = Options::preset("paper").unwrap();
             o.epochs = 3;
             o.model = model;
             o.penalty = penalty;
@@ -128,7 +128,7 @@ fn bits_do_not_depend_on_the_number_of_threads() {
 #[test]
 fn another_seed_is_another_fit() {
     let tangle = Tangle::new(&[400, 300, 12], 30_000);
-    let mut o = Options::default();
+    let mut o = Options::preset("paper").unwrap();
     o.epochs = 2;
     let one = tangle.fit(&o);
     o.seed = 1;
@@ -151,7 +151,7 @@ fn planted_data_is_fitted_as_by_single_entries() {
     for model in [ModelKind::Tucker, ModelKind::Cp] {
         let mut o = options(&[4]);
         o.model = model;
-        o.eta = 0.01;
+        o.eta = Some(0.01);
         let mut errors = Vec::new();
         for algorithm in [Algorithm::Blocked, Algorithm::Opt] {
             o.algorithm = algorithm;

@@ -52,7 +52,7 @@ fn with_noise_the_error_comes_down_to_it() {
     g.test = 0.1;
     let data = planted("noise", &g);
     let mut o = options(&[3]);
-    o.eta = 0.01;
+    o.eta = Some(0.01);
     let (_, summary) = run(&data, &o, false);
     assert!(
         summary.test_rmse < 1.05 * data.floor,
@@ -79,7 +79,7 @@ fn a_coupled_matrix_earns_its_keep() {
         }];
         let data = planted(&format!("coupled{seed}"), &g);
         let mut o = options(&[3]);
-        o.lambda_reg = 0.05;
+        o.lambda_reg = Some(0.05);
         o.decay = 0.02;
         let (coupled, alone) = (
             run(&data, &o, true).1.test_rmse,
@@ -216,10 +216,10 @@ fn penalties_graphs_and_constraints_do_what_they_say() {
             .sum::<f64>()
     };
     let weak = size(&o);
-    o.lambda_reg = 50.0;
+    o.lambda_reg = Some(50.0);
     assert!(size(&o) < 0.5 * weak, "a strong penalty shrinks the model");
     o.penalty = Penalty::L1;
-    o.lambda_reg = 20.0;
+    o.lambda_reg = Some(20.0);
     o.orthogonal = false;
     let (sparse, _) = run(&data, &o, false);
     assert!(

@@ -207,7 +207,7 @@ fn presets_config_and_the_options_of_the_table() {
     // What is typed counts most, then the file, then the preset.
     assert_eq!(
         (m.options().eta, m.options().epochs, m.options().lambda_m),
-        (0.003, 2, 10.0)
+        (Some(0.003), 2, 10.0)
     );
     assert_eq!(m.shape().ranks, [3, 3, 3]);
     assert!(m.is_orthogonal());

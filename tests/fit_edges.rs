@@ -7,7 +7,7 @@ use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, fit};
 
 fn quick() -> Options {
-    let mut o = Options::default();
+    let mut o = Options::preset("paper").unwrap();
     o.epochs = 5;
     o.rank = vec![3];
     o.threads = 1;
@@ -180,10 +180,10 @@ fn options_out_of_range_are_named() {
         let error = try_fit(tensor(), &o).unwrap_err();
         assert!(error.contains(word), "{error:?} lacks {word:?}");
     };
-    refused(&|o| o.eta = -1.0, "eta");
-    refused(&|o| o.eta = f64::NAN, "eta");
+    refused(&|o| o.eta = Some(-1.0), "eta");
+    refused(&|o| o.eta = Some(f64::NAN), "eta");
     refused(&|o| o.decay = -0.1, "decay");
-    refused(&|o| o.lambda_reg = f64::INFINITY, "lambda_reg");
+    refused(&|o| o.lambda_reg = Some(f64::INFINITY), "lambda_reg");
     refused(&|o| o.rank = vec![0], "rank");
     refused(&|o| o.rank = vec![], "rank");
     refused(&|o| o.rank = vec![2, 2, 2], "3 ranks for 2 modes");

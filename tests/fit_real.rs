@@ -50,11 +50,11 @@ fn run(folder: &Path, matrices: &[(&str, usize, f64)], options: &Options) -> Fit
 
 /// The paper's settings.
 fn paper(rank: usize, epochs: u64, threads: u64, seed: u64) -> Options {
-    let mut o = Options::default();
+    let mut o = Options::preset("paper").unwrap();
     o.start = Start::Paper;
     o.rank = vec![rank];
-    o.eta = 0.001;
-    o.lambda_reg = 0.1;
+    o.eta = Some(0.001);
+    o.lambda_reg = Some(0.1);
     o.decay = 0.1;
     o.epochs = epochs;
     o.eval_every = epochs;

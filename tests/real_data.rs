@@ -74,7 +74,7 @@ fn data_set(name: &str, matrices: &[(&str, usize)]) {
             "{m}"
         );
     }
-    let model = fit_biases(&problem, &BiasOptions::default(), &()).unwrap();
+    let (model, _) = fit_biases(&problem, &BiasOptions::default(), &()).unwrap();
     let found = evaluate(&model, &test.view(), problem.range(), 0, &())
         .unwrap()
         .clipped

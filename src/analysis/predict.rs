@@ -23,7 +23,8 @@ impl Predict for Model {
                 let row = self.row_of(n, i) as usize;
                 rows[shape.row(n)].copy_from_slice(self.modes()[n].factor.padded_row(row));
             }
-            f64::from(kernel.value(self.core(), &rows))
+            let found = index.iter().enumerate().map(|(n, &i)| self.row_of(n, i));
+            self.baseline(found) + f64::from(kernel.value(self.core(), &rows))
         })
     }
 }

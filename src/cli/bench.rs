@@ -237,7 +237,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
 
 /// Every combination that was asked for, and the yardstick.
 fn variants(a: &Arguments) -> Result<Vec<Variant>> {
-    let mut base = Options::default();
+    let mut base = Options::preset("paper")?;
     base.set("model", &a.model)?;
     base.rank = vec![a.rank as usize];
     base.seed = a.seed;
@@ -421,9 +421,11 @@ fn flops(options: &Options, algorithm: Algorithm, ranks: &[usize]) -> f64 {
     let core: f64 = ranks.iter().map(|&j| j as f64).product();
     let largest = ranks.iter().copied().max().unwrap_or(1) as f64;
     match (options.model, algorithm) {
-        (ModelKind::Tucker, Algorithm::Blocked) => 6.0 * core / largest,
-        (ModelKind::Tucker, Algorithm::Opt) => (4.0 + 2.0 / threads) * core,
-        (ModelKind::Tucker, Algorithm::Naive) => (n * n + n + 1.0 + 2.0 / threads) * core,
+        (ModelKind::Auto | ModelKind::Tucker, Algorithm::Blocked) => 6.0 * core / largest,
+        (ModelKind::Auto | ModelKind::Tucker, Algorithm::Opt) => (4.0 + 2.0 / threads) * core,
+        (ModelKind::Auto | ModelKind::Tucker, Algorithm::Naive) => {
+            (n * n + n + 1.0 + 2.0 / threads) * core
+        }
         (ModelKind::Cp, Algorithm::Blocked) => (7.0 * n - 8.0) * largest,
         (ModelKind::Cp, Algorithm::Opt) => (7.0 * n - 3.0 + 3.0 / threads) * largest,
         (ModelKind::Cp, Algorithm::Naive) => (n * n + 3.0 * n + 1.0 + 3.0 / threads) * largest,

@@ -77,7 +77,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
 
     let clip = problem.range();
     let mean = BiasModel::new(problem.mean(), Vec::new());
-    let biases = fit_biases(&problem, &BiasOptions::default(), progress)?;
+    let (biases, _) = fit_biases(&problem, &BiasOptions::default(), progress)?;
     let mean = evaluate(&mean, &test.view(), clip, 0, progress)?
         .clipped
         .rmse;
@@ -85,12 +85,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         .clipped
         .rmse;
     let mut o = Options::default();
-    o.rank = vec![8];
-    o.eta = 0.005;
-    o.decay = 0.02;
-    o.lambda_reg = 2.0;
-    o.epochs = 40;
-    o.eval_every = 40;
+    o.eval_every = o.epochs;
     o.seed = a.seed;
     let input = FitInput {
         test: Some(test.view()),

@@ -146,7 +146,7 @@ fn stage_truth(
     }
     // The diagonal alone for CP.
     let shape: Vec<u64> = match options.model {
-        ModelKind::Tucker => planted.ranks.iter().map(|&j| j as u64).collect(),
+        ModelKind::Auto | ModelKind::Tucker => planted.ranks.iter().map(|&j| j as u64).collect(),
         ModelKind::Cp => vec![planted.ranks[0] as u64],
     };
     let mut core = NpyWriter::create(&folder.join("core.npy"), "<f4", &shape)?;
@@ -161,7 +161,7 @@ fn stage_truth(
         "{{\n \"model\": \"{}\",\n \"dims\": {},\n \"ranks\": {},\n \"entries\": {},\n \"offset\": {},\n \
          \"signal_sd\": {},\n \"noise_sd\": {},\n \"floor_rmse\": {},\n \"seed\": {},\n \"matrices\": {}\n}}\n",
         match options.model {
-            ModelKind::Tucker => "tucker",
+            ModelKind::Auto | ModelKind::Tucker => "tucker",
             ModelKind::Cp => "cp",
         },
         list(options.dims.iter().map(u64::to_string).collect()),

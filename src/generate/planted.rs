@@ -114,7 +114,7 @@ impl Planted {
             .collect();
         let mut s = Stream::new(&[options.seed, stream::CORE]);
         let core = match options.model {
-            ModelKind::Tucker => (0..ranks.iter().product())
+            ModelKind::Auto | ModelKind::Tucker => (0..ranks.iter().product())
                 .map(|_| {
                     let z = s.gauss();
                     (if options.nonneg { z.abs() } else { z }) as f32
@@ -141,7 +141,7 @@ impl Planted {
             ranks,
         };
         planted.lead_core = match options.model {
-            ModelKind::Tucker => planted.permuted_core(),
+            ModelKind::Auto | ModelKind::Tucker => planted.permuted_core(),
             ModelKind::Cp => planted.core.clone(),
         };
         let (mean, deviation) = planted.pilot(options);
@@ -223,7 +223,7 @@ impl Planted {
         for &n in &self.mode_order {
             let last = sizes[sizes.len() - 1];
             sizes.push(match self.model {
-                ModelKind::Tucker => last / self.ranks[n],
+                ModelKind::Auto | ModelKind::Tucker => last / self.ranks[n],
                 ModelKind::Cp => last,
             });
         }
@@ -272,7 +272,7 @@ impl Evaluator<'_> {
 /// Contracts the first mode of a full core; of a diagonal one, multiplies by the row.
 fn contract(model: ModelKind, core: &[f32], row: &[f32], out: &mut [f32]) {
     match model {
-        ModelKind::Tucker => contract_first(core, row, out),
+        ModelKind::Auto | ModelKind::Tucker => contract_first(core, row, out),
         ModelKind::Cp => out
             .iter_mut()
             .zip(core)

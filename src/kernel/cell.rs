@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::batch::{self, Between, Job, LONGEST, ModeRows, Rule};
-use super::eval::squares;
+use super::eval::{errors, squares};
 use super::flat::Flat;
 use super::graph;
 use super::grid::{Batch, Cell};
@@ -323,7 +323,8 @@ pub(crate) fn run_graph(
     }
 }
 
-/// The sums of squared errors of a cell: of predictions as they are, and of clipped ones.
+/// The sums of squared errors of a cell: of predictions as they are, and of those that are clipped to a
+/// range after the biases of each mode are added, if there are any.
 ///
 /// # Panics
 /// If a length is wrong.
@@ -332,26 +333,69 @@ pub(crate) fn cell_squares(
     form: &Form,
     core: &[f32],
     rows: &[&[f32]],
-    clip: (f64, f64),
+    (clip, biases): ((f64, f64), &[&[f32]]),
     level: Level,
     scratch: &mut Scratch,
 ) -> [f64; 2] {
+    let mut sums = [0.0; 2];
+    looking(cell, form, core, (rows, biases), scratch, |job, batches| {
+        assert!(level.is_available());
+        // SAFETY: the level is available; the rest is what `looking` gives.
+        sums = unsafe { squares(level, job, batches, clip) };
+    });
+    sums
+}
+
+/// The error of every entry of a cell, in the order of [`Cell::rows_in`].
+///
+/// # Panics
+/// If a length is wrong.
+pub(crate) fn cell_errors(
+    cell: &Cell,
+    form: &Form,
+    core: &[f32],
+    rows: &[&[f32]],
+    level: Level,
+    scratch: &mut Scratch,
+) -> Vec<f32> {
+    let mut found = vec![0.0; cell.len()];
+    looking(cell, form, core, (rows, &[]), scratch, |job, batches| {
+        assert!(level.is_available());
+        // SAFETY: the level is available, and there is room for every entry; the rest is what
+        // `looking` gives.
+        unsafe { errors(level, job, batches, found.as_mut_ptr()) };
+    });
+    found
+}
+
+/// Calls `look` with a job that reads all entries of a cell in order; biases are where penalties are
+/// otherwise.
+fn looking(
+    cell: &Cell,
+    form: &Form,
+    core: &[f32],
+    (rows, biases): (&[&[f32]], &[&[f32]]),
+    scratch: &mut Scratch,
+    look: impl FnOnce(&Job<'_>, &[Batch]),
+) {
     if cell.len() == 0 {
-        return [0.0; 2];
+        return;
     }
     let spec = cell.spec();
     form.check(spec, core.len());
-    assert!(level.is_available() && rows.len() == spec.rows.len());
+    assert!(rows.len() == spec.rows.len());
     let modes: Vec<ModeRows> = rows
         .iter()
         .enumerate()
         .map(|(m, rows)| {
             let stride = padded(form.ranks[m]);
             assert!(rows.len() >= spec.rows[m] * stride);
+            let bias = biases.get(m);
+            assert!(bias.is_none_or(|b| b.len() >= spec.rows[m]));
             ModeRows {
                 start: rows.as_ptr().cast_mut(),
                 stride,
-                penalty: std::ptr::null(),
+                penalty: bias.map_or(std::ptr::null(), |b| b.as_ptr()),
                 prior: std::ptr::null(),
             }
         })
@@ -381,8 +425,8 @@ pub(crate) fn cell_squares(
         steepness: 0.0,
         work: scratch.work.as_mut_ptr(),
     };
-    // SAFETY: as in `run`; rows and core are only read here.
-    unsafe { squares(level, &job, &scratch.batches, clip) }
+    // Rows and core are only read by those that look.
+    look(&job, &scratch.batches);
 }
 
 #[cfg(test)]

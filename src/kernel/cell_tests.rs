@@ -256,7 +256,7 @@ impl Case {
             &form,
             &core,
             &views,
-            everything,
+            (everything, &[]),
             level,
             &mut scratch,
         );

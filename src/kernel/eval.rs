@@ -4,7 +4,7 @@
 //! As in [`super::batch`]; nothing but `work` is written.
 #![allow(unsafe_code)]
 
-use super::batch::{Between, Job};
+use super::batch::{Between, Job, ModeRows};
 use super::entry::{any_value, contract};
 use super::general::load_rows;
 use super::grid::Batch;
@@ -14,25 +14,63 @@ use super::walk::{Batches, one_line};
 use crate::model::{STRIDE, padded};
 
 stamped! {
-    /// The sums of squared errors of predictions as they are, and clipped to a range.
+    /// The sums of squared errors of predictions as they are, and clipped to a range after biases are
+    /// added, which are where penalties are while fitting.
     pub(super) unsafe fn squares(job: &Job<'_>, batches: &[Batch], clip: (f64, f64)) -> [f64; 2] = any_squares;
+}
+
+stamped! {
+    /// The error of every entry, one after the other.
+    ///
+    /// # Safety
+    /// There is room for all of them.
+    pub(super) unsafe fn errors(job: &Job<'_>, batches: &[Batch], to: *mut f32) = any_errors;
+}
+
+#[inline(always)]
+unsafe fn any_errors<L: Line>(job: &Job<'_>, batches: &[Batch], to: *mut f32) {
+    let mut at = 0;
+    // SAFETY: the caller's promises.
+    unsafe {
+        each::<L>(job, batches, |_, _, bits, value| {
+            *to.add(at) = f32::from_bits(bits) - value;
+            at += 1;
+        });
+    }
 }
 
 #[inline(always)]
 unsafe fn any_squares<L: Line>(job: &Job<'_>, batches: &[Batch], clip: (f64, f64)) -> [f64; 2] {
+    let mut sums = [0.0; 2];
+    // SAFETY: the caller's promises.
+    unsafe {
+        each::<L>(job, batches, |batch, entry, bits, value| {
+            let bias = bias(job, job.listed, batch, entry);
+            add(&mut sums, bits, value, bias, clip);
+        });
+    }
+    sums
+}
+
+/// Hands over every entry with its batch, the bits of its value, and its prediction.
+#[inline(always)]
+unsafe fn each<L: Line>(
+    job: &Job<'_>,
+    batches: &[Batch],
+    mut take: impl FnMut(&Batch, *const u32, u32, f32),
+) {
     // SAFETY: the caller's promises.
     unsafe {
         let shape = job.shape;
         let one_line = shape.rows_len() == shape.order() * STRIDE;
         if job.between == Between::Full && job.fiber.is_some() && shape.order() == 2 && one_line {
             return match shape.ranks[0].div_ceil(4) {
-                1 => small3::<L, 4>(job, batches, clip),
-                2 => small3::<L, 8>(job, batches, clip),
-                3 => small3::<L, 12>(job, batches, clip),
-                _ => small3::<L, 16>(job, batches, clip),
+                1 => small3::<L, 4>(job, batches, take),
+                2 => small3::<L, 8>(job, batches, take),
+                3 => small3::<L, 12>(job, batches, take),
+                _ => small3::<L, 16>(job, batches, take),
             };
         }
-        let mut sums = [0.0; 2];
         let m = job.work;
         let full = job.between == Between::Full;
         let rows = m.add(shape.core_len());
@@ -53,18 +91,37 @@ unsafe fn any_squares<L: Line>(job: &Job<'_>, batches: &[Batch], clip: (f64, f64
             for entry in entries {
                 load_rows::<L>(job, entry, rows);
                 let value = any_value::<L>(shape, core, rows, work);
-                add(&mut sums, *entry.add(job.listed.len()), value, clip);
+                take(batch, entry, *entry.add(job.listed.len()), value);
             }
         }
-        sums
     }
 }
 
+/// The sum of the biases of an entry.
 #[inline(always)]
-fn add(sums: &mut [f64; 2], bits: u32, value: f32, clip: (f64, f64)) {
+unsafe fn bias(job: &Job<'_>, listed: &[ModeRows], batch: &Batch, entry: *const u32) -> f64 {
+    let mut sum = 0.0;
+    // SAFETY: the caller's promises: biases are there for every row, or not at all.
+    unsafe {
+        for (n, mode) in listed.iter().enumerate() {
+            if !mode.penalty.is_null() {
+                sum += f64::from(mode.penalty(*entry.add(n)));
+            }
+        }
+        if let Some((fiber, _)) = job.fiber
+            && !fiber.penalty.is_null()
+        {
+            sum += f64::from(fiber.penalty(batch.run.fiber));
+        }
+    }
+    sum
+}
+
+#[inline(always)]
+fn add(sums: &mut [f64; 2], bits: u32, value: f32, bias: f64, clip: (f64, f64)) {
     let (x, value) = (f64::from(f32::from_bits(bits)), f64::from(value));
     sums[0] += (x - value) * (x - value);
-    let clipped = x - value.max(clip.0).min(clip.1);
+    let clipped = x + bias - (value + bias).max(clip.0).min(clip.1);
     sums[1] += clipped * clipped;
 }
 
@@ -73,12 +130,12 @@ fn add(sums: &mut [f64; 2], bits: u32, value: f32, clip: (f64, f64)) {
 unsafe fn small3<L: Line, const J: usize>(
     job: &Job<'_>,
     batches: &[Batch],
-    clip: (f64, f64),
-) -> [f64; 2] {
+    mut take: impl FnMut(&Batch, *const u32, u32, f32),
+) {
     // SAFETY: the caller's promises.
     unsafe {
         let Some((fiber, rank)) = job.fiber else {
-            return [0.0; 2];
+            return;
         };
         debug_assert_eq!(padded(job.shape.ranks[1]), STRIDE);
         let listed = one_line(job);
@@ -87,7 +144,6 @@ unsafe fn small3<L: Line, const J: usize>(
         for i in 0..STRIDE {
             L::zero().store(m.add(i * STRIDE));
         }
-        let mut sums = [0.0; 2];
         for (batch, entries) in Batches::new(job, &listed, batches) {
             let u = fiber.row(batch.run.fiber);
             contract::<L>(job.core, u, rank, job.shape.ranks[0], m);
@@ -103,9 +159,8 @@ unsafe fn small3<L: Line, const J: usize>(
                     odd = L::splat(*v.add(i + 1)).times_plus(mi[i + 1], odd);
                 }
                 let value = even.plus(odd).times(L::load(w)).sum();
-                add(&mut sums, *entry.add(2), value, clip);
+                take(batch, entry, *entry.add(2), value);
             }
         }
-        sums
     }
 }

@@ -176,6 +176,7 @@ impl Spec {
             number: cell,
             entries,
             runs,
+            base: Vec::new(),
         })
     }
 }
@@ -246,9 +247,49 @@ pub(crate) struct Cell {
     number: usize,
     entries: Vec<u32>,
     runs: Vec<Run>,
+    /// The values without biases taken out, if any were.
+    base: Vec<f32>,
 }
 
 impl Cell {
+    /// Takes the biases of each mode out of the values as they were built.
+    ///
+    /// # Panics
+    /// If a row has no bias.
+    pub(crate) fn take_out(&mut self, biases: &[&[f32]]) -> Result<()> {
+        let (width, listed) = (self.words(), self.spec.listed());
+        if self.base.is_empty() {
+            let values = self.entries.chunks_exact(width);
+            let values = values.map(|e| f32::from_bits(e[width - 1]));
+            self.base = collected(self.len(), values, "entries")?;
+        }
+        for run in &self.runs {
+            let fiber = self.spec.fiber;
+            let shared = fiber.map_or(0.0, |f| f64::from(biases[f][run.fiber as usize]));
+            for i in run.start as usize..(run.start + run.len) as usize {
+                let entry = &mut self.entries[i * width..][..width];
+                let rows = listed.iter().zip(&*entry);
+                let each = rows.map(|(&m, &row)| f64::from(biases[m][row as usize]));
+                let bias = shared + each.sum::<f64>();
+                entry[width - 1] = ((f64::from(self.base[i]) - bias) as f32).to_bits();
+            }
+        }
+        Ok(())
+    }
+
+    /// The row of mode `m` of every entry, in the order in which errors are.
+    pub(crate) fn rows_in(&self, m: usize) -> impl Iterator<Item = u32> {
+        let width = self.words();
+        let at = m - usize::from(self.spec.fiber.is_some_and(|f| f < m));
+        let is_fiber = self.spec.fiber == Some(m);
+        self.runs.iter().flat_map(move |run| {
+            (run.start..run.start + run.len).map(move |i| match is_fiber {
+                true => run.fiber,
+                false => self.entries[i as usize * width + at],
+            })
+        })
+    }
+
     pub(crate) fn spec(&self) -> &Arc<Spec> {
         &self.spec
     }

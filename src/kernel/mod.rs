@@ -56,7 +56,7 @@ mod vector;
 mod walk;
 
 pub(crate) use batch::{LONGEST, Rule};
-pub(crate) use cell::{Form, Hold, Scratch, Settings, cell_squares, run, run_graph};
+pub(crate) use cell::{Form, Hold, Scratch, Settings, cell_errors, cell_squares, run, run_graph};
 pub(crate) use grid::{Cell, Sorted, Spec};
 pub(crate) use hand::Hand;
 pub(crate) use lease::{Lease, LeasedRows, Parts};

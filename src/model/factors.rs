@@ -21,6 +21,9 @@ pub struct ModelMode {
     /// One row per row that exists, and behind them their mean by entries, which stands in for rows
     /// never seen.
     pub factor: Rows,
+    /// What is added to predictions for each row that exists, and behind them 0 for rows never seen.
+    /// Empty if the model has no biases.
+    pub biases: Vec<f32>,
 }
 
 /// The rows that belong to the columns of a coupled matrix.
@@ -37,6 +40,8 @@ pub struct ModelMatrix {
     pub columns: Arc<RowMap>,
     /// One row per column that exists.
     pub factor: Rows,
+    /// What is added to predictions for each column. Empty if there are no offsets.
+    pub offsets: Vec<f32>,
 }
 
 /// The figures of one epoch. What was not measured is NaN.
@@ -68,6 +73,8 @@ pub struct Model {
     pub(crate) core: Vec<f32>,
     pub(crate) modes: Vec<ModelMode>,
     pub(crate) matrices: Vec<ModelMatrix>,
+    /// Added to every prediction.
+    pub(crate) mean: f64,
     pub(crate) range: (f64, f64),
     pub(crate) options: Options,
     pub(crate) history: Vec<Epoch>,
@@ -78,11 +85,11 @@ impl Model {
     /// A model of zeros for `problem`, its ranks as `options` say but never above the rows a mode
     /// has. Also returns what was lowered, for the user to know.
     pub(crate) fn zeros(problem: &Problem<'_>, options: &Options) -> Result<(Model, Vec<String>)> {
-        let (ranks, lowered) = ranks_for(problem, options)?;
         let kind = match options.model {
-            ModelKind::Tucker => CoreKind::Full,
             ModelKind::Cp => CoreKind::Diagonal,
+            _ => CoreKind::Full,
         };
+        let (ranks, lowered) = ranks_for(problem, options, kind)?;
         let size = ranks
             .iter()
             .try_fold(1usize, |size, &j| size.checked_mul(j));
@@ -103,6 +110,7 @@ impl Model {
                 rows: mode.rows().clone(),
                 counts: copied(mode.counts(), "rows")?,
                 factor: Rows::zeros(mode.rows().len() + 1, rank)?,
+                biases: Vec::new(),
             });
         }
         let mut matrices = Vec::new();
@@ -114,6 +122,7 @@ impl Model {
                 kind: m.kind,
                 columns: m.columns.rows().clone(),
                 factor: Rows::zeros(m.columns.rows().len(), ranks[m.mode])?,
+                offsets: Vec::new(),
             });
         }
         let model = Model {
@@ -121,6 +130,7 @@ impl Model {
             shape,
             modes,
             matrices,
+            mean: 0.0,
             range: problem.range(),
             options: options.clone(),
             history: Vec::new(),
@@ -159,6 +169,18 @@ impl Model {
         &self.matrices
     }
 
+    /// What is added to every prediction: the mean of the training values, or 0.
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// The sum of mean and biases for these compact rows, one per mode.
+    pub fn baseline(&self, rows: impl Iterator<Item = u32>) -> f64 {
+        let bias = |(mode, row): (&ModelMode, u32)| mode.biases.get(row as usize).copied();
+        let biases = self.modes.iter().zip(rows).filter_map(bias);
+        self.mean + biases.map(f64::from).sum::<f64>()
+    }
+
     /// The smallest and the largest training value.
     pub fn range(&self) -> (f64, f64) {
         self.range
@@ -193,6 +215,7 @@ impl Model {
                 rows: mode.rows.clone(),
                 counts: copied(&mode.counts, "rows")?,
                 factor: mode.factor.try_clone()?,
+                biases: copied(&mode.biases, "biases")?,
             });
         }
         let mut matrices = Vec::new();
@@ -200,6 +223,7 @@ impl Model {
             matrices.push(ModelMatrix {
                 columns: matrix.columns.clone(),
                 factor: matrix.factor.try_clone()?,
+                offsets: copied(&matrix.offsets, "offsets")?,
                 ..*matrix
             });
         }
@@ -208,6 +232,7 @@ impl Model {
             core: self.core.clone(),
             modes,
             matrices,
+            mean: self.mean,
             range: self.range,
             options: self.options.clone(),
             history: self.history.clone(),
@@ -247,7 +272,11 @@ impl Model {
             .iter()
             .map(|m| &m.factor)
             .chain(self.matrices.iter().map(|m| &m.factor));
+        let biases = self.modes.iter().map(|m| &m.biases);
+        let offsets = self.matrices.iter().map(|m| &m.offsets);
         self.core.iter().all(|g| g.is_finite())
+            && self.mean.is_finite()
+            && biases.chain(offsets).flatten().all(|x| x.is_finite())
             && factors
                 .into_iter()
                 .all(|f| f.as_slice().iter().all(|x| x.is_finite()))
@@ -261,6 +290,11 @@ impl Model {
                 .modes
                 .iter()
                 .map(|m| m.factor.try_clone())
+                .collect::<Result<_>>()?,
+            biases: self
+                .modes
+                .iter()
+                .map(|m| copied(&m.biases, "biases"))
                 .collect::<Result<_>>()?,
             columns: self
                 .matrices
@@ -276,6 +310,9 @@ impl Model {
         for (mode, rows) in self.modes.iter_mut().zip(&from.factors) {
             mode.factor.copy_from(rows)?;
         }
+        for (mode, biases) in self.modes.iter_mut().zip(&from.biases) {
+            mode.biases.copy_from_slice(biases);
+        }
         for (matrix, rows) in self.matrices.iter_mut().zip(&from.columns) {
             matrix.factor.copy_from(rows)?;
         }
@@ -288,6 +325,7 @@ pub(crate) struct Parameters {
     pub core: Vec<f32>,
     pub factors: Vec<Rows>,
     pub columns: Vec<Rows>,
+    pub biases: Vec<Vec<f32>>,
 }
 
 impl Parameters {
@@ -297,6 +335,9 @@ impl Parameters {
         for (rows, mode) in self.factors.iter_mut().zip(&model.modes) {
             rows.copy_from(&mode.factor)?;
         }
+        for (biases, mode) in self.biases.iter_mut().zip(&model.modes) {
+            biases.copy_from_slice(&mode.biases);
+        }
         for (rows, matrix) in self.columns.iter_mut().zip(&model.matrices) {
             rows.copy_from(&matrix.factor)?;
         }
@@ -305,8 +346,15 @@ impl Parameters {
 }
 
 /// The rank of each mode, lowered to the rows it has.
-fn ranks_for(problem: &Problem<'_>, options: &Options) -> Result<(Vec<usize>, Vec<String>)> {
+fn ranks_for(
+    problem: &Problem<'_>,
+    options: &Options,
+    kind: CoreKind,
+) -> Result<(Vec<usize>, Vec<String>)> {
     let order = problem.order();
+    if options.rank.is_empty() {
+        return Err(Error::argument("the rank is not settled"));
+    }
     if options.rank.len() != 1 && options.rank.len() != order {
         return Err(Error::argument(format!(
             "{} ranks for {order} modes; give one, or one per mode",
@@ -320,7 +368,7 @@ fn ranks_for(problem: &Problem<'_>, options: &Options) -> Result<(Vec<usize>, Ve
             options.rank[n]
         }
     };
-    if options.model == ModelKind::Cp && (1..order).any(|n| asked(n) != asked(0)) {
+    if kind == CoreKind::Diagonal && (1..order).any(|n| asked(n) != asked(0)) {
         return Err(Error::argument(
             "a cp model has the same rank in every mode",
         ));
@@ -330,7 +378,7 @@ fn ranks_for(problem: &Problem<'_>, options: &Options) -> Result<(Vec<usize>, Ve
     for (n, mode) in problem.modes().iter().enumerate() {
         let rows = mode.rows().len().max(1);
         // The diagonal core of cp needs equal ranks, and more components than rows are meant there.
-        if options.model == ModelKind::Tucker && asked(n) > rows {
+        if kind == CoreKind::Full && asked(n) > rows {
             lowered.push(format!(
                 "mode {} has {rows} rows; its rank is lowered from {} to that",
                 n + 1,

@@ -50,13 +50,14 @@ pub(crate) fn save_with(
     let mut c = Container::default();
     let list = |items: Vec<String>| items.join(",");
     let mut meta = format!(
-        "kind={}\ndims={}\nranks={}\nlow={:e}\nhigh={:e}\northogonal={}\nmatrices={}\n",
+        "kind={}\ndims={}\nranks={}\nmean={:e}\nlow={:e}\nhigh={:e}\northogonal={}\nmatrices={}\n",
         match model.shape.kind {
             CoreKind::Full => "tucker",
             CoreKind::Diagonal => "cp",
         },
         list(model.dims().iter().map(u64::to_string).collect()),
         list(model.shape.ranks.iter().map(usize::to_string).collect()),
+        model.mean,
         model.range.0,
         model.range.1,
         model.orthogonal,
@@ -90,6 +91,7 @@ pub(crate) fn save_with(
             format!("mode{n}.rows"),
             bytemuck::cast_slice::<f32, u8>(mode.factor.as_slice()),
         );
+        add_numbers(&mut c, format!("mode{n}.biases"), &mode.biases);
     }
     for (m, matrix) in model.matrices.iter().enumerate() {
         c.add(format!("matrix{m}.indices"), ids(&matrix.columns));
@@ -97,6 +99,7 @@ pub(crate) fn save_with(
             format!("matrix{m}.rows"),
             bytemuck::cast_slice::<f32, u8>(matrix.factor.as_slice()),
         );
+        add_numbers(&mut c, format!("matrix{m}.offsets"), &matrix.offsets);
     }
     let history: Vec<f64> = model.history.iter().flat_map(epoch_numbers).collect();
     c.add(
@@ -113,6 +116,9 @@ pub(crate) fn save_with(
                     bytemuck::cast_slice::<f32, u8>(rows.as_slice()),
                 );
             }
+            for (n, biases) in best.biases.iter().enumerate() {
+                add_numbers(&mut c, format!("best.biases{n}"), biases);
+            }
             for (m, rows) in best.columns.iter().enumerate() {
                 c.add(
                     format!("best.matrix{m}"),
@@ -122,6 +128,25 @@ pub(crate) fn save_with(
         }
     }
     c.write(path)
+}
+
+/// Adds a section, unless it would be empty.
+fn add_numbers<'a>(c: &mut Container<'a>, name: String, numbers: &'a [f32]) {
+    if !numbers.is_empty() {
+        c.add(name, bytemuck::cast_slice::<f32, u8>(numbers));
+    }
+}
+
+/// What [`add_numbers`] added; empty or as many as `count`.
+fn numbers(file: &Opened, name: &str, count: usize) -> Result<Vec<f32>> {
+    if file.range(name).is_none() {
+        return Ok(Vec::new());
+    }
+    let numbers = file.numbers::<f32>(name)?;
+    if numbers.len() != count {
+        return Err(file.wrong(&format!("section {name} has the wrong length")));
+    }
+    copied(numbers, "numbers")
 }
 
 fn epoch_numbers(e: &Epoch) -> [f64; EPOCH] {
@@ -165,6 +190,9 @@ pub(crate) fn load_saved(path: &Path) -> Result<(Model, Saved)> {
             best.core.copy_from_slice(core);
             for (n, rows) in best.factors.iter_mut().enumerate() {
                 fill(&file, &format!("best.mode{n}"), rows)?;
+            }
+            for (n, biases) in best.biases.iter_mut().enumerate() {
+                *biases = numbers(&file, &format!("best.biases{n}"), biases.len())?;
             }
             for (m, rows) in best.columns.iter_mut().enumerate() {
                 fill(&file, &format!("best.matrix{m}"), rows)?;
@@ -232,6 +260,7 @@ fn read_model(file: &Opened) -> Result<Model> {
             return Err(file.wrong(&format!("mode{n}.counts has the wrong length")));
         }
         modes.push(ModelMode {
+            biases: numbers(file, &format!("mode{n}.biases"), rows.len() + 1)?,
             rows,
             counts,
             factor,
@@ -266,6 +295,7 @@ fn read_model(file: &Opened) -> Result<Model> {
                 MatrixKind::Observed
             },
             factor: read_rows(file, &format!("{key}.rows"), ranks[mode], columns.len())?,
+            offsets: numbers(file, &format!("{key}.offsets"), columns.len())?,
             columns,
         });
     }
@@ -290,6 +320,11 @@ fn read_model(file: &Opened) -> Result<Model> {
         core,
         modes,
         matrices,
+        // Models written before there were means have none.
+        mean: match find("mean") {
+            Ok(mean) => parse(file, "mean", mean)?,
+            Err(_) => 0.0,
+        },
         range: (
             parse(file, "low", find("low")?)?,
             parse(file, "high", find("high")?)?,

@@ -74,6 +74,24 @@ impl CoreShape {
         self.starts[n]..self.starts[n + 1]
     }
 
+    /// A core with ones on its diagonal, laid out as cores are.
+    pub(crate) fn identity(&self) -> Vec<f32> {
+        let mut core = vec![0.0; self.core_len()];
+        let least = self.ranks.iter().copied().min().unwrap_or(0);
+        let last = padded(self.ranks[self.order() - 1]);
+        for j in 0..least {
+            let row = match self.kind {
+                CoreKind::Full => {
+                    let before = &self.ranks[..self.order() - 1];
+                    before.iter().fold(0, |at, &rank| at * rank + j)
+                }
+                CoreKind::Diagonal => 0,
+            };
+            core[row * last + j] = 1.0;
+        }
+        core
+    }
+
     /// The core without padding, row-major; off-diagonal zeros of CP included.
     pub fn dense_core(&self, core: &[f32]) -> Vec<f32> {
         let last = self.ranks[self.order() - 1];

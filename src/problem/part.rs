@@ -49,6 +49,17 @@ impl<'a> Part<'a> {
     /// # Panics
     /// If the range is not inside, or there are not as many maps as modes.
     pub fn copy(&self, maps: &[&RowMap], range: Range<usize>, chunk: &mut Chunk) -> Result<()> {
+        self.copy_from(maps, range, 0.0, chunk)
+    }
+
+    /// The same, with values counted from `zero`: so small differences of large values are not lost.
+    pub(crate) fn copy_from(
+        &self,
+        maps: &[&RowMap],
+        range: Range<usize>,
+        zero: f64,
+        chunk: &mut Chunk,
+    ) -> Result<()> {
         let v = &self.view;
         assert_eq!(maps.len(), v.order());
         chunk.rows.resize(v.order(), Vec::new());
@@ -62,10 +73,10 @@ impl<'a> Part<'a> {
                 }
             }
         }
-        let floats = |values: crate::format::Values<'_>, out: &mut Vec<f32>| {
+        let floats = |values: crate::format::Values<'_>, zero: f64, out: &mut Vec<f32>| {
             out.clear();
             for i in range.clone() {
-                let value = values.get(i) as f32;
+                let value = (values.get(i) - zero) as f32;
                 if !value.is_finite() {
                     return Err(self.changed(i));
                 }
@@ -73,10 +84,10 @@ impl<'a> Part<'a> {
             }
             Ok(())
         };
-        floats(v.values(), &mut chunk.values)?;
+        floats(v.values(), zero, &mut chunk.values)?;
         chunk.weights.clear();
         if let Some(weights) = v.weights() {
-            floats(weights, &mut chunk.weights)?;
+            floats(weights, 0.0, &mut chunk.weights)?;
         }
         Ok(())
     }

@@ -14,6 +14,8 @@ pub struct BiasOptions {
     pub damping: f64,
     /// How often all modes are solved in turn.
     pub sweeps: usize,
+    /// The mean; `None` is that of the values.
+    pub mean: Option<f64>,
 }
 
 impl Default for BiasOptions {
@@ -22,25 +24,28 @@ impl Default for BiasOptions {
         BiasOptions {
             damping: 5.0,
             sweeps: 10,
+            mean: None,
         }
     }
 }
 
 const CHUNK: usize = 1 << 16;
 
-/// Fits mean and biases to the tensor of `problem`. Streams over the entries; weights count as that
-/// many entries.
+/// Fits mean and biases to the tensor of `problem`; also returns the sum of squared errors. Streams over
+/// the entries; weights count as that many entries.
 pub fn fit_biases(
     problem: &Problem<'_>,
     options: &BiasOptions,
     monitor: &dyn Monitor,
-) -> Result<BiasModel> {
+) -> Result<(BiasModel, f64)> {
     let maps = problem.row_maps();
     let n = problem.tensor().len();
     let order = problem.order();
     let mut biases: Vec<Vec<f64>> = maps.iter().map(|m| vec![0.0; m.len()]).collect();
     let mut chunk = Chunk::default();
-    let passes = 1 + options.sweeps * order;
+    let passes = 2 + options.sweeps * order;
+    // Counted from there, values lose nothing as f32.
+    let zero = problem.mean();
     let mut pass = 0;
     let mut scan = |visit: &mut dyn FnMut(&Chunk)| -> Result<()> {
         for start in (0..n).step_by(CHUNK) {
@@ -51,7 +56,7 @@ pub fn fit_biases(
                 (passes * n) as u64,
             )?;
             let range: Range<usize> = start..(start + CHUNK).min(n);
-            problem.tensor().copy(&maps, range, &mut chunk)?;
+            problem.tensor().copy_from(&maps, range, zero, &mut chunk)?;
             visit(&chunk);
         }
         pass += 1;
@@ -65,7 +70,8 @@ pub fn fit_biases(
             total += weight(c, k);
         }
     })?;
-    let mean = if total > 0.0 { sum / total } else { 0.0 };
+    let found = if total > 0.0 { sum / total } else { 0.0 };
+    let mean = options.mean.map_or(found, |m| m - zero);
     for _ in 0..options.sweeps {
         for mode in 0..order {
             let mut sums = vec![(0.0f64, options.damping); biases[mode].len()];
@@ -89,8 +95,16 @@ pub fn fit_biases(
             }
         }
     }
+    let mut squares = 0.0;
+    scan(&mut |c| {
+        for k in 0..c.values.len() {
+            let bias: f64 = (0..order).map(|m| biases[m][c.rows[m][k] as usize]).sum();
+            squares += weight(c, k) * (f64::from(c.values[k]) - mean - bias).powi(2);
+        }
+    })?;
     let rows = problem.modes().iter().map(|m| m.rows().clone());
-    Ok(BiasModel::new(mean, rows.zip(biases).collect()))
+    let model = BiasModel::new(mean + zero, rows.zip(biases).collect());
+    Ok((model, squares))
 }
 
 #[cfg(test)]
@@ -117,15 +131,13 @@ mod tests {
         let slices: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
         let view = CooView::new("t", &[20_000, 15, 5], &slices, Values::F64(&values)).unwrap();
         let problem = Problem::builder(view).build(&()).unwrap();
-        let model = fit_biases(
-            &problem,
-            &BiasOptions {
-                damping: 0.0,
-                sweeps: 20,
-            },
-            &(),
-        )
-        .unwrap();
+        let how = BiasOptions {
+            damping: 0.0,
+            sweeps: 20,
+            mean: None,
+        };
+        let (model, squares) = fit_biases(&problem, &how, &()).unwrap();
+        assert!(squares < 1e-6);
         let mut predict = model.predictor().unwrap();
         for (e, &value) in values.iter().enumerate() {
             let index: Vec<u32> = columns.iter().map(|c| c[e]).collect();

@@ -1,16 +1,18 @@
 //! The solver's own copy of a problem: validated compact rows, shuffled once or sorted into cells.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::blocked::Plan;
+use super::centre::Centre;
 use crate::error::{Error, Result};
-use crate::format::{CooView, RowMap, collected, zeros};
+use crate::format::{CooView, RowMap, collected, copied, zeros};
 use crate::kernel::{Cell, Sorted, Spec};
 use crate::model::{CoreShape, Model, padded};
 use crate::monitor::{Monitor, step};
+use crate::options::PenaltyPer;
 use crate::problem::{Chunk, MatrixKind, Part, Problem};
-use crate::random::Permutation;
+use crate::random::{Permutation, key};
 use crate::schedule::Crew;
 
 /// Names the random streams of a fit, so that none is used twice.
@@ -23,6 +25,7 @@ pub(super) mod stream {
     pub const CUT: u64 = 106;
     pub const BLOCK: u64 = 107;
     pub const SAMPLE: u64 = 108;
+    pub const HOLD: u64 = 109;
 }
 
 /// The entries of the tensor or of a matrix, as an algorithm wants them.
@@ -39,6 +42,8 @@ pub(super) struct Shuffled {
     pub order: usize,
     pub rows: Vec<u32>,
     pub values: Vec<f32>,
+    /// The values without biases taken out, if any were.
+    pub base: Vec<f32>,
 }
 
 impl Shuffled {
@@ -53,6 +58,40 @@ impl Shuffled {
 }
 
 impl Entries {
+    /// Takes the biases of each mode out of the values as they were read.
+    pub(super) fn take_out(&mut self, biases: &[Vec<f32>], crew: &Crew) -> Result<()> {
+        let biases: Vec<&[f32]> = biases.iter().map(Vec::as_slice).collect();
+        if biases.is_empty() {
+            return Ok(());
+        }
+        match self {
+            Entries::Cells(cells) => {
+                let all: Vec<Mutex<&mut Cell>> = cells.iter_mut().map(Mutex::new).collect();
+                let done = crew.map(
+                    all.len(),
+                    &mut || false,
+                    || (),
+                    |(), c| {
+                        let mut cell = all[c].lock().unwrap_or_else(|e| e.into_inner());
+                        cell.take_out(&biases)
+                    },
+                )?;
+                done.unwrap_or_default().into_iter().collect()
+            }
+            Entries::Shuffled(s) => {
+                if s.base.is_empty() {
+                    s.base = copied(&s.values, "entries")?;
+                }
+                for i in 0..s.len() {
+                    let each = biases.iter().zip(s.row(i));
+                    let bias: f64 = each.map(|(b, &row)| f64::from(b[row as usize])).sum();
+                    s.values[i] = (f64::from(s.base[i]) - bias) as f32;
+                }
+                Ok(())
+            }
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         match self {
             Entries::Shuffled(s) => s.len(),
@@ -110,10 +149,12 @@ pub(super) struct MatrixData {
     pub entries: Entries,
     /// The rank of its mode.
     pub rank: usize,
-    /// The penalty on its columns: its own, or that of everything.
-    pub lambda_reg: f64,
-    /// For each of its columns, that penalty times the weight over the column's entries.
+    /// The penalty on its columns, its own or that of everything, times the weight.
+    pub penalties: Penalties,
+    /// For each of its columns, that penalty over the column's entries.
     pub column_penalty: Vec<f32>,
+    /// The number of entries of each column.
+    pub column_counts: Vec<u64>,
     /// The row that penalties on columns pull to: zeros.
     pub prior: Vec<f32>,
     /// The largest absolute value, for the start.
@@ -124,43 +165,153 @@ pub(super) struct MatrixData {
 pub(super) struct Data {
     pub tensor: Entries,
     pub matrices: Vec<MatrixData>,
-    /// For each mode and row, lambda_reg over the row's tensor entries; 0 for rows without any.
+    /// For each mode and row, its penalty over its tensor entries; 0 for rows without any.
     pub row_penalty: Vec<Vec<f32>>,
-    /// For each mode and row without tensor entries, lambda_reg over its matrix entries; 0 otherwise.
+    /// For each mode and row without tensor entries, its penalty over its matrix entries; 0 otherwise.
     pub matrix_row_penalty: Vec<Vec<f32>>,
+    /// What penalties grow with.
+    pub penalties: Penalties,
     /// For each mode, the row that penalties pull to, padded with zeros.
     pub priors: Vec<Vec<f32>>,
-    /// lambda_reg over the number of tensor entries.
+    /// The penalty of the core over the number of tensor entries.
     pub core_penalty: f32,
     /// The step of the core, as a share of that of rows.
     pub core_step: f64,
+    /// The deviation of the values inside.
+    pub deviation: f64,
+}
+
+/// A penalty and how it grows with the entries of a row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Penalties {
+    pub lambda: f64,
+    pub per: PenaltyPer,
+}
+
+impl Penalties {
+    /// The penalty of a row with so many entries.
+    pub(super) fn row(self, entries: u64) -> f64 {
+        let n = entries as f64;
+        self.lambda
+            * match self.per {
+                PenaltyPer::Row => 1.0,
+                PenaltyPer::Root => n.sqrt(),
+                PenaltyPer::Entry => n,
+            }
+    }
+
+    /// The penalty of each row per entry; 0 for rows without entries.
+    fn per_use(self, uses: &[u64]) -> Result<Vec<f32>> {
+        let penalty = |&n: &u64| match n {
+            0 => 0.0,
+            n => (self.row(n) / n as f64) as f32,
+        };
+        collected(uses.len(), uses.iter().map(penalty), "rows")
+    }
+}
+
+/// Some of the entries, chosen by chance, and some of the others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    seed: u64,
+    /// Keys below are held.
+    held: u64,
+    /// Keys from there up to here are fitted to.
+    fitted: u64,
+}
+
+impl Held {
+    /// A `share` of all entries is held, another is fitted to.
+    pub(super) fn new(share: f64, fitted: f64, seed: u64) -> Held {
+        let key_of = |share: f64| (share * u64::MAX as f64) as u64;
+        Held {
+            seed: key(&[seed, stream::HOLD]),
+            held: key_of(share),
+            fitted: key_of(share + fitted),
+        }
+    }
+
+    /// Keeps in `chunk`, whose first entry is number `first` of all, those that are held, or those
+    /// that are fitted to.
+    fn keep(self, first: usize, held: bool, chunk: &mut Chunk) {
+        let stays = |k: usize| {
+            let key = key(&[self.seed, (first + k) as u64]);
+            match held {
+                true => key < self.held,
+                false => (self.held..=self.fitted).contains(&key),
+            }
+        };
+        let n = chunk.values.len();
+        let kept: Vec<usize> = (0..n).filter(|&k| stays(k)).collect();
+        for column in &mut chunk.rows {
+            kept.iter()
+                .enumerate()
+                .for_each(|(to, &k)| column[to] = column[k]);
+            column.truncate(kept.len());
+        }
+        for numbers in [&mut chunk.values, &mut chunk.weights] {
+            if !numbers.is_empty() {
+                kept.iter()
+                    .enumerate()
+                    .for_each(|(to, &k)| numbers[to] = numbers[k]);
+                numbers.truncate(kept.len());
+            }
+        }
+    }
+}
+
+/// How a problem becomes data.
+#[derive(Clone, Copy)]
+pub(super) struct How<'a> {
+    pub seed: u64,
+    pub penalties: Penalties,
+    pub centre: &'a Centre,
+    /// Entries that are left out.
+    pub held: Option<Held>,
 }
 
 impl Data {
     pub(super) fn new(
         problem: &Problem<'_>,
         shape: &CoreShape,
-        (lambda_reg, seed): (f64, u64),
+        how: How<'_>,
         plan: Option<&Plan>,
         crew: &Crew,
         monitor: &dyn Monitor,
     ) -> Result<Data> {
         let maps = problem.row_maps();
-        let copy = |part: &Part<'_>, maps: &[&RowMap], number: usize| match plan {
-            None => {
-                let shuffle = [seed, stream::SHUFFLE, number as u64];
-                copy(part, maps, &shuffle, monitor).map(Entries::Shuffled)
-            }
-            Some(plan) => {
-                let spec = match number {
-                    0 => &plan.spec,
-                    m => &plan.matrices[m - 1].spec,
-                };
-                no_weights(part)?;
-                let read = |range, chunk: &mut Chunk| part.copy(maps, range, chunk);
-                sort(spec, part.len(), crew, monitor, read).map(Entries::Cells)
+        let copy = |part: &Part<'_>, maps: &[&RowMap], number: usize| {
+            no_weights(part)?;
+            let read = |range: Range<usize>, chunk: &mut Chunk| match number {
+                0 => read_tensor(
+                    part,
+                    maps,
+                    how.centre,
+                    how.held.map(|h| (h, false)),
+                    range,
+                    chunk,
+                ),
+                m => {
+                    part.copy(maps, range, chunk)?;
+                    how.centre.matrix_inside(m - 1, chunk);
+                    Ok(())
+                }
+            };
+            match plan {
+                None => {
+                    let shuffle = [how.seed, stream::SHUFFLE, number as u64];
+                    copy(part.len(), maps.len(), &shuffle, monitor, read).map(Entries::Shuffled)
+                }
+                Some(plan) => {
+                    let spec = match number {
+                        0 => &plan.spec,
+                        m => &plan.matrices[m - 1].spec,
+                    };
+                    sort(spec, part.len(), crew, monitor, read).map(Entries::Cells)
+                }
             }
         };
+        let Penalties { lambda, per } = how.penalties;
         let tensor = copy(problem.tensor(), &maps, 0)?;
         let mut uses: Vec<Vec<u64>> = maps
             .iter()
@@ -190,29 +341,35 @@ impl Data {
                     matrix.entries.name(),
                 )));
             }
-            let own_penalty = matrix.penalty.unwrap_or(lambda_reg);
+            let own_penalty = matrix.penalty.unwrap_or(lambda);
+            let centre = &how.centre.matrices[m];
+            let columns = Penalties {
+                lambda: own_penalty * matrix.weight,
+                per,
+            };
             matrices.push(MatrixData {
                 mode: matrix.mode,
-                weight: matrix.weight as f32,
+                weight: (matrix.weight / centre.variance) as f32,
                 kind: matrix.kind,
                 largest,
                 entries,
                 rank: shape.ranks[matrix.mode],
                 prior: vec![0.0; padded(shape.ranks[matrix.mode])],
-                column_penalty: per_use(own_penalty * matrix.weight, matrix.columns.counts())?,
-                lambda_reg: own_penalty,
+                column_penalty: columns.per_use(matrix.columns.counts())?,
+                column_counts: copied(matrix.columns.counts(), "columns")?,
+                penalties: columns,
             });
         }
         let row_penalty: Vec<Vec<f32>> = problem
             .modes()
             .iter()
-            .map(|m| per_use(lambda_reg, m.counts()))
+            .map(|m| how.penalties.per_use(m.counts()))
             .collect::<Result<_>>()?;
         let matrix_row_penalty = uses
             .iter()
             .zip(problem.modes())
             .map(|(uses, mode)| {
-                let mut penalties = per_use(lambda_reg, uses)?;
+                let mut penalties = how.penalties.per_use(uses)?;
                 for (penalty, _) in penalties.iter_mut().zip(mode.counts()).filter(|p| *p.1 > 0) {
                     *penalty = 0.0;
                 }
@@ -220,8 +377,10 @@ impl Data {
             })
             .collect::<Result<_>>()?;
         Ok(Data {
-            core_penalty: (lambda_reg / (tensor.len().max(1) as f64)) as f32,
+            core_penalty: (lambda / (tensor.len().max(1) as f64)) as f32,
             core_step: 1.0,
+            deviation: how.centre.deviation,
+            penalties: how.penalties,
             priors: shape.ranks.iter().map(|&j| vec![0.0; padded(j)]).collect(),
             tensor,
             matrices,
@@ -237,7 +396,7 @@ impl Data {
         for m in &self.matrices {
             m.entries.mark(&mut crc);
             crc.update(&m.weight.to_le_bytes());
-            crc.update(&m.lambda_reg.to_le_bytes());
+            crc.update(&m.penalties.lambda.to_le_bytes());
         }
         crc.finalize()
     }
@@ -248,12 +407,21 @@ impl Data {
     }
 }
 
-fn per_use(lambda_reg: f64, uses: &[u64]) -> Result<Vec<f32>> {
-    let penalty = |&n: &u64| match n {
-        0 => 0.0,
-        n => (lambda_reg / n as f64) as f32,
-    };
-    collected(uses.len(), uses.iter().map(penalty), "rows")
+/// Reads entries of the tensor as they are inside, leaving out those that are held or all others.
+fn read_tensor(
+    part: &Part<'_>,
+    maps: &[&RowMap],
+    centre: &Centre,
+    held: Option<(Held, bool)>,
+    range: Range<usize>,
+    chunk: &mut Chunk,
+) -> Result<()> {
+    part.copy_from(maps, range.clone(), centre.mean, chunk)?;
+    if let Some((held, those)) = held {
+        held.keep(range.start, those, chunk);
+    }
+    centre.inside(chunk);
+    Ok(())
 }
 
 fn no_weights(part: &Part<'_>) -> Result<()> {
@@ -312,38 +480,81 @@ fn sort(
     Ok(cells)
 }
 
-/// Copies and validates all entries, each to a random place.
+/// Copies up to `n` entries and then puts each in a random place.
 fn copy(
-    part: &Part<'_>,
-    maps: &[&RowMap],
+    n: usize,
+    order: usize,
     shuffle: &[u64],
     monitor: &dyn Monitor,
+    read: impl Fn(Range<usize>, &mut Chunk) -> Result<()>,
 ) -> Result<Shuffled> {
     const CHUNK: usize = 1 << 16;
-    no_weights(part)?;
-    let (n, order) = (part.len(), maps.len());
+    // How many there are is known once all are read; only then do they have places.
+    let mut count = 0;
+    let mut chunk = Chunk::default();
+    let chunks = |visit: &mut dyn FnMut(&Chunk), chunk: &mut Chunk| -> Result<()> {
+        for start in (0..n).step_by(CHUNK) {
+            step(monitor, "copying entries", start as u64, n as u64)?;
+            read(start..(start + CHUNK).min(n), chunk)?;
+            visit(chunk);
+        }
+        Ok(())
+    };
+    chunks(&mut |c| count += c.values.len(), &mut chunk)?;
     let mut entries = Shuffled {
         order,
-        rows: zeros(n * order, "indices")?,
-        values: zeros(n, "entries")?,
+        rows: zeros(count * order, "indices")?,
+        values: zeros(count, "entries")?,
+        base: Vec::new(),
     };
-    let places = Permutation::new(n as u64, shuffle);
-    let mut chunk = Chunk::default();
-    for start in (0..n).step_by(CHUNK) {
-        step(monitor, "copying entries", start as u64, n as u64)?;
-        part.copy(maps, start..(start + CHUNK).min(n), &mut chunk)?;
-        for (k, &value) in chunk.values.iter().enumerate() {
-            let to = places.apply((start + k) as u64) as usize;
-            for (slot, column) in entries.rows[to * order..][..order]
-                .iter_mut()
-                .zip(&chunk.rows)
-            {
-                *slot = column[k];
-            }
+    let places = Permutation::new(count as u64, shuffle);
+    let mut number = 0;
+    let mut place = |c: &Chunk| {
+        for (k, &value) in c.values.iter().enumerate() {
+            let to = places.apply(number) as usize;
+            number += 1;
+            let slots = entries.rows[to * order..][..order].iter_mut();
+            slots
+                .zip(&c.rows)
+                .for_each(|(slot, column)| *slot = column[k]);
             entries.values[to] = value;
         }
-    }
+    };
+    chunks(&mut place, &mut chunk)?;
     Ok(entries)
+}
+
+/// The entries of the tensor that are held, to measure errors on.
+pub(super) fn held(
+    problem: &Problem<'_>,
+    model: &Model,
+    centre: &Centre,
+    held: Held,
+    crew: &Crew,
+    monitor: &dyn Monitor,
+) -> Result<Entries> {
+    let (maps, part) = (problem.row_maps(), problem.tensor());
+    let spec = error_spec(model, part.len());
+    let read = |range: Range<usize>, chunk: &mut Chunk| {
+        read_tensor(part, &maps, centre, Some((held, true)), range, chunk)
+    };
+    sort(&spec, part.len(), crew, monitor, read).map(Entries::Cells)
+}
+
+/// How entries that errors are measured on are sorted.
+fn error_spec(model: &Model, count: usize) -> Arc<Spec> {
+    /// Entries per cell.
+    const CELL: usize = 1 << 15;
+    // Any mode will do to group by; that with the fewest rows makes the longest groups.
+    let rows: Vec<usize> = model.modes.iter().map(|m| m.factor.len()).collect();
+    Arc::new(Spec {
+        fiber: (0..model.order()).min_by_key(|&m| rows[m]),
+        cuts: vec![None; rows.len()],
+        rows,
+        pieces: count.div_ceil(CELL).max(1),
+        coordinates: 1,
+        seed: 0,
+    })
 }
 
 /// Entries to measure errors on: rows never seen, also beyond the sizes, become the mean row of their
@@ -351,11 +562,10 @@ fn copy(
 pub(super) fn held_out(
     view: &CooView<'_>,
     model: &Model,
+    centre: &Centre,
     crew: &Crew,
     monitor: &dyn Monitor,
 ) -> Result<Entries> {
-    /// Entries per cell.
-    const CELL: usize = 1 << 15;
     let order = model.order();
     if view.order() != order {
         return Err(Error::argument(format!(
@@ -364,16 +574,7 @@ pub(super) fn held_out(
             view.order()
         )));
     }
-    // Any mode will do to group by; that with the fewest rows makes the longest groups.
-    let rows: Vec<usize> = model.modes.iter().map(|m| m.factor.len()).collect();
-    let spec = Arc::new(Spec {
-        fiber: (0..order).min_by_key(|&m| rows[m]),
-        rows,
-        cuts: vec![None; order],
-        pieces: view.len().div_ceil(CELL).max(1),
-        coordinates: 1,
-        seed: 0,
-    });
+    let spec = error_spec(model, view.len());
     let read = |range: Range<usize>, chunk: &mut Chunk| {
         chunk.rows.resize(order, Vec::new());
         for (m, column) in chunk.rows.iter_mut().enumerate() {
@@ -387,8 +588,9 @@ pub(super) fn held_out(
             if !(value as f32).is_finite() {
                 return Err(view.not_finite(i, "value", value));
             }
-            chunk.values.push(value as f32);
+            chunk.values.push((value - centre.mean) as f32);
         }
+        centre.inside(chunk);
         Ok(())
     };
     sort(&spec, view.len(), crew, monitor, read).map(Entries::Cells)

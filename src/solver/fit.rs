@@ -4,18 +4,21 @@ use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::blocked::{Blocked, Pace, Plan};
-use super::data::{Data, Entries, held_out, stream};
+use super::centre::Centre;
+use super::data::{self, Data, Entries, Held, How, Penalties, held_out, stream};
 use super::lockfree::LockFree;
 use super::loss::Sums;
 use super::observer::{Control, Event, Observer, StopReason};
-use super::resume::{Progress, other_data, same_options, same_shape};
+use super::refit::refit;
+use super::resume::{Progress, other_data, resumed_options, same_shape};
+use super::settle::settle;
 use super::{finish, loss, start};
 use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::kernel::Level;
-use crate::model::{Epoch, Model, Parameters, Saved, check_target, load_saved, save_with};
+use crate::model::{Epoch, Model, Parameters, Rows, Saved, check_target, load_saved, save_with};
 use crate::monitor::Monitor;
-use crate::options::{Algorithm, ModelKind, Options};
+use crate::options::{Algorithm, ModelKind, Options, Schedule, Start};
 use crate::problem::Problem;
 use crate::schedule::{Crew, available_threads};
 
@@ -24,6 +27,9 @@ const EXPLOSION: f64 = 4.0;
 
 /// A loss this many times the lowest so far is one too: a step size that suits does not do that.
 const SETBACK: f64 = 1.5;
+
+/// The square schedule ends with this share of the first step.
+const LEAST_STEP: f64 = 0.002;
 
 /// Everything a fit takes besides the problem and the options.
 #[derive(Default)]
@@ -108,15 +114,21 @@ pub fn fit(
     if let Some(path) = &input.checkpoint {
         check_target(path)?;
     }
-    let mut fit = Fit::new(problem, options, input, observer, monitor)?;
+    let options = match &input.resume {
+        Some(path) => resumed_options(options, load_saved(path)?.0.options())?,
+        None => settle(problem, options, input.init, monitor)?,
+    };
+    let mut fit = Fit::new(problem, &options, input, None, observer, monitor)?;
     let reason = fit.run(observer, monitor)?;
     fit.last_checkpoint(observer)?;
     fit.finish(reason, observer)
 }
 
-struct Fit<'a> {
+/// A fit whose options are all settled.
+pub(super) struct Fit<'a> {
     options: Options,
     input: &'a FitInput<'a>,
+    centre: Centre,
     data: Data,
     test: Option<Entries>,
     valid: Option<Entries>,
@@ -141,10 +153,12 @@ struct Fit<'a> {
 }
 
 impl<'a> Fit<'a> {
-    fn new(
+    /// `held` entries are not fitted to but validate.
+    pub(super) fn new(
         problem: &Problem<'_>,
         options: &Options,
         input: &'a FitInput<'a>,
+        held: Option<Held>,
         observer: &mut dyn Observer,
         monitor: &dyn Monitor,
     ) -> Result<Fit<'a>> {
@@ -156,9 +170,6 @@ impl<'a> Fit<'a> {
             Algorithm::Naive => Level::Scalar,
             _ => Level::choose(options.kernel)?,
         };
-        if let Some((saved, _)) = &resumed {
-            same_options(&options, &saved.options)?;
-        }
         let threads = match options.threads {
             0 => available_threads(),
             n => n as usize,
@@ -172,15 +183,27 @@ impl<'a> Fit<'a> {
         let (mut model, lowered) = Model::zeros(problem, &options)?;
         let plan = (options.algorithm == Algorithm::Blocked)
             .then(|| Plan::new(problem, &model.shape, options.seed));
-        let penalty_and_seed = (options.lambda_reg, options.seed);
-        let data = Data::new(
-            problem,
-            &model.shape,
-            penalty_and_seed,
-            plan.as_ref(),
-            &crew,
-            monitor,
-        )?;
+        let mut centre = Centre::new(problem, &options, monitor)?;
+        centre.describe(&mut model)?;
+        let how = How {
+            seed: options.seed,
+            penalties: Penalties {
+                lambda: options.lambda_reg.unwrap_or(0.0),
+                per: options.penalty_per,
+            },
+            centre: &centre,
+            held,
+        };
+        let mut data = Data::new(problem, &model.shape, how, plan.as_ref(), &crew, monitor)?;
+        data.core_step = options.core_step.unwrap_or(1.0);
+        let fresh = input.init.is_none_or(start::is_centred);
+        if options.start == Start::Identity && fresh {
+            for (n, prior) in data.priors.iter_mut().enumerate() {
+                if !options.start_modes.contains(&(n + 1)) {
+                    prior[..model.shape.ranks[n]].fill(1.0);
+                }
+            }
+        }
         lowered
             .into_iter()
             .for_each(|text| observer.event(&Event::RankLowered(text)));
@@ -207,18 +230,25 @@ impl<'a> Fit<'a> {
                     "its state cannot be read; it was not written by this library",
                 )
             })?;
-            model.restore(&saved.parameters()?)?;
+            let mut parameters = saved.parameters()?;
+            rescale(&centre, &mut parameters, false)?;
+            model.restore(&parameters)?;
             model.history = saved.history.clone();
             best = saved_best;
+            best.iter_mut()
+                .try_for_each(|b| rescale(&centre, b, false))?;
         } else if let Some(init) = input.init {
-            start::from_model(&mut model, init, options.nonneg)?;
+            start::from_model(&mut model, init, &centre, options.nonneg)?;
         }
-        let held = |view: &Option<CooView<'_>>| {
+        let read = |view: &Option<CooView<'_>>| {
             view.as_ref()
-                .map(|v| held_out(v, &model, &crew, monitor))
+                .map(|v| held_out(v, &model, &centre, &crew, monitor))
                 .transpose()
         };
-        let valid = held(&input.valid)?;
+        let valid = match held {
+            Some(held) => Some(data::held(problem, &model, &centre, held, &crew, monitor)?),
+            None => read(&input.valid)?,
+        };
         let mut crc = crc32fast::Hasher::new();
         valid.iter().for_each(|v| v.mark(&mut crc));
         let fingerprint = (u64::from(data.fingerprint()) << 32) | u64::from(crc.finalize());
@@ -226,9 +256,16 @@ impl<'a> Fit<'a> {
             return Err(other_data(input));
         }
         progress.data = fingerprint;
+        let mut test = read(&input.test)?;
+        let mut valid = valid;
+        centre.take_biases(&model);
+        for entries in test.iter_mut().chain(&mut valid).chain([&mut data.tensor]) {
+            entries.take_out(&centre.biases, &crew)?;
+        }
         Ok(Fit {
-            test: held(&input.test)?,
+            test,
             valid,
+            centre,
             good: model.parameters()?,
             before: model.parameters()?,
             saved_epoch: progress.epoch,
@@ -248,7 +285,11 @@ impl<'a> Fit<'a> {
         })
     }
 
-    fn run(&mut self, observer: &mut dyn Observer, monitor: &dyn Monitor) -> Result<StopReason> {
+    pub(super) fn run(
+        &mut self,
+        observer: &mut dyn Observer,
+        monitor: &dyn Monitor,
+    ) -> Result<StopReason> {
         if self.progress.first_loss.is_nan() {
             // What the starting values give: the yardstick for an explosion.
             let began = Instant::now();
@@ -302,6 +343,9 @@ impl<'a> Fit<'a> {
                     &mut cancelled,
                 )?,
             };
+            if squares.is_some_and(f64::is_finite) {
+                self.refit_biases()?;
+            }
             let Some(squares) = squares else {
                 // An epoch that was not finished leaves no trace.
                 self.model.restore(&self.before)?;
@@ -354,6 +398,35 @@ impl<'a> Fit<'a> {
         Ok(StopReason::Epochs)
     }
 
+    /// Moves the biases to where the rest of the model leaves them.
+    fn refit_biases(&mut self) -> Result<()> {
+        let (model, crew) = (&mut self.model, &self.crew);
+        if self.centre.biases.is_empty() {
+            return Ok(());
+        }
+        let damping = self.options.lambda_bias;
+        let biases = &mut self.centre.biases;
+        refit(model, &self.data.tensor, biases, damping, self.level, crew)?;
+        self.centre.describe(model)?;
+        self.take_biases_out()
+    }
+
+    /// Takes the biases out of all entries.
+    fn take_biases_out(&mut self) -> Result<()> {
+        let others = self.test.iter_mut().chain(&mut self.valid);
+        for entries in others.chain([&mut self.data.tensor]) {
+            entries.take_out(&self.centre.biases, &self.crew)?;
+        }
+        Ok(())
+    }
+
+    /// Goes back to the last good epoch.
+    fn restore_good(&mut self) -> Result<()> {
+        self.model.restore(&self.good)?;
+        self.centre.take_biases(&self.model);
+        self.take_biases_out()
+    }
+
     /// Updates what is known to be good and best, writes the checkpoint, and decides whether to stop.
     fn after_epoch(
         &mut self,
@@ -374,17 +447,34 @@ impl<'a> Fit<'a> {
     }
 
     fn save_checkpoint(&mut self, observer: &mut dyn Observer) -> Result<()> {
-        let Some(path) = &self.input.checkpoint else {
+        let input = self.input;
+        let Some(path) = &input.checkpoint else {
             return Ok(());
         };
         self.model.options = self.options.clone();
         let state = self.progress.to_text();
-        save_with(&self.model, path, Some((&state, self.best.as_ref())))?;
+        // Scales are powers of two: nothing changes on the way out and back.
+        self.scale(true)?;
+        let saved = save_with(&self.model, path, Some((&state, self.best.as_ref())));
+        self.scale(false)?;
+        saved?;
         (self.saved_epoch, self.saved_at) = (self.progress.epoch, Instant::now());
         observer.event(&Event::Checkpoint {
             epoch: self.progress.epoch,
         });
         Ok(())
+    }
+
+    /// Brings the model, and the best so far, to the scale of the values (`out`) or back.
+    fn scale(&mut self, out: bool) -> Result<()> {
+        let columns = self.model.matrices.iter_mut().map(|m| &mut m.factor);
+        let mut columns: Vec<&mut Rows> = columns.collect();
+        self.centre
+            .rescale(&mut self.model.core, &mut columns, out)?;
+        match &mut self.best {
+            Some(best) => rescale(&self.centre, best, out),
+            None => Ok(()),
+        }
     }
 
     /// A fit that ends early can be resumed from where it ended.
@@ -442,7 +532,15 @@ impl<'a> Fit<'a> {
 
     /// The step size of an epoch, counted from 1.
     fn eta_of(&self, epoch: u64) -> f64 {
-        self.options.eta / (1.0 + self.options.decay * (epoch - 1) as f64) * self.progress.eta_scale
+        let t = (epoch - 1) as f64;
+        let share = match self.options.schedule {
+            Schedule::Inverse => 1.0 / (1.0 + self.options.decay * t),
+            Schedule::Square => {
+                let left = 1.0 - t / self.options.epochs.max(1) as f64;
+                (left * left).max(LEAST_STEP)
+            }
+        };
+        self.options.eta.unwrap_or(0.0) * share * self.progress.eta_scale
     }
 
     /// Of the two sums of squares the one that errors are reported from, as an error per entry.
@@ -452,22 +550,27 @@ impl<'a> Fit<'a> {
         } else {
             sums.plain
         };
-        (squares / count as f64).sqrt()
+        (squares / count as f64).sqrt() * self.centre.scale
     }
 
     /// The training error and the loss.
     fn training_error(&self) -> Result<(f64, f64)> {
         let (model, data, crew) = (&self.model, &self.data, &self.crew);
-        let sums = loss::tensor_squares(model, &data.tensor, model.range, self.level, crew)?;
+        let sums = loss::tensor_squares(model, &data.tensor, &self.centre, self.level, crew)?;
         let total = loss::total(model, data, sums.plain, &self.options, self.level, crew)?;
         Ok((self.rmse(sums, data.tensor.len()), total))
+    }
+
+    /// The error on the validation entries.
+    pub(super) fn valid_error(&self) -> Result<f64> {
+        self.error_on(self.valid.as_ref())
     }
 
     fn error_on(&self, entries: Option<&Entries>) -> Result<f64> {
         match entries {
             Some(e) if e.len() > 0 => {
-                let range = self.model.range;
-                let sums = loss::tensor_squares(&self.model, e, range, self.level, &self.crew)?;
+                let (model, centre) = (&self.model, &self.centre);
+                let sums = loss::tensor_squares(model, e, centre, self.level, &self.crew)?;
                 Ok(self.rmse(sums, e.len()))
             }
             _ => Ok(f64::NAN),
@@ -492,7 +595,7 @@ impl<'a> Fit<'a> {
         }
         self.progress.attempts += 1;
         self.progress.eta_scale *= 0.5;
-        self.model.restore(&self.good)?;
+        self.restore_good()?;
         self.model
             .history
             .retain(|e| e.epoch <= self.progress.epoch);
@@ -520,7 +623,7 @@ impl<'a> Fit<'a> {
         Error::argument(format!(
             "the fit diverges: {what}{attempts}; start with a smaller eta (now {}), or scale down the values \
              or the weights of matrices",
-            self.options.eta
+            self.options.eta.unwrap_or(0.0)
         ))
     }
 
@@ -540,11 +643,13 @@ impl<'a> Fit<'a> {
         let last_is_best = last_valid < self.progress.best_valid;
         if let Some(best) = self.best.take().filter(|_| !last_is_best) {
             self.model.restore(&best)?;
+            self.centre.take_biases(&self.model);
+            self.take_biases_out()?;
             best_epoch = self.progress.best_epoch;
         } else {
             // The last epochs may not have been evaluated.
             if !self.model.is_finite() {
-                self.model.restore(&self.good)?;
+                self.restore_good()?;
             }
         }
         self.model.refresh_means()?;
@@ -563,6 +668,7 @@ impl<'a> Fit<'a> {
             self.error_on(self.valid.as_ref())?,
         );
         self.eval_seconds += began.elapsed().as_secs_f64();
+        self.scale(true)?;
         observer.event(&Event::Stopped(reason));
         let summary = FitSummary {
             reason,
@@ -581,6 +687,12 @@ impl<'a> Fit<'a> {
         self.model.options = self.options;
         Ok((self.model, summary))
     }
+}
+
+/// Brings parameters to the scale of the values (`out`) or back.
+fn rescale(centre: &Centre, parameters: &mut Parameters, out: bool) -> Result<()> {
+    let mut columns: Vec<&mut Rows> = parameters.columns.iter_mut().collect();
+    centre.rescale(&mut parameters.core, &mut columns, out)
 }
 
 fn out_of_time(options: &Options, started: Instant) -> bool {

@@ -1,12 +1,13 @@
 //! Tests: an epoch follows the gradient of the paper's objective in every term, by central differences.
 
 use super::blocked::{Blocked, Pace, Plan};
-use super::data::Data;
+use super::centre::Centre;
+use super::data::{Data, How, Penalties};
 use super::lockfree::{LockFree, visits};
 use super::{loss, start};
 use crate::format::{CooView, Values};
 use crate::kernel::{Level, reference};
-use crate::model::{CoreKind, Model};
+use crate::model::{CoreKind, CoreShape, Model};
 use crate::options::{Algorithm, ModelKind, Options, Penalty, Start};
 use crate::problem::{MatrixKind, Problem};
 use crate::random::Stream;
@@ -47,6 +48,26 @@ impl Cells {
     }
 }
 
+/// The data as a fit with these options has it.
+fn prepared(
+    problem: &Problem<'_>,
+    shape: &CoreShape,
+    options: &Options,
+    plan: Option<&Plan>,
+    crew: &Crew,
+) -> Data {
+    let how = How {
+        seed: options.seed,
+        penalties: Penalties {
+            lambda: options.lambda_reg.unwrap(),
+            per: options.penalty_per,
+        },
+        centre: &Centre::new(problem, options, &()).unwrap(),
+        held: None,
+    };
+    Data::new(problem, shape, how, plan, crew, &()).unwrap()
+}
+
 /// f of the paper in f64, straight from its definition.
 fn objective(model: &Model, data: &Data, options: &Options) -> f64 {
     let wide = |xs: &[f32]| xs.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
@@ -58,10 +79,11 @@ fn objective(model: &Model, data: &Data, options: &Options) -> f64 {
     };
     let core = wide(&model.shape.dense_core(&model.core));
     let row = |n: usize, i: u32| wide(model.modes[n].factor.row(i as usize));
-    let mut tensor = options.lambda_reg * size(&core);
+    let lambda_reg = options.lambda_reg.unwrap();
+    let mut tensor = lambda_reg * size(&core);
     for (n, mode) in model.modes.iter().enumerate() {
         for i in 0..mode.rows.len() {
-            tensor += options.lambda_reg * size(&row(n, i as u32));
+            tensor += lambda_reg * size(&row(n, i as u32));
         }
     }
     data.tensor.each(|entry, value| {
@@ -92,7 +114,8 @@ fn objective(model: &Model, data: &Data, options: &Options) -> f64 {
             };
         });
         for k in 0..model.matrices[m].factor.len() {
-            part += matrix.lambda_reg * size(&wide(model.matrices[m].factor.row(k)));
+            part += matrix.penalties.lambda / f64::from(matrix.weight)
+                * size(&wide(model.matrices[m].factor.row(k)));
         }
         f += 0.5 * f64::from(matrix.weight) * part;
     }
@@ -180,8 +203,7 @@ fn compare_gradients(dims: &[u64], options: &Options) {
     let crew = Crew::new(1, false, 0);
     let plan = (options.algorithm == Algorithm::Blocked)
         .then(|| Plan::new(&problem, &model.shape, options.seed));
-    let numbers = (options.lambda_reg, options.seed);
-    let data = Data::new(&problem, &model.shape, numbers, plan.as_ref(), &crew, &()).unwrap();
+    let data = prepared(&problem, &model.shape, options, plan.as_ref(), &crew);
     start::fill(&mut model, &problem, &data, options).unwrap();
     let all = places(&model);
     for (k, &place) in all.iter().enumerate() {
@@ -194,8 +216,8 @@ fn compare_gradients(dims: &[u64], options: &Options) {
         options.model, options.rank, options.penalty
     );
     let f = objective(&model, &data, options);
-    let sums =
-        loss::tensor_squares(&model, &data.tensor, (-1e9, 1e9), Level::best(), &crew).unwrap();
+    let centre = Centre::new(&problem, options, &()).unwrap();
+    let sums = loss::tensor_squares(&model, &data.tensor, &centre, Level::best(), &crew).unwrap();
     let reported = loss::total(&model, &data, sums.plain, options, Level::best(), &crew).unwrap();
     assert!(
         (reported / f - 1.0).abs() < 1e-5,
@@ -261,11 +283,11 @@ fn an_epoch_follows_the_gradient_of_every_term() {
             for algorithm in [Algorithm::Naive, Algorithm::Opt, Algorithm::Blocked] {
                 let mut options = Options {
                     start: Start::Normal,
-                    lambda_reg: 1.5,
+                    lambda_reg: Some(1.5),
                     penalty,
                     algorithm,
                     rank: ranks.clone(),
-                    ..Options::default()
+                    ..Options::preset("paper").unwrap()
                 };
                 compare_gradients(&dims, &options);
                 options.model = ModelKind::Cp;
@@ -375,11 +397,11 @@ fn naive_opt_and_the_reference_agree_after_an_epoch() {
                         ranks.clone()
                     },
                     start: Start::Normal,
-                    ..Options::default()
+                    ..Options::preset("paper").unwrap()
                 };
                 let (mut model, _) = Model::zeros(&problem, &options).unwrap();
                 let crew = Crew::new(1, false, 0);
-                let data = Data::new(&problem, &model.shape, (0.1, 0), None, &crew, &()).unwrap();
+                let data = prepared(&problem, &model.shape, &options, None, &crew);
                 start::fill(&mut model, &problem, &data, &options).unwrap();
                 let plan = LockFree::new(&data, &options, Level::best());
                 match algorithm {
@@ -450,18 +472,18 @@ fn every_level_of_opt_does_what_naive_does() {
                     model,
                     penalty,
                     nonneg,
-                    lambda_reg,
+                    lambda_reg: Some(lambda_reg),
                     rank: match model {
                         ModelKind::Cp => vec![ranks[0]],
                         _ => ranks.clone(),
                     },
                     start: Start::Normal,
-                    ..Options::default()
+                    ..Options::preset("paper").unwrap()
                 };
                 let (mut model, _) = Model::zeros(&problem, &options).unwrap();
                 let crew = Crew::new(1, false, 0);
                 let shape = model.shape.clone();
-                let data = Data::new(&problem, &shape, (lambda_reg, 0), None, &crew, &()).unwrap();
+                let data = prepared(&problem, &shape, &options, None, &crew);
                 start::fill(&mut model, &problem, &data, &options).unwrap();
                 LockFree::new(&data, &options, level)
                     .epoch(&mut model, 0.01, &[1], &crew, &mut || false)

@@ -184,7 +184,8 @@ impl<'a> LockFree<'a> {
             .filter(|b| b.part == 0)
             .map(|b| b.len as usize)
             .sum();
-        let core_eta = eta * self.data.tensor.len() as f64 / own.max(1) as f64;
+        let all = self.data.tensor.len() as f64 * self.data.core_step;
+        let core_eta = eta * all / own.max(1) as f64;
         let squares = crew.run(hands.len(), cancelled, |worker| {
             let mut task = Task::new(self, &shared, (eta as f32, core_eta as f32), &worker);
             for (i, &k) in hands[worker.number].iter().enumerate() {
@@ -558,6 +559,7 @@ mod tests {
                 order: 1,
                 rows: row.collect(),
                 values: vec![0.0; 200_000],
+                base: Vec::new(),
             }
         };
         let even = entries(100, false);

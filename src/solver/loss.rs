@@ -1,10 +1,11 @@
 //! Losses and errors, summed in `f64` over fixed pieces: the result does not depend on the number of
 //! threads.
 
+use super::centre::Centre;
 use super::data::{Data, Entries, MatrixData};
 use crate::error::Result;
 use crate::kernel::{Form, Level, Method, Scratch, TensorKernel, cell_squares};
-use crate::model::Model;
+use crate::model::{Model, STRIDE};
 use crate::options::{Options, Penalty};
 use crate::problem::MatrixKind;
 use crate::schedule::Crew;
@@ -34,15 +35,18 @@ pub(super) struct Sums {
     pub clipped: f64,
 }
 
-/// The sums of squared errors on tensor entries; `clip` is the range for the clipped ones.
+/// The sums of squared errors on tensor entries, inside; clipped ones are those of predictions within
+/// the range of the training values.
 pub(super) fn tensor_squares(
     model: &Model,
     entries: &Entries,
-    clip: (f64, f64),
+    centre: &Centre,
     level: Level,
     crew: &Crew,
 ) -> Result<Sums> {
     let shape = &model.shape;
+    let clip = centre.clip(model.range);
+    let biases: Vec<&[f32]> = centre.biases.iter().map(Vec::as_slice).collect();
     let [plain, clipped] = match entries {
         Entries::Cells(cells) => {
             let Some(first) = cells.first() else {
@@ -55,7 +59,15 @@ pub(super) fn tensor_squares(
             let core = form.fiber_first(&model.core);
             let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
             summed(cells.len(), crew, Scratch::default, |scratch, c| {
-                cell_squares(&cells[c], &form, &core, &rows, clip, level, scratch)
+                cell_squares(
+                    &cells[c],
+                    &form,
+                    &core,
+                    &rows,
+                    (clip, &biases),
+                    level,
+                    scratch,
+                )
             })?
         }
         Entries::Shuffled(entries) => {
@@ -75,8 +87,10 @@ pub(super) fn tensor_squares(
                     }
                     let x = f64::from(kernel.value(&model.core, rows));
                     let value = f64::from(entries.values[i]);
+                    let each = biases.iter().zip(entries.row(i));
+                    let bias: f64 = each.map(|(b, &row)| f64::from(b[row as usize])).sum();
                     plain += (value - x) * (value - x);
-                    clipped += (value - x.clamp(clip.0, clip.1)).powi(2);
+                    clipped += (value + bias - (x + bias).clamp(clip.0, clip.1)).powi(2);
                 }
                 [plain, clipped]
             })?
@@ -113,8 +127,8 @@ fn matrix_squares(
             let both = [rows.as_slice(), columns.as_slice()];
             let everything = (f64::NEG_INFINITY, f64::INFINITY);
             summed(cells.len(), crew, Scratch::default, |scratch, c| {
-                let [plain, _] =
-                    cell_squares(&cells[c], &form, &[], &both, everything, level, scratch);
+                let clip = (everything, &[][..]);
+                let [plain, _] = cell_squares(&cells[c], &form, &[], &both, clip, level, scratch);
                 [plain]
             })?
         }
@@ -148,21 +162,36 @@ fn matrix_squares(
     Ok(squares)
 }
 
-/// The penalty of some numbers such that f holds half of it: squares, or twice absolute values.
-fn penalty(numbers: &[f32], kind: Penalty, crew: &Crew) -> Result<f64> {
+/// The penalty of some rows such that f holds half of it: squares, or twice absolute values, of what
+/// they are off their prior.
+fn penalty(
+    rows: &[f32],
+    prior: &[f32],
+    kind: Penalty,
+    weight: impl Fn(usize) -> f64 + Sync,
+    crew: &Crew,
+) -> Result<f64> {
     // Large enough that threads pay.
     const FLOATS: usize = 32 * PIECE;
-    let pieces: Vec<&[f32]> = numbers.chunks(FLOATS).collect();
+    let stride = prior.len().max(1);
+    let per_piece = (FLOATS / stride).max(1);
+    let pieces: Vec<&[f32]> = rows.chunks(per_piece * stride).collect();
     let [sum] = summed(
         pieces.len(),
         crew,
         || (),
         |(), c| {
-            let x = pieces[c].iter().map(|&x| f64::from(x));
-            [match kind {
-                Penalty::L2 => x.map(|x| x * x).sum(),
-                Penalty::L1 => 2.0 * x.map(f64::abs).sum::<f64>(),
-            }]
+            let each = pieces[c].chunks_exact(stride).enumerate();
+            [each
+                .map(|(i, row)| {
+                    let off = row.iter().zip(prior).map(|(x, p)| f64::from(x - p));
+                    weight(c * per_piece + i)
+                        * match kind {
+                            Penalty::L2 => off.map(|x| x * x).sum::<f64>(),
+                            Penalty::L1 => 2.0 * off.map(f64::abs).sum::<f64>(),
+                        }
+                })
+                .sum()]
         },
     )?;
     Ok(sum)
@@ -177,17 +206,24 @@ pub(super) fn total(
     level: Level,
     crew: &Crew,
 ) -> Result<f64> {
-    let mut size = penalty(&model.core, options.penalty, crew)?;
-    for mode in &model.modes {
+    let kind = options.penalty;
+    let mut size = tensor_squares;
+    let line = [0.0; STRIDE];
+    size += penalty(&model.core, &line, kind, |_| data.penalties.lambda, crew)?;
+    for (n, mode) in model.modes.iter().enumerate() {
         // Not the mean row, which is no parameter.
         let rows = &mode.factor.as_slice()[..mode.rows.len() * mode.factor.stride()];
-        size += penalty(rows, options.penalty, crew)?;
+        // Rows that only matrices have count as rows of one entry.
+        let weight = |i: usize| data.penalties.row(mode.counts[i].max(1));
+        size += penalty(rows, &data.priors[n], kind, weight, crew)?;
     }
-    let mut f = 0.5 * (tensor_squares + options.lambda_reg * size);
+    let mut f = 0.5 * size;
     for (m, matrix) in data.matrices.iter().enumerate() {
         let squares = matrix_squares(model, m, matrix, level, crew)?;
-        let columns = penalty(model.matrices[m].factor.as_slice(), options.penalty, crew)?;
-        f += 0.5 * f64::from(matrix.weight) * (squares + matrix.lambda_reg * columns);
+        let rows = model.matrices[m].factor.as_slice();
+        let weight = |k: usize| matrix.penalties.row(matrix.column_counts[k].max(1));
+        let columns = penalty(rows, &matrix.prior, kind, weight, crew)?;
+        f += 0.5 * (f64::from(matrix.weight) * squares + columns);
     }
     Ok(f)
 }

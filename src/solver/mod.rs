@@ -2,6 +2,7 @@
 
 mod biases;
 mod blocked;
+mod centre;
 mod data;
 mod finish;
 mod fit;
@@ -10,7 +11,9 @@ mod gradients;
 mod lockfree;
 mod loss;
 mod observer;
+mod refit;
 mod resume;
+mod settle;
 mod start;
 
 pub use biases::{BiasOptions, fit_biases};

@@ -103,13 +103,18 @@ const MAY_CHANGE: [&str; 7] = [
     "checkpoint_seconds",
 ];
 
-pub(super) fn same_options(now: &Options, saved: &Options) -> Result<()> {
-    for option in TABLE.iter().filter(|o| !MAY_CHANGE.contains(&o.name)) {
+/// The options of a resumed fit: those of the checkpoint, but for what may change. What is left to the
+/// library was settled when the fit began.
+pub(super) fn resumed_options(now: &Options, saved: &Options) -> Result<Options> {
+    let mut options = saved.clone();
+    for option in TABLE {
         let (a, b) = (
             now.get(option.name).unwrap_or_default(),
             saved.get(option.name).unwrap_or_default(),
         );
-        if a != b {
+        if MAY_CHANGE.contains(&option.name) {
+            options.set(option.name, &a)?;
+        } else if a != b && a != "auto" {
             return Err(Error::argument(format!(
                 "{} is {a} here and {b} in the checkpoint; a resumed fit keeps its options \
                  (start a new one from it, with init, to change them)",
@@ -117,7 +122,7 @@ pub(super) fn same_options(now: &Options, saved: &Options) -> Result<()> {
             )));
         }
     }
-    Ok(())
+    Ok(options)
 }
 
 /// A checkpoint only continues on the data it was made on.

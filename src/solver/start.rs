@@ -1,5 +1,6 @@
 //! Where factors start.
 
+use super::centre::Centre;
 use super::data::{Data, stream};
 use super::finish;
 use crate::error::{Error, Result};
@@ -16,6 +17,9 @@ pub(super) fn fill(
     data: &Data,
     options: &Options,
 ) -> Result<()> {
+    if options.start == Start::Identity {
+        return identity(model, data, options);
+    }
     let order = model.order();
     let core_entries: f64 = match model.shape.kind {
         CoreKind::Full => model.shape.ranks.iter().map(|&j| j as f64).product(),
@@ -29,9 +33,7 @@ pub(super) fn fill(
             let largest = if high > 0.0 { high } else { low.abs() };
             (largest / core_entries).powf(1.0 / (order as f64 + 1.0))
         }
-        Start::Normal => {
-            (problem.root_mean_square() / core_entries.sqrt()).powf(1.0 / (order as f64 + 1.0))
-        }
+        _ => (problem.root_mean_square() / core_entries.sqrt()).powf(1.0 / (order as f64 + 1.0)),
     };
     // Data that is all zero gives no size; any will do.
     let size = if size.is_finite() && size > 0.0 {
@@ -42,30 +44,15 @@ pub(super) fn fill(
     let draw = |s: &mut Stream, size: f64| -> f32 {
         let x = match options.start {
             Start::Paper => size * (0.5 + 0.5 * s.unit()),
-            Start::Normal => size * s.gauss(),
+            _ => size * s.gauss(),
         };
         (if options.nonneg { x.abs() } else { x }) as f32
     };
-    let fill_rows = |rows: &mut Rows,
-                     count: usize,
-                     name: u64,
-                     draw: &dyn Fn(&mut Stream) -> f32|
-     -> Result<()> {
-        let (rank, stride) = (rows.rank(), rows.stride());
-        for (i, row) in rows
-            .as_mut_slice()?
-            .chunks_exact_mut(stride)
-            .take(count)
-            .enumerate()
-        {
-            let mut s = Stream::new(&[options.seed, stream::START, name, i as u64]);
-            row[..rank].iter_mut().for_each(|x| *x = draw(&mut s));
-        }
-        Ok(())
-    };
     for (n, mode) in model.modes.iter_mut().enumerate() {
         let count = mode.rows.len();
-        fill_rows(&mut mode.factor, count, n as u64, &|s| draw(s, size))?;
+        fill_rows(&mut mode.factor, count, &[options.seed, n as u64], |s| {
+            draw(s, size)
+        })?;
     }
     let mut s = Stream::new(&[options.seed, stream::START, 1 << 16]);
     match model.shape.kind {
@@ -94,31 +81,85 @@ pub(super) fn fill(
             0.1
         };
         let count = matrix.factor.len();
-        fill_rows(
-            &mut matrix.factor,
-            count,
-            (1 << 17) + m as u64,
-            &|s| match options.start {
-                Start::Paper => (size * (1.0 + s.unit())) as f32,
-                Start::Normal => draw(s, size * rank.sqrt()),
-            },
-        )?;
+        let name = [options.seed, (1 << 17) + m as u64];
+        fill_rows(&mut matrix.factor, count, &name, |s| match options.start {
+            Start::Paper => (size * (1.0 + s.unit())) as f32,
+            _ => draw(s, size * rank.sqrt()),
+        })?;
     }
     model.refresh_means()
 }
 
+/// How far rows of two modes are from 0 at the start, for values of deviation 1, and others from 1.
+const SPREAD: f64 = 0.1;
+const NEAR_ONE: f64 = 0.02;
+
+/// A core of ones on its diagonal; two modes normal around 0, the others near 1.
+fn identity(model: &mut Model, data: &Data, options: &Options) -> Result<()> {
+    let core = model.shape.identity();
+    model.core.copy_from_slice(&core);
+    let size = SPREAD * data.deviation.sqrt();
+    for (n, mode) in model.modes.iter_mut().enumerate() {
+        let count = mode.rows.len();
+        let around = f64::from(data.priors[n][0]);
+        let size = if around > 0.0 { NEAR_ONE } else { size };
+        fill_rows(&mut mode.factor, count, &[options.seed, n as u64], |s| {
+            (around + size * s.gauss()) as f32
+        })?;
+    }
+    for (m, matrix) in model.matrices.iter_mut().enumerate() {
+        let name = [options.seed, (1 << 17) + m as u64];
+        let count = matrix.factor.len();
+        fill_rows(&mut matrix.factor, count, &name, |s| {
+            (SPREAD * s.gauss()) as f32
+        })?;
+    }
+    model.refresh_means()
+}
+
+/// Fills the first `count` rows; each has random numbers of its own.
+fn fill_rows(
+    rows: &mut Rows,
+    count: usize,
+    &[seed, name]: &[u64; 2],
+    draw: impl Fn(&mut Stream) -> f32,
+) -> Result<()> {
+    let (rank, stride) = (rows.rank(), rows.stride());
+    let all = rows.as_mut_slice()?.chunks_exact_mut(stride);
+    for (i, row) in all.take(count).enumerate() {
+        let mut s = Stream::new(&[seed, stream::START, name, i as u64]);
+        row[..rank].iter_mut().for_each(|x| *x = draw(&mut s));
+    }
+    Ok(())
+}
+
+/// Whether a finished model still is where its priors are: it started from an identity, and nothing was
+/// turned or normalised at the end.
+pub(super) fn is_centred(model: &Model) -> bool {
+    model.options.start == Start::Identity && !model.orthogonal && !model.options.nonneg
+}
+
 /// Takes over the rows, core and columns of a fitted model; rows it lacks keep their starting values.
 /// Its sizes may be smaller, its ranks must be the same. With `nonneg`, what is negative becomes 0.
-pub(super) fn from_model(model: &mut Model, init: &Model, nonneg: bool) -> Result<()> {
+pub(super) fn from_model(
+    model: &mut Model,
+    init: &Model,
+    centre: &Centre,
+    nonneg: bool,
+) -> Result<()> {
     if init.shape != model.shape {
         return Err(Error::argument(format!(
             "the model to start from has ranks {:?} ({:?}), this fit has {:?} ({:?}); they must be the same",
             init.shape.ranks, init.shape.kind, model.shape.ranks, model.shape.kind
         )));
     }
-    // Finished models have factors of norm 1 and a large core, which one step size does not suit.
     let mut balanced = init.try_clone()?;
-    finish::rebalance(&mut balanced)?;
+    let columns = balanced.matrices.iter_mut().map(|m| &mut m.factor);
+    centre.rescale(&mut balanced.core, &mut columns.collect::<Vec<_>>(), false)?;
+    if !is_centred(init) {
+        // Factors of norm 1 and a large core do not suit one step size.
+        finish::rebalance(&mut balanced)?;
+    }
     model.core.copy_from_slice(&balanced.core);
     for (mode, old) in model.modes.iter_mut().zip(&balanced.modes) {
         take_rows(&mut mode.factor, &mode.rows, &old.factor, &old.rows)?;

@@ -35,12 +35,12 @@ pub fn planted(name: &str, options: &GenerateOptions) -> Planted {
 
 /// Options that find planted models with values around 0.
 pub fn options(rank: &[usize]) -> Options {
-    let mut o = Options::default();
+    let mut o = Options::preset("paper").unwrap();
     o.rank = rank.to_vec();
     o.start = Start::Normal;
-    o.eta = 0.02;
+    o.eta = Some(0.02);
     o.decay = 0.01;
-    o.lambda_reg = 0.001;
+    o.lambda_reg = Some(0.001);
     o.epochs = 120;
     o.eval_every = 10;
     o.threads = 1;

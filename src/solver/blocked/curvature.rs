@@ -22,8 +22,12 @@ use super::super::data::{Data, stream};
 /// Entries that are looked at.
 const SAMPLE: usize = 256;
 
-/// Ranks up to which all directions of a mode are told apart; beyond, all count as the worst.
+/// Ranks up to which the directions of a mode are found; beyond, they are the coordinates.
 const LARGEST_RANK: usize = 64;
+
+/// The same where the coordinates are nearly such directions already: without a full core, columns have
+/// little in common.
+const LARGEST_TURNED: usize = 24;
 
 /// Curvature is taken for this much higher than the sample has it: where it really is, moves that are
 /// added up overshoot, while moves that fall short are made up for in the next step.
@@ -33,7 +37,7 @@ const SAFETY: f32 = 4.0;
 #[derive(Debug, Clone)]
 pub(super) struct Basis {
     pub rank: usize,
-    /// One direction after the other, of `rank` numbers each; empty if all count the same.
+    /// One direction after the other, of `rank` numbers each; empty if they are the coordinates.
     pub directions: Vec<f32>,
     pub curvature: Vec<f32>,
 }
@@ -92,12 +96,14 @@ impl Curvature {
             for k in 0..n {
                 moments.add(rows.row(k * all / n));
             }
-            moments.basis(f64::from(m.weight))
+            let turned = shape.kind == CoreKind::Full || m.rank <= LARGEST_TURNED;
+            moments.basis(f64::from(m.weight), turned)
         });
+        let turned = shape.kind == CoreKind::Full || shape.ranks[0] <= LARGEST_TURNED;
         Curvature {
             columns: columns.collect(),
-            slopes: moments.iter().map(|m| m.basis(1.0)).collect(),
-            core: cores.iter().map(|m| m.basis(1.0)).collect(),
+            slopes: moments.iter().map(|m| m.basis(1.0, turned)).collect(),
+            core: cores.iter().map(|m| m.basis(1.0, turned)).collect(),
         }
     }
 }
@@ -127,10 +133,9 @@ struct Moments {
 
 impl Moments {
     fn new(rank: usize) -> Moments {
-        let kept = if rank <= LARGEST_RANK { rank * rank } else { 0 };
         Moments {
             rank,
-            sums: vec![0.0; kept],
+            sums: vec![0.0; rank * rank],
             count: 0.0,
             size: 0.0,
         }
@@ -148,14 +153,22 @@ impl Moments {
         self.size += size;
     }
 
-    fn basis(&self, weight: f64) -> Basis {
+    /// With `turned`, directions are found; else they are the coordinates.
+    fn basis(&self, weight: f64, turned: bool) -> Basis {
         let scale = weight / self.count.max(1.0);
         let fine = self.sums.iter().all(|x| x.is_finite());
-        if self.sums.is_empty() || !fine {
+        if self.rank > LARGEST_RANK || !turned || !fine {
+            // No direction is steeper than what a row of the moments adds up to; most of that is
+            // chance, and taken for more it is anyway.
+            let bound = |(i, row): (usize, &[f64])| {
+                let sum = row.iter().map(|x| x.abs()).sum::<f64>() / f64::from(SAFETY);
+                (sum.max(row[i]) * scale) as f32
+            };
+            let rows = self.sums.chunks_exact(self.rank).enumerate();
             return Basis {
                 rank: self.rank,
                 directions: Vec::new(),
-                curvature: vec![(self.size * scale) as f32; self.rank],
+                curvature: rows.map(bound).collect(),
             };
         }
         let (values, vectors) = eigen(self.sums.clone(), self.rank);
@@ -259,7 +272,7 @@ impl Basis {
         let n = self.rank;
         let moves = &mut moves[..n];
         if self.directions.is_empty() {
-            moves.iter_mut().for_each(|m| *m *= shares[0]);
+            moves.iter_mut().zip(shares).for_each(|(m, s)| *m *= s);
             return;
         }
         let old = moves.to_vec();

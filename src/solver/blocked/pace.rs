@@ -5,6 +5,7 @@
 //! still moves fast, blocks must take turns often.
 
 use super::{Blocked, Shared, WHOLE, probe};
+use crate::options::Start;
 
 /// Copies whose predictions differ by more than this share of the squared error are merged more often.
 const TOO_FAR: f64 = 0.006;
@@ -16,6 +17,9 @@ const CLOSE: f64 = 0.0035;
 /// less wants fewer.
 const FAST: f64 = 0.03;
 const SLOW: f64 = 0.01;
+
+/// The most sweeps of a fit that starts from an identity: more do not lower its error.
+const CENTRED: usize = 2;
 
 /// Entries that a block should have between merges.
 const SHARE: usize = 128;
@@ -54,7 +58,12 @@ impl Blocked<'_> {
     /// So many sweeps that a block still has entries between merges.
     pub(super) fn most_sweeps(&self) -> usize {
         let entries = self.data.tensor.len() / self.plan.spec.cells() * self.plan.together;
-        1 << (entries / SHARE).clamp(1, WHOLE).ilog2()
+        let most = 1 << (entries / SHARE).clamp(1, WHOLE).ilog2();
+        match self.options.start {
+            // What all blocks have in common stays near its prior.
+            Start::Identity => most.min(CENTRED),
+            _ => most,
+        }
     }
 
     /// Looks how far the copies of blocks are apart after a step.

@@ -1,0 +1,289 @@
+//! What is taken out of values before factors are fitted to them, and put back afterwards: the mean, the
+//! biases, and a scale.
+//!
+//! Scales are powers of two, so that going in and out loses no bit.
+
+use super::biases::{BiasOptions, fit_biases};
+use crate::error::Result;
+use crate::format::{RowMap, room, zeros};
+use crate::model::{Model, Rows};
+use crate::monitor::Monitor;
+use crate::options::Options;
+use crate::problem::{Chunk, Coupled, MatrixKind, Problem};
+
+/// How often biases are solved for, mode after mode.
+const SWEEPS: usize = 5;
+
+/// An offset of a column is the mean of its values and of so many of the whole matrix.
+const DAMPING: f64 = 1.0;
+
+/// What is taken out of a matrix.
+pub(super) struct MatrixCentre {
+    pub scale: f64,
+    /// One per column, in units of the values; empty if none.
+    pub offsets: Vec<f32>,
+    /// The variance that is left, inside.
+    pub variance: f64,
+}
+
+/// What is taken out of the values of a problem.
+pub(super) struct Centre {
+    pub mean: f64,
+    pub scale: f64,
+    /// The deviation of the values inside: about 1, or that of the values if nothing is taken out.
+    pub deviation: f64,
+    /// The share of their variance that biases leave.
+    pub left: f64,
+    /// For each mode one per row, and 0 behind, inside; empty if there are none.
+    pub biases: Vec<Vec<f32>>,
+    pub matrices: Vec<MatrixCentre>,
+}
+
+impl Centre {
+    /// What `options` say is taken out.
+    pub(super) fn new(
+        problem: &Problem<'_>,
+        options: &Options,
+        monitor: &dyn Monitor,
+    ) -> Result<Centre> {
+        // What cannot be negative has nothing taken out of it.
+        let out = options.mean && !options.nonneg;
+        let mean = if out { problem.mean() } else { 0.0 };
+        let square = problem.root_mean_square().powi(2) - mean * mean;
+        let deviation = square.max(0.0).sqrt();
+        let scale = if out { power(deviation) } else { 1.0 };
+        let mut centre = Centre {
+            mean,
+            scale,
+            deviation: if deviation > 0.0 {
+                deviation / scale
+            } else {
+                1.0
+            },
+            left: 1.0,
+            biases: Vec::new(),
+            matrices: Vec::new(),
+        };
+        if options.biases && !options.nonneg {
+            centre.biases(problem, options, monitor)?;
+        }
+        for matrix in problem.matrices() {
+            centre
+                .matrices
+                .push(match out && matrix.kind == MatrixKind::Observed {
+                    true => of_matrix(problem, matrix)?,
+                    false => MatrixCentre {
+                        scale: 1.0,
+                        offsets: Vec::new(),
+                        variance: 1.0,
+                    },
+                });
+        }
+        Ok(centre)
+    }
+
+    fn biases(
+        &mut self,
+        problem: &Problem<'_>,
+        options: &Options,
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
+        let how = BiasOptions {
+            damping: options.lambda_bias,
+            sweeps: SWEEPS,
+            mean: Some(self.mean),
+        };
+        let (model, squares) = fit_biases(problem, &how, monitor)?;
+        for n in 0..problem.order() {
+            let biases = model.biases(n);
+            let mut inside = room(biases.len() + 1, "biases")?;
+            inside.extend(biases.iter().map(|b| (b / self.scale) as f32));
+            inside.push(0.0);
+            self.biases.push(inside);
+        }
+        let variance = (self.deviation * self.scale).powi(2) * problem.count() as f64;
+        if variance > 0.0 {
+            self.left = (squares / variance).min(1.0);
+        }
+        Ok(())
+    }
+
+    /// Brings values from which the mean is gone to the scale inside; biases are still in them.
+    pub(super) fn inside(&self, chunk: &mut Chunk) {
+        let scale = 1.0 / self.scale;
+        let values = chunk.values.iter_mut();
+        values.for_each(|value| *value = (f64::from(*value) * scale) as f32);
+    }
+
+    /// Biases as a model has them, inside.
+    pub(super) fn take_biases(&mut self, model: &Model) {
+        for (inside, mode) in self.biases.iter_mut().zip(&model.modes) {
+            let values = mode
+                .biases
+                .iter()
+                .map(|b| (f64::from(*b) / self.scale) as f32);
+            inside
+                .iter_mut()
+                .zip(values)
+                .for_each(|(b, value)| *b = value);
+        }
+    }
+
+    /// The same for matrix `m`.
+    pub(super) fn matrix_inside(&self, m: usize, chunk: &mut Chunk) {
+        let centre = &self.matrices[m];
+        let scale = 1.0 / centre.scale;
+        for (value, &column) in chunk.values.iter_mut().zip(&chunk.rows[1]) {
+            let offset = centre.offsets.get(column as usize).copied();
+            *value = ((f64::from(*value) - f64::from(offset.unwrap_or(0.0))) * scale) as f32;
+        }
+    }
+
+    /// A range of values, inside but for biases.
+    pub(super) fn clip(&self, (low, high): (f64, f64)) -> (f64, f64) {
+        (
+            (low - self.mean) / self.scale,
+            (high - self.mean) / self.scale,
+        )
+    }
+
+    /// What of the centre a model has.
+    pub(super) fn describe(&self, model: &mut Model) -> Result<()> {
+        model.mean = self.mean;
+        for (mode, biases) in model.modes.iter_mut().zip(&self.biases) {
+            mode.biases.clear();
+            mode.biases.reserve(biases.len());
+            let outside = biases.iter().map(|b| (f64::from(*b) * self.scale) as f32);
+            mode.biases.extend(outside);
+        }
+        for (matrix, centre) in model.matrices.iter_mut().zip(&self.matrices) {
+            matrix.offsets = centre.offsets.clone();
+        }
+        Ok(())
+    }
+
+    /// Brings core and columns to the scale of the values (`out`), or back.
+    pub(super) fn rescale(
+        &self,
+        core: &mut [f32],
+        columns: &mut [&mut Rows],
+        out: bool,
+    ) -> Result<()> {
+        let by = |scale: f64| {
+            if out {
+                scale as f32
+            } else {
+                (1.0 / scale) as f32
+            }
+        };
+        core.iter_mut().for_each(|g| *g *= by(self.scale));
+        for (rows, centre) in columns.iter_mut().zip(&self.matrices) {
+            if centre.scale != 1.0 {
+                let by = by(centre.scale);
+                rows.as_mut_slice()?.iter_mut().for_each(|v| *v *= by);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The power of two nearest to a deviation, by ratio; 1 for 0.
+fn power(deviation: f64) -> f64 {
+    if deviation > 0.0 && deviation.is_finite() {
+        // Within what f32 can be divided by.
+        2f64.powi(deviation.log2().round().clamp(-100.0, 100.0) as i32)
+    } else {
+        1.0
+    }
+}
+
+/// The offsets of the columns of a matrix and the scale of what they leave.
+fn of_matrix(problem: &Problem<'_>, matrix: &Coupled<'_>) -> Result<MatrixCentre> {
+    const CHUNK: usize = 1 << 16;
+    let columns: &RowMap = matrix.columns.rows();
+    let maps = [problem.row_maps()[matrix.mode], columns];
+    let mut sums: Vec<(f64, f64)> = vec![(0.0, 0.0); columns.len()];
+    let mut chunk = Chunk::default();
+    let n = matrix.entries.len();
+    let (mut total, mut squares) = (0.0, 0.0);
+    for start in (0..n).step_by(CHUNK) {
+        matrix
+            .entries
+            .copy(&maps, start..(start + CHUNK).min(n), &mut chunk)?;
+        for (&value, &column) in chunk.values.iter().zip(&chunk.rows[1]) {
+            let sum = &mut sums[column as usize];
+            (sum.0, sum.1) = (sum.0 + f64::from(value), sum.1 + 1.0);
+            total += f64::from(value);
+            squares += f64::from(value) * f64::from(value);
+        }
+    }
+    let mean = if n > 0 { total / n as f64 } else { 0.0 };
+    let mut offsets: Vec<f32> = zeros(columns.len(), "offsets")?;
+    let mut explained = 0.0;
+    for (offset, (sum, count)) in offsets.iter_mut().zip(&sums) {
+        *offset = ((sum + DAMPING * mean) / (count + DAMPING)) as f32;
+        let x = f64::from(*offset);
+        explained += 2.0 * x * sum - count * x * x;
+    }
+    let left = ((squares - explained) / (n as f64).max(1.0)).max(0.0);
+    // What rounding leaves of a matrix of ones is nothing.
+    let variance = if left > 1e-9 * (squares / (n as f64).max(1.0)) {
+        left
+    } else {
+        0.0
+    };
+    let scale = power(variance.sqrt());
+    Ok(MatrixCentre {
+        scale,
+        offsets,
+        variance: if variance > 0.0 {
+            variance / (scale * scale)
+        } else {
+            1.0
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{CooView, Values};
+
+    #[test]
+    fn scales_are_powers_of_two() {
+        assert_eq!(
+            [power(1.1), power(0.0), power(3.0), power(1e-9)],
+            [1.0, 1.0, 4.0, 2f64.powi(-30)]
+        );
+    }
+
+    #[test]
+    fn what_is_taken_out_comes_back() {
+        let rows: Vec<u32> = (0..60).map(|i| i % 6).collect();
+        let columns: Vec<u32> = (0..60).map(|i| i / 6).collect();
+        let values: Vec<f64> = (0..60)
+            .map(|i| 1e6 + f64::from(i % 6) * 40.0 + f64::from(i % 7))
+            .collect();
+        let view = CooView::new("t", &[6, 10], &[&rows, &columns], Values::F64(&values)).unwrap();
+        let problem = Problem::builder(view).build(&()).unwrap();
+        let centre = Centre::new(&problem, &Options::default(), &()).unwrap();
+        assert_eq!(centre.scale, 64.0);
+        assert!(centre.left < 0.1 && (0.7..1.5).contains(&centre.deviation));
+        let mut chunk = Chunk::default();
+        let maps = problem.row_maps();
+        problem
+            .tensor()
+            .copy_from(&maps, 0..60, centre.mean, &mut chunk)
+            .unwrap();
+        let outside = chunk.values.clone();
+        centre.inside(&mut chunk);
+        for k in 0..60 {
+            let bias: f64 = (0..2)
+                .map(|n| f64::from(centre.biases[n][chunk.rows[n][k] as usize]))
+                .sum();
+            let back = f64::from(chunk.values[k]) * centre.scale + centre.mean;
+            assert!((back - values[k]).abs() < 1e-3, "{back} {}", values[k]);
+            assert!(outside[k].abs() < 200.0 && (f64::from(chunk.values[k]) - bias).abs() < 1.0);
+        }
+    }
+}

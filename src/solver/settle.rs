@@ -1,0 +1,225 @@
+//! Options that are left to the library, settled by the data: sizes first, then short fits of a small
+//! model with some entries held out, which find the noise and the modes that belong together.
+
+use super::centre::Centre;
+use super::data::Held;
+use super::fit::{Fit, FitInput};
+use super::observer::{Control, Event, Observer};
+use super::start;
+use crate::error::{Error, Result};
+use crate::model::{CoreKind, Epoch, Model};
+use crate::monitor::Monitor;
+use crate::options::{Algorithm, ModelKind, Options, Schedule, Start};
+use crate::problem::Problem;
+
+/// The first step for values of deviation 1.
+const ETA: f64 = 0.04;
+
+/// The step of a full core that starts as an identity.
+const CORE_STEP: f64 = 0.02;
+
+/// The penalty for values of deviation 1 that are all noise, at rank [`MOST`].
+const PENALTY: f64 = 2.2;
+
+/// Ranks: for data with at least so many entries per row of its two largest modes.
+const RANKS: [(f64, usize); 3] = [(8.0, MOST), (2.0, 32), (0.0, 16)];
+const MOST: usize = 64;
+
+/// Of the small model.
+const TRIAL_RANK: usize = 16;
+const TRIAL_EPOCHS: u64 = 5;
+const NOISE_EPOCHS: u64 = 12;
+
+/// What is held out of it, and how many entries it is fitted to at most.
+const HELD: f64 = 0.1;
+const TRIAL_ENTRIES: f64 = 2e6;
+
+/// Pairs are looked for among so many of the largest modes.
+const PAIRS_AMONG: usize = 4;
+
+/// All options, with those that were left to the library chosen.
+pub(super) fn settle(
+    problem: &Problem<'_>,
+    options: &Options,
+    init: Option<&Model>,
+    monitor: &dyn Monitor,
+) -> Result<Options> {
+    let mut o = options.clone();
+    if o.start == Start::Auto {
+        o.start = if o.nonneg {
+            Start::Paper
+        } else {
+            Start::Identity
+        };
+    }
+    if let Some(init) = init.filter(|_| o.rank.is_empty()) {
+        o.rank = init.shape().ranks.clone();
+        o.model = match init.shape().kind {
+            CoreKind::Full => ModelKind::Tucker,
+            CoreKind::Diagonal => ModelKind::Cp,
+        };
+    }
+    if o.model == ModelKind::Auto {
+        o.model = match o.rank.is_empty() {
+            true => ModelKind::Cp,
+            false => ModelKind::Tucker,
+        };
+    }
+    if o.rank.is_empty() {
+        o.rank = vec![rank(problem, o.model)];
+    }
+    if o.start != Start::Identity {
+        o.eta.get_or_insert(0.001);
+        o.lambda_reg.get_or_insert(0.1);
+        o.core_step.get_or_insert(1.0);
+        return Ok(o);
+    }
+    o.core_step.get_or_insert(match o.model {
+        ModelKind::Cp => 0.0,
+        _ => CORE_STEP,
+    });
+    check_modes(problem, &o)?;
+    let centre = Centre::new(problem, &o, monitor)?;
+    o.eta.get_or_insert(ETA / centre.deviation);
+    if problem.order() == 2 {
+        o.start_modes = vec![1, 2];
+    }
+    let turned = init.is_some_and(|m| !start::is_centred(m));
+    if turned && o.start_modes.is_empty() {
+        // Nothing is near 1 in a model that was turned.
+        o.start_modes = vec![1, 2];
+    }
+    if o.start_modes.is_empty() || o.lambda_reg.is_none() {
+        let noise = trials(problem, &mut o, &centre, monitor)?;
+        let rank = o.rank.iter().copied().max().unwrap_or(1);
+        o.lambda_reg
+            .get_or_insert(penalty(noise, rank) * centre.deviation);
+    }
+    Ok(o)
+}
+
+/// What suits noise that is this share of the variance.
+fn penalty(noise: f64, rank: usize) -> f64 {
+    PENALTY * noise * (rank as f64 / MOST as f64).sqrt()
+}
+
+/// Entries per row decide what can be learnt about a row.
+fn rank(problem: &Problem<'_>, model: ModelKind) -> usize {
+    if model != ModelKind::Cp {
+        return 10;
+    }
+    let mut rows: Vec<usize> = problem.modes().iter().map(|m| m.rows().len()).collect();
+    rows.sort_unstable();
+    let largest: usize = rows.iter().rev().take(2).sum();
+    let per_row = problem.count() as f64 / largest.max(1) as f64;
+    let enough = |(least, _): &&(f64, usize)| per_row >= *least;
+    RANKS.iter().find(enough).map_or(1, |&(_, rank)| rank)
+}
+
+fn check_modes(problem: &Problem<'_>, o: &Options) -> Result<()> {
+    let order = problem.order();
+    let good = match o.start_modes[..] {
+        [] => true,
+        [a, b] => a != b && a <= order && b <= order,
+        _ => false,
+    };
+    if good {
+        return Ok(());
+    }
+    Err(Error::argument(format!(
+        "start_modes = {}: it must be two different modes from 1 to {order}",
+        o.get("start_modes").unwrap_or_default()
+    )))
+}
+
+/// Settles which two modes start around 0, and finds the share of the variance that is noise.
+fn trials(
+    problem: &Problem<'_>,
+    o: &mut Options,
+    centre: &Centre,
+    monitor: &dyn Monitor,
+) -> Result<f64> {
+    let mut trial = o.clone();
+    let set = [
+        ("model", "cp"),
+        ("algorithm", "blocked"),
+        ("core_step", "0"),
+    ];
+    for (name, value) in set {
+        trial.set(name, value)?;
+    }
+    trial.algorithm = Algorithm::Blocked;
+    trial.schedule = Schedule::Square;
+    trial.rank = vec![TRIAL_RANK];
+    trial.eta = Some(ETA / centre.deviation);
+    (trial.patience, trial.time_limit, trial.tolerance) = (0, 0.0, 0.0);
+    let n = problem.count() as f64;
+    let used = (TRIAL_ENTRIES / n).min(1.0 - HELD);
+    let held = Held::new(HELD.min(used), used, o.seed);
+    let run = |modes: &[usize], noise: f64, epochs: u64| -> Result<f64> {
+        let mut t = trial.clone();
+        t.start_modes = modes.to_vec();
+        (t.epochs, t.eval_every) = (epochs, epochs);
+        // Rows have so many fewer entries than they count.
+        let fewer = (1.0 / used).sqrt();
+        t.lambda_reg = Some(penalty(noise, TRIAL_RANK) * centre.deviation * fewer);
+        let input = FitInput::default();
+        let mut fit = Fit::new(problem, &t, &input, Some(held), &mut Silent, monitor)?;
+        fit.run(&mut Silent, monitor)?;
+        if monitor.cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let deviation = centre.deviation * centre.scale;
+        let share = (fit.valid_error()? / deviation).powi(2);
+        // Nothing was held out, or nothing is known about it.
+        Ok(if share.is_finite() {
+            share
+        } else {
+            centre.left
+        })
+    };
+    let before = 0.8 * centre.left;
+    if o.start_modes.is_empty() {
+        let mut best = f64::INFINITY;
+        for pair in pairs(problem) {
+            let error = run(&pair, before, TRIAL_EPOCHS)?;
+            if error < best {
+                best = error;
+                o.start_modes = pair;
+            }
+        }
+    }
+    if o.lambda_reg.is_some() {
+        return Ok(before);
+    }
+    let first = run(&o.start_modes, before, NOISE_EPOCHS)?;
+    // Once more with what was found, if that is much less than was thought.
+    match first < 0.5 * before {
+        true => run(&o.start_modes, first, NOISE_EPOCHS),
+        false => Ok(first.min(centre.left.max(before))),
+    }
+}
+
+/// All pairs of the largest modes, counted from 1.
+fn pairs(problem: &Problem<'_>) -> Vec<Vec<usize>> {
+    let mut modes: Vec<usize> = (0..problem.order()).collect();
+    modes.sort_by_key(|&n| std::cmp::Reverse(problem.modes()[n].rows().len()));
+    modes.truncate(PAIRS_AMONG);
+    modes.sort_unstable();
+    let pair = |(i, &a): (usize, &usize)| {
+        let later = modes[i + 1..].to_vec();
+        later.into_iter().map(move |b| vec![a + 1, b + 1])
+    };
+    modes.iter().enumerate().flat_map(pair).collect()
+}
+
+/// Nobody needs to see trials.
+struct Silent;
+
+impl Observer for Silent {
+    fn epoch(&mut self, _: &Epoch) -> Control {
+        Control::Continue
+    }
+
+    fn event(&mut self, _: &Event) {}
+}
