@@ -97,7 +97,7 @@ fn a_resumed_fit_ends_where_an_uninterrupted_one_does() {
         .unwrap();
     refused(&other, &o, true, "other data");
     let mut faster = o.clone();
-    faster.eta = 0.5;
+    faster.eta = Some(0.5);
     refused(
         &problem,
         &faster,
@@ -115,7 +115,7 @@ fn a_resumed_fit_remembers_that_it_went_back() {
     let dir = Scratch::new("resume-rollback");
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     let mut o = options(&[4]);
-    o.eta = 1.0;
+    o.eta = Some(1.0);
     o.eval_every = 1;
     o.epochs = 8;
     let mut watch = Watch::default();
@@ -210,7 +210,7 @@ fn a_warm_start_goes_on_from_a_model_also_with_larger_sizes() {
     let larger = CooView::new("larger", &[1000, 60, 12], &slices, Values::F64(&values)).unwrap();
     let problem = Problem::builder(larger).build(&()).unwrap();
     o.epochs = 1;
-    o.eta = 0.001;
+    o.eta = Some(0.001);
     let start = |init| {
         let input = FitInput {
             test: Some(data.test.view()),
@@ -234,7 +234,7 @@ fn a_warm_start_goes_on_from_a_model_also_with_larger_sizes() {
         let problem = Problem::builder(data.train.view()).build(&()).unwrap();
         let mut o = nonneg.clone();
         o.epochs = 1;
-        o.eta = 0.001;
+        o.eta = Some(0.001);
         let input = FitInput {
             test: Some(data.test.view()),
             init: Some(init),
@@ -347,7 +347,7 @@ fn every_way_to_stop() {
     // Overfitting on purpose: the validation error rises, and the best model comes back.
     o.time_limit = 0.0;
     o.rank = vec![12];
-    o.eta = 0.05;
+    o.eta = Some(0.05);
     o.patience = 3;
     let mut watch = Watch::default();
     let (_, s) = fit_with(&o, &mut watch);
@@ -372,7 +372,7 @@ fn a_fit_that_diverges_goes_back_and_slows_down() {
     let mut o = options(&[4]);
     o.epochs = 20;
     o.eval_every = 3;
-    o.eta = 2.0;
+    o.eta = Some(2.0);
     let mut watch = Watch::default();
     let (model, s) = fit(&problem, &o, &FitInput::default(), &mut watch, &()).unwrap();
     let back = watch
@@ -393,7 +393,7 @@ fn a_fit_that_diverges_goes_back_and_slows_down() {
         "the history has each epoch once"
     );
     o.attempts = 2;
-    o.eta = 1e6;
+    o.eta = Some(1e6);
     let error = fit(&problem, &o, &FitInput::default(), &mut (), &())
         .err()
         .unwrap()
