@@ -144,6 +144,16 @@ fn no_use_is_wrong_enough_to_crash() {
 }
 
 #[test]
+fn planted_data() {
+    let library = Library::new("generate");
+    for (c, _) in compilers() {
+        let dir = Scratch::new(&format!("generate-files-{c}"));
+        let program = library.compile(c, "c99", "generate.c");
+        assert_eq!(run(program, [dir.path()]), "ok\n");
+    }
+}
+
+#[test]
 fn threads_and_a_host_that_does_as_it_likes() {
     // The stack that is promised to be enough is so for code that is optimised.
     let stack: &[&str] = if cfg!(debug_assertions) {
