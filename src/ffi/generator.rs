@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-use super::arg::{c_text, given, hand_over, path, place, text};
+use super::arg::{given, hand_over, name_of, path, text};
 use super::cancel::{CancelHandle, Token};
 use super::error::ErrorHandle;
 use super::guard::{guard, release};
@@ -102,8 +102,7 @@ pub extern "C" fn s3cmtf_generator_preset(
     static NAMES: OnceLock<Vec<CString>> = OnceLock::new();
     guard(error, || {
         let out = given(name, "name")?;
-        let names = NAMES.get_or_init(|| PRESETS.iter().map(|p| c_text(p)).collect());
-        out.write(names[place(index, names.len(), "index")?].as_ptr());
+        out.write(name_of(&PRESETS, &NAMES, index)?);
         Ok(())
     })
 }
