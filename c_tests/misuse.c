@@ -7,6 +7,7 @@ static planted data;
 static s3cmtf_cancel *cancel;
 static s3cmtf_text *text;
 static s3cmtf_coo *coo, *genres, *empty;
+static s3cmtf_generator *generator;
 static s3cmtf_options *options;
 static s3cmtf_problem *problem;
 static s3cmtf_fit *fit, *ended;
@@ -18,6 +19,7 @@ static struct outputs {
     s3cmtf_cancel *cancel;
     s3cmtf_text *text;
     s3cmtf_coo *coo;
+    s3cmtf_generator *generator;
     s3cmtf_options *options;
     s3cmtf_problem *problem;
     s3cmtf_fit *fit;
@@ -93,6 +95,26 @@ static void test_s3cmtf_kernel_best(void)
     int32_t there = 0;
     OK(s3cmtf_kernel_available(s3cmtf_kernel_best(), &there, error));
     CHECK(there == 1);
+}
+
+static void test_s3cmtf_kernel_peak(void)
+{
+    NUL(s3cmtf_kernel_peak(0, 0, NULL, error));
+    EACH_WRONG(kernel) BAD(s3cmtf_kernel_peak(kernel, 0, out.d, error));
+    BAD(s3cmtf_kernel_peak(0, -1, out.d, error));
+    BAD(s3cmtf_kernel_peak(0, 1e9, out.d, error));
+    BAD(s3cmtf_kernel_peak(0, (double)NAN, out.d, error));
+    for (int32_t kernel = 0; kernel <= S3CMTF_KERNEL_AVX512; kernel++) {
+        int32_t there = 0;
+        double flops = 0;
+        OK(s3cmtf_kernel_available(kernel, &there, error));
+        if (there) {
+            OK(s3cmtf_kernel_peak(kernel, 0, &flops, error));
+            CHECK(flops > 0 && isfinite(flops));
+        } else {
+            BAD(s3cmtf_kernel_peak(kernel, 0, out.d, error));
+        }
+    }
 }
 
 static void test_s3cmtf_cancel_new(void) { NUL(s3cmtf_cancel_new(NULL, error)); }
@@ -298,7 +320,9 @@ static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
     X(s3cmtf_model_get_epochs) X(s3cmtf_model_get_epoch) X(s3cmtf_model_copy_row_indices) X(s3cmtf_model_copy_factor)  \
     X(s3cmtf_model_copy_row) X(s3cmtf_model_view_factor) X(s3cmtf_model_copy_core) X(s3cmtf_model_view_core)           \
     X(s3cmtf_model_copy_matrix_indices) X(s3cmtf_model_copy_matrix) X(s3cmtf_model_view_matrix)                        \
-    X(s3cmtf_model_predict) X(s3cmtf_model_predict_coo) X(s3cmtf_model_evaluate)
+    X(s3cmtf_model_predict) X(s3cmtf_model_predict_coo) X(s3cmtf_model_evaluate) X(s3cmtf_kernel_peak)                 \
+    X(s3cmtf_generator_new) X(s3cmtf_generator_set) X(s3cmtf_generator_write) X(s3cmtf_generator_preset)               \
+    X(s3cmtf_generator_free)
 
 static const struct {
     const char *name;
@@ -327,6 +351,7 @@ int main(int argc, char **argv)
     genres = planted_genres(&data, error);
     const void *const nothing[3] = {NULL, NULL, NULL};
     OK(s3cmtf_coo_new(3, DIMS, 0, nothing, S3CMTF_U32, 0, 0, NULL, S3CMTF_F64, &empty, error));
+    OK(s3cmtf_generator_new(NULL, 1, &generator, error));
     problem = planted_problem(&data, error);
     options = small_options(2, 1, error);
     fit = small_fit(&data, 2, 1, error);
@@ -353,6 +378,7 @@ int main(int argc, char **argv)
         s3cmtf_coo_free(empty), empty = NULL;
         s3cmtf_coo_free(genres), genres = NULL;
         s3cmtf_coo_free(coo), coo = NULL;
+        s3cmtf_generator_free(generator), generator = NULL;
         s3cmtf_text_free(text), text = NULL;
         s3cmtf_cancel_free(cancel), cancel = NULL;
         s3cmtf_error_free(error), error = NULL;

@@ -70,6 +70,15 @@ int main(int argc, char **argv)
     s3::convert(folder + "/raii.coo", folder + "/raii.tns");
     CHECK(s3::coo::open(folder + "/raii.tns").count() == ENTRIES);
 
+    // Planted data, and the yardstick of speed.
+    s3::generator planter;
+    planter.set("dims", "20,10,4").set("entries", "300").set("rank", "2").set("noise", "0.5").set("test", "0.1");
+    const double floor = planter.write(folder + "/raii.planted");
+    CHECK(floor > 0 && s3::coo::open(folder + "/raii.planted/tensor.test.coo").count() == 30);
+    CHECK(s3::generator::presets().size() == 3 && s3::generator::presets()[0] == "movielens");
+    CHECK(status_of([] { s3::generator("movielnes", 0.1); }) == S3CMTF_BAD_ARGUMENT);
+    CHECK(s3::kernel_peak(s3cmtf_kernel_best(), 0) > 0);
+
     // Moved objects are where they went.
     s3::coo moved = std::move(tensor);
     s3::problem problem(moved);

@@ -66,6 +66,7 @@
  *   s3cmtf_cancel    ends work from another thread
  *   s3cmtf_text      how text files are read
  *   s3cmtf_coo       a sparse tensor or matrix: a file, a copy of arrays, or a view of them
+ *   s3cmtf_generator planted data to try things on
  *   s3cmtf_options   the options of a fit
  *   s3cmtf_problem   a tensor with the matrices coupled to its modes
  *   s3cmtf_fit       one fit, run on the calling thread or in the background
@@ -96,6 +97,13 @@
  *   items, not bytes.
  * - Modes, rows and indices count from 0, entries in messages from 1.
  * - Texts are UTF-8 and end in NUL; names of files are what the system takes.
+ *
+ * SPEED
+ *
+ * What the program's `bench` and `demo` show is made of what is here: planted data (s3cmtf_generator), a fit
+ * of it for each algorithm, kernel and number of threads (options "algorithm", "kernel", "threads"), the
+ * figures of each epoch (update_seconds and entries_per_second of s3cmtf_progress; the fastest epoch
+ * counts), and the peak of the machine to compare with (s3cmtf_kernel_peak).
  *
  * PROMISES TO THE HOST
  *
@@ -505,6 +513,12 @@ typedef struct s3cmtf_error s3cmtf_error;
 typedef struct s3cmtf_fit s3cmtf_fit;
 
 /**
+ * Makes planted data: a tensor and coupled matrices drawn from a known model, to try things on. The same
+ * options give the same bytes, whatever the number of threads.
+ */
+typedef struct s3cmtf_generator s3cmtf_generator;
+
+/**
  * A fitted model. It never changes, so that every function that takes it as const may run concurrently.
  * Modes, matrices and rows count from 0.
  *
@@ -686,6 +700,19 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_kernel_available(int32_t kernel, int32_t *ava
  * variable S3CMTF_KERNEL says otherwise.
  */
 int32_t s3cmtf_kernel_best(void);
+
+/**
+ * The most floating-point operations per second that the calling thread does with a kernel, a multiply-add
+ * counted as two: what the arithmetic units can do on registers alone, the yardstick of every speed.
+ * Measured for about `seconds` (0 to 60); the best of a few short tries is the most telling, and all threads
+ * of a machine at the same time do less than the sum of one after the other. A kernel that this machine does
+ * not have is S3CMTF_BAD_ARGUMENT.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_kernel_peak(int32_t kernel,
+                           double seconds,
+                           double *flops,
+                           s3cmtf_error *error);
 
 /**
  * Makes a token, to be freed with s3cmtf_cancel_free().
@@ -926,6 +953,57 @@ int32_t s3cmtf_coo_split(const s3cmtf_coo *coo,
                          uint64_t by,
                          const s3cmtf_cancel *cancel,
                          s3cmtf_error *error);
+
+/**
+ * Makes a generator, to be freed with s3cmtf_generator_free(). `like` names data of the paper whose shape is
+ * taken (s3cmtf_generator_preset() lists them), and `scale` multiplies its entries, and users and items with
+ * them. With `like` NULL `scale` does not matter, and the options "dims" and "entries" must be set.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_generator_new(const char *like,
+                             double scale,
+                             s3cmtf_generator **generator,
+                             s3cmtf_error *error);
+
+/**
+ * Sets an option by name, as on the command line: "dims" (sizes of the modes, separated by commas),
+ * "entries", "model" (tucker or cp), "rank" (one, or one per mode), "noise" (its deviation relative to that
+ * of the planted values), "deviation" (of the planted values), "mean" (to which values are shifted),
+ * "factor_mean" (above 0, rows have biases), "nonneg" (true or false), "skew" (EXPONENT or EXPONENT:SHIFT of
+ * the Zipf-Mandelbrot law, one or one per mode), "matrix" ("MODE:COLUMNS", then ":full" or ":ENTRIES", then
+ * for values 0 and 1 ":ones=SHARE", the mode counted from 0; each adds a matrix, and "none" removes them),
+ * "test" (the part of the entries for the test tensor), "values" (f32 or f64), "truth" (whether the planted
+ * factors are written), "seed", "threads" (0 means all that the process may use, which is the default).
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_generator_set(s3cmtf_generator *generator,
+                             const char *name,
+                             const char *value,
+                             s3cmtf_error *error);
+
+/**
+ * Writes tensor.train.coo, tensor.test.coo (if there is a test part), matrix1.coo, ... and truth/ (the
+ * planted factors as .npy) into `folder`, which is made if it does not exist; all appear together.
+ * `floor_rmse` gets the error of the planted model itself on the test entries (on all without a test part):
+ * what no fit can be expected to beat by much. It may be NULL, as may `cancel`.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_generator_write(const s3cmtf_generator *generator,
+                               const char *folder,
+                               const s3cmtf_cancel *cancel,
+                               double *floor_rmse,
+                               s3cmtf_error *error);
+
+/**
+ * The name of data of the paper, for s3cmtf_generator_new(). `index` counts from 0; beyond the last it is
+ * S3CMTF_BAD_ARGUMENT. Constant, never freed.
+ */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_generator_preset(uint64_t index, const char **name, s3cmtf_error *error);
+
+/**
+ * Frees a generator. NULL is fine.
+ */
+void s3cmtf_generator_free(s3cmtf_generator *generator);
 
 /**
  * Makes options, to be freed with s3cmtf_options_free(). `preset` names settings to start from, such as

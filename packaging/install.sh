@@ -29,7 +29,9 @@ if [ -z "$built" ]; then
   # Without the command-line program and what only it needs.
   cargo build --manifest-path "$root/Cargo.toml" --release --lib --no-default-features
   built=$(cargo metadata --manifest-path "$root/Cargo.toml" --format-version 1 --no-deps |
-    sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release
+    sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+  # For another machine, cargo builds into a folder of its name.
+  built=$built/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}release
 fi
 
 mkdir -p "$to/include" "$to/$libdir/pkgconfig" "$to/$libdir/cmake/s3cmtf"

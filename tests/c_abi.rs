@@ -5,6 +5,7 @@
 mod common;
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use common::native::{Library, WARNINGS, compilers, present, root, run};
@@ -143,6 +144,16 @@ fn no_use_is_wrong_enough_to_crash() {
 }
 
 #[test]
+fn planted_data() {
+    let library = Library::new("generate");
+    for (c, _) in compilers() {
+        let dir = Scratch::new(&format!("generate-files-{c}"));
+        let program = library.compile(c, "c99", "generate.c");
+        assert_eq!(run(program, [dir.path()]), "ok\n");
+    }
+}
+
+#[test]
 fn threads_and_a_host_that_does_as_it_likes() {
     // The stack that is promised to be enough is so for code that is optimised.
     let stack: &[&str] = if cfg!(debug_assertions) {
@@ -171,6 +182,44 @@ fn memory_that_is_refused_is_a_status() {
 #[test]
 fn the_floating_point_mode_is_the_hosts() {
     each("float_mode.c", "c99", &[]);
+}
+
+/// Builds the library that panics on demand. It has a target folder of its own, which the cargo that runs
+/// this test has not locked, and is kept there for the next time.
+fn library_that_panics() -> Library {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("panics");
+    let mut command = Command::new(env!("CARGO"));
+    command
+        .args([
+            "rustc",
+            "--frozen",
+            "--quiet",
+            "--lib",
+            "--crate-type=cdylib",
+        ])
+        .args(["--no-default-features", "--profile=dev", "--target-dir"])
+        .arg(&target)
+        .args(["--", "--cfg=s3cmtf_test"])
+        .current_dir(root())
+        // The quickest to build, by far.
+        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
+        .env("CARGO_PROFILE_DEV_DEBUG", "false")
+        // With a triple the files would be in a folder of its name.
+        .env_remove("CARGO_BUILD_TARGET");
+    Ran::from(command.output().unwrap()).ok();
+    Library::of(&target.join("debug"), "panic")
+}
+
+#[test]
+fn a_panic_is_a_status() {
+    let library = library_that_panics();
+    for (c, _) in compilers() {
+        let mut command = Command::new(library.compile(c, "c99", "panic.c"));
+        // Kernels that are not optimised have frames of megabytes.
+        command.env("RUST_MIN_STACK", "33554432");
+        let ran = Ran::from(command.output().unwrap()).ok();
+        assert_eq!((&ran.out[..], &ran.err[..]), ("ok\n", ""), "{c}");
+    }
 }
 
 #[test]

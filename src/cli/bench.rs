@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::Verdict;
-use super::input::open_with;
+use super::input::{Mixed, TextArguments, any_text};
 use super::output::{Output, counted, grouped, shape};
 use super::progress::Progress;
 
@@ -105,6 +105,9 @@ pub(super) struct Arguments {
     /// Decides everything that is random
     #[arg(long, default_value_t = 0)]
     seed: u64,
+
+    #[command(flatten)]
+    text: TextArguments,
 }
 
 /// One way to fit, and what was found about it.
@@ -302,14 +305,24 @@ struct Data {
 
 impl Data {
     fn open(a: &Arguments, progress: &Progress) -> Result<Data> {
+        let options = a.text.options()?;
         if let Some(path) = &a.tensor {
-            let open = |path: &PathBuf| open_with(path, &TextOptions::default(), progress);
+            let files = Mixed {
+                options,
+                any_text: any_text(a.tensor.iter().chain(&a.test))?,
+            };
+            let open = |path: &PathBuf| files.open(path, progress);
             return Ok(Data {
                 name: path.display().to_string(),
                 train: open(path)?,
                 test: a.test.as_ref().map(open).transpose()?,
                 _folder: None,
             });
+        }
+        if options != TextOptions::default() {
+            return Err(Error::Argument(
+                "options about reading text go with --tensor".into(),
+            ));
         }
         let like = a.like.as_deref().unwrap_or("movielens");
         let mut o = preset(like, a.scale)?;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use s3cmtf::format::{CooFile, OpenMode, TextOptions};
 use s3cmtf::model::{self, Epoch, Model};
 use s3cmtf::options::{Kind, Options, PRESETS, TABLE};
@@ -11,7 +11,7 @@ use s3cmtf::solver::{Control, Event, FitInput, FitSummary, Observer, fit};
 use s3cmtf::{Error, Monitor, Result};
 use serde_json::{Value, json};
 
-use super::input::{open_with, same_file};
+use super::input::{Mixed, TextArguments, any_text, same_file, set_text};
 use super::output::{Output, counted, grouped, number};
 use super::progress::Progress;
 use super::{Verdict, mode_from_one};
@@ -41,6 +41,13 @@ pub(super) fn command(command: Command) -> Command {
                 .value_name("MODE:FILE[:WEIGHT]")
                 .action(ArgAction::Append)
                 .help("A square matrix of similarities between the rows of a mode, which draws similar rows together"),
+        )
+        .arg(
+            Arg::new("matrix-text")
+                .long("matrix-text")
+                .value_name("NAME=VALUE")
+                .action(ArgAction::Append)
+                .help("How text of matrices and graphs is read, in the words of the options for reading text: columns=film,genre or no-value=true; --zero-based counts for them too"),
         )
         .arg(path("test", "FILE", "Entries to measure the test error on"))
         .arg(path("valid", "FILE", "Entries that decide, with --patience, when to stop and which model is best"))
@@ -84,7 +91,7 @@ pub(super) fn command(command: Command) -> Command {
         };
         command = command.arg(arg);
     }
-    command
+    TextArguments::augment_args(command)
 }
 
 /// Command lines are built once; clap wants names that live as long as the program.
@@ -189,6 +196,25 @@ fn coupled(spec: &str, weight: f64, option: &str) -> Result<Coupled> {
     })
 }
 
+/// How the text of the tensor and of test and validation entries is read.
+fn text_of(a: &ArgMatches) -> Result<TextOptions> {
+    TextArguments::from_arg_matches(a)
+        .expect("clap parsed them")
+        .options()
+}
+
+/// How that of matrices and graphs is read, which have other columns.
+fn matrix_text_of(a: &ArgMatches, zero_based: bool) -> Result<TextOptions> {
+    let mut options = TextOptions {
+        zero_based,
+        ..TextOptions::default()
+    };
+    for spec in a.get_many::<String>("matrix-text").into_iter().flatten() {
+        set_text(&mut options, spec, "--matrix-text")?;
+    }
+    Ok(options)
+}
+
 pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Result<Verdict> {
     let given = |name: &str| a.get_one::<PathBuf>(name);
     let target = given("output").expect("clap requires it");
@@ -197,9 +223,13 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
         .transpose()?;
     let options = options_of(a, init.as_ref())?;
     model::check_target(target)?;
-    let open = |path: &PathBuf| open_with(path, &TextOptions::default(), progress);
+    let entries = Mixed {
+        options: text_of(a)?,
+        any_text: any_text(["tensor", "test", "valid"].into_iter().filter_map(given))?,
+    };
+    let open = |path: &PathBuf| entries.open(path, progress);
     let tensor = open(given("tensor").expect("clap requires it"))?;
-    let mut matrices: Vec<(Coupled, CooFile, MatrixKind)> = Vec::new();
+    let mut coupled_to: Vec<(Coupled, MatrixKind)> = Vec::new();
     for (name, kind) in [
         ("matrix", MatrixKind::Observed),
         ("graph", MatrixKind::Graph),
@@ -212,9 +242,23 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
                     spec.file.display()
                 )));
             }
-            let file = open(&spec.file)?;
-            matrices.push((spec, file, kind));
+            coupled_to.push((spec, kind));
         }
+    }
+    let any_text = any_text(coupled_to.iter().map(|(spec, _)| &spec.file))?;
+    let coupled_text = Mixed {
+        options: matrix_text_of(a, any_text && entries.options.zero_based)?,
+        any_text,
+    };
+    if coupled_to.is_empty() && coupled_text.options != TextOptions::default() {
+        return Err(Error::Argument(
+            "--matrix-text is about matrices and graphs, and there is none".into(),
+        ));
+    }
+    let mut matrices: Vec<(Coupled, CooFile, MatrixKind)> = Vec::new();
+    for (spec, kind) in coupled_to {
+        let file = coupled_text.open(&spec.file, progress)?;
+        matrices.push((spec, file, kind));
     }
     let test = given("test").map(open).transpose()?;
     let valid = given("valid").map(open).transpose()?;

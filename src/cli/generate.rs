@@ -4,13 +4,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
+use s3cmtf::Result;
 use s3cmtf::format::ValueKind;
-use s3cmtf::generate::{
-    CellChoice, GenerateOptions, Generated, MatrixSpec, PRESETS, Skew, generate, preset,
-};
+use s3cmtf::generate::{GenerateOptions, Generated, MatrixSpec, PRESETS, generate, preset};
 use s3cmtf::options::ModelKind;
 use s3cmtf::schedule::available_threads;
-use s3cmtf::{Error, Result};
 use serde_json::json;
 
 use super::output::{Output, grouped, number, shape};
@@ -132,7 +130,7 @@ fn options(a: &Arguments) -> Result<GenerateOptions> {
         o.ranks = a.rank.clone();
     }
     if !a.skew.is_empty() {
-        o.skew = a.skew.iter().map(|s| skew(s)).collect::<Result<_>>()?;
+        o.skew = a.skew.iter().map(|s| s.parse()).collect::<Result<_>>()?;
     }
     if !a.matrix.is_empty() {
         o.matrices = a.matrix.iter().map(|s| matrix(s)).collect::<Result<_>>()?;
@@ -160,50 +158,13 @@ fn options(a: &Arguments) -> Result<GenerateOptions> {
     Ok(o)
 }
 
-fn skew(text: &str) -> Result<Skew> {
-    let (exponent, shift) = text.split_once(':').unwrap_or((text, "0"));
-    match (exponent.parse(), shift.parse()) {
-        (Ok(exponent), Ok(shift)) => Ok(Skew { exponent, shift }),
-        _ => Err(Error::Argument(format!(
-            "--skew {text}: expected EXPONENT or EXPONENT:SHIFT, such as 1:50"
-        ))),
-    }
-}
-
+/// A coupled matrix as typed, its mode counted from 1.
 fn matrix(text: &str) -> Result<MatrixSpec> {
-    let bad = || {
-        Error::Argument(format!(
-            "--matrix {text}: expected MODE:COLUMNS, then :full or :ENTRIES, then :ones=SHARE, such as 2:20:full:ones=0.1"
-        ))
-    };
-    let mut fields = text.split(':');
-    let mut whole = || {
-        fields
-            .next()
-            .and_then(|f| f.parse::<u64>().ok())
-            .ok_or_else(bad)
-    };
-    let mode = mode_from_one(whole()? as usize)?;
-    let mut spec = MatrixSpec {
-        mode,
-        columns: whole()?,
-        cells: CellChoice::Full,
-        ones: None,
-    };
-    let mut cells_given = false;
-    for field in fields {
-        if let Some(share) = field.strip_prefix("ones=") {
-            if spec.ones.is_some() {
-                return Err(bad());
-            }
-            spec.ones = Some(share.parse().map_err(|_| bad())?);
-        } else if std::mem::replace(&mut cells_given, true) {
-            return Err(bad());
-        } else if field != "full" {
-            spec.cells = CellChoice::Entries(field.parse().map_err(|_| bad())?);
-        }
-    }
-    Ok(spec)
+    let spec: MatrixSpec = text.parse()?;
+    Ok(MatrixSpec {
+        mode: mode_from_one(spec.mode)?,
+        ..spec
+    })
 }
 
 /// Prints what was made; also used by the demo.

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use s3cmtf::Result;
 use s3cmtf::format::{
-    CooFile, Header, ModeSummary, Names, OpenMode, Summary, ValueKind, summarize,
+    CooFile, Header, ModeSummary, Names, OpenMode, Summary, TextOptions, ValueKind, summarize,
 };
 use s3cmtf::model;
 use s3cmtf::options::TABLE;
 use s3cmtf::problem::MatrixKind;
+use s3cmtf::{Error, Result};
 use serde_json::json;
 
 use super::Verdict;
@@ -29,6 +29,12 @@ pub(super) struct Arguments {
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
     if model::is_model(&a.file) {
+        if a.text.options()? != TextOptions::default() {
+            return Err(Error::Argument(format!(
+                "{}: is a model; options about reading text do not apply to it",
+                a.file.display()
+            )));
+        }
         show_model(&a.file, out)?;
         return Ok(Verdict::Good);
     }

@@ -149,6 +149,51 @@ pub(super) fn open_with(
         })
 }
 
+/// How the text among the files of a problem is read; binary ones may stand beside it.
+pub(super) struct Mixed {
+    pub options: TextOptions,
+    /// Of all the files.
+    pub any_text: bool,
+}
+
+impl Mixed {
+    /// Opens one of the files. If none is text the options are wrong, which opening any of them says.
+    pub(super) fn open(&self, path: &Path, progress: &Progress) -> Result<CooFile> {
+        if self.any_text && !is_text(path)? {
+            return open_with(path, &TextOptions::default(), progress);
+        }
+        open_with(path, &self.options, progress)
+    }
+}
+
+/// Whether any of some files is text.
+pub(super) fn any_text<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<bool> {
+    let mut any = false;
+    for file in files {
+        any |= is_text(file)?;
+    }
+    Ok(any)
+}
+
+fn is_text(path: &Path) -> Result<bool> {
+    Ok(path == Path::new("-") || !format::is_binary(path)?)
+}
+
+/// Sets an option of text from `NAME=VALUE` as typed.
+pub(super) fn set_text(options: &mut TextOptions, spec: &str, option: &str) -> Result<()> {
+    match spec.split_once('=') {
+        // Modes count from 1 here.
+        Some(("names", file)) => options.delimited.names.push(mode_and_file(file, option)?),
+        Some((name, value)) => options.set(name, value)?,
+        None => {
+            return Err(Error::Argument(format!(
+                "{option} {spec}: expected NAME=VALUE, such as columns=film,genre"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Whether two names mean one file that exists.
 pub(super) fn same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)

@@ -32,6 +32,7 @@ impl Progress {
         let _ = ctrlc::set_handler(move || {
             // The first asks; the second does not wait for an answer.
             if flag.swap(true, Ordering::SeqCst) {
+                remove_unfinished();
                 std::process::exit(130);
             }
         });
@@ -114,9 +115,61 @@ impl Monitor for Progress {
     }
 }
 
+/// Removes files that this process is writing under temporary names (`.NAME.XXXXXX.tmp`), which nobody will
+/// finish. Where the system does not tell which they are, they stay.
+fn remove_unfinished() {
+    let Ok(open) = std::fs::read_dir("/proc/self/fd") else {
+        return;
+    };
+    for entry in open.flatten() {
+        let number = entry.file_name();
+        // What the shell gave us is not ours.
+        let ours = number.to_str().and_then(|n| n.parse::<u32>().ok());
+        let Ok(path) = std::fs::read_link(entry.path()) else {
+            continue;
+        };
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if ours.is_some_and(|n| n > 2 && written(n))
+            && name.starts_with('.')
+            && name.ends_with(".tmp")
+        {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+}
+
+/// Whether an open file may be written to; those that are read may have any name.
+fn written(number: u32) -> bool {
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).unwrap_or_default();
+    let flags = info.lines().find_map(|l| l.strip_prefix("flags:"));
+    // The lowest two bits are 0 for reading only.
+    flags
+        .and_then(|f| u64::from_str_radix(f.trim(), 8).ok())
+        .is_some_and(|f| f & 3 != 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_unfinished_files_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let unfinished = tempfile::Builder::new()
+            .prefix(".out.coo.")
+            .suffix(".tmp")
+            .tempfile_in(dir.path())
+            .unwrap();
+        let written = std::fs::File::create(dir.path().join("out.coo")).unwrap();
+        let mine = dir.path().join(".mine.tmp");
+        std::fs::write(&mine, "read").unwrap();
+        let read = std::fs::File::open(&mine).unwrap();
+        remove_unfinished();
+        assert!(!unfinished.path().exists());
+        assert!(dir.path().join("out.coo").exists() && mine.exists());
+        drop((written, read));
+    }
 
     fn started(ago: Duration, json: bool) -> Progress {
         let mut progress = Progress::new(json);

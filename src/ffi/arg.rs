@@ -5,6 +5,7 @@
 use std::ffi::{CStr, CString, c_char};
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use super::status::{Failure, Outcome, S3CMTF_BUFFER_TOO_SMALL, S3CMTF_NULL_ARGUMENT};
 
@@ -180,6 +181,16 @@ pub(super) fn threads(threads: u64) -> Outcome<usize> {
             "threads is {threads}; it must be 0 to 4096"
         ))),
     }
+}
+
+/// A name of a list as a constant text for C; all are made once.
+pub(super) fn name_of(
+    list: &[&str],
+    made: &'static OnceLock<Vec<CString>>,
+    index: u64,
+) -> Outcome<*const c_char> {
+    let names = made.get_or_init(|| list.iter().map(|name| c_text(name)).collect());
+    Ok(names[place(index, names.len(), "index")?].as_ptr())
 }
 
 /// A text for C. What comes from tables has no NUL.

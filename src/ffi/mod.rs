@@ -18,6 +18,7 @@ mod coo_files;
 mod error;
 mod fit;
 mod float;
+mod generator;
 mod guard;
 mod indices;
 mod library;
@@ -40,6 +41,7 @@ pub mod c {
     pub use super::coo_files::*;
     pub use super::error::*;
     pub use super::fit::*;
+    pub use super::generator::*;
     pub use super::library::*;
     pub use super::model::*;
     pub use super::model_numbers::*;

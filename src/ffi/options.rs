@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-use super::arg::{buffer, c_text, choice, flag, given, hand_over, place, slice, text};
+use super::arg::{buffer, c_text, choice, flag, given, hand_over, name_of, place, slice, text};
 use super::error::ErrorHandle;
 use super::guard::{guard, release};
 use super::status::{Failure, Outcome};
@@ -297,8 +297,7 @@ pub extern "C" fn s3cmtf_preset_name(
     static NAMES: OnceLock<Vec<CString>> = OnceLock::new();
     guard(error, || {
         let out = given(name, "name")?;
-        let names = NAMES.get_or_init(|| PRESETS.iter().map(|p| c_text(p)).collect());
-        out.write(names[place(index, names.len(), "index")?].as_ptr());
+        out.write(name_of(PRESETS, &NAMES, index)?);
         Ok(())
     })
 }

@@ -8,7 +8,7 @@ use super::atomic::AtomicFile;
 use super::coo::{CooFile, CooView, Values};
 use super::layout::{Header, MAGIC, ValueKind};
 use super::memory::OpenMode;
-use super::names;
+use super::names::{self, Names};
 use super::text::{self, Input, Sink, Source, TextOptions, WriterPlan};
 use super::write::{CooWriter, Dims, Finished};
 use crate::error::{Error, Result};
@@ -144,8 +144,6 @@ pub fn open(
         };
     }
     let name = path.display().to_string();
-    // Words for ids would get numbers of their own in every file, so that two files of one problem
-    // would not mean the same rows; `convert` keeps the names.
     let (finished, result) = import(
         input,
         WriterPlan::Unnamed(&name),
@@ -153,16 +151,36 @@ pub fn open(
         ValueKind::F64,
         monitor,
     )?;
-    if let Some((mode, _)) = result.names.first() {
-        return Err(Error::file(
-            name,
-            format!(
-                "the ids of mode {} are words; convert the text to a .coo file first, so that their names are kept",
-                mode + 1
-            ),
-        ));
+    for (mode, list) in &result.names {
+        require_known(&name, *mode, list, options)?;
     }
     Ok(CooFile::from_file(finished.into_file(), &path, name, mode)?.into_temporary())
+}
+
+/// Words for ids would get numbers of their own in every file, so that two files of one problem would not
+/// mean the same rows; `convert` keeps the names. Those that all have names already are fine.
+fn require_known(file: &str, mode: usize, list: &Names, options: &TextOptions) -> Result<()> {
+    let of_mode = mode + 1;
+    let given = options.delimited.names.iter().find(|(m, _)| *m == mode);
+    let Some((_, path)) = given else {
+        return Err(Error::file(
+            file,
+            format!(
+                "the ids of mode {of_mode} are words; convert the text to a .coo file first, so that their names are kept"
+            ),
+        ));
+    };
+    // New ones are added behind.
+    match list.name(Names::load(path)?.len() as u64) {
+        None => Ok(()),
+        Some(id) => Err(Error::file(
+            file,
+            format!(
+                "the id {id:?} of mode {of_mode} has no name in {}; convert the text to a .coo file to add it",
+                path.display()
+            ),
+        )),
+    }
 }
 
 fn import(
@@ -196,7 +214,7 @@ fn import(
 }
 
 /// Whether the file is meant to be binary COO: by its extension or by its first bytes.
-fn is_binary(path: &Path) -> Result<bool> {
+pub fn is_binary(path: &Path) -> Result<bool> {
     if path
         .extension()
         .is_some_and(|e| e.eq_ignore_ascii_case("coo"))

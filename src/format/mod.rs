@@ -23,7 +23,7 @@ mod write;
 pub use check::{
     BadEntry, CheckReport, DuplicateCell, Faults, Fixed, Keep, check, check_view, fix,
 };
-pub use convert::{Converted, convert, open, write, write_tns};
+pub use convert::{Converted, convert, is_binary, open, write, write_tns};
 pub use coo::{CooFile, CooView, Values};
 pub use layout::{
     ALIGN, HEADER_LEN, Header, MAGIC, MAX_DIM, MAX_ORDER, MIN_ORDER, Section, VERSION, ValueKind,

@@ -16,6 +16,7 @@ mod matrix;
 mod options;
 mod planted;
 mod preset;
+mod set;
 mod skew;
 mod tensor;
 

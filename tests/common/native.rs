@@ -37,25 +37,26 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A folder with the libraries of this build under the names they have when installed.
+/// A folder with the shared library of a build under the names it has when installed.
 pub struct Library {
     dir: Scratch,
 }
 
 impl Library {
     pub fn new(name: &str) -> Library {
-        let dir = Scratch::new(name);
         // Beside the tests, where cargo puts what they depend on.
         let exe = std::env::current_exe().unwrap();
-        let built = exe.parent().unwrap();
-        let link = |from: &str, to: &str| {
-            let from = built.join(from);
-            assert!(from.is_file(), "{} was not built", from.display());
-            std::os::unix::fs::symlink(from, dir.join(to)).unwrap();
-        };
-        link("libs3cmtf.so", "libs3cmtf.so");
-        link("libs3cmtf.so", &soname());
-        link("libs3cmtf.a", "libs3cmtf_static.a");
+        Library::of(exe.parent().unwrap(), name)
+    }
+
+    /// The one in a folder of another build.
+    pub fn of(built: &Path, name: &str) -> Library {
+        let dir = Scratch::new(name);
+        let library = built.join("libs3cmtf.so");
+        assert!(library.is_file(), "{} was not built", library.display());
+        for name in ["libs3cmtf.so", &soname()] {
+            std::os::unix::fs::symlink(&library, dir.join(name)).unwrap();
+        }
         Library { dir }
     }
 

@@ -13,7 +13,7 @@ use crate::format::names::Names;
 use crate::monitor::{Monitor, step};
 
 /// How CSV and TSV are read. Columns are named by their header or numbered from 1.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct DelimitedOptions {
     /// The columns that are indices, one per mode in this order; all but value and weight if empty.
     pub columns: Vec<String>,

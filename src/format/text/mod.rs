@@ -79,7 +79,7 @@ impl TextFormat {
 
 /// How text is to be read. The default reads 1-based `.tns` and `.mtx`, and CSV or TSV whose last
 /// column is the value and all others indices.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct TextOptions {
     /// The format; detected if not given.
     pub format: Option<TextFormat>,
