@@ -101,7 +101,7 @@ fn bits_do_not_depend_on_the_number_of_threads() {
             o.nonneg = nonneg;
             o.pin = false;
             o.rank = match model {
-                ModelKind::Tucker => rank.clone(),
+                ModelKind::Auto | ModelKind::Tucker => rank.clone(),
                 ModelKind::Cp => vec![rank[0]],
             };
             for kernel in Level::available() {
