@@ -182,7 +182,7 @@ fn compare_gradients(dims: &[u64], options: &Options) {
         .then(|| Plan::new(&problem, &model.shape, options.seed));
     let numbers = (options.lambda_reg, options.seed);
     let data = Data::new(&problem, &model.shape, numbers, plan.as_ref(), &crew, &()).unwrap();
-    start::fill(&mut model, &problem, &data, options).unwrap();
+    start::fill(&mut model, &problem, &data, options, &crew).unwrap();
     let all = places(&model);
     for (k, &place) in all.iter().enumerate() {
         if k % 7 == 0 {
@@ -380,7 +380,7 @@ fn naive_opt_and_the_reference_agree_after_an_epoch() {
                 let (mut model, _) = Model::zeros(&problem, &options).unwrap();
                 let crew = Crew::new(1, false, 0);
                 let data = Data::new(&problem, &model.shape, (0.1, 0), None, &crew, &()).unwrap();
-                start::fill(&mut model, &problem, &data, &options).unwrap();
+                start::fill(&mut model, &problem, &data, &options, &crew).unwrap();
                 let plan = LockFree::new(&data, &options, Level::best());
                 match algorithm {
                     Some(_) => {
@@ -462,7 +462,7 @@ fn every_level_of_opt_does_what_naive_does() {
                 let crew = Crew::new(1, false, 0);
                 let shape = model.shape.clone();
                 let data = Data::new(&problem, &shape, (lambda_reg, 0), None, &crew, &()).unwrap();
-                start::fill(&mut model, &problem, &data, &options).unwrap();
+                start::fill(&mut model, &problem, &data, &options, &crew).unwrap();
                 LockFree::new(&data, &options, level)
                     .epoch(&mut model, 0.01, &[1], &crew, &mut || false)
                     .unwrap();

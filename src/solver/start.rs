@@ -1,5 +1,7 @@
 //! Where factors start.
 
+use std::sync::Mutex;
+
 use super::data::{Data, stream};
 use super::finish;
 use crate::error::{Error, Result};
@@ -8,13 +10,19 @@ use crate::model::{CoreKind, Model, Rows};
 use crate::options::{Options, Start};
 use crate::problem::{MatrixKind, Problem};
 use crate::random::Stream;
+use crate::schedule::Crew;
 
-/// Fills a model of zeros with starting values.
+/// Rows that a thread fills at least.
+const PIECE: usize = 1 << 12;
+
+/// Fills a model of zeros with starting values, every thread a piece of each factor: whoever touches memory
+/// first gets it near.
 pub(super) fn fill(
     model: &mut Model,
     problem: &Problem<'_>,
     data: &Data,
     options: &Options,
+    crew: &Crew,
 ) -> Result<()> {
     let order = model.order();
     let core_entries: f64 = match model.shape.kind {
@@ -49,18 +57,22 @@ pub(super) fn fill(
     let fill_rows = |rows: &mut Rows,
                      count: usize,
                      name: u64,
-                     draw: &dyn Fn(&mut Stream) -> f32|
+                     draw: &(dyn Fn(&mut Stream) -> f32 + Sync)|
      -> Result<()> {
         let (rank, stride) = (rows.rank(), rows.stride());
-        for (i, row) in rows
-            .as_mut_slice()?
-            .chunks_exact_mut(stride)
-            .take(count)
-            .enumerate()
-        {
-            let mut s = Stream::new(&[options.seed, stream::START, name, i as u64]);
-            row[..rank].iter_mut().for_each(|x| *x = draw(&mut s));
-        }
+        let all = &mut rows.as_mut_slice()?[..count * stride];
+        let piece = count.div_ceil(crew.threads()).max(PIECE);
+        let pieces: Vec<Mutex<&mut [f32]>> =
+            all.chunks_mut(piece * stride).map(Mutex::new).collect();
+        let fill = |p: usize| {
+            let mut rows = pieces[p].lock().unwrap_or_else(|e| e.into_inner());
+            for (i, row) in rows.chunks_exact_mut(stride).enumerate() {
+                let name = [options.seed, stream::START, name, (p * piece + i) as u64];
+                let mut s = Stream::new(&name);
+                row[..rank].iter_mut().for_each(|x| *x = draw(&mut s));
+            }
+        };
+        crew.map(pieces.len(), &mut || false, || (), |(), p| fill(p))?;
         Ok(())
     };
     for (n, mode) in model.modes.iter_mut().enumerate() {
