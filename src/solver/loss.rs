@@ -44,7 +44,8 @@ pub(super) fn tensor_squares(
 ) -> Result<Sums> {
     let shape = &model.shape;
     let [plain, clipped] = match entries {
-        Entries::Cells(cells) => {
+        Entries::Cells(_) | Entries::Classes(_) => {
+            let cells = entries.cells();
             let Some(first) = cells.first() else {
                 return Ok(Sums {
                     plain: 0.0,
@@ -118,13 +119,13 @@ fn matrix_squares(
                 [plain]
             })?
         }
-        Entries::Cells(cells) => summed(
-            cells.len(),
+        Entries::Cells(_) | Entries::Classes(_) => summed(
+            data.entries.cells().len(),
             crew,
             || (),
             |(), c| {
                 let mut sum = 0.0;
-                cells[c].each(|rows, y| sum += one(rows[0], rows[1], y));
+                data.entries.cells()[c].each(|rows, y| sum += one(rows[0], rows[1], y));
                 [sum]
             },
         )?,
