@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::ops::Range;
+
 use common::planted::{numbers, options, planted, run};
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec};
@@ -167,7 +169,7 @@ fn planted_data_is_fitted_as_by_single_entries() {
     }
 }
 
-/// Sparse data of a model of rank 1 with noise: how far errors of `blocked` are from those of `opt`.
+/// A model of rank 1 with noise, every row about 25 times.
 #[test]
 fn sparse_data_is_fitted_as_by_single_entries() {
     let mut tangle = Tangle::new(&[8000, 6000, 7000], 200_000);
@@ -181,17 +183,13 @@ fn sparse_data_is_fitted_as_by_single_entries() {
         *value = (3.0 * exact) as f32 + 0.2 * (*value - 3.0);
     }
     let (train, test) = (0..180_000, 180_000..200_000);
-    let columns = |range: &std::ops::Range<usize>| -> Vec<&[u32]> {
+    let columns = |range: &Range<usize>| -> Vec<&[u32]> {
         tangle.columns.iter().map(|c| &c[range.clone()]).collect()
     };
     let (train_columns, test_columns) = (columns(&train), columns(&test));
-    let view = |columns: &'_ [&'_ [u32]], range: std::ops::Range<usize>| {
-        let values = Values::F32(&tangle.values[range]);
-        CooView::new("x", &tangle.dims, columns, values).unwrap()
-    };
-    let problem = Problem::builder(view(&train_columns, train))
-        .build(&())
-        .unwrap();
+    let train = Values::F32(&tangle.values[train]);
+    let train = CooView::new("x", &tangle.dims, &train_columns, train).unwrap();
+    let problem = Problem::builder(train).build(&()).unwrap();
     for model in [ModelKind::Tucker, ModelKind::Cp] {
         let mut errors = Vec::new();
         for algorithm in [Algorithm::Blocked, Algorithm::Opt] {
@@ -201,22 +199,22 @@ fn sparse_data_is_fitted_as_by_single_entries() {
             o.eta = 0.01;
             o.epochs = 15;
             o.threads = 1;
+            let values = Values::F32(&tangle.values[test.clone()]);
             let input = FitInput {
-                test: Some(view(&test_columns, test.clone())),
+                test: Some(CooView::new("t", &tangle.dims, &test_columns, values).unwrap()),
                 ..FitInput::default()
             };
             let (fitted, _) = fit(&problem, &o, &input, &mut (), &()).unwrap();
             errors.push(
                 fitted
-                    .history
+                    .history()
                     .iter()
                     .map(|e| e.test_rmse)
                     .collect::<Vec<f64>>(),
             );
         }
-        println!("{model:?} {errors:?}");
         for (blocked, opt) in errors[0].iter().zip(&errors[1]) {
-            assert!((blocked / opt - 1.0).abs() < 0.005, "{model:?}: {errors:?}");
+            assert!(*blocked < 1.005 * opt, "{model:?}: {errors:?}");
         }
         // The mean of all entries is 0.65 off, noise is 0.24.
         assert!(errors[0].last().is_some_and(|e| *e < 0.4), "{errors:?}");

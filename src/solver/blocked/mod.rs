@@ -7,6 +7,9 @@
 //! what they moved, as curvature has it ([`curvature`]). Matrices and graphs that no block owns have
 //! steps of their own in between.
 //!
+//! If hardly any entries share a row, those of a step are cells of a class instead, which have no rows in
+//! common at all, and only the core is copied ([`groups`]).
+//!
 //! Nothing depends on which thread runs what, so that the result is the same for any number of them.
 
 mod blocks;
