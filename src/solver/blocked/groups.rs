@@ -42,7 +42,7 @@ pub(super) struct Groups<'a> {
     classes: &'a Classes,
     factors: &'a [LeasedRows<'a>],
     gather: Gather,
-    /// The class of the group that runs.
+    /// The class of the group that runs; it is opened while threads wait for each other.
     open: Mutex<Option<Arc<OpenClass<'a>>>>,
     /// Who does which cell of it.
     runs: Runs,
@@ -71,11 +71,10 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// The class of a group, opened by the first thread that comes.
-    fn open(&self, class: usize) -> Arc<OpenClass<'a>> {
-        let mut open = locked(&self.open);
-        let opened = open.get_or_insert_with(|| Arc::new(self.classes.open(class, self.factors)));
-        opened.clone()
+    /// Opens the class of a group that is about to run. All threads must be waiting.
+    pub(super) fn open(&self, group: &Group) {
+        let class = self.classes.open(group.class, self.factors);
+        *locked(&self.open) = Some(Arc::new(class));
     }
 
     /// Entries of a group, and those of each of its cells by and large.
@@ -145,7 +144,8 @@ impl Work<'_> {
         thread: usize,
         tools: &mut Tools,
     ) {
-        let open = groups.open(group.class);
+        let open = locked(&groups.open).clone();
+        let open = open.expect("the class was opened before the step");
         let order = self.shared.factors.len();
         groups.runs.take(group.cells.len(), thread, |task| {
             if task == 0 {

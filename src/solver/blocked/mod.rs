@@ -191,6 +191,13 @@ impl Blocked<'_> {
         // The sweep that runs, and the one before or after it.
         let sweeps = [self.sweep(&epoch, 0, pace), Sweep::default()].map(RwLock::new);
         let looking = Mutex::new((Apart::default(), pace, 0.0));
+        // Makes ready for a step, while all threads wait.
+        let prepare = |sweep: &Sweep, at: usize| {
+            if let (Some(groups), Some(Step::Group(g))) = (&groups, sweep.steps.get(at)) {
+                groups.open(&sweep.groups[*g]);
+            }
+        };
+        prepare(&sweeps[0].read().unwrap_or_else(|e| e.into_inner()), 0);
         let done = crew.run(threads, cancelled, |worker| {
             let _guard = meeting.guard();
             let mut tools = Tools {
@@ -208,12 +215,15 @@ impl Blocked<'_> {
                     sweep: &now,
                     turns: &turns,
                 };
-                for steps in steps::together(&now.steps, self.plan.together) {
+                // Groups are never together, so that steps are counted right where there are any.
+                let all_steps = steps::together(&now.steps, self.plan.together);
+                for (at, steps) in all_steps.enumerate() {
                     if let (Step::Group(g), Some(groups)) = (steps[0], &groups) {
                         work.cells(groups, &now.groups[g], worker.number, &mut tools);
                         let next = || {
                             let mut looking = looking.lock().unwrap_or_else(|e| e.into_inner());
                             work.merge_group(groups, &now.groups[g], &mut looking.0);
+                            prepare(&now, at + 1);
                             stop()
                         };
                         if !meeting.wait(next) {
@@ -232,6 +242,7 @@ impl Blocked<'_> {
                     // The last thread to arrive prepares what comes next, while the others wait.
                     let next = || {
                         turns.again();
+                        prepare(&now, at + 1);
                         stop()
                     };
                     if !meeting.wait(next) {
@@ -261,6 +272,7 @@ impl Blocked<'_> {
                         .write()
                         .unwrap_or_else(|e| e.into_inner());
                     *after = self.sweep(&epoch, now.until, *pace);
+                    prepare(&after, 0);
                     stop()
                 };
                 if !meeting.wait(next) || now.until == WHOLE {
