@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::ops::Range;
+
 use common::planted::{numbers, options, planted, run};
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec};
@@ -26,10 +28,13 @@ impl Tangle {
                 .wrapping_add(1442695040888963407);
             (state >> 33) % n
         };
-        let columns: Vec<Vec<u32>> = dims
+        let mut columns: Vec<Vec<u32>> = dims
             .iter()
             .map(|&d| (0..count).map(|_| draw(d) as u32).collect())
             .collect();
+        if dims.last().is_some_and(|d| d % 2 == 1) {
+            columns[1].iter_mut().step_by(2).for_each(|row| *row = 7);
+        }
         let values = (0..count)
             .map(|_| draw(1000) as f32 / 250.0 + 1.0)
             .collect();
@@ -86,8 +91,11 @@ fn bits_do_not_depend_on_the_number_of_threads() {
         (vec![400, 300, 12], 60_000, vec![5]),
         (vec![300, 200], 40_000, vec![4, 3]),
         (vec![60, 50, 20, 10], 40_000, vec![3]),
-        // Nearly every row once: no batches.
+        // Nearly every row once: no batches, but classes.
         (vec![40_000, 40_000, 40_000], 20_000, vec![3]),
+        (vec![9000, 8000, 20_000, 10_000], 30_000, vec![2, 3, 2, 3]),
+        // A row that every other entry has leaves no classes.
+        (vec![40_000, 40_000, 40_001], 10_000, vec![3]),
     ] {
         let tangle = Tangle::new(&dims, count);
         for (model, penalty, nonneg) in [
@@ -158,5 +166,57 @@ fn planted_data_is_fitted_as_by_single_entries() {
             errors.push(run(&data, &o, true).1.test_rmse);
         }
         assert!(errors[0] < 1.005 * errors[1], "{model:?}: {errors:?}");
+    }
+}
+
+/// A model of rank 1 with noise, every row about 25 times.
+#[test]
+fn sparse_data_is_fitted_as_by_single_entries() {
+    let mut tangle = Tangle::new(&[8000, 6000, 7000], 200_000);
+    let share = |mode: u32, row: u32| {
+        let hash = (row + 9000 * mode).wrapping_mul(2_654_435_761);
+        0.7 + 0.6 * f64::from(hash >> 8) / f64::from(1 << 24)
+    };
+    for (i, value) in tangle.values.iter_mut().enumerate() {
+        let rows = tangle.columns.iter().enumerate();
+        let exact: f64 = rows.map(|(m, c)| share(m as u32, c[i])).product();
+        *value = (3.0 * exact) as f32 + 0.2 * (*value - 3.0);
+    }
+    let (train, test) = (0..180_000, 180_000..200_000);
+    let columns = |range: &Range<usize>| -> Vec<&[u32]> {
+        tangle.columns.iter().map(|c| &c[range.clone()]).collect()
+    };
+    let (train_columns, test_columns) = (columns(&train), columns(&test));
+    let train = Values::F32(&tangle.values[train]);
+    let train = CooView::new("x", &tangle.dims, &train_columns, train).unwrap();
+    let problem = Problem::builder(train).build(&()).unwrap();
+    for model in [ModelKind::Tucker, ModelKind::Cp] {
+        let mut errors = Vec::new();
+        for algorithm in [Algorithm::Blocked, Algorithm::Opt] {
+            let mut o = Options::preset("paper").unwrap();
+            (o.model, o.algorithm) = (model, algorithm);
+            o.rank = vec![3];
+            o.eta = Some(0.01);
+            o.epochs = 15;
+            o.threads = 1;
+            let values = Values::F32(&tangle.values[test.clone()]);
+            let input = FitInput {
+                test: Some(CooView::new("t", &tangle.dims, &test_columns, values).unwrap()),
+                ..FitInput::default()
+            };
+            let (fitted, _) = fit(&problem, &o, &input, &mut (), &()).unwrap();
+            errors.push(
+                fitted
+                    .history()
+                    .iter()
+                    .map(|e| e.test_rmse)
+                    .collect::<Vec<f64>>(),
+            );
+        }
+        for (blocked, opt) in errors[0].iter().zip(&errors[1]) {
+            assert!(*blocked < 1.005 * opt, "{model:?}: {errors:?}");
+        }
+        // The mean of all entries is 0.65 off, noise is 0.24.
+        assert!(errors[0].last().is_some_and(|e| *e < 0.4), "{errors:?}");
     }
 }

@@ -75,8 +75,9 @@ pub(super) struct Job<'a> {
     pub flat: Option<&'a Flat>,
     pub core: *mut f32,
     pub core_penalty: f32,
-    /// The step of the core.
+    /// The step of the core, and how many entries it steps with if they go one by one.
     pub core_eta: f32,
+    pub core_entries: usize,
     /// The fiber mode and its rank.
     pub fiber: Option<(ModeRows, usize)>,
     pub listed: &'a [ModeRows],

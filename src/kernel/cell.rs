@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::batch::{self, Between, Job, LONGEST, ModeRows, Rule};
+use super::classes::CellRows;
 use super::eval::{errors, squares};
 use super::flat::Flat;
 use super::graph;
@@ -126,6 +127,8 @@ impl Form {
 pub(crate) enum Hold<'a> {
     /// The part of the mode that a cell needs.
     Leased(&'a Lease<'a>),
+    /// Those of a cell of a class.
+    Class(&'a CellRows<'a>),
     /// All of them.
     Own(&'a mut [f32]),
 }
@@ -141,6 +144,8 @@ pub(crate) struct Settings<'a> {
     pub core_penalty: f32,
     /// The step of the core.
     pub core_eta: f32,
+    /// If entries go one by one, a full core steps only with one of so many, by so much more.
+    pub core_every: usize,
     /// The penalty of each row of each mode per entry.
     pub penalties: &'a [&'a [f32]],
     /// The row that penalties pull to, of each mode, padded with zeros.
@@ -226,6 +231,11 @@ pub(crate) fn run(
                 assert!(covers(cell, m, lease) && lease.stride() == stride);
                 lease.start()
             }
+            Hold::Class(rows) => {
+                let (start, apart) = rows.rows(m);
+                assert!(std::ptr::eq(rows.cell(), cell) && apart == stride);
+                start
+            }
             Hold::Own(rows) => {
                 assert!(rows.len() >= spec.rows[m] * stride);
                 rows.as_mut_ptr()
@@ -254,13 +264,19 @@ pub(crate) fn run(
     if let Some(flat) = &form.flat {
         flat.prepare(&mut scratch.work[..flat.work]);
     }
+    let entries: usize = batches.iter().map(Batch::len).sum();
+    let core_entries = match form.flat {
+        Some(_) => entries.div_ceil(settings.core_every.max(1)),
+        None => entries,
+    };
     let job = Job {
         between: form.between,
         shape: &form.shape,
         flat: form.flat.as_ref(),
         core: core.as_mut_ptr(),
         core_penalty: settings.core_penalty,
-        core_eta: settings.core_eta,
+        core_eta: settings.core_eta * (entries as f32 / core_entries as f32),
+        core_entries,
         fiber: spec.fiber.map(|f| (modes[f], form.ranks[f])),
         listed,
         entries: cell.entries().as_ptr(),
@@ -273,7 +289,9 @@ pub(crate) fn run(
     };
     // SAFETY: the level is available. Rows of entries were checked against the parts and sizes of the
     // spec when the cell was built, and the leases and slices were checked to be those here; they,
-    // the core and the scratch memory are borrowed for nobody else. Batches are the cell's own.
+    // the core and the scratch memory are borrowed for nobody else. Of a class, all rows are leased, to
+    // cells that were checked to have none in common, and each cell is taken once. Batches are the
+    // cell's own.
     unsafe { batch::run(settings.level, &job, batches) }
 }
 
@@ -412,6 +430,7 @@ fn looking(
         core: core.as_ptr().cast_mut(),
         core_penalty: 0.0,
         core_eta: 0.0,
+        core_entries: 0,
         fiber: spec.fiber.map(|f| (modes[f], form.ranks[f])),
         listed,
         entries: cell.entries().as_ptr(),

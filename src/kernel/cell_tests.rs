@@ -284,6 +284,7 @@ impl Case {
             core_penalty: CORE_PENALTY as f32,
             core_eta: CORE_ETA as f32,
             priors: &priors,
+            core_every: 1,
             penalties: &penalties,
             limit: LIMIT,
             steepest: (&steepest, 0.0),

@@ -181,6 +181,38 @@ impl Spec {
     }
 }
 
+impl Spec {
+    /// A cell of entries that nothing sorts, each with the rows of all modes.
+    ///
+    /// # Panics
+    /// If an entry names a row that is not there, or entries are grouped.
+    pub(super) fn cell_of(self: &Arc<Self>, entries: Vec<u32>) -> Cell {
+        let (order, width) = (self.order(), self.order() + 1);
+        assert!(self.fiber.is_none() && self.cuts.iter().all(Option::is_none));
+        assert!(entries.len().is_multiple_of(width) && entries.len() / width < u32::MAX as usize);
+        for entry in entries.chunks_exact(width) {
+            let inside = entry[..order].iter().zip(&self.rows);
+            assert!(
+                inside
+                    .into_iter()
+                    .all(|(&row, &rows)| (row as usize) < rows)
+            );
+        }
+        let run = Run {
+            fiber: 0,
+            start: 0,
+            len: (entries.len() / width) as u32,
+        };
+        Cell {
+            spec: self.clone(),
+            number: 0,
+            runs: if run.len > 0 { vec![run] } else { Vec::new() },
+            entries,
+            base: Vec::new(),
+        }
+    }
+}
+
 /// Sorts by a key below `limit`, keeping the order of equal ones: least significant digits first.
 fn radix(items: &mut Vec<u32>, limit: usize, key: impl Fn(u32) -> u32) -> Result<()> {
     const BITS: u32 = 8;
@@ -212,6 +244,18 @@ pub(crate) struct Sorted {
     starts: Vec<u32>,
 }
 
+impl Sorted {
+    /// The number of entries.
+    pub(super) fn count(&self, spec: &Spec) -> usize {
+        self.words.len() / (spec.order() + 1)
+    }
+
+    /// The rows of all modes and the bits of the value, one entry after the other.
+    pub(super) fn words(&self) -> &[u32] {
+        &self.words
+    }
+}
+
 /// Entries that share their row of the fiber mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
@@ -229,6 +273,10 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
+    pub(super) fn len(&self) -> usize {
+        self.len as usize
+    }
+
     /// The words of its entries of `cell`: up to the end of the run, and from its start.
     pub(super) fn pieces<'a>(&self, cell: &'a Cell) -> [&'a [u32]; 2] {
         let width = cell.words();
@@ -294,9 +342,13 @@ impl Cell {
         &self.spec
     }
 
-    /// Which cell of the grid it is.
+    /// Which cell of the grid, or of all classes, it is.
     pub(crate) fn number(&self) -> usize {
         self.number
+    }
+
+    pub(super) fn set_number(&mut self, number: usize) {
+        self.number = number;
     }
 
     /// The coordinates.

@@ -12,6 +12,7 @@
 //! - `grid`, `cell`: entries sorted into cells and grouped by a shared row; `batch`, `walk`, `after`,
 //!   `vector`, `small3`, `large3`, `order4`, `general`: what runs them, O(J^2) per entry for order
 //!   3; `single`: entries one by one; `eval`: errors on them; `graph`: edges.
+//! - `colour`, `classes`: entries that have no rows in common, in cells of classes.
 //! - `lease`: rows that threads take turns at, which those work on.
 //! - `flat`, `lockfree`: runs of single entries of a lock-free fit, the core read once per entry; `hand`: the rows
 //!   a thread of it works on.
@@ -25,6 +26,8 @@ mod batch;
 mod cell;
 #[cfg(test)]
 mod cell_tests;
+mod classes;
+mod colour;
 mod entry;
 mod eval;
 mod flat;
@@ -57,6 +60,8 @@ mod walk;
 
 pub(crate) use batch::{LONGEST, Rule};
 pub(crate) use cell::{Form, Hold, Scratch, Settings, cell_errors, cell_squares, run, run_graph};
+pub(crate) use classes::{Classes, OpenClass, Unchecked, cells_of};
+pub(crate) use colour::Colours;
 pub(crate) use grid::{Cell, Sorted, Spec};
 pub(crate) use hand::Hand;
 pub(crate) use lease::{Lease, LeasedRows, Parts};

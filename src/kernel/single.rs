@@ -7,7 +7,7 @@
 
 use super::batch::{Job, ModeRows, Rule, moved, moved_to};
 use super::entry::diagonal_slopes;
-use super::flat::{self, ADD, CoreStep, Flat, Flatten, STEP, Turns};
+use super::flat::{self, ADD, CoreStep, Flat, Flatten, NO_STEP, STEP, Turns};
 use super::grid::Batch;
 use super::lines::prefetch;
 use super::racing::Racer;
@@ -28,11 +28,7 @@ pub(super) unsafe fn single<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]
     // SAFETY: the caller's promises.
     unsafe {
         match job.flat {
-            // lambda / |Omega| is nearly always too small to be seen next to 1.
-            Some(flat) if job.rule == PLAIN && 1.0 - job.core_eta * job.core_penalty == 1.0 => {
-                full::<L, ADD>(job, flat, batches)
-            }
-            Some(flat) => full::<L, STEP>(job, flat, batches),
+            Some(flat) => full::<L>(job, flat, batches),
             None => match (job.shape.order(), job.shape.core_len()) {
                 (2, STRIDE) => line::<L, 2>(job, batches),
                 (3, STRIDE) => line::<L, 3>(job, batches),
@@ -95,29 +91,55 @@ impl<'a> Ahead<'a> {
     }
 }
 
-/// A full core. It lies packed in memory of its own meanwhile.
+/// A full core. It lies packed in memory of its own meanwhile, and steps with the first entries.
 #[inline(always)]
-unsafe fn full<L: Racer + Flatten, const HOW: u8>(
-    job: &Job<'_>,
-    flat: &Flat,
-    batches: &[Batch],
-) -> f64 {
-    let rule = if HOW == ADD { PLAIN } else { job.rule };
-    let mut by = CoreStep { shrink: 0.0, rule };
-    let mut turns = Turns::new(flat);
-    let mut total = 0.0f64;
-    // SAFETY: the caller's promises; rows lie in `work` as the pass wants them.
+unsafe fn full<L: Racer + Flatten>(job: &Job<'_>, flat: &Flat, batches: &[Batch]) -> f64 {
+    // SAFETY: the caller's promises.
     unsafe {
-        let work = job.work;
         let mut entries = Ahead::new::<L>(job, job.listed, batches);
         let core = if flat.is_packed() {
-            let packed = work.add(flat.work);
+            let packed = job.work.add(flat.work);
             flat::pack::<L>(flat, job.core, packed);
             packed
         } else {
             job.core
         };
-        while let Some(entry) = entries.next::<L>() {
+        // lambda / |Omega| is nearly always too small to be seen next to 1.
+        let mut total = if job.rule == PLAIN && 1.0 - job.core_eta * job.core_penalty == 1.0 {
+            some::<L, ADD>(job, flat, core, &mut entries, job.core_entries)
+        } else {
+            some::<L, STEP>(job, flat, core, &mut entries, job.core_entries)
+        };
+        if flat.is_packed() {
+            flat::unpack::<L>(flat, core, job.core);
+        }
+        total += some::<L, NO_STEP>(job, flat, core, &mut entries, usize::MAX);
+        total
+    }
+}
+
+/// The next entries, at most `count` of them.
+#[inline(always)]
+unsafe fn some<L: Racer + Flatten, const HOW: u8>(
+    job: &Job<'_>,
+    flat: &Flat,
+    core: *mut f32,
+    entries: &mut Ahead<'_>,
+    count: usize,
+) -> f64 {
+    let rule = if HOW == ADD { PLAIN } else { job.rule };
+    let mut by = CoreStep { shrink: 0.0, rule };
+    let mut turns = Turns::new(flat);
+    let mut total = 0.0f64;
+    let mut left = count;
+    // SAFETY: the caller's promises; rows lie in `work` as the pass wants them.
+    unsafe {
+        let work = job.work;
+        while left > 0 {
+            let Some(entry) = entries.next::<L>() else {
+                break;
+            };
+            left -= 1;
             for (n, mode) in job.listed.iter().enumerate() {
                 let (from, to) = (mode.row(*entry.add(n)), work.add(flat.row(n).0));
                 for k in (0..mode.stride).step_by(STRIDE) {
@@ -128,7 +150,9 @@ unsafe fn full<L: Racer + Flatten, const HOW: u8>(
             let error = f32::from_bits(*entry.add(job.listed.len())) - value;
             total += f64::from(error) * f64::from(error);
             let scale = job.eta * error;
-            flat::due::<L>(flat, &mut turns, work, job.core_eta * error);
+            if HOW != NO_STEP {
+                flat::due::<L>(flat, &mut turns, work, job.core_eta * error);
+            }
             // Nothing was due, nor shrinks, before the first entry.
             by.shrink = job.core_eta * job.core_penalty;
             for (n, mode) in job.listed.iter().enumerate() {
@@ -142,9 +166,8 @@ unsafe fn full<L: Racer + Flatten, const HOW: u8>(
                 }
             }
         }
-        flat::finish::<L>(flat, turns, core, work, by);
-        if flat.is_packed() {
-            flat::unpack::<L>(flat, core, job.core);
+        if HOW != NO_STEP && left < count {
+            flat::finish::<L>(flat, turns, core, work, by);
         }
     }
     total

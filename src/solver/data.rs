@@ -7,7 +7,7 @@ use super::blocked::Plan;
 use super::centre::Centre;
 use crate::error::{Error, Result};
 use crate::format::{CooView, RowMap, collected, copied, zeros};
-use crate::kernel::{Cell, Sorted, Spec};
+use crate::kernel::{Cell, Classes, Colours, Sorted, Spec, Unchecked, cells_of};
 use crate::model::{CoreShape, Model, padded};
 use crate::monitor::{Monitor, step};
 use crate::options::PenaltyPer;
@@ -34,6 +34,8 @@ pub(super) enum Entries {
     Shuffled(Shuffled),
     /// For `blocked`, and for measuring errors: sorted into cells.
     Cells(Vec<Cell>),
+    /// For `blocked`, if hardly any entries share a row.
+    Classes(Classes),
 }
 
 /// Entries with their rows one after the other.
@@ -64,20 +66,9 @@ impl Entries {
         if biases.is_empty() {
             return Ok(());
         }
-        match self {
-            Entries::Cells(cells) => {
-                let all: Vec<Mutex<&mut Cell>> = cells.iter_mut().map(Mutex::new).collect();
-                let done = crew.map(
-                    all.len(),
-                    &mut || false,
-                    || (),
-                    |(), c| {
-                        let mut cell = all[c].lock().unwrap_or_else(|e| e.into_inner());
-                        cell.take_out(&biases)
-                    },
-                )?;
-                done.unwrap_or_default().into_iter().collect()
-            }
+        let cells = match self {
+            Entries::Cells(cells) => &mut cells[..],
+            Entries::Classes(classes) => classes.cells_mut(),
             Entries::Shuffled(s) => {
                 if s.base.is_empty() {
                     s.base = copied(&s.values, "entries")?;
@@ -87,15 +78,23 @@ impl Entries {
                     let bias: f64 = each.map(|(b, &row)| f64::from(b[row as usize])).sum();
                     s.values[i] = (f64::from(s.base[i]) - bias) as f32;
                 }
-                Ok(())
+                return Ok(());
             }
-        }
+        };
+        let all: Vec<Mutex<&mut Cell>> = cells.iter_mut().map(Mutex::new).collect();
+        let take_out = |c: usize| {
+            let mut cell = all[c].lock().unwrap_or_else(|e| e.into_inner());
+            cell.take_out(&biases)
+        };
+        let done = crew.map(all.len(), &mut || false, || (), |(), c| take_out(c))?;
+        done.unwrap_or_default().into_iter().collect()
     }
 
     pub(super) fn len(&self) -> usize {
         match self {
             Entries::Shuffled(s) => s.len(),
             Entries::Cells(cells) => cells.iter().map(Cell::len).sum(),
+            Entries::Classes(classes) => classes.len(),
         }
     }
 
@@ -106,7 +105,7 @@ impl Entries {
                 crc.update(bytemuck::cast_slice(&s.rows));
                 crc.update(bytemuck::cast_slice(&s.values));
             }
-            Entries::Cells(cells) => cells.iter().for_each(|c| c.mark(crc)),
+            _ => self.cells().iter().for_each(|c| c.mark(crc)),
         }
     }
 
@@ -114,7 +113,7 @@ impl Entries {
     pub(super) fn each(&self, mut take: impl FnMut(&[u32], f32)) {
         match self {
             Entries::Shuffled(s) => (0..s.len()).for_each(|i| take(s.row(i), s.values[i])),
-            Entries::Cells(cells) => cells.iter().for_each(|c| c.each(&mut take)),
+            _ => self.cells().iter().for_each(|c| c.each(&mut take)),
         }
     }
 
@@ -125,7 +124,7 @@ impl Entries {
     pub(super) fn shuffled(&self) -> &Shuffled {
         match self {
             Entries::Shuffled(s) => s,
-            Entries::Cells(_) => unreachable!("lock-free algorithms have shuffled entries"),
+            _ => unreachable!("lock-free algorithms have shuffled entries"),
         }
     }
 
@@ -137,6 +136,15 @@ impl Entries {
         match self {
             Entries::Shuffled(_) => unreachable!("blocked has entries in cells"),
             Entries::Cells(cells) => cells,
+            Entries::Classes(classes) => classes.cells(),
+        }
+    }
+
+    /// The classes, if entries are in classes.
+    pub(super) fn classes(&self) -> Option<&Classes> {
+        match self {
+            Entries::Classes(classes) => Some(classes),
+            _ => None,
         }
     }
 }
@@ -307,7 +315,11 @@ impl Data {
                         0 => &plan.spec,
                         m => &plan.matrices[m - 1].spec,
                     };
-                    sort(spec, part.len(), crew, monitor, read).map(Entries::Cells)
+                    match plan.longest.filter(|_| number == 0) {
+                        Some(longest) => colour(spec, (part.len(), longest), crew, monitor, read)
+                            .map(Entries::Classes),
+                        None => sort(spec, part.len(), crew, monitor, read).map(Entries::Cells),
+                    }
                 }
             }
         };
@@ -434,6 +446,30 @@ fn no_weights(part: &Part<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Copies `count` entries in chunks, each sorted by cell.
+fn chunks(
+    spec: &Spec,
+    count: usize,
+    crew: &Crew,
+    monitor: &dyn Monitor,
+    read: impl Fn(Range<usize>, &mut Chunk) -> Result<()> + Sync,
+) -> Result<Vec<Sorted>> {
+    const CHUNK: usize = 1 << 17;
+    step(monitor, "sorting entries", 0, count as u64)?;
+    let sorted = crew.map(
+        count.div_ceil(CHUNK),
+        &mut || monitor.cancelled(),
+        Chunk::default,
+        |chunk, c| {
+            let range = c * CHUNK..((c + 1) * CHUNK).min(count);
+            read(range.clone(), chunk).and_then(|()| spec.sort(chunk, range.start))
+        },
+    )?;
+    let sorted = sorted.ok_or(Error::Cancelled)?.into_iter().collect();
+    step(monitor, "sorting entries", count as u64 / 2, count as u64)?;
+    sorted
+}
+
 /// Copies `count` entries into cells. Chunks are sorted by cell first, then every cell takes its part
 /// of each: entries go through memory twice, and the result does not depend on the threads.
 fn sort(
@@ -443,41 +479,45 @@ fn sort(
     monitor: &dyn Monitor,
     read: impl Fn(Range<usize>, &mut Chunk) -> Result<()> + Sync,
 ) -> Result<Vec<Cell>> {
-    const CHUNK: usize = 1 << 17;
-    let mut cancelled = || monitor.cancelled();
-    step(monitor, "sorting entries", 0, count as u64)?;
-    let sorted = crew
-        .map(
-            count.div_ceil(CHUNK),
-            &mut cancelled,
-            Chunk::default,
-            |chunk, c| {
-                let range = c * CHUNK..((c + 1) * CHUNK).min(count);
-                read(range.clone(), chunk).and_then(|()| spec.sort(chunk, range.start))
-            },
-        )?
-        .ok_or(Error::Cancelled)?
-        .into_iter()
-        .collect::<Result<Vec<Sorted>>>()?;
-    step(monitor, "sorting entries", count as u64 / 2, count as u64)?;
+    let sorted = chunks(spec, count, crew, monitor, read)?;
     // All cells of a part together, made by the thread that will run them.
     let part = |p: usize| (p..spec.cells()).step_by(spec.pieces);
-    let parts = crew
-        .map(
-            spec.pieces,
-            &mut cancelled,
-            || (),
-            |(), p| -> Result<Vec<Cell>> {
-                part(p).map(|cell| spec.build(&sorted, cell)).collect()
-            },
-        )?
-        .ok_or(Error::Cancelled)?;
+    let build =
+        |p: usize| -> Result<Vec<Cell>> { part(p).map(|cell| spec.build(&sorted, cell)).collect() };
     let mut cells: Vec<Cell> = Vec::new();
-    for part in parts {
-        cells.extend(part?);
+    for part in all(spec.pieces, crew, monitor, build)? {
+        cells.extend(part);
     }
     cells.sort_unstable_by_key(Cell::number);
     Ok(cells)
+}
+
+/// Copies `count` entries into classes, the longest row having `longest` of them. One thread gives them
+/// their colours, the others help with the rest.
+fn colour(
+    spec: &Arc<Spec>,
+    (count, longest): (usize, usize),
+    crew: &Crew,
+    monitor: &dyn Monitor,
+    read: impl Fn(Range<usize>, &mut Chunk) -> Result<()> + Sync,
+) -> Result<Classes> {
+    let sorted = chunks(spec, count, crew, monitor, read)?;
+    let colours = Colours::new(spec, &sorted, longest)?;
+    let build = |class| cells_of(spec, &sorted, &colours, class);
+    let classes = Unchecked::new(spec, all(colours.count(), crew, monitor, build)?);
+    all(spec.rows.len(), crew, monitor, |m| classes.check(m))?;
+    Ok(classes.finish())
+}
+
+/// Makes `count` pieces.
+fn all<T: Send>(
+    count: usize,
+    crew: &Crew,
+    monitor: &dyn Monitor,
+    make: impl Fn(usize) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let made = crew.map(count, &mut || monitor.cancelled(), || (), |(), i| make(i))?;
+    made.ok_or(Error::Cancelled)?.into_iter().collect()
 }
 
 /// Copies up to `n` entries and then puts each in a random place.

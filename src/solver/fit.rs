@@ -207,7 +207,7 @@ impl<'a> Fit<'a> {
         lowered
             .into_iter()
             .for_each(|text| observer.event(&Event::RankLowered(text)));
-        start::fill(&mut model, problem, &data, &options)?;
+        start::fill(&mut model, problem, &data, &options, &crew)?;
         let mut progress = Progress::new();
         let mut best = None;
         if let Some((

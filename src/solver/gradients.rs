@@ -204,7 +204,7 @@ fn compare_gradients(dims: &[u64], options: &Options) {
     let plan = (options.algorithm == Algorithm::Blocked)
         .then(|| Plan::new(&problem, &model.shape, options.seed));
     let data = prepared(&problem, &model.shape, options, plan.as_ref(), &crew);
-    start::fill(&mut model, &problem, &data, options).unwrap();
+    start::fill(&mut model, &problem, &data, options, &crew).unwrap();
     let all = places(&model);
     for (k, &place) in all.iter().enumerate() {
         if k % 7 == 0 {
@@ -402,7 +402,7 @@ fn naive_opt_and_the_reference_agree_after_an_epoch() {
                 let (mut model, _) = Model::zeros(&problem, &options).unwrap();
                 let crew = Crew::new(1, false, 0);
                 let data = prepared(&problem, &model.shape, &options, None, &crew);
-                start::fill(&mut model, &problem, &data, &options).unwrap();
+                start::fill(&mut model, &problem, &data, &options, &crew).unwrap();
                 let plan = LockFree::new(&data, &options, Level::best());
                 match algorithm {
                     Some(_) => {
@@ -484,7 +484,7 @@ fn every_level_of_opt_does_what_naive_does() {
                 let crew = Crew::new(1, false, 0);
                 let shape = model.shape.clone();
                 let data = prepared(&problem, &shape, &options, None, &crew);
-                start::fill(&mut model, &problem, &data, &options).unwrap();
+                start::fill(&mut model, &problem, &data, &options, &crew).unwrap();
                 LockFree::new(&data, &options, level)
                     .epoch(&mut model, 0.01, &[1], &crew, &mut || false)
                     .unwrap();

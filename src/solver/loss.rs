@@ -48,7 +48,8 @@ pub(super) fn tensor_squares(
     let clip = centre.clip(model.range);
     let biases: Vec<&[f32]> = centre.biases.iter().map(Vec::as_slice).collect();
     let [plain, clipped] = match entries {
-        Entries::Cells(cells) => {
+        Entries::Cells(_) | Entries::Classes(_) => {
+            let cells = entries.cells();
             let Some(first) = cells.first() else {
                 return Ok(Sums {
                     plain: 0.0,
@@ -132,13 +133,13 @@ fn matrix_squares(
                 [plain]
             })?
         }
-        Entries::Cells(cells) => summed(
-            cells.len(),
+        Entries::Cells(_) | Entries::Classes(_) => summed(
+            data.entries.cells().len(),
             crew,
             || (),
             |(), c| {
                 let mut sum = 0.0;
-                cells[c].each(|rows, y| sum += one(rows[0], rows[1], y));
+                data.entries.cells()[c].each(|rows, y| sum += one(rows[0], rows[1], y));
                 [sum]
             },
         )?,

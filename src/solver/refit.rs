@@ -10,8 +10,10 @@ use crate::kernel::{Cell, Form, Level, Method, Scratch, TensorKernel, cell_error
 use crate::model::Model;
 use crate::schedule::Crew;
 
-/// Sums of rows that many cells have in common are made in so many groups of cells.
+/// Sums of rows that many cells have in common are made in so many groups of cells, if that takes no
+/// more numbers than this in all.
 const GROUPS: usize = 16;
+const NUMBERS: usize = 1 << 22;
 
 /// Moves the biases inside to where the errors of the model on `entries` want them; `damping` acts like
 /// so many more entries of bias 0 in every row.
@@ -24,7 +26,9 @@ pub(super) fn refit(
     crew: &Crew,
 ) -> Result<()> {
     match entries {
-        Entries::Cells(cells) => refit_cells(model, cells, biases, damping, level, crew),
+        Entries::Cells(_) | Entries::Classes(_) => {
+            refit_cells(model, entries.cells(), biases, damping, level, crew)
+        }
         Entries::Shuffled(entries) => {
             let shape = &model.shape;
             let mut kernel = TensorKernel::new(shape, Method::Shared(level));
@@ -113,13 +117,14 @@ fn refit_cells(
                 moved(biases, counts, sum, damping)
             }
             None => {
+                let count = (NUMBERS / biases.len()).clamp(1, GROUPS);
                 let groups = crew.map(
-                    GROUPS,
+                    count,
                     &mut || false,
                     || (),
                     |(), group| {
                         let mut sums = vec![0.0f64; biases.len()];
-                        for c in (group..cells.len()).step_by(GROUPS) {
+                        for c in (group..cells.len()).step_by(count) {
                             for (row, error) in cells[c].rows_in(n).zip(&*locked(c)) {
                                 sums[row as usize] += f64::from(*error);
                             }

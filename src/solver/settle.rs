@@ -18,12 +18,11 @@ const ETA: f64 = 0.04;
 /// The step of a full core that starts as an identity.
 const CORE_STEP: f64 = 0.02;
 
-/// The penalty for values of deviation 1 that are all noise, at rank [`MOST`].
+/// The penalty for values of deviation 1 that are all noise.
 const PENALTY: f64 = 2.2;
 
 /// Ranks: for data with at least so many entries per row of its two largest modes.
-const RANKS: [(f64, usize); 3] = [(8.0, MOST), (2.0, 32), (0.0, 16)];
-const MOST: usize = 64;
+const RANKS: [(f64, usize); 3] = [(8.0, 64), (2.0, 32), (0.0, 16)];
 
 /// Of the small model.
 const TRIAL_RANK: usize = 16;
@@ -33,6 +32,9 @@ const NOISE_EPOCHS: u64 = 12;
 /// What is held out of it, and how many entries it is fitted to at most.
 const HELD: f64 = 0.1;
 const TRIAL_ENTRIES: f64 = 2e6;
+
+/// Another pair has at most this share of the squared error.
+const CLEARLY: f64 = 0.98;
 
 /// Pairs are looked for among so many of the largest modes.
 const PAIRS_AMONG: usize = 4;
@@ -91,16 +93,10 @@ pub(super) fn settle(
     }
     if o.start_modes.is_empty() || o.lambda_reg.is_none() {
         let noise = trials(problem, &mut o, &centre, monitor)?;
-        let rank = o.rank.iter().copied().max().unwrap_or(1);
         o.lambda_reg
-            .get_or_insert(penalty(noise, rank) * centre.deviation);
+            .get_or_insert(PENALTY * noise * centre.deviation);
     }
     Ok(o)
-}
-
-/// What suits noise that is this share of the variance.
-fn penalty(noise: f64, rank: usize) -> f64 {
-    PENALTY * noise * (rank as f64 / MOST as f64).sqrt()
 }
 
 /// Entries per row decide what can be learnt about a row.
@@ -162,7 +158,7 @@ fn trials(
         (t.epochs, t.eval_every) = (epochs, epochs);
         // Rows have so many fewer entries than they count.
         let fewer = (1.0 / used).sqrt();
-        t.lambda_reg = Some(penalty(noise, TRIAL_RANK) * centre.deviation * fewer);
+        t.lambda_reg = Some(PENALTY * noise * centre.deviation * fewer);
         let input = FitInput::default();
         let mut fit = Fit::new(problem, &t, &input, Some(held), &mut Silent, monitor)?;
         fit.run(&mut Silent, monitor)?;
@@ -183,7 +179,8 @@ fn trials(
         let mut best = f64::INFINITY;
         for pair in pairs(problem) {
             let error = run(&pair, before, TRIAL_EPOCHS)?;
-            if error < best {
+            // The largest modes come first, and give way to what is clearly better only.
+            if error < CLEARLY * best {
                 best = error;
                 o.start_modes = pair;
             }
@@ -200,15 +197,16 @@ fn trials(
     }
 }
 
-/// All pairs of the largest modes, counted from 1.
+/// All pairs of the largest modes, counted from 1; that of the two largest comes first.
 fn pairs(problem: &Problem<'_>) -> Vec<Vec<usize>> {
     let mut modes: Vec<usize> = (0..problem.order()).collect();
     modes.sort_by_key(|&n| std::cmp::Reverse(problem.modes()[n].rows().len()));
     modes.truncate(PAIRS_AMONG);
-    modes.sort_unstable();
-    let pair = |(i, &a): (usize, &usize)| {
-        let later = modes[i + 1..].to_vec();
-        later.into_iter().map(move |b| vec![a + 1, b + 1])
+    let pair = |(i, &b): (usize, &usize)| {
+        let larger = modes[..i].to_vec();
+        larger
+            .into_iter()
+            .map(move |a| vec![a.min(b) + 1, a.max(b) + 1])
     };
     modes.iter().enumerate().flat_map(pair).collect()
 }

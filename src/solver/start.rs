@@ -1,5 +1,7 @@
 //! Where factors start.
 
+use std::sync::Mutex;
+
 use super::centre::Centre;
 use super::data::{Data, stream};
 use super::finish;
@@ -9,16 +11,22 @@ use crate::model::{CoreKind, Model, Rows};
 use crate::options::{Options, Start};
 use crate::problem::{MatrixKind, Problem};
 use crate::random::Stream;
+use crate::schedule::Crew;
 
-/// Fills a model of zeros with starting values.
+/// Rows that a thread fills at least.
+const PIECE: usize = 1 << 12;
+
+/// Fills a model of zeros with starting values, every thread a piece of each factor: whoever touches memory
+/// first gets it near.
 pub(super) fn fill(
     model: &mut Model,
     problem: &Problem<'_>,
     data: &Data,
     options: &Options,
+    crew: &Crew,
 ) -> Result<()> {
     if options.start == Start::Identity {
-        return identity(model, data, options);
+        return identity(model, data, options, crew);
     }
     let order = model.order();
     let core_entries: f64 = match model.shape.kind {
@@ -50,9 +58,13 @@ pub(super) fn fill(
     };
     for (n, mode) in model.modes.iter_mut().enumerate() {
         let count = mode.rows.len();
-        fill_rows(&mut mode.factor, count, &[options.seed, n as u64], |s| {
-            draw(s, size)
-        })?;
+        fill_rows(
+            &mut mode.factor,
+            count,
+            &[options.seed, n as u64],
+            crew,
+            |s| draw(s, size),
+        )?;
     }
     let mut s = Stream::new(&[options.seed, stream::START, 1 << 16]);
     match model.shape.kind {
@@ -82,9 +94,11 @@ pub(super) fn fill(
         };
         let count = matrix.factor.len();
         let name = [options.seed, (1 << 17) + m as u64];
-        fill_rows(&mut matrix.factor, count, &name, |s| match options.start {
-            Start::Paper => (size * (1.0 + s.unit())) as f32,
-            _ => draw(s, size * rank.sqrt()),
+        fill_rows(&mut matrix.factor, count, &name, crew, |s| {
+            match options.start {
+                Start::Paper => (size * (1.0 + s.unit())) as f32,
+                _ => draw(s, size * rank.sqrt()),
+            }
         })?;
     }
     model.refresh_means()
@@ -95,7 +109,7 @@ const SPREAD: f64 = 0.1;
 const NEAR_ONE: f64 = 0.02;
 
 /// A core of ones on its diagonal; two modes normal around 0, the others near 1.
-fn identity(model: &mut Model, data: &Data, options: &Options) -> Result<()> {
+fn identity(model: &mut Model, data: &Data, options: &Options, crew: &Crew) -> Result<()> {
     let core = model.shape.identity();
     model.core.copy_from_slice(&core);
     let size = SPREAD * data.deviation.sqrt();
@@ -103,14 +117,18 @@ fn identity(model: &mut Model, data: &Data, options: &Options) -> Result<()> {
         let count = mode.rows.len();
         let around = f64::from(data.priors[n][0]);
         let size = if around > 0.0 { NEAR_ONE } else { size };
-        fill_rows(&mut mode.factor, count, &[options.seed, n as u64], |s| {
-            (around + size * s.gauss()) as f32
-        })?;
+        fill_rows(
+            &mut mode.factor,
+            count,
+            &[options.seed, n as u64],
+            crew,
+            |s| (around + size * s.gauss()) as f32,
+        )?;
     }
     for (m, matrix) in model.matrices.iter_mut().enumerate() {
         let name = [options.seed, (1 << 17) + m as u64];
         let count = matrix.factor.len();
-        fill_rows(&mut matrix.factor, count, &name, |s| {
+        fill_rows(&mut matrix.factor, count, &name, crew, |s| {
             (SPREAD * s.gauss()) as f32
         })?;
     }
@@ -122,14 +140,21 @@ fn fill_rows(
     rows: &mut Rows,
     count: usize,
     &[seed, name]: &[u64; 2],
-    draw: impl Fn(&mut Stream) -> f32,
+    crew: &Crew,
+    draw: impl Fn(&mut Stream) -> f32 + Sync,
 ) -> Result<()> {
     let (rank, stride) = (rows.rank(), rows.stride());
-    let all = rows.as_mut_slice()?.chunks_exact_mut(stride);
-    for (i, row) in all.take(count).enumerate() {
-        let mut s = Stream::new(&[seed, stream::START, name, i as u64]);
-        row[..rank].iter_mut().for_each(|x| *x = draw(&mut s));
-    }
+    let all = &mut rows.as_mut_slice()?[..count * stride];
+    let piece = count.div_ceil(crew.threads()).max(PIECE);
+    let pieces: Vec<Mutex<&mut [f32]>> = all.chunks_mut(piece * stride).map(Mutex::new).collect();
+    let fill = |p: usize| {
+        let mut rows = pieces[p].lock().unwrap_or_else(|e| e.into_inner());
+        for (i, row) in rows.chunks_exact_mut(stride).enumerate() {
+            let mut s = Stream::new(&[seed, stream::START, name, (p * piece + i) as u64]);
+            row[..rank].iter_mut().for_each(|x| *x = draw(&mut s));
+        }
+    };
+    crew.map(pieces.len(), &mut || false, || (), |(), p| fill(p))?;
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use super::turns::Turns;
 use super::{Blocked, Epoch, Shared, Sweep, WHOLE, steady};
 use crate::format::MAX_ORDER;
 use crate::kernel::{self, Cell, Form, Hold, LONGEST, Lease, Scratch, Settings};
+use crate::model::Aligned;
 use crate::random::mix;
 use crate::solver::data::stream;
 
@@ -18,6 +19,8 @@ use crate::solver::data::stream;
 pub(super) struct Tools {
     pub scratch: Scratch,
     pub probe: ProbeKernel,
+    /// A copy of the core, for cells of classes.
+    pub core: Aligned,
 }
 
 /// What the tasks of a sweep are done with.
@@ -64,6 +67,7 @@ impl Work<'_> {
                 drop(slot);
                 self.turns.done(place, round);
             }
+            Step::Group(_) => unreachable!("threads take cells of a group as they come by"),
             Step::Matrix(m, ahead) => self.part_of_matrix(m, ahead, task, tools),
             Step::Graph(m, turn) => self.part_of_graph(m, turn, task, tools),
         }
@@ -224,7 +228,7 @@ impl Work<'_> {
     }
 
     /// What most cells are run with.
-    fn settings<'a>(
+    pub(super) fn settings<'a>(
         &self,
         weight: f32,
         penalties: &'a [&'a [f32]],
@@ -237,6 +241,7 @@ impl Work<'_> {
             rule: self.epoch.rule,
             core_penalty: 0.0,
             core_eta: 0.0,
+            core_every: 1,
             penalties,
             priors,
             limit: LONGEST,
@@ -252,7 +257,7 @@ impl Work<'_> {
     }
 
     /// The name of what is random in a cell of the tensor (part 0) or a matrix (part m + 1).
-    fn name(&self, part: usize, cell: usize) -> [u64; 4] {
+    pub(super) fn name(&self, part: usize, cell: usize) -> [u64; 4] {
         [
             self.fit.options.seed ^ stream::BLOCK,
             self.epoch.key,

@@ -174,9 +174,17 @@ impl Work<'_> {
         if seen.is_none() {
             return;
         }
-        let shares = &self.sweep.core_shares;
-        self.epoch.core.apply(&mut moves, &mut Vec::new(), shares);
-        for lease in &mut leases {
+        drop(leases);
+        self.move_core(&mut moves, &self.sweep.core_shares);
+    }
+
+    /// Moves the core by what the sum of moves comes to, given what it is multiplied with.
+    pub(super) fn move_core(&self, moves: &mut Vec<f32>, shares: &[f32]) {
+        let rows = &self.shared.core;
+        let stride = rows.stride();
+        self.epoch.core.apply(moves, &mut Vec::new(), shares);
+        for part in 0..rows.parts().count() {
+            let mut lease = rows.lease(part);
             for &slab in rows.parts().members(lease.part()) {
                 let moves = &moves[slab as usize * stride..][..stride];
                 let old = lease.row(slab);

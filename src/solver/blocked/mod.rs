@@ -7,12 +7,17 @@
 //! what they moved, as curvature has it ([`curvature`]). Matrices and graphs that no block owns have
 //! steps of their own in between.
 //!
+//! If hardly any entries share a row, those of a step are cells of a class instead, which have no rows in
+//! common at all, and only the core is copied ([`groups`]).
+//!
 //! Nothing depends on which thread runs what, so that the result is the same for any number of them.
 
 mod blocks;
 mod copies;
 mod core;
 mod curvature;
+mod gather;
+mod groups;
 mod pace;
 mod plan;
 mod probe;
@@ -26,6 +31,7 @@ use blocks::{Tools, Work, matrix_forms};
 use copies::Slot;
 use core::CoreMerge;
 use curvature::{Basis, Curvature};
+use groups::{Group, Groups, most_cells};
 use pace::Apart;
 pub(super) use pace::Pace;
 use plan::Place;
@@ -36,8 +42,8 @@ use turns::{Turns, take_turns};
 
 use super::data::{Data, stream};
 use crate::error::Result;
-use crate::kernel::{Form, LONGEST, LeasedRows, Level, Parts, Rule, Scratch};
-use crate::model::{CoreKind, CoreShape, Model};
+use crate::kernel::{Classes, Form, LONGEST, LeasedRows, Level, Parts, Rule, Scratch};
+use crate::model::{Aligned, CoreKind, CoreShape, Model};
 use crate::options::{Options, Penalty};
 use crate::problem::MatrixKind;
 use crate::random::key;
@@ -87,6 +93,9 @@ struct Epoch<'a> {
     rule: Rule,
     curvature: Curvature,
     core: CoreMerge,
+    /// The most cells of a group, and one of how many of their entries moves the core.
+    cells: usize,
+    core_every: usize,
 }
 
 /// What a sweep does: its share of each cell, out of [`WHOLE`], in these steps.
@@ -95,6 +104,8 @@ struct Sweep {
     from: usize,
     until: usize,
     steps: Vec<Step>,
+    /// Of a tensor in classes.
+    groups: Vec<Group>,
     /// What the moves of the core are multiplied with.
     core_shares: Vec<f32>,
 }
@@ -124,6 +135,8 @@ impl Blocked<'_> {
         let core_merge = self.core_merge(&form, &model.shape, &curvature);
         let epoch = Epoch {
             core: core_merge,
+            cells: most_cells(form.slabs() * form.slab()),
+            core_every: groups::core_every(&curvature, eta * self.data.core_step),
             eta: eta as f32,
             core_eta: (eta * self.data.core_step) as f32,
             priors: self.data.priors.iter().map(Vec::as_slice).collect(),
@@ -158,7 +171,7 @@ impl Blocked<'_> {
         }
         let core_rows = LeasedRows::new(&mut core, form.slab(), &core_parts);
         let shared = Shared {
-            slots: (0..self.plan.spec.pieces)
+            slots: (0..self.blocks())
                 .map(|_| RwLock::new(self.slot(&core_rows, &factors, &columns)))
                 .collect(),
             form,
@@ -166,7 +179,10 @@ impl Blocked<'_> {
             factors,
             columns,
         };
+        let core_len = shared.core.parts().rows() * shared.core.stride();
+        let classes = self.data.tensor.classes();
         let threads = crew.threads().min(self.widest());
+        let groups = classes.map(|c| Groups::new(c, &shared.factors, epoch.cells, threads));
         let meeting = Meeting::new(threads);
         let spec = &self.plan.spec;
         let turns = Turns::new(self.widest(), spec.coordinates, spec.pieces);
@@ -175,11 +191,19 @@ impl Blocked<'_> {
         // The sweep that runs, and the one before or after it.
         let sweeps = [self.sweep(&epoch, 0, pace), Sweep::default()].map(RwLock::new);
         let looking = Mutex::new((Apart::default(), pace, 0.0));
+        // Makes ready for a step, while all threads wait.
+        let prepare = |sweep: &Sweep, at: usize| {
+            if let (Some(groups), Some(Step::Group(g))) = (&groups, sweep.steps.get(at)) {
+                groups.open(&sweep.groups[*g]);
+            }
+        };
+        prepare(&sweeps[0].read().unwrap_or_else(|e| e.into_inner()), 0);
         let done = crew.run(threads, cancelled, |worker| {
             let _guard = meeting.guard();
             let mut tools = Tools {
                 scratch: Scratch::default(),
                 probe: epoch.probe.kernel(self.level),
+                core: Aligned::zeros(core_len),
             };
             let stop = || worker.stop.requested() || meeting.is_over();
             for number in 0.. {
@@ -191,7 +215,22 @@ impl Blocked<'_> {
                     sweep: &now,
                     turns: &turns,
                 };
-                for steps in steps::together(&now.steps, self.plan.together) {
+                // Groups are never together, so that steps are counted right where there are any.
+                let all_steps = steps::together(&now.steps, self.plan.together);
+                for (at, steps) in all_steps.enumerate() {
+                    if let (Step::Group(g), Some(groups)) = (steps[0], &groups) {
+                        work.cells(groups, &now.groups[g], worker.number, &mut tools);
+                        let next = || {
+                            let mut looking = looking.lock().unwrap_or_else(|e| e.into_inner());
+                            work.merge_group(groups, &now.groups[g], &mut looking.0);
+                            prepare(&now, at + 1);
+                            stop()
+                        };
+                        if !meeting.wait(next) {
+                            return;
+                        }
+                        continue;
+                    }
                     let me = (worker.number, threads);
                     let tasks = self.tasks(steps[0]);
                     let all = turns.take(steps.len(), tasks, me, |round, task| {
@@ -203,6 +242,7 @@ impl Blocked<'_> {
                     // The last thread to arrive prepares what comes next, while the others wait.
                     let next = || {
                         turns.again();
+                        prepare(&now, at + 1);
                         stop()
                     };
                     if !meeting.wait(next) {
@@ -232,6 +272,7 @@ impl Blocked<'_> {
                         .write()
                         .unwrap_or_else(|e| e.into_inner());
                     *after = self.sweep(&epoch, now.until, *pace);
+                    prepare(&after, 0);
                     stop()
                 };
                 if !meeting.wait(next) || now.until == WHOLE {
@@ -239,6 +280,7 @@ impl Blocked<'_> {
                 }
             }
         })?;
+        drop(groups);
         let Shared { form, .. } = shared;
         form.fiber_in_place(&core, &mut model.core);
         let (_, pace, squares) = looking.into_inner().unwrap_or_else(|e| e.into_inner());
@@ -264,16 +306,28 @@ impl Blocked<'_> {
         let entries = self.data.tensor.len() as f64 * (until - from) as f64 / WHOLE as f64;
         let all = entries / self.plan.steps() as f64 * self.plan.together as f64;
         let one = all / self.plan.spec.pieces as f64;
+        let groups = match self.data.tensor.classes() {
+            Some(classes) => self.groups(classes, epoch.name, (from, until), epoch.cells),
+            None => Vec::new(),
+        };
         Sweep {
             from,
             until,
-            steps: self.steps(&[epoch.name, &[from as u64]].concat(), from == 0),
-            core_shares: epoch.core.shares(
-                epoch.core_eta,
-                self.data.core_penalty,
-                (all as f32, one as f32),
+            steps: self.steps(
+                &[epoch.name, &[from as u64]].concat(),
+                from == 0,
+                groups.len(),
             ),
+            core_shares: self.core_shares(epoch, (all, one)),
+            groups,
         }
+    }
+
+    /// What moves of the core are multiplied with, for so many entries in all and in one block.
+    fn core_shares(&self, epoch: &Epoch<'_>, (all, one): (f64, f64)) -> Vec<f32> {
+        let entries = (all as f32, one as f32);
+        let penalty = self.data.core_penalty;
+        epoch.core.shares(epoch.core_eta, penalty, entries)
     }
 
     fn rule(&self) -> Rule {
@@ -297,21 +351,32 @@ impl Blocked<'_> {
     /// Tasks of a step.
     fn tasks(&self, step: Step) -> usize {
         match step {
-            Step::Blocks(_) => self.plan.spec.pieces,
+            Step::Blocks(_) | Step::Group(_) => self.blocks(),
             Step::Matrix(m, _) => self.plan.matrices[m].spec.pieces,
             Step::Graph(m, round) => pairs(self.plan.matrices[m].spec.pieces, round),
+        }
+    }
+
+    /// Blocks of the tensor in a step; none if its entries are in classes.
+    fn blocks(&self) -> usize {
+        match self.plan.longest {
+            Some(_) => 0,
+            None => self.plan.spec.pieces,
         }
     }
 
     /// The most tasks a step has.
     fn widest(&self) -> usize {
         let matrices = self.plan.matrices.iter().map(|m| m.spec.pieces);
-        matrices.chain([self.plan.spec.pieces]).max().unwrap_or(1)
+        let classes = self.data.tensor.classes();
+        let cells = |c: &Classes| (0..c.count()).map(|k| c.class(k).1).max();
+        let cells = classes.and_then(cells).unwrap_or(0);
+        matrices.chain([self.blocks(), cells]).max().unwrap_or(1)
     }
 
     /// The steps of a sweep, in order. Matrices and graphs that have steps of their own are worked on
     /// once per epoch.
-    fn steps(&self, name: &[u64], all: bool) -> Vec<Step> {
+    fn steps(&self, name: &[u64], all: bool, groups: usize) -> Vec<Step> {
         let alone: Vec<(usize, MatrixKind, usize)> = self
             .plan
             .matrices
@@ -321,11 +386,14 @@ impl Blocked<'_> {
             .map(|(m, plan)| (m, self.data.matrices[m].kind, plan.spec.pieces))
             .collect();
         let name = [&[self.options.seed, stream::ORDER], name].concat();
+        if self.plan.longest.is_some() {
+            return steps::order((groups, 1), Step::Group, &alone, &name);
+        }
         let in_a_row = match self.plan.together {
             1 => 1,
             _ => self.plan.spec.pieces,
         };
-        steps::order((self.plan.steps(), in_a_row), &alone, &name)
+        steps::order((self.plan.steps(), in_a_row), Step::Blocks, &alone, &name)
     }
 }
 

@@ -4,7 +4,7 @@
 //! models is none. So copies must not get far apart before they are merged, and where everything
 //! still moves fast, blocks must take turns often.
 
-use super::{Blocked, Shared, WHOLE, probe};
+use super::{Blocked, Shared, WHOLE, groups, probe};
 use crate::options::Start;
 
 /// Copies whose predictions differ by more than this share of the squared error are merged more often.
@@ -54,9 +54,21 @@ pub(super) struct Apart {
     seen: f64,
 }
 
+impl Apart {
+    /// Adds a step of copies that saw too little to be apart.
+    pub(super) fn add(&mut self, squares: f64, seen: f64) {
+        self.steps += 1.0;
+        self.squares += squares;
+        self.seen += seen;
+    }
+}
+
 impl Blocked<'_> {
     /// So many sweeps that a block still has entries between merges.
     pub(super) fn most_sweeps(&self) -> usize {
+        if let Some(classes) = self.data.tensor.classes() {
+            return groups::most_sweeps(classes);
+        }
         let entries = self.data.tensor.len() / self.plan.spec.cells() * self.plan.together;
         let most = 1 << (entries / SHARE).clamp(1, WHOLE).ilog2();
         match self.options.start {

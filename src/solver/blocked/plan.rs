@@ -32,6 +32,9 @@ const BLOCK_RUN: usize = 40;
 const BLOCK_ENTRIES: std::ops::RangeInclusive<usize> = 4096..=16384;
 const BLOCK_SINGLES: usize = 192;
 
+/// Entries that classes without cuts should have: each is a step.
+const CLASS_ENTRIES: usize = 2048;
+
 /// Entries of a block between merges, if it takes several blocks to have them.
 const MERGE_ENTRIES: usize = 8192;
 
@@ -70,6 +73,9 @@ pub(in crate::solver) struct Plan {
     pub spec: Arc<Spec>,
     /// How many steps of the tensor are merged together: more than one if blocks are short.
     pub together: usize,
+    /// The entries of the longest row, if the tensor is not cut: hardly any entries share a row, and
+    /// those that do not go together in classes.
+    pub longest: Option<usize>,
 }
 
 /// What decides the cut: sizes and counts.
@@ -101,7 +107,12 @@ impl Plan {
                 .collect(),
             counts,
         };
-        let cut = sizes.best();
+        let mut cut = sizes.best();
+        let longest = sizes.longest().filter(|_| cut.fiber.is_none());
+        if longest.is_some() {
+            (cut.modes, cut.pieces) = (Vec::new(), 1);
+        }
+        let coupled = |n: usize| problem.matrices().iter().any(|m| m.mode == n);
         let stream = |what: u64, n: usize| [seed, super::super::data::stream::CUT, what, n as u64];
         let modes: Vec<ModePlan> = sizes
             .counts
@@ -111,6 +122,11 @@ impl Plan {
                 Some(c) => ModePlan {
                     coordinate: Some(c),
                     parts: even_parts(counts, cut.pieces, &stream(0, n)),
+                },
+                // Also rows at the end may have most entries of a matrix.
+                None if longest.is_some() && coupled(n) => ModePlan {
+                    coordinate: None,
+                    parts: even_parts(counts, MERGE_PARTS.min(counts.len()), &stream(0, n)),
                 },
                 None => ModePlan {
                     coordinate: None,
@@ -126,7 +142,7 @@ impl Plan {
                 .map(|m| m.coordinate.map(|c| (c, m.parts.clone())))
                 .collect(),
             pieces: cut.pieces,
-            coordinates: cut.modes.len(),
+            coordinates: cut.modes.len().max(1),
             seed: key(&stream(1, 0)),
         });
         let matrices = problem
@@ -151,6 +167,7 @@ impl Plan {
             matrices,
             together: (MERGE_ENTRIES * spec.cells() / sizes.entries.max(1))
                 .clamp(1, spec.cells() / spec.pieces),
+            longest,
             spec,
         }
     }
@@ -283,6 +300,13 @@ impl Sizes<'_> {
         self.rows(n) * padded(self.shape.ranks[n]) * 4
     }
 
+    /// The entries of the longest row, if all rows are so short that classes are large.
+    fn longest(&self) -> Option<usize> {
+        let longest = self.largest.iter().copied().max().unwrap_or(0) as usize;
+        let large = longest.saturating_mul(CLASS_ENTRIES) <= self.entries;
+        (large && self.entries < u32::MAX as usize).then_some(longest)
+    }
+
     /// The cheapest cut over all fiber modes, and without one.
     fn best(&self) -> Cut {
         let fibers = (0..self.shape.order()).map(Some).chain([None]);
@@ -308,7 +332,10 @@ impl Sizes<'_> {
             }
         }
         // Few parts keep many threads from helping; half of that counts.
-        let idle = (PARTS as f64 / pieces.min(PARTS) as f64).sqrt();
+        let idle = match fiber {
+            None if self.longest().is_some() => 1.0,
+            _ => (PARTS as f64 / pieces.min(PARTS) as f64).sqrt(),
+        };
         Cut {
             cost: self.cost(fiber, &modes, pieces) * idle,
             fiber,
@@ -388,6 +415,16 @@ mod tests {
     use super::*;
 
     fn cut(rows: &[usize], entries: usize, rank: usize, kind: CoreKind) -> Cut {
+        with_sizes(rows, entries, rank, kind, |sizes| sizes.best())
+    }
+
+    fn with_sizes<T>(
+        rows: &[usize],
+        entries: usize,
+        rank: usize,
+        kind: CoreKind,
+        look: impl Fn(&Sizes<'_>) -> T,
+    ) -> T {
         let shape = CoreShape::new(kind, &vec![rank; rows.len()]);
         let counts: Vec<Vec<u64>> = rows
             .iter()
@@ -403,7 +440,17 @@ mod tests {
             largest: counts.iter().map(|c| *c.iter().max().unwrap()).collect(),
             counts: counts.iter().map(Vec::as_slice).collect(),
         };
-        sizes.best()
+        look(&sizes)
+    }
+
+    #[test]
+    fn only_short_rows_make_classes() {
+        let longest = |rows: &[usize]| {
+            with_sizes(rows, 1_000_000, 8, CoreKind::Full, |sizes| sizes.longest())
+        };
+        assert_eq!(longest(&[100_000; 3]), Some(10));
+        assert_eq!(longest(&[10_000; 4]), Some(100));
+        assert_eq!(longest(&[100_000, 100_000, 100]), None);
     }
 
     #[test]

@@ -8,6 +8,8 @@ use crate::random::Stream;
 pub(super) enum Step {
     /// Blocks of the tensor.
     Blocks(usize),
+    /// A group of cells of a class of the tensor.
+    Group(usize),
     /// Parts of a matrix on a mode that is not cut: the matrix, and how far columns are ahead of rows.
     Matrix(usize, usize),
     /// Pairs of parts of a graph: the matrix, and the round.
@@ -20,6 +22,7 @@ pub(super) enum Step {
 /// then waits for its neighbour alone.
 pub(super) fn order(
     (shifts, in_a_row): (usize, usize),
+    tensor_step: fn(usize) -> Step,
     alone: &[(usize, MatrixKind, usize)],
     name: &[u64],
 ) -> Vec<Step> {
@@ -28,7 +31,7 @@ pub(super) fn order(
     for row in shuffled(shifts / in_a_row, &mut stream) {
         let first = stream.below(in_a_row as u64) as usize;
         let next = (0..in_a_row).map(|k| row * in_a_row + (first + k) % in_a_row);
-        tensor.extend(next.map(Step::Blocks));
+        tensor.extend(next.map(tensor_step));
     }
     let mut timed: Vec<(f64, Step)> = Vec::new();
     let mut add = |steps: Vec<Step>| {
@@ -141,7 +144,7 @@ mod tests {
     #[test]
     fn steps_come_once_and_are_spread() {
         let alone = [(1, MatrixKind::Observed, 4), (2, MatrixKind::Graph, 5)];
-        let steps = order((32, 1), &alone, &[1]);
+        let steps = order((32, 1), Step::Blocks, &alone, &[1]);
         assert_eq!(steps.len(), 32 + 4 + 6);
         let mut sorted: Vec<String> = steps.iter().map(|s| format!("{s:?}")).collect();
         sorted.sort();
@@ -149,11 +152,11 @@ mod tests {
         assert_eq!(sorted.len(), steps.len());
         let at = |want: fn(&Step) -> bool| steps.iter().position(want).unwrap();
         assert!(at(|s| matches!(s, Step::Matrix(..))) < 10);
-        assert_ne!(order((32, 1), &alone, &[2]), steps);
+        assert_ne!(order((32, 1), Step::Blocks, &alone, &[2]), steps);
     }
     #[test]
     fn steps_in_a_row_shift_one_coordinate() {
-        let steps = order((25, 5), &[], &[7]);
+        let steps = order((25, 5), Step::Blocks, &[], &[7]);
         let shifts: Vec<usize> = steps
             .iter()
             .map(|s| match s {

@@ -91,6 +91,43 @@ impl Turns {
     }
 }
 
+/// Who does which of some tasks that may be done in any order. Every thread has a run of neighbours of its
+/// own, so that what they leave is in its cache; when it is done with those it helps the others.
+pub(super) struct Runs {
+    /// For each thread, how many of its tasks were taken.
+    taken: Vec<Counter>,
+}
+
+impl Runs {
+    pub(super) fn new(threads: usize) -> Runs {
+        Runs {
+            taken: counters(threads),
+        }
+    }
+
+    /// Makes ready for the next tasks. Nobody may be taking any.
+    pub(super) fn again(&self) {
+        self.taken
+            .iter()
+            .for_each(|c| c.0.store(0, Ordering::Relaxed));
+    }
+
+    /// Does tasks `0..count`, each once, together with the other threads.
+    pub(super) fn take(&self, count: usize, thread: usize, mut task: impl FnMut(usize)) {
+        let threads = self.taken.len();
+        for t in (0..threads).map(|other| (thread + other) % threads) {
+            let (start, end) = (count * t / threads, count * (t + 1) / threads);
+            let taken = &self.taken[t].0;
+            while start + taken.load(Ordering::Relaxed) < end {
+                let next = start + taken.fetch_add(1, Ordering::Relaxed);
+                if next < end {
+                    task(next);
+                }
+            }
+        }
+    }
+}
+
 /// Does tasks `0..count`, each once, together with the other threads that share the counter.
 pub(super) fn take_turns(next: &AtomicUsize, count: usize, mut task: impl FnMut(usize)) {
     loop {
@@ -134,6 +171,29 @@ mod tests {
                 let expected: Vec<usize> = (0..rounds).collect();
                 assert!(seen.iter().all(|s| *s.lock().unwrap() == expected));
                 turns.again();
+            }
+        }
+    }
+
+    #[test]
+    fn every_task_of_a_run_is_done_once() {
+        for threads in [1, 2, 5] {
+            let runs = Runs::new(threads);
+            for count in [0, 1, 4, 5, 100] {
+                let done: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+                std::thread::scope(|scope| {
+                    // Those of the last thread are left to the others.
+                    for thread in 0..(threads - 1).max(1) {
+                        let (runs, done) = (&runs, &done);
+                        scope.spawn(move || {
+                            runs.take(count, thread, |t| {
+                                done[t].fetch_add(1, Ordering::Relaxed);
+                            });
+                        });
+                    }
+                });
+                assert!(done.iter().all(|d| d.load(Ordering::Relaxed) == 1));
+                runs.again();
             }
         }
     }
