@@ -16,7 +16,9 @@ use super::{finish, loss, start};
 use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::kernel::Level;
-use crate::model::{Epoch, Model, Parameters, Rows, Saved, check_target, load_saved, save_with};
+use crate::model::{
+    CoreKind, Epoch, Model, Parameters, Rows, Saved, check_target, load_saved, save_with,
+};
 use crate::monitor::Monitor;
 use crate::options::{Algorithm, ModelKind, Options, Schedule, Start};
 use crate::problem::Problem;
@@ -27,6 +29,9 @@ const EXPLOSION: f64 = 4.0;
 
 /// A loss this many times the lowest so far is one too: a step size that suits does not do that.
 const SETBACK: f64 = 1.5;
+
+/// The penalty per entry of a core that started as an identity, for values of deviation 1.
+const CORE_PENALTY: f64 = 0.1;
 
 /// The square schedule ends with this share of the first step.
 const LEAST_STEP: f64 = 0.002;
@@ -344,6 +349,7 @@ impl<'a> Fit<'a> {
                 )?,
             };
             if squares.is_some_and(f64::is_finite) {
+                self.pull_core(eta);
                 self.refit_biases()?;
             }
             let Some(squares) = squares else {
@@ -396,6 +402,23 @@ impl<'a> Fit<'a> {
             }
         }
         Ok(StopReason::Epochs)
+    }
+
+    /// Pulls a full core that started as an identity back towards it, by all that the entries of an
+    /// epoch do: so little of the way that once per epoch is often enough.
+    fn pull_core(&mut self, eta: f64) {
+        let shape = &self.model.shape;
+        if self.options.start != Start::Identity || shape.kind == CoreKind::Diagonal {
+            return;
+        }
+        let eta = eta * self.data.core_step;
+        let entries = self.data.tensor.len() as f64;
+        let pull = CORE_PENALTY * self.centre.deviation.powi(2) * eta * entries;
+        let keep = (1.0 / (1.0 + pull)) as f32;
+        let prior = shape.identity();
+        for (g, t) in self.model.core.iter_mut().zip(prior) {
+            *g = t + keep * (*g - t);
+        }
     }
 
     /// Moves the biases to where the rest of the model leaves them.

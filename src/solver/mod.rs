@@ -4,6 +4,7 @@ mod biases;
 mod blocked;
 mod centre;
 mod data;
+mod entries;
 mod finish;
 mod fit;
 #[cfg(test)]

@@ -33,6 +33,9 @@ const NOISE_EPOCHS: u64 = 12;
 const HELD: f64 = 0.1;
 const TRIAL_ENTRIES: f64 = 2e6;
 
+/// Data with fewer entries is not tried.
+const FEW: u64 = 200;
+
 /// Another pair has at most this share of the squared error.
 const CLEARLY: f64 = 0.98;
 
@@ -90,6 +93,14 @@ pub(super) fn settle(
     if turned && o.start_modes.is_empty() {
         // Nothing is near 1 in a model that was turned.
         o.start_modes = vec![1, 2];
+    }
+    if problem.count() < FEW {
+        // Nothing could be held out and tell anything.
+        if o.start_modes.is_empty() {
+            o.start_modes = pairs(problem).swap_remove(0);
+        }
+        o.lambda_reg
+            .get_or_insert(PENALTY * centre.left * centre.deviation);
     }
     if o.start_modes.is_empty() || o.lambda_reg.is_none() {
         let noise = trials(problem, &mut o, &centre, monitor)?;

@@ -1,0 +1,129 @@
+//! The entries of a tensor or matrix, as an algorithm wants them.
+
+use std::sync::Mutex;
+
+use crate::error::Result;
+use crate::format::copied;
+use crate::kernel::{Cell, Classes};
+use crate::schedule::Crew;
+
+/// The entries of the tensor or of a matrix, as an algorithm wants them.
+pub(super) enum Entries {
+    /// For the lock-free algorithms: in random order.
+    Shuffled(Shuffled),
+    /// For `blocked`, and for measuring errors: sorted into cells.
+    Cells(Vec<Cell>),
+    /// For `blocked`, if hardly any entries share a row.
+    Classes(Classes),
+}
+
+/// Entries with their rows one after the other.
+pub(super) struct Shuffled {
+    /// Rows per entry.
+    pub order: usize,
+    pub rows: Vec<u32>,
+    pub values: Vec<f32>,
+    /// The values without biases taken out, if any were.
+    pub base: Vec<f32>,
+}
+
+impl Shuffled {
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    #[inline]
+    pub(super) fn row(&self, i: usize) -> &[u32] {
+        &self.rows[i * self.order..(i + 1) * self.order]
+    }
+}
+
+impl Entries {
+    /// Takes the biases of each mode out of the values as they were read.
+    pub(super) fn take_out(&mut self, biases: &[Vec<f32>], crew: &Crew) -> Result<()> {
+        let biases: Vec<&[f32]> = biases.iter().map(Vec::as_slice).collect();
+        if biases.is_empty() {
+            return Ok(());
+        }
+        let cells = match self {
+            Entries::Cells(cells) => &mut cells[..],
+            Entries::Classes(classes) => classes.cells_mut(),
+            Entries::Shuffled(s) => {
+                if s.base.is_empty() {
+                    s.base = copied(&s.values, "entries")?;
+                }
+                for i in 0..s.len() {
+                    let each = biases.iter().zip(s.row(i));
+                    let bias: f64 = each.map(|(b, &row)| f64::from(b[row as usize])).sum();
+                    s.values[i] = (f64::from(s.base[i]) - bias) as f32;
+                }
+                return Ok(());
+            }
+        };
+        let all: Vec<Mutex<&mut Cell>> = cells.iter_mut().map(Mutex::new).collect();
+        let take_out = |c: usize| {
+            let mut cell = all[c].lock().unwrap_or_else(|e| e.into_inner());
+            cell.take_out(&biases)
+        };
+        let done = crew.map(all.len(), &mut || false, || (), |(), c| take_out(c))?;
+        done.unwrap_or_default().into_iter().collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Entries::Shuffled(s) => s.len(),
+            Entries::Cells(cells) => cells.iter().map(Cell::len).sum(),
+            Entries::Classes(classes) => classes.len(),
+        }
+    }
+
+    /// Adds everything to a checksum.
+    pub(super) fn mark(&self, crc: &mut crc32fast::Hasher) {
+        match self {
+            Entries::Shuffled(s) => {
+                crc.update(bytemuck::cast_slice(&s.rows));
+                crc.update(bytemuck::cast_slice(&s.values));
+            }
+            _ => self.cells().iter().for_each(|c| c.mark(crc)),
+        }
+    }
+
+    /// All entries, in an order of no meaning.
+    pub(super) fn each(&self, mut take: impl FnMut(&[u32], f32)) {
+        match self {
+            Entries::Shuffled(s) => (0..s.len()).for_each(|i| take(s.row(i), s.values[i])),
+            _ => self.cells().iter().for_each(|c| c.each(&mut take)),
+        }
+    }
+
+    /// For the algorithms that want them so.
+    ///
+    /// # Panics
+    /// If they are sorted into cells.
+    pub(super) fn shuffled(&self) -> &Shuffled {
+        match self {
+            Entries::Shuffled(s) => s,
+            _ => unreachable!("lock-free algorithms have shuffled entries"),
+        }
+    }
+
+    /// For the algorithms that want them so.
+    ///
+    /// # Panics
+    /// If they are in random order.
+    pub(super) fn cells(&self) -> &[Cell] {
+        match self {
+            Entries::Shuffled(_) => unreachable!("blocked has entries in cells"),
+            Entries::Cells(cells) => cells,
+            Entries::Classes(classes) => classes.cells(),
+        }
+    }
+
+    /// The classes, if entries are in classes.
+    pub(super) fn classes(&self) -> Option<&Classes> {
+        match self {
+            Entries::Classes(classes) => Some(classes),
+            _ => None,
+        }
+    }
+}
