@@ -317,7 +317,8 @@ impl<'a> Fit<'a> {
                     &mut cancelled,
                 )?,
             };
-            if squares.is_some_and(f64::is_finite) {
+            // `als` has entries of its own, from which the first biases were taken.
+            if self.exact.is_none() && squares.is_some_and(f64::is_finite) {
                 self.refit_biases()?;
             }
             let Some(squares) = squares else {
