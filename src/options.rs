@@ -41,6 +41,17 @@ pub enum Algorithm {
     Opt,
     /// Batches in blocks that have nothing in common: reproducible, and far faster.
     Blocked,
+    /// Alternating least squares: each row is the best given everything else.
+    Als,
+    /// Each row is drawn from its distribution given everything else; predictions are averaged.
+    Gibbs,
+}
+
+impl Algorithm {
+    /// Whether rows are found one by one from all their entries.
+    pub fn is_exact(self) -> bool {
+        matches!(self, Algorithm::Als | Algorithm::Gibbs)
+    }
 }
 
 /// Which model is fitted.
@@ -241,7 +252,7 @@ macro_rules! choices {
     };
 }
 
-choices!(Algorithm, ALGORITHMS: Blocked = "blocked", Opt = "opt", Naive = "naive");
+choices!(Algorithm, ALGORITHMS: Blocked = "blocked", Opt = "opt", Naive = "naive", Als = "als", Gibbs = "gibbs");
 choices!(ModelKind, MODELS: Auto = "auto", Tucker = "tucker", Cp = "cp");
 choices!(Penalty, PENALTIES: L2 = "l2", L1 = "l1");
 choices!(Start, STARTS: Auto = "auto", Identity = "identity", Paper = "paper", Normal = "normal");
@@ -310,7 +321,7 @@ macro_rules! options {
 
 options! {
     algorithm: Algorithm, Kind::Choice(ALGORITHMS), "blocked",
-        "How the model is fitted: blocked is fast and reproducible with any number of threads; opt and naive are the paper's lock-free algorithms, with results shared between modes and with each mode computed anew";
+        "How the model is fitted: blocked is fast and reproducible with any number of threads; opt and naive are the paper's lock-free algorithms, with results shared between modes and with each mode computed anew; als finds the best row given everything else, one after the other; gibbs draws rows and averages predictions, the most accurate";
     model: ModelKind, Kind::Choice(MODELS), "auto",
         "A full core (tucker) or a hyper-diagonal one (cp); auto is cp if the rank is left to the library, else tucker";
     rank: Vec<usize>, Kind::Ranks(1, 1024), "auto",
@@ -349,6 +360,12 @@ options! {
         "Make the columns of each factor orthonormal at the end (tucker without nonneg only)";
     clip: bool, Kind::Flag, "true",
         "Limit predictions to the range of the training values when errors are measured";
+    burn_in: u64, Kind::Whole(0, 1_000_000), "8",
+        "Sweeps of gibbs before its first sample";
+    samples: u64, Kind::Whole(1, 100_000), "50",
+        "Samples of gibbs, which predictions are averaged over: it goes on for burn_in + samples * thin sweeps, whatever epochs says";
+    thin: u64, Kind::Whole(1, 1_000_000), "1",
+        "Sweeps of gibbs for each sample";
     tolerance: f64, Kind::Real(0.0, 1.0), "0",
         "Stop when the training loss changes by less than this share between two evaluations; 0 never does";
     patience: u64, Kind::Whole(0, 1_000_000), "0",

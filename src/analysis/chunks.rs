@@ -46,6 +46,19 @@ pub(super) fn predict_chunks<T: Default + Send>(
     phase: &str,
     monitor: &dyn Monitor,
     add: impl Fn(&mut T, usize, f64) -> Result<()> + Sync,
+    take: impl FnMut(Range<usize>, T) -> Result<()>,
+) -> Result<()> {
+    let predictor = || model.predictor();
+    chunks_of(predictor, cells, threads, (phase, monitor), add, take)
+}
+
+/// [`predict_chunks`] with anything that makes something of the index of a cell.
+pub(super) fn chunks_of<T: Default + Send, V, F: FnMut(&[u32]) -> V>(
+    predictor: impl Fn() -> Result<F> + Sync,
+    cells: &Cells<impl Fn(usize, &mut [u32]) + Sync>,
+    threads: usize,
+    (phase, monitor): (&str, &dyn Monitor),
+    add: impl Fn(&mut T, usize, V) -> Result<()> + Sync,
     mut take: impl FnMut(Range<usize>, T) -> Result<()>,
 ) -> Result<()> {
     let n = cells.count;
@@ -58,7 +71,7 @@ pub(super) fn predict_chunks<T: Default + Send>(
         start..(start + CHUNK).min(n)
     };
     let make = |chunk, stop: &dyn Fn() -> bool| {
-        let mut predict = model.predictor()?;
+        let mut predict = predictor()?;
         let mut index = vec![0; cells.order];
         let mut made = T::default();
         for i in range(chunk) {

@@ -4,7 +4,9 @@ mod chunks;
 mod evaluate;
 mod export;
 mod predict;
+mod spread;
 
 pub use evaluate::{Errors, Evaluation, evaluate};
 pub use export::export;
 pub use predict::{predict_all, predict_cells};
+pub use spread::{Spread, predict_spread};

@@ -6,26 +6,96 @@ use super::chunks::{Cells, cells_of, predict_chunks};
 use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::kernel::{Level, Method, TensorKernel};
-use crate::model::{Model, Predict};
+use crate::model::{Model, Predict, Samples};
 use crate::monitor::Monitor;
 use crate::options::KernelChoice;
 
 impl Predict for Model {
-    /// Rows never seen predict as the mean row of their mode. Fails only if the environment forces a
-    /// kernel level that is not there.
+    /// Rows never seen predict as the mean row of their mode. A model of samples predicts their mean.
+    /// Fails only if the environment forces a kernel level that is not there.
     fn predictor(&self) -> Result<impl FnMut(&[u32]) -> f64> {
-        let shape = self.shape();
-        let level = Level::choose(KernelChoice::Auto)?;
-        let mut kernel = TensorKernel::new(shape, Method::Shared(level));
-        let mut rows = vec![0.0; shape.rows_len()];
-        Ok(move |index: &[u32]| {
-            for (n, &i) in index.iter().enumerate() {
-                let row = self.row_of(n, i) as usize;
-                rows[shape.row(n)].copy_from_slice(self.modes()[n].factor.padded_row(row));
+        let mut one = Predictor::new(self)?;
+        Ok(move |index: &[u32]| match self.samples() {
+            None => one.value(index),
+            Some(samples) => {
+                let mut sum = 0.0;
+                one.each(samples, index, true, |x, _| sum += x);
+                sum / samples.len() as f64
             }
-            let found = index.iter().enumerate().map(|(n, &i)| self.row_of(n, i));
-            self.baseline(found) + f64::from(kernel.value(self.core(), &rows))
         })
+    }
+}
+
+/// What predicts on one thread.
+pub(super) struct Predictor<'a> {
+    model: &'a Model,
+    kernel: TensorKernel,
+    rows: Vec<f32>,
+    places: Vec<usize>,
+}
+
+impl<'a> Predictor<'a> {
+    pub(super) fn new(model: &'a Model) -> Result<Predictor<'a>> {
+        let level = Level::choose(KernelChoice::Auto)?;
+        Ok(Predictor {
+            kernel: TensorKernel::new(model.shape(), Method::Shared(level)),
+            rows: vec![0.0; model.shape().rows_len()],
+            places: vec![0; model.order()],
+            model,
+        })
+    }
+
+    fn place(&mut self, index: &[u32]) {
+        for (n, (place, &i)) in self.places.iter_mut().zip(index).enumerate() {
+            *place = self.model.row_of(n, i) as usize;
+        }
+    }
+
+    /// What mean, biases, factors and core give.
+    fn value(&mut self, index: &[u32]) -> f64 {
+        let shape = self.model.shape();
+        self.place(index);
+        for (n, &row) in self.places.iter().enumerate() {
+            let from = self.model.modes()[n].factor.padded_row(row);
+            self.rows[shape.row(n)].copy_from_slice(from);
+        }
+        let places = self.places.iter().map(|&row| row as u32);
+        self.model.baseline(places) + f64::from(self.kernel.value(self.model.core(), &self.rows))
+    }
+
+    /// What each sample gives, with the deviation of its noise; of its smooth rows if asked for.
+    pub(super) fn each(
+        &mut self,
+        samples: &Samples,
+        index: &[u32],
+        smooth: bool,
+        mut take: impl FnMut(f64, f64),
+    ) {
+        let shape = self.model.shape();
+        self.place(index);
+        for sample in samples.list() {
+            let mut biases = 0.0;
+            for (n, &row) in self.places.iter().enumerate() {
+                let rows = match smooth && n == samples.smooth_mode() {
+                    true => &sample.smooth,
+                    false => &sample.modes[n],
+                };
+                let start = shape.row(n).start;
+                rows.read(row, &mut self.rows[start..start + shape.ranks[n]]);
+                if samples.biased() {
+                    biases += f64::from(rows.last(row));
+                }
+            }
+            let core = match sample.core.is_empty() {
+                true => self.model.core(),
+                false => &sample.core,
+            };
+            let value = f64::from(self.kernel.value(core, &self.rows));
+            take(
+                samples.mean() + samples.scale() * biases + value,
+                sample.noise,
+            );
+        }
     }
 }
 

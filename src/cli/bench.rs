@@ -442,6 +442,10 @@ fn flops(options: &Options, algorithm: Algorithm, ranks: &[usize]) -> f64 {
         (ModelKind::Cp, Algorithm::Blocked) => (7.0 * n - 8.0) * largest,
         (ModelKind::Cp, Algorithm::Opt) => (7.0 * n - 3.0 + 3.0 / threads) * largest,
         (ModelKind::Cp, Algorithm::Naive) => (n * n + 3.0 * n + 1.0 + 3.0 / threads) * largest,
+        (ModelKind::Tucker | ModelKind::Auto, Algorithm::Als | Algorithm::Gibbs) => {
+            n * (largest * largest + 2.0 * core / largest)
+        }
+        (ModelKind::Cp, Algorithm::Als | Algorithm::Gibbs) => n * (largest + n + 2.0) * largest,
     }
 }
 

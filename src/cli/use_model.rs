@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use s3cmtf::analysis::{evaluate, export, predict_all};
-use s3cmtf::format::{CooWriter, Dims, OpenMode, ValueKind, Values};
+use s3cmtf::analysis::{evaluate, export, predict_all, predict_spread};
+use s3cmtf::format::{CooView, CooWriter, Dims, OpenMode, ValueKind, Values};
 use s3cmtf::model::{self, Model};
 use s3cmtf::{Error, Result};
 use serde_json::json;
@@ -50,6 +50,19 @@ pub(super) struct PredictArguments {
     /// Do not limit predictions to the range of the training values
     #[arg(long)]
     no_clip: bool,
+
+    /// Also print the standard deviation of the value, for a model fitted with gibbs
+    #[arg(long, conflicts_with = "output")]
+    deviation: bool,
+
+    /// Also print these quantiles of the value, as in 0.05,0.95, for a model fitted with gibbs
+    #[arg(
+        long,
+        value_name = "Q[,Q...]",
+        value_delimiter = ',',
+        conflicts_with = "output"
+    )]
+    quantiles: Vec<f64>,
 
     /// Number of threads; 0 takes all this process may use
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -128,6 +141,9 @@ pub(super) fn predict(
     let view = file.view();
     let all =
         |take: &mut Take<'_>| predict_all(&model, &view, !a.no_clip, a.threads, progress, take);
+    if a.deviation || !a.quantiles.is_empty() {
+        return print_spread(a, &model, &view, progress, out);
+    }
     let Some(path) = &a.output else {
         all(&mut |range, values| {
             for (i, x) in range.zip(values) {
@@ -174,6 +190,48 @@ pub(super) fn predict(
         grouped(header.count)
     ));
     out.object(&json!({"output": path.display().to_string(), "count": header.count}));
+    Ok(Verdict::Good)
+}
+
+/// Prints predictions with how sure they are.
+fn print_spread(
+    a: &PredictArguments,
+    model: &Model,
+    view: &CooView<'_>,
+    progress: &Progress,
+    out: &mut Output,
+) -> Result<Verdict> {
+    predict_spread(
+        model,
+        view,
+        &a.quantiles,
+        !a.no_clip,
+        a.threads,
+        progress,
+        |range, spreads| {
+            for (i, spread) in range.zip(spreads) {
+                let index: Vec<u64> = (0..view.order())
+                    .map(|n| u64::from(view.column(n)[i]) + 1)
+                    .collect();
+                if out.json {
+                    out.object(&json!({
+                        "index": index,
+                        "prediction": spread.mean,
+                        "deviation": spread.deviation,
+                        "quantiles": spread.quantiles,
+                    }));
+                    continue;
+                }
+                let deviation = a.deviation.then_some(spread.deviation);
+                let numbers = [spread.mean].into_iter().chain(deviation);
+                let numbers = numbers.chain(spread.quantiles.iter().copied());
+                let mut words: Vec<String> = index.iter().map(u64::to_string).collect();
+                words.extend(numbers.map(|x| (x as f32).to_string()));
+                out.line(words.join(" "));
+            }
+            out.flush()
+        },
+    )?;
     Ok(Verdict::Good)
 }
 

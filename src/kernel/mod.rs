@@ -17,6 +17,8 @@
 //! - `flat`, `lockfree`: runs of single entries of a lock-free fit, the core read once per entry; `hand`: the rows
 //!   a thread of it works on.
 //! - [`racing`]: rows that several threads update without synchronization.
+//! - `lists`, `normal`, `cholesky`: entries by row, the normal equations of a row, and their solution,
+//!   for the exact solvers.
 //! - `peak`: what the machine could do at most.
 // One index runs over several arrays at once in most loops here.
 #![allow(clippy::needless_range_loop)]
@@ -26,6 +28,7 @@ mod batch;
 mod cell;
 #[cfg(test)]
 mod cell_tests;
+mod cholesky;
 mod classes;
 mod colour;
 mod entry;
@@ -43,8 +46,12 @@ mod level;
 mod lines;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod lines_x86;
+mod lists;
 mod lockfree;
 mod naive;
+mod normal;
+#[cfg(test)]
+mod normal_tests;
 mod order4;
 mod peak;
 pub mod racing;
@@ -60,13 +67,16 @@ mod walk;
 
 pub(crate) use batch::{LONGEST, Rule};
 pub(crate) use cell::{Form, Hold, Scratch, Settings, cell_errors, cell_squares, run, run_graph};
+pub(crate) use cholesky::{Noise, solve};
 pub(crate) use classes::{Classes, OpenClass, Unchecked, cells_of};
 pub(crate) use colour::Colours;
 pub(crate) use grid::{Cell, Sorted, Spec};
 pub(crate) use hand::Hand;
 pub(crate) use lease::{Lease, LeasedRows, Parts};
 pub use level::{Level, VARIABLE};
+pub(crate) use lists::Lists;
 pub(crate) use lockfree::{Runner, Steps, Walk, run_edges, run_matrix};
+pub(crate) use normal::{Normal, Other, Room, Slopes};
 pub use peak::peak_flops;
 pub use tensor::{Method, TensorKernel};
 pub(crate) use turn::Turn;

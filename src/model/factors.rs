@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::rows::Rows;
+use super::samples::Samples;
 use super::shape::{CoreKind, CoreShape};
 use crate::error::{Error, Result};
 use crate::format::{RowMap, copied, zeros};
@@ -79,6 +80,7 @@ pub struct Model {
     pub(crate) options: Options,
     pub(crate) history: Vec<Epoch>,
     pub(crate) orthogonal: bool,
+    pub(crate) samples: Option<Samples>,
 }
 
 impl Model {
@@ -135,6 +137,7 @@ impl Model {
             options: options.clone(),
             history: Vec::new(),
             orthogonal: false,
+            samples: None,
         };
         Ok((model, lowered))
     }
@@ -201,6 +204,12 @@ impl Model {
         self.orthogonal
     }
 
+    /// The samples that predictions are averaged over, if the model has some. Factors, core and columns
+    /// of matrices are then those of the last draw.
+    pub fn samples(&self) -> Option<&Samples> {
+        self.samples.as_ref().filter(|s| !s.is_empty())
+    }
+
     /// The compact row that stands for `index` in mode `n`: the mean row if it was never seen.
     pub fn row_of(&self, n: usize, index: u32) -> u32 {
         let mode = &self.modes[n];
@@ -237,6 +246,7 @@ impl Model {
             options: self.options.clone(),
             history: self.history.clone(),
             orthogonal: self.orthogonal,
+            samples: self.samples.clone(),
         })
     }
 
@@ -277,6 +287,7 @@ impl Model {
         self.core.iter().all(|g| g.is_finite())
             && self.mean.is_finite()
             && biases.chain(offsets).flatten().all(|x| x.is_finite())
+            && self.samples.as_ref().is_none_or(Samples::is_finite)
             && factors
                 .into_iter()
                 .all(|f| f.as_slice().iter().all(|x| x.is_finite()))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::container::{Container, Opened};
 use super::factors::{Epoch, Model, ModelMatrix, ModelMode, Parameters};
 use super::rows::Rows;
+use super::samples::Samples;
 use super::shape::{CoreKind, CoreShape, padded};
 use crate::error::Result;
 use crate::format::{
@@ -106,6 +107,9 @@ pub(crate) fn save_with(
         "history",
         bytemuck::cast_slice::<f64, u8>(&history).to_vec(),
     );
+    if let Some(samples) = &model.samples {
+        samples.write(&mut c);
+    }
     if let Some((state, best)) = extra {
         c.add("state", state.as_bytes());
         if let Some(best) = best {
@@ -315,7 +319,7 @@ fn read_model(file: &Opened) -> Result<Model> {
             eval_seconds: e[7],
             entries_per_second: e[8],
         });
-    let model = Model {
+    let mut model = Model {
         shape,
         core,
         modes,
@@ -333,7 +337,9 @@ fn read_model(file: &Opened) -> Result<Model> {
             .map_err(|e| file.wrong(&e.to_string()))?,
         history: history.collect(),
         orthogonal: parse(file, "orthogonal", find("orthogonal")?)?,
+        samples: None,
     };
+    model.samples = Samples::read(file, &model)?;
     if !(model.range.0.is_finite() && model.range.1.is_finite() && model.range.0 <= model.range.1) {
         return Err(file.wrong("the range of the training values makes no sense"));
     }

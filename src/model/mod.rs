@@ -6,12 +6,14 @@ mod container;
 mod factors;
 mod file;
 mod rows;
+mod samples;
 mod shape;
 
 pub use biases::BiasModel;
 pub use factors::{Epoch, Model, ModelMatrix, ModelMode};
 pub use file::{check_target, is_model, load, save};
 pub use rows::Rows;
+pub use samples::{Sample, SampleRows, Samples};
 pub use shape::{CoreKind, CoreShape, STRIDE, padded};
 
 pub(crate) use aligned::Aligned;

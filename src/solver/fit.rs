@@ -1,11 +1,12 @@
 //! The life of a fit: start, epochs, errors, stopping, going back when it diverges, checkpoints.
 
-use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::blocked::{Blocked, Pace, Plan};
 use super::centre::Centre;
 use super::data::{self, Data, Entries, Held, How, Penalties, held_out, stream};
+use super::exact::{Begin, Measured, Solver};
+use super::input::{FitInput, FitSummary};
 use super::lockfree::LockFree;
 use super::loss::Sums;
 use super::observer::{Control, Event, Observer, StopReason};
@@ -35,51 +36,6 @@ const CORE_PENALTY: f64 = 0.1;
 
 /// The square schedule ends with this share of the first step.
 const LEAST_STEP: f64 = 0.002;
-
-/// Everything a fit takes besides the problem and the options.
-#[derive(Default)]
-pub struct FitInput<'a> {
-    /// Entries to measure the test error on; they decide nothing.
-    pub test: Option<CooView<'a>>,
-    /// Entries that decide, with `patience`, when to stop and which model is best.
-    pub valid: Option<CooView<'a>>,
-    /// A model to start from; rows it lacks start anew.
-    pub init: Option<&'a Model>,
-    /// Where checkpoints go.
-    pub checkpoint: Option<PathBuf>,
-    /// A checkpoint to go on from, with the same data and the same options: only `epochs`, `threads`,
-    /// `pin`, `time_limit` and the intervals of checkpoints may differ.
-    pub resume: Option<PathBuf>,
-}
-
-/// What a fit ended with. Errors are those of the returned model; NaN if not measured.
-#[derive(Debug, Clone, Copy)]
-pub struct FitSummary {
-    /// Why it ended.
-    pub reason: StopReason,
-    /// Epochs run.
-    pub epochs: u64,
-    /// The epoch of the returned model.
-    pub best_epoch: u64,
-    /// Error on the training entries.
-    pub train_rmse: f64,
-    /// Error on the test entries.
-    pub test_rmse: f64,
-    /// Error on the validation entries.
-    pub valid_rmse: f64,
-    /// Whether predictions were clipped to the range of the training values.
-    pub clipped: bool,
-    /// The number of threads.
-    pub threads: usize,
-    /// The instruction set of the kernels.
-    pub kernel: Level,
-    /// Seconds spent updating.
-    pub update_seconds: f64,
-    /// Seconds spent measuring errors.
-    pub eval_seconds: f64,
-    /// All seconds.
-    pub seconds: f64,
-}
 
 /// Fits a model to `problem`.
 ///
@@ -148,6 +104,8 @@ pub(super) struct Fit<'a> {
     crew: Crew,
     /// How `blocked` cuts the problem.
     plan: Option<Plan>,
+    /// What `als` and `gibbs` work with.
+    exact: Option<Solver>,
     level: Level,
     started: Instant,
     /// The epoch of the last checkpoint, and when it was written.
@@ -188,7 +146,7 @@ impl<'a> Fit<'a> {
         let (mut model, lowered) = Model::zeros(problem, &options)?;
         let plan = (options.algorithm == Algorithm::Blocked)
             .then(|| Plan::new(problem, &model.shape, options.seed));
-        let mut centre = Centre::new(problem, &options, monitor)?;
+        let mut centre = Centre::new(problem, &taken_out(&options), monitor)?;
         centre.describe(&mut model)?;
         let how = How {
             seed: options.seed,
@@ -239,6 +197,7 @@ impl<'a> Fit<'a> {
             rescale(&centre, &mut parameters, false)?;
             model.restore(&parameters)?;
             model.history = saved.history.clone();
+            model.samples = saved.samples;
             best = saved_best;
             best.iter_mut()
                 .try_for_each(|b| rescale(&centre, b, false))?;
@@ -267,7 +226,21 @@ impl<'a> Fit<'a> {
         for entries in test.iter_mut().chain(&mut valid).chain([&mut data.tensor]) {
             entries.take_out(&centre.biases, &crew)?;
         }
+        let exact = match options.algorithm.is_exact() {
+            true => {
+                let begin = match (&input.resume, input.init) {
+                    (Some(_), _) => Begin::Resumed,
+                    (None, Some(_)) => Begin::From,
+                    (None, None) => Begin::Anew,
+                };
+                let held = [test.as_ref(), valid.as_ref()];
+                let how = (begin, level);
+                Some(Solver::new(&mut model, &data, &options, how, held, &crew)?)
+            }
+            false => None,
+        };
         Ok(Fit {
+            exact,
             test,
             valid,
             centre,
@@ -309,7 +282,7 @@ impl<'a> Fit<'a> {
                 );
             }
         }
-        while self.progress.epoch < self.options.epochs {
+        while self.progress.epoch < self.last_epoch() {
             if out_of_time(&self.options, self.started) {
                 return Ok(StopReason::TimeLimit);
             }
@@ -321,8 +294,9 @@ impl<'a> Fit<'a> {
             let (options, started) = (&self.options, self.started);
             let mut cancelled = || monitor.cancelled() || out_of_time(options, started);
             let (model, crew) = (&mut self.model, &self.crew);
-            let squares = match &self.plan {
-                Some(plan) => {
+            let squares = match (&self.plan, &mut self.exact) {
+                (_, Some(exact)) => exact.sweep(model, number, crew, &mut cancelled)?,
+                (Some(plan), None) => {
                     let blocked = Blocked {
                         data: &self.data,
                         plan,
@@ -340,7 +314,7 @@ impl<'a> Fit<'a> {
                         squares
                     })
                 }
-                None => LockFree::new(&self.data, options, self.level).epoch(
+                (None, None) => LockFree::new(&self.data, options, self.level).epoch(
                     model,
                     eta,
                     &name,
@@ -348,7 +322,8 @@ impl<'a> Fit<'a> {
                     &mut cancelled,
                 )?,
             };
-            if squares.is_some_and(f64::is_finite) {
+            // `als` has entries of its own, from which the first biases were taken.
+            if self.exact.is_none() && squares.is_some_and(f64::is_finite) {
                 self.pull_core(eta);
                 self.refit_biases()?;
             }
@@ -376,15 +351,15 @@ impl<'a> Fit<'a> {
             };
             let checkpoint = self.checkpoint_due(number);
             let evaluate = number.is_multiple_of(self.options.eval_every)
-                || number == self.options.epochs
+                || number == self.last_epoch()
                 || checkpoint;
             // Half the sum of squares is part of the loss.
-            let mut exploded =
-                !squares.is_finite() || 0.5 * squares > EXPLOSION * self.progress.first_loss;
+            let much = self.exact.is_none() && 0.5 * squares > EXPLOSION * self.progress.first_loss;
+            let mut exploded = !squares.is_finite() || much;
             if evaluate && !exploded {
                 self.evaluate(&mut figures)?;
                 exploded = !figures.loss.is_finite()
-                    || figures.loss > SETBACK * self.progress.lowest_loss
+                    || (self.exact.is_none() && figures.loss > SETBACK * self.progress.lowest_loss)
                     || !self.model.is_finite();
             }
             if exploded {
@@ -530,6 +505,8 @@ impl<'a> Fit<'a> {
                 progress.best_epoch = figures.epoch;
                 progress.since_best = 0;
                 match &mut self.best {
+                    // The mean of all samples is better than any one draw.
+                    _ if self.exact.as_ref().is_some_and(Solver::draws) => {}
                     Some(best) => best.update(&self.model)?,
                     None => self.best = Some(self.model.parameters()?),
                 }
@@ -551,6 +528,20 @@ impl<'a> Fit<'a> {
             } else {
                 epoch.is_multiple_of(self.options.checkpoint_every) || epoch == self.options.epochs
             }
+    }
+
+    /// Whether this is `gibbs`.
+    fn draws(&self) -> bool {
+        self.exact.as_ref().is_some_and(Solver::draws)
+    }
+
+    /// The number of the last epoch: those of `gibbs` are sweeps, which its samples ask for.
+    fn last_epoch(&self) -> u64 {
+        let o = &self.options;
+        match self.draws() {
+            true => o.burn_in.saturating_add(o.samples.saturating_mul(o.thin)),
+            false => o.epochs,
+        }
     }
 
     /// The step size of an epoch, counted from 1.
@@ -579,6 +570,10 @@ impl<'a> Fit<'a> {
     /// The training error and the loss.
     fn training_error(&self) -> Result<(f64, f64)> {
         let (model, data, crew) = (&self.model, &self.data, &self.crew);
+        if let Some(exact) = self.exact.as_ref().filter(|e| e.draws()) {
+            let squares = exact.train_squares(model, crew)?;
+            return Ok(((squares / data.tensor.len() as f64).sqrt(), 0.5 * squares));
+        }
         let sums = loss::tensor_squares(model, &data.tensor, &self.centre, self.level, crew)?;
         let total = loss::total(model, data, sums.plain, &self.options, self.level, crew)?;
         Ok((self.rmse(sums, data.tensor.len()), total))
@@ -586,10 +581,17 @@ impl<'a> Fit<'a> {
 
     /// The error on the validation entries.
     pub(super) fn valid_error(&self) -> Result<f64> {
-        self.error_on(self.valid.as_ref())
+        self.error_on(Measured::Valid)
     }
 
-    fn error_on(&self, entries: Option<&Entries>) -> Result<f64> {
+    fn error_on(&self, on: Measured) -> Result<f64> {
+        if let Some(exact) = self.exact.as_ref().filter(|e| e.draws()) {
+            return exact.error_on(on, &self.model, self.options.clip, &self.crew);
+        }
+        let entries = match on {
+            Measured::Test => &self.test,
+            Measured::Valid => &self.valid,
+        };
         match entries {
             Some(e) if e.len() > 0 => {
                 let (model, centre) = (&self.model, &self.centre);
@@ -604,8 +606,8 @@ impl<'a> Fit<'a> {
         let began = Instant::now();
         self.model.refresh_means()?;
         (figures.train_rmse, figures.loss) = self.training_error()?;
-        figures.test_rmse = self.error_on(self.test.as_ref())?;
-        figures.valid_rmse = self.error_on(self.valid.as_ref())?;
+        figures.test_rmse = self.error_on(Measured::Test)?;
+        figures.valid_rmse = self.error_on(Measured::Valid)?;
         figures.eval_seconds = began.elapsed().as_secs_f64();
         self.eval_seconds += figures.eval_seconds;
         Ok(())
@@ -659,7 +661,7 @@ impl<'a> Fit<'a> {
         // The last epoch may be better than the best that was measured by the rule.
         self.model.refresh_means()?;
         let last_valid = if self.model.is_finite() {
-            self.error_on(self.valid.as_ref())?
+            self.error_on(Measured::Valid)?
         } else {
             f64::NAN
         };
@@ -676,7 +678,12 @@ impl<'a> Fit<'a> {
             }
         }
         self.model.refresh_means()?;
-        if self.options.nonneg {
+        if let Some(exact) = &mut self.exact {
+            exact.finish(&mut self.model, &self.crew)?;
+        }
+        if self.draws() {
+            // A draw is what it is.
+        } else if self.options.nonneg {
             finish::normalise_columns(&mut self.model)?;
         } else if self.options.orthogonal && self.options.model == ModelKind::Tucker {
             finish::orthogonalise(&mut self.model)?;
@@ -687,8 +694,8 @@ impl<'a> Fit<'a> {
             return Err(self.diverged("the result is not finite"));
         }
         let (test_rmse, valid_rmse) = (
-            self.error_on(self.test.as_ref())?,
-            self.error_on(self.valid.as_ref())?,
+            self.error_on(Measured::Test)?,
+            self.error_on(Measured::Valid)?,
         );
         self.eval_seconds += began.elapsed().as_secs_f64();
         self.scale(true)?;
@@ -716,6 +723,15 @@ impl<'a> Fit<'a> {
 fn rescale(centre: &Centre, parameters: &mut Parameters, out: bool) -> Result<()> {
     let mut columns: Vec<&mut Rows> = parameters.columns.iter_mut().collect();
     centre.rescale(&mut parameters.core, &mut columns, out)
+}
+
+/// What `gibbs` takes out of values it does itself.
+fn taken_out(options: &Options) -> Options {
+    let mut options = options.clone();
+    if options.algorithm == Algorithm::Gibbs {
+        (options.mean, options.biases) = (false, false);
+    }
+    options
 }
 
 fn out_of_time(options: &Options, started: Instant) -> bool {

@@ -5,10 +5,12 @@ mod blocked;
 mod centre;
 mod data;
 mod entries;
+mod exact;
 mod finish;
 mod fit;
 #[cfg(test)]
 mod gradients;
+mod input;
 mod lockfree;
 mod loss;
 mod observer;
@@ -18,5 +20,6 @@ mod settle;
 mod start;
 
 pub use biases::{BiasOptions, fit_biases};
-pub use fit::{FitInput, FitSummary, fit};
+pub use fit::fit;
+pub use input::{FitInput, FitSummary};
 pub use observer::{Control, Event, Observer, StopReason};

@@ -1,7 +1,7 @@
 //! What a checkpoint keeps besides the model, and what must be the same to go on from one.
 
 use super::blocked::Pace;
-use super::fit::FitInput;
+use super::input::FitInput;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::options::{Options, TABLE};
@@ -93,7 +93,8 @@ enum Number<'a> {
 }
 
 /// What a resumed fit may change: nothing that changes where it goes (another kernel rounds otherwise).
-const MAY_CHANGE: [&str; 7] = [
+const MAY_CHANGE: [&str; 8] = [
+    "samples",
     "epochs",
     "threads",
     "pin",

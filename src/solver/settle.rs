@@ -3,7 +3,8 @@
 
 use super::centre::Centre;
 use super::data::Held;
-use super::fit::{Fit, FitInput};
+use super::fit::Fit;
+use super::input::FitInput;
 use super::observer::{Control, Event, Observer};
 use super::start;
 use crate::error::{Error, Result};
@@ -50,6 +51,9 @@ pub(super) fn settle(
     monitor: &dyn Monitor,
 ) -> Result<Options> {
     let mut o = options.clone();
+    if o.algorithm == Algorithm::Gibbs {
+        return Ok(settled_gibbs(problem, o, init));
+    }
     if o.start == Start::Auto {
         o.start = if o.nonneg {
             Start::Paper
@@ -110,17 +114,56 @@ pub(super) fn settle(
     Ok(o)
 }
 
+/// `gibbs` learns its penalties; it has no steps.
+fn settled_gibbs(problem: &Problem<'_>, mut o: Options, init: Option<&Model>) -> Options {
+    if let Some(init) = init.filter(|_| o.rank.is_empty()) {
+        o.rank = init.shape().ranks.clone();
+        o.model = match init.shape().kind {
+            CoreKind::Full => ModelKind::Tucker,
+            CoreKind::Diagonal => ModelKind::Cp,
+        };
+    }
+    if o.model == ModelKind::Auto {
+        o.model = ModelKind::Cp;
+    }
+    if o.rank.is_empty() {
+        o.rank = vec![match o.model {
+            ModelKind::Cp => {
+                // Sixteen more for every six times the entries; averaging forgives what is too much.
+                let lines = ((1.0 + per_row(problem)).log2() / 2.5).round();
+                16 * lines.clamp(1.0, 6.0) as usize
+            }
+            _ => rank(problem, o.model),
+        }];
+    }
+    if o.start == Start::Auto {
+        o.start = Start::Identity;
+    }
+    o.eta.get_or_insert(0.0);
+    o.lambda_reg.get_or_insert(0.0);
+    o.core_step.get_or_insert(1.0);
+    if o.start_modes.is_empty() {
+        o.start_modes = vec![1, 2];
+    }
+    o
+}
+
 /// Entries per row decide what can be learnt about a row.
 fn rank(problem: &Problem<'_>, model: ModelKind) -> usize {
     if model != ModelKind::Cp {
         return 10;
     }
+    let per_row = per_row(problem);
+    let enough = |(least, _): &&(f64, usize)| per_row >= *least;
+    RANKS.iter().find(enough).map_or(1, |&(_, rank)| rank)
+}
+
+/// Entries per row of the two largest modes.
+fn per_row(problem: &Problem<'_>) -> f64 {
     let mut rows: Vec<usize> = problem.modes().iter().map(|m| m.rows().len()).collect();
     rows.sort_unstable();
     let largest: usize = rows.iter().rev().take(2).sum();
-    let per_row = problem.count() as f64 / largest.max(1) as f64;
-    let enough = |(least, _): &&(f64, usize)| per_row >= *least;
-    RANKS.iter().find(enough).map_or(1, |&(_, rank)| rank)
+    problem.count() as f64 / largest.max(1) as f64
 }
 
 fn check_modes(problem: &Problem<'_>, o: &Options) -> Result<()> {

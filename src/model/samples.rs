@@ -1,0 +1,309 @@
+//! Samples of a model: what `gibbs` draws, kept small. Predictions are averaged over them.
+
+use std::sync::Arc;
+
+use super::container::{Container, Opened};
+use super::factors::Model;
+use crate::error::Result;
+use crate::format::copied;
+
+/// Rows of one sample: whole numbers of 16 bits, and for each row what they are multiplied with. That
+/// is half the size of floats, and exact to a share of 1/65534 of the largest number of a row.
+#[derive(Clone, Default)]
+pub struct SampleRows {
+    numbers: usize,
+    scales: Vec<f32>,
+    digits: Vec<i16>,
+}
+
+impl SampleRows {
+    /// Rows of `numbers` each, one after the other, rounded.
+    pub(crate) fn round(numbers: usize, rows: &[f32]) -> SampleRows {
+        const MOST: f32 = i16::MAX as f32;
+        let mut scales = Vec::with_capacity(rows.len() / numbers.max(1));
+        let mut digits = Vec::with_capacity(rows.len());
+        for row in rows.chunks_exact(numbers) {
+            let largest = row.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+            let scale = largest / MOST;
+            // Of rows next to 0 nothing is left.
+            let by = if scale.is_normal() { 1.0 / scale } else { 0.0 };
+            scales.push(if by > 0.0 { scale } else { 0.0 });
+            digits.extend(
+                row.iter()
+                    .map(|x| (x * by).round().clamp(-MOST, MOST) as i16),
+            );
+        }
+        SampleRows {
+            numbers,
+            scales,
+            digits,
+        }
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.scales.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.scales.is_empty()
+    }
+
+    /// Writes the first numbers of a row to `out`.
+    ///
+    /// # Panics
+    /// If there is no such row, or it is shorter.
+    #[inline]
+    pub fn read(&self, row: usize, out: &mut [f32]) {
+        let (scale, from) = (self.scales[row], &self.digits[row * self.numbers..]);
+        out.iter_mut()
+            .zip(&from[..self.numbers])
+            .for_each(|(o, &d)| *o = f32::from(d) * scale);
+    }
+
+    /// The last number of a row: its bias, where rows have one.
+    #[inline]
+    pub fn last(&self, row: usize) -> f32 {
+        f32::from(self.digits[(row + 1) * self.numbers - 1]) * self.scales[row]
+    }
+}
+
+/// One sample.
+#[derive(Clone)]
+pub struct Sample {
+    /// The deviation of the noise.
+    pub noise: f64,
+    /// The core, laid out as that of the model; empty if it is the model's.
+    pub core: Vec<f32>,
+    /// For each mode its rows as drawn, and behind them their mean by entries. With biases, a row has
+    /// one more number than its rank.
+    pub modes: Vec<SampleRows>,
+    /// For one mode, the means of the distributions that its rows were drawn from: predictions made of
+    /// them scatter less around the same mean.
+    pub smooth: SampleRows,
+}
+
+/// All samples of a model.
+#[derive(Clone)]
+pub struct Samples {
+    /// What predictions of a sample are raised by: the mean of the training values.
+    pub(crate) mean: f64,
+    /// What biases are multiplied with.
+    pub(crate) scale: f64,
+    /// Whether rows have biases.
+    pub(crate) biased: bool,
+    /// The mode with smooth rows.
+    pub(crate) smooth: usize,
+    /// The samples. Shared, because a checkpoint may be written while more are drawn.
+    pub(crate) list: Vec<Arc<Sample>>,
+    /// The biases of the draw that the rows of the model are, which a resumed fit needs.
+    pub(crate) biases: Vec<Vec<f32>>,
+}
+
+impl Samples {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there are none yet.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The samples.
+    pub fn list(&self) -> impl Iterator<Item = &Sample> {
+        self.list.iter().map(|s| &**s)
+    }
+
+    /// What predictions of a sample are raised by.
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// What biases are multiplied with: samples are of values of deviation 1 or so.
+    pub fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    /// Whether rows have a bias as their last number.
+    pub fn biased(&self) -> bool {
+        self.biased
+    }
+
+    /// The mode with smooth rows.
+    pub fn smooth_mode(&self) -> usize {
+        self.smooth
+    }
+
+    pub(super) fn is_finite(&self) -> bool {
+        let rows = |r: &SampleRows| r.scales.iter().all(|s| s.is_finite());
+        self.mean.is_finite()
+            && self.scale.is_finite()
+            && self.biases.iter().flatten().all(|b| b.is_finite())
+            && self.list().all(|s| {
+                s.noise.is_finite()
+                    && s.core.iter().all(|g| g.is_finite())
+                    && s.modes.iter().chain([&s.smooth]).all(rows)
+            })
+    }
+
+    /// Adds the sections that hold the samples.
+    pub(super) fn write(&self, c: &mut Container<'_>) {
+        let meta = format!(
+            "count={}\nmean={:016x}\nscale={:016x}\nbiased={}\nsmooth={}\n",
+            self.len(),
+            self.mean.to_bits(),
+            self.scale.to_bits(),
+            self.biased,
+            self.smooth
+        );
+        c.add("samples", meta.into_bytes());
+        let noise: Vec<f64> = self.list().map(|s| s.noise).collect();
+        c.add("samples.noise", bytemuck::cast_slice(&noise).to_vec());
+        let cores: Vec<f32> = self.list().flat_map(|s| &s.core).copied().collect();
+        c.add("samples.core", bytemuck::cast_slice(&cores).to_vec());
+        let mut add = |name: String, rows: &mut dyn Iterator<Item = &SampleRows>| {
+            let (mut scales, mut digits) = (Vec::new(), Vec::new());
+            for r in rows {
+                scales.extend_from_slice(&r.scales);
+                digits.extend_from_slice(&r.digits);
+            }
+            c.add(
+                format!("{name}.scales"),
+                bytemuck::cast_slice(&scales).to_vec(),
+            );
+            c.add(
+                format!("{name}.digits"),
+                bytemuck::cast_slice(&digits).to_vec(),
+            );
+        };
+        for n in 0..self.biases.len() {
+            add(
+                format!("samples.mode{n}"),
+                &mut self.list().map(|s| &s.modes[n]),
+            );
+        }
+        add("samples.smooth".into(), &mut self.list().map(|s| &s.smooth));
+        for (n, biases) in self.biases.iter().enumerate() {
+            c.add(
+                format!("samples.biases{n}"),
+                bytemuck::cast_slice(biases).to_vec(),
+            );
+        }
+    }
+
+    /// Reads them back, for a model that is otherwise complete; `None` if there are none.
+    pub(super) fn read(file: &Opened, model: &Model) -> Result<Option<Samples>> {
+        if file.range("samples").is_none() {
+            return Ok(None);
+        }
+        let meta = file.text("samples")?;
+        let find = |key: &str| {
+            meta.lines()
+                .find_map(|l| l.strip_prefix(key)?.strip_prefix('='))
+                .ok_or_else(|| file.wrong(&format!("'{key}' of the samples is missing")))
+        };
+        let bad = |key: &str| file.wrong(&format!("'{key}' of the samples makes no sense"));
+        let count: usize = find("count")?.parse().map_err(|_| bad("count"))?;
+        let bits = |key: &str| {
+            let bits = u64::from_str_radix(find(key)?, 16).map_err(|_| bad(key))?;
+            Ok(f64::from_bits(bits))
+        };
+        let biased: bool = find("biased")?.parse().map_err(|_| bad("biased"))?;
+        let smooth: usize = find("smooth")?.parse().map_err(|_| bad("smooth"))?;
+        if smooth >= model.order() {
+            return Err(bad("smooth"));
+        }
+        let noise = file.numbers::<f64>("samples.noise")?;
+        let cores = file.numbers::<f32>("samples.core")?;
+        let core = if cores.is_empty() {
+            0
+        } else {
+            model.core.len()
+        };
+        if noise.len() != count || cores.len() != count * core {
+            return Err(bad("count"));
+        }
+        let rows = |name: &str, n: usize| -> Result<Vec<SampleRows>> {
+            let numbers = model.shape.ranks[n] + usize::from(biased);
+            let rows = model.modes[n].rows.len() + 1;
+            let scales = file.numbers::<f32>(&format!("{name}.scales"))?;
+            let digits = file.numbers::<i16>(&format!("{name}.digits"))?;
+            let whole = rows
+                .checked_mul(count)
+                .zip(numbers.checked_mul(rows * count));
+            if whole != Some((scales.len(), digits.len())) {
+                return Err(bad(name));
+            }
+            (0..count)
+                .map(|k| {
+                    Ok(SampleRows {
+                        numbers,
+                        scales: copied(&scales[k * rows..(k + 1) * rows], "rows")?,
+                        digits: copied(
+                            &digits[k * rows * numbers..(k + 1) * rows * numbers],
+                            "rows",
+                        )?,
+                    })
+                })
+                .collect()
+        };
+        let mut modes = Vec::new();
+        let mut biases = Vec::new();
+        for n in 0..model.order() {
+            modes.push(rows(&format!("samples.mode{n}"), n)?.into_iter());
+            let now = file.numbers::<f32>(&format!("samples.biases{n}"))?;
+            if now.len() != usize::from(biased) * (model.modes[n].rows.len() + 1) {
+                return Err(bad("biases"));
+            }
+            biases.push(copied(now, "rows")?);
+        }
+        let smooth_rows = rows("samples.smooth", smooth)?;
+        let list = noise
+            .iter()
+            .zip(smooth_rows)
+            .enumerate()
+            .map(|(k, (&noise, smooth))| {
+                Arc::new(Sample {
+                    noise,
+                    core: cores[k * core..(k + 1) * core].to_vec(),
+                    modes: modes.iter_mut().filter_map(Iterator::next).collect(),
+                    smooth,
+                })
+            });
+        let samples = Samples {
+            mean: bits("mean")?,
+            scale: bits("scale")?,
+            biased,
+            smooth,
+            list: list.collect(),
+            biases,
+        };
+        Ok(Some(samples))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_come_back_as_they_were_but_for_rounding() {
+        let rows = [
+            1.0f32, -2.0, 0.25, 0.0, 0.0, 0.0, 1e-30, -3e-30, 2e-30, 1e30, 5e29, -1e28,
+        ];
+        let kept = SampleRows::round(3, &rows);
+        assert_eq!(kept.len(), 4);
+        let mut out = [0.0f32; 3];
+        for (i, row) in rows.chunks(3).enumerate() {
+            kept.read(i, &mut out);
+            let largest = row.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+            for (a, b) in out.iter().zip(row) {
+                assert!((a - b).abs() <= largest / 65_000.0, "{row:?} {out:?}");
+            }
+            assert_eq!(kept.last(i), out[2]);
+        }
+    }
+}

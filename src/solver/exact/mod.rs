@@ -1,0 +1,19 @@
+//! The exact solvers: every row is found from all its entries at once, given everything else. `als`
+//! takes the best row, `gibbs` draws one from its distribution.
+//!
+//! Rows of a mode do not depend on each other, so they are found side by side (`work`), and the result
+//! is the same for any number of threads; rows that a graph links are found colour by colour
+//! (`graph`). `sweep` goes through modes, columns and core in turn; `prior` is what rows are thought to
+//! be like; `held` measures errors, also of the mean of many models; `solver` is what a fit sees.
+
+mod core;
+mod dense;
+mod graph;
+mod held;
+mod hyper;
+mod prior;
+mod solver;
+mod sweep;
+mod work;
+
+pub(super) use solver::{Begin, Measured, Solver};

@@ -1,0 +1,532 @@
+//! One sweep over everything: modes, columns of matrices and the core in turn.
+
+use std::borrow::Cow;
+
+use super::core::{CoreRule, CoreWork};
+use super::graph::{Links, colours};
+use super::held::{HeldOut, Squares, Undo};
+use super::hyper::{FACTOR_VARIANCE, FIRST_VARIANCE, moments};
+use super::prior::{Belief, Prior, draw};
+use super::work::{Rule, Source, Work, update};
+use crate::error::Result;
+use crate::kernel::{Level, Lists, Other, Slopes};
+use crate::model::{CoreKind, CoreShape, Model, Rows, padded};
+use crate::random::Stream;
+use crate::schedule::Crew;
+
+/// Names the random streams.
+pub(super) mod stream {
+    pub const ROWS: u64 = 201;
+    pub const HYPER: u64 = 202;
+    pub const NOISE: u64 = 203;
+    pub const CORE: u64 = 204;
+    /// Matrices count from here, modes from 0.
+    pub const MATRIX: u64 = 1 << 16;
+}
+
+/// A coupled matrix.
+pub(super) struct Side {
+    pub mode: usize,
+    /// Its number among the matrices and graphs of the model.
+    pub number: usize,
+    weight: f64,
+    /// The penalty on each of its columns.
+    ridges: Vec<f32>,
+    by_row: Lists,
+    pub by_column: Lists,
+    pub work: Work,
+    /// The mean square of its values.
+    pub square: f64,
+}
+
+/// A similarity graph.
+pub(super) struct Graph {
+    mode: usize,
+    weight: f64,
+    links: Links,
+}
+
+/// How rows are found.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Way {
+    /// The best, with this penalty on the core.
+    Best { ridge: f64, nonneg: bool },
+    /// Drawn.
+    Draw { seed: u64 },
+}
+
+/// What a sweep reads.
+pub(super) struct Exact {
+    pub tensor: Vec<Lists>,
+    /// For each mode, one per colour.
+    work: Vec<Vec<Work>>,
+    core: Option<CoreWork>,
+    sides: Vec<Side>,
+    graphs: Vec<Graph>,
+    pub beliefs: Vec<Belief>,
+    /// For each mode the penalty of each row, and the row that it pulls to.
+    pub ridges: Vec<(Vec<f32>, Vec<f32>)>,
+    /// The modes in the order of a sweep, that with the most rows last.
+    pub order: Vec<usize>,
+    pub undo: Undo,
+    pub way: Way,
+    pub biased: bool,
+    /// The sweep that begins with rows which mean nothing yet; 0 for none.
+    pub first: u64,
+    pub level: Level,
+}
+
+/// What a sweep changes besides the model. Biases are those of values as they are here.
+pub(super) struct State {
+    pub biases: Vec<Vec<f32>>,
+    /// The means of the distributions that the rows of the last mode were drawn from: their rows, and
+    /// their biases. Nothing without draws.
+    pub smooth: (Vec<f32>, Vec<f32>),
+    /// The sum of squared errors of the tensor here, if it is known.
+    pub squares: Option<f64>,
+    /// The precision of the noise.
+    pub precision: f64,
+}
+
+/// The entries of one tensor or matrix, rows one after the other, with the number of rows of each mode.
+pub(super) struct Given<'a> {
+    pub limits: Vec<usize>,
+    pub rows: &'a [u32],
+    pub values: Cow<'a, [f32]>,
+}
+
+/// A coupled matrix or graph as it is given.
+pub(super) struct GivenMatrix<'a> {
+    pub mode: usize,
+    pub weight: f64,
+    pub ridges: Vec<f32>,
+    pub graph: bool,
+    pub entries: Given<'a>,
+}
+
+impl Exact {
+    pub(super) fn new(
+        shape: &CoreShape,
+        tensor: &Given<'_>,
+        matrices: &[GivenMatrix<'_>],
+        (undo, way, biased, level): (Undo, Way, bool, Level),
+        crew: &Crew,
+    ) -> Result<Exact> {
+        let modes = tensor.limits.len();
+        let lists =
+            |given: &Given<'_>, mode| Lists::new(mode, &given.limits, given.rows, &given.values);
+        let made = crew.map(modes, &mut || false, || (), |(), n| lists(tensor, n))?;
+        let per_mode: Vec<Lists> = made
+            .unwrap_or_default()
+            .into_iter()
+            .collect::<Result<_>>()?;
+        let (mut sides, mut graphs) = (Vec::new(), Vec::new());
+        for (number, m) in matrices.iter().enumerate() {
+            let given = &m.entries;
+            if m.graph {
+                let links = Links::new(tensor.limits[m.mode], given.rows, &given.values);
+                graphs.push(Graph {
+                    mode: m.mode,
+                    weight: m.weight,
+                    links,
+                });
+                continue;
+            }
+            let by_column = lists(given, 1)?;
+            let squares = given.values.iter().map(|&y| f64::from(y) * f64::from(y));
+            sides.push(Side {
+                mode: m.mode,
+                number,
+                weight: m.weight,
+                ridges: m.ridges.clone(),
+                work: Work::new(&[&by_column]),
+                by_row: lists(given, 0)?,
+                by_column,
+                square: squares.sum::<f64>() / given.values.len().max(1) as f64,
+            });
+        }
+        let work = (0..modes).map(|n| {
+            let sides = sides
+                .iter()
+                .filter(|s: &&Side| s.mode == n)
+                .map(|s| &s.by_row);
+            let all: Vec<&Lists> = [&per_mode[n]].into_iter().chain(sides).collect();
+            let linked: Vec<&Links> = graphs
+                .iter()
+                .filter(|g| g.mode == n)
+                .map(|g| &g.links)
+                .collect();
+            let classes = colours(tensor.limits[n], &linked).into_iter();
+            classes.map(|rows| Work::on(&all, rows)).collect()
+        });
+        let work = work.collect();
+        let mut order: Vec<usize> = (0..modes).collect();
+        order.sort_by_key(|&n| tensor.limits[n]);
+        let beliefs = (0..modes)
+            .map(|n| Belief {
+                mean: start_mean(&order, n),
+                mean_rows: 2.0,
+                variance: 0.3 * FACTOR_VARIANCE,
+                rows: 0.0,
+            })
+            .collect();
+        let core = match shape.kind {
+            CoreKind::Full => Some(CoreWork::new(&per_mode[order[0]], order[0])),
+            CoreKind::Diagonal => None,
+        };
+        Ok(Exact {
+            core,
+            tensor: per_mode,
+            work,
+            sides,
+            graphs,
+            beliefs,
+            order,
+            undo,
+            way,
+            ridges: Vec::new(),
+            biased,
+            first: 1,
+            level,
+        })
+    }
+
+    /// Small random rows, around 0 in the two largest modes and around 1 in the others, and a core that
+    /// lets each number of one of those two meet the same number of the other.
+    pub(super) fn start(&self, model: &mut Model, seed: u64) -> Result<()> {
+        for (n, mode) in model.modes.iter_mut().enumerate() {
+            let (rank, stride) = (mode.factor.rank(), mode.factor.stride());
+            let mean = self.beliefs[n].mean;
+            let spread = FACTOR_VARIANCE.sqrt() * if mean == 0.0 { 1.0 } else { 0.1 };
+            let rows = mode.factor.as_mut_slice()?.chunks_exact_mut(stride);
+            for (i, row) in rows.enumerate() {
+                let mut s = Stream::new(&[seed, stream::ROWS, 0, n as u64, i as u64]);
+                row[..rank]
+                    .iter_mut()
+                    .for_each(|x| *x = (mean + spread * s.gauss()) as f32);
+            }
+        }
+        let by = self.undo.by as f32;
+        match model.shape.kind {
+            CoreKind::Diagonal => model.core[..model.shape.ranks[0]].fill(by),
+            CoreKind::Full => {
+                let mut dense = super::core::diagonal(&model.shape, &self.order);
+                dense.iter_mut().for_each(|g| *g *= by);
+                model.core = model.shape.padded_core(&dense);
+            }
+        }
+        model
+            .matrices
+            .iter_mut()
+            .try_for_each(|m| m.factor.as_mut_slice().map(|f| f.fill(0.0)))
+    }
+
+    /// What the slopes by rows of mode `n` are made of, with the core as [`Exact::core_for`] gives it.
+    pub(super) fn slopes<'a>(
+        &self,
+        model: &'a Model,
+        biases: &'a [Vec<f32>],
+        n: usize,
+        core: Option<&'a [f32]>,
+    ) -> Slopes<'a> {
+        let others = self.tensor[n].others().iter().map(|&m| Other {
+            rows: model.modes[m].factor.as_slice(),
+            rank: model.shape.ranks[m],
+            biases: &biases[m],
+        });
+        Slopes {
+            others: others.collect(),
+            core,
+            rank: model.shape.ranks[n],
+            mean: 0.0,
+            level: self.level,
+        }
+    }
+
+    /// The core with the modes as slopes by rows of mode `n` need them; `None` if it is diagonal.
+    pub(super) fn core_for(&self, model: &Model, n: usize) -> Option<Vec<f32>> {
+        self.core.as_ref()?;
+        let order: Vec<usize> = self.tensor[n].others().iter().copied().chain([n]).collect();
+        Some(super::core::permuted(
+            &model.shape,
+            &model.core,
+            &order,
+            self.undo.by,
+        ))
+    }
+
+    pub(super) fn side_source<'a>(
+        &self,
+        rows: &'a Rows,
+        lists: &'a Lists,
+        weight: f64,
+    ) -> Source<'a> {
+        let rank = rows.rank();
+        let other = Other {
+            rows: rows.as_slice(),
+            rank,
+            biases: &[],
+        };
+        Source {
+            slopes: Slopes {
+                others: vec![other],
+                core: None,
+                rank,
+                mean: 0.0,
+                level: self.level,
+            },
+            lists,
+            weight,
+            biased: false,
+        }
+    }
+
+    /// Finds everything once, given the rest. `None` if `cancelled` said so; model and state are then of
+    /// no use.
+    pub(super) fn sweep(
+        &self,
+        model: &mut Model,
+        state: &mut State,
+        number: u64,
+        crew: &Crew,
+        cancelled: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<()>> {
+        state.precision = self.noise_precision(model, state, number, crew)?;
+        let mut precisions = Vec::new();
+        for side in &self.sides {
+            precisions.push(self.side_precision(model, side, number, crew)?);
+        }
+        for &n in &self.order {
+            if self
+                .find_rows(model, state, &precisions, (n, number), crew, cancelled)?
+                .is_none()
+            {
+                return Ok(None);
+            }
+            for (side, &precision) in self.sides.iter().zip(&precisions).filter(|s| s.0.mode == n) {
+                let found = self.find_columns(model, side, precision, number, crew, cancelled)?;
+                if found.is_none() {
+                    return Ok(None);
+                }
+            }
+        }
+        if let Some(core) = &self.core {
+            let rule = CoreRule {
+                way: self.way,
+                precision: state.precision,
+                number,
+                by: self.undo.by,
+                order: &self.order,
+            };
+            let lists = &self.tensor[self.order[0]];
+            if core
+                .find(model, &state.biases, lists, &rule, crew, cancelled)?
+                .is_none()
+            {
+                return Ok(None);
+            }
+        }
+        model.refresh_means()?;
+        state.squares = None;
+        Ok(Some(()))
+    }
+
+    /// Finds the rows of mode `n`.
+    fn find_rows(
+        &self,
+        model: &mut Model,
+        state: &mut State,
+        precisions: &[f64],
+        (n, number): (usize, u64),
+        crew: &Crew,
+        cancelled: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<()>> {
+        let (rank, width) = (model.shape.ranks[n], padded(model.shape.ranks[n]));
+        let prior = self.prior(&model.modes[n].factor, &state.biases[n], (n, number), crew)?;
+        let core = self.core_for(model, n);
+        let smooth = self.order.last() == Some(&n);
+        if smooth {
+            state
+                .smooth
+                .0
+                .resize(model.modes[n].factor.as_slice().len(), 0.0);
+            state.smooth.1.clone_from(&state.biases[n]);
+        }
+        for work in &self.work[n] {
+            let mut sources = vec![Source {
+                lists: &self.tensor[n],
+                slopes: self.slopes(model, &state.biases, n, core.as_deref()),
+                weight: state.precision,
+                biased: self.biased,
+            }];
+            for (side, precision) in self.sides.iter().zip(precisions).filter(|s| s.0.mode == n) {
+                let columns = &model.matrices[side.number].factor;
+                sources.push(self.side_source(columns, &side.by_row, side.weight * precision));
+            }
+            let graphs = self.graphs.iter().filter(|g| g.mode == n);
+            let rule = Rule {
+                prior: &prior,
+                ridges: self.ridges_of(&self.ridges[n].0, &self.ridges[n].1),
+                draw: self.name(number, n as u64),
+                means: smooth,
+                rows: model.modes[n].factor.as_slice(),
+                nonneg: self.nonneg(),
+                graphs: graphs
+                    .map(|g| (&g.links, g.weight * state.precision))
+                    .collect(),
+                level: self.level,
+            };
+            let Some(found) = update(work, &sources, &rule, crew, cancelled)? else {
+                return Ok(None);
+            };
+            let numbers = found.len() / work.rows.len().max(1);
+            let rows = model.modes[n].factor.as_mut_slice()?;
+            for (&i, found) in work.rows.iter().zip(found.chunks_exact(numbers.max(1))) {
+                let place = i as usize * width..i as usize * width + rank;
+                rows[place.clone()].copy_from_slice(&found[..rank]);
+                if self.biased {
+                    state.biases[n][i as usize] = found[rank];
+                }
+                let mean = &found[prior.size.min(numbers)..];
+                if smooth && !mean.is_empty() {
+                    state.smooth.0[place].copy_from_slice(&mean[..rank]);
+                    if self.biased {
+                        state.smooth.1[i as usize] = mean[rank];
+                    }
+                }
+            }
+        }
+        if let Some((last, biases)) = state.biases[n].split_last_mut() {
+            *last = mean_bias(biases, &model.modes[n].counts);
+        }
+        if smooth && let Some((last, biases)) = state.smooth.1.split_last_mut() {
+            *last = mean_bias(biases, &model.modes[n].counts);
+        }
+        Ok(Some(()))
+    }
+
+    /// Finds the rows of the columns of a matrix.
+    fn find_columns(
+        &self,
+        model: &mut Model,
+        side: &Side,
+        precision: f64,
+        number: u64,
+        crew: &Crew,
+        cancelled: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<()>> {
+        let target = stream::MATRIX + side.number as u64;
+        let columns = &model.matrices[side.number].factor;
+        let (rank, width) = (columns.rank(), columns.stride());
+        let prior = match self.way {
+            Way::Best { .. } => Prior::ridge(rank, 0.0),
+            Way::Draw { .. } if number == self.first => Prior::ridge(rank, 1.0 / FIRST_VARIANCE),
+            Way::Draw { seed } => {
+                let moments = moments(columns, columns.len(), &[], crew)?;
+                let mut s = Stream::new(&[seed, stream::HYPER, number, target]);
+                let belief = Belief {
+                    mean: 0.0,
+                    ..self.beliefs[side.mode]
+                };
+                draw(&moments, &belief, false, &mut s)
+            }
+        };
+        let center = vec![0.0; rank];
+        let rule = Rule {
+            prior: &prior,
+            ridges: self.ridges_of(&side.ridges, &center),
+            draw: self.name(number, target),
+            means: false,
+            rows: columns.as_slice(),
+            nonneg: self.nonneg(),
+            graphs: Vec::new(),
+            level: self.level,
+        };
+        let rows = &model.modes[side.mode].factor;
+        let source = [self.side_source(rows, &side.by_column, side.weight * precision)];
+        let Some(found) = update(&side.work, &source, &rule, crew, cancelled)? else {
+            return Ok(None);
+        };
+        let numbers = (found.len() / side.by_column.rows().max(1)).max(1);
+        let columns = model.matrices[side.number].factor.as_mut_slice()?;
+        for (row, found) in columns
+            .chunks_exact_mut(width)
+            .zip(found.chunks_exact(numbers))
+        {
+            row[..rank].copy_from_slice(&found[..rank]);
+        }
+        Ok(Some(()))
+    }
+
+    /// The penalties of rows, where nothing is drawn.
+    fn ridges_of<'r>(
+        &self,
+        ridges: &'r [f32],
+        center: &'r [f32],
+    ) -> Option<(&'r [f32], &'r [f32])> {
+        matches!(self.way, Way::Best { .. }).then_some((ridges, center))
+    }
+
+    fn nonneg(&self) -> bool {
+        matches!(self.way, Way::Best { nonneg: true, .. })
+    }
+
+    /// The name of a stream for rows, if they are drawn.
+    fn name(&self, number: u64, target: u64) -> Option<[u64; 4]> {
+        match self.way {
+            Way::Best { .. } => None,
+            Way::Draw { seed } => Some([seed, stream::ROWS, number, target]),
+        }
+    }
+
+    /// The squared errors of the model on some entries; with smooth rows if there are some. Also its
+    /// predictions, if asked for.
+    pub(super) fn measure(
+        &self,
+        model: &Model,
+        state: &State,
+        on: &HeldOut,
+        (smooth, predictions): (bool, bool),
+        crew: &Crew,
+    ) -> Result<(Squares, Vec<Vec<f32>>)> {
+        let n = on.mode;
+        let core = self.core_for(model, n);
+        let mut slopes = self.slopes(model, &state.biases, n, core.as_deref());
+        let mut own = (model.modes[n].factor.as_slice(), &state.biases[n][..]);
+        let last = self.order[self.order.len() - 1];
+        if smooth && !state.smooth.0.is_empty() {
+            match self.tensor[n].others().iter().position(|&m| m == last) {
+                Some(k) => {
+                    slopes.others[k].rows = &state.smooth.0;
+                    slopes.others[k].biases = &state.smooth.1;
+                }
+                None => own = (&state.smooth.0, &state.smooth.1),
+            }
+        }
+        let source = Source {
+            lists: &on.lists,
+            slopes,
+            weight: 1.0,
+            biased: self.biased,
+        };
+        on.measure(&source, own, self.undo, predictions, crew)
+    }
+}
+
+/// What the numbers of mode `n` vary around, given the modes by size: a matrix of the two largest, and
+/// what changes it.
+pub(super) fn start_mean(by_size: &[usize], n: usize) -> f64 {
+    let small = &by_size[..by_size.len() - 2];
+    if small.contains(&n) { 1.0 } else { 0.0 }
+}
+
+/// The mean of the biases by entries.
+fn mean_bias(biases: &[f32], counts: &[u64]) -> f32 {
+    let total: u64 = counts.iter().sum();
+    let sum: f64 = biases
+        .iter()
+        .zip(counts)
+        .map(|(&b, &n)| f64::from(b) * n as f64)
+        .sum();
+    (sum / (total as f64).max(1.0)) as f32
+}

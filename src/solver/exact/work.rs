@@ -1,0 +1,401 @@
+//! How the rows of a mode are shared out among threads, and what is done for each.
+//!
+//! Pieces of work are a formula of the data alone, and sums over the pieces of a long row are added up
+//! in order: the result does not depend on the threads.
+
+use std::ops::Range;
+
+use super::graph::Links;
+use super::prior::{Prior, solve_carefully};
+use crate::error::Result;
+use crate::kernel::{Level, Lists, Noise, Normal, Room, Slopes, solve};
+use crate::model::padded;
+use crate::random::Stream;
+use crate::schedule::Crew;
+
+/// Entries that count towards the rows of a mode, or of the columns of a matrix.
+pub(super) struct Source<'a> {
+    pub lists: &'a Lists,
+    pub slopes: Slopes<'a>,
+    /// What their squared errors are multiplied with.
+    pub weight: f64,
+    /// Whether the row's bias is in them.
+    pub biased: bool,
+}
+
+/// One piece of work.
+enum Task {
+    /// All entries of several rows, from one place in the list of rows to another.
+    Rows(Range<usize>),
+    /// Some entries of the row at a place in that list, of one source.
+    Piece(usize, usize, Range<usize>),
+}
+
+/// The work on some or all rows of a mode.
+pub(super) struct Work {
+    pub rows: Vec<u32>,
+    tasks: Vec<Task>,
+}
+
+/// As much as so many entries is a row to be solved for.
+const PER_ROW: usize = 64;
+
+impl Work {
+    /// The work on all rows of these lists, which are those of the sources in order.
+    pub(super) fn new(lists: &[&Lists]) -> Work {
+        let rows = lists.first().map_or(0, |l| l.rows());
+        Work::on(lists, (0..rows as u32).collect())
+    }
+
+    /// The work on these rows.
+    pub(super) fn on(lists: &[&Lists], rows: Vec<u32>) -> Work {
+        let length = |row: u32| {
+            lists
+                .iter()
+                .map(|l| l.of(row as usize).len())
+                .sum::<usize>()
+        };
+        let total: usize = rows.iter().map(|&row| length(row) + PER_ROW).sum();
+        let limit = (total / 256).clamp(1 << 11, 1 << 15);
+        let mut tasks = Vec::new();
+        let (mut first, mut size) = (0, 0);
+        for (at, &row) in rows.iter().enumerate() {
+            let here = length(row);
+            if here >= 2 * limit {
+                if first < at {
+                    tasks.push(Task::Rows(first..at));
+                }
+                // At most so many pieces, each with memory for its sums.
+                let length = limit.max(here.div_ceil(64));
+                for (s, l) in lists.iter().enumerate() {
+                    let all = l.of(row as usize);
+                    let starts = all.clone().step_by(length);
+                    tasks.extend(starts.map(|a| Task::Piece(at, s, a..(a + length).min(all.end))));
+                }
+                (first, size) = (at + 1, 0);
+                continue;
+            }
+            size += here + PER_ROW;
+            if size >= limit {
+                tasks.push(Task::Rows(first..at + 1));
+                (first, size) = (at + 1, 0);
+            }
+        }
+        if first < rows.len() {
+            tasks.push(Task::Rows(first..rows.len()));
+        }
+        Work { rows, tasks }
+    }
+}
+
+/// How a row is found from its normal equations.
+pub(super) struct Rule<'a> {
+    pub prior: &'a Prior,
+    /// For each row how strongly it is drawn to a row, and that row; not its bias.
+    pub ridges: Option<(&'a [f32], &'a [f32])>,
+    /// Names the stream of random numbers; without it the most likely row is taken.
+    pub draw: Option<[u64; 4]>,
+    /// Whether the mean of its distribution is wanted behind a draw.
+    pub means: bool,
+    /// The rows as they are, padded.
+    pub rows: &'a [f32],
+    /// Whether none of their numbers may be negative.
+    pub nonneg: bool,
+    /// What draws rows to their neighbours, and how strongly.
+    pub graphs: Vec<(&'a Links, f64)>,
+    pub level: Level,
+}
+
+enum Done {
+    Rows(Vec<f32>),
+    Piece(Box<Normal>),
+}
+
+/// Memory of one thread.
+struct Memory {
+    room: Room,
+    sums: Vec<Normal>,
+    a: Vec<f32>,
+    b: Vec<f32>,
+    noise: Vec<f32>,
+}
+
+impl Memory {
+    fn new(sources: &[Source<'_>], size: usize) -> Memory {
+        Memory {
+            room: Room::default(),
+            sums: sources.iter().map(|s| Normal::new(s.slopes.rank)).collect(),
+            a: vec![0.0; size * padded(size)],
+            b: vec![0.0; padded(size)],
+            noise: vec![0.0; padded(size)],
+        }
+    }
+}
+
+/// Solves for all rows of the work, in their order; `None` if `cancelled` said so. Each row comes with as many numbers as the prior
+/// has: its bias is the last.
+pub(super) fn update(
+    work: &Work,
+    sources: &[Source<'_>],
+    rule: &Rule<'_>,
+    crew: &Crew,
+    cancelled: &mut dyn FnMut() -> bool,
+) -> Result<Option<Vec<f32>>> {
+    let memory = || Memory::new(sources, rule.prior.size);
+    let size = rule.numbers();
+    let done = crew.map(work.tasks.len(), cancelled, memory, |m, t| {
+        match &work.tasks[t] {
+            Task::Rows(rows) => {
+                let mut out = Vec::with_capacity(rows.len() * size);
+                for &row in &work.rows[rows.clone()] {
+                    let row = row as usize;
+                    for (source, sums) in sources.iter().zip(&mut m.sums) {
+                        sums.clear();
+                        let entries = source.lists.of(row);
+                        source.slopes.add(source.lists, entries, &mut m.room, sums);
+                    }
+                    let sums: Vec<&Normal> = m.sums.iter().collect();
+                    rule.solve(
+                        row,
+                        sources,
+                        &sums,
+                        (&mut m.a, &mut m.b, &mut m.noise),
+                        &mut out,
+                    );
+                }
+                Done::Rows(out)
+            }
+            Task::Piece(_, s, entries) => {
+                let source = &sources[*s];
+                let mut sums = Box::new(Normal::new(source.slopes.rank));
+                source
+                    .slopes
+                    .add(source.lists, entries.clone(), &mut m.room, &mut sums);
+                Done::Piece(sums)
+            }
+        }
+    })?;
+    let Some(done) = done else {
+        return Ok(None);
+    };
+    let mut out = vec![0.0f32; work.rows.len() * size];
+    // Pieces of one row follow each other.
+    let mut long: Vec<(usize, Vec<Normal>)> = Vec::new();
+    for (task, done) in work.tasks.iter().zip(done) {
+        match (task, done) {
+            (Task::Rows(rows), Done::Rows(numbers)) => {
+                out[rows.start * size..rows.end * size].copy_from_slice(&numbers);
+            }
+            (Task::Piece(row, s, _), Done::Piece(piece)) => {
+                if long.last().is_none_or(|(last, _)| last != row) {
+                    let none = sources.iter().map(|s| Normal::new(s.slopes.rank));
+                    long.push((*row, none.collect()));
+                }
+                if let Some((_, sums)) = long.last_mut() {
+                    sums[*s].add(&piece);
+                }
+            }
+            _ => unreachable!("every task gives what it is"),
+        }
+    }
+    let solved = crew.map(long.len(), cancelled, memory, |m, k| {
+        let (at, sums) = &long[k];
+        let row = work.rows[*at] as usize;
+        let sums: Vec<&Normal> = sums.iter().collect();
+        let mut out = Vec::with_capacity(size);
+        rule.solve(
+            row,
+            sources,
+            &sums,
+            (&mut m.a, &mut m.b, &mut m.noise),
+            &mut out,
+        );
+        out
+    })?;
+    let Some(solved) = solved else {
+        return Ok(None);
+    };
+    for ((at, _), numbers) in long.iter().zip(solved) {
+        out[at * size..(at + 1) * size].copy_from_slice(&numbers);
+    }
+    Ok(Some(out))
+}
+
+impl Rule<'_> {
+    /// How many numbers a row is found as.
+    fn numbers(&self) -> usize {
+        self.prior.size
+            * if self.draw.is_some() && self.means {
+                2
+            } else {
+                1
+            }
+    }
+
+    /// One row from its sums.
+    fn solve(
+        &self,
+        row: usize,
+        sources: &[Source<'_>],
+        sums: &[&Normal],
+        (a, b, noise): (&mut [f32], &mut [f32], &mut [f32]),
+        out: &mut Vec<f32>,
+    ) {
+        let size = self.prior.size;
+        self.equations(row, sources, sums, a, b);
+        if self.nonneg {
+            descend(size, a, b, &self.rows[row * padded(size)..][..size]);
+        } else if !solve(self.level, size, a, b, self.noise(row, noise)) {
+            self.equations(row, sources, sums, a, b);
+            solve_carefully(size, a, b, self.noise(row, noise));
+        }
+        if self.numbers() > size {
+            out.extend_from_slice(&noise[..size]);
+        }
+        out.extend_from_slice(&b[..size]);
+    }
+
+    /// The random numbers of a row.
+    fn noise<'n>(&self, row: usize, noise: &'n mut [f32]) -> Noise<'n> {
+        let Some([seed, purpose, sweep, target]) = self.draw else {
+            return Noise::None;
+        };
+        let mut s = Stream::new(&[seed, purpose, sweep, target, row as u64]);
+        let (used, padding) = noise.split_at_mut(self.prior.size);
+        used.iter_mut().for_each(|z| *z = s.gauss() as f32);
+        padding.fill(0.0);
+        match self.means {
+            true => Noise::Beside(noise),
+            false => Noise::Added(noise),
+        }
+    }
+
+    /// The normal equations: the prior and the sums of all sources.
+    fn equations(
+        &self,
+        row: usize,
+        sources: &[Source<'_>],
+        sums: &[&Normal],
+        a: &mut [f32],
+        b: &mut [f32],
+    ) {
+        let size = self.prior.size;
+        let width = padded(size);
+        a.copy_from_slice(&self.prior.precision);
+        b.fill(0.0);
+        b[..size].copy_from_slice(&self.prior.right);
+        for (source, sums) in sources.iter().zip(sums).filter(|s| s.1.count > 0) {
+            let weight = source.weight as f32;
+            let rank = source.slopes.rank;
+            for i in 0..rank {
+                let row = &mut a[i * width + i..];
+                row.iter_mut()
+                    .zip(sums.square(i))
+                    .for_each(|(a, s)| *a += weight * s);
+            }
+            b.iter_mut()
+                .zip(sums.right())
+                .for_each(|(b, r)| *b += weight * r);
+            if source.biased {
+                let last = size - 1;
+                for (i, s) in sums.slopes().iter().enumerate() {
+                    a[i * width + last] += weight * s;
+                }
+                a[last * width + last] += (source.weight * sums.count as f64) as f32;
+                b[last] += (source.weight * sums.residuals) as f32;
+            }
+        }
+        let rank = sources.first().map_or(0, |s| s.slopes.rank);
+        if let Some((ridges, center)) = self.ridges {
+            for (j, c) in center[..rank].iter().enumerate() {
+                a[j * width + j] += ridges[row];
+                b[j] += ridges[row] * c;
+            }
+        }
+        for (links, weight) in &self.graphs {
+            for &(other, similarity) in links.of(row) {
+                let pull = (weight * f64::from(similarity)) as f32;
+                let other = &self.rows[other as usize * padded(rank)..][..rank];
+                for (j, u) in other.iter().enumerate() {
+                    a[j * width + j] += pull;
+                    b[j] += pull * u;
+                }
+            }
+        }
+    }
+}
+
+/// Solves A x = b over x >= 0 by coordinate descent from `before`; the result is in `b`.
+fn descend(size: usize, a: &mut [f32], b: &mut [f32], before: &[f32]) {
+    const PASSES: usize = 40;
+    let width = padded(size);
+    for i in 0..size {
+        for j in 0..i {
+            a[i * width + j] = a[j * width + i];
+        }
+    }
+    let mut x: Vec<f64> = before.iter().map(|&x| f64::from(x.max(0.0))).collect();
+    for _ in 0..PASSES {
+        let mut change = 0.0f64;
+        let mut largest = 0.0f64;
+        for i in 0..size {
+            let row = &a[i * width..][..size];
+            let pivot = f64::from(row[i]);
+            if pivot.is_nan() || pivot <= 0.0 {
+                continue;
+            }
+            let sum: f64 = row.iter().zip(&x).map(|(&a, x)| f64::from(a) * x).sum();
+            let next = (x[i] + (f64::from(b[i]) - sum) / pivot).max(0.0);
+            if next.is_finite() {
+                change = change.max((next - x[i]).abs());
+                x[i] = next;
+            }
+            largest = largest.max(x[i]);
+        }
+        if change <= 1e-7 * largest {
+            break;
+        }
+    }
+    b[..size].iter_mut().zip(x).for_each(|(b, x)| *b = x as f32);
+}
+
+/// Makes the errors of all entries of some lists, the work on all of whose rows this is, and hands each piece of them to `take`, which sees
+/// where they lie; returns what it gave, in order.
+pub(super) fn errors<T: Send>(
+    work: &Work,
+    source: &Source<'_>,
+    rows: &[f32],
+    biases: &[f32],
+    crew: &Crew,
+    take: impl Fn(Range<usize>, &[f32]) -> T + Sync,
+) -> Result<Vec<T>> {
+    let width = padded(source.slopes.rank);
+    let memory = || (Room::default(), Vec::new());
+    let one = |room: &mut Room, row: usize, entries: Range<usize>, out: &mut [f32]| {
+        let bias = biases.get(row).copied().unwrap_or(0.0);
+        let numbers = (&rows[row * width..(row + 1) * width], bias);
+        source
+            .slopes
+            .errors(source.lists, entries, numbers, room, out);
+    };
+    let done = crew.map(work.tasks.len(), &mut || false, memory, |(room, out), t| {
+        let (range, rows) = match &work.tasks[t] {
+            Task::Rows(rows) => {
+                let first = source.lists.of(rows.start).start;
+                (first..source.lists.of(rows.end - 1).end, rows.clone())
+            }
+            Task::Piece(row, _, entries) => (entries.clone(), *row..row + 1),
+        };
+        debug_assert_eq!(work.rows[rows.start] as usize, rows.start);
+        out.clear();
+        out.resize(range.len(), 0.0);
+        for row in rows {
+            let all = source.lists.of(row);
+            let entries = all.start.max(range.start)..all.end.min(range.end);
+            let place = entries.start - range.start..entries.end - range.start;
+            one(room, row, entries, &mut out[place]);
+        }
+        take(range, out)
+    })?;
+    Ok(done.unwrap_or_default())
+}

@@ -1,0 +1,50 @@
+//! `als` and `gibbs` on the command line.
+#![cfg(feature = "cli")]
+
+mod common;
+
+use common::fitting::{data, finished, fit, words};
+use common::{Ran, program};
+
+fn predict(dir: &common::Scratch, model: &str, extra: &[&str]) -> Ran {
+    let mut command = program();
+    command.args(words(dir, &["predict", model, "@tensor.test.coo"]));
+    command.args(extra);
+    finished(command)
+}
+
+#[test]
+fn a_model_of_samples_says_how_sure_it_is() {
+    let dir = data("exact-cli");
+    let gibbs = ["--algorithm", "gibbs", "--model", "cp", "--samples", "9"];
+    let files = ["--matrix", "2:@matrix1.coo", "-o", "@gibbs.s3m"];
+    finished(fit(&dir, &[&gibbs[..], &files].concat())).ok();
+    finished(fit(&dir, &["--algorithm", "als", "-o", "@als.s3m"])).ok();
+    let sure = ["--deviation", "--quantiles", "0.05,0.95"];
+    let out = predict(&dir, "@gibbs.s3m", &sure).ok().out;
+    assert_eq!(out.lines().count(), 1200);
+    for line in out.lines() {
+        let numbers: Vec<f64> = line.split(' ').map(|x| x.parse().unwrap()).collect();
+        let [_, _, _, mean, deviation, low, high] = numbers[..] else {
+            panic!("{line}");
+        };
+        assert!(deviation > 0.0 && low <= mean && mean <= high, "{line}");
+    }
+    // The predictions themselves are those of the plain command.
+    let plain = predict(&dir, "@gibbs.s3m", &[]).ok().out;
+    for (line, plain) in out.lines().zip(plain.lines()) {
+        assert!(line.starts_with(plain), "{line} {plain}");
+    }
+    let refused = predict(&dir, "@als.s3m", &sure);
+    assert!(
+        refused.code == Some(2) && refused.err.contains("no samples"),
+        "{}",
+        refused.err
+    );
+    let refused = predict(&dir, "@gibbs.s3m", &["--quantiles", "1.5"]);
+    assert!(
+        refused.code == Some(2) && refused.err.contains("below 1"),
+        "{}",
+        refused.err
+    );
+}
