@@ -1,6 +1,11 @@
 //! The life of a fit: start, epochs, errors, stopping, going back when it diverges, checkpoints.
 
+mod baseline;
+mod ending;
+
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use baseline::{rescale, taken_out};
 
 use super::blocked::{Blocked, Pace, Plan};
 use super::centre::Centre;
@@ -10,18 +15,15 @@ use super::input::{FitInput, FitSummary};
 use super::lockfree::LockFree;
 use super::loss::Sums;
 use super::observer::{Control, Event, Observer, StopReason};
-use super::refit::refit;
 use super::resume::{Progress, other_data, resumed_options, same_shape};
 use super::settle::settle;
-use super::{finish, loss, start};
+use super::{loss, start};
 use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::kernel::Level;
-use crate::model::{
-    CoreKind, Epoch, Model, Parameters, Rows, Saved, check_target, load_saved, save_with,
-};
+use crate::model::{Epoch, Model, Parameters, Saved, check_target, load_saved, save_with};
 use crate::monitor::Monitor;
-use crate::options::{Algorithm, ModelKind, Options, Schedule, Start};
+use crate::options::{Algorithm, Options, Schedule, Start};
 use crate::problem::Problem;
 use crate::schedule::{Crew, available_threads};
 
@@ -30,9 +32,6 @@ const EXPLOSION: f64 = 4.0;
 
 /// A loss this many times the lowest so far is one too: a step size that suits does not do that.
 const SETBACK: f64 = 1.5;
-
-/// The penalty per entry of a core that started as an identity, for values of deviation 1.
-const CORE_PENALTY: f64 = 0.1;
 
 /// The square schedule ends with this share of the first step.
 const LEAST_STEP: f64 = 0.002;
@@ -379,52 +378,6 @@ impl<'a> Fit<'a> {
         Ok(StopReason::Epochs)
     }
 
-    /// Pulls a full core that started as an identity back towards it, by all that the entries of an
-    /// epoch do: so little of the way that once per epoch is often enough.
-    fn pull_core(&mut self, eta: f64) {
-        let shape = &self.model.shape;
-        if self.options.start != Start::Identity || shape.kind == CoreKind::Diagonal {
-            return;
-        }
-        let eta = eta * self.data.core_step;
-        let entries = self.data.tensor.len() as f64;
-        let pull = CORE_PENALTY * self.centre.deviation.powi(2) * eta * entries;
-        let keep = (1.0 / (1.0 + pull)) as f32;
-        let prior = shape.identity();
-        for (g, t) in self.model.core.iter_mut().zip(prior) {
-            *g = t + keep * (*g - t);
-        }
-    }
-
-    /// Moves the biases to where the rest of the model leaves them.
-    fn refit_biases(&mut self) -> Result<()> {
-        let (model, crew) = (&mut self.model, &self.crew);
-        if self.centre.biases.is_empty() {
-            return Ok(());
-        }
-        let damping = self.options.lambda_bias;
-        let biases = &mut self.centre.biases;
-        refit(model, &self.data.tensor, biases, damping, self.level, crew)?;
-        self.centre.describe(model)?;
-        self.take_biases_out()
-    }
-
-    /// Takes the biases out of all entries.
-    fn take_biases_out(&mut self) -> Result<()> {
-        let others = self.test.iter_mut().chain(&mut self.valid);
-        for entries in others.chain([&mut self.data.tensor]) {
-            entries.take_out(&self.centre.biases, &self.crew)?;
-        }
-        Ok(())
-    }
-
-    /// Goes back to the last good epoch.
-    fn restore_good(&mut self) -> Result<()> {
-        self.model.restore(&self.good)?;
-        self.centre.take_biases(&self.model);
-        self.take_biases_out()
-    }
-
     /// Updates what is known to be good and best, writes the checkpoint, and decides whether to stop.
     fn after_epoch(
         &mut self,
@@ -461,18 +414,6 @@ impl<'a> Fit<'a> {
             epoch: self.progress.epoch,
         });
         Ok(())
-    }
-
-    /// Brings the model, and the best so far, to the scale of the values (`out`) or back.
-    fn scale(&mut self, out: bool) -> Result<()> {
-        let columns = self.model.matrices.iter_mut().map(|m| &mut m.factor);
-        let mut columns: Vec<&mut Rows> = columns.collect();
-        self.centre
-            .rescale(&mut self.model.core, &mut columns, out)?;
-        match &mut self.best {
-            Some(best) => rescale(&self.centre, best, out),
-            None => Ok(()),
-        }
     }
 
     /// A fit that ends early can be resumed from where it ended.
@@ -639,99 +580,6 @@ impl<'a> Fit<'a> {
         });
         Ok(())
     }
-
-    fn diverged(&self, what: &str) -> Error {
-        let attempts = match self.progress.attempts {
-            0 => String::new(),
-            n => format!(", also after {n} attempts with half the step size each"),
-        };
-        Error::argument(format!(
-            "the fit diverges: {what}{attempts}; start with a smaller eta (now {}), or scale down the values \
-             or the weights of matrices",
-            self.options.eta.unwrap_or(0.0)
-        ))
-    }
-
-    fn finish(
-        mut self,
-        reason: StopReason,
-        observer: &mut dyn Observer,
-    ) -> Result<(Model, FitSummary)> {
-        let mut best_epoch = self.progress.epoch;
-        // The last epoch may be better than the best that was measured by the rule.
-        self.model.refresh_means()?;
-        let last_valid = if self.model.is_finite() {
-            self.error_on(Measured::Valid)?
-        } else {
-            f64::NAN
-        };
-        let last_is_best = last_valid < self.progress.best_valid;
-        if let Some(best) = self.best.take().filter(|_| !last_is_best) {
-            self.model.restore(&best)?;
-            self.centre.take_biases(&self.model);
-            self.take_biases_out()?;
-            best_epoch = self.progress.best_epoch;
-        } else {
-            // The last epochs may not have been evaluated.
-            if !self.model.is_finite() {
-                self.restore_good()?;
-            }
-        }
-        self.model.refresh_means()?;
-        if let Some(exact) = &mut self.exact {
-            exact.finish(&mut self.model, &self.crew)?;
-        }
-        if self.draws() {
-            // A draw is what it is.
-        } else if self.options.nonneg {
-            finish::normalise_columns(&mut self.model)?;
-        } else if self.options.orthogonal && self.options.model == ModelKind::Tucker {
-            finish::orthogonalise(&mut self.model)?;
-        }
-        let began = Instant::now();
-        let (train_rmse, loss) = self.training_error()?;
-        if !loss.is_finite() || !self.model.is_finite() {
-            return Err(self.diverged("the result is not finite"));
-        }
-        let (test_rmse, valid_rmse) = (
-            self.error_on(Measured::Test)?,
-            self.error_on(Measured::Valid)?,
-        );
-        self.eval_seconds += began.elapsed().as_secs_f64();
-        self.scale(true)?;
-        observer.event(&Event::Stopped(reason));
-        let summary = FitSummary {
-            reason,
-            epochs: self.progress.epoch,
-            best_epoch,
-            train_rmse,
-            test_rmse,
-            valid_rmse,
-            clipped: self.options.clip,
-            threads: self.crew.threads(),
-            kernel: self.level,
-            update_seconds: self.update_seconds,
-            eval_seconds: self.eval_seconds,
-            seconds: self.started.elapsed().as_secs_f64(),
-        };
-        self.model.options = self.options;
-        Ok((self.model, summary))
-    }
-}
-
-/// Brings parameters to the scale of the values (`out`) or back.
-fn rescale(centre: &Centre, parameters: &mut Parameters, out: bool) -> Result<()> {
-    let mut columns: Vec<&mut Rows> = parameters.columns.iter_mut().collect();
-    centre.rescale(&mut parameters.core, &mut columns, out)
-}
-
-/// What `gibbs` takes out of values it does itself.
-fn taken_out(options: &Options) -> Options {
-    let mut options = options.clone();
-    if options.algorithm == Algorithm::Gibbs {
-        (options.mean, options.biases) = (false, false);
-    }
-    options
 }
 
 fn out_of_time(options: &Options, started: Instant) -> bool {

@@ -1,0 +1,86 @@
+//! What is taken out of the values and put back, and where things are pulled to, during a fit.
+
+use super::super::centre::Centre;
+use super::super::refit::refit;
+use super::Fit;
+use crate::error::Result;
+use crate::model::{CoreKind, Parameters, Rows};
+use crate::options::{Algorithm, Options, Start};
+
+/// The penalty per entry of a core that started as an identity, for values of deviation 1.
+const CORE_PENALTY: f64 = 0.1;
+
+impl Fit<'_> {
+    /// Pulls a full core that started as an identity back towards it, by all that the entries of an
+    /// epoch do: so little of the way that once per epoch is often enough.
+    pub(super) fn pull_core(&mut self, eta: f64) {
+        let shape = &self.model.shape;
+        if self.options.start != Start::Identity || shape.kind == CoreKind::Diagonal {
+            return;
+        }
+        let eta = eta * self.data.core_step;
+        let entries = self.data.tensor.len() as f64;
+        let pull = CORE_PENALTY * self.centre.deviation.powi(2) * eta * entries;
+        let keep = (1.0 / (1.0 + pull)) as f32;
+        let prior = shape.identity();
+        for (g, t) in self.model.core.iter_mut().zip(prior) {
+            *g = t + keep * (*g - t);
+        }
+    }
+
+    /// Moves the biases to where the rest of the model leaves them.
+    pub(super) fn refit_biases(&mut self) -> Result<()> {
+        let (model, crew) = (&mut self.model, &self.crew);
+        if self.centre.biases.is_empty() {
+            return Ok(());
+        }
+        let damping = self.options.lambda_bias;
+        let biases = &mut self.centre.biases;
+        refit(model, &self.data.tensor, biases, damping, self.level, crew)?;
+        self.centre.describe(model)?;
+        self.take_biases_out()
+    }
+
+    /// Takes the biases out of all entries.
+    pub(super) fn take_biases_out(&mut self) -> Result<()> {
+        let others = self.test.iter_mut().chain(&mut self.valid);
+        for entries in others.chain([&mut self.data.tensor]) {
+            entries.take_out(&self.centre.biases, &self.crew)?;
+        }
+        Ok(())
+    }
+
+    /// Goes back to the last good epoch.
+    pub(super) fn restore_good(&mut self) -> Result<()> {
+        self.model.restore(&self.good)?;
+        self.centre.take_biases(&self.model);
+        self.take_biases_out()
+    }
+
+    /// Brings the model, and the best so far, to the scale of the values (`out`) or back.
+    pub(super) fn scale(&mut self, out: bool) -> Result<()> {
+        let columns = self.model.matrices.iter_mut().map(|m| &mut m.factor);
+        let mut columns: Vec<&mut Rows> = columns.collect();
+        self.centre
+            .rescale(&mut self.model.core, &mut columns, out)?;
+        match &mut self.best {
+            Some(best) => rescale(&self.centre, best, out),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Brings parameters to the scale of the values (`out`) or back.
+pub(super) fn rescale(centre: &Centre, parameters: &mut Parameters, out: bool) -> Result<()> {
+    let mut columns: Vec<&mut Rows> = parameters.columns.iter_mut().collect();
+    centre.rescale(&mut parameters.core, &mut columns, out)
+}
+
+/// What `gibbs` takes out of values it does itself.
+pub(super) fn taken_out(options: &Options) -> Options {
+    let mut options = options.clone();
+    if options.algorithm == Algorithm::Gibbs {
+        (options.mean, options.biases) = (false, false);
+    }
+    options
+}
