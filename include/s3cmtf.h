@@ -112,6 +112,7 @@
  * and _copy_matrix() of the matrix. Of S3CMTF_MODEL_CP only g[p,p,p] exists. A model that was fitted without
  * mean, biases or offsets has zeros there. An index that did not occur in the data has bias 0 and the mean row
  * (s3cmtf_model_copy_row()). The library multiplies core and rows in single precision.
+ * A model fitted with "algorithm" "gibbs" predicts the mean of its samples; its numbers are those of the last.
  *
  * SPEED
  *
