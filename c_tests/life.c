@@ -228,6 +228,83 @@ static void numbers(const s3cmtf_model *model, const s3cmtf_coo *test)
     free(v_index);
 }
 
+/* The core multiplied with the rows of a cell, whatever kind of core it is. */
+static double core_times_rows(const s3cmtf_model *model, const uint64_t *ranks, const double *core, double row[3][64])
+{
+    int32_t kind = 0;
+    double sum = 0;
+    OK(s3cmtf_model_get_kind(model, &kind, error));
+    if (kind == S3CMTF_MODEL_CP) {
+        for (uint64_t j = 0; j < ranks[0]; j++) sum += core[j] * row[0][j] * row[1][j] * row[2][j];
+        return sum;
+    }
+    for (uint64_t a = 0; a < ranks[0]; a++)
+        for (uint64_t b = 0; b < ranks[1]; b++)
+            for (uint64_t c = 0; c < ranks[2]; c++)
+                sum += core[(a * ranks[1] + b) * ranks[2] + c] * row[0][a] * row[1][b] * row[2][c];
+    return sum;
+}
+
+/* What a model predicts is its mean, its biases, and the core multiplied with rows. */
+static void explained(const s3cmtf_model *model, const s3cmtf_coo *test, int has_biases)
+{
+    enum { LARGEST_CORE = 1 << 12 };
+    double mean = 9, x[MAX_CELLS], *bias[3], *core = malloc(sizeof *core * LARGEST_CORE);
+    uint64_t ranks[3], rows[3], dims[3], count = 0;
+    const uint32_t *cell[3];
+    OK(s3cmtf_model_get_mean(model, &mean, error));
+    CHECK(has_biases ? mean > 0 : mean == 0);
+    OK(s3cmtf_model_get_ranks(model, ranks, 3, error));
+    OK(s3cmtf_model_get_dims(model, dims, 3, error));
+    OK(s3cmtf_model_copy_core(model, core, LARGEST_CORE, S3CMTF_F64, S3CMTF_ROW_MAJOR, error));
+    for (uint64_t n = 0; n < 3; n++) {
+        const float *at = NULL;
+        uint64_t there = 9;
+        OK(s3cmtf_model_get_rows(model, n, &rows[n], error));
+        double *own = malloc(sizeof *own * rows[n]);
+        float *narrow = malloc(sizeof *narrow * rows[n]);
+        uint64_t *index = malloc(sizeof *index * rows[n]);
+        bias[n] = calloc(dims[n], sizeof *bias[n]); /* by index; those that did not occur have 0 */
+        OK(s3cmtf_model_copy_biases(model, n, own, rows[n], S3CMTF_F64, error));
+        OK(s3cmtf_model_copy_biases(model, n, narrow, rows[n], S3CMTF_F32, error));
+        OK(s3cmtf_model_copy_row_indices(model, n, index, rows[n], S3CMTF_U64, error));
+        OK(s3cmtf_model_view_biases(model, n, &at, &there, error));
+        CHECK(has_biases ? there == rows[n] : there == 0 && at == NULL);
+        for (uint64_t i = 0; i < rows[n]; i++) {
+            CHECK(own[i] == (has_biases ? (double)at[i] : 0) && own[i] == (double)narrow[i]);
+            bias[n][index[i]] = own[i];
+        }
+        free(own);
+        free(narrow);
+        free(index);
+    }
+    OK(s3cmtf_coo_get_count(test, &count, error));
+    count = count < MAX_CELLS ? count : MAX_CELLS;
+    for (uint64_t n = 0; n < 3; n++) OK(s3cmtf_coo_view_indices(test, n, &cell[n], error));
+    const void *const cells[3] = {cell[0], cell[1], cell[2]};
+    OK(s3cmtf_model_predict(model, count, cells, S3CMTF_U32, 1, 0, 0, 1, NULL, x, MAX_CELLS, S3CMTF_F64, error));
+    for (uint64_t i = 0; i < count; i++) {
+        double row[3][64], sum = mean;
+        for (uint64_t n = 0; n < 3; n++) {
+            OK(s3cmtf_model_copy_row(model, n, cell[n][i], row[n], 64, S3CMTF_F64, error));
+            sum += bias[n][cell[n][i]];
+        }
+        sum += core_times_rows(model, ranks, core, row);
+        CHECK(fabs(sum - x[i]) < 1e-4 * (1 + fabs(sum)));
+    }
+    uint64_t columns = 0, offsets = 9;
+    const float *offset_at = NULL;
+    OK(s3cmtf_model_get_matrix(model, 0, NULL, NULL, NULL, NULL, &columns, error));
+    double *offset = malloc(sizeof *offset * columns);
+    OK(s3cmtf_model_copy_offsets(model, 0, offset, columns, S3CMTF_F64, error));
+    OK(s3cmtf_model_view_offsets(model, 0, &offset_at, &offsets, error));
+    CHECK(has_biases ? offsets == columns : offsets == 0 && offset_at == NULL);
+    for (uint64_t i = 0; i < columns; i++) CHECK(offset[i] == (has_biases ? (double)offset_at[i] : 0));
+    for (int n = 0; n < 3; n++) free(bias[n]);
+    free(offset);
+    free(core);
+}
+
 /* CP, graphs, non-negativity. */
 static void other_models(const s3cmtf_coo *train)
 {
@@ -261,6 +338,45 @@ static void other_models(const s3cmtf_coo *train)
     s3cmtf_options_free(options);
     s3cmtf_problem_free(problem);
     s3cmtf_coo_free(graph);
+}
+
+/* A fit that is told nothing but how long. */
+static void by_default(const s3cmtf_problem *problem, const s3cmtf_coo *test)
+{
+    s3cmtf_options *options = NULL, *used = NULL;
+    char text[32];
+    OK(s3cmtf_options_new(NULL, &options, error));
+    OK(s3cmtf_options_get(options, "eta", text, sizeof text, NULL, error));
+    CHECK(!strcmp(text, "auto"));
+    /* A number takes the place of "auto", and goes again. */
+    OK(s3cmtf_options_set_real(options, "eta", 0.01, error));
+    OK(s3cmtf_options_get(options, "eta", text, sizeof text, NULL, error));
+    CHECK(!strcmp(text, "0.01"));
+    OK(s3cmtf_options_set(options, "eta", "auto", error));
+    OK(s3cmtf_options_set_ranks(options, (const uint64_t[]){2}, 1, error));
+    OK(s3cmtf_options_set(options, "rank", "auto", error));
+    OK(s3cmtf_options_get(options, "rank", text, sizeof text, NULL, error));
+    CHECK(!strcmp(text, "auto"));
+    FAILS(S3CMTF_BAD_ARGUMENT, s3cmtf_options_set_real(options, "eta", (double)NAN, error));
+    FAILS(S3CMTF_BAD_ARGUMENT, s3cmtf_options_set(options, "decay", "auto", error));
+
+    OK(s3cmtf_options_set_whole(options, "epochs", 5, error));
+    s3cmtf_fit *fit = new_fit(problem, options);
+    s3cmtf_model *model = run(fit);
+    explained(model, test, 1);
+    /* What was chosen is with the model. */
+    OK(s3cmtf_model_get_options(model, &used, error));
+    const char *const left[] = {"eta", "lambda_reg", "core_step", "rank", "start_modes", "model", "start"};
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
+        OK(s3cmtf_options_get(options, left[i], text, sizeof text, NULL, error));
+        CHECK(!strcmp(text, "auto"));
+        OK(s3cmtf_options_get(used, left[i], text, sizeof text, NULL, error));
+        CHECK(strcmp(text, "auto") != 0);
+    }
+    s3cmtf_model_free(model);
+    s3cmtf_fit_free(fit);
+    s3cmtf_options_free(used);
+    s3cmtf_options_free(options);
 }
 
 static int32_t count_checkpoints(const s3cmtf_progress *progress, void *user)
@@ -364,6 +480,8 @@ int main(int argc, char **argv)
     s3cmtf_fit_free(fit);
 
     numbers(model, test);
+    explained(model, test, 0);
+    by_default(problem, test);
     other_models(train);
     OK(s3cmtf_model_save(model, in_folder("model.s3m"), error));
     OK(s3cmtf_model_export(model, in_folder("exported"), NULL, error));

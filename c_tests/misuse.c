@@ -316,6 +316,8 @@ static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
     X(s3cmtf_fit_get_progress) X(s3cmtf_fit_wait) X(s3cmtf_fit_cancel) X(s3cmtf_fit_take) X(s3cmtf_fit_free)           \
     X(s3cmtf_model_load) X(s3cmtf_model_save) X(s3cmtf_model_export) X(s3cmtf_model_free) X(s3cmtf_model_get_kind)     \
     X(s3cmtf_model_get_order) X(s3cmtf_model_get_dims) X(s3cmtf_model_get_ranks) X(s3cmtf_model_get_range)             \
+    X(s3cmtf_model_get_mean) X(s3cmtf_model_copy_biases) X(s3cmtf_model_view_biases) X(s3cmtf_model_copy_offsets)      \
+    X(s3cmtf_model_view_offsets)                                                                                       \
     X(s3cmtf_model_get_rows) X(s3cmtf_model_get_matrices) X(s3cmtf_model_get_matrix) X(s3cmtf_model_get_options)       \
     X(s3cmtf_model_get_epochs) X(s3cmtf_model_get_epoch) X(s3cmtf_model_copy_row_indices) X(s3cmtf_model_copy_factor)  \
     X(s3cmtf_model_copy_row) X(s3cmtf_model_view_factor) X(s3cmtf_model_copy_core) X(s3cmtf_model_view_core)           \

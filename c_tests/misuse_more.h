@@ -312,6 +312,7 @@ GETTER(s3cmtf_model_get_order, out.u)
 GETTER(s3cmtf_model_get_matrices, out.u)
 GETTER(s3cmtf_model_get_options, &out.options)
 GETTER(s3cmtf_model_get_epochs, out.u)
+GETTER(s3cmtf_model_get_mean, out.d)
 
 #define LISTER(name)                                        \
     static void test_##name(void)                           \
@@ -390,6 +391,35 @@ COPY_INDICES(s3cmtf_model_copy_matrix_indices, 1)
     }
 COPY_NUMBERS(s3cmtf_model_copy_factor, 3)
 COPY_NUMBERS(s3cmtf_model_copy_matrix, 1)
+
+#define COPY_LIST(name, beyond)                                             \
+    static void test_##name(void)                                           \
+    {                                                                       \
+        NUL(name(NULL, 0, out.d, 64, S3CMTF_F64, error));                   \
+        NUL(name(model, 0, NULL, 64, S3CMTF_F64, error));                   \
+        BAD(name(model, beyond, out.d, 64, S3CMTF_F64, error));             \
+        BAD(name(model, UINT64_MAX, out.d, 64, S3CMTF_F64, error));         \
+        FITS_NOT(name(model, 0, out.d, 1, S3CMTF_F64, error));              \
+        FITS_NOT(name(model, 0, out.d, 0, S3CMTF_F64, error));              \
+        BAD(name(model, 0, out.d, HUGE_COUNT, S3CMTF_F64, error));          \
+        BAD(name(model, 0, (char *)out.d + 1, 60, S3CMTF_F32, error));      \
+        EACH_WRONG(type) BAD(name(model, 0, out.d, 64, type, error));       \
+    }
+COPY_LIST(s3cmtf_model_copy_biases, 3)
+COPY_LIST(s3cmtf_model_copy_offsets, 1)
+
+#define VIEW_LIST(name, beyond)                                             \
+    static void test_##name(void)                                           \
+    {                                                                       \
+        const float *there = NULL;                                          \
+        NUL(name(NULL, 0, &out.floats, out.u, error));                      \
+        NUL(name(model, 0, NULL, out.u, error));                            \
+        BAD(name(model, beyond, &out.floats, out.u, error));                \
+        BAD(name(model, UINT64_MAX, &out.floats, out.u, error));            \
+        OK(name(model, 0, &there, NULL, error));                            \
+    }
+VIEW_LIST(s3cmtf_model_view_biases, 3)
+VIEW_LIST(s3cmtf_model_view_offsets, 1)
 
 static void test_s3cmtf_model_copy_row(void)
 {

@@ -111,8 +111,12 @@ int main(int argc, char **argv)
         for (std::size_t j = 0; j < 27; j++)
             sum += core[j] * static_cast<double>(f0(data.user[i], j / 9) * f1(data.film[i], j / 3 % 3) *
                                                  f2(data.month[i], j % 3));
+        sum += model.mean() + model.biases(0)[data.user[i]] + model.biases(1)[data.film[i]];
+        sum += static_cast<double>(model.bias_view(2)[data.month[i]]);
         CHECK(std::fabs(sum - a[i]) < 1e-4);
     }
+    const auto offsets = model.offset_view(0);
+    CHECK(model.mean() > 0 && offsets.size() == GENRES && model.offsets<float>(0)[4] == offsets[4]);
     const auto errors = model.evaluate(moved);
     CHECK(errors.mae == model.mae(moved) && errors.mae < errors.rmse && model.predict(moved, false) == a);
     CHECK(model.range().first < model.range().second && model.kind() == S3CMTF_MODEL_TUCKER);

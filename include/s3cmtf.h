@@ -70,7 +70,7 @@
  *   s3cmtf_options   the options of a fit
  *   s3cmtf_problem   a tensor with the matrices coupled to its modes
  *   s3cmtf_fit       one fit, run on the calling thread or in the background
- *   s3cmtf_model     what a fit gives: predictions, factors, core
+ *   s3cmtf_model     what a fit gives: predictions, factors, core, mean, biases
  *
  * RULES
  *
@@ -97,6 +97,22 @@
  *   items, not bytes.
  * - Modes, rows and indices count from 0, entries in messages from 1.
  * - Texts are UTF-8 and end in NUL; names of files are what the system takes.
+ *
+ * PREDICTIONS
+ *
+ * A model predicts the cell (i, j, k) of a tensor of order 3, and likewise of any other, as
+ *
+ *   mean + b1[i] + b2[j] + b3[k] + sum over p, q, r of g[p,q,r] * u1[i,p] * u2[j,q] * u3[k,r]
+ *
+ * and the entry (i, c) of a matrix that is coupled to mode 1 as
+ *
+ *   offset[c] + sum over p of u1[i,p] * v[c,p]
+ *
+ * with s3cmtf_model_get_mean(), _copy_biases(), _copy_core(), _copy_factor() of each mode, and _copy_offsets()
+ * and _copy_matrix() of the matrix. Of S3CMTF_MODEL_CP only g[p,p,p] exists. A model that was fitted without
+ * mean, biases or offsets has zeros there. An index that did not occur in the data has bias 0 and the mean row
+ * (s3cmtf_model_copy_row()). The library multiplies core and rows in single precision.
+ * A model fitted with "algorithm" "gibbs" predicts the mean of its samples; its numbers are those of the last.
  *
  * SPEED
  *
@@ -339,7 +355,7 @@
 #define S3CMTF_OPTION_TYPE_WHOLE 2
 
 /**
- * An option is a finite number.
+ * An option is a finite number, or "auto" if that is its default.
  */
 #define S3CMTF_OPTION_TYPE_REAL 3
 
@@ -349,7 +365,7 @@
 #define S3CMTF_OPTION_TYPE_CHOICE 4
 
 /**
- * An option is one whole number, or one per mode separated by commas.
+ * An option is one whole number, or several separated by commas, or "auto" if that is its default.
  */
 #define S3CMTF_OPTION_TYPE_RANKS 5
 
@@ -525,12 +541,20 @@ typedef struct s3cmtf_generator s3cmtf_generator;
  * Each mode has a row for each of its indices that occurred in the data: row r of its factor belongs to
  * the index that s3cmtf_model_copy_row_indices() gives for r, in ascending order. All other indices share one
  * more row, the mean of the rows by their entries, from which they are predicted.
+ *
+ * The prediction of a cell is the mean of the model, plus the bias of its row in each mode, plus the core
+ * multiplied with its rows; that of an entry of a coupled matrix is the offset of its column plus the product
+ * of the row of the mode and the column's row of V. What a model lacks is 0.
  */
 typedef struct s3cmtf_model s3cmtf_model;
 
 /**
  * All options of a fit. They start as a preset and are set by name; the table of names, types, ranges,
  * defaults and help texts is read with s3cmtf_option_count() and its kin. A fit copies them.
+ *
+ * Options whose default is "auto" are chosen by the fit, from the data; a number or a word put there is taken
+ * as it is. s3cmtf_options_set() with "auto" gives the choice back. What was chosen is in the options of the
+ * model: see s3cmtf_model_get_options().
  */
 typedef struct s3cmtf_options s3cmtf_options;
 
@@ -1015,8 +1039,8 @@ int32_t s3cmtf_options_new(const char *preset,
                            s3cmtf_error *error);
 
 /**
- * Sets an option to what a text says: "true", "12", "0.001", "blocked", "10,10,4". Names have underscores
- * or dashes.
+ * Sets an option to what a text says: "true", "12", "0.001", "blocked", "10,10,4", "auto". Names have
+ * underscores or dashes.
  */
 S3CMTF_CHECK_STATUS
 int32_t s3cmtf_options_set(s3cmtf_options *options,
@@ -1035,7 +1059,7 @@ int32_t s3cmtf_options_set_whole(s3cmtf_options *options,
                                  s3cmtf_error *error);
 
 /**
- * Sets an option of type S3CMTF_OPTION_TYPE_REAL.
+ * Sets an option of type S3CMTF_OPTION_TYPE_REAL to a number. NaN does not mean "auto": that is set as a text.
  */
 S3CMTF_CHECK_STATUS
 int32_t s3cmtf_options_set_real(s3cmtf_options *options,
@@ -1269,7 +1293,8 @@ int32_t s3cmtf_model_save(const s3cmtf_model *model,
                           s3cmtf_error *error);
 
 /**
- * Writes factors, core and columns of matrices into a folder, as .npy files and as text. `cancel` may be
+ * Writes factors, core, columns of matrices, mean, biases and offsets into a folder, as .npy files; all but the
+ * last three also as text. `cancel` may be
  * NULL.
  */
 S3CMTF_CHECK_STATUS
@@ -1327,6 +1352,14 @@ int32_t s3cmtf_model_get_range(const s3cmtf_model *model,
                                s3cmtf_error *error);
 
 /**
+ * What is added to every prediction: the mean of the training values, or 0 (option "mean").
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_model_get_mean(const s3cmtf_model *model,
+                              double *mean,
+                              s3cmtf_error *error);
+
+/**
  * The number of rows of a mode: of its indices that occurred.
  */
 S3CMTF_CHECK_STATUS
@@ -1359,7 +1392,8 @@ int32_t s3cmtf_model_get_matrix(const s3cmtf_model *model,
                                 s3cmtf_error *error);
 
 /**
- * A copy of the options the model was fitted with, to be freed with s3cmtf_options_free().
+ * A copy of the options the model was fitted with, to be freed with s3cmtf_options_free(). Where
+ * the fit had a choice ("auto") they say what it chose.
  */
 S3CMTF_CHECK_STATUS
 int32_t s3cmtf_model_get_options(const s3cmtf_model *model,
@@ -1434,6 +1468,30 @@ int32_t s3cmtf_model_view_factor(const s3cmtf_model *model,
                                  s3cmtf_error *error);
 
 /**
+ * Copies the biases of a mode, one for each of its rows, into `numbers`, which has room for `capacity` numbers
+ * of `number_type` (S3CMTF_F32 or S3CMTF_F64). A model without biases gives zeros. Indices that did not occur
+ * have bias 0.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_model_copy_biases(const s3cmtf_model *model,
+                                 uint64_t mode,
+                                 void *numbers,
+                                 uint64_t capacity,
+                                 int32_t number_type,
+                                 s3cmtf_error *error);
+
+/**
+ * The biases of a mode where they are: `count` numbers, one for each of its rows. A model without biases has
+ * NULL and 0. They live as long as the model. `count` may be NULL.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_model_view_biases(const s3cmtf_model *model,
+                                 uint64_t mode,
+                                 const float **numbers,
+                                 uint64_t *count,
+                                 s3cmtf_error *error);
+
+/**
  * Copies the core. For S3CMTF_MODEL_TUCKER it has as many numbers as the ranks multiplied, the last mode
  * fastest with S3CMTF_ROW_MAJOR and the first with S3CMTF_COLUMN_MAJOR; for S3CMTF_MODEL_CP only the
  * diagonal is there, rank numbers.
@@ -1492,6 +1550,28 @@ int32_t s3cmtf_model_view_matrix(const s3cmtf_model *model,
                                  uint64_t *rank,
                                  uint64_t *stride,
                                  s3cmtf_error *error);
+
+/**
+ * Copies the offsets of a coupled matrix, one for each of its columns that occurred, as
+ * s3cmtf_model_copy_biases() does for a mode.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_model_copy_offsets(const s3cmtf_model *model,
+                                  uint64_t matrix,
+                                  void *numbers,
+                                  uint64_t capacity,
+                                  int32_t number_type,
+                                  s3cmtf_error *error);
+
+/**
+ * The offsets of a coupled matrix where they are, as s3cmtf_model_view_biases() gives the biases of a mode.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_model_view_offsets(const s3cmtf_model *model,
+                                  uint64_t matrix,
+                                  const float **numbers,
+                                  uint64_t *count,
+                                  s3cmtf_error *error);
 
 /**
  * Predicts `count` cells. Their indices are given as to s3cmtf_coo_new(): a pointer per mode, `index_type`,

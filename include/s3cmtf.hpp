@@ -289,6 +289,28 @@ public:
     {
         return copy<T>(s3cmtf_model_copy_matrix, matrix(number), number, layout);
     }
+    /// What is added to every prediction.
+    double mean() const
+    {
+        double found = 0;
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_model_get_mean(get(), &found, e); });
+        return found;
+    }
+    /// The biases of the rows of a mode, and the offsets of the columns of a coupled matrix, where they are; empty
+    /// if the model has none.
+    span<const float> bias_view(std::size_t mode) const & { return numbers(s3cmtf_model_view_biases, mode); }
+    span<const float> bias_view(std::size_t mode) const && = delete;
+    span<const float> offset_view(std::size_t number) const & { return numbers(s3cmtf_model_view_offsets, number); }
+    span<const float> offset_view(std::size_t number) const && = delete;
+    /// Copies of the same; zeros if the model has none.
+    template <class T = double> std::vector<T> biases(std::size_t mode) const
+    {
+        return copy_list<T>(s3cmtf_model_copy_biases, factor(mode).rows(), mode);
+    }
+    template <class T = double> std::vector<T> offsets(std::size_t number) const
+    {
+        return copy_list<T>(s3cmtf_model_copy_offsets, matrix(number).rows(), number);
+    }
     /// The row that stands for an index, whether it occurred or not.
     template <class T = double> std::vector<T> copy_row(std::size_t mode, std::uint64_t index) const
     {
@@ -375,6 +397,22 @@ private:
             return copy_numbers(get(), which, numbers.data(), numbers.size(), detail::number_type<T>(), layout, e);
         });
         return numbers;
+    }
+    template <class T, class Copy>
+    std::vector<T> copy_list(Copy copy_numbers, std::size_t count, std::size_t which) const
+    {
+        std::vector<T> made(count);
+        detail::check([&](s3cmtf_error *e) {
+            return copy_numbers(get(), which, made.data(), made.size(), detail::number_type<T>(), e);
+        });
+        return made;
+    }
+    template <class View> span<const float> numbers(View view, std::size_t which) const
+    {
+        const float *data = nullptr;
+        std::uint64_t count = 0;
+        detail::check([&](s3cmtf_error *e) { return view(get(), which, &data, &count, e); });
+        return {data, static_cast<std::size_t>(count)};
     }
     template <class View> matrix_view rows(View view, std::size_t which) const
     {

@@ -71,15 +71,20 @@ fn from_fit_to_predictions() {
     let rmse = summary["test_rmse"].as_f64().unwrap();
     assert!(rmse < 0.2, "{rmse}");
 
+    let m = model::load(dir.join("m.s3m"), OpenMode::Mapped).unwrap();
     let info = run(words(&dir, &["info", "@m.s3m"])).ok().out;
     for part in [
         "a tucker model of 60 x 50 x 8, ranks 3 x 3 x 3",
         "weight 0.5",
         "epochs=120",
         "after 120 epochs",
+        ", biases, offsets",
     ] {
         assert!(info.contains(part), "{info} lacks {part:?}");
     }
+    let json = &run(words(&dir, &["info", "@m.s3m", "--json"])).ok().json()[0];
+    assert_eq!(json["mean"].as_f64(), Some(m.mean()));
+    assert!(json["biases"] == true && json["offsets"] == true);
     let eval = run(words(
         &dir,
         &[
@@ -137,6 +142,9 @@ fn from_fit_to_predictions() {
         "FACTOR1",
         "CFACTOR1",
         "CORETENSOR",
+        "mean.npy",
+        "bias3.npy",
+        "offset1.npy",
     ] {
         assert!(files.contains(name), "{files}");
     }
@@ -155,7 +163,7 @@ fn from_fit_to_predictions() {
         .collect();
     assert_eq!((core.len(), core[0].len()), (27, 4));
     assert_eq!(&core[26][..3], ["3", "3", "3"]);
-    // The text alone predicts what the model predicts.
+    // What was exported predicts what the model predicts.
     let table = |name: &str| -> Vec<Vec<f64>> {
         read(name)
             .lines()
@@ -174,7 +182,28 @@ fn from_fit_to_predictions() {
         .split(' ')
         .map(|x| x.parse().unwrap())
         .collect();
-    let mut x = 0.0;
+    let numbers = |name: &str, width: usize| -> Vec<f64> {
+        let bytes = fs::read(dir.join("ex").join(name)).unwrap();
+        let head = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+        let number = |b: &[u8]| match width {
+            4 => f64::from(f32::from_le_bytes(b.try_into().unwrap())),
+            _ => f64::from_le_bytes(b.try_into().unwrap()),
+        };
+        bytes[head..].chunks_exact(width).map(number).collect()
+    };
+    let mean = numbers("mean.npy", 8);
+    assert!(mean.len() == 1 && mean[0] == m.mean() && mean[0] != 0.0);
+    let mut x = mean[0];
+    for (n, mode) in m.modes().iter().enumerate() {
+        let biases = numbers(&format!("bias{}.npy", n + 1), 4);
+        assert_eq!(biases.len(), mode.rows.len());
+        let row = mode.rows.compact(first[n] as u32 - 1);
+        x += row.map_or(0.0, |row| biases[row as usize]);
+    }
+    assert_eq!(
+        numbers("offset1.npy", 4).len(),
+        m.matrices()[0].columns.len()
+    );
     for line in &core {
         let at: Vec<usize> = line[..3].iter().map(|j| j.parse().unwrap()).collect();
         let rows = (0..3)

@@ -185,9 +185,14 @@ fn options_out_of_range_are_named() {
     refused(&|o| o.decay = -0.1, "decay");
     refused(&|o| o.lambda_reg = Some(f64::INFINITY), "lambda_reg");
     refused(&|o| o.rank = vec![0], "rank");
-    refused(&|o| o.rank = vec![], "rank");
+    refused(&|o| o.rank = vec![1025], "rank");
+    refused(&|o| o.core_step = Some(-1.0), "core_step");
     refused(&|o| o.rank = vec![2, 2, 2], "3 ranks for 2 modes");
     refused(&|o| o.eval_every = 0, "eval_every");
+    // No rank is one that the fit chooses.
+    let mut o = quick();
+    o.rank = Vec::new();
+    assert!(try_fit(tensor(), &o).is_ok());
     refused(&|o| o.threads = 1 << 40, "threads");
     refused(&|o| o.tolerance = 2.0, "tolerance");
     refused(

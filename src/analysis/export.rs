@@ -13,6 +13,9 @@ use crate::problem::MatrixKind;
 ///
 /// - `factor1.npy`, ... with a row per row that occurs, `factor1.rows.npy` with their indices from 0;
 ///   `core.npy`; `matrix1.npy`, `matrix1.rows.npy`, ... for the columns of coupled matrices;
+/// - `mean.npy` (one f64) and, if the model has them, `bias1.npy`, ... with a number per row of
+///   `factor1.npy`, and `offset1.npy`, ... with a number per row of `matrix1.npy`: what is added to factors
+///   and core to predict;
 /// - `FACTOR1`, ..., `CFACTOR1`, ..., `CORETENSOR`: the layout of the authors' program. Factors have a
 ///   line for every row up to the size of the mode, numbers separated by tabs; rows that never occur
 ///   show the mean row (zeros for matrices). The core has a line per entry: indices from 1, then the
@@ -30,6 +33,9 @@ pub fn export(model: &Model, folder: &Path, monitor: &dyn Monitor) -> Result<Vec
         let n = n + 1;
         let count = mode.rows.len();
         write_npy(&add(format!("factor{n}.npy")), &mode.factor, count)?;
+        if !mode.biases.is_empty() {
+            write_list(&add(format!("bias{n}.npy")), "<f4", &mode.biases[..count])?;
+        }
         write_indices(&add(format!("factor{n}.rows.npy")), &mode.rows)?;
         write_table(
             &add(format!("FACTOR{n}")),
@@ -50,6 +56,9 @@ pub fn export(model: &Model, folder: &Path, monitor: &dyn Monitor) -> Result<Vec
             matrix.factor.len(),
         )?;
         write_indices(&add(format!("matrix{m}.rows.npy")), &matrix.columns)?;
+        if !matrix.offsets.is_empty() {
+            write_list(&add(format!("offset{m}.npy")), "<f4", &matrix.offsets)?;
+        }
         let zeros = vec![0.0; matrix.factor.rank()];
         write_table(
             &add(format!("CFACTOR{m}")),
@@ -59,6 +68,7 @@ pub fn export(model: &Model, folder: &Path, monitor: &dyn Monitor) -> Result<Vec
             monitor,
         )?;
     }
+    write_list(&add("mean.npy".into()), "<f8", &[model.mean()])?;
     let shape = model.shape();
     let order = shape.order();
     // For CP only the diagonal exists.
@@ -108,8 +118,12 @@ fn write_npy(path: &Path, rows: &Rows, count: usize) -> Result<()> {
 
 fn write_indices(path: &Path, map: &RowMap) -> Result<()> {
     let indices: Vec<u32> = map.indices().collect();
-    let mut file = NpyWriter::create(path, "<u4", &[indices.len() as u64])?;
-    file.push(&indices)?;
+    write_list(path, "<u4", &indices)
+}
+
+fn write_list<T: bytemuck::NoUninit>(path: &Path, kind: &str, numbers: &[T]) -> Result<()> {
+    let mut file = NpyWriter::create(path, kind, &[numbers.len() as u64])?;
+    file.push(numbers)?;
     file.finish()
 }
 

@@ -84,7 +84,13 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let biases = evaluate(&biases, &test.view(), clip, 0, progress)?
         .clipped
         .rmse;
-    let mut o = Options::default();
+    // The paper's model, as the data was planted.
+    let mut o = Options::preset("paper")?;
+    o.rank = vec![8];
+    o.eta = Some(0.005);
+    o.decay = 0.02;
+    o.lambda_reg = Some(2.0);
+    o.epochs = 40;
     o.eval_every = o.epochs;
     o.seed = a.seed;
     let input = FitInput {

@@ -80,6 +80,18 @@ fn show_model(path: &Path, out: &mut Output) -> Result<()> {
             number(matrix.weight)
         ));
     }
+    let biases = m.modes().iter().any(|x| !x.biases.is_empty());
+    let offsets = m.matrices().iter().any(|x| !x.offsets.is_empty());
+    out.line(format!(
+        "  mean {}, {}{}",
+        number(m.mean()),
+        if biases { "biases" } else { "no biases" },
+        match (m.matrices().is_empty(), offsets) {
+            (true, _) => "",
+            (false, true) => ", offsets",
+            (false, false) => ", no offsets",
+        }
+    ));
     let (low, high) = m.range();
     out.line(format!(
         "  training values {} to {}",
@@ -103,6 +115,9 @@ fn show_model(path: &Path, out: &mut Output) -> Result<()> {
         "ranks": m.shape().ranks,
         "rows": m.modes().iter().map(|x| x.rows.len()).collect::<Vec<_>>(),
         "orthogonal": m.is_orthogonal(),
+        "mean": m.mean(),
+        "biases": biases,
+        "offsets": offsets,
         "epochs": m.history().len(),
         "options": TABLE.iter().map(|o| (o.name.to_string(), json!(options.get(o.name)))).collect::<serde_json::Map<_, _>>(),
     }));

@@ -29,6 +29,10 @@ pub const S3CMTF_MODEL_CP: i32 = 2;
 /// Each mode has a row for each of its indices that occurred in the data: row r of its factor belongs to
 /// the index that s3cmtf_model_copy_row_indices() gives for r, in ascending order. All other indices share one
 /// more row, the mean of the rows by their entries, from which they are predicted.
+///
+/// The prediction of a cell is the mean of the model, plus the bias of its row in each mode, plus the core
+/// multiplied with its rows; that of an entry of a coupled matrix is the offset of its column plus the product
+/// of the row of the mode and the column's row of V. What a model lacks is 0.
 pub struct ModelHandle {
     pub(super) model: Arc<Model>,
 }
@@ -76,7 +80,8 @@ pub unsafe extern "C" fn s3cmtf_model_save(
     })
 }
 
-/// Writes factors, core and columns of matrices into a folder, as .npy files and as text. `cancel` may be
+/// Writes factors, core, columns of matrices, mean, biases and offsets into a folder, as .npy files; all but the
+/// last three also as text. `cancel` may be
 /// NULL.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -184,6 +189,21 @@ pub extern "C" fn s3cmtf_model_get_range(
     })
 }
 
+/// What is added to every prediction: the mean of the training values, or 0 (option "mean").
+#[must_use]
+#[unsafe(no_mangle)]
+pub extern "C" fn s3cmtf_model_get_mean(
+    model: Option<&ModelHandle>,
+    mean: Option<&mut MaybeUninit<f64>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let (model, out) = (of(model)?, given(mean, "mean")?);
+        out.write(model.mean());
+        Ok(())
+    })
+}
+
 /// The number of rows of a mode: of its indices that occurred.
 #[must_use]
 #[unsafe(no_mangle)]
@@ -253,7 +273,8 @@ pub extern "C" fn s3cmtf_model_get_matrix(
     })
 }
 
-/// A copy of the options the model was fitted with, to be freed with s3cmtf_options_free().
+/// A copy of the options the model was fitted with, to be freed with s3cmtf_options_free(). Where
+/// the fit had a choice ("auto") they say what it chose.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_model_get_options(

@@ -117,6 +117,47 @@ pub extern "C" fn s3cmtf_model_view_factor(
     })
 }
 
+/// Copies the biases of a mode, one for each of its rows, into `numbers`, which has room for `capacity` numbers
+/// of `number_type` (S3CMTF_F32 or S3CMTF_F64). A model without biases gives zeros. Indices that did not occur
+/// have bias 0.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_model_copy_biases(
+    model: Option<&ModelHandle>,
+    mode: u64,
+    numbers: *mut c_void,
+    capacity: u64,
+    number_type: i32,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let model = of(model)?;
+        let mode = &model.modes()[place(mode, model.order(), "mode")?];
+        // SAFETY: a buffer of the caller, for this call.
+        let to = unsafe { Numbers::new(numbers, capacity, number_type) }?;
+        to.or_zeros(&mode.biases, mode.rows.len())
+    })
+}
+
+/// The biases of a mode where they are: `count` numbers, one for each of its rows. A model without biases has
+/// NULL and 0. They live as long as the model. `count` may be NULL.
+#[must_use]
+#[unsafe(no_mangle)]
+pub extern "C" fn s3cmtf_model_view_biases(
+    model: Option<&ModelHandle>,
+    mode: u64,
+    numbers: Option<&mut MaybeUninit<*const f32>>,
+    count: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let (model, out) = (of(model)?, given(numbers, "numbers")?);
+        let mode = &model.modes()[place(mode, model.order(), "mode")?];
+        view_list(&mode.biases, mode.rows.len(), out, count);
+        Ok(())
+    })
+}
+
 /// Copies the core. For S3CMTF_MODEL_TUCKER it has as many numbers as the ranks multiplied, the last mode
 /// fastest with S3CMTF_ROW_MAJOR and the first with S3CMTF_COLUMN_MAJOR; for S3CMTF_MODEL_CP only the
 /// diagonal is there, rank numbers.
@@ -228,6 +269,44 @@ pub extern "C" fn s3cmtf_model_view_matrix(
     })
 }
 
+/// Copies the offsets of a coupled matrix, one for each of its columns that occurred, as
+/// s3cmtf_model_copy_biases() does for a mode.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_model_copy_offsets(
+    model: Option<&ModelHandle>,
+    matrix: u64,
+    numbers: *mut c_void,
+    capacity: u64,
+    number_type: i32,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let matrix = factorized(of(model)?, matrix)?;
+        // SAFETY: a buffer of the caller, for this call.
+        let to = unsafe { Numbers::new(numbers, capacity, number_type) }?;
+        to.or_zeros(&matrix.offsets, matrix.columns.len())
+    })
+}
+
+/// The offsets of a coupled matrix where they are, as s3cmtf_model_view_biases() gives the biases of a mode.
+#[must_use]
+#[unsafe(no_mangle)]
+pub extern "C" fn s3cmtf_model_view_offsets(
+    model: Option<&ModelHandle>,
+    matrix: u64,
+    numbers: Option<&mut MaybeUninit<*const f32>>,
+    count: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let (model, out) = (of(model)?, given(numbers, "numbers")?);
+        let matrix = factorized(model, matrix)?;
+        view_list(&matrix.offsets, matrix.columns.len(), out, count);
+        Ok(())
+    })
+}
+
 fn factorized(model: &Model, matrix: u64) -> Outcome<&ModelMatrix> {
     let number = place(matrix, model.matrices().len(), "matrix")?;
     let matrix = &model.matrices()[number];
@@ -255,6 +334,21 @@ fn view(
     ] {
         out.map(|out| out.write(number as u64));
     }
+}
+
+/// The first `len` of `all`, which has at least so many or none.
+fn view_list(
+    all: &[f32],
+    len: usize,
+    numbers: &mut MaybeUninit<*const f32>,
+    count: Option<&mut MaybeUninit<u64>>,
+) {
+    let (at, len) = match all.is_empty() {
+        true => (std::ptr::null(), 0),
+        false => (all.as_ptr(), len),
+    };
+    numbers.write(at);
+    count.map(|out| out.write(len as u64));
 }
 
 fn column_major(layout: i32) -> Outcome<bool> {
@@ -332,6 +426,12 @@ impl Numbers {
             }
         }
         Ok(())
+    }
+
+    /// Writes the first `count` of `all`, which has at least so many, or none: then zeros.
+    fn or_zeros(&self, all: &[f32], count: usize) -> Outcome {
+        let zeros = std::iter::repeat_n(0.0, if all.is_empty() { count } else { 0 });
+        self.write(count, all.iter().copied().take(count).chain(zeros))
     }
 
     fn rows(&self, factor: &Rows, count: usize, layout: i32) -> Outcome {

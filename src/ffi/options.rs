@@ -15,11 +15,11 @@ use crate::options::{Kind, Options, PRESETS, TABLE};
 pub const S3CMTF_OPTION_TYPE_FLAG: i32 = 1;
 /// An option is a whole number.
 pub const S3CMTF_OPTION_TYPE_WHOLE: i32 = 2;
-/// An option is a finite number.
+/// An option is a finite number, or "auto" if that is its default.
 pub const S3CMTF_OPTION_TYPE_REAL: i32 = 3;
 /// An option is one of some words.
 pub const S3CMTF_OPTION_TYPE_CHOICE: i32 = 4;
-/// An option is one whole number, or one per mode separated by commas.
+/// An option is one whole number, or several separated by commas, or "auto" if that is its default.
 pub const S3CMTF_OPTION_TYPE_RANKS: i32 = 5;
 
 /// s3cmtf_option_text() gives the name of an option.
@@ -37,6 +37,10 @@ pub const S3CMTF_OPTION_WORDS: i32 = 6;
 
 /// All options of a fit. They start as a preset and are set by name; the table of names, types, ranges,
 /// defaults and help texts is read with s3cmtf_option_count() and its kin. A fit copies them.
+///
+/// Options whose default is "auto" are chosen by the fit, from the data; a number or a word put there is taken
+/// as it is. s3cmtf_options_set() with "auto" gives the choice back. What was chosen is in the options of the
+/// model: see s3cmtf_model_get_options().
 pub struct OptionsHandle {
     pub(super) options: Options,
 }
@@ -63,8 +67,8 @@ pub unsafe extern "C" fn s3cmtf_options_new(
     })
 }
 
-/// Sets an option to what a text says: "true", "12", "0.001", "blocked", "10,10,4". Names have underscores
-/// or dashes.
+/// Sets an option to what a text says: "true", "12", "0.001", "blocked", "10,10,4", "auto". Names have
+/// underscores or dashes.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_options_set(
@@ -98,7 +102,7 @@ pub unsafe extern "C" fn s3cmtf_options_set_whole(
     })
 }
 
-/// Sets an option of type S3CMTF_OPTION_TYPE_REAL.
+/// Sets an option of type S3CMTF_OPTION_TYPE_REAL to a number. NaN does not mean "auto": that is set as a text.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_options_set_real(

@@ -52,7 +52,7 @@ pub struct Epoch {
     pub epoch: u64,
     /// Its step size.
     pub eta: f64,
-    /// The training loss: the paper's f.
+    /// The training loss: the paper's f, and half the squares of the biases times their penalty.
     pub loss: f64,
     /// Error on the training entries.
     pub train_rmse: f64,

@@ -517,7 +517,8 @@ impl<'a> Fit<'a> {
         }
         let sums = loss::tensor_squares(model, &data.tensor, &self.centre, self.level, crew)?;
         let total = loss::total(model, data, sums.plain, &self.options, self.level, crew)?;
-        Ok((self.rmse(sums, data.tensor.len()), total))
+        let biases = loss::of_biases(&self.centre.biases, self.options.lambda_bias, crew)?;
+        Ok((self.rmse(sums, data.tensor.len()), total + biases))
     }
 
     /// The error on the validation entries.

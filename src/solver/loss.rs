@@ -198,6 +198,15 @@ fn penalty(
     Ok(sum)
 }
 
+/// What biases add to the loss: that by which solving for them weighs their squares.
+pub(super) fn of_biases(biases: &[Vec<f32>], lambda: f64, crew: &Crew) -> Result<f64> {
+    let mut size = 0.0;
+    for mode in biases {
+        size += penalty(mode, &[0.0], Penalty::L2, |_| lambda, crew)?;
+    }
+    Ok(0.5 * size)
+}
+
 /// The paper's f = 1/2 f_t + sum_m lambda_m / 2 f_m, given the tensor's sum of squared errors.
 pub(super) fn total(
     model: &Model,
