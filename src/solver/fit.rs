@@ -294,7 +294,9 @@ impl<'a> Fit<'a> {
             let mut cancelled = || monitor.cancelled() || out_of_time(options, started);
             let (model, crew) = (&mut self.model, &self.crew);
             let squares = match (&self.plan, &mut self.exact) {
-                (_, Some(exact)) => exact.sweep(model, number, crew, &mut cancelled)?,
+                (_, Some(exact)) => {
+                    exact.sweep(model, &self.centre.biases, number, crew, &mut cancelled)?
+                }
                 (Some(plan), None) => {
                     let blocked = Blocked {
                         data: &self.data,
@@ -321,9 +323,10 @@ impl<'a> Fit<'a> {
                     &mut cancelled,
                 )?,
             };
-            // `als` has entries of its own, from which the first biases were taken.
-            if self.exact.is_none() && squares.is_some_and(f64::is_finite) {
-                self.pull_core(eta);
+            if squares.is_some_and(f64::is_finite) {
+                if self.exact.is_none() {
+                    self.pull_core(eta);
+                }
                 self.refit_biases()?;
             }
             let Some(squares) = squares else {

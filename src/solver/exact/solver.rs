@@ -11,7 +11,8 @@ use crate::model::{CoreKind, Model, Rows, Sample, SampleRows, Samples, padded};
 use crate::options::{Algorithm, Options, Penalty};
 use crate::problem::MatrixKind;
 use crate::schedule::Crew;
-use crate::solver::data::{Data, Entries, Shuffled};
+use crate::solver::data::Data;
+use crate::solver::entries::{Entries, Shuffled};
 
 /// A sample whose errors on the training entries are so many times those of the last is from before
 /// the draws came to rest.
@@ -79,7 +80,10 @@ impl Solver {
         let given = Given {
             limits: limits.clone(),
             rows: &tensor.rows,
-            values: Cow::Owned(undo.apply(&tensor.values)),
+            values: Cow::Owned(undo.apply(match tensor.base.is_empty() {
+                true => &tensor.values,
+                false => &tensor.base,
+            })),
         };
         let matrices: Vec<GivenMatrix<'_>> = data
             .matrices
@@ -181,15 +185,19 @@ impl Solver {
         self.draws.is_some()
     }
 
-    /// One sweep; the sum of squared errors on the training entries, or `None` if `cancelled` said so.
+    /// One sweep; `als` takes the values to be `biases` less. The sum of squared errors on the training entries, or `None` if `cancelled` said so.
     /// The model is of no use then.
     pub(in crate::solver) fn sweep(
         &mut self,
         model: &mut Model,
+        biases: &[Vec<f32>],
         number: u64,
         crew: &Crew,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Option<f64>> {
+        if !self.draws() && !biases.is_empty() {
+            self.state.biases = biases.to_vec();
+        }
         let done = self
             .exact
             .sweep(model, &mut self.state, number, crew, cancelled)?;

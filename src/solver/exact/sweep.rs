@@ -366,6 +366,7 @@ impl Exact {
             let graphs = self.graphs.iter().filter(|g| g.mode == n);
             let rule = Rule {
                 prior: &prior,
+                biases: if self.biased { &[] } else { &state.biases[n] },
                 ridges: self.ridges_of(&self.ridges[n].0, &self.ridges[n].1),
                 draw: self.name(number, n as u64),
                 means: smooth,
@@ -396,7 +397,9 @@ impl Exact {
                 }
             }
         }
-        if let Some((last, biases)) = state.biases[n].split_last_mut() {
+        if self.biased
+            && let Some((last, biases)) = state.biases[n].split_last_mut()
+        {
             *last = mean_bias(biases, &model.modes[n].counts);
         }
         if smooth && let Some((last, biases)) = state.smooth.1.split_last_mut() {
@@ -434,6 +437,7 @@ impl Exact {
         let center = vec![0.0; rank];
         let rule = Rule {
             prior: &prior,
+            biases: &[],
             ridges: self.ridges_of(&side.ridges, &center),
             draw: self.name(number, target),
             means: false,

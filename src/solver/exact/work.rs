@@ -91,6 +91,8 @@ impl Work {
 /// How a row is found from its normal equations.
 pub(super) struct Rule<'a> {
     pub prior: &'a Prior,
+    /// For each row a bias that is not to be found, of the first source; or none.
+    pub biases: &'a [f32],
     /// For each row how strongly it is drawn to a row, and that row; not its bias.
     pub ridges: Option<(&'a [f32], &'a [f32])>,
     /// Names the stream of random numbers; without it the most likely row is taken.
@@ -304,6 +306,13 @@ impl Rule<'_> {
                 a[last * width + last] += (source.weight * sums.count as f64) as f32;
                 b[last] += (source.weight * sums.residuals) as f32;
             }
+        }
+        if let (Some(bias), Some((source, sums))) =
+            (self.biases.get(row), sources.iter().zip(sums).next())
+        {
+            let weight = source.weight as f32 * bias;
+            let sums = sums.slopes();
+            b.iter_mut().zip(sums).for_each(|(b, s)| *b -= weight * s);
         }
         let rank = sources.first().map_or(0, |s| s.slopes.rank);
         if let Some((ridges, center)) = self.ridges {
