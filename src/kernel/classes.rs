@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::colour::{Colours, REST};
-use super::grid::{Cell, Sorted, Spec};
+use super::grid::{Cell, Spec};
 use super::lease::{Lease, LeasedRows};
 use crate::error::Result;
-use crate::format::{collected, room, zeros};
+use crate::format::{copied, room, zeros};
 use crate::random::Stream;
 
 /// Entries of a cell, and cells of a class to aim for: so many that threads of any speed can share
@@ -17,113 +17,97 @@ const LEAST: usize = 128;
 const MOST: usize = 512;
 const CELLS: usize = 128;
 
-/// The cells of one class, before those of all are together. Their entries are in random order.
-///
-/// # Panics
-/// If an entry names a row that is not there.
-pub(crate) fn cells_of(
-    spec: &Arc<Spec>,
-    sorted: &[Sorted],
-    colours: &Colours,
-    class: usize,
-) -> Result<Vec<Cell>> {
-    let words = spec.rows.len() + 1;
-    let members = colours.members(class);
-    let mut order: Vec<u32> = collected(members.len(), members.iter().copied(), "entries")?;
-    let mut stream = Stream::new(&[spec.seed, class as u64]);
-    for i in (1..order.len()).rev() {
-        order.swap(i, stream.below(i as u64 + 1) as usize);
-    }
-    let chunk = sorted.first().map_or(1, |s| s.count(spec).max(1));
-    // The colours that are not apart are one cell.
-    let count = match class + 1 == colours.count() {
-        true if order.len() <= REST => 1,
-        _ => (order.len() / LEAST)
-            .clamp(1, CELLS)
-            .max(order.len().div_ceil(MOST)),
-    };
-    let cut = |k: usize| order.len() * k / count;
-    (0..count)
-        .map(|k| {
-            let members = &order[cut(k)..cut(k + 1)];
-            let mut entries = room(members.len() * words, "words of entries")?;
-            for &i in members {
-                let (chunk, at) = (i as usize / chunk, i as usize % chunk);
-                entries.extend_from_slice(&sorted[chunk].words()[at * words..][..words]);
-            }
-            Ok(spec.cell_of(entries))
-        })
-        .collect()
+/// Rows that a class has, to see whether any comes twice. None before and after.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// For each mode, a bit for each row.
+    modes: Vec<Vec<u64>>,
 }
 
-/// Classes of cells that are yet to be checked, mode by mode.
-pub(crate) struct Unchecked {
-    cells: Vec<Cell>,
-    starts: Vec<usize>,
-    checked: Vec<AtomicBool>,
-}
-
-impl Unchecked {
-    /// # Panics
-    /// If cells are not of one kind.
-    pub(crate) fn new(spec: &Arc<Spec>, classes: Vec<Vec<Cell>>) -> Unchecked {
-        let mut starts = vec![0];
-        let mut cells = Vec::new();
-        for class in classes {
-            for mut cell in class {
-                assert!(Arc::ptr_eq(cell.spec(), spec) && spec.fiber.is_none());
-                cell.set_number(cells.len());
-                cells.push(cell);
-            }
-            starts.push(cells.len());
-        }
-        Unchecked {
-            cells,
-            starts,
-            checked: spec.rows.iter().map(|_| AtomicBool::new(false)).collect(),
-        }
-    }
-
-    /// Makes sure that no two cells of a class have a row of mode `m` in common.
-    ///
-    /// # Panics
-    /// If two do.
-    pub(crate) fn check(&self, m: usize) -> Result<()> {
-        let Some(first) = self.cells.first() else {
-            self.checked[m].store(true, Ordering::Relaxed);
-            return Ok(());
-        };
-        // For each row one more than the number of the last cell that had it.
-        let mut seen: Vec<u32> = zeros(first.spec().rows[m], "rows")?;
-        for class in self.starts.windows(2) {
-            for number in class[0]..class[1] {
-                let now = number as u32 + 1;
-                let cell = &self.cells[number];
-                for entry in cell.entries().chunks_exact(cell.words()) {
-                    let last = std::mem::replace(&mut seen[entry[m] as usize], now);
-                    assert!(
-                        last as usize <= class[0] || last == now,
-                        "two cells of a class have a row in common"
-                    );
+impl Seen {
+    /// Calls `visit` for the bits and the bit of every row of every entry.
+    fn each(&mut self, cells: &[Cell], mut visit: impl FnMut(&mut u64, u64)) {
+        for cell in cells {
+            for entry in cell.entries().chunks_exact(cell.words()) {
+                for (mode, &row) in self.modes.iter_mut().zip(entry) {
+                    visit(&mut mode[row as usize / 64], 1 << (row % 64));
                 }
             }
         }
-        self.checked[m].store(true, Ordering::Relaxed);
-        Ok(())
     }
 
-    /// The classes.
+    /// Makes sure that no two of the cells have a row in common.
     ///
     /// # Panics
-    /// If a mode was not checked.
-    pub(crate) fn finish(self) -> Classes {
-        let all = self.checked.iter().all(|c| c.load(Ordering::Relaxed));
-        assert!(all, "a mode was not checked");
-        Classes {
-            entries: self.cells.iter().map(Cell::len).sum(),
-            cells: self.cells,
-            starts: self.starts,
+    /// If two have, or one of several has a row twice.
+    fn check(&mut self, spec: &Spec, cells: &[Cell]) -> Result<()> {
+        if cells.len() < 2 {
+            return Ok(());
         }
+        if self.modes.is_empty() {
+            let bits = |rows: &usize| zeros(rows.div_ceil(64), "rows");
+            self.modes = spec.rows.iter().map(bits).collect::<Result<_>>()?;
+        }
+        assert_eq!(self.modes.len(), spec.rows.len());
+        self.each(cells, |bits, bit| {
+            assert!(
+                *bits & bit == 0,
+                "two cells of a class have a row in common"
+            );
+            *bits |= bit;
+        });
+        self.each(cells, |bits, _| *bits = 0);
+        Ok(())
+    }
+}
+
+/// Cells of which no two have a row in common: that was checked.
+pub(crate) struct Class {
+    cells: Vec<Cell>,
+}
+
+impl Class {
+    /// The entries of a colour, in random order.
+    ///
+    /// # Panics
+    /// If an entry names a row that is not there, or two cells have a row in common.
+    pub(crate) fn new(
+        spec: &Arc<Spec>,
+        colours: &Colours,
+        colour: usize,
+        seen: &mut Seen,
+    ) -> Result<Class> {
+        let width = spec.width();
+        let (members, words) = colours.members(colour);
+        let mut order: Vec<u32> = copied(members, "entries")?;
+        let mut stream = Stream::new(&[spec.seed, colour as u64]);
+        for i in (1..order.len()).rev() {
+            order.swap(i, stream.below(i as u64 + 1) as usize);
+        }
+        // The colours that are not apart are one cell.
+        let count = match colour + 1 == colours.count() {
+            true if order.len() <= REST => 1,
+            _ => (order.len() / LEAST)
+                .clamp(1, CELLS)
+                .max(order.len().div_ceil(MOST)),
+        };
+        let cut = |k: usize| order.len() * k / count;
+        let cell = |k: usize| {
+            let members = &order[cut(k)..cut(k + 1)];
+            let mut entries = room(members.len() * width, "words of entries")?;
+            for &i in members {
+                entries.extend_from_slice(&words[i as usize * width..][..width]);
+            }
+            Ok(spec.cell_of(entries))
+        };
+        Class::of(spec, (0..count).map(cell).collect::<Result<_>>()?, seen)
+    }
+
+    /// # Panics
+    /// If two cells have a row in common.
+    fn of(spec: &Spec, cells: Vec<Cell>, seen: &mut Seen) -> Result<Class> {
+        seen.check(spec, &cells)?;
+        Ok(Class { cells })
     }
 }
 
@@ -136,6 +120,28 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
+    /// All of them together.
+    ///
+    /// # Panics
+    /// If cells are not of one kind.
+    pub(crate) fn new(spec: &Arc<Spec>, classes: Vec<Class>) -> Classes {
+        let mut starts = vec![0];
+        let mut cells = Vec::new();
+        for class in classes {
+            for mut cell in class.cells {
+                assert!(Arc::ptr_eq(cell.spec(), spec) && spec.fiber.is_none());
+                cell.set_number(cells.len());
+                cells.push(cell);
+            }
+            starts.push(cells.len());
+        }
+        Classes {
+            entries: cells.iter().map(Cell::len).sum(),
+            cells,
+            starts,
+        }
+    }
+
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.starts.len() - 1
@@ -221,6 +227,7 @@ impl CellRows<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::colour::Palette;
     use super::*;
     use crate::problem::Chunk;
 
@@ -237,8 +244,8 @@ mod tests {
         })
     }
 
-    /// Entries at random; those before `long` all have one row.
-    fn entries(n: usize, long: usize) -> Vec<Sorted> {
+    /// Entries at random, in chunks that differ in length; those before `long` all have one row.
+    fn classes(n: usize, long: usize, palette: Palette) -> (Colours, Classes) {
         let mut s = Stream::new(&[n as u64]);
         let mut rows = ROWS
             .map(|d| (0..n).map(|_| s.below(d) as u32).collect::<Vec<u32>>())
@@ -250,29 +257,34 @@ mod tests {
             weights: Vec::new(),
         };
         let spec = spec();
-        let cuts = [0, n / 2 + 1, n];
-        let chunks = cuts.windows(2).map(|w| chunk(w[0], w[1]));
-        chunks.map(|c| spec.sort(&c, 0).unwrap()).collect()
-    }
-
-    fn classes(sorted: &[Sorted], longest: usize) -> (Colours, Unchecked) {
-        let spec = spec();
-        let colours = Colours::new(&spec, sorted, longest).unwrap();
-        let cells = (0..colours.count()).map(|c| cells_of(&spec, sorted, &colours, c).unwrap());
-        let cells = cells.collect();
-        (colours, Unchecked::new(&spec, cells))
+        let pieces = spec.in_pieces(palette.pieces);
+        let sort = |w: &[usize]| pieces.sort(&chunk(w[0], w[1]), w[0]).unwrap();
+        let sorted: Vec<_> = [0, n / 3, n / 2, n].windows(2).map(sort).collect();
+        let made = (0..palette.pieces).map(|p| palette.piece(&spec, &sorted, p).unwrap());
+        let colours = palette.colours(&spec, made.collect()).unwrap();
+        let seen = &mut Seen::default();
+        let class = |c| Class::new(&spec, &colours, c, seen).unwrap();
+        let classes = (0..colours.count()).map(class).collect();
+        let classes = Classes::new(&spec, classes);
+        (colours, classes)
     }
 
     #[test]
     fn every_entry_is_in_one_class_and_no_row_twice_in_any() {
-        // The second has more colours than a mask has bits.
-        for (n, long) in [(20_000, 0), (9000, 150)] {
-            let sorted = entries(n, long);
-            let (colours, unchecked) = classes(&sorted, 40);
-            (0..3).for_each(|m| unchecked.check(m).unwrap());
-            let classes = unchecked.finish();
+        // Few colours leave many entries; the third has more than a mask has bits.
+        for (n, long, pieces, each) in [
+            (20_000, 0, 1, 40),
+            (20_000, 0, 4, 5),
+            (9000, 150, 1, 40),
+            (9000, 150, 3, 4),
+        ] {
+            let (colours, classes) = classes(n, long, Palette::fixed(pieces, each));
             assert_eq!((classes.len(), classes.count()), (n, colours.count()));
             assert!(classes.count() > 20);
+            // Those of pieces are nearly even.
+            let sizes = (0..pieces * each).map(|c| colours.members(c).0.len());
+            let (least, most) = (sizes.clone().min().unwrap(), sizes.max().unwrap());
+            assert!(4 * least > 3 * most, "{least} {most}");
             let mut found = Vec::new();
             for class in 0..classes.count() {
                 let (first, count) = classes.class(class);
@@ -292,7 +304,7 @@ mod tests {
                         }
                     });
                 }
-                assert_eq!(entries, colours.members(class).len());
+                assert_eq!(entries, colours.members(class).0.len());
             }
             found.sort_unstable();
             assert!(found.into_iter().eq(0..n));
@@ -305,27 +317,24 @@ mod tests {
         let spec = spec();
         let cell = |rows: [u32; 3]| spec.cell_of([&rows[..], &[0]].concat());
         let cells = vec![cell([1, 2, 3]), cell([4, 5, 6]), cell([7, 2, 9])];
-        let unchecked = Unchecked::new(&spec, vec![cells]);
-        unchecked.check(0).unwrap();
-        unchecked.check(2).unwrap();
-        let _ = unchecked.check(1);
+        let _ = Class::of(&spec, cells, &mut Seen::default());
     }
 
     #[test]
-    #[should_panic(expected = "checked")]
-    fn all_modes_have_to_be_checked() {
-        let (_, unchecked) = classes(&entries(500, 0), 3);
-        unchecked.check(0).unwrap();
-        unchecked.check(2).unwrap();
-        let _ = unchecked.finish();
+    fn rows_of_one_class_are_forgotten_for_the_next() {
+        let spec = spec();
+        let seen = &mut Seen::default();
+        for _ in 0..2 {
+            let cell = |rows: [u32; 3]| spec.cell_of([&rows[..], &[0]].concat());
+            let cells = vec![cell([1, 2, 3]), cell([4, 5, 6])];
+            assert_eq!(Class::of(&spec, cells, seen).unwrap().cells.len(), 2);
+        }
     }
 
     #[test]
     #[should_panic(expected = "taken before")]
     fn a_cell_is_taken_once() {
-        let (_, unchecked) = classes(&entries(5000, 0), 20);
-        (0..3).for_each(|m| unchecked.check(m).unwrap());
-        let classes = unchecked.finish();
+        let (_, classes) = classes(5000, 0, Palette::fixed(1, 8));
         let mut memory: Vec<Vec<f32>> = ROWS.map(|r| vec![0.0; r as usize * 16]).to_vec();
         let rows: Vec<LeasedRows<'_>> = memory
             .iter_mut()

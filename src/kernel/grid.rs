@@ -55,6 +55,23 @@ impl Spec {
         self.rows.len()
     }
 
+    /// Words of an entry that is not in a cell yet.
+    pub(super) fn width(&self) -> usize {
+        self.order() + 1
+    }
+
+    /// The same rows, with every entry in one of so many pieces by chance.
+    pub(crate) fn in_pieces(&self, pieces: usize) -> Spec {
+        Spec {
+            rows: self.rows.clone(),
+            fiber: None,
+            cuts: vec![None; self.rows.len()],
+            pieces,
+            coordinates: 1,
+            seed: self.seed,
+        }
+    }
+
     /// The modes whose rows an entry lists: all but the fiber mode.
     pub(crate) fn listed(&self) -> Vec<usize> {
         (0..self.order())
@@ -106,18 +123,21 @@ impl Spec {
         Ok(Sorted { words, starts })
     }
 
+    /// The words of a cell's entries from all sorted chunks.
+    pub(super) fn gather(&self, sorted: &[Sorted], cell: usize) -> Result<Vec<u32>> {
+        let parts = sorted.iter().map(|s| s.cell(self, cell));
+        let mut words = room(parts.clone().map(<[u32]>::len).sum(), "words of entries")?;
+        parts.for_each(|part| words.extend_from_slice(part));
+        Ok(words)
+    }
+
     /// Puts together a cell from all sorted chunks. The order of its entries is random.
     ///
     /// # Panics
     /// If an entry does not belong into the cell.
     pub(crate) fn build(self: &Arc<Self>, sorted: &[Sorted], cell: usize) -> Result<Cell> {
-        let (order, width) = (self.order(), self.order() + 1);
-        let of = |s: &Sorted| s.starts[cell] as usize * width..s.starts[cell + 1] as usize * width;
-        let count = sorted.iter().map(|s| of(s).len()).sum();
-        let mut words = room(count, "words of entries")?;
-        for s in sorted {
-            words.extend_from_slice(&s.words[of(s)]);
-        }
+        let (order, width) = (self.order(), self.width());
+        let words = self.gather(sorted, cell)?;
         let n = words.len() / width;
         assert!(n < u32::MAX as usize, "a cell of too many entries");
         let place = self.place(cell);
@@ -187,7 +207,7 @@ impl Spec {
     /// # Panics
     /// If an entry names a row that is not there, or entries are grouped.
     pub(super) fn cell_of(self: &Arc<Self>, entries: Vec<u32>) -> Cell {
-        let (order, width) = (self.order(), self.order() + 1);
+        let (order, width) = (self.order(), self.width());
         assert!(self.fiber.is_none() && self.cuts.iter().all(Option::is_none));
         assert!(entries.len().is_multiple_of(width) && entries.len() / width < u32::MAX as usize);
         for entry in entries.chunks_exact(width) {
@@ -245,14 +265,10 @@ pub(crate) struct Sorted {
 }
 
 impl Sorted {
-    /// The number of entries.
-    pub(super) fn count(&self, spec: &Spec) -> usize {
-        self.words.len() / (spec.order() + 1)
-    }
-
-    /// The rows of all modes and the bits of the value, one entry after the other.
-    pub(super) fn words(&self) -> &[u32] {
-        &self.words
+    /// The entries of a cell: the rows of all modes and the bits of the value, one after the other.
+    fn cell(&self, spec: &Spec, cell: usize) -> &[u32] {
+        let at = |c: usize| self.starts[c] as usize * spec.width();
+        &self.words[at(cell)..at(cell + 1)]
     }
 }
 

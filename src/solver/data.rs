@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::blocked::Plan;
 use super::centre::Centre;
 pub(super) use super::entries::{Entries, Shuffled};
+use super::sort::{colour, sort};
 use crate::error::{Error, Result};
 use crate::format::{CooView, RowMap, collected, copied, zeros};
-use crate::kernel::{Cell, Classes, Colours, Sorted, Spec, Unchecked, cells_of};
+use crate::kernel::Spec;
 use crate::model::{CoreShape, Model, padded};
 use crate::monitor::{Monitor, step};
 use crate::options::PenaltyPer;
@@ -324,80 +325,6 @@ fn no_weights(part: &Part<'_>) -> Result<()> {
         )));
     }
     Ok(())
-}
-
-/// Copies `count` entries in chunks, each sorted by cell.
-fn chunks(
-    spec: &Spec,
-    count: usize,
-    crew: &Crew,
-    monitor: &dyn Monitor,
-    read: impl Fn(Range<usize>, &mut Chunk) -> Result<()> + Sync,
-) -> Result<Vec<Sorted>> {
-    const CHUNK: usize = 1 << 17;
-    step(monitor, "sorting entries", 0, count as u64)?;
-    let sorted = crew.map(
-        count.div_ceil(CHUNK),
-        &mut || monitor.cancelled(),
-        Chunk::default,
-        |chunk, c| {
-            let range = c * CHUNK..((c + 1) * CHUNK).min(count);
-            read(range.clone(), chunk).and_then(|()| spec.sort(chunk, range.start))
-        },
-    )?;
-    let sorted = sorted.ok_or(Error::Cancelled)?.into_iter().collect();
-    step(monitor, "sorting entries", count as u64 / 2, count as u64)?;
-    sorted
-}
-
-/// Copies `count` entries into cells. Chunks are sorted by cell first, then every cell takes its part
-/// of each: entries go through memory twice, and the result does not depend on the threads.
-fn sort(
-    spec: &Arc<Spec>,
-    count: usize,
-    crew: &Crew,
-    monitor: &dyn Monitor,
-    read: impl Fn(Range<usize>, &mut Chunk) -> Result<()> + Sync,
-) -> Result<Vec<Cell>> {
-    let sorted = chunks(spec, count, crew, monitor, read)?;
-    // All cells of a part together, made by the thread that will run them.
-    let part = |p: usize| (p..spec.cells()).step_by(spec.pieces);
-    let build =
-        |p: usize| -> Result<Vec<Cell>> { part(p).map(|cell| spec.build(&sorted, cell)).collect() };
-    let mut cells: Vec<Cell> = Vec::new();
-    for part in all(spec.pieces, crew, monitor, build)? {
-        cells.extend(part);
-    }
-    cells.sort_unstable_by_key(Cell::number);
-    Ok(cells)
-}
-
-/// Copies `count` entries into classes, the longest row having `longest` of them. One thread gives them
-/// their colours, the others help with the rest.
-fn colour(
-    spec: &Arc<Spec>,
-    (count, longest): (usize, usize),
-    crew: &Crew,
-    monitor: &dyn Monitor,
-    read: impl Fn(Range<usize>, &mut Chunk) -> Result<()> + Sync,
-) -> Result<Classes> {
-    let sorted = chunks(spec, count, crew, monitor, read)?;
-    let colours = Colours::new(spec, &sorted, longest)?;
-    let build = |class| cells_of(spec, &sorted, &colours, class);
-    let classes = Unchecked::new(spec, all(colours.count(), crew, monitor, build)?);
-    all(spec.rows.len(), crew, monitor, |m| classes.check(m))?;
-    Ok(classes.finish())
-}
-
-/// Makes `count` pieces.
-fn all<T: Send>(
-    count: usize,
-    crew: &Crew,
-    monitor: &dyn Monitor,
-    make: impl Fn(usize) -> Result<T> + Sync,
-) -> Result<Vec<T>> {
-    let made = crew.map(count, &mut || monitor.cancelled(), || (), |(), i| make(i))?;
-    made.ok_or(Error::Cancelled)?.into_iter().collect()
 }
 
 /// Copies up to `n` entries and then puts each in a random place.

@@ -17,6 +17,7 @@ mod observer;
 mod refit;
 mod resume;
 mod settle;
+mod sort;
 mod start;
 
 pub use biases::{BiasOptions, fit_biases};
