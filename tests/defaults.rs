@@ -328,7 +328,8 @@ fn real(name: &str, matrices: &[(&str, usize)]) -> Option<f64> {
 #[test]
 fn real_ratings_need_no_tuning() {
     let genres = ("movie_genre", 1);
-    let cases: [(&str, &[(&str, usize)], f64); 4] = [
+    type Matrices<'a> = &'a [(&'a str, usize)];
+    let cases: [(&str, Matrices<'_>, f64); 4] = [
         ("ml100k", &[genres, ("user_attr", 0)], 0.9156),
         ("ml1m_half", &[genres, ("user_attr", 0)], 0.8600),
         ("ml10m_1000users", &[genres], 0.8563),

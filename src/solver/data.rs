@@ -272,7 +272,10 @@ impl Data {
         Ok(Data {
             core_penalty: (lambda / (tensor.len().max(1) as f64)) as f32,
             core_step: 1.0,
-            deviation: how.centre.deviation,
+            deviation: match how.centre.constant {
+                true => 0.0,
+                false => how.centre.deviation,
+            },
             penalties: how.penalties,
             priors: shape.ranks.iter().map(|&j| vec![0.0; padded(j)]).collect(),
             tensor,

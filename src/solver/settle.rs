@@ -16,6 +16,10 @@ use crate::problem::Problem;
 /// The first step for values of deviation 1.
 const ETA: f64 = 0.04;
 
+/// It is up to so many times that where noise is a smaller share of the variance than this.
+const FASTEST: f64 = 2.5;
+const NOISY: f64 = 0.5;
+
 /// The step of a full core that starts as an identity.
 const CORE_STEP: f64 = 0.02;
 
@@ -89,7 +93,6 @@ pub(super) fn settle(
     });
     check_modes(problem, &o)?;
     let centre = Centre::new(problem, &o, monitor)?;
-    o.eta.get_or_insert(ETA / centre.deviation);
     if problem.order() == 2 {
         o.start_modes = vec![1, 2];
     }
@@ -106,11 +109,15 @@ pub(super) fn settle(
         o.lambda_reg
             .get_or_insert(PENALTY * centre.left * centre.deviation);
     }
+    let mut noise = centre.left;
     if o.start_modes.is_empty() || o.lambda_reg.is_none() {
-        let noise = trials(problem, &mut o, &centre, monitor)?;
+        noise = trials(problem, &mut o, &centre, monitor)?;
         o.lambda_reg
             .get_or_insert(PENALTY * noise * centre.deviation);
     }
+    // The less noise, the larger the steps that do not carry it into the model.
+    let faster = (NOISY / noise.max(1e-6)).sqrt().clamp(1.0, FASTEST);
+    o.eta.get_or_insert(ETA * faster / centre.deviation);
     Ok(o)
 }
 
