@@ -53,7 +53,8 @@ fn kill_9_leaves_a_checkpoint_that_loads_and_resumes() {
         let _ = fs::remove_file(&checkpoint);
         // A model from earlier, which the killed fit was to replace, stays.
         fs::copy(dir.join("old.s3m"), dir.join("m.s3m")).unwrap();
-        let (mut child, mut lines) = long_fit(&dir, &[]);
+        // Steps that do not depend on the number of epochs, which will be another.
+        let (mut child, mut lines) = long_fit(&dir, &["--schedule", "inverse"]);
         // Somewhere in the life of the fit: checkpoints follow one another closely, so that most of
         // these moments are in the middle of writing one.
         lines
@@ -81,7 +82,15 @@ fn kill_9_leaves_a_checkpoint_that_loads_and_resumes() {
                 ],
             ))
             .ok();
-            finished(fit(&dir, &["--epochs", &last, "-o", "@whole.s3m"])).ok();
+            let whole = [
+                "--schedule",
+                "inverse",
+                "--epochs",
+                &last,
+                "-o",
+                "@whole.s3m",
+            ];
+            finished(fit(&dir, &whole)).ok();
             let numbers = |name: &str| {
                 let m = model::load(dir.join(name), OpenMode::Private).unwrap();
                 let rows: Vec<f32> = m
