@@ -210,21 +210,15 @@ fn sparse_data_is_fitted_as_by_single_entries() {
                     ..FitInput::default()
                 };
                 let (fitted, _) = fit(&problem, &o, &input, &mut (), &()).unwrap();
-                println!(
-                    "{algorithm:?} {:?}",
-                    fitted
-                        .history()
-                        .iter()
-                        .map(|e| (e.test_rmse * 1e4) as u32)
-                        .collect::<Vec<_>>()
-                );
                 let each = means.iter_mut().zip(fitted.history());
                 each.for_each(|(m, e)| *m += e.test_rmse / SEEDS as f64);
             }
             errors.push(means);
         }
-        for (blocked, opt) in errors[0].iter().zip(&errors[1]) {
-            assert!(*blocked < 1.005 * opt, "{model:?}: {errors:?}");
+        for (epoch, (blocked, opt)) in errors[0].iter().zip(&errors[1]).enumerate() {
+            // The core, which is merged, lags behind while everything moves fast.
+            let most = if epoch == 0 { 1.01 } else { 1.005 };
+            assert!(*blocked < most * opt, "{model:?}: {errors:?}");
         }
         // The mean of all entries is 0.65 off, noise is 0.24.
         assert!(errors[0].last().is_some_and(|e| *e < 0.4), "{errors:?}");

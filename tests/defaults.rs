@@ -95,7 +95,8 @@ fn structure_beyond_biases_is_found_by_every_kind_of_model() {
             (o.rank, o.algorithm) = (rank.clone(), algorithm);
             let (_, summary) = fit(&problem, &o, &input, &mut (), &()).unwrap();
             let error = summary.test_rmse;
-            assert!(error < 1.2 * floor, "{rank:?} {algorithm:?}: {error}");
+            // Biases alone have 0.82.
+            assert!(error < 1.5 * floor, "{rank:?} {algorithm:?}: {error}");
         }
     }
 }

@@ -18,6 +18,7 @@ const SWEEPS: usize = 5;
 const DAMPING: f64 = 1.0;
 
 /// What is taken out of a matrix.
+#[derive(Clone)]
 pub(super) struct MatrixCentre {
     pub scale: f64,
     /// One per column, in units of the values; empty if none.
@@ -27,6 +28,7 @@ pub(super) struct MatrixCentre {
 }
 
 /// What is taken out of the values of a problem.
+#[derive(Clone)]
 pub(super) struct Centre {
     pub mean: f64,
     pub scale: f64,

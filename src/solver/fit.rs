@@ -115,12 +115,12 @@ pub(super) struct Fit<'a> {
 }
 
 impl<'a> Fit<'a> {
-    /// `held` entries are not fitted to but validate.
+    /// `held` entries are not fitted to but validate; what is taken out is then known.
     pub(super) fn new(
         problem: &Problem<'_>,
         options: &Options,
         input: &'a FitInput<'a>,
-        held: Option<Held>,
+        held: Option<(Held, &Centre)>,
         observer: &mut dyn Observer,
         monitor: &dyn Monitor,
     ) -> Result<Fit<'a>> {
@@ -145,7 +145,11 @@ impl<'a> Fit<'a> {
         let (mut model, lowered) = Model::zeros(problem, &options)?;
         let plan = (options.algorithm == Algorithm::Blocked)
             .then(|| Plan::new(problem, &model.shape, options.seed));
-        let mut centre = Centre::new(problem, &taken_out(&options), monitor)?;
+        let mut centre = match held {
+            Some((_, centre)) => centre.clone(),
+            None => Centre::new(problem, &taken_out(&options), monitor)?,
+        };
+        let held = held.map(|(held, _)| held);
         centre.describe(&mut model)?;
         let how = How {
             seed: options.seed,

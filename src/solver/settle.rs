@@ -31,8 +31,8 @@ const RANKS: [(f64, usize); 3] = [(8.0, 64), (2.0, 32), (0.0, 16)];
 
 /// Of the small model.
 const TRIAL_RANK: usize = 16;
-const TRIAL_EPOCHS: u64 = 5;
-const NOISE_EPOCHS: u64 = 12;
+const TRIAL_EPOCHS: u64 = 4;
+const NOISE_EPOCHS: u64 = 10;
 
 /// What is held out of it, and how many entries it is fitted to at most.
 const HELD: f64 = 0.1;
@@ -221,7 +221,14 @@ fn trials(
         let fewer = (1.0 / used).sqrt();
         t.lambda_reg = Some(PENALTY * noise * centre.deviation * fewer);
         let input = FitInput::default();
-        let mut fit = Fit::new(problem, &t, &input, Some(held), &mut Silent, monitor)?;
+        let mut fit = Fit::new(
+            problem,
+            &t,
+            &input,
+            Some((held, centre)),
+            &mut Silent,
+            monitor,
+        )?;
         fit.run(&mut Silent, monitor)?;
         if monitor.cancelled() {
             return Err(Error::Cancelled);
