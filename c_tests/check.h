@@ -106,7 +106,7 @@ static inline s3cmtf_problem *planted_problem(const planted *p, s3cmtf_error *er
 static inline s3cmtf_options *small_options(uint64_t epochs, uint64_t threads, s3cmtf_error *error)
 {
     s3cmtf_options *options = NULL;
-    OK(s3cmtf_options_new(NULL, &options, error));
+    OK(s3cmtf_options_new("paper", &options, error));
     OK(s3cmtf_options_set(options, "rank", "3", error));
     OK(s3cmtf_options_set_real(options, "eta", 0.005, error));
     OK(s3cmtf_options_set_whole(options, "epochs", epochs, error));
