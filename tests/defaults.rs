@@ -3,11 +3,9 @@
 
 mod common;
 
-use std::path::Path;
-
 use common::planted::{numbers, predictions, small};
-use common::{Scratch, real_data};
-use s3cmtf::format::{CooFile, CooView, OpenMode, TextOptions, Values, open};
+use common::{Scratch, read_real, real_data};
+use s3cmtf::format::{CooFile, CooView, OpenMode, Values};
 use s3cmtf::model::{self, Epoch, Predict};
 use s3cmtf::options::{Algorithm, ModelKind, Options};
 use s3cmtf::problem::{MatrixKind, Problem};
@@ -285,26 +283,16 @@ fn modes_to_start_from_are_checked() {
     }
 }
 
-fn read(folder: &Path, name: &str) -> CooFile {
-    let plain = folder.join(name);
-    let path = match plain.exists() {
-        true => plain,
-        false => folder.join(format!("{name}.gz")),
-    };
-    let text = TextOptions::default();
-    open(path.as_path().into(), OpenMode::Mapped, &text, &()).unwrap()
-}
-
 /// The mean test error over three seeds.
 fn real(name: &str, matrices: &[(&str, usize)]) -> Option<f64> {
     let folder = real_data(name)?;
     let (train, test) = (
-        read(&folder, "tensor.train.tns"),
-        read(&folder, "tensor.test.tns"),
+        read_real(&folder, "tensor.train.tns"),
+        read_real(&folder, "tensor.test.tns"),
     );
     let files = matrices
         .iter()
-        .map(|(m, _)| read(&folder, &format!("{m}.tns")));
+        .map(|(m, _)| read_real(&folder, &format!("{m}.tns")));
     let files: Vec<CooFile> = files.collect();
     let mut builder = Problem::builder(train.view());
     for ((_, mode), file) in matrices.iter().zip(&files) {

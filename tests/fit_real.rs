@@ -5,36 +5,20 @@ mod common;
 
 use std::path::Path;
 
-use common::real_data;
-use s3cmtf::format::{CooFile, OpenMode, TextOptions, open};
+use common::{read_real, real_data};
+use s3cmtf::format::CooFile;
 use s3cmtf::options::{Algorithm, Options, Start};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, FitSummary, fit};
 
-fn read(folder: &Path, name: &str) -> CooFile {
-    let plain = folder.join(name);
-    let path = if plain.exists() {
-        plain
-    } else {
-        folder.join(format!("{name}.gz"))
-    };
-    open(
-        path.as_path().into(),
-        OpenMode::Mapped,
-        &TextOptions::default(),
-        &(),
-    )
-    .unwrap()
-}
-
 fn run(folder: &Path, matrices: &[(&str, usize, f64)], options: &Options) -> FitSummary {
     let (train, test) = (
-        read(folder, "tensor.train.tns"),
-        read(folder, "tensor.test.tns"),
+        read_real(folder, "tensor.train.tns"),
+        read_real(folder, "tensor.test.tns"),
     );
     let files: Vec<CooFile> = matrices
         .iter()
-        .map(|(name, _, _)| read(folder, &format!("{name}.tns")))
+        .map(|(name, _, _)| read_real(folder, &format!("{name}.tns")))
         .collect();
     let mut builder = Problem::builder(train.view());
     for ((_, mode, weight), file) in matrices.iter().zip(&files) {

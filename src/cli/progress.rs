@@ -115,8 +115,7 @@ impl Monitor for Progress {
     }
 }
 
-/// Removes files that this process is writing under temporary names (`.NAME.XXXXXX.tmp`), which nobody will
-/// finish. Where the system does not tell which they are, they stay.
+/// Removes files that this process is writing under hidden temporary names: nobody will finish them. Where the system does not tell which they are, they stay.
 fn remove_unfinished() {
     let Ok(open) = std::fs::read_dir("/proc/self/fd") else {
         return;

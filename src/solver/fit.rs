@@ -74,14 +74,33 @@ pub fn fit(
     if let Some(path) = &input.checkpoint {
         check_target(path)?;
     }
-    let options = match &input.resume {
-        Some(path) => resumed_options(options, load_saved(path)?.0.options())?,
-        None => settle(problem, options, input.init, monitor)?,
+    let mut known = Known {
+        resumed: input.resume.as_deref().map(load_saved).transpose()?,
+        ..Known::default()
     };
-    let mut fit = Fit::new(problem, &options, input, None, observer, monitor)?;
+    let options = match &known.resumed {
+        Some((saved, _)) => resumed_options(options, saved.options())?,
+        None => {
+            let (options, centre) = settle(problem, options, input.init, monitor)?;
+            known.centre = centre;
+            options
+        }
+    };
+    let mut fit = Fit::new(problem, &options, input, known, observer, monitor)?;
     let reason = fit.run(observer, monitor)?;
     fit.last_checkpoint(observer)?;
     fit.finish(reason, observer)
+}
+
+/// What is known before a fit begins.
+#[derive(Default)]
+pub(super) struct Known {
+    /// The checkpoint it goes on from.
+    pub resumed: Option<(Model, Saved)>,
+    /// What is taken out of the values.
+    pub centre: Option<Centre>,
+    /// Entries that are not fitted to but validate.
+    pub held: Option<Held>,
 }
 
 /// A fit whose options are all settled.
@@ -115,17 +134,20 @@ pub(super) struct Fit<'a> {
 }
 
 impl<'a> Fit<'a> {
-    /// `held` entries are not fitted to but validate; what is taken out is then known.
     pub(super) fn new(
         problem: &Problem<'_>,
         options: &Options,
         input: &'a FitInput<'a>,
-        held: Option<(Held, &Centre)>,
+        known: Known,
         observer: &mut dyn Observer,
         monitor: &dyn Monitor,
     ) -> Result<Fit<'a>> {
         let started = Instant::now();
-        let resumed = input.resume.as_deref().map(load_saved).transpose()?;
+        let Known {
+            resumed,
+            centre,
+            held,
+        } = known;
         let options = options.clone();
         let level = match options.algorithm {
             // The paper's way, one number at a time.
@@ -145,11 +167,10 @@ impl<'a> Fit<'a> {
         let (mut model, lowered) = Model::zeros(problem, &options)?;
         let plan = (options.algorithm == Algorithm::Blocked)
             .then(|| Plan::new(problem, &model.shape, options.seed));
-        let mut centre = match held {
-            Some((_, centre)) => centre.clone(),
+        let mut centre = match centre {
+            Some(centre) => centre,
             None => Centre::new(problem, &taken_out(&options), monitor)?,
         };
-        let held = held.map(|(held, _)| held);
         centre.describe(&mut model)?;
         let how = How {
             seed: options.seed,

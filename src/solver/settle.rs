@@ -3,7 +3,7 @@
 
 use super::centre::Centre;
 use super::data::Held;
-use super::fit::Fit;
+use super::fit::{Fit, Known};
 use super::input::FitInput;
 use super::observer::{Control, Event, Observer};
 use super::start;
@@ -47,16 +47,17 @@ const CLEARLY: f64 = 0.98;
 /// Pairs are looked for among so many of the largest modes.
 const PAIRS_AMONG: usize = 4;
 
-/// All options, with those that were left to the library chosen.
+/// All options, with those that were left to the library chosen; and what is taken out of the values, if
+/// that had to be found.
 pub(super) fn settle(
     problem: &Problem<'_>,
     options: &Options,
     init: Option<&Model>,
     monitor: &dyn Monitor,
-) -> Result<Options> {
+) -> Result<(Options, Option<Centre>)> {
     let mut o = options.clone();
     if o.algorithm == Algorithm::Gibbs {
-        return Ok(settled_gibbs(problem, o, init));
+        return Ok((settled_gibbs(problem, o, init), None));
     }
     if o.start == Start::Auto {
         o.start = if o.nonneg {
@@ -85,7 +86,7 @@ pub(super) fn settle(
         o.eta.get_or_insert(0.001);
         o.lambda_reg.get_or_insert(0.1);
         o.core_step.get_or_insert(1.0);
-        return Ok(o);
+        return Ok((o, None));
     }
     o.core_step.get_or_insert(match o.model {
         ModelKind::Cp => 0.0,
@@ -118,7 +119,7 @@ pub(super) fn settle(
     // The less noise, the larger the steps that do not carry it into the model.
     let faster = (NOISY / noise.max(1e-6)).sqrt().clamp(1.0, FASTEST);
     o.eta.get_or_insert(ETA * faster / centre.deviation);
-    Ok(o)
+    Ok((o, Some(centre)))
 }
 
 /// `gibbs` learns its penalties; it has no steps.
@@ -197,17 +198,10 @@ fn trials(
     monitor: &dyn Monitor,
 ) -> Result<f64> {
     let mut trial = o.clone();
-    let set = [
-        ("model", "cp"),
-        ("algorithm", "blocked"),
-        ("core_step", "0"),
-    ];
-    for (name, value) in set {
-        trial.set(name, value)?;
-    }
     trial.algorithm = Algorithm::Blocked;
     trial.schedule = Schedule::Square;
-    trial.rank = vec![TRIAL_RANK];
+    (trial.model, trial.rank) = (ModelKind::Cp, vec![TRIAL_RANK]);
+    trial.core_step = Some(0.0);
     trial.eta = Some(ETA / centre.deviation);
     (trial.patience, trial.time_limit, trial.tolerance) = (0, 0.0, 0.0);
     let n = problem.count() as f64;
@@ -221,14 +215,12 @@ fn trials(
         let fewer = (1.0 / used).sqrt();
         t.lambda_reg = Some(PENALTY * noise * centre.deviation * fewer);
         let input = FitInput::default();
-        let mut fit = Fit::new(
-            problem,
-            &t,
-            &input,
-            Some((held, centre)),
-            &mut Silent,
-            monitor,
-        )?;
+        let known = Known {
+            centre: Some(centre.clone()),
+            held: Some(held),
+            resumed: None,
+        };
+        let mut fit = Fit::new(problem, &t, &input, known, &mut Silent, monitor)?;
         fit.run(&mut Silent, monitor)?;
         if monitor.cancelled() {
             return Err(Error::Cancelled);

@@ -12,6 +12,8 @@ use std::process::Output;
 #[cfg(feature = "cli")]
 use std::process::{Command, Stdio};
 
+use s3cmtf::format::{CooFile, OpenMode, TextOptions, open};
+
 /// A folder of its own for a test, removed at the end.
 pub struct Scratch(PathBuf);
 
@@ -141,6 +143,17 @@ pub fn real_data(name: &str) -> Option<PathBuf> {
     }
     println!("skipped: the data set {name} is not in ../shared/data");
     None
+}
+
+/// A text file of such a folder, gzipped or not.
+pub fn read_real(folder: &Path, name: &str) -> CooFile {
+    let plain = folder.join(name);
+    let path = match plain.exists() {
+        true => plain,
+        false => folder.join(format!("{name}.gz")),
+    };
+    let text = TextOptions::default();
+    open(path.as_path().into(), OpenMode::Mapped, &text, &()).unwrap()
 }
 
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
