@@ -7,7 +7,10 @@ use std::marker::PhantomData;
 use super::arg::{array, choice, slice};
 use super::coo::{S3CMTF_F32, S3CMTF_F64, S3CMTF_U32, S3CMTF_U64};
 use super::status::{Failure, Outcome};
-use crate::format::{ValueKind, Values};
+use crate::format::{MAX_DIM, ValueKind, Values};
+
+/// Indices looked at together.
+const PIECE: usize = 1 << 10;
 
 /// The first index of a mode. The others are some distance apart, and what is between them is not ours to
 /// look at.
@@ -102,6 +105,32 @@ impl Indices<'_> {
             }
         };
         index.checked_sub(self.base)
+    }
+
+    /// The first cell whose index of mode `n` cannot be one: it is before the first, or [`MAX_DIM`] or
+    /// more.
+    pub fn unusable(&self, n: usize) -> Option<usize> {
+        let stride = self.stride;
+        let base = self.base;
+        // Piece by piece, each looked at without a branch.
+        (0..self.count).step_by(PIECE).find_map(|start| {
+            let mut cells = start..(start + PIECE).min(self.count);
+            // SAFETY: all of them are cells promised to `new`.
+            let any = unsafe {
+                match self.columns[n] {
+                    Column::U32(c) => cells.clone().fold(false, |any, i| {
+                        let index = c.add(i * stride).read().wrapping_sub(base as u32);
+                        any | (u64::from(index) >= MAX_DIM)
+                    }),
+                    Column::U64(c) => cells.clone().fold(false, |any, i| {
+                        let index = c.add(i * stride).read().wrapping_sub(base);
+                        any | (index >= MAX_DIM)
+                    }),
+                }
+            };
+            let unusable = |&i: &usize| self.get(n, i).is_none_or(|x| x >= MAX_DIM);
+            any.then(|| cells.find(unusable))?
+        })
     }
 }
 

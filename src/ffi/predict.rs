@@ -52,7 +52,8 @@ pub unsafe extern "C" fn s3cmtf_model_predict(
         };
         let (clip, threads) = (flag(clip, "clip")?, self::threads(threads)?);
         let count = usize::try_from(count).unwrap_or(usize::MAX);
-        if let Some((n, i)) = unusable(&indices, model.order(), count) {
+        let unusable = |n: usize| Some((n, indices.unusable(n)?));
+        if let Some((n, i)) = (0..model.order()).find_map(unusable) {
             return Err(Failure::new(
                 S3CMTF_BAD_ENTRY,
                 format!(
@@ -71,15 +72,6 @@ pub unsafe extern "C" fn s3cmtf_model_predict(
         predicted(&to, count, |take| {
             predict_cells(model, count, index, clip, threads, &Token(cancel), take)
         })
-    })
-}
-
-/// The first index that cannot be one: its mode and its cell.
-fn unusable(indices: &Indices<'_>, order: usize, count: usize) -> Option<(usize, usize)> {
-    (0..order).find_map(|n| {
-        (0..count)
-            .find(|&i| indices.get(n, i).is_none_or(|x| x >= MAX_DIM))
-            .map(|i| (n, i))
     })
 }
 

@@ -176,7 +176,7 @@ pub(super) unsafe fn step_fiber<L: Line>(
         let u = fiber.row(batch.run.fiber);
         let lines = fiber.stride / STRIDE;
         let penalty = fiber.penalty(batch.run.fiber) * count;
-        let step = Step::new(job.eta, job.rule);
+        let step = Step::<L>::new(job.eta, job.rule);
         let scale = L::splat(job.eta * weight);
         let x = job.steepness * count;
         let damping = if x > 0.1 {

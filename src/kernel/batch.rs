@@ -81,6 +81,8 @@ pub(super) struct Job<'a> {
     /// The fiber mode and its rank.
     pub fiber: Option<(ModeRows, usize)>,
     pub listed: &'a [ModeRows],
+    /// Whether the penalties of listed rows pull to anything but 0.
+    pub priors: bool,
     /// Per entry the listed rows and the bits of the value.
     pub entries: *const u32,
     pub eta: f32,
@@ -136,15 +138,16 @@ pub(super) fn moved_to<L: Line>(
     if rule.nonneg { x.at_least_zero() } else { x }
 }
 
-/// The size of a step, the same in all places of a line.
+/// The size of a step, the same in all places of a line; and whether penalties pull to a prior or to 0,
+/// which takes less.
 #[derive(Clone, Copy)]
-pub(super) struct Step<L> {
+pub(super) struct Step<L, const PRIOR: bool = true> {
     pub eta: L,
     minus_eta: L,
     pub rule: Rule,
 }
 
-impl<L: Line> Step<L> {
+impl<L: Line, const PRIOR: bool> Step<L, PRIOR> {
     #[inline(always)]
     pub(super) fn new(eta: f32, rule: Rule) -> Self {
         Step {
@@ -170,7 +173,7 @@ impl<L: Line> Step<L> {
     ) {
         // SAFETY: the caller's promise.
         unsafe {
-            let off = x.minus(L::load(prior));
+            let off = if PRIOR { x.minus(L::load(prior)) } else { x };
             // Without branches in between, the penalty goes from memory into the multiply-add; other
             // rules write again what they have to.
             let pull = off.times(self.minus_eta);
@@ -209,24 +212,40 @@ unsafe fn any_run<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]) -> f64 {
             Between::Full if shape.order() == 2 => {
                 let width = |n: usize| padded(shape.ranks[n]) / STRIDE;
                 match (width(0), width(1)) {
-                    (1, 1) => match shape.ranks[0].max(shape.ranks[1]) {
-                        0..=4 => small3::<L, 4>(job, batches),
-                        5..=8 => small3::<L, 8>(job, batches),
-                        9 | 10 => small3::<L, 10>(job, batches),
-                        11 | 12 => small3::<L, 12>(job, batches),
-                        _ => small3::<L, 16>(job, batches),
-                    },
+                    (1, 1) if job.priors => small::<L, true>(job, batches),
+                    (1, 1) => small::<L, false>(job, batches),
                     _ => large3::<L>(job, batches),
                 }
             }
-            Between::Full if order4::fits(shape) => order4::order4::<L>(job, batches),
+            Between::Full if order4::fits(shape) => match job.priors {
+                true => order4::order4::<L, true>(job, batches),
+                false => order4::order4::<L, false>(job, batches),
+            },
             Between::Full if shape.order() > 2 => general::<L>(job, batches),
-            _ => match (shape.rows_len() / STRIDE, shape.order()) {
-                (1, 1) => line::<L, 1>(job, batches),
-                (2, 2) => line::<L, 2>(job, batches),
-                (3, 3) => line::<L, 3>(job, batches),
+            _ => match (shape.rows_len() / STRIDE, shape.order(), job.priors) {
+                (1, 1, true) => line::<L, 1, true>(job, batches),
+                (1, 1, false) => line::<L, 1, false>(job, batches),
+                (2, 2, true) => line::<L, 2, true>(job, batches),
+                (2, 2, false) => line::<L, 2, false>(job, batches),
+                (3, 3, true) => line::<L, 3, true>(job, batches),
+                (3, 3, false) => line::<L, 3, false>(job, batches),
                 _ => lines::<L>(job, batches),
             },
+        }
+    }
+}
+
+/// Order 3 by how much of a line is used.
+#[inline(always)]
+unsafe fn small<L: Line, const PRIOR: bool>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+    // SAFETY: the caller's promises.
+    unsafe {
+        match job.shape.ranks[0].max(job.shape.ranks[1]) {
+            0..=4 => small3::<L, 4, PRIOR>(job, batches),
+            5..=8 => small3::<L, 8, PRIOR>(job, batches),
+            9 | 10 => small3::<L, 10, PRIOR>(job, batches),
+            11 | 12 => small3::<L, 12, PRIOR>(job, batches),
+            _ => small3::<L, 16, PRIOR>(job, batches),
         }
     }
 }

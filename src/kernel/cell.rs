@@ -279,6 +279,8 @@ pub(crate) fn run(
         core_entries,
         fiber: spec.fiber.map(|f| (modes[f], form.ranks[f])),
         listed,
+        priors: (0..order)
+            .any(|m| spec.fiber != Some(m) && settings.priors[m].iter().any(|&x| x != 0.0)),
         entries: cell.entries().as_ptr(),
         eta: settings.eta,
         weight: settings.weight,
@@ -433,6 +435,7 @@ fn looking(
         core_entries: 0,
         fiber: spec.fiber.map(|f| (modes[f], form.ranks[f])),
         listed,
+        priors: false,
         entries: cell.entries().as_ptr(),
         eta: 0.0,
         weight: 1.0,

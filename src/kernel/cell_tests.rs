@@ -358,7 +358,11 @@ const RULES: [Rule; 4] = [
 
 fn everywhere(kind: CoreKind, ranks: &[usize], rule: Rule) {
     for fiber in (0..ranks.len()).map(Some).chain([None]) {
-        let case = Case::new(kind, ranks, fiber, rule);
+        let mut case = Case::new(kind, ranks, fiber, rule);
+        Level::available().for_each(|level| case.check(level));
+        // Listed rows without priors have steps of their own.
+        let others = (0..ranks.len()).filter(|&m| fiber != Some(m));
+        others.for_each(|m| case.priors[m].fill(0.0));
         Level::available().for_each(|level| case.check(level));
     }
 }

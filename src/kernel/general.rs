@@ -78,7 +78,7 @@ pub(super) unsafe fn step_rows<L: Line>(
 ) {
     // SAFETY: the caller's promises.
     unsafe {
-        let step = Step::new(job.eta, job.rule);
+        let step = Step::<L>::new(job.eta, job.rule);
         let scale = L::splat(job.eta * error);
         let mut at = 0;
         for (n, mode) in job.listed.iter().enumerate() {

@@ -21,7 +21,7 @@ stamped! {
 #[inline(always)]
 unsafe fn any_run<L: Line>(rows: &ModeRows, edges: &[u32], settings: &Settings) {
     let Settings { eta, weight, rule } = *settings;
-    let step = Step::new(eta, rule);
+    let step = Step::<L>::new(eta, rule);
     for edge in edges.chunks_exact(3) {
         let (a, b) = (edge[0], edge[1]);
         if a == b {

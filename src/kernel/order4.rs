@@ -31,7 +31,7 @@ pub(super) fn fits(shape: &CoreShape) -> bool {
 }
 
 #[inline(always)]
-pub(super) unsafe fn order4<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+pub(super) unsafe fn order4<L: Line, const PRIOR: bool>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
         let listed = one_line(job);
@@ -54,7 +54,7 @@ pub(super) unsafe fn order4<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
             L::zero().store(x.add(k));
         }
         let zero = [0.0f32; J];
-        let step = Step::<L>::new(job.eta, job.rule);
+        let step = Step::<L, PRIOR>::new(job.eta, job.rule);
         first_m::<L>(job, batches, lines, m);
         let mut total = 0.0f64;
         for (number, (batch, entries)) in Batches::new(job, &listed, batches).enumerate() {

@@ -14,7 +14,10 @@ use crate::model::STRIDE;
 /// At most `J` (an even number) of each row used. M and its transpose are in registers where those
 /// suffice; E is formed after the batch, with its sums in registers.
 #[inline(always)]
-pub(super) unsafe fn small3<L: Line, const J: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+pub(super) unsafe fn small3<L: Line, const J: usize, const PRIOR: bool>(
+    job: &Job<'_>,
+    batches: &[Batch],
+) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
         let listed = one_line(job);
@@ -28,7 +31,7 @@ pub(super) unsafe fn small3<L: Line, const J: usize>(job: &Job<'_>, batches: &[B
         for i in 0..STRIDE {
             L::zero().store(m.add(i * STRIDE));
         }
-        let step = Step::new(job.eta, job.rule);
+        let step = Step::<L, PRIOR>::new(job.eta, job.rule);
         first_m::<L>(job, batches, rows, m);
         let mut total = 0.0f64;
         for (number, (batch, entries)) in Batches::new(job, &listed, batches).enumerate() {

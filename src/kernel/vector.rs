@@ -122,14 +122,17 @@ pub(super) unsafe fn around<L: Line, const N: usize>(
 
 /// A vector of one line between `N` listed rows of one line.
 #[inline(always)]
-pub(super) unsafe fn line<L: Line, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+pub(super) unsafe fn line<L: Line, const N: usize, const PRIOR: bool>(
+    job: &Job<'_>,
+    batches: &[Batch],
+) -> f64 {
     // SAFETY: the caller's promises.
     unsafe {
         let Some((fiber, rank)) = job.fiber else {
             return 0.0;
         };
         let listed = one_line::<N>(job);
-        let step = Step::new(job.eta, job.rule);
+        let step = Step::<L, PRIOR>::new(job.eta, job.rule);
         let scale = L::splat(job.eta * job.weight);
         let mut total = 0.0f64;
         for (batch, entries) in Batches::new(job, &listed, batches) {
