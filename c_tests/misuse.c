@@ -12,6 +12,7 @@ static s3cmtf_options *options;
 static s3cmtf_problem *problem;
 static s3cmtf_fit *fit, *ended;
 static s3cmtf_model *model;
+static s3cmtf_tune *search, *searched;
 
 /* All outputs of all calls; a call that fails must leave every byte of them alone. */
 static struct outputs {
@@ -23,6 +24,7 @@ static struct outputs {
     s3cmtf_options *options;
     s3cmtf_problem *problem;
     s3cmtf_fit *fit;
+    s3cmtf_tune *tune;
     s3cmtf_model *model;
     const char *name;
     const uint32_t *indices;
@@ -298,6 +300,7 @@ static void test_s3cmtf_coo_split(void)
 static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
 
 #include "misuse_more.h"
+#include "misuse_tune.h"
 
 #define TABLE(X)                                                                                                       \
     X(s3cmtf_status_name) X(s3cmtf_error_new) X(s3cmtf_error_message) X(s3cmtf_error_status) X(s3cmtf_error_free)      \
@@ -324,7 +327,11 @@ static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
     X(s3cmtf_model_copy_matrix_indices) X(s3cmtf_model_copy_matrix) X(s3cmtf_model_view_matrix)                        \
     X(s3cmtf_model_predict) X(s3cmtf_model_predict_coo) X(s3cmtf_model_evaluate) X(s3cmtf_kernel_peak)                 \
     X(s3cmtf_generator_new) X(s3cmtf_generator_set) X(s3cmtf_generator_write) X(s3cmtf_generator_preset)               \
-    X(s3cmtf_generator_free)
+    X(s3cmtf_generator_free) X(s3cmtf_tune_new) X(s3cmtf_tune_set_trials) X(s3cmtf_tune_set_rungs)                     \
+    X(s3cmtf_tune_set_fit_threads) X(s3cmtf_tune_set_fraction) X(s3cmtf_tune_set_valid) X(s3cmtf_tune_set_range)       \
+    X(s3cmtf_tune_set_checkpoint) X(s3cmtf_tune_set_resume) X(s3cmtf_tune_set_cancel) X(s3cmtf_tune_set_callback)      \
+    X(s3cmtf_tune_run) X(s3cmtf_tune_get_count) X(s3cmtf_tune_get_trial) X(s3cmtf_tune_get_options)                    \
+    X(s3cmtf_tune_get_text) X(s3cmtf_tune_free)
 
 static const struct {
     const char *name;
@@ -359,6 +366,10 @@ int main(int argc, char **argv)
     fit = small_fit(&data, 2, 1, error);
     ended = small_fit(&data, 2, 1, error);
     OK(s3cmtf_fit_run(ended, &model, error));
+    OK(s3cmtf_tune_new(problem, options, &search, error));
+    OK(s3cmtf_tune_new(problem, options, &searched, error));
+    OK(s3cmtf_tune_set_trials(searched, 2, error));
+    OK(s3cmtf_tune_run(searched, error));
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         table[i].test();
     /* And again without anybody to be told. */
@@ -373,6 +384,8 @@ int main(int argc, char **argv)
     /* Freed, set to NULL and freed again, as careful hosts do. */
     for (int twice = 0; twice < 2; twice++) {
         s3cmtf_model_free(model), model = NULL;
+        s3cmtf_tune_free(search), search = NULL;
+        s3cmtf_tune_free(searched), searched = NULL;
         s3cmtf_fit_free(fit), fit = NULL;
         s3cmtf_fit_free(ended), ended = NULL;
         s3cmtf_options_free(options), options = NULL;

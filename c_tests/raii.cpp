@@ -1,5 +1,5 @@
 // The C++ layer: owning, moving, throwing. The argument is a folder to write to.
-#include <s3cmtf.hpp>
+#include <s3cmtf_tune.hpp>
 
 #include "check.h"
 
@@ -98,6 +98,29 @@ int main(int argc, char **argv)
     });
     CHECK(epochs == 6 && fit.progress().stop_reason == S3CMTF_STOP_EPOCHS);
     CHECK(std::fabs(model.rmse(moved) - fit.progress().test_rmse) < 1e-6);
+
+    // A search for options, and what its callback throws.
+    s3::options base;
+    base.set("rank", 3).set("eta", 0.005).set("lambda_reg", 0.1).set("epochs", 6).set("threads", 2);
+    s3::tune search(problem, base);
+    search.trials(4).rungs(2).fraction(0.2).range("eta", "0.001..0.01").range("rank", "2,3");
+    std::size_t measured = 0;
+    const s3::options best = search.run([&](const s3cmtf_trial &trial) {
+        measured += trial.total >= trial.done && !(trial.valid_rmse < trial.best_rmse);
+        return true;
+    });
+    CHECK(search.count() == 4 && measured >= 5 && search.trial(0).rungs == 2 && search.trial(0).failed == nullptr);
+    CHECK(search.trial(0).valid_rmse <= search.trial(1).valid_rmse || search.trial(1).rungs < 2);
+    CHECK(search.text(0).find("\nrank=" + best.get("rank") + "\n") != std::string::npos);
+    CHECK(status_of([&] { search.run(); }) == S3CMTF_BAD_STATE);
+    s3::tune stopped(problem, base);
+    bool thrown = false;
+    try {
+        stopped.trials(3).run([](const s3cmtf_trial &) -> bool { throw std::runtime_error("enough"); });
+    } catch (const std::runtime_error &e) {
+        thrown = std::string(e.what()) == "enough";
+    }
+    CHECK(thrown);
 
     // Predictions are the same however cells are given, and those of the factors.
     const auto a = model.predict(where, false), b = model.predict(from_records, false, 1);

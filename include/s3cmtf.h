@@ -70,6 +70,7 @@
  *   s3cmtf_options   the options of a fit
  *   s3cmtf_problem   a tensor with the matrices coupled to its modes
  *   s3cmtf_fit       one fit, run on the calling thread or in the background
+ *   s3cmtf_tune      a search for better options than a fit chooses by itself
  *   s3cmtf_model     what a fit gives: predictions, factors, core, mean, biases
  *
  * RULES
@@ -370,6 +371,11 @@
 #define S3CMTF_OPTION_TYPE_RANKS 5
 
 /**
+ * An option is one finite number, or several separated by commas, or "auto" if that is its default.
+ */
+#define S3CMTF_OPTION_TYPE_REALS 6
+
+/**
  * s3cmtf_option_text() gives the name of an option.
  */
 #define S3CMTF_OPTION_NAME 1
@@ -410,7 +416,7 @@
 #define S3CMTF_MATRIX_GRAPH 1
 
 /**
- * As a weight this stands for the option "lambda_m" of the fit, as a penalty for "lambda_reg".
+ * As a weight this stands for the options "matrix_weights" and "lambda_m" of the fit, as a penalty for "lambda_reg".
  */
 #define S3CMTF_FROM_OPTIONS -1.0
 
@@ -572,6 +578,14 @@ typedef struct s3cmtf_problem s3cmtf_problem;
 typedef struct s3cmtf_text s3cmtf_text;
 
 /**
+ * A search for better options than a fit chooses by itself: random search with successive halving. Trials
+ * are drawn around what the fit would choose, which is the first of them; they are fitted side by side, each
+ * on one thread, for some of their epochs, and compared on entries that are held out; the best third goes
+ * on. The outcome does not depend on the number of threads. A search runs once.
+ */
+typedef struct s3cmtf_tune s3cmtf_tune;
+
+/**
  * The figures of a fit. It grows at its end in later versions, which is what `size` is for: set it to
  * sizeof before handing the struct to a function, and a field beyond it is never touched; in a callback,
  * use only fields within it. Figures that were not measured are NaN.
@@ -664,6 +678,62 @@ extern "C" {
  * library are fine. `progress` lives until it returns, `user` is what it was set with.
  */
 typedef int32_t (*s3cmtf_callback)(const s3cmtf_progress *progress, void *user);
+
+/**
+ * What a trial gave. It grows at its end in later versions, which is what `size` is for: set it to sizeof
+ * before handing the struct to a function, and a field beyond it is never touched; in a callback, use only
+ * fields within it.
+ */
+typedef struct s3cmtf_trial {
+    /**
+     * The bytes of this struct that mean something.
+     */
+    uint64_t size;
+    /**
+     * The number of the trial, from 0; that is the fit that is not tuned.
+     */
+    uint64_t number;
+    /**
+     * How many rungs it was measured at.
+     */
+    uint64_t rungs;
+    /**
+     * The epochs at the last of them ("gibbs": sweeps).
+     */
+    uint64_t epochs;
+    /**
+     * The error there, on the entries that trials are compared on; NaN if there is none.
+     */
+    double valid_rmse;
+    /**
+     * Seconds spent on it.
+     */
+    double seconds;
+    /**
+     * In a callback, the trials measured at this rung, and those to be measured; otherwise 0.
+     */
+    uint64_t done;
+    /**
+     * See `done`.
+     */
+    uint64_t total;
+    /**
+     * In a callback, the lowest error at this rung so far; otherwise NaN.
+     */
+    double best_rmse;
+    /**
+     * Why the trial failed; NULL if it did not. It lives until the callback returns, or as long as the
+     * search.
+     */
+    const char *failed;
+} s3cmtf_trial;
+
+/**
+ * Called on the thread that called s3cmtf_tune_run(), after every fit of a trial. Returning anything but 0
+ * ends the search with what it has. It must not throw, longjmp out, or use the search it is called from;
+ * other calls of the library are fine. `trial` lives until it returns, `user` is what it was set with.
+ */
+typedef int32_t (*s3cmtf_trial_callback)(const s3cmtf_trial *trial, void *user);
 
 /**
  * The name of a status, such as "S3CMTF_OK"; "S3CMTF_RESERVED" for a number that is none. The text is
@@ -1273,6 +1343,145 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_take(s3cmtf_fit *fit, s3cmtf_model **mode
  * Frees a fit. One that runs in the background is cancelled and waited for. NULL is fine.
  */
 void s3cmtf_fit_free(s3cmtf_fit *fit);
+
+/**
+ * Prepares a search, to be freed with s3cmtf_tune_free(). Problem and options are copied (the entries
+ * shared) and may be freed or changed. The options are where the search begins and what all trials have in
+ * common: "threads" is the number for all, "time_limit" and "seed" are those of the search. NULL for the
+ * defaults.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_tune_new(const s3cmtf_problem *problem,
+                        const s3cmtf_options *options,
+                        s3cmtf_tune **tune,
+                        s3cmtf_error *error);
+
+/**
+ * Sets how many trials there are (200 if nothing is said), the fit that is not tuned among them.
+ */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_trials(s3cmtf_tune *tune, uint64_t trials, s3cmtf_error *error);
+
+/**
+ * Sets how often trials are compared (3 if nothing is said); the last time they have all their epochs.
+ */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_rungs(s3cmtf_tune *tune, uint64_t rungs, s3cmtf_error *error);
+
+/**
+ * Sets the threads of one fit (1 if nothing is said): as many fits run side by side as go into the option
+ * "threads".
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_tune_set_fit_threads(s3cmtf_tune *tune,
+                                    uint64_t threads,
+                                    s3cmtf_error *error);
+
+/**
+ * Sets the part of the entries that is held out to compare trials on, above 0 and below 1 (0.1 if nothing is
+ * said).
+ */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_fraction(s3cmtf_tune *tune, double fraction, s3cmtf_error *error);
+
+/**
+ * Sets entries to compare trials on; then none are held out. NULL for none. The object is shared and may be
+ * freed before the search.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_tune_set_valid(s3cmtf_tune *tune,
+                              const s3cmtf_coo *valid,
+                              s3cmtf_error *error);
+
+/**
+ * Sets what an option is drawn from: values separated by commas ("8,16,32") or an interval ("0.005..0.1").
+ * Rank, model, step, penalties, the step of the core and the weights of matrices without one of their own
+ * are drawn in any case, around what the fit would choose.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_tune_set_range(s3cmtf_tune *tune,
+                              const char *name,
+                              const char *range,
+                              s3cmtf_error *error);
+
+/**
+ * Sets where the state of the search is kept, replaced as a whole now and then. NULL for nowhere.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_tune_set_checkpoint(s3cmtf_tune *tune,
+                                   const char *path,
+                                   s3cmtf_error *error);
+
+/**
+ * Sets a state to go on from, with the same data and settings; only "threads" and "time_limit" may differ.
+ * NULL for none.
+ */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_resume(s3cmtf_tune *tune, const char *path, s3cmtf_error *error);
+
+/**
+ * Sets a token that ends the search from any thread, with what it has; before a trial was measured, with
+ * S3CMTF_CANCELLED. NULL for none. The token may be freed before the search.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_tune_set_cancel(s3cmtf_tune *tune,
+                               const s3cmtf_cancel *cancel,
+                               s3cmtf_error *error);
+
+/**
+ * Sets what s3cmtf_tune_run() calls as it goes. NULL for nothing. `user` is handed to the callback as it is.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_tune_set_callback(s3cmtf_tune *tune,
+                                 s3cmtf_trial_callback callback,
+                                 void *user,
+                                 s3cmtf_error *error);
+
+/**
+ * Runs the search on the calling thread. A search that fails may be changed and run again.
+ */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_run(s3cmtf_tune *tune, s3cmtf_error *error);
+
+/**
+ * Writes the number of trials of a search that has run.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_tune_get_count(const s3cmtf_tune *tune,
+                              uint64_t *count,
+                              s3cmtf_error *error);
+
+/**
+ * Writes what a trial gave: set `trial->size` before. `place` 0 is the best.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_tune_get_trial(const s3cmtf_tune *tune,
+                              uint64_t place,
+                              s3cmtf_trial *trial,
+                              s3cmtf_error *error);
+
+/**
+ * Makes options of a trial, all settled, to be freed with s3cmtf_options_free(). `place` 0 is the best.
+ * "threads", "pin", "kernel" and "time_limit" are those the search was given.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_tune_get_options(const s3cmtf_tune *tune,
+                                uint64_t place,
+                                s3cmtf_options **options,
+                                s3cmtf_error *error);
+
+/**
+ * Writes the options of a trial as lines name=value, as the program's `fit --config` takes them, with a NUL
+ * at the end. `needed` gets the bytes of all that; with `text` NULL and `capacity` 0 nothing else is
+ * written. `needed` may be NULL.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_tune_get_text(const s3cmtf_tune *tune,
+                             uint64_t place,
+                             char *text,
+                             uint64_t capacity,
+                             uint64_t *needed,
+                             s3cmtf_error *error);
+
+/**
+ * Frees a search. NULL is fine.
+ */
+void s3cmtf_tune_free(s3cmtf_tune *tune);
 
 /**
  * Opens a model file, or the model in a checkpoint; `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE.

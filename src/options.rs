@@ -17,6 +17,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// One whole number from the first to the second, or one per mode separated by commas.
     Ranks(usize, usize),
+    /// Finite numbers from the first to the second, separated by commas.
+    Reals(f64, f64),
 }
 
 /// One row of the table.
@@ -231,6 +233,29 @@ impl OptionValue for Vec<usize> {
     }
 }
 
+impl OptionValue for Vec<f64> {
+    fn parse(text: &str, kind: &Kind) -> std::result::Result<Self, String> {
+        let Kind::Reals(low, high) = *kind else {
+            unreachable!("the table gives numbers a range")
+        };
+        if text == AUTO {
+            return Ok(Vec::new());
+        }
+        text.split(',')
+            .map(|x| f64::parse(x.trim(), &Kind::Real(low, high)))
+            .collect::<std::result::Result<_, _>>()
+            .map_err(|what| format!("{what}, or several separated by commas, or {AUTO}"))
+    }
+
+    fn print(&self) -> String {
+        if self.is_empty() {
+            return AUTO.into();
+        }
+        let words: Vec<String> = self.iter().map(f64::to_string).collect();
+        words.join(",")
+    }
+}
+
 macro_rules! choices {
     ($type:ident, $words:ident: $($variant:ident = $word:literal),+) => {
         const $words: &[&str] = &[$($word),+];
@@ -348,6 +373,8 @@ options! {
         "Whether the penalty of a row is the same for all (row) or grows with the root of its entries (root) or with its entries (entry)";
     lambda_m: f64, Kind::Real(0.0, f64::MAX), "1",
         "The weight of coupled matrices and graphs that are given without one of their own";
+    matrix_weights: Vec<f64>, Kind::Reals(0.0, f64::MAX), "auto",
+        "A weight for each coupled matrix, then for each graph, in the order they are given in; it counts where one has no weight of its own; auto is lambda_m for all";
     penalty: Penalty, Kind::Choice(PENALTIES), "l2",
         "Whether squares (l2) or absolute values (l1) are penalised";
     start: Start, Kind::Choice(STARTS), "auto",
@@ -502,6 +529,7 @@ mod tests {
                 Kind::Real(..) => vec!["nan", "inf", "-1", "x"],
                 Kind::Choice(_) => vec!["", "none"],
                 Kind::Ranks(..) => vec!["0", "1,0", "", "1,2,3,4,5,6,7,8,9", "5000", "1,,2"],
+                Kind::Reals(..) => vec!["", "1,-1", "1,,2", "nan", "x"],
             };
             for value in wrong {
                 let error = options.set(info.name, value).unwrap_err().to_string();
@@ -515,6 +543,7 @@ mod tests {
         options.rank = vec![3, 4, 5];
         options.eta = Some(0.1 + 0.2);
         options.nonneg = true;
+        options.matrix_weights = vec![0.1 + 0.2, 0.0, 1e300];
         assert_eq!(Options::from_text(&options.to_text()).unwrap(), options);
         options.eta = Some(f64::NAN);
         assert!(options.validate().is_err());

@@ -33,7 +33,7 @@ fn headers_compile_alone() {
     );
     let hpp = dir.file(
         "layer.cpp",
-        "#include <s3cmtf.hpp>\nint main() { return 0; }\n",
+        "#include <s3cmtf_tune.hpp>\nint main() { return 0; }\n",
     );
     for (cc, cxx) in compilers() {
         for (compiler, standard, file) in [

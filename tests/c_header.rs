@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// In the order in which a reader wants them.
-const SOURCES: [&str; 15] = [
+const SOURCES: [&str; 16] = [
     "status",
     "error",
     "library",
@@ -21,6 +21,7 @@ const SOURCES: [&str; 15] = [
     "problem",
     "progress",
     "fit",
+    "tune",
     "model",
     "model_numbers",
     "predict",
@@ -59,19 +60,29 @@ fn header() -> String {
     let mut text = Vec::new();
     builder.generate().unwrap().write(&mut text);
     let text = String::from_utf8(text).unwrap();
-    // The struct has a name too, so that others may declare it.
-    assert_eq!(text.matches("typedef struct {").count(), 1);
-    let text = text.replace("typedef struct {", "typedef struct s3cmtf_progress {");
-    callback_in_c(&text).replace("@MANUAL@", &manual())
+    callback_in_c(&structs_named(&text)).replace("@MANUAL@", &manual())
 }
 
-/// Moves the beginning of the part for C before the type of callbacks: a pointer to a function of C is
+/// Structs have a name too, so that others may declare them.
+fn structs_named(text: &str) -> String {
+    const BEGIN: &str = "typedef struct {";
+    let mut pieces = text.split(BEGIN);
+    let mut named = pieces.next().unwrap().to_string();
+    for piece in pieces {
+        let end = piece.find("\n} ").unwrap() + 3;
+        let name = piece[end..].split(';').next().unwrap();
+        named += &format!("typedef struct {name} {{{piece}");
+    }
+    named
+}
+
+/// Moves the beginning of the part for C before the types of callbacks: a pointer to a function of C is
 /// another type than one of C++.
 fn callback_in_c(text: &str) -> String {
     const BEGIN: &str = "#ifdef __cplusplus\nextern \"C\" {\n#endif // __cplusplus\n\n";
     assert_eq!(text.matches(BEGIN).count(), 1);
     let text = text.replace(BEGIN, "");
-    let callback = text.find("(*s3cmtf_callback)").unwrap();
+    let callback = text.find("callback)(").unwrap();
     let comment = text[..callback].rfind("/**").unwrap();
     format!("{}{BEGIN}{}", &text[..comment], &text[comment..])
 }

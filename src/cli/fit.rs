@@ -16,24 +16,16 @@ use super::output::{Output, counted, grouped, number};
 use super::progress::Progress;
 use super::{Verdict, mode_from_one};
 
-/// Adds the arguments to the command, its options made from the library's table.
-pub(super) fn command(command: Command) -> Command {
-    let mut command = command
-        .about("Fit a model to a tensor and its coupled matrices")
-        .after_help(
-            "Examples:\n  \
-             s3cmtf fit --tensor train.coo --test test.coo --rank 8 -o model.s3m\n  \
-             s3cmtf fit --tensor train.coo --matrix 2:genres.coo:10 --preset paper --rank 12 -o model.s3m\n  \
-             s3cmtf fit --tensor train.coo --valid valid.coo --patience 3 --checkpoint run.s3m -o model.s3m\n  \
-             s3cmtf fit --tensor train.coo --resume run.s3m --epochs 100 -o model.s3m",
-        )
+/// Adds the arguments that say what is fitted.
+pub(super) fn data_arguments(command: Command) -> Command {
+    command
         .arg(path("tensor", "FILE", "The tensor: binary COO, or text").required(true))
         .arg(
             Arg::new("matrix")
                 .long("matrix")
                 .value_name("MODE:FILE[:WEIGHT[:PENALTY]]")
                 .action(ArgAction::Append)
-                .help("A coupled matrix: its mode, its weight (else --lambda-m), the penalty on its columns (else --lambda-reg)"),
+                .help("A coupled matrix: its mode, its weight (else that of --matrix-weights or --lambda-m), the penalty on its columns (else --lambda-reg)"),
         )
         .arg(
             Arg::new("graph")
@@ -49,9 +41,6 @@ pub(super) fn command(command: Command) -> Command {
                 .action(ArgAction::Append)
                 .help("How text of matrices and graphs is read, in the words of the options for reading text: columns=film,genre or no-value=true; --zero-based counts for them too"),
         )
-        .arg(path("test", "FILE", "Entries to measure the test error on"))
-        .arg(path("valid", "FILE", "Entries that decide, with --patience, when to stop and which model is best"))
-        .arg(path("output", "MODEL", "Where the model goes").short('o').required(true))
         .arg(
             Arg::new("preset")
                 .long("preset")
@@ -61,6 +50,22 @@ pub(super) fn command(command: Command) -> Command {
                 .help("Settings to start from: those of the paper, with or without its rank and step size for a data set"),
         )
         .arg(path("config", "FILE", "Options from a file of lines name=value; what is given here counts more"))
+}
+
+/// Adds the arguments to the command, its options made from the library's table.
+pub(super) fn command(command: Command) -> Command {
+    let mut command = data_arguments(command)
+        .about("Fit a model to a tensor and its coupled matrices")
+        .after_help(
+            "Examples:\n  \
+             s3cmtf fit --tensor train.coo --test test.coo --rank 8 -o model.s3m\n  \
+             s3cmtf fit --tensor train.coo --matrix 2:genres.coo:10 --preset paper --rank 12 -o model.s3m\n  \
+             s3cmtf fit --tensor train.coo --valid valid.coo --patience 3 --checkpoint run.s3m -o model.s3m\n  \
+             s3cmtf fit --tensor train.coo --resume run.s3m --epochs 100 -o model.s3m",
+        )
+        .arg(path("test", "FILE", "Entries to measure the test error on"))
+        .arg(path("valid", "FILE", "Entries that decide, with --patience, when to stop and which model is best"))
+        .arg(path("output", "MODEL", "Where the model goes").short('o').required(true))
         .arg(path("init", "MODEL", "Start from this model; rows it lacks start anew"))
         .arg(path("checkpoint", "FILE", "Keep a checkpoint here while fitting"))
         .arg(path("resume", "FILE", "Go on from this checkpoint"));
@@ -83,6 +88,7 @@ pub(super) fn command(command: Command) -> Command {
                 .help(option.help),
             Kind::Choice(words) => arg.long(leak(long)).value_name(leak(words.join("|"))),
             Kind::Ranks(..) => arg.long(leak(long)).value_name("J[,J...]"),
+            Kind::Reals(..) => arg.long(leak(long)).value_name("X[,X...]"),
             Kind::Whole(..) => arg.long(leak(long)).value_name("N"),
             Kind::Real(..) => arg
                 .long(leak(long))
@@ -95,18 +101,18 @@ pub(super) fn command(command: Command) -> Command {
 }
 
 /// Command lines are built once; clap wants names that live as long as the program.
-fn leak(text: String) -> &'static str {
+pub(super) fn leak(text: String) -> &'static str {
     Box::leak(text.into_boxed_str())
 }
 
-fn lower_first(text: &str) -> String {
+pub(super) fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
     chars
         .next()
         .map_or(String::new(), |c| c.to_lowercase().chain(chars).collect())
 }
 
-fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+pub(super) fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(name)
         .long(name)
         .value_name(value)
@@ -128,15 +134,7 @@ fn options_of(a: &ArgMatches, init: Option<&Model>) -> Result<Options> {
         options.rank = init.shape().ranks.clone();
         options.model = init.options().model;
     }
-    if let Some(file) = a.get_one::<PathBuf>("config") {
-        let text = std::fs::read_to_string(file).map_err(|source| Error::Io {
-            action: format!("cannot read {}", file.display()),
-            source,
-        })?;
-        options
-            .apply_text(&text)
-            .map_err(|e| Error::Argument(format!("{}: {e}", file.display())))?;
-    }
+    apply_config(a, &mut options)?;
     for option in TABLE {
         match option.kind {
             Kind::Flag => {
@@ -159,16 +157,30 @@ fn options_of(a: &ArgMatches, init: Option<&Model>) -> Result<Options> {
     Ok(options)
 }
 
+/// Overrides options with those of the file that was named, if one was.
+pub(super) fn apply_config(a: &ArgMatches, options: &mut Options) -> Result<()> {
+    let Some(file) = a.get_one::<PathBuf>("config") else {
+        return Ok(());
+    };
+    let text = std::fs::read_to_string(file).map_err(|source| Error::Io {
+        action: format!("cannot read {}", file.display()),
+        source,
+    })?;
+    options
+        .apply_text(&text)
+        .map_err(|e| Error::Argument(format!("{}: {e}", file.display())))
+}
+
 /// A coupled matrix as typed.
 struct Coupled {
     mode: usize,
     file: PathBuf,
-    weight: f64,
+    weight: Option<f64>,
     penalty: Option<f64>,
 }
 
 /// Splits `MODE:FILE[:WEIGHT[:PENALTY]]`.
-fn coupled(spec: &str, weight: f64, option: &str) -> Result<Coupled> {
+fn coupled(spec: &str, option: &str) -> Result<Coupled> {
     let bad = || {
         Error::Argument(format!(
             "{option} {spec}: expected MODE:FILE, then :WEIGHT and :PENALTY if they differ, such as 2:genres.coo:10"
@@ -191,7 +203,7 @@ fn coupled(spec: &str, weight: f64, option: &str) -> Result<Coupled> {
     Ok(Coupled {
         mode,
         file: file.into(),
-        weight: numbers.first().copied().unwrap_or(weight),
+        weight: numbers.first().copied(),
         penalty: numbers.get(1).copied(),
     })
 }
@@ -215,6 +227,100 @@ fn matrix_text_of(a: &ArgMatches, zero_based: bool) -> Result<TextOptions> {
     Ok(options)
 }
 
+/// What is fitted, as typed and opened.
+pub(super) struct Opened {
+    tensor: CooFile,
+    matrices: Vec<(Coupled, CooFile, MatrixKind)>,
+    /// How further entries of the tensor are read.
+    entries: Mixed,
+}
+
+impl Opened {
+    /// Opens the tensor and what is coupled to it; `others` are arguments that name further entries.
+    pub(super) fn new(a: &ArgMatches, others: &[&PathBuf], progress: &Progress) -> Result<Opened> {
+        let tensor = a.get_one::<PathBuf>("tensor").expect("clap requires it");
+        let entries = Mixed {
+            options: text_of(a)?,
+            any_text: any_text([tensor].into_iter().chain(others.iter().copied()))?,
+        };
+        let tensor = entries.open(tensor, progress)?;
+        let mut coupled_to: Vec<(Coupled, MatrixKind)> = Vec::new();
+        for (name, kind) in [
+            ("matrix", MatrixKind::Observed),
+            ("graph", MatrixKind::Graph),
+        ] {
+            for spec in a.get_many::<String>(name).into_iter().flatten() {
+                let spec = coupled(spec, &format!("--{name}"))?;
+                if kind == MatrixKind::Graph && spec.penalty.is_some() {
+                    return Err(Error::Argument(format!(
+                        "--graph {}: a graph has no columns of its own to penalise; leave the second number out",
+                        spec.file.display()
+                    )));
+                }
+                coupled_to.push((spec, kind));
+            }
+        }
+        let any_text = any_text(coupled_to.iter().map(|(spec, _)| &spec.file))?;
+        let coupled_text = Mixed {
+            options: matrix_text_of(a, any_text && entries.options.zero_based)?,
+            any_text,
+        };
+        if coupled_to.is_empty() && coupled_text.options != TextOptions::default() {
+            return Err(Error::Argument(
+                "--matrix-text is about matrices and graphs, and there is none".into(),
+            ));
+        }
+        let mut matrices: Vec<(Coupled, CooFile, MatrixKind)> = Vec::new();
+        for (spec, kind) in coupled_to {
+            let file = coupled_text.open(&spec.file, progress)?;
+            matrices.push((spec, file, kind));
+        }
+        Ok(Opened {
+            tensor,
+            matrices,
+            entries,
+        })
+    }
+
+    /// Opens further entries of the tensor.
+    pub(super) fn entries(&self, path: &Path, progress: &Progress) -> Result<CooFile> {
+        self.entries.open(path, progress)
+    }
+
+    pub(super) fn problem(&self, progress: &Progress) -> Result<Problem<'_>> {
+        let mut builder = Problem::builder(self.tensor.view());
+        for (spec, file, kind) in &self.matrices {
+            builder = builder.matrix(spec.mode, file.view(), spec.weight, *kind);
+            if let Some(penalty) = spec.penalty {
+                builder = builder.penalty(penalty);
+            }
+        }
+        builder.build(progress)
+    }
+
+    /// Outputs must not overwrite what is read: `others`, the tensor and the matrices.
+    pub(super) fn spare(
+        &self,
+        a: &ArgMatches,
+        others: &[Option<&PathBuf>],
+        outputs: &[Option<&PathBuf>],
+    ) -> Result<()> {
+        let named = [a.get_one::<PathBuf>("tensor"), a.get_one("config")];
+        let inputs = named.into_iter().chain(others.iter().copied()).flatten();
+        let coupled = self.matrices.iter().map(|(spec, _, _)| &spec.file);
+        let inputs: Vec<&PathBuf> = inputs.chain(coupled).collect();
+        for output in outputs.iter().copied().flatten() {
+            if inputs.iter().any(|input| same_file(input, output)) {
+                return Err(Error::Argument(format!(
+                    "{} is read here and would be overwritten; write to another file",
+                    output.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
 pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Result<Verdict> {
     let given = |name: &str| a.get_one::<PathBuf>(name);
     let target = given("output").expect("clap requires it");
@@ -223,68 +329,15 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
         .transpose()?;
     let options = options_of(a, init.as_ref())?;
     model::check_target(target)?;
-    let entries = Mixed {
-        options: text_of(a)?,
-        any_text: any_text(["tensor", "test", "valid"].into_iter().filter_map(given))?,
-    };
-    let open = |path: &PathBuf| entries.open(path, progress);
-    let tensor = open(given("tensor").expect("clap requires it"))?;
-    let mut coupled_to: Vec<(Coupled, MatrixKind)> = Vec::new();
-    for (name, kind) in [
-        ("matrix", MatrixKind::Observed),
-        ("graph", MatrixKind::Graph),
-    ] {
-        for spec in a.get_many::<String>(name).into_iter().flatten() {
-            let spec = coupled(spec, options.lambda_m, &format!("--{name}"))?;
-            if kind == MatrixKind::Graph && spec.penalty.is_some() {
-                return Err(Error::Argument(format!(
-                    "--graph {}: a graph has no columns of its own to penalise; leave the second number out",
-                    spec.file.display()
-                )));
-            }
-            coupled_to.push((spec, kind));
-        }
-    }
-    let any_text = any_text(coupled_to.iter().map(|(spec, _)| &spec.file))?;
-    let coupled_text = Mixed {
-        options: matrix_text_of(a, any_text && entries.options.zero_based)?,
-        any_text,
-    };
-    if coupled_to.is_empty() && coupled_text.options != TextOptions::default() {
-        return Err(Error::Argument(
-            "--matrix-text is about matrices and graphs, and there is none".into(),
-        ));
-    }
-    let mut matrices: Vec<(Coupled, CooFile, MatrixKind)> = Vec::new();
-    for (spec, kind) in coupled_to {
-        let file = coupled_text.open(&spec.file, progress)?;
-        matrices.push((spec, file, kind));
-    }
+    let others: Vec<&PathBuf> = ["test", "valid"].into_iter().filter_map(given).collect();
+    let opened = Opened::new(a, &others, progress)?;
+    let open = |path: &PathBuf| opened.entries(path, progress);
     let test = given("test").map(open).transpose()?;
     let valid = given("valid").map(open).transpose()?;
-    let mut builder = Problem::builder(tensor.view());
-    for (spec, file, kind) in &matrices {
-        builder = builder.matrix(spec.mode, file.view(), spec.weight, *kind);
-        if let Some(penalty) = spec.penalty {
-            builder = builder.penalty(penalty);
-        }
-    }
-    let problem = builder.build(progress)?;
+    let problem = opened.problem(progress)?;
     let checkpoint = given("checkpoint").or(given("resume"));
-    let inputs = ["tensor", "test", "valid", "init", "config"]
-        .into_iter()
-        .filter_map(given);
-    let inputs: Vec<&PathBuf> = inputs
-        .chain(matrices.iter().map(|(spec, _, _)| &spec.file))
-        .collect();
-    for output in [Some(target), checkpoint].into_iter().flatten() {
-        if inputs.iter().any(|input| same_file(input, output)) {
-            return Err(Error::Argument(format!(
-                "{} is read by this fit and would be overwritten; write to another file",
-                output.display()
-            )));
-        }
-    }
+    let others = [given("test"), given("valid"), given("init")];
+    opened.spare(a, &others, &[Some(target), checkpoint])?;
     if checkpoint.is_some_and(|c| c == target || same_file(c, target)) {
         return Err(Error::Argument(format!(
             "{} cannot be both the checkpoint and the model; use two files",
@@ -399,7 +452,7 @@ impl Watcher<'_> {
 }
 
 /// JSON has no NaN: what was not measured is null.
-fn finite(x: f64) -> Value {
+pub(super) fn finite(x: f64) -> Value {
     if x.is_finite() { json!(x) } else { Value::Null }
 }
 

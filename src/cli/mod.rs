@@ -13,8 +13,10 @@ mod input;
 mod output;
 mod progress;
 mod split;
+mod tune;
 mod use_model;
 
+use std::marker::PhantomData;
 use std::process::ExitCode;
 
 use clap::{Args, FromArgMatches, Parser, Subcommand};
@@ -47,19 +49,42 @@ enum Command {
     Split(split::Arguments),
     Generate(generate::Arguments),
     /// Fit a model to a tensor and its coupled matrices
-    Fit(FromTable),
+    Fit(FromTable<FitCommand>),
+    /// Search for better options than a fit chooses by itself
+    Tune(FromTable<TuneCommand>),
     Eval(use_model::EvalArguments),
     Predict(use_model::PredictArguments),
     Export(use_model::ExportArguments),
     Bench(bench::Arguments),
 }
 
-/// The arguments of `fit`, which come from the library's option table rather than from a type.
-struct FromTable(clap::ArgMatches);
+/// A command whose arguments come from the library's option table rather than from a type.
+trait TableCommand {
+    fn arguments(command: clap::Command) -> clap::Command;
+}
 
-impl FromArgMatches for FromTable {
+struct FitCommand;
+
+impl TableCommand for FitCommand {
+    fn arguments(command: clap::Command) -> clap::Command {
+        fit::command(command)
+    }
+}
+
+struct TuneCommand;
+
+impl TableCommand for TuneCommand {
+    fn arguments(command: clap::Command) -> clap::Command {
+        tune::command(command)
+    }
+}
+
+/// The arguments of such a command.
+struct FromTable<C>(clap::ArgMatches, PhantomData<C>);
+
+impl<C> FromArgMatches for FromTable<C> {
     fn from_arg_matches(matches: &clap::ArgMatches) -> std::result::Result<Self, clap::Error> {
-        Ok(FromTable(matches.clone()))
+        Ok(FromTable(matches.clone(), PhantomData))
     }
 
     fn update_from_arg_matches(
@@ -71,13 +96,13 @@ impl FromArgMatches for FromTable {
     }
 }
 
-impl Args for FromTable {
+impl<C: TableCommand> Args for FromTable<C> {
     fn augment_args(command: clap::Command) -> clap::Command {
-        fit::command(command)
+        C::arguments(command)
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        fit::command(command)
+        C::arguments(command)
     }
 }
 
@@ -118,6 +143,7 @@ fn dispatch(command: &Command, progress: &Progress, output: &mut Output) -> Resu
         Command::Split(a) => split::run(a, progress, output),
         Command::Generate(a) => generate::run(a, progress, output),
         Command::Fit(a) => fit::run(&a.0, progress, output),
+        Command::Tune(a) => tune::run(&a.0, progress, output),
         Command::Eval(a) => use_model::eval(a, progress, output),
         Command::Predict(a) => use_model::predict(a, progress, output),
         Command::Export(a) => use_model::export_model(a, progress, output),

@@ -5,6 +5,7 @@
 use std::ffi::{CStr, CString, c_char};
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
+use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 use super::status::{Failure, Outcome, S3CMTF_BUFFER_TOO_SMALL, S3CMTF_NULL_ARGUMENT};
@@ -143,6 +144,79 @@ pub(super) unsafe fn path(pointer: *const c_char, what: &str) -> Outcome<PathBuf
     #[cfg(not(unix))]
     // SAFETY: the caller's promise.
     Ok(unsafe { text(pointer, what) }?.into())
+}
+
+/// The same where NULL means none.
+///
+/// # Safety
+/// As [`text`].
+pub(super) unsafe fn optional_path(pointer: *const c_char) -> Outcome<Option<PathBuf>> {
+    if pointer.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { path(pointer, "path") }.map(Some)
+}
+
+/// Writes a text and the NUL behind it, and how many bytes that is. With no buffer for 0 bytes it only says
+/// how many.
+///
+/// # Safety
+/// As [`buffer`].
+pub(super) unsafe fn text_out(
+    text: &str,
+    pointer: *mut c_char,
+    capacity: u64,
+    needed: Option<&mut MaybeUninit<u64>>,
+    what: &str,
+) -> Outcome {
+    let bytes = c_text(text).into_bytes_with_nul();
+    let written = match (pointer.is_null(), capacity) {
+        (true, 0) => 0,
+        _ => bytes.len(),
+    };
+    // SAFETY: the caller's promise.
+    let to = unsafe { buffer(pointer, capacity, written, what) }?;
+    to.iter_mut().zip(&bytes).for_each(|(to, &byte)| {
+        to.write(byte as c_char);
+    });
+    needed.map(|out| out.write(bytes.len() as u64));
+    Ok(())
+}
+
+/// Structs that begin with the number of their bytes that mean something.
+///
+/// # Safety
+/// `#[repr(C)]`, and the first field is that number, a `u64`.
+pub(super) unsafe trait Sized64: Copy {}
+
+/// Writes as much of a struct as the caller's has room for, and says how much.
+///
+/// # Safety
+/// If not NULL, `to` points to a struct of at least the size it says, which nobody else uses.
+pub(super) unsafe fn struct_out<T: Sized64>(own: &T, to: *mut T, what: &str) -> Outcome {
+    let to = given(NonNull::new(to), what)?.as_ptr();
+    if !to.is_aligned() {
+        return Err(Failure::argument(format!("{what} is not aligned")));
+    }
+    // SAFETY: `to` is valid for at least its first field.
+    let size = unsafe { to.cast::<u64>().read() };
+    if size < size_of::<u64>() as u64 {
+        return Err(Failure::argument(format!(
+            "{what} says it has {size} bytes; set its size to sizeof before the call"
+        )));
+    }
+    let size = size.min(size_of::<T>() as u64);
+    // SAFETY: both have that many bytes, the size first.
+    unsafe {
+        std::ptr::copy_nonoverlapping(
+            (&raw const *own).cast::<u8>(),
+            to.cast::<u8>(),
+            size as usize,
+        );
+        to.cast::<u64>().write(size);
+    }
+    Ok(())
 }
 
 /// One of a list of numbers.

@@ -3,12 +3,11 @@
 
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::arg::{given, hand_over, path};
+use super::arg::{given, hand_over, optional_path};
 use super::cancel::CancelHandle;
 use super::coo::CooHandle;
 use super::error::ErrorHandle;
@@ -358,14 +357,4 @@ fn change(
         fit.require(S3CMTF_FIT_READY)?;
         set(fit)
     })
-}
-
-/// # Safety
-/// As [`path`].
-unsafe fn optional_path(pointer: *const c_char) -> Outcome<Option<PathBuf>> {
-    if pointer.is_null() {
-        return Ok(None);
-    }
-    // SAFETY: the caller's promise.
-    unsafe { path(pointer, "path") }.map(Some)
 }

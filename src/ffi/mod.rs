@@ -33,6 +33,7 @@ mod status;
 #[cfg(s3cmtf_test)]
 mod testing;
 mod text;
+mod tune;
 
 /// Everything C sees, for Rust programs that measure or test the boundary itself.
 pub mod c {
@@ -51,4 +52,5 @@ pub mod c {
     pub use super::progress::*;
     pub use super::status::*;
     pub use super::text::*;
+    pub use super::tune::*;
 }

@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-use super::arg::{buffer, c_text, choice, flag, given, hand_over, name_of, place, slice, text};
+use super::arg::{c_text, choice, flag, given, hand_over, name_of, place, slice, text, text_out};
 use super::error::ErrorHandle;
 use super::guard::{guard, release};
 use super::status::{Failure, Outcome};
@@ -21,6 +21,8 @@ pub const S3CMTF_OPTION_TYPE_REAL: i32 = 3;
 pub const S3CMTF_OPTION_TYPE_CHOICE: i32 = 4;
 /// An option is one whole number, or several separated by commas, or "auto" if that is its default.
 pub const S3CMTF_OPTION_TYPE_RANKS: i32 = 5;
+/// An option is one finite number, or several separated by commas, or "auto" if that is its default.
+pub const S3CMTF_OPTION_TYPE_REALS: i32 = 6;
 
 /// s3cmtf_option_text() gives the name of an option.
 pub const S3CMTF_OPTION_NAME: i32 = 1;
@@ -212,18 +214,8 @@ pub unsafe extern "C" fn s3cmtf_options_get(
             .options
             .get(name)
             .ok_or_else(|| Failure::argument(format!("there is no option '{name}'")))?;
-        let bytes = c_text(&found).into_bytes_with_nul();
-        let written = match (value.is_null(), capacity) {
-            (true, 0) => 0,
-            _ => bytes.len(),
-        };
         // SAFETY: a buffer of the caller, for this call.
-        let to = unsafe { buffer(value, capacity, written, "value") }?;
-        to.iter_mut().zip(&bytes).for_each(|(to, &byte)| {
-            to.write(byte as c_char);
-        });
-        needed.map(|out| out.write(bytes.len() as u64));
-        Ok(())
+        unsafe { text_out(&found, value, capacity, needed, "value") }
     })
 }
 
@@ -255,6 +247,7 @@ pub extern "C" fn s3cmtf_option_type(
             Kind::Real(..) => S3CMTF_OPTION_TYPE_REAL,
             Kind::Choice(_) => S3CMTF_OPTION_TYPE_CHOICE,
             Kind::Ranks(..) => S3CMTF_OPTION_TYPE_RANKS,
+            Kind::Reals(..) => S3CMTF_OPTION_TYPE_REALS,
         });
         Ok(())
     })
@@ -314,7 +307,9 @@ fn texts() -> &'static [[CString; 6]] {
             let (low, high, words) = match o.kind {
                 Kind::Flag => (String::new(), String::new(), String::new()),
                 Kind::Whole(a, b) => (a.to_string(), b.to_string(), String::new()),
-                Kind::Real(a, b) => (format!("{a:e}"), format!("{b:e}"), String::new()),
+                Kind::Real(a, b) | Kind::Reals(a, b) => {
+                    (format!("{a:e}"), format!("{b:e}"), String::new())
+                }
                 Kind::Ranks(a, b) => (a.to_string(), b.to_string(), String::new()),
                 Kind::Choice(words) => (String::new(), String::new(), words.join(",")),
             };

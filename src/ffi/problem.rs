@@ -17,7 +17,7 @@ pub const S3CMTF_MATRIX_OBSERVED: i32 = 0;
 /// A coupled matrix holds similarities between the rows of its mode, and draws similar rows together.
 pub const S3CMTF_MATRIX_GRAPH: i32 = 1;
 
-/// As a weight this stands for the option "lambda_m" of the fit, as a penalty for "lambda_reg".
+/// As a weight this stands for the options "matrix_weights" and "lambda_m" of the fit, as a penalty for "lambda_reg".
 pub const S3CMTF_FROM_OPTIONS: f64 = -1.0;
 
 /// A tensor and the matrices and graphs coupled to its modes. Fits copy what they need when they begin, so
@@ -45,11 +45,10 @@ struct Coupled {
 
 impl Parts {
     /// The problem of these parts, entries not read yet.
-    pub fn builder(&self, lambda_m: f64) -> ProblemBuilder<'_> {
+    pub fn builder(&self) -> ProblemBuilder<'_> {
         let mut builder = Problem::builder(self.tensor.view());
         for m in &self.matrices {
-            let weight = m.weight.unwrap_or(lambda_m);
-            builder = builder.matrix(m.mode, m.source.view(), weight, m.kind);
+            builder = builder.matrix(m.mode, m.source.view(), m.weight, m.kind);
             if let Some(penalty) = m.penalty {
                 builder = builder.penalty(penalty);
             }
@@ -59,7 +58,7 @@ impl Parts {
 
     /// The size of each mode, if all parts fit together.
     fn check(&self) -> Result<Vec<u64>> {
-        self.builder(1.0).check()
+        self.builder().check()
     }
 }
 

@@ -4,9 +4,9 @@
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
-use super::arg::given;
+use super::arg::{Sized64, struct_out};
 use super::library::{S3CMTF_KERNEL_UNKNOWN, kernel_number};
-use super::status::{Failure, Outcome};
+use super::status::Outcome;
 use crate::model::Epoch;
 use crate::solver::{FitSummary, StopReason};
 
@@ -117,6 +117,9 @@ const _: () = {
     assert!(size_of::<Progress>() == 128);
 };
 
+// SAFETY: laid out as C does, the size first.
+unsafe impl Sized64 for Progress {}
+
 // SAFETY: the only pointer is NULL but for the time of a callback, which nobody shares.
 unsafe impl Send for Progress {}
 
@@ -177,29 +180,9 @@ impl Progress {
     /// Writes as much of it as the caller's struct has room for, and says how much.
     ///
     /// # Safety
-    /// If not NULL, `to` points to a struct of at least the `size` it says, which nobody else uses.
+    /// As [`struct_out`].
     pub(super) unsafe fn write_to(&self, to: *mut Progress) -> Outcome {
-        let to = given(ptr::NonNull::new(to), "progress")?.as_ptr();
-        if !to.is_aligned() {
-            return Err(Failure::argument("progress is not aligned"));
-        }
-        let mut own = *self;
-        // SAFETY: `to` is valid for at least its first field.
-        let size = unsafe { (&raw const (*to).size).read() };
-        if size < size_of::<u64>() as u64 {
-            return Err(Failure::argument(format!(
-                "progress says it has {size} bytes; set its size to sizeof before the call"
-            )));
-        }
-        own.size = own.size.min(size);
-        // SAFETY: both have that many bytes.
-        unsafe {
-            ptr::copy_nonoverlapping(
-                (&raw const own).cast::<u8>(),
-                to.cast::<u8>(),
-                own.size as usize,
-            );
-        }
-        Ok(())
+        // SAFETY: the caller's promise.
+        unsafe { struct_out(self, to, "progress") }
     }
 }

@@ -122,7 +122,7 @@ pub(super) fn run<'a>(job: &Job, shared: &'a Shared, call: Option<Call<'a>>) {
             own: &shared.cancel,
             token: job.cancel.as_deref(),
         };
-        let problem = job.parts.builder(job.options.lambda_m).build(&monitor)?;
+        let problem = job.parts.builder().build(&monitor)?;
         let input = FitInput {
             test: job.test.as_ref().map(|s| s.view()),
             valid: job.valid.as_ref().map(|s| s.view()),

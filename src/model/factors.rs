@@ -116,10 +116,10 @@ impl Model {
             });
         }
         let mut matrices = Vec::new();
-        for m in problem.matrices() {
+        for (m, weight) in problem.matrices().iter().zip(problem.weights(options)?) {
             matrices.push(ModelMatrix {
                 mode: m.mode,
-                weight: m.weight,
+                weight,
                 penalty: m.penalty,
                 kind: m.kind,
                 columns: m.columns.rows().clone(),
@@ -291,6 +291,16 @@ impl Model {
             && factors
                 .into_iter()
                 .all(|f| f.as_slice().iter().all(|x| x.is_finite()))
+    }
+
+    /// About how much memory its numbers take.
+    pub(crate) fn bytes(&self) -> usize {
+        let factors = self.modes.iter().map(|m| &m.factor);
+        let columns = self.matrices.iter().map(|m| &m.factor);
+        let numbers: usize = factors.chain(columns).map(|f| f.as_slice().len()).sum();
+        let samples = self.samples.as_ref().map_or(0, |s| s.list.len());
+        // A sample has half as many bits for a number.
+        4 * (numbers + self.core.len()) + 2 * samples * numbers
     }
 
     /// A copy of all numbers that fitting changes.

@@ -17,7 +17,7 @@ pub struct ProblemBuilder<'a> {
 struct Given<'a> {
     mode: usize,
     view: CooView<'a>,
-    weight: f64,
+    weight: Option<f64>,
     penalty: Option<f64>,
     kind: MatrixKind,
 }
@@ -33,18 +33,19 @@ impl<'a> Problem<'a> {
 }
 
 impl<'a> ProblemBuilder<'a> {
-    /// Couples a matrix to `mode` (counted from 0): its first mode is that mode of the tensor.
+    /// Couples a matrix to `mode` (counted from 0): its first mode is that mode of the tensor. `weight` is a
+    /// number, or `None` for what the options of a fit say.
     pub fn matrix(
         mut self,
         mode: usize,
         matrix: CooView<'a>,
-        weight: f64,
+        weight: impl Into<Option<f64>>,
         kind: MatrixKind,
     ) -> Self {
         self.matrices.push(Given {
             mode,
             view: matrix,
-            weight,
+            weight: weight.into(),
             penalty: None,
             kind,
         });
@@ -160,7 +161,7 @@ impl<'a> ProblemBuilder<'a> {
                     matrix.order()
                 ));
             }
-            if !(weight.is_finite() && *weight >= 0.0) {
+            if let Some(weight) = weight.filter(|w| !(w.is_finite() && *w >= 0.0)) {
                 return bad(format!(
                     "weight {weight}; it must be a finite number, 0 or more"
                 ));

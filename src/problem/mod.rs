@@ -16,7 +16,9 @@ pub use part::{Chunk, Part};
 
 use std::sync::Arc;
 
+use crate::error::{Error, Result};
 use crate::format::RowMap;
+use crate::options::Options;
 
 /// What a coupled matrix means to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,8 +66,8 @@ impl Mode {
 pub struct Coupled<'a> {
     /// The mode, counted from 0.
     pub mode: usize,
-    /// Its weight, lambda_m.
-    pub weight: f64,
+    /// Its weight, lambda_m of the paper; `None` takes that of the options.
+    pub weight: Option<f64>,
     /// The penalty on its columns, if it has one of its own instead of lambda_reg.
     pub penalty: Option<f64>,
     /// What it means.
@@ -129,6 +131,23 @@ impl<'a> Problem<'a> {
     /// The coupled matrices.
     pub fn matrices(&self) -> &[Coupled<'a>] {
         &self.matrices
+    }
+
+    /// The weight of each coupled matrix: its own, or what `options` say.
+    pub fn weights(&self, options: &Options) -> Result<Vec<f64>> {
+        let (listed, matrices) = (&options.matrix_weights, self.matrices.len());
+        if !listed.is_empty() && listed.len() != matrices {
+            return Err(Error::argument(format!(
+                "matrix_weights has {} numbers, but the problem has {matrices} matrices and graphs; \
+                 it must have one for each",
+                listed.len()
+            )));
+        }
+        let weight = |(m, matrix): (usize, &Coupled<'_>)| {
+            let open = listed.get(m).copied().unwrap_or(options.lambda_m);
+            matrix.weight.unwrap_or(open)
+        };
+        Ok(self.matrices.iter().enumerate().map(weight).collect())
     }
 
     /// The rows of each mode, as [`Part::copy`] takes them for the tensor.

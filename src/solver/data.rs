@@ -28,6 +28,7 @@ pub(super) mod stream {
     pub const BLOCK: u64 = 107;
     pub const SAMPLE: u64 = 108;
     pub const HOLD: u64 = 109;
+    pub const TUNE: u64 = 110;
 }
 
 /// A coupled matrix or graph.
@@ -154,6 +155,8 @@ impl Held {
 pub(super) struct How<'a> {
     pub seed: u64,
     pub penalties: Penalties,
+    /// Of the matrices.
+    pub weights: &'a [f64],
     pub centre: &'a Centre,
     /// Entries that are left out.
     pub held: Option<Held>,
@@ -234,15 +237,15 @@ impl Data {
                     matrix.entries.name(),
                 )));
             }
-            let own_penalty = matrix.penalty.unwrap_or(lambda);
+            let (own_penalty, weight) = (matrix.penalty.unwrap_or(lambda), how.weights[m]);
             let centre = &how.centre.matrices[m];
             let columns = Penalties {
-                lambda: own_penalty * matrix.weight,
+                lambda: own_penalty * weight,
                 per,
             };
             matrices.push(MatrixData {
                 mode: matrix.mode,
-                weight: (matrix.weight / centre.variance) as f32,
+                weight: (weight / centre.variance) as f32,
                 kind: matrix.kind,
                 largest,
                 entries,

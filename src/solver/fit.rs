@@ -172,8 +172,10 @@ impl<'a> Fit<'a> {
             None => Centre::new(problem, &taken_out(&options), monitor)?,
         };
         centre.describe(&mut model)?;
+        let weights = problem.weights(&options)?;
         let how = How {
             seed: options.seed,
+            weights: &weights,
             penalties: Penalties {
                 lambda: options.lambda_reg.unwrap_or(0.0),
                 per: options.penalty_per,
@@ -197,6 +199,7 @@ impl<'a> Fit<'a> {
         start::fill(&mut model, problem, &data, &options, &crew)?;
         let mut progress = Progress::new();
         let mut best = None;
+        let goes_on = resumed.is_some();
         if let Some((
             saved,
             Saved {
@@ -240,7 +243,7 @@ impl<'a> Fit<'a> {
         let mut crc = crc32fast::Hasher::new();
         valid.iter().for_each(|v| v.mark(&mut crc));
         let fingerprint = (u64::from(data.fingerprint()) << 32) | u64::from(crc.finalize());
-        if input.resume.is_some() && progress.data != fingerprint {
+        if goes_on && progress.data != fingerprint {
             return Err(other_data(input));
         }
         progress.data = fingerprint;
@@ -252,10 +255,10 @@ impl<'a> Fit<'a> {
         }
         let exact = match options.algorithm.is_exact() {
             true => {
-                let begin = match (&input.resume, input.init) {
-                    (Some(_), _) => Begin::Resumed,
-                    (None, Some(_)) => Begin::From,
-                    (None, None) => Begin::Anew,
+                let begin = match (goes_on, input.init) {
+                    (true, _) => Begin::Resumed,
+                    (false, Some(_)) => Begin::From,
+                    (false, None) => Begin::Anew,
                 };
                 let held = [test.as_ref(), valid.as_ref()];
                 let how = (begin, level);

@@ -58,6 +58,7 @@ fn prepared(
 ) -> Data {
     let how = How {
         seed: options.seed,
+        weights: &problem.weights(options).unwrap(),
         penalties: Penalties {
             lambda: options.lambda_reg.unwrap(),
             per: options.penalty_per,

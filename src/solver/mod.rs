@@ -19,6 +19,7 @@ mod resume;
 mod settle;
 mod sort;
 mod start;
+pub mod tune;
 
 pub use biases::{BiasOptions, fit_biases};
 pub use fit::fit;

@@ -5,7 +5,7 @@ use super::centre::Centre;
 use super::data::Held;
 use super::fit::{Fit, Known};
 use super::input::FitInput;
-use super::observer::{Control, Event, Observer};
+use super::observer::{Control, Observer};
 use super::start;
 use crate::error::{Error, Result};
 use crate::model::{CoreKind, Epoch, Model};
@@ -21,7 +21,7 @@ const FASTEST: f64 = 2.5;
 const NOISY: f64 = 0.5;
 
 /// The step of a full core that starts as an identity.
-const CORE_STEP: f64 = 0.02;
+pub(super) const CORE_STEP: f64 = 0.02;
 
 /// The penalty for values of deviation 1 that are all noise.
 const PENALTY: f64 = 2.2;
@@ -157,7 +157,7 @@ fn settled_gibbs(problem: &Problem<'_>, mut o: Options, init: Option<&Model>) ->
 }
 
 /// Entries per row decide what can be learnt about a row.
-fn rank(problem: &Problem<'_>, model: ModelKind) -> usize {
+pub(super) fn rank(problem: &Problem<'_>, model: ModelKind) -> usize {
     if model != ModelKind::Cp {
         return 10;
     }
@@ -214,19 +214,14 @@ fn trials(
         // Rows have so many fewer entries than they count.
         let fewer = (1.0 / used).sqrt();
         t.lambda_reg = Some(PENALTY * noise * centre.deviation * fewer);
-        let input = FitInput::default();
         let known = Known {
             centre: Some(centre.clone()),
             held: Some(held),
             resumed: None,
         };
-        let mut fit = Fit::new(problem, &t, &input, known, &mut Silent, monitor)?;
-        fit.run(&mut Silent, monitor)?;
-        if monitor.cancelled() {
-            return Err(Error::Cancelled);
-        }
+        let (error, _) = error_at(problem, &t, &FitInput::default(), known, epochs, monitor)?;
         let deviation = centre.deviation * centre.scale;
-        let share = (fit.valid_error()? / deviation).powi(2);
+        let share = (error / deviation).powi(2);
         // Nothing was held out, or nothing is known about it.
         Ok(if share.is_finite() {
             share
@@ -271,13 +266,33 @@ fn pairs(problem: &Problem<'_>) -> Vec<Vec<usize>> {
     modes.iter().enumerate().flat_map(pair).collect()
 }
 
-/// Nobody needs to see trials.
-struct Silent;
-
-impl Observer for Silent {
-    fn epoch(&mut self, _: &Epoch) -> Control {
-        Control::Continue
+/// The validation error after `epoch` epochs of a fit that is run for nothing else, and the fit; its options
+/// are settled.
+pub(super) fn error_at<'a>(
+    problem: &Problem<'_>,
+    options: &Options,
+    input: &'a FitInput<'a>,
+    known: Known,
+    epoch: u64,
+    monitor: &dyn Monitor,
+) -> Result<(f64, Fit<'a>)> {
+    let mut until = Until(epoch);
+    let mut fit = Fit::new(problem, options, input, known, &mut until, monitor)?;
+    fit.run(&mut until, monitor)?;
+    if monitor.cancelled() {
+        return Err(Error::Cancelled);
     }
+    Ok((fit.valid_error()?, fit))
+}
 
-    fn event(&mut self, _: &Event) {}
+/// Ends a fit after an epoch.
+struct Until(u64);
+
+impl Observer for Until {
+    fn epoch(&mut self, figures: &Epoch) -> Control {
+        match figures.epoch >= self.0 {
+            true => Control::Stop,
+            false => Control::Continue,
+        }
+    }
 }

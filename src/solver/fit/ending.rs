@@ -8,10 +8,18 @@ use super::super::input::FitSummary;
 use super::super::observer::{Event, Observer, StopReason};
 use super::Fit;
 use crate::error::{Error, Result};
-use crate::model::Model;
+use crate::model::{Model, Saved};
 use crate::options::ModelKind;
 
 impl Fit<'_> {
+    /// What a fit goes on from, as a checkpoint would have it but for the best model so far.
+    pub(in super::super) fn paused(mut self) -> Result<(Model, Saved)> {
+        self.best = None;
+        self.scale(true)?;
+        let state = self.progress.to_text();
+        Ok((self.model, Saved { state, best: None }))
+    }
+
     pub(super) fn diverged(&self, what: &str) -> Error {
         let attempts = match self.progress.attempts {
             0 => String::new(),

@@ -1,0 +1,495 @@
+//! Options found by trying: random search with successive halving.
+//!
+//! Trials are drawn from a space around what a plain fit would choose, which is the first of them. A trial is
+//! one fit with all its epochs (of `gibbs`: sweeps) ahead of it, so that its steps are those of the fit that
+//! its options are for. At every rung the trials that are left go on to some epoch, where they are measured
+//! on entries that are held out; the best third goes on to the next rung, the last having all epochs. The
+//! first epochs of a long fit predict its end as well as a short fit of as many epochs does, which would have
+//! to be begun anew (docs/accuracy.md has the measurement).
+//!
+//! Trials run side by side, each on one thread. What they give depends on nothing but their options: a
+//! trial that goes on from where it paused and one that is begun anew, because its model was let go or the
+//! search was interrupted, come to the same bit. So neither the number of threads nor an interruption
+//! changes the outcome.
+
+mod space;
+mod state;
+mod trial;
+
+pub use space::Space;
+pub use trial::{Trial, TuneObserver, TuneOptions, TuneProgress, TuneResult, save};
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use space::Draws;
+use state::{Given, State, fingerprint};
+
+use super::centre::Centre;
+use super::data::Held;
+use super::fit::Known;
+use super::input::FitInput;
+use super::observer::{Control, StopReason};
+use super::settle::{error_at, settle};
+use crate::error::{Error, Result};
+use crate::kernel::Level;
+use crate::model::{Model, Saved, check_target};
+use crate::monitor::{Monitor, step};
+use crate::options::{Algorithm, Options};
+use crate::problem::Problem;
+use crate::schedule::{Stop, available_threads, in_order};
+
+/// One in so many goes on to the next rung.
+const FEWER: usize = 3;
+
+/// The share of all epochs at the last rung but one; before, each has half of the next.
+const BEFORE_LAST: f64 = 0.4;
+
+/// Models of paused trials take no more memory than this; those with the largest errors are let go first.
+const PAUSED_BYTES: usize = 1 << 30;
+
+/// A trial that was drawn before is drawn again up to so often.
+const REDRAWS: u64 = 100;
+
+/// How often the state is written.
+const WRITE_EVERY: Duration = Duration::from_secs(1);
+
+/// Searches for better options than `options`, which are where the search begins: what they leave open is
+/// settled as [`fit`](super::fit) does. Cancelling (by either watcher) and `time_limit` end it with what it
+/// has, if any trial was measured.
+pub fn tune(
+    problem: &Problem<'_>,
+    options: &Options,
+    how: &TuneOptions<'_>,
+    observer: &mut dyn TuneObserver,
+    monitor: &dyn Monitor,
+) -> Result<TuneResult> {
+    let started = Instant::now();
+    check(problem, options, how)?;
+    let limited = Limited {
+        monitor,
+        end: (options.time_limit > 0.0)
+            .then(|| started.checked_add(Duration::try_from_secs_f64(options.time_limit).ok()?))
+            .flatten(),
+        stopped: Cell::new(false),
+    };
+    let nothing_yet = |e: Error| match e {
+        Error::Cancelled if limited.too_late() => Error::argument(format!(
+            "time_limit = {}: the time was up before a trial was measured; give it more",
+            options.time_limit
+        )),
+        e => e,
+    };
+    let (base, centre) = settle(problem, options, None, &limited).map_err(nothing_yet)?;
+    let mut search = Search::new(problem, options, &base, centre, how)?;
+    let outcome = search.run(observer, &limited);
+    search.save()?;
+    let reason = match outcome {
+        Ok(()) => StopReason::Epochs,
+        Err(Error::Cancelled) if limited.too_late() => StopReason::TimeLimit,
+        Err(Error::Cancelled) => StopReason::Cancelled,
+        Err(e) => return Err(e),
+    };
+    let mut trials = search.trials;
+    trials.sort_by(|a, b| {
+        let key = |t: &Trial| (t.failed.is_some(), std::cmp::Reverse(t.rungs));
+        key(a)
+            .cmp(&key(b))
+            .then(a.valid_rmse.total_cmp(&b.valid_rmse))
+            .then(a.number.cmp(&b.number))
+    });
+    if let Some(why) = trials.first().and_then(|t| t.failed.clone()) {
+        return Err(Error::argument(format!(
+            "every trial failed; one of them: {why}"
+        )));
+    }
+    if trials.first().is_none_or(|t| t.rungs == 0) {
+        return Err(nothing_yet(Error::Cancelled));
+    }
+    Ok(TuneResult {
+        trials,
+        reason,
+        seconds: started.elapsed().as_secs_f64(),
+    })
+}
+
+fn check(problem: &Problem<'_>, options: &Options, how: &TuneOptions<'_>) -> Result<()> {
+    options.validate()?;
+    let bad = |what: String| Err(Error::argument(what));
+    if !(1..=1_000_000).contains(&how.trials) {
+        return bad(format!("trials = {}: it must be 1 to 1000000", how.trials));
+    }
+    if !(1..=20).contains(&how.rungs) {
+        return bad(format!("rungs = {}: it must be 1 to 20", how.rungs));
+    }
+    if !(1..=4096).contains(&how.fit_threads) {
+        return bad(format!(
+            "fit_threads = {}: it must be 1 to 4096",
+            how.fit_threads
+        ));
+    }
+    if !(how.fraction > 0.0 && how.fraction < 1.0) {
+        return bad(format!(
+            "fraction = {}: the part that is held out must be above 0 and below 1, such as 0.1",
+            how.fraction
+        ));
+    }
+    match &how.valid {
+        Some(valid) if valid.is_empty() => {
+            return bad(format!(
+                "{}: without entries it cannot compare anything",
+                valid.name()
+            ));
+        }
+        None if problem.count() < 2 => {
+            return bad(format!(
+                "{}: has {} entries, of which none can be held out",
+                problem.tensor().name(),
+                problem.count()
+            ));
+        }
+        _ => {}
+    }
+    if problem.count() == 0 {
+        return bad(format!(
+            "{}: without entries there is nothing to fit",
+            problem.tensor().name()
+        ));
+    }
+    if let Some(path) = how.checkpoint.as_ref().or(how.resume.as_ref()) {
+        check_target(path)?;
+    }
+    Ok(())
+}
+
+/// A search under way.
+struct Search<'a> {
+    problem: &'a Problem<'a>,
+    how: &'a TuneOptions<'a>,
+    base: &'a Options,
+    centre: Option<Centre>,
+    held: Option<Held>,
+    trials: Vec<Trial>,
+    state: State,
+    jobs: usize,
+    saved: Instant,
+    /// Trials that may go on from where they are.
+    paused: BTreeMap<usize, (Model, Saved)>,
+}
+
+impl<'a> Search<'a> {
+    fn new(
+        problem: &'a Problem<'a>,
+        given: &Options,
+        base: &'a Options,
+        centre: Option<Centre>,
+        how: &'a TuneOptions<'a>,
+    ) -> Result<Search<'a>> {
+        let draws = Draws::new(problem, &how.space, given, base)?;
+        let mut seen = HashSet::new();
+        let mut trials: Vec<Trial> = Vec::new();
+        for number in 0..how.trials {
+            let mut options = match number {
+                0 => draws.first()?,
+                n => draws.draw(n as u64, 0)?,
+            };
+            let mut attempt = 1;
+            while !seen.insert(options.to_text()) && attempt <= REDRAWS {
+                options = draws.draw(number as u64, attempt)?;
+                attempt += 1;
+            }
+            if attempt > REDRAWS {
+                // The space has no more.
+                break;
+            }
+            trials.push(Trial {
+                number,
+                options,
+                rungs: 0,
+                epochs: 0,
+                valid_rmse: f64::NAN,
+                failed: None,
+                seconds: 0.0,
+            });
+        }
+        let weights = problem.weights(base)?;
+        let kernel = match base.algorithm {
+            Algorithm::Naive => Level::Scalar,
+            _ => Level::choose(base.kernel)?,
+        };
+        let mut settings = format!(
+            "{} {} {} {} {}\n",
+            how.space.describe(),
+            how.rungs,
+            how.fraction.to_bits(),
+            how.valid.is_some(),
+            kernel.name(),
+        );
+        trials.iter().for_each(|t| settings += &t.to_text());
+        let mut state = State {
+            data: fingerprint(problem, &weights, how.valid.as_ref()),
+            settings: u64::from(crc32fast::hash(settings.as_bytes())),
+            given: Default::default(),
+        };
+        if let Some(path) = &how.resume {
+            state.load(path)?;
+        }
+        let threads = match base.threads {
+            0 => available_threads(),
+            n => n as usize,
+        };
+        Ok(Search {
+            problem,
+            how,
+            base,
+            centre,
+            held: match how.valid {
+                Some(_) => None,
+                None => Some(Held::new(how.fraction, 1.0 - how.fraction, base.seed)),
+            },
+            trials,
+            state,
+            jobs: (threads / how.fit_threads).max(1),
+            saved: Instant::now(),
+            paused: BTreeMap::new(),
+        })
+    }
+
+    fn run(&mut self, observer: &mut dyn TuneObserver, limited: &Limited<'_>) -> Result<()> {
+        let mut alive: Vec<usize> = (0..self.trials.len()).collect();
+        for rung in 0..self.how.rungs {
+            self.measure(rung, &alive, observer, limited)?;
+            // What may be cut short begins with the most promising.
+            alive.retain(|&t| self.trials[t].failed.is_none());
+            alive.sort_by(|&a, &b| {
+                let error = |t: usize| self.trials[t].valid_rmse;
+                error(a).total_cmp(&error(b)).then(a.cmp(&b))
+            });
+            let kept = alive.len().div_ceil(FEWER);
+            // The plain fit stays: what is better must be better to the end.
+            let mut place = 0;
+            alive.retain(|&t| {
+                place += 1;
+                place <= kept || t == 0
+            });
+        }
+        Ok(())
+    }
+
+    /// Fits and measures some trials at a rung, those that are not known yet.
+    fn measure(
+        &mut self,
+        rung: usize,
+        alive: &[usize],
+        observer: &mut dyn TuneObserver,
+        limited: &Limited<'_>,
+    ) -> Result<()> {
+        let known = |t: &usize| self.state.given.contains_key(&(rung, *t));
+        let (old, new): (Vec<usize>, Vec<usize>) = alive.iter().partition(|t| known(t));
+        let mut best = f64::NAN;
+        for t in old.iter().copied() {
+            self.take_over(rung, t);
+            best = best.min(self.trials[t].valid_rmse);
+        }
+        let jobs: Vec<Job> = new.iter().map(|&t| self.job(rung, t)).collect();
+        let (problem, how, held, side_by_side) = (self.problem, self.how, self.held, self.jobs);
+        let (base, centre) = (self.base.clone(), self.centre.clone());
+        let make = |i: u64, stop: &Stop| {
+            let began = Instant::now();
+            let Job {
+                options: o,
+                until,
+                paused,
+            } = &jobs[i as usize];
+            let paused = paused.lock().unwrap_or_else(|e| e.into_inner()).take();
+            // What is taken out is the same unless options say otherwise; biases move anyway.
+            let same = (o.mean, o.biases, o.nonneg) == (base.mean, base.biases, base.nonneg);
+            let known = Known {
+                centre: centre.clone().filter(|_| same),
+                held,
+                resumed: paused,
+            };
+            let input = FitInput {
+                valid: how.valid.clone(),
+                ..FitInput::default()
+            };
+            let measured = error_at(problem, o, &input, known, *until, &Stopped(stop));
+            let measured = measured.and_then(|(error, fit)| Ok((error, fit.paused()?)));
+            (measured, began.elapsed().as_secs_f64())
+        };
+        let (done, total) = (old.len(), alive.len());
+        let phase = format!("rung {} of {}", rung + 1, how.rungs);
+        let take = |i: u64, (measured, seconds): (Result<(f64, (Model, Saved))>, f64)| {
+            let t = new[i as usize];
+            let error = match measured {
+                Err(Error::Cancelled) => return Err(Error::Cancelled),
+                Err(e) => Err(e.to_string()),
+                Ok((x, paused)) if x.is_finite() => {
+                    self.paused.insert(t, paused);
+                    Ok(x)
+                }
+                Ok(_) => Err("no entry could be measured".into()),
+            };
+            self.state.given.insert((rung, t), Given { error, seconds });
+            self.take_over(rung, t);
+            self.let_go(rung, alive.len());
+            self.save_now_and_then()?;
+            best = best.min(self.trials[t].valid_rmse);
+            let done = done + i as usize + 1;
+            let control = observer.trial(&TuneProgress {
+                trial: &self.trials[t],
+                rung: rung + 1,
+                rungs: how.rungs,
+                done,
+                total,
+                best,
+            });
+            if control == Control::Stop {
+                limited.stopped.set(true);
+            }
+            step(limited, &phase, done as u64, total as u64)
+        };
+        in_order(new.len() as u64, side_by_side, limited, make, take)
+    }
+
+    /// Notes at the trial what it gave.
+    fn take_over(&mut self, rung: usize, t: usize) {
+        let epochs = self.until(rung, t);
+        let trial = &mut self.trials[t];
+        if let Some(given) = self.state.given.get(&(rung, t)) {
+            trial.seconds += given.seconds;
+            trial.epochs = epochs;
+            match &given.error {
+                Ok(error) => (trial.valid_rmse, trial.rungs) = (*error, rung + 1),
+                Err(why) => (trial.valid_rmse, trial.failed) = (f64::NAN, Some(why.clone())),
+            }
+        }
+    }
+
+    /// The epochs of a trial until its first rung.
+    fn unit(&self, t: usize) -> u64 {
+        let all = last_epoch(&self.trials[t].options);
+        let share = match self.how.rungs {
+            1 => 1.0,
+            rungs => BEFORE_LAST / 2f64.powi(rungs as i32 - 2),
+        };
+        ((all as f64 * share).round() as u64).max(1)
+    }
+
+    /// The epochs of a trial until a rung.
+    fn until(&self, rung: usize, t: usize) -> u64 {
+        let all = last_epoch(&self.trials[t].options);
+        match rung + 1 == self.how.rungs {
+            true => all,
+            false => (self.unit(t) << rung).min(all),
+        }
+    }
+
+    /// What is to be done for a trial at a rung.
+    fn job(&mut self, rung: usize, t: usize) -> Job {
+        let mut options = self.trials[t].options.clone();
+        // So often that every rung is measured, and as often by a fit that goes on and one that does not.
+        options.eval_every = self.unit(t);
+        (options.patience, options.tolerance, options.time_limit) = (0, 0.0, 0.0);
+        // Threads of several fits are not pinned to one core.
+        (options.threads, options.pin) = (self.how.fit_threads as u64, false);
+        Job {
+            options,
+            until: self.until(rung, t),
+            paused: Mutex::new(self.paused.remove(&t)),
+        }
+    }
+
+    /// Lets models go that will not go on, or that there is no room for.
+    fn let_go(&mut self, rung: usize, alive: usize) {
+        let last = rung + 1 == self.how.rungs;
+        let most = if last { 0 } else { alive.div_ceil(FEWER) };
+        let size = |(model, _): &(Model, Saved)| model.bytes();
+        let mut bytes: usize = self.paused.values().map(size).sum();
+        let error = |t: &usize| self.trials[*t].valid_rmse;
+        while self.paused.len() > most || bytes > PAUSED_BYTES {
+            let worst = self.paused.keys().copied().max_by(|a, b| {
+                let order = error(a).total_cmp(&error(b));
+                order.then(a.cmp(b))
+            });
+            match worst.and_then(|t| self.paused.remove(&t)) {
+                Some(paused) => bytes -= size(&paused),
+                None => return,
+            }
+        }
+    }
+
+    fn path(&self) -> Option<&PathBuf> {
+        self.how.checkpoint.as_ref().or(self.how.resume.as_ref())
+    }
+
+    fn save(&mut self) -> Result<()> {
+        self.saved = Instant::now();
+        match self.path() {
+            Some(path) => self.state.save(path),
+            None => Ok(()),
+        }
+    }
+
+    fn save_now_and_then(&mut self) -> Result<()> {
+        match self.saved.elapsed() >= WRITE_EVERY {
+            true => self.save(),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A trial on its way to a rung.
+struct Job {
+    options: Options,
+    until: u64,
+    /// Where it goes on, unless it begins anew.
+    paused: Mutex<Option<(Model, Saved)>>,
+}
+
+fn last_epoch(o: &Options) -> u64 {
+    match o.algorithm {
+        Algorithm::Gibbs => o.burn_in.saturating_add(o.samples.saturating_mul(o.thin)),
+        _ => o.epochs,
+    }
+}
+
+/// What ends a search besides its watcher.
+struct Limited<'a> {
+    monitor: &'a dyn Monitor,
+    end: Option<Instant>,
+    stopped: Cell<bool>,
+}
+
+impl Limited<'_> {
+    fn out_of_time(&self) -> bool {
+        self.end.is_some_and(|end| Instant::now() >= end)
+    }
+
+    /// Whether nothing but the time ended the search.
+    fn too_late(&self) -> bool {
+        self.out_of_time() && !self.stopped.get() && !self.monitor.cancelled()
+    }
+}
+
+impl Monitor for Limited<'_> {
+    fn progress(&self, phase: &str, done: u64, total: u64) {
+        self.monitor.progress(phase, done, total);
+    }
+
+    fn cancelled(&self) -> bool {
+        self.stopped.get() || self.monitor.cancelled() || self.out_of_time()
+    }
+}
+
+/// Ends a fit of a trial with all others.
+struct Stopped<'a>(&'a Stop);
+
+impl Monitor for Stopped<'_> {
+    fn cancelled(&self) -> bool {
+        self.0.requested()
+    }
+}
