@@ -160,15 +160,15 @@ fn options_of(a: &ArgMatches, init: Option<&Model>) -> Result<Options> {
 }
 
 /// A coupled matrix as typed.
-struct Coupled {
-    mode: usize,
-    file: PathBuf,
-    weight: f64,
-    penalty: Option<f64>,
+pub(super) struct Coupled {
+    pub mode: usize,
+    pub file: PathBuf,
+    pub weight: Option<f64>,
+    pub penalty: Option<f64>,
 }
 
 /// Splits `MODE:FILE[:WEIGHT[:PENALTY]]`.
-fn coupled(spec: &str, weight: f64, option: &str) -> Result<Coupled> {
+pub(super) fn coupled(spec: &str, option: &str) -> Result<Coupled> {
     let bad = || {
         Error::Argument(format!(
             "{option} {spec}: expected MODE:FILE, then :WEIGHT and :PENALTY if they differ, such as 2:genres.coo:10"
@@ -191,7 +191,7 @@ fn coupled(spec: &str, weight: f64, option: &str) -> Result<Coupled> {
     Ok(Coupled {
         mode,
         file: file.into(),
-        weight: numbers.first().copied().unwrap_or(weight),
+        weight: numbers.first().copied(),
         penalty: numbers.get(1).copied(),
     })
 }
@@ -204,12 +204,15 @@ fn text_of(a: &ArgMatches) -> Result<TextOptions> {
 }
 
 /// How that of matrices and graphs is read, which have other columns.
-fn matrix_text_of(a: &ArgMatches, zero_based: bool) -> Result<TextOptions> {
+pub(super) fn matrix_text<'a>(
+    specs: impl Iterator<Item = &'a String>,
+    zero_based: bool,
+) -> Result<TextOptions> {
     let mut options = TextOptions {
         zero_based,
         ..TextOptions::default()
     };
-    for spec in a.get_many::<String>("matrix-text").into_iter().flatten() {
+    for spec in specs {
         set_text(&mut options, spec, "--matrix-text")?;
     }
     Ok(options)
@@ -235,7 +238,7 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
         ("graph", MatrixKind::Graph),
     ] {
         for spec in a.get_many::<String>(name).into_iter().flatten() {
-            let spec = coupled(spec, options.lambda_m, &format!("--{name}"))?;
+            let spec = coupled(spec, &format!("--{name}"))?;
             if kind == MatrixKind::Graph && spec.penalty.is_some() {
                 return Err(Error::Argument(format!(
                     "--graph {}: a graph has no columns of its own to penalise; leave the second number out",
@@ -247,7 +250,10 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
     }
     let any_text = any_text(coupled_to.iter().map(|(spec, _)| &spec.file))?;
     let coupled_text = Mixed {
-        options: matrix_text_of(a, any_text && entries.options.zero_based)?,
+        options: matrix_text(
+            a.get_many("matrix-text").into_iter().flatten(),
+            any_text && entries.options.zero_based,
+        )?,
         any_text,
     };
     if coupled_to.is_empty() && coupled_text.options != TextOptions::default() {
@@ -264,7 +270,8 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
     let valid = given("valid").map(open).transpose()?;
     let mut builder = Problem::builder(tensor.view());
     for (spec, file, kind) in &matrices {
-        builder = builder.matrix(spec.mode, file.view(), spec.weight, *kind);
+        let weight = spec.weight.unwrap_or(options.lambda_m);
+        builder = builder.matrix(spec.mode, file.view(), weight, *kind);
         if let Some(penalty) = spec.penalty {
             builder = builder.penalty(penalty);
         }

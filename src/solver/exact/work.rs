@@ -88,15 +88,25 @@ impl Work {
     }
 }
 
+/// What a penalty pulls rows to: M and M times that row.
+pub(super) struct Pull<'a> {
+    /// Row-major without padding; empty if it is the identity.
+    pub metric: &'a [f32],
+    /// Nothing pulls to 0.
+    pub right: &'a [f32],
+}
+
 /// How a row is found from its normal equations.
 pub(super) struct Rule<'a> {
     pub prior: &'a Prior,
     /// For each row a bias that is not to be found, of the first source; or none.
     pub biases: &'a [f32],
     /// For each row how strongly it is drawn to a row, and that row; not its bias.
-    pub ridges: Option<(&'a [f32], &'a [f32])>,
+    pub ridges: Option<(&'a [f32], Pull<'a>)>,
     /// Names the stream of random numbers; without it the most likely row is taken.
     pub draw: Option<[u64; 4]>,
+    /// What rows are called in that stream, if not by their numbers.
+    pub names: Option<&'a [u32]>,
     /// Whether the mean of its distribution is wanted behind a draw.
     pub means: bool,
     /// The rows as they are, padded.
@@ -262,7 +272,8 @@ impl Rule<'_> {
         let Some([seed, purpose, sweep, target]) = self.draw else {
             return Noise::None;
         };
-        let mut s = Stream::new(&[seed, purpose, sweep, target, row as u64]);
+        let name = self.names.map_or(row as u64, |names| u64::from(names[row]));
+        let mut s = Stream::new(&[seed, purpose, sweep, target, name]);
         let (used, padding) = noise.split_at_mut(self.prior.size);
         used.iter_mut().for_each(|z| *z = s.gauss() as f32);
         padding.fill(0.0);
@@ -315,10 +326,16 @@ impl Rule<'_> {
             b.iter_mut().zip(sums).for_each(|(b, s)| *b -= weight * s);
         }
         let rank = sources.first().map_or(0, |s| s.slopes.rank);
-        if let Some((ridges, center)) = self.ridges {
-            for (j, c) in center[..rank].iter().enumerate() {
-                a[j * width + j] += ridges[row];
-                b[j] += ridges[row] * c;
+        if let Some((ridges, pull)) = &self.ridges {
+            for j in 0..rank {
+                match pull.metric.get(j * rank + j..(j + 1) * rank) {
+                    None => a[j * width + j] += ridges[row],
+                    Some(metric) => a[j * width + j..]
+                        .iter_mut()
+                        .zip(metric)
+                        .for_each(|(a, m)| *a += ridges[row] * m),
+                }
+                b[j] += ridges[row] * pull.right.get(j).copied().unwrap_or(0.0);
             }
         }
         for (links, weight) in &self.graphs {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::super::exact::Measured;
+use super::super::exact::{Measured, fill_cold};
 use super::super::finish;
 use super::super::input::FitSummary;
 use super::super::observer::{Event, Observer, StopReason};
@@ -59,6 +59,13 @@ impl Fit<'_> {
             finish::normalise_columns(&mut self.model)?;
         } else if self.options.orthogonal && self.options.model == ModelKind::Tucker {
             finish::orthogonalise(&mut self.model)?;
+        }
+        if !self.centre.biases.is_empty() {
+            let unit = (self.centre.scale, self.level);
+            let (model, biases) = (&mut self.model, &mut self.centre.biases);
+            fill_cold(model, &self.data, biases, unit, &self.crew)?;
+            self.centre.describe(&mut self.model)?;
+            self.take_biases_out()?;
         }
         let began = Instant::now();
         let (train_rmse, loss) = self.training_error()?;
