@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// In the order in which a reader wants them.
-const SOURCES: [&str; 15] = [
+const SOURCES: [&str; 17] = [
     "status",
     "error",
     "library",
@@ -24,6 +24,8 @@ const SOURCES: [&str; 15] = [
     "model",
     "model_numbers",
     "predict",
+    "spread",
+    "fold_in",
 ];
 
 fn root() -> &'static Path {

@@ -31,7 +31,7 @@ pub fn predict_spread(
     clip: bool,
     threads: usize,
     monitor: &dyn Monitor,
-    mut take: impl FnMut(Range<usize>, &[Spread]) -> Result<()>,
+    take: impl FnMut(Range<usize>, &[Spread]) -> Result<()>,
 ) -> Result<()> {
     if view.order() != model.order() {
         return Err(Error::argument(format!(
@@ -48,7 +48,7 @@ pub fn predict_spread(
         clip,
         threads,
         monitor,
-        &mut take,
+        take,
     )
 }
 
@@ -61,7 +61,7 @@ pub fn predict_spread_cells(
     clip: bool,
     threads: usize,
     monitor: &dyn Monitor,
-    mut take: impl FnMut(Range<usize>, &[Spread]) -> Result<()>,
+    take: impl FnMut(Range<usize>, &[Spread]) -> Result<()>,
 ) -> Result<()> {
     let order = model.order();
     let cells = Cells {
@@ -69,7 +69,7 @@ pub fn predict_spread_cells(
         order,
         index,
     };
-    spread(model, &cells, quantiles, clip, threads, monitor, &mut take)
+    spread(model, &cells, quantiles, clip, threads, monitor, take)
 }
 
 fn spread(
@@ -79,7 +79,7 @@ fn spread(
     clip: bool,
     threads: usize,
     monitor: &dyn Monitor,
-    take: &mut dyn FnMut(Range<usize>, &[Spread]) -> Result<()>,
+    mut take: impl FnMut(Range<usize>, &[Spread]) -> Result<()>,
 ) -> Result<()> {
     let Some(samples) = model.samples() else {
         return Err(Error::argument(

@@ -31,6 +31,8 @@ pub(super) struct ColdBiases {
     base: f64,
     /// How far biases are from that.
     deviation: f64,
+    /// Rows without tensor entries, with a draw of their bias and its mean.
+    rows: Vec<(u32, f32, f32)>,
 }
 
 impl ColdBiases {
@@ -82,6 +84,7 @@ impl ColdBiases {
             slopes,
             base: mean_bias - lower,
             deviation: 0.0,
+            rows: Vec::new(),
         };
         let squares =
             rows.map(|(row, bias, weight)| weight * (f64::from(bias) - found.of(row)).powi(2));
@@ -130,7 +133,9 @@ fn rows_of(rows: &[u32], sources: &[Source<'_>], rule: &Rule<'_>, crew: &Crew) -
 }
 
 impl Exact {
-    /// Draws the biases of the rows of mode `n` that have no tensor entries but some in matrices.
+    /// Draws biases for the rows of mode `n` that have no tensor entries but some in matrices. Samples have
+    /// them; the chain does not, since what is guessed from others must not become what others are
+    /// guessed from.
     pub(super) fn cold_biases(
         &self,
         model: &Model,
@@ -173,20 +178,32 @@ impl Exact {
             let i = i as usize;
             (&row[..rank], state.biases[n][i], counts[i] as f64)
         });
-        let found = ColdBiases::regress(rank, each);
+        let mut found = ColdBiases::regress(rank, each);
         let rows = rows_of(&cold, &sources, &rule, crew)?;
-        let smooth = self.order.last() == Some(&n);
         for (&i, row) in cold.iter().zip(rows.chunks_exact(size)) {
             let mean = found.of(&row[..rank]);
             let name = [seed, stream::COLD, number, n as u64, u64::from(i)];
             let drawn = mean + found.deviation * Stream::new(&name).gauss();
-            state.biases[n][i as usize] = drawn as f32;
-            if smooth {
-                state.smooth.1[i as usize] = mean as f32;
-            }
+            found.rows.push((i, drawn as f32, mean as f32));
         }
         state.cold[n] = Some(found);
         Ok(())
+    }
+}
+
+impl State {
+    /// Takes the biases of rows without tensor entries for those of the chain, or the other way round.
+    /// `smooth` is the mode with means.
+    pub(super) fn swap_cold(&mut self, smooth: usize) {
+        let modes = self.cold.iter_mut().zip(&mut self.biases).enumerate();
+        for (n, (cold, biases)) in modes {
+            for (i, drawn, mean) in cold.iter_mut().flat_map(|c| &mut c.rows) {
+                std::mem::swap(drawn, &mut biases[*i as usize]);
+                if n == smooth {
+                    std::mem::swap(mean, &mut self.smooth.1[*i as usize]);
+                }
+            }
+        }
     }
 }
 

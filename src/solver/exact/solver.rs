@@ -211,12 +211,17 @@ impl Solver {
             return Ok(Some(0.0));
         };
         let kept = number > before && (number - before).is_multiple_of(every);
+        let last = *self.exact.order.last().unwrap_or(&0);
         if kept {
+            self.state.swap_cold(last);
             self.keep(model)?;
         }
         let squares = self.note_noise(model, crew)?;
-        if kept && !self.drop_early(model, crew)? {
-            self.count(model, crew)?;
+        if kept {
+            if !self.drop_early(model, crew)? {
+                self.count(model, crew)?;
+            }
+            self.state.swap_cold(last);
         }
         if let Some(samples) = &mut model.samples {
             samples.biases.clone_from(&self.state.biases);
