@@ -143,7 +143,7 @@ int main(int argc, char **argv)
     const std::vector<s3::span<const std::uint32_t>> late = {late_film, late_genre};
     const std::vector<float> single = {1};
     const s3::coo what = s3::coo::copy(s3::cells<std::uint32_t>::columns(late), s3::span<const float>(single));
-    for (const s3::model *from : {&model, &sure}) {
+    for (const s3::model *from : {static_cast<const s3::model *>(&model), &sure}) {
         const s3::model more = from->fold_in(1, {{0, &what}});
         CHECK(more.dims()[1] == FILMS + 1 && more.predict(where) == from->predict(where));
         CHECK(status_of([&] { from->fold_in(0, moved); }) == S3CMTF_BAD_ARGUMENT);

@@ -2,171 +2,17 @@
 
 mod common;
 
-use common::{Scratch, read_real, real_data};
-use s3cmtf::analysis::{evaluate, predict_all, predict_spread};
-use s3cmtf::format::{CooView, OpenMode, Values};
+use common::Scratch;
+use common::later::{
+    Entries, Quiet, fitted, folded, input, mixed, options, planted, predictions, rmse,
+};
+use s3cmtf::analysis::predict_spread;
+use s3cmtf::format::OpenMode;
 use s3cmtf::model::{Model, load, save};
-use s3cmtf::options::{Algorithm, ModelKind, Options, Penalty, PenaltyPer};
+use s3cmtf::options::{Algorithm, ModelKind, Penalty, PenaltyPer};
 use s3cmtf::problem::{MatrixKind, Problem};
-use s3cmtf::solver::{Control, FitInput, FoldIn, FoldMatrix, FoldSummary, Observer, fit, fold_in};
+use s3cmtf::solver::{FitInput, FoldIn, FoldSummary, fit, fold_in};
 use s3cmtf::{Error, Result};
-
-struct Quiet;
-
-impl Observer for Quiet {
-    fn epoch(&mut self, _: &s3cmtf::model::Epoch) -> Control {
-        Control::Continue
-    }
-
-    fn event(&mut self, _: &s3cmtf::solver::Event) {}
-}
-
-/// Entries in memory.
-#[derive(Clone, Default)]
-struct Entries {
-    dims: Vec<u64>,
-    columns: Vec<Vec<u32>>,
-    values: Vec<f64>,
-}
-
-impl Entries {
-    fn new(dims: &[u64]) -> Entries {
-        Entries {
-            dims: dims.to_vec(),
-            columns: vec![Vec::new(); dims.len()],
-            values: Vec::new(),
-        }
-    }
-
-    fn of(view: &CooView<'_>) -> Entries {
-        Entries {
-            dims: view.dims().to_vec(),
-            columns: (0..view.order()).map(|n| view.column(n).to_vec()).collect(),
-            values: (0..view.len()).map(|i| view.values().get(i)).collect(),
-        }
-    }
-
-    fn push(&mut self, index: &[u32], value: f64) {
-        self.columns
-            .iter_mut()
-            .zip(index)
-            .for_each(|(c, &i)| c.push(i));
-        self.values.push(value);
-    }
-
-    fn index(&self, i: usize) -> Vec<u32> {
-        self.columns.iter().map(|c| c[i]).collect()
-    }
-
-    fn filtered(&self, keep: impl Fn(&[u32]) -> bool) -> Entries {
-        let mut out = Entries::new(&self.dims);
-        for i in 0..self.values.len() {
-            let index = self.index(i);
-            if keep(&index) {
-                out.push(&index, self.values[i]);
-            }
-        }
-        out
-    }
-
-    fn view(&self) -> CooView<'_> {
-        let columns: Vec<&[u32]> = self.columns.iter().map(Vec::as_slice).collect();
-        CooView::new("entries", &self.dims, &columns, Values::F64(&self.values)).unwrap()
-    }
-}
-
-/// Numbers that look random.
-fn mixed(i: u64) -> f64 {
-    let mut x = i.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    for _ in 0..3 {
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x ^= x >> 27;
-    }
-    (x >> 11) as f64 / (1u64 << 53) as f64
-}
-
-/// Ratings of users and films in months, and genres of films, with something to learn in them.
-fn planted() -> (Entries, Entries) {
-    let (users, films, months) = (60u32, 45u32, 5u32);
-    let u = |i: u32, k: u64| 2.0 * mixed(u64::from(i) * 7 + k) - 1.0;
-    let v = |j: u32, k: u64| 2.0 * mixed(90_000 + u64::from(j) * 7 + k) - 1.0;
-    let mut tensor = Entries::new(&[users.into(), films.into(), months.into()]);
-    for i in 0..users {
-        for j in 0..films {
-            let cell = u64::from(i * films + j);
-            if mixed(5_000_000 + cell) < 0.45 {
-                let m = (mixed(6_000_000 + cell) * f64::from(months)) as u32;
-                let noise = 0.3 * (mixed(7_000_000 + cell) + mixed(8_000_000 + cell) - 1.0);
-                let x = 100.0
-                    + 8.0 * (u(i, 0) * v(j, 0) + u(i, 1) * v(j, 1) + 0.5 * u(i, 2) + 0.4 * v(j, 2));
-                tensor.push(&[i, j, m], x + 8.0 * noise + 0.3 * f64::from(m));
-            }
-        }
-    }
-    let mut genres = Entries::new(&[films.into(), 6]);
-    for j in 0..films {
-        for k in 0..6u32 {
-            let y = v(j, 0) * f64::from(k) - v(j, 1) * f64::from(6 - k) + v(j, 2);
-            genres.push(&[j, k], 2.0 + y + 0.2 * mixed(u64::from(j * 6 + k)));
-        }
-    }
-    (tensor, genres)
-}
-
-fn options(algorithm: Algorithm, model: ModelKind, rank: usize) -> Options {
-    let mut o = Options::default();
-    (o.algorithm, o.model, o.rank) = (algorithm, model, vec![rank]);
-    (o.threads, o.seed) = (2, 3);
-    o.start_modes = vec![1, 2];
-    o.lambda_reg = Some(0.7);
-    o.eta = Some(0.02);
-    o
-}
-
-fn fitted(tensor: &Entries, genres: Option<&Entries>, o: &Options) -> Model {
-    let mut builder = Problem::builder(tensor.view());
-    if let Some(genres) = genres {
-        builder = builder.matrix(1, genres.view(), 1.3, MatrixKind::Observed);
-    }
-    let problem = builder.build(&()).unwrap();
-    fit(&problem, o, &FitInput::default(), &mut Quiet, &())
-        .unwrap()
-        .0
-}
-
-fn input<'a>(mode: usize, tensor: Option<&'a Entries>, genres: Option<&'a Entries>) -> FoldIn<'a> {
-    let matrices = genres.into_iter().map(|g| FoldMatrix {
-        number: 0,
-        entries: g.view(),
-        weight: None,
-    });
-    FoldIn {
-        mode,
-        tensor: tensor.map(Entries::view),
-        matrices: matrices.collect(),
-        threads: 1,
-        ..FoldIn::default()
-    }
-}
-
-fn folded(model: &Model, input: &FoldIn<'_>) -> (Model, FoldSummary) {
-    fold_in(model, input, &()).unwrap()
-}
-
-fn predictions(model: &Model, cells: &Entries) -> Vec<f64> {
-    let mut all = Vec::new();
-    predict_all(model, &cells.view(), false, 1, &(), |_, x| {
-        all.extend_from_slice(x);
-        Ok(())
-    })
-    .unwrap();
-    all
-}
-
-fn rmse(model: &Model, cells: &Entries) -> f64 {
-    let e = evaluate(model, &cells.view(), model.range(), 2, &()).unwrap();
-    e.clipped.rmse
-}
 
 /// Solves A x = b by elimination.
 fn solved(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
@@ -180,9 +26,8 @@ fn solved(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
         for i in 0..n {
             if i != k {
                 let by = a[i][k] / a[k][k];
-                for j in k..n {
-                    a[i][j] -= by * a[k][j];
-                }
+                let row = a[k].clone();
+                a[i].iter_mut().zip(row).for_each(|(x, y)| *x -= by * y);
                 b[i] -= by * b[k];
             }
         }
@@ -590,79 +435,5 @@ fn rows_that_only_matrices_know_are_found_from_them() {
             .sum();
         let wanted = without.mean() + bias(0, 4) + bias(2, 2) + mean;
         assert!((predictions(&without, &cell)[0] - wanted).abs() < 1e-3);
-    }
-}
-
-/// A tenth of the rows of a mode are held out of training and folded in; the error on their test entries is
-/// that of a fit that had them all.
-#[test]
-fn on_real_data_it_is_nearly_a_fit_of_everything() {
-    let Some(folder) = real_data("ml100k") else {
-        return;
-    };
-    let train = Entries::of(&read_real(&folder, "tensor.train.tns").view());
-    let test = Entries::of(&read_real(&folder, "tensor.test.tns").view());
-    for algorithm in [Algorithm::Blocked, Algorithm::Gibbs] {
-        let mut o = Options::default();
-        (o.algorithm, o.threads, o.eval_every) = (algorithm, 2, 1000);
-        o.start_modes = vec![1, 2];
-        let full = fitted(&train, None, &o);
-        for mode in [0, 1] {
-            let new = |x: &[u32]| mixed(u64::from(x[mode])) < 0.1;
-            let model = fitted(&train.filtered(|x| !new(x)), None, &o);
-            let more = train.filtered(new);
-            let (after, _) = folded(
-                &model,
-                &FoldIn {
-                    threads: 2,
-                    ..input(mode, Some(&more), None)
-                },
-            );
-            let asked = test.filtered(new);
-            let (a, b) = (rmse(&after, &asked), rmse(&full, &asked));
-            println!(
-                "{algorithm:?}, mode {mode}: folded in {a:.4}, fitted {b:.4}, {} entries",
-                asked.values.len()
-            );
-            assert!(a < 1.01 * b, "{algorithm:?} {mode} {a} {b}");
-        }
-    }
-}
-
-/// Films without ratings are predicted from their genres, better than from biases.
-#[test]
-fn on_real_data_cold_films_are_better_than_biases() {
-    let Some(folder) = real_data("ml100k") else {
-        return;
-    };
-    let train = Entries::of(&read_real(&folder, "tensor.train.tns").view());
-    let test = Entries::of(&read_real(&folder, "tensor.test.tns").view());
-    let genres = Entries::of(&read_real(&folder, "movie_genre.tns").view());
-    let new = |x: &[u32]| mixed(u64::from(x[1])) < 0.1;
-    let base = train.filtered(|x| !new(x));
-    let mut asked = train.filtered(new);
-    let more = test.filtered(new);
-    (0..more.values.len()).for_each(|i| asked.push(&more.index(i), more.values[i]));
-    let problem = Problem::builder(base.view()).build(&()).unwrap();
-    let biases = s3cmtf::solver::fit_biases(&problem, &Default::default(), &())
-        .unwrap()
-        .0;
-    let of_biases = evaluate(&biases, &asked.view(), problem.range(), 2, &())
-        .unwrap()
-        .clipped
-        .rmse;
-    for algorithm in [Algorithm::Blocked, Algorithm::Gibbs] {
-        let mut o = Options::default();
-        (o.algorithm, o.threads, o.eval_every) = (algorithm, 2, 1000);
-        o.start_modes = vec![1, 2];
-        let with = rmse(&fitted(&base, Some(&genres), &o), &asked);
-        let without = rmse(&fitted(&base, None, &o), &asked);
-        println!(
-            "{algorithm:?}: with genres {with:.4}, without {without:.4}, biases {of_biases:.4}"
-        );
-        assert!(
-            with < 0.99 * of_biases && with < 0.99 * without,
-            "{with} {without} {of_biases}"
-        );
     }
 }

@@ -13,9 +13,10 @@ use super::work::{Pull, Rule, Source, Work, update};
 use crate::error::Result;
 use crate::kernel::{Level, Lists, Other, Slopes};
 use crate::model::{Model, padded};
+use crate::problem::MatrixKind;
 use crate::random::Stream;
 use crate::schedule::Crew;
-use crate::solver::data::Data;
+use crate::solver::data::{Data, MatrixData};
 
 /// Rows that a regression is made of at most: more would not tell more.
 const MOST: usize = 20_000;
@@ -168,7 +169,7 @@ impl Exact {
             names: None,
             means: false,
             rows: &[],
-            nonneg: false,
+            nonneg: None,
             graphs: Vec::new(),
             level: self.level,
         };
@@ -207,13 +208,13 @@ impl State {
     }
 }
 
-/// Gives rows without tensor entries the biases that go with what their matrices say, inside; and notes
+/// Gives rows without tensor entries what their matrices say, and the biases that go with it, inside; and notes
 /// in the model how rows that come later get theirs. `unit` is what a bias inside is multiplied with.
 pub(in crate::solver) fn fill_cold(
     model: &mut Model,
     data: &Data,
     biases: &mut [Vec<f32>],
-    (unit, level): (f64, Level),
+    (unit, l2, level): (f64, bool, Level),
     crew: &Crew,
 ) -> Result<()> {
     for (n, biases) in biases.iter_mut().enumerate() {
@@ -263,7 +264,7 @@ pub(in crate::solver) fn fill_cold(
             names: None,
             means: false,
             rows: &[],
-            nonneg: false,
+            nonneg: None,
             graphs: Vec::new(),
             level,
         };
@@ -274,8 +275,17 @@ pub(in crate::solver) fn fill_cold(
         });
         let mut found = ColdBiases::regress(rank, each);
         let rows = rows_of(&cold, &sources, &rule, crew)?;
+        // Other penalties have other solutions, and graphs more to say.
+        let graph = |m: &MatrixData| m.mode == n && m.kind == MatrixKind::Graph;
+        let all_said = l2 && !data.matrices.iter().any(graph);
+        let stride = padded(rank);
+        let factor = model.modes[n].factor.as_mut_slice()?;
         for (&i, row) in cold.iter().zip(rows.chunks_exact(rank)) {
-            biases[i as usize] = found.of(row) as f32;
+            let i = i as usize;
+            biases[i] = found.of(row) as f32;
+            if all_said {
+                factor[i * stride..][..rank].copy_from_slice(row);
+            }
         }
         found.slopes.iter_mut().for_each(|a| *a *= unit);
         found.base *= unit;

@@ -14,6 +14,9 @@ use crate::model::{CoreKind, CoreShape, ModelMode, Rows, padded};
 use crate::random::Stream;
 use crate::schedule::Crew;
 
+/// Numbers of 0 and above are found in so many passes at most.
+const PASSES: usize = 10_000;
+
 /// The entries of new rows.
 pub(in crate::solver) struct Fold<'a> {
     pub mode: usize,
@@ -78,18 +81,16 @@ impl Fold<'_> {
             metric: &mode.before.metric,
             right: &mode.before.pull,
         };
-        let zeros = vec![
-            0.0;
-            if nonneg {
-                self.names.len() * padded(size)
-            } else {
-                0
-            }
-        ];
+        // From the mean row, until nothing changes; there are no biases then.
+        let mean = known.rows[self.mode].chunks_exact(padded(size)).last();
+        let starts = match nonneg {
+            true => mean.unwrap_or_default().repeat(self.names.len()),
+            false => Vec::new(),
+        };
         let rule = Rule {
             ridges: Some((ridges, pull)),
-            rows: &zeros,
-            nonneg,
+            rows: &starts,
+            nonneg: nonneg.then_some(PASSES),
             ..self.rule(&prior, None)
         };
         let mut rows = self.solve(known, &rule, crew, cancelled)?;
@@ -138,7 +139,7 @@ impl Fold<'_> {
             names: Some(self.names),
             means: true,
             rows: &[],
-            nonneg: false,
+            nonneg: None,
             graphs: Vec::new(),
             level: self.level,
         }

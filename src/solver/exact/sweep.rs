@@ -461,8 +461,9 @@ impl Exact {
         matches!(self.way, Way::Best { .. }).then_some((ridges, pull))
     }
 
-    fn nonneg(&self) -> bool {
-        matches!(self.way, Way::Best { nonneg: true, .. })
+    fn nonneg(&self) -> Option<usize> {
+        // The next sweep goes on from there.
+        matches!(self.way, Way::Best { nonneg: true, .. }).then_some(40)
     }
 
     /// The name of a stream for rows, if they are drawn.

@@ -111,8 +111,8 @@ pub(super) struct Rule<'a> {
     pub means: bool,
     /// The rows as they are, padded.
     pub rows: &'a [f32],
-    /// Whether none of their numbers may be negative.
-    pub nonneg: bool,
+    /// If none of their numbers may be negative: how many passes they are found in at most.
+    pub nonneg: Option<usize>,
     /// What draws rows to their neighbours, and how strongly.
     pub graphs: Vec<(&'a Links, f64)>,
     pub level: Level,
@@ -255,8 +255,8 @@ impl Rule<'_> {
     ) {
         let size = self.prior.size;
         self.equations(row, sources, sums, a, b);
-        if self.nonneg {
-            descend(size, a, b, &self.rows[row * padded(size)..][..size]);
+        if let Some(passes) = self.nonneg {
+            descend(size, a, b, &self.rows[row * padded(size)..][..size], passes);
         } else if !solve(self.level, size, a, b, self.noise(row, noise)) {
             self.equations(row, sources, sums, a, b);
             solve_carefully(size, a, b, self.noise(row, noise));
@@ -352,8 +352,7 @@ impl Rule<'_> {
 }
 
 /// Solves A x = b over x >= 0 by coordinate descent from `before`; the result is in `b`.
-fn descend(size: usize, a: &mut [f32], b: &mut [f32], before: &[f32]) {
-    const PASSES: usize = 40;
+fn descend(size: usize, a: &mut [f32], b: &mut [f32], before: &[f32], passes: usize) {
     let width = padded(size);
     for i in 0..size {
         for j in 0..i {
@@ -361,7 +360,7 @@ fn descend(size: usize, a: &mut [f32], b: &mut [f32], before: &[f32]) {
         }
     }
     let mut x: Vec<f64> = before.iter().map(|&x| f64::from(x.max(0.0))).collect();
-    for _ in 0..PASSES {
+    for _ in 0..passes {
         let mut change = 0.0f64;
         let mut largest = 0.0f64;
         for i in 0..size {

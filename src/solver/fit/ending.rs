@@ -9,7 +9,7 @@ use super::super::observer::{Event, Observer, StopReason};
 use super::Fit;
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::options::ModelKind;
+use crate::options::{ModelKind, Penalty};
 
 impl Fit<'_> {
     pub(super) fn diverged(&self, what: &str) -> Error {
@@ -61,7 +61,8 @@ impl Fit<'_> {
             finish::orthogonalise(&mut self.model)?;
         }
         if !self.centre.biases.is_empty() {
-            let unit = (self.centre.scale, self.level);
+            let l2 = self.options.penalty == Penalty::L2;
+            let unit = (self.centre.scale, l2, self.level);
             let (model, biases) = (&mut self.model, &mut self.centre.biases);
             fill_cold(model, &self.data, biases, unit, &self.crew)?;
             self.centre.describe(&mut self.model)?;
