@@ -132,8 +132,9 @@ int main(int argc, char **argv)
     CHECK(loaded.predict(where, false) == a && loaded.fitted_with().get("rank") == "3");
 
     // A model of samples knows how sure it is; rows come later.
-    options.set("algorithm", "gibbs").set("samples", 5);
-    const s3::model sure = s3::fit(problem, options).run();
+    s3::options draws;
+    draws.set("algorithm", "gibbs").set("rank", 3).set("samples", 5);
+    const s3::model sure = s3::fit(problem, draws).run();
     const std::vector<double> nine_in_ten = {0.05, 0.95};
     const auto spread = sure.predict_spread(moved, nine_in_ten, false);
     CHECK(sure.samples() == 5 && model.samples() == 0 && spread.quantiles.size() == 2 * a.size());

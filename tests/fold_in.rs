@@ -173,8 +173,8 @@ fn a_row_of_a_settled_fit_is_found_again() {
         (ModelKind::Tucker, 2, true),
     ] {
         let mut o = options(Algorithm::Als, kind, rank);
-        (o.epochs, o.nonneg, o.eval_every) = (if nonneg { 1500 } else { 600 }, nonneg, 1000);
-        o.orthogonal = true;
+        (o.epochs, o.nonneg, o.eval_every) = (if nonneg { 800 } else { 300 }, nonneg, 1000);
+        (o.orthogonal, o.threads) = (true, 1);
         let model = fitted(&all, Some(&genres), &o);
         assert_eq!(model.is_orthogonal(), kind == ModelKind::Tucker && !nonneg);
         for mode in 0..3 {
