@@ -379,6 +379,8 @@ static void by_default(const s3cmtf_problem *problem, const s3cmtf_coo *test)
     s3cmtf_options_free(options);
 }
 
+#include "life_later.h"
+
 static int32_t count_checkpoints(const s3cmtf_progress *progress, void *user)
 {
     if (progress->event == S3CMTF_EVENT_CHECKPOINT) {
@@ -483,6 +485,7 @@ int main(int argc, char **argv)
     explained(model, test, 0);
     by_default(problem, test);
     other_models(train);
+    after_fits(problem, model, test);
     OK(s3cmtf_model_save(model, in_folder("model.s3m"), error));
     OK(s3cmtf_model_export(model, in_folder("exported"), NULL, error));
     for (int32_t mode = S3CMTF_OPEN_MAPPED; mode <= S3CMTF_OPEN_PRIVATE; mode++) {

@@ -301,6 +301,7 @@ static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
 
 #include "misuse_more.h"
 #include "misuse_tune.h"
+#include "misuse_later.h"
 
 #define TABLE(X)                                                                                                       \
     X(s3cmtf_status_name) X(s3cmtf_error_new) X(s3cmtf_error_message) X(s3cmtf_error_status) X(s3cmtf_error_free)      \
@@ -326,6 +327,8 @@ static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
     X(s3cmtf_model_copy_row) X(s3cmtf_model_view_factor) X(s3cmtf_model_copy_core) X(s3cmtf_model_view_core)           \
     X(s3cmtf_model_copy_matrix_indices) X(s3cmtf_model_copy_matrix) X(s3cmtf_model_view_matrix)                        \
     X(s3cmtf_model_predict) X(s3cmtf_model_predict_coo) X(s3cmtf_model_evaluate) X(s3cmtf_kernel_peak)                 \
+    X(s3cmtf_model_get_samples) X(s3cmtf_model_predict_spread) X(s3cmtf_model_predict_spread_coo)                      \
+    X(s3cmtf_model_fold_in)                                                                                            \
     X(s3cmtf_generator_new) X(s3cmtf_generator_set) X(s3cmtf_generator_write) X(s3cmtf_generator_preset)               \
     X(s3cmtf_generator_free) X(s3cmtf_tune_new) X(s3cmtf_tune_set_trials) X(s3cmtf_tune_set_rungs)                     \
     X(s3cmtf_tune_set_fit_threads) X(s3cmtf_tune_set_fraction) X(s3cmtf_tune_set_valid) X(s3cmtf_tune_set_range)       \

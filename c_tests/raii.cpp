@@ -154,6 +154,26 @@ int main(int argc, char **argv)
     const s3::model loaded = s3::model::load(folder + "/raii.s3m");
     CHECK(loaded.predict(where, false) == a && loaded.fitted_with().get("rank") == "3");
 
+    // A model of samples knows how sure it is; rows come later.
+    s3::options draws;
+    draws.set("algorithm", "gibbs").set("rank", 3).set("samples", 5);
+    const s3::model sure = s3::fit(problem, draws).run();
+    const std::vector<double> nine_in_ten = {0.05, 0.95};
+    const auto spread = sure.predict_spread(moved, nine_in_ten, false);
+    CHECK(sure.samples() == 5 && model.samples() == 0 && spread.quantiles.size() == 2 * a.size());
+    CHECK(spread.quantiles[2] < spread.predictions[1] && spread.predictions[1] < spread.quantiles[3]);
+    CHECK(spread.deviations[1] > 0 && sure.predict_spread(where, nine_in_ten, false).quantiles == spread.quantiles);
+    const std::vector<std::uint32_t> late_film = {FILMS}, late_genre = {2};
+    const std::vector<s3::span<const std::uint32_t>> late = {late_film, late_genre};
+    const std::vector<float> single = {1};
+    const s3::coo what = s3::coo::copy(s3::cells<std::uint32_t>::columns(late), s3::span<const float>(single));
+    for (const s3::model *from : {static_cast<const s3::model *>(&model), &sure}) {
+        const s3::model more = from->fold_in(1, {{0, &what}});
+        CHECK(more.dims()[1] == FILMS + 1 && more.predict(where) == from->predict(where));
+        CHECK(status_of([&] { from->fold_in(0, moved); }) == S3CMTF_BAD_ARGUMENT);
+        CHECK(from->fold_in(1, moved, {}, true).dims() == from->dims());
+    }
+
     // Failures are exceptions, and exceptions of a callback come through.
     CHECK(status_of([&] { options.set("rnak", 3); }) == S3CMTF_BAD_ARGUMENT);
     CHECK(status_of([&] { options.set("epochs", -1); }) == S3CMTF_BAD_ARGUMENT);

@@ -114,6 +114,10 @@
  * mean, biases or offsets has zeros there. An index that did not occur in the data has bias 0 and the mean row
  * (s3cmtf_model_copy_row()). The library multiplies core and rows in single precision.
  * A model fitted with "algorithm" "gibbs" predicts the mean of its samples; its numbers are those of the last.
+ * It also knows how sure it is: s3cmtf_model_predict_spread() gives deviations and quantiles.
+ *
+ * A model never changes. Rows that come after training make a new one (s3cmtf_model_fold_in()), from what is known
+ * of them and all that the model knows, in the time it takes to read their entries.
  *
  * SPEED
  *
@@ -1834,6 +1838,95 @@ int32_t s3cmtf_model_evaluate(const s3cmtf_model *model,
                               double *rmse,
                               double *mae,
                               s3cmtf_error *error);
+
+/**
+ * How many samples predictions of the model are means over: 0 unless it was fitted with algorithm "gibbs".
+ * Only a model with samples knows how sure it is.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_model_get_samples(const s3cmtf_model *model,
+                                 uint64_t *samples,
+                                 s3cmtf_error *error);
+
+/**
+ * Predicts `count` cells as s3cmtf_model_predict() does, with how sure the model is: the standard deviation
+ * of the value of each cell (the deviation of the samples and that of the noise together), and
+ * `quantile_count` quantiles of a normal distribution with that mean and deviation, each above 0 and below 1, as
+ * in {0.05, 0.95}. A model without samples does not know (S3CMTF_BAD_ARGUMENT).
+ *
+ * `predictions` and `deviations` have room for `capacity` numbers of `number_type` (S3CMTF_F32 or S3CMTF_F64)
+ * each, `quantile_values` for `capacity` times `quantile_count`, those of a cell side by side. Any of the three
+ * may be NULL if it is not wanted. `clip` limits predictions and quantiles to the range of the training values.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_model_predict_spread(const s3cmtf_model *model,
+                                    uint64_t count,
+                                    const void *const *indices,
+                                    int32_t index_type,
+                                    uint64_t stride,
+                                    int32_t base,
+                                    uint64_t quantile_count,
+                                    const double *quantiles,
+                                    int32_t clip,
+                                    uint64_t threads,
+                                    const s3cmtf_cancel *cancel,
+                                    void *predictions,
+                                    void *deviations,
+                                    void *quantile_values,
+                                    uint64_t capacity,
+                                    int32_t number_type,
+                                    s3cmtf_error *error);
+
+/**
+ * The same for the cell of every entry of `coo`, whose values do not matter.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_model_predict_spread_coo(const s3cmtf_model *model,
+                                        const s3cmtf_coo *coo,
+                                        uint64_t quantile_count,
+                                        const double *quantiles,
+                                        int32_t clip,
+                                        uint64_t threads,
+                                        const s3cmtf_cancel *cancel,
+                                        void *predictions,
+                                        void *deviations,
+                                        void *quantile_values,
+                                        uint64_t capacity,
+                                        int32_t number_type,
+                                        s3cmtf_error *error);
+
+/**
+ * Makes a model with rows of `mode` that came after training, to be freed with s3cmtf_model_free(). Each is found
+ * in closed form, given everything else in the model, as the fit would have found it; of a model with samples it
+ * is drawn once for each. What the model predicts for all other rows stays as it is. Everything that is known of
+ * the new rows has to be given, since a model keeps no entries:
+ *
+ * `tensor` has their tensor entries and may be NULL if there are matrices. Rows of other modes that the model does
+ * not know count as the mean row of their mode. `matrices` are `matrix_count` matrices with what is known of the
+ * rows there; matrix k belongs to matrix `matrix_numbers[k]` of the model, which is coupled to `mode`, and
+ * `weights[k]` is its weight, S3CMTF_FROM_OPTIONS that of the fit. `weights` may be NULL if all are. Columns that
+ * the model does not know say nothing.
+ *
+ * A row that the model has from tensor entries is S3CMTF_BAD_ARGUMENT, unless `replace` is 1: it is then found anew,
+ * from these entries alone. The size of the mode grows if need be. It runs on `threads` threads (0: all the process
+ * may use); the result does not depend on how many. `cancel`, `added` and `replaced` (how many rows were) may be
+ * NULL.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_model_fold_in(const s3cmtf_model *model,
+                             uint64_t mode,
+                             const s3cmtf_coo *tensor,
+                             uint64_t matrix_count,
+                             const s3cmtf_coo *const *matrices,
+                             const uint64_t *matrix_numbers,
+                             const double *weights,
+                             int32_t replace,
+                             uint64_t threads,
+                             const s3cmtf_cancel *cancel,
+                             s3cmtf_model **folded,
+                             uint64_t *added,
+                             uint64_t *replaced,
+                             s3cmtf_error *error);
 
 #ifdef __cplusplus
 }  // extern "C"

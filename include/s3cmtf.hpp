@@ -238,6 +238,56 @@ public:
         });
         return made;
     }
+    /// How many samples predictions are means over; 0 unless the model was fitted with "gibbs".
+    std::size_t samples() const
+    {
+        std::uint64_t samples = 0;
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_model_get_samples(get(), &samples, e); });
+        return static_cast<std::size_t>(samples);
+    }
+    /// Predictions with how sure a model of samples is of them.
+    template <class T = double, class Index>
+    spread<T> predict_spread(const cells<Index> &where, span<const double> quantiles = {}, bool clip = true,
+                             std::size_t threads = 0, const cancel_token *cancel = nullptr) const
+    {
+        if (where.order() != order()) throw error(S3CMTF_BAD_ARGUMENT, "cells and model have different orders");
+        spread<T> made(where.count(), quantiles.size());
+        detail::check([&](s3cmtf_error *e) {
+            return s3cmtf_model_predict_spread(
+                get(), where.count(), where.pointers(), detail::index_type<Index>(), where.stride(), where.base(),
+                quantiles.size(), quantiles.data(), clip, threads, cancel ? cancel->get() : nullptr,
+                made.predictions.data(), made.deviations.data(), made.quantiles.data(), where.count(),
+                detail::number_type<T>(), e);
+        });
+        return made;
+    }
+    template <class T = double>
+    spread<T> predict_spread(const coo &entries, span<const double> quantiles = {}, bool clip = true,
+                             std::size_t threads = 0, const cancel_token *cancel = nullptr) const
+    {
+        spread<T> made(entries.count(), quantiles.size());
+        detail::check([&](s3cmtf_error *e) {
+            return s3cmtf_model_predict_spread_coo(
+                get(), entries.get(), quantiles.size(), quantiles.data(), clip, threads,
+                cancel ? cancel->get() : nullptr, made.predictions.data(), made.deviations.data(),
+                made.quantiles.data(), entries.count(), detail::number_type<T>(), e);
+        });
+        return made;
+    }
+
+    /// A model that has rows of a mode which came after training, from their entries in the tensor and in matrices.
+    model fold_in(std::size_t mode, const coo &tensor, const std::vector<new_entries> &matrices = {},
+                  bool replace = false, std::size_t threads = 0, const cancel_token *cancel = nullptr) const
+    {
+        return fold(mode, tensor.get(), matrices, replace, threads, cancel);
+    }
+    /// The same of rows that only matrices know.
+    model fold_in(std::size_t mode, const std::vector<new_entries> &matrices, bool replace = false,
+                  std::size_t threads = 0, const cancel_token *cancel = nullptr) const
+    {
+        return fold(mode, nullptr, matrices, replace, threads, cancel);
+    }
+
     /// The root of the mean squared error on entries, and the mean absolute error.
     struct errors {
         double rmse, mae;
@@ -376,6 +426,25 @@ public:
     const s3cmtf_model *get() const noexcept { return handle_.get(); }
 
 private:
+    model fold(std::size_t mode, const s3cmtf_coo *tensor, const std::vector<new_entries> &matrices, bool replace,
+               std::size_t threads, const cancel_token *cancel) const
+    {
+        std::vector<const s3cmtf_coo *> entries;
+        std::vector<std::uint64_t> numbers;
+        std::vector<double> weights;
+        for (const auto &m : matrices) {
+            entries.push_back(m.entries->get());
+            numbers.push_back(m.matrix);
+            weights.push_back(m.weight);
+        }
+        s3cmtf_model *made = nullptr;
+        detail::check([&](s3cmtf_error *e) {
+            return s3cmtf_model_fold_in(get(), mode, tensor, matrices.size(), entries.data(), numbers.data(),
+                                        weights.data(), replace, threads, cancel ? cancel->get() : nullptr, &made,
+                                        nullptr, nullptr, e);
+        });
+        return model(made);
+    }
     template <class Get> std::vector<std::uint64_t> list(Get get_list) const
     {
         std::vector<std::uint64_t> numbers(order());

@@ -379,6 +379,19 @@ private:
     detail::owned<s3cmtf_generator, s3cmtf_generator_free> handle_;
 };
 
+/// Predictions, their standard deviations, and quantiles, those of a cell side by side.
+template <class T> struct spread {
+    spread(std::size_t count, std::size_t each) : predictions(count), deviations(count), quantiles(count * each) {}
+    std::vector<T> predictions, deviations, quantiles;
+};
+
+/// What a matrix of a model has for rows that come later. The entries must live as long as this.
+struct new_entries {
+    std::size_t matrix;
+    const coo *entries;
+    double weight = S3CMTF_FROM_OPTIONS;
+};
+
 } // namespace s3cmtf
 
 #endif

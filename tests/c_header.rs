@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// In the order in which a reader wants them.
-const SOURCES: [&str; 16] = [
+const SOURCES: [&str; 18] = [
     "status",
     "error",
     "library",
@@ -25,6 +25,8 @@ const SOURCES: [&str; 16] = [
     "model",
     "model_numbers",
     "predict",
+    "spread",
+    "fold_in",
 ];
 
 fn root() -> &'static Path {

@@ -9,4 +9,4 @@ mod spread;
 pub use evaluate::{Errors, Evaluation, evaluate};
 pub use export::export;
 pub use predict::{predict_all, predict_cells};
-pub use spread::{Spread, predict_spread};
+pub use spread::{Spread, predict_spread, predict_spread_cells};

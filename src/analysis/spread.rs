@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::chunks::{cells_of, chunks_of};
+use super::chunks::{Cells, cells_of, chunks_of};
 use super::predict::Predictor;
 use crate::error::{Error, Result};
 use crate::format::CooView;
@@ -31,13 +31,8 @@ pub fn predict_spread(
     clip: bool,
     threads: usize,
     monitor: &dyn Monitor,
-    mut take: impl FnMut(Range<usize>, &[Spread]) -> Result<()>,
+    take: impl FnMut(Range<usize>, &[Spread]) -> Result<()>,
 ) -> Result<()> {
-    let Some(samples) = model.samples() else {
-        return Err(Error::argument(
-            "the model has no samples, so it does not know how sure it is; fit one with algorithm gibbs",
-        ));
-    };
     if view.order() != model.order() {
         return Err(Error::argument(format!(
             "{}: has {} modes, the model has {}",
@@ -46,6 +41,51 @@ pub fn predict_spread(
             model.order()
         )));
     }
+    spread(
+        model,
+        &cells_of(view),
+        quantiles,
+        clip,
+        threads,
+        monitor,
+        take,
+    )
+}
+
+/// [`predict_spread`] of `count` cells whose indices lie anywhere: `index` writes those of one cell, one
+/// per mode of the model.
+pub fn predict_spread_cells(
+    model: &Model,
+    (count, index): (usize, impl Fn(usize, &mut [u32]) + Sync),
+    quantiles: &[f64],
+    clip: bool,
+    threads: usize,
+    monitor: &dyn Monitor,
+    take: impl FnMut(Range<usize>, &[Spread]) -> Result<()>,
+) -> Result<()> {
+    let order = model.order();
+    let cells = Cells {
+        count,
+        order,
+        index,
+    };
+    spread(model, &cells, quantiles, clip, threads, monitor, take)
+}
+
+fn spread(
+    model: &Model,
+    cells: &Cells<impl Fn(usize, &mut [u32]) + Sync>,
+    quantiles: &[f64],
+    clip: bool,
+    threads: usize,
+    monitor: &dyn Monitor,
+    mut take: impl FnMut(Range<usize>, &[Spread]) -> Result<()>,
+) -> Result<()> {
+    let Some(samples) = model.samples() else {
+        return Err(Error::argument(
+            "the model has no samples, so it does not know how sure it is; fit one with algorithm gibbs",
+        ));
+    };
     if let Some(bad) = quantiles.iter().find(|q| !(**q > 0.0 && **q < 1.0)) {
         return Err(Error::argument(format!(
             "a quantile of {bad}; it must be above 0 and below 1"
@@ -87,7 +127,7 @@ pub fn predict_spread(
     let each = |range, out: Vec<Spread>| take(range, &out);
     chunks_of(
         predictor,
-        &cells_of(view),
+        cells,
         threads,
         ("predicting", monitor),
         add,

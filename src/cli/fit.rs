@@ -172,15 +172,15 @@ pub(super) fn apply_config(a: &ArgMatches, options: &mut Options) -> Result<()> 
 }
 
 /// A coupled matrix as typed.
-struct Coupled {
-    mode: usize,
-    file: PathBuf,
-    weight: Option<f64>,
-    penalty: Option<f64>,
+pub(super) struct Coupled {
+    pub mode: usize,
+    pub file: PathBuf,
+    pub weight: Option<f64>,
+    pub penalty: Option<f64>,
 }
 
 /// Splits `MODE:FILE[:WEIGHT[:PENALTY]]`.
-fn coupled(spec: &str, option: &str) -> Result<Coupled> {
+pub(super) fn coupled(spec: &str, option: &str) -> Result<Coupled> {
     let bad = || {
         Error::Argument(format!(
             "{option} {spec}: expected MODE:FILE, then :WEIGHT and :PENALTY if they differ, such as 2:genres.coo:10"
@@ -216,12 +216,15 @@ fn text_of(a: &ArgMatches) -> Result<TextOptions> {
 }
 
 /// How that of matrices and graphs is read, which have other columns.
-fn matrix_text_of(a: &ArgMatches, zero_based: bool) -> Result<TextOptions> {
+pub(super) fn matrix_text<'a>(
+    specs: impl Iterator<Item = &'a String>,
+    zero_based: bool,
+) -> Result<TextOptions> {
     let mut options = TextOptions {
         zero_based,
         ..TextOptions::default()
     };
-    for spec in a.get_many::<String>("matrix-text").into_iter().flatten() {
+    for spec in specs {
         set_text(&mut options, spec, "--matrix-text")?;
     }
     Ok(options)
@@ -262,7 +265,10 @@ impl Opened {
         }
         let any_text = any_text(coupled_to.iter().map(|(spec, _)| &spec.file))?;
         let coupled_text = Mixed {
-            options: matrix_text_of(a, any_text && entries.options.zero_based)?,
+            options: matrix_text(
+                a.get_many("matrix-text").into_iter().flatten(),
+                any_text && entries.options.zero_based,
+            )?,
             any_text,
         };
         if coupled_to.is_empty() && coupled_text.options != TextOptions::default() {

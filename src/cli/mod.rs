@@ -7,6 +7,7 @@ mod check;
 mod convert;
 mod demo;
 mod fit;
+mod fold_in;
 mod generate;
 mod info;
 mod input;
@@ -55,6 +56,7 @@ enum Command {
     Eval(use_model::EvalArguments),
     Predict(use_model::PredictArguments),
     Export(use_model::ExportArguments),
+    FoldIn(fold_in::Arguments),
     Bench(bench::Arguments),
 }
 
@@ -147,6 +149,7 @@ fn dispatch(command: &Command, progress: &Progress, output: &mut Output) -> Resu
         Command::Eval(a) => use_model::eval(a, progress, output),
         Command::Predict(a) => use_model::predict(a, progress, output),
         Command::Export(a) => use_model::export_model(a, progress, output),
+        Command::FoldIn(a) => fold_in::run(a, progress, output),
         Command::Bench(a) => bench::run(a, progress, output),
     }
 }

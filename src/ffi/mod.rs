@@ -18,6 +18,7 @@ mod coo_files;
 mod error;
 mod fit;
 mod float;
+mod fold_in;
 mod generator;
 mod guard;
 mod indices;
@@ -29,6 +30,7 @@ mod predict;
 mod problem;
 mod progress;
 mod run;
+mod spread;
 mod status;
 #[cfg(s3cmtf_test)]
 mod testing;
@@ -42,6 +44,7 @@ pub mod c {
     pub use super::coo_files::*;
     pub use super::error::*;
     pub use super::fit::*;
+    pub use super::fold_in::*;
     pub use super::generator::*;
     pub use super::library::*;
     pub use super::model::*;
@@ -50,6 +53,7 @@ pub mod c {
     pub use super::predict::*;
     pub use super::problem::*;
     pub use super::progress::*;
+    pub use super::spread::*;
     pub use super::status::*;
     pub use super::text::*;
     pub use super::tune::*;

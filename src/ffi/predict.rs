@@ -52,27 +52,38 @@ pub unsafe extern "C" fn s3cmtf_model_predict(
         };
         let (clip, threads) = (flag(clip, "clip")?, self::threads(threads)?);
         let count = usize::try_from(count).unwrap_or(usize::MAX);
-        let unusable = |n: usize| Some((n, indices.unusable(n)?));
-        if let Some((n, i)) = (0..model.order()).find_map(unusable) {
-            return Err(Failure::new(
-                S3CMTF_BAD_ENTRY,
-                format!(
-                    "cell {}: its index of mode {} is below the first or {MAX_DIM} or more",
-                    i + 1,
-                    n + 1
-                ),
-            ));
-        }
-        let index = |i: usize, index: &mut [u32]| {
-            for (n, slot) in index.iter_mut().enumerate() {
-                // Checked before; memory of the host that changes meanwhile gives some other cell.
-                *slot = indices.get(n, i).unwrap_or(0) as u32;
-            }
-        };
+        require_usable(&indices, model.order())?;
+        let index = index_of(&indices);
         predicted(&to, count, |take| {
             predict_cells(model, count, index, clip, threads, &Token(cancel), take)
         })
     })
+}
+
+/// Refuses an index that cannot be one.
+pub(super) fn require_usable(indices: &Indices<'_>, order: usize) -> Outcome {
+    let unusable = |n: usize| Some((n, indices.unusable(n)?));
+    match (0..order).find_map(unusable) {
+        None => Ok(()),
+        Some((n, i)) => Err(Failure::new(
+            S3CMTF_BAD_ENTRY,
+            format!(
+                "cell {}: its index of mode {} is below the first or {MAX_DIM} or more",
+                i + 1,
+                n + 1
+            ),
+        )),
+    }
+}
+
+/// What writes the indices of a cell, which were checked before; memory of the host that changes meanwhile
+/// gives some other cell.
+pub(super) fn index_of<'a>(indices: &'a Indices<'_>) -> impl Fn(usize, &mut [u32]) + Sync + 'a {
+    |i, index| {
+        for (n, slot) in index.iter_mut().enumerate() {
+            *slot = indices.get(n, i).unwrap_or(0) as u32;
+        }
+    }
 }
 
 /// Predicts the cell of every entry of `coo`, whose values do not matter; otherwise as

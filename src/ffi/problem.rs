@@ -127,7 +127,7 @@ pub extern "C" fn s3cmtf_problem_add_matrix(
 }
 
 /// A number, or `None` for the one that stands for the options.
-fn own(number: f64, what: &str) -> Outcome<Option<f64>> {
+pub(super) fn own(number: f64, what: &str) -> Outcome<Option<f64>> {
     if number == S3CMTF_FROM_OPTIONS {
         return Ok(None);
     }

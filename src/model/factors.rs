@@ -25,6 +25,22 @@ pub struct ModelMode {
     /// What is added to predictions for each row that exists, and behind them 0 for rows never seen.
     /// Empty if the model has no biases.
     pub biases: Vec<f32>,
+    /// What a row is thought to be like before its entries are seen, which rows that are folded in later
+    /// need.
+    pub(crate) before: Before,
+}
+
+/// What a penalty pulls the rows of a mode to, and the bias that goes with what matrices say of a row.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Before {
+    /// The penalty of a row u is `u M u^T - 2 u . pull`, times a number: M, row-major without padding;
+    /// empty if it is the identity.
+    pub metric: Vec<f32>,
+    /// One number per number of a row; empty if all are 0.
+    pub pull: Vec<f32>,
+    /// The bias of a row without tensor entries is the product of these with the row that its matrices
+    /// give, plus the last of them. Empty if nothing is known.
+    pub cold: Vec<f32>,
 }
 
 /// The rows that belong to the columns of a coupled matrix.
@@ -43,6 +59,9 @@ pub struct ModelMatrix {
     pub factor: Rows,
     /// What is added to predictions for each column. Empty if there are no offsets.
     pub offsets: Vec<f32>,
+    /// What squared errors of values as they are counted in the fit, before the weight; `None` in models
+    /// of earlier versions.
+    pub(crate) precision: Option<f64>,
 }
 
 /// The figures of one epoch. What was not measured is NaN.
@@ -76,6 +95,8 @@ pub struct Model {
     pub(crate) matrices: Vec<ModelMatrix>,
     /// Added to every prediction.
     pub(crate) mean: f64,
+    /// What squared errors of values as they are counted in the fit; `None` in models of earlier versions.
+    pub(crate) precision: Option<f64>,
     pub(crate) range: (f64, f64),
     pub(crate) options: Options,
     pub(crate) history: Vec<Epoch>,
@@ -113,6 +134,7 @@ impl Model {
                 counts: copied(mode.counts(), "rows")?,
                 factor: Rows::zeros(mode.rows().len() + 1, rank)?,
                 biases: Vec::new(),
+                before: Before::default(),
             });
         }
         let mut matrices = Vec::new();
@@ -125,6 +147,7 @@ impl Model {
                 columns: m.columns.rows().clone(),
                 factor: Rows::zeros(m.columns.rows().len(), ranks[m.mode])?,
                 offsets: Vec::new(),
+                precision: None,
             });
         }
         let model = Model {
@@ -133,6 +156,7 @@ impl Model {
             modes,
             matrices,
             mean: 0.0,
+            precision: None,
             range: problem.range(),
             options: options.clone(),
             history: Vec::new(),
@@ -225,6 +249,7 @@ impl Model {
                 counts: copied(&mode.counts, "rows")?,
                 factor: mode.factor.try_clone()?,
                 biases: copied(&mode.biases, "biases")?,
+                before: mode.before.clone(),
             });
         }
         let mut matrices = Vec::new();
@@ -242,6 +267,7 @@ impl Model {
             modes,
             matrices,
             mean: self.mean,
+            precision: self.precision,
             range: self.range,
             options: self.options.clone(),
             history: self.history.clone(),
@@ -287,6 +313,7 @@ impl Model {
         self.core.iter().all(|g| g.is_finite())
             && self.mean.is_finite()
             && biases.chain(offsets).flatten().all(|x| x.is_finite())
+            && self.modes.iter().all(|m| m.before.is_finite())
             && self.samples.as_ref().is_none_or(Samples::is_finite)
             && factors
                 .into_iter()
@@ -338,6 +365,15 @@ impl Model {
             matrix.factor.copy_from(rows)?;
         }
         Ok(())
+    }
+}
+
+impl Before {
+    fn is_finite(&self) -> bool {
+        [&self.metric, &self.pull, &self.cold]
+            .into_iter()
+            .flatten()
+            .all(|x| x.is_finite())
     }
 }
 

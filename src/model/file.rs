@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::container::{Container, Opened};
-use super::factors::{Epoch, Model, ModelMatrix, ModelMode, Parameters};
+use super::factors::{Before, Epoch, Model, ModelMatrix, ModelMode, Parameters};
 use super::rows::Rows;
 use super::samples::Samples;
 use super::shape::{CoreKind, CoreShape, padded};
@@ -64,7 +64,13 @@ pub(crate) fn save_with(
         model.orthogonal,
         model.matrices.len(),
     );
+    if let Some(precision) = model.precision {
+        meta += &format!("precision={precision:e}\n");
+    }
     for (m, matrix) in model.matrices.iter().enumerate() {
+        if let Some(precision) = matrix.precision {
+            meta += &format!("matrix{m}.precision={precision:e}\n");
+        }
         let kind = match matrix.kind {
             MatrixKind::Observed => "observed",
             MatrixKind::Graph => "graph",
@@ -93,6 +99,9 @@ pub(crate) fn save_with(
             bytemuck::cast_slice::<f32, u8>(mode.factor.as_slice()),
         );
         add_numbers(&mut c, format!("mode{n}.biases"), &mode.biases);
+        add_numbers(&mut c, format!("mode{n}.metric"), &mode.before.metric);
+        add_numbers(&mut c, format!("mode{n}.pull"), &mode.before.pull);
+        add_numbers(&mut c, format!("mode{n}.cold"), &mode.before.cold);
     }
     for (m, matrix) in model.matrices.iter().enumerate() {
         c.add(format!("matrix{m}.indices"), ids(&matrix.columns));
@@ -264,12 +273,28 @@ fn read_model(file: &Opened) -> Result<Model> {
             return Err(file.wrong(&format!("mode{n}.counts has the wrong length")));
         }
         modes.push(ModelMode {
+            before: Before {
+                metric: numbers(file, &format!("mode{n}.metric"), ranks[n] * ranks[n])?,
+                pull: numbers(file, &format!("mode{n}.pull"), ranks[n])?,
+                cold: numbers(file, &format!("mode{n}.cold"), ranks[n] + 1)?,
+            },
             biases: numbers(file, &format!("mode{n}.biases"), rows.len() + 1)?,
             rows,
             counts,
             factor,
         });
     }
+    // Models written before rows could be folded in have none.
+    let precision = |key: &str| -> Result<Option<f64>> {
+        let Ok(text) = find(key) else {
+            return Ok(None);
+        };
+        let number: f64 = parse(file, key, text)?;
+        match number.is_finite() && number > 0.0 {
+            true => Ok(Some(number)),
+            false => Err(file.wrong(&format!("'{key}' is {text:?}"))),
+        }
+    };
     let mut matrices = Vec::new();
     for m in 0..parse::<usize>(file, "matrices", find("matrices")?)? {
         let key = format!("matrix{m}");
@@ -300,6 +325,7 @@ fn read_model(file: &Opened) -> Result<Model> {
             },
             factor: read_rows(file, &format!("{key}.rows"), ranks[mode], columns.len())?,
             offsets: numbers(file, &format!("{key}.offsets"), columns.len())?,
+            precision: precision(&format!("{key}.precision"))?,
             columns,
         });
     }
@@ -329,6 +355,7 @@ fn read_model(file: &Opened) -> Result<Model> {
             Ok(mean) => parse(file, "mean", mean)?,
             Err(_) => 0.0,
         },
+        precision: precision("precision")?,
         range: (
             parse(file, "low", find("low")?)?,
             parse(file, "high", find("high")?)?,

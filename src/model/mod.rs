@@ -17,7 +17,7 @@ pub use samples::{Sample, SampleRows, Samples};
 pub use shape::{CoreKind, CoreShape, STRIDE, padded};
 
 pub(crate) use aligned::Aligned;
-pub(crate) use factors::Parameters;
+pub(crate) use factors::{Before, Parameters};
 pub(crate) use file::{Saved, load_saved, save_with};
 
 use crate::error::Result;

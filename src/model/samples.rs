@@ -40,6 +40,18 @@ impl SampleRows {
         }
     }
 
+    /// Rows of others, each of the same numbers.
+    pub(crate) fn collect<'r>(rows: impl Iterator<Item = (&'r SampleRows, usize)>) -> SampleRows {
+        let mut all = SampleRows::default();
+        for (from, i) in rows {
+            all.numbers = from.numbers;
+            all.scales.push(from.scales[i]);
+            let digits = &from.digits[i * from.numbers..(i + 1) * from.numbers];
+            all.digits.extend_from_slice(digits);
+        }
+        all
+    }
+
     /// The number of rows.
     pub fn len(&self) -> usize {
         self.scales.len()
@@ -82,6 +94,13 @@ pub struct Sample {
     /// For one mode, the means of the distributions that its rows were drawn from: predictions made of
     /// them scatter less around the same mean.
     pub smooth: SampleRows,
+    /// For each matrix the rows of its columns; none of a graph. Empty in models of earlier versions.
+    pub(crate) columns: Vec<SampleRows>,
+    /// What squared errors of each matrix counted. Empty in models of earlier versions.
+    pub(crate) weights: Vec<f64>,
+    /// For each mode the bias of a row without tensor entries: what the row that its matrices give is
+    /// multiplied with, what is added, and the deviation around that. Empty without matrices.
+    pub(crate) cold: Vec<Vec<f32>>,
 }
 
 /// All samples of a model.
@@ -146,6 +165,9 @@ impl Samples {
                 s.noise.is_finite()
                     && s.core.iter().all(|g| g.is_finite())
                     && s.modes.iter().chain([&s.smooth]).all(rows)
+                    && s.columns.iter().all(rows)
+                    && s.weights.iter().all(|w| w.is_finite())
+                    && s.cold.iter().flatten().all(|x| x.is_finite())
             })
     }
 
@@ -186,6 +208,22 @@ impl Samples {
             );
         }
         add("samples.smooth".into(), &mut self.list().map(|s| &s.smooth));
+        let matrices = self.list.first().map_or(0, |s| s.columns.len());
+        for m in 0..matrices {
+            add(
+                format!("samples.matrix{m}"),
+                &mut self.list().map(|s| &s.columns[m]),
+            );
+        }
+        let weights: Vec<f64> = self.list().flat_map(|s| &s.weights).copied().collect();
+        c.add("samples.weights", bytemuck::cast_slice(&weights).to_vec());
+        for n in 0..self.list.first().map_or(0, |s| s.cold.len()) {
+            let cold: Vec<f32> = self.list().flat_map(|s| &s.cold[n]).copied().collect();
+            c.add(
+                format!("samples.cold{n}"),
+                bytemuck::cast_slice(&cold).to_vec(),
+            );
+        }
         for (n, biases) in self.biases.iter().enumerate() {
             c.add(
                 format!("samples.biases{n}"),
@@ -226,9 +264,7 @@ impl Samples {
         if noise.len() != count || cores.len() != count * core {
             return Err(bad("count"));
         }
-        let rows = |name: &str, n: usize| -> Result<Vec<SampleRows>> {
-            let numbers = model.shape.ranks[n] + usize::from(biased);
-            let rows = model.modes[n].rows.len() + 1;
+        let read = |name: &str, rows: usize, numbers: usize| -> Result<Vec<SampleRows>> {
             let scales = file.numbers::<f32>(&format!("{name}.scales"))?;
             let digits = file.numbers::<i16>(&format!("{name}.digits"))?;
             let whole = rows
@@ -250,6 +286,37 @@ impl Samples {
                 })
                 .collect()
         };
+        let rows = |name: &str, n: usize| {
+            let numbers = model.shape.ranks[n] + usize::from(biased);
+            read(name, model.modes[n].rows.len() + 1, numbers)
+        };
+        // What earlier versions did not keep.
+        let kept = file.range("samples.weights").is_some();
+        let (mut columns, mut weights) = (Vec::new(), &[][..]);
+        let mut cold = vec![&[][..]; if kept { model.order() } else { 0 }];
+        if kept {
+            for (m, matrix) in model.matrices.iter().enumerate() {
+                let name = format!("samples.matrix{m}");
+                if file.range(&format!("{name}.scales")).is_none() {
+                    break;
+                }
+                let (count, rank) = (matrix.factor.len(), matrix.factor.rank());
+                columns.push(read(&name, count, rank)?.into_iter());
+            }
+            weights = file.numbers::<f64>("samples.weights")?;
+            if weights.len() != count * columns.len() {
+                return Err(bad("weights"));
+            }
+            for (n, cold) in cold.iter_mut().enumerate() {
+                let name = format!("samples.cold{n}");
+                if file.range(&name).is_some() {
+                    *cold = file.numbers::<f32>(&name)?;
+                }
+                if !cold.is_empty() && cold.len() != count * (model.shape.ranks[n] + 2) {
+                    return Err(bad(&name));
+                }
+            }
+        }
         let mut modes = Vec::new();
         let mut biases = Vec::new();
         for n in 0..model.order() {
@@ -261,6 +328,7 @@ impl Samples {
             biases.push(copied(now, "rows")?);
         }
         let smooth_rows = rows("samples.smooth", smooth)?;
+        let columns_len = columns.len();
         let list = noise
             .iter()
             .zip(smooth_rows)
@@ -271,6 +339,12 @@ impl Samples {
                     core: cores[k * core..(k + 1) * core].to_vec(),
                     modes: modes.iter_mut().filter_map(Iterator::next).collect(),
                     smooth,
+                    columns: columns.iter_mut().filter_map(Iterator::next).collect(),
+                    weights: weights[k * columns_len..(k + 1) * columns_len].to_vec(),
+                    cold: cold
+                        .iter()
+                        .map(|c| c[k * (c.len() / count)..(k + 1) * (c.len() / count)].to_vec())
+                        .collect(),
                 })
             });
         let samples = Samples {

@@ -155,6 +155,7 @@ impl Centre {
     /// What of the centre a model has.
     pub(super) fn describe(&self, model: &mut Model) -> Result<()> {
         model.mean = self.mean;
+        model.precision = Some(self.scale.powi(-2));
         for (mode, biases) in model.modes.iter_mut().zip(&self.biases) {
             mode.biases.clear();
             mode.biases.reserve(biases.len());
@@ -163,6 +164,7 @@ impl Centre {
         }
         for (matrix, centre) in model.matrices.iter_mut().zip(&self.matrices) {
             matrix.offsets = centre.offsets.clone();
+            matrix.precision = Some((centre.variance * centre.scale * centre.scale).recip());
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! for Tucker, normalised columns for non-negative models; and the opposite before a warm start.
 
 use crate::error::Result;
-use crate::model::{CoreKind, CoreShape, Model, Rows, padded};
+use crate::model::{Before, CoreKind, CoreShape, Model, Rows, padded};
 use crate::random::Stream;
 
 /// U(n) = Q R by modified Gram-Schmidt, twice, in `f64`; U(n) <- Q, G <- G x_n R, and V <- V R^T for
@@ -17,12 +17,42 @@ pub(super) fn orthogonalise(model: &mut Model) -> Result<()> {
         }
         let r = orthonormal_columns(&mut model.modes[n].factor, count, n as u64)?;
         multiply_core(&model.shape, &mut model.core, n, rank, &r);
+        turn(&mut model.modes[n].before, rank, &r);
         for matrix in model.matrices.iter_mut().filter(|m| m.mode == n) {
             multiply_rows(&mut matrix.factor, rank, &r)?;
         }
     }
     model.orthogonal = true;
     model.refresh_means()
+}
+
+/// What rows are thought to be like, for rows q instead of u = q R.
+fn turn(before: &mut Before, rank: usize, r: &[f64]) {
+    let metric: Vec<f64> = match before.metric.is_empty() {
+        true => (0..rank * rank)
+            .map(|k| f64::from(u8::from(k / rank == k % rank)))
+            .collect(),
+        false => before.metric.iter().map(|&m| f64::from(m)).collect(),
+    };
+    // R M, then R M R^T.
+    let times = |r: &[f64], m: &dyn Fn(usize, usize) -> f64| -> Vec<f64> {
+        let at = |k: usize| {
+            let row = &r[k / rank * rank..][..rank];
+            let each = row.iter().enumerate();
+            each.map(|(j, x)| x * m(j, k % rank)).sum()
+        };
+        (0..rank * rank).map(at).collect()
+    };
+    let half = times(r, &|i, j| metric[i * rank + j]);
+    let whole = times(&half, &|i, j| r[j * rank + i]);
+    before.metric = whole.iter().map(|&m| m as f32).collect();
+    if !before.pull.is_empty() {
+        let pull = r.chunks_exact(rank).map(|row| {
+            let each = row.iter().zip(&before.pull);
+            each.map(|(x, &p)| x * f64::from(p)).sum::<f64>() as f32
+        });
+        before.pull = pull.collect();
+    }
 }
 
 /// Replaces the first `count` rows by Q and returns R, row-major.
@@ -129,6 +159,11 @@ fn multiply_rows(rows: &mut Rows, rank: usize, r: &[f64]) -> Result<()> {
 /// inverse, so that predictions stay.
 fn rescale_mode(model: &mut Model, n: usize, by: &[f64]) -> Result<()> {
     let (rank, stride) = (model.shape.ranks[n], padded(model.shape.ranks[n]));
+    let mut inverse = vec![0.0; rank * rank];
+    by.iter()
+        .enumerate()
+        .for_each(|(j, s)| inverse[j * rank + j] = 1.0 / s);
+    turn(&mut model.modes[n].before, rank, &inverse);
     for row in model.modes[n]
         .factor
         .as_mut_slice()?
@@ -154,13 +189,7 @@ fn rescale_mode(model: &mut Model, n: usize, by: &[f64]) -> Result<()> {
                 .zip(by)
                 .for_each(|(g, s)| *g = (f64::from(*g) / s) as f32);
         }
-        CoreKind::Full => {
-            let mut inverse = vec![0.0; rank * rank];
-            by.iter()
-                .enumerate()
-                .for_each(|(j, s)| inverse[j * rank + j] = 1.0 / s);
-            multiply_core(&model.shape, &mut model.core, n, rank, &inverse);
-        }
+        CoreKind::Full => multiply_core(&model.shape, &mut model.core, n, rank, &inverse),
     }
     Ok(())
 }

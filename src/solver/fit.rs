@@ -193,6 +193,11 @@ impl<'a> Fit<'a> {
                 }
             }
         }
+        for (mode, prior) in model.modes.iter_mut().zip(&data.priors) {
+            if prior.iter().any(|&p| p != 0.0) {
+                mode.before.pull = prior[..mode.factor.rank()].to_vec();
+            }
+        }
         lowered
             .into_iter()
             .for_each(|text| observer.event(&Event::RankLowered(text)));

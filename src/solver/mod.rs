@@ -8,6 +8,7 @@ mod entries;
 mod exact;
 mod finish;
 mod fit;
+mod fold_in;
 #[cfg(test)]
 mod gradients;
 mod input;
@@ -23,5 +24,6 @@ pub mod tune;
 
 pub use biases::{BiasOptions, fit_biases};
 pub use fit::fit;
+pub use fold_in::{FoldIn, FoldMatrix, FoldSummary, fold_in};
 pub use input::{FitInput, FitSummary};
 pub use observer::{Control, Event, Observer, StopReason};

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod fitting;
+pub mod later;
 #[cfg(target_os = "linux")]
 pub mod native;
 pub mod planted;

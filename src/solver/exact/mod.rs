@@ -6,8 +6,10 @@
 //! (`graph`). `sweep` goes through modes, columns and core in turn; `prior` is what rows are thought to
 //! be like; `held` measures errors, also of the mean of many models; `solver` is what a fit sees.
 
+mod cold;
 mod core;
 mod dense;
+mod fold;
 mod graph;
 mod held;
 mod hyper;
@@ -16,4 +18,6 @@ mod solver;
 mod sweep;
 mod work;
 
-pub(super) use solver::{Begin, Measured, Solver};
+pub(super) use cold::fill_cold;
+pub(super) use fold::{Fold, Found, Known, Side};
+pub(super) use solver::{Begin, Measured, Solver, unround};

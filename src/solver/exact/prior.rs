@@ -26,6 +26,21 @@ impl Prior {
             right: vec![0.0; size],
         }
     }
+
+    /// This mean and this precision, row-major.
+    fn around(center: &[f64], precision: &[f64]) -> Prior {
+        let size = center.len();
+        let width = padded(size);
+        let mut prior = Prior::ridge(size, 0.0);
+        for (i, row) in precision.chunks_exact(size).enumerate() {
+            prior.right[i] = row.iter().zip(center).map(|(p, c)| p * c).sum::<f64>() as f32;
+            prior.precision[i * width..][..size]
+                .iter_mut()
+                .zip(row)
+                .for_each(|(s, &p)| *s = p as f32);
+        }
+        prior
+    }
 }
 
 /// A standard normal number to a given power of nothing: the sum of squares of `freedom` of them.
@@ -71,9 +86,18 @@ pub(super) struct Belief {
     pub rows: f64,
 }
 
-/// Draws mean and precision given the rows. The last number of a row is a bias if `biased`; its mean is
-/// thought to be 0.
-pub(super) fn draw(rows: &Moments, belief: &Belief, biased: bool, s: &mut Stream) -> Prior {
+/// What is known of the mean and the precision of rows, given the rows.
+struct Learnt {
+    /// What the mean is thought to be, and how many rows that counts as.
+    center: Vec<f64>,
+    beta: f64,
+    /// Of the precision: the inverse of its scale matrix, and the degrees of freedom.
+    scatter: Vec<f64>,
+    freedom: f64,
+}
+
+/// The last number of a row is a bias if `biased`; its mean is thought to be 0.
+fn learn(rows: &Moments, belief: &Belief, biased: bool) -> Learnt {
     let size = rows.sum.len();
     let n = rows.count;
     let believed = |i: usize| match biased && i + 1 == size {
@@ -82,8 +106,6 @@ pub(super) fn draw(rows: &Moments, belief: &Belief, biased: bool, s: &mut Stream
     };
     let mean: Vec<f64> = rows.sum.iter().map(|x| x / n.max(1.0)).collect();
     let beta = belief.mean_rows + n;
-    let freedom = size as f64 + belief.rows + n;
-    // The inverse of the scale matrix.
     let mut scatter = vec![0.0; size * size];
     let shrink = belief.mean_rows * n / beta;
     for i in 0..size {
@@ -93,6 +115,44 @@ pub(super) fn draw(rows: &Moments, belief: &Belief, biased: bool, s: &mut Stream
         }
         scatter[i * size + i] += belief.variance * (size as f64 + belief.rows);
     }
+    Learnt {
+        center: (0..size)
+            .map(|i| (belief.mean_rows * believed(i) + n * mean[i]) / beta)
+            .collect(),
+        beta,
+        scatter,
+        freedom: size as f64 + belief.rows + n,
+    }
+}
+
+/// The means of mean and precision, given the rows.
+pub(super) fn expected(rows: &Moments, belief: &Belief, biased: bool) -> Prior {
+    let Learnt {
+        center,
+        scatter,
+        freedom,
+        ..
+    } = learn(rows, belief, biased);
+    let size = center.len();
+    let c = cholesky(size, &scatter).unwrap_or_else(|| forced_cholesky(size, &scatter));
+    let mut precision = vec![0.0; size * size];
+    for (j, column) in precision.chunks_exact_mut(size).enumerate() {
+        column[j] = freedom;
+        forward(size, &c, column);
+        back(size, &c, column);
+    }
+    Prior::around(&center, &precision)
+}
+
+/// Draws mean and precision given the rows. The last number of a row is a bias if `biased`.
+pub(super) fn draw(rows: &Moments, belief: &Belief, biased: bool, s: &mut Stream) -> Prior {
+    let Learnt {
+        center,
+        beta,
+        scatter,
+        freedom,
+    } = learn(rows, belief, biased);
+    let size = center.len();
     let c = cholesky(size, &scatter).unwrap_or_else(|| forced_cholesky(size, &scatter));
     // Bartlett: B = C^-T A, and the precision is B B^T.
     let mut b = vec![0.0; size * size];
@@ -116,25 +176,8 @@ pub(super) fn draw(rows: &Moments, belief: &Belief, biased: bool, s: &mut Stream
     let l = cholesky(size, &precision).unwrap_or_else(|| forced_cholesky(size, &precision));
     let mut off: Vec<f64> = (0..size).map(|_| s.gauss() / beta.sqrt()).collect();
     back(size, &l, &mut off);
-    let center: Vec<f64> = (0..size)
-        .map(|i| (belief.mean_rows * believed(i) + n * mean[i]) / beta + off[i])
-        .collect();
-    let width = padded(size);
-    let mut square = vec![0.0; size * width];
-    let mut right = vec![0.0; size];
-    for i in 0..size {
-        let row = &precision[i * size..(i + 1) * size];
-        right[i] = row.iter().zip(&center).map(|(p, c)| p * c).sum::<f64>() as f32;
-        square[i * width..][..size]
-            .iter_mut()
-            .zip(row)
-            .for_each(|(s, &p)| *s = p as f32);
-    }
-    Prior {
-        size,
-        precision: square,
-        right,
-    }
+    let center: Vec<f64> = center.iter().zip(off).map(|(c, o)| c + o).collect();
+    Prior::around(&center, &precision)
 }
 
 /// Solves the normal equations in `f64` and in place, with as much added to the diagonal as it takes;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::cold::ColdBiases;
 use super::held::{HeldOut, Squares, Undo};
 use super::sweep::{Exact, Given, GivenMatrix, State, Way};
 use crate::error::{Error, Result};
@@ -125,6 +126,8 @@ impl Solver {
             smooth: (Vec::new(), Vec::new()),
             squares: None,
             precision: 1.0,
+            weights: Vec::new(),
+            cold: model.modes.iter().map(|_| None).collect(),
         };
         match begin {
             Begin::Anew if draws.is_some() => exact.start(model, options.seed)?,
@@ -208,12 +211,17 @@ impl Solver {
             return Ok(Some(0.0));
         };
         let kept = number > before && (number - before).is_multiple_of(every);
+        let last = *self.exact.order.last().unwrap_or(&0);
         if kept {
+            self.state.swap_cold(last);
             self.keep(model)?;
         }
         let squares = self.note_noise(model, crew)?;
-        if kept && !self.drop_early(model, crew)? {
-            self.count(model, crew)?;
+        if kept {
+            if !self.drop_early(model, crew)? {
+                self.count(model, crew)?;
+            }
+            self.state.swap_cold(last);
         }
         if let Some(samples) = &mut model.samples {
             samples.biases.clone_from(&self.state.biases);
@@ -260,11 +268,27 @@ impl Solver {
             CoreKind::Full => model.core.clone(),
             CoreKind::Diagonal => Vec::new(),
         };
+        // The chain goes on with columns as they are: only samples of rows are predicted from.
+        let columns = model.matrices.iter().map(|m| {
+            let (rank, stride) = (m.factor.rank(), m.factor.stride());
+            let rows = m.factor.as_slice().chunks_exact(stride);
+            let all: Vec<f32> = rows.flat_map(|row| &row[..rank]).copied().collect();
+            SampleRows::round(rank, &all)
+        });
+        let weights = self.state.weights.clone();
         let sample = Sample {
             noise: 0.0,
             core,
             modes,
             smooth,
+            columns: columns.take(weights.len()).collect(),
+            weights,
+            cold: self
+                .state
+                .cold
+                .iter()
+                .map(|c| c.as_ref().map_or(Vec::new(), ColdBiases::numbers))
+                .collect(),
         };
         if let Some(samples) = &mut model.samples {
             debug_assert_eq!(samples.biased, biased);
@@ -443,7 +467,11 @@ fn round(rows: &mut Rows, biases: &mut [f32]) -> Result<SampleRows> {
 }
 
 /// The opposite.
-fn unround(kept: &SampleRows, rows: &mut Rows, biases: &mut [f32]) -> Result<()> {
+pub(in crate::solver) fn unround(
+    kept: &SampleRows,
+    rows: &mut Rows,
+    biases: &mut [f32],
+) -> Result<()> {
     let (rank, stride) = (rows.rank(), rows.stride());
     for (i, row) in rows.as_mut_slice()?.chunks_exact_mut(stride).enumerate() {
         kept.read(i, &mut row[..rank]);

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
+use super::cold::{ColdBiases, side_source};
 use super::core::{CoreRule, CoreWork};
 use super::graph::{Links, colours};
 use super::held::{HeldOut, Squares, Undo};
 use super::hyper::{FACTOR_VARIANCE, FIRST_VARIANCE, moments};
 use super::prior::{Belief, Prior, draw};
-use super::work::{Rule, Source, Work, update};
+use super::work::{Pull, Rule, Source, Work, update};
 use crate::error::Result;
 use crate::kernel::{Level, Lists, Other, Slopes};
 use crate::model::{CoreKind, CoreShape, Model, Rows, padded};
@@ -20,6 +21,8 @@ pub(super) mod stream {
     pub const HYPER: u64 = 202;
     pub const NOISE: u64 = 203;
     pub const CORE: u64 = 204;
+    pub const COLD: u64 = 205;
+    pub const FOLD: u64 = 206;
     /// Matrices count from here, modes from 0.
     pub const MATRIX: u64 = 1 << 16;
 }
@@ -29,10 +32,10 @@ pub(super) struct Side {
     pub mode: usize,
     /// Its number among the matrices and graphs of the model.
     pub number: usize,
-    weight: f64,
+    pub weight: f64,
     /// The penalty on each of its columns.
     ridges: Vec<f32>,
-    by_row: Lists,
+    pub by_row: Lists,
     pub by_column: Lists,
     pub work: Work,
     /// The mean square of its values.
@@ -61,7 +64,7 @@ pub(super) struct Exact {
     /// For each mode, one per colour.
     work: Vec<Vec<Work>>,
     core: Option<CoreWork>,
-    sides: Vec<Side>,
+    pub sides: Vec<Side>,
     graphs: Vec<Graph>,
     pub beliefs: Vec<Belief>,
     /// For each mode the penalty of each row, and the row that it pulls to.
@@ -86,6 +89,10 @@ pub(super) struct State {
     pub squares: Option<f64>,
     /// The precision of the noise.
     pub precision: f64,
+    /// What squared errors of each matrix count.
+    pub weights: Vec<f64>,
+    /// For each mode with matrices, the biases of rows without tensor entries.
+    pub cold: Vec<Option<ColdBiases>>,
 }
 
 /// The entries of one tensor or matrix, rows one after the other, with the number of rows of each mode.
@@ -162,14 +169,7 @@ impl Exact {
         let work = work.collect();
         let mut order: Vec<usize> = (0..modes).collect();
         order.sort_by_key(|&n| tensor.limits[n]);
-        let beliefs = (0..modes)
-            .map(|n| Belief {
-                mean: start_mean(&order, n),
-                mean_rows: 2.0,
-                variance: 0.3 * FACTOR_VARIANCE,
-                rows: 0.0,
-            })
-            .collect();
+        let beliefs = (0..modes).map(|n| belief(&order, n)).collect();
         let core = match shape.kind {
             CoreKind::Full => Some(CoreWork::new(&per_mode[order[0]], order[0])),
             CoreKind::Diagonal => None,
@@ -261,24 +261,7 @@ impl Exact {
         lists: &'a Lists,
         weight: f64,
     ) -> Source<'a> {
-        let rank = rows.rank();
-        let other = Other {
-            rows: rows.as_slice(),
-            rank,
-            biases: &[],
-        };
-        Source {
-            slopes: Slopes {
-                others: vec![other],
-                core: None,
-                rank,
-                mean: 0.0,
-                level: self.level,
-            },
-            lists,
-            weight,
-            biased: false,
-        }
+        side_source(lists, rows.as_slice(), (rows.rank(), self.level), weight)
     }
 
     /// Finds everything once, given the rest. `None` if `cancelled` said so; model and state are then of
@@ -295,6 +278,10 @@ impl Exact {
         let mut precisions = Vec::new();
         for side in &self.sides {
             precisions.push(self.side_precision(model, side, number, crew)?);
+        }
+        state.weights = vec![0.0; model.matrices.len()];
+        for (side, precision) in self.sides.iter().zip(&precisions) {
+            state.weights[side.number] = side.weight * precision;
         }
         for &n in &self.order {
             if self
@@ -369,6 +356,7 @@ impl Exact {
                 biases: if self.biased { &[] } else { &state.biases[n] },
                 ridges: self.ridges_of(&self.ridges[n].0, &self.ridges[n].1),
                 draw: self.name(number, n as u64),
+                names: None,
                 means: smooth,
                 rows: model.modes[n].factor.as_slice(),
                 nonneg: self.nonneg(),
@@ -397,6 +385,7 @@ impl Exact {
                 }
             }
         }
+        self.cold_biases(model, state, &prior, (n, number), crew)?;
         if self.biased
             && let Some((last, biases)) = state.biases[n].split_last_mut()
         {
@@ -440,6 +429,7 @@ impl Exact {
             biases: &[],
             ridges: self.ridges_of(&side.ridges, &center),
             draw: self.name(number, target),
+            names: None,
             means: false,
             rows: columns.as_slice(),
             nonneg: self.nonneg(),
@@ -463,16 +453,17 @@ impl Exact {
     }
 
     /// The penalties of rows, where nothing is drawn.
-    fn ridges_of<'r>(
-        &self,
-        ridges: &'r [f32],
-        center: &'r [f32],
-    ) -> Option<(&'r [f32], &'r [f32])> {
-        matches!(self.way, Way::Best { .. }).then_some((ridges, center))
+    fn ridges_of<'r>(&self, ridges: &'r [f32], center: &'r [f32]) -> Option<(&'r [f32], Pull<'r>)> {
+        let pull = Pull {
+            metric: &[],
+            right: center,
+        };
+        matches!(self.way, Way::Best { .. }).then_some((ridges, pull))
     }
 
-    fn nonneg(&self) -> bool {
-        matches!(self.way, Way::Best { nonneg: true, .. })
+    fn nonneg(&self) -> Option<usize> {
+        // The next sweep goes on from there.
+        matches!(self.way, Way::Best { nonneg: true, .. }).then_some(40)
     }
 
     /// The name of a stream for rows, if they are drawn.
@@ -517,9 +508,19 @@ impl Exact {
     }
 }
 
+/// What the rows of mode `n` are thought to be like, given the modes by size.
+pub(super) fn belief(by_size: &[usize], n: usize) -> Belief {
+    Belief {
+        mean: start_mean(by_size, n),
+        mean_rows: 2.0,
+        variance: 0.3 * FACTOR_VARIANCE,
+        rows: 0.0,
+    }
+}
+
 /// What the numbers of mode `n` vary around, given the modes by size: a matrix of the two largest, and
 /// what changes it.
-pub(super) fn start_mean(by_size: &[usize], n: usize) -> f64 {
+fn start_mean(by_size: &[usize], n: usize) -> f64 {
     let small = &by_size[..by_size.len() - 2];
     if small.contains(&n) { 1.0 } else { 0.0 }
 }

@@ -88,21 +88,31 @@ impl Work {
     }
 }
 
+/// What a penalty pulls rows to: M and M times that row.
+pub(super) struct Pull<'a> {
+    /// Row-major without padding; empty if it is the identity.
+    pub metric: &'a [f32],
+    /// Nothing pulls to 0.
+    pub right: &'a [f32],
+}
+
 /// How a row is found from its normal equations.
 pub(super) struct Rule<'a> {
     pub prior: &'a Prior,
     /// For each row a bias that is not to be found, of the first source; or none.
     pub biases: &'a [f32],
     /// For each row how strongly it is drawn to a row, and that row; not its bias.
-    pub ridges: Option<(&'a [f32], &'a [f32])>,
+    pub ridges: Option<(&'a [f32], Pull<'a>)>,
     /// Names the stream of random numbers; without it the most likely row is taken.
     pub draw: Option<[u64; 4]>,
+    /// What rows are called in that stream, if not by their numbers.
+    pub names: Option<&'a [u32]>,
     /// Whether the mean of its distribution is wanted behind a draw.
     pub means: bool,
     /// The rows as they are, padded.
     pub rows: &'a [f32],
-    /// Whether none of their numbers may be negative.
-    pub nonneg: bool,
+    /// If none of their numbers may be negative: how many passes they are found in at most.
+    pub nonneg: Option<usize>,
     /// What draws rows to their neighbours, and how strongly.
     pub graphs: Vec<(&'a Links, f64)>,
     pub level: Level,
@@ -245,8 +255,8 @@ impl Rule<'_> {
     ) {
         let size = self.prior.size;
         self.equations(row, sources, sums, a, b);
-        if self.nonneg {
-            descend(size, a, b, &self.rows[row * padded(size)..][..size]);
+        if let Some(passes) = self.nonneg {
+            descend(size, a, b, &self.rows[row * padded(size)..][..size], passes);
         } else if !solve(self.level, size, a, b, self.noise(row, noise)) {
             self.equations(row, sources, sums, a, b);
             solve_carefully(size, a, b, self.noise(row, noise));
@@ -262,7 +272,8 @@ impl Rule<'_> {
         let Some([seed, purpose, sweep, target]) = self.draw else {
             return Noise::None;
         };
-        let mut s = Stream::new(&[seed, purpose, sweep, target, row as u64]);
+        let name = self.names.map_or(row as u64, |names| u64::from(names[row]));
+        let mut s = Stream::new(&[seed, purpose, sweep, target, name]);
         let (used, padding) = noise.split_at_mut(self.prior.size);
         used.iter_mut().for_each(|z| *z = s.gauss() as f32);
         padding.fill(0.0);
@@ -315,10 +326,16 @@ impl Rule<'_> {
             b.iter_mut().zip(sums).for_each(|(b, s)| *b -= weight * s);
         }
         let rank = sources.first().map_or(0, |s| s.slopes.rank);
-        if let Some((ridges, center)) = self.ridges {
-            for (j, c) in center[..rank].iter().enumerate() {
-                a[j * width + j] += ridges[row];
-                b[j] += ridges[row] * c;
+        if let Some((ridges, pull)) = &self.ridges {
+            for j in 0..rank {
+                match pull.metric.get(j * rank + j..(j + 1) * rank) {
+                    None => a[j * width + j] += ridges[row],
+                    Some(metric) => a[j * width + j..]
+                        .iter_mut()
+                        .zip(metric)
+                        .for_each(|(a, m)| *a += ridges[row] * m),
+                }
+                b[j] += ridges[row] * pull.right.get(j).copied().unwrap_or(0.0);
             }
         }
         for (links, weight) in &self.graphs {
@@ -335,8 +352,7 @@ impl Rule<'_> {
 }
 
 /// Solves A x = b over x >= 0 by coordinate descent from `before`; the result is in `b`.
-fn descend(size: usize, a: &mut [f32], b: &mut [f32], before: &[f32]) {
-    const PASSES: usize = 40;
+fn descend(size: usize, a: &mut [f32], b: &mut [f32], before: &[f32], passes: usize) {
     let width = padded(size);
     for i in 0..size {
         for j in 0..i {
@@ -344,7 +360,7 @@ fn descend(size: usize, a: &mut [f32], b: &mut [f32], before: &[f32]) {
         }
     }
     let mut x: Vec<f64> = before.iter().map(|&x| f64::from(x.max(0.0))).collect();
-    for _ in 0..PASSES {
+    for _ in 0..passes {
         let mut change = 0.0f64;
         let mut largest = 0.0f64;
         for i in 0..size {

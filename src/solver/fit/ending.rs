@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
-use super::super::exact::Measured;
+use super::super::exact::{Measured, fill_cold};
 use super::super::finish;
 use super::super::input::FitSummary;
 use super::super::observer::{Event, Observer, StopReason};
 use super::Fit;
 use crate::error::{Error, Result};
 use crate::model::{Model, Saved};
-use crate::options::ModelKind;
+use crate::options::{ModelKind, Penalty};
 
 impl Fit<'_> {
     /// What a fit goes on from, as a checkpoint would have it but for the best model so far.
@@ -67,6 +67,14 @@ impl Fit<'_> {
             finish::normalise_columns(&mut self.model)?;
         } else if self.options.orthogonal && self.options.model == ModelKind::Tucker {
             finish::orthogonalise(&mut self.model)?;
+        }
+        if !self.centre.biases.is_empty() {
+            let l2 = self.options.penalty == Penalty::L2;
+            let unit = (self.centre.scale, l2, self.level);
+            let (model, biases) = (&mut self.model, &mut self.centre.biases);
+            fill_cold(model, &self.data, biases, unit, &self.crew)?;
+            self.centre.describe(&mut self.model)?;
+            self.take_biases_out()?;
         }
         let began = Instant::now();
         let (train_rmse, loss) = self.training_error()?;
