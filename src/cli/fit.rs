@@ -49,6 +49,7 @@ pub(super) fn command(command: Command) -> Command {
                 .action(ArgAction::Append)
                 .help("How text of matrices and graphs is read, in the words of the options for reading text: columns=film,genre or no-value=true; --zero-based counts for them too"),
         )
+        .arg(path("weights", "FILE", "Weights of the tensor's entries: a file with the same entries in the same order, whose values are the weights"))
         .arg(path("test", "FILE", "Entries to measure the test error on"))
         .arg(path("valid", "FILE", "Entries that decide, with --patience, when to stop and which model is best"))
         .arg(path("output", "MODEL", "Where the model goes").short('o').required(true))
@@ -225,7 +226,11 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
     model::check_target(target)?;
     let entries = Mixed {
         options: text_of(a)?,
-        any_text: any_text(["tensor", "test", "valid"].into_iter().filter_map(given))?,
+        any_text: any_text(
+            ["tensor", "weights", "test", "valid"]
+                .into_iter()
+                .filter_map(given),
+        )?,
     };
     let open = |path: &PathBuf| entries.open(path, progress);
     let tensor = open(given("tensor").expect("clap requires it"))?;
@@ -262,7 +267,12 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
     }
     let test = given("test").map(open).transpose()?;
     let valid = given("valid").map(open).transpose()?;
-    let mut builder = Problem::builder(tensor.view());
+    let weights = given("weights").map(open).transpose()?;
+    let entries = match &weights {
+        Some(weights) => tensor.view().with_weights_of(&weights.view())?,
+        None => tensor.view(),
+    };
+    let mut builder = Problem::builder(entries);
     for (spec, file, kind) in &matrices {
         builder = builder.matrix(spec.mode, file.view(), spec.weight, *kind);
         if let Some(penalty) = spec.penalty {
@@ -271,7 +281,7 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
     }
     let problem = builder.build(progress)?;
     let checkpoint = given("checkpoint").or(given("resume"));
-    let inputs = ["tensor", "test", "valid", "init", "config"]
+    let inputs = ["tensor", "weights", "test", "valid", "init", "config"]
         .into_iter()
         .filter_map(given);
     let inputs: Vec<&PathBuf> = inputs

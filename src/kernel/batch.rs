@@ -22,7 +22,7 @@ use super::large3::{GROUP, large3};
 use super::lines::{Line, stamped};
 use super::order4;
 use super::racing::Racer;
-use super::single::single;
+use super::single::{self, single};
 use super::small3::small3;
 use super::vector::{line, lines};
 use crate::model::{CoreShape, STRIDE, padded};
@@ -81,8 +81,9 @@ pub(super) struct Job<'a> {
     /// The fiber mode and its rank.
     pub fiber: Option<(ModeRows, usize)>,
     pub listed: &'a [ModeRows],
-    /// Per entry the listed rows and the bits of the value.
+    /// Per entry the listed rows, the bits of the value and, if entries have weights, of the weight.
     pub entries: *const u32,
+    pub weighted: bool,
     pub eta: f32,
     pub weight: f32,
     pub rule: Rule,
@@ -106,7 +107,7 @@ pub(super) fn work_len(shape: &CoreShape, order: usize, fiber: usize) -> usize {
 }
 
 stamped! {
-    /// Runs batches; returns the sum of squared errors as they were met.
+    /// Runs batches; returns the sum of squared errors, by weight, as they were met.
     pub(super) unsafe fn run(job: &Job<'_>, batches: &[Batch]) -> f64 = any_run;
 }
 
@@ -201,33 +202,60 @@ impl<L: Line> Step<L> {
 unsafe fn any_run<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     // SAFETY: the caller's promises.
     unsafe {
-        if job.fiber.is_none() {
-            return single::<L>(job, batches);
+        // Where an entry takes little time, whether it has a weight is known when this is compiled.
+        match job.weighted {
+            false => any_batches::<L, false>(job, batches),
+            true => any_batches::<L, true>(job, batches),
         }
+        .unwrap_or_else(|| match job.fiber {
+            None => single::<L>(job, batches),
+            Some(_) if job.between == Between::Full && job.shape.order() > 2 => {
+                general::<L>(job, batches)
+            }
+            Some(_) => lines::<L>(job, batches),
+        })
+    }
+}
+
+/// `None` if there is nothing special for such entries.
+#[inline(always)]
+unsafe fn any_batches<L: Racer + Flatten, const W: bool>(
+    job: &Job<'_>,
+    batches: &[Batch],
+) -> Option<f64> {
+    // SAFETY: the caller's promises.
+    unsafe {
         let shape = job.shape;
-        match job.between {
+        if job.fiber.is_none() {
+            return match (job.flat, shape.order(), shape.core_len()) {
+                (None, 2, STRIDE) => Some(single::line::<L, 2, W>(job, batches)),
+                (None, 3, STRIDE) => Some(single::line::<L, 3, W>(job, batches)),
+                _ => None,
+            };
+        }
+        Some(match job.between {
             Between::Full if shape.order() == 2 => {
                 let width = |n: usize| padded(shape.ranks[n]) / STRIDE;
                 match (width(0), width(1)) {
                     (1, 1) => match shape.ranks[0].max(shape.ranks[1]) {
-                        0..=4 => small3::<L, 4>(job, batches),
-                        5..=8 => small3::<L, 8>(job, batches),
-                        9 | 10 => small3::<L, 10>(job, batches),
-                        11 | 12 => small3::<L, 12>(job, batches),
-                        _ => small3::<L, 16>(job, batches),
+                        0..=4 => small3::<L, 4, W>(job, batches),
+                        5..=8 => small3::<L, 8, W>(job, batches),
+                        9 | 10 => small3::<L, 10, W>(job, batches),
+                        11 | 12 => small3::<L, 12, W>(job, batches),
+                        _ => small3::<L, 16, W>(job, batches),
                     },
-                    _ => large3::<L>(job, batches),
+                    _ => large3::<L, W>(job, batches),
                 }
             }
-            Between::Full if order4::fits(shape) => order4::order4::<L>(job, batches),
-            Between::Full if shape.order() > 2 => general::<L>(job, batches),
+            Between::Full if order4::fits(shape) => order4::order4::<L, W>(job, batches),
+            Between::Full if shape.order() > 2 => return None,
             _ => match (shape.rows_len() / STRIDE, shape.order()) {
-                (1, 1) => line::<L, 1>(job, batches),
-                (2, 2) => line::<L, 2>(job, batches),
-                (3, 3) => line::<L, 3>(job, batches),
-                _ => lines::<L>(job, batches),
+                (1, 1) => line::<L, 1, W>(job, batches),
+                (2, 2) => line::<L, 2, W>(job, batches),
+                (3, 3) => line::<L, 3, W>(job, batches),
+                _ => return None,
             },
-        }
+        })
     }
 }
 
