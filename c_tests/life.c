@@ -89,6 +89,25 @@ static void files(const char *train_text)
     s3cmtf_coo *view = NULL;
     OK(s3cmtf_coo_new_view(3, dims, count, columns, values, type, &view, error));
     OK(s3cmtf_coo_write(view, in_folder("view.coo"), S3CMTF_F64, NULL, error));
+    /* With weights too, which a check looks at. */
+    double *heavy = malloc(count * sizeof *heavy);
+    for (uint64_t i = 0; i < count; i++) heavy[i] = (double)(i % 3);
+    s3cmtf_coo *weighted = NULL, *again = NULL;
+    const void *weights = NULL;
+    OK(s3cmtf_coo_new_weighted(view, heavy, S3CMTF_F64, &weighted, error));
+    OK(s3cmtf_coo_write(weighted, in_folder("weighted.coo"), 0, NULL, error));
+    again = open_coo(in_folder("weighted.coo"), S3CMTF_OPEN_MAPPED);
+    OK(s3cmtf_coo_get_weight_type(again, &type, error));
+    OK(s3cmtf_coo_view_weights(again, &weights, error));
+    CHECK(type == S3CMTF_F64 && !memcmp(weights, heavy, count * sizeof *heavy));
+    s3cmtf_coo_free(weighted);
+    s3cmtf_coo_free(again);
+    heavy[1] = -1;
+    OK(s3cmtf_coo_new_weighted(view, heavy, S3CMTF_F64, &weighted, error));
+    free(heavy);
+    OK(s3cmtf_coo_check(weighted, NULL, counts, S3CMTF_CHECK_COUNTS, error));
+    CHECK(counts[S3CMTF_CHECK_NOT_FINITE] == 1);
+    s3cmtf_coo_free(weighted);
     s3cmtf_coo *back = open_coo(in_folder("view.coo"), S3CMTF_OPEN_PRIVATE);
     const void *doubles = NULL;
     OK(s3cmtf_coo_view_values(back, &doubles, error));

@@ -250,6 +250,47 @@ static void test_s3cmtf_coo_view_values(void)
     NUL(s3cmtf_coo_view_values(NULL, &out.values, error));
     NUL(s3cmtf_coo_view_values(coo, NULL, error));
 }
+static void test_s3cmtf_coo_new_weighted(void)
+{
+    NUL(s3cmtf_coo_new_weighted(NULL, data.stars, S3CMTF_F32, &out.coo, error));
+    NUL(s3cmtf_coo_new_weighted(coo, NULL, S3CMTF_F32, &out.coo, error));
+    NUL(s3cmtf_coo_new_weighted(coo, data.stars, S3CMTF_F32, NULL, error));
+    BAD(s3cmtf_coo_new_weighted(coo, (const char *)data.stars + 2, S3CMTF_F32, &out.coo, error));
+    EACH_WRONG(type) BAD(s3cmtf_coo_new_weighted(coo, data.stars, type, &out.coo, error));
+}
+static void test_s3cmtf_coo_new_weighted_by(void)
+{
+    const void *turned[3] = {data.film, data.film, data.month};
+    s3cmtf_coo *other = NULL, *weighted = NULL;
+    NUL(s3cmtf_coo_new_weighted_by(NULL, coo, &out.coo, error));
+    NUL(s3cmtf_coo_new_weighted_by(coo, NULL, &out.coo, error));
+    NUL(s3cmtf_coo_new_weighted_by(coo, coo, NULL, error));
+    OK(s3cmtf_coo_new(3, NULL, ENTRIES, turned, S3CMTF_U32, 1, 0, data.stars, S3CMTF_F32, &other, error));
+    ENTRY(s3cmtf_coo_new_weighted_by(coo, other, &out.coo, error));
+    /* Its entries and weights are shared: what they came from may go. */
+    const void *weights = NULL;
+    OK(s3cmtf_coo_new_weighted_by(other, other, &weighted, error));
+    s3cmtf_coo_free(other);
+    OK(s3cmtf_coo_view_weights(weighted, &weights, error));
+    CHECK(weights && !memcmp(weights, data.stars, ENTRIES * sizeof(float)));
+    s3cmtf_coo_free(weighted);
+}
+static void test_s3cmtf_coo_get_weight_type(void)
+{
+    int32_t type = -1;
+    NUL(s3cmtf_coo_get_weight_type(NULL, out.i, error));
+    NUL(s3cmtf_coo_get_weight_type(coo, NULL, error));
+    OK(s3cmtf_coo_get_weight_type(coo, &type, error));
+    CHECK(type == 0);
+}
+static void test_s3cmtf_coo_view_weights(void)
+{
+    const void *weights = data.stars;
+    NUL(s3cmtf_coo_view_weights(NULL, &out.values, error));
+    NUL(s3cmtf_coo_view_weights(coo, NULL, error));
+    OK(s3cmtf_coo_view_weights(coo, &weights, error));
+    CHECK(!weights);
+}
 static void test_s3cmtf_coo_check(void)
 {
     NUL(s3cmtf_coo_check(NULL, NULL, out.u, 5, error));
@@ -310,6 +351,7 @@ static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
     X(s3cmtf_cancel_requested) X(s3cmtf_cancel_free) X(s3cmtf_text_new) X(s3cmtf_text_set) X(s3cmtf_text_free)         \
     X(s3cmtf_coo_open) X(s3cmtf_coo_new) X(s3cmtf_coo_new_view) X(s3cmtf_coo_get_order) X(s3cmtf_coo_get_count)        \
     X(s3cmtf_coo_get_dims) X(s3cmtf_coo_get_value_type) X(s3cmtf_coo_view_indices) X(s3cmtf_coo_view_values)           \
+    X(s3cmtf_coo_new_weighted) X(s3cmtf_coo_new_weighted_by) X(s3cmtf_coo_get_weight_type) X(s3cmtf_coo_view_weights)  \
     X(s3cmtf_coo_check) X(s3cmtf_coo_summarize) X(s3cmtf_coo_write) X(s3cmtf_coo_convert) X(s3cmtf_coo_fix)            \
     X(s3cmtf_coo_split) X(s3cmtf_coo_free) X(s3cmtf_options_new) X(s3cmtf_options_set) X(s3cmtf_options_set_whole)     \
     X(s3cmtf_options_set_real) X(s3cmtf_options_set_flag) X(s3cmtf_options_set_ranks) X(s3cmtf_options_get)            \

@@ -246,6 +246,24 @@ public:
         });
         return coo(made);
     }
+    /// The same entries with a weight each. See s3cmtf_coo_new_weighted().
+    template <class Weight> coo weighted(span<const Weight> weights) const
+    {
+        if (weights.size() != count()) throw error(S3CMTF_BAD_ARGUMENT, "there must be a weight for each entry");
+        s3cmtf_coo *made = nullptr;
+        detail::check([&](s3cmtf_error *e) {
+            return s3cmtf_coo_new_weighted(get(), weights.data(), detail::number_type<Weight>(), &made, e);
+        });
+        return coo(made);
+    }
+    /// The same entries with the values of others, which are the same in the same order, as weights.
+    coo weighted_by(const coo &weights) const
+    {
+        s3cmtf_coo *made = nullptr;
+        detail::check(
+            [&](s3cmtf_error *e) { return s3cmtf_coo_new_weighted_by(get(), weights.get(), &made, e); });
+        return coo(made);
+    }
     std::vector<std::uint64_t> dims() const
     {
         std::uint64_t order = 0;
@@ -283,6 +301,23 @@ public:
         return {static_cast<const T *>(data), count()};
     }
     template <class T> span<const T> values() const && = delete;
+    /// S3CMTF_F32 or S3CMTF_F64, or 0 if entries have no weights.
+    std::int32_t weight_type() const
+    {
+        std::int32_t type = 0;
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_coo_get_weight_type(get(), &type, e); });
+        return type;
+    }
+    /// The weights where they are; T must be what weight_type() says.
+    template <class T> span<const T> weights() const &
+    {
+        if (weight_type() != detail::number_type<T>())
+            throw error(S3CMTF_BAD_ARGUMENT, "there are no weights of this type");
+        const void *data = nullptr;
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_coo_view_weights(get(), &data, e); });
+        return {static_cast<const T *>(data), count()};
+    }
+    template <class T> span<const T> weights() const && = delete;
     summary summarize(const cancel_token *cancel = nullptr) const
     {
         summary found{};

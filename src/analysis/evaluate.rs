@@ -15,20 +15,21 @@ pub struct Errors {
     pub mae: f64,
 }
 
-/// Errors of a model on listed entries.
+/// Errors of a model on listed entries, by weight if those have weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evaluation {
     /// Of predictions as they are.
     pub plain: Errors,
     /// Of predictions clipped to a range.
     pub clipped: Errors,
-    /// The number of entries.
+    /// The number of entries, without those of weight 0.
     pub count: u64,
 }
 
 /// Predicts every entry of `view` on `threads` threads and compares; `clip` is the range for the
 /// clipped errors, usually that of the training values. 0 threads means all this process may use; the
-/// errors do not depend on the number. Without entries they are 0.
+/// errors do not depend on the number. Where entries have weights, squared and absolute errors count by
+/// weight. Without entries errors are 0.
 pub fn evaluate(
     model: &impl Predict,
     view: &CooView<'_>,
@@ -36,27 +37,32 @@ pub fn evaluate(
     threads: usize,
     monitor: &dyn Monitor,
 ) -> Result<Evaluation> {
-    let n = view.len();
-    // Squared and absolute errors, as they are and clipped; summed chunk by chunk in f64, so that the
-    // result does not drift with the count.
-    let mut totals = [0.0f64; 4];
+    // Squared and absolute errors, as they are and clipped, weights, and entries; summed chunk by chunk in
+    // f64, so that the result does not drift with the count.
+    let mut totals = [0.0f64; 6];
     predict_chunks(
         model,
         &cells_of(view),
         threads,
         "evaluating",
         monitor,
-        |sums: &mut [f64; 4], i, x| {
+        |sums: &mut [f64; 6], i, x| {
             let value = view.values().get(i);
             if !value.is_finite() {
                 return Err(view.not_finite(i, "value", value));
             }
+            let weight = view.weight(i)?.unwrap_or(1.0);
+            if weight == 0.0 {
+                return Ok(());
+            }
+            sums[4] += weight;
+            sums[5] += 1.0;
             for (k, error) in [value - x, value - x.clamp(clip.0, clip.1)]
                 .into_iter()
                 .enumerate()
             {
-                sums[2 * k] += error * error;
-                sums[2 * k + 1] += error.abs();
+                sums[2 * k] += weight * (error * error);
+                sums[2 * k + 1] += weight * error.abs();
             }
             Ok(())
         },
@@ -65,15 +71,15 @@ pub fn evaluate(
             Ok(())
         },
     )?;
-    let count = (n as f64).max(1.0);
+    let weight = if totals[5] > 0.0 { totals[4] } else { 1.0 };
     let errors = |k: usize| Errors {
-        rmse: (totals[2 * k] / count).sqrt(),
-        mae: totals[2 * k + 1] / count,
+        rmse: (totals[2 * k] / weight).sqrt(),
+        mae: totals[2 * k + 1] / weight,
     };
     Ok(Evaluation {
         plain: errors(0),
         clipped: errors(1),
-        count: n as u64,
+        count: totals[5] as u64,
     })
 }
 

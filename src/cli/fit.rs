@@ -41,6 +41,7 @@ pub(super) fn data_arguments(command: Command) -> Command {
                 .action(ArgAction::Append)
                 .help("How text of matrices and graphs is read, in the words of the options for reading text: columns=film,genre or no-value=true; --zero-based counts for them too"),
         )
+        .arg(path("weights", "FILE", "Weights of the tensor's entries: a file with the same entries in the same order, whose values are the weights"))
         .arg(
             Arg::new("preset")
                 .long("preset")
@@ -233,6 +234,8 @@ pub(super) fn matrix_text<'a>(
 /// What is fitted, as typed and opened.
 pub(super) struct Opened {
     tensor: CooFile,
+    /// Of its entries.
+    weights: Option<CooFile>,
     matrices: Vec<(Coupled, CooFile, MatrixKind)>,
     /// How further entries of the tensor are read.
     entries: Mixed,
@@ -242,11 +245,14 @@ impl Opened {
     /// Opens the tensor and what is coupled to it; `others` are arguments that name further entries.
     pub(super) fn new(a: &ArgMatches, others: &[&PathBuf], progress: &Progress) -> Result<Opened> {
         let tensor = a.get_one::<PathBuf>("tensor").expect("clap requires it");
+        let weights = a.get_one::<PathBuf>("weights");
+        let all = [tensor].into_iter().chain(weights);
         let entries = Mixed {
             options: text_of(a)?,
-            any_text: any_text([tensor].into_iter().chain(others.iter().copied()))?,
+            any_text: any_text(all.chain(others.iter().copied()))?,
         };
         let tensor = entries.open(tensor, progress)?;
+        let weights = weights.map(|w| entries.open(w, progress)).transpose()?;
         let mut coupled_to: Vec<(Coupled, MatrixKind)> = Vec::new();
         for (name, kind) in [
             ("matrix", MatrixKind::Observed),
@@ -283,6 +289,7 @@ impl Opened {
         }
         Ok(Opened {
             tensor,
+            weights,
             matrices,
             entries,
         })
@@ -294,7 +301,11 @@ impl Opened {
     }
 
     pub(super) fn problem(&self, progress: &Progress) -> Result<Problem<'_>> {
-        let mut builder = Problem::builder(self.tensor.view());
+        let entries = match &self.weights {
+            Some(weights) => self.tensor.view().with_weights_of(&weights.view())?,
+            None => self.tensor.view(),
+        };
+        let mut builder = Problem::builder(entries);
         for (spec, file, kind) in &self.matrices {
             builder = builder.matrix(spec.mode, file.view(), spec.weight, *kind);
             if let Some(penalty) = spec.penalty {
@@ -311,7 +322,7 @@ impl Opened {
         others: &[Option<&PathBuf>],
         outputs: &[Option<&PathBuf>],
     ) -> Result<()> {
-        let named = [a.get_one::<PathBuf>("tensor"), a.get_one("config")];
+        let named = ["tensor", "weights", "config"].map(|name| a.get_one::<PathBuf>(name));
         let inputs = named.into_iter().chain(others.iter().copied()).flatten();
         let coupled = self.matrices.iter().map(|(spec, _, _)| &spec.file);
         let inputs: Vec<&PathBuf> = inputs.chain(coupled).collect();

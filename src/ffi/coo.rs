@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::arg::{choice, copy_out, given, hand_over, path, place, slice};
 use super::cancel::{CancelHandle, Token};
+use super::coo_weights::Weighted;
 use super::error::ErrorHandle;
 use super::guard::{guard, release};
 use super::indices::{Indices, values};
@@ -34,7 +35,7 @@ pub const S3CMTF_OPEN_PRIVATE: i32 = 1;
 /// What messages call entries that come from arrays.
 const IN_MEMORY: &str = "entries in memory";
 
-/// A sparse tensor or matrix: for each entry one index per mode and a value. It never changes after it
+/// A sparse tensor or matrix: for each entry one index per mode and a value, and a weight if it has any. It never changes after it
 /// was made, so that every function that takes it as const may run concurrently. Problems and fits made
 /// from it share it: it may be freed before them.
 pub struct CooHandle {
@@ -47,6 +48,8 @@ pub(super) enum Source {
     Data(CooData),
     /// Memory of the caller, who promised to keep it until this is gone.
     Borrowed(CooView<'static>),
+    /// Others, with weights.
+    Weighted(Weighted),
 }
 
 impl Source {
@@ -55,6 +58,7 @@ impl Source {
             Source::File(file) => file.view(),
             Source::Data(data) => data.view(),
             Source::Borrowed(view) => view.clone(),
+            Source::Weighted(weighted) => weighted.view(),
         }
     }
 

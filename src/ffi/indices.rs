@@ -153,10 +153,24 @@ pub(super) unsafe fn values<'a>(
     kind: i32,
 ) -> Outcome<Values<'a>> {
     // SAFETY: the caller's promise.
+    unsafe { numbers(pointer, count, kind, ("values", "value_type")) }
+}
+
+/// The same for others, with the names of the array and of its type.
+///
+/// # Safety
+/// As of [`values`].
+pub(super) unsafe fn numbers<'a>(
+    pointer: *const c_void,
+    count: u64,
+    kind: i32,
+    (what, kind_of): (&str, &str),
+) -> Outcome<Values<'a>> {
+    // SAFETY: the caller's promise.
     unsafe {
-        Ok(match value_kind(kind, "value_type")? {
-            ValueKind::F32 => Values::F32(slice(pointer.cast(), count, "values")?),
-            ValueKind::F64 => Values::F64(slice(pointer.cast(), count, "values")?),
+        Ok(match value_kind(kind, kind_of)? {
+            ValueKind::F32 => Values::F32(slice(pointer.cast(), count, what)?),
+            ValueKind::F64 => Values::F64(slice(pointer.cast(), count, what)?),
         })
     }
 }

@@ -15,6 +15,7 @@ mod arg;
 mod cancel;
 mod coo;
 mod coo_files;
+mod coo_weights;
 mod error;
 mod fit;
 mod float;
@@ -42,6 +43,7 @@ pub mod c {
     pub use super::cancel::*;
     pub use super::coo::*;
     pub use super::coo_files::*;
+    pub use super::coo_weights::*;
     pub use super::error::*;
     pub use super::fit::*;
     pub use super::fold_in::*;

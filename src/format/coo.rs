@@ -133,6 +133,41 @@ impl<'a> CooView<'a> {
         Ok(self)
     }
 
+    /// The same view with the values of another as weights, which lists the same entries in the same order.
+    pub fn with_weights_of(self, weights: &CooView<'a>) -> Result<Self> {
+        if weights.order() != self.order() {
+            return Err(Error::argument(format!(
+                "{}: has {} modes, {} has {}; weights are listed for the same entries, in the same order",
+                weights.name(),
+                weights.order(),
+                self.name(),
+                self.order()
+            )));
+        }
+        let count = self.len().min(weights.len());
+        let same = |n: usize| weights.column(n)[..count] == self.column(n)[..count];
+        if !(0..self.order()).all(same) {
+            let differs =
+                |i: &usize| (0..self.order()).any(|n| weights.column(n)[*i] != self.column(n)[*i]);
+            let i = (0..count).find(differs).unwrap_or(0);
+            let cell = |view: &CooView<'_>| {
+                let index = |n: usize| (u64::from(view.column(n)[i]) + 1).to_string();
+                (0..view.order()).map(index).collect::<Vec<_>>().join(" ")
+            };
+            return Err(Error::entry(
+                weights.name(),
+                i as u64,
+                format!(
+                    "is {} and in {} it is {}; weights are listed for the same entries, in the same order",
+                    cell(weights),
+                    self.name(),
+                    cell(&self)
+                ),
+            ));
+        }
+        self.with_weights(weights.values())
+    }
+
     /// The same view, its sizes marked as the largest index seen rather than stated: a
     /// [`Problem`](crate::problem::Problem) may then widen them to match what it is coupled with.
     pub fn with_inferred_dims(mut self) -> Self {
@@ -186,6 +221,19 @@ impl<'a> CooView<'a> {
     /// The weights, if there are any.
     pub fn weights(&self) -> Option<Values<'a>> {
         self.weights
+    }
+
+    /// The weight of an entry, if there are any; it must be a finite number, 0 or more.
+    pub fn weight(&self, i: usize) -> Result<Option<f64>> {
+        let weight = self.weights.map(|w| w.get(i));
+        match weight.filter(|&w| !((w as f32).is_finite() && w >= 0.0)) {
+            Some(bad) => Err(Error::entry(
+                self.name(),
+                i as u64,
+                format!("weight {bad}; it must be a finite number, 0 or more"),
+            )),
+            None => Ok(weight),
+        }
     }
 
     /// The indices of entry `i` in all modes.

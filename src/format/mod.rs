@@ -31,6 +31,7 @@ pub use layout::{
 pub use memory::OpenMode;
 pub use names::Names;
 pub use owned::CooData;
+pub(crate) use owned::Floats;
 pub use rows::RowMap;
 pub use split::{Part, SplitOptions, SplitRule, split};
 pub use summary::{ModeSummary, Summary, ValueSummary, summarize};

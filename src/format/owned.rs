@@ -5,10 +5,26 @@ use super::layout::{MAX_DIM, check_dims, check_order};
 use super::room::{copied, room};
 use crate::error::{Error, Result};
 
-/// Values in memory of their own.
-enum Floats {
+/// Values or weights in memory of their own.
+pub(crate) enum Floats {
     F32(Vec<f32>),
     F64(Vec<f64>),
+}
+
+impl Floats {
+    pub(crate) fn copy(values: Values<'_>) -> Result<Floats> {
+        Ok(match values {
+            Values::F32(v) => Floats::F32(copied(v, "entries")?),
+            Values::F64(v) => Floats::F64(copied(v, "entries")?),
+        })
+    }
+
+    pub(crate) fn values(&self) -> Values<'_> {
+        match self {
+            Floats::F32(v) => Values::F32(v),
+            Floats::F64(v) => Values::F64(v),
+        }
+    }
 }
 
 /// A sparse tensor or matrix that owns its columns.
@@ -79,10 +95,7 @@ impl CooData {
             columns.push(column);
             largest.push(top + 1);
         }
-        let values = match values {
-            Values::F32(v) => Floats::F32(copied(v, "entries")?),
-            Values::F64(v) => Floats::F64(copied(v, "entries")?),
-        };
+        let values = Floats::copy(values)?;
         Ok(CooData {
             dims_inferred: dims.is_none(),
             dims: dims.map_or(largest, <[u64]>::to_vec),
@@ -95,10 +108,7 @@ impl CooData {
     /// The columns.
     pub fn view(&self) -> CooView<'_> {
         let columns: Vec<&[u32]> = self.columns.iter().map(Vec::as_slice).collect();
-        let values = match &self.values {
-            Floats::F32(v) => Values::F32(v),
-            Floats::F64(v) => Values::F64(v),
-        };
+        let values = self.values.values();
         let view = CooView::new(self.name.as_str(), &self.dims, &columns, values)
             .expect("columns and sizes were checked when they were copied");
         if self.dims_inferred {

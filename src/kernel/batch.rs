@@ -22,7 +22,7 @@ use super::large3::{GROUP, large3};
 use super::lines::{Line, stamped};
 use super::order4;
 use super::racing::Racer;
-use super::single::single;
+use super::single::{self, single};
 use super::small3::small3;
 use super::vector::{line, lines};
 use crate::model::{CoreShape, STRIDE, padded};
@@ -83,8 +83,9 @@ pub(super) struct Job<'a> {
     pub listed: &'a [ModeRows],
     /// Whether the penalties of listed rows pull to anything but 0.
     pub priors: bool,
-    /// Per entry the listed rows and the bits of the value.
+    /// Per entry the listed rows, the bits of the value and, if entries have weights, of the weight.
     pub entries: *const u32,
+    pub weighted: bool,
     pub eta: f32,
     pub weight: f32,
     pub rule: Rule,
@@ -108,7 +109,7 @@ pub(super) fn work_len(shape: &CoreShape, order: usize, fiber: usize) -> usize {
 }
 
 stamped! {
-    /// Runs batches; returns the sum of squared errors as they were met.
+    /// Runs batches; returns the sum of squared errors, by weight, as they were met.
     pub(super) unsafe fn run(job: &Job<'_>, batches: &[Batch]) -> f64 = any_run;
 }
 
@@ -204,49 +205,73 @@ impl<L: Line, const PRIOR: bool> Step<L, PRIOR> {
 unsafe fn any_run<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     // SAFETY: the caller's promises.
     unsafe {
-        if job.fiber.is_none() {
-            return single::<L>(job, batches);
-        }
-        let shape = job.shape;
-        match job.between {
-            Between::Full if shape.order() == 2 => {
-                let width = |n: usize| padded(shape.ranks[n]) / STRIDE;
-                match (width(0), width(1)) {
-                    (1, 1) if job.priors => small::<L, true>(job, batches),
-                    (1, 1) => small::<L, false>(job, batches),
-                    _ => large3::<L>(job, batches),
-                }
+        // Where an entry takes little time, what it has beside rows and a value is known when this is
+        // compiled.
+        let special = match (job.fiber.is_some(), job.weighted, job.priors) {
+            (true, false, false) => short::<L, false, false>(job, batches),
+            (true, false, true) => short::<L, false, true>(job, batches),
+            (true, true, _) => short::<L, true, true>(job, batches),
+            (false, false, _) => alone::<L, false>(job, batches),
+            (false, true, _) => alone::<L, true>(job, batches),
+        };
+        special.unwrap_or_else(|| match (job.fiber, job.between) {
+            (None, _) => single::<L>(job, batches),
+            (_, Between::Full) if job.shape.order() > 2 => general::<L>(job, batches),
+            (_, Between::Full) if job.shape.order() == 2 && job.weighted => {
+                large3::<L, true>(job, batches)
             }
-            Between::Full if order4::fits(shape) => match job.priors {
-                true => order4::order4::<L, true>(job, batches),
-                false => order4::order4::<L, false>(job, batches),
-            },
-            Between::Full if shape.order() > 2 => general::<L>(job, batches),
-            _ => match (shape.rows_len() / STRIDE, shape.order(), job.priors) {
-                (1, 1, true) => line::<L, 1, true>(job, batches),
-                (1, 1, false) => line::<L, 1, false>(job, batches),
-                (2, 2, true) => line::<L, 2, true>(job, batches),
-                (2, 2, false) => line::<L, 2, false>(job, batches),
-                (3, 3, true) => line::<L, 3, true>(job, batches),
-                (3, 3, false) => line::<L, 3, false>(job, batches),
-                _ => lines::<L>(job, batches),
-            },
+            (_, Between::Full) if job.shape.order() == 2 => large3::<L, false>(job, batches),
+            _ => lines::<L>(job, batches),
+        })
+    }
+}
+
+/// Entries one by one; `None` if there is nothing special for such a core.
+#[inline(always)]
+unsafe fn alone<L: Racer, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> Option<f64> {
+    let shape = job.shape;
+    // SAFETY: the caller's promises.
+    unsafe {
+        match (job.flat, shape.order(), shape.core_len()) {
+            (None, 2, STRIDE) => Some(single::line::<L, 2, W>(job, batches)),
+            (None, 3, STRIDE) => Some(single::line::<L, 3, W>(job, batches)),
+            _ => None,
         }
     }
 }
 
-/// Order 3 by how much of a line is used.
+/// Batches whose listed rows are one line each; `None` if they are not.
 #[inline(always)]
-unsafe fn small<L: Line, const PRIOR: bool>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+unsafe fn short<L: Line, const W: bool, const PRIOR: bool>(
+    job: &Job<'_>,
+    batches: &[Batch],
+) -> Option<f64> {
+    let shape = job.shape;
     // SAFETY: the caller's promises.
     unsafe {
-        match job.shape.ranks[0].max(job.shape.ranks[1]) {
-            0..=4 => small3::<L, 4, PRIOR>(job, batches),
-            5..=8 => small3::<L, 8, PRIOR>(job, batches),
-            9 | 10 => small3::<L, 10, PRIOR>(job, batches),
-            11 | 12 => small3::<L, 12, PRIOR>(job, batches),
-            _ => small3::<L, 16, PRIOR>(job, batches),
-        }
+        Some(match job.between {
+            Between::Full if shape.order() == 2 => {
+                let width = |n: usize| padded(shape.ranks[n]) / STRIDE;
+                match (width(0), width(1)) {
+                    (1, 1) => match shape.ranks[0].max(shape.ranks[1]) {
+                        0..=4 => small3::<L, 4, W, PRIOR>(job, batches),
+                        5..=8 => small3::<L, 8, W, PRIOR>(job, batches),
+                        9 | 10 => small3::<L, 10, W, PRIOR>(job, batches),
+                        11 | 12 => small3::<L, 12, W, PRIOR>(job, batches),
+                        _ => small3::<L, 16, W, PRIOR>(job, batches),
+                    },
+                    _ => return None,
+                }
+            }
+            Between::Full if order4::fits(shape) => order4::order4::<L, W, PRIOR>(job, batches),
+            Between::Full if shape.order() > 2 => return None,
+            _ => match (shape.rows_len() / STRIDE, shape.order()) {
+                (1, 1) => line::<L, 1, W, PRIOR>(job, batches),
+                (2, 2) => line::<L, 2, W, PRIOR>(job, batches),
+                (3, 3) => line::<L, 3, W, PRIOR>(job, batches),
+                _ => return None,
+            },
+        })
     }
 }
 

@@ -201,7 +201,7 @@ fn listed<'a>(
 }
 
 /// Runs a share of the entries of a cell, in an order of its own per `name`. Returns the sum of squared
-/// errors as they were met.
+/// errors, by weight, as they were met.
 ///
 /// # Panics
 /// If the rows held are not those the cell needs, or a length is wrong.
@@ -282,6 +282,7 @@ pub(crate) fn run(
         priors: (0..order)
             .any(|m| spec.fiber != Some(m) && settings.priors[m].iter().any(|&x| x != 0.0)),
         entries: cell.entries().as_ptr(),
+        weighted: spec.weighted,
         eta: settings.eta,
         weight: settings.weight,
         rule: settings.rule,
@@ -312,6 +313,10 @@ pub(crate) fn run_graph(
     let Some(first) = leases.first() else { return };
     let spec = cell.spec();
     assert!(settings.level.is_available() && spec.fiber.is_none() && spec.rows.len() == 2);
+    assert!(
+        !spec.weighted,
+        "what an edge weighs is part of its similarity"
+    );
     for m in 0..2 {
         assert!(
             leases
@@ -343,7 +348,7 @@ pub(crate) fn run_graph(
     }
 }
 
-/// The sums of squared errors of a cell: of predictions as they are, and of those that are clipped to a
+/// The sums of squared errors of a cell, by weight: of predictions as they are, and of those that are clipped to a
 /// range after the biases of each mode are added, if there are any.
 ///
 /// # Panics
@@ -437,6 +442,7 @@ fn looking(
         listed,
         priors: false,
         entries: cell.entries().as_ptr(),
+        weighted: spec.weighted,
         eta: 0.0,
         weight: 1.0,
         rule: Rule {

@@ -36,7 +36,12 @@ struct Case {
 const ROWS: [usize; 4] = [6, 5, 3, 4];
 
 impl Case {
-    fn new(kind: CoreKind, ranks: &[usize], fiber: Option<usize>, rule: Rule) -> Case {
+    fn new(
+        kind: CoreKind,
+        ranks: &[usize],
+        (fiber, weighted): (Option<usize>, bool),
+        rule: Rule,
+    ) -> Case {
         let order = ranks.len();
         let mut s = Stream::new(&[7, order as u64]);
         let mut number = |low: f64| {
@@ -81,7 +86,9 @@ impl Case {
                 .map(|m| (0..n).map(|_| s.below(ROWS[m] as u64) as u32).collect())
                 .collect(),
             values: (0..n).map(|_| s.gauss() as f32).collect(),
-            weights: Vec::new(),
+            weights: (0..if weighted { n } else { 0 })
+                .map(|_| 2.0 * s.unit() as f32)
+                .collect(),
         };
         let spec = Arc::new(Spec {
             rows: ROWS[..order].to_vec(),
@@ -90,6 +97,7 @@ impl Case {
             pieces: 1,
             coordinates: 1,
             seed: 5,
+            weighted,
         });
         let cell = spec.build(&[spec.sort(&chunk, 0).unwrap()], 0).unwrap();
         Case {
@@ -162,9 +170,14 @@ impl Case {
                     .map(|m| state.rows[m][entry[m] as usize].clone())
                     .collect();
                 let views: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
-                let value = f64::from(f32::from_bits(words[words.len() - 1]));
-                let error = value - reference::value(&core, &views);
-                squares += error * error;
+                let numbers = &words[self.shape.order() - usize::from(self.fiber.is_some())..];
+                let numbers: Vec<f64> = numbers
+                    .iter()
+                    .map(|&bits| f64::from(f32::from_bits(bits)))
+                    .collect();
+                let error = numbers[0] - reference::value(&core, &views);
+                let pull_by = numbers.get(1).copied().unwrap_or(1.0) * error;
+                squares += error * pull_by;
                 let outer = reference::outer(&views);
                 for (k, pull) in core_pull.iter_mut().enumerate() {
                     let at = match self.shape.kind {
@@ -174,7 +187,7 @@ impl Case {
                             k * (0..order).map(|n| j.pow(n as u32)).sum::<usize>()
                         }
                     };
-                    *pull += error * outer[at];
+                    *pull += pull_by * outer[at];
                 }
                 for m in 0..order {
                     let slope = reference::slope(&core, &views, m);
@@ -184,13 +197,13 @@ impl Case {
                             fiber_pull.get_or_insert((entry[m], vec![0.0; slope.len()]));
                         pull.iter_mut()
                             .zip(&slope)
-                            .for_each(|(p, d)| *p += error * d);
+                            .for_each(|(p, d)| *p += pull_by * d);
                         continue;
                     }
                     let penalty = f64::from(self.penalties[m][row]);
                     let each = state.rows[m][row].iter_mut().zip(&slope);
                     for ((x, d), &prior) in each.zip(&self.priors[m]) {
-                        *x = self.moved(*x, prior, (ETA, error * d), penalty);
+                        *x = self.moved(*x, prior, (ETA, pull_by * d), penalty);
                     }
                 }
                 if self.fiber.is_none() {
@@ -261,12 +274,12 @@ impl Case {
             &mut scratch,
         );
         let mut squares = 0.0;
-        self.cell.each(|entry, value| {
+        self.cell.each(|entry, value, weight| {
             let rows: Vec<&[f64]> = (0..order)
                 .map(|m| self.start.rows[m][entry[m] as usize].as_slice())
                 .collect();
             let x = reference::value(&self.dense_core(&self.start.core), &rows);
-            squares += (f64::from(value) - x).powi(2);
+            squares += f64::from(weight) * (f64::from(value) - x).powi(2);
         });
         assert!(
             (plain - squares).abs() < 1e-3 * (1.0 + squares),
@@ -356,14 +369,23 @@ const RULES: [Rule; 4] = [
     },
 ];
 
+/// Largest ranks that are run with weights too: around those where kernels change.
+const WEIGHTED: [usize; 12] = [1, 4, 5, 8, 10, 12, 16, 17, 18, 20, 33, 48];
+
 fn everywhere(kind: CoreKind, ranks: &[usize], rule: Rule) {
     for fiber in (0..ranks.len()).map(Some).chain([None]) {
-        let mut case = Case::new(kind, ranks, fiber, rule);
-        Level::available().for_each(|level| case.check(level));
-        // Listed rows without priors have steps of their own.
-        let others = (0..ranks.len()).filter(|&m| fiber != Some(m));
-        others.for_each(|m| case.priors[m].fill(0.0));
-        Level::available().for_each(|level| case.check(level));
+        let with_weights = WEIGHTED.contains(ranks.iter().max().unwrap());
+        for weighted in [false, true]
+            .into_iter()
+            .take(1 + usize::from(with_weights))
+        {
+            let mut case = Case::new(kind, ranks, (fiber, weighted), rule);
+            Level::available().for_each(|level| case.check(level));
+            // Listed rows without priors have steps of their own.
+            let others = (0..ranks.len()).filter(|&m| fiber != Some(m));
+            others.for_each(|m| case.priors[m].fill(0.0));
+            Level::available().for_each(|level| case.check(level));
+        }
     }
 }
 

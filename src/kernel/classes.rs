@@ -241,6 +241,7 @@ mod tests {
             pieces: 1,
             coordinates: 1,
             seed: 5,
+            weighted: false,
         })
     }
 
@@ -294,7 +295,7 @@ mod tests {
                     let cell = &classes.cells()[number];
                     assert_eq!(cell.number(), number);
                     entries += cell.len();
-                    cell.each(|rows, value| {
+                    cell.each(|rows, value, _| {
                         found.push(value as usize);
                         for (seen, &row) in seen.iter_mut().zip(rows) {
                             let last = seen[row as usize].replace(number);

@@ -198,7 +198,9 @@ impl Mask for u64 {
 
 /// For every row of every mode, which colours it has seen.
 struct Masks<'a, M> {
+    /// The entries, of so many words each.
     words: &'a [u32],
+    width: usize,
     modes: Vec<Vec<M>>,
 }
 
@@ -207,13 +209,13 @@ impl<'a, M: Mask> Masks<'a, M> {
         let modes = spec.rows.iter().map(|&rows| zeros(rows, "rows"));
         Ok(Masks {
             words,
+            width: spec.width(),
             modes: modes.collect::<Result<_>>()?,
         })
     }
 
     fn rows(&self, i: u32) -> &'a [u32] {
-        let order = self.modes.len();
-        &self.words[i as usize * (order + 1)..][..order]
+        &self.words[i as usize * self.width..][..self.modes.len()]
     }
 
     fn ask(&self, i: u32) {

@@ -14,8 +14,8 @@ use super::walk::{Batches, one_line};
 use crate::model::{STRIDE, padded};
 
 stamped! {
-    /// The sums of squared errors of predictions as they are, and clipped to a range after biases are
-    /// added, which are where penalties are while fitting.
+    /// The sums of squared errors, by weight, of predictions as they are, and clipped to a range after
+    /// biases are added, which are where penalties are while fitting.
     pub(super) unsafe fn squares(job: &Job<'_>, batches: &[Batch], clip: (f64, f64)) -> [f64; 2] = any_squares;
 }
 
@@ -46,7 +46,11 @@ unsafe fn any_squares<L: Line>(job: &Job<'_>, batches: &[Batch], clip: (f64, f64
     unsafe {
         each::<L>(job, batches, |batch, entry, bits, value| {
             let bias = bias(job, job.listed, batch, entry);
-            add(&mut sums, bits, value, bias, clip);
+            let weight = match job.weighted {
+                true => f32::from_bits(*entry.add(job.listed.len() + 1)),
+                false => 1.0,
+            };
+            add(&mut sums, (bits, weight), value, bias, clip);
         });
     }
     sums
@@ -75,7 +79,7 @@ unsafe fn each<L: Line>(
         let full = job.between == Between::Full;
         let rows = m.add(shape.core_len());
         let work = rows.add(shape.rows_len());
-        for (batch, entries) in Batches::new(job, job.listed, batches) {
+        for (batch, entries) in Batches::new(job, job.listed, batches, job.weighted) {
             let core = match job.fiber {
                 None => job.core.cast_const(),
                 Some((fiber, rank)) => {
@@ -118,11 +122,12 @@ unsafe fn bias(job: &Job<'_>, listed: &[ModeRows], batch: &Batch, entry: *const 
 }
 
 #[inline(always)]
-fn add(sums: &mut [f64; 2], bits: u32, value: f32, bias: f64, clip: (f64, f64)) {
+fn add(sums: &mut [f64; 2], (bits, weight): (u32, f32), value: f32, bias: f64, clip: (f64, f64)) {
+    let weight = f64::from(weight);
     let (x, value) = (f64::from(f32::from_bits(bits)), f64::from(value));
-    sums[0] += (x - value) * (x - value);
+    sums[0] += weight * ((x - value) * (x - value));
     let clipped = x + bias - (value + bias).max(clip.0).min(clip.1);
-    sums[1] += clipped * clipped;
+    sums[1] += weight * (clipped * clipped);
 }
 
 /// Order 3, both listed rows one line, at most `J` of the first used.
@@ -144,7 +149,7 @@ unsafe fn small3<L: Line, const J: usize>(
         for i in 0..STRIDE {
             L::zero().store(m.add(i * STRIDE));
         }
-        for (batch, entries) in Batches::new(job, &listed, batches) {
+        for (batch, entries) in Batches::new(job, &listed, batches, job.weighted) {
             let u = fiber.row(batch.run.fiber);
             contract::<L>(job.core, u, rank, job.shape.ranks[0], m);
             let mut mi = [L::zero(); J];

@@ -9,7 +9,7 @@ use super::batch::{Job, Step};
 use super::entry::{any_slopes, any_step_core};
 use super::grid::Batch;
 use super::lines::Line;
-use super::walk::Batches;
+use super::walk::{Batches, pulling};
 use crate::model::STRIDE;
 
 /// A full core of order 4 or more: M is a core of order 3 or more.
@@ -30,7 +30,9 @@ pub(super) unsafe fn general<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
         let work = fiber_slopes.add(fiber.stride);
         let mut total = 0.0f64;
         first_m::<L>(job, batches, lines, m);
-        for (number, (batch, entries)) in Batches::new(job, job.listed, batches).enumerate() {
+        for (number, (batch, entries)) in
+            Batches::new(job, job.listed, batches, job.weighted).enumerate()
+        {
             for k in 0..lines {
                 L::zero().store(e.add(k * STRIDE));
             }
@@ -39,9 +41,10 @@ pub(super) unsafe fn general<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
                 load_rows::<L>(job, entry, rows);
                 let value = any_slopes::<L>(shape, m, rows, slopes, work);
                 let error = f32::from_bits(*entry.add(job.listed.len())) - value;
-                squares += error * error;
-                any_step_core::<L>(shape, e, rows, 1.0, error);
-                step_rows::<L>(job, entry, rows, slopes, error);
+                let pull = pulling(error, entry, job.listed.len(), job.weighted);
+                squares += error * pull;
+                any_step_core::<L>(shape, e, rows, 1.0, pull);
+                step_rows::<L>(job, entry, rows, slopes, pull);
             }
             total += f64::from(squares);
             let next = batches.get(number + 1);

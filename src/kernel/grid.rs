@@ -25,6 +25,8 @@ pub(crate) struct Spec {
     pub coordinates: usize,
     /// Decides coordinates that no mode does, and the order of entries.
     pub seed: u64,
+    /// Whether entries have weights.
+    pub weighted: bool,
 }
 
 impl Spec {
@@ -57,7 +59,12 @@ impl Spec {
 
     /// Words of an entry that is not in a cell yet.
     pub(super) fn width(&self) -> usize {
-        self.order() + 1
+        self.order() + self.numbers()
+    }
+
+    /// Words of an entry behind its rows: the bits of its value and, if it has one, of its weight.
+    fn numbers(&self) -> usize {
+        1 + usize::from(self.weighted)
     }
 
     /// The same rows, with every entry in one of so many pieces by chance.
@@ -69,6 +76,7 @@ impl Spec {
             pieces,
             coordinates: 1,
             seed: self.seed,
+            weighted: self.weighted,
         }
     }
 
@@ -80,8 +88,12 @@ impl Spec {
     }
 
     /// Sorts some entries, the first of which is number `first` of all, by cell.
+    ///
+    /// # Panics
+    /// If entries have weights and are not to, or the other way round.
     pub(crate) fn sort(&self, chunk: &Chunk, first: usize) -> Result<Sorted> {
-        let (n, order) = (chunk.values.len(), self.order());
+        let (n, order, width) = (chunk.values.len(), self.order(), self.width());
+        assert_eq!(chunk.weights.len(), if self.weighted { n } else { 0 });
         let mut cells = room(n, "entries")?;
         let mut starts = vec![0u32; self.cells() + 1];
         let free: Vec<bool> = (0..self.coordinates)
@@ -110,15 +122,18 @@ impl Spec {
             starts[c + 1] += starts[c];
         }
         let mut at = starts.clone();
-        let mut words: Vec<u32> = zeros(n * (order + 1), "words of entries")?;
+        let mut words: Vec<u32> = zeros(n * width, "words of entries")?;
         for i in 0..n {
             let slot = &mut at[cells[i] as usize];
-            let to = &mut words[*slot as usize * (order + 1)..][..order + 1];
+            let to = &mut words[*slot as usize * width..][..width];
             *slot += 1;
             for (t, column) in to.iter_mut().zip(&chunk.rows) {
                 *t = column[i];
             }
             to[order] = chunk.values[i].to_bits();
+            if self.weighted {
+                to[order + 1] = chunk.weights[i].to_bits();
+            }
         }
         Ok(Sorted { words, starts })
     }
@@ -185,15 +200,17 @@ impl Spec {
             None => {}
         }
         let listed = self.listed();
-        let mut entries = room(n * (listed.len() + 1), "words of entries")?;
+        let words_of_one = listed.len() + self.numbers();
+        let mut entries = room(n * words_of_one, "words of entries")?;
         for &i in &order_of {
             let entry = &words[i as usize * width..][..width];
             entries.extend(listed.iter().map(|&m| entry[m]));
-            entries.push(entry[order]);
+            entries.extend_from_slice(&entry[order..]);
         }
         Ok(Cell {
             spec: self.clone(),
             number: cell,
+            total: self.total(&entries, words_of_one),
             entries,
             runs,
             base: Vec::new(),
@@ -202,6 +219,19 @@ impl Spec {
 }
 
 impl Spec {
+    /// What entries of so many words weigh together.
+    fn total(&self, entries: &[u32], words: usize) -> f64 {
+        match self.weighted {
+            true => {
+                let entries = entries.chunks_exact(words);
+                entries
+                    .map(|e| f64::from(f32::from_bits(e[words - 1])))
+                    .sum()
+            }
+            false => (entries.len() / words) as f64,
+        }
+    }
+
     /// A cell of entries that nothing sorts, each with the rows of all modes.
     ///
     /// # Panics
@@ -227,6 +257,7 @@ impl Spec {
             spec: self.clone(),
             number: 0,
             runs: if run.len > 0 { vec![run] } else { Vec::new() },
+            total: self.total(&entries, width),
             entries,
             base: Vec::new(),
         }
@@ -234,7 +265,7 @@ impl Spec {
 }
 
 /// Sorts by a key below `limit`, keeping the order of equal ones: least significant digits first.
-fn radix(items: &mut Vec<u32>, limit: usize, key: impl Fn(u32) -> u32) -> Result<()> {
+pub(super) fn radix(items: &mut Vec<u32>, limit: usize, key: impl Fn(u32) -> u32) -> Result<()> {
     const BITS: u32 = 8;
     let mut to = zeros(items.len(), "entries")?;
     let mut shift = 0;
@@ -258,14 +289,14 @@ fn radix(items: &mut Vec<u32>, limit: usize, key: impl Fn(u32) -> u32) -> Result
     Ok(())
 }
 
-/// Some entries sorted by cell: their rows and the bits of their values.
+/// Some entries sorted by cell: their rows and the bits of their values and weights.
 pub(crate) struct Sorted {
-    words: Vec<u32>,
-    starts: Vec<u32>,
+    pub(super) words: Vec<u32>,
+    pub(super) starts: Vec<u32>,
 }
 
 impl Sorted {
-    /// The entries of a cell: the rows of all modes and the bits of the value, one after the other.
+    /// The entries of a cell: the rows of all modes and the bits of value and weight, one after the other.
     fn cell(&self, spec: &Spec, cell: usize) -> &[u32] {
         let at = |c: usize| self.starts[c] as usize * spec.width();
         &self.words[at(cell)..at(cell + 1)]
@@ -309,8 +340,11 @@ impl Batch {
 pub(crate) struct Cell {
     spec: Arc<Spec>,
     number: usize,
+    /// For each entry its listed rows, the bits of its value and, if it has one, of its weight.
     entries: Vec<u32>,
     runs: Vec<Run>,
+    /// What they weigh together.
+    total: f64,
     /// The values without biases taken out, if any were.
     base: Vec<f32>,
 }
@@ -322,9 +356,10 @@ impl Cell {
     /// If a row has no bias.
     pub(crate) fn take_out(&mut self, biases: &[&[f32]]) -> Result<()> {
         let (width, listed) = (self.words(), self.spec.listed());
+        let at = listed.len();
         if self.base.is_empty() {
             let values = self.entries.chunks_exact(width);
-            let values = values.map(|e| f32::from_bits(e[width - 1]));
+            let values = values.map(|e| f32::from_bits(e[at]));
             self.base = collected(self.len(), values, "entries")?;
         }
         for run in &self.runs {
@@ -335,7 +370,7 @@ impl Cell {
                 let rows = listed.iter().zip(&*entry);
                 let each = rows.map(|(&m, &row)| f64::from(biases[m][row as usize]));
                 let bias = shared + each.sum::<f64>();
-                entry[width - 1] = ((f64::from(self.base[i]) - bias) as f32).to_bits();
+                entry[at] = ((f64::from(self.base[i]) - bias) as f32).to_bits();
             }
         }
         Ok(())
@@ -352,6 +387,20 @@ impl Cell {
                 false => self.entries[i as usize * width + at],
             })
         })
+    }
+
+    /// The weight of entry `i`: 1 if it has none.
+    #[inline]
+    pub(crate) fn weight(&self, i: usize) -> f32 {
+        match self.spec.weighted {
+            true => f32::from_bits(self.entries[(i + 1) * self.words() - 1]),
+            false => 1.0,
+        }
+    }
+
+    /// What all entries weigh together: their number if they have no weights.
+    pub(crate) fn total(&self) -> f64 {
+        self.total
     }
 
     pub(crate) fn spec(&self) -> &Arc<Spec> {
@@ -379,15 +428,15 @@ impl Cell {
 
     /// Words per entry.
     pub(super) fn words(&self) -> usize {
-        self.spec.rows.len() - usize::from(self.spec.fiber.is_some()) + 1
+        self.spec.rows.len() - usize::from(self.spec.fiber.is_some()) + self.spec.numbers()
     }
 
     pub(super) fn entries(&self) -> &[u32] {
         &self.entries
     }
 
-    /// All entries with all their rows, in order of modes.
-    pub(crate) fn each(&self, mut take: impl FnMut(&[u32], f32)) {
+    /// All entries with all their rows, in order of modes, their values and weights.
+    pub(crate) fn each(&self, mut take: impl FnMut(&[u32], f32, f32)) {
         let width = self.words();
         let mut rows = vec![0; self.spec.rows.len()];
         let listed = self.spec.listed();
@@ -400,7 +449,8 @@ impl Cell {
                 for (k, &m) in listed.iter().enumerate() {
                     rows[m] = entry[k];
                 }
-                take(&rows, f32::from_bits(entry[width - 1]));
+                let value = f32::from_bits(entry[listed.len()]);
+                take(&rows, value, self.weight(i as usize));
             }
         }
     }
@@ -471,96 +521,5 @@ impl Cell {
         for i in (1..batches.len()).rev() {
             batches.swap(i, stream.below(i as u64 + 1) as usize);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn spec(fiber: Option<usize>) -> Arc<Spec> {
-        let parts = |rows: usize, count| {
-            Parts::new((0..rows).map(|r| (r * 7 % count) as u16).collect(), count)
-        };
-        Arc::new(Spec {
-            rows: vec![50, 40, 9],
-            fiber,
-            cuts: vec![Some((0, parts(50, 4))), Some((1, parts(40, 4))), None],
-            pieces: 4,
-            coordinates: 2,
-            seed: 3,
-        })
-    }
-
-    fn chunk(from: u64, n: usize) -> Chunk {
-        let mut s = Stream::new(&[from]);
-        let rows = [50, 40, 9]
-            .map(|d| (0..n).map(|_| s.below(d) as u32).collect())
-            .to_vec();
-        Chunk {
-            rows,
-            values: (0..n).map(|i| i as f32 + from as f32).collect(),
-            weights: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn every_entry_is_in_its_cell_once_and_batches_cover_it() {
-        for fiber in [None, Some(0), Some(2)] {
-            let spec = spec(fiber);
-            let chunks = [chunk(1000, 700), chunk(5000, 300)];
-            let sorted: Vec<Sorted> = chunks.iter().map(|c| spec.sort(c, 0).unwrap()).collect();
-            let mut found = Vec::new();
-            for c in 0..spec.cells() {
-                let cell = spec.build(&sorted, c).unwrap();
-                assert_eq!(spec.cell(&cell.place()), c);
-                cell.each(|rows, value| found.push((value as u32, rows.to_vec())));
-                let mut batches = Vec::new();
-                cell.batches(16, &[1, c as u64], &mut batches);
-                let mut visits = vec![0; cell.len()];
-                for b in &batches {
-                    assert!(b.len >= 1 && b.len <= 16);
-                    for i in 0..b.len {
-                        visits[(b.run.start + (b.first + i) % b.run.len) as usize] += 1;
-                    }
-                }
-                assert!(visits.iter().all(|&v| v == 1));
-                if fiber == Some(2) {
-                    assert!(cell.runs.len() <= 9);
-                }
-            }
-            found.sort_unstable();
-            let mut expected: Vec<(u32, Vec<u32>)> = chunks
-                .iter()
-                .flat_map(|c| {
-                    (0..c.values.len())
-                        .map(|i| (c.values[i] as u32, c.rows.iter().map(|r| r[i]).collect()))
-                })
-                .collect();
-            expected.sort_unstable();
-            assert_eq!(found, expected);
-        }
-    }
-
-    #[test]
-    fn radix_sorts_large_keys_and_keeps_the_order_of_equal_ones() {
-        let keys: Vec<u32> = (0..1000u32)
-            .map(|i| i.wrapping_mul(2_654_435_761) % 70_000 / 7 * 7)
-            .collect();
-        let mut items: Vec<u32> = (0..1000).collect();
-        radix(&mut items, 70_000, |i| keys[i as usize]).unwrap();
-        let mut expected: Vec<u32> = (0..1000).collect();
-        expected.sort_by_key(|&i| keys[i as usize]);
-        assert_eq!(items, expected);
-    }
-
-    #[test]
-    #[should_panic(expected = "wrong cell")]
-    fn entries_of_another_sorting_are_refused() {
-        let wrong = Sorted {
-            words: vec![49, 39, 0, 0],
-            starts: vec![0, 1].into_iter().chain([1; 15]).collect(),
-        };
-        let _ = spec(None).build(&[wrong], 0);
     }
 }

@@ -11,7 +11,7 @@ use super::after::{after_full, first_m};
 use super::batch::{Job, LONGEST, Step};
 use super::grid::Batch;
 use super::lines::Line;
-use super::walk::Batches;
+use super::walk::{Batches, pulling_line};
 use crate::model::{STRIDE, padded};
 
 /// Entries that go together.
@@ -32,7 +32,7 @@ struct Parts {
 }
 
 #[inline(always)]
-pub(super) unsafe fn large3<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+pub(super) unsafe fn large3<L: Line, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
         let (ja, jb) = (job.shape.ranks[0], job.shape.ranks[1]);
@@ -63,7 +63,8 @@ pub(super) unsafe fn large3<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
         }
         first_m::<L>(job, batches, ja * lb, m);
         let mut total = 0.0f64;
-        for (number, (batch, mut entries)) in Batches::new(job, job.listed, batches).enumerate() {
+        for (number, (batch, mut entries)) in Batches::new(job, job.listed, batches, W).enumerate()
+        {
             transpose::<L>(&parts);
             let mut squares = L::zero();
             let mut k = 0;
@@ -73,10 +74,10 @@ pub(super) unsafe fn large3<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
                     for entry in &mut group {
                         *entry = entries.step();
                     }
-                    squares = together::<L, GROUP>(job, &parts, group, k, squares);
+                    squares = together::<L, GROUP, W>(job, &parts, group, k, squares);
                     k += GROUP;
                 } else {
-                    squares = together::<L, 1>(job, &parts, [entries.step()], k, squares);
+                    squares = together::<L, 1, W>(job, &parts, [entries.step()], k, squares);
                     k += 1;
                 }
             }
@@ -128,7 +129,7 @@ unsafe fn transpose<L: Line>(parts: &Parts) {
 /// Errors and steps of `N` entries without a common row, from the `k`-th of the batch on. Adds their
 /// squared errors.
 #[inline(always)]
-unsafe fn together<L: Line, const N: usize>(
+unsafe fn together<L: Line, const N: usize, const W: bool>(
     job: &Job<'_>,
     parts: &Parts,
     entries: [*const u32; N],
@@ -168,12 +169,13 @@ unsafe fn together<L: Line, const N: usize>(
             }
             let x = L::splat(f32::from_bits(*entries[n].add(2)));
             let error = x.minus(value.total());
-            squares = error.times_plus(error, squares);
-            let scale = error.times(step.eta);
+            let pull = pulling_line(error, entries[n], 2, W);
+            squares = error.times_plus(pull, squares);
+            let scale = pull.times(step.eta);
             let (penalty_v, penalty_w) = (a.penalty(*entries[n]), b.penalty(*entries[n].add(1)));
             for t in (0..wa).step_by(STRIDE) {
                 let v = L::load(pv.add(t));
-                v.times(error).store(vs.add(t));
+                v.times(pull).store(vs.add(t));
                 let prior = a.prior.add(t);
                 step.put(v, prior, L::load(dv.add(t)), scale, penalty_v, pv.add(t));
             }

@@ -1,7 +1,7 @@
 //! Entries listed row by row of one mode: what exact solvers go through.
 
 use crate::error::{Error, Result};
-use crate::format::zeros;
+use crate::format::{collected, zeros};
 
 /// Entries grouped by their row of one mode, and within a row sorted by the other modes, that with
 /// the fewest rows first: neighbours then share most of their rows.
@@ -16,18 +16,21 @@ pub(crate) struct Lists {
     starts: Vec<usize>,
     /// For each entry its other rows and the bits of its value.
     words: Vec<u32>,
+    /// For each entry its weight; empty if entries have none.
+    weights: Vec<f32>,
 }
 
 impl Lists {
     /// Groups entries by `mode`. `rows` holds the rows of one entry after the other, `limits` how many
-    /// rows each mode has.
+    /// rows each mode has; `weights` is empty if entries have none.
     pub(crate) fn new(
         mode: usize,
         limits: &[usize],
         rows: &[u32],
-        values: &[f32],
+        (values, weights): (&[f32], &[f32]),
     ) -> Result<Lists> {
         let order = limits.len();
+        assert!(weights.is_empty() || weights.len() == values.len());
         assert_eq!(rows.len(), order * values.len());
         if values.len() > u32::MAX as usize {
             return Err(Error::argument(format!(
@@ -75,7 +78,9 @@ impl Lists {
             }
             to[order - 1] = values[p as usize].to_bits();
         }
+        let sorted = places[..weights.len()].iter().map(|&p| weights[p as usize]);
         Ok(Lists {
+            weights: collected(weights.len(), sorted, "entries")?,
             limits: others.iter().map(|&m| limits[m]).collect(),
             others,
             starts,
@@ -110,6 +115,37 @@ impl Lists {
     pub(super) fn words(&self, entries: std::ops::Range<usize>) -> &[u32] {
         let width = self.others.len() + 1;
         &self.words[entries.start * width..entries.end * width]
+    }
+
+    /// The weights of some entries; empty if entries have none.
+    pub(crate) fn weights(&self, entries: std::ops::Range<usize>) -> &[f32] {
+        match self.weights.is_empty() {
+            true => &[],
+            false => &self.weights[entries],
+        }
+    }
+
+    /// The weight of an entry: 1 if it has none.
+    #[inline]
+    pub(crate) fn weight(&self, entry: usize) -> f32 {
+        self.weights.get(entry).copied().unwrap_or(1.0)
+    }
+
+    /// What the entries of a row weigh together: their number if they have no weights.
+    pub(crate) fn weight_of(&self, row: usize) -> f64 {
+        let entries = self.of(row);
+        match self.weights.is_empty() {
+            true => entries.len() as f64,
+            false => self.weights[entries].iter().map(|&w| f64::from(w)).sum(),
+        }
+    }
+
+    /// What all entries weigh together: their number if they have no weights.
+    pub(crate) fn total(&self) -> f64 {
+        match self.weights.is_empty() {
+            true => self.len() as f64,
+            false => self.weights.iter().map(|&w| f64::from(w)).sum(),
+        }
     }
 
     /// The row of an entry, or where it would be.

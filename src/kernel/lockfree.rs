@@ -16,6 +16,8 @@ pub(crate) struct Walk<'a> {
     pub order: usize,
     pub rows: &'a [u32],
     pub values: &'a [f32],
+    /// Empty if entries have no weights.
+    pub weights: &'a [f32],
     /// The entry the walk is at, below the number of entries, and how far it goes from each to the next,
     /// at most that number.
     pub at: usize,
@@ -28,7 +30,22 @@ impl Walk<'_> {
     fn check(&self, order: usize) {
         let len = self.values.len();
         assert!(self.order == order && self.rows.len() == len * order);
+        assert!(self.weights.is_empty() || self.weights.len() == len);
         assert!(self.at < len && self.stride <= len);
+    }
+
+    /// What the error of an entry is by weight: what rows and core step by.
+    ///
+    /// # Safety
+    /// The walk was checked, and `at` is below the number of entries.
+    #[inline(always)]
+    unsafe fn pulling(&self, error: f32, at: usize) -> f32 {
+        // Always the same way, so that the machine foresees it.
+        if self.weights.is_empty() {
+            return error;
+        }
+        // SAFETY: there is a weight for every entry.
+        error * unsafe { *self.weights.get_unchecked(at) }
     }
 
     /// The entry after this one.
@@ -359,16 +376,17 @@ unsafe fn full<L: Racer + Flatten, const HOW: u8>(
             };
             let value = flat::slopes::<L, HOW>(flat, turns, job.core, work, by);
             let error = *walk.values.as_ptr().add(at) - value;
-            squares += f64::from(error) * f64::from(error);
+            let pull = walk.pulling(error, at);
+            squares += f64::from(error) * f64::from(pull);
             if HOW != NO_STEP {
-                flat::due::<L>(flat, &mut turns, work, core_eta * error);
+                flat::due::<L>(flat, &mut turns, work, core_eta * pull);
             }
             for (n, side) in job.sides.iter().enumerate() {
                 let (to, shrink) = side.row(*entry.add(n), steps.eta);
                 let (row, slope) = flat.row(n);
                 for k in (0..side.stride).step_by(STRIDE) {
                     let (x, d) = (L::load(work.add(row + k)), L::load(work.add(slope + k)));
-                    let scale = steps.eta * error;
+                    let scale = steps.eta * pull;
                     moved_to(x, side.prior(k), d, scale, shrink, steps.rule).put(to.add(k));
                 }
             }
@@ -407,7 +425,8 @@ unsafe fn diagonal<L: Racer>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
             }
             let value = entry::diagonal_slopes::<L>(job.shape, job.core, work, slopes);
             let error = *walk.values.as_ptr().add(at) - value;
-            squares += f64::from(error) * f64::from(error);
+            let pull = walk.pulling(error, at);
+            squares += f64::from(error) * f64::from(pull);
             if let Some((eta, penalty)) = steps.core {
                 for k in (0..width).step_by(STRIDE) {
                     let mut product = L::load(work.add(k));
@@ -415,7 +434,7 @@ unsafe fn diagonal<L: Racer>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
                         product = product.times(L::load(work.add(n * width + k)));
                     }
                     let g = job.core.add(k);
-                    moved(L::load(g), product, eta * error, eta * penalty, steps.rule).store(g);
+                    moved(L::load(g), product, eta * pull, eta * penalty, steps.rule).store(g);
                 }
             }
             for (n, side) in job.sides.iter().enumerate() {
@@ -425,7 +444,7 @@ unsafe fn diagonal<L: Racer>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
                         L::load(work.add(n * width + k)),
                         L::load(slopes.add(n * width + k)),
                     );
-                    let scale = steps.eta * error;
+                    let scale = steps.eta * pull;
                     moved_to(x, side.prior(k), d, scale, shrink, steps.rule).put(to.add(k));
                 }
             }
@@ -456,7 +475,7 @@ unsafe fn any_pairs<L: Racer>(
             look_ahead::<L>(sides, walk, ahead, done);
             ahead = walk.after(ahead);
             let entry = walk.rows.as_ptr().add(2 * at);
-            let value = *walk.values.as_ptr().add(at);
+            let (here, value) = (at, *walk.values.as_ptr().add(at));
             at = walk.after(at);
             let (u, shrink_u) = sides[0].row(*entry, steps.eta);
             let (v, shrink_v) = sides[1].row(*entry.add(1), steps.eta);
@@ -470,7 +489,7 @@ unsafe fn any_pairs<L: Racer>(
                 for k in (0..stride).step_by(STRIDE) {
                     sum = L::take(u.add(k)).times_plus(L::take(v.add(k)), sum);
                 }
-                value - sum.sum()
+                walk.pulling(value - sum.sum(), here)
             };
             let scale = steps.eta * steps.weight * scale;
             for k in (0..stride).step_by(STRIDE) {

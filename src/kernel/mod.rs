@@ -39,6 +39,8 @@ mod flat_x86;
 mod general;
 mod graph;
 mod grid;
+#[cfg(test)]
+mod grid_tests;
 mod hand;
 mod large3;
 mod lease;

@@ -1,5 +1,5 @@
-//! The normal equations of a row: sums of d d^T, d r and d over its entries, where d is the slope of
-//! an entry by the row and r what is left of its value for the row to explain.
+//! The normal equations of a row: sums of d d^T, d r and d over its entries, by weight, where d is the
+//! slope of an entry by the row and r what is left of its value for the row to explain.
 //!
 //! Slopes are made for a batch of entries at a time and stay in the first cache; their outer products
 //! are then added up in registers, one square of sixteen by sixteen after the other.
@@ -59,6 +59,8 @@ pub(crate) struct Normal {
     pub residuals: f64,
     /// The number of entries.
     pub count: usize,
+    /// What they weigh together.
+    pub weight: f64,
 }
 
 impl Normal {
@@ -71,6 +73,7 @@ impl Normal {
             slopes: Aligned::zeros(width),
             residuals: 0.0,
             count: 0,
+            weight: 0.0,
         }
     }
 
@@ -78,7 +81,7 @@ impl Normal {
         self.square.fill(0.0);
         self.right.fill(0.0);
         self.slopes.fill(0.0);
-        (self.residuals, self.count) = (0.0, 0);
+        (self.residuals, self.count, self.weight) = (0.0, 0, 0.0);
     }
 
     /// Row `i` of the sum of d d^T, from the diagonal on.
@@ -106,6 +109,7 @@ impl Normal {
         }
         self.residuals += other.residuals;
         self.count += other.count;
+        self.weight += other.weight;
     }
 }
 
@@ -113,6 +117,8 @@ impl Normal {
 #[derive(Default)]
 pub(crate) struct Room {
     slopes: Aligned,
+    /// The same times the weights, where entries have some.
+    weighted: Aligned,
     left: Vec<f32>,
     stack: Aligned,
 }
@@ -168,10 +174,28 @@ impl Slopes<'_> {
         self.check(lists);
         assert_eq!(to.rank, self.rank);
         room.fit(self);
+        let weights = lists.weights(entries.clone());
+        if room.weighted.len() < room.slopes.len() && !weights.is_empty() {
+            room.weighted = Aligned::zeros(room.slopes.len());
+        }
         // SAFETY: the rows are there for every index of the lists, the core and the memory are as
-        // long as the ranks say, and so is `to`; the level is available.
-        unsafe { add(self.level, self, lists.words(entries.clone()), room, to) }
+        // long as the ranks say, and so is `to`; weights are as many as entries, or none; the level
+        // is available.
+        unsafe {
+            add(
+                self.level,
+                self,
+                lists.words(entries.clone()),
+                weights,
+                room,
+                to,
+            )
+        }
         to.count += entries.len();
+        to.weight += match weights.is_empty() {
+            true => entries.len() as f64,
+            false => weights.iter().map(|&w| f64::from(w)).sum(),
+        };
     }
 
     /// What is left of the values of `entries` when the row and its bias are taken off too.
@@ -192,7 +216,7 @@ impl Slopes<'_> {
 }
 
 stamped! {
-    unsafe fn add(slopes: &Slopes<'_>, words: &[u32], room: &mut Room, to: &mut Normal) = any_add;
+    unsafe fn add(slopes: &Slopes<'_>, words: &[u32], weights: &[f32], room: &mut Room, to: &mut Normal) = any_add;
 }
 
 stamped! {
@@ -200,20 +224,48 @@ stamped! {
 }
 
 #[inline(always)]
-unsafe fn any_add<L: Line>(slopes: &Slopes<'_>, words: &[u32], room: &mut Room, to: &mut Normal) {
+unsafe fn any_add<L: Line>(
+    slopes: &Slopes<'_>,
+    words: &[u32],
+    weights: &[f32],
+    room: &mut Room,
+    to: &mut Normal,
+) {
     let width = slopes.others.len() + 1;
     let mut known = Known::default();
-    for batch in words.chunks(BATCH * width) {
+    for (number, batch) in words.chunks(BATCH * width).enumerate() {
         let count = batch.len() / width;
+        let weights = match weights.is_empty() {
+            true => weights,
+            false => &weights[number * BATCH..][..count],
+        };
         // SAFETY: the caller's promises; a batch fits into the room.
         unsafe {
             fill::<L>(slopes, batch, room, &mut known);
             let (d, lines) = (room.slopes.as_ptr(), padded(slopes.rank) / STRIDE);
+            // Slopes by weight: what every sum has once.
+            let by_weight = match weights.is_empty() {
+                true => d,
+                false => {
+                    let to = room.weighted.as_mut_ptr();
+                    for (k, &w) in weights.iter().enumerate() {
+                        for at in (k * lines..(k + 1) * lines).map(|line| line * STRIDE) {
+                            L::load(d.add(at)).times(L::splat(w)).store(to.add(at));
+                        }
+                    }
+                    to.cast_const()
+                }
+            };
             let square = to.square.as_mut_ptr();
             let mut i = 0;
             while i < slopes.rank {
                 for line in i / STRIDE..lines {
-                    let at = (d.add(i), d.add(line * STRIDE), lines * STRIDE, count);
+                    let at = (
+                        by_weight.add(i),
+                        d.add(line * STRIDE),
+                        lines * STRIDE,
+                        count,
+                    );
                     let to = square.add((i * lines + line) * STRIDE);
                     if L::REGISTERS >= 32 && i + 16 <= slopes.rank {
                         tile::<L, 16>(at, to);
@@ -236,7 +288,7 @@ unsafe fn any_add<L: Line>(slopes: &Slopes<'_>, words: &[u32], room: &mut Room, 
                 );
                 let (mut q, mut s) = (L::load(right), L::load(total));
                 for (k, &r) in room.left[..count].iter().enumerate() {
-                    let x = L::load(d.add((k * lines + line) * STRIDE));
+                    let x = L::load(by_weight.add((k * lines + line) * STRIDE));
                     q = x.times_plus(L::splat(r), q);
                     s = s.plus(x);
                 }
@@ -244,10 +296,11 @@ unsafe fn any_add<L: Line>(slopes: &Slopes<'_>, words: &[u32], room: &mut Room, 
                 s.store(total);
             }
         }
-        to.residuals += room.left[..count]
-            .iter()
-            .map(|&r| f64::from(r))
-            .sum::<f64>();
+        let left = room.left[..count].iter().map(|&r| f64::from(r));
+        to.residuals += match weights.is_empty() {
+            true => left.sum::<f64>(),
+            false => left.zip(weights).map(|(r, &w)| f64::from(w) * r).sum(),
+        };
     }
 }
 

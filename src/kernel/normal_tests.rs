@@ -12,6 +12,8 @@ struct Scene {
     biases: Vec<Vec<f32>>,
     entries: Vec<u32>,
     values: Vec<f32>,
+    /// Empty if entries have none.
+    weights: Vec<f32>,
 }
 
 impl Scene {
@@ -47,7 +49,14 @@ impl Scene {
             biases,
             entries,
             values: (0..count).map(|_| s.gauss() as f32).collect(),
+            weights: Vec::new(),
         }
+    }
+
+    fn weighted(mut self) -> Scene {
+        let mut s = Stream::new(&[6]);
+        self.weights = self.values.iter().map(|_| 3.0 * s.unit() as f32).collect();
+        self
     }
 
     fn row(&self, m: usize, i: u32) -> Vec<f64> {
@@ -88,10 +97,16 @@ impl Scene {
 }
 
 fn check(limits: &[usize], ranks: &[usize], full: bool, count: usize) {
-    let scene = Scene::new(limits, ranks, count);
+    check_scene(&Scene::new(limits, ranks, count), full);
+    check_scene(&Scene::new(limits, ranks, count).weighted(), full);
+}
+
+fn check_scene(scene: &Scene, full: bool) {
+    let (limits, ranks, count) = (&scene.limits, &scene.ranks, scene.values.len());
     let order = limits.len();
     for mode in 0..order {
-        let lists = Lists::new(mode, limits, &scene.entries, &scene.values).unwrap();
+        let numbers = (&scene.values[..], &scene.weights[..]);
+        let lists = Lists::new(mode, limits, &scene.entries, numbers).unwrap();
         assert_eq!((lists.len(), lists.rows()), (count, limits[mode]));
         let rank = ranks[mode];
         let mut s = Stream::new(&[9, mode as u64]);
@@ -140,6 +155,7 @@ fn check(limits: &[usize], ranks: &[usize], full: bool, count: usize) {
                 let mut errors = Vec::new();
                 let u: Vec<f32> = scene.rows[mode][i * padded(rank)..][..padded(rank)].to_vec();
                 let mut size = 1.0f64;
+                let (mut weights, mut residuals) = (0.0, 0.0);
                 for &e in &mine {
                     let d = scene.slope(e, mode, lists.others(), core);
                     let biases: f64 = (1..order)
@@ -147,13 +163,16 @@ fn check(limits: &[usize], ranks: &[usize], full: bool, count: usize) {
                         .map(|m| f64::from(scene.biases[m][scene.entries[e * order + m] as usize]))
                         .sum();
                     let r = f64::from(scene.values[e]) - 0.5 - biases;
+                    let w = f64::from(scene.weights.get(e).copied().unwrap_or(1.0));
+                    weights += w;
+                    residuals += w * r;
                     size += d.iter().map(|x| x * x).sum::<f64>() + r * r;
                     for a in 0..rank {
                         for b in 0..rank {
-                            square[a * rank + b] += d[a] * d[b];
+                            square[a * rank + b] += w * d[a] * d[b];
                         }
-                        right[a] += d[a] * r;
-                        total[a] += d[a];
+                        right[a] += w * d[a] * r;
+                        total[a] += w * d[a];
                     }
                     errors.push(
                         r - 0.25
@@ -164,6 +183,8 @@ fn check(limits: &[usize], ranks: &[usize], full: bool, count: usize) {
                     );
                 }
                 let near = |a: f32, b: f64| (f64::from(a) - b).abs() < 1e-5 * size;
+                assert!((got.weight - weights).abs() < 1e-9 * size);
+                assert!((got.residuals - residuals).abs() < 1e-5 * size);
                 for a in 0..rank {
                     for (b, &x) in got.square(a).iter().enumerate() {
                         assert!(

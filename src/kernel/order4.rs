@@ -13,7 +13,7 @@ use super::after::{after_full, first_m};
 use super::batch::{Job, LONGEST, Step};
 use super::grid::Batch;
 use super::lines::Line;
-use super::walk::{Batches, one_line};
+use super::walk::{Batches, one_line, pulling_line};
 use crate::model::{CoreShape, STRIDE};
 
 /// What is used of a line.
@@ -31,7 +31,10 @@ pub(super) fn fits(shape: &CoreShape) -> bool {
 }
 
 #[inline(always)]
-pub(super) unsafe fn order4<L: Line, const PRIOR: bool>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+pub(super) unsafe fn order4<L: Line, const W: bool, const PRIOR: bool>(
+    job: &Job<'_>,
+    batches: &[Batch],
+) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
         let listed = one_line(job);
@@ -57,7 +60,7 @@ pub(super) unsafe fn order4<L: Line, const PRIOR: bool>(job: &Job<'_>, batches: 
         let step = Step::<L, PRIOR>::new(job.eta, job.rule);
         first_m::<L>(job, batches, lines, m);
         let mut total = 0.0f64;
-        for (number, (batch, entries)) in Batches::new(job, &listed, batches).enumerate() {
+        for (number, (batch, entries)) in Batches::new(job, &listed, batches, W).enumerate() {
             for i in 0..ja {
                 for p in 0..jb.div_ceil(2) {
                     let low = m.add((i * jb + 2 * p) * STRIDE);
@@ -100,7 +103,8 @@ pub(super) unsafe fn order4<L: Line, const PRIOR: bool>(job: &Job<'_>, batches: 
                 let (a, b, c) = (L::load(pa), L::load(pb), L::load(pc));
                 let value = L::splat(f32::from_bits(*entry.add(3)));
                 let error = value.minus(dc.times(c).total());
-                squares = error.times_plus(error, squares);
+                let pull = pulling_line(error, entry, 3, W);
+                squares = error.times_plus(pull, squares);
                 let twice = L::load_halves(pc, pc);
                 let mut parts = q;
                 for p in 0..PAIRS {
@@ -109,8 +113,8 @@ pub(super) unsafe fn order4<L: Line, const PRIOR: bool>(job: &Job<'_>, batches: 
                     pairs[p].times(twice).store(other);
                 }
                 let db = L::half_sums(parts);
-                a.times(error).store(firsts.add(n * STRIDE));
-                let scale = error.times(step.eta);
+                a.times(pull).store(firsts.add(n * STRIDE));
+                let scale = pull.times(step.eta);
                 step.put(a, ma.prior, da, scale, ma.penalty(ra), pa);
                 step.put(b, mb.prior, db, scale, mb.penalty(rb), pb);
                 step.put(c, mc.prior, dc, scale, mc.penalty(rc), pc);

@@ -12,7 +12,7 @@ use super::grid::Batch;
 use super::lines::prefetch;
 use super::racing::Racer;
 use super::vector::{Around, around};
-use super::walk::{Singles, one_line};
+use super::walk::{Singles, one_line, pulling};
 use crate::model::STRIDE;
 
 /// Rows of so many entries ahead are asked for, and their penalties: both come from far away.
@@ -29,11 +29,7 @@ pub(super) unsafe fn single<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]
     unsafe {
         match job.flat {
             Some(flat) => full::<L>(job, flat, batches),
-            None => match (job.shape.order(), job.shape.core_len()) {
-                (2, STRIDE) => line::<L, 2>(job, batches),
-                (3, STRIDE) => line::<L, 3>(job, batches),
-                _ => lines::<L>(job, batches),
-            },
+            None => lines::<L>(job, batches),
         }
     }
 }
@@ -47,10 +43,15 @@ struct Ahead<'a> {
 
 impl<'a> Ahead<'a> {
     #[inline(always)]
-    unsafe fn new<L: Racer>(job: &Job<'a>, listed: &'a [ModeRows], batches: &'a [Batch]) -> Self {
+    unsafe fn new<L: Racer>(
+        job: &Job<'a>,
+        listed: &'a [ModeRows],
+        batches: &'a [Batch],
+        weighted: bool,
+    ) -> Self {
         // SAFETY: the caller's promises.
         unsafe {
-            let here = Singles::new(job, listed.len() + 1, batches);
+            let here = Singles::new(job, listed.len(), batches, weighted);
             let ahead = here.clone();
             let mut all = Ahead {
                 listed,
@@ -96,7 +97,7 @@ impl<'a> Ahead<'a> {
 unsafe fn full<L: Racer + Flatten>(job: &Job<'_>, flat: &Flat, batches: &[Batch]) -> f64 {
     // SAFETY: the caller's promises.
     unsafe {
-        let mut entries = Ahead::new::<L>(job, job.listed, batches);
+        let mut entries = Ahead::new::<L>(job, job.listed, batches, job.weighted);
         let core = if flat.is_packed() {
             let packed = job.work.add(flat.work);
             flat::pack::<L>(flat, job.core, packed);
@@ -148,10 +149,11 @@ unsafe fn some<L: Racer + Flatten, const HOW: u8>(
             }
             let value = flat::slopes::<L, HOW>(flat, turns, core, work, by);
             let error = f32::from_bits(*entry.add(job.listed.len())) - value;
-            total += f64::from(error) * f64::from(error);
-            let scale = job.eta * error;
+            let pull = pulling(error, entry, job.listed.len(), job.weighted);
+            total += f64::from(error) * f64::from(pull);
+            let scale = job.eta * pull;
             if HOW != NO_STEP {
-                flat::due::<L>(flat, &mut turns, work, job.core_eta * error);
+                flat::due::<L>(flat, &mut turns, work, job.core_eta * pull);
             }
             // Nothing was due, nor shrinks, before the first entry.
             by.shrink = job.core_eta * job.core_penalty;
@@ -175,14 +177,17 @@ unsafe fn some<L: Racer + Flatten, const HOW: u8>(
 
 /// A hyper-diagonal core of one line between `N` rows.
 #[inline(always)]
-unsafe fn line<L: Racer, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+pub(super) unsafe fn line<L: Racer, const N: usize, const W: bool>(
+    job: &Job<'_>,
+    batches: &[Batch],
+) -> f64 {
     let core_shrink = job.core_eta * job.core_penalty;
     let mut total = 0.0f64;
     // SAFETY: the caller's promises; all rows are one line.
     unsafe {
         let listed = one_line::<N>(job);
         let mut core = L::load(job.core);
-        let mut entries = Ahead::new::<L>(job, &listed, batches);
+        let mut entries = Ahead::new::<L>(job, &listed, batches, W);
         while let Some(entry) = entries.next::<L>() {
             let Around {
                 at,
@@ -191,9 +196,10 @@ unsafe fn line<L: Racer, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f6
                 slopes,
             } = around(core, &listed, entry);
             let error = f32::from_bits(*entry.add(N)) - core.times(product).sum();
-            total += f64::from(error) * f64::from(error);
-            let scale = job.eta * error;
-            core = moved(core, product, job.core_eta * error, core_shrink, job.rule);
+            let pull = pulling(error, entry, N, W);
+            total += f64::from(error) * f64::from(pull);
+            let scale = job.eta * pull;
+            core = moved(core, product, job.core_eta * pull, core_shrink, job.rule);
             for n in 0..N {
                 let shrink = job.eta * listed[n].penalty(*entry.add(n));
                 let prior = L::load(listed[n].prior);
@@ -215,7 +221,7 @@ unsafe fn lines<L: Racer>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     unsafe {
         let rows = job.work;
         let slopes = rows.add(job.shape.rows_len());
-        let mut entries = Ahead::new::<L>(job, job.listed, batches);
+        let mut entries = Ahead::new::<L>(job, job.listed, batches, job.weighted);
         while let Some(entry) = entries.next::<L>() {
             for (n, mode) in job.listed.iter().enumerate() {
                 let from = mode.row(*entry.add(n));
@@ -225,8 +231,9 @@ unsafe fn lines<L: Racer>(job: &Job<'_>, batches: &[Batch]) -> f64 {
             }
             let value = diagonal_slopes::<L>(job.shape, job.core, rows, slopes);
             let error = f32::from_bits(*entry.add(order)) - value;
-            total += f64::from(error) * f64::from(error);
-            let (scale, core_scale) = (job.eta * error, job.core_eta * error);
+            let pull = pulling(error, entry, order, job.weighted);
+            total += f64::from(error) * f64::from(pull);
+            let (scale, core_scale) = (job.eta * pull, job.core_eta * pull);
             for k in (0..width).step_by(STRIDE) {
                 let mut product = L::load(rows.add(k));
                 for n in 1..order {

@@ -8,13 +8,13 @@ use super::after::{after_full, first_m};
 use super::batch::{Job, LONGEST, Step};
 use super::grid::Batch;
 use super::lines::Line;
-use super::walk::{Batches, one_line};
+use super::walk::{Batches, one_line, pulling_line};
 use crate::model::STRIDE;
 
 /// At most `J` (an even number) of each row used. M and its transpose are in registers where those
 /// suffice; E is formed after the batch, with its sums in registers.
 #[inline(always)]
-pub(super) unsafe fn small3<L: Line, const J: usize, const PRIOR: bool>(
+pub(super) unsafe fn small3<L: Line, const J: usize, const W: bool, const PRIOR: bool>(
     job: &Job<'_>,
     batches: &[Batch],
 ) -> f64 {
@@ -34,7 +34,7 @@ pub(super) unsafe fn small3<L: Line, const J: usize, const PRIOR: bool>(
         let step = Step::<L, PRIOR>::new(job.eta, job.rule);
         first_m::<L>(job, batches, rows, m);
         let mut total = 0.0f64;
-        for (number, (batch, entries)) in Batches::new(job, &listed, batches).enumerate() {
+        for (number, (batch, entries)) in Batches::new(job, &listed, batches, W).enumerate() {
             let mut mi = [L::zero(); STRIDE];
             for i in 0..J {
                 mi[i] = L::load(m.add(i * STRIDE));
@@ -57,10 +57,11 @@ pub(super) unsafe fn small3<L: Line, const J: usize, const PRIOR: bool>(
                 let dw = d0.plus(d1);
                 let dv = c0.plus(c1);
                 let error = L::splat(f32::from_bits(*entry.add(2))).minus(dw.times(w).total());
-                squares = error.times_plus(error, squares);
-                v.times(error).store(vs.add(k * STRIDE));
+                let pull = pulling_line(error, entry, 2, W);
+                squares = error.times_plus(pull, squares);
+                v.times(pull).store(vs.add(k * STRIDE));
                 w.store(ws.add(k * STRIDE));
-                let scale = error.times(step.eta);
+                let scale = pull.times(step.eta);
                 step.put(v, a.prior, dv, scale, a.penalty(ra), pv);
                 step.put(w, b.prior, dw, scale, b.penalty(rb), pw);
             }

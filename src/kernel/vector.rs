@@ -11,7 +11,7 @@ use super::entry::contract;
 use super::general::{load_rows, step_rows};
 use super::grid::Batch;
 use super::lines::Line;
-use super::walk::{Batches, one_line};
+use super::walk::{Batches, one_line, pulling, pulling_line};
 use crate::model::STRIDE;
 
 /// M for a vector between the rows: that of a matrix, a diagonal core, or a full core of order 2.
@@ -122,7 +122,7 @@ pub(super) unsafe fn around<L: Line, const N: usize>(
 
 /// A vector of one line between `N` listed rows of one line.
 #[inline(always)]
-pub(super) unsafe fn line<L: Line, const N: usize, const PRIOR: bool>(
+pub(super) unsafe fn line<L: Line, const N: usize, const W: bool, const PRIOR: bool>(
     job: &Job<'_>,
     batches: &[Batch],
 ) -> f64 {
@@ -135,7 +135,7 @@ pub(super) unsafe fn line<L: Line, const N: usize, const PRIOR: bool>(
         let step = Step::<L, PRIOR>::new(job.eta, job.rule);
         let scale = L::splat(job.eta * job.weight);
         let mut total = 0.0f64;
-        for (batch, entries) in Batches::new(job, &listed, batches) {
+        for (batch, entries) in Batches::new(job, &listed, batches, W) {
             vector::<L>(job, fiber.row(batch.run.fiber), rank, 1, job.work);
             let m = L::load(job.work);
             let mut e = L::zero();
@@ -149,9 +149,10 @@ pub(super) unsafe fn line<L: Line, const N: usize, const PRIOR: bool>(
                 } = around(m, &listed, entry);
                 let value = L::splat(f32::from_bits(*entry.add(N)));
                 let error = value.minus(m.times(product).total());
-                squares = error.times_plus(error, squares);
-                e = product.times_plus(error, e);
-                let scaled = error.times(scale);
+                let pull = pulling_line(error, entry, N, W);
+                squares = error.times_plus(pull, squares);
+                e = product.times_plus(pull, e);
+                let scaled = pull.times(scale);
                 for n in 0..N {
                     let penalty = listed[n].penalty(*entry.add(n));
                     step.put(rows[n], listed[n].prior, slopes[n], scaled, penalty, at[n]);
@@ -183,7 +184,7 @@ pub(super) unsafe fn lines<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
         let slopes = rows.add(order * width);
         let fiber_slopes = slopes.add(order * width);
         let mut total = 0.0f64;
-        for (batch, entries) in Batches::new(job, job.listed, batches) {
+        for (batch, entries) in Batches::new(job, job.listed, batches, job.weighted) {
             vector::<L>(job, fiber.row(batch.run.fiber), rank, lines, m);
             for k in 0..lines {
                 L::zero().store(e.add(k * STRIDE));
@@ -208,17 +209,18 @@ pub(super) unsafe fn lines<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
                     }
                 }
                 let error = f32::from_bits(*entry.add(order)) - sum.sum();
-                squares += error * error;
+                let pull = pulling(error, entry, order, job.weighted);
+                squares += error * pull;
                 for k in (0..width).step_by(STRIDE) {
                     let mut product = L::load(rows.add(k));
                     for n in 1..order {
                         product = product.times(L::load(rows.add(n * width + k)));
                     }
                     product
-                        .times_plus(L::splat(error), L::load(e.add(k)))
+                        .times_plus(L::splat(pull), L::load(e.add(k)))
                         .store(e.add(k));
                 }
-                step_rows::<L>(job, entry, rows, slopes, job.weight * error);
+                step_rows::<L>(job, entry, rows, slopes, job.weight * pull);
             }
             total += f64::from(squares);
             after_vector::<L>(job, batch, (e, m, fiber_slopes), lines);

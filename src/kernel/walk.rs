@@ -7,7 +7,7 @@
 
 use super::batch::{Job, ModeRows};
 use super::grid::Batch;
-use super::lines::prefetch;
+use super::lines::{Line, prefetch};
 use crate::model::STRIDE;
 
 /// The listed modes, all of one line: their number and width are known when this is compiled.
@@ -27,22 +27,59 @@ pub(super) fn one_line<const N: usize>(job: &Job<'_>) -> [ModeRows; N] {
 /// Rows are asked for this many entries ahead.
 const AHEAD: usize = 12;
 
+/// Words of an entry with so many rows: those, the bits of its value and, if it has one, of its weight.
+#[inline(always)]
+fn words(rows: usize, weighted: bool) -> usize {
+    rows + 1 + usize::from(weighted)
+}
+
+/// What an error of an entry with so many rows is by weight: what rows and core step by. Where it is
+/// known when this is compiled whether there are weights, nothing is left of it without them.
+#[inline(always)]
+pub(super) unsafe fn pulling(error: f32, entry: *const u32, rows: usize, weighted: bool) -> f32 {
+    match weighted {
+        // SAFETY: the weight is behind the value.
+        true => error * unsafe { f32::from_bits(*entry.add(rows + 1)) },
+        false => error,
+    }
+}
+
+/// The same in every place of a line.
+#[inline(always)]
+pub(super) unsafe fn pulling_line<L: Line>(
+    error: L,
+    entry: *const u32,
+    rows: usize,
+    weighted: bool,
+) -> L {
+    match weighted {
+        // SAFETY: the weight is behind the value.
+        true => error.times(L::splat(unsafe { f32::from_bits(*entry.add(rows + 1)) })),
+        false => error,
+    }
+}
+
 /// The batches of a job, each with its entries.
 pub(super) struct Batches<'a> {
+    /// Words of an entry.
+    words: usize,
     entries: *const u32,
     listed: &'a [ModeRows],
     batches: &'a [Batch],
 }
 
 impl<'a> Batches<'a> {
-    /// `listed` is that of the job, or a copy of a length known when this is compiled.
+    /// `listed` is that of the job, or a copy of a length known when this is compiled; whether entries have
+    /// weights may be known then too.
     #[inline(always)]
     pub(super) unsafe fn new(
         job: &Job<'a>,
         listed: &'a [ModeRows],
         batches: &'a [Batch],
+        weighted: bool,
     ) -> Batches<'a> {
         let all = Batches {
+            words: words(listed.len(), weighted),
             entries: job.entries,
             listed,
             batches,
@@ -50,7 +87,7 @@ impl<'a> Batches<'a> {
         let mut first = all.ring(0);
         for _ in 0..AHEAD.min(first.left) {
             // SAFETY: the batch has that many entries.
-            unsafe { ask(listed, first.next(listed.len() + 1)) };
+            unsafe { ask(listed, first.next(all.words)) };
         }
         all
     }
@@ -60,7 +97,7 @@ impl<'a> Batches<'a> {
     fn ring(&self, number: usize) -> Ring {
         match self.batches.get(number) {
             // SAFETY: the batch is one of these entries.
-            Some(batch) => unsafe { Ring::new(self.entries, self.listed.len() + 1, batch) },
+            Some(batch) => unsafe { Ring::new(self.entries, self.words, batch) },
             None => Ring::none(self.entries),
         }
     }
@@ -72,7 +109,7 @@ impl<'a> Iterator for Batches<'a> {
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         let (batch, rest) = self.batches.split_first()?;
-        let words = self.listed.len() + 1;
+        let words = self.words;
         let here = self.ring(0);
         let mut ahead = here;
         // SAFETY: the batch has that many entries.
@@ -86,6 +123,7 @@ impl<'a> Iterator for Batches<'a> {
         }
         self.batches = rest;
         let entries = Entries {
+            words,
             listed: self.listed,
             here,
             ahead,
@@ -165,12 +203,17 @@ pub(super) struct Singles<'a> {
 }
 
 impl<'a> Singles<'a> {
-    /// Entries are `words` words: the listed rows and the bits of the value.
+    /// Of so many listed rows each.
     #[inline(always)]
-    pub(super) unsafe fn new(job: &Job<'a>, words: usize, batches: &'a [Batch]) -> Singles<'a> {
+    pub(super) unsafe fn new(
+        job: &Job<'a>,
+        rows: usize,
+        batches: &'a [Batch],
+        weighted: bool,
+    ) -> Singles<'a> {
         Singles {
             entries: job.entries,
-            words,
+            words: words(rows, weighted),
             batches,
             here: Ring::none(job.entries),
         }
@@ -196,8 +239,10 @@ impl<'a> Singles<'a> {
     }
 }
 
-/// The entries of a batch: each the listed rows and the bits of the value.
+/// The entries of a batch: each the listed rows and the bits of value and weight.
 pub(super) struct Entries<'a> {
+    /// Words of each.
+    words: usize,
     listed: &'a [ModeRows],
     here: Ring,
     ahead: Ring,
@@ -219,7 +264,7 @@ impl Entries<'_> {
         let mut found = [ring.at; N];
         for entry in &mut found {
             // SAFETY: the caller's promise.
-            *entry = unsafe { ring.next(self.listed.len() + 1) };
+            *entry = unsafe { ring.next(self.words) };
         }
         found
     }
@@ -227,7 +272,7 @@ impl Entries<'_> {
     /// The next one; there must be one left.
     #[inline(always)]
     pub(super) unsafe fn step(&mut self) -> *const u32 {
-        let words = self.listed.len() + 1;
+        let words = self.words;
         // SAFETY: the caller's promise.
         unsafe {
             if self.ahead.left > 0 {

@@ -19,8 +19,10 @@ pub struct ModelMode {
     pub rows: Arc<RowMap>,
     /// How many tensor entries each row had.
     pub counts: Vec<u64>,
-    /// One row per row that exists, and behind them their mean by entries, which stands in for rows
-    /// never seen.
+    /// What they weighed together; empty if entries had no weights.
+    pub weights: Vec<f64>,
+    /// One row per row that exists, and behind them their mean by the weight of their entries, which
+    /// stands in for rows never seen.
     pub factor: Rows,
     /// What is added to predictions for each row that exists, and behind them 0 for rows never seen.
     /// Empty if the model has no biases.
@@ -41,6 +43,19 @@ pub(crate) struct Before {
     /// The bias of a row without tensor entries is the product of these with the row that its matrices
     /// give, plus the last of them. Empty if nothing is known.
     pub cold: Vec<f32>,
+}
+
+impl ModelMode {
+    /// What the tensor entries of a row weigh together.
+    pub(crate) fn weight(&self, row: usize) -> f64 {
+        let counted = || self.counts[row] as f64;
+        self.weights.get(row).copied().unwrap_or_else(counted)
+    }
+
+    /// The same of all rows.
+    pub(crate) fn total(&self) -> f64 {
+        (0..self.counts.len()).map(|i| self.weight(i)).sum()
+    }
 }
 
 /// The rows that belong to the columns of a coupled matrix.
@@ -132,6 +147,7 @@ impl Model {
             modes.push(ModelMode {
                 rows: mode.rows().clone(),
                 counts: copied(mode.counts(), "rows")?,
+                weights: copied(mode.weights(), "rows")?,
                 factor: Rows::zeros(mode.rows().len() + 1, rank)?,
                 biases: Vec::new(),
                 before: Before::default(),
@@ -247,6 +263,7 @@ impl Model {
             modes.push(ModelMode {
                 rows: mode.rows.clone(),
                 counts: copied(&mode.counts, "rows")?,
+                weights: copied(&mode.weights, "rows")?,
                 factor: mode.factor.try_clone()?,
                 biases: copied(&mode.biases, "biases")?,
                 before: mode.before.clone(),
@@ -281,15 +298,11 @@ impl Model {
         for mode in &mut self.modes {
             let (n, stride, rank) = (mode.rows.len(), mode.factor.stride(), mode.factor.rank());
             let mut mean = vec![0.0f64; rank];
-            let total: u64 = mode.counts.iter().sum();
-            if total > 0 {
-                for (row, &count) in mode
-                    .factor
-                    .as_slice()
-                    .chunks_exact(stride)
-                    .zip(&mode.counts)
-                {
-                    let share = count as f64 / total as f64;
+            let total = mode.total();
+            if total > 0.0 {
+                let rows = mode.factor.as_slice().chunks_exact(stride);
+                for (i, row) in rows.take(n).enumerate() {
+                    let share = mode.weight(i) / total;
                     mean.iter_mut()
                         .zip(row)
                         .for_each(|(m, &u)| *m += share * f64::from(u));

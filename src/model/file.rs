@@ -94,6 +94,12 @@ pub(crate) fn save_with(
             format!("mode{n}.counts"),
             bytemuck::cast_slice::<u64, u8>(&mode.counts),
         );
+        if !mode.weights.is_empty() {
+            c.add(
+                format!("mode{n}.weights"),
+                bytemuck::cast_slice::<f64, u8>(&mode.weights),
+            );
+        }
         c.add(
             format!("mode{n}.rows"),
             bytemuck::cast_slice::<f32, u8>(mode.factor.as_slice()),
@@ -272,6 +278,17 @@ fn read_model(file: &Opened) -> Result<Model> {
         if counts.len() != rows.len() {
             return Err(file.wrong(&format!("mode{n}.counts has the wrong length")));
         }
+        let key = format!("mode{n}.weights");
+        let weights: Vec<f64> = match file.range(&key) {
+            Some(_) => copied(file.numbers(&key)?, "rows")?,
+            None => Vec::new(),
+        };
+        let fine = |w: &f64| w.is_finite() && *w >= 0.0;
+        if !(weights.is_empty() || weights.len() == rows.len() && weights.iter().all(fine)) {
+            return Err(file.wrong(&format!(
+                "{key} must be finite numbers, 0 or more, one for each row"
+            )));
+        }
         modes.push(ModelMode {
             before: Before {
                 metric: numbers(file, &format!("mode{n}.metric"), ranks[n] * ranks[n])?,
@@ -281,6 +298,7 @@ fn read_model(file: &Opened) -> Result<Model> {
             biases: numbers(file, &format!("mode{n}.biases"), rows.len() + 1)?,
             rows,
             counts,
+            weights,
             factor,
         });
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Coupled, MatrixKind, Mode, Part, Problem};
+use super::{Coupled, MatrixKind, Mode, Part, Problem, Values};
 use crate::error::{Error, Result};
 use crate::format::{CooView, MAX_DIM, RowMap, RowMapBuilder, collected, zeros};
 use crate::monitor::{Monitor, step};
@@ -74,7 +74,7 @@ impl<'a> ProblemBuilder<'a> {
             .iter()
             .map(|&d| RowMapBuilder::new(d))
             .collect::<Result<_>>()?;
-        let (mean, rms, range) = check_values(&self.tensor, monitor)?;
+        let values = check_values(&self.tensor, monitor)?;
         for (n, rows) in builders.iter_mut().enumerate() {
             mark(&self.tensor, n, rows, monitor)?;
         }
@@ -131,9 +131,7 @@ impl<'a> ProblemBuilder<'a> {
             tensor: Part { view: self.tensor },
             modes,
             matrices,
-            mean,
-            rms,
-            range,
+            values,
         })
     }
 
@@ -232,6 +230,10 @@ impl<'a> ProblemBuilder<'a> {
 impl Mode {
     fn count(rows: RowMap, view: &CooView<'_>, n: usize, monitor: &dyn Monitor) -> Result<Mode> {
         let mut counts: Vec<u64> = zeros(rows.len(), "rows")?;
+        let mut weights: Vec<f64> = match view.weights() {
+            Some(_) => zeros(rows.len(), "rows")?,
+            None => Vec::new(),
+        };
         for (piece, indices) in view.column(n).chunks(1 << 20).enumerate() {
             step(
                 monitor,
@@ -239,10 +241,14 @@ impl Mode {
                 (piece << 20) as u64,
                 view.len() as u64,
             )?;
-            for &index in indices {
+            for (k, &index) in indices.iter().enumerate() {
+                let weight = weight(view, (piece << 20) + k);
                 // Rows that appeared since are caught when the entries are copied.
-                if let Some(row) = rows.compact(index) {
+                if let Some(row) = rows.compact(index).filter(|_| weight > 0.0) {
                     counts[row as usize] += 1;
+                    if let Some(sum) = weights.get_mut(row as usize) {
+                        *sum += f64::from(weight);
+                    }
                 }
             }
         }
@@ -250,6 +256,7 @@ impl Mode {
             indices: collected(rows.len(), rows.indices(), "rows")?,
             rows: Arc::new(rows),
             counts,
+            weights,
         })
     }
 
@@ -258,8 +265,14 @@ impl Mode {
             rows: Arc::new(rows),
             indices: Vec::new(),
             counts: Vec::new(),
+            weights: Vec::new(),
         }
     }
+}
+
+/// The weight of an entry as solvers have it; 1 without weights.
+fn weight(view: &CooView<'_>, i: usize) -> f32 {
+    view.weights().map_or(1.0, |w| w.get(i) as f32)
 }
 
 /// Notes the rows that occur in column `n`; an index beyond the mode is an error.
@@ -278,20 +291,21 @@ fn mark(
         )?;
         for (k, &index) in indices.iter().enumerate() {
             // Against the file's own size too: a mode may be wider than one of its matrices.
-            if u64::from(index) >= view.dims()[n] || !rows.mark(index) {
-                return Err(view.out_of_range(n, (piece << 20) + k, index));
+            let i = (piece << 20) + k;
+            let inside = u64::from(index) < view.dims()[n];
+            if !inside || (weight(view, i) > 0.0 && !rows.mark(index)) {
+                return Err(view.out_of_range(n, i, index));
             }
         }
     }
     Ok(())
 }
 
-/// Every value and weight must be finite, also as `f32`, which solvers compute in. Returns the
-/// mean, the root mean square and the range of the values.
-fn check_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<(f64, f64, (f64, f64))> {
+/// Every value and weight must be finite, also as `f32`, which solvers compute in.
+fn check_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Values> {
     let values = view.values();
     let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
-    let (mut total, mut squares) = (0.0, 0.0);
+    let (mut count, mut weights, mut total, mut squares) = (0, 0.0, 0.0, 0.0);
     let mut start = 0;
     while start < values.len() {
         step(
@@ -301,38 +315,39 @@ fn check_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<(f64, f64, 
             values.len() as u64,
         )?;
         let end = (start + (1 << 16)).min(values.len());
-        let (mut sum, mut square_sum) = (0.0, 0.0);
+        let (mut weight_sum, mut sum, mut square_sum) = (0.0, 0.0, 0.0);
         for i in start..end {
             let value = values.get(i);
             if !(value as f32).is_finite() {
                 return Err(view.not_finite(i, "value (as a 32-bit number)", value));
             }
-            min = min.min(value);
-            max = max.max(value);
-            sum += value;
-            square_sum += value * value;
+            let weight = view.weight(i)?.unwrap_or(1.0) as f32;
+            if weight > 0.0 {
+                min = min.min(value);
+                max = max.max(value);
+                count += 1;
+            }
+            let weight = f64::from(weight);
+            weight_sum += weight;
+            sum += weight * value;
+            square_sum += weight * (value * value);
         }
+        weights += weight_sum;
         total += sum;
         squares += square_sum;
         start = end;
     }
-    if let Some(weights) = view.weights() {
-        for i in 0..weights.len() {
-            let weight = weights.get(i);
-            if !(weight as f32).is_finite() || weight < 0.0 {
-                return Err(Error::entry(
-                    view.name(),
-                    i as u64,
-                    format!("weight {weight}; it must be a finite number, 0 or more"),
-                ));
-            }
-        }
+    if count == 0 {
+        (min, max) = (0.0, 0.0);
     }
-    if values.is_empty() {
-        return Ok((0.0, 0.0, (0.0, 0.0)));
-    }
-    let n = values.len() as f64;
-    Ok((total / n, (squares / n).sqrt(), (min, max)))
+    let n = if count == 0 { 1.0 } else { weights };
+    Ok(Values {
+        count,
+        weight: weights,
+        mean: total / n,
+        rms: (squares / n).sqrt(),
+        range: (min, max),
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! A validated tensor with its coupled matrices: what every solver works on.
 //!
 //! Building a [`Problem`] reads all entries once: indices must be below the sizes, values finite,
-//! sizes of coupled modes must agree. Rows are numbered compactly, so that everything downstream
+//! weights finite and not negative, sizes of coupled modes must agree. An entry of weight 0 is as if it
+//! were not there. Rows are numbered compactly, so that everything downstream
 //! takes memory for the rows that occur and not for the sizes of the modes.
 //!
 //! The entries themselves stay where they are. A solver copies them into its own layout with
@@ -36,6 +37,7 @@ pub struct Mode {
     pub(crate) rows: Arc<RowMap>,
     pub(crate) indices: Vec<u32>,
     pub(crate) counts: Vec<u64>,
+    pub(crate) weights: Vec<f64>,
 }
 
 impl Mode {
@@ -59,6 +61,12 @@ impl Mode {
     /// occur only in matrices have 0.
     pub fn counts(&self) -> &[u64] {
         &self.counts
+    }
+
+    /// What the tensor entries of each compact row weigh together; empty if entries have no weights, and
+    /// each counts as one.
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
     }
 }
 
@@ -102,6 +110,15 @@ pub struct Problem<'a> {
     tensor: Part<'a>,
     modes: Vec<Mode>,
     matrices: Vec<Coupled<'a>>,
+    values: Values,
+}
+
+/// What is known about the values of a tensor or matrix, by weight.
+#[derive(Clone, Copy)]
+struct Values {
+    /// How many there are, and what they weigh together.
+    count: u64,
+    weight: f64,
     mean: f64,
     rms: f64,
     range: (f64, f64),
@@ -113,9 +130,14 @@ impl<'a> Problem<'a> {
         self.modes.len()
     }
 
-    /// The number of tensor entries, |Omega|.
+    /// The number of tensor entries, |Omega|, without those of weight 0.
     pub fn count(&self) -> u64 {
-        self.tensor.len() as u64
+        self.values.count
+    }
+
+    /// What all tensor entries weigh together: their number if they have no weights.
+    pub fn weight(&self) -> f64 {
+        self.values.weight
     }
 
     /// The tensor's entries.
@@ -155,18 +177,18 @@ impl<'a> Problem<'a> {
         self.modes.iter().map(|m| &*m.rows).collect()
     }
 
-    /// The mean of the tensor's values; 0 without entries.
+    /// The mean of the tensor's values, by weight; 0 without entries.
     pub fn mean(&self) -> f64 {
-        self.mean
+        self.values.mean
     }
 
-    /// The root of the mean square of the tensor's values; 0 without entries.
+    /// The root of the mean square of the tensor's values, by weight; 0 without entries.
     pub fn root_mean_square(&self) -> f64 {
-        self.rms
+        self.values.rms
     }
 
     /// The smallest and the largest value of the tensor; 0 without entries.
     pub fn range(&self) -> (f64, f64) {
-        self.range
+        self.values.range
     }
 }

@@ -21,10 +21,52 @@ pub struct Chunk {
     pub weights: Vec<f32>,
 }
 
+impl Chunk {
+    /// The weight of an entry: 1 if the data has none.
+    pub(crate) fn weight(&self, k: usize) -> f32 {
+        self.weights.get(k).copied().unwrap_or(1.0)
+    }
+
+    /// Keeps those entries that `stays` says.
+    pub(crate) fn retain(&mut self, stays: impl Fn(usize) -> bool) {
+        let kept: Vec<usize> = (0..self.values.len()).filter(|&k| stays(k)).collect();
+        for column in &mut self.rows {
+            keep(column, &kept);
+        }
+        keep(&mut self.values, &kept);
+        if !self.weights.is_empty() {
+            keep(&mut self.weights, &kept);
+        }
+    }
+
+    /// Leaves out what weighs nothing.
+    pub(crate) fn retain_weighted(&mut self) {
+        if self.weights.contains(&0.0) {
+            let weights = std::mem::take(&mut self.weights);
+            self.retain(|k| weights[k] > 0.0);
+            self.weights = weights;
+            self.weights.retain(|&w| w > 0.0);
+        }
+    }
+}
+
+/// Moves the places listed to the front.
+fn keep<T: Copy>(numbers: &mut Vec<T>, kept: &[usize]) {
+    for (to, &k) in kept.iter().enumerate() {
+        numbers[to] = numbers[k];
+    }
+    numbers.truncate(kept.len());
+}
+
 impl<'a> Part<'a> {
-    /// The number of entries.
+    /// The number of entries, also of those that weigh nothing.
     pub fn len(&self) -> usize {
         self.view.len()
+    }
+
+    /// Whether entries have weights.
+    pub fn is_weighted(&self) -> bool {
+        self.view.weights().is_some()
     }
 
     /// Whether there are none.
@@ -44,35 +86,27 @@ impl<'a> Part<'a> {
 
     /// Copies the entries of `range` into `chunk`, with the compact numbers that `maps` (one per
     /// mode) give their rows. Every index and value is read once and checked; what was not there
-    /// when the problem was built is an error.
+    /// when the problem was built is an error. An entry of weight 0 is left out.
     ///
     /// # Panics
     /// If the range is not inside, or there are not as many maps as modes.
     pub fn copy(&self, maps: &[&RowMap], range: Range<usize>, chunk: &mut Chunk) -> Result<()> {
-        self.copy_from(maps, range, 0.0, chunk)
+        self.copy_from(maps, range, 0.0, None, chunk)
     }
 
     /// The same, with values counted from `zero`: so small differences of large values are not lost.
+    /// Only entries that `chosen` says, by their number among all, are copied.
     pub(crate) fn copy_from(
         &self,
         maps: &[&RowMap],
         range: Range<usize>,
         zero: f64,
+        chosen: Option<&dyn Fn(usize) -> bool>,
         chunk: &mut Chunk,
     ) -> Result<()> {
         let v = &self.view;
         assert_eq!(maps.len(), v.order());
         chunk.rows.resize(v.order(), Vec::new());
-        for (n, map) in maps.iter().enumerate() {
-            let out = &mut chunk.rows[n];
-            out.clear();
-            for (k, &index) in v.column(n)[range.clone()].iter().enumerate() {
-                match map.compact(index) {
-                    Some(row) => out.push(row),
-                    None => return Err(self.changed(range.start + k)),
-                }
-            }
-        }
         let floats = |values: crate::format::Values<'_>, zero: f64, out: &mut Vec<f32>| {
             out.clear();
             for i in range.clone() {
@@ -88,7 +122,27 @@ impl<'a> Part<'a> {
         chunk.weights.clear();
         if let Some(weights) = v.weights() {
             floats(weights, 0.0, &mut chunk.weights)?;
+            if let Some(k) = chunk.weights.iter().position(|&w| w < 0.0) {
+                return Err(self.changed(range.start + k));
+            }
         }
+        let Chunk { rows, weights, .. } = chunk;
+        for (n, map) in maps.iter().enumerate() {
+            let out = &mut rows[n];
+            out.clear();
+            for (k, &index) in v.column(n)[range.clone()].iter().enumerate() {
+                match map.compact(index) {
+                    Some(row) => out.push(row),
+                    // It is left out below.
+                    None if weights.get(k) == Some(&0.0) => out.push(u32::MAX),
+                    None => return Err(self.changed(range.start + k)),
+                }
+            }
+        }
+        if let Some(chosen) = chosen {
+            chunk.retain(|k| chosen(range.start + k));
+        }
+        chunk.retain_weighted();
         Ok(())
     }
 

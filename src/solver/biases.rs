@@ -56,13 +56,14 @@ pub fn fit_biases(
                 (passes * n) as u64,
             )?;
             let range: Range<usize> = start..(start + CHUNK).min(n);
-            problem.tensor().copy_from(&maps, range, zero, &mut chunk)?;
+            let tensor = problem.tensor();
+            tensor.copy_from(&maps, range, zero, None, &mut chunk)?;
             visit(&chunk);
         }
         pass += 1;
         Ok(())
     };
-    let weight = |c: &Chunk, k: usize| c.weights.get(k).map_or(1.0, |&w| f64::from(w));
+    let weight = |c: &Chunk, k: usize| f64::from(c.weight(k));
     let (mut sum, mut total) = (0.0, 0.0);
     scan(&mut |c| {
         for k in 0..c.values.len() {

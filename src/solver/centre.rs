@@ -106,7 +106,7 @@ impl Centre {
             inside.push(0.0);
             self.biases.push(inside);
         }
-        let variance = (self.deviation * self.scale).powi(2) * problem.count() as f64;
+        let variance = (self.deviation * self.scale).powi(2) * problem.weight();
         if variance > 0.0 {
             self.left = (squares / variance).min(1.0);
         }
@@ -212,19 +212,23 @@ fn of_matrix(problem: &Problem<'_>, matrix: &Coupled<'_>) -> Result<MatrixCentre
     let mut sums: Vec<(f64, f64)> = vec![(0.0, 0.0); columns.len()];
     let mut chunk = Chunk::default();
     let n = matrix.entries.len();
-    let (mut total, mut squares) = (0.0, 0.0);
+    let (mut total, mut squares, mut all) = (0.0, 0.0, 0.0);
     for start in (0..n).step_by(CHUNK) {
         matrix
             .entries
             .copy(&maps, start..(start + CHUNK).min(n), &mut chunk)?;
-        for (&value, &column) in chunk.values.iter().zip(&chunk.rows[1]) {
+        for (k, (&value, &column)) in chunk.values.iter().zip(&chunk.rows[1]).enumerate() {
+            let (value, weight) = (f64::from(value), f64::from(chunk.weight(k)));
             let sum = &mut sums[column as usize];
-            (sum.0, sum.1) = (sum.0 + f64::from(value), sum.1 + 1.0);
-            total += f64::from(value);
-            squares += f64::from(value) * f64::from(value);
+            (sum.0, sum.1) = (sum.0 + weight * value, sum.1 + weight);
+            total += weight * value;
+            squares += weight * (value * value);
+            all += weight;
         }
     }
-    let mean = if n > 0 { total / n as f64 } else { 0.0 };
+    // Without entries nothing is added up.
+    let all = if all > 0.0 { all } else { 1.0 };
+    let mean = total / all;
     let mut offsets: Vec<f32> = zeros(columns.len(), "offsets")?;
     let mut explained = 0.0;
     for (offset, (sum, count)) in offsets.iter_mut().zip(&sums) {
@@ -232,9 +236,9 @@ fn of_matrix(problem: &Problem<'_>, matrix: &Coupled<'_>) -> Result<MatrixCentre
         let x = f64::from(*offset);
         explained += 2.0 * x * sum - count * x * x;
     }
-    let left = ((squares - explained) / (n as f64).max(1.0)).max(0.0);
+    let left = ((squares - explained) / all).max(0.0);
     // What rounding leaves of a matrix of ones is nothing.
-    let variance = if left > 1e-9 * (squares / (n as f64).max(1.0)) {
+    let variance = if left > 1e-9 * (squares / all) {
         left
     } else {
         0.0
@@ -281,7 +285,7 @@ mod tests {
         let maps = problem.row_maps();
         problem
             .tensor()
-            .copy_from(&maps, 0..60, centre.mean, &mut chunk)
+            .copy_from(&maps, 0..60, centre.mean, None, &mut chunk)
             .unwrap();
         let outside = chunk.values.clone();
         centre.inside(&mut chunk);

@@ -8,12 +8,12 @@ use super::centre::Centre;
 pub(super) use super::entries::{Entries, Shuffled};
 use super::sort::{colour, sort};
 use crate::error::{Error, Result};
-use crate::format::{CooView, RowMap, collected, copied, zeros};
+use crate::format::{CooView, RowMap, collected, zeros};
 use crate::kernel::Spec;
 use crate::model::{CoreShape, Model, padded};
 use crate::monitor::{Monitor, step};
 use crate::options::PenaltyPer;
-use crate::problem::{Chunk, MatrixKind, Part, Problem};
+use crate::problem::{Chunk, MatrixKind, Mode, Part, Problem};
 use crate::random::{Permutation, key};
 use crate::schedule::Crew;
 
@@ -43,8 +43,10 @@ pub(super) struct MatrixData {
     pub penalties: Penalties,
     /// For each of its columns, that penalty over the column's entries.
     pub column_penalty: Vec<f32>,
-    /// The number of entries of each column.
-    pub column_counts: Vec<u64>,
+    /// What the entries of each column weigh together.
+    pub column_weights: Vec<f64>,
+    /// The mean weight of its entries.
+    pub mean_weight: f64,
     /// The row that penalties on columns pull to: zeros.
     pub prior: Vec<f32>,
     /// The largest absolute value, for the start.
@@ -79,24 +81,44 @@ pub(super) struct Penalties {
 }
 
 impl Penalties {
-    /// The penalty of a row with so many entries.
-    pub(super) fn row(self, entries: u64) -> f64 {
-        let n = entries as f64;
+    /// The penalty of a row whose entries weigh so much together.
+    pub(super) fn row(self, weight: f64) -> f64 {
         self.lambda
             * match self.per {
                 PenaltyPer::Row => 1.0,
-                PenaltyPer::Root => n.sqrt(),
-                PenaltyPer::Entry => n,
+                PenaltyPer::Root => weight.sqrt(),
+                PenaltyPer::Entry => weight,
             }
     }
 
     /// The penalty of each row per entry; 0 for rows without entries.
-    fn per_use(self, uses: &[u64]) -> Result<Vec<f32>> {
-        let penalty = |&n: &u64| match n {
+    fn per_use(self, uses: &Uses<'_>) -> Result<Vec<f32>> {
+        let penalty = |i: usize| match uses.counts[i] {
             0 => 0.0,
-            n => (self.row(n) / n as f64) as f32,
+            n => (self.row(uses.weight(i)) / n as f64) as f32,
         };
-        collected(uses.len(), uses.iter().map(penalty), "rows")
+        let rows = uses.counts.len();
+        collected(rows, (0..rows).map(penalty), "rows")
+    }
+}
+
+/// How many entries rows have, and what those weigh together if they have weights.
+struct Uses<'a> {
+    counts: &'a [u64],
+    weights: &'a [f64],
+}
+
+impl<'a> Uses<'a> {
+    fn of(mode: &'a Mode) -> Self {
+        Uses {
+            counts: mode.counts(),
+            weights: mode.weights(),
+        }
+    }
+
+    fn weight(&self, i: usize) -> f64 {
+        let counted = || self.counts[i] as f64;
+        self.weights.get(i).copied().unwrap_or_else(counted)
     }
 }
 
@@ -121,31 +143,13 @@ impl Held {
         }
     }
 
-    /// Keeps in `chunk`, whose first entry is number `first` of all, those that are held, or those
-    /// that are fitted to.
-    fn keep(self, first: usize, held: bool, chunk: &mut Chunk) {
-        let stays = |k: usize| {
-            let key = key(&[self.seed, (first + k) as u64]);
-            match held {
-                true => key < self.held,
-                false => (self.held..=self.fitted).contains(&key),
-            }
-        };
-        let n = chunk.values.len();
-        let kept: Vec<usize> = (0..n).filter(|&k| stays(k)).collect();
-        for column in &mut chunk.rows {
-            kept.iter()
-                .enumerate()
-                .for_each(|(to, &k)| column[to] = column[k]);
-            column.truncate(kept.len());
-        }
-        for numbers in [&mut chunk.values, &mut chunk.weights] {
-            if !numbers.is_empty() {
-                kept.iter()
-                    .enumerate()
-                    .for_each(|(to, &k)| numbers[to] = numbers[k]);
-                numbers.truncate(kept.len());
-            }
+    /// Whether entry number `entry` of all is one of those that are held, or of those that are fitted
+    /// to.
+    fn has(self, entry: usize, held: bool) -> bool {
+        let key = key(&[self.seed, entry as u64]);
+        match held {
+            true => key < self.held,
+            false => (self.held..=self.fitted).contains(&key),
         }
     }
 }
@@ -173,7 +177,6 @@ impl Data {
     ) -> Result<Data> {
         let maps = problem.row_maps();
         let copy = |part: &Part<'_>, maps: &[&RowMap], number: usize| {
-            no_weights(part)?;
             let read = |range: Range<usize>, chunk: &mut Chunk| match number {
                 0 => read_tensor(
                     part,
@@ -186,6 +189,15 @@ impl Data {
                 m => {
                     part.copy(maps, range, chunk)?;
                     how.centre.matrix_inside(m - 1, chunk);
+                    if problem.matrices()[m - 1].kind == MatrixKind::Graph {
+                        // What an edge weighs is part of its similarity.
+                        let weights = std::mem::take(&mut chunk.weights);
+                        chunk
+                            .values
+                            .iter_mut()
+                            .zip(weights)
+                            .for_each(|(y, w)| *y *= w);
+                    }
                     Ok(())
                 }
             };
@@ -213,6 +225,15 @@ impl Data {
             .iter()
             .map(|m| zeros(m.len(), "rows"))
             .collect::<Result<_>>()?;
+        // Only of modes with matrices whose entries have weights.
+        let mut weights: Vec<Vec<f64>> = vec![Vec::new(); maps.len()];
+        for matrix in problem
+            .matrices()
+            .iter()
+            .filter(|m| m.entries.is_weighted())
+        {
+            weights[matrix.mode] = zeros(maps[matrix.mode].len(), "rows")?;
+        }
         let mut matrices = Vec::new();
         for (m, matrix) in problem.matrices().iter().enumerate() {
             let rows = maps[matrix.mode];
@@ -222,11 +243,18 @@ impl Data {
             };
             let entries = copy(&matrix.entries, &[rows, columns], m + 1)?;
             let uses = &mut uses[matrix.mode];
+            let weights = &mut weights[matrix.mode];
             let (mut largest, mut smallest) = (0.0f32, 0.0f32);
-            entries.each(|rows, value| {
-                uses[rows[0] as usize] += 1;
-                if matrix.kind == MatrixKind::Graph {
-                    uses[rows[1] as usize] += 1;
+            entries.each(|rows, value, weight| {
+                let ends = match matrix.kind {
+                    MatrixKind::Graph => &rows[..2],
+                    MatrixKind::Observed => &rows[..1],
+                };
+                for &row in ends {
+                    uses[row as usize] += 1;
+                    if let Some(sum) = weights.get_mut(row as usize) {
+                        *sum += f64::from(weight);
+                    }
                 }
                 largest = largest.max(value.abs());
                 smallest = smallest.min(value);
@@ -243,29 +271,36 @@ impl Data {
                 lambda: own_penalty * weight,
                 per,
             };
+            let of_columns = Uses::of(&matrix.columns);
             matrices.push(MatrixData {
                 mode: matrix.mode,
+                mean_weight: entries.total() / (entries.len().max(1) as f64),
                 weight: (weight / centre.variance) as f32,
                 kind: matrix.kind,
                 largest,
                 entries,
                 rank: shape.ranks[matrix.mode],
                 prior: vec![0.0; padded(shape.ranks[matrix.mode])],
-                column_penalty: columns.per_use(matrix.columns.counts())?,
-                column_counts: copied(matrix.columns.counts(), "columns")?,
+                column_penalty: columns.per_use(&of_columns)?,
+                column_weights: collected(
+                    of_columns.counts.len(),
+                    (0..of_columns.counts.len()).map(|k| of_columns.weight(k)),
+                    "columns",
+                )?,
                 penalties: columns,
             });
         }
         let row_penalty: Vec<Vec<f32>> = problem
             .modes()
             .iter()
-            .map(|m| how.penalties.per_use(m.counts()))
+            .map(|m| how.penalties.per_use(&Uses::of(m)))
             .collect::<Result<_>>()?;
         let matrix_row_penalty = uses
             .iter()
+            .zip(&weights)
             .zip(problem.modes())
-            .map(|(uses, mode)| {
-                let mut penalties = how.penalties.per_use(uses)?;
+            .map(|((counts, weights), mode)| {
+                let mut penalties = how.penalties.per_use(&Uses { counts, weights })?;
                 for (penalty, _) in penalties.iter_mut().zip(mode.counts()).filter(|p| *p.1 > 0) {
                     *penalty = 0.0;
                 }
@@ -315,21 +350,10 @@ fn read_tensor(
     range: Range<usize>,
     chunk: &mut Chunk,
 ) -> Result<()> {
-    part.copy_from(maps, range.clone(), centre.mean, chunk)?;
-    if let Some((held, those)) = held {
-        held.keep(range.start, those, chunk);
-    }
+    let chosen = held.map(|(held, those)| move |entry: usize| held.has(entry, those));
+    let chosen = chosen.as_ref().map(|c| c as &dyn Fn(usize) -> bool);
+    part.copy_from(maps, range, centre.mean, chosen, chunk)?;
     centre.inside(chunk);
-    Ok(())
-}
-
-fn no_weights(part: &Part<'_>) -> Result<()> {
-    if part.view().weights().is_some() {
-        return Err(Error::argument(format!(
-            "{}: has weights, which this algorithm does not use; convert the data without them",
-            part.name()
-        )));
-    }
     Ok(())
 }
 
@@ -353,11 +377,17 @@ fn copy(
         }
         Ok(())
     };
-    chunks(&mut |c| count += c.values.len(), &mut chunk)?;
+    let mut weighted = false;
+    let look = &mut |c: &Chunk| {
+        count += c.values.len();
+        weighted |= !c.weights.is_empty();
+    };
+    chunks(look, &mut chunk)?;
     let mut entries = Shuffled {
         order,
         rows: zeros(count * order, "indices")?,
         values: zeros(count, "entries")?,
+        weights: zeros(if weighted { count } else { 0 }, "entries")?,
         base: Vec::new(),
     };
     let places = Permutation::new(count as u64, shuffle);
@@ -371,6 +401,9 @@ fn copy(
                 .zip(&c.rows)
                 .for_each(|(slot, column)| *slot = column[k]);
             entries.values[to] = value;
+            if weighted {
+                entries.weights[to] = c.weights[k];
+            }
         }
     };
     chunks(&mut place, &mut chunk)?;
@@ -387,7 +420,7 @@ pub(super) fn held(
     monitor: &dyn Monitor,
 ) -> Result<Entries> {
     let (maps, part) = (problem.row_maps(), problem.tensor());
-    let spec = error_spec(model, part.len());
+    let spec = error_spec(model, part.len(), part.is_weighted());
     let read = |range: Range<usize>, chunk: &mut Chunk| {
         read_tensor(part, &maps, centre, Some((held, true)), range, chunk)
     };
@@ -395,7 +428,7 @@ pub(super) fn held(
 }
 
 /// How entries that errors are measured on are sorted.
-fn error_spec(model: &Model, count: usize) -> Arc<Spec> {
+fn error_spec(model: &Model, count: usize, weighted: bool) -> Arc<Spec> {
     /// Entries per cell.
     const CELL: usize = 1 << 15;
     // Any mode will do to group by; that with the fewest rows makes the longest groups.
@@ -407,6 +440,7 @@ fn error_spec(model: &Model, count: usize) -> Arc<Spec> {
         pieces: count.div_ceil(CELL).max(1),
         coordinates: 1,
         seed: 0,
+        weighted,
     })
 }
 
@@ -427,7 +461,7 @@ pub(super) fn held_out(
             view.order()
         )));
     }
-    let spec = error_spec(model, view.len());
+    let spec = error_spec(model, view.len(), view.weights().is_some());
     let read = |range: Range<usize>, chunk: &mut Chunk| {
         chunk.rows.resize(order, Vec::new());
         for (m, column) in chunk.rows.iter_mut().enumerate() {
@@ -436,13 +470,18 @@ pub(super) fn held_out(
             column.extend(indices.iter().map(|&i| model.row_of(m, i)));
         }
         chunk.values.clear();
+        chunk.weights.clear();
         for i in range {
             let value = view.values().get(i);
             if !(value as f32).is_finite() {
                 return Err(view.not_finite(i, "value", value));
             }
             chunk.values.push((value - centre.mean) as f32);
+            if let Some(weight) = view.weight(i)? {
+                chunk.weights.push(weight as f32);
+            }
         }
+        chunk.retain_weighted();
         centre.inside(chunk);
         Ok(())
     };

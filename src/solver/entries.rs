@@ -23,6 +23,8 @@ pub(super) struct Shuffled {
     pub order: usize,
     pub rows: Vec<u32>,
     pub values: Vec<f32>,
+    /// Empty if entries have no weights.
+    pub weights: Vec<f32>,
     /// The values without biases taken out, if any were.
     pub base: Vec<f32>,
 }
@@ -30,6 +32,20 @@ pub(super) struct Shuffled {
 impl Shuffled {
     pub(super) fn len(&self) -> usize {
         self.values.len()
+    }
+
+    /// The weight of an entry: 1 if it has none.
+    #[inline]
+    pub(super) fn weight(&self, i: usize) -> f32 {
+        self.weights.get(i).copied().unwrap_or(1.0)
+    }
+
+    /// What all weigh together: their number if they have no weights.
+    pub(super) fn total(&self) -> f64 {
+        match self.weights.is_empty() {
+            true => self.len() as f64,
+            false => self.weights.iter().map(|&w| f64::from(w)).sum(),
+        }
     }
 
     #[inline]
@@ -77,21 +93,40 @@ impl Entries {
         }
     }
 
+    /// What all weigh together: their number if they have no weights.
+    pub(super) fn total(&self) -> f64 {
+        match self {
+            Entries::Shuffled(s) => s.total(),
+            _ => self.cells().iter().map(Cell::total).sum(),
+        }
+    }
+
+    /// Whether they have weights.
+    pub(super) fn is_weighted(&self) -> bool {
+        match self {
+            Entries::Shuffled(s) => !s.weights.is_empty(),
+            _ => self.cells().first().is_some_and(|c| c.spec().weighted),
+        }
+    }
+
     /// Adds everything to a checksum.
     pub(super) fn mark(&self, crc: &mut crc32fast::Hasher) {
         match self {
             Entries::Shuffled(s) => {
                 crc.update(bytemuck::cast_slice(&s.rows));
                 crc.update(bytemuck::cast_slice(&s.values));
+                crc.update(bytemuck::cast_slice(&s.weights));
             }
             _ => self.cells().iter().for_each(|c| c.mark(crc)),
         }
     }
 
-    /// All entries, in an order of no meaning.
-    pub(super) fn each(&self, mut take: impl FnMut(&[u32], f32)) {
+    /// All entries with their values and weights, in an order of no meaning.
+    pub(super) fn each(&self, mut take: impl FnMut(&[u32], f32, f32)) {
         match self {
-            Entries::Shuffled(s) => (0..s.len()).for_each(|i| take(s.row(i), s.values[i])),
+            Entries::Shuffled(s) => {
+                (0..s.len()).for_each(|i| take(s.row(i), s.values[i], s.weight(i)));
+            }
             _ => self.cells().iter().for_each(|c| c.each(&mut take)),
         }
     }

@@ -50,10 +50,12 @@ pub fn fit(
 ) -> Result<(Model, FitSummary)> {
     options.validate()?;
     if problem.count() == 0 {
-        return Err(Error::argument(format!(
-            "{}: without entries there is nothing to fit",
-            problem.tensor().name()
-        )));
+        let what = match problem.tensor().is_empty() {
+            true => "without entries there is nothing to fit",
+            false => "all weights are 0; there is nothing to fit",
+        };
+        let name = problem.tensor().name();
+        return Err(Error::argument(format!("{name}: {what}")));
     }
     if options.patience > 0 && input.valid.is_none() {
         return Err(Error::argument(
@@ -245,6 +247,12 @@ impl<'a> Fit<'a> {
             Some(held) => Some(data::held(problem, &model, &centre, held, &crew, monitor)?),
             None => read(&input.valid)?,
         };
+        if let (Some(given), Some(0)) = (&input.valid, valid.as_ref().map(Entries::len)) {
+            return Err(Error::argument(format!(
+                "{}: all weights are 0; it cannot validate anything",
+                given.name()
+            )));
+        }
         let mut crc = crc32fast::Hasher::new();
         valid.iter().for_each(|v| v.mark(&mut crc));
         let fingerprint = (u64::from(data.fingerprint()) << 32) | u64::from(crc.finalize());
@@ -534,14 +542,15 @@ impl<'a> Fit<'a> {
         self.options.eta.unwrap_or(0.0) * share * self.progress.eta_scale
     }
 
-    /// Of the two sums of squares the one that errors are reported from, as an error per entry.
-    fn rmse(&self, sums: Sums, count: usize) -> f64 {
+    /// Of the two sums of squares the one that errors are reported from, as an error per entry, or by
+    /// weight.
+    fn rmse(&self, sums: Sums, weight: f64) -> f64 {
         let squares = if self.options.clip {
             sums.clipped
         } else {
             sums.plain
         };
-        (squares / count as f64).sqrt() * self.centre.scale
+        (squares / weight).sqrt() * self.centre.scale
     }
 
     /// The training error and the loss.
@@ -549,12 +558,12 @@ impl<'a> Fit<'a> {
         let (model, data, crew) = (&self.model, &self.data, &self.crew);
         if let Some(exact) = self.exact.as_ref().filter(|e| e.draws()) {
             let squares = exact.train_squares(model, crew)?;
-            return Ok(((squares / data.tensor.len() as f64).sqrt(), 0.5 * squares));
+            return Ok(((squares / data.tensor.total()).sqrt(), 0.5 * squares));
         }
         let sums = loss::tensor_squares(model, &data.tensor, &self.centre, self.level, crew)?;
         let total = loss::total(model, data, sums.plain, &self.options, self.level, crew)?;
         let biases = loss::of_biases(&self.centre.biases, self.options.lambda_bias, crew)?;
-        Ok((self.rmse(sums, data.tensor.len()), total + biases))
+        Ok((self.rmse(sums, data.tensor.total()), total + biases))
     }
 
     /// The error on the validation entries.
@@ -574,7 +583,7 @@ impl<'a> Fit<'a> {
             Some(e) if e.len() > 0 => {
                 let (model, centre) = (&self.model, &self.centre);
                 let sums = loss::tensor_squares(model, e, centre, self.level, &self.crew)?;
-                Ok(self.rmse(sums, e.len()))
+                Ok(self.rmse(sums, e.total()))
             }
             _ => Ok(f64::NAN),
         }

@@ -168,7 +168,6 @@ fn check(model: &Model, input: &FoldIn<'_>) -> Result<()> {
                 model.order()
             )));
         }
-        no_weights(view)?;
     }
     for (k, given) in input.matrices.iter().enumerate() {
         let (view, number) = (&given.entries, given.number);
@@ -205,7 +204,6 @@ fn check(model: &Model, input: &FoldIn<'_>) -> Result<()> {
                 "a weight of {weight}; it must be a finite number, 0 or more"
             ));
         }
-        no_weights(view)?;
         let kept = match model.samples() {
             Some(samples) => samples.list().all(|s| s.columns.len() > number),
             None => matrix.precision.is_some(),
@@ -221,16 +219,6 @@ fn earlier() -> Error {
     Error::argument(
         "the model was saved by an earlier version, which did not keep what folding in needs; fit it again",
     )
-}
-
-fn no_weights(view: &CooView<'_>) -> Result<()> {
-    match view.weights() {
-        None => Ok(()),
-        Some(_) => Err(Error::argument(format!(
-            "{}: has weights, which fits do not use; convert the data without them",
-            view.name()
-        ))),
-    }
 }
 
 /// The indices of the new rows, ascending.
@@ -301,10 +289,15 @@ fn tensor_lists(
     let count = input.tensor.as_ref().map_or(0, CooView::len);
     let mut rows: Vec<u32> = room(count * model.order(), "indices")?;
     let mut values: Vec<f32> = room(count, "entries")?;
+    let mut weights: Vec<f32> = Vec::new();
     if let Some(view) = &input.tensor {
         for i in 0..count {
             if i % (1 << 16) == 0 {
                 step(monitor, "reading entries", i as u64, count as u64)?;
+            }
+            match view.weight(i)? {
+                Some(0.0) => continue,
+                weight => weights.extend(weight.map(|w| w as f32)),
             }
             let mut unknown = false;
             for n in 0..model.order() {
@@ -329,12 +322,13 @@ fn tensor_lists(
             values.push(inside);
         }
     }
-    summary.entries = count as u64;
+    summary.entries = values.len() as u64;
     let limits = model.modes.iter().enumerate().map(|(n, mode)| match n {
         n if n == input.mode => names.len(),
         _ => mode.factor.len(),
     });
-    Lists::new(input.mode, &limits.collect::<Vec<_>>(), &rows, &values)
+    let limits: Vec<usize> = limits.collect();
+    Lists::new(input.mode, &limits, &rows, (&values, &weights))
 }
 
 /// The entries of each matrix that is given, in their order.
@@ -349,7 +343,7 @@ fn matrix_lists(
     let mut all = Vec::new();
     for given in &input.matrices {
         let (view, matrix) = (&given.entries, &model.matrices[given.number]);
-        let (mut rows, mut values) = (Vec::new(), Vec::new());
+        let (mut rows, mut values, mut weights) = (Vec::new(), Vec::new(), Vec::new());
         for i in 0..view.len() {
             if i % (1 << 16) == 0 {
                 step(monitor, "reading entries", i as u64, view.len() as u64)?;
@@ -363,7 +357,12 @@ fn matrix_lists(
                 return Err(view.not_finite(i, "value", value));
             }
             let row = place(names, view, i, index)?;
+            let weight = view.weight(i)?;
+            if weight == Some(0.0) {
+                continue;
+            }
             if let Some(column) = matrix.columns.compact(column) {
+                weights.extend(weight.map(|w| w as f32));
                 let offset = matrix.offsets.get(column as usize).copied();
                 let left = value - f64::from(offset.unwrap_or(0.0));
                 rows.extend([row, column]);
@@ -372,7 +371,7 @@ fn matrix_lists(
         }
         summary.matrix_entries += values.len() as u64;
         let limits = [names.len(), matrix.columns.len()];
-        all.push(Lists::new(0, &limits, &rows, &values)?);
+        all.push(Lists::new(0, &limits, &rows, (&values, &weights))?);
     }
     Ok(all)
 }

@@ -2,7 +2,7 @@
 
 use super::blocked::{Blocked, Pace, Plan};
 use super::centre::Centre;
-use super::data::{Data, How, Penalties};
+use super::data::{Data, Entries, How, Penalties};
 use super::lockfree::{LockFree, visits};
 use super::{loss, start};
 use crate::format::{CooView, Values};
@@ -17,6 +17,8 @@ use crate::schedule::Crew;
 struct Cells {
     columns: Vec<Vec<u32>>,
     values: Vec<f64>,
+    /// Empty if they have none.
+    weights: Vec<f64>,
 }
 
 impl Cells {
@@ -25,6 +27,7 @@ impl Cells {
         let mut cells = Cells {
             columns: vec![Vec::new(); dims.len()],
             values: Vec::new(),
+            weights: Vec::new(),
         };
         let mut seen = std::collections::HashSet::new();
         while cells.values.len() < count {
@@ -42,9 +45,22 @@ impl Cells {
         cells
     }
 
+    /// With weights, some of them 0, or without.
+    fn weighted(mut self, weighted: bool) -> Cells {
+        let weight = |i: usize| [0.5, 2.0, 1.0, 0.0, 1.25][i % 5];
+        self.weights = (0..if weighted { self.values.len() } else { 0 })
+            .map(weight)
+            .collect();
+        self
+    }
+
     fn view(&self, name: &str, dims: &[u64]) -> CooView<'_> {
         let columns: Vec<&[u32]> = self.columns.iter().map(Vec::as_slice).collect();
-        CooView::new(name, dims, &columns, Values::F64(&self.values)).unwrap()
+        let view = CooView::new(name, dims, &columns, Values::F64(&self.values)).unwrap();
+        match self.weights.is_empty() {
+            true => view,
+            false => view.with_weights(Values::F64(&self.weights)).unwrap(),
+        }
     }
 }
 
@@ -87,22 +103,24 @@ fn objective(model: &Model, data: &Data, options: &Options) -> f64 {
             tensor += lambda_reg * size(&row(n, i as u32));
         }
     }
-    data.tensor.each(|entry, value| {
+    data.tensor.each(|entry, value, weight| {
         let rows = entry.iter().enumerate().map(|(n, &r)| row(n, r));
         let rows: Vec<Vec<f64>> = rows.collect();
         let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
-        tensor += (f64::from(value) - reference::value(&core, &rows)).powi(2);
+        let error = f64::from(value) - reference::value(&core, &rows);
+        tensor += f64::from(weight) * error * error;
     });
     let mut f = 0.5 * tensor;
     for (m, matrix) in data.matrices.iter().enumerate() {
         let mut part = 0.0;
-        matrix.entries.each(|entry, value| {
+        matrix.entries.each(|entry, value, weight| {
             let (a, b) = (entry[0], entry[1]);
             let (u, y) = (row(matrix.mode, a), f64::from(value));
             part += match matrix.kind {
                 MatrixKind::Observed => {
                     let v = wide(model.matrices[m].factor.row(b as usize));
-                    (y - u.iter().zip(&v).map(|(p, q)| p * q).sum::<f64>()).powi(2)
+                    let error = y - u.iter().zip(&v).map(|(p, q)| p * q).sum::<f64>();
+                    f64::from(weight) * error * error
                 }
                 MatrixKind::Graph => {
                     let v = row(matrix.mode, b);
@@ -167,17 +185,34 @@ fn number(model: &mut Model, (part, k): (usize, usize)) -> &mut f32 {
     }
 }
 
+/// Entries are there with their weights, and none of weight 0.
+fn check_weights(cells: &Cells, entries: &Entries) {
+    let mut expected: Vec<(f32, f32)> = (0..cells.values.len())
+        .map(|i| {
+            let weight = cells.weights.get(i).copied().unwrap_or(1.0);
+            (cells.values[i] as f32, weight as f32)
+        })
+        .filter(|e| e.1 > 0.0)
+        .collect();
+    let mut found = Vec::new();
+    entries.each(|_, value, weight| found.push((value, weight)));
+    let by_value = |a: &(f32, f32), b: &(f32, f32)| a.0.total_cmp(&b.0);
+    expected.sort_by(by_value);
+    found.sort_by(by_value);
+    assert_eq!(found, expected);
+}
+
 /// An epoch with a tiny step moves every number by minus the step times the gradient of f: the
 /// gradients of all entries, with penalties split between them, add up to the whole.
-fn compare_gradients(dims: &[u64], options: &Options) {
-    let tensor = Cells::new(dims, 14, 1, false);
+fn compare_gradients(dims: &[u64], options: &Options, weighted: bool) {
+    let tensor = Cells::new(dims, 14, 1, false).weighted(weighted);
     let matrix_dims = [dims[0], 5];
     let graph_dims = [dims[1], dims[1]];
     let matrices = [
-        Cells::new(&matrix_dims, 9, 2, false),
+        Cells::new(&matrix_dims, 9, 2, false).weighted(weighted),
         Cells::new(&matrix_dims, 6, 3, false),
     ];
-    let graph = Cells::new(&graph_dims, 5, 4, true);
+    let graph = Cells::new(&graph_dims, 5, 4, true).weighted(weighted);
     let problem = Problem::builder(tensor.view("x", dims))
         .matrix(
             0,
@@ -213,9 +248,10 @@ fn compare_gradients(dims: &[u64], options: &Options) {
         }
     }
     let context = format!(
-        "{dims:?} {:?} {:?} {:?}",
+        "{dims:?} {:?} {:?} {:?} {weighted}",
         options.model, options.rank, options.penalty
     );
+    check_weights(&tensor, &data.tensor);
     let f = objective(&model, &data, options);
     let centre = Centre::new(&problem, options, &()).unwrap();
     let sums = loss::tensor_squares(&model, &data.tensor, &centre, Level::best(), &crew).unwrap();
@@ -290,10 +326,12 @@ fn an_epoch_follows_the_gradient_of_every_term() {
                     rank: ranks.clone(),
                     ..Options::preset("paper").unwrap()
                 };
-                compare_gradients(&dims, &options);
+                compare_gradients(&dims, &options, false);
+                compare_gradients(&dims, &options, true);
                 options.model = ModelKind::Cp;
                 options.rank = vec![3];
-                compare_gradients(&dims, &options);
+                compare_gradients(&dims, &options, false);
+                compare_gradients(&dims, &options, true);
             }
         }
     }
@@ -323,6 +361,7 @@ fn reference_epoch(model: &mut Model, data: &Data, eta: f64, visits: &[(usize, u
             let slices: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
             let error =
                 f64::from(data.tensor.shuffled().values[i]) - reference::value(&core, &slices);
+            let error = f64::from(data.tensor.shuffled().weight(i)) * error;
             let outer = reference::outer(&slices);
             let on_core = |k: usize| model.shape.kind == CoreKind::Full || core[k] != 0.0;
             let next: Vec<f32> = (0..core.len())
@@ -352,8 +391,9 @@ fn reference_epoch(model: &mut Model, data: &Data, eta: f64, visits: &[(usize, u
                 wide(model.matrices[part - 1].factor.row(b as usize)),
             );
             let dot: f64 = u.iter().zip(&v).map(|(p, q)| p * q).sum();
-            let pull =
-                f64::from(matrix.weight) * (f64::from(matrix.entries.shuffled().values[i]) - dot);
+            let entries = matrix.entries.shuffled();
+            let weight = f64::from(matrix.weight) * f64::from(entries.weight(i));
+            let pull = weight * (f64::from(entries.values[i]) - dot);
             let own = f64::from(data.matrix_row_penalty[matrix.mode][a as usize]);
             let other = f64::from(matrix.column_penalty[b as usize]);
             let moved_u: Vec<f64> = u
@@ -379,9 +419,10 @@ fn naive_opt_and_the_reference_agree_after_an_epoch() {
         (vec![40, 30, 20], vec![5, 4, 3]),
         (vec![20, 15, 12, 10], vec![3, 2, 4, 2]),
     ] {
-        let cells = Cells::new(&dims, 500, 5, false);
+        let weighted = dims.len() > 2;
+        let cells = Cells::new(&dims, 500, 5, false).weighted(weighted);
         let matrix_dims = [dims[0], 9];
-        let matrix = Cells::new(&matrix_dims, 120, 6, false);
+        let matrix = Cells::new(&matrix_dims, 120, 6, false).weighted(weighted);
         let problem = Problem::builder(cells.view("x", &dims))
             .matrix(0, matrix.view("y", &matrix_dims), 0.5, MatrixKind::Observed)
             .build(&())
@@ -453,7 +494,7 @@ fn every_level_of_opt_does_what_naive_does() {
         (vec![40, 30, 20, 9], vec![2, 3, 2, 17]),
         (vec![9, 8, 7, 6, 5], vec![3, 2, 4, 3, 5]),
     ] {
-        let cells = Cells::new(&dims, 600, 5, true);
+        let cells = Cells::new(&dims, 600, 5, true).weighted(ranks[0] % 2 == 1);
         let problem = Problem::builder(cells.view("x", &dims)).build(&()).unwrap();
         let mut cases = Vec::new();
         for penalty in [Penalty::L2, Penalty::L1] {

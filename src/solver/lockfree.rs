@@ -98,16 +98,21 @@ impl<'a> LockFree<'a> {
             };
             let (start, end) = (block.start, block.start + block.len as usize);
             let rows = &entries.rows[start * entries.order..end * entries.order];
-            (entries.order, rows, &entries.values[start..end])
+            let weights = match entries.weights.is_empty() {
+                true => &[][..],
+                false => &entries.weights[start..end],
+            };
+            (entries.order, rows, &entries.values[start..end], weights)
         };
-        let (order, rows, values) = of(block);
+        let (order, rows, values, weights) = of(block);
         Walk {
             order,
             rows,
             values,
+            weights,
             at: at.0,
             stride: at.1,
-            next: next.map(of).map(|(_, rows, values)| (rows, values)),
+            next: next.map(of).map(|(_, rows, values, _)| (rows, values)),
         }
     }
 
@@ -401,9 +406,10 @@ impl Naive {
             }
             let value = self.kernel.slopes(&self.core, &self.rows, &mut self.slopes);
             let error = walk.values[at] - value;
-            squares += f64::from(error) * f64::from(error);
+            let pull = error * walk.weights.get(at).copied().unwrap_or(1.0);
+            squares += f64::from(error) * f64::from(pull);
             if let Some((eta, penalty)) = steps.core {
-                self.step_core(eta, error, penalty, steps.rule);
+                self.step_core(eta, pull, penalty, steps.rule);
             }
             for (n, &row) in entry.iter().enumerate() {
                 let penalty = steps.penalties[n][row as usize];
@@ -411,7 +417,7 @@ impl Naive {
                 let slopes = &self.slopes[range.clone()];
                 let each = self.rows[range.clone()].iter_mut().zip(slopes);
                 for ((u, d), prior) in each.zip(steps.priors[n]) {
-                    *u = moved(*u, *prior, steps.eta, error * d, penalty, steps.rule);
+                    *u = moved(*u, *prior, steps.eta, pull * d, penalty, steps.rule);
                 }
                 hands[n].store(row, &self.rows[range]);
             }
@@ -559,6 +565,7 @@ mod tests {
                 order: 1,
                 rows: row.collect(),
                 values: vec![0.0; 200_000],
+                weights: Vec::new(),
                 base: Vec::new(),
             }
         };

@@ -28,7 +28,7 @@ fn summed<S, const K: usize>(
         .fold([0.0; K], |a, b| std::array::from_fn(|k| a[k] + b[k])))
 }
 
-/// Sums of squared errors, of predictions as they are and of clipped ones.
+/// Sums of squared errors by weight, of predictions as they are and of clipped ones.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sums {
     pub plain: f64,
@@ -90,8 +90,9 @@ pub(super) fn tensor_squares(
                     let value = f64::from(entries.values[i]);
                     let each = biases.iter().zip(entries.row(i));
                     let bias: f64 = each.map(|(b, &row)| f64::from(b[row as usize])).sum();
-                    plain += (value - x) * (value - x);
-                    clipped += (value + bias - (x + bias).clamp(clip.0, clip.1)).powi(2);
+                    let weight = f64::from(entries.weight(i));
+                    plain += weight * ((value - x) * (value - x));
+                    clipped += weight * (value + bias - (x + bias).clamp(clip.0, clip.1)).powi(2);
                 }
                 [plain, clipped]
             })?
@@ -113,12 +114,12 @@ fn matrix_squares(
         MatrixKind::Observed => &model.matrices[m].factor,
         MatrixKind::Graph => rows,
     };
-    let one = |a: u32, b: u32, y: f32| {
-        let y = f64::from(y);
+    let one = |a: u32, b: u32, y: f32, weight: f32| {
+        let (y, weight) = (f64::from(y), f64::from(weight));
         let pairs = rows.row(a as usize).iter().zip(columns.row(b as usize));
         let pairs = pairs.map(|(&p, &q)| (f64::from(p), f64::from(q)));
         match data.kind {
-            MatrixKind::Observed => (y - pairs.map(|(p, q)| p * q).sum::<f64>()).powi(2),
+            MatrixKind::Observed => weight * (y - pairs.map(|(p, q)| p * q).sum::<f64>()).powi(2),
             MatrixKind::Graph => y * pairs.map(|(p, q)| (p - q).powi(2)).sum::<f64>(),
         }
     };
@@ -139,7 +140,7 @@ fn matrix_squares(
             || (),
             |(), c| {
                 let mut sum = 0.0;
-                data.entries.cells()[c].each(|rows, y| sum += one(rows[0], rows[1], y));
+                data.entries.cells()[c].each(|rows, y, w| sum += one(rows[0], rows[1], y, w));
                 [sum]
             },
         )?,
@@ -153,7 +154,7 @@ fn matrix_squares(
                     let range = c * PIECE..((c + 1) * PIECE).min(entries.len());
                     let each = range.map(|i| {
                         let row = entries.row(i);
-                        one(row[0], row[1], entries.values[i])
+                        one(row[0], row[1], entries.values[i], entries.weight(i))
                     });
                     [each.sum()]
                 },
@@ -224,14 +225,17 @@ pub(super) fn total(
         // Not the mean row, which is no parameter.
         let rows = &mode.factor.as_slice()[..mode.rows.len() * mode.factor.stride()];
         // Rows that only matrices have count as rows of one entry.
-        let weight = |i: usize| data.penalties.row(mode.counts[i].max(1));
+        let weight = |i: usize| match mode.counts[i] {
+            0 => data.penalties.row(1.0),
+            _ => data.penalties.row(mode.weight(i)),
+        };
         size += penalty(rows, &data.priors[n], kind, weight, crew)?;
     }
     let mut f = 0.5 * size;
     for (m, matrix) in data.matrices.iter().enumerate() {
         let squares = matrix_squares(model, m, matrix, level, crew)?;
         let rows = model.matrices[m].factor.as_slice();
-        let weight = |k: usize| matrix.penalties.row(matrix.column_counts[k].max(1));
+        let weight = |k: usize| matrix.penalties.row(matrix.column_weights[k]);
         let columns = penalty(rows, &matrix.prior, kind, weight, crew)?;
         f += 0.5 * (f64::from(matrix.weight) * squares + columns);
     }

@@ -7,7 +7,7 @@ use super::data::Entries;
 use crate::error::Result;
 use crate::format::{collected, zeros};
 use crate::kernel::{Cell, Form, Level, Method, Scratch, TensorKernel, cell_errors};
-use crate::model::Model;
+use crate::model::{Model, ModelMode};
 use crate::schedule::Crew;
 
 /// Sums of rows that many cells have in common are made in so many groups of cells, if that takes no
@@ -44,9 +44,10 @@ pub(super) fn refit(
             for (n, biases) in biases.iter_mut().enumerate() {
                 let mut sums: Vec<f64> = zeros(biases.len(), "rows")?;
                 for (i, &error) in errors.iter().enumerate() {
-                    sums[entries.row(i)[n] as usize] += f64::from(error);
+                    let weight = f64::from(entries.weight(i));
+                    sums[entries.row(i)[n] as usize] += weight * f64::from(error);
                 }
-                let moves = moved(biases, &model.modes[n].counts, |i| sums[i], damping);
+                let moves = moved(biases, &model.modes[n], |i| sums[i], damping);
                 for (i, error) in errors.iter_mut().enumerate() {
                     *error -= moves[entries.row(i)[n] as usize];
                 }
@@ -57,12 +58,17 @@ pub(super) fn refit(
 }
 
 /// Biases after their step, and how far they went.
-fn moved(biases: &mut [f32], counts: &[u64], sum: impl Fn(usize) -> f64, damping: f64) -> Vec<f32> {
+fn moved(
+    biases: &mut [f32],
+    mode: &ModelMode,
+    sum: impl Fn(usize) -> f64,
+    damping: f64,
+) -> Vec<f32> {
     let mut moves = vec![0.0; biases.len()];
-    let rows = biases.iter_mut().zip(counts).zip(&mut moves).enumerate();
-    for (i, ((bias, &count), to)) in rows.filter(|(_, ((_, count), _))| **count > 0) {
-        let old = f64::from(*bias);
-        *bias = ((sum(i) + count as f64 * old) / (count as f64 + damping)) as f32;
+    let rows = biases.iter_mut().zip(&mode.counts).zip(&mut moves);
+    for (i, ((bias, _), to)) in rows.enumerate().filter(|(_, ((_, count), _))| **count > 0) {
+        let (old, weight) = (f64::from(*bias), mode.weight(i));
+        *bias = ((sum(i) + weight * old) / (weight + damping)) as f32;
         *to = (f64::from(*bias) - old) as f32;
     }
     moves
@@ -91,7 +97,7 @@ fn refit_cells(
     let errors = errors.unwrap_or_default();
     let locked = |c: usize| errors[c].lock().unwrap_or_else(|e| e.into_inner());
     for (n, biases) in biases.iter_mut().enumerate() {
-        let counts = &model.modes[n].counts;
+        let mode = &model.modes[n];
         let moves = match &spec.cuts[n] {
             // Every part has its own rows, which only the cells of that part have.
             Some((coordinate, _)) => {
@@ -104,17 +110,18 @@ fn refit_cells(
                     |(), part| {
                         let own = |c: &usize| cells[*c].place()[*coordinate] == part;
                         for c in (0..cells.len()).filter(own) {
-                            for (row, error) in cells[c].rows_in(n).zip(&*locked(c)) {
+                            let errors = locked(c);
+                            for (i, (row, error)) in cells[c].rows_in(n).zip(&*errors).enumerate() {
                                 let sum = &sums[row as usize];
                                 let old = f64::from_bits(sum.load(Ordering::Relaxed));
-                                let new = old + f64::from(*error);
+                                let new = old + f64::from(cells[c].weight(i)) * f64::from(*error);
                                 sum.store(new.to_bits(), Ordering::Relaxed);
                             }
                         }
                     },
                 )?;
                 let sum = |i: usize| f64::from_bits(sums[i].load(Ordering::Relaxed));
-                moved(biases, counts, sum, damping)
+                moved(biases, mode, sum, damping)
             }
             None => {
                 let count = (NUMBERS / biases.len()).clamp(1, GROUPS);
@@ -125,8 +132,10 @@ fn refit_cells(
                     |(), group| {
                         let mut sums = vec![0.0f64; biases.len()];
                         for c in (group..cells.len()).step_by(count) {
-                            for (row, error) in cells[c].rows_in(n).zip(&*locked(c)) {
-                                sums[row as usize] += f64::from(*error);
+                            let errors = locked(c);
+                            for (i, (row, error)) in cells[c].rows_in(n).zip(&*errors).enumerate() {
+                                sums[row as usize] +=
+                                    f64::from(cells[c].weight(i)) * f64::from(*error);
                             }
                         }
                         sums
@@ -134,7 +143,7 @@ fn refit_cells(
                 )?;
                 let groups = groups.unwrap_or_default();
                 let sum = |i: usize| groups.iter().map(|g| g[i]).sum();
-                moved(biases, counts, sum, damping)
+                moved(biases, mode, sum, damping)
             }
         };
         crew.map(

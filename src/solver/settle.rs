@@ -10,7 +10,7 @@ use super::start;
 use crate::error::{Error, Result};
 use crate::model::{CoreKind, Epoch, Model};
 use crate::monitor::Monitor;
-use crate::options::{Algorithm, ModelKind, Options, Schedule, Start};
+use crate::options::{Algorithm, ModelKind, Options, PenaltyPer, Schedule, Start};
 use crate::problem::Problem;
 
 /// The first step for values of deviation 1.
@@ -94,6 +94,7 @@ pub(super) fn settle(
     });
     check_modes(problem, &o)?;
     let centre = Centre::new(problem, &o, monitor)?;
+    let heavy = Heavy::new(problem, &o);
     if problem.order() == 2 {
         o.start_modes = vec![1, 2];
     }
@@ -108,18 +109,40 @@ pub(super) fn settle(
             o.start_modes = pairs(problem).swap_remove(0);
         }
         o.lambda_reg
-            .get_or_insert(PENALTY * centre.left * centre.deviation);
+            .get_or_insert(PENALTY * centre.left * centre.deviation * heavy.penalty);
     }
     let mut noise = centre.left;
     if o.start_modes.is_empty() || o.lambda_reg.is_none() {
-        noise = trials(problem, &mut o, &centre, monitor)?;
+        noise = trials(problem, &mut o, &centre, heavy, monitor)?;
         o.lambda_reg
-            .get_or_insert(PENALTY * noise * centre.deviation);
+            .get_or_insert(PENALTY * noise * centre.deviation * heavy.penalty);
     }
     // The less noise, the larger the steps that do not carry it into the model.
     let faster = (NOISY / noise.max(1e-6)).sqrt().clamp(1.0, FASTEST);
-    o.eta.get_or_insert(ETA * faster / centre.deviation);
+    o.eta
+        .get_or_insert(ETA * faster / centre.deviation / heavy.mean);
     Ok((o, Some(centre)))
+}
+
+/// What entries weigh by and large: what is left to the library does not depend on the scale of weights.
+#[derive(Clone, Copy)]
+struct Heavy {
+    /// The mean weight, by which steps are smaller.
+    mean: f64,
+    /// What penalties are multiplied with, beyond what they grow with weights anyway.
+    penalty: f64,
+}
+
+impl Heavy {
+    fn new(problem: &Problem<'_>, o: &Options) -> Heavy {
+        let mean = problem.weight() / problem.count() as f64;
+        let penalty = match o.penalty_per {
+            PenaltyPer::Row => mean,
+            PenaltyPer::Root => mean.sqrt(),
+            PenaltyPer::Entry => 1.0,
+        };
+        Heavy { mean, penalty }
+    }
 }
 
 /// `gibbs` learns its penalties; it has no steps.
@@ -195,6 +218,7 @@ fn trials(
     problem: &Problem<'_>,
     o: &mut Options,
     centre: &Centre,
+    heavy: Heavy,
     monitor: &dyn Monitor,
 ) -> Result<f64> {
     let mut trial = o.clone();
@@ -202,7 +226,7 @@ fn trials(
     trial.schedule = Schedule::Square;
     (trial.model, trial.rank) = (ModelKind::Cp, vec![TRIAL_RANK]);
     trial.core_step = Some(0.0);
-    trial.eta = Some(ETA / centre.deviation);
+    trial.eta = Some(ETA / centre.deviation / heavy.mean);
     (trial.patience, trial.time_limit, trial.tolerance) = (0, 0.0, 0.0);
     let n = problem.count() as f64;
     let used = (TRIAL_ENTRIES / n).min(1.0 - HELD);
@@ -213,7 +237,7 @@ fn trials(
         (t.epochs, t.eval_every) = (epochs, epochs);
         // Rows have so many fewer entries than they count.
         let fewer = (1.0 / used).sqrt();
-        t.lambda_reg = Some(PENALTY * noise * centre.deviation * fewer);
+        t.lambda_reg = Some(PENALTY * noise * centre.deviation * fewer * heavy.penalty);
         let known = Known {
             centre: Some(centre.clone()),
             held: Some(held),

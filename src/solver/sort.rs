@@ -103,6 +103,7 @@ mod tests {
             pieces: 1,
             coordinates: 1,
             seed: 3,
+            weighted: false,
         });
         let row = |i: usize, m: u64| (mix(i as u64 * 3 + m) % rows as u64) as u32;
         let read = |range: Range<usize>, chunk: &mut Chunk| {
@@ -118,7 +119,7 @@ mod tests {
             let (first, cells) = classes.class(c);
             let mut entries = Vec::new();
             for cell in &classes.cells()[first..first + cells] {
-                cell.each(|rows, value| entries.push((rows.to_vec(), value.to_bits())));
+                cell.each(|rows, value, _| entries.push((rows.to_vec(), value.to_bits())));
             }
             entries
         };

@@ -133,7 +133,7 @@ impl Work<'_> {
             &self.name(0, number),
             &mut tools.scratch,
         );
-        slot.seen += cell.len() as f64 * self.sweep.share();
+        slot.seen += cell.total() * self.sweep.share();
     }
 
     /// The matrix entries that go with a block.

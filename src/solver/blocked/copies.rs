@@ -11,7 +11,7 @@ pub(super) struct Slot {
     pub core: Copied,
     pub modes: Vec<Option<Copied>>,
     pub columns: Vec<Option<Copied>>,
-    /// Squared errors since copies were made, and of how many entries.
+    /// Squared errors since copies were made, and what their entries weigh.
     pub squares: f64,
     pub seen: f64,
     /// Predictions with these copies.

@@ -2,7 +2,7 @@
 //!
 //! Blocks of a step start from the same numbers, and each moves its own copies. One after the other,
 //! they would have moved further: along a direction in which the loss has the curvature c (the mean
-//! squared derivative of the model by a number in that direction), n steps of size eta close about
+//! squared derivative of the model by a number in that direction, times the weights of entries), n steps of size eta close about
 //! 1 - exp(-eta c n) of the distance to the best place. So along a direction in which a block
 //! already gets there, the moves of blocks must be averaged, and along one in which it hardly gets
 //! anywhere, added up. Averaging everything would slow down what is slow already, adding up
@@ -64,19 +64,20 @@ impl Curvature {
             CoreKind::Full => moments.clone(),
             CoreKind::Diagonal => vec![Moments::new(shape.ranks[0])],
         };
-        for entry in sample(data.tensor.cells(), order, SAMPLE) {
+        for (entry, weight) in sample(data.tensor.cells(), order, SAMPLE) {
             for (n, &row) in entry.iter().enumerate() {
                 let row = model.modes[n].factor.padded_row(row as usize);
                 rows[shape.row(n)].copy_from_slice(row);
             }
             kernel.slopes(&model.core, &rows, &mut slopes);
             for (n, m) in moments.iter_mut().enumerate() {
-                m.add(&slopes[shape.row(n)]);
+                m.add(&slopes[shape.row(n)], weight);
             }
             match shape.kind {
                 CoreKind::Full => {
+                    // Their product has the weight once.
                     for (n, m) in cores.iter_mut().enumerate() {
-                        m.add(&rows[shape.row(n)]);
+                        m.add(&rows[shape.row(n)], if n == 0 { weight } else { 1.0 });
                     }
                 }
                 CoreKind::Diagonal => {
@@ -84,7 +85,7 @@ impl Curvature {
                     let product: Vec<f32> = (0..j)
                         .map(|k| (0..order).map(|n| rows[shape.row(n)][k]).product())
                         .collect();
-                    cores[0].add(&product);
+                    cores[0].add(&product, weight);
                 }
             }
         }
@@ -94,10 +95,10 @@ impl Curvature {
             let n = all.min(SAMPLE);
             let mut moments = Moments::new(m.rank);
             for k in 0..n {
-                moments.add(rows.row(k * all / n));
+                moments.add(rows.row(k * all / n), 1.0);
             }
             let turned = shape.kind == CoreKind::Full || m.rank <= LARGEST_TURNED;
-            moments.basis(f64::from(m.weight), turned)
+            moments.basis(f64::from(m.weight) * m.mean_weight, turned)
         });
         let turned = shape.kind == CoreKind::Full || shape.ranks[0] <= LARGEST_TURNED;
         Curvature {
@@ -108,21 +109,22 @@ impl Curvature {
     }
 }
 
-/// The rows of some entries, spread over all cells.
-pub(super) fn sample(cells: &[Cell], order: usize, count: usize) -> Vec<Vec<u32>> {
+/// The rows of some entries, spread over all cells, and their weights.
+pub(super) fn sample(cells: &[Cell], order: usize, count: usize) -> Vec<(Vec<u32>, f32)> {
     let filled: Vec<&Cell> = cells.iter().filter(|c| c.len() > 0).collect();
     (0..count.min(filled.len() * count))
         .map(|k| {
             let cell = filled[k * filled.len() / count];
             let hash = mix((stream::SAMPLE << 32) ^ k as u64);
             let mut rows = vec![0; order];
-            cell.rows_of((hash % cell.len() as u64) as usize, &mut rows);
-            rows
+            let entry = (hash % cell.len() as u64) as usize;
+            cell.rows_of(entry, &mut rows);
+            (rows, cell.weight(entry))
         })
         .collect()
 }
 
-/// Second moments of some vectors.
+/// Second moments of some vectors, by weight.
 #[derive(Clone)]
 struct Moments {
     rank: usize,
@@ -141,16 +143,16 @@ impl Moments {
         }
     }
 
-    fn add(&mut self, x: &[f32]) {
-        let x = &x[..self.rank];
+    fn add(&mut self, x: &[f32], weight: f32) {
+        let (x, weight) = (&x[..self.rank], f64::from(weight));
         let size = x.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>();
         for (row, &a) in self.sums.chunks_exact_mut(self.rank).zip(x) {
             row.iter_mut()
                 .zip(x)
-                .for_each(|(s, &b)| *s += f64::from(a) * f64::from(b));
+                .for_each(|(s, &b)| *s += weight * (f64::from(a) * f64::from(b)));
         }
         self.count += 1.0;
-        self.size += size;
+        self.size += weight * size;
     }
 
     /// With `turned`, directions are found; else they are the coordinates.

@@ -12,7 +12,7 @@ use super::pace::Apart;
 use super::turns::Runs;
 use super::{Blocked, WHOLE};
 use crate::format::MAX_ORDER;
-use crate::kernel::{self, Classes, Hold, LeasedRows, OpenClass, Settings};
+use crate::kernel::{self, Cell, Classes, Hold, LeasedRows, OpenClass, Settings};
 use crate::random::Stream;
 use crate::solver::data::stream;
 
@@ -77,11 +77,16 @@ impl<'a> Groups<'a> {
         *locked(&self.open) = Some(Arc::new(class));
     }
 
-    /// Entries of a group, and those of each of its cells by and large.
-    fn entries(&self, group: &Group) -> (usize, f64) {
+    /// The cells of a group.
+    fn cells<'g>(&'g self, group: &'g Group) -> impl Iterator<Item = &'g Cell> {
         let (first, _) = self.classes.class(group.class);
         let cells = &self.classes.cells()[first..];
-        let all: usize = group.cells.iter().map(|&c| cells[c].len()).sum();
+        group.cells.iter().map(|&c| &cells[c])
+    }
+
+    /// Entries of a group, and those of each of its cells by and large.
+    fn entries(&self, group: &Group) -> (usize, f64) {
+        let all: usize = self.cells(group).map(Cell::len).sum();
         (all, all as f64 / group.cells.len() as f64)
     }
 }
@@ -186,7 +191,7 @@ impl Work<'_> {
         *locked(&groups.open) = None;
         groups.runs.again();
         let mut sum = groups.gather.total();
-        apart.add(sum.squares, groups.entries(group).0 as f64);
+        apart.add(sum.squares, groups.cells(group).map(Cell::total).sum());
         self.move_core(&mut sum.moves, &locked(&groups.shares));
     }
 }

@@ -49,7 +49,7 @@ pub(super) struct Apart {
     /// The variance of predictions, and steps it was added up over.
     apart: f64,
     steps: f64,
-    /// Squared errors and entries.
+    /// Squared errors and what their entries weigh.
     pub squares: f64,
     seen: f64,
 }

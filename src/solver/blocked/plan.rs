@@ -144,6 +144,7 @@ impl Plan {
             pieces: cut.pieces,
             coordinates: cut.modes.len().max(1),
             seed: key(&stream(1, 0)),
+            weighted: problem.tensor().is_weighted(),
         });
         let matrices = problem
             .matrices()
@@ -153,12 +154,13 @@ impl Plan {
                 let seed = key(&stream(2, k));
                 let rows = &modes[m.mode];
                 let (n, columns) = (m.entries.len(), m.columns.counts());
+                let name = (seed, m.entries.is_weighted());
                 match (m.kind, rows.coordinate) {
                     (MatrixKind::Graph, _) => graph_plan(&rows.parts, seed),
                     (MatrixKind::Observed, Some(c)) => {
-                        in_blocks(&rows.parts, c, columns, n, &spec, seed)
+                        in_blocks(&rows.parts, c, columns, n, &spec, name)
                     }
-                    (MatrixKind::Observed, None) => in_steps(&rows.parts, columns, seed),
+                    (MatrixKind::Observed, None) => in_steps(&rows.parts, columns, name),
                 }
             })
             .collect();
@@ -199,7 +201,7 @@ fn in_blocks(
     columns: &[u64],
     entries: usize,
     tensor: &Spec,
-    seed: u64,
+    (seed, weighted): (u64, bool),
 ) -> MatrixPlan {
     // Copying the columns for every block must cost less than the entries do.
     let copied = columns.len() < tensor.pieces || columns.len() * tensor.cells() <= entries;
@@ -222,13 +224,14 @@ fn in_blocks(
             pieces: tensor.pieces,
             coordinates: tensor.coordinates,
             seed,
+            weighted,
         }),
         columns: Some(parts),
     }
 }
 
 /// A matrix on a mode that is not cut.
-fn in_steps(rows: &Arc<Parts>, columns: &[u64], seed: u64) -> MatrixPlan {
+fn in_steps(rows: &Arc<Parts>, columns: &[u64], (seed, weighted): (u64, bool)) -> MatrixPlan {
     let parts = even_parts(columns, rows.count().min(columns.len().max(1)), &[seed]);
     MatrixPlan {
         place: Place::Steps,
@@ -240,6 +243,7 @@ fn in_steps(rows: &Arc<Parts>, columns: &[u64], seed: u64) -> MatrixPlan {
             pieces: rows.count(),
             coordinates: 2,
             seed,
+            weighted,
         }),
         columns: Some(parts),
     }
@@ -256,6 +260,7 @@ fn graph_plan(rows: &Arc<Parts>, seed: u64) -> MatrixPlan {
             pieces: rows.count(),
             coordinates: 2,
             seed,
+            weighted: false,
         }),
         columns: None,
     }

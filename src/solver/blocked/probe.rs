@@ -36,6 +36,7 @@ impl Probe {
         let ranks: Vec<usize> = order.iter().map(|&n| model.shape.ranks[n]).collect();
         let shape = CoreShape::new(model.shape.kind, &ranks);
         let entries = sample(data.tensor.cells(), order.len(), PROBES);
+        let entries: Vec<Vec<u32>> = entries.into_iter().map(|(rows, _)| rows).collect();
         let mut rows = vec![0.0; entries.len() * shape.rows_len()];
         for (entry, rows) in entries.iter().zip(rows.chunks_exact_mut(shape.rows_len())) {
             for (k, &n) in order.iter().enumerate() {
@@ -86,8 +87,8 @@ impl ProbeKernel {
         }
     }
 
-    /// The mean squared slope of the fiber mode's row, and that of the core, at some entries of a
-    /// cell: `row` gives the rows of modes.
+    /// The mean squared slope of the fiber mode's row, and that of the core, by weight at some entries of
+    /// a cell: `row` gives the rows of modes.
     pub(super) fn curvature<'a>(
         &mut self,
         probe: &Probe,
@@ -101,7 +102,9 @@ impl ProbeKernel {
         let (mut rows, mut cores) = (0.0, 0.0);
         let count = LOOKS.min(cell.len());
         for k in 0..count {
-            cell.rows_of(k * cell.len() / count, entry);
+            let number = k * cell.len() / count;
+            cell.rows_of(number, entry);
+            let weight = f64::from(cell.weight(number));
             let mut outer = 1.0;
             for (k, &n) in probe.order.iter().enumerate() {
                 let row = row(n, entry[n]);
@@ -109,8 +112,8 @@ impl ProbeKernel {
                 outer *= size(row);
             }
             self.kernel.slopes(core, &self.rows, &mut self.slopes);
-            rows += size(&self.slopes[shape.row(0)]);
-            cores += outer;
+            rows += weight * size(&self.slopes[shape.row(0)]);
+            cores += weight * outer;
         }
         let n = (count as f64).max(1.0);
         (rows / n, cores / n)

@@ -126,6 +126,14 @@ fn chosen(counts: &[u64], lists: &[&Lists]) -> (Vec<u32>, Vec<u32>) {
     (known, cold)
 }
 
+/// What the entries of a row in matrices weigh together; as one if it has none.
+pub(in crate::solver) fn uses<'a>(lists: impl Iterator<Item = &'a Lists>, row: usize) -> f64 {
+    match lists.map(|l| l.weight_of(row)).sum() {
+        0.0 => 1.0,
+        weight => weight,
+    }
+}
+
 /// Rows as sources of entries alone give them: for each numbers one after the other.
 fn rows_of(rows: &[u32], sources: &[Source<'_>], rule: &Rule<'_>, crew: &Crew) -> Result<Vec<f32>> {
     let lists: Vec<&Lists> = sources.iter().map(|s| s.lists).collect();
@@ -159,8 +167,8 @@ impl Exact {
             return Ok(());
         }
         let lists: Vec<&Lists> = sources.iter().map(|s| s.lists).collect();
-        let counts = &model.modes[n].counts;
-        let (known, cold) = chosen(counts, &lists);
+        let mode = &model.modes[n];
+        let (known, cold) = chosen(&mode.counts, &lists);
         let rule = Rule {
             prior,
             biases: &[],
@@ -177,7 +185,7 @@ impl Exact {
         let rows = rows_of(&known, &sources, &rule, crew)?;
         let each = known.iter().zip(rows.chunks_exact(size)).map(|(&i, row)| {
             let i = i as usize;
-            (&row[..rank], state.biases[n][i], counts[i] as f64)
+            (&row[..rank], state.biases[n][i], mode.weight(i))
         });
         let mut found = ColdBiases::regress(rank, each);
         let rows = rows_of(&cold, &sources, &rule, crew)?;
@@ -224,13 +232,17 @@ pub(in crate::solver) fn fill_cold(
             if matrix.mode != n || columns.columns.is_empty() {
                 continue;
             }
-            let (mut rows, mut values) = (Vec::new(), Vec::new());
-            matrix.entries.each(|row, value| {
+            let (mut rows, mut values, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+            matrix.entries.each(|row, value, weight| {
                 rows.extend_from_slice(row);
                 values.push(value);
+                weights.push(weight);
             });
+            if weights.iter().all(|&w| w == 1.0) {
+                weights.clear();
+            }
             let limits = [limit, columns.columns.len()];
-            let lists = Lists::new(0, &limits, &rows, &values)?;
+            let lists = Lists::new(0, &limits, &rows, (&values, &weights))?;
             entries.push((lists, columns, f64::from(matrix.weight)));
         }
         if entries.is_empty() {
@@ -243,12 +255,11 @@ pub(in crate::solver) fn fill_cold(
             })
             .collect();
         let lists: Vec<&Lists> = entries.iter().map(|e| &e.0).collect();
-        let counts = &model.modes[n].counts;
-        let (known, cold) = chosen(counts, &lists);
+        let mode = &model.modes[n];
+        let (known, cold) = chosen(&mode.counts, &lists);
         // As if none had entries.
-        let uses = |row: usize| lists.iter().map(|l| l.of(row).len() as u64).sum::<u64>();
         let ridges: Vec<f32> = (0..limit)
-            .map(|row| data.penalties.row(uses(row).max(1)) as f32)
+            .map(|row| data.penalties.row(uses(lists.iter().copied(), row)) as f32)
             .collect();
         let before = &model.modes[n].before;
         let pull = Pull {
@@ -271,7 +282,7 @@ pub(in crate::solver) fn fill_cold(
         let rows = rows_of(&known, &sources, &rule, crew)?;
         let each = known.iter().zip(rows.chunks_exact(rank)).map(|(&i, row)| {
             let i = i as usize;
-            (row, biases[i], counts[i] as f64)
+            (row, biases[i], mode.weight(i))
         });
         let mut found = ColdBiases::regress(rank, each);
         let rows = rows_of(&cold, &sources, &rule, crew)?;

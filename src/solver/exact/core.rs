@@ -196,6 +196,7 @@ impl CoreWork {
             crew,
             cancelled,
             |entry, row, words, _| {
+                let weight = weight * f64::from(lists.weight(entry));
                 let r = weight * f64::from(value(entry, row, words));
                 match rule.way {
                     Way::Best { .. } => r as f32,
@@ -206,7 +207,14 @@ impl CoreWork {
                 }
             },
         )?;
-        let ones = self.pass(&of_squares, None, lists, crew, cancelled, |_, _, _, _| 1.0)?;
+        let ones = self.pass(
+            &of_squares,
+            None,
+            lists,
+            crew,
+            cancelled,
+            |entry, _, _, _| lists.weight(entry),
+        )?;
         let (Some(mut right), Some(ones)) = (right, ones) else {
             return Ok(None);
         };
@@ -222,8 +230,8 @@ impl CoreWork {
         let used = |k: usize| k % padded(last) < last;
         let mut times = |g: &[f64]| -> Result<Option<Vec<f64>>> {
             let core: Vec<f32> = g.iter().map(|&g| g as f32).collect();
-            let product =
-                self.pass(&levels, Some(&core), lists, crew, cancelled, |_, _, _, p| p)?;
+            let by_weight = |entry: usize, _: usize, _: &[u32], p: f32| lists.weight(entry) * p;
+            let product = self.pass(&levels, Some(&core), lists, crew, cancelled, by_weight)?;
             Ok(product.map(|mut a| {
                 for (k, a) in a.iter_mut().enumerate() {
                     *a = if used(k) {

@@ -23,7 +23,7 @@ pub(super) struct Undo {
     pub range: (f64, f64),
 }
 
-/// Sums of squared errors in the units of the data.
+/// Sums of squared errors by weight, in the units of the data.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Squares {
     pub plain: f64,
@@ -31,11 +31,16 @@ pub(super) struct Squares {
 }
 
 impl HeldOut {
-    /// `rows` holds the rows of one entry after the other; `limits` says how many each mode has.
-    pub(super) fn new(limits: &[usize], rows: &[u32], values: &[f32]) -> Result<HeldOut> {
+    /// `rows` holds the rows of one entry after the other; `limits` says how many each mode has. The
+    /// numbers are values and, unless there are none, weights.
+    pub(super) fn new(
+        limits: &[usize],
+        rows: &[u32],
+        numbers: (&[f32], &[f32]),
+    ) -> Result<HeldOut> {
         // Long lists are quicker than many.
         let mode = (0..limits.len()).min_by_key(|&m| limits[m]).unwrap_or(0);
-        let lists = Lists::new(mode, limits, rows, values)?;
+        let lists = Lists::new(mode, limits, rows, numbers)?;
         Ok(HeldOut {
             mode,
             work: Work::new(&[&lists]),
@@ -45,8 +50,9 @@ impl HeldOut {
         })
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.lists.len()
+    /// What all weigh together.
+    pub(super) fn total(&self) -> f64 {
+        self.lists.total()
     }
 
     /// The errors of one model, whose slopes by the rows of the mode `source` says; `rows` and `biases`
@@ -64,7 +70,8 @@ impl HeldOut {
             let mut predicted = Vec::with_capacity(if predictions { errors.len() } else { 0 });
             for (entry, &e) in range.zip(errors) {
                 let value = f64::from(self.lists.value(entry));
-                squares.add(value, value - f64::from(e), undo);
+                let weight = self.lists.weight(entry);
+                squares.add((value, weight), value - f64::from(e), undo);
                 if predictions {
                     predicted.push((value - f64::from(e)) as f32);
                 }
@@ -101,17 +108,19 @@ impl HeldOut {
         let mut total = Squares::default();
         for (entry, &sum) in self.sums.iter().enumerate() {
             let value = f64::from(self.lists.value(entry));
-            total.add(value, f64::from(sum) / self.models as f64, undo);
+            let weight = self.lists.weight(entry);
+            total.add((value, weight), f64::from(sum) / self.models as f64, undo);
         }
         Some(total)
     }
 }
 
 impl Squares {
-    fn add(&mut self, value: f64, predicted: f64, undo: Undo) {
+    fn add(&mut self, (value, weight): (f64, f32), predicted: f64, undo: Undo) {
+        let weight = f64::from(weight);
         let (value, predicted) = (value * undo.by + undo.plus, predicted * undo.by + undo.plus);
-        self.plain += (value - predicted) * (value - predicted);
+        self.plain += weight * ((value - predicted) * (value - predicted));
         let clipped = value - predicted.max(undo.range.0).min(undo.range.1);
-        self.clipped += clipped * clipped;
+        self.clipped += weight * (clipped * clipped);
     }
 }

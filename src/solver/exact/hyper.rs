@@ -1,9 +1,12 @@
 //! What a sweep draws before the rows: the priors of rows, and how exact the entries are.
 
+use std::ops::Range;
+
 use super::prior::{Moments, Prior, draw, gamma};
 use super::sweep::{Exact, Side, State, Way, stream};
 use super::work::{Source, Work, errors};
 use crate::error::Result;
+use crate::kernel::Lists;
 use crate::model::{Model, Rows, padded};
 use crate::random::Stream;
 use crate::schedule::Crew;
@@ -70,11 +73,12 @@ impl Exact {
         };
         let entries = self.tensor[0].len() as f64;
         let mut s = Stream::new(&[seed, stream::NOISE, number]);
-        // As if one more entry had an error of a thousandth.
+        // An entry's noise has this precision times its weight. As if one more entry had an error of a
+        // thousandth.
         Ok(gamma(&mut s, 0.5 * (1.0 + entries)) / (0.5 * (1e-6 + squares)))
     }
 
-    /// The sum of squared errors of the tensor, of values as they are here.
+    /// The sum of squared errors of the tensor by weight, of values as they are here.
     pub(super) fn squares(&self, model: &Model, state: &State, crew: &Crew) -> Result<f64> {
         let n = self.order[0];
         let core = self.core_for(model, n);
@@ -86,8 +90,9 @@ impl Exact {
         };
         let rows = model.modes[n].factor.as_slice();
         let work = Work::new(&[&self.tensor[n]]);
-        let pieces = errors(&work, &source, rows, &state.biases[n], crew, |_, e| {
-            square_sum(e)
+        let biases = &state.biases[n];
+        let pieces = errors(&work, &source, rows, biases, crew, |range, e| {
+            square_sum(source.lists, range, e)
         })?;
         Ok(pieces.iter().sum())
     }
@@ -105,8 +110,8 @@ impl Exact {
         let rows = &model.modes[side.mode].factor;
         let source = self.side_source(rows, &side.by_column, 1.0);
         let columns = model.matrices[side.number].factor.as_slice();
-        let pieces = errors(&side.work, &source, columns, &[], crew, |_, e| {
-            square_sum(e)
+        let pieces = errors(&side.work, &source, columns, &[], crew, |range, e| {
+            square_sum(source.lists, range, e)
         })?;
         let squares: f64 = pieces.iter().sum();
         let entries = side.by_column.len() as f64;
@@ -123,8 +128,11 @@ impl Exact {
     }
 }
 
-fn square_sum(errors: &[f32]) -> f64 {
-    errors.iter().map(|&e| f64::from(e) * f64::from(e)).sum()
+/// The sum of squared errors of some entries, by weight.
+fn square_sum(lists: &Lists, entries: Range<usize>, errors: &[f32]) -> f64 {
+    let each = entries.zip(errors);
+    each.map(|(entry, &e)| f64::from(lists.weight(entry)) * (f64::from(e) * f64::from(e)))
+        .sum()
 }
 
 /// Sums of the first rows and their biases, and of their products.

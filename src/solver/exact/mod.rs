@@ -18,6 +18,6 @@ mod solver;
 mod sweep;
 mod work;
 
-pub(super) use cold::fill_cold;
+pub(super) use cold::{fill_cold, uses};
 pub(super) use fold::{Fold, Found, Known, Side};
 pub(super) use solver::{Begin, Measured, Solver, unround};

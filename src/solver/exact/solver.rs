@@ -85,6 +85,7 @@ impl Solver {
                 true => &tensor.values,
                 false => &tensor.base,
             })),
+            weights: &tensor.weights,
         };
         let matrices: Vec<GivenMatrix<'_>> = data
             .matrices
@@ -102,15 +103,16 @@ impl Solver {
                     mode: m.mode,
                     weight: f64::from(m.weight),
                     ridges: m
-                        .column_counts
+                        .column_weights
                         .iter()
-                        .map(|&n| m.penalties.row(n.max(1)) as f32)
+                        .map(|&weight| m.penalties.row(weight) as f32)
                         .collect(),
                     graph,
                     entries: Given {
                         limits: vec![limits[m.mode], columns],
                         rows: &entries.rows,
                         values: Cow::Borrowed(&entries.values),
+                        weights: &entries.weights,
                     },
                 }
             })
@@ -139,8 +141,12 @@ impl Solver {
             _ => take_in_core(model, undo.by)?,
         }
         for (mode, prior) in model.modes.iter().zip(&data.priors) {
-            let penalty = |n: &u64| data.penalties.row(*n.max(&1)) as f32;
-            let penalties = mode.counts.iter().map(penalty).collect();
+            let weight = |i: usize| match mode.counts[i] {
+                0 => 1.0,
+                _ => mode.weight(i),
+            };
+            let penalty = |i: usize| data.penalties.row(weight(i)) as f32;
+            let penalties = (0..mode.counts.len()).map(penalty).collect();
             exact.ridges.push((penalties, prior.clone()));
         }
         if begin == Begin::From {
@@ -151,12 +157,14 @@ impl Solver {
             let Some(entries) = entries.filter(|e| draws.is_some() && e.len() > 0) else {
                 return Ok(None);
             };
-            let (mut rows, mut values) = (Vec::new(), Vec::new());
-            entries.each(|row, value| {
+            let (mut rows, mut values, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+            let weighted = entries.is_weighted();
+            entries.each(|row, value, weight| {
                 rows.extend_from_slice(row);
                 values.push(value);
+                weights.extend(weighted.then_some(weight));
             });
-            HeldOut::new(&with_mean, &rows, &undo.apply(&values)).map(Some)
+            HeldOut::new(&with_mean, &rows, (&undo.apply(&values), &weights)).map(Some)
         };
         let [test, valid] = held;
         let mut solver = Solver {
@@ -403,7 +411,7 @@ impl Solver {
             }
         };
         let Squares { plain, clipped } = squares;
-        Ok(((if clip { clipped } else { plain }) / held.len() as f64).sqrt())
+        Ok(((if clip { clipped } else { plain }) / held.total()).sqrt())
     }
 }
 
@@ -426,10 +434,15 @@ fn check(options: &Options) -> Result<()> {
 /// What gives values mean 0 and a deviation between 0.7 and 1.4: the scale is a power of two, so that
 /// nothing is rounded by it.
 fn standard(entries: &Shuffled, range: (f64, f64)) -> Undo {
-    let count = entries.len().max(1) as f64;
-    let values = || entries.values.iter().map(|&x| f64::from(x));
-    let mean = values().sum::<f64>() / count;
-    let variance = values().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+    let total = entries.total();
+    let total = if total > 0.0 { total } else { 1.0 };
+    let by_weight = |of: &dyn Fn(f64) -> f64| {
+        let each = entries.values.iter().enumerate();
+        let each = each.map(|(i, &x)| f64::from(entries.weight(i)) * of(f64::from(x)));
+        each.sum::<f64>() / total
+    };
+    let mean = by_weight(&|x| x);
+    let variance = by_weight(&|x| (x - mean).powi(2));
     let by = variance.sqrt().log2().round().exp2();
     Undo {
         // Constant values have no scale.

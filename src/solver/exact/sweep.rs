@@ -11,7 +11,7 @@ use super::prior::{Belief, Prior, draw};
 use super::work::{Pull, Rule, Source, Work, update};
 use crate::error::Result;
 use crate::kernel::{Level, Lists, Other, Slopes};
-use crate::model::{CoreKind, CoreShape, Model, Rows, padded};
+use crate::model::{CoreKind, CoreShape, Model, ModelMode, Rows, padded};
 use crate::random::Stream;
 use crate::schedule::Crew;
 
@@ -38,7 +38,7 @@ pub(super) struct Side {
     pub by_row: Lists,
     pub by_column: Lists,
     pub work: Work,
-    /// The mean square of its values.
+    /// The mean over its entries of the squares of their values times their weights.
     pub square: f64,
 }
 
@@ -100,6 +100,8 @@ pub(super) struct Given<'a> {
     pub limits: Vec<usize>,
     pub rows: &'a [u32],
     pub values: Cow<'a, [f32]>,
+    /// Empty if entries have none.
+    pub weights: &'a [f32],
 }
 
 /// A coupled matrix or graph as it is given.
@@ -120,8 +122,10 @@ impl Exact {
         crew: &Crew,
     ) -> Result<Exact> {
         let modes = tensor.limits.len();
-        let lists =
-            |given: &Given<'_>, mode| Lists::new(mode, &given.limits, given.rows, &given.values);
+        let lists = |given: &Given<'_>, mode| {
+            let numbers = (&given.values[..], given.weights);
+            Lists::new(mode, &given.limits, given.rows, numbers)
+        };
         let made = crew.map(modes, &mut || false, || (), |(), n| lists(tensor, n))?;
         let per_mode: Vec<Lists> = made
             .unwrap_or_default()
@@ -140,7 +144,9 @@ impl Exact {
                 continue;
             }
             let by_column = lists(given, 1)?;
+            let weight = |i: usize| f64::from(given.weights.get(i).copied().unwrap_or(1.0));
             let squares = given.values.iter().map(|&y| f64::from(y) * f64::from(y));
+            let squares = squares.enumerate().map(|(i, square)| weight(i) * square);
             sides.push(Side {
                 mode: m.mode,
                 number,
@@ -389,10 +395,10 @@ impl Exact {
         if self.biased
             && let Some((last, biases)) = state.biases[n].split_last_mut()
         {
-            *last = mean_bias(biases, &model.modes[n].counts);
+            *last = mean_bias(biases, &model.modes[n]);
         }
         if smooth && let Some((last, biases)) = state.smooth.1.split_last_mut() {
-            *last = mean_bias(biases, &model.modes[n].counts);
+            *last = mean_bias(biases, &model.modes[n]);
         }
         Ok(Some(()))
     }
@@ -525,13 +531,10 @@ fn start_mean(by_size: &[usize], n: usize) -> f64 {
     if small.contains(&n) { 1.0 } else { 0.0 }
 }
 
-/// The mean of the biases by entries.
-fn mean_bias(biases: &[f32], counts: &[u64]) -> f32 {
-    let total: u64 = counts.iter().sum();
-    let sum: f64 = biases
-        .iter()
-        .zip(counts)
-        .map(|(&b, &n)| f64::from(b) * n as f64)
-        .sum();
-    (sum / (total as f64).max(1.0)) as f32
+/// The mean of the biases by what the entries of their rows weigh.
+fn mean_bias(biases: &[f32], mode: &ModelMode) -> f32 {
+    let total = mode.total();
+    let biases = biases.iter().enumerate();
+    let sum: f64 = biases.map(|(i, &b)| f64::from(b) * mode.weight(i)).sum();
+    (sum / if total > 0.0 { total } else { 1.0 }) as f32
 }

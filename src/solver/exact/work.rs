@@ -314,7 +314,7 @@ impl Rule<'_> {
                 for (i, s) in sums.slopes().iter().enumerate() {
                     a[i * width + last] += weight * s;
                 }
-                a[last * width + last] += (source.weight * sums.count as f64) as f32;
+                a[last * width + last] += (source.weight * sums.weight) as f32;
                 b[last] += (source.weight * sums.residuals) as f32;
             }
         }

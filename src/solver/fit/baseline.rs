@@ -19,7 +19,7 @@ impl Fit<'_> {
             return;
         }
         let eta = eta * self.data.core_step;
-        let entries = self.data.tensor.len() as f64;
+        let entries = self.data.tensor.total();
         let pull = CORE_PENALTY * self.centre.deviation.powi(2) * eta * entries;
         let keep = (1.0 / (1.0 + pull)) as f32;
         let prior = shape.identity();

@@ -9,7 +9,7 @@ use crate::model::{Model, ModelMatrix, Rows, SampleRows};
 use crate::monitor::{Monitor, step};
 use crate::schedule::Crew;
 use crate::solver::data::Penalties;
-use crate::solver::exact::{Fold, Found, Known, Side, unround};
+use crate::solver::exact::{Fold, Found, Known, Side, unround, uses};
 
 /// What is folded into what.
 pub(super) struct FoldWork<'a> {
@@ -48,6 +48,14 @@ impl FoldWork<'_> {
         }
         let counts = (0..self.fold.names.len()).map(|i| self.fold.tensor.of(i).len() as u64);
         mode.counts = grown.list(&old.counts, counts);
+        let weights: Vec<f64> = (0..self.fold.names.len())
+            .map(|i| self.fold.tensor.weight_of(i))
+            .collect();
+        let counted = |i: usize| weights[i] == self.fold.tensor.of(i).len() as f64;
+        if !old.weights.is_empty() || !(0..weights.len()).all(counted) {
+            let before: Vec<f64> = (0..old.counts.len()).map(|i| old.weight(i)).collect();
+            mode.weights = grown.list(&before, weights.into_iter());
+        }
         mode.rows = grown.map.clone();
         Ok(folded)
     }
@@ -108,11 +116,11 @@ impl FoldWork<'_> {
         // A row that only matrices know spreads its penalty over their entries.
         let ridges: Vec<f32> = (0..self.fold.names.len())
             .map(|i| {
-                let uses = match self.fold.tensor.of(i).len() {
-                    0 => self.fold.matrices.iter().map(|m| m.of(i).len()).sum(),
-                    n => n,
+                let uses = match self.fold.tensor.weight_of(i) {
+                    0.0 => uses(self.fold.matrices.iter(), i),
+                    weight => weight,
                 };
-                penalties.row(uses.max(1) as u64) as f32
+                penalties.row(uses) as f32
             })
             .collect();
         let how = (&ridges[..], model.options.lambda_bias, model.options.nonneg);
