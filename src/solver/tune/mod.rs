@@ -165,6 +165,9 @@ fn check(problem: &Problem<'_>, options: &Options, how: &TuneOptions<'_>) -> Res
     Ok(())
 }
 
+/// A fit that can go on.
+type Paused = (Model, Saved);
+
 /// A search under way.
 struct Search<'a> {
     problem: &'a Problem<'a>,
@@ -177,7 +180,7 @@ struct Search<'a> {
     jobs: usize,
     saved: Instant,
     /// Trials that may go on from where they are.
-    paused: BTreeMap<usize, (Model, Saved)>,
+    paused: BTreeMap<usize, Paused>,
 }
 
 impl<'a> Search<'a> {
@@ -322,7 +325,7 @@ impl<'a> Search<'a> {
         };
         let (done, total) = (old.len(), alive.len());
         let phase = format!("rung {} of {}", rung + 1, how.rungs);
-        let take = |i: u64, (measured, seconds): (Result<(f64, (Model, Saved))>, f64)| {
+        let take = |i: u64, (measured, seconds): (Result<(f64, Paused)>, f64)| {
             let t = new[i as usize];
             let error = match measured {
                 Err(Error::Cancelled) => return Err(Error::Cancelled),
@@ -407,7 +410,7 @@ impl<'a> Search<'a> {
     fn let_go(&mut self, rung: usize, alive: usize) {
         let last = rung + 1 == self.how.rungs;
         let most = if last { 0 } else { alive.div_ceil(FEWER) };
-        let size = |(model, _): &(Model, Saved)| model.bytes();
+        let size = |(model, _): &Paused| model.bytes();
         let mut bytes: usize = self.paused.values().map(size).sum();
         let error = |t: &usize| self.trials[*t].valid_rmse;
         while self.paused.len() > most || bytes > PAUSED_BYTES {
@@ -447,7 +450,7 @@ struct Job {
     options: Options,
     until: u64,
     /// Where it goes on, unless it begins anew.
-    paused: Mutex<Option<(Model, Saved)>>,
+    paused: Mutex<Option<Paused>>,
 }
 
 fn last_epoch(o: &Options) -> u64 {
