@@ -5,9 +5,18 @@ mod common;
 use common::later::{Entries, fitted, folded, input, mixed, rmse};
 use common::{read_real, real_data};
 use s3cmtf::analysis::evaluate;
-use s3cmtf::options::{Algorithm, Options};
+use s3cmtf::options::{Algorithm, ModelKind, Options};
 use s3cmtf::problem::Problem;
 use s3cmtf::solver::FoldIn;
+
+/// Small models, without trials: what is compared is fitted alike.
+fn options(algorithm: Algorithm) -> Options {
+    let mut o = Options::default();
+    (o.algorithm, o.model, o.rank) = (algorithm, ModelKind::Cp, vec![16]);
+    (o.threads, o.eval_every, o.samples) = (2, 1000, 25);
+    (o.start_modes, o.lambda_reg) = (vec![1, 2], Some(1.5));
+    o
+}
 
 /// A tenth of the rows of a mode are held out of training and folded in; the error on their test entries is
 /// that of a fit that had them all.
@@ -19,9 +28,7 @@ fn on_real_data_it_is_nearly_a_fit_of_everything() {
     let train = Entries::of(&read_real(&folder, "tensor.train.tns").view());
     let test = Entries::of(&read_real(&folder, "tensor.test.tns").view());
     for algorithm in [Algorithm::Blocked, Algorithm::Gibbs] {
-        let mut o = Options::default();
-        (o.algorithm, o.threads, o.eval_every) = (algorithm, 2, 1000);
-        o.start_modes = vec![1, 2];
+        let o = options(algorithm);
         let full = fitted(&train, None, &o);
         for mode in [0, 1] {
             let new = |x: &[u32]| mixed(u64::from(x[mode])) < 0.1;
@@ -68,9 +75,7 @@ fn on_real_data_cold_films_are_better_than_biases() {
         .clipped
         .rmse;
     for algorithm in [Algorithm::Blocked, Algorithm::Gibbs] {
-        let mut o = Options::default();
-        (o.algorithm, o.threads, o.eval_every) = (algorithm, 2, 1000);
-        o.start_modes = vec![1, 2];
+        let o = options(algorithm);
         let with = rmse(&fitted(&base, Some(&genres), &o), &asked);
         let without = rmse(&fitted(&base, None, &o), &asked);
         println!(
