@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// In the order in which a reader wants them.
-const SOURCES: [&str; 15] = [
+const SOURCES: [&str; 16] = [
     "status",
     "error",
     "library",
@@ -16,6 +16,7 @@ const SOURCES: [&str; 15] = [
     "text",
     "coo",
     "coo_files",
+    "coo_weights",
     "generator",
     "options",
     "problem",

@@ -25,6 +25,7 @@ pub(super) fn command(command: Command) -> Command {
              s3cmtf fit --tensor train.coo --test test.coo --rank 8 -o model.s3m\n  \
              s3cmtf fit --tensor train.coo --matrix 2:genres.coo:10 --preset paper --rank 12 -o model.s3m\n  \
              s3cmtf fit --tensor train.coo --valid valid.coo --patience 3 --checkpoint run.s3m -o model.s3m\n  \
+             s3cmtf fit --tensor train.coo --valid 0.1 --patience 3 -o model.s3m\n  \
              s3cmtf fit --tensor train.coo --resume run.s3m --epochs 100 -o model.s3m",
         )
         .arg(path("tensor", "FILE", "The tensor: binary COO, or text").required(true))
@@ -51,7 +52,7 @@ pub(super) fn command(command: Command) -> Command {
         )
         .arg(path("weights", "FILE", "Weights of the tensor's entries: a file with the same entries in the same order, whose values are the weights"))
         .arg(path("test", "FILE", "Entries to measure the test error on"))
-        .arg(path("valid", "FILE", "Entries that decide, with --patience, when to stop and which model is best"))
+        .arg(path("valid", "FILE|FRACTION", "Entries that decide, with --patience, when to stop and which model is best: a file, or which part of the tensor's to hold out (--valid-fraction)"))
         .arg(path("output", "MODEL", "Where the model goes").short('o').required(true))
         .arg(
             Arg::new("preset")
@@ -160,6 +161,11 @@ fn options_of(a: &ArgMatches, init: Option<&Model>) -> Result<Options> {
     Ok(options)
 }
 
+/// A number instead of a file.
+fn fraction(path: &Path) -> Option<f64> {
+    path.to_str()?.parse().ok()
+}
+
 /// A coupled matrix as typed.
 struct Coupled {
     mode: usize,
@@ -217,12 +223,23 @@ fn matrix_text_of(a: &ArgMatches, zero_based: bool) -> Result<TextOptions> {
 }
 
 pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Result<Verdict> {
-    let given = |name: &str| a.get_one::<PathBuf>(name);
+    let given = |name: &str| {
+        a.get_one::<PathBuf>(name)
+            .filter(|p| name != "valid" || fraction(p).is_none())
+    };
     let target = given("output").expect("clap requires it");
     let init = given("init")
         .map(|p| model::load(p, OpenMode::Mapped))
         .transpose()?;
-    let options = options_of(a, init.as_ref())?;
+    let mut options = options_of(a, init.as_ref())?;
+    if let Some(part) = a.get_one::<PathBuf>("valid").and_then(|p| fraction(p)) {
+        if !(part > 0.0 && part < 1.0) {
+            return Err(Error::Argument(format!(
+                "--valid {part}: a part of the entries is above 0 and below 1; a file of that name is ./{part}"
+            )));
+        }
+        options.valid_fraction = part;
+    }
     model::check_target(target)?;
     let entries = Mixed {
         options: text_of(a)?,
@@ -377,6 +394,14 @@ impl Observer for Watcher<'_> {
                     number(*eta)
                 ),
                 json!({"epoch": epoch, "eta": eta}),
+            ),
+            Event::Refit { epochs } => (
+                "refit",
+                format!(
+                    "fitting to all entries for {}",
+                    counted(*epochs, "epoch", "epochs")
+                ),
+                json!({"epochs": epochs}),
             ),
             Event::Checkpoint { epoch } => ("checkpoint", String::new(), json!({"epoch": epoch})),
             Event::Stopped(reason) => ("stopped", String::new(), json!({"reason": reason.name()})),
