@@ -460,6 +460,11 @@
 #define S3CMTF_EVENT_CHECKPOINT 4
 
 /**
+ * With "valid_fraction": the best epoch is known, and all entries are fitted to from here on.
+ */
+#define S3CMTF_EVENT_REFIT 5
+
+/**
  * The fit has not ended.
  */
 #define S3CMTF_STOP_NONE 0
@@ -517,9 +522,9 @@
 typedef struct s3cmtf_cancel s3cmtf_cancel;
 
 /**
- * A sparse tensor or matrix: for each entry one index per mode and a value. It never changes after it
- * was made, so that every function that takes it as const may run concurrently. Problems and fits made
- * from it share it: it may be freed before them.
+ * A sparse tensor or matrix: for each entry one index per mode, a value and, if it has any, a weight. It
+ * never changes after it was made, so that every function that takes it as const may run concurrently.
+ * Problems and fits made from it share it: it may be freed before them.
  */
 typedef struct s3cmtf_coo s3cmtf_coo;
 
@@ -1051,6 +1056,48 @@ int32_t s3cmtf_coo_split(const s3cmtf_coo *coo,
                          uint64_t by,
                          const s3cmtf_cancel *cancel,
                          s3cmtf_error *error);
+
+/**
+ * The same entries with weights: the squared error of an entry counts times its weight, so that a weight
+ * of 2 is like an entry listed twice, and one of 0 like an entry that is not there. `weights` are as many
+ * numbers of `weight_type` (S3CMTF_F32 or S3CMTF_F64) as there are entries, and are copied; weights that the
+ * entries had before do not count. Fits and s3cmtf_coo_check() refuse what is not finite or below 0. The
+ * entries are shared, not copied. Free with s3cmtf_coo_free().
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_coo_new_weighted(const s3cmtf_coo *coo,
+                                const void *weights,
+                                int32_t weight_type,
+                                s3cmtf_coo **weighted,
+                                s3cmtf_error *error);
+
+/**
+ * As s3cmtf_coo_new_weighted(), with the values of `weights` as weights: a tensor or matrix that lists the
+ * same entries in the same order. The first entry that differs is S3CMTF_BAD_ENTRY. Both are shared, not
+ * copied.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_coo_new_weighted_by(const s3cmtf_coo *coo,
+                                   const s3cmtf_coo *weights,
+                                   s3cmtf_coo **weighted,
+                                   s3cmtf_error *error);
+
+/**
+ * How the weights are stored: S3CMTF_F32 or S3CMTF_F64, or 0 if entries have none.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_coo_get_weight_type(const s3cmtf_coo *coo,
+                                   int32_t *weight_type,
+                                   s3cmtf_error *error);
+
+/**
+ * The weights, without a copy: as many as there are entries, of the type s3cmtf_coo_get_weight_type() says;
+ * NULL if entries have none. They live as long as the object.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_coo_view_weights(const s3cmtf_coo *coo,
+                                const void **weights,
+                                s3cmtf_error *error);
 
 /**
  * Makes a generator, to be freed with s3cmtf_generator_free(). `like` names data of the paper whose shape is

@@ -397,6 +397,10 @@ options! {
         "Stop when the training loss changes by less than this share between two evaluations; 0 never does";
     patience: u64, Kind::Whole(0, 1_000_000), "0",
         "Stop after this many evaluations without a better validation error, and keep the best model; 0 never does";
+    valid_fraction: f64, Kind::Real(0.0, 1.0), "0",
+        "Hold out this part of the entries, by chance, to decide which epoch is best and, with patience, when to stop; 0 holds out none";
+    refit: bool, Kind::Flag, "true",
+        "With valid_fraction, fit to all entries in the end, for as many epochs as were best; else the model of the best epoch is kept";
     time_limit: f64, Kind::Real(0.0, f64::MAX), "0",
         "Stop after this many seconds of fitting; 0 never does";
     eval_every: u64, Kind::Whole(1, 1_000_000), "1",

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// In the order in which a reader wants them.
-const SOURCES: [&str; 18] = [
+const SOURCES: [&str; 19] = [
     "status",
     "error",
     "library",
@@ -16,6 +16,7 @@ const SOURCES: [&str; 18] = [
     "text",
     "coo",
     "coo_files",
+    "coo_weights",
     "generator",
     "options",
     "problem",

@@ -62,10 +62,11 @@ pub(super) fn command(command: Command) -> Command {
              s3cmtf fit --tensor train.coo --test test.coo --rank 8 -o model.s3m\n  \
              s3cmtf fit --tensor train.coo --matrix 2:genres.coo:10 --preset paper --rank 12 -o model.s3m\n  \
              s3cmtf fit --tensor train.coo --valid valid.coo --patience 3 --checkpoint run.s3m -o model.s3m\n  \
+             s3cmtf fit --tensor train.coo --valid 0.1 --patience 3 -o model.s3m\n  \
              s3cmtf fit --tensor train.coo --resume run.s3m --epochs 100 -o model.s3m",
         )
         .arg(path("test", "FILE", "Entries to measure the test error on"))
-        .arg(path("valid", "FILE", "Entries that decide, with --patience, when to stop and which model is best"))
+        .arg(path("valid", "FILE|FRACTION", "Entries that decide, with --patience, when to stop and which model is best: a file, or which part of the tensor's to hold out (--valid-fraction)"))
         .arg(path("output", "MODEL", "Where the model goes").short('o').required(true))
         .arg(path("init", "MODEL", "Start from this model; rows it lacks start anew"))
         .arg(path("checkpoint", "FILE", "Keep a checkpoint here while fitting"))
@@ -170,6 +171,11 @@ pub(super) fn apply_config(a: &ArgMatches, options: &mut Options) -> Result<()> 
     options
         .apply_text(&text)
         .map_err(|e| Error::Argument(format!("{}: {e}", file.display())))
+}
+
+/// A number instead of a file.
+fn fraction(path: &Path) -> Option<f64> {
+    path.to_str()?.parse().ok()
 }
 
 /// A coupled matrix as typed.
@@ -339,12 +345,23 @@ impl Opened {
 }
 
 pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Result<Verdict> {
-    let given = |name: &str| a.get_one::<PathBuf>(name);
+    let given = |name: &str| {
+        a.get_one::<PathBuf>(name)
+            .filter(|p| name != "valid" || fraction(p).is_none())
+    };
     let target = given("output").expect("clap requires it");
     let init = given("init")
         .map(|p| model::load(p, OpenMode::Mapped))
         .transpose()?;
-    let options = options_of(a, init.as_ref())?;
+    let mut options = options_of(a, init.as_ref())?;
+    if let Some(part) = a.get_one::<PathBuf>("valid").and_then(|p| fraction(p)) {
+        if !(part > 0.0 && part < 1.0) {
+            return Err(Error::Argument(format!(
+                "--valid {part}: a part of the entries is above 0 and below 1; a file of that name is ./{part}"
+            )));
+        }
+        options.valid_fraction = part;
+    }
     model::check_target(target)?;
     let others: Vec<&PathBuf> = ["test", "valid"].into_iter().filter_map(given).collect();
     let opened = Opened::new(a, &others, progress)?;
@@ -437,6 +454,14 @@ impl Observer for Watcher<'_> {
                     number(*eta)
                 ),
                 json!({"epoch": epoch, "eta": eta}),
+            ),
+            Event::Refit { epochs } => (
+                "refit",
+                format!(
+                    "fitting to all entries for {}",
+                    counted(*epochs, "epoch", "epochs")
+                ),
+                json!({"epochs": epochs}),
             ),
             Event::Checkpoint { epoch } => ("checkpoint", String::new(), json!({"epoch": epoch})),
             Event::Stopped(reason) => ("stopped", String::new(), json!({"reason": reason.name()})),

@@ -35,9 +35,9 @@ pub const S3CMTF_OPEN_PRIVATE: i32 = 1;
 /// What messages call entries that come from arrays.
 const IN_MEMORY: &str = "entries in memory";
 
-/// A sparse tensor or matrix: for each entry one index per mode and a value, and a weight if it has any. It never changes after it
-/// was made, so that every function that takes it as const may run concurrently. Problems and fits made
-/// from it share it: it may be freed before them.
+/// A sparse tensor or matrix: for each entry one index per mode, a value and, if it has any, a weight. It
+/// never changes after it was made, so that every function that takes it as const may run concurrently.
+/// Problems and fits made from it share it: it may be freed before them.
 pub struct CooHandle {
     pub(super) source: Arc<Source>,
 }

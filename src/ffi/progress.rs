@@ -25,6 +25,8 @@ pub const S3CMTF_EVENT_RANK_LOWERED: i32 = 2;
 pub const S3CMTF_EVENT_ROLLED_BACK: i32 = 3;
 /// It is called because a checkpoint was written. Later versions may have further reasons.
 pub const S3CMTF_EVENT_CHECKPOINT: i32 = 4;
+/// With "valid_fraction": the best epoch is known, and all entries are fitted to from here on.
+pub const S3CMTF_EVENT_REFIT: i32 = 5;
 
 /// The fit has not ended.
 pub const S3CMTF_STOP_NONE: i32 = 0;

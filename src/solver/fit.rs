@@ -2,22 +2,27 @@
 
 mod baseline;
 mod ending;
+mod known;
+mod measure;
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use baseline::{rescale, taken_out};
+pub(super) use known::Known;
+use known::{Clock, check_validation};
 
 use super::blocked::{Blocked, Pace, Plan};
 use super::centre::Centre;
 use super::data::{self, Data, Entries, Held, How, Penalties, held_out, stream};
-use super::exact::{Begin, Measured, Solver};
+use super::exact::{Begin, Solver};
 use super::input::{FitInput, FitSummary};
 use super::lockfree::LockFree;
-use super::loss::Sums;
 use super::observer::{Control, Event, Observer, StopReason};
-use super::resume::{Progress, other_data, resumed_options, same_shape};
+use super::resume::{
+    PATIENCE, Progress, TOLERANCE, is_refit, other_data, resumed_options, same_shape,
+};
 use super::settle::settle;
-use super::{loss, start};
+use super::start;
 use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::kernel::Level;
@@ -57,17 +62,7 @@ pub fn fit(
         let name = problem.tensor().name();
         return Err(Error::argument(format!("{name}: {what}")));
     }
-    if options.patience > 0 && input.valid.is_none() {
-        return Err(Error::argument(
-            "patience needs validation entries to decide by; give a validation file",
-        ));
-    }
-    if let Some(valid) = input.valid.as_ref().filter(|v| v.is_empty()) {
-        return Err(Error::argument(format!(
-            "{}: without entries it cannot validate anything",
-            valid.name()
-        )));
-    }
+    check_validation(options, input)?;
     if input.init.is_some() && input.resume.is_some() {
         return Err(Error::argument(
             "a resumed fit has its own start; leave out the model to start from",
@@ -88,21 +83,36 @@ pub fn fit(
             options
         }
     };
+    let fraction = options.valid_fraction;
+    // A checkpoint may be from the time after.
+    let holds = fraction > 0.0
+        && known
+            .resumed
+            .as_ref()
+            .is_none_or(|(_, s)| !is_refit(&s.state));
+    known.held = holds.then(|| Held::new(fraction, 1.0 - fraction, options.seed));
+    let centre = known.centre.clone().filter(|_| holds);
     let mut fit = Fit::new(problem, &options, input, known, observer, monitor)?;
-    let reason = fit.run(observer, monitor)?;
+    let mut reason = fit.run(observer, monitor)?;
     fit.last_checkpoint(observer)?;
+    let ended = !matches!(reason, StopReason::TimeLimit | StopReason::Cancelled);
+    if holds && options.refit && ended && fit.progress.epoch > 0 {
+        let known = Known {
+            centre,
+            ..fit.into_refit()?
+        };
+        let epochs = known.refit.as_ref().map_or(0, |(p, _)| p.refit);
+        observer.event(&Event::Refit { epochs });
+        // What there is to say about ranks was said before.
+        fit = Fit::new(problem, &options, input, known, &mut (), monitor)?;
+        reason = match fit.run(observer, monitor)? {
+            // Why the number of epochs is what it is.
+            StopReason::Epochs => reason,
+            other => other,
+        };
+        fit.last_checkpoint(observer)?;
+    }
     fit.finish(reason, observer)
-}
-
-/// What is known before a fit begins.
-#[derive(Default)]
-pub(super) struct Known {
-    /// The checkpoint it goes on from.
-    pub resumed: Option<(Model, Saved)>,
-    /// What is taken out of the values.
-    pub centre: Option<Centre>,
-    /// Entries that are not fitted to but validate.
-    pub held: Option<Held>,
 }
 
 /// A fit whose options are all settled.
@@ -127,12 +137,10 @@ pub(super) struct Fit<'a> {
     /// What `als` and `gibbs` work with.
     exact: Option<Solver>,
     level: Level,
-    started: Instant,
+    clock: Clock,
     /// The epoch of the last checkpoint, and when it was written.
     saved_epoch: u64,
     saved_at: Instant,
-    update_seconds: f64,
-    eval_seconds: f64,
 }
 
 impl<'a> Fit<'a> {
@@ -144,11 +152,14 @@ impl<'a> Fit<'a> {
         observer: &mut dyn Observer,
         monitor: &dyn Monitor,
     ) -> Result<Fit<'a>> {
-        let started = Instant::now();
+        let clock = known.clock.unwrap_or_else(Clock::start);
+        let goes_on = known.resumed.is_some();
         let Known {
             resumed,
             centre,
             held,
+            refit,
+            ..
         } = known;
         let options = options.clone();
         let level = match options.algorithm {
@@ -204,9 +215,10 @@ impl<'a> Fit<'a> {
             .into_iter()
             .for_each(|text| observer.event(&Event::RankLowered(text)));
         start::fill(&mut model, problem, &data, &options, &crew)?;
-        let mut progress = Progress::new();
-        let mut best = None;
-        let goes_on = resumed.is_some();
+        let (mut progress, mut best) = match refit {
+            Some((progress, best)) => (progress, Some(best)),
+            None => (Progress::new(), None),
+        };
         if let Some((
             saved,
             Saved {
@@ -296,10 +308,8 @@ impl<'a> Fit<'a> {
             model,
             best,
             progress,
-            started,
-            saved_at: started,
-            update_seconds: 0.0,
-            eval_seconds: 0.0,
+            clock,
+            saved_at: Instant::now(),
         })
     }
 
@@ -312,7 +322,7 @@ impl<'a> Fit<'a> {
             // What the starting values give: the yardstick for an explosion.
             let began = Instant::now();
             let (_, loss) = self.training_error()?;
-            self.eval_seconds += began.elapsed().as_secs_f64();
+            self.clock.eval_seconds += began.elapsed().as_secs_f64();
             self.progress.first_loss = loss;
             self.progress.lowest_loss = loss;
             self.progress.last_loss = loss;
@@ -322,8 +332,11 @@ impl<'a> Fit<'a> {
                 );
             }
         }
+        if let Some(reason) = self.ended() {
+            return Ok(reason);
+        }
         while self.progress.epoch < self.last_epoch() {
-            if out_of_time(&self.options, self.started) {
+            if out_of_time(&self.options, self.clock.started) {
                 return Ok(StopReason::TimeLimit);
             }
             let number = self.progress.epoch + 1;
@@ -331,7 +344,7 @@ impl<'a> Fit<'a> {
             self.before.update(&self.model)?;
             let began = Instant::now();
             let name = [number, self.progress.attempts];
-            let (options, started) = (&self.options, self.started);
+            let (options, started) = (&self.options, self.clock.started);
             let mut cancelled = || monitor.cancelled() || out_of_time(options, started);
             let (model, crew) = (&mut self.model, &self.crew);
             let squares = match (&self.plan, &mut self.exact) {
@@ -380,7 +393,7 @@ impl<'a> Fit<'a> {
                 });
             };
             let update_seconds = began.elapsed().as_secs_f64();
-            self.update_seconds += update_seconds;
+            self.clock.update_seconds += update_seconds;
             let mut figures = Epoch {
                 epoch: number,
                 eta,
@@ -412,11 +425,12 @@ impl<'a> Fit<'a> {
             self.progress.epoch = number;
             self.model.history.push(figures);
             let control = observer.epoch(&figures);
-            if let Some(reason) = self.after_epoch(&figures, evaluate, checkpoint, observer)? {
-                return Ok(reason);
-            }
+            let reason = self.after_epoch(&figures, evaluate, checkpoint, observer)?;
             if control == Control::Stop {
                 return Ok(StopReason::Cancelled);
+            }
+            if let Some(reason) = reason {
+                return Ok(reason);
             }
         }
         Ok(StopReason::Epochs)
@@ -481,7 +495,9 @@ impl<'a> Fit<'a> {
         progress.last_loss = figures.loss;
         progress.lowest_loss = progress.lowest_loss.min(figures.loss);
         let mut reason = None;
-        if self.options.tolerance > 0.0 && change < self.options.tolerance {
+        // How long all entries are fitted to was found before.
+        let found = progress.refit > 0;
+        if !found && self.options.tolerance > 0.0 && change < self.options.tolerance {
             reason = Some(StopReason::Tolerance);
         }
         if self.valid.is_some() {
@@ -502,6 +518,11 @@ impl<'a> Fit<'a> {
                 }
             }
         }
+        self.progress.ended = match reason {
+            Some(StopReason::Tolerance) => TOLERANCE,
+            Some(StopReason::Patience) => PATIENCE,
+            _ => 0,
+        };
         Ok(reason)
     }
 
@@ -509,9 +530,9 @@ impl<'a> Fit<'a> {
         let seconds = self.options.checkpoint_seconds;
         self.input.checkpoint.is_some()
             && if seconds > 0.0 {
-                self.saved_at.elapsed().as_secs_f64() >= seconds || epoch == self.options.epochs
+                self.saved_at.elapsed().as_secs_f64() >= seconds || epoch == self.last_epoch()
             } else {
-                epoch.is_multiple_of(self.options.checkpoint_every) || epoch == self.options.epochs
+                epoch.is_multiple_of(self.options.checkpoint_every) || epoch == self.last_epoch()
             }
     }
 
@@ -520,12 +541,24 @@ impl<'a> Fit<'a> {
         self.exact.as_ref().is_some_and(Solver::draws)
     }
 
+    /// Why the fit whose checkpoint this goes on from had found its best epoch, with entries held out.
+    fn ended(&self) -> Option<StopReason> {
+        let (o, p) = (&self.options, &self.progress);
+        let finds = o.valid_fraction > 0.0 && o.refit && p.refit == 0;
+        match p.ended {
+            TOLERANCE if finds => Some(StopReason::Tolerance),
+            PATIENCE if finds => Some(StopReason::Patience),
+            _ => None,
+        }
+    }
+
     /// The number of the last epoch: those of `gibbs` are sweeps, which its samples ask for.
     fn last_epoch(&self) -> u64 {
         let o = &self.options;
-        match self.draws() {
-            true => o.burn_in.saturating_add(o.samples.saturating_mul(o.thin)),
-            false => o.epochs,
+        match (self.draws(), self.progress.refit) {
+            (true, _) => o.burn_in.saturating_add(o.samples.saturating_mul(o.thin)),
+            (false, 0) => o.epochs,
+            (false, found) => found,
         }
     }
 
@@ -540,64 +573,6 @@ impl<'a> Fit<'a> {
             }
         };
         self.options.eta.unwrap_or(0.0) * share * self.progress.eta_scale
-    }
-
-    /// Of the two sums of squares the one that errors are reported from, as an error per entry, or by
-    /// weight.
-    fn rmse(&self, sums: Sums, weight: f64) -> f64 {
-        let squares = if self.options.clip {
-            sums.clipped
-        } else {
-            sums.plain
-        };
-        (squares / weight).sqrt() * self.centre.scale
-    }
-
-    /// The training error and the loss.
-    fn training_error(&self) -> Result<(f64, f64)> {
-        let (model, data, crew) = (&self.model, &self.data, &self.crew);
-        if let Some(exact) = self.exact.as_ref().filter(|e| e.draws()) {
-            let squares = exact.train_squares(model, crew)?;
-            return Ok(((squares / data.tensor.total()).sqrt(), 0.5 * squares));
-        }
-        let sums = loss::tensor_squares(model, &data.tensor, &self.centre, self.level, crew)?;
-        let total = loss::total(model, data, sums.plain, &self.options, self.level, crew)?;
-        let biases = loss::of_biases(&self.centre.biases, self.options.lambda_bias, crew)?;
-        Ok((self.rmse(sums, data.tensor.total()), total + biases))
-    }
-
-    /// The error on the validation entries.
-    pub(super) fn valid_error(&self) -> Result<f64> {
-        self.error_on(Measured::Valid)
-    }
-
-    fn error_on(&self, on: Measured) -> Result<f64> {
-        if let Some(exact) = self.exact.as_ref().filter(|e| e.draws()) {
-            return exact.error_on(on, &self.model, self.options.clip, &self.crew);
-        }
-        let entries = match on {
-            Measured::Test => &self.test,
-            Measured::Valid => &self.valid,
-        };
-        match entries {
-            Some(e) if e.len() > 0 => {
-                let (model, centre) = (&self.model, &self.centre);
-                let sums = loss::tensor_squares(model, e, centre, self.level, &self.crew)?;
-                Ok(self.rmse(sums, e.total()))
-            }
-            _ => Ok(f64::NAN),
-        }
-    }
-
-    fn evaluate(&mut self, figures: &mut Epoch) -> Result<()> {
-        let began = Instant::now();
-        self.model.refresh_means()?;
-        (figures.train_rmse, figures.loss) = self.training_error()?;
-        figures.test_rmse = self.error_on(Measured::Test)?;
-        figures.valid_rmse = self.error_on(Measured::Valid)?;
-        figures.eval_seconds = began.elapsed().as_secs_f64();
-        self.eval_seconds += figures.eval_seconds;
-        Ok(())
     }
 
     /// Back to the last good epoch with half the step size.

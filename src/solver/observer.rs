@@ -29,6 +29,11 @@ pub enum Event {
         /// After this epoch.
         epoch: u64,
     },
+    /// The best epoch of a fit with some entries held out is known; all entries are fitted to now.
+    Refit {
+        /// For so many epochs.
+        epochs: u64,
+    },
     /// The fit ended.
     Stopped(StopReason),
 }

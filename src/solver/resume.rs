@@ -21,9 +21,19 @@ pub(super) struct Progress {
     /// How many sweeps `blocked` begins its next epoch with, and the squared error of the last.
     pub sweeps: u64,
     pub sweep_error: f64,
+    /// While all entries are fitted to after some were held out: for how many epochs; else 0.
+    pub refit: u64,
+    /// Epochs run before that.
+    pub before: u64,
+    /// Why the fit ended with this epoch: [`TOLERANCE`], [`PATIENCE`] or 0.
+    pub ended: u64,
     /// A fingerprint of the data, which a resumed fit must share.
     pub data: u64,
 }
+
+/// Why a fit ended.
+pub(super) const TOLERANCE: u64 = 1;
+pub(super) const PATIENCE: u64 = 2;
 
 impl Progress {
     pub(super) fn new() -> Self {
@@ -39,11 +49,26 @@ impl Progress {
             since_best: 0,
             sweeps: Pace::first().sweeps as u64,
             sweep_error: Pace::first().error,
+            refit: 0,
+            before: 0,
+            ended: 0,
             data: 0,
         }
     }
 
-    fn numbers(&mut self) -> [(&'static str, Number<'_>); 12] {
+    /// Where all entries begin to be fitted to, after a fit with some held out got here.
+    pub(super) fn to_refit(&self, best_epoch: u64, best_valid: f64) -> Progress {
+        Progress {
+            eta_scale: self.eta_scale,
+            refit: best_epoch,
+            before: self.epoch,
+            best_epoch,
+            best_valid,
+            ..Progress::new()
+        }
+    }
+
+    fn numbers(&mut self) -> [(&'static str, Number<'_>); 15] {
         [
             ("epoch", Number::Whole(&mut self.epoch)),
             ("attempts", Number::Whole(&mut self.attempts)),
@@ -56,6 +81,9 @@ impl Progress {
             ("since_best", Number::Whole(&mut self.since_best)),
             ("sweeps", Number::Whole(&mut self.sweeps)),
             ("sweep_error", Number::Real(&mut self.sweep_error)),
+            ("refit", Number::Whole(&mut self.refit)),
+            ("before", Number::Whole(&mut self.before)),
+            ("ended", Number::Whole(&mut self.ended)),
             ("data", Number::Whole(&mut self.data)),
         ]
     }
@@ -85,6 +113,11 @@ impl Progress {
         }
         Some(progress)
     }
+}
+
+/// Whether a checkpoint is from a fit to all entries after some were held out.
+pub(super) fn is_refit(state: &str) -> bool {
+    Progress::from_text(state).is_some_and(|p| p.refit > 0)
 }
 
 enum Number<'a> {

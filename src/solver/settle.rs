@@ -228,6 +228,7 @@ fn trials(
     trial.core_step = Some(0.0);
     trial.eta = Some(ETA / centre.deviation / heavy.mean);
     (trial.patience, trial.time_limit, trial.tolerance) = (0, 0.0, 0.0);
+    trial.valid_fraction = 0.0;
     let n = problem.count() as f64;
     let used = (TRIAL_ENTRIES / n).min(1.0 - HELD);
     let held = Held::new(HELD.min(used), used, o.seed);
@@ -241,7 +242,7 @@ fn trials(
         let known = Known {
             centre: Some(centre.clone()),
             held: Some(held),
-            resumed: None,
+            ..Known::default()
         };
         let (error, _) = error_at(problem, &t, &FitInput::default(), known, epochs, monitor)?;
         let deviation = centre.deviation * centre.scale;

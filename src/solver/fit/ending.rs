@@ -6,7 +6,7 @@ use super::super::exact::{Measured, fill_cold};
 use super::super::finish;
 use super::super::input::FitSummary;
 use super::super::observer::{Event, Observer, StopReason};
-use super::Fit;
+use super::{Fit, Known};
 use crate::error::{Error, Result};
 use crate::model::{Model, Saved};
 use crate::options::{ModelKind, Penalty};
@@ -32,32 +32,48 @@ impl Fit<'_> {
         ))
     }
 
-    pub(super) fn finish(
-        mut self,
-        reason: StopReason,
-        observer: &mut dyn Observer,
-    ) -> Result<(Model, FitSummary)> {
-        let mut best_epoch = self.progress.epoch;
+    /// Makes the model the best there is, and says which epoch's it is.
+    fn keep_best(&mut self) -> Result<u64> {
         // The last epoch may be better than the best that was measured by the rule.
         self.model.refresh_means()?;
-        let last_valid = if self.model.is_finite() {
-            self.error_on(Measured::Valid)?
-        } else {
-            f64::NAN
+        let finite = self.model.is_finite();
+        let last_is_best = match self.progress.refit {
+            0 if finite => self.error_on(Measured::Valid)? < self.progress.best_valid,
+            // All entries were fitted to as long as that was to be, or not.
+            last => finite && self.progress.epoch == last,
         };
-        let last_is_best = last_valid < self.progress.best_valid;
+        let mut best_epoch = self.progress.epoch;
         if let Some(best) = self.best.take().filter(|_| !last_is_best) {
             self.model.restore(&best)?;
             self.centre.take_biases(&self.model);
             self.take_biases_out()?;
             best_epoch = self.progress.best_epoch;
-        } else {
+        } else if !finite {
             // The last epochs may not have been evaluated.
-            if !self.model.is_finite() {
-                self.restore_good()?;
-            }
+            self.restore_good()?;
         }
         self.model.refresh_means()?;
+        Ok(best_epoch)
+    }
+
+    /// What a fit to all entries begins with, after this one with some held out.
+    pub(super) fn into_refit(mut self) -> Result<Known> {
+        let best_epoch = self.keep_best()?;
+        let best_valid = self.error_on(Measured::Valid)?;
+        let progress = self.progress.to_refit(best_epoch, best_valid);
+        Ok(Known {
+            refit: Some((progress, self.model.parameters()?)),
+            clock: Some(self.clock),
+            ..Known::default()
+        })
+    }
+
+    pub(super) fn finish(
+        mut self,
+        reason: StopReason,
+        observer: &mut dyn Observer,
+    ) -> Result<(Model, FitSummary)> {
+        let best_epoch = self.keep_best()?;
         if let Some(exact) = &mut self.exact {
             exact.finish(&mut self.model, &self.crew)?;
         }
@@ -81,16 +97,18 @@ impl Fit<'_> {
         if !loss.is_finite() || !self.model.is_finite() {
             return Err(self.diverged("the result is not finite"));
         }
-        let (test_rmse, valid_rmse) = (
-            self.error_on(Measured::Test)?,
-            self.error_on(Measured::Valid)?,
-        );
-        self.eval_seconds += began.elapsed().as_secs_f64();
+        let test_rmse = self.error_on(Measured::Test)?;
+        let valid_rmse = match self.progress.refit {
+            0 => self.error_on(Measured::Valid)?,
+            // What was held out is fitted to since.
+            _ => self.progress.best_valid,
+        };
+        self.clock.eval_seconds += began.elapsed().as_secs_f64();
         self.scale(true)?;
         observer.event(&Event::Stopped(reason));
         let summary = FitSummary {
             reason,
-            epochs: self.progress.epoch,
+            epochs: self.progress.before + self.progress.epoch,
             best_epoch,
             train_rmse,
             test_rmse,
@@ -98,9 +116,9 @@ impl Fit<'_> {
             clipped: self.options.clip,
             threads: self.crew.threads(),
             kernel: self.level,
-            update_seconds: self.update_seconds,
-            eval_seconds: self.eval_seconds,
-            seconds: self.started.elapsed().as_secs_f64(),
+            update_seconds: self.clock.update_seconds,
+            eval_seconds: self.clock.eval_seconds,
+            seconds: self.clock.started.elapsed().as_secs_f64(),
         };
         self.model.options = self.options;
         Ok((self.model, summary))

@@ -314,6 +314,7 @@ impl<'a> Search<'a> {
                 centre: centre.clone().filter(|_| same),
                 held,
                 resumed: paused,
+                ..Known::default()
             };
             let input = FitInput {
                 valid: how.valid.clone(),
@@ -397,6 +398,8 @@ impl<'a> Search<'a> {
         // So often that every rung is measured, and as often by a fit that goes on and one that does not.
         options.eval_every = self.unit(t);
         (options.patience, options.tolerance, options.time_limit) = (0, 0.0, 0.0);
+        // Trials are compared on entries of their own.
+        options.valid_fraction = 0.0;
         // Threads of several fits are not pinned to one core.
         (options.threads, options.pin) = (self.how.fit_threads as u64, false);
         Job {

@@ -16,6 +16,8 @@ const SAME: [&str; 14] = [
     "clip",
     "tolerance",
     "patience",
+    "valid_fraction",
+    "refit",
     "time_limit",
     "eval_every",
     "attempts",

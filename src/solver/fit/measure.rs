@@ -1,0 +1,69 @@
+//! Errors and losses during a fit.
+
+use std::time::Instant;
+
+use super::super::exact::Measured;
+use super::super::loss::{self, Sums};
+use super::Fit;
+use crate::error::Result;
+use crate::model::Epoch;
+
+impl Fit<'_> {
+    /// Of the two sums of squares the one that errors are reported from, as an error per entry, or by
+    /// weight.
+    fn rmse(&self, sums: Sums, weight: f64) -> f64 {
+        let squares = if self.options.clip {
+            sums.clipped
+        } else {
+            sums.plain
+        };
+        (squares / weight).sqrt() * self.centre.scale
+    }
+
+    /// The training error and the loss.
+    pub(super) fn training_error(&self) -> Result<(f64, f64)> {
+        let (model, data, crew) = (&self.model, &self.data, &self.crew);
+        if let Some(exact) = self.exact.as_ref().filter(|e| e.draws()) {
+            let squares = exact.train_squares(model, crew)?;
+            return Ok(((squares / data.tensor.total()).sqrt(), 0.5 * squares));
+        }
+        let sums = loss::tensor_squares(model, &data.tensor, &self.centre, self.level, crew)?;
+        let total = loss::total(model, data, sums.plain, &self.options, self.level, crew)?;
+        let biases = loss::of_biases(&self.centre.biases, self.options.lambda_bias, crew)?;
+        Ok((self.rmse(sums, data.tensor.total()), total + biases))
+    }
+
+    /// The error on the validation entries.
+    pub(in crate::solver) fn valid_error(&self) -> Result<f64> {
+        self.error_on(Measured::Valid)
+    }
+
+    pub(super) fn error_on(&self, on: Measured) -> Result<f64> {
+        if let Some(exact) = self.exact.as_ref().filter(|e| e.draws()) {
+            return exact.error_on(on, &self.model, self.options.clip, &self.crew);
+        }
+        let entries = match on {
+            Measured::Test => &self.test,
+            Measured::Valid => &self.valid,
+        };
+        match entries {
+            Some(e) if e.len() > 0 => {
+                let (model, centre) = (&self.model, &self.centre);
+                let sums = loss::tensor_squares(model, e, centre, self.level, &self.crew)?;
+                Ok(self.rmse(sums, e.total()))
+            }
+            _ => Ok(f64::NAN),
+        }
+    }
+
+    pub(super) fn evaluate(&mut self, figures: &mut Epoch) -> Result<()> {
+        let began = Instant::now();
+        self.model.refresh_means()?;
+        (figures.train_rmse, figures.loss) = self.training_error()?;
+        figures.test_rmse = self.error_on(Measured::Test)?;
+        figures.valid_rmse = self.error_on(Measured::Valid)?;
+        figures.eval_seconds = began.elapsed().as_secs_f64();
+        self.clock.eval_seconds += figures.eval_seconds;
+        Ok(())
+    }
+}
