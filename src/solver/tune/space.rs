@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::random::{key, unit};
 
 /// Options that are the same for all trials: they say how a fit runs or is measured, or are lists themselves.
-const SAME: [&str; 14] = [
+const SAME: [&str; 16] = [
     "algorithm",
     "start_modes",
     "clip",
