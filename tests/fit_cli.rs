@@ -329,11 +329,11 @@ fn bad_requests_leave_nothing() {
         finished(fit(&dir, &all)).failed(2, &[word]);
     }
     run(words(&dir, &["check", "@tensor.train.coo"])).ok();
-    // Weights that would be ignored are refused.
-    dir.file("w.tns", "1 1 1 1 2\n2 2 2 1 3\n");
+    // Weights of which none counts.
+    dir.file("w.tns", "1 1 1 1 0\n2 2 2 1 0\n");
     run(words(&dir, &["convert", "@w.tns", "@w.coo", "--weighted"])).ok();
     run(words(&dir, &["fit", "--tensor", "@w.coo", "-o", "@n.s3m"]))
-        .failed(2, &["w.coo", "has weights"]);
+        .failed(2, &["w.coo", "all weights are 0"]);
     // Said before the fit, not after it.
     let ran = finished(fit(&dir, &["--epochs", "1", "-o", "@no/such/m.s3m"]))
         .failed(2, &["folder does not exist"]);
