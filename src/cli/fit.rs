@@ -12,7 +12,7 @@ use s3cmtf::{Error, Monitor, Result};
 use serde_json::{Value, json};
 
 use super::input::{Mixed, TextArguments, any_text, same_file, set_text};
-use super::output::{Output, counted, grouped, number};
+use super::output::{Output, complain, counted, grouped, number};
 use super::progress::Progress;
 use super::{Verdict, mode_from_one};
 
@@ -31,9 +31,9 @@ pub(super) fn command(command: Command) -> Command {
         .arg(
             Arg::new("matrix")
                 .long("matrix")
-                .value_name("MODE:FILE[:WEIGHT[:PENALTY]]")
+                .value_name("MODE:FILE[:WEIGHT[:PENALTY]][:KIND]")
                 .action(ArgAction::Append)
-                .help("A coupled matrix: its mode, its weight (else --lambda-m), the penalty on its columns (else --lambda-reg)"),
+                .help("A coupled matrix: its mode, its weight (else --lambda-m), the penalty on its columns (else --lambda-reg), and what cells are that it does not list: observed (unknown, the default), full (0) or sampled=K (K zeros are drawn for each entry)"),
         )
         .arg(
             Arg::new("graph")
@@ -165,9 +165,10 @@ struct Coupled {
     file: PathBuf,
     weight: f64,
     penalty: Option<f64>,
+    kind: MatrixKind,
 }
 
-/// Splits `MODE:FILE[:WEIGHT[:PENALTY]]`.
+/// Splits `MODE:FILE[:WEIGHT[:PENALTY]]`, and for a matrix `[:KIND]`.
 fn coupled(spec: &str, weight: f64, option: &str) -> Result<Coupled> {
     let bad = || {
         Error::Argument(format!(
@@ -176,6 +177,10 @@ fn coupled(spec: &str, weight: f64, option: &str) -> Result<Coupled> {
     };
     let (mode, mut file) = spec.split_once(':').ok_or_else(bad)?;
     let mode = mode_from_one(mode.parse().map_err(|_| bad())?)?;
+    let mut kind = MatrixKind::Graph;
+    if option == "--matrix" {
+        (file, kind) = kind_of(file);
+    }
     // A colon may be part of a file's name; numbers behind the last ones are not.
     let mut numbers = Vec::new();
     while numbers.len() < 2
@@ -188,12 +193,27 @@ fn coupled(spec: &str, weight: f64, option: &str) -> Result<Coupled> {
     if file.is_empty() {
         return Err(bad());
     }
+    if option == "--matrix" && file.rsplit(':').next().is_some_and(|end| end == "sampled") {
+        return Err(Error::Argument(format!(
+            "{option} {spec}: sampled comes with the number of zeros for each entry, such as sampled=5"
+        )));
+    }
     Ok(Coupled {
         mode,
         file: file.into(),
         weight: numbers.first().copied().unwrap_or(weight),
         penalty: numbers.get(1).copied(),
+        kind,
     })
+}
+
+/// Takes the kind of a matrix off its end: `observed`, `full`, `sampled=K` or `sampled:K`.
+fn kind_of(spec: &str) -> (&str, MatrixKind) {
+    let colons = spec.rmatch_indices(':').take(2);
+    let ends = colons.map(|(at, _)| (&spec[..at], &spec[at + 1..]));
+    let named = ends.filter_map(|(rest, name)| Some((rest, MatrixKind::from_name(name)?)));
+    let mut named = named.filter(|(_, kind)| !kind.is_graph());
+    named.next().unwrap_or((spec, MatrixKind::Observed))
 }
 
 /// How the text of the tensor and of test and validation entries is read.
@@ -229,23 +249,20 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
     };
     let open = |path: &PathBuf| entries.open(path, progress);
     let tensor = open(given("tensor").expect("clap requires it"))?;
-    let mut coupled_to: Vec<(Coupled, MatrixKind)> = Vec::new();
-    for (name, kind) in [
-        ("matrix", MatrixKind::Observed),
-        ("graph", MatrixKind::Graph),
-    ] {
-        for spec in a.get_many::<String>(name).into_iter().flatten() {
-            let spec = coupled(spec, options.lambda_m, &format!("--{name}"))?;
-            if kind == MatrixKind::Graph && spec.penalty.is_some() {
+    let mut coupled_to: Vec<Coupled> = Vec::new();
+    for option in ["matrix", "graph"] {
+        for spec in a.get_many::<String>(option).into_iter().flatten() {
+            let spec = coupled(spec, options.lambda_m, &format!("--{option}"))?;
+            if spec.kind.is_graph() && spec.penalty.is_some() {
                 return Err(Error::Argument(format!(
                     "--graph {}: a graph has no columns of its own to penalise; leave the second number out",
                     spec.file.display()
                 )));
             }
-            coupled_to.push((spec, kind));
+            coupled_to.push(spec);
         }
     }
-    let any_text = any_text(coupled_to.iter().map(|(spec, _)| &spec.file))?;
+    let any_text = any_text(coupled_to.iter().map(|spec| &spec.file))?;
     let coupled_text = Mixed {
         options: matrix_text_of(a, any_text && entries.options.zero_based)?,
         any_text,
@@ -255,16 +272,16 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
             "--matrix-text is about matrices and graphs, and there is none".into(),
         ));
     }
-    let mut matrices: Vec<(Coupled, CooFile, MatrixKind)> = Vec::new();
-    for (spec, kind) in coupled_to {
+    let mut matrices: Vec<(Coupled, CooFile)> = Vec::new();
+    for spec in coupled_to {
         let file = coupled_text.open(&spec.file, progress)?;
-        matrices.push((spec, file, kind));
+        matrices.push((spec, file));
     }
     let test = given("test").map(open).transpose()?;
     let valid = given("valid").map(open).transpose()?;
-    let mut builder = Problem::builder(tensor.view());
-    for (spec, file, kind) in &matrices {
-        builder = builder.matrix(spec.mode, file.view(), spec.weight, *kind);
+    let mut builder = Problem::builder(tensor.view()).seed(options.seed);
+    for (spec, file) in &matrices {
+        builder = builder.matrix(spec.mode, file.view(), spec.weight, spec.kind);
         if let Some(penalty) = spec.penalty {
             builder = builder.penalty(penalty);
         }
@@ -275,7 +292,7 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
         .into_iter()
         .filter_map(given);
     let inputs: Vec<&PathBuf> = inputs
-        .chain(matrices.iter().map(|(spec, _, _)| &spec.file))
+        .chain(matrices.iter().map(|(spec, _)| &spec.file))
         .collect();
     for output in [Some(target), checkpoint].into_iter().flatten() {
         if inputs.iter().any(|input| same_file(input, output)) {
@@ -369,6 +386,12 @@ impl Observer for Watcher<'_> {
                 json!({"epoch": epoch, "eta": eta}),
             ),
             Event::Checkpoint { epoch } => ("checkpoint", String::new(), json!({"epoch": epoch})),
+            Event::Warning(text) => {
+                if !self.out.json {
+                    complain(&format!("warning: {text}"));
+                }
+                ("warning", String::new(), json!({"text": text}))
+            }
             Event::Stopped(reason) => ("stopped", String::new(), json!({"reason": reason.name()})),
             _ => return,
         };

@@ -73,16 +73,14 @@ impl Centre {
             centre.biases(problem, options, monitor)?;
         }
         for matrix in problem.matrices() {
-            centre
-                .matrices
-                .push(match out && matrix.kind == MatrixKind::Observed {
-                    true => of_matrix(problem, matrix)?,
-                    false => MatrixCentre {
-                        scale: 1.0,
-                        offsets: Vec::new(),
-                        variance: 1.0,
-                    },
-                });
+            centre.matrices.push(match out && !matrix.kind.is_graph() {
+                true => of_matrix(problem, matrix)?,
+                false => MatrixCentre {
+                    scale: 1.0,
+                    offsets: Vec::new(),
+                    variance: 1.0,
+                },
+            });
         }
         Ok(centre)
     }
@@ -134,14 +132,28 @@ impl Centre {
         }
     }
 
-    /// The same for matrix `m`.
-    pub(super) fn matrix_inside(&self, m: usize, chunk: &mut Chunk) {
+    /// The same for matrix `m`. Entries of a full one stay what they are above those that are not listed.
+    pub(super) fn matrix_inside(&self, m: usize, kind: MatrixKind, chunk: &mut Chunk) {
         let centre = &self.matrices[m];
         let scale = 1.0 / centre.scale;
+        let offsets = match kind {
+            MatrixKind::Full => &[],
+            _ => &centre.offsets[..],
+        };
         for (value, &column) in chunk.values.iter_mut().zip(&chunk.rows[1]) {
-            let offset = centre.offsets.get(column as usize).copied();
+            let offset = offsets.get(column as usize).copied();
             *value = ((f64::from(*value) - f64::from(offset.unwrap_or(0.0))) * scale) as f32;
         }
+    }
+
+    /// What a 0 is inside, for each column of matrix `m`.
+    pub(super) fn matrix_base(&self, m: usize, columns: usize) -> Result<Vec<f32>> {
+        let centre = &self.matrices[m];
+        let mut base: Vec<f32> = zeros(columns, "columns")?;
+        for (b, &offset) in base.iter_mut().zip(&centre.offsets) {
+            *b = (-f64::from(offset) / centre.scale) as f32;
+        }
+        Ok(base)
     }
 
     /// A range of values, inside but for biases.
@@ -222,7 +234,14 @@ fn of_matrix(problem: &Problem<'_>, matrix: &Coupled<'_>) -> Result<MatrixCentre
             squares += f64::from(value) * f64::from(value);
         }
     }
-    let mean = if n > 0 { total / n as f64 } else { 0.0 };
+    // The zeros of a full matrix count like entries.
+    let mut n = n as f64;
+    if matrix.kind == MatrixKind::Full {
+        let rows = maps[0].len() as f64;
+        sums.iter_mut().for_each(|sum| sum.1 = rows);
+        n = rows * sums.len() as f64;
+    }
+    let mean = if n > 0.0 { total / n } else { 0.0 };
     let mut offsets: Vec<f32> = zeros(columns.len(), "offsets")?;
     let mut explained = 0.0;
     for (offset, (sum, count)) in offsets.iter_mut().zip(&sums) {
@@ -230,9 +249,9 @@ fn of_matrix(problem: &Problem<'_>, matrix: &Coupled<'_>) -> Result<MatrixCentre
         let x = f64::from(*offset);
         explained += 2.0 * x * sum - count * x * x;
     }
-    let left = ((squares - explained) / (n as f64).max(1.0)).max(0.0);
+    let left = ((squares - explained) / n.max(1.0)).max(0.0);
     // What rounding leaves of a matrix of ones is nothing.
-    let variance = if left > 1e-9 * (squares / (n as f64).max(1.0)) {
+    let variance = if left > 1e-9 * (squares / n.max(1.0)) {
         left
     } else {
         0.0

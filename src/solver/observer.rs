@@ -29,6 +29,8 @@ pub enum Event {
         /// After this epoch.
         epoch: u64,
     },
+    /// The data is not likely to be what was meant.
+    Warning(String),
     /// The fit ended.
     Stopped(StopReason),
 }

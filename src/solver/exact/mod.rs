@@ -7,7 +7,6 @@
 //! be like; `held` measures errors, also of the mean of many models; `solver` is what a fit sees.
 
 mod core;
-mod dense;
 mod graph;
 mod held;
 mod hyper;

@@ -1,18 +1,21 @@
 //! One sweep over everything: modes, columns of matrices and the core in turn.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::core::{CoreRule, CoreWork};
 use super::graph::{Links, colours};
 use super::held::{HeldOut, Squares, Undo};
-use super::hyper::{FACTOR_VARIANCE, FIRST_VARIANCE, moments};
+use super::hyper::{FACTOR_VARIANCE, FIRST_VARIANCE};
 use super::prior::{Belief, Prior, draw};
-use super::work::{Rule, Source, Work, update};
+use super::work::{Rule, Source, Whole, Work, update};
 use crate::error::Result;
 use crate::kernel::{Level, Lists, Other, Slopes};
 use crate::model::{CoreKind, CoreShape, Model, Rows, padded};
 use crate::random::Stream;
 use crate::schedule::Crew;
+use crate::solver::full::Full;
+use crate::solver::moments::moments;
 
 /// Names the random streams.
 pub(super) mod stream {
@@ -32,11 +35,13 @@ pub(super) struct Side {
     weight: f64,
     /// The penalty on each of its columns.
     ridges: Vec<f32>,
-    by_row: Lists,
-    pub by_column: Lists,
+    by_row: Arc<Lists>,
+    pub by_column: Arc<Lists>,
     pub work: Work,
-    /// The mean square of its values.
+    /// The mean square of its values; 1 if they are all 0.
     pub square: f64,
+    /// If all its cells count.
+    pub full: Option<Arc<Full>>,
 }
 
 /// A similarity graph.
@@ -101,6 +106,7 @@ pub(super) struct GivenMatrix<'a> {
     pub weight: f64,
     pub ridges: Vec<f32>,
     pub graph: bool,
+    pub full: Option<Arc<Full>>,
     pub entries: Given<'a>,
 }
 
@@ -132,24 +138,32 @@ impl Exact {
                 });
                 continue;
             }
-            let by_column = lists(given, 1)?;
+            let (by_row, by_column) = match &m.full {
+                Some(full) => (full.by_row.clone(), full.by_column.clone()),
+                None => (Arc::new(lists(given, 0)?), Arc::new(lists(given, 1)?)),
+            };
             let squares = given.values.iter().map(|&y| f64::from(y) * f64::from(y));
+            let (squares, count) = match &m.full {
+                Some(full) => (full.size(), full.cells()),
+                None => (squares.sum(), given.values.len() as f64),
+            };
             sides.push(Side {
                 mode: m.mode,
                 number,
                 weight: m.weight,
                 ridges: m.ridges.clone(),
                 work: Work::new(&[&by_column]),
-                by_row: lists(given, 0)?,
+                by_row,
                 by_column,
-                square: squares.sum::<f64>() / given.values.len().max(1) as f64,
+                square: if squares > 0.0 { squares / count } else { 1.0 },
+                full: m.full.clone(),
             });
         }
         let work = (0..modes).map(|n| {
             let sides = sides
                 .iter()
                 .filter(|s: &&Side| s.mode == n)
-                .map(|s| &s.by_row);
+                .map(|s| &*s.by_row);
             let all: Vec<&Lists> = [&per_mode[n]].into_iter().chain(sides).collect();
             let linked: Vec<&Links> = graphs
                 .iter()
@@ -260,6 +274,7 @@ impl Exact {
         rows: &'a Rows,
         lists: &'a Lists,
         weight: f64,
+        whole: Option<Whole<'a>>,
     ) -> Source<'a> {
         let rank = rows.rank();
         let other = Other {
@@ -278,7 +293,43 @@ impl Exact {
             lists,
             weight,
             biased: false,
+            whole,
         }
+    }
+
+    /// What all cells of a full matrix say about the rows of its mode, given its columns; or about its
+    /// `columns`, given those rows.
+    fn whole<'a>(
+        &self,
+        model: &Model,
+        side: &'a Side,
+        columns: bool,
+        crew: &Crew,
+    ) -> Result<Option<Whole<'a>>> {
+        let Some(full) = side.full.as_deref() else {
+            return Ok(None);
+        };
+        let narrow = |x: &[f64]| x.iter().map(|&x| x as f32).collect();
+        Ok(Some(match columns {
+            true => {
+                let rows = &model.modes[side.mode].factor;
+                let u = moments(rows, full.by_row.rows(), &[], crew)?;
+                Whole {
+                    gram: narrow(&u.gram()),
+                    right: narrow(&u.sum),
+                    by: Some(&full.base),
+                }
+            }
+            false => {
+                let columns = &model.matrices[side.number].factor;
+                let v = moments(columns, columns.len(), &[], crew)?;
+                Whole {
+                    gram: narrow(&v.gram()),
+                    right: narrow(&full.pull(columns)),
+                    by: None,
+                }
+            }
+        }))
     }
 
     /// Finds everything once, given the rest. `None` if `cancelled` said so; model and state are then of
@@ -358,10 +409,13 @@ impl Exact {
                 slopes: self.slopes(model, &state.biases, n, core.as_deref()),
                 weight: state.precision,
                 biased: self.biased,
+                whole: None,
             }];
             for (side, precision) in self.sides.iter().zip(precisions).filter(|s| s.0.mode == n) {
                 let columns = &model.matrices[side.number].factor;
-                sources.push(self.side_source(columns, &side.by_row, side.weight * precision));
+                let whole = self.whole(model, side, false, crew)?;
+                let weight = side.weight * precision;
+                sources.push(self.side_source(columns, &side.by_row, weight, whole));
             }
             let graphs = self.graphs.iter().filter(|g| g.mode == n);
             let rule = Rule {
@@ -447,7 +501,9 @@ impl Exact {
             level: self.level,
         };
         let rows = &model.modes[side.mode].factor;
-        let source = [self.side_source(rows, &side.by_column, side.weight * precision)];
+        let weight = side.weight * precision;
+        let whole = self.whole(model, side, true, crew)?;
+        let source = [self.side_source(rows, &side.by_column, weight, whole)];
         let Some(found) = update(&side.work, &source, &rule, crew, cancelled)? else {
             return Ok(None);
         };
@@ -512,6 +568,7 @@ impl Exact {
             slopes,
             weight: 1.0,
             biased: self.biased,
+            whole: None,
         };
         on.measure(&source, own, self.undo, predictions, crew)
     }
