@@ -359,6 +359,50 @@ static void other_models(const s3cmtf_coo *train)
     s3cmtf_coo_free(graph);
 }
 
+static int32_t warned(const s3cmtf_progress *progress, void *user)
+{
+    if (progress->event == S3CMTF_EVENT_WARNING) {
+        CHECK(progress->message && strstr(progress->message, "teaches nothing"));
+        ++*(int *)user;
+    }
+    return 0;
+}
+
+/* What a matrix of ones is whose zeros are not listed. */
+static void kinds_of_matrices(void)
+{
+    static planted p;
+    plant(&p);
+    s3cmtf_coo *train = planted_tensor(&p, error), *genres = planted_genres(&p, error);
+    const int32_t kinds[3] = {S3CMTF_MATRIX_OBSERVED, S3CMTF_MATRIX_FULL, S3CMTF_MATRIX_SAMPLED};
+    for (int k = 0; k < 3; k++) {
+        s3cmtf_problem *problem = NULL;
+        s3cmtf_options *options = NULL;
+        int32_t kind = -1;
+        int warnings = 0;
+        OK(s3cmtf_problem_new(train, &problem, error));
+        if (kinds[k] == S3CMTF_MATRIX_SAMPLED)
+            OK(s3cmtf_problem_add_sampled_matrix(problem, 1, genres, 1, 0.5, S3CMTF_FROM_OPTIONS, error));
+        else
+            OK(s3cmtf_problem_add_matrix(problem, 1, genres, kinds[k], 0.5, S3CMTF_FROM_OPTIONS, error));
+        OK(s3cmtf_options_new("paper", &options, error));
+        OK(s3cmtf_options_set(options, "rank", "3", error));
+        OK(s3cmtf_options_set(options, "epochs", "2", error));
+        s3cmtf_fit *fit = new_fit(problem, options);
+        OK(s3cmtf_fit_set_callback(fit, warned, &warnings, error));
+        s3cmtf_model *model = run(fit);
+        CHECK(warnings == (kinds[k] == S3CMTF_MATRIX_OBSERVED));
+        OK(s3cmtf_model_get_matrix(model, 0, NULL, &kind, NULL, NULL, NULL, error));
+        CHECK(kind == kinds[k]);
+        s3cmtf_model_free(model);
+        s3cmtf_fit_free(fit);
+        s3cmtf_options_free(options);
+        s3cmtf_problem_free(problem);
+    }
+    s3cmtf_coo_free(train);
+    s3cmtf_coo_free(genres);
+}
+
 /* A fit that is told nothing but how long. */
 static void by_default(const s3cmtf_problem *problem, const s3cmtf_coo *test)
 {
@@ -505,6 +549,7 @@ int main(int argc, char **argv)
     by_default(problem, test);
     other_models(train);
     after_fits(problem, model, test);
+    kinds_of_matrices();
     OK(s3cmtf_model_save(model, in_folder("model.s3m"), error));
     OK(s3cmtf_model_export(model, in_folder("exported"), NULL, error));
     for (int32_t mode = S3CMTF_OPEN_MAPPED; mode <= S3CMTF_OPEN_PRIVATE; mode++) {

@@ -357,6 +357,7 @@ static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
     X(s3cmtf_options_set_real) X(s3cmtf_options_set_flag) X(s3cmtf_options_set_ranks) X(s3cmtf_options_get)            \
     X(s3cmtf_options_free) X(s3cmtf_option_count) X(s3cmtf_option_type) X(s3cmtf_option_text) X(s3cmtf_preset_name)    \
     X(s3cmtf_problem_new) X(s3cmtf_problem_add_matrix) X(s3cmtf_problem_free) X(s3cmtf_fit_new) X(s3cmtf_fit_set_test) \
+    X(s3cmtf_problem_add_sampled_matrix)                                                                               \
     X(s3cmtf_fit_set_valid) X(s3cmtf_fit_set_init) X(s3cmtf_fit_set_checkpoint) X(s3cmtf_fit_set_resume)               \
     X(s3cmtf_fit_set_cancel) X(s3cmtf_fit_set_callback) X(s3cmtf_fit_run) X(s3cmtf_fit_start)                          \
     X(s3cmtf_fit_get_progress) X(s3cmtf_fit_wait) X(s3cmtf_fit_cancel) X(s3cmtf_fit_take) X(s3cmtf_fit_free)           \

@@ -147,6 +147,18 @@ static void test_s3cmtf_problem_add_matrix(void)
         BAD(s3cmtf_problem_add_matrix(problem, 1, genres, 0, 1, bad[i], error));
     }
 }
+static void test_s3cmtf_problem_add_sampled_matrix(void)
+{
+    NUL(s3cmtf_problem_add_sampled_matrix(NULL, 1, genres, 2, 1, -1, error));
+    NUL(s3cmtf_problem_add_sampled_matrix(problem, 1, NULL, 2, 1, -1, error));
+    BAD(s3cmtf_problem_add_sampled_matrix(problem, 3, genres, 2, 1, -1, error));
+    BAD(s3cmtf_problem_add_sampled_matrix(problem, 0, genres, 2, 1, -1, error)); /* another size */
+    BAD(s3cmtf_problem_add_sampled_matrix(problem, 1, coo, 2, 1, -1, error));    /* no matrix */
+    BAD(s3cmtf_problem_add_sampled_matrix(problem, 1, genres, 0, 1, -1, error)); /* no zeros */
+    BAD(s3cmtf_problem_add_sampled_matrix(problem, 1, genres, 2, -2, -1, error));
+    BAD(s3cmtf_problem_add_sampled_matrix(problem, 1, genres, 2, 1, (double)NAN, error));
+    BAD(s3cmtf_problem_add_matrix(problem, 1, genres, S3CMTF_MATRIX_SAMPLED, 1, -1, error)); /* how many? */
+}
 static void test_s3cmtf_problem_free(void) { s3cmtf_problem_free(NULL); }
 
 static int32_t never(const s3cmtf_progress *progress, void *user)

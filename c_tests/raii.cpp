@@ -86,6 +86,9 @@ int main(int argc, char **argv)
     const s3::span<const float> ones(data.one);
     problem.matrix(1, s3::coo::copy(s3::cells<std::uint32_t>::columns(genre_columns), ones,
                                     {GENRE_DIMS[0], GENRE_DIMS[1]}), 1.0);
+    const s3::coo films = s3::coo::copy(s3::cells<std::uint32_t>::columns(genre_columns), ones,
+                                        {GENRE_DIMS[0], GENRE_DIMS[1]});
+    s3::problem(moved).full_matrix(1, films).sampled_matrix(1, films, 2, 0.5);
     s3::options options;
     options.set("rank", 3).set("eta", 0.005).set("epochs", 6).set("threads", "2").set("nonneg", false);
     CHECK(options.get("rank") == "3" && options.get("nonneg") == "false");

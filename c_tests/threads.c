@@ -96,8 +96,9 @@ struct canceller {
 
 static int32_t note(const s3cmtf_progress *progress, void *user)
 {
-    (void)progress;
-    __atomic_store_n(&((struct canceller *)user)->running, 1, __ATOMIC_RELEASE);
+    /* A warning may come before the first epoch. */
+    if (progress->event == S3CMTF_EVENT_EPOCH)
+        __atomic_store_n(&((struct canceller *)user)->running, 1, __ATOMIC_RELEASE);
     return 0;
 }
 

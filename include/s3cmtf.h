@@ -420,6 +420,17 @@
 #define S3CMTF_MATRIX_GRAPH 1
 
 /**
+ * A coupled matrix is factorized over all its cells; those that are not listed are 0.
+ */
+#define S3CMTF_MATRIX_FULL 2
+
+/**
+ * A coupled matrix is factorized over its entries and zeros that were drawn for them: see
+ * s3cmtf_problem_add_sampled_matrix().
+ */
+#define S3CMTF_MATRIX_SAMPLED 3
+
+/**
  * As a weight this stands for the options "matrix_weights" and "lambda_m" of the fit, as a penalty for "lambda_reg".
  */
 #define S3CMTF_FROM_OPTIONS -1.0
@@ -455,7 +466,7 @@
 #define S3CMTF_EVENT_ROLLED_BACK 3
 
 /**
- * It is called because a checkpoint was written. Later versions may have further reasons.
+ * It is called because a checkpoint was written.
  */
 #define S3CMTF_EVENT_CHECKPOINT 4
 
@@ -463,6 +474,12 @@
  * With "valid_fraction": the best epoch is known, and all entries are fitted to from here on.
  */
 #define S3CMTF_EVENT_REFIT 5
+
+/**
+ * It is called because the data is not likely to be what was meant; the message says why. Later versions may
+ * have further reasons to call.
+ */
+#define S3CMTF_EVENT_WARNING 6
 
 /**
  * The fit has not ended.
@@ -1260,7 +1277,8 @@ int32_t s3cmtf_problem_new(const s3cmtf_coo *tensor,
 
 /**
  * Couples a matrix to a mode of the tensor (counted from 0): its rows are the rows of that mode. `kind` is
- * S3CMTF_MATRIX_OBSERVED or S3CMTF_MATRIX_GRAPH. `weight` is lambda_m of the paper and `penalty` the one on
+ * S3CMTF_MATRIX_OBSERVED, S3CMTF_MATRIX_GRAPH or S3CMTF_MATRIX_FULL; the last has no cell twice and makes every
+ * row of the mode one that occurs. `weight` is lambda_m of the paper and `penalty` the one on
  * the columns of the matrix; S3CMTF_FROM_OPTIONS leaves either to the options of the fit. Any number of
  * matrices may be coupled, several to one mode. If the sizes do not agree the problem stays as it was.
  */
@@ -1272,6 +1290,20 @@ int32_t s3cmtf_problem_add_matrix(s3cmtf_problem *problem,
                                   double weight,
                                   double penalty,
                                   s3cmtf_error *error);
+
+/**
+ * As s3cmtf_problem_add_matrix(), for a matrix that lists what is not 0: for each such entry `zeros` cells of
+ * its row that are not listed are drawn and count as entries of value 0, or all there are if they are fewer.
+ * They are drawn when a fit begins, by its option "seed". `zeros` must be 1 or more.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_problem_add_sampled_matrix(s3cmtf_problem *problem,
+                                          uint64_t mode,
+                                          const s3cmtf_coo *matrix,
+                                          uint32_t zeros,
+                                          double weight,
+                                          double penalty,
+                                          s3cmtf_error *error);
 
 /**
  * Frees a problem. NULL is fine.
@@ -1637,7 +1669,7 @@ int32_t s3cmtf_model_get_matrices(const s3cmtf_model *model,
                                   s3cmtf_error *error);
 
 /**
- * What a coupled matrix is: its mode, its kind (S3CMTF_MATRIX_OBSERVED or S3CMTF_MATRIX_GRAPH), its weight,
+ * What a coupled matrix is: its mode, its kind (S3CMTF_MATRIX_OBSERVED and so on), its weight,
  * the number of its columns and how many of them occurred (a graph has none of its own). Each output may be
  * NULL.
  */

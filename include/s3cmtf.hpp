@@ -144,6 +144,21 @@ public:
         });
         return *this;
     }
+    /// All cells count; those that are not listed are 0.
+    problem &full_matrix(std::size_t mode, const coo &ones, double weight = S3CMTF_FROM_OPTIONS,
+                         double penalty = S3CMTF_FROM_OPTIONS)
+    {
+        return matrix(mode, ones, weight, penalty, S3CMTF_MATRIX_FULL);
+    }
+    /// So many zeros are drawn for every entry.
+    problem &sampled_matrix(std::size_t mode, const coo &ones, std::uint32_t zeros, double weight = S3CMTF_FROM_OPTIONS,
+                            double penalty = S3CMTF_FROM_OPTIONS)
+    {
+        detail::check([&](s3cmtf_error *e) {
+            return s3cmtf_problem_add_sampled_matrix(handle_.get(), mode, ones.get(), zeros, weight, penalty, e);
+        });
+        return *this;
+    }
     problem &graph(std::size_t mode, const coo &similarities, double weight = S3CMTF_FROM_OPTIONS)
     {
         return matrix(mode, similarities, weight, S3CMTF_FROM_OPTIONS, S3CMTF_MATRIX_GRAPH);

@@ -4,7 +4,7 @@ mod common;
 
 use common::Scratch;
 use common::later::{
-    Entries, Quiet, fitted, folded, input, mixed, options, planted, predictions, rmse,
+    Entries, Quiet, fitted, fitted_to, folded, input, mixed, options, planted, predictions, rmse,
 };
 use s3cmtf::analysis::predict_spread;
 use s3cmtf::format::OpenMode;
@@ -166,16 +166,25 @@ fn a_row_is_the_minimum_of_f_given_the_rest() {
 /// At the end of a long `als` every row is where f wants it: also after factors were turned.
 #[test]
 fn a_row_of_a_settled_fit_is_found_again() {
-    let (all, genres) = planted();
-    for (kind, rank, nonneg) in [
-        (ModelKind::Tucker, 3, false),
-        (ModelKind::Cp, 3, false),
-        (ModelKind::Tucker, 2, true),
+    let (all, listed) = planted();
+    for (kind, rank, nonneg, matrix) in [
+        (ModelKind::Tucker, 3, false, MatrixKind::Observed),
+        (ModelKind::Cp, 3, false, MatrixKind::Observed),
+        (ModelKind::Tucker, 2, true, MatrixKind::Observed),
+        (ModelKind::Tucker, 3, false, MatrixKind::Full),
+        (ModelKind::Cp, 3, false, MatrixKind::Full),
     ] {
+        let mut genres = listed.clone();
+        if matrix == MatrixKind::Full {
+            // Its ones alone.
+            let high = |y: &[u32]| listed.values[(y[0] * 6 + y[1]) as usize] > 2.5;
+            genres = listed.filtered(high);
+            genres.values.fill(1.0);
+        }
         let mut o = options(Algorithm::Als, kind, rank);
         (o.epochs, o.nonneg, o.eval_every) = (if nonneg { 800 } else { 300 }, nonneg, 1000);
         (o.orthogonal, o.threads) = (true, 1);
-        let model = fitted(&all, Some(&genres), &o);
+        let model = fitted_to(&all, Some((&genres, matrix)), &o);
         assert_eq!(model.is_orthogonal(), kind == ModelKind::Tucker && !nonneg);
         for mode in 0..3 {
             let some = |i: u32| i % 4 == 1;
@@ -191,7 +200,7 @@ fn a_row_of_a_settled_fit_is_found_again() {
                 .zip(&b)
                 .map(|(a, b)| (a - b).abs())
                 .fold(0.0, f64::max);
-            assert!(off < 0.05, "{kind:?} {mode} {nonneg}: {off}");
+            assert!(off < 0.05, "{kind:?} {mode} {nonneg} {matrix}: {off}");
         }
     }
 }

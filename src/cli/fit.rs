@@ -12,7 +12,7 @@ use s3cmtf::{Error, Monitor, Result};
 use serde_json::{Value, json};
 
 use super::input::{Mixed, TextArguments, any_text, same_file, set_text};
-use super::output::{Output, counted, grouped, number};
+use super::output::{Output, complain, counted, grouped, number};
 use super::progress::Progress;
 use super::{Verdict, mode_from_one};
 
@@ -23,9 +23,9 @@ pub(super) fn data_arguments(command: Command) -> Command {
         .arg(
             Arg::new("matrix")
                 .long("matrix")
-                .value_name("MODE:FILE[:WEIGHT[:PENALTY]]")
+                .value_name("MODE:FILE[:WEIGHT[:PENALTY]][:KIND]")
                 .action(ArgAction::Append)
-                .help("A coupled matrix: its mode, its weight (else that of --matrix-weights or --lambda-m), the penalty on its columns (else --lambda-reg)"),
+                .help("A coupled matrix: its mode, its weight (else that of --matrix-weights or --lambda-m), the penalty on its columns (else --lambda-reg), and what cells are that it does not list: observed (unknown, the default), full (0) or sampled=K (K zeros are drawn for each entry)"),
         )
         .arg(
             Arg::new("graph")
@@ -184,9 +184,10 @@ pub(super) struct Coupled {
     pub file: PathBuf,
     pub weight: Option<f64>,
     pub penalty: Option<f64>,
+    pub kind: MatrixKind,
 }
 
-/// Splits `MODE:FILE[:WEIGHT[:PENALTY]]`.
+/// Splits `MODE:FILE[:WEIGHT[:PENALTY]]`, and for a matrix `[:KIND]`.
 pub(super) fn coupled(spec: &str, option: &str) -> Result<Coupled> {
     let bad = || {
         Error::Argument(format!(
@@ -195,6 +196,10 @@ pub(super) fn coupled(spec: &str, option: &str) -> Result<Coupled> {
     };
     let (mode, mut file) = spec.split_once(':').ok_or_else(bad)?;
     let mode = mode_from_one(mode.parse().map_err(|_| bad())?)?;
+    let mut kind = MatrixKind::Graph;
+    if option == "--matrix" {
+        (file, kind) = kind_of(file);
+    }
     // A colon may be part of a file's name; numbers behind the last ones are not.
     let mut numbers = Vec::new();
     while numbers.len() < 2
@@ -207,12 +212,27 @@ pub(super) fn coupled(spec: &str, option: &str) -> Result<Coupled> {
     if file.is_empty() {
         return Err(bad());
     }
+    if option == "--matrix" && file.rsplit(':').next().is_some_and(|end| end == "sampled") {
+        return Err(Error::Argument(format!(
+            "{option} {spec}: sampled comes with the number of zeros for each entry, such as sampled=5"
+        )));
+    }
     Ok(Coupled {
         mode,
         file: file.into(),
         weight: numbers.first().copied(),
         penalty: numbers.get(1).copied(),
+        kind,
     })
+}
+
+/// Takes the kind of a matrix off its end: `observed`, `full`, `sampled=K` or `sampled:K`.
+fn kind_of(spec: &str) -> (&str, MatrixKind) {
+    let colons = spec.rmatch_indices(':').take(2);
+    let ends = colons.map(|(at, _)| (&spec[..at], &spec[at + 1..]));
+    let named = ends.filter_map(|(rest, name)| Some((rest, MatrixKind::from_name(name)?)));
+    let mut named = named.filter(|(_, kind)| !kind.is_graph());
+    named.next().unwrap_or((spec, MatrixKind::Observed))
 }
 
 /// How the text of the tensor and of test and validation entries is read.
@@ -242,7 +262,7 @@ pub(super) struct Opened {
     tensor: CooFile,
     /// Of its entries.
     weights: Option<CooFile>,
-    matrices: Vec<(Coupled, CooFile, MatrixKind)>,
+    matrices: Vec<(Coupled, CooFile)>,
     /// How further entries of the tensor are read.
     entries: Mixed,
 }
@@ -259,23 +279,20 @@ impl Opened {
         };
         let tensor = entries.open(tensor, progress)?;
         let weights = weights.map(|w| entries.open(w, progress)).transpose()?;
-        let mut coupled_to: Vec<(Coupled, MatrixKind)> = Vec::new();
-        for (name, kind) in [
-            ("matrix", MatrixKind::Observed),
-            ("graph", MatrixKind::Graph),
-        ] {
-            for spec in a.get_many::<String>(name).into_iter().flatten() {
-                let spec = coupled(spec, &format!("--{name}"))?;
-                if kind == MatrixKind::Graph && spec.penalty.is_some() {
+        let mut coupled_to: Vec<Coupled> = Vec::new();
+        for option in ["matrix", "graph"] {
+            for spec in a.get_many::<String>(option).into_iter().flatten() {
+                let spec = coupled(spec, &format!("--{option}"))?;
+                if spec.kind.is_graph() && spec.penalty.is_some() {
                     return Err(Error::Argument(format!(
                         "--graph {}: a graph has no columns of its own to penalise; leave the second number out",
                         spec.file.display()
                     )));
                 }
-                coupled_to.push((spec, kind));
+                coupled_to.push(spec);
             }
         }
-        let any_text = any_text(coupled_to.iter().map(|(spec, _)| &spec.file))?;
+        let any_text = any_text(coupled_to.iter().map(|spec| &spec.file))?;
         let coupled_text = Mixed {
             options: matrix_text(
                 a.get_many("matrix-text").into_iter().flatten(),
@@ -288,10 +305,10 @@ impl Opened {
                 "--matrix-text is about matrices and graphs, and there is none".into(),
             ));
         }
-        let mut matrices: Vec<(Coupled, CooFile, MatrixKind)> = Vec::new();
-        for (spec, kind) in coupled_to {
+        let mut matrices: Vec<(Coupled, CooFile)> = Vec::new();
+        for spec in coupled_to {
             let file = coupled_text.open(&spec.file, progress)?;
-            matrices.push((spec, file, kind));
+            matrices.push((spec, file));
         }
         Ok(Opened {
             tensor,
@@ -306,14 +323,15 @@ impl Opened {
         self.entries.open(path, progress)
     }
 
-    pub(super) fn problem(&self, progress: &Progress) -> Result<Problem<'_>> {
+    /// `seed` names the zeros that are drawn.
+    pub(super) fn problem(&self, seed: u64, progress: &Progress) -> Result<Problem<'_>> {
         let entries = match &self.weights {
             Some(weights) => self.tensor.view().with_weights_of(&weights.view())?,
             None => self.tensor.view(),
         };
-        let mut builder = Problem::builder(entries);
-        for (spec, file, kind) in &self.matrices {
-            builder = builder.matrix(spec.mode, file.view(), spec.weight, *kind);
+        let mut builder = Problem::builder(entries).seed(seed);
+        for (spec, file) in &self.matrices {
+            builder = builder.matrix(spec.mode, file.view(), spec.weight, spec.kind);
             if let Some(penalty) = spec.penalty {
                 builder = builder.penalty(penalty);
             }
@@ -330,7 +348,7 @@ impl Opened {
     ) -> Result<()> {
         let named = ["tensor", "weights", "config"].map(|name| a.get_one::<PathBuf>(name));
         let inputs = named.into_iter().chain(others.iter().copied()).flatten();
-        let coupled = self.matrices.iter().map(|(spec, _, _)| &spec.file);
+        let coupled = self.matrices.iter().map(|(spec, _)| &spec.file);
         let inputs: Vec<&PathBuf> = inputs.chain(coupled).collect();
         for output in outputs.iter().copied().flatten() {
             if inputs.iter().any(|input| same_file(input, output)) {
@@ -368,7 +386,7 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
     let open = |path: &PathBuf| opened.entries(path, progress);
     let test = given("test").map(open).transpose()?;
     let valid = given("valid").map(open).transpose()?;
-    let problem = opened.problem(progress)?;
+    let problem = opened.problem(options.seed, progress)?;
     let checkpoint = given("checkpoint").or(given("resume"));
     let others = [given("test"), given("valid"), given("init")];
     opened.spare(a, &others, &[Some(target), checkpoint])?;
@@ -464,6 +482,12 @@ impl Observer for Watcher<'_> {
                 json!({"epochs": epochs}),
             ),
             Event::Checkpoint { epoch } => ("checkpoint", String::new(), json!({"epoch": epoch})),
+            Event::Warning(text) => {
+                if !self.out.json {
+                    complain(&format!("warning: {text}"));
+                }
+                ("warning", String::new(), json!({"text": text}))
+            }
             Event::Stopped(reason) => ("stopped", String::new(), json!({"reason": reason.name()})),
             _ => return,
         };

@@ -6,7 +6,6 @@ use clap::Args;
 use s3cmtf::analysis::evaluate;
 use s3cmtf::format::{CooFile, OpenMode};
 use s3cmtf::model::{self, Model};
-use s3cmtf::problem::MatrixKind;
 use s3cmtf::solver::{FoldIn, FoldMatrix, fold_in};
 use s3cmtf::{Error, Result};
 use serde_json::json;
@@ -90,7 +89,7 @@ fn matrix_of(spec: &str, place: usize, mode: usize, model: &Model) -> Result<(us
         ));
     }
     let all = model.matrices().iter().enumerate();
-    let mut own = all.filter(|(_, m)| m.mode == mode && m.kind == MatrixKind::Observed);
+    let mut own = all.filter(|(_, m)| m.mode == mode && !m.kind.is_graph());
     match own.nth(place) {
         Some((number, _)) => Ok((number, given)),
         None => Err(bad(&format!(

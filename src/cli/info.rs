@@ -67,11 +67,11 @@ fn show_model(path: &Path, out: &mut Output) -> Result<()> {
     }
     for (k, matrix) in m.matrices().iter().enumerate() {
         let what = match matrix.kind {
-            MatrixKind::Observed => format!(
-                "matrix with {} columns",
+            MatrixKind::Graph => "graph".to_string(),
+            kind => format!(
+                "{kind} matrix with {} columns",
                 grouped(matrix.columns.len() as u64)
             ),
-            MatrixKind::Graph => "graph".to_string(),
         };
         out.line(format!(
             "  {} {what} on mode {}, weight {}",

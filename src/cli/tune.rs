@@ -152,7 +152,7 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
         .map(|path| opened.entries(&path, progress))
         .transpose()?;
     how.valid = valid.as_ref().map(CooFile::view);
-    let problem = opened.problem(progress)?;
+    let problem = opened.problem(options.seed, progress)?;
     let mut watcher = Watcher {
         progress,
         out,

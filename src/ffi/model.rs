@@ -11,7 +11,9 @@ use super::coo::open_mode;
 use super::error::ErrorHandle;
 use super::guard::{guard, release};
 use super::options::OptionsHandle;
-use super::problem::{S3CMTF_MATRIX_GRAPH, S3CMTF_MATRIX_OBSERVED};
+use super::problem::{
+    S3CMTF_MATRIX_FULL, S3CMTF_MATRIX_GRAPH, S3CMTF_MATRIX_OBSERVED, S3CMTF_MATRIX_SAMPLED,
+};
 use super::progress::{Progress, S3CMTF_FIT_ENDED};
 use super::status::Outcome;
 use crate::analysis::export;
@@ -236,7 +238,7 @@ pub extern "C" fn s3cmtf_model_get_matrices(
     })
 }
 
-/// What a coupled matrix is: its mode, its kind (S3CMTF_MATRIX_OBSERVED or S3CMTF_MATRIX_GRAPH), its weight,
+/// What a coupled matrix is: its mode, its kind (S3CMTF_MATRIX_OBSERVED and so on), its weight,
 /// the number of its columns and how many of them occurred (a graph has none of its own). Each output may be
 /// NULL.
 #[must_use]
@@ -266,6 +268,8 @@ pub extern "C" fn s3cmtf_model_get_matrix(
             out.write(match matrix.kind {
                 MatrixKind::Observed => S3CMTF_MATRIX_OBSERVED,
                 MatrixKind::Graph => S3CMTF_MATRIX_GRAPH,
+                MatrixKind::Full => S3CMTF_MATRIX_FULL,
+                MatrixKind::Sampled(_) => S3CMTF_MATRIX_SAMPLED,
             })
         });
         weight.map(|out| out.write(matrix.weight));

@@ -23,10 +23,13 @@ pub const S3CMTF_EVENT_EPOCH: i32 = 1;
 pub const S3CMTF_EVENT_RANK_LOWERED: i32 = 2;
 /// It is called because the loss exploded, and the fit went back to an earlier epoch with half the step size.
 pub const S3CMTF_EVENT_ROLLED_BACK: i32 = 3;
-/// It is called because a checkpoint was written. Later versions may have further reasons.
+/// It is called because a checkpoint was written.
 pub const S3CMTF_EVENT_CHECKPOINT: i32 = 4;
 /// With "valid_fraction": the best epoch is known, and all entries are fitted to from here on.
 pub const S3CMTF_EVENT_REFIT: i32 = 5;
+/// It is called because the data is not likely to be what was meant; the message says why. Later versions may
+/// have further reasons to call.
+pub const S3CMTF_EVENT_WARNING: i32 = 6;
 
 /// The fit has not ended.
 pub const S3CMTF_STOP_NONE: i32 = 0;

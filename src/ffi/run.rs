@@ -12,8 +12,8 @@ use super::guard::caught;
 use super::problem::Parts;
 use super::progress::{
     Progress, S3CMTF_EVENT_CHECKPOINT, S3CMTF_EVENT_EPOCH, S3CMTF_EVENT_RANK_LOWERED,
-    S3CMTF_EVENT_REFIT, S3CMTF_EVENT_ROLLED_BACK, S3CMTF_FIT_ENDED, S3CMTF_FIT_READY,
-    S3CMTF_FIT_RUNNING,
+    S3CMTF_EVENT_REFIT, S3CMTF_EVENT_ROLLED_BACK, S3CMTF_EVENT_WARNING, S3CMTF_FIT_ENDED,
+    S3CMTF_FIT_READY, S3CMTF_FIT_RUNNING,
 };
 use super::status::Outcome;
 use crate::error::Error;
@@ -123,7 +123,7 @@ pub(super) fn run<'a>(job: &Job, shared: &'a Shared, call: Option<Call<'a>>) {
             own: &shared.cancel,
             token: job.cancel.as_deref(),
         };
-        let problem = job.parts.builder().build(&monitor)?;
+        let problem = job.parts.builder(job.options.seed).build(&monitor)?;
         let input = FitInput {
             test: job.test.as_ref().map(|s| s.view()),
             valid: job.valid.as_ref().map(|s| s.view()),
@@ -194,6 +194,7 @@ impl Observer for Watch<'_> {
                     format!("the loss exploded; back to epoch {epoch} with step size {eta}"),
                 )
             }
+            Event::Warning(text) => (S3CMTF_EVENT_WARNING, text.clone()),
             Event::Checkpoint { epoch } => (
                 S3CMTF_EVENT_CHECKPOINT,
                 format!("checkpoint after epoch {epoch}"),

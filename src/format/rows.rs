@@ -73,6 +73,33 @@ impl RowMapBuilder {
         true
     }
 
+    /// Notes that every row of the mode occurs.
+    pub(crate) fn mark_all(&mut self) -> Result<()> {
+        let map = &mut self.map;
+        let missing = map.table.iter().filter(|&&slot| slot == NO_PAGE).count();
+        if map.pages.try_reserve_exact(missing).is_err() {
+            return Err(Error::memory(map.pages.len() + missing, "pages of rows"));
+        }
+        for (stretch, slot) in map.table.iter_mut().enumerate() {
+            if *slot == NO_PAGE {
+                *slot = map.pages.len() as u32;
+                map.pages.push(Page {
+                    words: [0; WORDS],
+                    before: 0,
+                });
+            }
+            let rows = (map.dim - (stretch * PAGE_BITS) as u64).min(PAGE_BITS as u64) as usize;
+            for (k, word) in map.pages[*slot as usize].words.iter_mut().enumerate() {
+                *word = match rows.saturating_sub(64 * k) {
+                    0 => 0,
+                    bits @ 1..64 => (1 << bits) - 1,
+                    _ => u64::MAX,
+                };
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn finish(self) -> Result<RowMap> {
         if self.full {
             return Err(Error::memory(self.map.pages.len() + 1, "pages of rows"));
@@ -183,6 +210,22 @@ mod tests {
             for _ in 0..1000 {
                 let i = s.below(dim) as u32;
                 assert_eq!(map.compact(i).is_some(), set.contains(&i));
+            }
+        }
+    }
+
+    #[test]
+    fn all_rows_can_be_marked_at_once() {
+        for dim in [0u64, 1, 63, 64, 65, 511, 512, 513, 1500] {
+            for first in [None, Some(dim / 2)] {
+                let mut b = RowMapBuilder::new(dim).unwrap();
+                first
+                    .iter()
+                    .for_each(|&i| assert_eq!(b.mark(i as u32), i < dim));
+                b.mark_all().unwrap();
+                let map = b.finish().unwrap();
+                assert!(map.indices().eq(0..dim as u32), "{dim}");
+                assert!((0..dim as u32).all(|i| map.compact(i) == Some(i)));
             }
         }
     }

@@ -198,6 +198,22 @@ impl Slopes<'_> {
         };
     }
 
+    /// Adds `entries` of the lists of a matrix to the right side in `to` alone.
+    pub(crate) fn add_right(&self, lists: &Lists, entries: Range<usize>, to: &mut Normal) {
+        self.check(lists);
+        assert_eq!((to.rank, self.others.len()), (self.rank, 1));
+        to.count += entries.len();
+        for entry in entries {
+            let row = lists.entry(entry)[0] as usize * padded(self.rank);
+            let row = &self.others[0].rows[row..][..self.rank];
+            let value = lists.value(entry);
+            to.right
+                .iter_mut()
+                .zip(row)
+                .for_each(|(r, d)| *r += value * d);
+        }
+    }
+
     /// What is left of the values of `entries` when the row and its bias are taken off too.
     pub(crate) fn errors(
         &self,

@@ -71,15 +71,12 @@ pub(crate) fn save_with(
         if let Some(precision) = matrix.precision {
             meta += &format!("matrix{m}.precision={precision:e}\n");
         }
-        let kind = match matrix.kind {
-            MatrixKind::Observed => "observed",
-            MatrixKind::Graph => "graph",
-        };
         meta += &format!(
-            "matrix{m}={},{},{:e},{kind},{}\n",
+            "matrix{m}={},{},{:e},{},{}\n",
             matrix.mode,
             matrix.columns.dim(),
             matrix.weight,
+            matrix.kind,
             matrix.penalty.map_or("-".into(), |p| format!("{p:e}"))
         );
     }
@@ -336,11 +333,8 @@ fn read_model(file: &Opened) -> Result<Model> {
                 "-" => None,
                 number => Some(parse(file, &key, number)?),
             },
-            kind: if kind == "graph" {
-                MatrixKind::Graph
-            } else {
-                MatrixKind::Observed
-            },
+            kind: MatrixKind::from_name(kind)
+                .ok_or_else(|| file.wrong(&format!("'{key}' is a matrix of kind '{kind}'")))?,
             factor: read_rows(file, &format!("{key}.rows"), ranks[mode], columns.len())?,
             offsets: numbers(file, &format!("{key}.offsets"), columns.len())?,
             precision: precision(&format!("{key}.precision"))?,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::zeros::{check_cells, draw};
 use super::{Coupled, MatrixKind, Mode, Part, Problem, Values};
 use crate::error::{Error, Result};
 use crate::format::{CooView, MAX_DIM, RowMap, RowMapBuilder, collected, zeros};
@@ -11,6 +12,7 @@ use crate::monitor::{Monitor, step};
 pub struct ProblemBuilder<'a> {
     tensor: CooView<'a>,
     matrices: Vec<Given<'a>>,
+    seed: u64,
 }
 
 /// A matrix as it was given.
@@ -28,6 +30,7 @@ impl<'a> Problem<'a> {
         ProblemBuilder {
             tensor,
             matrices: Vec::new(),
+            seed: 0,
         }
     }
 }
@@ -60,6 +63,13 @@ impl<'a> ProblemBuilder<'a> {
         self
     }
 
+    /// Names the zeros that are drawn for matrices of that kind; by default 0. A fit is best given its own
+    /// seed here.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
     /// Checks what can be checked without reading entries: modes, sizes and weights. Returns the
     /// size of each mode.
     pub fn check(&self) -> Result<Vec<u64>> {
@@ -78,35 +88,46 @@ impl<'a> ProblemBuilder<'a> {
         for (n, rows) in builders.iter_mut().enumerate() {
             mark(&self.tensor, n, rows, monitor)?;
         }
-        let mut columns = Vec::new();
-        for Given {
-            mode,
-            view: matrix,
-            kind,
-            ..
-        } in &self.matrices
-        {
-            check_values(matrix, monitor)?;
-            mark(matrix, 0, &mut builders[*mode], monitor)?;
-            let own = match kind {
-                MatrixKind::Observed => {
-                    let mut own = RowMapBuilder::new(matrix.dims()[1])?;
-                    mark(matrix, 1, &mut own, monitor)?;
-                    own
-                }
-                MatrixKind::Graph => {
-                    mark(matrix, 1, &mut builders[*mode], monitor)?;
-                    RowMapBuilder::new(0)?
-                }
+        let mut parts = Vec::new();
+        for (number, given) in self.matrices.iter().enumerate() {
+            let matrix = &given.view;
+            let rows = &mut builders[given.mode];
+            let (low, high) = check_values(matrix, monitor)?.range;
+            mark(matrix, 0, rows, monitor)?;
+            if given.kind.is_graph() {
+                mark(matrix, 1, rows, monitor)?;
+            }
+            let size = match given.kind {
+                MatrixKind::Graph => 0,
+                _ => matrix.dims()[1],
             };
-            columns.push(own.finish()?);
+            let mut own = RowMapBuilder::new(size)?;
+            let mut part = Part::new(matrix.clone());
+            match given.kind {
+                MatrixKind::Graph => {}
+                MatrixKind::Observed => mark(matrix, 1, &mut own, monitor)?,
+                MatrixKind::Full => {
+                    mark(matrix, 1, &mut own, monitor)?;
+                    check_cells(matrix, monitor)?;
+                    rows.mark_all()?;
+                    own.mark_all()?;
+                }
+                MatrixKind::Sampled(each) => {
+                    mark(matrix, 1, &mut own, monitor)?;
+                    part.zeros = draw(matrix, each, &[self.seed, number as u64], monitor)?;
+                    for &column in &part.zeros[1] {
+                        own.mark(column);
+                    }
+                }
+            }
+            parts.push((part, own.finish()?, low == high));
         }
         let mut modes = Vec::with_capacity(builders.len());
         for (n, rows) in builders.into_iter().enumerate() {
             modes.push(Mode::count(rows.finish()?, &self.tensor, n, monitor)?);
         }
-        let mut matrices = Vec::with_capacity(columns.len());
-        for (given, columns) in self.matrices.into_iter().zip(columns) {
+        let mut matrices = Vec::with_capacity(parts.len());
+        for (given, (entries, columns, constant)) in self.matrices.into_iter().zip(parts) {
             let Given {
                 mode,
                 view: matrix,
@@ -114,21 +135,30 @@ impl<'a> ProblemBuilder<'a> {
                 penalty,
                 kind,
             } = given;
-            let columns = match kind {
-                MatrixKind::Observed => Mode::count(columns, &matrix, 1, monitor)?,
+            let mut columns = match kind {
                 MatrixKind::Graph => Mode::empty(columns),
+                _ => Mode::count(columns, &matrix, 1, monitor)?,
             };
+            if kind == MatrixKind::Full {
+                columns.counts.fill(modes[mode].rows.len() as u64);
+            }
+            for &column in &entries.zeros[1] {
+                if let Some(row) = columns.rows.compact(column) {
+                    columns.counts[row as usize] += 1;
+                }
+            }
             matrices.push(Coupled {
                 mode,
                 weight,
                 penalty,
                 kind,
-                entries: Part { view: matrix },
+                constant: constant && entries.zeros[0].is_empty(),
+                entries,
                 columns,
             });
         }
         Ok(Problem {
-            tensor: Part { view: self.tensor },
+            tensor: Part::new(self.tensor),
             modes,
             matrices,
             values,
@@ -175,6 +205,18 @@ impl<'a> ProblemBuilder<'a> {
                     "is {rows} x {columns}; a graph between the rows of a mode must be square"
                 ));
             }
+            if *kind == MatrixKind::Sampled(0) {
+                return bad(
+                    "sampled with 0 zeros for each entry; give 1 or more, or leave it observed"
+                        .into(),
+                );
+            }
+            let zeros = matches!(kind, MatrixKind::Full | MatrixKind::Sampled(_));
+            if zeros && matrix.weights().is_some() {
+                return bad(format!(
+                    "has weights, which zeros that are not listed lack; a matrix that is {kind} has none"
+                ));
+            }
         }
         Ok(())
     }
@@ -199,8 +241,8 @@ impl<'a> ProblemBuilder<'a> {
             {
                 if *mode == n {
                     let size = match kind {
-                        MatrixKind::Observed => matrix.dims()[0],
                         MatrixKind::Graph => matrix.dims()[0].max(matrix.dims()[1]),
+                        _ => matrix.dims()[0],
                     };
                     says.push((matrix.name(), size, !matrix.dims_inferred()));
                 }
@@ -489,7 +531,7 @@ mod tests {
             let values = [1.0, value, 6.0];
             let changed =
                 CooView::new("T", &[10, 2, 4], &[rows, B, C], Values::F32(&values)).unwrap();
-            let part = Part { view: changed };
+            let part = Part::new(changed);
             let error = part
                 .copy(&maps, 0..3, &mut Chunk::default())
                 .unwrap_err()

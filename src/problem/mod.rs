@@ -11,10 +11,12 @@
 
 mod build;
 mod part;
+mod zeros;
 
 pub use build::ProblemBuilder;
 pub use part::{Chunk, Part};
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -30,6 +32,43 @@ pub enum MatrixKind {
     /// A square matrix of similarities between the rows of its mode, used as a penalty on their
     /// distance rather than factorized.
     Graph,
+    /// Factorized as U V^T over all its cells: those that are not listed are 0. All rows of its mode
+    /// and all its columns then occur.
+    Full,
+    /// As `Observed`, with so many zeros drawn for every listed entry that is not 0: cells of the same
+    /// row that are not listed. A row that has fewer gets all of them.
+    Sampled(u32),
+}
+
+impl MatrixKind {
+    /// Whether it is a graph, which has no columns of its own.
+    pub fn is_graph(self) -> bool {
+        self == MatrixKind::Graph
+    }
+
+    /// The kind that its text gives: `observed`, `graph`, `full`, `sampled=K`.
+    pub fn from_name(name: &str) -> Option<MatrixKind> {
+        Some(match name {
+            "observed" => MatrixKind::Observed,
+            "graph" => MatrixKind::Graph,
+            "full" => MatrixKind::Full,
+            _ => {
+                let zeros = name.strip_prefix("sampled")?.strip_prefix(['=', ':'])?;
+                MatrixKind::Sampled(zeros.parse().ok()?)
+            }
+        })
+    }
+}
+
+impl fmt::Display for MatrixKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MatrixKind::Observed => f.write_str("observed"),
+            MatrixKind::Graph => f.write_str("graph"),
+            MatrixKind::Full => f.write_str("full"),
+            MatrixKind::Sampled(zeros) => write!(f, "sampled={zeros}"),
+        }
+    }
 }
 
 /// One mode of the tensor.
@@ -80,11 +119,14 @@ pub struct Coupled<'a> {
     pub penalty: Option<f64>,
     /// What it means.
     pub kind: MatrixKind,
-    /// Its entries. Compact rows are those of the mode.
+    /// Its entries, with the zeros that were drawn behind those listed. Compact rows are those of the
+    /// mode.
     pub entries: Part<'a>,
-    /// Its columns that occur, with their numbers of entries. A graph's columns are rows of its
-    /// mode and stand there; its own list is empty.
+    /// Its columns that occur, with their numbers of entries: all rows of the mode if it is full. A
+    /// graph's columns are rows of its mode and stand there; its own list is empty.
     pub columns: Mode,
+    /// Whether all its entries have the same value.
+    pub constant: bool,
 }
 
 /// A validated tensor with its coupled matrices.

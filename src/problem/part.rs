@@ -8,6 +8,8 @@ use crate::format::{CooView, RowMap};
 /// The entries of one tensor or matrix of a problem, still where they came from.
 pub struct Part<'a> {
     pub(crate) view: CooView<'a>,
+    /// Cells of a matrix that are 0 and count as entries behind those of the view: rows and columns.
+    pub(super) zeros: [Vec<u32>; 2],
 }
 
 /// A piece of a [`Part`] copied out: compact, validated indices and `f32` values.
@@ -59,9 +61,17 @@ fn keep<T: Copy>(numbers: &mut Vec<T>, kept: &[usize]) {
 }
 
 impl<'a> Part<'a> {
+    /// The entries of a view and nothing else.
+    pub(super) fn new(view: CooView<'a>) -> Part<'a> {
+        Part {
+            view,
+            zeros: Default::default(),
+        }
+    }
+
     /// The number of entries, also of those that weigh nothing.
     pub fn len(&self) -> usize {
-        self.view.len()
+        self.view.len() + self.zeros[0].len()
     }
 
     /// Whether entries have weights.
@@ -71,7 +81,7 @@ impl<'a> Part<'a> {
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.view.is_empty()
+        self.len() == 0
     }
 
     /// What errors call it.
@@ -79,7 +89,8 @@ impl<'a> Part<'a> {
         self.view.name()
     }
 
-    /// The original columns, as they are: nothing about them can be relied on.
+    /// The original columns, as they are and without zeros that were drawn: nothing about them can be
+    /// relied on.
     pub fn view(&self) -> &CooView<'a> {
         &self.view
     }
@@ -106,6 +117,9 @@ impl<'a> Part<'a> {
     ) -> Result<()> {
         let v = &self.view;
         assert_eq!(maps.len(), v.order());
+        let (listed, first) = (v.len(), range.start);
+        let drawn = range.start.max(listed) - listed..range.end.max(listed) - listed;
+        let range = range.start.min(listed)..range.end.min(listed);
         chunk.rows.resize(v.order(), Vec::new());
         let floats = |values: crate::format::Values<'_>, zero: f64, out: &mut Vec<f32>| {
             out.clear();
@@ -119,6 +133,8 @@ impl<'a> Part<'a> {
             Ok(())
         };
         floats(v.values(), zero, &mut chunk.values)?;
+        let with_zeros = chunk.values.len() + drawn.len();
+        chunk.values.resize(with_zeros, -zero as f32);
         chunk.weights.clear();
         if let Some(weights) = v.weights() {
             floats(weights, 0.0, &mut chunk.weights)?;
@@ -138,9 +154,15 @@ impl<'a> Part<'a> {
                     None => return Err(self.changed(range.start + k)),
                 }
             }
+            for k in drawn.clone() {
+                match map.compact(self.zeros[n][k]) {
+                    Some(row) => out.push(row),
+                    None => return Err(self.changed(listed + k)),
+                }
+            }
         }
         if let Some(chosen) = chosen {
-            chunk.retain(|k| chosen(range.start + k));
+            chunk.retain(|k| chosen(first + k));
         }
         chunk.retain_weighted();
         Ok(())

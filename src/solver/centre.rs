@@ -73,16 +73,14 @@ impl Centre {
             centre.biases(problem, options, monitor)?;
         }
         for matrix in problem.matrices() {
-            centre
-                .matrices
-                .push(match out && matrix.kind == MatrixKind::Observed {
-                    true => of_matrix(problem, matrix)?,
-                    false => MatrixCentre {
-                        scale: 1.0,
-                        offsets: Vec::new(),
-                        variance: 1.0,
-                    },
-                });
+            centre.matrices.push(match out && !matrix.kind.is_graph() {
+                true => of_matrix(problem, matrix)?,
+                false => MatrixCentre {
+                    scale: 1.0,
+                    offsets: Vec::new(),
+                    variance: 1.0,
+                },
+            });
         }
         Ok(centre)
     }
@@ -134,14 +132,28 @@ impl Centre {
         }
     }
 
-    /// The same for matrix `m`.
-    pub(super) fn matrix_inside(&self, m: usize, chunk: &mut Chunk) {
+    /// The same for matrix `m`. Entries of a full one stay what they are above those that are not listed.
+    pub(super) fn matrix_inside(&self, m: usize, kind: MatrixKind, chunk: &mut Chunk) {
         let centre = &self.matrices[m];
         let scale = 1.0 / centre.scale;
+        let offsets = match kind {
+            MatrixKind::Full => &[],
+            _ => &centre.offsets[..],
+        };
         for (value, &column) in chunk.values.iter_mut().zip(&chunk.rows[1]) {
-            let offset = centre.offsets.get(column as usize).copied();
+            let offset = offsets.get(column as usize).copied();
             *value = ((f64::from(*value) - f64::from(offset.unwrap_or(0.0))) * scale) as f32;
         }
+    }
+
+    /// What a 0 is inside, for each column of matrix `m`.
+    pub(super) fn matrix_base(&self, m: usize, columns: usize) -> Result<Vec<f32>> {
+        let centre = &self.matrices[m];
+        let mut base: Vec<f32> = zeros(columns, "columns")?;
+        for (b, &offset) in base.iter_mut().zip(&centre.offsets) {
+            *b = (-f64::from(offset) / centre.scale) as f32;
+        }
+        Ok(base)
     }
 
     /// A range of values, inside but for biases.
@@ -225,6 +237,12 @@ fn of_matrix(problem: &Problem<'_>, matrix: &Coupled<'_>) -> Result<MatrixCentre
             squares += weight * (value * value);
             all += weight;
         }
+    }
+    // The zeros of a full matrix count like entries.
+    if matrix.kind == MatrixKind::Full {
+        let rows = maps[0].len() as f64;
+        sums.iter_mut().for_each(|sum| sum.1 = rows);
+        all = rows * sums.len() as f64;
     }
     // Without entries nothing is added up.
     let all = if all > 0.0 { all } else { 1.0 };

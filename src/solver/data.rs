@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::blocked::Plan;
 use super::centre::Centre;
 pub(super) use super::entries::{Entries, Shuffled};
+use super::full::{Full, FullRow};
 use super::sort::{colour, sort};
 use crate::error::{Error, Result};
 use crate::format::{CooView, RowMap, collected, zeros};
@@ -51,6 +52,8 @@ pub(super) struct MatrixData {
     pub prior: Vec<f32>,
     /// The largest absolute value, for the start.
     pub largest: f32,
+    /// If all its cells count; its entries are then what listed ones are above the others.
+    pub full: Option<Arc<Full>>,
 }
 
 /// Everything an epoch reads.
@@ -61,6 +64,8 @@ pub(super) struct Data {
     pub row_penalty: Vec<Vec<f32>>,
     /// For each mode and row without tensor entries, its penalty over its matrix entries; 0 otherwise.
     pub matrix_row_penalty: Vec<Vec<f32>>,
+    /// For each mode with full matrices what its rows have besides; nothing for others.
+    pub full_rows: Vec<Vec<FullRow>>,
     /// What penalties grow with.
     pub penalties: Penalties,
     /// For each mode, the row that penalties pull to, padded with zeros.
@@ -176,7 +181,7 @@ impl Data {
         monitor: &dyn Monitor,
     ) -> Result<Data> {
         let maps = problem.row_maps();
-        let copy = |part: &Part<'_>, maps: &[&RowMap], number: usize| {
+        let copy = |part: &Part<'_>, maps: &[&RowMap], number: usize, kind: MatrixKind| {
             let read = |range: Range<usize>, chunk: &mut Chunk| match number {
                 0 => read_tensor(
                     part,
@@ -188,8 +193,8 @@ impl Data {
                 ),
                 m => {
                     part.copy(maps, range, chunk)?;
-                    how.centre.matrix_inside(m - 1, chunk);
-                    if problem.matrices()[m - 1].kind == MatrixKind::Graph {
+                    how.centre.matrix_inside(m - 1, kind, chunk);
+                    if kind.is_graph() {
                         // What an edge weighs is part of its similarity.
                         let weights = std::mem::take(&mut chunk.weights);
                         chunk
@@ -201,7 +206,8 @@ impl Data {
                     Ok(())
                 }
             };
-            match plan {
+            // Full matrices have lists of their own.
+            match plan.filter(|_| kind != MatrixKind::Full) {
                 None => {
                     let shuffle = [how.seed, stream::SHUFFLE, number as u64];
                     copy(part.len(), maps.len(), &shuffle, monitor, read).map(Entries::Shuffled)
@@ -220,7 +226,7 @@ impl Data {
             }
         };
         let Penalties { lambda, per } = how.penalties;
-        let tensor = copy(problem.tensor(), &maps, 0)?;
+        let tensor = copy(problem.tensor(), &maps, 0, MatrixKind::Observed)?;
         let mut uses: Vec<Vec<u64>> = maps
             .iter()
             .map(|m| zeros(m.len(), "rows"))
@@ -234,23 +240,37 @@ impl Data {
         {
             weights[matrix.mode] = zeros(maps[matrix.mode].len(), "rows")?;
         }
+        let mut full_uses = vec![0u64; maps.len()];
         let mut matrices = Vec::new();
         for (m, matrix) in problem.matrices().iter().enumerate() {
             let rows = maps[matrix.mode];
             let columns = match matrix.kind {
-                MatrixKind::Observed => &**matrix.columns.rows(),
                 MatrixKind::Graph => rows,
+                _ => &**matrix.columns.rows(),
             };
-            let entries = copy(&matrix.entries, &[rows, columns], m + 1)?;
+            let entries = copy(&matrix.entries, &[rows, columns], m + 1, matrix.kind)?;
+            let full = match matrix.kind {
+                MatrixKind::Full => {
+                    let base = how.centre.matrix_base(m, columns.len())?;
+                    Some(Full::new(rows.len(), entries.shuffled(), base)?)
+                }
+                _ => None,
+            };
             let uses = &mut uses[matrix.mode];
             let weights = &mut weights[matrix.mode];
+            if full.is_some() {
+                uses.iter_mut().for_each(|n| *n += columns.len() as u64);
+                weights.iter_mut().for_each(|w| *w += columns.len() as f64);
+                full_uses[matrix.mode] += columns.len() as u64;
+            }
+            let ends = match matrix.kind {
+                MatrixKind::Graph => 2,
+                MatrixKind::Full => 0,
+                _ => 1,
+            };
             let (mut largest, mut smallest) = (0.0f32, 0.0f32);
             entries.each(|rows, value, weight| {
-                let ends = match matrix.kind {
-                    MatrixKind::Graph => &rows[..2],
-                    MatrixKind::Observed => &rows[..1],
-                };
-                for &row in ends {
+                for &row in &rows[..ends] {
                     uses[row as usize] += 1;
                     if let Some(sum) = weights.get_mut(row as usize) {
                         *sum += f64::from(weight);
@@ -277,7 +297,8 @@ impl Data {
                 mean_weight: entries.total() / (entries.len().max(1) as f64),
                 weight: (weight / centre.variance) as f32,
                 kind: matrix.kind,
-                largest,
+                largest: full.as_ref().map_or(largest, Full::largest),
+                full: full.map(Arc::new),
                 entries,
                 rank: shape.ranks[matrix.mode],
                 prior: vec![0.0; padded(shape.ranks[matrix.mode])],
@@ -307,7 +328,25 @@ impl Data {
                 Ok(penalties)
             })
             .collect::<Result<_>>()?;
+        let full_rows = uses
+            .iter()
+            .zip(problem.modes())
+            .zip(full_uses)
+            .map(|((uses, mode), full)| {
+                let row = |(&uses, &entries): (&u64, &u64)| FullRow {
+                    penalty: match entries {
+                        // Such a row counts as one of one entry.
+                        0 => (how.penalties.row(1.0) * full as f64 / uses as f64) as f32,
+                        _ => 0.0,
+                    },
+                    alone: entries == 0 && uses == full,
+                };
+                let rows = if full > 0 { uses.len() } else { 0 };
+                collected(rows, uses.iter().zip(mode.counts()).map(row), "rows")
+            })
+            .collect::<Result<_>>()?;
         Ok(Data {
+            full_rows,
             core_penalty: (lambda / (tensor.len().max(1) as f64)) as f32,
             core_step: 1.0,
             deviation: match how.centre.constant {
@@ -331,6 +370,10 @@ impl Data {
             m.entries.mark(&mut crc);
             crc.update(&m.weight.to_le_bytes());
             crc.update(&m.penalties.lambda.to_le_bytes());
+            if let Some(full) = &m.full {
+                crc.update(b"full");
+                crc.update(bytemuck::cast_slice(&full.base));
+            }
         }
         crc.finalize()
     }

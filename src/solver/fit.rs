@@ -29,7 +29,7 @@ use crate::kernel::Level;
 use crate::model::{Epoch, Model, Parameters, Saved, check_target, load_saved, save_with};
 use crate::monitor::Monitor;
 use crate::options::{Algorithm, Options, Schedule, Start};
-use crate::problem::Problem;
+use crate::problem::{MatrixKind, Problem};
 use crate::schedule::{Crew, available_threads};
 
 /// A sum of squares met on the way that is this many times the first loss is an explosion.
@@ -75,6 +75,15 @@ pub fn fit(
         resumed: input.resume.as_deref().map(load_saved).transpose()?,
         ..Known::default()
     };
+    for matrix in problem.matrices() {
+        if matrix.constant && matrix.kind == MatrixKind::Observed && matrix.entries.len() > 1 {
+            observer.event(&Event::Warning(format!(
+                "{}: all its entries have the same value, so that it teaches nothing; if what is not listed \
+                 is 0, couple it as full, or sampled with a number of zeros for each entry",
+                matrix.entries.name()
+            )));
+        }
+    }
     let options = match &known.resumed {
         Some((saved, _)) => resumed_options(options, saved.options())?,
         None => {
@@ -343,6 +352,9 @@ impl<'a> Fit<'a> {
             let eta = self.eta_of(number);
             self.before.update(&self.model)?;
             let began = Instant::now();
+            if self.exact.is_none() {
+                self.full_matrices(eta, false)?;
+            }
             let name = [number, self.progress.attempts];
             let (options, started) = (&self.options, self.clock.started);
             let mut cancelled = || monitor.cancelled() || out_of_time(options, started);
@@ -380,6 +392,7 @@ impl<'a> Fit<'a> {
             if squares.is_some_and(f64::is_finite) {
                 if self.exact.is_none() {
                     self.pull_core(eta);
+                    self.full_matrices(eta, true)?;
                 }
                 self.refit_biases()?;
             }

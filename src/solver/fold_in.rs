@@ -363,7 +363,11 @@ fn matrix_lists(
             }
             if let Some(column) = matrix.columns.compact(column) {
                 weights.extend(weight.map(|w| w as f32));
-                let offset = matrix.offsets.get(column as usize).copied();
+                // What a full matrix lists counts from 0.
+                let offset = match matrix.kind {
+                    MatrixKind::Full => None,
+                    _ => matrix.offsets.get(column as usize).copied(),
+                };
                 let left = value - f64::from(offset.unwrap_or(0.0));
                 rows.extend([row, column]);
                 values.push((left / units.matrices[given.number]) as f32);

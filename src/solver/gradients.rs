@@ -1,12 +1,15 @@
 //! Tests: an epoch follows the gradient of the paper's objective in every term, by central differences.
 
+use std::collections::HashMap;
+
 use super::blocked::{Blocked, Pace, Plan};
 use super::centre::Centre;
-use super::data::{Data, Entries, How, Penalties};
+use super::data::{Data, Entries, How, MatrixData, Penalties};
+use super::full;
 use super::lockfree::{LockFree, visits};
 use super::{loss, start};
 use crate::format::{CooView, Values};
-use crate::kernel::{Level, reference};
+use crate::kernel::{Level, Rule, reference};
 use crate::model::{CoreKind, CoreShape, Model};
 use crate::options::{Algorithm, ModelKind, Options, Penalty, Start};
 use crate::problem::{MatrixKind, Problem};
@@ -113,15 +116,9 @@ fn objective(model: &Model, data: &Data, options: &Options) -> f64 {
     let mut f = 0.5 * tensor;
     for (m, matrix) in data.matrices.iter().enumerate() {
         let mut part = 0.0;
-        matrix.entries.each(|entry, value, weight| {
-            let (a, b) = (entry[0], entry[1]);
-            let (u, y) = (row(matrix.mode, a), f64::from(value));
+        for ((a, b), (y, weight)) in cells(model, m, matrix) {
+            let u = row(matrix.mode, a);
             part += match matrix.kind {
-                MatrixKind::Observed => {
-                    let v = wide(model.matrices[m].factor.row(b as usize));
-                    let error = y - u.iter().zip(&v).map(|(p, q)| p * q).sum::<f64>();
-                    f64::from(weight) * error * error
-                }
                 MatrixKind::Graph => {
                     let v = row(matrix.mode, b);
                     y * u
@@ -130,8 +127,12 @@ fn objective(model: &Model, data: &Data, options: &Options) -> f64 {
                         .map(|(p, q)| (p - q) * (p - q))
                         .sum::<f64>()
                 }
+                _ => {
+                    let v = wide(model.matrices[m].factor.row(b as usize));
+                    weight * (y - u.iter().zip(&v).map(|(p, q)| p * q).sum::<f64>()).powi(2)
+                }
             };
-        });
+        }
         for k in 0..model.matrices[m].factor.len() {
             part += matrix.penalties.lambda / f64::from(matrix.weight)
                 * size(&wide(model.matrices[m].factor.row(k)));
@@ -139,6 +140,30 @@ fn objective(model: &Model, data: &Data, options: &Options) -> f64 {
         f += 0.5 * f64::from(matrix.weight) * part;
     }
     f
+}
+
+/// The cells of a matrix that count, with their values and weights.
+fn cells(model: &Model, m: usize, matrix: &MatrixData) -> Vec<((u32, u32), (f64, f64))> {
+    let mut all = Vec::new();
+    let mut index = HashMap::new();
+    if let Some(full) = &matrix.full {
+        for a in 0..model.modes[matrix.mode].rows.len() as u32 {
+            for b in 0..model.matrices[m].factor.len() as u32 {
+                index.insert((a, b), all.len());
+                all.push(((a, b), (f64::from(full.base[b as usize]), 1.0)));
+            }
+        }
+    }
+    matrix.entries.each(
+        |entry, value, weight| match index.get(&(entry[0], entry[1])) {
+            Some(&at) => all[at].1.0 += f64::from(value),
+            None => {
+                let numbers = (f64::from(value), f64::from(weight));
+                all.push(((entry[0], entry[1]), numbers));
+            }
+        },
+    );
+    all
 }
 
 /// All numbers of a model that mean something, as places to read and change.
@@ -213,6 +238,7 @@ fn compare_gradients(dims: &[u64], options: &Options, weighted: bool) {
         Cells::new(&matrix_dims, 6, 3, false),
     ];
     let graph = Cells::new(&graph_dims, 5, 4, true).weighted(weighted);
+    let ones = Cells::new(&matrix_dims, 7, 7, false);
     let problem = Problem::builder(tensor.view("x", dims))
         .matrix(
             0,
@@ -228,6 +254,8 @@ fn compare_gradients(dims: &[u64], options: &Options, weighted: bool) {
         )
         .penalty(4.0)
         .matrix(1, graph.view("w", &graph_dims), 0.7, MatrixKind::Graph)
+        .matrix(0, ones.view("o", &matrix_dims), 0.4, MatrixKind::Full)
+        .penalty(2.0)
         .build(&())
         .unwrap();
     // Rows that only matrices know have their own rule for the penalty.
@@ -247,6 +275,13 @@ fn compare_gradients(dims: &[u64], options: &Options, weighted: bool) {
             *number(&mut model, place) = 0.0;
         }
     }
+    // Columns of full matrices are solved for: they are where their slope is 0.
+    let rule = Rule {
+        l1: options.penalty == Penalty::L1,
+        nonneg: false,
+    };
+    full::epoch_side(&mut model, &data, 0.0, false, rule, &crew).unwrap();
+    let full_part = 1 + model.order() + 3;
     let context = format!(
         "{dims:?} {:?} {:?} {:?} {weighted}",
         options.model, options.rank, options.penalty
@@ -274,6 +309,7 @@ fn compare_gradients(dims: &[u64], options: &Options, weighted: bool) {
     }
     let before: Vec<f32> = all.iter().map(|&p| *number(&mut model, p)).collect();
     let eta = 1e-4;
+    full::epoch_side(&mut model, &data, eta, false, rule, &crew).unwrap();
     match &plan {
         Some(plan) => Blocked {
             data: &data,
@@ -292,11 +328,24 @@ fn compare_gradients(dims: &[u64], options: &Options, weighted: bool) {
         ),
     }
     .unwrap();
+    full::epoch_side(&mut model, &data, eta, true, rule, &crew).unwrap();
     let largest = gradients.iter().fold(0.0f64, |most, g| most.max(g.abs()));
     for ((&place, &x), &gradient) in all.iter().zip(&before).zip(&gradients) {
         if options.penalty == Penalty::L1 && x == 0.0 {
             // No gradient there: the first entry moves it off 0, the penalties of the others pull
             // it back.
+            continue;
+        }
+        let row = place.1 / crate::model::padded(model.shape.ranks[0]);
+        if place.0 == 1 && data.full_rows[0][row].alone {
+            // Solved for; the columns moved after it.
+            continue;
+        }
+        if place.0 == full_part {
+            assert!(
+                gradient.abs() < 0.005 * largest,
+                "{place:?}: {gradient}: {context}"
+            );
             continue;
         }
         let moved = (f64::from(x) - f64::from(*number(&mut model, place))) / eta;

@@ -56,7 +56,11 @@ impl<'a> LockFree<'a> {
         let mut blocks = Vec::new();
         let lengths = [data.tensor.len()]
             .into_iter()
-            .chain(data.matrices.iter().map(|m| m.entries.len()));
+            // A full matrix is not run entry by entry.
+            .chain(data.matrices.iter().map(|m| match m.full {
+                Some(_) => 0,
+                None => m.entries.len(),
+            }));
         for (part, n) in lengths.enumerate() {
             for start in (0..n).step_by(BLOCK) {
                 let len = BLOCK.min(n - start) as u32;
@@ -158,11 +162,9 @@ impl<'a> LockFree<'a> {
         for (matrix, data) in model.matrices.iter_mut().zip(&self.data.matrices) {
             let (rows, stride) = (matrix.factor.len(), matrix.factor.stride());
             let period = match data.kind {
-                MatrixKind::Observed => {
-                    period(data.entries.shuffled(), 1, (rows, stride), hands.len())
-                }
-                // The columns of a graph are rows of its mode.
-                MatrixKind::Graph => None,
+                // The columns of a graph are rows of its mode, and those of a full matrix stay.
+                MatrixKind::Graph | MatrixKind::Full => None,
+                _ => period(data.entries.shuffled(), 1, (rows, stride), hands.len()),
             };
             let rows = RacingRows::new(matrix.factor.as_mut_slice()?, stride);
             columns.push((rows, period));
@@ -350,8 +352,8 @@ impl<'a> Task<'a> {
         };
         let (factor, columns) = (&mut self.factors[data.mode], &mut self.columns[m]);
         let at = match data.kind {
-            MatrixKind::Observed => run_matrix(self.level, factor, columns, walk, count, &steps),
             MatrixKind::Graph => run_edges(self.level, factor, walk, count, &steps),
+            _ => run_matrix(self.level, factor, columns, walk, count, &steps),
         };
         factor.used(count);
         columns.used(count);

@@ -7,7 +7,6 @@ use crate::error::Result;
 use crate::kernel::{Form, Level, Method, Scratch, TensorKernel, cell_squares};
 use crate::model::{Model, STRIDE};
 use crate::options::{Options, Penalty};
-use crate::problem::MatrixKind;
 use crate::schedule::Crew;
 
 /// Entries, or floats, per piece where there are no cells.
@@ -110,21 +109,25 @@ fn matrix_squares(
     crew: &Crew,
 ) -> Result<f64> {
     let rows = &model.modes[data.mode].factor;
-    let columns = match data.kind {
-        MatrixKind::Observed => &model.matrices[m].factor,
-        MatrixKind::Graph => rows,
+    let graph = data.kind.is_graph();
+    let columns = match graph {
+        true => rows,
+        false => &model.matrices[m].factor,
     };
+    if let Some(full) = &data.full {
+        return full.squares(rows, columns, crew);
+    }
     let one = |a: u32, b: u32, y: f32, weight: f32| {
         let (y, weight) = (f64::from(y), f64::from(weight));
         let pairs = rows.row(a as usize).iter().zip(columns.row(b as usize));
         let pairs = pairs.map(|(&p, &q)| (f64::from(p), f64::from(q)));
-        match data.kind {
-            MatrixKind::Observed => weight * (y - pairs.map(|(p, q)| p * q).sum::<f64>()).powi(2),
-            MatrixKind::Graph => y * pairs.map(|(p, q)| (p - q).powi(2)).sum::<f64>(),
+        match graph {
+            true => y * pairs.map(|(p, q)| (p - q).powi(2)).sum::<f64>(),
+            false => weight * (y - pairs.map(|(p, q)| p * q).sum::<f64>()).powi(2),
         }
     };
     let [squares] = match &data.entries {
-        Entries::Cells(cells) if data.kind == MatrixKind::Observed => {
+        Entries::Cells(cells) if !graph => {
             let form = Form::matrix(rows.rank());
             let both = [rows.as_slice(), columns.as_slice()];
             let everything = (f64::NEG_INFINITY, f64::INFINITY);

@@ -34,6 +34,8 @@ pub enum Event {
         /// For so many epochs.
         epochs: u64,
     },
+    /// The data is not likely to be what was meant.
+    Warning(String),
     /// The fit ended.
     Stopped(StopReason),
 }

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::format::RowMap;
 use crate::model::{CoreKind, Model, Rows};
 use crate::options::{Options, Start};
-use crate::problem::{MatrixKind, Problem};
+use crate::problem::Problem;
 use crate::random::Stream;
 use crate::schedule::Crew;
 
@@ -81,7 +81,7 @@ pub(super) fn fill(
         }
     }
     for (m, matrix) in model.matrices.iter_mut().enumerate() {
-        if matrix.kind == MatrixKind::Graph {
+        if matrix.kind.is_graph() {
             continue;
         }
         // y = u . v is as large as the largest value when v is.
@@ -189,9 +189,10 @@ pub(super) fn from_model(
     for (mode, old) in model.modes.iter_mut().zip(&balanced.modes) {
         take_rows(&mut mode.factor, &mode.rows, &old.factor, &old.rows)?;
     }
-    // Matrices belong together in the order they were given, where mode and kind agree.
+    // Matrices belong together in the order they were given, where the mode is the same and both have
+    // columns or neither.
     for (matrix, old) in model.matrices.iter_mut().zip(&balanced.matrices) {
-        if (matrix.mode, matrix.kind) == (old.mode, old.kind) {
+        if (matrix.mode, matrix.kind.is_graph()) == (old.mode, old.kind.is_graph()) {
             take_rows(
                 &mut matrix.factor,
                 &matrix.columns,

@@ -120,9 +120,13 @@ pub fn options(algorithm: Algorithm, model: ModelKind, rank: usize) -> Options {
 }
 
 pub fn fitted(tensor: &Entries, genres: Option<&Entries>, o: &Options) -> Model {
+    fitted_to(tensor, genres.map(|g| (g, MatrixKind::Observed)), o)
+}
+
+pub fn fitted_to(tensor: &Entries, genres: Option<(&Entries, MatrixKind)>, o: &Options) -> Model {
     let mut builder = Problem::builder(tensor.view());
-    if let Some(genres) = genres {
-        builder = builder.matrix(1, genres.view(), 1.3, MatrixKind::Observed);
+    if let Some((genres, kind)) = genres {
+        builder = builder.matrix(1, genres.view(), 1.3, kind);
     }
     let problem = builder.build(&()).unwrap();
     fit(&problem, o, &FitInput::default(), &mut Quiet, &())

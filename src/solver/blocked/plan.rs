@@ -54,6 +54,8 @@ pub(in crate::solver) enum Place {
     Blocks,
     /// In steps of their own: a matrix on a mode that is not cut, or a graph.
     Steps,
+    /// Not in an epoch: a full matrix.
+    Outside,
 }
 
 /// A matrix in the plan.
@@ -157,10 +159,9 @@ impl Plan {
                 let name = (seed, m.entries.is_weighted());
                 match (m.kind, rows.coordinate) {
                     (MatrixKind::Graph, _) => graph_plan(&rows.parts, seed),
-                    (MatrixKind::Observed, Some(c)) => {
-                        in_blocks(&rows.parts, c, columns, n, &spec, name)
-                    }
-                    (MatrixKind::Observed, None) => in_steps(&rows.parts, columns, name),
+                    (MatrixKind::Full, _) => outside(&rows.parts, columns, seed),
+                    (_, Some(c)) => in_blocks(&rows.parts, c, columns, n, &spec, name),
+                    (_, None) => in_steps(&rows.parts, columns, name),
                 }
             })
             .collect();
@@ -246,6 +247,24 @@ fn in_steps(rows: &Arc<Parts>, columns: &[u64], (seed, weighted): (u64, bool)) -
             weighted,
         }),
         columns: Some(parts),
+    }
+}
+
+/// A matrix whose entries are not worked on in an epoch; only its columns are there.
+fn outside(rows: &Arc<Parts>, columns: &[u64], seed: u64) -> MatrixPlan {
+    MatrixPlan {
+        place: Place::Outside,
+        copied: false,
+        spec: Arc::new(Spec {
+            rows: vec![rows.rows(), columns.len()],
+            fiber: None,
+            cuts: vec![None; 2],
+            pieces: 1,
+            coordinates: 1,
+            seed,
+            weighted: false,
+        }),
+        columns: Some(Parts::neighbours(columns.len(), MERGE_PARTS)),
     }
 }
 

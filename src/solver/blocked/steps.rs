@@ -42,13 +42,13 @@ pub(super) fn order(
     add(tensor);
     for &(m, kind, parts) in alone {
         add(match kind {
-            MatrixKind::Observed => shuffled(parts, &mut stream)
-                .into_iter()
-                .map(|s| Step::Matrix(m, s))
-                .collect(),
             MatrixKind::Graph => shuffled(rounds(parts), &mut stream)
                 .into_iter()
                 .map(|r| Step::Graph(m, r))
+                .collect(),
+            _ => shuffled(parts, &mut stream)
+                .into_iter()
+                .map(|s| Step::Matrix(m, s))
                 .collect(),
         });
     }

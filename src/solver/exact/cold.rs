@@ -6,10 +6,11 @@
 //! with a tenth of the films held out the error on these is 1.028 so, 1.041 with every row counting as the
 //! root of its entries, 1.069 with all rows alike, and 1.067 with biases of 0.
 
-use super::dense::{back, forced_cholesky, forward};
+use std::sync::Arc;
+
 use super::prior::Prior;
 use super::sweep::{Exact, State, Way, stream};
-use super::work::{Pull, Rule, Source, Work, update};
+use super::work::{Pull, Rule, Source, Whole, Work, update};
 use crate::error::Result;
 use crate::kernel::{Level, Lists, Other, Slopes};
 use crate::model::{Model, padded};
@@ -17,6 +18,7 @@ use crate::problem::MatrixKind;
 use crate::random::Stream;
 use crate::schedule::Crew;
 use crate::solver::data::{Data, MatrixData};
+use crate::solver::dense::{back, forced_cholesky, forward};
 
 /// Rows that a regression is made of at most: more would not tell more.
 const MOST: usize = 20_000;
@@ -117,8 +119,11 @@ pub(super) fn bias_of(numbers: &[f32], row: &[f32]) -> f64 {
 
 /// The rows with entries that a regression is made of, and those without, of rows that matrices say
 /// something of.
-fn chosen(counts: &[u64], lists: &[&Lists]) -> (Vec<u32>, Vec<u32>) {
-    let said = |row: &u32| lists.iter().any(|l| !l.of(*row as usize).is_empty());
+fn chosen(counts: &[u64], sources: &[Source<'_>]) -> (Vec<u32>, Vec<u32>) {
+    let said = |row: &u32| {
+        let by = |s: &Source<'_>| s.whole.is_some() || !s.lists.of(*row as usize).is_empty();
+        sources.iter().any(by)
+    };
     let rows = (0..counts.len() as u32).filter(said);
     let (mut known, cold): (Vec<u32>, Vec<u32>) = rows.partition(|&r| counts[r as usize] > 0);
     let step = known.len().div_ceil(MOST).max(1);
@@ -156,19 +161,18 @@ impl Exact {
         let Way::Draw { seed } = self.way else {
             return Ok(());
         };
-        let sides = self.sides.iter().filter(|s| s.mode == n);
-        let sources: Vec<Source<'_>> = sides
-            .map(|side| {
-                let columns = &model.matrices[side.number].factor;
-                self.side_source(columns, &side.by_row, state.weights[side.number])
-            })
-            .collect();
+        let mut sources: Vec<Source<'_>> = Vec::new();
+        for side in self.sides.iter().filter(|s| s.mode == n) {
+            let columns = &model.matrices[side.number].factor;
+            let whole = self.whole(model, side, false, crew)?;
+            let weight = state.weights[side.number];
+            sources.push(self.side_source(columns, &side.by_row, weight, whole));
+        }
         if sources.is_empty() || !self.biased {
             return Ok(());
         }
-        let lists: Vec<&Lists> = sources.iter().map(|s| s.lists).collect();
         let mode = &model.modes[n];
-        let (known, cold) = chosen(&mode.counts, &lists);
+        let (known, cold) = chosen(&mode.counts, &sources);
         let rule = Rule {
             prior,
             biases: &[],
@@ -232,6 +236,12 @@ pub(in crate::solver) fn fill_cold(
             if matrix.mode != n || columns.columns.is_empty() {
                 continue;
             }
+            if let Some(full) = &matrix.full {
+                let whole = Whole::of_rows(full, &columns.factor, crew)?;
+                let weight = f64::from(matrix.weight);
+                entries.push((full.by_row.clone(), columns, weight, Some(whole)));
+                continue;
+            }
             let (mut rows, mut values, mut weights) = (Vec::new(), Vec::new(), Vec::new());
             matrix.entries.each(|row, value, weight| {
                 rows.extend_from_slice(row);
@@ -243,23 +253,24 @@ pub(in crate::solver) fn fill_cold(
             }
             let limits = [limit, columns.columns.len()];
             let lists = Lists::new(0, &limits, &rows, (&values, &weights))?;
-            entries.push((lists, columns, f64::from(matrix.weight)));
+            entries.push((Arc::new(lists), columns, f64::from(matrix.weight), None));
         }
         if entries.is_empty() {
             continue;
         }
         let sources: Vec<Source<'_>> = entries
-            .iter()
-            .map(|(lists, columns, weight)| {
-                side_source(lists, columns.factor.as_slice(), (rank, level), *weight)
+            .iter_mut()
+            .map(|(lists, columns, weight, whole)| {
+                let columns = columns.factor.as_slice();
+                side_source(lists, columns, (rank, level), *weight, whole.take())
             })
             .collect();
-        let lists: Vec<&Lists> = entries.iter().map(|e| &e.0).collect();
         let mode = &model.modes[n];
-        let (known, cold) = chosen(&mode.counts, &lists);
-        // As if none had entries.
+        let (known, cold) = chosen(&mode.counts, &sources);
+        // As if none had entries. Of a full matrix all together count as one, as they do in a fit.
+        let listed = || sources.iter().filter(|s| s.whole.is_none());
         let ridges: Vec<f32> = (0..limit)
-            .map(|row| data.penalties.row(uses(lists.iter().copied(), row)) as f32)
+            .map(|row| data.penalties.row(uses(listed().map(|s| s.lists), row)) as f32)
             .collect();
         let before = &model.modes[n].before;
         let pull = Pull {
@@ -313,6 +324,7 @@ pub(super) fn side_source<'a>(
     columns: &'a [f32],
     (rank, level): (usize, Level),
     weight: f64,
+    whole: Option<Whole<'a>>,
 ) -> Source<'a> {
     debug_assert!(columns.len().is_multiple_of(padded(rank)));
     let other = Other {
@@ -331,6 +343,7 @@ pub(super) fn side_source<'a>(
         lists,
         weight,
         biased: false,
+        whole,
     }
 }
 

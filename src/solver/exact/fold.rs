@@ -4,15 +4,15 @@ use std::borrow::Cow;
 
 use super::cold::{bias_of, side_source};
 use super::core::permuted;
-use super::hyper::moments;
 use super::prior::{Prior, expected};
 use super::sweep::{belief, stream};
-use super::work::{Pull, Rule, Source, Work, update};
+use super::work::{Pull, Rule, Source, Whole, Work, update};
 use crate::error::{Error, Result};
 use crate::kernel::{Level, Lists, Other, Slopes};
 use crate::model::{CoreKind, CoreShape, ModelMode, Rows, padded};
 use crate::random::Stream;
 use crate::schedule::Crew;
+use crate::solver::moments::moments;
 
 /// Numbers of 0 and above are found in so many passes at most.
 const PASSES: usize = 10_000;
@@ -35,6 +35,8 @@ pub(in crate::solver) struct Side<'a> {
     pub columns: &'a [f32],
     /// What its squared errors count.
     pub weight: f64,
+    /// If all its cells count: what a 0 is in each column.
+    pub base: Option<Vec<f32>>,
 }
 
 /// Everything but the new rows, in units in which values lie as they are in the lists.
@@ -218,10 +220,13 @@ impl Fold<'_> {
             slopes,
             weight: known.precision,
             biased: !known.biases[n].is_empty(),
+            whole: None,
         }];
         for (lists, side) in self.matrices.iter().zip(&known.sides) {
             let how = (shape.ranks[n], self.level);
-            sources.push(side_source(lists, side.columns, how, side.weight));
+            let all = |base: &Vec<f32>| Whole::of_columns(side.columns, how.0, base);
+            let whole = side.base.as_ref().map(all);
+            sources.push(side_source(lists, side.columns, how, side.weight, whole));
         }
         let lists: Vec<&Lists> = sources.iter().map(|s| s.lists).collect();
         let found = update(&Work::new(&lists), &sources, rule, crew, cancelled)?;

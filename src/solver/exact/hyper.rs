@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::prior::{Moments, Prior, draw, gamma};
+use super::prior::{Prior, draw, gamma};
 use super::sweep::{Exact, Side, State, Way, stream};
 use super::work::{Source, Work, errors};
 use crate::error::Result;
@@ -10,6 +10,7 @@ use crate::kernel::Lists;
 use crate::model::{Model, Rows, padded};
 use crate::random::Stream;
 use crate::schedule::Crew;
+use crate::solver::moments::moments;
 
 /// The variance of a factor's numbers before anything is known, and that of biases, where values have
 /// one of about 1.
@@ -87,6 +88,7 @@ impl Exact {
             slopes: self.slopes(model, &state.biases, n, core.as_deref()),
             weight: 1.0,
             biased: self.biased,
+            whole: None,
         };
         let rows = model.modes[n].factor.as_slice();
         let work = Work::new(&[&self.tensor[n]]);
@@ -108,13 +110,18 @@ impl Exact {
             return Ok(1.0);
         };
         let rows = &model.modes[side.mode].factor;
-        let source = self.side_source(rows, &side.by_column, 1.0);
-        let columns = model.matrices[side.number].factor.as_slice();
-        let pieces = errors(&side.work, &source, columns, &[], crew, |range, e| {
-            square_sum(source.lists, range, e)
-        })?;
-        let squares: f64 = pieces.iter().sum();
-        let entries = side.by_column.len() as f64;
+        let columns = &model.matrices[side.number].factor;
+        let (squares, entries) = match &side.full {
+            Some(full) => (full.squares(rows, columns, crew)?, full.cells()),
+            None => {
+                let source = self.side_source(rows, &side.by_column, 1.0, None);
+                let columns = columns.as_slice();
+                let pieces = errors(&side.work, &source, columns, &[], crew, |range, e| {
+                    square_sum(source.lists, range, e)
+                })?;
+                (pieces.iter().sum(), side.by_column.len() as f64)
+            }
+        };
         let mut s = Stream::new(&[
             seed,
             stream::NOISE,
@@ -122,7 +129,7 @@ impl Exact {
             stream::MATRIX + side.number as u64,
         ]);
         let squares = squares + LEAST_NOISE * side.square * entries;
-        // All zeros have no scale.
+        // A matrix without entries has no scale.
         let least = f64::MIN_POSITIVE.sqrt();
         Ok(gamma(&mut s, 0.5 * (1.0 + entries)) / (0.5 * squares).max(least))
     }
@@ -133,46 +140,4 @@ fn square_sum(lists: &Lists, entries: Range<usize>, errors: &[f32]) -> f64 {
     let each = entries.zip(errors);
     each.map(|(entry, &e)| f64::from(lists.weight(entry)) * (f64::from(e) * f64::from(e)))
         .sum()
-}
-
-/// Sums of the first rows and their biases, and of their products.
-pub(super) fn moments(rows: &Rows, count: usize, biases: &[f32], crew: &Crew) -> Result<Moments> {
-    /// Rows at a time.
-    const PIECE: usize = 512;
-    let size = rows.rank() + usize::from(!biases.is_empty());
-    let none = || Moments {
-        count: count as f64,
-        sum: vec![0.0; size],
-        square: vec![0.0; size * size],
-    };
-    let pieces = crew.map(
-        count.div_ceil(PIECE),
-        &mut || false,
-        || vec![0.0f64; size],
-        |x, p| {
-            let mut m = none();
-            for i in p * PIECE..((p + 1) * PIECE).min(count) {
-                let numbers = rows.row(i).iter().chain(biases.get(i));
-                x.iter_mut()
-                    .zip(numbers)
-                    .for_each(|(x, &u)| *x = f64::from(u));
-                for a in 0..size {
-                    m.sum[a] += x[a];
-                    let (y, row) = (x[a], &mut m.square[a * size..=a * size + a]);
-                    row.iter_mut().zip(&*x).for_each(|(s, x)| *s += x * y);
-                }
-            }
-            m
-        },
-    )?;
-    let mut total = none();
-    for m in pieces.unwrap_or_default() {
-        total.sum.iter_mut().zip(m.sum).for_each(|(t, x)| *t += x);
-        total
-            .square
-            .iter_mut()
-            .zip(m.square)
-            .for_each(|(t, x)| *t += x);
-    }
-    Ok(total)
 }

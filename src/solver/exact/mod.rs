@@ -8,7 +8,6 @@
 
 mod cold;
 mod core;
-mod dense;
 mod fold;
 mod graph;
 mod held;

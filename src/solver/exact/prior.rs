@@ -1,10 +1,11 @@
 //! What rows are thought to be like before their entries are seen: normal, with a mean and a precision
 //! that are themselves drawn, given all rows of a mode (Normal-Wishart).
 
-use super::dense::{back, cholesky, forced_cholesky, forward};
 use crate::kernel::Noise;
 use crate::model::padded;
 use crate::random::Stream;
+use crate::solver::dense::{back, cholesky, forced_cholesky, forward};
+use crate::solver::moments::Moments;
 
 /// The normal distribution of a row: its precision, and the precision times the mean.
 pub(super) struct Prior {
@@ -63,14 +64,6 @@ pub(super) fn gamma(s: &mut Stream, shape: f64) -> f64 {
             return d * v;
         }
     }
-}
-
-/// What is known of the rows of a mode: how many, their sum, and the sum of their outer products (the
-/// lower triangle).
-pub(super) struct Moments {
-    pub count: f64,
-    pub sum: Vec<f64>,
-    pub square: Vec<f64>,
 }
 
 /// What the rows of a mode are thought to be like before any of them is seen.

@@ -10,7 +10,6 @@ use crate::error::{Error, Result};
 use crate::kernel::Level;
 use crate::model::{CoreKind, Model, Rows, Sample, SampleRows, Samples, padded};
 use crate::options::{Algorithm, Options, Penalty};
-use crate::problem::MatrixKind;
 use crate::schedule::Crew;
 use crate::solver::data::Data;
 use crate::solver::entries::{Entries, Shuffled};
@@ -93,7 +92,7 @@ impl Solver {
             .zip(&model.matrices)
             .map(|(m, columns)| {
                 let entries = m.entries.shuffled();
-                let graph = m.kind == MatrixKind::Graph;
+                let graph = m.kind.is_graph();
                 let columns = if graph {
                     limits[m.mode]
                 } else {
@@ -108,6 +107,7 @@ impl Solver {
                         .map(|&weight| m.penalties.row(weight) as f32)
                         .collect(),
                     graph,
+                    full: m.full.clone(),
                     entries: Given {
                         limits: vec![limits[m.mode], columns],
                         rows: &entries.rows,

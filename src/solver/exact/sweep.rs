@@ -1,19 +1,23 @@
 //! One sweep over everything: modes, columns of matrices and the core in turn.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::cold::{ColdBiases, side_source};
 use super::core::{CoreRule, CoreWork};
 use super::graph::{Links, colours};
 use super::held::{HeldOut, Squares, Undo};
-use super::hyper::{FACTOR_VARIANCE, FIRST_VARIANCE, moments};
+use super::hyper::{FACTOR_VARIANCE, FIRST_VARIANCE};
 use super::prior::{Belief, Prior, draw};
-use super::work::{Pull, Rule, Source, Work, update};
+use super::work::{Pull, Rule, Source, Whole, Work, update};
 use crate::error::Result;
 use crate::kernel::{Level, Lists, Other, Slopes};
 use crate::model::{CoreKind, CoreShape, Model, ModelMode, Rows, padded};
 use crate::random::Stream;
 use crate::schedule::Crew;
+use crate::solver::descent::PASSES;
+use crate::solver::full::Full;
+use crate::solver::moments::moments;
 
 /// Names the random streams.
 pub(super) mod stream {
@@ -35,11 +39,13 @@ pub(super) struct Side {
     pub weight: f64,
     /// The penalty on each of its columns.
     ridges: Vec<f32>,
-    pub by_row: Lists,
-    pub by_column: Lists,
+    pub by_row: Arc<Lists>,
+    pub by_column: Arc<Lists>,
     pub work: Work,
-    /// The mean over its entries of the squares of their values times their weights.
+    /// The mean over its entries of the squares of their values times their weights; 1 if they are all 0.
     pub square: f64,
+    /// If all its cells count.
+    pub full: Option<Arc<Full>>,
 }
 
 /// A similarity graph.
@@ -110,6 +116,7 @@ pub(super) struct GivenMatrix<'a> {
     pub weight: f64,
     pub ridges: Vec<f32>,
     pub graph: bool,
+    pub full: Option<Arc<Full>>,
     pub entries: Given<'a>,
 }
 
@@ -143,26 +150,34 @@ impl Exact {
                 });
                 continue;
             }
-            let by_column = lists(given, 1)?;
+            let (by_row, by_column) = match &m.full {
+                Some(full) => (full.by_row.clone(), full.by_column.clone()),
+                None => (Arc::new(lists(given, 0)?), Arc::new(lists(given, 1)?)),
+            };
             let weight = |i: usize| f64::from(given.weights.get(i).copied().unwrap_or(1.0));
             let squares = given.values.iter().map(|&y| f64::from(y) * f64::from(y));
             let squares = squares.enumerate().map(|(i, square)| weight(i) * square);
+            let (squares, count) = match &m.full {
+                Some(full) => (full.size(), full.cells()),
+                None => (squares.sum(), given.values.len() as f64),
+            };
             sides.push(Side {
                 mode: m.mode,
                 number,
                 weight: m.weight,
                 ridges: m.ridges.clone(),
                 work: Work::new(&[&by_column]),
-                by_row: lists(given, 0)?,
+                by_row,
                 by_column,
-                square: squares.sum::<f64>() / given.values.len().max(1) as f64,
+                square: if squares > 0.0 { squares / count } else { 1.0 },
+                full: m.full.clone(),
             });
         }
         let work = (0..modes).map(|n| {
             let sides = sides
                 .iter()
                 .filter(|s: &&Side| s.mode == n)
-                .map(|s| &s.by_row);
+                .map(|s| &*s.by_row);
             let all: Vec<&Lists> = [&per_mode[n]].into_iter().chain(sides).collect();
             let linked: Vec<&Links> = graphs
                 .iter()
@@ -266,8 +281,42 @@ impl Exact {
         rows: &'a Rows,
         lists: &'a Lists,
         weight: f64,
+        whole: Option<Whole<'a>>,
     ) -> Source<'a> {
-        side_source(lists, rows.as_slice(), (rows.rank(), self.level), weight)
+        side_source(
+            lists,
+            rows.as_slice(),
+            (rows.rank(), self.level),
+            weight,
+            whole,
+        )
+    }
+
+    /// What all cells of a full matrix say about the rows of its mode, given its columns; or about its
+    /// `columns`, given those rows.
+    pub(super) fn whole<'a>(
+        &self,
+        model: &Model,
+        side: &'a Side,
+        columns: bool,
+        crew: &Crew,
+    ) -> Result<Option<Whole<'a>>> {
+        let Some(full) = side.full.as_deref() else {
+            return Ok(None);
+        };
+        let narrow = |x: &[f64]| x.iter().map(|&x| x as f32).collect();
+        Ok(Some(match columns {
+            true => {
+                let rows = &model.modes[side.mode].factor;
+                let u = moments(rows, full.by_row.rows(), &[], crew)?;
+                Whole {
+                    gram: narrow(&u.gram()),
+                    right: narrow(&u.sum),
+                    by: Some(&full.base),
+                }
+            }
+            false => Whole::of_rows(full, &model.matrices[side.number].factor, crew)?,
+        }))
     }
 
     /// Finds everything once, given the rest. `None` if `cancelled` said so; model and state are then of
@@ -351,10 +400,13 @@ impl Exact {
                 slopes: self.slopes(model, &state.biases, n, core.as_deref()),
                 weight: state.precision,
                 biased: self.biased,
+                whole: None,
             }];
             for (side, precision) in self.sides.iter().zip(precisions).filter(|s| s.0.mode == n) {
                 let columns = &model.matrices[side.number].factor;
-                sources.push(self.side_source(columns, &side.by_row, side.weight * precision));
+                let whole = self.whole(model, side, false, crew)?;
+                let weight = side.weight * precision;
+                sources.push(self.side_source(columns, &side.by_row, weight, whole));
             }
             let graphs = self.graphs.iter().filter(|g| g.mode == n);
             let rule = Rule {
@@ -443,7 +495,9 @@ impl Exact {
             level: self.level,
         };
         let rows = &model.modes[side.mode].factor;
-        let source = [self.side_source(rows, &side.by_column, side.weight * precision)];
+        let weight = side.weight * precision;
+        let whole = self.whole(model, side, true, crew)?;
+        let source = [self.side_source(rows, &side.by_column, weight, whole)];
         let Some(found) = update(&side.work, &source, &rule, crew, cancelled)? else {
             return Ok(None);
         };
@@ -469,7 +523,7 @@ impl Exact {
 
     fn nonneg(&self) -> Option<usize> {
         // The next sweep goes on from there.
-        matches!(self.way, Way::Best { nonneg: true, .. }).then_some(40)
+        matches!(self.way, Way::Best { nonneg: true, .. }).then_some(PASSES)
     }
 
     /// The name of a stream for rows, if they are drawn.
@@ -509,6 +563,7 @@ impl Exact {
             slopes,
             weight: 1.0,
             biased: self.biased,
+            whole: None,
         };
         on.measure(&source, own, self.undo, predictions, crew)
     }

@@ -9,9 +9,12 @@ use super::graph::Links;
 use super::prior::{Prior, solve_carefully};
 use crate::error::Result;
 use crate::kernel::{Level, Lists, Noise, Normal, Room, Slopes, solve};
-use crate::model::padded;
+use crate::model::{Rows, padded};
 use crate::random::Stream;
 use crate::schedule::Crew;
+use crate::solver::descent::{Corners, descend};
+use crate::solver::full::Full;
+use crate::solver::moments::moments;
 
 /// Entries that count towards the rows of a mode, or of the columns of a matrix.
 pub(super) struct Source<'a> {
@@ -21,6 +24,62 @@ pub(super) struct Source<'a> {
     pub weight: f64,
     /// Whether the row's bias is in them.
     pub biased: bool,
+    /// What all cells of a full matrix add up to, of which these are the listed ones.
+    pub whole: Option<Whole<'a>>,
+}
+
+/// What every row of a full matrix, or every column, has in its equations.
+pub(super) struct Whole<'a> {
+    /// Row-major, without padding.
+    pub gram: Vec<f32>,
+    pub right: Vec<f32>,
+    /// For each row what `right` is multiplied with, if it is not 1.
+    pub by: Option<&'a [f32]>,
+}
+
+impl Whole<'_> {
+    /// What all cells of a full matrix say about the rows of its mode, given its columns.
+    pub(super) fn of_rows(full: &Full, columns: &Rows, crew: &Crew) -> Result<Whole<'static>> {
+        let narrow = |x: &[f64]| x.iter().map(|&x| x as f32).collect();
+        let v = moments(columns, columns.len(), &[], crew)?;
+        Ok(Whole {
+            gram: narrow(&v.gram()),
+            right: narrow(&full.pull(columns)),
+            by: None,
+        })
+    }
+}
+
+impl Whole<'_> {
+    /// The same of padded columns; `base` is what a 0 is in each.
+    pub(super) fn of_columns(columns: &[f32], rank: usize, base: &[f32]) -> Whole<'static> {
+        let (mut gram, mut right) = (vec![0.0f64; rank * rank], vec![0.0f64; rank]);
+        for (column, &base) in columns.chunks_exact(padded(rank)).zip(base) {
+            for i in 0..rank {
+                let x = f64::from(column[i]);
+                right[i] += f64::from(base) * x;
+                let line = &mut gram[i * rank..][..rank];
+                line.iter_mut()
+                    .zip(column)
+                    .for_each(|(g, &y)| *g += x * f64::from(y));
+            }
+        }
+        let narrow = |x: Vec<f64>| x.into_iter().map(|x| x as f32).collect();
+        Whole {
+            gram: narrow(gram),
+            right: narrow(right),
+            by: None,
+        }
+    }
+}
+
+impl Source<'_> {
+    fn add(&self, entries: Range<usize>, room: &mut Room, to: &mut Normal) {
+        match self.whole {
+            None => self.slopes.add(self.lists, entries, room, to),
+            Some(_) => self.slopes.add_right(self.lists, entries, to),
+        }
+    }
 }
 
 /// One piece of work.
@@ -163,8 +222,7 @@ pub(super) fn update(
                     let row = row as usize;
                     for (source, sums) in sources.iter().zip(&mut m.sums) {
                         sums.clear();
-                        let entries = source.lists.of(row);
-                        source.slopes.add(source.lists, entries, &mut m.room, sums);
+                        source.add(source.lists.of(row), &mut m.room, sums);
                     }
                     let sums: Vec<&Normal> = m.sums.iter().collect();
                     rule.solve(
@@ -180,9 +238,7 @@ pub(super) fn update(
             Task::Piece(_, s, entries) => {
                 let source = &sources[*s];
                 let mut sums = Box::new(Normal::new(source.slopes.rank));
-                source
-                    .slopes
-                    .add(source.lists, entries.clone(), &mut m.room, &mut sums);
+                source.add(entries.clone(), &mut m.room, &mut sums);
                 Done::Piece(sums)
             }
         }
@@ -256,7 +312,8 @@ impl Rule<'_> {
         let size = self.prior.size;
         self.equations(row, sources, sums, a, b);
         if let Some(passes) = self.nonneg {
-            descend(size, a, b, &self.rows[row * padded(size)..][..size], passes);
+            let before = &self.rows[row * padded(size)..][..size];
+            solve_bounded(size, a, b, before, passes);
         } else if !solve(self.level, size, a, b, self.noise(row, noise)) {
             self.equations(row, sources, sums, a, b);
             solve_carefully(size, a, b, self.noise(row, noise));
@@ -297,9 +354,24 @@ impl Rule<'_> {
         a.copy_from_slice(&self.prior.precision);
         b.fill(0.0);
         b[..size].copy_from_slice(&self.prior.right);
-        for (source, sums) in sources.iter().zip(sums).filter(|s| s.1.count > 0) {
+        for (source, sums) in sources.iter().zip(sums) {
             let weight = source.weight as f32;
             let rank = source.slopes.rank;
+            if let Some(whole) = &source.whole {
+                for (i, gram) in whole.gram.chunks_exact(rank).enumerate() {
+                    let row = &mut a[i * width + i..];
+                    row.iter_mut()
+                        .zip(&gram[i..])
+                        .for_each(|(a, g)| *a += weight * g);
+                }
+                let by = weight * whole.by.map_or(1.0, |by| by[row]);
+                b.iter_mut()
+                    .zip(&whole.right)
+                    .for_each(|(b, r)| *b += by * r);
+            }
+            if sums.count == 0 {
+                continue;
+            }
             for i in 0..rank {
                 let row = &mut a[i * width + i..];
                 row.iter_mut()
@@ -351,37 +423,21 @@ impl Rule<'_> {
     }
 }
 
-/// Solves A x = b over x >= 0 by coordinate descent from `before`; the result is in `b`.
-fn descend(size: usize, a: &mut [f32], b: &mut [f32], before: &[f32], passes: usize) {
+/// Solves A x = b over x >= 0 from `before` on; the result is in `b`. The upper triangle of A counts.
+fn solve_bounded(size: usize, a: &[f32], b: &mut [f32], before: &[f32], passes: usize) {
     let width = padded(size);
-    for i in 0..size {
-        for j in 0..i {
-            a[i * width + j] = a[j * width + i];
-        }
-    }
-    let mut x: Vec<f64> = before.iter().map(|&x| f64::from(x.max(0.0))).collect();
-    for _ in 0..passes {
-        let mut change = 0.0f64;
-        let mut largest = 0.0f64;
-        for i in 0..size {
-            let row = &a[i * width..][..size];
-            let pivot = f64::from(row[i]);
-            if pivot.is_nan() || pivot <= 0.0 {
-                continue;
-            }
-            let sum: f64 = row.iter().zip(&x).map(|(&a, x)| f64::from(a) * x).sum();
-            let next = (x[i] + (f64::from(b[i]) - sum) / pivot).max(0.0);
-            if next.is_finite() {
-                change = change.max((next - x[i]).abs());
-                x[i] = next;
-            }
-            largest = largest.max(x[i]);
-        }
-        if change <= 1e-7 * largest {
-            break;
-        }
-    }
-    b[..size].iter_mut().zip(x).for_each(|(b, x)| *b = x as f32);
+    let at = |i: usize, j: usize| f64::from(a[i.min(j) * width + i.max(j)]);
+    let full: Vec<f64> = (0..size * size).map(|k| at(k / size, k % size)).collect();
+    let right: Vec<f64> = b[..size].iter().map(|&b| f64::from(b)).collect();
+    let mut x: Vec<f64> = before.iter().map(|&x| f64::from(x)).collect();
+    let corners = Corners {
+        nonneg: true,
+        l1: 0.0,
+        prior: &[],
+        passes,
+    };
+    descend(&full, &right, corners, &mut x);
+    b.iter_mut().zip(x).for_each(|(b, x)| *b = x as f32);
 }
 
 /// Makes the errors of all entries of some lists, the work on all of whose rows this is, and hands each piece of them to `take`, which sees

@@ -1,11 +1,13 @@
 //! What is taken out of the values and put back, and where things are pulled to, during a fit.
 
 use super::super::centre::Centre;
+use super::super::full;
 use super::super::refit::refit;
 use super::Fit;
 use crate::error::Result;
+use crate::kernel::Rule;
 use crate::model::{CoreKind, Parameters, Rows};
-use crate::options::{Algorithm, Options, Start};
+use crate::options::{Algorithm, Options, Penalty, Start};
 
 /// The penalty per entry of a core that started as an identity, for values of deviation 1.
 const CORE_PENALTY: f64 = 0.1;
@@ -26,6 +28,19 @@ impl Fit<'_> {
         for (g, t) in self.model.core.iter_mut().zip(prior) {
             *g = t + keep * (*g - t);
         }
+    }
+
+    /// Before an epoch of SGD (and `after` it): what it does for matrices all of whose cells count.
+    pub(super) fn full_matrices(&mut self, eta: f64, after: bool) -> Result<()> {
+        if self.data.matrices.iter().all(|m| m.full.is_none()) {
+            return Ok(());
+        }
+        let (model, data, crew) = (&mut self.model, &self.data, &self.crew);
+        let rule = Rule {
+            l1: self.options.penalty == Penalty::L1,
+            nonneg: self.options.nonneg,
+        };
+        full::epoch_side(model, data, eta, after, rule, crew)
     }
 
     /// Moves the biases to where the rest of the model leaves them.
@@ -76,7 +91,9 @@ pub(super) fn rescale(centre: &Centre, parameters: &mut Parameters, out: bool) -
     centre.rescale(&mut parameters.core, &mut columns, out)
 }
 
-/// What `gibbs` takes out of values it does itself.
+/// What `gibbs` takes out of values it does itself. Matrices need no offsets there: the mean of rows, which
+/// is drawn, times a column is one. With offsets it was a little worse: 0.8962 instead of 0.8958 on ml100k,
+/// 0.8452 instead of 0.8446 on ml1m_half (means of three seeds, each of which was worse).
 pub(super) fn taken_out(options: &Options) -> Options {
     let mut options = options.clone();
     if options.algorithm == Algorithm::Gibbs {

@@ -7,6 +7,7 @@ use super::{FoldIn, Units};
 use crate::error::{Error, Result};
 use crate::model::{Model, ModelMatrix, Rows, SampleRows};
 use crate::monitor::{Monitor, step};
+use crate::problem::MatrixKind;
 use crate::schedule::Crew;
 use crate::solver::data::Penalties;
 use crate::solver::exact::{Fold, Found, Known, Side, unround, uses};
@@ -67,8 +68,19 @@ impl FoldWork<'_> {
             .map(|(given, columns)| Side {
                 columns,
                 weight: weights(given.number),
+                base: self.base(given.number),
             })
             .collect()
+    }
+
+    /// What a 0 is in each column of a matrix all of whose cells count, inside.
+    fn base(&self, number: usize) -> Option<Vec<f32>> {
+        let matrix = &self.model.matrices[number];
+        let by = self.units.matrices[number];
+        let offset = |k: usize| f64::from(matrix.offsets.get(k).copied().unwrap_or(0.0));
+        let base = |k: usize| (-offset(k) / by) as f32;
+        let columns = 0..matrix.columns.len();
+        (matrix.kind == MatrixKind::Full).then(|| columns.map(base).collect())
     }
 
     /// The columns of the matrices that are given, inside.

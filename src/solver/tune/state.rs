@@ -134,7 +134,8 @@ pub(super) fn fingerprint(
     let mut rest = crc32fast::Hasher::new();
     for (matrix, weight) in problem.matrices().iter().zip(weights) {
         mark(matrix.entries.view(), &mut rest);
-        rest.update(&[matrix.mode as u8, matrix.kind as u8]);
+        rest.update(&[matrix.mode as u8]);
+        rest.update(matrix.kind.to_string().as_bytes());
         rest.update(&weight.to_le_bytes());
         rest.update(&matrix.penalty.unwrap_or(-1.0).to_le_bytes());
     }
@@ -152,12 +153,13 @@ fn mark(view: &CooView<'_>, crc: &mut crc32fast::Hasher) {
             crc.update(&bytes);
         }
     }
-    let values = view.values();
-    for start in (0..values.len()).step_by(CHUNK) {
-        let range = start..(start + CHUNK).min(values.len());
-        bytes.clear();
-        bytes.extend(range.flat_map(|i| values.get(i).to_le_bytes()));
-        crc.update(&bytes);
+    for numbers in [view.values()].into_iter().chain(view.weights()) {
+        for start in (0..numbers.len()).step_by(CHUNK) {
+            let range = start..(start + CHUNK).min(numbers.len());
+            bytes.clear();
+            bytes.extend(range.flat_map(|i| numbers.get(i).to_le_bytes()));
+            crc.update(&bytes);
+        }
     }
 }
 

@@ -1,8 +1,9 @@
-//! Small dense matrices in `f64`, row-major: for hyper-priors, and where `f32` does not do.
+//! Small dense matrices in `f64`, row-major: for hyper-priors, for rows that all solve the same equations,
+//! and where `f32` does not do.
 
 /// The lower triangular L with L L^T = A, of which the lower triangle counts; `None` if A is not
 /// positive definite.
-pub(super) fn cholesky(size: usize, a: &[f64]) -> Option<Vec<f64>> {
+pub(in crate::solver) fn cholesky(size: usize, a: &[f64]) -> Option<Vec<f64>> {
     let mut l = vec![0.0; size * size];
     for i in 0..size {
         for j in 0..=i {
@@ -23,7 +24,7 @@ pub(super) fn cholesky(size: usize, a: &[f64]) -> Option<Vec<f64>> {
 
 /// As [`cholesky`], of a matrix that ought to be positive definite but is known to `f32` alone: its
 /// diagonal is raised by as small a share as will do. What is not finite counts as 0.
-pub(super) fn forced_cholesky(size: usize, a: &[f64]) -> Vec<f64> {
+pub(in crate::solver) fn forced_cholesky(size: usize, a: &[f64]) -> Vec<f64> {
     let mut raised: Vec<f64> = a
         .iter()
         .map(|x| if x.is_finite() { *x } else { 0.0 })
@@ -46,7 +47,7 @@ pub(super) fn forced_cholesky(size: usize, a: &[f64]) -> Vec<f64> {
 }
 
 /// L^T x = b, in place.
-pub(super) fn back(size: usize, l: &[f64], b: &mut [f64]) {
+pub(in crate::solver) fn back(size: usize, l: &[f64], b: &mut [f64]) {
     for i in (0..size).rev() {
         let taken: f64 = (i + 1..size).map(|k| l[k * size + i] * b[k]).sum();
         b[i] = (b[i] - taken) / l[i * size + i];
@@ -54,12 +55,24 @@ pub(super) fn back(size: usize, l: &[f64], b: &mut [f64]) {
 }
 
 /// L x = b, in place.
-pub(super) fn forward(size: usize, l: &[f64], b: &mut [f64]) {
+pub(in crate::solver) fn forward(size: usize, l: &[f64], b: &mut [f64]) {
     for i in 0..size {
         let row = &l[i * size..i * size + i];
         let taken: f64 = row.iter().zip(&b[..i]).map(|(l, b)| l * b).sum();
         b[i] = (b[i] - taken) / l[i * size + i];
     }
+}
+
+/// The inverse of a positive definite matrix, with as much added to the diagonal as it takes.
+pub(in crate::solver) fn inverse(size: usize, a: &[f64]) -> Vec<f64> {
+    let l = cholesky(size, a).unwrap_or_else(|| forced_cholesky(size, a));
+    let mut all = vec![0.0; size * size];
+    for (i, row) in all.chunks_exact_mut(size).enumerate() {
+        row[i] = 1.0;
+        forward(size, &l, row);
+        back(size, &l, row);
+    }
+    all
 }
 
 #[cfg(test)]
@@ -74,6 +87,13 @@ mod tests {
             for j in 0..3 {
                 let x: f64 = (0..3).map(|k| l[i * 3 + k] * l[j * 3 + k]).sum();
                 assert!((x - a[i * 3 + j]).abs() < 1e-12);
+            }
+        }
+        let inverse = inverse(3, &a);
+        for i in 0..3 {
+            for j in 0..3 {
+                let x: f64 = (0..3).map(|k| a[i * 3 + k] * inverse[k * 3 + j]).sum();
+                assert!((x - f64::from(u8::from(i == j))).abs() < 1e-12);
             }
         }
         let mut b = [1.0, -2.0, 3.0];
