@@ -207,14 +207,20 @@ unsafe fn any_run<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     unsafe {
         // Where an entry takes little time, what it has beside rows and a value is known when this is
         // compiled.
-        let special = match (job.fiber.is_some(), job.weighted, job.priors) {
+        // With few registers a prior is not what takes time.
+        let priors = job.priors || L::REGISTERS < 8;
+        let special = match (job.fiber.is_some(), job.weighted, priors) {
             (true, false, false) => short::<L, false, false>(job, batches),
             (true, false, true) => short::<L, false, true>(job, batches),
             (true, true, _) => short::<L, true, true>(job, batches),
             (false, false, _) => alone::<L, false>(job, batches),
             (false, true, _) => alone::<L, true>(job, batches),
         };
-        special.unwrap_or_else(|| match (job.fiber, job.between) {
+        // No closure: it would not have the instructions of the function that this becomes part of.
+        if let Some(squares) = special {
+            return squares;
+        }
+        match (job.fiber, job.between) {
             (None, _) => single::<L>(job, batches),
             (_, Between::Full) if job.shape.order() > 2 => general::<L>(job, batches),
             (_, Between::Full) if job.shape.order() == 2 && job.weighted => {
@@ -222,7 +228,7 @@ unsafe fn any_run<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]) -> f64 {
             }
             (_, Between::Full) if job.shape.order() == 2 => large3::<L, false>(job, batches),
             _ => lines::<L>(job, batches),
-        })
+        }
     }
 }
 

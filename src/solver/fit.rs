@@ -73,6 +73,8 @@ pub fn fit(
     }
     let mut known = Known {
         resumed: input.resume.as_deref().map(load_saved).transpose()?,
+        // What is tried before takes time, too.
+        clock: Some(Clock::start()),
         ..Known::default()
     };
     for matrix in problem.matrices() {
