@@ -131,9 +131,10 @@ fn chosen(counts: &[u64], sources: &[Source<'_>]) -> (Vec<u32>, Vec<u32>) {
     (known, cold)
 }
 
-/// What the entries of a row in matrices weigh together; as one if it has none.
-pub(in crate::solver) fn uses<'a>(lists: impl Iterator<Item = &'a Lists>, row: usize) -> f64 {
-    match lists.map(|l| l.weight_of(row)).sum() {
+/// What the entries of a row in matrices weigh together, given what they weigh in each; as one if it has
+/// none.
+pub(in crate::solver) fn uses(weights: impl Iterator<Item = f64>) -> f64 {
+    match weights.sum() {
         0.0 => 1.0,
         weight => weight,
     }
@@ -258,6 +259,10 @@ pub(in crate::solver) fn fill_cold(
         if entries.is_empty() {
             continue;
         }
+        let all_cells: Vec<Option<f64>> = entries
+            .iter()
+            .map(|(_, columns, _, whole)| whole.as_ref().map(|_| columns.columns.len() as f64))
+            .collect();
         let sources: Vec<Source<'_>> = entries
             .iter_mut()
             .map(|(lists, columns, weight, whole)| {
@@ -267,10 +272,13 @@ pub(in crate::solver) fn fill_cold(
             .collect();
         let mode = &model.modes[n];
         let (known, cold) = chosen(&mode.counts, &sources);
-        // As if none had entries. Of a full matrix all together count as one, as they do in a fit.
-        let listed = || sources.iter().filter(|s| s.whole.is_none());
+        // As if none had entries in the tensor.
         let ridges: Vec<f32> = (0..limit)
-            .map(|row| data.penalties.row(uses(listed().map(|s| s.lists), row)) as f32)
+            .map(|row| {
+                let each = sources.iter().zip(&all_cells);
+                let each = each.map(|(s, all)| all.unwrap_or_else(|| s.lists.weight_of(row)));
+                data.penalties.row(uses(each)) as f32
+            })
             .collect();
         let before = &model.modes[n].before;
         let pull = Pull {

@@ -73,6 +73,18 @@ impl FoldWork<'_> {
             .collect()
     }
 
+    /// What the entries of a new row weigh in each matrix.
+    fn weights_in_matrices(&self, row: usize) -> impl Iterator<Item = f64> {
+        let each = self.input.matrices.iter().zip(&self.fold.matrices);
+        each.map(move |(given, lists)| {
+            let matrix = &self.model.matrices[given.number];
+            match matrix.kind {
+                MatrixKind::Full => matrix.columns.len() as f64,
+                _ => lists.weight_of(row),
+            }
+        })
+    }
+
     /// What a 0 is in each column of a matrix all of whose cells count, inside.
     fn base(&self, number: usize) -> Option<Vec<f32>> {
         let matrix = &self.model.matrices[number];
@@ -129,7 +141,7 @@ impl FoldWork<'_> {
         let ridges: Vec<f32> = (0..self.fold.names.len())
             .map(|i| {
                 let uses = match self.fold.tensor.weight_of(i) {
-                    0.0 => uses(self.fold.matrices.iter(), i),
+                    0.0 => uses(self.weights_in_matrices(i)),
                     weight => weight,
                 };
                 penalties.row(uses) as f32
