@@ -210,6 +210,8 @@ unsafe fn any_run<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]) -> f64 {
         // With few registers a prior is not what takes time, nor is a weight, and every variant takes room.
         let priors = job.priors || L::REGISTERS < 32;
         let special = match (job.fiber.is_some(), job.weighted, priors) {
+            // One number at a time is there to compare with.
+            (true, _, _) if L::REGISTERS < 4 => None,
             (true, false, false) => short::<L, false, false>(job, batches),
             (true, false, true) => short::<L, false, true>(job, batches),
             (true, true, _) if L::REGISTERS < 8 => None,
@@ -260,7 +262,6 @@ unsafe fn short<L: Line, const W: bool, const PRIOR: bool>(
             Between::Full if shape.order() == 2 => {
                 let width = |n: usize| padded(shape.ranks[n]) / STRIDE;
                 match (width(0), width(1)) {
-                    (1, 1) if L::REGISTERS < 4 => small3::<L, 16, W, PRIOR>(job, batches),
                     (1, 1) => match shape.ranks[0].max(shape.ranks[1]) {
                         0..=4 => small3::<L, 4, W, PRIOR>(job, batches),
                         5..=8 => small3::<L, 8, W, PRIOR>(job, batches),
