@@ -1,4 +1,4 @@
-// The first half of s3cmtf.hpp, which includes it: errors, views, tokens, sparse tensors and matrices, and planted
+// A part of s3cmtf.hpp, which includes it: errors, views, tokens, sparse tensors and matrices, and planted
 // data.
 #ifndef S3CMTF_DATA_HPP
 #define S3CMTF_DATA_HPP

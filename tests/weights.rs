@@ -184,6 +184,16 @@ fn matrix(of: &Entries) -> Entries {
     Entries::new(&[of.dims[0], 8], 400)
 }
 
+/// How far predictions of two models are apart at most.
+fn apart(a: &Model, b: &Model, entries: &Entries) -> f64 {
+    let (x, y) = (
+        predictions(a, &entries.view()),
+        predictions(b, &entries.view()),
+    );
+    let each = x.iter().zip(&y).map(|(x, y)| (x - y).abs());
+    each.fold(0.0, f64::max)
+}
+
 #[test]
 fn weights_of_1_change_no_bit() {
     for (entries, o) in everything() {
@@ -263,15 +273,7 @@ fn a_whole_weight_is_an_entry_listed_so_often() {
             .repeated(times)
             .with_matrix(Some(&matrix.repeated(times)), &o);
         assert!((of_a.train_rmse - of_b.train_rmse).abs() < 1e-5);
-        let (x, y) = (
-            predictions(&a, &entries.view()),
-            predictions(&b, &entries.view()),
-        );
-        let far = x
-            .iter()
-            .zip(&y)
-            .map(|(x, y)| (x - y).abs())
-            .fold(0.0, f64::max);
+        let far = apart(&a, &b, &entries);
         assert!(far < 2e-3, "{model:?} {per:?}: {far}");
         let (last_a, last_b) = (a.history().last().unwrap(), b.history().last().unwrap());
         assert!((last_a.loss / last_b.loss - 1.0).abs() < 1e-4);
@@ -388,15 +390,7 @@ fn defaults_do_not_depend_on_the_scale_of_weights() {
     let weight = |e: usize| [1.0, 0.5, 2.0][e % 3];
     let (a, _) = entries.weighted(weight).fit(&o);
     let (b, _) = entries.weighted(|e| 16.0 * weight(e)).fit(&o);
-    let (x, y) = (
-        predictions(&a, &entries.view()),
-        predictions(&b, &entries.view()),
-    );
-    let far = x
-        .iter()
-        .zip(&y)
-        .map(|(x, y)| (x - y).abs())
-        .fold(0.0, f64::max);
+    let far = apart(&a, &b, &entries);
     assert!(far < 1e-3, "{far}");
 }
 

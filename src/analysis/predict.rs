@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::chunks::{Cells, cells_of, predict_chunks};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::CooView;
 use crate::kernel::{Level, Method, TensorKernel};
 use crate::model::{Model, Predict, Samples};
@@ -111,14 +111,7 @@ pub fn predict_all(
     monitor: &dyn Monitor,
     take: impl FnMut(Range<usize>, &[f64]) -> Result<()>,
 ) -> Result<()> {
-    if view.order() != model.order() {
-        return Err(Error::Argument(format!(
-            "{}: has {} modes, the model has {}",
-            view.name(),
-            view.order(),
-            model.order()
-        )));
-    }
+    model.check_order(view)?;
     predict(model, &cells_of(view), clip, threads, monitor, take)
 }
 

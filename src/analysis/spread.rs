@@ -33,14 +33,7 @@ pub fn predict_spread(
     monitor: &dyn Monitor,
     take: impl FnMut(Range<usize>, &[Spread]) -> Result<()>,
 ) -> Result<()> {
-    if view.order() != model.order() {
-        return Err(Error::argument(format!(
-            "{}: has {} modes, the model has {}",
-            view.name(),
-            view.order(),
-            model.order()
-        )));
-    }
+    model.check_order(view)?;
     spread(
         model,
         &cells_of(view),

@@ -423,10 +423,11 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
     Ok(Verdict::Good)
 }
 
-struct Watcher<'a> {
-    progress: &'a Progress,
-    out: &'a mut Output,
-    failed: Option<Error>,
+/// Prints what happens on the way, and stops it if that fails or is cancelled.
+pub(super) struct Watcher<'a> {
+    pub progress: &'a Progress,
+    pub out: &'a mut Output,
+    pub failed: Option<Error>,
 }
 
 impl Observer for Watcher<'_> {
@@ -505,7 +506,7 @@ impl Observer for Watcher<'_> {
 
 impl Watcher<'_> {
     /// Output that cannot be written ends the fit.
-    fn flush(&mut self) -> Control {
+    pub(super) fn flush(&mut self) -> Control {
         if let Err(e) = self.out.flush() {
             self.failed.get_or_insert(e);
         }

@@ -14,7 +14,7 @@ use s3cmtf::{Error, Monitor, Result};
 use serde_json::{Map, Value, json};
 
 use super::Verdict;
-use super::fit::{Opened, apply_config, data_arguments, finite, leak, lower_first, path};
+use super::fit::{Opened, Watcher, apply_config, data_arguments, finite, leak, lower_first, path};
 use super::input::{TextArguments, same_file};
 use super::output::{Output, counted};
 use super::progress::Progress;
@@ -173,12 +173,6 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
     Ok(Verdict::Good)
 }
 
-struct Watcher<'a> {
-    progress: &'a Progress,
-    out: &'a mut Output,
-    failed: Option<Error>,
-}
-
 impl TuneObserver for Watcher<'_> {
     fn trial(&mut self, p: &TuneProgress<'_>) -> Control {
         let t = p.trial;
@@ -201,14 +195,7 @@ impl TuneObserver for Watcher<'_> {
             "best": finite(p.best),
             "failed": t.failed,
         }));
-        if let Err(e) = self.out.flush() {
-            self.failed.get_or_insert(e);
-        }
-        if self.failed.is_some() || self.progress.cancelled() {
-            Control::Stop
-        } else {
-            Control::Continue
-        }
+        self.flush()
     }
 }
 

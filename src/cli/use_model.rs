@@ -89,14 +89,7 @@ fn load(path: &Path) -> Result<Model> {
 pub(super) fn eval(a: &EvalArguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
     let model = load(&a.model)?;
     let file = open(&a.file, &a.text, progress)?;
-    if file.header().dims.len() != model.order() {
-        return Err(Error::Argument(format!(
-            "{}: has {} modes, the model has {}",
-            file.name(),
-            file.header().dims.len(),
-            model.order()
-        )));
-    }
+    model.check_order(&file.view())?;
     let e = evaluate(&model, &file.view(), model.range(), a.threads, progress)?;
     if e.count == 0 {
         return Err(Error::Argument(format!(

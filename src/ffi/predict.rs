@@ -15,8 +15,7 @@ use super::model_numbers::Numbers;
 use super::status::{Failure, Outcome, S3CMTF_BAD_ENTRY, S3CMTF_OUT_OF_MEMORY};
 use crate::analysis::{evaluate, predict_all, predict_cells};
 use crate::error::Result;
-use crate::format::{CooView, MAX_DIM};
-use crate::model::Model;
+use crate::format::MAX_DIM;
 
 /// Predicts `count` cells. Their indices are given as to s3cmtf_coo_new(): a pointer per mode, `index_type`,
 /// `stride` and `base`. An index that did not occur in the data, also one beyond its size, predicts as the
@@ -113,25 +112,37 @@ pub unsafe extern "C" fn s3cmtf_model_predict_coo(
 }
 
 /// What takes predictions as they come, in order.
-type Take<'a> = &'a mut dyn FnMut(std::ops::Range<usize>, &[f64]) -> Result<()>;
+pub(super) type Take<'a, T> = &'a mut dyn FnMut(std::ops::Range<usize>, &[T]) -> Result<()>;
 
-/// Collects predictions before it writes any: a failure leaves the caller's buffer alone.
-fn predicted(to: &Numbers, count: usize, make: impl FnOnce(Take<'_>) -> Result<()>) -> Outcome {
-    if count == 0 {
-        return Ok(());
-    }
-    to.require(count)?;
-    let mut made: Vec<f64> = Vec::new();
+/// All that is made, before any of it is written: a failure leaves the caller's buffers alone.
+pub(super) fn collected<T: Clone>(
+    count: usize,
+    make: impl FnOnce(Take<'_, T>) -> Result<()>,
+) -> Outcome<Vec<T>> {
+    let mut made: Vec<T> = Vec::new();
     made.try_reserve_exact(count).map_err(|_| {
         Failure::new(
             S3CMTF_OUT_OF_MEMORY,
             format!("no memory for {count} predictions"),
         )
     })?;
-    make(&mut |_, piece: &[f64]| {
+    make(&mut |_, piece: &[T]| {
         made.extend_from_slice(piece);
         Ok(())
     })?;
+    Ok(made)
+}
+
+fn predicted(
+    to: &Numbers,
+    count: usize,
+    make: impl FnOnce(Take<'_, f64>) -> Result<()>,
+) -> Outcome {
+    if count == 0 {
+        return Ok(());
+    }
+    to.require(count)?;
+    let made = collected(count, make)?;
     to.write(count, made.into_iter())
 }
 
@@ -152,7 +163,7 @@ pub extern "C" fn s3cmtf_model_evaluate(
 ) -> i32 {
     guard(error, || {
         let (model, view) = (of(model)?, entries_of(coo)?);
-        same_order(model, &view)?;
+        model.check_order(&view)?;
         let (clip, threads) = (flag(clip, "clip")?, self::threads(threads)?);
         let found = evaluate(model, &view, model.range(), threads, &Token(cancel))?;
         let errors = if clip { found.clipped } else { found.plain };
@@ -163,16 +174,4 @@ pub extern "C" fn s3cmtf_model_evaluate(
         }
         Ok(())
     })
-}
-
-fn same_order(model: &Model, view: &CooView<'_>) -> Outcome {
-    if view.order() != model.order() {
-        return Err(Failure::argument(format!(
-            "{}: has {} modes, the model has {}",
-            view.name(),
-            view.order(),
-            model.order()
-        )));
-    }
-    Ok(())
 }

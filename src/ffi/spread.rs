@@ -12,8 +12,8 @@ use super::guard::guard;
 use super::indices::Indices;
 use super::model::{ModelHandle, of};
 use super::model_numbers::Numbers;
-use super::predict::{index_of, require_usable};
-use super::status::{Failure, Outcome, S3CMTF_OUT_OF_MEMORY};
+use super::predict::{Take, collected, index_of, require_usable};
+use super::status::{Failure, Outcome};
 use crate::analysis::{Spread, predict_spread, predict_spread_cells};
 use crate::error::Result;
 
@@ -121,9 +121,6 @@ struct Outputs {
     buffers: [Option<(Numbers, usize)>; 3],
 }
 
-/// What takes cells as they come, in order.
-type Take<'a> = &'a mut dyn FnMut(std::ops::Range<usize>, &[Spread]) -> Result<()>;
-
 impl Outputs {
     /// # Safety
     /// As [`Numbers::new`].
@@ -145,8 +142,8 @@ impl Outputs {
         Ok(Outputs { buffers })
     }
 
-    /// Collects predictions before it writes any: a failure leaves the caller's buffers alone.
-    fn collect(&self, count: usize, make: impl FnOnce(Take<'_>) -> Result<()>) -> Outcome {
+    /// Writes what is made.
+    fn collect(&self, count: usize, make: impl FnOnce(Take<'_, Spread>) -> Result<()>) -> Outcome {
         let sizes = |each: usize| {
             count.checked_mul(each).ok_or_else(|| {
                 Failure::argument(format!(
@@ -157,17 +154,7 @@ impl Outputs {
         for (numbers, each) in self.buffers.iter().flatten() {
             numbers.require(sizes(*each)?)?;
         }
-        let mut made: Vec<Spread> = Vec::new();
-        made.try_reserve_exact(count).map_err(|_| {
-            Failure::new(
-                S3CMTF_OUT_OF_MEMORY,
-                format!("no memory for {count} predictions"),
-            )
-        })?;
-        make(&mut |_, piece: &[Spread]| {
-            made.extend_from_slice(piece);
-            Ok(())
-        })?;
+        let made = collected(count, make)?;
         let [means, deviations, quantiles] = &self.buffers;
         if let Some((to, _)) = means {
             to.write(count, made.iter().map(|s| s.mean))?;

@@ -6,7 +6,7 @@ use super::rows::Rows;
 use super::samples::Samples;
 use super::shape::{CoreKind, CoreShape};
 use crate::error::{Error, Result};
-use crate::format::{RowMap, copied, zeros};
+use crate::format::{CooView, RowMap, copied, zeros};
 use crate::options::{ModelKind, Options};
 use crate::problem::{MatrixKind, Problem};
 
@@ -180,6 +180,19 @@ impl Model {
             samples: None,
         };
         Ok((model, lowered))
+    }
+
+    /// Refuses entries of another number of modes.
+    pub fn check_order(&self, view: &CooView<'_>) -> Result<()> {
+        if view.order() == self.order() {
+            return Ok(());
+        }
+        Err(Error::argument(format!(
+            "{}: has {} modes, the model has {}",
+            view.name(),
+            view.order(),
+            self.order()
+        )))
     }
 
     /// The number of modes.

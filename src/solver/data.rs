@@ -497,13 +497,7 @@ pub(super) fn held_out(
     monitor: &dyn Monitor,
 ) -> Result<Entries> {
     let order = model.order();
-    if view.order() != order {
-        return Err(Error::argument(format!(
-            "{}: has {} modes, the model has {order}",
-            view.name(),
-            view.order()
-        )));
-    }
+    model.check_order(view)?;
     let spec = error_spec(model, view.len(), view.weights().is_some());
     let read = |range: Range<usize>, chunk: &mut Chunk| {
         chunk.rows.resize(order, Vec::new());

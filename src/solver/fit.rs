@@ -1,6 +1,7 @@
 //! The life of a fit: start, epochs, errors, stopping, going back when it diverges, checkpoints.
 
 mod baseline;
+mod checkpoints;
 mod ending;
 mod known;
 mod measure;
@@ -26,7 +27,7 @@ use super::start;
 use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::kernel::Level;
-use crate::model::{Epoch, Model, Parameters, Saved, check_target, load_saved, save_with};
+use crate::model::{Epoch, Model, Parameters, Saved, check_target, load_saved};
 use crate::monitor::Monitor;
 use crate::options::{Algorithm, Options, Schedule, Start};
 use crate::problem::{MatrixKind, Problem};
@@ -470,33 +471,6 @@ impl<'a> Fit<'a> {
         Ok(reason)
     }
 
-    fn save_checkpoint(&mut self, observer: &mut dyn Observer) -> Result<()> {
-        let input = self.input;
-        let Some(path) = &input.checkpoint else {
-            return Ok(());
-        };
-        self.model.options = self.options.clone();
-        let state = self.progress.to_text();
-        // Scales are powers of two: nothing changes on the way out and back.
-        self.scale(true)?;
-        let saved = save_with(&self.model, path, Some((&state, self.best.as_ref())));
-        self.scale(false)?;
-        saved?;
-        (self.saved_epoch, self.saved_at) = (self.progress.epoch, Instant::now());
-        observer.event(&Event::Checkpoint {
-            epoch: self.progress.epoch,
-        });
-        Ok(())
-    }
-
-    /// A fit that ends early can be resumed from where it ended.
-    fn last_checkpoint(&mut self, observer: &mut dyn Observer) -> Result<()> {
-        if self.progress.epoch > self.saved_epoch && self.model.is_finite() {
-            self.save_checkpoint(observer)?;
-        }
-        Ok(())
-    }
-
     /// What the figures of an evaluated epoch mean for stopping and for the best model. Epochs that
     /// were measured only because they are the last or have a checkpoint decide nothing: a fit that
     /// is resumed must go the way of one that never stopped.
@@ -504,6 +478,7 @@ impl<'a> Fit<'a> {
         if !figures.epoch.is_multiple_of(self.options.eval_every) {
             return Ok(None);
         }
+        let draws = self.draws();
         let progress = &mut self.progress;
         let change = (progress.last_loss - figures.loss).abs()
             / progress.last_loss.abs().max(f64::MIN_POSITIVE);
@@ -522,7 +497,7 @@ impl<'a> Fit<'a> {
                 progress.since_best = 0;
                 match &mut self.best {
                     // The mean of all samples is better than any one draw.
-                    _ if self.exact.as_ref().is_some_and(Solver::draws) => {}
+                    _ if draws => {}
                     Some(best) => best.update(&self.model)?,
                     None => self.best = Some(self.model.parameters()?),
                 }
@@ -539,16 +514,6 @@ impl<'a> Fit<'a> {
             _ => 0,
         };
         Ok(reason)
-    }
-
-    fn checkpoint_due(&self, epoch: u64) -> bool {
-        let seconds = self.options.checkpoint_seconds;
-        self.input.checkpoint.is_some()
-            && if seconds > 0.0 {
-                self.saved_at.elapsed().as_secs_f64() >= seconds || epoch == self.last_epoch()
-            } else {
-                epoch.is_multiple_of(self.options.checkpoint_every) || epoch == self.last_epoch()
-            }
     }
 
     /// Whether this is `gibbs`.

@@ -159,16 +159,7 @@ fn check(model: &Model, input: &FoldIn<'_>) -> Result<()> {
             "the model has an l1 penalty, with which rows have no closed form; fit one with l2",
         ));
     }
-    if let Some(view) = &input.tensor
-        && view.order() != model.order()
-    {
-        return Err(Error::argument(format!(
-            "{}: has {} modes, the model has {}",
-            view.name(),
-            view.order(),
-            model.order()
-        )));
-    }
+    input.tensor.iter().try_for_each(|t| model.check_order(t))?;
     for (k, given) in input.matrices.iter().enumerate() {
         let (view, number) = (&given.entries, given.number);
         let wrong = |what: String| Err(Error::argument(format!("{}: {what}", view.name())));

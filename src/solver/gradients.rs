@@ -1,6 +1,10 @@
 //! Tests: an epoch follows the gradient of the paper's objective in every term, by central differences.
 
+mod cells;
+
 use std::collections::HashMap;
+
+use cells::Cells;
 
 use super::blocked::{Blocked, Pace, Plan};
 use super::centre::Centre;
@@ -8,64 +12,11 @@ use super::data::{Data, Entries, How, MatrixData, Penalties};
 use super::full;
 use super::lockfree::{LockFree, visits};
 use super::{loss, start};
-use crate::format::{CooView, Values};
 use crate::kernel::{Level, Rule, reference};
 use crate::model::{CoreKind, CoreShape, Model};
 use crate::options::{Algorithm, ModelKind, Options, Penalty, Start};
 use crate::problem::{MatrixKind, Problem};
-use crate::random::Stream;
 use crate::schedule::Crew;
-
-/// Entries drawn at random, all different cells.
-struct Cells {
-    columns: Vec<Vec<u32>>,
-    values: Vec<f64>,
-    /// Empty if they have none.
-    weights: Vec<f64>,
-}
-
-impl Cells {
-    fn new(dims: &[u64], count: usize, seed: u64, positive: bool) -> Cells {
-        let mut s = Stream::new(&[seed]);
-        let mut cells = Cells {
-            columns: vec![Vec::new(); dims.len()],
-            values: Vec::new(),
-            weights: Vec::new(),
-        };
-        let mut seen = std::collections::HashSet::new();
-        while cells.values.len() < count {
-            let cell: Vec<u32> = dims.iter().map(|&d| s.below(d) as u32).collect();
-            if seen.insert(cell.clone()) {
-                cells
-                    .columns
-                    .iter_mut()
-                    .zip(cell)
-                    .for_each(|(c, i)| c.push(i));
-                let x = s.gauss();
-                cells.values.push(if positive { x.abs() } else { x });
-            }
-        }
-        cells
-    }
-
-    /// With weights, some of them 0, or without.
-    fn weighted(mut self, weighted: bool) -> Cells {
-        let weight = |i: usize| [0.5, 2.0, 1.0, 0.0, 1.25][i % 5];
-        self.weights = (0..if weighted { self.values.len() } else { 0 })
-            .map(weight)
-            .collect();
-        self
-    }
-
-    fn view(&self, name: &str, dims: &[u64]) -> CooView<'_> {
-        let columns: Vec<&[u32]> = self.columns.iter().map(Vec::as_slice).collect();
-        let view = CooView::new(name, dims, &columns, Values::F64(&self.values)).unwrap();
-        match self.weights.is_empty() {
-            true => view,
-            false => view.with_weights(Values::F64(&self.weights)).unwrap(),
-        }
-    }
-}
 
 /// The data as a fit with these options has it.
 fn prepared(

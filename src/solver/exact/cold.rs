@@ -247,11 +247,10 @@ pub(in crate::solver) fn fill_cold(
             matrix.entries.each(|row, value, weight| {
                 rows.extend_from_slice(row);
                 values.push(value);
-                weights.push(weight);
+                if matrix.entries.is_weighted() {
+                    weights.push(weight);
+                }
             });
-            if weights.iter().all(|&w| w == 1.0) {
-                weights.clear();
-            }
             let limits = [limit, columns.columns.len()];
             let lists = Lists::new(0, &limits, &rows, (&values, &weights))?;
             entries.push((Arc::new(lists), columns, f64::from(matrix.weight), None));
