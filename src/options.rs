@@ -79,8 +79,10 @@ pub enum Penalty {
 /// How factors start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// `Identity`, or with `nonneg` `Paper`.
+    /// `Drawn`, or with `nonneg` `Paper`.
     Auto,
+    /// Where some sweeps of `gibbs` come to; penalties pull rows to the mean of theirs.
+    Drawn,
     /// A core of ones on its diagonal; two modes normal around 0 and the others near 1, where
     /// penalties keep them.
     Identity,
@@ -280,7 +282,7 @@ macro_rules! choices {
 choices!(Algorithm, ALGORITHMS: Blocked = "blocked", Opt = "opt", Naive = "naive", Als = "als", Gibbs = "gibbs");
 choices!(ModelKind, MODELS: Auto = "auto", Tucker = "tucker", Cp = "cp");
 choices!(Penalty, PENALTIES: L2 = "l2", L1 = "l1");
-choices!(Start, STARTS: Auto = "auto", Identity = "identity", Paper = "paper", Normal = "normal");
+choices!(Start, STARTS: Auto = "auto", Drawn = "drawn", Identity = "identity", Paper = "paper", Normal = "normal");
 choices!(Schedule, SCHEDULES: Inverse = "inverse", Square = "square");
 choices!(PenaltyPer, PENALTIES_PER: Row = "row", Root = "root", Entry = "entry");
 choices!(KernelChoice, KERNELS: Auto = "auto", Scalar = "scalar", Wide = "wide", Avx2 = "avx2", Avx512 = "avx512");
@@ -378,9 +380,9 @@ options! {
     penalty: Penalty, Kind::Choice(PENALTIES), "l2",
         "Whether squares (l2) or absolute values (l1) are penalised";
     start: Start, Kind::Choice(STARTS), "auto",
-        "How factors and core start: two modes around 0 and the others near 1 with a diagonal core (identity), all positive and nearly constant (paper), or all normal around 0; auto is identity, with nonneg paper";
+        "How factors and core start: where some sweeps of gibbs come to (drawn), two modes around 0 and the others near 1 with a diagonal core (identity), all positive and nearly constant (paper), or all normal around 0; auto is drawn, with nonneg paper";
     start_modes: Vec<usize>, Kind::Ranks(1, MAX_ORDER), "auto",
-        "The two modes that start around 0 with start=identity, counted from 1; auto tries";
+        "The two modes that start around 0 with start=identity, counted from 1; auto is the two largest";
     nonneg: bool, Kind::Flag, "false",
         "Keep factors, core and columns of matrices at 0 or above";
     orthogonal: bool, Kind::Flag, "true",

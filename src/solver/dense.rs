@@ -75,6 +75,56 @@ pub(in crate::solver) fn inverse(size: usize, a: &[f64]) -> Vec<f64> {
     all
 }
 
+/// Eigenvalues of a symmetric matrix, the largest first, and an eigenvector of length 1 for each, one after
+/// the other; by rotations of two rows and columns at a time (Jacobi).
+pub(in crate::solver) fn eigen(size: usize, a: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    /// More than any matrix takes.
+    const ROUNDS: usize = 60;
+    let mut a: Vec<f64> = a
+        .iter()
+        .map(|x| if x.is_finite() { *x } else { 0.0 })
+        .collect();
+    let mut vectors = vec![0.0; size * size];
+    (0..size).for_each(|i| vectors[i * size + i] = 1.0);
+    let all: f64 = a.iter().map(|x| x * x).sum();
+    for _ in 0..ROUNDS {
+        let off: f64 = (0..size * size)
+            .filter(|k| k / size != k % size)
+            .map(|k| a[k] * a[k])
+            .sum();
+        if off <= 1e-28 * all {
+            break;
+        }
+        for p in 0..size {
+            for q in p + 1..size {
+                let x = a[p * size + q];
+                if x == 0.0 {
+                    continue;
+                }
+                let theta = (a[q * size + q] - a[p * size + p]) / (2.0 * x);
+                let t = theta.signum() / (theta.abs() + (theta * theta + 1.0).sqrt());
+                let c = 1.0 / (t * t + 1.0).sqrt();
+                let s = t * c;
+                for k in 0..size {
+                    let (x, y) = (a[k * size + p], a[k * size + q]);
+                    (a[k * size + p], a[k * size + q]) = (c * x - s * y, s * x + c * y);
+                }
+                for k in 0..size {
+                    let (x, y) = (a[p * size + k], a[q * size + k]);
+                    (a[p * size + k], a[q * size + k]) = (c * x - s * y, s * x + c * y);
+                    let (x, y) = (vectors[p * size + k], vectors[q * size + k]);
+                    (vectors[p * size + k], vectors[q * size + k]) = (c * x - s * y, s * x + c * y);
+                }
+            }
+        }
+    }
+    let mut order: Vec<usize> = (0..size).collect();
+    order.sort_by(|&i, &j| a[j * size + j].total_cmp(&a[i * size + i]));
+    let values = order.iter().map(|&i| a[i * size + i]).collect();
+    let sorted = order.iter().flat_map(|&i| &vectors[i * size..][..size]);
+    (values, sorted.copied().collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +152,25 @@ mod tests {
         for i in 0..3 {
             let x: f64 = (0..3).map(|j| a[i * 3 + j] * b[j]).sum();
             assert!((x - [1.0, -2.0, 3.0][i]).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn eigenvectors_are_orthonormal_and_give_the_matrix_back() {
+        let a = [4.0, 2.0, 0.6, 2.0, 5.0, 1.5, 0.6, 1.5, 3.8];
+        for a in [a.to_vec(), vec![1.0; 9], vec![0.0; 9]] {
+            let (values, vectors) = eigen(3, &a);
+            assert!(values.windows(2).all(|w| w[0] >= w[1]), "{values:?}");
+            for i in 0..3 {
+                for j in 0..3 {
+                    let at = |k: usize| vectors[k * 3 + i] * vectors[k * 3 + j];
+                    let back: f64 = (0..3).map(|k| values[k] * at(k)).sum();
+                    assert!((back - a[i * 3 + j]).abs() < 1e-12);
+                    let one = |k: usize| vectors[i * 3 + k] * vectors[j * 3 + k];
+                    let dot: f64 = (0..3).map(one).sum();
+                    assert!((dot - f64::from(u8::from(i == j))).abs() < 1e-12);
+                }
+            }
         }
     }
 

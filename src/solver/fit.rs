@@ -6,15 +6,16 @@ mod ending;
 mod known;
 mod measure;
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use baseline::{rescale, taken_out};
-pub(super) use known::Known;
-use known::{Clock, check_validation};
+use known::check_validation;
+pub(super) use known::{Clock, Known, crew};
 
 use super::blocked::{Blocked, Pace, Plan};
 use super::centre::Centre;
-use super::data::{self, Data, Entries, Held, How, Penalties, held_out, stream};
+use super::data::{self, Data, Entries, Held, How, Penalties, held_out};
+use super::drawn::Drawn;
 use super::exact::{Begin, Solver};
 use super::input::{FitInput, FitSummary};
 use super::lockfree::LockFree;
@@ -31,7 +32,7 @@ use crate::model::{Epoch, Model, Parameters, Saved, check_target, load_saved};
 use crate::monitor::Monitor;
 use crate::options::{Algorithm, Options, Schedule, Start};
 use crate::problem::{MatrixKind, Problem};
-use crate::schedule::{Crew, available_threads};
+use crate::schedule::Crew;
 
 /// A sum of squares met on the way that is this many times the first loss is an explosion.
 const EXPLOSION: f64 = 4.0;
@@ -90,9 +91,13 @@ pub fn fit(
     let options = match &known.resumed {
         Some((saved, _)) => resumed_options(options, saved.options())?,
         None => {
-            let (options, centre) = settle(problem, options, input.init, monitor)?;
-            known.centre = centre;
-            options
+            let settled = settle(problem, options, input.init, known.clock, monitor)?;
+            known.centre = settled.centre;
+            let starts = |o: &Options| o.start == Start::Drawn && input.init.is_none();
+            if let Some(drawn) = settled.drawn.filter(|_| starts(&settled.options)) {
+                known.start = Some(drawn.start(problem, &settled.options)?);
+            }
+            settled.options
         }
     };
     let fraction = options.valid_fraction;
@@ -109,10 +114,15 @@ pub fn fit(
     fit.last_checkpoint(observer)?;
     let ended = !matches!(reason, StopReason::TimeLimit | StopReason::Cancelled);
     if holds && options.refit && ended && fit.progress.epoch > 0 {
-        let known = Known {
+        let mut known = Known {
             centre,
             ..fit.into_refit()?
         };
+        if options.start == Start::Drawn && input.init.is_none() {
+            // From what was held out before, too.
+            let drawn = Drawn::new(problem, &options, 0.0, known.clock, monitor)?;
+            known.start = Some(drawn.start(problem, &options)?);
+        }
         let epochs = known.refit.as_ref().map_or(0, |(p, _)| p.refit);
         observer.event(&Event::Refit { epochs });
         // What there is to say about ranks was said before.
@@ -168,6 +178,7 @@ impl<'a> Fit<'a> {
         let goes_on = known.resumed.is_some();
         let Known {
             resumed,
+            start: drawn,
             centre,
             held,
             refit,
@@ -179,16 +190,7 @@ impl<'a> Fit<'a> {
             Algorithm::Naive => Level::Scalar,
             _ => Level::choose(options.kernel)?,
         };
-        let threads = match options.threads {
-            0 => available_threads(),
-            n => n as usize,
-        };
-        // Not part of the result, so it may differ from run to run: where the threads are pinned.
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |d| d.as_nanos() as u64);
-        let place = crate::random::key(&[stream::PLACE, u64::from(std::process::id()), now]);
-        let crew = Crew::new(threads, options.pin, place);
+        let crew = crew(&options);
         let (mut model, lowered) = Model::zeros(problem, &options)?;
         let plan = (options.algorithm == Algorithm::Blocked)
             .then(|| Plan::new(problem, &model.shape, options.seed));
@@ -210,19 +212,7 @@ impl<'a> Fit<'a> {
         };
         let mut data = Data::new(problem, &model.shape, how, plan.as_ref(), &crew, monitor)?;
         data.core_step = options.core_step.unwrap_or(1.0);
-        let fresh = input.init.is_none_or(start::is_centred);
-        if options.start == Start::Identity && fresh {
-            for (n, prior) in data.priors.iter_mut().enumerate() {
-                if !options.start_modes.contains(&(n + 1)) {
-                    prior[..model.shape.ranks[n]].fill(1.0);
-                }
-            }
-        }
-        for (mode, prior) in model.modes.iter_mut().zip(&data.priors) {
-            if prior.iter().any(|&p| p != 0.0) {
-                mode.before.pull = prior[..mode.factor.rank()].to_vec();
-            }
-        }
+        let init = input.init.or(drawn.as_deref());
         lowered
             .into_iter()
             .for_each(|text| observer.event(&Event::RankLowered(text)));
@@ -256,11 +246,31 @@ impl<'a> Fit<'a> {
             model.restore(&parameters)?;
             model.history = saved.history.clone();
             model.samples = saved.samples;
+            for (mode, old) in model.modes.iter_mut().zip(saved.modes) {
+                mode.before.pull = old.before.pull;
+            }
             best = saved_best;
             best.iter_mut()
                 .try_for_each(|b| rescale(&centre, b, false))?;
-        } else if let Some(init) = input.init {
-            start::from_model(&mut model, init, &centre, options.nonneg)?;
+        } else {
+            if let Some(init) = init {
+                start::from_model(&mut model, init, &centre, options.nonneg)?;
+            }
+            let fresh = init.is_none_or(start::is_centred);
+            for (n, mode) in model.modes.iter_mut().enumerate() {
+                let rank = mode.factor.rank();
+                mode.before.pull = match options.start {
+                    // The mean of all rows is kept behind them.
+                    Start::Drawn => mode.factor.row(mode.factor.len() - 1).to_vec(),
+                    Start::Identity if fresh && !options.start_modes.contains(&(n + 1)) => {
+                        vec![1.0; rank]
+                    }
+                    _ => Vec::new(),
+                };
+            }
+        }
+        for (mode, prior) in model.modes.iter().zip(&mut data.priors) {
+            prior[..mode.before.pull.len()].copy_from_slice(&mode.before.pull);
         }
         let read = |view: &Option<CooView<'_>>| {
             view.as_ref()
@@ -292,7 +302,7 @@ impl<'a> Fit<'a> {
         }
         let exact = match options.algorithm.is_exact() {
             true => {
-                let begin = match (goes_on, input.init) {
+                let begin = match (goes_on, init) {
                     (true, _) => Begin::Resumed,
                     (false, Some(_)) => Begin::From,
                     (false, None) => Begin::Anew,

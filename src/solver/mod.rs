@@ -3,9 +3,11 @@
 mod biases;
 mod blocked;
 mod centre;
+mod compress;
 mod data;
 mod dense;
 mod descent;
+mod drawn;
 mod entries;
 mod exact;
 mod finish;

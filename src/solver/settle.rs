@@ -1,70 +1,62 @@
-//! Options that are left to the library, settled by the data: sizes first, then short fits of a small
-//! model with some entries held out, which find the noise and the modes that belong together.
+//! Options that are left to the library, settled by the data: by its sizes, and by the noise that some sweeps
+//! of `gibbs` find, which also are where fits start.
 
 use super::centre::Centre;
-use super::data::Held;
-use super::fit::{Fit, Known};
+use super::drawn::Drawn;
+use super::fit::{Clock, Fit, Known};
 use super::input::FitInput;
 use super::observer::{Control, Observer};
-use super::start;
 use crate::error::{Error, Result};
 use crate::model::{CoreKind, Epoch, Model};
 use crate::monitor::Monitor;
-use crate::options::{Algorithm, ModelKind, Options, PenaltyPer, Schedule, Start};
+use crate::options::{Algorithm, ModelKind, Options, PenaltyPer, Start};
 use crate::problem::Problem;
 
 /// The first step for values of deviation 1.
 const ETA: f64 = 0.04;
 
-/// It is up to so many times that where noise is a smaller share of the variance than this.
-const FASTEST: f64 = 2.5;
-const NOISY: f64 = 0.5;
-
 /// The step of a full core that starts as an identity.
 pub(super) const CORE_STEP: f64 = 0.02;
 
 /// The penalty for values of deviation 1 that are all noise.
-const PENALTY: f64 = 2.2;
+const PENALTY: f64 = 3.0;
 
 /// Ranks: for data with at least so many entries per row of its two largest modes.
 const RANKS: [(f64, usize); 3] = [(8.0, 64), (2.0, 32), (0.0, 16)];
 
-/// Of the small model.
-const TRIAL_RANK: usize = 16;
-const TRIAL_EPOCHS: u64 = 4;
-const NOISE_EPOCHS: u64 = 10;
+/// What was left to the library, chosen.
+pub(super) struct Settled {
+    pub options: Options,
+    /// What is taken out of the values, if that had to be found.
+    pub centre: Option<Centre>,
+    /// What was drawn, if that was needed.
+    pub drawn: Option<Drawn>,
+}
 
-/// What is held out of it, and how many entries it is fitted to at most.
-const HELD: f64 = 0.1;
-const TRIAL_ENTRIES: f64 = 2e6;
-
-/// Data with fewer entries is not tried.
-const FEW: u64 = 200;
-
-/// Another pair has at most this share of the squared error.
-const CLEARLY: f64 = 0.98;
-
-/// Pairs are looked for among so many of the largest modes.
-const PAIRS_AMONG: usize = 4;
-
-/// All options, with those that were left to the library chosen; and what is taken out of the values, if
-/// that had to be found.
+/// All options, with those that were left to the library chosen.
 pub(super) fn settle(
     problem: &Problem<'_>,
     options: &Options,
     init: Option<&Model>,
+    clock: Option<Clock>,
     monitor: &dyn Monitor,
-) -> Result<(Options, Option<Centre>)> {
+) -> Result<Settled> {
     let mut o = options.clone();
+    let without = |options| Settled {
+        options,
+        centre: None,
+        drawn: None,
+    };
     if o.algorithm == Algorithm::Gibbs {
-        return Ok((settled_gibbs(problem, o, init), None));
+        return Ok(without(settled_gibbs(problem, o, init)));
     }
     if o.start == Start::Auto {
-        o.start = if o.nonneg {
-            Start::Paper
-        } else {
-            Start::Identity
-        };
+        o.start = if o.nonneg { Start::Paper } else { Start::Drawn };
+    }
+    if o.nonneg && o.start == Start::Drawn {
+        return Err(Error::argument(
+            "start = drawn: what is drawn is negative, too; with nonneg it must be paper, normal or identity",
+        ));
     }
     if let Some(init) = init.filter(|_| o.rank.is_empty()) {
         o.rank = init.shape().ranks.clone();
@@ -82,46 +74,45 @@ pub(super) fn settle(
     if o.rank.is_empty() {
         o.rank = vec![rank(problem, o.model)];
     }
-    if o.start != Start::Identity {
+    if !matches!(o.start, Start::Drawn | Start::Identity) {
         o.eta.get_or_insert(0.001);
         o.lambda_reg.get_or_insert(0.1);
         o.core_step.get_or_insert(1.0);
-        return Ok((o, None));
+        return Ok(without(o));
     }
     o.core_step.get_or_insert(match o.model {
         ModelKind::Cp => 0.0,
         _ => CORE_STEP,
     });
+    if o.start_modes.is_empty() {
+        o.start_modes = largest(problem);
+    }
     check_modes(problem, &o)?;
     let centre = Centre::new(problem, &o, monitor)?;
-    let heavy = Heavy::new(problem, &o);
-    if problem.order() == 2 {
-        o.start_modes = vec![1, 2];
-    }
-    let turned = init.is_some_and(|m| !start::is_centred(m));
-    if turned && o.start_modes.is_empty() {
-        // Nothing is near 1 in a model that was turned.
-        o.start_modes = vec![1, 2];
-    }
-    if problem.count() < FEW {
-        // Nothing could be held out and tell anything.
-        if o.start_modes.is_empty() {
-            o.start_modes = pairs(problem).swap_remove(0);
-        }
-        o.lambda_reg
-            .get_or_insert(PENALTY * centre.left * centre.deviation * heavy.penalty);
-    }
-    let mut noise = centre.left;
-    if o.start_modes.is_empty() || o.lambda_reg.is_none() {
-        noise = trials(problem, &mut o, &centre, heavy, monitor)?;
+    let starts = o.start == Start::Drawn && init.is_none();
+    let open = o.eta.is_none() || o.lambda_reg.is_none();
+    let drawn = match starts || open {
+        true => Some(Drawn::new(problem, &o, o.valid_fraction, clock, monitor)?),
+        false => None,
+    };
+    if let Some(drawn) = &drawn {
+        let heavy = Heavy::new(problem, &o);
+        let share = drawn.noise / (centre.deviation * centre.scale).powi(2);
+        // Nothing is known of values that are all the same.
+        let noise = if share.is_finite() {
+            share.min(1.0)
+        } else {
+            1.0
+        };
         o.lambda_reg
             .get_or_insert(PENALTY * noise * centre.deviation * heavy.penalty);
+        o.eta.get_or_insert(ETA / centre.deviation / heavy.mean);
     }
-    // The less noise, the larger the steps that do not carry it into the model.
-    let faster = (NOISY / noise.max(1e-6)).sqrt().clamp(1.0, FASTEST);
-    o.eta
-        .get_or_insert(ETA * faster / centre.deviation / heavy.mean);
-    Ok((o, Some(centre)))
+    Ok(Settled {
+        options: o,
+        centre: Some(centre),
+        drawn,
+    })
 }
 
 /// What entries weigh by and large: what is left to the library does not depend on the scale of weights.
@@ -213,82 +204,13 @@ fn check_modes(problem: &Problem<'_>, o: &Options) -> Result<()> {
     )))
 }
 
-/// Settles which two modes start around 0, and finds the share of the variance that is noise.
-fn trials(
-    problem: &Problem<'_>,
-    o: &mut Options,
-    centre: &Centre,
-    heavy: Heavy,
-    monitor: &dyn Monitor,
-) -> Result<f64> {
-    let mut trial = o.clone();
-    trial.algorithm = Algorithm::Blocked;
-    trial.schedule = Schedule::Square;
-    (trial.model, trial.rank) = (ModelKind::Cp, vec![TRIAL_RANK]);
-    trial.core_step = Some(0.0);
-    trial.eta = Some(ETA / centre.deviation / heavy.mean);
-    (trial.patience, trial.time_limit, trial.tolerance) = (0, 0.0, 0.0);
-    trial.valid_fraction = 0.0;
-    let n = problem.count() as f64;
-    let used = (TRIAL_ENTRIES / n).min(1.0 - HELD);
-    let held = Held::new(HELD.min(used), used, o.seed);
-    let run = |modes: &[usize], noise: f64, epochs: u64| -> Result<f64> {
-        let mut t = trial.clone();
-        t.start_modes = modes.to_vec();
-        (t.epochs, t.eval_every) = (epochs, epochs);
-        // Rows have so many fewer entries than they count.
-        let fewer = (1.0 / used).sqrt();
-        t.lambda_reg = Some(PENALTY * noise * centre.deviation * fewer * heavy.penalty);
-        let known = Known {
-            centre: Some(centre.clone()),
-            held: Some(held),
-            ..Known::default()
-        };
-        let (error, _) = error_at(problem, &t, &FitInput::default(), known, epochs, monitor)?;
-        let deviation = centre.deviation * centre.scale;
-        let share = (error / deviation).powi(2);
-        // Nothing was held out, or nothing is known about it.
-        Ok(if share.is_finite() {
-            share
-        } else {
-            centre.left
-        })
-    };
-    let before = 0.8 * centre.left;
-    if o.start_modes.is_empty() {
-        let mut best = f64::INFINITY;
-        for pair in pairs(problem) {
-            let error = run(&pair, before, TRIAL_EPOCHS)?;
-            // The largest modes come first, and give way to what is clearly better only.
-            if error < CLEARLY * best {
-                best = error;
-                o.start_modes = pair;
-            }
-        }
-    }
-    if o.lambda_reg.is_some() {
-        return Ok(before);
-    }
-    let first = run(&o.start_modes, before, NOISE_EPOCHS)?;
-    // Once more with what was found, if that is much less than was thought.
-    match first < 0.5 * before {
-        true => run(&o.start_modes, first, NOISE_EPOCHS),
-        false => Ok(first.min(centre.left.max(before))),
-    }
-}
-
-/// All pairs of the largest modes, counted from 1; that of the two largest comes first.
-fn pairs(problem: &Problem<'_>) -> Vec<Vec<usize>> {
+/// The two largest modes, counted from 1.
+fn largest(problem: &Problem<'_>) -> Vec<usize> {
     let mut modes: Vec<usize> = (0..problem.order()).collect();
     modes.sort_by_key(|&n| std::cmp::Reverse(problem.modes()[n].rows().len()));
-    modes.truncate(PAIRS_AMONG);
-    let pair = |(i, &b): (usize, &usize)| {
-        let larger = modes[..i].to_vec();
-        larger
-            .into_iter()
-            .map(move |a| vec![a.min(b) + 1, a.max(b) + 1])
-    };
-    modes.iter().enumerate().flat_map(pair).collect()
+    let mut two: Vec<usize> = modes.iter().take(2).map(|n| n + 1).collect();
+    two.sort_unstable();
+    two
 }
 
 /// The validation error after `epoch` epochs of a fit that is run for nothing else, and the fit; its options

@@ -25,7 +25,7 @@ pub(super) fn fill(
     options: &Options,
     crew: &Crew,
 ) -> Result<()> {
-    if options.start == Start::Identity {
+    if matches!(options.start, Start::Identity | Start::Drawn) {
         return identity(model, data, options, crew);
     }
     let order = model.order();
@@ -115,8 +115,10 @@ fn identity(model: &mut Model, data: &Data, options: &Options, crew: &Crew) -> R
     let size = SPREAD * data.deviation.sqrt();
     for (n, mode) in model.modes.iter_mut().enumerate() {
         let count = mode.rows.len();
-        let around = f64::from(data.priors[n][0]);
-        let size = if around > 0.0 { NEAR_ONE } else { size };
+        let (around, size) = match options.start_modes.contains(&(n + 1)) {
+            true => (0.0, size),
+            false => (1.0, NEAR_ONE),
+        };
         fill_rows(
             &mut mode.factor,
             count,
@@ -158,10 +160,10 @@ fn fill_rows(
     Ok(())
 }
 
-/// Whether a finished model still is where its priors are: it started from an identity, and nothing was
-/// turned or normalised at the end.
+/// Whether a finished model still is where its priors are: nothing was turned or normalised at the end.
 pub(super) fn is_centred(model: &Model) -> bool {
-    model.options.start == Start::Identity && !model.orthogonal && !model.options.nonneg
+    let centred = matches!(model.options.start, Start::Identity | Start::Drawn);
+    centred && !model.orthogonal && !model.options.nonneg
 }
 
 /// Takes over the rows, core and columns of a fitted model; rows it lacks keep their starting values.

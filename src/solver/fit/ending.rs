@@ -68,7 +68,7 @@ impl Fit<'_> {
         })
     }
 
-    pub(super) fn finish(
+    pub(in super::super) fn finish(
         mut self,
         reason: StopReason,
         observer: &mut dyn Observer,

@@ -1,20 +1,24 @@
 //! What a fit begins with.
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::super::centre::Centre;
-use super::super::data::Held;
+use super::super::data::{Held, stream};
 use super::super::input::FitInput;
 use super::super::resume::Progress;
 use crate::error::{Error, Result};
 use crate::model::{Model, Parameters, Saved};
 use crate::options::{Algorithm, Options};
+use crate::schedule::{Crew, available_threads};
 
 /// What is known before a fit begins.
 #[derive(Default)]
 pub(in crate::solver) struct Known {
     /// The checkpoint it goes on from.
     pub resumed: Option<(Model, Saved)>,
+    /// Where it starts, unless it is told otherwise.
+    pub start: Option<Arc<Model>>,
     /// What is taken out of the values.
     pub centre: Option<Centre>,
     /// Entries that are not fitted to but validate.
@@ -42,6 +46,20 @@ impl Clock {
             eval_seconds: 0.0,
         }
     }
+}
+
+/// The threads of a fit.
+pub(in crate::solver) fn crew(options: &Options) -> Crew {
+    let threads = match options.threads {
+        0 => available_threads(),
+        n => n as usize,
+    };
+    // Not part of the result, so it may differ from run to run: where the threads are pinned.
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |d| d.as_nanos() as u64);
+    let place = crate::random::key(&[stream::PLACE, u64::from(std::process::id()), now]);
+    Crew::new(threads, options.pin, place)
 }
 
 /// What decides which epoch is best must be there, once.

@@ -30,6 +30,7 @@ use state::{Given, State, fingerprint};
 
 use super::centre::Centre;
 use super::data::Held;
+use super::drawn::{Drawn, drawn_rank};
 use super::fit::Known;
 use super::input::FitInput;
 use super::observer::{Control, StopReason};
@@ -38,7 +39,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Level;
 use crate::model::{Model, Saved, check_target};
 use crate::monitor::{Monitor, step};
-use crate::options::{Algorithm, Options};
+use crate::options::{Algorithm, ModelKind, Options, Start};
 use crate::problem::Problem;
 use crate::schedule::{Stop, available_threads, in_order};
 
@@ -83,7 +84,8 @@ pub fn tune(
         )),
         e => e,
     };
-    let (base, centre) = settle(problem, options, None, &limited).map_err(nothing_yet)?;
+    let settled = settle(problem, options, None, None, &limited).map_err(nothing_yet)?;
+    let (base, centre) = (settled.options, settled.centre);
     let mut search = Search::new(problem, options, &base, centre, how)?;
     let outcome = search.run(observer, &limited);
     search.save()?;
@@ -181,6 +183,8 @@ struct Search<'a> {
     saved: Instant,
     /// Trials that may go on from where they are.
     paused: BTreeMap<usize, Paused>,
+    /// What trials start from, by the rank that was drawn with.
+    starts: BTreeMap<usize, Drawn>,
 }
 
 impl<'a> Search<'a> {
@@ -258,6 +262,7 @@ impl<'a> Search<'a> {
             jobs: (threads / how.fit_threads).max(1),
             saved: Instant::now(),
             paused: BTreeMap::new(),
+            starts: BTreeMap::new(),
         })
     }
 
@@ -298,8 +303,10 @@ impl<'a> Search<'a> {
             best = best.min(self.trials[t].valid_rmse);
         }
         let jobs: Vec<Job> = new.iter().map(|&t| self.job(rung, t)).collect();
+        self.draw(&jobs, limited)?;
         let (problem, how, held, side_by_side) = (self.problem, self.how, self.held, self.jobs);
         let (base, centre) = (self.base.clone(), self.centre.clone());
+        let starts = self.starts.clone();
         let make = |i: u64, stop: &Stop| {
             let began = Instant::now();
             let Job {
@@ -310,18 +317,28 @@ impl<'a> Search<'a> {
             let paused = paused.lock().unwrap_or_else(|e| e.into_inner()).take();
             // What is taken out is the same unless options say otherwise; biases move anyway.
             let same = (o.mean, o.biases, o.nonneg) == (base.mean, base.biases, base.nonneg);
-            let known = Known {
-                centre: centre.clone().filter(|_| same),
-                held,
-                resumed: paused,
-                ..Known::default()
-            };
             let input = FitInput {
                 valid: how.valid.clone(),
                 ..FitInput::default()
             };
-            let measured = error_at(problem, o, &input, known, *until, &Stopped(stop));
-            let measured = measured.and_then(|(error, fit)| Ok((error, fit.paused()?)));
+            let measured = || {
+                let start = match starts.get(&drawn_rank(problem, o)) {
+                    Some(drawn) if o.start == Start::Drawn && paused.is_none() => {
+                        Some(drawn.start(problem, o)?)
+                    }
+                    _ => None,
+                };
+                let known = Known {
+                    start,
+                    centre: centre.clone().filter(|_| same),
+                    held,
+                    resumed: paused,
+                    ..Known::default()
+                };
+                let (error, fit) = error_at(problem, o, &input, known, *until, &Stopped(stop))?;
+                Ok((error, fit.paused()?))
+            };
+            let measured = measured();
             (measured, began.elapsed().as_secs_f64())
         };
         let (done, total) = (old.len(), alive.len());
@@ -357,6 +374,34 @@ impl<'a> Search<'a> {
             step(limited, &phase, done as u64, total as u64)
         };
         in_order(new.len() as u64, side_by_side, limited, make, take)
+    }
+
+    /// Draws what these trials start from, once for all of the same rank.
+    fn draw(&mut self, jobs: &[Job], limited: &Limited<'_>) -> Result<()> {
+        for Job {
+            options, paused, ..
+        } in jobs
+        {
+            let fresh = paused.lock().unwrap_or_else(|e| e.into_inner()).is_none();
+            let rank = drawn_rank(self.problem, options);
+            if !fresh || options.start != Start::Drawn || self.starts.contains_key(&rank) {
+                continue;
+            }
+            // The same whichever trial comes first.
+            let o = Options {
+                model: ModelKind::Cp,
+                rank: vec![rank],
+                ..self.base.clone()
+            };
+            let held = if self.held.is_some() {
+                self.how.fraction
+            } else {
+                0.0
+            };
+            let drawn = Drawn::new(self.problem, &o, held, None, limited)?;
+            self.starts.insert(rank, drawn);
+        }
+        Ok(())
     }
 
     /// Notes at the trial what it gave.

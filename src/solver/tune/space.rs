@@ -301,7 +301,7 @@ impl<'a> Draws<'a> {
 
     fn core_step(&self, full: bool) -> f64 {
         match (self.base.start, full) {
-            (Start::Identity, true) if self.base.model == ModelKind::Cp => CORE_STEP,
+            (Start::Identity | Start::Drawn, true) if self.base.model == ModelKind::Cp => CORE_STEP,
             _ => self.base.core_step.unwrap_or(1.0),
         }
     }
@@ -309,7 +309,8 @@ impl<'a> Draws<'a> {
     /// What follows from what was chosen.
     fn settled(&self, mut o: Options) -> Result<Options> {
         let searched = self.space.ranges.contains_key("core_step");
-        if !searched && o.model != self.base.model && o.start == Start::Identity {
+        let centred = matches!(o.start, Start::Identity | Start::Drawn);
+        if !searched && o.model != self.base.model && centred {
             match o.model {
                 ModelKind::Cp => o.core_step = Some(0.0),
                 // Drawn, or not drawn by the first trial.

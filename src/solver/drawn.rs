@@ -1,0 +1,114 @@
+//! Where a fit starts that nothing else is said about: a few sweeps of `gibbs`, which find structure that
+//! no slice of the tensor shows, how much noise there is, and what rows are like on the whole.
+
+use std::sync::Arc;
+
+use super::compress::compress;
+use super::data::Held;
+use super::fit::{Clock, Fit, Known, crew};
+use super::input::FitInput;
+use super::observer::{Control, Observer, StopReason};
+use super::settle::rank;
+use crate::error::{Error, Result};
+use crate::model::{Epoch, Model};
+use crate::monitor::Monitor;
+use crate::options::{Algorithm, ModelKind, Options, Penalty, Start};
+use crate::problem::Problem;
+
+/// Sweeps, at least and at most.
+const LEAST: usize = 8;
+const MOST: u64 = 60;
+
+/// Draws have come to rest when so many sweeps bring the squared error to no less than this share.
+const STRETCH: usize = 4;
+const AT_REST: f64 = 0.96;
+
+/// Of larger data a part of the entries is drawn from.
+const ENTRIES: f64 = 5e6;
+
+/// What some sweeps came to.
+#[derive(Clone)]
+pub(super) struct Drawn {
+    /// A CP model.
+    model: Arc<Model>,
+    /// The squared error per entry: what the model takes for noise.
+    pub noise: f64,
+}
+
+impl Drawn {
+    /// Draws for fits with `options`, from all entries but those that are `held`.
+    pub(super) fn new(
+        problem: &Problem<'_>,
+        options: &Options,
+        held: f64,
+        clock: Option<Clock>,
+        monitor: &dyn Monitor,
+    ) -> Result<Drawn> {
+        let mut o = options.clone();
+        (o.algorithm, o.penalty) = (Algorithm::Gibbs, Penalty::L2);
+        (o.model, o.rank) = (ModelKind::Cp, vec![drawn_rank(problem, options)]);
+        (o.start, o.start_modes) = (Start::Identity, vec![1, 2]);
+        (o.eta, o.lambda_reg, o.core_step) = (Some(0.0), Some(0.0), Some(1.0));
+        (o.burn_in, o.samples, o.thin) = (MOST, 1, 1);
+        (o.eval_every, o.tolerance, o.patience, o.valid_fraction) = (1, 0.0, 0, 0.0);
+        let used = (ENTRIES / problem.count() as f64).min(1.0 - held);
+        let known = Known {
+            held: (used < 1.0).then(|| Held::new(held, used, o.seed)),
+            clock,
+            ..Known::default()
+        };
+        let (input, mut rest) = (FitInput::default(), Rest::default());
+        let mut fit = Fit::new(problem, &o, &input, known, &mut (), monitor)?;
+        fit.run(&mut rest, monitor)?;
+        if monitor.cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let (model, summary) = fit.finish(StopReason::Epochs, &mut ())?;
+        let last = &rest.squares[rest.squares.len().saturating_sub(STRETCH)..];
+        Ok(Drawn {
+            model: Arc::new(model),
+            noise: match last.is_empty() {
+                true => summary.train_rmse.powi(2),
+                false => last.iter().sum::<f64>() / last.len() as f64,
+            },
+        })
+    }
+
+    /// Where a fit with `options` starts.
+    pub(super) fn start(&self, problem: &Problem<'_>, options: &Options) -> Result<Arc<Model>> {
+        if options.model == ModelKind::Cp {
+            return Ok(self.model.clone());
+        }
+        let (mut model, _) = Model::zeros(problem, options)?;
+        compress(&self.model, &mut model, &crew(options))?;
+        Ok(Arc::new(model))
+    }
+}
+
+/// The rank that is drawn with for a fit with `options`: a full core can be cut out of what many columns say.
+pub(super) fn drawn_rank(problem: &Problem<'_>, options: &Options) -> usize {
+    let most = options.rank.iter().copied().max().unwrap_or(1);
+    match options.model {
+        ModelKind::Cp => most,
+        _ => most.max(rank(problem, ModelKind::Cp)),
+    }
+}
+
+/// Ends draws that have come to rest.
+#[derive(Default)]
+struct Rest {
+    /// Errors per entry after each sweep.
+    squares: Vec<f64>,
+}
+
+impl Observer for Rest {
+    fn epoch(&mut self, figures: &Epoch) -> Control {
+        let now = figures.train_rmse.powi(2);
+        self.squares.push(now);
+        let sweeps = self.squares.len();
+        match sweeps >= LEAST && now > AT_REST * self.squares[sweeps - 1 - STRETCH] {
+            true => Control::Stop,
+            false => Control::Continue,
+        }
+    }
+}
