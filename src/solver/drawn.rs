@@ -23,6 +23,9 @@ const MOST: u64 = 60;
 const STRETCH: usize = 4;
 const AT_REST: f64 = 0.96;
 
+/// Columns that are drawn. Sweeps take time with their square, and this many find nearly all there is.
+const RANK: usize = 32;
+
 /// Of larger data a part of the entries is drawn from.
 const ENTRIES: f64 = 5e6;
 
@@ -85,12 +88,13 @@ impl Drawn {
     }
 }
 
-/// The rank that is drawn with for a fit with `options`: a full core can be cut out of what many columns say.
+/// The rank that is drawn with for a fit with `options`: columns of a CP model beyond start anew, and a full core
+/// is cut out of what all columns say.
 pub(super) fn drawn_rank(problem: &Problem<'_>, options: &Options) -> usize {
     let most = options.rank.iter().copied().max().unwrap_or(1);
     match options.model {
-        ModelKind::Cp => most,
-        _ => most.max(rank(problem, ModelKind::Cp)),
+        ModelKind::Cp => most.min(RANK),
+        _ => most.max(rank(problem, ModelKind::Cp).min(RANK)),
     }
 }
 

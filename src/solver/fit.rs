@@ -254,7 +254,8 @@ impl<'a> Fit<'a> {
                 .try_for_each(|b| rescale(&centre, b, false))?;
         } else {
             if let Some(init) = init {
-                start::from_model(&mut model, init, &centre, options.nonneg)?;
+                let fewer = input.init.is_none();
+                start::from_model(&mut model, init, &centre, (options.nonneg, fewer))?;
             }
             let fresh = init.is_none_or(start::is_centred);
             for (n, mode) in model.modes.iter_mut().enumerate() {

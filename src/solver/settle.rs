@@ -19,7 +19,7 @@ const ETA: f64 = 0.04;
 pub(super) const CORE_STEP: f64 = 0.02;
 
 /// The penalty for values of deviation 1 that are all noise.
-const PENALTY: f64 = 3.0;
+const PENALTY: f64 = 2.6;
 
 /// Ranks: for data with at least so many entries per row of its two largest modes.
 const RANKS: [(f64, usize); 3] = [(8.0, 64), (2.0, 32), (0.0, 16)];

@@ -166,15 +166,19 @@ pub(super) fn is_centred(model: &Model) -> bool {
     centred && !model.orthogonal && !model.options.nonneg
 }
 
-/// Takes over the rows, core and columns of a fitted model; rows it lacks keep their starting values.
-/// Its sizes may be smaller, its ranks must be the same. With `nonneg`, what is negative becomes 0.
+/// Takes over the rows, core and columns of a fitted model; rows it lacks keep their starting values, and so do
+/// columns where a CP model has fewer and `fewer` allows it. Its sizes may be smaller, its ranks must
+/// be the same otherwise. With `nonneg`, what is negative becomes 0.
 pub(super) fn from_model(
     model: &mut Model,
     init: &Model,
     centre: &Centre,
-    nonneg: bool,
+    (nonneg, fewer): (bool, bool),
 ) -> Result<()> {
-    if init.shape != model.shape {
+    let part = fewer
+        && [&init.shape, &model.shape].map(|s| s.kind) == [CoreKind::Diagonal; 2]
+        && init.shape.ranks[0] < model.shape.ranks[0];
+    if init.shape != model.shape && !part {
         return Err(Error::argument(format!(
             "the model to start from has ranks {:?} ({:?}), this fit has {:?} ({:?}); they must be the same",
             init.shape.ranks, init.shape.kind, model.shape.ranks, model.shape.kind
@@ -187,7 +191,11 @@ pub(super) fn from_model(
         // Factors of norm 1 and a large core do not suit one step size.
         finish::rebalance(&mut balanced)?;
     }
-    model.core.copy_from_slice(&balanced.core);
+    let taken = match part {
+        true => init.shape.ranks[0],
+        false => model.core.len(),
+    };
+    model.core[..taken].copy_from_slice(&balanced.core[..taken]);
     for (mode, old) in model.modes.iter_mut().zip(&balanced.modes) {
         take_rows(&mut mode.factor, &mode.rows, &old.factor, &old.rows)?;
     }
@@ -220,7 +228,8 @@ fn take_rows(to: &mut Rows, to_map: &RowMap, from: &Rows, from_map: &RowMap) -> 
     let out = to.as_mut_slice()?;
     for (row, index) in out.chunks_exact_mut(stride).zip(to_map.indices()) {
         if let Some(old) = from_map.compact(index) {
-            row.copy_from_slice(from.padded_row(old as usize));
+            let old = from.row(old as usize);
+            row[..old.len()].copy_from_slice(old);
         }
     }
     Ok(())
