@@ -392,7 +392,7 @@ options! {
     burn_in: u64, Kind::Whole(0, 1_000_000), "8",
         "Sweeps of gibbs before its first sample";
     samples: u64, Kind::Whole(1, 100_000), "50",
-        "Samples of gibbs, which predictions are averaged over: it goes on for burn_in + samples * thin sweeps, whatever epochs says";
+        "Samples of gibbs, which predictions are averaged over: it goes on for burn_in + samples * thin sweeps, and up to three times as many to make up for samples from before the draws came to rest, whatever epochs says";
     thin: u64, Kind::Whole(1, 1_000_000), "1",
         "Sweeps of gibbs for each sample";
     tolerance: f64, Kind::Real(0.0, 1.0), "0",

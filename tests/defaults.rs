@@ -1,13 +1,13 @@
-//! What plain defaults do: mean, biases, scale, the start near an identity, and what is settled by the
-//! data.
+//! What plain defaults do: mean, biases, scale, the drawn start, and what is settled by the data.
 
 mod common;
 
-use common::planted::{numbers, predictions, small};
+use common::planted::{numbers, planted, predictions, small};
 use common::{Scratch, read_real, real_data};
 use s3cmtf::format::{CooFile, CooView, OpenMode, Values};
+use s3cmtf::generate::GenerateOptions;
 use s3cmtf::model::{self, Epoch, Predict};
-use s3cmtf::options::{Algorithm, ModelKind, Options};
+use s3cmtf::options::{Algorithm, ModelKind, Options, Start};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{Control, FitInput, Observer, StopReason, fit};
 
@@ -66,8 +66,7 @@ fn what_is_open_is_settled_and_kept_in_the_model() {
     let o = model.options();
     assert!(o.eta.is_some() && o.lambda_reg.is_some() && o.core_step == Some(0.0));
     assert_eq!((o.model, o.rank.len()), (ModelKind::Cp, 1));
-    // Users and items belong together; time only shifts ratings.
-    assert_eq!(o.start_modes, [1, 2]);
+    assert_eq!((o.start, &o.start_modes[..]), (Start::Drawn, &[1, 2][..]));
     let mut tucker = defaults();
     tucker.rank = vec![4];
     let (model, _) = fit(&problem, &tucker, &FitInput::default(), &mut (), &()).unwrap();
@@ -97,6 +96,57 @@ fn structure_beyond_biases_is_found_by_every_kind_of_model() {
             assert!(error < 1.5 * floor, "{rank:?} {algorithm:?}: {error}");
         }
     }
+}
+
+// Of the last two the factors and the core are around 0, so that slices add up to nothing.
+#[test]
+fn planted_models_are_found_without_tuning() {
+    let cases: [(&str, &[u64], ModelKind, f64, f64); 5] = [
+        ("c3", &[80, 60, 10], ModelKind::Cp, 0.3, 1.0),
+        ("c4", &[40, 30, 12, 8], ModelKind::Cp, 0.3, 1.0),
+        ("o2", &[150, 120], ModelKind::Tucker, 0.1, 0.0),
+        ("t3", &[60, 50, 10], ModelKind::Tucker, 0.1, 0.0),
+        ("c3 around 0", &[80, 60, 10], ModelKind::Cp, 0.5, 0.0),
+    ];
+    for (name, dims, model, noise, factor_mean) in cases {
+        let mut made = GenerateOptions::new(dims, 8000);
+        (made.model, made.ranks, made.test) = (model, vec![3], 0.1);
+        (made.noise, made.factor_mean) = (noise, factor_mean);
+        let data = planted(name, &made);
+        let problem = Problem::builder(data.train.view()).build(&()).unwrap();
+        let input = FitInput {
+            test: Some(data.test.view()),
+            ..FitInput::default()
+        };
+        for (algorithm, rank) in [
+            (Algorithm::Blocked, vec![]),
+            (Algorithm::Als, vec![]),
+            (Algorithm::Blocked, vec![4]),
+        ] {
+            let mut o = defaults();
+            (o.algorithm, o.rank) = (algorithm, rank);
+            let (_, summary) = fit(&problem, &o, &input, &mut (), &()).unwrap();
+            let times = summary.test_rmse / data.floor;
+            println!(
+                "{name} {algorithm:?} {:?}: {times:.3} times the floor",
+                o.rank
+            );
+            assert!(times < 1.4, "{name} {algorithm:?} {:?}: {times}", o.rank);
+        }
+    }
+}
+
+#[test]
+fn what_is_drawn_is_not_for_models_without_negative_numbers() {
+    let data = Ratings::new(300, 9);
+    let problem = Problem::builder(data.view(&data.values))
+        .build(&())
+        .unwrap();
+    let mut o = defaults();
+    (o.start, o.nonneg) = (Start::Drawn, true);
+    let refused = fit(&problem, &o, &FitInput::default(), &mut (), &());
+    let text = refused.err().expect("it is refused").to_string();
+    assert!(text.contains("drawn") && text.contains("nonneg"), "{text}");
 }
 
 #[test]

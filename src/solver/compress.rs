@@ -1,7 +1,8 @@
-//! A CP model as a Tucker model of other ranks: the best bases of its modes (the singular vectors of the
-//! tensor it stands for), from matrices as small as its rank.
+//! A CP model as a Tucker model of other ranks: the best bases of its modes (which span what the leading
+//! singular vectors of the tensor do that it stands for), from matrices as small as its rank. Where ranks suffice, rows
+//! are only turned, and penalties on their squares stay what they are.
 
-use super::dense::{back, eigen, forced_cholesky};
+use super::dense::{back, eigen, forced_cholesky, forward};
 use super::moments::moments;
 use crate::error::Result;
 use crate::model::{Model, Rows};
@@ -38,7 +39,6 @@ pub(super) fn compress(from: &Model, to: &mut Model, crew: &Crew) -> Result<()> 
     let mut core = Vec::with_capacity(to.shape.ranks.iter().product());
     multiply(&strengths, &shares, &mut core);
     to.core = to.shape.padded_core(&core);
-    to.orthogonal = true;
     to.refresh_means()
 }
 
@@ -57,7 +57,7 @@ fn multiply(strengths: &[f64], shares: &[Vec<f64>], core: &mut Vec<f32>) {
     }
 }
 
-/// An orthonormal basis of what the columns of a factor span, or of the most of it.
+/// A basis of what the columns of a factor span, or of the most of it.
 struct Basis {
     rank: usize,
     size: usize,
@@ -68,8 +68,8 @@ struct Basis {
 }
 
 impl Basis {
-    /// Of a factor with this Gram matrix, where two of its columns count by `weights`.
-    fn new(rank: usize, size: usize, gram: &[f64], weights: &[f64]) -> Basis {
+    /// For `columns` columns, of a factor with this Gram matrix, where two of its columns count by `weights`.
+    fn new(rank: usize, columns: usize, gram: &[f64], weights: &[f64]) -> Basis {
         let l = forced_cholesky(rank, gram);
         // L^T W L, whose largest eigenvectors are sought.
         let product = |a: &dyn Fn(usize, usize) -> f64, b: &dyn Fn(usize, usize) -> f64| {
@@ -79,24 +79,50 @@ impl Basis {
         let half = product(&|i, j| weights[i * rank + j], &|i, j| l[i * rank + j]);
         let whole = product(&|i, j| l[j * rank + i], &|i, j| half[i * rank + j]);
         let vectors = eigen(rank, &whole).1;
-        let mut basis = Basis {
-            rank,
-            size,
-            into: vec![0.0; rank * size],
-            shares: vec![0.0; size * rank],
-        };
+        let size = columns.min(rank);
+        // The columns of the factor in an orthonormal basis: V^T L^T.
+        let mut shares = vec![0.0; size * rank];
+        for (share, vector) in shares
+            .chunks_exact_mut(rank)
+            .zip(vectors.chunks_exact(rank))
+        {
+            for (j, x) in share.iter_mut().enumerate() {
+                *x = (0..rank).map(|i| l[j * rank + i] * vector[i]).sum();
+            }
+        }
+        // And in one of which these are orthonormal, so that rows keep their length as far as they can.
+        let products: Vec<f64> = (0..size * size)
+            .map(|k| {
+                let row = |i: usize| &shares[i * rank..][..rank];
+                let each = row(k / size).iter().zip(row(k % size));
+                each.map(|(x, y)| x * y).sum()
+            })
+            .collect();
+        let c = forced_cholesky(size, &products);
+        let mut column = vec![0.0; size];
+        for j in 0..rank {
+            (0..size).for_each(|k| column[k] = shares[k * rank + j]);
+            forward(size, &c, &mut column);
+            (0..size).for_each(|k| shares[k * rank + j] = column[k]);
+        }
+        let mut into = vec![0.0; rank * size];
         for (k, vector) in vectors.chunks_exact(rank).take(size).enumerate() {
             let mut turned = vector.to_vec();
             back(rank, &l, &mut turned);
-            for j in 0..rank {
-                basis.into[j * size + k] = turned[j];
-                let each = (0..rank).map(|i| l[j * rank + i] * vector[i]);
-                basis.shares[k * rank + j] = each.sum();
+            for (row, x) in into.chunks_exact_mut(size).zip(turned) {
+                (0..=k).for_each(|m| row[m] += x * c[k * size + m]);
             }
         }
-        basis
+        shares.resize(columns * rank, 0.0);
+        Basis {
+            rank,
+            size,
+            into,
+            shares,
+        }
     }
 
+    /// Columns of `to` beyond the basis stay 0.
     fn turn_rows(&self, from: &Rows, to: &mut Rows) -> Result<()> {
         let stride = to.stride();
         let rows = to.as_mut_slice()?.chunks_exact_mut(stride);

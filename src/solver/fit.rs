@@ -4,6 +4,7 @@ mod baseline;
 mod checkpoints;
 mod ending;
 mod known;
+mod length;
 mod measure;
 
 use std::time::Instant;
@@ -11,6 +12,7 @@ use std::time::Instant;
 use baseline::{rescale, taken_out};
 use known::check_validation;
 pub(super) use known::{Clock, Known, crew};
+use length::out_of_time;
 
 use super::blocked::{Blocked, Pace, Plan};
 use super::centre::Centre;
@@ -30,7 +32,7 @@ use crate::format::CooView;
 use crate::kernel::Level;
 use crate::model::{Epoch, Model, Parameters, Saved, check_target, load_saved};
 use crate::monitor::Monitor;
-use crate::options::{Algorithm, Options, Schedule, Start};
+use crate::options::{Algorithm, Options, Start};
 use crate::problem::{MatrixKind, Problem};
 use crate::schedule::Crew;
 
@@ -39,9 +41,6 @@ const EXPLOSION: f64 = 4.0;
 
 /// A loss this many times the lowest so far is one too: a step size that suits does not do that.
 const SETBACK: f64 = 1.5;
-
-/// The square schedule ends with this share of the first step.
-const LEAST_STEP: f64 = 0.002;
 
 /// Fits a model to `problem`.
 ///
@@ -358,7 +357,7 @@ impl<'a> Fit<'a> {
         if let Some(reason) = self.ended() {
             return Ok(reason);
         }
-        while self.progress.epoch < self.last_epoch() {
+        while self.progress.epoch < self.last_epoch(self.progress.epoch) {
             if out_of_time(&self.options, self.clock.started) {
                 return Ok(StopReason::TimeLimit);
             }
@@ -434,7 +433,7 @@ impl<'a> Fit<'a> {
             };
             let checkpoint = self.checkpoint_due(number);
             let evaluate = number.is_multiple_of(self.options.eval_every)
-                || number == self.last_epoch()
+                || number >= self.last_epoch(number)
                 || checkpoint;
             // Half the sum of squares is part of the loss.
             let much = self.exact.is_none() && 0.5 * squares > EXPLOSION * self.progress.first_loss;
@@ -532,40 +531,6 @@ impl<'a> Fit<'a> {
         self.exact.as_ref().is_some_and(Solver::draws)
     }
 
-    /// Why the fit whose checkpoint this goes on from had found its best epoch, with entries held out.
-    fn ended(&self) -> Option<StopReason> {
-        let (o, p) = (&self.options, &self.progress);
-        let finds = o.valid_fraction > 0.0 && o.refit && p.refit == 0;
-        match p.ended {
-            TOLERANCE if finds => Some(StopReason::Tolerance),
-            PATIENCE if finds => Some(StopReason::Patience),
-            _ => None,
-        }
-    }
-
-    /// The number of the last epoch: those of `gibbs` are sweeps, which its samples ask for.
-    fn last_epoch(&self) -> u64 {
-        let o = &self.options;
-        match (self.draws(), self.progress.refit) {
-            (true, _) => o.burn_in.saturating_add(o.samples.saturating_mul(o.thin)),
-            (false, 0) => o.epochs,
-            (false, found) => found,
-        }
-    }
-
-    /// The step size of an epoch, counted from 1.
-    fn eta_of(&self, epoch: u64) -> f64 {
-        let t = (epoch - 1) as f64;
-        let share = match self.options.schedule {
-            Schedule::Inverse => 1.0 / (1.0 + self.options.decay * t),
-            Schedule::Square => {
-                let left = 1.0 - t / self.options.epochs.max(1) as f64;
-                (left * left).max(LEAST_STEP)
-            }
-        };
-        self.options.eta.unwrap_or(0.0) * share * self.progress.eta_scale
-    }
-
     /// Back to the last good epoch with half the step size.
     fn roll_back(&mut self, observer: &mut dyn Observer) -> Result<()> {
         if self.progress.attempts >= self.options.attempts {
@@ -592,8 +557,4 @@ impl<'a> Fit<'a> {
         });
         Ok(())
     }
-}
-
-fn out_of_time(options: &Options, started: Instant) -> bool {
-    options.time_limit > 0.0 && started.elapsed().as_secs_f64() >= options.time_limit
 }

@@ -89,6 +89,10 @@ pub(super) fn settle(
     }
     check_modes(problem, &o)?;
     let centre = Centre::new(problem, &o, monitor)?;
+    if centre.constant && options.start == Start::Auto {
+        // Nothing is left to be drawn from.
+        o.start = Start::Identity;
+    }
     let starts = o.start == Start::Drawn && init.is_none();
     let open = o.eta.is_none() || o.lambda_reg.is_none();
     let drawn = match starts || open {

@@ -73,7 +73,7 @@ impl Blocked<'_> {
         let most = 1 << (entries / SHARE).clamp(1, WHOLE).ilog2();
         match self.options.start {
             // What all blocks have in common stays near its prior.
-            Start::Identity => most.min(CENTRED),
+            Start::Identity | Start::Drawn => most.min(CENTRED),
             _ => most,
         }
     }

@@ -12,9 +12,10 @@ impl Fit<'_> {
         let seconds = self.options.checkpoint_seconds;
         self.input.checkpoint.is_some()
             && if seconds > 0.0 {
-                self.saved_at.elapsed().as_secs_f64() >= seconds || epoch == self.last_epoch()
+                self.saved_at.elapsed().as_secs_f64() >= seconds || epoch == self.last_epoch(epoch)
             } else {
-                epoch.is_multiple_of(self.options.checkpoint_every) || epoch == self.last_epoch()
+                epoch.is_multiple_of(self.options.checkpoint_every)
+                    || epoch == self.last_epoch(epoch)
             }
     }
 
