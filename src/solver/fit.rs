@@ -201,6 +201,7 @@ impl<'a> Fit<'a> {
         let how = How {
             seed: options.seed,
             weights: &weights,
+            mode_steps: &problem.mode_steps(&options)?,
             penalties: Penalties {
                 lambda: options.lambda_reg.unwrap_or(0.0),
                 per: options.penalty_per,

@@ -260,12 +260,14 @@ struct Step {
 /// Takes the rows of all modes with full matrices a step of `eta` down their gradient.
 fn step_rows(model: &mut Model, data: &Data, eta: f64, rule: Rule, crew: &Crew) -> Result<()> {
     for (n, mode) in model.modes.iter_mut().enumerate() {
+        let eta = eta * f64::from(data.mode_steps[n]);
         let all = data.matrices.iter().zip(&model.matrices);
         let matrices: Vec<(&MatrixData, &Full, &Rows)> = all
             .filter(|(m, _)| m.mode == n)
             .filter_map(|(m, columns)| Some((m, m.full.as_deref()?, &columns.factor)))
             .collect();
-        if matrices.is_empty() {
+        // Without steps, rows that are alone stay too.
+        if matrices.is_empty() || data.mode_steps[n] == 0.0 {
             continue;
         }
         let (rank, width) = (mode.factor.rank(), mode.factor.stride());
