@@ -34,10 +34,11 @@ use crate::problem::{MatrixKind, Problem};
 use crate::schedule::{Crew, available_threads};
 
 /// A sum of squares met on the way that is this many times the first loss is an explosion.
-const EXPLOSION: f64 = 4.0;
+pub(super) const EXPLOSION: f64 = 4.0;
 
-/// A loss this many times the lowest so far is one too: a step size that suits does not do that.
-const SETBACK: f64 = 1.5;
+/// A loss this many times the lowest so far is one too: a step size that suits does not do that. So are squared errors
+/// on tensor entries, beside full matrices, that are as many times those before the epoch.
+pub(super) const SETBACK: f64 = 1.5;
 
 /// The square schedule ends with this share of the first step.
 const LEAST_STEP: f64 = 0.002;
@@ -348,6 +349,7 @@ impl<'a> Fit<'a> {
         if let Some(reason) = self.ended() {
             return Ok(reason);
         }
+        let mut begins = self.watched_squares()?;
         while self.progress.epoch < self.last_epoch() {
             if out_of_time(&self.options, self.clock.started) {
                 return Ok(StopReason::TimeLimit);
@@ -356,6 +358,7 @@ impl<'a> Fit<'a> {
             let eta = self.eta_of(number);
             self.before.update(&self.model)?;
             let began = Instant::now();
+            let most = self.most_squares(begins);
             if self.exact.is_none() {
                 self.full_matrices(eta, false)?;
             }
@@ -426,9 +429,9 @@ impl<'a> Fit<'a> {
             let evaluate = number.is_multiple_of(self.options.eval_every)
                 || number == self.last_epoch()
                 || checkpoint;
-            // Half the sum of squares is part of the loss.
-            let much = self.exact.is_none() && 0.5 * squares > EXPLOSION * self.progress.first_loss;
-            let mut exploded = !squares.is_finite() || much;
+            let ends = self.watched_squares()?;
+            let fine = |squares: f64| squares.is_finite() && squares <= most;
+            let mut exploded = !fine(squares) || !ends.is_none_or(fine);
             if evaluate && !exploded {
                 self.evaluate(&mut figures)?;
                 exploded = !figures.loss.is_finite()
@@ -437,8 +440,10 @@ impl<'a> Fit<'a> {
             }
             if exploded {
                 self.roll_back(observer)?;
+                begins = self.watched_squares()?;
                 continue;
             }
+            begins = ends;
             self.progress.epoch = number;
             self.model.history.push(figures);
             let control = observer.epoch(&figures);
