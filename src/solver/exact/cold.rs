@@ -155,11 +155,10 @@ impl Exact {
         &self,
         model: &Model,
         state: &mut State,
-        prior: &Prior,
         (n, number): (usize, u64),
         crew: &Crew,
     ) -> Result<()> {
-        let Way::Draw { seed } = self.way else {
+        let (Way::Draw { seed }, Some(prior)) = (self.way, &state.priors[n]) else {
             return Ok(());
         };
         let mut sources: Vec<Source<'_>> = Vec::new();
