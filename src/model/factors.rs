@@ -257,8 +257,8 @@ impl Model {
         self.orthogonal
     }
 
-    /// The samples that predictions are averaged over, if the model has some. Factors, core and columns
-    /// of matrices are then those of the last draw.
+    /// The samples that predictions are averaged over, if the model has some. Factors, core, columns of
+    /// matrices and biases are then those of the last draw.
     pub fn samples(&self) -> Option<&Samples> {
         self.samples.as_ref().filter(|s| !s.is_empty())
     }

@@ -181,7 +181,10 @@ fn epoch_numbers(e: &Epoch) -> [f64; EPOCH] {
 
 /// Opens a model file (or the model in a checkpoint). Factors stay in the mapped file.
 pub fn load(path: impl AsRef<Path>, mode: OpenMode) -> Result<Model> {
-    read_model(&Opened::open(path.as_ref(), mode)?)
+    let mut model = read_model(&Opened::open(path.as_ref(), mode)?)?;
+    // Not in checkpoints, nor in files of earlier versions.
+    model.describe_draw();
+    Ok(model)
 }
 
 /// Opens a checkpoint, as a private copy: it may be replaced while the fit goes on.

@@ -120,6 +120,7 @@ impl Fit<'_> {
             eval_seconds: self.clock.eval_seconds,
             seconds: self.clock.started.elapsed().as_secs_f64(),
         };
+        self.model.describe_draw();
         self.model.options = self.options;
         Ok((self.model, summary))
     }
