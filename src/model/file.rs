@@ -36,8 +36,11 @@ pub fn check_target(path: impl AsRef<Path>) -> Result<()> {
 
 /// What a checkpoint holds besides the model.
 pub(crate) struct Saved {
-    /// Lines `name=value` of the fit's state.
+    /// Lines `name=value` of the fit's state, and of its options.
     pub state: String,
+    pub options: String,
+    /// The version of the library that wrote it, if it says so.
+    pub library: Option<String>,
     /// The best parameters so far, if they are not the present ones.
     pub best: Option<Parameters>,
 }
@@ -51,7 +54,8 @@ pub(crate) fn save_with(
     let mut c = Container::default();
     let list = |items: Vec<String>| items.join(",");
     let mut meta = format!(
-        "kind={}\ndims={}\nranks={}\nmean={:e}\nlow={:e}\nhigh={:e}\northogonal={}\nmatrices={}\n",
+        "library={}\nkind={}\ndims={}\nranks={}\nmean={:e}\nlow={:e}\nhigh={:e}\northogonal={}\nmatrices={}\n",
+        env!("CARGO_PKG_VERSION"),
         match model.shape.kind {
             CoreKind::Full => "tucker",
             CoreKind::Diagonal => "cp",
@@ -219,7 +223,14 @@ pub(crate) fn load_saved(path: &Path) -> Result<(Model, Saved)> {
             Some(best)
         }
     };
-    Ok((model, Saved { state, best }))
+    let mut meta = file.text("meta")?.lines();
+    let saved = Saved {
+        state,
+        options: file.text("options")?.to_string(),
+        library: meta.find_map(|l| Some(l.strip_prefix("library=")?.to_string())),
+        best,
+    };
+    Ok((model, saved))
 }
 
 fn fill(file: &Opened, name: &str, rows: &mut Rows) -> Result<()> {

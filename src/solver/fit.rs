@@ -27,7 +27,7 @@ use super::start;
 use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::kernel::Level;
-use crate::model::{Epoch, Model, Parameters, Saved, check_target, load_saved};
+use crate::model::{Epoch, Model, Parameters, check_target, load_saved};
 use crate::monitor::Monitor;
 use crate::options::{Algorithm, Options, Schedule, Start};
 use crate::problem::{MatrixKind, Problem};
@@ -89,7 +89,10 @@ pub fn fit(
         }
     }
     let options = match &known.resumed {
-        Some((saved, _)) => resumed_options(options, saved.options())?,
+        Some((saved, rest)) => {
+            Progress::of(rest, input)?;
+            resumed_options(options, saved.options())?
+        }
         None => {
             let (options, centre) = settle(problem, options, input.init, monitor)?;
             known.centre = centre;
@@ -233,32 +236,15 @@ impl<'a> Fit<'a> {
             Some((progress, best)) => (progress, Some(best)),
             None => (Progress::new(), None),
         };
-        if let Some((
-            saved,
-            Saved {
-                state,
-                best: saved_best,
-            },
-        )) = resumed
-        {
-            let name = input
-                .resume
-                .as_ref()
-                .map(|p| p.display().to_string())
-                .unwrap_or_default();
+        if let Some((saved, rest)) = resumed {
             same_shape(&model, &saved, input)?;
-            progress = Progress::from_text(&state).ok_or_else(|| {
-                Error::file(
-                    &name,
-                    "its state cannot be read; it was not written by this library",
-                )
-            })?;
+            progress = Progress::of(&rest, input)?;
             let mut parameters = saved.parameters()?;
             rescale(&centre, &mut parameters, false)?;
             model.restore(&parameters)?;
             model.history = saved.history.clone();
             model.samples = saved.samples;
-            best = saved_best;
+            best = rest.best;
             best.iter_mut()
                 .try_for_each(|b| rescale(&centre, b, false))?;
         } else if let Some(init) = input.init {

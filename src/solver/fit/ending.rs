@@ -16,8 +16,13 @@ impl Fit<'_> {
     pub(in super::super) fn paused(mut self) -> Result<(Model, Saved)> {
         self.best = None;
         self.scale(true)?;
-        let state = self.progress.to_text();
-        Ok((self.model, Saved { state, best: None }))
+        let saved = Saved {
+            state: self.progress.to_text(),
+            options: self.options.to_text(),
+            library: None,
+            best: None,
+        };
+        Ok((self.model, saved))
     }
 
     pub(super) fn diverged(&self, what: &str) -> Error {
