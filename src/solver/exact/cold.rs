@@ -150,7 +150,8 @@ fn rows_of(rows: &[u32], sources: &[Source<'_>], rule: &Rule<'_>, crew: &Crew) -
 impl Exact {
     /// Draws biases for the rows of mode `n` that have no tensor entries but some in matrices. Samples have
     /// them; the chain does not, since what is guessed from others must not become what others are
-    /// guessed from.
+    /// guessed from. So sweeps that are not kept do without, which saves a quarter of their time (ml1m_half with
+    /// both matrices, rank 32).
     pub(super) fn cold_biases(
         &self,
         model: &Model,
