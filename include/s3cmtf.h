@@ -1762,7 +1762,7 @@ int32_t s3cmtf_model_view_factor(const s3cmtf_model *model,
 /**
  * Copies the biases of a mode, one for each of its rows, into `numbers`, which has room for `capacity` numbers
  * of `number_type` (S3CMTF_F32 or S3CMTF_F64). A model without biases gives zeros. Indices that did not occur
- * have bias 0.
+ * have bias 0. A model of samples gives those of its last draw, as of its factors.
  */
 S3CMTF_CHECK_STATUS
 int32_t s3cmtf_model_copy_biases(const s3cmtf_model *model,

@@ -363,6 +363,8 @@ options! {
         "How fast the step size falls with the inverse schedule";
     core_step: Option<f64>, Kind::Real(0.0, 1e6), "auto",
         "The step size of the core, as a share of that of factors";
+    mode_steps: Vec<f64>, Kind::Reals(0.0, 1e6), "auto",
+        "The step size of the rows of each mode, as a share of eta, or one for all modes; auto is 1 for all; als and gibbs have no steps";
     mean: bool, Kind::Flag, "true",
         "Take the mean out of the values and scale them inside; predictions are those of the values as they are";
     biases: bool, Kind::Flag, "true",

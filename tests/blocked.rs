@@ -4,10 +4,12 @@ mod common;
 
 use std::ops::Range;
 
+use common::Scratch;
 use common::planted::{numbers, options, planted, run};
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec};
 use s3cmtf::kernel::Level;
+use s3cmtf::model::Model;
 use s3cmtf::options::{Algorithm, KernelChoice, ModelKind, Options, Penalty};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, fit};
@@ -46,6 +48,10 @@ impl Tangle {
     }
 
     fn fit(&self, options: &Options) -> Vec<u32> {
+        numbers(&self.model(options, &FitInput::default()))
+    }
+
+    fn model(&self, options: &Options, input: &FitInput<'_>) -> Model {
         let columns: Vec<&[u32]> = self.columns.iter().map(Vec::as_slice).collect();
         let values = Values::F32(&self.values);
         let tensor = CooView::new("x", &self.dims, &columns, values).unwrap();
@@ -74,8 +80,7 @@ impl Tangle {
             builder = builder.matrix(mode, graph, 0.01, MatrixKind::Graph);
         }
         let problem = builder.build(&()).unwrap();
-        let (model, _) = fit(&problem, options, &FitInput::default(), &mut (), &()).unwrap();
-        numbers(&model)
+        fit(&problem, options, input, &mut (), &()).unwrap().0
     }
 }
 
@@ -127,6 +132,85 @@ fn bits_do_not_depend_on_the_number_of_threads() {
                         tangle.fit(&o) == one,
                         "{threads} threads differ: {dims:?} {model:?} {kernel:?}"
                     );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn steps_of_modes_do_not_depend_on_threads_nor_on_a_pause() {
+    let dir = Scratch::new("blocked-steps");
+    let path = dir.join("c.s3m");
+    for (dims, count, steps) in [
+        (vec![400, 300, 12], 30_000, vec![0.5, 1.5, 0.25]),
+        (vec![60, 50, 20, 10], 20_000, vec![1.0, 2.0, 0.5, 0.7]),
+        (vec![40_000, 40_000, 40_000], 20_000, vec![0.5, 1.0, 2.0]),
+    ] {
+        let tangle = Tangle::new(&dims, count);
+        for model in [ModelKind::Tucker, ModelKind::Cp] {
+            let mut o = Options::preset("paper").unwrap();
+            (o.model, o.rank) = (model, vec![3]);
+            (o.epochs, o.pin, o.threads) = (4, false, 1);
+            let plain = tangle.fit(&o);
+            o.mode_steps = vec![1.0];
+            assert!(tangle.fit(&o) == plain, "{dims:?} {model:?}");
+            o.mode_steps = steps.clone();
+            let one = tangle.fit(&o);
+            assert!(one != plain, "{dims:?} {model:?}");
+            for threads in [2, 3, 7] {
+                o.threads = threads;
+                assert!(tangle.fit(&o) == one, "{threads}: {dims:?} {model:?}");
+            }
+            let first = FitInput {
+                checkpoint: Some(path.clone()),
+                ..FitInput::default()
+            };
+            o.epochs = 2;
+            tangle.model(&o, &first);
+            let rest = FitInput {
+                resume: Some(path.clone()),
+                ..FitInput::default()
+            };
+            o.epochs = 4;
+            // Those of the checkpoint are kept.
+            o.mode_steps = Vec::new();
+            let resumed = numbers(&tangle.model(&o, &rest));
+            assert!(resumed == one, "{dims:?} {model:?}");
+        }
+    }
+}
+
+#[test]
+fn a_mode_without_steps_stays_as_it_starts() {
+    for dims in [vec![60, 50, 20], vec![2000, 3000, 4000]] {
+        let tangle = Tangle::new(&dims, 4000);
+        for (algorithm, penalty) in [
+            (Algorithm::Blocked, Penalty::L2),
+            (Algorithm::Blocked, Penalty::L1),
+            (Algorithm::Opt, Penalty::L2),
+            (Algorithm::Naive, Penalty::L1),
+        ] {
+            for still in 0..3 {
+                let mut o = Options::preset("paper").unwrap();
+                (o.algorithm, o.penalty) = (algorithm, penalty);
+                (o.rank, o.orthogonal, o.pin) = (vec![3], false, false);
+                (o.threads, o.mode_steps) = (2, vec![1.0; 3]);
+                o.mode_steps[still] = 0.0;
+                let model = |epochs: u64| {
+                    let mut o = o.clone();
+                    o.epochs = epochs;
+                    tangle.model(&o, &FitInput::default())
+                };
+                let (start, end) = (model(0), model(2));
+                for mode in 0..3 {
+                    let rows = |m: &Model| -> Vec<f32> {
+                        let seen = m.modes()[mode].rows.len();
+                        let row = |i| m.modes()[mode].factor.row(i).to_vec();
+                        (0..seen).flat_map(row).collect()
+                    };
+                    let same = rows(&start) == rows(&end);
+                    assert_eq!(same, mode == still, "{dims:?} {algorithm:?} {mode} {still}");
                 }
             }
         }

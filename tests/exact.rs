@@ -4,11 +4,12 @@
 mod common;
 
 use std::cell::Cell;
+use std::path::Path;
 
 use common::Scratch;
 use common::planted::{Planted, numbers, planted, predictions, run, small};
 use s3cmtf::Monitor;
-use s3cmtf::analysis::{evaluate, predict_spread};
+use s3cmtf::analysis::{evaluate, export, predict_spread};
 use s3cmtf::format::{CooView, OpenMode, Values};
 use s3cmtf::generate::GenerateOptions;
 use s3cmtf::kernel::Level;
@@ -337,6 +338,123 @@ fn a_model_of_samples_survives_its_file() {
                 .collect::<Vec<_>>()
         };
         assert_eq!(noise(&loaded), noise(&model));
+    }
+}
+
+/// The error on some entries of what is in the files of an exported model, in `f64`.
+fn exported_rmse(folder: &Path, view: &CooView<'_>) -> f64 {
+    fn read<const K: usize>(path: &Path, number: fn([u8; K]) -> f64) -> Vec<f64> {
+        let Ok(bytes) = std::fs::read(path) else {
+            return Vec::new();
+        };
+        let head = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+        let each = bytes[head..].chunks_exact(K);
+        each.map(|b| number(b.try_into().unwrap())).collect()
+    }
+    let floats = |name: String| read(&folder.join(name), |b| f64::from(f32::from_le_bytes(b)));
+    let mean = read(&folder.join("mean.npy"), f64::from_le_bytes)[0];
+    let core = std::fs::read_to_string(folder.join("CORETENSOR")).unwrap();
+    let core: Vec<(Vec<usize>, f64)> = core
+        .lines()
+        .map(|l| {
+            let (at, g) = l.rsplit_once('\t').unwrap();
+            let at = at.split('\t').map(|j| j.parse::<usize>().unwrap() - 1);
+            (at.collect(), g.parse().unwrap())
+        })
+        .collect();
+    struct Mode {
+        names: Vec<u32>,
+        rows: Vec<f64>,
+        biases: Vec<f64>,
+    }
+    let modes: Vec<Mode> = (1..=view.order())
+        .map(|n| {
+            let names = read(&folder.join(format!("factor{n}.rows.npy")), |b| {
+                f64::from(u32::from_le_bytes(b))
+            });
+            Mode {
+                names: names.iter().map(|&i| i as u32).collect(),
+                rows: floats(format!("factor{n}.npy")),
+                biases: floats(format!("bias{n}.npy")),
+            }
+        })
+        .collect();
+    let squares: f64 = (0..view.len())
+        .map(|i| {
+            let mut x = mean;
+            let mut rows: Vec<&[f64]> = Vec::new();
+            for (n, mode) in modes.iter().enumerate() {
+                let row = mode.names.binary_search(&view.column(n)[i]).unwrap();
+                x += mode.biases.get(row).copied().unwrap_or(0.0);
+                let rank = mode.rows.len() / mode.names.len();
+                rows.push(&mode.rows[row * rank..][..rank]);
+            }
+            for (at, g) in &core {
+                x += g * rows.iter().zip(at).map(|(row, &j)| row[j]).product::<f64>();
+            }
+            (x - view.values().get(i)).powi(2)
+        })
+        .sum();
+    (squares / view.len() as f64).sqrt()
+}
+
+#[test]
+fn what_is_exported_is_the_last_draw_with_its_biases() {
+    let data = small();
+    let dir = Scratch::new("exact-export");
+    let problem = Problem::builder(data.train.view())
+        .matrix(0, data.matrices[0].view(), 1.0, MatrixKind::Observed)
+        .build(&())
+        .unwrap();
+    let error = |model: &Model, name: &str| {
+        let folder = dir.join(name);
+        let files = export(model, &folder, &()).unwrap();
+        let biases = files.iter().any(|f| f.ends_with("bias2.npy"));
+        assert_eq!(biases, model.options().biases, "{name}");
+        exported_rmse(&folder, &data.train.view())
+    };
+    for (k, (kind, biases)) in [
+        (ModelKind::Cp, true),
+        (ModelKind::Tucker, true),
+        (ModelKind::Cp, false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut o = options(Algorithm::Gibbs, kind, 3);
+        (o.burn_in, o.samples, o.biases) = (6, 3, biases);
+        let (path, checkpoint) = (dir.join("m.s3m"), dir.join("c.s3m"));
+        let input = FitInput {
+            checkpoint: Some(checkpoint.clone()),
+            ..FitInput::default()
+        };
+        let (model, summary) = fit(&problem, &o, &input, &mut (), &()).unwrap();
+        let near = |error: f64, expected: f64| {
+            assert!(
+                (error / expected - 1.0).abs() < 1e-4,
+                "{error} {expected} {kind:?} {biases}"
+            );
+        };
+        near(error(&model, &format!("fitted{k}")), summary.train_rmse);
+        model::save(&model, &path).unwrap();
+        for (name, path) in [("saved", &path), ("checkpoint", &checkpoint)] {
+            let loaded = model::load(path, OpenMode::Mapped).unwrap();
+            near(error(&loaded, &format!("{name}{k}")), summary.train_rmse);
+            assert_eq!(loaded.mean(), model.mean());
+            for (a, b) in loaded.modes().iter().zip(model.modes()) {
+                assert_eq!(a.biases, b.biases);
+            }
+        }
+        // A draw that is no sample.
+        o.thin = 4;
+        let mut early = Losses {
+            stop: Some(8),
+            ..Losses::default()
+        };
+        fit(&problem, &o, &input, &mut early, &()).unwrap();
+        let draw = model::load(&checkpoint, OpenMode::Mapped).unwrap();
+        let expected = draw.history().last().unwrap().train_rmse;
+        near(error(&draw, &format!("draw{k}")), expected);
     }
 }
 

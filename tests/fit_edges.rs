@@ -2,7 +2,7 @@
 
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::model::Predict;
-use s3cmtf::options::{ModelKind, Options, Start};
+use s3cmtf::options::{Algorithm, ModelKind, Options, Start};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, fit};
 
@@ -187,6 +187,18 @@ fn options_out_of_range_are_named() {
     refused(&|o| o.rank = vec![0], "rank");
     refused(&|o| o.rank = vec![1025], "rank");
     refused(&|o| o.core_step = Some(-1.0), "core_step");
+    refused(&|o| o.mode_steps = vec![1.0, -0.5], "mode_steps");
+    refused(&|o| o.mode_steps = vec![f64::NAN, 1.0], "mode_steps");
+    refused(&|o| o.mode_steps = vec![f64::INFINITY], "mode_steps");
+    for algorithm in [Algorithm::Blocked, Algorithm::Als] {
+        let three = |o: &mut Options| {
+            (o.algorithm, o.mode_steps) = (algorithm, vec![1.0, 0.5, 1.0]);
+        };
+        refused(
+            &three,
+            "mode_steps has 3 numbers, but the tensor has 2 modes",
+        );
+    }
     refused(&|o| o.rank = vec![2, 2, 2], "3 ranks for 2 modes");
     refused(&|o| o.eval_every = 0, "eval_every");
     // No rank is one that the fit chooses.

@@ -241,6 +241,66 @@ fn sgd_ends_where_listed_zeros_end_it() {
     assert!(worse.is_empty(), "{worse:#?}");
 }
 
+/// A few rows have most ones and most entries. Matrices with far more cells than the tensor has entries make such
+/// rows large, and steps that suit other rows too large for them, which the loss of all cells hardly shows.
+#[test]
+fn rows_that_matrices_make_large_do_not_carry_the_tensor_away() {
+    const ROWS: u64 = 1000;
+    let mut s = Draws(11);
+    let hub = |s: &mut Draws, n: u64| {
+        let below = s.below(n) + 1;
+        s.below(below)
+    };
+    let (mut columns, mut values) = ([Vec::new(), Vec::new(), Vec::new()], Vec::new());
+    for _ in 0..1000 {
+        let at = [hub(&mut s, ROWS), hub(&mut s, ROWS), s.below(10)];
+        columns
+            .iter_mut()
+            .zip(at)
+            .for_each(|(c, i)| c.push(i as u32));
+        values.push(3.0 + 0.5 * s.gauss());
+    }
+    let mut ones = |count: usize, width: u64, row: &dyn Fn(&mut Draws) -> u64| {
+        let mut cells = std::collections::BTreeSet::new();
+        while cells.len() < count {
+            let i = row(&mut s) as u32;
+            let near = hub(&mut s, width) + 1;
+            cells.insert((i, hub(&mut s, near) as u32));
+        }
+        let (rows, columns): (Vec<u32>, Vec<u32>) = cells.into_iter().unzip();
+        (rows, columns, vec![1.0; count])
+    };
+    let links = ones(4000, ROWS, &|s| {
+        let near = hub(s, ROWS) + 1;
+        hub(s, near)
+    });
+    let kinds = ones(3000, 100, &|s| s.below(ROWS));
+    type Ones = (Vec<u32>, Vec<u32>, Vec<f64>);
+    fn view<'m>(name: &str, width: u64, m: &'m Ones) -> CooView<'m> {
+        CooView::new(name, &[ROWS, width], &[&m.0, &m.1], Values::F64(&m.2)).unwrap()
+    }
+    let error = |weight: Option<f64>| {
+        let columns: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
+        let dims = [ROWS, ROWS, 10];
+        let tensor = CooView::new("x", &dims, &columns, Values::F64(&values)).unwrap();
+        let mut builder = Problem::builder(tensor);
+        if let Some(weight) = weight {
+            builder = builder
+                .matrix(0, view("links", ROWS, &links), weight, MatrixKind::Full)
+                .matrix(1, view("kinds", 100, &kinds), weight, MatrixKind::Full);
+        }
+        let mut o = Options::default();
+        (o.threads, o.pin) = (1, false);
+        fitted(&builder.build(&()).unwrap(), &o).1.train_rmse
+    };
+    let alone = error(None);
+    for weight in [1.0, 3.0, 10.0] {
+        let coupled = error(Some(weight));
+        println!("{weight}: {coupled}, alone {alone}");
+        assert!(coupled < 1.05 * alone, "{weight}: {coupled} {alone}");
+    }
+}
+
 #[test]
 fn bits_do_not_depend_on_the_number_of_threads() {
     let world = World::new(4000);

@@ -206,6 +206,7 @@ fn wrong_ranges_and_parts_are_refused() {
         ("model", "cp..tucker", "must be"),
         ("threads", "1,2", "same for all trials"),
         ("seed", "1,2", "same for all trials"),
+        ("mode_steps", "1,2", "same for all trials"),
     ] {
         let error = space.set(name, range).unwrap_err().to_string();
         assert!(error.contains(words), "{name} = {range}: {error}");

@@ -189,8 +189,8 @@ pub(super) unsafe fn step_fiber<L: Line>(
         for k in (0..lines * STRIDE).step_by(STRIDE) {
             let slope =
                 L::splat(damping).times_plus(L::load(job.steepest.add(k)), L::load(slopes.add(k)));
-            let (row, prior) = (u.add(k), fiber.prior.add(k));
-            step.put(L::load(row), prior, slope, scale, penalty, row);
+            let (row, own) = (u.add(k), fiber.own(k));
+            step.put(L::load(row), own, slope, scale, penalty, row);
         }
     }
 }

@@ -47,13 +47,15 @@ impl Rule {
     }
 }
 
-/// The rows of a mode, the penalty of each row per entry, and the row that penalties pull to.
+/// The rows of a mode, the penalty of each row per entry, the row that penalties pull to, and the step of
+/// rows as a share of that of the job.
 #[derive(Clone, Copy)]
 pub(super) struct ModeRows {
     pub start: *mut f32,
     pub stride: usize,
     pub penalty: *const f32,
     pub prior: *const f32,
+    pub step: f32,
 }
 
 /// What stands between the rows of an entry.
@@ -81,8 +83,8 @@ pub(super) struct Job<'a> {
     /// The fiber mode and its rank.
     pub fiber: Option<(ModeRows, usize)>,
     pub listed: &'a [ModeRows],
-    /// Whether the penalties of listed rows pull to anything but 0.
-    pub priors: bool,
+    /// Whether the penalties of listed rows pull to anything but 0, or their steps are not those of the job.
+    pub own: bool,
     /// Per entry the listed rows, the bits of the value and, if entries have weights, of the weight.
     pub entries: *const u32,
     pub weighted: bool,
@@ -139,16 +141,16 @@ pub(super) fn moved_to<L: Line>(
     if rule.nonneg { x.at_least_zero() } else { x }
 }
 
-/// The size of a step, the same in all places of a line; and whether penalties pull to a prior or to 0,
-/// which takes less.
+/// The size of a step, the same in all places of a line; and whether modes have priors and steps of their
+/// own. Without, penalties pull to 0 and all steps are this one, which takes less.
 #[derive(Clone, Copy)]
-pub(super) struct Step<L, const PRIOR: bool = true> {
+pub(super) struct Step<L, const OWN: bool = true> {
     pub eta: L,
     minus_eta: L,
     pub rule: Rule,
 }
 
-impl<L: Line, const PRIOR: bool> Step<L, PRIOR> {
+impl<L: Line, const OWN: bool> Step<L, OWN> {
     #[inline(always)]
     pub(super) fn new(eta: f32, rule: Rule) -> Self {
         Step {
@@ -158,7 +160,7 @@ impl<L: Line, const PRIOR: bool> Step<L, PRIOR> {
         }
     }
 
-    /// Numbers after a step with a penalty that pulls to `prior`, put where they belong.
+    /// Numbers after a step of a row of a mode whose prior and step are `own`, put where they belong.
     ///
     /// # Safety
     /// As of [`Line::store`], and of [`Line::load`] for the prior.
@@ -166,7 +168,7 @@ impl<L: Line, const PRIOR: bool> Step<L, PRIOR> {
     pub(super) unsafe fn put(
         self,
         x: L,
-        prior: *const f32,
+        own: (*const f32, f32),
         slope: L,
         scale: L,
         penalty: f32,
@@ -174,7 +176,13 @@ impl<L: Line, const PRIOR: bool> Step<L, PRIOR> {
     ) {
         // SAFETY: the caller's promise.
         unsafe {
-            let off = if PRIOR { x.minus(L::load(prior)) } else { x };
+            let (off, scale, penalty) = if OWN {
+                let (prior, step) = own;
+                let off = x.minus(L::load(prior));
+                (off, scale.times(L::splat(step)), penalty * step)
+            } else {
+                (x, scale, penalty)
+            };
             // Without branches in between, the penalty goes from memory into the multiply-add; other
             // rules write again what they have to.
             let pull = off.times(self.minus_eta);
@@ -207,9 +215,10 @@ unsafe fn any_run<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     unsafe {
         // Where an entry takes little time, what it has beside rows and a value is known when this is
         // compiled.
-        // With few registers a prior is not what takes time, nor is a weight, and every variant takes room.
-        let priors = job.priors || L::REGISTERS < 32;
-        let special = match (job.fiber.is_some(), job.weighted, priors) {
+        // With few registers a prior or a step of a mode's own is not what takes time, nor is a weight, and every
+        // variant takes room.
+        let own = job.own || L::REGISTERS < 32;
+        let special = match (job.fiber.is_some(), job.weighted, own) {
             // One number at a time is there to compare with.
             (true, _, _) if L::REGISTERS < 4 => None,
             (true, false, false) => short::<L, false, false>(job, batches),
@@ -251,7 +260,7 @@ unsafe fn alone<L: Racer, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> Op
 
 /// Batches whose listed rows are one line each; `None` if they are not.
 #[inline(always)]
-unsafe fn short<L: Line, const W: bool, const PRIOR: bool>(
+unsafe fn short<L: Line, const W: bool, const OWN: bool>(
     job: &Job<'_>,
     batches: &[Batch],
 ) -> Option<f64> {
@@ -263,21 +272,21 @@ unsafe fn short<L: Line, const W: bool, const PRIOR: bool>(
                 let width = |n: usize| padded(shape.ranks[n]) / STRIDE;
                 match (width(0), width(1)) {
                     (1, 1) => match shape.ranks[0].max(shape.ranks[1]) {
-                        0..=4 => small3::<L, 4, W, PRIOR>(job, batches),
-                        5..=8 => small3::<L, 8, W, PRIOR>(job, batches),
-                        9 | 10 => small3::<L, 10, W, PRIOR>(job, batches),
-                        11 | 12 => small3::<L, 12, W, PRIOR>(job, batches),
-                        _ => small3::<L, 16, W, PRIOR>(job, batches),
+                        0..=4 => small3::<L, 4, W, OWN>(job, batches),
+                        5..=8 => small3::<L, 8, W, OWN>(job, batches),
+                        9 | 10 => small3::<L, 10, W, OWN>(job, batches),
+                        11 | 12 => small3::<L, 12, W, OWN>(job, batches),
+                        _ => small3::<L, 16, W, OWN>(job, batches),
                     },
                     _ => return None,
                 }
             }
-            Between::Full if order4::fits(shape) => order4::order4::<L, W, PRIOR>(job, batches),
+            Between::Full if order4::fits(shape) => order4::order4::<L, W, OWN>(job, batches),
             Between::Full if shape.order() > 2 => return None,
             _ => match (shape.rows_len() / STRIDE, shape.order()) {
-                (1, 1) => line::<L, 1, W, PRIOR>(job, batches),
-                (2, 2) => line::<L, 2, W, PRIOR>(job, batches),
-                (3, 3) => line::<L, 3, W, PRIOR>(job, batches),
+                (1, 1) => line::<L, 1, W, OWN>(job, batches),
+                (2, 2) => line::<L, 2, W, OWN>(job, batches),
+                (3, 3) => line::<L, 3, W, OWN>(job, batches),
                 _ => return None,
             },
         })
@@ -290,12 +299,20 @@ impl ModeRows {
         stride: 0,
         penalty: std::ptr::null(),
         prior: std::ptr::null(),
+        step: 1.0,
     };
 
     #[inline(always)]
     pub(super) unsafe fn row(&self, row: u32) -> *mut f32 {
         // SAFETY: the caller's promise that there is such a row.
         unsafe { self.start.add(row as usize * self.stride) }
+    }
+
+    /// Floats `k..` of the prior, and the step.
+    #[inline(always)]
+    pub(super) unsafe fn own(&self, k: usize) -> (*const f32, f32) {
+        // SAFETY: the prior is as long as a row.
+        unsafe { (self.prior.add(k), self.step) }
     }
 
     #[inline(always)]

@@ -150,6 +150,8 @@ pub(crate) struct Settings<'a> {
     pub penalties: &'a [&'a [f32]],
     /// The row that penalties pull to, of each mode, padded with zeros.
     pub priors: &'a [&'a [f32]],
+    /// The step of the rows of each mode, as a share of `eta`.
+    pub mode_steps: &'a [f32],
     /// The most entries in a batch.
     pub limit: usize,
     /// The direction of the fiber mode's rows along which curvature is highest, as long as a row, and
@@ -222,7 +224,10 @@ pub(crate) fn run(
     assert!(settings.level.is_available() && settings.limit >= 1);
     let order = spec.rows.len();
     assert!(holds.len() == order && settings.penalties.len() == order);
-    assert_eq!(settings.priors.len(), order);
+    assert_eq!(
+        (settings.priors.len(), settings.mode_steps.len()),
+        (order, order)
+    );
     let mut modes = [ModeRows::NONE; MAX_ORDER];
     for (m, hold) in holds.iter_mut().enumerate() {
         let stride = padded(form.ranks[m]);
@@ -248,11 +253,13 @@ pub(crate) fn run(
             stride,
             penalty: settings.penalties[m].as_ptr(),
             prior: settings.priors[m].as_ptr(),
+            step: settings.mode_steps[m],
         };
     }
     let mut memory = [ModeRows::NONE; MAX_ORDER];
     let listed = listed(spec, &modes, &mut memory);
     let longest = spec.fiber.map_or(0, |f| modes[f].stride);
+    let fiber_step = spec.fiber.map_or(1.0, |f| modes[f].step);
     assert!(settings.steepest.0.len() >= longest);
     scratch.work(form);
     cell.batches(settings.limit.min(LONGEST), name, &mut scratch.batches);
@@ -279,15 +286,16 @@ pub(crate) fn run(
         core_entries,
         fiber: spec.fiber.map(|f| (modes[f], form.ranks[f])),
         listed,
-        priors: (0..order)
-            .any(|m| spec.fiber != Some(m) && settings.priors[m].iter().any(|&x| x != 0.0)),
+        own: (0..order)
+            .filter(|&m| spec.fiber != Some(m))
+            .any(|m| settings.mode_steps[m] != 1.0 || settings.priors[m].iter().any(|&x| x != 0.0)),
         entries: cell.entries().as_ptr(),
         weighted: spec.weighted,
         eta: settings.eta,
         weight: settings.weight,
         rule: settings.rule,
         steepest: settings.steepest.0.as_ptr(),
-        steepness: settings.eta * settings.steepest.1,
+        steepness: settings.eta * fiber_step * settings.steepest.1,
         work: scratch.work.as_mut_ptr(),
     };
     // SAFETY: the level is available. Rows of entries were checked against the parts and sizes of the
@@ -331,6 +339,7 @@ pub(crate) fn run_graph(
         stride: first.stride(),
         penalty: settings.penalties[0].as_ptr(),
         prior: settings.priors[0].as_ptr(),
+        step: settings.mode_steps[0],
     };
     cell.batches(LONGEST, name, &mut scratch.batches);
     let level = settings.level;
@@ -422,6 +431,7 @@ fn looking(
                 stride,
                 penalty: bias.map_or(std::ptr::null(), |b| b.as_ptr()),
                 prior: std::ptr::null(),
+                step: 0.0,
             }
         })
         .collect();
@@ -440,7 +450,7 @@ fn looking(
         core_entries: 0,
         fiber: spec.fiber.map(|f| (modes[f], form.ranks[f])),
         listed,
-        priors: false,
+        own: false,
         entries: cell.entries().as_ptr(),
         weighted: spec.weighted,
         eta: 0.0,

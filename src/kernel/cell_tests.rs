@@ -14,6 +14,10 @@ const ETA: f64 = 0.01;
 const CORE_ETA: f64 = 0.004;
 const CORE_PENALTY: f64 = 0.02;
 const LIMIT: usize = 5;
+/// The curvature along the direction in which steps of the fiber mode's rows are damped.
+const STEEPNESS: f64 = 23.0;
+/// Steps of modes, as shares of `ETA`.
+const STEPS: [f32; 4] = [0.5, 2.0, 0.3, 1.5];
 
 /// Rows of all modes and a core, in `f64`, rows unpadded.
 #[derive(Clone)]
@@ -31,6 +35,7 @@ struct Case {
     penalties: Vec<Vec<f32>>,
     /// Where penalties pull rows of each mode to.
     priors: Vec<Vec<f32>>,
+    steps: Vec<f32>,
 }
 
 const ROWS: [usize; 4] = [6, 5, 3, 4];
@@ -118,6 +123,7 @@ impl Case {
                     prior
                 })
                 .collect(),
+            steps: STEPS[..order].to_vec(),
         }
     }
 
@@ -201,21 +207,24 @@ impl Case {
                         continue;
                     }
                     let penalty = f64::from(self.penalties[m][row]);
+                    let eta = ETA * f64::from(self.steps[m]);
                     let each = state.rows[m][row].iter_mut().zip(&slope);
                     for ((x, d), &prior) in each.zip(&self.priors[m]) {
-                        *x = self.moved(*x, prior, (ETA, pull_by * d), penalty);
+                        *x = self.moved(*x, prior, (eta, pull_by * d), penalty);
                     }
                 }
                 if self.fiber.is_none() {
                     self.step_core(&mut state.core, &mut core_pull, 1.0);
                 }
             }
-            if let (Some(f), Some((row, pull))) = (self.fiber, fiber_pull) {
+            if let (Some(f), Some((row, mut pull))) = (self.fiber, fiber_pull) {
                 let count = f64::from(batch.len);
+                let eta = ETA * f64::from(self.steps[f]);
+                damp(&mut pull, eta * STEEPNESS * count);
                 let penalty = count * f64::from(self.penalties[f][row as usize]);
                 let each = state.rows[f][row as usize].iter_mut().zip(&pull);
                 for ((x, p), &prior) in each.zip(&self.priors[f]) {
-                    *x = self.moved(*x, prior, (ETA, *p), penalty);
+                    *x = self.moved(*x, prior, (eta, *p), penalty);
                 }
                 self.step_core(&mut state.core, &mut core_pull, count);
             }
@@ -286,7 +295,11 @@ impl Case {
             "{plain} {squares}: {context}"
         );
         assert_eq!(plain, clipped, "{context}");
-        let steepest = vec![0.0; padded(*ranks.iter().max().unwrap())];
+        let mut steepest = vec![0.0; padded(*ranks.iter().max().unwrap())];
+        if let Some(f) = self.fiber {
+            let place = |j: usize| direction(j, ranks[f]) as f32;
+            (0..ranks[f]).for_each(|j| steepest[j] = place(j));
+        }
         let penalties: Vec<&[f32]> = self.penalties.iter().map(Vec::as_slice).collect();
         let priors: Vec<&[f32]> = self.priors.iter().map(Vec::as_slice).collect();
         let settings = Settings {
@@ -300,7 +313,8 @@ impl Case {
             core_every: 1,
             penalties: &penalties,
             limit: LIMIT,
-            steepest: (&steepest, 0.0),
+            mode_steps: &self.steps,
+            steepest: (&steepest, STEEPNESS as f32),
             share: 0.0..1.0,
         };
         let name = [3, 4];
@@ -350,6 +364,23 @@ impl Case {
     }
 }
 
+/// Place `j` of a direction, of length 1.
+fn direction(j: usize, rank: usize) -> f64 {
+    let sign = if j % 3 == 1 { -1.0 } else { 1.0 };
+    sign / (rank as f64).sqrt()
+}
+
+/// What is left of a pull that would close `x` of the way along the direction if it stayed the same.
+fn damp(pull: &mut [f64], x: f64) {
+    if x <= 0.1 {
+        return;
+    }
+    let rank = pull.len();
+    let along: f64 = (0..rank).map(|j| pull[j] * direction(j, rank)).sum();
+    let left = 1.0 / (1.0 + 0.5 * x + x * x / 12.0);
+    (0..rank).for_each(|j| pull[j] += (left - 1.0) * along * direction(j, rank));
+}
+
 const RULES: [Rule; 4] = [
     Rule {
         l1: false,
@@ -381,9 +412,11 @@ fn everywhere(kind: CoreKind, ranks: &[usize], rule: Rule) {
         {
             let mut case = Case::new(kind, ranks, (fiber, weighted), rule);
             Level::available().for_each(|level| case.check(level));
-            // Listed rows without priors have steps of their own.
-            let others = (0..ranks.len()).filter(|&m| fiber != Some(m));
-            others.for_each(|m| case.priors[m].fill(0.0));
+            // Listed rows without priors and with the steps of the job have code of their own.
+            let others = || (0..ranks.len()).filter(|&m| fiber != Some(m));
+            others().for_each(|m| case.priors[m].fill(0.0));
+            Level::available().for_each(|level| case.check(level));
+            others().for_each(|m| case.steps[m] = 1.0);
             Level::available().for_each(|level| case.check(level));
         }
     }

@@ -89,7 +89,7 @@ pub(super) unsafe fn step_rows<L: Line>(
             let (to, penalty) = (mode.row(row), mode.penalty(row));
             for k in (0..mode.stride).step_by(STRIDE) {
                 let (x, d) = (L::load(rows.add(at + k)), L::load(slopes.add(at + k)));
-                step.put(x, mode.prior.add(k), d, scale, penalty, to.add(k));
+                step.put(x, mode.own(k), d, scale, penalty, to.add(k));
             }
             at += mode.stride;
         }

@@ -35,9 +35,9 @@ unsafe fn any_run<L: Line>(rows: &ModeRows, edges: &[u32], settings: &Settings) 
             for k in (0..rows.stride).step_by(STRIDE) {
                 let (x, y) = (L::load(u.add(k)), L::load(v.add(k)));
                 let gap = y.times_plus(L::splat(-1.0), x);
-                let prior = rows.prior.add(k);
-                step.put(x, prior, gap, L::splat(-pull), penalty_u, u.add(k));
-                step.put(y, prior, gap, L::splat(pull), penalty_v, v.add(k));
+                let own = rows.own(k);
+                step.put(x, own, gap, L::splat(-pull), penalty_u, u.add(k));
+                step.put(y, own, gap, L::splat(pull), penalty_v, v.add(k));
             }
         }
     }

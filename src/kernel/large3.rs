@@ -176,14 +176,14 @@ unsafe fn together<L: Line, const N: usize, const W: bool>(
             for t in (0..wa).step_by(STRIDE) {
                 let v = L::load(pv.add(t));
                 v.times(pull).store(vs.add(t));
-                let prior = a.prior.add(t);
-                step.put(v, prior, L::load(dv.add(t)), scale, penalty_v, pv.add(t));
+                let dv = L::load(dv.add(t));
+                step.put(v, a.own(t), dv, scale, penalty_v, pv.add(t));
             }
             for t in (0..wb).step_by(STRIDE) {
                 let w = L::load(pw.add(t));
                 w.store(ws.add(t));
-                let prior = b.prior.add(t);
-                step.put(w, prior, L::load(dw.add(t)), scale, penalty_w, pw.add(t));
+                let dw = L::load(dw.add(t));
+                step.put(w, b.own(t), dw, scale, penalty_w, pw.add(t));
             }
         }
         squares

@@ -73,6 +73,8 @@ pub(crate) struct Steps<'a> {
     pub penalties: &'a [&'a [f32]],
     /// The row that penalties pull to, of each mode, padded with zeros.
     pub priors: &'a [&'a [f32]],
+    /// The step of the rows of each mode, as a share of `eta`.
+    pub modes: &'a [f32],
 }
 
 /// What a thread needs to run entries of a tensor: its core, laid out for that, and memory.
@@ -141,7 +143,7 @@ impl Runner {
         let order = self.shape.order();
         walk.check(order);
         assert_eq!((hands.len(), steps.penalties.len()), (order, order));
-        assert_eq!(steps.priors.len(), order);
+        assert_eq!((steps.priors.len(), steps.modes.len()), (order, order));
         let mut sides = [Side::default(); MAX_ORDER];
         for (n, hand) in hands.iter_mut().enumerate() {
             assert_eq!(hand.stride(), self.shape.row(n).len());
@@ -215,6 +217,7 @@ struct Side<'a> {
     stride: usize,
     penalty: &'a [f32],
     prior: &'a [f32],
+    eta: f32,
 }
 
 impl Default for Side<'_> {
@@ -225,6 +228,7 @@ impl Default for Side<'_> {
             stride: 0,
             penalty: &[],
             prior: &[],
+            eta: 0.0,
         }
     }
 }
@@ -240,17 +244,18 @@ impl<'a> Side<'a> {
             stride: hand.stride(),
             penalty,
             prior,
+            eta: steps.eta * steps.modes[n],
         }
     }
 
     /// The start of a row and what it shrinks by.
     #[inline(always)]
-    fn row(&self, row: u32, eta: f32) -> (*mut f32, f32) {
+    fn row(&self, row: u32) -> (*mut f32, f32) {
         let row = row as usize;
         assert!(row < self.rows, "an entry in a row that is not there");
         // SAFETY: there are as many penalties as rows, `stride` floats each.
         unsafe {
-            let shrink = eta * *self.penalty.get_unchecked(row);
+            let shrink = self.eta * *self.penalty.get_unchecked(row);
             (self.start.add(row * self.stride), shrink)
         }
     }
@@ -363,7 +368,7 @@ unsafe fn full<L: Racer + Flatten, const HOW: u8>(
             ahead = walk.after(ahead);
             let entry = walk.rows.as_ptr().add(at * walk.order);
             for (n, side) in job.sides.iter().enumerate() {
-                let (from, _) = side.row(*entry.add(n), 0.0);
+                let (from, _) = side.row(*entry.add(n));
                 let to = work.add(flat.row(n).0);
                 for k in (0..side.stride).step_by(STRIDE) {
                     L::take(from.add(k)).store(to.add(k));
@@ -382,11 +387,11 @@ unsafe fn full<L: Racer + Flatten, const HOW: u8>(
                 flat::due::<L>(flat, &mut turns, work, core_eta * pull);
             }
             for (n, side) in job.sides.iter().enumerate() {
-                let (to, shrink) = side.row(*entry.add(n), steps.eta);
+                let (to, shrink) = side.row(*entry.add(n));
                 let (row, slope) = flat.row(n);
                 for k in (0..side.stride).step_by(STRIDE) {
                     let (x, d) = (L::load(work.add(row + k)), L::load(work.add(slope + k)));
-                    let scale = steps.eta * pull;
+                    let scale = side.eta * pull;
                     moved_to(x, side.prior(k), d, scale, shrink, steps.rule).put(to.add(k));
                 }
             }
@@ -418,7 +423,7 @@ unsafe fn diagonal<L: Racer>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
             ahead = walk.after(ahead);
             let entry = walk.rows.as_ptr().add(at * walk.order);
             for (n, side) in job.sides.iter().enumerate() {
-                let (from, _) = side.row(*entry.add(n), 0.0);
+                let (from, _) = side.row(*entry.add(n));
                 for k in (0..width).step_by(STRIDE) {
                     L::take(from.add(k)).store(work.add(n * width + k));
                 }
@@ -438,13 +443,13 @@ unsafe fn diagonal<L: Racer>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
                 }
             }
             for (n, side) in job.sides.iter().enumerate() {
-                let (to, shrink) = side.row(*entry.add(n), steps.eta);
+                let (to, shrink) = side.row(*entry.add(n));
                 for k in (0..width).step_by(STRIDE) {
                     let (x, d) = (
                         L::load(work.add(n * width + k)),
                         L::load(slopes.add(n * width + k)),
                     );
-                    let scale = steps.eta * pull;
+                    let scale = side.eta * pull;
                     moved_to(x, side.prior(k), d, scale, shrink, steps.rule).put(to.add(k));
                 }
             }
@@ -477,8 +482,8 @@ unsafe fn any_pairs<L: Racer>(
             let entry = walk.rows.as_ptr().add(2 * at);
             let (here, value) = (at, *walk.values.as_ptr().add(at));
             at = walk.after(at);
-            let (u, shrink_u) = sides[0].row(*entry, steps.eta);
-            let (v, shrink_v) = sides[1].row(*entry.add(1), steps.eta);
+            let (u, shrink_u) = sides[0].row(*entry);
+            let (v, shrink_v) = sides[1].row(*entry.add(1));
             if edges && u == v {
                 continue;
             }
@@ -491,7 +496,8 @@ unsafe fn any_pairs<L: Racer>(
                 }
                 walk.pulling(value - sum.sum(), here)
             };
-            let scale = steps.eta * steps.weight * scale;
+            let by = |n: usize| sides[n].eta * steps.weight * scale;
+            let (scale_u, scale_v) = (by(0), by(1));
             for k in (0..stride).step_by(STRIDE) {
                 let (x, y) = (L::take(u.add(k)), L::take(v.add(k)));
                 let (pull_x, pull_y) = if edges {
@@ -501,8 +507,8 @@ unsafe fn any_pairs<L: Racer>(
                     (y, x)
                 };
                 let (prior_x, prior_y) = (sides[0].prior(k), sides[1].prior(k));
-                moved_to(x, prior_x, pull_x, scale, shrink_u, steps.rule).put(u.add(k));
-                moved_to(y, prior_y, pull_y, scale, shrink_v, steps.rule).put(v.add(k));
+                moved_to(x, prior_x, pull_x, scale_u, shrink_u, steps.rule).put(u.add(k));
+                moved_to(y, prior_y, pull_y, scale_v, shrink_v, steps.rule).put(v.add(k));
             }
         }
     }

@@ -31,7 +31,7 @@ pub(super) fn fits(shape: &CoreShape) -> bool {
 }
 
 #[inline(always)]
-pub(super) unsafe fn order4<L: Line, const W: bool, const PRIOR: bool>(
+pub(super) unsafe fn order4<L: Line, const W: bool, const OWN: bool>(
     job: &Job<'_>,
     batches: &[Batch],
 ) -> f64 {
@@ -57,7 +57,7 @@ pub(super) unsafe fn order4<L: Line, const W: bool, const PRIOR: bool>(
             L::zero().store(x.add(k));
         }
         let zero = [0.0f32; J];
-        let step = Step::<L, PRIOR>::new(job.eta, job.rule);
+        let step = Step::<L, OWN>::new(job.eta, job.rule);
         first_m::<L>(job, batches, lines, m);
         let mut total = 0.0f64;
         for (number, (batch, entries)) in Batches::new(job, &listed, batches, W).enumerate() {
@@ -115,9 +115,9 @@ pub(super) unsafe fn order4<L: Line, const W: bool, const PRIOR: bool>(
                 let db = L::half_sums(parts);
                 a.times(pull).store(firsts.add(n * STRIDE));
                 let scale = pull.times(step.eta);
-                step.put(a, ma.prior, da, scale, ma.penalty(ra), pa);
-                step.put(b, mb.prior, db, scale, mb.penalty(rb), pb);
-                step.put(c, mc.prior, dc, scale, mc.penalty(rc), pc);
+                step.put(a, ma.own(0), da, scale, ma.penalty(ra), pa);
+                step.put(b, mb.own(0), db, scale, mb.penalty(rb), pb);
+                step.put(c, mc.own(0), dc, scale, mc.penalty(rc), pc);
             }
             total += f64::from(squares.first());
             for i in (0..ja).step_by(ROWS) {

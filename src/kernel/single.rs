@@ -151,15 +151,15 @@ unsafe fn some<L: Racer + Flatten, const HOW: u8>(
             let error = f32::from_bits(*entry.add(job.listed.len())) - value;
             let pull = pulling(error, entry, job.listed.len(), job.weighted);
             total += f64::from(error) * f64::from(pull);
-            let scale = job.eta * pull;
             if HOW != NO_STEP {
                 flat::due::<L>(flat, &mut turns, work, job.core_eta * pull);
             }
             // Nothing was due, nor shrinks, before the first entry.
             by.shrink = job.core_eta * job.core_penalty;
             for (n, mode) in job.listed.iter().enumerate() {
-                let number = *entry.add(n);
-                let (to, shrink) = (mode.row(number), job.eta * mode.penalty(number));
+                let (number, eta) = (*entry.add(n), job.eta * mode.step);
+                let (to, scale) = (mode.row(number), eta * pull);
+                let shrink = eta * mode.penalty(number);
                 let (row, slope) = flat.row(n);
                 for k in (0..mode.stride).step_by(STRIDE) {
                     let (x, d) = (L::load(work.add(row + k)), L::load(work.add(slope + k)));
@@ -198,11 +198,11 @@ pub(super) unsafe fn line<L: Racer, const N: usize, const W: bool>(
             let error = f32::from_bits(*entry.add(N)) - core.times(product).sum();
             let pull = pulling(error, entry, N, W);
             total += f64::from(error) * f64::from(pull);
-            let scale = job.eta * pull;
             core = moved(core, product, job.core_eta * pull, core_shrink, job.rule);
             for n in 0..N {
-                let shrink = job.eta * listed[n].penalty(*entry.add(n));
-                let prior = L::load(listed[n].prior);
+                let (prior, step) = (L::load(listed[n].prior), listed[n].step);
+                let (eta, penalty) = (job.eta * step, listed[n].penalty(*entry.add(n)));
+                let (scale, shrink) = (eta * pull, eta * penalty);
                 moved_to(rows[n], prior, slopes[n], scale, shrink, job.rule).store(at[n]);
             }
         }
@@ -233,7 +233,7 @@ unsafe fn lines<L: Racer>(job: &Job<'_>, batches: &[Batch]) -> f64 {
             let error = f32::from_bits(*entry.add(order)) - value;
             let pull = pulling(error, entry, order, job.weighted);
             total += f64::from(error) * f64::from(pull);
-            let (scale, core_scale) = (job.eta * pull, job.core_eta * pull);
+            let core_scale = job.core_eta * pull;
             for k in (0..width).step_by(STRIDE) {
                 let mut product = L::load(rows.add(k));
                 for n in 1..order {
@@ -243,8 +243,9 @@ unsafe fn lines<L: Racer>(job: &Job<'_>, batches: &[Batch]) -> f64 {
                 moved(L::load(g), product, core_scale, core_shrink, job.rule).store(g);
             }
             for (n, mode) in job.listed.iter().enumerate() {
-                let number = *entry.add(n);
-                let (to, shrink) = (mode.row(number), job.eta * mode.penalty(number));
+                let (number, eta) = (*entry.add(n), job.eta * mode.step);
+                let (to, scale) = (mode.row(number), eta * pull);
+                let shrink = eta * mode.penalty(number);
                 for k in (0..width).step_by(STRIDE) {
                     let at = n * width + k;
                     let (x, d) = (L::load(rows.add(at)), L::load(slopes.add(at)));

@@ -14,7 +14,7 @@ use crate::model::STRIDE;
 /// At most `J` (an even number) of each row used. M and its transpose are in registers where those
 /// suffice; E is formed after the batch, with its sums in registers.
 #[inline(always)]
-pub(super) unsafe fn small3<L: Line, const J: usize, const W: bool, const PRIOR: bool>(
+pub(super) unsafe fn small3<L: Line, const J: usize, const W: bool, const OWN: bool>(
     job: &Job<'_>,
     batches: &[Batch],
 ) -> f64 {
@@ -31,7 +31,7 @@ pub(super) unsafe fn small3<L: Line, const J: usize, const W: bool, const PRIOR:
         for i in 0..STRIDE {
             L::zero().store(m.add(i * STRIDE));
         }
-        let step = Step::<L, PRIOR>::new(job.eta, job.rule);
+        let step = Step::<L, OWN>::new(job.eta, job.rule);
         first_m::<L>(job, batches, rows, m);
         let mut total = 0.0f64;
         for (number, (batch, entries)) in Batches::new(job, &listed, batches, W).enumerate() {
@@ -62,8 +62,8 @@ pub(super) unsafe fn small3<L: Line, const J: usize, const W: bool, const PRIOR:
                 v.times(pull).store(vs.add(k * STRIDE));
                 w.store(ws.add(k * STRIDE));
                 let scale = pull.times(step.eta);
-                step.put(v, a.prior, dv, scale, a.penalty(ra), pv);
-                step.put(w, b.prior, dw, scale, b.penalty(rb), pw);
+                step.put(v, a.own(0), dv, scale, a.penalty(ra), pv);
+                step.put(w, b.own(0), dw, scale, b.penalty(rb), pw);
             }
             total += f64::from(squares.first());
             let mut sums = [L::zero(); J];

@@ -122,7 +122,7 @@ pub(super) unsafe fn around<L: Line, const N: usize>(
 
 /// A vector of one line between `N` listed rows of one line.
 #[inline(always)]
-pub(super) unsafe fn line<L: Line, const N: usize, const W: bool, const PRIOR: bool>(
+pub(super) unsafe fn line<L: Line, const N: usize, const W: bool, const OWN: bool>(
     job: &Job<'_>,
     batches: &[Batch],
 ) -> f64 {
@@ -132,7 +132,7 @@ pub(super) unsafe fn line<L: Line, const N: usize, const W: bool, const PRIOR: b
             return 0.0;
         };
         let listed = one_line::<N>(job);
-        let step = Step::<L, PRIOR>::new(job.eta, job.rule);
+        let step = Step::<L, OWN>::new(job.eta, job.rule);
         let scale = L::splat(job.eta * job.weight);
         let mut total = 0.0f64;
         for (batch, entries) in Batches::new(job, &listed, batches, W) {
@@ -154,8 +154,8 @@ pub(super) unsafe fn line<L: Line, const N: usize, const W: bool, const PRIOR: b
                 e = product.times_plus(pull, e);
                 let scaled = pull.times(scale);
                 for n in 0..N {
-                    let penalty = listed[n].penalty(*entry.add(n));
-                    step.put(rows[n], listed[n].prior, slopes[n], scaled, penalty, at[n]);
+                    let (own, penalty) = (listed[n].own(0), listed[n].penalty(*entry.add(n)));
+                    step.put(rows[n], own, slopes[n], scaled, penalty, at[n]);
                 }
             }
             total += f64::from(squares.first());

@@ -117,6 +117,8 @@ pub struct Model {
     pub(crate) history: Vec<Epoch>,
     pub(crate) orthogonal: bool,
     pub(crate) samples: Option<Samples>,
+    /// During a fit: what a full core is pulled to, at the scale of the fit; empty if it is not.
+    pub(crate) core_pull: Vec<f32>,
 }
 
 impl Model {
@@ -177,6 +179,7 @@ impl Model {
             options: options.clone(),
             history: Vec::new(),
             orthogonal: false,
+            core_pull: Vec::new(),
             samples: None,
         };
         Ok((model, lowered))
@@ -257,8 +260,8 @@ impl Model {
         self.orthogonal
     }
 
-    /// The samples that predictions are averaged over, if the model has some. Factors, core and columns
-    /// of matrices are then those of the last draw.
+    /// The samples that predictions are averaged over, if the model has some. Factors, core, columns of
+    /// matrices and biases are then those of the last draw.
     pub fn samples(&self) -> Option<&Samples> {
         self.samples.as_ref().filter(|s| !s.is_empty())
     }
@@ -302,6 +305,7 @@ impl Model {
             options: self.options.clone(),
             history: self.history.clone(),
             orthogonal: self.orthogonal,
+            core_pull: self.core_pull.clone(),
             samples: self.samples.clone(),
         })
     }

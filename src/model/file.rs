@@ -36,8 +36,11 @@ pub fn check_target(path: impl AsRef<Path>) -> Result<()> {
 
 /// What a checkpoint holds besides the model.
 pub(crate) struct Saved {
-    /// Lines `name=value` of the fit's state.
+    /// Lines `name=value` of the fit's state, and of its options.
     pub state: String,
+    pub options: String,
+    /// The version of the library that wrote it, if it says so.
+    pub library: Option<String>,
     /// The best parameters so far, if they are not the present ones.
     pub best: Option<Parameters>,
 }
@@ -51,7 +54,8 @@ pub(crate) fn save_with(
     let mut c = Container::default();
     let list = |items: Vec<String>| items.join(",");
     let mut meta = format!(
-        "kind={}\ndims={}\nranks={}\nmean={:e}\nlow={:e}\nhigh={:e}\northogonal={}\nmatrices={}\n",
+        "library={}\nkind={}\ndims={}\nranks={}\nmean={:e}\nlow={:e}\nhigh={:e}\northogonal={}\nmatrices={}\n",
+        env!("CARGO_PKG_VERSION"),
         match model.shape.kind {
             CoreKind::Full => "tucker",
             CoreKind::Diagonal => "cp",
@@ -83,6 +87,7 @@ pub(crate) fn save_with(
     c.add("meta", meta.into_bytes());
     c.add("options", model.options.to_text().into_bytes());
     c.add("core", bytemuck::cast_slice::<f32, u8>(&model.core));
+    add_numbers(&mut c, "core.pull".into(), &model.core_pull);
     let ids =
         |map: &RowMap| bytemuck::cast_slice::<u32, u8>(&map.indices().collect::<Vec<_>>()).to_vec();
     for (n, mode) in model.modes.iter().enumerate() {
@@ -181,7 +186,10 @@ fn epoch_numbers(e: &Epoch) -> [f64; EPOCH] {
 
 /// Opens a model file (or the model in a checkpoint). Factors stay in the mapped file.
 pub fn load(path: impl AsRef<Path>, mode: OpenMode) -> Result<Model> {
-    read_model(&Opened::open(path.as_ref(), mode)?)
+    let mut model = read_model(&Opened::open(path.as_ref(), mode)?)?;
+    // Not in checkpoints, nor in files of earlier versions.
+    model.describe_draw();
+    Ok(model)
 }
 
 /// Opens a checkpoint, as a private copy: it may be replaced while the fit goes on.
@@ -216,7 +224,14 @@ pub(crate) fn load_saved(path: &Path) -> Result<(Model, Saved)> {
             Some(best)
         }
     };
-    Ok((model, Saved { state, best }))
+    let mut meta = file.text("meta")?.lines();
+    let saved = Saved {
+        state,
+        options: file.text("options")?.to_string(),
+        library: meta.find_map(|l| Some(l.strip_prefix("library=")?.to_string())),
+        best,
+    };
+    Ok((model, saved))
 }
 
 fn fill(file: &Opened, name: &str, rows: &mut Rows) -> Result<()> {
@@ -358,6 +373,7 @@ fn read_model(file: &Opened) -> Result<Model> {
             entries_per_second: e[8],
         });
     let mut model = Model {
+        core_pull: numbers(file, "core.pull", core.len())?,
         shape,
         core,
         modes,

@@ -359,6 +359,21 @@ impl Samples {
     }
 }
 
+impl Model {
+    /// Gives a model of samples the mean and the biases of the draw that its rows are, as models without samples
+    /// have theirs.
+    pub(crate) fn describe_draw(&mut self) {
+        let Some(samples) = &self.samples else {
+            return;
+        };
+        self.mean = samples.mean;
+        for (mode, biases) in self.modes.iter_mut().zip(&samples.biases) {
+            let outside = biases.iter().map(|&b| f64::from(b) * samples.scale);
+            mode.biases = outside.map(|b| b as f32).collect();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -214,6 +214,21 @@ impl<'a> Problem<'a> {
         Ok(self.matrices.iter().enumerate().map(weight).collect())
     }
 
+    /// The step of the rows of each mode as a share of `eta`, as `options` say.
+    pub(crate) fn mode_steps(&self, options: &Options) -> Result<Vec<f32>> {
+        let (listed, order) = (&options.mode_steps, self.order());
+        match listed[..] {
+            [] => Ok(vec![1.0; order]),
+            [one] => Ok(vec![one as f32; order]),
+            _ if listed.len() == order => Ok(listed.iter().map(|&x| x as f32).collect()),
+            _ => Err(Error::argument(format!(
+                "mode_steps has {} numbers, but the tensor has {order} modes; it must have one for each, or \
+                 one for all",
+                listed.len()
+            ))),
+        }
+    }
+
     /// The rows of each mode, as [`Part::copy`] takes them for the tensor.
     pub fn row_maps(&self) -> Vec<&RowMap> {
         self.modes.iter().map(|m| &*m.rows).collect()

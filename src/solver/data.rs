@@ -74,6 +74,8 @@ pub(super) struct Data {
     pub core_penalty: f32,
     /// The step of the core, as a share of that of rows.
     pub core_step: f64,
+    /// The step of the rows of each mode, as a share of that of the epoch.
+    pub mode_steps: Vec<f32>,
     /// The deviation of the values inside.
     pub deviation: f64,
 }
@@ -166,6 +168,8 @@ pub(super) struct How<'a> {
     pub penalties: Penalties,
     /// Of the matrices.
     pub weights: &'a [f64],
+    /// Of each mode, as shares of that of the epoch.
+    pub mode_steps: &'a [f32],
     pub centre: &'a Centre,
     /// Entries that are left out.
     pub held: Option<Held>,
@@ -349,6 +353,7 @@ impl Data {
             full_rows,
             core_penalty: (lambda / (tensor.len().max(1) as f64)) as f32,
             core_step: 1.0,
+            mode_steps: how.mode_steps.to_vec(),
             deviation: match how.centre.constant {
                 true => 0.0,
                 false => how.centre.deviation,

@@ -30,17 +30,18 @@ use super::start;
 use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::kernel::Level;
-use crate::model::{Epoch, Model, Parameters, Saved, check_target, load_saved};
+use crate::model::{Epoch, Model, Parameters, check_target, load_saved};
 use crate::monitor::Monitor;
 use crate::options::{Algorithm, Options, Start};
 use crate::problem::{MatrixKind, Problem};
 use crate::schedule::Crew;
 
 /// A sum of squares met on the way that is this many times the first loss is an explosion.
-const EXPLOSION: f64 = 4.0;
+pub(super) const EXPLOSION: f64 = 4.0;
 
-/// A loss this many times the lowest so far is one too: a step size that suits does not do that.
-const SETBACK: f64 = 1.5;
+/// A loss this many times the lowest so far is one too: a step size that suits does not do that. So are squared errors
+/// on tensor entries, beside full matrices, that are as many times those before the epoch.
+pub(super) const SETBACK: f64 = 1.5;
 
 /// Fits a model to `problem`.
 ///
@@ -88,7 +89,10 @@ pub fn fit(
         }
     }
     let options = match &known.resumed {
-        Some((saved, _)) => resumed_options(options, saved.options())?,
+        Some((saved, rest)) => {
+            Progress::of(rest, input)?;
+            resumed_options(options, saved.options())?
+        }
         None => {
             let settled = settle(problem, options, input.init, known.clock, monitor)?;
             known.centre = settled.centre;
@@ -202,6 +206,7 @@ impl<'a> Fit<'a> {
         let how = How {
             seed: options.seed,
             weights: &weights,
+            mode_steps: &problem.mode_steps(&options)?,
             penalties: Penalties {
                 lambda: options.lambda_reg.unwrap_or(0.0),
                 per: options.penalty_per,
@@ -220,35 +225,19 @@ impl<'a> Fit<'a> {
             Some((progress, best)) => (progress, Some(best)),
             None => (Progress::new(), None),
         };
-        if let Some((
-            saved,
-            Saved {
-                state,
-                best: saved_best,
-            },
-        )) = resumed
-        {
-            let name = input
-                .resume
-                .as_ref()
-                .map(|p| p.display().to_string())
-                .unwrap_or_default();
+        if let Some((saved, rest)) = resumed {
             same_shape(&model, &saved, input)?;
-            progress = Progress::from_text(&state).ok_or_else(|| {
-                Error::file(
-                    &name,
-                    "its state cannot be read; it was not written by this library",
-                )
-            })?;
+            progress = Progress::of(&rest, input)?;
             let mut parameters = saved.parameters()?;
             rescale(&centre, &mut parameters, false)?;
             model.restore(&parameters)?;
             model.history = saved.history.clone();
             model.samples = saved.samples;
+            model.core_pull = saved.core_pull;
             for (mode, old) in model.modes.iter_mut().zip(saved.modes) {
                 mode.before.pull = old.before.pull;
             }
-            best = saved_best;
+            best = rest.best;
             best.iter_mut()
                 .try_for_each(|b| rescale(&centre, b, false))?;
         } else {
@@ -256,18 +245,7 @@ impl<'a> Fit<'a> {
                 let fewer = input.init.is_none();
                 start::from_model(&mut model, init, &centre, (options.nonneg, fewer))?;
             }
-            let fresh = init.is_none_or(start::is_centred);
-            for (n, mode) in model.modes.iter_mut().enumerate() {
-                let rank = mode.factor.rank();
-                mode.before.pull = match options.start {
-                    // The mean of all rows is kept behind them.
-                    Start::Drawn => mode.factor.row(mode.factor.len() - 1).to_vec(),
-                    Start::Identity if fresh && !options.start_modes.contains(&(n + 1)) => {
-                        vec![1.0; rank]
-                    }
-                    _ => Vec::new(),
-                };
-            }
+            start::pull(&mut model, &options, init.is_none_or(start::is_centred));
         }
         for (mode, prior) in model.modes.iter().zip(&mut data.priors) {
             prior[..mode.before.pull.len()].copy_from_slice(&mode.before.pull);
@@ -357,6 +335,7 @@ impl<'a> Fit<'a> {
         if let Some(reason) = self.ended() {
             return Ok(reason);
         }
+        let mut begins = self.watched_squares()?;
         while self.progress.epoch < self.last_epoch(self.progress.epoch) {
             if out_of_time(&self.options, self.clock.started) {
                 return Ok(StopReason::TimeLimit);
@@ -365,6 +344,7 @@ impl<'a> Fit<'a> {
             let eta = self.eta_of(number);
             self.before.update(&self.model)?;
             let began = Instant::now();
+            let most = self.most_squares(begins);
             if self.exact.is_none() {
                 self.full_matrices(eta, false)?;
             }
@@ -435,9 +415,9 @@ impl<'a> Fit<'a> {
             let evaluate = number.is_multiple_of(self.options.eval_every)
                 || number >= self.last_epoch(number)
                 || checkpoint;
-            // Half the sum of squares is part of the loss.
-            let much = self.exact.is_none() && 0.5 * squares > EXPLOSION * self.progress.first_loss;
-            let mut exploded = !squares.is_finite() || much;
+            let ends = self.watched_squares()?;
+            let fine = |squares: f64| squares.is_finite() && squares <= most;
+            let mut exploded = !fine(squares) || !ends.is_none_or(fine);
             if evaluate && !exploded {
                 self.evaluate(&mut figures)?;
                 exploded = !figures.loss.is_finite()
@@ -446,8 +426,10 @@ impl<'a> Fit<'a> {
             }
             if exploded {
                 self.roll_back(observer)?;
+                begins = self.watched_squares()?;
                 continue;
             }
+            begins = ends;
             self.progress.epoch = number;
             self.model.history.push(figures);
             let control = observer.epoch(&figures);

@@ -26,7 +26,7 @@ use super::entries::Shuffled;
 use super::moments::moments;
 use crate::error::Result;
 use crate::kernel::{Lists, Rule};
-use crate::model::{Model, Rows, padded};
+use crate::model::{Model, Rows};
 use crate::schedule::Crew;
 
 /// Rows or columns at a time.
@@ -249,23 +249,28 @@ struct Pull<'a> {
     rule: Rule,
 }
 
-/// The step of all rows that are alike: with s what a row's listed cells add up to, it moves by
-/// `always` + `shrink` u + `by` s. Squares of padded rows.
+/// The step of all rows that are alike: with u a row and s what its listed cells add up to, it ends at
+/// `by` times (`keep` u + `eta` s + `always`). In f64: where one direction of columns is far weaker than
+/// another, large numbers cancel in it.
 struct Step {
-    always: Vec<f32>,
-    shrink: Vec<f32>,
-    by: Vec<f32>,
+    keep: f64,
+    eta: f64,
+    always: Vec<f64>,
+    /// Symmetric.
+    by: Vec<f64>,
 }
 
 /// Takes the rows of all modes with full matrices a step of `eta` down their gradient.
 fn step_rows(model: &mut Model, data: &Data, eta: f64, rule: Rule, crew: &Crew) -> Result<()> {
     for (n, mode) in model.modes.iter_mut().enumerate() {
+        let eta = eta * f64::from(data.mode_steps[n]);
         let all = data.matrices.iter().zip(&model.matrices);
         let matrices: Vec<(&MatrixData, &Full, &Rows)> = all
             .filter(|(m, _)| m.mode == n)
             .filter_map(|(m, columns)| Some((m, m.full.as_deref()?, &columns.factor)))
             .collect();
-        if matrices.is_empty() {
+        // Without steps, rows that are alone stay too.
+        if matrices.is_empty() || data.mode_steps[n] == 0.0 {
             continue;
         }
         let (rank, width) = (mode.factor.rank(), mode.factor.stride());
@@ -289,19 +294,19 @@ fn step_rows(model: &mut Model, data: &Data, eta: f64, rule: Rule, crew: &Crew) 
             rule,
         };
         let count = mode.rows.len();
-        let state = || (Vec::new(), vec![0.0; rank], vec![0.0; width]);
+        let state = || (Vec::new(), vec![0.0; rank], vec![0.0; rank]);
         let rows = mode.factor.as_mut_slice()?;
         for_rows(
             rows,
             (count, width),
             crew,
             state,
-            |(steps, s, moved), i, row| {
+            |(steps, s, end), i, row| {
                 s.fill(0.0);
                 for (m, full, columns) in &pull.matrices {
                     met(&full.by_row, i, columns, f64::from(m.weight), s);
                 }
-                pull.step(i, rank, steps, s, moved, row);
+                pull.step(i, steps, s, end, &mut row[..rank]);
             },
         )?;
     }
@@ -309,19 +314,18 @@ fn step_rows(model: &mut Model, data: &Data, eta: f64, rule: Rule, crew: &Crew) 
 }
 
 impl Pull<'_> {
-    /// Moves one row, whose listed cells add up to `s`.
+    /// Moves one row, whose listed cells add up to `s`; `end` is room for where it goes.
     fn step(
         &self,
         i: usize,
-        rank: usize,
         steps: &mut Vec<(FullRow, Step)>,
         s: &[f64],
-        moved: &mut [f32],
+        end: &mut [f64],
         row: &mut [f32],
     ) {
-        let what = self.rows[i];
+        let (what, rank) = (self.rows[i], row.len());
         if self.rule.nonneg || (self.rule.l1 && what.penalty > 0.0) {
-            return self.bounded(what, s, &mut row[..rank]);
+            return self.bounded(what, s, row);
         }
         let known = steps.iter().position(|(w, _)| *w == what);
         let known = known.unwrap_or_else(|| {
@@ -331,20 +335,12 @@ impl Pull<'_> {
             steps.len() - 1
         });
         let step = &steps[known].1;
-        let width = row.len();
-        moved.copy_from_slice(&step.always);
-        let mut add = |by: f32, to: &[f32]| {
-            moved.iter_mut().zip(to).for_each(|(m, x)| *m += by * x);
-        };
-        for (j, &u) in row[..rank].iter().enumerate() {
-            add(u, &step.shrink[j * width..][..width]);
+        end.fill(0.0);
+        for (j, by) in step.by.chunks_exact(rank).enumerate() {
+            let right = step.keep * f64::from(row[j]) + step.eta * s[j] + step.always[j];
+            end.iter_mut().zip(by).for_each(|(x, b)| *x += right * b);
         }
-        if s.iter().any(|&x| x != 0.0) {
-            for (j, &x) in s.iter().enumerate() {
-                add(x as f32, &step.by[j * width..][..width]);
-            }
-        }
-        row.iter_mut().zip(&*moved).for_each(|(u, m)| *u += m);
+        row.iter_mut().zip(&*end).for_each(|(u, &x)| *u = x as f32);
     }
 
     /// u minimises k / 2 |u - before|^2 + eta (its part of the loss), which (k I + eta (gram + penalty)) u =
@@ -357,28 +353,19 @@ impl Pull<'_> {
     }
 
     fn made(&self, rank: usize, what: FullRow) -> Step {
-        let width = padded(rank);
         let (keep, eta) = self.pace(what);
         let penalty = f64::from(what.penalty);
         let mut a: Vec<f64> = self.gram.iter().map(|g| eta * g).collect();
         (0..rank).for_each(|j| a[j * rank + j] += keep + eta * penalty);
-        let inverse = inverse(rank, &a);
-        let mut step = Step {
-            always: vec![0.0; width],
-            shrink: vec![0.0; rank * width],
-            by: vec![0.0; rank * width],
-        };
-        for (i, row) in inverse.chunks_exact(rank).enumerate() {
-            let mut always = 0.0;
-            for (j, &x) in row.iter().enumerate() {
-                let one = if i == j { 1.0 } else { 0.0 };
-                step.shrink[i * width + j] = (keep * x - one) as f32;
-                step.by[i * width + j] = (eta * x) as f32;
-                always += eta * x * (self.right[j] + penalty * f64::from(self.prior[j]));
-            }
-            step.always[i] = always as f32;
+        let always = self.right.iter().zip(self.prior);
+        Step {
+            keep,
+            eta,
+            always: always
+                .map(|(r, &p)| eta * (r + penalty * f64::from(p)))
+                .collect(),
+            by: inverse(rank, &a),
         }
-        step
     }
 
     /// The same where numbers stay at 0 or above, or the penalty has corners.

@@ -329,6 +329,7 @@ impl<'a> Task<'a> {
             core: self.core_eta.map(|eta| (eta, data.core_penalty)),
             penalties: &penalties,
             priors: &priors,
+            modes: &data.mode_steps,
         };
         let (at, squares) = match &mut self.kernel {
             Kernel::Opt(runner) => runner.tensor(&mut self.factors, walk, count, &steps),
@@ -349,6 +350,8 @@ impl<'a> Task<'a> {
             core: None,
             penalties: &[rows, &data.column_penalty],
             priors: &[&self.plan.data.priors[data.mode], &data.prior],
+            // Columns have the step of the epoch.
+            modes: &[self.plan.data.mode_steps[data.mode], 1.0],
         };
         let (factor, columns) = (&mut self.factors[data.mode], &mut self.columns[m]);
         let at = match data.kind {
@@ -414,12 +417,12 @@ impl Naive {
                 self.step_core(eta, pull, penalty, steps.rule);
             }
             for (n, &row) in entry.iter().enumerate() {
-                let penalty = steps.penalties[n][row as usize];
+                let (eta, penalty) = (steps.eta * steps.modes[n], steps.penalties[n][row as usize]);
                 let range = self.shape.row(n);
                 let slopes = &self.slopes[range.clone()];
                 let each = self.rows[range.clone()].iter_mut().zip(slopes);
                 for ((u, d), prior) in each.zip(steps.priors[n]) {
-                    *u = moved(*u, *prior, steps.eta, pull * d, penalty, steps.rule);
+                    *u = moved(*u, *prior, eta, pull * d, penalty, steps.rule);
                 }
                 hands[n].store(row, &self.rows[range]);
             }

@@ -3,7 +3,7 @@
 use super::blocked::Pace;
 use super::input::FitInput;
 use crate::error::{Error, Result};
-use crate::model::Model;
+use crate::model::{Model, Saved};
 use crate::options::{Options, TABLE};
 
 /// Where a fit stands between two epochs: what a checkpoint keeps besides the model.
@@ -100,12 +100,57 @@ impl Progress {
             .collect()
     }
 
-    pub(super) fn from_text(text: &str) -> Option<Progress> {
+    /// Where the fit stood that wrote a checkpoint. One that another version wrote does if what it lacks was not
+    /// there to be done, and if it has nothing that this version does not know.
+    pub(super) fn of(saved: &Saved, input: &FitInput<'_>) -> Result<Progress> {
+        let missing = |later: &[&str], all: &[&'static str], text: &str| -> Vec<&'static str> {
+            let said = |name: &str| lines(text).any(|(n, _)| n == name);
+            let all = all.iter().copied();
+            all.filter(|n| !later.contains(n) && !said(n)).collect()
+        };
+        let options: Vec<&str> = TABLE.iter().map(|o| o.name).collect();
+        let state = Progress::new().numbers().map(|(name, _)| name);
+        let later = [&LATER_OPTIONS[..], &MAY_CHANGE].concat();
+        let mut lacks = missing(&later, &options, &saved.options);
+        lacks.extend(missing(&LATER_STATE, &state, &saved.state));
+        let known = |name: &str| options.contains(&name) || state.contains(&name);
+        let both = lines(&saved.options).chain(lines(&saved.state));
+        let unknown: Vec<&str> = both.map(|(n, _)| n).filter(|n| !known(n)).collect();
+        let other = |what: &str, names: Vec<&str>| {
+            let by = match &saved.library {
+                Some(version) => format!("s3cmtf {version}"),
+                None => "an s3cmtf that did not note its version".into(),
+            };
+            Err(named(
+                input,
+                format!(
+                    "cannot be resumed: it was written by {by} and {what} {}; resume it with the version that \
+                     wrote it, or start a new fit from it (init)",
+                    names.join(", ")
+                ),
+            ))
+        };
+        if !lacks.is_empty() {
+            return other("lacks", lacks);
+        }
+        if !unknown.is_empty() {
+            return other("has what this version does not know:", unknown);
+        }
+        Progress::from_text(&saved.state).ok_or_else(|| {
+            named(
+                input,
+                "its state cannot be read; it was not written by this library".into(),
+            )
+        })
+    }
+
+    /// The numbers that are there; `None` if one is no number.
+    fn from_text(text: &str) -> Option<Progress> {
         let mut progress = Progress::new();
         for (name, number) in progress.numbers() {
-            let value = text
-                .lines()
-                .find_map(|l| l.strip_prefix(name)?.strip_prefix('='))?;
+            let Some((_, value)) = lines(text).find(|(n, _)| *n == name) else {
+                continue;
+            };
             match number {
                 Number::Whole(x) => *x = value.parse().ok()?,
                 Number::Real(x) => *x = f64::from_bits(u64::from_str_radix(value, 16).ok()?),
@@ -113,6 +158,10 @@ impl Progress {
         }
         Some(progress)
     }
+}
+
+fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines().filter_map(|l| l.split_once('='))
 }
 
 /// Whether a checkpoint is from a fit to all entries after some were held out.
@@ -136,6 +185,20 @@ const MAY_CHANGE: [&str; 8] = [
     "checkpoint_every",
     "checkpoint_seconds",
 ];
+
+/// Options that checkpoints of earlier versions lack. As they are by default nothing else is done than what those
+/// versions did: other options that come later change where a fit goes, and do not belong here.
+const LATER_OPTIONS: [&str; 6] = [
+    "burn_in",
+    "thin",
+    "matrix_weights",
+    "valid_fraction",
+    "refit",
+    "mode_steps",
+];
+
+/// The same of the state.
+const LATER_STATE: [&str; 3] = ["refit", "before", "ended"];
 
 /// The options of a resumed fit: those of the checkpoint, but for what may change. What is left to the
 /// library was settled when the fit began.
@@ -181,14 +244,16 @@ pub(super) fn same_shape(model: &Model, saved: &Model, input: &FitInput<'_>) -> 
 }
 
 pub(super) fn other_data(input: &FitInput<'_>) -> Error {
-    let name = input
-        .resume
-        .as_ref()
-        .map(|p| p.display().to_string())
-        .unwrap_or_default();
-    Error::file(
-        name,
+    named(
+        input,
         "was made on other data (entries, sizes, weights or validation entries differ); resume with the \
-         same files and weights, or start a new fit from it (init)",
+         same files and weights, or start a new fit from it (init)"
+            .into(),
     )
+}
+
+/// An error of the checkpoint.
+fn named(input: &FitInput<'_>, what: String) -> Error {
+    let path = input.resume.as_ref().map(|p| p.display().to_string());
+    Error::file(path.unwrap_or_default(), what)
 }

@@ -223,6 +223,25 @@ pub(super) fn from_model(
     model.refresh_means()
 }
 
+/// Notes where penalties pull rows and core to: for a model that was drawn, the mean of the rows of each mode and
+/// the core; for one that starts as an identity and is `fresh`, where its numbers are around.
+pub(super) fn pull(model: &mut Model, options: &Options, fresh: bool) {
+    for (n, mode) in model.modes.iter_mut().enumerate() {
+        let around_1 = fresh && !options.start_modes.contains(&(n + 1));
+        mode.before.pull = match options.start {
+            // The mean of all rows is kept behind them.
+            Start::Drawn => mode.factor.row(mode.factor.len() - 1).to_vec(),
+            Start::Identity if around_1 => vec![1.0; mode.factor.rank()],
+            _ => Vec::new(),
+        };
+    }
+    model.core_pull = match (options.start, model.shape.kind) {
+        (Start::Drawn, CoreKind::Full) => model.core.clone(),
+        (Start::Identity, CoreKind::Full) if fresh => model.shape.identity(),
+        _ => Vec::new(),
+    };
+}
+
 fn take_rows(to: &mut Rows, to_map: &RowMap, from: &Rows, from_map: &RowMap) -> Result<()> {
     let stride = to.stride();
     let out = to.as_mut_slice()?;

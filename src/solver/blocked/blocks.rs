@@ -122,7 +122,12 @@ impl Work<'_> {
             limit,
             steepest: (&self.epoch.steepest.0, steepness),
             share: self.share(),
-            ..self.settings(1.0, &self.epoch.penalties, &self.epoch.priors)
+            ..self.settings(
+                1.0,
+                &self.epoch.penalties,
+                &self.epoch.priors,
+                &data.mode_steps,
+            )
         };
         slot.squares += kernel::run(
             cell,
@@ -188,7 +193,8 @@ impl Work<'_> {
         let penalty = &self.fit.data.matrix_row_penalty[data.mode][..];
         let penalties = [penalty; 2];
         let priors = [&self.fit.data.priors[data.mode][..]; 2];
-        let settings = self.settings(data.weight, &penalties, &priors);
+        let steps = [self.fit.data.mode_steps[data.mode]; 2];
+        let settings = self.settings(data.weight, &penalties, &priors, &steps);
         let cells = [spec.cell(&[p, q]), spec.cell(&[q, p])];
         for &cell in &cells[..1 + usize::from(p != q)] {
             let name = self.name(m + 1, cell);
@@ -209,12 +215,13 @@ impl Work<'_> {
         let rows = &self.fit.data.matrix_row_penalty[data.mode];
         let penalties: [&[f32]; 2] = [rows, &data.column_penalty];
         let priors: [&[f32]; 2] = [&self.fit.data.priors[data.mode], &data.prior];
+        let steps = [self.fit.data.mode_steps[data.mode], 1.0];
         let (limit, direction, steepness) = &self.epoch.matrix_limits[m];
         let settings = Settings {
             limit: *limit,
             steepest: (direction, *steepness),
             share,
-            ..self.settings(data.weight, &penalties, &priors)
+            ..self.settings(data.weight, &penalties, &priors, &steps)
         };
         kernel::run(
             cell,
@@ -233,6 +240,7 @@ impl Work<'_> {
         weight: f32,
         penalties: &'a [&'a [f32]],
         priors: &'a [&'a [f32]],
+        mode_steps: &'a [f32],
     ) -> Settings<'a> {
         Settings {
             level: self.fit.level,
@@ -244,6 +252,7 @@ impl Work<'_> {
             core_every: 1,
             penalties,
             priors,
+            mode_steps,
             limit: LONGEST,
             steepest: (&[], 0.0),
             share: 0.0..1.0,
@@ -278,9 +287,9 @@ impl Work<'_> {
         leases: &Leases<'_>,
         probe: &mut ProbeKernel,
     ) -> (usize, f32) {
-        if self.fit.plan.spec.fiber.is_none() {
+        let Some(fiber) = self.fit.plan.spec.fiber else {
             return (LONGEST, 0.0);
-        }
+        };
         let row = |n: usize, row: u32| match (&leases[n], &slot.modes[n]) {
             (Some(lease), _) => lease.get(row),
             (None, Some(copy)) => copy.row(row),
@@ -288,7 +297,8 @@ impl Work<'_> {
         };
         let (rows, core) = probe.curvature(&self.epoch.probe, cell, &slot.core.rows, row);
         let steepest = rows * self.epoch.steepest.1;
-        let (eta, core_eta) = (f64::from(self.epoch.eta), f64::from(self.epoch.core_eta));
+        let eta = f64::from(self.epoch.eta) * f64::from(self.fit.data.mode_steps[fiber]);
+        let core_eta = f64::from(self.epoch.core_eta);
         let limit = steady(eta * (rows - steepest) + core_eta * core);
         (limit, steepest as f32)
     }

@@ -128,20 +128,22 @@ impl Work<'_> {
             .collect();
         let (shared, data) = (self.shared, self.fit.data);
         let curvature = &self.epoch.curvature;
-        let (rows, basis, penalties) = match what {
+        let (rows, basis, penalties, step) = match what {
             What::Core => return self.merge_core(&copies),
             What::Mode(n) => (
                 &shared.factors[n],
                 &curvature.slopes[n],
                 &data.row_penalty[n],
+                data.mode_steps[n],
             ),
             What::Columns(m) => (
                 &shared.columns[m],
                 &curvature.columns[m],
                 &data.matrices[m].column_penalty,
+                1.0,
             ),
         };
-        let eta = self.epoch.eta * self.sweep.share() as f32;
+        let eta = self.epoch.eta * step * self.sweep.share() as f32;
         let stride = rows.stride();
         let mut lease = rows.lease(part);
         let mut moves = vec![0.0f32; stride];

@@ -166,7 +166,12 @@ impl Work<'_> {
                 core_penalty: self.fit.data.core_penalty,
                 core_eta: self.epoch.core_eta,
                 core_every: self.epoch.core_every,
-                ..self.settings(1.0, &self.epoch.penalties, &self.epoch.priors)
+                ..self.settings(
+                    1.0,
+                    &self.epoch.penalties,
+                    &self.epoch.priors,
+                    &self.fit.data.mode_steps,
+                )
             };
             let squares = kernel::run(
                 rows.cell(),

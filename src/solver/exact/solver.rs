@@ -130,6 +130,7 @@ impl Solver {
             precision: 1.0,
             weights: Vec::new(),
             cold: model.modes.iter().map(|_| None).collect(),
+            priors: model.modes.iter().map(|_| None).collect(),
         };
         match begin {
             Begin::Anew if draws.is_some() => exact.start(model, options.seed)?,
@@ -209,16 +210,18 @@ impl Solver {
         if !self.draws() && !biases.is_empty() {
             self.state.biases = biases.to_vec();
         }
+        let kept = self.draws.is_some_and(|(before, every)| {
+            number > before && (number - before).is_multiple_of(every)
+        });
         let done = self
             .exact
-            .sweep(model, &mut self.state, number, crew, cancelled)?;
+            .sweep(model, &mut self.state, (number, kept), crew, cancelled)?;
         if done.is_none() {
             return Ok(None);
         }
-        let Some((before, every)) = self.draws else {
+        if !self.draws() {
             return Ok(Some(0.0));
-        };
-        let kept = number > before && (number - before).is_multiple_of(every);
+        }
         let last = *self.exact.order.last().unwrap_or(&0);
         if kept {
             self.state.swap_cold(last);
@@ -359,6 +362,11 @@ impl Solver {
             model.modes[last].factor.as_slice().to_vec(),
             self.state.biases[last].clone(),
         );
+        // No sweep was kept, so none has them. The draw stays as it is: its biases are those of the chain.
+        for n in 0..model.order() {
+            self.exact
+                .cold_biases(model, &mut self.state, (n, 0), crew)?;
+        }
         self.keep(model)?;
         self.note_noise(model, crew)?;
         self.count(model, crew)

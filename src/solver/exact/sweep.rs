@@ -97,8 +97,10 @@ pub(super) struct State {
     pub precision: f64,
     /// What squared errors of each matrix count.
     pub weights: Vec<f64>,
-    /// For each mode with matrices, the biases of rows without tensor entries.
+    /// For each mode with matrices, the biases of rows without tensor entries in the last sweep that kept them.
     pub cold: Vec<Option<ColdBiases>>,
+    /// For each mode what its rows were last drawn with.
+    pub priors: Vec<Option<Prior>>,
 }
 
 /// The entries of one tensor or matrix, rows one after the other, with the number of rows of each mode.
@@ -319,13 +321,13 @@ impl Exact {
         }))
     }
 
-    /// Finds everything once, given the rest. `None` if `cancelled` said so; model and state are then of
-    /// no use.
+    /// Finds everything once, given the rest; what is `kept` has biases for rows without tensor entries too.
+    /// `None` if `cancelled` said so; model and state are then of no use.
     pub(super) fn sweep(
         &self,
         model: &mut Model,
         state: &mut State,
-        number: u64,
+        (number, kept): (u64, bool),
         crew: &Crew,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Option<()>> {
@@ -344,6 +346,9 @@ impl Exact {
                 .is_none()
             {
                 return Ok(None);
+            }
+            if kept {
+                self.cold_biases(model, state, (n, number), crew)?;
             }
             for (side, &precision) in self.sides.iter().zip(&precisions).filter(|s| s.0.mode == n) {
                 let found = self.find_columns(model, side, precision, number, crew, cancelled)?;
@@ -443,7 +448,6 @@ impl Exact {
                 }
             }
         }
-        self.cold_biases(model, state, &prior, (n, number), crew)?;
         if self.biased
             && let Some((last, biases)) = state.biases[n].split_last_mut()
         {
@@ -452,6 +456,7 @@ impl Exact {
         if smooth && let Some((last, biases)) = state.smooth.1.split_last_mut() {
             *last = mean_bias(biases, &model.modes[n]);
         }
+        state.priors[n] = Some(prior);
         Ok(Some(()))
     }
 

@@ -6,26 +6,21 @@ use super::super::refit::refit;
 use super::Fit;
 use crate::error::Result;
 use crate::kernel::Rule;
-use crate::model::{CoreKind, Parameters, Rows};
-use crate::options::{Algorithm, Options, Penalty, Start};
+use crate::model::{Parameters, Rows};
+use crate::options::{Algorithm, Options, Penalty};
 
-/// The penalty per entry of a core that started as an identity, for values of deviation 1.
+/// The penalty per entry of a core off where it started, for values of deviation 1.
 const CORE_PENALTY: f64 = 0.1;
 
 impl Fit<'_> {
-    /// Pulls a full core that started as an identity back towards it, by all that the entries of an
-    /// epoch do: so little of the way that once per epoch is often enough.
+    /// Pulls a full core back towards where it started, by all that the entries of an epoch do: so little
+    /// of the way that once per epoch is often enough.
     pub(super) fn pull_core(&mut self, eta: f64) {
-        let shape = &self.model.shape;
-        if self.options.start != Start::Identity || shape.kind == CoreKind::Diagonal {
-            return;
-        }
         let eta = eta * self.data.core_step;
         let entries = self.data.tensor.total();
         let pull = CORE_PENALTY * self.centre.deviation.powi(2) * eta * entries;
         let keep = (1.0 / (1.0 + pull)) as f32;
-        let prior = shape.identity();
-        for (g, t) in self.model.core.iter_mut().zip(prior) {
+        for (g, t) in self.model.core.iter_mut().zip(&self.model.core_pull) {
             *g = t + keep * (*g - t);
         }
     }

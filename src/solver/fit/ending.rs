@@ -16,8 +16,13 @@ impl Fit<'_> {
     pub(in super::super) fn paused(mut self) -> Result<(Model, Saved)> {
         self.best = None;
         self.scale(true)?;
-        let state = self.progress.to_text();
-        Ok((self.model, Saved { state, best: None }))
+        let saved = Saved {
+            state: self.progress.to_text(),
+            options: self.options.to_text(),
+            library: None,
+            best: None,
+        };
+        Ok((self.model, saved))
     }
 
     pub(super) fn diverged(&self, what: &str) -> Error {
@@ -120,7 +125,9 @@ impl Fit<'_> {
             eval_seconds: self.clock.eval_seconds,
             seconds: self.clock.started.elapsed().as_secs_f64(),
         };
+        self.model.describe_draw();
         self.model.options = self.options;
+        self.model.core_pull = Vec::new();
         Ok((self.model, summary))
     }
 }

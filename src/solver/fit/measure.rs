@@ -4,9 +4,12 @@ use std::time::Instant;
 
 use super::super::exact::Measured;
 use super::super::loss::{self, Sums};
-use super::Fit;
+use super::{EXPLOSION, Fit, SETBACK};
 use crate::error::Result;
 use crate::model::Epoch;
+
+/// Squared errors that are less than this share of the variance may grow.
+const LITTLE: f64 = 0.1;
 
 impl Fit<'_> {
     /// Of the two sums of squares the one that errors are reported from, as an error per entry, or by
@@ -31,6 +34,30 @@ impl Fit<'_> {
         let total = loss::total(model, data, sums.plain, &self.options, self.level, crew)?;
         let biases = loss::of_biases(&self.centre.biases, self.options.lambda_bias, crew)?;
         Ok((self.rmse(sums, data.tensor.total()), total + biases))
+    }
+
+    /// The sum of squared errors on the tensor entries, where the loss does not watch over it: steps on entries that
+    /// are too large for rows of the size that full matrices give them cost little next to what all cells cost.
+    pub(super) fn watched_squares(&self) -> Result<Option<f64>> {
+        let (data, crew) = (&self.data, &self.crew);
+        let none = self.exact.is_some() || data.deviation == 0.0;
+        if none || data.matrices.iter().all(|m| m.full.is_none()) {
+            return Ok(None);
+        }
+        let sums = loss::tensor_squares(&self.model, &data.tensor, &self.centre, self.level, crew)?;
+        Ok(Some(sums.plain))
+    }
+
+    /// The most that squared errors may add up to on the way through an epoch, and at its end where they are
+    /// watched: then they were `begins` before.
+    pub(super) fn most_squares(&self, begins: Option<f64>) -> f64 {
+        if self.exact.is_some() {
+            return f64::MAX;
+        }
+        // Half the sum of squares is part of the loss.
+        let most = 2.0 * EXPLOSION * self.progress.first_loss;
+        let little = LITTLE * self.data.tensor.total() * self.data.deviation.powi(2);
+        begins.map_or(most, |squares| most.min(SETBACK * squares.max(little)))
     }
 
     /// The error on the validation entries.

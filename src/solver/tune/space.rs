@@ -10,8 +10,9 @@ use crate::problem::Problem;
 use crate::random::{key, unit};
 
 /// Options that are the same for all trials: they say how a fit runs or is measured, or are lists themselves.
-const SAME: [&str; 16] = [
+const SAME: [&str; 17] = [
     "algorithm",
+    "mode_steps",
     "start_modes",
     "clip",
     "tolerance",
