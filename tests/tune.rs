@@ -78,7 +78,8 @@ fn the_table_does_not_depend_on_threads() {
     assert!(plain.4.contains("rank=4\n") && plain.4.contains("lambda_reg=0.5\n"));
     let reached = |rung: usize| tables[0].iter().filter(|t| t.1 >= rung).count();
     assert_eq!(reached(1), 9);
-    assert!((3..=4).contains(&reached(2)) && (1..=2).contains(&reached(3)));
+    // A third of 9 and the plain fit; a third of those, rounded up, and the plain fit.
+    assert!((3..=4).contains(&reached(2)) && (1..=3).contains(&reached(3)));
     assert!(
         tables[0][0].3 <= plain.3,
         "bits of positive numbers are in their order"
