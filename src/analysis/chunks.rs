@@ -12,26 +12,33 @@ use crate::schedule::{available_threads, in_order};
 /// Fixed, so that sums per chunk do not depend on the number of threads.
 pub(super) const CHUNK: usize = 1 << 15;
 
-/// After so many entries a thread looks whether to stop.
+/// After so many entries a thread looks whether to stop, and for the indices of as many more.
 const LOOK: usize = 1 << 10;
 
-/// Cells to predict: how many, of how many modes, and what writes the index of one.
-pub(super) struct Cells<F: Fn(usize, &mut [u32]) + Sync> {
+/// What writes the indices of some cells.
+pub(super) type WriteIndices<'a> = dyn Fn(Range<usize>, &mut [u32]) + Sync + 'a;
+
+/// Cells to predict: how many, of how many modes, and what writes the indices of some, one cell after the other. That
+/// is called for many at a time, so that who asks makes no difference to how fast they are predicted.
+pub(super) struct Cells<'a> {
     pub count: usize,
     pub order: usize,
-    pub index: F,
+    pub indices: Box<WriteIndices<'a>>,
 }
 
 /// The cells of the entries of a view.
-pub(super) fn cells_of(view: &CooView<'_>) -> Cells<impl Fn(usize, &mut [u32]) + Sync> {
+pub(super) fn cells_of<'a>(view: &'a CooView<'_>) -> Cells<'a> {
+    let order = view.order();
     Cells {
         count: view.len(),
-        order: view.order(),
-        index: |i, index: &mut [u32]| {
-            for (m, slot) in index.iter_mut().enumerate() {
-                *slot = view.column(m)[i];
+        order,
+        indices: Box::new(move |cells, to: &mut [u32]| {
+            for m in 0..order {
+                let slots = to.iter_mut().skip(m).step_by(order);
+                let from = &view.column(m)[cells.clone()];
+                slots.zip(from).for_each(|(slot, &index)| *slot = index);
             }
-        },
+        }),
     }
 }
 
@@ -41,7 +48,7 @@ pub(super) fn cells_of(view: &CooView<'_>) -> Cells<impl Fn(usize, &mut [u32]) +
 /// the work. One thread, or one chunk, needs no thread but the calling one.
 pub(super) fn predict_chunks<T: Default + Send>(
     model: &impl Predict,
-    cells: &Cells<impl Fn(usize, &mut [u32]) + Sync>,
+    cells: &Cells<'_>,
     threads: usize,
     phase: &str,
     monitor: &dyn Monitor,
@@ -55,7 +62,7 @@ pub(super) fn predict_chunks<T: Default + Send>(
 /// [`predict_chunks`] with anything that makes something of the index of a cell.
 pub(super) fn chunks_of<T: Default + Send, V, F: FnMut(&[u32]) -> V>(
     predictor: impl Fn() -> Result<F> + Sync,
-    cells: &Cells<impl Fn(usize, &mut [u32]) + Sync>,
+    cells: &Cells<'_>,
     threads: usize,
     (phase, monitor): (&str, &dyn Monitor),
     add: impl Fn(&mut T, usize, V) -> Result<()> + Sync,
@@ -72,14 +79,19 @@ pub(super) fn chunks_of<T: Default + Send, V, F: FnMut(&[u32]) -> V>(
     };
     let make = |chunk, stop: &dyn Fn() -> bool| {
         let mut predict = predictor()?;
-        let mut index = vec![0; cells.order];
         let mut made = T::default();
-        for i in range(chunk) {
-            if i.is_multiple_of(LOOK) && stop() {
+        let Range { start, end } = range(chunk);
+        let mut indices = vec![0; LOOK.min(end - start) * cells.order];
+        for first in (start..end).step_by(LOOK) {
+            if stop() {
                 return Err(Error::Cancelled);
             }
-            (cells.index)(i, &mut index);
-            add(&mut made, i, predict(&index))?;
+            let some = first..(first + LOOK).min(end);
+            let indices = &mut indices[..some.len() * cells.order];
+            (cells.indices)(some.clone(), indices);
+            for (i, index) in some.zip(indices.chunks_exact(cells.order)) {
+                add(&mut made, i, predict(index))?;
+            }
         }
         Ok(made)
     };

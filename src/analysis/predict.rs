@@ -109,39 +109,42 @@ pub fn predict_all(
     clip: bool,
     threads: usize,
     monitor: &dyn Monitor,
-    take: impl FnMut(Range<usize>, &[f64]) -> Result<()>,
+    mut take: impl FnMut(Range<usize>, &[f64]) -> Result<()>,
 ) -> Result<()> {
     model.check_order(view)?;
-    predict(model, &cells_of(view), clip, threads, monitor, take)
+    predict(model, &cells_of(view), clip, threads, monitor, &mut take)
 }
 
-/// [`predict_all`] of `count` cells whose indices lie anywhere: `index` writes those of one cell, one
-/// per mode of the model.
+/// [`predict_all`] of `count` cells whose indices lie anywhere: `indices` writes those of some cells, one cell after
+/// the other and one index per mode of the model.
 pub fn predict_cells(
     model: &Model,
     count: usize,
-    index: impl Fn(usize, &mut [u32]) + Sync,
-    clip: bool,
-    threads: usize,
-    monitor: &dyn Monitor,
-    take: impl FnMut(Range<usize>, &[f64]) -> Result<()>,
-) -> Result<()> {
-    let order = model.order();
-    let cells = Cells {
-        count,
-        order,
-        index,
-    };
-    predict(model, &cells, clip, threads, monitor, take)
-}
-
-fn predict(
-    model: &Model,
-    cells: &Cells<impl Fn(usize, &mut [u32]) + Sync>,
+    indices: impl Fn(Range<usize>, &mut [u32]) + Sync,
     clip: bool,
     threads: usize,
     monitor: &dyn Monitor,
     mut take: impl FnMut(Range<usize>, &[f64]) -> Result<()>,
+) -> Result<()> {
+    let cells = Cells {
+        count,
+        order: model.order(),
+        indices: Box::new(indices),
+    };
+    predict(model, &cells, clip, threads, monitor, &mut take)
+}
+
+/// What takes predictions.
+type Take<'a> = dyn FnMut(Range<usize>, &[f64]) -> Result<()> + 'a;
+
+/// Not generic, so that all predictions are made by the same instructions.
+fn predict(
+    model: &Model,
+    cells: &Cells<'_>,
+    clip: bool,
+    threads: usize,
+    monitor: &dyn Monitor,
+    take: &mut Take<'_>,
 ) -> Result<()> {
     let (low, high) = model.range();
     predict_chunks(

@@ -45,29 +45,28 @@ pub fn predict_spread(
     )
 }
 
-/// [`predict_spread`] of `count` cells whose indices lie anywhere: `index` writes those of one cell, one
-/// per mode of the model.
+/// [`predict_spread`] of `count` cells whose indices lie anywhere: `indices` writes those of some cells, one cell after
+/// the other and one index per mode of the model.
 pub fn predict_spread_cells(
     model: &Model,
-    (count, index): (usize, impl Fn(usize, &mut [u32]) + Sync),
+    (count, indices): (usize, impl Fn(Range<usize>, &mut [u32]) + Sync),
     quantiles: &[f64],
     clip: bool,
     threads: usize,
     monitor: &dyn Monitor,
     take: impl FnMut(Range<usize>, &[Spread]) -> Result<()>,
 ) -> Result<()> {
-    let order = model.order();
     let cells = Cells {
         count,
-        order,
-        index,
+        order: model.order(),
+        indices: Box::new(indices),
     };
     spread(model, &cells, quantiles, clip, threads, monitor, take)
 }
 
 fn spread(
     model: &Model,
-    cells: &Cells<impl Fn(usize, &mut [u32]) + Sync>,
+    cells: &Cells<'_>,
     quantiles: &[f64],
     clip: bool,
     threads: usize,

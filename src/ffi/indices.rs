@@ -3,6 +3,7 @@
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use super::arg::{array, choice, slice};
 use super::coo::{S3CMTF_F32, S3CMTF_F64, S3CMTF_U32, S3CMTF_U64};
@@ -71,12 +72,14 @@ impl Indices<'_> {
         };
         let mut columns = Vec::with_capacity(order);
         for (n, &pointer) in pointers.iter().enumerate().filter(|_| count > 0) {
-            let what = format!("indices[{n}]");
-            columns.push(if wide {
-                Column::U64(array(pointer.cast(), span, &what)?)
-            } else {
-                Column::U32(array(pointer.cast(), span, &what)?)
-            });
+            let column = |what: &str| -> Outcome<Column> {
+                Ok(match wide {
+                    true => Column::U64(array(pointer.cast(), span, what)?),
+                    false => Column::U32(array(pointer.cast(), span, what)?),
+                })
+            };
+            // Its name takes longer to make than to look at it.
+            columns.push(column("indices").or_else(|_| column(&format!("indices[{n}]")))?);
         }
         Ok(Indices {
             columns,
@@ -105,6 +108,31 @@ impl Indices<'_> {
             }
         };
         index.checked_sub(self.base)
+    }
+
+    /// Writes the indices of some cells, one cell after the other, which were checked before; memory of the host that
+    /// changes meanwhile gives some other cell.
+    ///
+    /// # Panics
+    /// If there are no such cells.
+    pub fn read(&self, cells: Range<usize>, to: &mut [u32]) {
+        assert!(cells.end <= self.count);
+        let (stride, base) = (self.stride, self.base);
+        for (n, column) in self.columns.iter().enumerate() {
+            let slots = to.iter_mut().skip(n).step_by(self.columns.len());
+            let each = slots.zip(cells.clone());
+            // SAFETY: all of them are cells promised to `new`.
+            unsafe {
+                match *column {
+                    Column::U32(c) => each.for_each(|(slot, i)| {
+                        *slot = c.add(i * stride).read().wrapping_sub(base as u32);
+                    }),
+                    Column::U64(c) => each.for_each(|(slot, i)| {
+                        *slot = c.add(i * stride).read().wrapping_sub(base) as u32;
+                    }),
+                }
+            }
+        }
     }
 
     /// The first cell whose index of mode `n` cannot be one: it is before the first, or [`MAX_DIM`] or

@@ -52,9 +52,9 @@ pub unsafe extern "C" fn s3cmtf_model_predict(
         let (clip, threads) = (flag(clip, "clip")?, self::threads(threads)?);
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         require_usable(&indices, model.order())?;
-        let index = index_of(&indices);
+        let read = |cells, to: &mut [u32]| indices.read(cells, to);
         predicted(&to, count, |take| {
-            predict_cells(model, count, index, clip, threads, &Token(cancel), take)
+            predict_cells(model, count, read, clip, threads, &Token(cancel), take)
         })
     })
 }
@@ -72,16 +72,6 @@ pub(super) fn require_usable(indices: &Indices<'_>, order: usize) -> Outcome {
                 n + 1
             ),
         )),
-    }
-}
-
-/// What writes the indices of a cell, which were checked before; memory of the host that changes meanwhile
-/// gives some other cell.
-pub(super) fn index_of<'a>(indices: &'a Indices<'_>) -> impl Fn(usize, &mut [u32]) + Sync + 'a {
-    |i, index| {
-        for (n, slot) in index.iter_mut().enumerate() {
-            *slot = indices.get(n, i).unwrap_or(0) as u32;
-        }
     }
 }
 

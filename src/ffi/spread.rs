@@ -12,7 +12,7 @@ use super::guard::guard;
 use super::indices::Indices;
 use super::model::{ModelHandle, of};
 use super::model_numbers::Numbers;
-use super::predict::{Take, collected, index_of, require_usable};
+use super::predict::{Take, collected, require_usable};
 use super::status::{Failure, Outcome};
 use crate::analysis::{Spread, predict_spread, predict_spread_cells};
 use crate::error::Result;
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn s3cmtf_model_predict_spread(
         let (clip, threads) = (flag(clip, "clip")?, self::threads(threads)?);
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         require_usable(&indices, model.order())?;
-        let cells = (count, index_of(&indices));
+        let cells = (count, |cells, to: &mut [u32]| indices.read(cells, to));
         to.collect(count, |take| {
             predict_spread_cells(model, cells, quantiles, clip, threads, &Token(cancel), take)
         })

@@ -1,23 +1,21 @@
 //! The threads of a fit.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
-use std::time::Duration;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use core_affinity::CoreId;
 
 use super::Stop;
-use super::pin::{cores_for, pin};
-use super::signals::undisturbed;
-use crate::error::{Error, Result};
+use super::pin::cores_for;
+use super::pool::Pool;
+use crate::error::Result;
 
-/// How often the calling thread looks whether to stop.
-const LOOK: Duration = Duration::from_millis(20);
-
-/// A number of threads, pinned one per core if that was asked for and is possible.
+/// A number of threads, pinned one per core if that was asked for and is possible. They are started when there is
+/// work for them and live as long as the crew.
 pub(crate) struct Crew {
     threads: usize,
     cores: Vec<CoreId>,
+    pool: Mutex<Pool>,
 }
 
 /// Which thread of a crew is running.
@@ -41,6 +39,7 @@ impl Crew {
             } else {
                 Vec::new()
             },
+            pool: Mutex::new(Pool::new()),
         }
     }
 
@@ -59,60 +58,29 @@ impl Crew {
     ) -> Result<Option<Vec<T>>> {
         let threads = threads.clamp(1, self.threads);
         let stop = Stop::new();
-        let left = AtomicUsize::new(threads);
-        thread::scope(|scope| {
-            let mut handles = Vec::with_capacity(threads);
-            let caller = thread::current();
-            for number in 0..threads {
-                let (work, core, stop, left, caller) = (
-                    &work,
-                    self.cores.get(number).copied(),
-                    &stop,
-                    &left,
-                    caller.clone(),
-                );
-                let work = move || {
-                    // Also when the work panics: the caller must not wait for ever.
-                    let _done = CountDown(left, caller);
-                    if let Some(core) = core {
-                        pin(core);
-                    }
-                    work(Worker {
-                        number,
-                        threads,
-                        stop,
-                    })
-                };
-                let spawned = undisturbed(|| super::builder().spawn_scoped(scope, work));
-                match spawned {
-                    Ok(handle) => handles.push(handle),
-                    Err(e) => {
-                        stop.request();
-                        return Err(Error::io(
-                            format!(
-                                "cannot start thread {} of {threads}; ask for fewer",
-                                number + 1
-                            ),
-                            e,
-                        ));
-                    }
-                }
+        let results: Vec<Mutex<Option<T>>> = (0..threads).map(|_| Mutex::new(None)).collect();
+        let one = |number: usize| {
+            let made = work(Worker {
+                number,
+                threads,
+                stop: &stop,
+            });
+            *results[number].lock().unwrap_or_else(|e| e.into_inner()) = Some(made);
+        };
+        let mut pool = self.pool.lock().unwrap_or_else(|e| e.into_inner());
+        pool.grow(threads, &self.cores)?;
+        pool.run(threads, &one, &mut || {
+            if !stop.requested() && cancelled() {
+                stop.request();
             }
-            while left.load(Ordering::Acquire) > 0 {
-                if !stop.requested() && cancelled() {
-                    stop.request();
-                }
-                thread::park_timeout(LOOK);
-            }
-            let results = handles
-                .into_iter()
-                .map(|h| {
-                    h.join()
-                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                })
-                .collect();
-            Ok((!stop.requested()).then_some(results))
-        })
+        });
+        if stop.requested() {
+            return Ok(None);
+        }
+        let made = results
+            .into_iter()
+            .filter_map(|r| r.into_inner().unwrap_or_else(|e| e.into_inner()));
+        Ok(Some(made.collect()))
     }
 
     /// Makes `count` pieces with `work` and returns them in order; each thread makes its own state
@@ -151,16 +119,6 @@ impl Crew {
 /// time, then those of the others.
 pub(crate) fn turns(thread: usize, threads: usize, count: usize) -> impl Iterator<Item = usize> {
     (0..threads).flat_map(move |other| ((thread + other) % threads..count).step_by(threads))
-}
-
-/// Tells the caller that a thread has ended.
-struct CountDown<'a>(&'a AtomicUsize, thread::Thread);
-
-impl Drop for CountDown<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Release);
-        self.1.unpark();
-    }
 }
 
 #[cfg(test)]
@@ -202,7 +160,7 @@ mod tests {
     fn work_that_never_ends_can_be_given_up() {
         let endless = |w: Worker<'_>| {
             while !w.stop.requested() {
-                thread::yield_now();
+                std::thread::yield_now();
             }
         };
         assert!(
@@ -211,6 +169,22 @@ mod tests {
                 .unwrap()
                 .is_none()
         );
+    }
+
+    #[test]
+    fn threads_live_on_and_more_come_when_they_are_asked_for() {
+        let crew = Crew::new(4, false, 0);
+        let names = |threads: usize| {
+            let name = |_: Worker<'_>| std::thread::current().id();
+            crew.run(threads, &mut || false, name).unwrap().unwrap()
+        };
+        let (two, four, again) = (names(2), names(4), names(2));
+        assert_eq!((&two[..], &again[..]), (&four[..2], &four[..2]));
+        // Also after a panic, which all others outlive.
+        let panics = || crew.run(4, &mut || false, |w| assert_ne!(w.number, 2, "this one"));
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics));
+        assert!(caught.is_err());
+        assert_eq!(names(4), four);
     }
 
     #[test]

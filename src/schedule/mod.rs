@@ -4,6 +4,7 @@ mod crew;
 mod meeting;
 mod ordered;
 mod pin;
+mod pool;
 mod signals;
 mod topology;
 
