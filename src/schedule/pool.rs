@@ -23,25 +23,22 @@ const SPINS: usize = 2000;
 
 /// What the threads of one crew share.
 struct Shared {
-    /// The number of the work there is, ahead of the lock for those who look for it.
+    /// Which work there is, by its number, and below that for how many threads: [`OVER`] for nobody ever again. It is
+    /// all that threads without work look at.
     round: AtomicU64,
-    order: Mutex<Order>,
+    /// Where they sleep.
+    sleep: Mutex<()>,
     wake: Condvar,
-    /// Threads that have not finished the present work.
+    /// The work, and who waits for it.
+    work: Mutex<Option<(Work, Thread)>>,
+    /// Threads that have not finished it.
     left: AtomicUsize,
     /// What a thread panicked with.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-/// What threads are to do.
-struct Order {
-    round: u64,
-    /// How many of them.
-    threads: usize,
-    work: Option<Work>,
-    caller: Option<Thread>,
-    over: bool,
-}
+/// There is no more work.
+const OVER: u32 = u32::MAX;
 
 /// Work of the caller, which waits until no thread is at it any more.
 #[derive(Clone, Copy)]
@@ -61,14 +58,9 @@ impl Pool {
         Pool {
             shared: Arc::new(Shared {
                 round: AtomicU64::new(0),
-                order: Mutex::new(Order {
-                    round: 0,
-                    threads: 0,
-                    work: None,
-                    caller: None,
-                    over: false,
-                }),
+                sleep: Mutex::new(()),
                 wake: Condvar::new(),
+                work: Mutex::new(None),
                 left: AtomicUsize::new(0),
                 panic: Mutex::new(None),
             }),
@@ -111,14 +103,8 @@ impl Pool {
         // SAFETY: only the lifetime changes. No thread looks at it after `left` is 0, and this function does not
         // return or unwind before that.
         let work: *const (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(work) };
-        {
-            let mut order = shared.order();
-            order.round += 1;
-            (order.threads, order.work) = (threads, Some(Work(work)));
-            order.caller = Some(thread::current());
-            shared.round.store(order.round, Ordering::Release);
-        }
-        shared.wake.notify_all();
+        *locked(&shared.work) = Some((Work(work), thread::current()));
+        shared.announce(threads as u32);
         let mut unwinds = None;
         while shared.left.load(Ordering::Acquire) > 0 {
             if unwinds.is_none() {
@@ -127,12 +113,8 @@ impl Pool {
             }
             thread::park_timeout(LOOK);
         }
-        shared.order().work = None;
-        let panicked = shared
-            .panic
-            .lock()
-            .unwrap_or_else(|e| e.into_inner())
-            .take();
+        *locked(&shared.work) = None;
+        let panicked = locked(&shared.panic).take();
         if let Some(panic) = unwinds.or(panicked) {
             resume_unwind(panic);
         }
@@ -141,13 +123,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        {
-            let mut order = self.shared.order();
-            order.over = true;
-            order.round += 1;
-            self.shared.round.store(order.round, Ordering::Release);
-        }
-        self.shared.wake.notify_all();
+        self.shared.announce(OVER);
         for handle in self.handles.drain(..) {
             // Panics of work were passed on before.
             let _ = handle.join();
@@ -156,43 +132,63 @@ impl Drop for Pool {
 }
 
 impl Shared {
-    fn order(&self) -> MutexGuard<'_, Order> {
-        self.order.lock().unwrap_or_else(|e| e.into_inner())
+    /// Tells all threads of new work for some of them.
+    fn announce(&self, threads: u32) {
+        {
+            // Nobody falls asleep meanwhile.
+            let _awake = locked(&self.sleep);
+            let number = self.round.load(Ordering::Relaxed) >> 32;
+            let round = (number + 1) << 32 | u64::from(threads);
+            self.round.store(round, Ordering::Release);
+        }
+        self.wake.notify_all();
+    }
+
+    /// What comes after the round that was seen last.
+    fn next(&self, seen: u64) -> u64 {
+        for _ in 0..SPINS {
+            let round = self.round.load(Ordering::Acquire);
+            if round != seen {
+                return round;
+            }
+            std::hint::spin_loop();
+        }
+        let mut asleep = locked(&self.sleep);
+        loop {
+            let round = self.round.load(Ordering::Acquire);
+            if round != seen {
+                return round;
+            }
+            asleep = self.wake.wait(asleep).unwrap_or_else(|e| e.into_inner());
+        }
     }
 
     /// The life of thread `number`.
     fn live(&self, number: usize) {
         let mut seen = 0;
         loop {
-            for _ in 0..SPINS {
-                if self.round.load(Ordering::Acquire) != seen {
-                    break;
-                }
-                std::hint::spin_loop();
-            }
-            let mut order = self.order();
-            while order.round == seen {
-                order = self.wake.wait(order).unwrap_or_else(|e| e.into_inner());
-            }
-            seen = order.round;
-            if order.over {
+            seen = self.next(seen);
+            let threads = seen as u32;
+            if threads == OVER {
                 return;
             }
-            let (Some(work), true) = (order.work, number < order.threads) else {
+            if number >= threads as usize {
+                continue;
+            }
+            let Some((work, caller)) = locked(&self.work).clone() else {
                 continue;
             };
-            let caller = order.caller.clone();
-            drop(order);
             // SAFETY: the caller waits until `left` is 0, and this thread takes its 1 away afterwards.
             let done = catch_unwind(AssertUnwindSafe(|| unsafe { (*work.0)(number) }));
             if let Err(panic) = done {
-                let mut first = self.panic.lock().unwrap_or_else(|e| e.into_inner());
-                first.get_or_insert(panic);
+                locked(&self.panic).get_or_insert(panic);
             }
             self.left.fetch_sub(1, Ordering::Release);
-            if let Some(caller) = caller {
-                caller.unpark();
-            }
+            caller.unpark();
         }
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
