@@ -29,6 +29,7 @@ static void test_s3cmtf_model_recommend(void)
     BAD(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, 0, NULL, 0, 0, NULL, 0, NULL, 1, u, d, HUGE_COUNT, found));
     BAD(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, 0, coo, 1, 0, NULL, 0, NULL, 1, u, d, 20, found)); /* itself */
     BAD(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, 0, coo, 3, 0, NULL, 0, NULL, 1, u, d, 20, found));
+    BAD(ASK(model, 1, 1, below, S3CMTF_U64, 1, 0, 5, 0, coo, 2, 0, NULL, 0, NULL, 1, u, d, 20, found)); /* by nobody */
     BAD(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, 0, genres, 0, 0, NULL, 0, NULL, 1, u, d, 20, found));
     BAD(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, 0.5, NULL, 0, 0, NULL, 0, NULL, 1, u, d, 20, found)); /* no samples */
     BAD(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, -1, NULL, 0, 0, NULL, 0, NULL, 1, u, d, 20, found));

@@ -71,7 +71,8 @@
  *   s3cmtf_problem   a tensor with the matrices coupled to its modes
  *   s3cmtf_fit       one fit, run on the calling thread or in the background
  *   s3cmtf_tune      a search for better options than a fit chooses by itself
- *   s3cmtf_model     what a fit gives: predictions, factors, core, mean, biases
+ *   s3cmtf_model     what a fit gives: predictions, factors, core, mean, biases, lists of rows
+ *   s3cmtf_names     the names of the rows of a mode
  *
  * RULES
  *
@@ -118,6 +119,9 @@
  *
  * A model never changes. Rows that come after training make a new one (s3cmtf_model_fold_in()), from what is known
  * of them and all that the model knows, in the time it takes to read their entries.
+ *
+ * s3cmtf_model_recommend() ranks the rows of a mode for rows of others, s3cmtf_model_similar() for rows of the same, and
+ * s3cmtf_model_evaluate_ranking() says how good such lists are.
  *
  * SPEED
  *
@@ -2024,7 +2028,7 @@ int32_t s3cmtf_model_fold_in(const s3cmtf_model *model,
  * equal scores the smaller row comes first.
  *
  * `exclude` may be NULL. If not, rows are left out for whom they have an entry with: entries whose index of mode
- * `exclude_by` is that of the query. If `only` is not NULL, only the `only_count` rows it has are ranked; the
+ * `exclude_by` is that of the query, which must have one. If `only` is not NULL, only the `only_count` rows it has are ranked; the
  * `without_count` rows of `without` are not. Both count from `base`; rows that the model does not know are ignored.
  *
  * `rows` (which counts from `base`) and `scores` have room for `capacity` items each, `top` for each query; `found` has

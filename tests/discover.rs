@@ -522,6 +522,12 @@ fn what_a_model_does_not_know_is_said() {
         ..how
     };
     assert!(fails([0, 0, 0], &other).contains("mode 2"));
+    let seen = Seen::new(&[tensor.view()], 2, 1).unwrap();
+    let nobody = Recommend {
+        seen: Some(&seen),
+        ..how
+    };
+    assert!(fails([0, 0, AVERAGE], &nobody).contains("no row of that mode"));
     for (by, mode) in [(0, 0), (0, 3)] {
         assert!(Seen::new(&[tensor.view()], by, mode).is_err());
     }

@@ -17,8 +17,9 @@ use crate::schedule::{available_threads, in_order};
 /// Rows of a tile: with 13 numbers each, half of the first cache.
 pub(super) const TILE: usize = 512;
 
-/// The most queries of a block.
+/// The most queries of a block, and the most rows that their lists have together, if a list of one has not.
 const BLOCK: usize = 256;
+const LISTED: usize = 1 << 20;
 
 /// Rows to be scored.
 pub(super) trait Table: Sync {
@@ -152,17 +153,20 @@ pub(super) fn ranked(top: Top, exact: impl FnMut(usize) -> Ranked) -> Vec<Ranked
     list
 }
 
-/// Answers `count` queries on `threads` threads, 0 meaning all this process may use. `make` answers a block; `take` gets
-/// the answers one by one and in order, on the calling thread.
+/// Answers `count` queries with lists of at most `most` rows on `threads` threads, 0 meaning all this process may use.
+/// `make` answers a block; `take` gets the answers one by one and in order, on the calling thread.
 pub(super) fn in_blocks(
-    count: usize,
+    (count, most): (usize, usize),
     threads: usize,
     (phase, monitor): (&str, &dyn Monitor),
     make: impl Fn(Range<usize>, &dyn Fn() -> bool) -> Result<Vec<Vec<Ranked>>> + Sync,
     mut take: impl FnMut(usize, &[Ranked]) -> Result<()>,
 ) -> Result<()> {
-    // Few queries are still shared out; their number alone decides how.
-    let block = (count / 16).clamp(8, BLOCK);
+    // Few queries are still shared out; threads have no say in how.
+    let block = (count / 16)
+        .clamp(8, BLOCK)
+        .min(LISTED / most.max(1))
+        .max(1);
     let range = |b: u64| {
         let start = b as usize * block;
         start..(start + block).min(count)

@@ -35,7 +35,7 @@ pub struct Recommend<'a> {
     pub top: usize,
     /// What rows are ranked by.
     pub measure: Measure,
-    /// What is left out for those who have seen it.
+    /// What is left out for those who have seen it; queries have a row of the mode of these.
     pub seen: Option<&'a Seen>,
     /// The only rows that count. Those that the model does not know cannot be ranked.
     pub only: Option<&'a [u32]>,
@@ -78,6 +78,13 @@ pub fn recommend(
     let mut cell = vec![AVERAGE; model.order()];
     for q in 0..count {
         index(q, &mut cell);
+        let nobody = |seen: &&Seen| cell.get(seen.by()).is_none_or(|&i| i == AVERAGE);
+        if let Some(seen) = options.seen.filter(nobody) {
+            return Err(Error::argument(format!(
+                "what was seen is left out by rows of mode {}, but a query has no row of that mode",
+                seen.by() + 1
+            )));
+        }
         for (n, &i) in cell.iter().enumerate() {
             if n != options.mode && i != AVERAGE {
                 known(model, n, i)?;
@@ -129,6 +136,7 @@ pub(super) fn recommend_anyone(
         layers,
     };
     let (rows, indices) = candidates(model, options)?;
+    let most = options.top.min(rows.len());
     let make = |range: std::ops::Range<usize>, stop: &dyn Fn() -> bool| {
         let mut cells = vec![AVERAGE; order * range.len()];
         let mut directions = Directions::new(&table, range.len());
@@ -145,7 +153,6 @@ pub(super) fn recommend_anyone(
         };
         let seen: Vec<SeenBy<'_>> = (0..range.len()).map(seen).collect();
         let skip = |q: usize, place: usize| seen[q].contains(indices[place]);
-        let most = options.top.min(rows.len());
         let tops = best(
             (&table, &rows),
             &directions,
@@ -182,7 +189,7 @@ pub(super) fn recommend_anyone(
         Ok(lists)
     };
     in_blocks(
-        count,
+        (count, most),
         options.threads,
         ("recommending", monitor),
         make,

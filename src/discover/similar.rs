@@ -51,6 +51,7 @@ pub fn similar(
         |&(row, _): &(u32, u32)| counts[row as usize] > 0 && scaled.norms[row as usize] > 0.0;
     let all = (0..).zip(model.modes()[mode].rows.indices());
     let (rows, indices): (Vec<u32>, Vec<u32>) = all.filter(used).unzip();
+    let most = options.top.min(rows.len());
     let make = |range: std::ops::Range<usize>, stop: &dyn Fn() -> bool| {
         let mut directions = Directions::new(&scaled, range.len());
         let asked = &asked[range];
@@ -66,7 +67,6 @@ pub fn similar(
         let skip = |q: usize, place: usize| {
             rows[place] == asked[q] || scaled.norms[asked[q] as usize] == 0.0
         };
-        let most = options.top.min(rows.len());
         let whole = (Whole::Sum, level);
         let tops = best((&scaled, &rows), &directions, whole, most, skip, stop)?;
         let exact = |&row: &u32, top| {
@@ -85,7 +85,7 @@ pub fn similar(
             .collect())
     };
     in_blocks(
-        asked.len(),
+        (asked.len(), most),
         options.threads,
         ("comparing", monitor),
         make,

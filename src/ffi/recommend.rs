@@ -29,7 +29,7 @@ use crate::error::Result;
 /// equal scores the smaller row comes first.
 ///
 /// `exclude` may be NULL. If not, rows are left out for whom they have an entry with: entries whose index of mode
-/// `exclude_by` is that of the query. If `only` is not NULL, only the `only_count` rows it has are ranked; the
+/// `exclude_by` is that of the query, which must have one. If `only` is not NULL, only the `only_count` rows it has are ranked; the
 /// `without_count` rows of `without` are not. Both count from `base`; rows that the model does not know are ignored.
 ///
 /// `rows` (which counts from `base`) and `scores` have room for `capacity` items each, `top` for each query; `found` has
