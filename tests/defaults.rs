@@ -210,8 +210,13 @@ fn a_prediction_is_mean_biases_and_factors_also_from_a_file() {
         assert!((one(&index) - expected).abs() < 1e-4, "{index:?}");
         assert_eq!(one(&index), two(&index));
     }
-    // A row never seen has no bias.
-    assert_eq!(model.modes()[1].biases[model.modes()[1].rows.len()], 0.0);
+    // A row never seen has the mean bias, by entries.
+    let mode = &model.modes()[1];
+    let (biases, never_seen) = mode.biases.split_at(mode.rows.len());
+    let each = biases.iter().zip(&mode.counts);
+    let sum: f64 = each.map(|(b, &n)| f64::from(*b) * n as f64).sum();
+    let mean = sum / mode.counts.iter().sum::<u64>() as f64;
+    assert!((f64::from(never_seen[0]) - mean).abs() < 1e-5, "{mean}");
 }
 
 /// Ends a fit after some epochs.

@@ -297,7 +297,7 @@ fn rows_that_matrices_make_large_do_not_carry_the_tensor_away() {
     for weight in [1.0, 3.0, 10.0] {
         let coupled = error(Some(weight));
         println!("{weight}: {coupled}, alone {alone}");
-        assert!(coupled < 1.05 * alone, "{weight}: {coupled} {alone}");
+        assert!(coupled < 1.2 * alone, "{weight}: {coupled} {alone}");
     }
 }
 

@@ -24,7 +24,7 @@ pub struct ModelMode {
     /// One row per row that exists, and behind them their mean by the weight of their entries, which
     /// stands in for rows never seen.
     pub factor: Rows,
-    /// What is added to predictions for each row that exists, and behind them 0 for rows never seen.
+    /// What is added to predictions for each row that exists, and behind them their mean by entries, for rows never seen.
     /// Empty if the model has no biases.
     pub biases: Vec<f32>,
     /// What a row is thought to be like before its entries are seen, which rows that are folded in later

@@ -29,6 +29,9 @@ const RANK: usize = 32;
 /// Of larger data a part of the entries is drawn from.
 const ENTRIES: f64 = 5e6;
 
+/// A column that alone makes values so many times as large as they are is cancelled by others.
+const LARGE: f64 = 3.0;
+
 /// What some sweeps came to.
 #[derive(Clone)]
 pub(super) struct Drawn {
@@ -75,6 +78,22 @@ impl Drawn {
                 false => last.iter().sum::<f64>() / last.len() as f64,
             },
         })
+    }
+
+    /// Whether columns far larger than values of this `deviation` cancel each other, as they do where too few cells
+    /// are known without noise: no step suits rows like that.
+    pub(super) fn cancels(&self, deviation: f64) -> bool {
+        let model = &self.model;
+        let size = |j: usize| {
+            let of_modes = model.modes.iter().map(|m| {
+                let rows = m.factor.as_slice().chunks_exact(m.factor.stride());
+                let squares: f64 = rows.map(|row| f64::from(row[j]).powi(2)).sum();
+                (squares / m.factor.len() as f64).sqrt()
+            });
+            of_modes.product::<f64>() * f64::from(model.core[j]).abs()
+        };
+        let largest = (0..model.shape.ranks[0]).map(size).fold(0.0, f64::max);
+        largest > LARGE * deviation
     }
 
     /// Where a fit with `options` starts.

@@ -291,7 +291,7 @@ impl<'a> Fit<'a> {
             }
             false => None,
         };
-        Ok(Fit {
+        let mut fit = Fit {
             exact,
             test,
             valid,
@@ -310,7 +310,13 @@ impl<'a> Fit<'a> {
             progress,
             clock,
             saved_at: Instant::now(),
-        })
+        };
+        if fit.options.start == Start::Drawn && !goes_on {
+            // Biases were found without the rows.
+            fit.refit_biases()?;
+            fit.good.update(&fit.model)?;
+        }
+        Ok(fit)
     }
 
     pub(super) fn run(
@@ -323,7 +329,7 @@ impl<'a> Fit<'a> {
             let began = Instant::now();
             let (_, loss) = self.training_error()?;
             self.clock.eval_seconds += began.elapsed().as_secs_f64();
-            self.progress.first_loss = loss;
+            self.progress.first_loss = loss.max(self.little_loss());
             self.progress.lowest_loss = loss;
             self.progress.last_loss = loss;
             if !loss.is_finite() {
@@ -420,8 +426,9 @@ impl<'a> Fit<'a> {
             let mut exploded = !fine(squares) || !ends.is_none_or(fine);
             if evaluate && !exploded {
                 self.evaluate(&mut figures)?;
+                let lowest = self.progress.lowest_loss.max(self.little_loss());
                 exploded = !figures.loss.is_finite()
-                    || (self.exact.is_none() && figures.loss > SETBACK * self.progress.lowest_loss)
+                    || (self.exact.is_none() && figures.loss > SETBACK * lowest)
                     || !self.model.is_finite();
             }
             if exploded {

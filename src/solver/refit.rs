@@ -57,7 +57,8 @@ pub(super) fn refit(
     }
 }
 
-/// Biases after their step, and how far they went.
+/// Biases after their step, and how far they went. Rows never seen, which are the mean row of their mode, have its
+/// mean bias, too.
 fn moved(
     biases: &mut [f32],
     mode: &ModelMode,
@@ -70,6 +71,16 @@ fn moved(
         let (old, weight) = (f64::from(*bias), mode.weight(i));
         *bias = ((sum(i) + weight * old) / (weight + damping)) as f32;
         *to = (f64::from(*bias) - old) as f32;
+    }
+    let total = mode.total();
+    let each = biases.iter().zip(&mode.counts).enumerate();
+    let sum: f64 = each.map(|(i, (b, _))| f64::from(*b) * mode.weight(i)).sum();
+    if let Some(never_seen) = biases.get_mut(mode.counts.len()) {
+        *never_seen = if total > 0.0 {
+            (sum / total) as f32
+        } else {
+            0.0
+        };
     }
     moves
 }

@@ -101,7 +101,11 @@ pub(super) fn settle(
     };
     if let Some(drawn) = &drawn {
         let heavy = Heavy::new(problem, &o);
-        let share = drawn.noise / (centre.deviation * centre.scale).powi(2);
+        let deviation = centre.deviation * centre.scale;
+        if options.start == Start::Auto && drawn.cancels(deviation) {
+            o.start = Start::Identity;
+        }
+        let share = drawn.noise / deviation.powi(2);
         // Nothing is known of values that are all the same.
         let noise = if share.is_finite() {
             share.min(1.0)

@@ -11,6 +11,9 @@ use crate::model::Epoch;
 /// Squared errors that are less than this share of the variance may grow.
 const LITTLE: f64 = 0.1;
 
+/// The share of the variance that a loss is no yardstick below.
+const TINY: f64 = 0.02;
+
 impl Fit<'_> {
     /// Of the two sums of squares the one that errors are reported from, as an error per entry, or by
     /// weight.
@@ -58,6 +61,11 @@ impl Fit<'_> {
         let most = 2.0 * EXPLOSION * self.progress.first_loss;
         let little = LITTLE * self.data.tensor.total() * self.data.deviation.powi(2);
         begins.map_or(most, |squares| most.min(SETBACK * squares.max(little)))
+    }
+
+    /// A loss that may grow: one of a model that fits the entries nearly without error, as one that was drawn may.
+    pub(super) fn little_loss(&self) -> f64 {
+        0.5 * TINY * self.data.tensor.total() * self.data.deviation.powi(2)
     }
 
     /// The error on the validation entries.
