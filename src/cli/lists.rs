@@ -1,5 +1,7 @@
 //! Lists of rows with their scores, and the names of rows.
 
+use std::borrow::Cow;
+use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -121,7 +123,7 @@ impl<'a> Lists<'a> {
         if out.json {
             out.object(&self.to_json(of, list));
         } else if self.csv {
-            self.print_csv(of, list, out)?;
+            self.print_csv(of, list, out);
         } else {
             self.print_text(of, list, out);
         }
@@ -157,45 +159,43 @@ impl<'a> Lists<'a> {
         })
     }
 
-    fn print_csv(&self, of: &[(usize, u32)], list: &[Ranked], out: &mut Output) -> Result<()> {
-        let failed = |e: csv::Error| Error::Argument(e.to_string());
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        // A column for numbers, and one for names where there are some.
-        let row = |to: &mut Vec<String>, mode: usize, index: u32| {
-            to.push((u64::from(index) + 1).to_string());
-            if self.names.of(mode).is_some() {
-                to.push(self.names.name(mode, index).unwrap_or_default().into());
-            }
-        };
+    /// Numbers and names, names only of modes that have some.
+    fn print_csv(&self, of: &[(usize, u32)], list: &[Ranked], out: &mut Output) {
+        let named = |mode: usize| self.names.of(mode).is_some();
         if self.done == 0 {
-            let mut head = Vec::new();
-            let column = |to: &mut Vec<String>, what: String, mode: usize| {
-                to.push(what.clone());
-                if self.names.of(mode).is_some() {
-                    to.push(format!("{what}_name"));
+            let mut head = String::new();
+            let mut column = |what: &str, name: bool| {
+                head += &format!("{what},");
+                if name {
+                    head += &format!("{what}_name,");
                 }
             };
-            of.iter()
-                .for_each(|&(mode, _)| column(&mut head, format!("mode{}", mode + 1), mode));
-            head.push("place".into());
-            column(&mut head, "row".into(), self.mode);
-            head.push(self.score.into());
-            writer.write_record(&head).map_err(failed)?;
+            for &(mode, _) in of {
+                column(&format!("mode{}", mode + 1), named(mode));
+            }
+            column("place", false);
+            column("row", named(self.mode));
+            out.line(head + self.score);
         }
+        let add = |to: &mut String, mode: usize, index: u32| {
+            let _ = write!(to, "{},", u64::from(index) + 1);
+            if named(mode) {
+                to.push_str(&quoted(self.names.name(mode, index).unwrap_or_default()));
+                to.push(',');
+            }
+        };
+        let mut given = String::new();
+        for &(mode, index) in of {
+            add(&mut given, mode, index);
+        }
+        let mut line = String::new();
         for (place, r) in list.iter().enumerate() {
-            let mut line = Vec::new();
-            of.iter()
-                .for_each(|&(mode, index)| row(&mut line, mode, index));
-            line.push((place + 1).to_string());
-            row(&mut line, self.mode, r.index);
-            line.push((r.score as f32).to_string());
-            writer.write_record(&line).map_err(failed)?;
+            line.clear();
+            let _ = write!(line, "{given}{},", place + 1);
+            add(&mut line, self.mode, r.index);
+            let _ = write!(line, "{}", r.score as f32);
+            out.line(&line);
         }
-        let bytes = writer.into_inner().unwrap_or_default();
-        String::from_utf8_lossy(&bytes)
-            .lines()
-            .for_each(|line| out.line(line));
-        Ok(())
     }
 
     fn print_text(&self, of: &[(usize, u32)], list: &[Ranked], out: &mut Output) {
@@ -226,5 +226,13 @@ impl<'a> Lists<'a> {
             );
             out.line(line.trim_end());
         }
+    }
+}
+
+/// A field of CSV, in quotes if it needs them.
+fn quoted(field: &str) -> Cow<'_, str> {
+    match field.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", field.replace('"', "\"\"")).into(),
+        false => field.into(),
     }
 }

@@ -14,7 +14,7 @@ use crate::monitor::Monitor;
 use crate::options::KernelChoice;
 
 /// In the index of a query: the mode has no row of its own there, and its mean row stands for it. The core being
-/// multilinear, that is the mean of the predictions over all rows, by their entries; biases of the mode are left out.
+/// multilinear, that is the mean of the predictions over all rows, by their entries.
 pub const AVERAGE: u32 = u32::MAX;
 
 /// What rows are ranked by.
