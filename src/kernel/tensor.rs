@@ -122,3 +122,39 @@ pub(crate) fn combine(level: Level, from: &[f32], u: &[f32], out: &mut [f32]) {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Stream;
+
+    #[test]
+    fn slices_are_combined_at_every_level() {
+        let mut s = Stream::new(&[5]);
+        let mut numbers = |count: usize| -> Vec<f32> {
+            (0..count)
+                .map(|_| s.below(2001) as f32 / 1000.0 - 1.0)
+                .collect()
+        };
+        // Around what is kept in registers at a time.
+        for lines in [0, 1, 7, 8, 9, 17] {
+            for rank in [1, 3, 16, 17] {
+                let len = lines * STRIDE;
+                let (from, u) = (numbers(rank * len), numbers(rank));
+                for level in Level::available() {
+                    let mut out = vec![f32::NAN; len];
+                    combine(level, &from, &u, &mut out);
+                    for (k, &found) in out.iter().enumerate() {
+                        let term = |i: usize| f64::from(u[i]) * f64::from(from[i * len + k]);
+                        let expected: f64 = (0..rank).map(term).sum();
+                        assert!(
+                            (f64::from(found) - expected).abs() < 1e-5,
+                            "{}",
+                            level.name()
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
