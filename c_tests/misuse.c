@@ -13,6 +13,7 @@ static s3cmtf_problem *problem;
 static s3cmtf_fit *fit, *ended;
 static s3cmtf_model *model;
 static s3cmtf_tune *search, *searched;
+static s3cmtf_names *names;
 
 /* All outputs of all calls; a call that fails must leave every byte of them alone. */
 static struct outputs {
@@ -26,6 +27,7 @@ static struct outputs {
     s3cmtf_fit *fit;
     s3cmtf_tune *tune;
     s3cmtf_model *model;
+    s3cmtf_names *names;
     const char *name;
     const uint32_t *indices;
     const void *values;
@@ -343,6 +345,7 @@ static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
 #include "misuse_more.h"
 #include "misuse_tune.h"
 #include "misuse_later.h"
+#include "misuse_discover.h"
 
 #define TABLE(X)                                                                                                       \
     X(s3cmtf_status_name) X(s3cmtf_error_new) X(s3cmtf_error_message) X(s3cmtf_error_status) X(s3cmtf_error_free)      \
@@ -371,7 +374,9 @@ static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
     X(s3cmtf_model_copy_matrix_indices) X(s3cmtf_model_copy_matrix) X(s3cmtf_model_view_matrix)                        \
     X(s3cmtf_model_predict) X(s3cmtf_model_predict_coo) X(s3cmtf_model_evaluate) X(s3cmtf_kernel_peak)                 \
     X(s3cmtf_model_get_samples) X(s3cmtf_model_predict_spread) X(s3cmtf_model_predict_spread_coo)                      \
-    X(s3cmtf_model_fold_in)                                                                                            \
+    X(s3cmtf_model_fold_in) X(s3cmtf_model_recommend) X(s3cmtf_model_similar) X(s3cmtf_model_evaluate_ranking)         \
+    X(s3cmtf_names_open) X(s3cmtf_names_open_beside) X(s3cmtf_names_get_count) X(s3cmtf_names_get)                     \
+    X(s3cmtf_names_find) X(s3cmtf_names_free)                                                                          \
     X(s3cmtf_generator_new) X(s3cmtf_generator_set) X(s3cmtf_generator_write) X(s3cmtf_generator_preset)               \
     X(s3cmtf_generator_free) X(s3cmtf_tune_new) X(s3cmtf_tune_set_trials) X(s3cmtf_tune_set_rungs)                     \
     X(s3cmtf_tune_set_fit_threads) X(s3cmtf_tune_set_fraction) X(s3cmtf_tune_set_valid) X(s3cmtf_tune_set_range)       \
@@ -412,6 +417,7 @@ int main(int argc, char **argv)
     fit = small_fit(&data, 2, 1, error);
     ended = small_fit(&data, 2, 1, error);
     OK(s3cmtf_fit_run(ended, &model, error));
+    OK(s3cmtf_names_open("/dev/null", &names, error));
     OK(s3cmtf_tune_new(problem, options, &search, error));
     OK(s3cmtf_tune_new(problem, options, &searched, error));
     OK(s3cmtf_tune_set_trials(searched, 2, error));
@@ -430,6 +436,7 @@ int main(int argc, char **argv)
     /* Freed, set to NULL and freed again, as careful hosts do. */
     for (int twice = 0; twice < 2; twice++) {
         s3cmtf_model_free(model), model = NULL;
+        s3cmtf_names_free(names), names = NULL;
         s3cmtf_tune_free(search), search = NULL;
         s3cmtf_tune_free(searched), searched = NULL;
         s3cmtf_fit_free(fit), fit = NULL;

@@ -1,4 +1,5 @@
 // The C++ layer: owning, moving, throwing. The argument is a folder to write to.
+#include <s3cmtf_discover.hpp>
 #include <s3cmtf_tune.hpp>
 
 #include "check.h"
@@ -176,6 +177,24 @@ int main(int argc, char **argv)
         CHECK(status_of([&] { from->fold_in(0, moved); }) == S3CMTF_BAD_ARGUMENT);
         CHECK(from->fold_in(1, moved, {}, true).dims() == from->dims());
     }
+
+    // Lists of rows, and how good they are.
+    s3::recommend_options five;
+    five.top = 5;
+    const auto lists = s3::recommend(sure, 1, {{3, 0, 1}, {4, 0, 1}}, {2}, five);
+    CHECK(lists.size() == 2 && lists[1].size() == 5 && lists[1][0].score >= lists[1][4].score);
+    five.only_some = true;
+    CHECK(s3::recommend(sure, 1, {{3, 0, 1}}, {2}, five)[0].empty());
+    (five.only = {2, 7}, five.without = {2}, five.quantile = 0.1, five.exclude = &what);
+    CHECK(status_of([&] { s3::recommend(sure, 1, {{3, 0, 1}}, {2}, five); }) == S3CMTF_BAD_ARGUMENT);
+    five.exclude = nullptr;
+    const auto one = s3::recommend(sure, 1, {{3, 0, 1}}, {2}, five);
+    CHECK(one[0].size() == 1 && one[0][0].row == 7);
+    CHECK(s3::similar(sure, 1, {0, 1}, 3)[1].size() == 3);
+    CHECK(s3::evaluate_ranking(sure, moved, moved, 1, 0).users == 0); // nothing that was not trained on
+    CHECK(s3::row_names::beside(folder + "/none.coo", 0).count() == 0);
+    CHECK(status_of([&] { s3::row_names::open("/no/such/file"); }) == S3CMTF_BAD_FILE);
+    CHECK(s3::row_names::open("/dev/null")[3].empty());
 
     // Failures are exceptions, and exceptions of a callback come through.
     CHECK(status_of([&] { options.set("rnak", 3); }) == S3CMTF_BAD_ARGUMENT);

@@ -71,7 +71,8 @@
  *   s3cmtf_problem   a tensor with the matrices coupled to its modes
  *   s3cmtf_fit       one fit, run on the calling thread or in the background
  *   s3cmtf_tune      a search for better options than a fit chooses by itself
- *   s3cmtf_model     what a fit gives: predictions, factors, core, mean, biases
+ *   s3cmtf_model     what a fit gives: predictions, factors, core, mean, biases, lists of rows
+ *   s3cmtf_names     the names of the rows of a mode
  *
  * RULES
  *
@@ -118,6 +119,9 @@
  *
  * A model never changes. Rows that come after training make a new one (s3cmtf_model_fold_in()), from what is known
  * of them and all that the model knows, in the time it takes to read their entries.
+ *
+ * s3cmtf_model_recommend() ranks the rows of a mode for rows of others, s3cmtf_model_similar() for rows of the same, and
+ * s3cmtf_model_evaluate_ranking() says how good such lists are.
  *
  * SPEED
  *
@@ -579,6 +583,12 @@ typedef struct s3cmtf_generator s3cmtf_generator;
  * of the row of the mode and the column's row of V. What a model lacks is 0.
  */
 typedef struct s3cmtf_model s3cmtf_model;
+
+/**
+ * The names of the rows of a mode. It never changes, so that every function that takes it as const may run
+ * concurrently. Rows count from 0.
+ */
+typedef struct s3cmtf_names s3cmtf_names;
 
 /**
  * All options of a fit. They start as a preset and are set by name; the table of names, types, ranges,
@@ -2006,6 +2016,156 @@ int32_t s3cmtf_model_fold_in(const s3cmtf_model *model,
                              uint64_t *added,
                              uint64_t *replaced,
                              s3cmtf_error *error);
+
+/**
+ * For each of `count` queries, the `top` rows of `mode` that the model predicts the most for, the best first.
+ *
+ * The rows of the other modes that a query is about are given as to s3cmtf_coo_new(): a pointer per mode, `index_type`,
+ * `stride` and `base`. A mode whose pointer is NULL is averaged over (its mean row stands for it); that of `mode`
+ * does not matter. A row that the model does not know is S3CMTF_BAD_ARGUMENT, and only rows that it knows are ranked.
+ * A score is the prediction of the cell as s3cmtf_model_predict() gives it without clipping. With `quantile` above 0 and
+ * below 1 it is that quantile of the value instead, which only a model with samples knows; 0 ranks by predictions. Of
+ * equal scores the smaller row comes first.
+ *
+ * `exclude` may be NULL. If not, rows are left out for whom they have an entry with: entries whose index of mode
+ * `exclude_by` is that of the query, which must have one. If `only` is not NULL, only the `only_count` rows it has are ranked; the
+ * `without_count` rows of `without` are not. Both count from `base`; rows that the model does not know are ignored.
+ *
+ * `rows` (which counts from `base`) and `scores` have room for `capacity` items each, `top` for each query; `found` has
+ * `count` items: how many rows each has. What is behind them is left alone. Either of `rows` and `scores` may be NULL if
+ * it is not wanted. It runs on `threads` threads (0: all the process may use); results do not depend on how many.
+ * `cancel` may be NULL.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_model_recommend(const s3cmtf_model *model,
+                               uint64_t mode,
+                               uint64_t count,
+                               const void *const *indices,
+                               int32_t index_type,
+                               uint64_t stride,
+                               int32_t base,
+                               uint64_t top,
+                               double quantile,
+                               const s3cmtf_coo *exclude,
+                               uint64_t exclude_by,
+                               uint64_t only_count,
+                               const uint64_t *only,
+                               uint64_t without_count,
+                               const uint64_t *without,
+                               uint64_t threads,
+                               const s3cmtf_cancel *cancel,
+                               uint64_t *rows,
+                               double *scores,
+                               uint64_t capacity,
+                               uint64_t *found,
+                               s3cmtf_error *error);
+
+/**
+ * For each of `count` rows of `mode`, the `top` rows of the same mode that are most like it: those whose predictions
+ * over all cells, without biases, have the largest cosine with its own, the largest first. However the core or the
+ * columns of factors are scaled, that is the same. A row that the model does not know is S3CMTF_BAD_ARGUMENT; rows
+ * without tensor entries are not given.
+ *
+ * `queries` are the rows, counted from 0 as all rows here. Outputs, `threads` and `cancel` are as for
+ * s3cmtf_model_recommend(), with cosines for scores.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_model_similar(const s3cmtf_model *model,
+                             uint64_t mode,
+                             uint64_t count,
+                             const uint64_t *queries,
+                             uint64_t top,
+                             uint64_t threads,
+                             const s3cmtf_cancel *cancel,
+                             uint64_t *rows,
+                             double *scores,
+                             uint64_t capacity,
+                             uint64_t *found,
+                             s3cmtf_error *error);
+
+/**
+ * Measures rankings of `mode` on the test entries `coo`: for each row of mode `by` (a user), the first `at` rows that he
+ * has no entry with in `train`, by their predictions or `quantile` as in
+ * s3cmtf_model_recommend(), other modes averaged over. Relevant are rows of his test entries
+ * with values of at least `relevant` (-INFINITY: all) that he has no entry with in `train`; users without any do not
+ * count.
+ *
+ * `of_model` and `of_popularity` have room for three numbers each, means over users: the hit rate (1 if anything in the
+ * list is relevant), the recall (the share of what is relevant that is in the list) and the NDCG (a relevant row in
+ * place p, counted from 1, gains 1 / log2(p + 1), over the most that could be gained); the second for lists of the rows
+ * with the most entries in `train`. `users` is how many counted. All three may be NULL. `threads` and `cancel` are as
+ * for s3cmtf_model_recommend().
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_model_evaluate_ranking(const s3cmtf_model *model,
+                                      const s3cmtf_coo *coo,
+                                      const s3cmtf_coo *train,
+                                      uint64_t mode,
+                                      uint64_t by,
+                                      uint64_t at,
+                                      double quantile,
+                                      double relevant,
+                                      uint64_t threads,
+                                      const s3cmtf_cancel *cancel,
+                                      double *of_model,
+                                      double *of_popularity,
+                                      uint64_t *users,
+                                      s3cmtf_error *error);
+
+/**
+ * Reads a file of names: TSV or CSV with the number of a row, counted from 1, in the first column and its name in the
+ * second. A first line without a number is a heading. Free with s3cmtf_names_free().
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_names_open(const char *path,
+                          s3cmtf_names **names,
+                          s3cmtf_error *error);
+
+/**
+ * Reads the names of a mode that were left beside a data file when text was converted, or beside a model of the same
+ * name; NULL is written if there are none. Free with s3cmtf_names_free().
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_names_open_beside(const char *path,
+                                 uint64_t mode,
+                                 s3cmtf_names **names,
+                                 s3cmtf_error *error);
+
+/**
+ * One more than the last row with a name.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_names_get_count(const s3cmtf_names *names,
+                               uint64_t *count,
+                               s3cmtf_error *error);
+
+/**
+ * Writes the name of a row and the NUL behind it into `name`, which has room for `capacity` bytes, and how many bytes
+ * that is into `needed` (which may be NULL). With `name` NULL and `capacity` 0 it only says how many. A row without a
+ * name has an empty one.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_names_get(const s3cmtf_names *names,
+                         uint64_t row,
+                         char *name,
+                         uint64_t capacity,
+                         uint64_t *needed,
+                         s3cmtf_error *error);
+
+/**
+ * Finds the row with a name; the first if there are several. A name that no row has is S3CMTF_BAD_ARGUMENT, and the
+ * message suggests the nearest.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_names_find(const s3cmtf_names *names,
+                          const char *name,
+                          uint64_t *row,
+                          s3cmtf_error *error);
+
+/**
+ * Frees names. NULL is allowed.
+ */
+void s3cmtf_names_free(s3cmtf_names *names);
 
 #ifdef __cplusplus
 }  // extern "C"

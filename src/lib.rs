@@ -2,7 +2,8 @@
 //!
 //! The layers, each importing only those before it: [`error`], [`mod@format`] (files), [`problem`] (a
 //! validated tensor with its matrices), [`model`], [`kernel`] (arithmetic), [`schedule`] (threads),
-//! [`solver`], [`generate`] (planted data), [`analysis`]. `docs/architecture.md` is the map.
+//! [`solver`], [`generate`] (planted data), [`analysis`], [`discover`]
+//! (rankings, likeness). `docs/architecture.md` is the map.
 //!
 //! From text to a validated problem:
 //!
@@ -28,6 +29,7 @@
 #![deny(unsafe_code)]
 
 pub mod analysis;
+pub mod discover;
 pub mod error;
 pub mod ffi;
 pub mod format;

@@ -33,7 +33,7 @@ fn headers_compile_alone() {
     );
     let hpp = dir.file(
         "layer.cpp",
-        "#include <s3cmtf_tune.hpp>\nint main() { return 0; }\n",
+        "#include <s3cmtf_tune.hpp>\n#include <s3cmtf_discover.hpp>\nint main() { return 0; }\n",
     );
     for (cc, cxx) in compilers() {
         for (compiler, standard, file) in [
@@ -83,6 +83,16 @@ fn a_whole_life_of_planted_data() {
     for (c, _) in compilers() {
         let dir = Scratch::new(&format!("life-planted-{c}"));
         let program = library.compile(c, "c99", "life.c");
+        assert_eq!(run(program, [dir.path()]), "ok\n");
+    }
+}
+
+#[test]
+fn lists_and_names_are_found_from_c() {
+    let library = Library::new("discover");
+    for (c, _) in compilers() {
+        let dir = Scratch::new(&format!("discover-{c}"));
+        let program = library.compile(c, "c99", "discover.c");
         assert_eq!(run(program, [dir.path()]), "ok\n");
     }
 }

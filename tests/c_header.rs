@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// In the order in which a reader wants them.
-const SOURCES: [&str; 19] = [
+const SOURCES: [&str; 21] = [
     "status",
     "error",
     "library",
@@ -28,6 +28,8 @@ const SOURCES: [&str; 19] = [
     "predict",
     "spread",
     "fold_in",
+    "recommend",
+    "names",
 ];
 
 fn root() -> &'static Path {

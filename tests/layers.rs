@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each may use those before it. The first three have no order among themselves beyond this.
-const LAYERS: [&str; 13] = [
+const LAYERS: [&str; 14] = [
     "error", "monitor", "random", "format", "options", "problem", "model", "kernel", "schedule",
-    "solver", "generate", "analysis", "ffi",
+    "solver", "generate", "analysis", "discover", "ffi",
 ];
 
 /// The only files that may say `allow(unsafe_code)`.
-const UNSAFE: [&str; 53] = [
+const UNSAFE: [&str; 55] = [
     "ffi/arg.rs",
     "ffi/cancel.rs",
     "ffi/coo.rs",
@@ -25,10 +25,12 @@ const UNSAFE: [&str; 53] = [
     "ffi/library.rs",
     "ffi/model.rs",
     "ffi/model_numbers.rs",
+    "ffi/names.rs",
     "ffi/options.rs",
     "ffi/predict.rs",
     "ffi/problem.rs",
     "ffi/progress.rs",
+    "ffi/recommend.rs",
     "ffi/spread.rs",
     "ffi/status.rs",
     "ffi/testing.rs",

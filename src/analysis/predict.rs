@@ -137,7 +137,8 @@ pub fn predict_cells(
 /// What takes predictions.
 type Take<'a> = dyn FnMut(Range<usize>, &[f64]) -> Result<()> + 'a;
 
-/// Not generic, so that all predictions are made by the same instructions.
+/// Neither generic nor inlined, so that all predictions are made by the same instructions.
+#[inline(never)]
 fn predict(
     model: &Model,
     cells: &Cells<'_>,

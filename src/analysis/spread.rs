@@ -6,7 +6,7 @@ use super::chunks::{Cells, cells_of, chunks_of};
 use super::predict::Predictor;
 use crate::error::{Error, Result};
 use crate::format::CooView;
-use crate::model::Model;
+use crate::model::{Model, Samples};
 use crate::monitor::Monitor;
 
 /// What is predicted for a cell.
@@ -73,45 +73,13 @@ fn spread(
     monitor: &dyn Monitor,
     mut take: impl FnMut(Range<usize>, &[Spread]) -> Result<()>,
 ) -> Result<()> {
-    let Some(samples) = model.samples() else {
-        return Err(Error::argument(
-            "the model has no samples, so it does not know how sure it is; fit one with algorithm gibbs",
-        ));
+    let samples = samples_for(model, quantiles)?;
+    let range = match clip {
+        true => model.range(),
+        false => (f64::NEG_INFINITY, f64::INFINITY),
     };
-    if let Some(bad) = quantiles.iter().find(|q| !(**q > 0.0 && **q < 1.0)) {
-        return Err(Error::argument(format!(
-            "a quantile of {bad}; it must be above 0 and below 1"
-        )));
-    }
     let scores: Vec<f64> = quantiles.iter().map(|&q| normal_quantile(q)).collect();
-    let (low, high) = if clip {
-        model.range()
-    } else {
-        (f64::NEG_INFINITY, f64::INFINITY)
-    };
-    let count = samples.len() as f64;
-    let predictor = || {
-        let mut one = Predictor::new(model)?;
-        let scores = &scores;
-        Ok(move |index: &[u32]| {
-            let (mut sum, mut squares, mut noise, mut smooth) = (0.0, 0.0, 0.0, 0.0);
-            one.each(samples, index, true, |x, _| smooth += x);
-            let center = smooth / count;
-            one.each(samples, index, false, |x, deviation| {
-                sum += x - center;
-                squares += (x - center) * (x - center);
-                noise += deviation * deviation;
-            });
-            let variance = (squares - sum * sum / count).max(0.0) / (count - 1.0).max(1.0);
-            let deviation = (variance + noise / count).sqrt();
-            let quantile = |z: &f64| (center + z * deviation).clamp(low, high);
-            Spread {
-                mean: center.clamp(low, high),
-                deviation,
-                quantiles: scores.iter().map(quantile).collect(),
-            }
-        })
-    };
+    let predictor = || spreader(model, samples, &scores, range);
     let add = |out: &mut Vec<Spread>, _: usize, spread: Spread| {
         out.push(spread);
         Ok(())
@@ -127,9 +95,54 @@ fn spread(
     )
 }
 
+/// The samples of a model, which must have some, for quantiles that are some.
+pub(crate) fn samples_for<'m>(model: &'m Model, quantiles: &[f64]) -> Result<&'m Samples> {
+    let Some(samples) = model.samples() else {
+        return Err(Error::argument(
+            "the model has no samples, so it does not know how sure it is; fit one with algorithm gibbs",
+        ));
+    };
+    match quantiles.iter().find(|q| !(**q > 0.0 && **q < 1.0)) {
+        None => Ok(samples),
+        Some(bad) => Err(Error::argument(format!(
+            "a quantile of {bad}; it must be above 0 and below 1"
+        ))),
+    }
+}
+
+/// What predicts on one thread. `scores` are the quantiles of the standard normal distribution; predictions and
+/// quantiles are limited to the range.
+pub(crate) fn spreader<'m>(
+    model: &'m Model,
+    samples: &'m Samples,
+    scores: &'m [f64],
+    (low, high): (f64, f64),
+) -> Result<impl FnMut(&[u32]) -> Spread + 'm> {
+    let count = samples.len() as f64;
+    let mut one = Predictor::new(model)?;
+    Ok(move |index: &[u32]| {
+        let (mut sum, mut squares, mut noise, mut smooth) = (0.0, 0.0, 0.0, 0.0);
+        one.each(samples, index, true, |x, _| smooth += x);
+        let center = smooth / count;
+        one.each(samples, index, false, |x, deviation| {
+            sum += x - center;
+            squares += (x - center) * (x - center);
+            noise += deviation * deviation;
+        });
+        let variance = (squares - sum * sum / count).max(0.0) / (count - 1.0).max(1.0);
+        let deviation = (variance + noise / count).sqrt();
+        let quantile = |z: &f64| (center + z * deviation).clamp(low, high);
+        Spread {
+            mean: center.clamp(low, high),
+            deviation,
+            quantiles: scores.iter().map(quantile).collect(),
+        }
+    })
+}
+
 /// The number that a standard normal one is below with this probability: a rational approximation by
 /// Acklam, with an error of a billionth of it.
-fn normal_quantile(p: f64) -> f64 {
+pub(crate) fn normal_quantile(p: f64) -> f64 {
     const A: [f64; 6] = [
         -3.969683028665376e1,
         2.209460984245205e2,

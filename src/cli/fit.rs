@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use s3cmtf::format::{CooFile, OpenMode, TextOptions};
+use s3cmtf::format::{CooFile, Names, OpenMode, TextOptions};
 use s3cmtf::model::{self, Epoch, Model};
 use s3cmtf::options::{Kind, Options, PRESETS, TABLE};
 use s3cmtf::problem::{MatrixKind, Problem};
@@ -412,6 +412,9 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
     let failed = watcher.failed.take();
     // Whatever ended the fit, the work is kept.
     model::save(&model, target)?;
+    if let Some(tensor) = given("tensor") {
+        Names::follow(tensor, target, model.order())?;
+    }
     if let Some(e) = failed {
         return Err(e);
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use s3cmtf::analysis::evaluate;
-use s3cmtf::format::{CooFile, OpenMode};
+use s3cmtf::format::{CooFile, Names, OpenMode};
 use s3cmtf::model::{self, Model};
 use s3cmtf::solver::{FoldIn, FoldMatrix, fold_in};
 use s3cmtf::{Error, Result};
@@ -164,6 +164,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         _ => None,
     };
     model::save(&folded, &a.output)?;
+    Names::follow(&a.model, &a.output, folded.order())?;
     let changed = match summary.replaced {
         0 => String::new(),
         n => format!(", {} found anew", counted(n, "row", "rows")),

@@ -109,7 +109,7 @@ impl TextArguments {
 }
 
 /// Splits `MODE:FILE`; modes count from 1 there and from 0 here.
-fn mode_and_file(spec: &str, option: &str) -> Result<(usize, PathBuf)> {
+pub(super) fn mode_and_file(spec: &str, option: &str) -> Result<(usize, PathBuf)> {
     let parsed = spec
         .split_once(':')
         .and_then(|(m, f)| Some((m.parse().ok()?, f)));

@@ -11,8 +11,11 @@ mod fold_in;
 mod generate;
 mod info;
 mod input;
+mod lists;
 mod output;
 mod progress;
+mod recommend;
+mod similar;
 mod split;
 mod tune;
 mod use_model;
@@ -57,6 +60,8 @@ enum Command {
     Predict(use_model::PredictArguments),
     Export(use_model::ExportArguments),
     FoldIn(fold_in::Arguments),
+    Recommend(recommend::Arguments),
+    Similar(similar::Arguments),
     Bench(bench::Arguments),
 }
 
@@ -150,6 +155,8 @@ fn dispatch(command: &Command, progress: &Progress, output: &mut Output) -> Resu
         Command::Predict(a) => use_model::predict(a, progress, output),
         Command::Export(a) => use_model::export_model(a, progress, output),
         Command::FoldIn(a) => fold_in::run(a, progress, output),
+        Command::Recommend(a) => recommend::run(a, progress, output),
+        Command::Similar(a) => similar::run(a, progress, output),
         Command::Bench(a) => bench::run(a, progress, output),
     }
 }

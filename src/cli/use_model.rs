@@ -5,17 +5,21 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use s3cmtf::analysis::{evaluate, export, predict_all, predict_spread};
-use s3cmtf::format::{CooView, CooWriter, Dims, OpenMode, ValueKind, Values};
+use s3cmtf::discover::{Measure, RankingOptions, RankingReport, evaluate_ranking};
+use s3cmtf::format::{CooFile, CooView, CooWriter, Dims, OpenMode, ValueKind, Values};
 use s3cmtf::model::{self, Model};
 use s3cmtf::{Error, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::Verdict;
-use super::input::{TextArguments, open, same_file};
+use super::input::{Mixed, TextArguments, any_text, open, same_file};
 use super::output::{Output, counted, grouped};
 use super::progress::Progress;
+use super::{Verdict, mode_from_one};
 
 /// Measure the errors of a model on a file: RMSE and MAE, clipped and not
+///
+/// With --rank also how good its rankings are: for each row of another mode (a user), the first rows that it has no
+/// training entry with, beside those with the most training entries.
 #[derive(Args)]
 pub(super) struct EvalArguments {
     /// The model
@@ -23,6 +27,35 @@ pub(super) struct EvalArguments {
 
     /// Entries with their values: binary COO, or text
     file: PathBuf,
+
+    /// Also rank the rows of this mode: hit rate, recall and NDCG
+    #[arg(long, value_name = "MODE", requires = "exclude")]
+    rank: Option<usize>,
+
+    /// How many rows of a ranking count
+    #[arg(long, value_name = "K", default_value_t = 10, requires = "rank")]
+    at: usize,
+
+    /// The mode for whose rows they are ranked; by default the first other one
+    #[arg(long, value_name = "MODE", requires = "rank")]
+    by: Option<usize>,
+
+    /// The training entries, whose rows are not ranked again
+    #[arg(long, value_name = "FILE", requires = "rank")]
+    exclude: Option<PathBuf>,
+
+    /// The least value of a relevant entry; by default every entry is
+    #[arg(
+        long,
+        value_name = "VALUE",
+        requires = "rank",
+        allow_negative_numbers = true
+    )]
+    relevant: Option<f64>,
+
+    /// Rank by this quantile of the value instead of the prediction, for a model fitted with gibbs
+    #[arg(long, value_name = "Q", requires = "rank")]
+    quantile: Option<f64>,
 
     /// Number of threads; 0 takes all this process may use
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -88,8 +121,22 @@ fn load(path: &Path) -> Result<Model> {
 
 pub(super) fn eval(a: &EvalArguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
     let model = load(&a.model)?;
-    let file = open(&a.file, &a.text, progress)?;
+    let files = Mixed {
+        options: a.text.options()?,
+        any_text: any_text([&a.file].into_iter().chain(&a.exclude))?,
+    };
+    let file = files.open(&a.file, progress)?;
     model.check_order(&file.view())?;
+    let ranking = match (a.rank, &a.exclude) {
+        (Some(rank), Some(train)) => Some(ranking_of(
+            a,
+            (&model, rank),
+            &files.open(train, progress)?,
+            &file,
+            progress,
+        )?),
+        _ => None,
+    };
     let e = evaluate(&model, &file.view(), model.range(), a.threads, progress)?;
     if e.count == 0 {
         return Err(Error::Argument(format!(
@@ -110,15 +157,71 @@ pub(super) fn eval(a: &EvalArguments, progress: &Progress, out: &mut Output) -> 
             errors.rmse, errors.mae
         ));
     }
-    out.object(&json!({
+    let mut object = json!({
         "file": file.name(),
         "count": e.count,
         "rmse": e.plain.rmse,
         "mae": e.plain.mae,
         "clipped_rmse": e.clipped.rmse,
         "clipped_mae": e.clipped.mae,
-    }));
+    });
+    if let Some((how, report)) = ranking {
+        object["ranking"] = print_ranking(&how, &report, out);
+    }
+    out.object(&object);
     Ok(Verdict::Good)
+}
+
+fn ranking_of(
+    a: &EvalArguments,
+    (model, rank): (&Model, usize),
+    train: &CooFile,
+    test: &CooFile,
+    progress: &Progress,
+) -> Result<(RankingOptions, RankingReport)> {
+    let mode = mode_from_one(rank)?;
+    let how = RankingOptions {
+        mode,
+        by: a.by.map_or(Ok(usize::from(mode == 0)), mode_from_one)?,
+        at: a.at,
+        measure: a.quantile.map_or(Measure::Mean, Measure::Quantile),
+        relevant: a.relevant,
+        threads: a.threads,
+    };
+    let report = evaluate_ranking(model, &test.view(), &train.view(), &how, progress)?;
+    if report.users == 0 {
+        return Err(Error::Argument(format!(
+            "{}: no row of mode {} has a relevant entry to be found; lower --relevant, or is it --exclude itself?",
+            test.name(),
+            how.by + 1
+        )));
+    }
+    Ok((how, report))
+}
+
+fn print_ranking(how: &RankingOptions, report: &RankingReport, out: &mut Output) -> Value {
+    out.line(format!(
+        "  rankings of mode {} for {} of mode {}, the first {}:",
+        how.mode + 1,
+        counted(report.users, "row", "rows"),
+        how.by + 1,
+        grouped(how.at as u64)
+    ));
+    let mut object = json!({
+        "mode": how.mode + 1,
+        "by": how.by + 1,
+        "at": how.at,
+        "relevant": how.relevant,
+        "users": report.users,
+    });
+    for (what, m) in [("model", report.model), ("popularity", report.popularity)] {
+        out.line(format!(
+            "    {what:<12}  hit rate {:.4}  recall {:.4}  NDCG {:.4}",
+            m.hit_rate, m.recall, m.ndcg
+        ));
+        object[what] = json!({"hit_rate": m.hit_rate, "recall": m.recall, "ndcg": m.ndcg});
+    }
+    object
 }
 
 /// Takes the predictions at a range of entries.

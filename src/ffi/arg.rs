@@ -15,7 +15,7 @@ pub(super) fn given<T>(argument: Option<T>, what: &str) -> Outcome<T> {
     argument.ok_or_else(|| null(what))
 }
 
-fn null(what: &str) -> Failure {
+pub(super) fn null(what: &str) -> Failure {
     Failure::new(S3CMTF_NULL_ARGUMENT, format!("{what} must not be NULL"))
 }
 

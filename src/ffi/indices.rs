@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::arg::{array, choice, slice};
+use super::arg::{array, choice, null, slice};
 use super::coo::{S3CMTF_F32, S3CMTF_F64, S3CMTF_U32, S3CMTF_U64};
 use super::status::{Failure, Outcome};
 use crate::format::{MAX_DIM, ValueKind, Values};
@@ -16,6 +16,8 @@ const PIECE: usize = 1 << 10;
 /// The first index of a mode. The others are some distance apart, and what is between them is not ours to
 /// look at.
 enum Column {
+    /// There is none.
+    Nothing,
     U32(*const u32),
     U64(*const u64),
 }
@@ -36,9 +38,30 @@ impl Indices<'_> {
     /// The indices of `count` cells of `order` modes.
     ///
     /// # Safety
+    /// As of [`partial`](Self::partial).
+    pub unsafe fn new<'a>(
+        pointers: *const *const c_void,
+        order: usize,
+        count: u64,
+        kind: i32,
+        stride: u64,
+        base: i32,
+    ) -> Outcome<Indices<'a>> {
+        // SAFETY: the caller's promise.
+        let indices = unsafe { Self::partial(pointers, order, count, kind, stride, base) }?;
+        let missing = |column: &Column| matches!(column, Column::Nothing);
+        match indices.columns.iter().position(missing) {
+            None => Ok(indices),
+            Some(n) => Err(null(&format!("indices[{n}]"))),
+        }
+    }
+
+    /// The same where modes without a pointer have no indices.
+    ///
+    /// # Safety
     /// Pointers that are not NULL and aligned point to what they are said to: `pointers` to `order`
     /// pointers, each of them to the indices of its mode, `stride` apart, which stay as they are for `'a`.
-    pub unsafe fn new<'a>(
+    pub unsafe fn partial<'a>(
         pointers: *const *const c_void,
         order: usize,
         count: u64,
@@ -72,6 +95,7 @@ impl Indices<'_> {
         };
         let mut columns = Vec::with_capacity(order);
         for (n, &pointer) in pointers.iter().enumerate().filter(|_| count > 0) {
+<<<<<<< HEAD
             let column = |what: &str| -> Outcome<Column> {
                 Ok(match wide {
                     true => Column::U64(array(pointer.cast(), span, what)?),
@@ -80,6 +104,16 @@ impl Indices<'_> {
             };
             // Its name takes longer to make than to look at it.
             columns.push(column("indices").or_else(|_| column(&format!("indices[{n}]")))?);
+=======
+            let what = format!("indices[{n}]");
+            columns.push(if pointer.is_null() {
+                Column::Nothing
+            } else if wide {
+                Column::U64(array(pointer.cast(), span, &what)?)
+            } else {
+                Column::U32(array(pointer.cast(), span, &what)?)
+            });
+>>>>>>> h5work
         }
         Ok(Indices {
             columns,
@@ -92,7 +126,7 @@ impl Indices<'_> {
         })
     }
 
-    /// The index of mode `n` of cell `i`, counted from 0; `None` if it is before the first.
+    /// The index of mode `n` of cell `i`, counted from 0; `None` if it is before the first, or the mode has none.
     ///
     /// # Panics
     /// If there is no such cell.
@@ -103,6 +137,7 @@ impl Indices<'_> {
         // SAFETY: the cell is one of those promised to `new`.
         let index = unsafe {
             match self.columns[n] {
+                Column::Nothing => return None,
                 Column::U32(c) => u64::from(c.add(at).read()),
                 Column::U64(c) => c.add(at).read(),
             }
@@ -146,6 +181,7 @@ impl Indices<'_> {
             // SAFETY: all of them are cells promised to `new`.
             let any = unsafe {
                 match self.columns[n] {
+                    Column::Nothing => false,
                     Column::U32(c) => cells.clone().fold(false, |any, i| {
                         let index = c.add(i * stride).read().wrapping_sub(base as u32);
                         any | (u64::from(index) >= MAX_DIM)

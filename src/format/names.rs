@@ -5,6 +5,7 @@
 //! the output for each such mode: `ratings.coo` gets `ratings.mode1.tsv`. [`Names::beside`] finds
 //! it again, also for `ratings.train.coo`, by leaving out one extension after the other.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -32,12 +33,17 @@ impl Names {
         let text = std::fs::read(path).map_err(|e| Error::opening(path, e))?;
         let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&text);
         let mut names = Names::default();
+        // Commas separate columns, and quotes may be around them, where the first line has no tab.
+        let first = text.split(|&b| b == b'\n').next().unwrap_or_default();
+        if !first.contains(&b'\t') && first.contains(&b',') {
+            names.read_csv(&file, text)?;
+            return Ok(names);
+        }
         let mut escaped = false;
         for (at, line) in text.split(|&b| b == b'\n').enumerate() {
             let line_no = at as u64 + 1;
-            let bad = |what: String| Err(Error::text(&file, line_no, what));
             let Ok(line) = std::str::from_utf8(line) else {
-                return bad("is not UTF-8 text".into());
+                return Err(Error::text(&file, line_no, "is not UTF-8 text"));
             };
             let line = line.strip_suffix('\r').unwrap_or(line);
             if line.is_empty() {
@@ -45,46 +51,95 @@ impl Names {
             }
             let mut fields = line.split('\t');
             let (first, name) = (fields.next().unwrap_or_default(), fields.next());
-            let number = first.trim().parse::<u64>();
-            if at == 0 && number.is_err() {
+            if at == 0 && first.trim().parse::<u64>().is_err() {
                 escaped = line == HEADER;
                 continue;
             }
-            let (Ok(number), Some(name)) = (number, name) else {
-                return bad(format!(
-                    "expected an index, a tab and a name, found {line:?}"
-                ));
+            let name = match (escaped, name) {
+                (true, Some(name)) => Some(Cow::from(unescape(name))),
+                (_, name) => name.map(Cow::from),
             };
-            if number == 0 || number > MAX_DIM {
-                return bad(format!("index {number}; indices are 1 to {MAX_DIM}"));
-            }
-            let at = (number - 1) as usize;
-            // A gap is allowed, a hostile index is not: memory follows the file's length.
-            if at > 64 * (line_no as usize + 1024) {
-                return bad(format!(
-                    "index {number} leaves almost all rows before it without a name"
-                ));
-            }
-            if at >= names.list.len() {
-                names.list.resize(at + 1, None);
-            }
-            if names.list[at].is_some() {
-                return bad(format!("index {number} has a name already"));
-            }
-            let name: Arc<str> = if escaped {
-                unescape(name).into()
-            } else {
-                name.into()
-            };
-            names.index.entry(name.clone()).or_insert(at as u32);
-            names.list[at] = Some(name);
+            names
+                .add(line_no, first, name.as_deref())
+                .map_err(|what| Error::text(&file, line_no, what))?;
         }
         Ok(names)
+    }
+
+    fn read_csv(&mut self, file: &str, text: &[u8]) -> Result<()> {
+        let mut reader = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .from_reader(text);
+        let mut record = csv::StringRecord::new();
+        let mut first = true;
+        loop {
+            let line = reader.position().line();
+            match reader.read_record(&mut record) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(_) => return Err(Error::text(file, line, "is not UTF-8 text")),
+            }
+            let number = record.get(0).unwrap_or_default();
+            if std::mem::take(&mut first) && number.trim().parse::<u64>().is_err() {
+                continue;
+            }
+            self.add(line, number, record.get(1))
+                .map_err(|what| Error::text(file, line, what))?;
+        }
+    }
+
+    /// Adds what a line says.
+    fn add(
+        &mut self,
+        line: u64,
+        number: &str,
+        name: Option<&str>,
+    ) -> std::result::Result<(), String> {
+        let (Ok(index), Some(name)) = (number.trim().parse::<u64>(), name) else {
+            let found = name.map_or(number.to_string(), |name| format!("{number}\t{name}"));
+            return Err(format!(
+                "expected an index, a tab or comma and a name, found {found:?}"
+            ));
+        };
+        if index == 0 || index > MAX_DIM {
+            return Err(format!("index {index}; indices are 1 to {MAX_DIM}"));
+        }
+        let at = (index - 1) as usize;
+        // A gap is allowed, a hostile index is not: memory follows the file's length.
+        if at > 64 * (line as usize + 1024) {
+            return Err(format!(
+                "index {index} leaves almost all rows before it without a name"
+            ));
+        }
+        if at >= self.list.len() {
+            self.list.resize(at + 1, None);
+        }
+        if self.list[at].is_some() {
+            return Err(format!("index {index} has a name already"));
+        }
+        let name: Arc<str> = name.into();
+        self.index.entry(name.clone()).or_insert(at as u32);
+        self.list[at] = Some(name);
+        Ok(())
     }
 
     /// The names beside a COO file, if there are any for `mode` (counted from 0).
     pub fn beside(coo: &Path, mode: usize) -> Result<Option<Names>> {
         find_beside(coo, mode).map(Names::load).transpose()
+    }
+
+    /// Puts copies of the names beside `from` beside the model `to` that was made of it, under the whole name of that
+    /// (`model.s3m.mode1.tsv`), where no other data has its names. Names that are found there anyway stay where they are,
+    /// and those of an earlier model of that name go.
+    pub fn follow(from: &Path, to: &Path, order: usize) -> Result<()> {
+        for file in carry(from, to, order)? {
+            file.commit()?;
+        }
+        for mode in (0..order).filter(|&mode| find_beside(from, mode).is_none()) {
+            remove_own(&path_beside(to, mode));
+        }
+        Ok(())
     }
 
     /// The name of row `index`, counted from 0.
@@ -95,6 +150,12 @@ impl Names {
     /// The row called `name`, counted from 0; the first if there are several.
     pub fn find(&self, name: &str) -> Option<u32> {
         self.index.get(name).copied()
+    }
+
+    /// All rows with a name, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &str)> {
+        let list = (0..).zip(&self.list);
+        list.filter_map(|(i, name)| Some((i, name.as_deref()?)))
     }
 
     /// One more than the largest index with a name.
@@ -167,12 +228,15 @@ pub(crate) fn carry(from: &Path, to: &Path, order: usize) -> Result<Vec<AtomicFi
 /// they would name the wrong rows. Files that others wrote are left alone.
 pub(crate) fn remove_stale(coo: &Path, kept: &[usize]) {
     for mode in (0..MAX_ORDER).filter(|m| !kept.contains(m)) {
-        let path = path_for(coo, mode);
-        let ours = std::fs::read(&path).is_ok_and(|text| text.starts_with(HEADER.as_bytes()));
-        if ours {
-            // If it cannot be removed, the data is still right.
-            let _ = std::fs::remove_file(path);
-        }
+        remove_own(&path_for(coo, mode));
+    }
+}
+
+/// Removes a names file if it was written here.
+fn remove_own(path: &Path) {
+    if std::fs::read(path).is_ok_and(|text| text.starts_with(HEADER.as_bytes())) {
+        // If it cannot be removed, the data is still right.
+        let _ = std::fs::remove_file(path);
     }
 }
 
@@ -278,10 +342,18 @@ mod tests {
             load("1\tAction\r\n2\tDrama\r\n").unwrap().name(1),
             Some("Drama")
         );
+        let csv = "id,title\r\n1,\"Me, Myself & Irene\"\r\n2,\"a \"\"b\"\"\",x\r\n";
+        let n = load(csv).unwrap();
+        assert_eq!(
+            n.iter().collect::<Vec<_>>(),
+            [(0, "Me, Myself & Irene"), (1, "a \"b\"")]
+        );
+        assert_eq!(load("1,x\n2,y\n").unwrap().find("y"), Some(1));
         assert_eq!(load("1\tx\n2\tx\n").unwrap().first_shared(), Some("x"));
         for (text, expected) in [
             ("1\ta\n1\tb\n", "line 2: index 1 has a name already"),
             ("1\ta\nb\n", "line 2: expected an index"),
+            ("1,a\nx,b\n", "line 2: expected an index"),
             ("0\ta\n", "index 0"),
             ("1\ta\n4000000000\tb\n", "almost all rows"),
         ] {

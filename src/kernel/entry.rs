@@ -47,6 +47,11 @@ stamped! {
         = any_step_core;
 }
 
+stamped! {
+    /// `out = sum_i u_i from_i` over `rank` slices of `lines` lines.
+    pub(super) unsafe fn combine(from: *const f32, u: *const f32, rank: usize, lines: usize, out: *mut f32) = contract;
+}
+
 /// Calls a function with the number of rows of a matrix as a constant, for numbers up to a line.
 macro_rules! with_rank {
     ($rank:expr, $f:ident::<$L:ident>($($arg:expr),*)) => {

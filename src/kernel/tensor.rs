@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::{Level, entry, naive};
-use crate::model::{CoreKind, CoreShape};
+use crate::model::{CoreKind, CoreShape, STRIDE};
 
 /// A way to compute the value and the slopes of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,5 +98,63 @@ impl TensorKernel {
         let (core, rows) = (core.as_mut_ptr(), rows.as_ptr());
         // SAFETY: as in `slopes`.
         unsafe { entry::step_core(self.level, &self.shape, core, rows, keep, scale) }
+    }
+}
+
+/// `out = sum_i u_i from_i`: `from` has a slice as long as `out` for each number of `u`. Every place of `out` is summed
+/// in the same order, wherever it is.
+///
+/// # Panics
+/// If this machine does not have the level, or the lengths are not whole lines and those of each other.
+pub(crate) fn combine(level: Level, from: &[f32], u: &[f32], out: &mut [f32]) {
+    assert!(level.is_available() && out.len().is_multiple_of(STRIDE));
+    assert_eq!(u.len().checked_mul(out.len()), Some(from.len()));
+    let (rank, lines) = (u.len(), out.len() / STRIDE);
+    // SAFETY: the lengths were checked here, and so was the level.
+    unsafe {
+        entry::combine(
+            level,
+            from.as_ptr(),
+            u.as_ptr(),
+            rank,
+            lines,
+            out.as_mut_ptr(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Stream;
+
+    #[test]
+    fn slices_are_combined_at_every_level() {
+        let mut s = Stream::new(&[5]);
+        let mut numbers = |count: usize| -> Vec<f32> {
+            (0..count)
+                .map(|_| s.below(2001) as f32 / 1000.0 - 1.0)
+                .collect()
+        };
+        // Around what is kept in registers at a time.
+        for lines in [0, 1, 7, 8, 9, 17] {
+            for rank in [1, 3, 16, 17] {
+                let len = lines * STRIDE;
+                let (from, u) = (numbers(rank * len), numbers(rank));
+                for level in Level::available() {
+                    let mut out = vec![f32::NAN; len];
+                    combine(level, &from, &u, &mut out);
+                    for (k, &found) in out.iter().enumerate() {
+                        let term = |i: usize| f64::from(u[i]) * f64::from(from[i * len + k]);
+                        let expected: f64 = (0..rank).map(term).sum();
+                        assert!(
+                            (f64::from(found) - expected).abs() < 1e-5,
+                            "{}",
+                            level.name()
+                        );
+                    }
+                }
+            }
+        }
     }
 }

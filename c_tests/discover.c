@@ -1,0 +1,152 @@
+/* Recommendations, likeness, rankings and names from C. The argument is a folder to write to. */
+#include "check.h"
+
+static s3cmtf_error *error;
+
+/* Whether a user has an entry with a film in the first half. */
+static int saw(const planted *data, uint64_t user, uint64_t film)
+{
+    for (int i = 0; i < ENTRIES / 2; i++)
+        if (data->user[i] == user && data->film[i] == film) return 1;
+    return 0;
+}
+
+/* Lists are the best of all films, one after the other, as predicted. */
+static void recommendations(const planted *data, const s3cmtf_model *model, const s3cmtf_coo *coo)
+{
+    enum { QUERIES = 20, TOP = 4 };
+    uint64_t users[QUERIES], months[QUERIES], rows[QUERIES * TOP], again[QUERIES * TOP], found[QUERIES];
+    double scores[QUERIES * TOP];
+    for (uint64_t q = 0; q < QUERIES; q++) users[q] = q, months[q] = q % MONTHS;
+    const void *const cells[3] = {users, NULL, months};
+    OK(s3cmtf_model_recommend(model, 1, QUERIES, cells, S3CMTF_U64, 1, 0, TOP, 0, coo, 0, 0, NULL, 0, NULL, 1, NULL, rows,
+                              scores, QUERIES * TOP, found, error));
+    for (uint64_t q = 0; q < QUERIES; q++) {
+        uint64_t left = 0;
+        for (uint64_t film = 0; film < FILMS; film++) {
+            const void *const cell[3] = {&users[q], &film, &months[q]};
+            double x = 0;
+            if (saw(data, q, film)) continue;
+            left++;
+            OK(s3cmtf_model_predict(model, 1, cell, S3CMTF_U64, 1, 0, 0, 1, NULL, &x, 1, S3CMTF_F64, error));
+            int listed = 0;
+            for (uint64_t k = 0; k < found[q]; k++)
+                if (rows[q * TOP + k] == film) {
+                    listed = 1;
+                    CHECK(scores[q * TOP + k] == x);
+                }
+            CHECK(listed || x <= scores[q * TOP + found[q] - 1] + 1e-5);
+        }
+        CHECK(found[q] == (left < TOP ? left : TOP));
+        for (uint64_t k = 1; k < found[q]; k++) CHECK(scores[q * TOP + k] <= scores[q * TOP + k - 1]);
+    }
+    /* Any number of threads, and only what is wanted. */
+    for (uint64_t threads = 2; threads < 4; threads++) {
+        memset(again, 0, sizeof again);
+        OK(s3cmtf_model_recommend(model, 1, QUERIES, cells, S3CMTF_U64, 1, 0, TOP, 0, coo, 0, 0, NULL, 0, NULL, threads, NULL,
+                                  again, NULL, QUERIES * TOP, found, error));
+        for (uint64_t q = 0; q < QUERIES; q++)
+            CHECK(!memcmp(again + q * TOP, rows + q * TOP, sizeof *rows * found[q]));
+    }
+    /* Counted from 1, over all months, of three films without one of them. */
+    const uint64_t user[1] = {3}, only[3] = {1, 2, 3}, without[2] = {2, 900};
+    const void *const one[3] = {user, NULL, NULL};
+    OK(s3cmtf_model_recommend(model, 1, 1, one, S3CMTF_U64, 1, 1, TOP, 0, NULL, 0, 3, only, 2, without, 1, NULL, rows, scores,
+                              TOP, found, error));
+    CHECK(found[0] == 2 && rows[0] + rows[1] == 4);
+    OK(s3cmtf_model_recommend(model, 1, 1, one, S3CMTF_U64, 1, 1, TOP, 0, NULL, 0, 0, only, 0, NULL, 1, NULL, rows, scores, TOP,
+                              found, error));
+    CHECK(found[0] == 0);
+    OK(s3cmtf_model_recommend(model, 1, 0, one, S3CMTF_U64, 1, 1, TOP, 0, NULL, 0, 0, NULL, 0, NULL, 1, NULL, NULL, NULL, 0,
+                              NULL, error));
+}
+
+static void likeness(const s3cmtf_model *model)
+{
+    const uint64_t films[2] = {0, 7};
+    uint64_t rows[2 * FILMS], found[2];
+    double cosines[2 * FILMS];
+    OK(s3cmtf_model_similar(model, 1, 2, films, FILMS, 2, NULL, rows, cosines, 2 * FILMS, found, error));
+    for (uint64_t q = 0; q < 2; q++) {
+        CHECK(found[q] == FILMS - 1);
+        for (uint64_t k = 0; k < found[q]; k++) {
+            CHECK(rows[q * FILMS + k] != films[q] && fabs(cosines[q * FILMS + k]) <= 1);
+            CHECK(k == 0 || cosines[q * FILMS + k] <= cosines[q * FILMS + k - 1]);
+        }
+    }
+    /* All films were planted alike, but for their scale, which does not matter. */
+    CHECK(cosines[0] > 0.9);
+}
+
+static void rankings(const s3cmtf_model *model, const s3cmtf_coo *test, const s3cmtf_coo *train)
+{
+    const void *const nothing[3] = {NULL, NULL, NULL};
+    s3cmtf_coo *empty = NULL;
+    OK(s3cmtf_coo_new(3, DIMS, 0, nothing, S3CMTF_U32, 1, 0, NULL, S3CMTF_F32, &empty, error));
+    double own[3], common[3];
+    uint64_t users = 0;
+    OK(s3cmtf_model_evaluate_ranking(model, test, train, 1, 0, 3, 0, -INFINITY, 1, NULL, own, common, &users, error));
+    CHECK(users > 0 && users <= USERS);
+    for (int k = 0; k < 3; k++) CHECK(own[k] >= 0 && own[k] <= 1 && common[k] >= 0 && common[k] <= 1);
+    /* With all films in the list everything is found, if nothing was trained on. */
+    uint64_t all = 0;
+    OK(s3cmtf_model_evaluate_ranking(model, test, empty, 1, 0, FILMS, 0, -INFINITY, 2, NULL, own, NULL, &all, error));
+    CHECK(all == USERS && own[0] == 1 && own[1] == 1 && own[2] <= 1);
+    s3cmtf_coo_free(empty);
+    OK(s3cmtf_model_evaluate_ranking(model, test, train, 1, 0, 3, 0, 1e9, 1, NULL, NULL, NULL, &users, error));
+    CHECK(users == 0);
+}
+
+static void names_of_rows(const char *folder)
+{
+    char path[600], name[64];
+    snprintf(path, sizeof path, "%s/films.mode2.tsv", folder);
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL);
+    fputs("index\tname\n1\tToy Story\n3\tHeat\n", file);
+    fclose(file);
+    s3cmtf_names *names = NULL, *none = NULL;
+    OK(s3cmtf_names_open(path, &names, error));
+    uint64_t count = 0, row = 9, needed = 0;
+    OK(s3cmtf_names_get_count(names, &count, error));
+    CHECK(count == 3);
+    OK(s3cmtf_names_get(names, 2, NULL, 0, &needed, error));
+    OK(s3cmtf_names_get(names, 2, name, sizeof name, NULL, error));
+    CHECK(needed == 5 && !strcmp(name, "Heat"));
+    OK(s3cmtf_names_get(names, 1, name, sizeof name, &needed, error));
+    CHECK(needed == 1 && !*name);
+    OK(s3cmtf_names_find(names, "Toy Story", &row, error));
+    CHECK(row == 0);
+    CHECK(s3cmtf_names_find(names, "Toy Stroy", &row, error) == S3CMTF_BAD_ARGUMENT);
+    CHECK(strstr(s3cmtf_error_message(error), "did you mean \"Toy Story\"") != NULL);
+    s3cmtf_names_free(names);
+    snprintf(path, sizeof path, "%s/films.train.coo", folder);
+    OK(s3cmtf_names_open_beside(path, 1, &names, error));
+    OK(s3cmtf_names_open_beside(path, 0, &none, error));
+    CHECK(names != NULL && none == NULL);
+    s3cmtf_names_free(names);
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc == 2);
+    static planted data;
+    plant(&data);
+    OK(s3cmtf_error_new(&error));
+    s3cmtf_coo *coo = planted_tensor(&data, error);
+    s3cmtf_model *model = small_model(&data, 30, 2, error);
+    /* As if only the first half had been trained on. */
+    const void *const first[3] = {data.user, data.film, data.month};
+    s3cmtf_coo *half = NULL;
+    OK(s3cmtf_coo_new(3, DIMS, ENTRIES / 2, first, S3CMTF_U32, 1, 0, data.stars, S3CMTF_F32, &half, error));
+    recommendations(&data, model, half);
+    likeness(model);
+    rankings(model, coo, half);
+    names_of_rows(argv[1]);
+    s3cmtf_coo_free(half);
+    s3cmtf_coo_free(coo);
+    s3cmtf_model_free(model);
+    s3cmtf_error_free(error);
+    puts("ok");
+    return 0;
+}

@@ -1,0 +1,120 @@
+/* More of the table of misuse.c: recommendations, likeness, rankings, names. */
+
+#define ASK(m, mode, count, cells, type, stride, base, top, q, exclude, by, only_count, only, without_count, without,   \
+            threads, rows, scores, capacity, found)                                                                     \
+    s3cmtf_model_recommend(m, mode, count, cells, type, stride, base, top, q, exclude, by, only_count, only,            \
+                           without_count, without, threads, NULL, rows, scores, capacity, found, error)
+static void test_s3cmtf_model_recommend(void)
+{
+    const uint64_t far[1] = {UINT64_MAX}, unknown[1] = {USERS + 5}, zero[1] = {0};
+    const void *cells[3] = {data.user, NULL, data.month}, *beyond[3] = {far, NULL, NULL}, *none[3] = {unknown, NULL, NULL};
+    const void *below[3] = {zero, NULL, NULL};
+    uint64_t *u = out.u, *found = out.u + 40;
+    double *d = out.d;
+    NUL(ASK(NULL, 1, 4, cells, S3CMTF_U32, 1, 0, 5, 0, NULL, 0, 0, NULL, 0, NULL, 1, u, d, 20, found));
+    NUL(ASK(model, 1, 4, NULL, S3CMTF_U32, 1, 0, 5, 0, NULL, 0, 0, NULL, 0, NULL, 1, u, d, 20, found));
+    NUL(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, 0, NULL, 0, 0, NULL, 0, NULL, 1, u, d, 20, NULL));
+    NUL(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, 0, NULL, 0, 3, NULL, 0, NULL, 1, u, d, 20, found));
+    NUL(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, 0, NULL, 0, 0, NULL, 3, NULL, 1, u, d, 20, found));
+    FITS_NOT(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, 0, NULL, 0, 0, NULL, 0, NULL, 1, u, NULL, 19, found));
+    FITS_NOT(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, 0, NULL, 0, 0, NULL, 0, NULL, 1, NULL, d, 19, found));
+    BAD(ASK(model, 3, 4, cells, S3CMTF_U32, 1, 0, 5, 0, NULL, 0, 0, NULL, 0, NULL, 1, u, d, 20, found));
+    BAD(ASK(model, 1, HUGE_COUNT, cells, S3CMTF_U32, 1, 0, 5, 0, NULL, 0, 0, NULL, 0, NULL, 1, u, d, 20, found));
+    BAD(ASK(model, 1, 4, cells, S3CMTF_U32, 0, 0, 5, 0, NULL, 0, 0, NULL, 0, NULL, 1, u, d, 20, found));
+    BAD(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 0, 0, NULL, 0, 0, NULL, 0, NULL, 1, u, d, 20, found));
+    BAD(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, HUGE_COUNT, 0, NULL, 0, 0, NULL, 0, NULL, 1, u, d, 20, found));
+    BAD(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, 0, NULL, 0, HUGE_COUNT, zero, 0, NULL, 1, u, d, 20, found));
+    BAD(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, 0, NULL, 0, 0, NULL, HUGE_COUNT, zero, 1, u, d, 20, found));
+    BAD(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, 0, NULL, 0, 0, NULL, 0, NULL, 5000, u, d, 20, found));
+    BAD(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, 0, NULL, 0, 0, NULL, 0, NULL, 1, u, d, HUGE_COUNT, found));
+    BAD(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, 0, coo, 1, 0, NULL, 0, NULL, 1, u, d, 20, found)); /* itself */
+    BAD(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, 0, coo, 3, 0, NULL, 0, NULL, 1, u, d, 20, found));
+    BAD(ASK(model, 1, 1, below, S3CMTF_U64, 1, 0, 5, 0, coo, 2, 0, NULL, 0, NULL, 1, u, d, 20, found)); /* by nobody */
+    BAD(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, 0, genres, 0, 0, NULL, 0, NULL, 1, u, d, 20, found));
+    BAD(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, 0.5, NULL, 0, 0, NULL, 0, NULL, 1, u, d, 20, found)); /* no samples */
+    BAD(ASK(model, 1, 4, cells, S3CMTF_U32, 1, 0, 5, -1, NULL, 0, 0, NULL, 0, NULL, 1, u, d, 20, found));
+    BAD(ASK(model, 1, 1, none, S3CMTF_U64, 1, 0, 5, 0, NULL, 0, 0, NULL, 0, NULL, 1, u, d, 20, found));
+    ENTRY(ASK(model, 1, 1, beyond, S3CMTF_U64, 1, 0, 5, 0, NULL, 0, 0, NULL, 0, NULL, 1, u, d, 20, found));
+    ENTRY(ASK(model, 1, 1, below, S3CMTF_U64, 1, 1, 5, 0, NULL, 0, 0, NULL, 0, NULL, 1, u, d, 20, found));
+    EACH_WRONG(x) {
+        BAD(ASK(model, 1, 4, cells, x, 1, 0, 5, 0, NULL, 0, 0, NULL, 0, NULL, 1, u, d, 20, found));
+        BAD(ASK(model, 1, 4, cells, S3CMTF_U32, 1, x, 5, 0, NULL, 0, 0, NULL, 0, NULL, 1, u, d, 20, found));
+    }
+}
+#undef ASK
+#define ASK(m, mode, count, queries, top, threads, rows, scores, capacity, found) \
+    s3cmtf_model_similar(m, mode, count, queries, top, threads, NULL, rows, scores, capacity, found, error)
+static void test_s3cmtf_model_similar(void)
+{
+    const uint64_t q[2] = {0, 1}, beyond[2] = {0, FILMS}, far[1] = {UINT64_MAX};
+    uint64_t *u = out.u, *found = out.u + 40;
+    double *d = out.d;
+    NUL(ASK(NULL, 1, 2, q, 5, 1, u, d, 10, found));
+    NUL(ASK(model, 1, 2, NULL, 5, 1, u, d, 10, found));
+    NUL(ASK(model, 1, 2, q, 5, 1, u, d, 10, NULL));
+    FITS_NOT(ASK(model, 1, 2, q, 5, 1, u, d, 9, found));
+    BAD(ASK(model, 3, 2, q, 5, 1, u, d, 10, found));
+    BAD(ASK(model, 1, 2, beyond, 5, 1, u, d, 10, found));
+    BAD(ASK(model, 1, 1, far, 5, 1, u, d, 10, found));
+    BAD(ASK(model, 1, 2, q, 0, 1, u, d, 10, found));
+    FITS_NOT(ASK(model, 1, 2, q, HUGE_COUNT, 1, u, d, 10, found));
+    BAD(ASK(model, 1, HUGE_COUNT, q, 5, 1, u, d, 10, found));
+    BAD(ASK(model, 1, 2, q, 5, 5000, u, d, 10, found));
+    s3cmtf_cancel_request(cancel);
+    expect(S3CMTF_CANCELLED, s3cmtf_model_similar(model, 1, 2, q, 5, 1, cancel, u, d, 10, found, error), __LINE__,
+           "cancelled");
+    s3cmtf_cancel_reset(cancel);
+}
+#undef ASK
+#define ASK(m, test, train, mode, by, at, q, relevant, threads) \
+    s3cmtf_model_evaluate_ranking(m, test, train, mode, by, at, q, relevant, threads, NULL, out.d, out.d + 3, out.u, error)
+static void test_s3cmtf_model_evaluate_ranking(void)
+{
+    NUL(ASK(NULL, coo, coo, 1, 0, 5, 0, 0, 1));
+    NUL(ASK(model, NULL, coo, 1, 0, 5, 0, 0, 1));
+    NUL(ASK(model, coo, NULL, 1, 0, 5, 0, 0, 1));
+    BAD(ASK(model, coo, empty, 3, 0, 5, 0, 0, 1));
+    BAD(ASK(model, coo, empty, 1, 3, 5, 0, 0, 1));
+    BAD(ASK(model, coo, empty, 1, 1, 5, 0, 0, 1));
+    BAD(ASK(model, coo, empty, 1, 0, 0, 0, 0, 1));
+    BAD(ASK(model, coo, empty, 1, 0, 5, 0.5, 0, 1)); /* no samples */
+    BAD(ASK(model, coo, empty, 1, 0, 5, 0, NAN, 1));
+    BAD(ASK(model, coo, empty, 1, 0, 5, 0, 0, 5000));
+    BAD(ASK(model, genres, empty, 1, 0, 5, 0, 0, 1));
+    BAD(ASK(model, coo, genres, 1, 0, 5, 0, 0, 1));
+}
+#undef ASK
+
+static void test_s3cmtf_names_open(void)
+{
+    NUL(s3cmtf_names_open(NULL, &out.names, error));
+    NUL(s3cmtf_names_open("/dev/null", NULL, error));
+    NOFILE(s3cmtf_names_open("/no/such/file", &out.names, error));
+}
+static void test_s3cmtf_names_open_beside(void)
+{
+    NUL(s3cmtf_names_open_beside(NULL, 0, &out.names, error));
+    NUL(s3cmtf_names_open_beside("/dev/null", 0, NULL, error));
+    BAD(s3cmtf_names_open_beside("/dev/null", 1000, &out.names, error));
+}
+static void test_s3cmtf_names_get_count(void)
+{
+    NUL(s3cmtf_names_get_count(NULL, out.u, error));
+    NUL(s3cmtf_names_get_count(names, NULL, error));
+}
+static void test_s3cmtf_names_get(void)
+{
+    NUL(s3cmtf_names_get(NULL, 0, out.bytes, 64, out.u, error));
+    NUL(s3cmtf_names_get(names, 0, NULL, 5, out.u, error));
+    FITS_NOT(s3cmtf_names_get(names, 0, out.bytes, 0, out.u, error));
+    BAD(s3cmtf_names_get(names, 0, out.bytes, UINT64_MAX, out.u, error));
+}
+static void test_s3cmtf_names_find(void)
+{
+    NUL(s3cmtf_names_find(NULL, "x", out.u, error));
+    NUL(s3cmtf_names_find(names, NULL, out.u, error));
+    NUL(s3cmtf_names_find(names, "x", NULL, error));
+    BAD(s3cmtf_names_find(names, "x", out.u, error));
+    BAD(s3cmtf_names_find(names, "\xff", out.u, error));
+}
+static void test_s3cmtf_names_free(void) { s3cmtf_names_free(NULL); }

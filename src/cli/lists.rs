@@ -1,0 +1,238 @@
+//! Lists of rows with their scores, and the names of rows.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use s3cmtf::discover::{Ranked, RowNames};
+use s3cmtf::format::Names;
+use s3cmtf::model::Model;
+use s3cmtf::{Error, Result};
+use serde_json::{Value, json};
+
+use super::input::mode_and_file;
+use super::mode_from_one;
+use super::output::Output;
+
+/// After so many lists they are printed.
+const TOGETHER: usize = 64;
+
+/// What commands that print lists have in common.
+#[derive(Args)]
+pub(super) struct ListArguments {
+    /// How many rows to list
+    #[arg(short = 'k', long, value_name = "K", default_value_t = 10)]
+    top: usize,
+
+    /// Names of the rows of a mode: an index and a name in each line of a TSV or CSV file. Those that `convert`
+    /// left beside the model or an excluded file are found without
+    #[arg(long, value_name = "MODE:FILE")]
+    names: Vec<String>,
+
+    /// Print CSV, with a line for each row; --json prints an object for each list
+    #[arg(long)]
+    csv: bool,
+
+    /// Number of threads; 0 takes all this process may use
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub threads: usize,
+}
+
+impl ListArguments {
+    pub(super) fn top(&self) -> Result<usize> {
+        match self.top {
+            0 => Err(Error::Argument(
+                "--top 0: a list of no rows; give at least 1".into(),
+            )),
+            k => Ok(k),
+        }
+    }
+
+    /// The names that were given, and those that lie beside these files.
+    pub(super) fn row_names(&self, model: &Model, beside: &[&PathBuf]) -> Result<RowNames> {
+        let mut names = RowNames::new(model.order());
+        for spec in &self.names {
+            let (mode, file) = mode_and_file(spec, "--names")?;
+            names.set(mode, Names::load(file)?)?;
+        }
+        for file in beside {
+            names.look_beside(file)?;
+        }
+        Ok(names)
+    }
+}
+
+/// Splits `MODE:WHAT`; modes count from 1 there and from 0 here.
+pub(super) fn mode_and_row<'a>(
+    spec: &'a str,
+    option: &str,
+    model: &Model,
+) -> Result<(usize, &'a str)> {
+    let parsed = spec
+        .split_once(':')
+        .and_then(|(m, row)| Some((m.parse().ok()?, row)));
+    let Some((mode, row)) = parsed.filter(|(_, row)| !row.is_empty()) else {
+        return Err(Error::Argument(format!(
+            "{option}{spec}: expected MODE:ROW, such as 1:17, 1:all, 1:1-100 or 1:@users.txt"
+        )));
+    };
+    let mode = mode_from_one(mode)?;
+    if mode >= model.order() {
+        return Err(Error::Argument(format!(
+            "{option}{spec}: the model has {} modes",
+            model.order()
+        )));
+    }
+    Ok((mode, row))
+}
+
+/// Prints lists, each of rows of one mode for rows of others.
+pub(super) struct Lists<'a> {
+    names: &'a RowNames,
+    mode: usize,
+    /// What a score is.
+    score: &'a str,
+    csv: bool,
+    done: usize,
+}
+
+impl<'a> Lists<'a> {
+    pub(super) fn new(
+        a: &ListArguments,
+        names: &'a RowNames,
+        mode: usize,
+        score: &'a str,
+    ) -> Lists<'a> {
+        Lists {
+            names,
+            mode,
+            score,
+            csv: a.csv,
+            done: 0,
+        }
+    }
+
+    /// Prints a list for these rows of these modes.
+    pub(super) fn print(
+        &mut self,
+        of: &[(usize, u32)],
+        list: &[Ranked],
+        out: &mut Output,
+    ) -> Result<()> {
+        if out.json {
+            out.object(&self.to_json(of, list));
+        } else if self.csv {
+            self.print_csv(of, list, out);
+        } else {
+            self.print_text(of, list, out);
+        }
+        self.done += 1;
+        match self.done.is_multiple_of(TOGETHER) {
+            true => out.flush(),
+            false => Ok(()),
+        }
+    }
+
+    fn to_json(&self, of: &[(usize, u32)], list: &[Ranked]) -> Value {
+        let row = |mode: usize, index: u32| {
+            let mut row = json!({"index": u64::from(index) + 1});
+            if let Some(name) = self.names.name(mode, index) {
+                row["name"] = name.into();
+            }
+            row
+        };
+        let given = of.iter().map(|&(mode, index)| {
+            let mut row = row(mode, index);
+            row["mode"] = (mode + 1).into();
+            row
+        });
+        let listed = list.iter().map(|r| {
+            let mut row = row(self.mode, r.index);
+            row[self.score] = r.score.into();
+            row
+        });
+        json!({
+            "for": given.collect::<Vec<_>>(),
+            "mode": self.mode + 1,
+            "rows": listed.collect::<Vec<_>>(),
+        })
+    }
+
+    /// Numbers and names, names only of modes that have some.
+    fn print_csv(&self, of: &[(usize, u32)], list: &[Ranked], out: &mut Output) {
+        let named = |mode: usize| self.names.of(mode).is_some();
+        if self.done == 0 {
+            let mut head = String::new();
+            let mut column = |what: &str, name: bool| {
+                head += &format!("{what},");
+                if name {
+                    head += &format!("{what}_name,");
+                }
+            };
+            for &(mode, _) in of {
+                column(&format!("mode{}", mode + 1), named(mode));
+            }
+            column("place", false);
+            column("row", named(self.mode));
+            out.line(head + self.score);
+        }
+        let add = |to: &mut String, mode: usize, index: u32| {
+            let _ = write!(to, "{},", u64::from(index) + 1);
+            if named(mode) {
+                to.push_str(&quoted(self.names.name(mode, index).unwrap_or_default()));
+                to.push(',');
+            }
+        };
+        let mut given = String::new();
+        for &(mode, index) in of {
+            add(&mut given, mode, index);
+        }
+        let mut line = String::new();
+        for (place, r) in list.iter().enumerate() {
+            line.clear();
+            let _ = write!(line, "{given}{},", place + 1);
+            add(&mut line, self.mode, r.index);
+            let _ = write!(line, "{}", r.score as f32);
+            out.line(&line);
+        }
+    }
+
+    fn print_text(&self, of: &[(usize, u32)], list: &[Ranked], out: &mut Output) {
+        let titles = of.iter().map(|&(mode, index)| {
+            let number = u64::from(index) + 1;
+            match self.names.name(mode, index) {
+                Some(name) => format!("row {number} of mode {}, {name}", mode + 1),
+                None => format!("row {number} of mode {}", mode + 1),
+            }
+        });
+        let title = titles.collect::<Vec<_>>().join("; ");
+        let title = if title.is_empty() {
+            "over all modes".into()
+        } else {
+            title
+        };
+        out.line(format!("{title}:"));
+        if list.is_empty() {
+            out.line("  nothing is left to list");
+        }
+        for (place, r) in list.iter().enumerate() {
+            let line = format!(
+                "  {:>3}  {:<10}  {:>8}  {}",
+                place + 1,
+                format!("{:.5}", r.score),
+                u64::from(r.index) + 1,
+                self.names.name(self.mode, r.index).unwrap_or_default()
+            );
+            out.line(line.trim_end());
+        }
+    }
+}
+
+/// A field of CSV, in quotes if it needs them.
+fn quoted(field: &str) -> Cow<'_, str> {
+    match field.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", field.replace('"', "\"\"")).into(),
+        false => field.into(),
+    }
+}

@@ -1,0 +1,153 @@
+//! `s3cmtf recommend`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use s3cmtf::discover::{AVERAGE, Measure, Recommend, Seen, recommend};
+use s3cmtf::format::{CooFile, OpenMode, TextOptions};
+use s3cmtf::model;
+use s3cmtf::{Error, Result};
+
+use super::input::open_with;
+use super::lists::{ListArguments, Lists, mode_and_row};
+use super::output::Output;
+use super::progress::Progress;
+use super::{Verdict, mode_from_one};
+
+/// List the rows of a mode that a model predicts the most for
+///
+/// Scores are predictions, not limited to the range of the training values. Modes that no row is given of are
+/// averaged over. Rows that the model does not know are not ranked.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    s3cmtf recommend model.s3m --rank 2 --for 1:17 --exclude train.coo --names 2:movies.tsv\n  \
+    s3cmtf recommend model.s3m --rank 2 --for 1:17 --for 3:5 -k 20 --only new-films.txt\n  \
+    s3cmtf recommend model.s3m --rank 2 --for 1:all --exclude train.coo --csv > lists.csv")]
+pub(super) struct Arguments {
+    /// The model
+    model: PathBuf,
+
+    /// The mode whose rows are ranked
+    #[arg(long, value_name = "MODE")]
+    rank: usize,
+
+    /// For whom: a row of another mode, by name or number (#12 is a number in any case). Of one mode it may be many
+    /// rows: given again and again, a range of numbers (1:1-100), 1:all, or 1:@FILE with a row in each line
+    #[arg(long = "for", value_name = "MODE:ROW")]
+    rows: Vec<String>,
+
+    /// Entries that are known already, as trained on; their rows are left out. Binary COO or text
+    #[arg(long, value_name = "FILE")]
+    exclude: Vec<PathBuf>,
+
+    /// The mode that excluded entries are looked up by; by default that of the first --for
+    #[arg(long, value_name = "MODE", requires = "exclude")]
+    exclude_by: Option<usize>,
+
+    /// List only these rows: a file with a name or number in each line
+    #[arg(long, value_name = "FILE")]
+    only: Option<PathBuf>,
+
+    /// Leave out these rows: a file with a name or number in each line
+    #[arg(long, value_name = "FILE")]
+    not: Option<PathBuf>,
+
+    /// Rank by this quantile of the value instead of the prediction, for a model fitted with gibbs: 0.1 prefers
+    /// what is sure
+    #[arg(long, value_name = "Q")]
+    quantile: Option<f64>,
+
+    #[command(flatten)]
+    list: ListArguments,
+}
+
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+    let model = model::load(&a.model, OpenMode::Mapped)?;
+    let mode = mode_from_one(a.rank)?;
+    if mode >= model.order() {
+        return Err(Error::Argument(format!(
+            "--rank {}: the model has {} modes",
+            a.rank,
+            model.order()
+        )));
+    }
+    let beside: Vec<&PathBuf> = [&a.model].into_iter().chain(&a.exclude).collect();
+    let names = a.list.row_names(&model, &beside)?;
+    // The modes that rows are given of, in the order typed, with all their rows.
+    let mut given: Vec<(usize, Vec<u32>)> = Vec::new();
+    for spec in &a.rows {
+        let (n, row) = mode_and_row(spec, "--for ", &model)?;
+        if n == mode {
+            return Err(Error::Argument(format!(
+                "--for {spec}: the rows of this mode are ranked; give rows of others"
+            )));
+        }
+        let mut rows = names.select(n, row, &model.modes()[n].rows)?;
+        match given.iter_mut().find(|(m, _)| *m == n) {
+            Some((_, before)) => before.append(&mut rows),
+            None => given.push((n, rows)),
+        }
+    }
+    let many: Vec<usize> = (0..given.len())
+        .filter(|&g| given[g].1.len() != 1)
+        .collect();
+    if many.len() > 1 {
+        return Err(Error::Argument(format!(
+            "--for: many rows of mode {} and of mode {}; give many of one mode alone",
+            given[many[0]].0 + 1,
+            given[many[1]].0 + 1
+        )));
+    }
+    let count = many.first().map_or(1, |&g| given[g].1.len());
+    let row = |g: usize, q: usize| match given[g].1[..] {
+        [one] => one,
+        ref rows => rows[q],
+    };
+    let index = |q: usize, cell: &mut [u32]| {
+        cell.fill(AVERAGE);
+        (0..given.len()).for_each(|g| cell[given[g].0] = row(g, q));
+    };
+    let files = a
+        .exclude
+        .iter()
+        .map(|file| open_with(file, &TextOptions::default(), progress))
+        .collect::<Result<Vec<CooFile>>>()?;
+    let seen = match (files.is_empty(), a.exclude_by, given.first()) {
+        (true, ..) => None,
+        (false, Some(by), _) => Some(mode_from_one(by)?),
+        (false, None, Some((by, _))) => Some(*by),
+        (false, None, None) => {
+            return Err(Error::Argument(
+                "--exclude: entries of whom? Give a row with --for".into(),
+            ));
+        }
+    };
+    if let Some(by) = seen.filter(|by| given.iter().all(|(n, _)| n != by)) {
+        return Err(Error::Argument(format!(
+            "--exclude-by {}: no row of that mode is given with --for",
+            by + 1
+        )));
+    }
+    let seen = seen.map(|by| {
+        let views: Vec<_> = files.iter().map(CooFile::view).collect();
+        views.iter().try_for_each(|view| model.check_order(view))?;
+        Seen::new(&views, by, mode)
+    });
+    let seen = seen.transpose()?;
+    let list = |file: &Option<PathBuf>| file.as_ref().map(|f| names.list(mode, f)).transpose();
+    let (only, without) = (list(&a.only)?, list(&a.not)?.unwrap_or_default());
+    let how = Recommend {
+        measure: a.quantile.map_or(Measure::Mean, Measure::Quantile),
+        seen: seen.as_ref(),
+        only: only.as_deref(),
+        without: &without,
+        threads: a.list.threads,
+        ..Recommend::new(mode, a.list.top()?)
+    };
+    let mut lists = Lists::new(&a.list, &names, mode, "score");
+    recommend(&model, (count, index), &how, progress, |q, list| {
+        let of: Vec<(usize, u32)> = (0..given.len()).map(|g| (given[g].0, row(g, q))).collect();
+        lists.print(&of, list, out)
+    })?;
+    Ok(Verdict::Good)
+}

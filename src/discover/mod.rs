@@ -1,0 +1,52 @@
+//! What a model is asked for: what to recommend, what is alike, how good its rankings are; and the names of rows.
+
+mod layer;
+mod names;
+mod pass;
+mod ranking;
+mod recommend;
+mod seen;
+mod similar;
+mod top;
+
+pub use names::RowNames;
+pub(crate) use names::named;
+pub use ranking::{RankingMetrics, RankingOptions, RankingReport, evaluate_ranking};
+pub use recommend::{AVERAGE, Measure, Recommend, recommend};
+pub use seen::Seen;
+pub use similar::{Similar, similar};
+pub use top::Ranked;
+
+use crate::error::{Error, Result};
+use crate::model::Model;
+
+/// The compact row of an index that the model must know.
+fn known(model: &Model, mode: usize, index: u32) -> Result<u32> {
+    let rows = &model.modes()[mode].rows;
+    rows.compact(index).ok_or_else(|| {
+        let distance = |&i: &u32| i.abs_diff(index);
+        let nearest = rows.indices().min_by_key(distance);
+        let nearest = nearest.map_or(String::new(), |i| {
+            format!("; the nearest that it has is {}", u64::from(i) + 1)
+        });
+        Error::argument(format!(
+            "row {} of mode {} is not in the model, which has {} of {} rows of that mode{nearest}",
+            u64::from(index) + 1,
+            mode + 1,
+            rows.len(),
+            rows.dim(),
+        ))
+    })
+}
+
+/// Refuses a mode that the model does not have.
+fn check_mode(model: &Model, mode: usize) -> Result<()> {
+    if mode < model.order() {
+        return Ok(());
+    }
+    Err(Error::argument(format!(
+        "mode {}; the model has {} modes",
+        mode + 1,
+        model.order()
+    )))
+}

@@ -1,0 +1,600 @@
+//! What to recommend, what is alike, and how good rankings are, against plain computations in `f64`.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use common::Scratch;
+use common::later::{Entries, fitted, fitted_to, mixed, options, planted};
+use s3cmtf::analysis::predict_spread_cells;
+use s3cmtf::discover::{
+    AVERAGE, Measure, Ranked, RankingMetrics, RankingOptions, Recommend, RowNames, Seen, Similar,
+    evaluate_ranking, recommend, similar,
+};
+use s3cmtf::format::Names;
+use s3cmtf::model::{CoreKind, Model, Predict};
+use s3cmtf::options::{Algorithm, ModelKind};
+use s3cmtf::problem::MatrixKind;
+
+/// A model without samples, one without biases, a hyper-diagonal one, and one of samples, of the same entries.
+fn models() -> (Entries, Vec<Model>) {
+    let (tensor, genres) = planted();
+    // A film that only its genres are known of, and one that nothing is.
+    let tensor = tensor.filtered(|x| x[1] != 7 && x[1] != 11 && x[0] != 5);
+    let genres = genres.filtered(|x| x[0] != 11);
+    let kinds = [
+        (Algorithm::Blocked, ModelKind::Tucker, true),
+        (Algorithm::Blocked, ModelKind::Tucker, false),
+        (Algorithm::Als, ModelKind::Cp, true),
+        (Algorithm::Gibbs, ModelKind::Tucker, true),
+    ];
+    let models = kinds.map(|(algorithm, kind, biases)| {
+        let mut o = options(algorithm, kind, 3);
+        (o.epochs, o.samples, o.biases) = (8, 6, biases);
+        fitted(&tensor, Some(&genres), &o)
+    });
+    (tensor, models.into())
+}
+
+fn all(model: &Model, cells: &[Vec<u32>], how: &Recommend<'_>) -> Vec<Vec<Ranked>> {
+    let mut lists = Vec::new();
+    let index = |q: usize, to: &mut [u32]| to.copy_from_slice(&cells[q]);
+    recommend(model, (cells.len(), index), how, &(), |q, list| {
+        assert_eq!(q, lists.len());
+        lists.push(list.to_vec());
+        Ok(())
+    })
+    .unwrap();
+    lists
+}
+
+/// The numbers of a row in `f64`: of an index, or the mean row.
+fn row(model: &Model, n: usize, index: u32) -> Vec<f64> {
+    let at = model.row_of(n, index) as usize;
+    let row = model.modes()[n].factor.row(at);
+    row.iter().map(|&x| f64::from(x)).collect()
+}
+
+/// The value of a model without samples, by the definition; without mean and biases if so asked.
+fn value(model: &Model, index: &[u32], baseline: bool) -> f64 {
+    let rows: Vec<Vec<f64>> = (0..3).map(|n| row(model, n, index[n])).collect();
+    let core = model.shape().dense_core(model.core());
+    let ranks = &model.shape().ranks;
+    let mut sum = 0.0;
+    for (at, &g) in core.iter().enumerate() {
+        let (i, j, k) = (
+            at / (ranks[1] * ranks[2]),
+            at / ranks[2] % ranks[1],
+            at % ranks[2],
+        );
+        sum += f64::from(g) * rows[0][i] * rows[1][j] * rows[2][k];
+    }
+    if baseline {
+        sum += model.mean();
+        for (n, mode) in model.modes().iter().enumerate() {
+            let at = model.row_of(n, index[n]) as usize;
+            sum += mode.biases.get(at).map_or(0.0, |&b| f64::from(b));
+        }
+    }
+    sum
+}
+
+/// Checks a list against what every candidate scores, up to rounding.
+fn check(list: &[Ranked], scores: &BTreeMap<u32, f64>, top: usize, near: f64) {
+    assert_eq!(list.len(), top.min(scores.len()));
+    assert!(list.windows(2).all(|w| w[0].score > w[1].score
+        || w[0].score == w[1].score && w[0].index < w[1].index));
+    let listed: BTreeSet<u32> = list.iter().map(|r| r.index).collect();
+    assert_eq!(listed.len(), list.len());
+    for r in list {
+        let expected = scores[&r.index];
+        assert!((r.score - expected).abs() < near, "{} {expected}", r.score);
+    }
+    let worst = list.last().map_or(f64::INFINITY, |r| r.score);
+    for (row, &score) in scores {
+        assert!(
+            listed.contains(row) || score < worst + near,
+            "{row} is missing"
+        );
+    }
+}
+
+#[test]
+fn recommendations_are_the_largest_predictions() {
+    let (tensor, models) = models();
+    let seen = Seen::new(&[tensor.view()], 0, 1).unwrap();
+    let known: Vec<u32> = models[0].modes()[1].rows.indices().collect();
+    assert!(!known.contains(&11) && known.contains(&7));
+    for (m, model) in models.iter().enumerate() {
+        let mut predict = model.predictor().unwrap();
+        for month in [AVERAGE, 2] {
+            let users: Vec<u32> = model.modes()[0].rows.indices().collect();
+            // What is in the place of the ranked mode does not matter.
+            let cells: Vec<Vec<u32>> = users.iter().map(|&u| vec![u, 3, month]).collect();
+            let mut how = Recommend::new(1, 5);
+            how.seen = Some(&seen);
+            let lists = all(model, &cells, &how);
+            for (list, user) in lists.iter().zip(&users) {
+                let own = (0..tensor.values.len()).filter(|&i| tensor.columns[0][i] == *user);
+                let own: BTreeSet<u32> = own.map(|i| tensor.columns[1][i]).collect();
+                let left = known.iter().filter(|row| !own.contains(row));
+                let scores = left.map(|&row| {
+                    let cell = [*user, row, month];
+                    // Samples are not there to be looked at; predictions of them have tests of their own.
+                    let by_hand = model.samples().is_none();
+                    let score = if by_hand {
+                        value(model, &cell, true)
+                    } else {
+                        predict(&cell)
+                    };
+                    (row, score)
+                });
+                check(list, &scores.collect(), 5, 2e-4);
+                for r in list {
+                    let predicted = predict(&[*user, r.index, month]);
+                    assert_eq!(r.score.to_bits(), predicted.to_bits(), "model {m}");
+                }
+            }
+        }
+        // Users for a film, over all months.
+        let how = Recommend::new(0, 4);
+        let lists = all(model, &[vec![AVERAGE, 9, AVERAGE]], &how);
+        let users = model.modes()[0].rows.indices();
+        let scores = users.map(|u| (u, predict(&[u, 9, AVERAGE]))).collect();
+        check(&lists[0], &scores, 4, 2e-4);
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_the_threads() {
+    let (tensor, models) = models();
+    let seen = Seen::new(&[tensor.view()], 0, 1).unwrap();
+    for model in &models {
+        let users: Vec<u32> = model.modes()[0].rows.indices().collect();
+        let cells: Vec<Vec<u32>> = users.iter().map(|&u| vec![u, 0, AVERAGE]).collect();
+        let run = |threads: usize| {
+            let mut how = Recommend::new(1, 6);
+            (how.seen, how.threads) = (Some(&seen), threads);
+            let mut lists = all(model, &cells, &how);
+            let options = Similar {
+                mode: 0,
+                top: 6,
+                threads,
+            };
+            similar(model, &users, &options, &(), |_, list| {
+                lists.push(list.to_vec());
+                Ok(())
+            })
+            .unwrap();
+            lists
+        };
+        let one = run(1);
+        assert_eq!(one.len(), 2 * users.len());
+        for threads in [2, 3, 7] {
+            assert_eq!(run(threads), one);
+        }
+        // Alone or among others is the same too.
+        let how = Recommend {
+            seen: Some(&seen),
+            ..Recommend::new(1, 6)
+        };
+        assert_eq!(all(model, &cells[17..18], &how)[0], one[17]);
+    }
+}
+
+#[test]
+fn rows_can_be_chosen_and_left_out() {
+    let (tensor, models) = models();
+    let model = &models[0];
+    let cell = [vec![4, 0, 1]];
+    let rows = |how: &Recommend<'_>| -> Vec<u32> {
+        all(model, &cell, how)[0].iter().map(|r| r.index).collect()
+    };
+    let everything = rows(&Recommend::new(1, usize::MAX));
+    // All that the model knows, also the film that only its genres are known of.
+    assert_eq!(everything.len(), model.modes()[1].rows.len());
+    assert!(everything.contains(&7) && !everything.contains(&11));
+    let chosen = [40, 3, 7, 11, 3, 20, 4_000_000];
+    let mut how = Recommend::new(1, 100);
+    how.only = Some(&chosen);
+    let expected: Vec<u32> = everything
+        .iter()
+        .copied()
+        .filter(|i| chosen.contains(i))
+        .collect();
+    assert_eq!(rows(&how), expected);
+    assert_eq!(expected.len(), 4);
+    how.without = &[3, 20, 99];
+    let expected: Vec<u32> = expected
+        .into_iter()
+        .filter(|i| ![3, 20].contains(i))
+        .collect();
+    assert_eq!(rows(&how), expected);
+    how.top = 1;
+    assert_eq!(rows(&how), expected[..1]);
+    how.top = 0;
+    assert!(rows(&how).is_empty());
+    how.top = 5;
+    how.only = Some(&[]);
+    assert!(rows(&how).is_empty());
+    // Who has seen everything is recommended nothing.
+    let mut watched = Entries::new(&tensor.dims);
+    (0..45).for_each(|film| watched.push(&[4, film, 0], 1.0));
+    let seen = Seen::new(&[watched.view()], 0, 1).unwrap();
+    let how = Recommend {
+        seen: Some(&seen),
+        ..Recommend::new(1, 5)
+    };
+    assert!(rows(&how).is_empty());
+    assert!(all(model, &[], &how).is_empty());
+    // By the film instead: users who have not seen it.
+    let seen = Seen::new(&[tensor.view()], 1, 0).unwrap();
+    let how = Recommend {
+        seen: Some(&seen),
+        ..Recommend::new(0, 100)
+    };
+    let list = &all(model, &[vec![0, 9, AVERAGE]], &how)[0];
+    let saw = |u: u32| (0..tensor.values.len()).any(|i| tensor.index(i)[..2] == [u, 9]);
+    assert!(!list.is_empty() && list.iter().all(|r| !saw(r.index)));
+}
+
+#[test]
+fn a_quantile_can_rank() {
+    let (_, models) = models();
+    let model = models.last().unwrap();
+    let rows: Vec<u32> = model.modes()[1].rows.indices().collect();
+    for (quantile, month) in [(0.05, AVERAGE), (0.5, 1), (0.9, 3)] {
+        let mut how = Recommend::new(1, 7);
+        how.measure = Measure::Quantile(quantile);
+        let cells: Vec<Vec<u32>> = [0u32, 3, 59].iter().map(|&u| vec![u, 0, month]).collect();
+        for (list, cell) in all(model, &cells, &how).iter().zip(&cells) {
+            let mut spreads = Vec::new();
+            let index = |i: usize, to: &mut [u32]| to.copy_from_slice(&[cell[0], rows[i], month]);
+            predict_spread_cells(
+                model,
+                (rows.len(), index),
+                &[quantile],
+                false,
+                1,
+                &(),
+                |_, s| {
+                    spreads.extend(s.iter().map(|s| s.quantiles[0]));
+                    Ok(())
+                },
+            )
+            .unwrap();
+            let scores: BTreeMap<u32, f64> = rows.iter().copied().zip(spreads).collect();
+            check(list, &scores, 7, 2e-4);
+            for r in list {
+                assert_eq!(r.score.to_bits(), scores[&r.index].to_bits());
+            }
+        }
+    }
+    for (model, quantile, word) in [(model, 1.0, "quantile"), (&models[0], 0.5, "samples")] {
+        let how = Recommend {
+            measure: Measure::Quantile(quantile),
+            ..Recommend::new(1, 7)
+        };
+        let index = |_: usize, to: &mut [u32]| to.fill(AVERAGE);
+        let error = recommend(model, (1, index), &how, &(), |_, _| Ok(())).unwrap_err();
+        assert!(error.to_string().contains(word), "{error}");
+    }
+}
+
+/// Predictions of a row over all cells of the other modes, each by the root of the weight of the cell.
+fn slice(model: &Model, mode: usize, row: u32) -> Vec<f64> {
+    let others: Vec<usize> = (0..3).filter(|&n| n != mode).collect();
+    let weights = |n: usize| {
+        let m = &model.modes()[n];
+        let total: u64 = m.counts.iter().sum();
+        let share = m.counts.iter().map(move |&c| c as f64 / total as f64);
+        m.rows.indices().zip(share).collect::<Vec<_>>()
+    };
+    let mut out = Vec::new();
+    for (a, wa) in weights(others[0]) {
+        for (b, wb) in weights(others[1]) {
+            let mut index = [0; 3];
+            (index[mode], index[others[0]], index[others[1]]) = (row, a, b);
+            out.push((wa * wb).sqrt() * value(model, &index, false));
+        }
+    }
+    out
+}
+
+#[test]
+fn rows_are_as_alike_as_what_they_predict() {
+    let (_, models) = models();
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
+    for model in models.iter().filter(|m| m.samples().is_none()) {
+        for mode in 0..3 {
+            let rows: Vec<u32> = model.modes()[mode].rows.indices().collect();
+            let slices: BTreeMap<u32, Vec<f64>> =
+                rows.iter().map(|&r| (r, slice(model, mode, r))).collect();
+            let asked: Vec<u32> = rows.iter().copied().step_by(4).collect();
+            let how = Similar {
+                mode,
+                top: 3,
+                threads: 1,
+            };
+            let mut count = 0;
+            similar(model, &asked, &how, &(), |q, list| {
+                let own = &slices[&asked[q]];
+                let scores = rows.iter().zip(&model.modes()[mode].counts);
+                let scores = scores.filter(|&(&r, &count)| r != asked[q] && count > 0);
+                let scores = scores.map(|(&r, _)| {
+                    let other = &slices[&r];
+                    let norms = dot(own, own).sqrt() * dot(other, other).sqrt();
+                    (r, dot(own, other) / norms)
+                });
+                check(list, &scores.collect(), 3, 1e-4);
+                count += 1;
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(count, asked.len());
+        }
+    }
+    assert!(models.iter().any(|m| m.shape().kind == CoreKind::Diagonal));
+    // The film without tensor entries is nobody's neighbour, but may be asked for.
+    for model in &models {
+        let how = Similar {
+            mode: 1,
+            top: 1000,
+            threads: 2,
+        };
+        similar(model, &[7, 8], &how, &(), |q, list| {
+            assert!(
+                list.iter()
+                    .all(|r| r.index != 7 && (-1.0..=1.0).contains(&r.score))
+            );
+            assert_eq!(list.len(), 43 - q);
+            Ok(())
+        })
+        .unwrap();
+    }
+}
+
+/// What an independent and slow program would say.
+fn by_hand(
+    lists: impl Fn(u32) -> Vec<u32>,
+    users: &BTreeMap<u32, BTreeSet<u32>>,
+    at: usize,
+) -> RankingMetrics {
+    let mut sum = RankingMetrics::default();
+    for (&user, relevant) in users {
+        let list: Vec<u32> = lists(user).into_iter().take(at).collect();
+        let hits = list.iter().filter(|r| relevant.contains(r)).count();
+        let dcg = |gains: &[bool]| {
+            let gain = |(p, &g): (usize, &bool)| {
+                if g {
+                    1.0 / ((p + 2) as f64).log2()
+                } else {
+                    0.0
+                }
+            };
+            gains.iter().enumerate().map(gain).sum::<f64>()
+        };
+        let gains: Vec<bool> = list.iter().map(|r| relevant.contains(r)).collect();
+        sum.hit_rate += if hits > 0 { 1.0 } else { 0.0 };
+        sum.recall += hits as f64 / relevant.len() as f64;
+        sum.ndcg += dcg(&gains) / dcg(&vec![true; relevant.len().min(at)]);
+    }
+    let n = users.len() as f64;
+    RankingMetrics {
+        hit_rate: sum.hit_rate / n,
+        recall: sum.recall / n,
+        ndcg: sum.ndcg / n,
+    }
+}
+
+#[test]
+fn rankings_are_measured_as_defined() {
+    let (tensor, genres) = planted();
+    let late = |x: &[u32]| mixed(u64::from(x[0] * 64 + x[1])) < 0.3 || x[1] == 30;
+    let (train, mut test) = (tensor.filtered(|x| !late(x)), tensor.filtered(late));
+    // What was trained on is not relevant any more, a user or film without training entries is.
+    let first = train.index(0);
+    test.push(&[first[0], first[1], 4], 200.0);
+    let train = train.filtered(|x| x[0] != 21);
+    let genres = genres.filtered(|x| x[0] != 30);
+    let mut o = options(Algorithm::Blocked, ModelKind::Tucker, 3);
+    o.epochs = 8;
+    let model = fitted_to(&train, Some((&genres, MatrixKind::Observed)), &o);
+    let mut predict = model.predictor().unwrap();
+    let has = |u: u32, f: u32| (0..train.values.len()).any(|i| train.index(i)[..2] == [u, f]);
+    let films: Vec<u32> = model.modes()[1].rows.indices().collect();
+    assert!(!films.contains(&30) && model.modes()[0].rows.compact(21).is_none());
+    for (at, relevant) in [(1, None), (3, Some(101.0)), (10, Some(104.0)), (60, None)] {
+        let mut users: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        for i in 0..test.values.len() {
+            let index = test.index(i);
+            let enough = relevant.is_none_or(|r| test.values[i] >= r);
+            if enough && !has(index[0], index[1]) {
+                users.entry(index[0]).or_default().insert(index[1]);
+            }
+        }
+        let mut scores = BTreeMap::new();
+        for &user in users.keys() {
+            for &film in &films {
+                scores.insert((user, film), predict(&[user, film, AVERAGE]));
+            }
+        }
+        let count = |film: u32| train.columns[1].iter().filter(|&&f| f == film).count();
+        let ranked = |user: u32, score: &dyn Fn(u32) -> f64| {
+            let mut list: Vec<u32> = films.iter().copied().filter(|&f| !has(user, f)).collect();
+            list.sort_by(|&a, &b| score(b).total_cmp(&score(a)).then(a.cmp(&b)));
+            list
+        };
+        let own = by_hand(|u| ranked(u, &|f| scores[&(u, f)]), &users, at);
+        let common = by_hand(|u| ranked(u, &|f| count(f) as f64), &users, at);
+        for threads in [1, 3] {
+            let how = RankingOptions {
+                mode: 1,
+                by: 0,
+                at,
+                measure: Measure::Mean,
+                relevant,
+                threads,
+            };
+            let report = evaluate_ranking(&model, &test.view(), &train.view(), &how, &()).unwrap();
+            assert_eq!(report.users, users.len() as u64);
+            for (found, expected) in [(report.model, own), (report.popularity, common)] {
+                for (a, b) in [
+                    (found.hit_rate, expected.hit_rate),
+                    (found.recall, expected.recall),
+                    (found.ndcg, expected.ndcg),
+                ] {
+                    assert!((a - b).abs() < 1e-12, "{found:?} {expected:?}");
+                }
+            }
+        }
+    }
+    let how = RankingOptions {
+        mode: 1,
+        by: 1,
+        at: 3,
+        measure: Measure::Mean,
+        relevant: None,
+        threads: 1,
+    };
+    for (how, word) in [
+        (how, "another mode"),
+        (
+            RankingOptions {
+                at: 0,
+                by: 0,
+                ..how
+            },
+            "at least 1",
+        ),
+        (RankingOptions { by: 3, ..how }, "3 modes"),
+        (
+            RankingOptions {
+                by: 0,
+                measure: Measure::Quantile(0.1),
+                ..how
+            },
+            "samples",
+        ),
+        (
+            RankingOptions {
+                by: 0,
+                relevant: Some(f64::NAN),
+                ..how
+            },
+            "number",
+        ),
+    ] {
+        let error = evaluate_ranking(&model, &test.view(), &train.view(), &how, &()).unwrap_err();
+        assert!(error.to_string().contains(word), "{error}");
+    }
+    // Nobody with anything relevant: no figures, and no division.
+    let how = RankingOptions {
+        by: 0,
+        relevant: Some(1e9),
+        ..how
+    };
+    let report = evaluate_ranking(&model, &test.view(), &train.view(), &how, &()).unwrap();
+    assert_eq!((report.users, report.model.ndcg), (0, 0.0));
+}
+
+#[test]
+fn what_a_model_does_not_know_is_said() {
+    let (tensor, models) = models();
+    let model = &models[0];
+    let fails = |cell: [u32; 3], how: &Recommend<'_>| {
+        let index = |_: usize, to: &mut [u32]| to.copy_from_slice(&cell);
+        let error = recommend(model, (1, index), how, &(), |_, _| Ok(())).unwrap_err();
+        error.to_string()
+    };
+    let how = Recommend::new(1, 3);
+    let error = fails([5, 0, 0], &how);
+    assert!(
+        error.contains("row 6 of mode 1 is not in the model"),
+        "{error}"
+    );
+    assert!(error.contains("nearest that it has is 5"), "{error}");
+    assert!(fails([900, 0, 0], &how).contains("nearest that it has is 60"));
+    assert!(fails([0, 0, 0], &Recommend::new(3, 3)).contains("3 modes"));
+    let seen = Seen::new(&[tensor.view()], 1, 0).unwrap();
+    let other = Recommend {
+        seen: Some(&seen),
+        ..how
+    };
+    assert!(fails([0, 0, 0], &other).contains("mode 2"));
+    let seen = Seen::new(&[tensor.view()], 2, 1).unwrap();
+    let nobody = Recommend {
+        seen: Some(&seen),
+        ..how
+    };
+    assert!(fails([0, 0, AVERAGE], &nobody).contains("no row of that mode"));
+    for (by, mode) in [(0, 0), (0, 3)] {
+        assert!(Seen::new(&[tensor.view()], by, mode).is_err());
+    }
+    let how = Similar {
+        mode: 1,
+        top: 3,
+        threads: 1,
+    };
+    let error = similar(model, &[0, 11], &how, &(), |_, _| Ok(())).unwrap_err();
+    assert!(error.to_string().contains("row 12 of mode 2"), "{error}");
+}
+
+#[test]
+fn rows_have_names_and_wrong_ones_are_set_right() {
+    let scratch = Scratch::new("discover-names");
+    let films =
+        "1\tToy Story (1995)\n2\tToy Soldiers (1991)\n3\tJumanji (1995)\n4\t12\n5\tHeat (1995)\n";
+    let path = scratch.file("data.mode2.tsv", format!("index\tname\n{films}"));
+    let mut names = RowNames::new(3);
+    names.look_beside(&scratch.join("data.train.coo")).unwrap();
+    assert!(names.of(0).is_none() && names.of(1).is_some());
+    assert_eq!(names.find(1, "Jumanji (1995)").unwrap(), 2);
+    assert_eq!(
+        (names.label(1, 2), names.label(1, 99)),
+        ("Jumanji (1995)".into(), "100".into())
+    );
+    // A name that looks like a number is a name first.
+    assert_eq!(names.find(1, "12").unwrap(), 3);
+    assert_eq!(names.find(1, "#12").unwrap(), 11);
+    assert_eq!(names.find(1, "7").unwrap(), 6);
+    assert_eq!(names.find(0, "7").unwrap(), 6);
+    let error = |mode: usize, text: &str| names.find(mode, text).unwrap_err().to_string();
+    for (text, expected) in [
+        ("Toy Stroy", "did you mean \"Toy Story (1995)\"?"),
+        ("jumanji (1995)", "did you mean \"Jumanji (1995)\"?"),
+        ("story", "did you mean \"Toy Story (1995)\"?"),
+        ("heta (1995)", "did you mean \"Heat (1995)\"?"),
+        ("qqqqqq", "is called \"qqqqqq\""),
+    ] {
+        assert!(error(1, text).contains(expected), "{}", error(1, text));
+    }
+    assert!(!error(1, "qqqqqq").contains("did you mean"));
+    assert!(error(0, "Alice").contains("no names"));
+    assert!(error(0, "0").contains("rows are 1 to"));
+    let list = scratch.file("list.txt", "Heat (1995)\n\n3\r\n#1\n");
+    assert_eq!(names.list(1, &list).unwrap(), [4, 2, 0]);
+    let list = scratch.file("bad.txt", "Heat (1995)\nHeet (1995)\n");
+    let error = names.list(1, &list).unwrap_err().to_string();
+    assert!(
+        error.contains("line 2") && error.contains("Heat (1995)"),
+        "{error}"
+    );
+    let (_, models) = models();
+    let map = &models[0].modes()[1].rows;
+    let select = |text: &str| names.select(1, text, map);
+    assert_eq!(select("all").unwrap().len(), 44);
+    assert_eq!(select("10-13").unwrap(), [9, 10, 12]);
+    assert_eq!(select("12").unwrap(), [3]);
+    assert_eq!(
+        select(&format!("@{}", scratch.join("list.txt").display())).unwrap(),
+        [4, 2, 0]
+    );
+    assert!(
+        select("900-1000")
+            .unwrap_err()
+            .to_string()
+            .contains("none of them")
+    );
+    assert!(names.set(3, Names::load(&path).unwrap()).is_err());
+}
