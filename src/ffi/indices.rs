@@ -95,25 +95,15 @@ impl Indices<'_> {
         };
         let mut columns = Vec::with_capacity(order);
         for (n, &pointer) in pointers.iter().enumerate().filter(|_| count > 0) {
-<<<<<<< HEAD
             let column = |what: &str| -> Outcome<Column> {
                 Ok(match wide {
+                    _ if pointer.is_null() => Column::Nothing,
                     true => Column::U64(array(pointer.cast(), span, what)?),
                     false => Column::U32(array(pointer.cast(), span, what)?),
                 })
             };
             // Its name takes longer to make than to look at it.
             columns.push(column("indices").or_else(|_| column(&format!("indices[{n}]")))?);
-=======
-            let what = format!("indices[{n}]");
-            columns.push(if pointer.is_null() {
-                Column::Nothing
-            } else if wide {
-                Column::U64(array(pointer.cast(), span, &what)?)
-            } else {
-                Column::U32(array(pointer.cast(), span, &what)?)
-            });
->>>>>>> h5work
         }
         Ok(Indices {
             columns,
@@ -159,6 +149,7 @@ impl Indices<'_> {
             // SAFETY: all of them are cells promised to `new`.
             unsafe {
                 match *column {
+                    Column::Nothing => each.for_each(|(slot, _)| *slot = 0),
                     Column::U32(c) => each.for_each(|(slot, i)| {
                         *slot = c.add(i * stride).read().wrapping_sub(base as u32);
                     }),
