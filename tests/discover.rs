@@ -249,7 +249,11 @@ fn a_quantile_can_rank() {
         let cells: Vec<Vec<u32>> = [0u32, 3, 59].iter().map(|&u| vec![u, 0, month]).collect();
         for (list, cell) in all(model, &cells, &how).iter().zip(&cells) {
             let mut spreads = Vec::new();
-            let index = |i: usize, to: &mut [u32]| to.copy_from_slice(&[cell[0], rows[i], month]);
+            let index = |cells: std::ops::Range<usize>, to: &mut [u32]| {
+                for (to, row) in to.chunks_exact_mut(3).zip(&rows[cells]) {
+                    to.copy_from_slice(&[cell[0], *row, month]);
+                }
+            };
             predict_spread_cells(
                 model,
                 (rows.len(), index),
