@@ -21,6 +21,9 @@ pub(super) const CORE_STEP: f64 = 0.02;
 /// The penalty for values of deviation 1 that are all noise.
 const PENALTY: f64 = 2.6;
 
+/// Values whose deviation is less than this share of them are told apart by too few digits.
+const COARSE: f64 = 3e-7;
+
 /// Ranks: for data with at least so many entries per row of its two largest modes.
 const RANKS: [(f64, usize); 3] = [(8.0, 64), (2.0, 32), (0.0, 16)];
 
@@ -89,33 +92,35 @@ pub(super) fn settle(
     }
     check_modes(problem, &o)?;
     let centre = Centre::new(problem, &o, monitor)?;
-    if centre.constant && options.start == Start::Auto {
-        // Nothing is left to be drawn from.
+    let deviation = centre.deviation * centre.scale;
+    let (low, high) = problem.range();
+    // Nothing is left to be drawn from: draws see values as they are, in `f32`.
+    let nothing = centre.constant || deviation < COARSE * low.abs().max(high.abs());
+    if nothing && options.start == Start::Auto {
         o.start = Start::Identity;
     }
     let starts = o.start == Start::Drawn && init.is_none();
-    let open = o.eta.is_none() || o.lambda_reg.is_none();
+    let open = (o.eta.is_none() || o.lambda_reg.is_none()) && !nothing;
     let drawn = match starts || open {
         true => Some(Drawn::new(problem, &o, o.valid_fraction, clock, monitor)?),
         false => None,
     };
+    let mut noise = centre.left;
     if let Some(drawn) = &drawn {
-        let heavy = Heavy::new(problem, &o);
-        let deviation = centre.deviation * centre.scale;
         if options.start == Start::Auto && drawn.cancels(deviation) {
             o.start = Start::Identity;
         }
         let share = drawn.noise / deviation.powi(2);
-        // Nothing is known of values that are all the same.
-        let noise = if share.is_finite() {
+        noise = if share.is_finite() {
             share.min(1.0)
         } else {
             1.0
         };
-        o.lambda_reg
-            .get_or_insert(PENALTY * noise * centre.deviation * heavy.penalty);
-        o.eta.get_or_insert(ETA / centre.deviation / heavy.mean);
     }
+    let heavy = Heavy::new(problem, &o);
+    o.lambda_reg
+        .get_or_insert(PENALTY * noise * centre.deviation * heavy.penalty);
+    o.eta.get_or_insert(ETA / centre.deviation / heavy.mean);
     Ok(Settled {
         options: o,
         centre: Some(centre),
