@@ -80,6 +80,6 @@ pub(crate) use lists::Lists;
 pub(crate) use lockfree::{Runner, Steps, Walk, run_edges, run_matrix};
 pub(crate) use normal::{Normal, Other, Room, Slopes};
 pub use peak::peak_flops;
+pub(crate) use tensor::combine;
 pub use tensor::{Method, TensorKernel};
-pub(crate) use tensor::{combine, spread};
 pub(crate) use turn::Turn;

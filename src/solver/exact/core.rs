@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::prior::gamma;
 use super::sweep::{Way, stream};
 use crate::error::Result;
-use crate::kernel::{Level, Lists, combine, spread};
+use crate::kernel::Lists;
 use crate::model::{CoreShape, Model, padded};
 use crate::random::Stream;
 use crate::schedule::Crew;
@@ -30,7 +30,6 @@ pub(super) struct CoreRule<'a> {
     pub by: f64,
     /// Modes by size.
     pub order: &'a [usize],
-    pub level: Level,
 }
 
 /// The pieces that a pass over the entries of one mode's lists is made of, and that mode.
@@ -95,8 +94,6 @@ pub(super) fn diagonal(shape: &CoreShape, by_size: &[usize]) -> Vec<f32> {
 struct Levels<'a> {
     rows: Vec<(&'a [f32], usize)>,
     biases: Vec<&'a [f32]>,
-    /// That of the kernels.
-    kernel: Level,
 }
 
 impl Levels<'_> {
@@ -145,7 +142,6 @@ impl CoreWork {
                 .map(|&m| (model.modes[m].factor.as_slice(), shape.ranks[m]))
                 .collect(),
             biases: order.iter().map(|&m| &biases[m][..]).collect(),
-            kernel: rule.level,
         };
         let squared: Vec<Vec<f32>> = levels
             .rows
@@ -159,7 +155,6 @@ impl CoreWork {
                 .map(|(s, r)| (&s[..], r.1))
                 .collect(),
             biases: levels.biases.clone(),
-            kernel: rule.level,
         };
         // What the core is drawn to, and how strongly.
         let mut center = vec![0.0f64; start.len()];
@@ -326,8 +321,7 @@ fn piece(
                 if let Some(core) = core {
                     let (before, here) = values.split_at_mut(k);
                     let from = before.last().map_or(core, |v| &v[..]);
-                    let u = levels.row(k, now(k) as usize);
-                    combine(levels.kernel, from, u, &mut here[0]);
+                    contract(from, levels.row(k, now(k) as usize), &mut here[0]);
                 }
             }
         }
@@ -354,8 +348,18 @@ fn flush(levels: &Levels<'_>, known: &[Option<u32>], sums: &mut [Vec<f32>], firs
         };
         let (before, after) = sums.split_at_mut(k + 1);
         let (to, from) = (&mut before[k], &mut after[0]);
-        spread(levels.kernel, from, levels.row(k, row as usize), to);
+        let u = levels.row(k, row as usize);
+        for (to, &u) in to.chunks_exact_mut(from.len()).zip(u) {
+            to.iter_mut().zip(&*from).for_each(|(t, f)| *t += u * f);
+        }
         from.fill(0.0);
+    }
+}
+
+fn contract(from: &[f32], u: &[f32], to: &mut [f32]) {
+    to.fill(0.0);
+    for (from, &u) in from.chunks_exact(to.len()).zip(u) {
+        to.iter_mut().zip(from).for_each(|(t, f)| *t += u * f);
     }
 }
 
