@@ -56,6 +56,14 @@ impl ModelMode {
     pub(crate) fn total(&self) -> f64 {
         (0..self.counts.len()).map(|i| self.weight(i)).sum()
     }
+
+    /// The mean of some biases of its rows, by what the entries of these weigh; 0 if there are none.
+    pub(crate) fn mean_bias(&self, biases: &[f32]) -> f32 {
+        let total = self.total();
+        let biases = biases.iter().enumerate();
+        let sum: f64 = biases.map(|(i, &b)| f64::from(b) * self.weight(i)).sum();
+        (sum / if total > 0.0 { total } else { 1.0 }) as f32
+    }
 }
 
 /// The rows that belong to the columns of a coupled matrix.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::compress::compress;
 use super::data::Held;
+use super::finish::column_norms;
 use super::fit::{Clock, Fit, Known, crew};
 use super::input::FitInput;
 use super::observer::{Control, Observer, StopReason};
@@ -84,15 +85,17 @@ impl Drawn {
     /// are known without noise: no step suits rows like that.
     pub(super) fn cancels(&self, deviation: f64) -> bool {
         let model = &self.model;
-        let size = |j: usize| {
-            let of_modes = model.modes.iter().map(|m| {
-                let rows = m.factor.as_slice().chunks_exact(m.factor.stride());
-                let squares: f64 = rows.map(|row| f64::from(row[j]).powi(2)).sum();
-                (squares / m.factor.len() as f64).sqrt()
-            });
-            of_modes.product::<f64>() * f64::from(model.core[j]).abs()
-        };
-        let largest = (0..model.shape.ranks[0]).map(size).fold(0.0, f64::max);
+        let mut sizes: Vec<f64> = model.core[..model.shape.ranks[0]]
+            .iter()
+            .map(|g| f64::from(g.abs()))
+            .collect();
+        for (n, mode) in model.modes.iter().enumerate() {
+            let rows = (mode.rows.len() as f64).sqrt().max(1.0);
+            let norms = column_norms(model, n);
+            let each = sizes.iter_mut().zip(norms);
+            each.for_each(|(size, norm)| *size *= norm / rows);
+        }
+        let largest = sizes.into_iter().fold(0.0, f64::max);
         largest > LARGE * deviation
     }
 

@@ -195,7 +195,7 @@ fn rescale_mode(model: &mut Model, n: usize, by: &[f64]) -> Result<()> {
 }
 
 /// The norm of each column over the rows that exist.
-fn column_norms(model: &Model, n: usize) -> Vec<f64> {
+pub(super) fn column_norms(model: &Model, n: usize) -> Vec<f64> {
     let mode = &model.modes[n];
     let mut squares = vec![0.0f64; model.shape.ranks[n]];
     for i in 0..mode.rows.len() {

@@ -96,8 +96,7 @@ pub fn fit(
         None => {
             let settled = settle(problem, options, input.init, known.clock, monitor)?;
             known.centre = settled.centre;
-            let starts = |o: &Options| o.start == Start::Drawn && input.init.is_none();
-            if let Some(drawn) = settled.drawn.filter(|_| starts(&settled.options)) {
+            if let Some(drawn) = settled.drawn {
                 known.start = Some(drawn.start(problem, &settled.options)?);
             }
             settled.options

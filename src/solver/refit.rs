@@ -72,15 +72,8 @@ fn moved(
         *bias = ((sum(i) + weight * old) / (weight + damping)) as f32;
         *to = (f64::from(*bias) - old) as f32;
     }
-    let total = mode.total();
-    let each = biases.iter().zip(&mode.counts).enumerate();
-    let sum: f64 = each.map(|(i, (b, _))| f64::from(*b) * mode.weight(i)).sum();
-    if let Some(never_seen) = biases.get_mut(mode.counts.len()) {
-        *never_seen = if total > 0.0 {
-            (sum / total) as f32
-        } else {
-            0.0
-        };
+    if let Some((never_seen, seen)) = biases.split_last_mut() {
+        *never_seen = mode.mean_bias(seen);
     }
     moves
 }

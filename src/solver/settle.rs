@@ -15,7 +15,7 @@ use crate::problem::Problem;
 /// The first step for values of deviation 1.
 const ETA: f64 = 0.04;
 
-/// The step of a full core that starts as an identity.
+/// The step of a full core that starts as an identity or was drawn.
 pub(super) const CORE_STEP: f64 = 0.02;
 
 /// The penalty for values of deviation 1 that are all noise.
@@ -32,7 +32,7 @@ pub(super) struct Settled {
     pub options: Options,
     /// What is taken out of the values, if that had to be found.
     pub centre: Option<Centre>,
-    /// What was drawn, if that was needed.
+    /// What was drawn, if that is where it starts.
     pub drawn: Option<Drawn>,
 }
 
@@ -122,9 +122,9 @@ pub(super) fn settle(
         .get_or_insert(PENALTY * noise * centre.deviation * heavy.penalty);
     o.eta.get_or_insert(ETA / centre.deviation / heavy.mean);
     Ok(Settled {
-        options: o,
         centre: Some(centre),
-        drawn,
+        drawn: drawn.filter(|_| starts && o.start == Start::Drawn),
+        options: o,
     })
 }
 

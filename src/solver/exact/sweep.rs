@@ -12,7 +12,7 @@ use super::prior::{Belief, Prior, draw};
 use super::work::{Pull, Rule, Source, Whole, Work, update};
 use crate::error::Result;
 use crate::kernel::{Level, Lists, Other, Slopes};
-use crate::model::{CoreKind, CoreShape, Model, ModelMode, Rows, padded};
+use crate::model::{CoreKind, CoreShape, Model, Rows, padded};
 use crate::random::Stream;
 use crate::schedule::Crew;
 use crate::solver::descent::PASSES;
@@ -451,10 +451,10 @@ impl Exact {
         if self.biased
             && let Some((last, biases)) = state.biases[n].split_last_mut()
         {
-            *last = mean_bias(biases, &model.modes[n]);
+            *last = model.modes[n].mean_bias(biases);
         }
         if smooth && let Some((last, biases)) = state.smooth.1.split_last_mut() {
-            *last = mean_bias(biases, &model.modes[n]);
+            *last = model.modes[n].mean_bias(biases);
         }
         state.priors[n] = Some(prior);
         Ok(Some(()))
@@ -589,12 +589,4 @@ pub(super) fn belief(by_size: &[usize], n: usize) -> Belief {
 fn start_mean(by_size: &[usize], n: usize) -> f64 {
     let small = &by_size[..by_size.len() - 2];
     if small.contains(&n) { 1.0 } else { 0.0 }
-}
-
-/// The mean of the biases by what the entries of their rows weigh.
-fn mean_bias(biases: &[f32], mode: &ModelMode) -> f32 {
-    let total = mode.total();
-    let biases = biases.iter().enumerate();
-    let sum: f64 = biases.map(|(i, &b)| f64::from(b) * mode.weight(i)).sum();
-    (sum / if total > 0.0 { total } else { 1.0 }) as f32
 }
