@@ -48,3 +48,36 @@ fn a_model_of_samples_says_how_sure_it_is() {
         refused.err
     );
 }
+
+/// Values that single precision cannot tell apart.
+#[test]
+fn values_far_from_0_keep_what_they_differ_by() {
+    let dir = common::Scratch::new("far");
+    let (mut text, mut truth) = (String::new(), Vec::new());
+    for (i, j) in (0..40u32).flat_map(|i| (0..30u32).map(move |j| (i, j))) {
+        let value = 1000.0 + f64::from((i % 2) ^ (j % 2)) * 1e-6;
+        text += &format!("{} {} {value}\n", i + 1, j + 1);
+        truth.push(value);
+    }
+    std::fs::write(dir.join("x.tns"), text).unwrap();
+    for algorithm in ["blocked", "gibbs"] {
+        let mut command = program();
+        let how = ["--algorithm", algorithm, "--threads", "1", "-o", "@x.s3m"];
+        command.args(words(&dir, &["fit", "--tensor", "@x.tns"]));
+        let said = finished({
+            command.args(words(&dir, &how));
+            command
+        });
+        assert!(said.ok().out.contains("e-"), "an error that can be read");
+        let mut command = program();
+        command.args(words(&dir, &["predict", "@x.s3m", "@x.tns"]));
+        let out = finished(command).ok().out;
+        let last = |line: &str| line.split(' ').next_back().unwrap().parse::<f64>().unwrap();
+        let off = out
+            .lines()
+            .zip(&truth)
+            .map(|(line, x)| (last(line) - x).abs());
+        let worst = off.fold(0.0, f64::max);
+        assert!(worst < 3e-7, "{algorithm}: {worst:e}");
+    }
+}

@@ -12,7 +12,7 @@ use s3cmtf::{Error, Monitor, Result};
 use serde_json::{Value, json};
 
 use super::input::{Mixed, TextArguments, any_text, same_file, set_text};
-use super::output::{Output, complain, counted, grouped, number};
+use super::output::{Output, complain, counted, grouped, number, rmse};
 use super::progress::Progress;
 use super::{Verdict, mode_from_one};
 
@@ -439,7 +439,7 @@ impl Observer for Watcher<'_> {
             if x.is_nan() {
                 String::new()
             } else {
-                format!("  {name} {x:.4}")
+                format!("  {name} {}", rmse(x))
             }
         };
         self.out.line(format!(
@@ -531,7 +531,7 @@ fn report(model: &Model, s: &FitSummary, target: &Path, out: &mut Output) {
         if x.is_nan() {
             String::new()
         } else {
-            format!(", {name} RMSE {x:.4}")
+            format!(", {name} RMSE {}", rmse(x))
         }
     };
     out.line(format!(

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::Verdict;
 use super::input::{TextArguments, names_of, open};
-use super::output::{Output, grouped, number, shape};
+use super::output::{Output, grouped, number, rmse, shape};
 use super::progress::Progress;
 
 /// Show what a file holds: sizes, values, how long its rows are; of a model, how it was fitted
@@ -100,8 +100,9 @@ fn show_model(path: &Path, out: &mut Output) -> Result<()> {
     ));
     if let Some(last) = m.history().iter().rfind(|e| e.loss.is_finite()) {
         out.line(format!(
-            "  after {} epochs: training RMSE {:.4}",
-            last.epoch, last.train_rmse
+            "  after {} epochs: training RMSE {}",
+            last.epoch,
+            rmse(last.train_rmse)
         ));
     }
     out.line(format!(

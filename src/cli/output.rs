@@ -61,6 +61,19 @@ pub(super) fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
+/// An error, in the units of the values: with so many decimals where those say something.
+pub(super) fn error(x: f64, decimals: usize) -> String {
+    match x == 0.0 || !x.is_finite() || (0.01..1e6).contains(&x) {
+        true => format!("{x:.decimals$}"),
+        false => format!("{x:.decimals$e}"),
+    }
+}
+
+/// A root of a mean square.
+pub(super) fn rmse(x: f64) -> String {
+    error(x, 4)
+}
+
 /// A number with the noun it counts.
 pub(super) fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(n), if n == 1 { one } else { many })
@@ -124,5 +137,15 @@ mod tests {
         assert_eq!(number(123456.0), "123456");
         assert_eq!(number(0.000123456789), "0.000123457");
         assert_eq!(counted(1, "entry", "entries"), "1 entry");
+        let errors = [0.85123, 12.0, 0.0, 3.25e-7, 4.5e8, f64::NAN].map(rmse);
+        let read = [
+            "0.8512",
+            "12.0000",
+            "0.0000",
+            "3.2500e-7",
+            "4.5000e8",
+            "NaN",
+        ];
+        assert_eq!(errors, read);
     }
 }

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::Verdict;
 use super::fit::{Opened, Watcher, apply_config, data_arguments, finite, leak, lower_first, path};
 use super::input::{TextArguments, same_file};
-use super::output::{Output, counted};
+use super::output::{Output, counted, rmse};
 use super::progress::Progress;
 
 /// Trials that are shown as text; `--json` shows all.
@@ -178,11 +178,16 @@ impl TuneObserver for Watcher<'_> {
         let t = p.trial;
         let what = match &t.failed {
             Some(why) => format!("failed: {why}"),
-            None => format!("{:.4}", t.valid_rmse),
+            None => rmse(t.valid_rmse),
         };
         self.out.line(format!(
-            "rung {}/{}  {:>4}/{}  trial {:>4}  {what}  best {:.4}",
-            p.rung, p.rungs, p.done, p.total, t.number, p.best
+            "rung {}/{}  {:>4}/{}  trial {:>4}  {what}  best {}",
+            p.rung,
+            p.rungs,
+            p.done,
+            p.total,
+            t.number,
+            rmse(p.best)
         ));
         self.out.object(&json!({
             "rung": p.rung,
@@ -225,7 +230,7 @@ fn report(result: &TuneResult, target: &std::path::Path, out: &mut Output) {
         let error = match t.failed {
             Some(_) => "failed".into(),
             None if t.rungs == 0 => "-".into(),
-            None => format!("{:.4}", t.valid_rmse),
+            None => rmse(t.valid_rmse),
         };
         let head = [
             (place + 1).to_string(),
@@ -275,12 +280,12 @@ fn report(result: &TuneResult, target: &std::path::Path, out: &mut Output) {
     let failed = result.trials.iter().filter(|t| t.failed.is_some()).count();
     let base = plain.map_or(f64::NAN, |p| result.trials[p].valid_rmse);
     out.line(format!(
-        "{}: trial {} of {}, validation RMSE {:.4} (plain fit {:.4}), {} failed, stopped ({}), {:.1} s",
+        "{}: trial {} of {}, validation RMSE {} (plain fit {}), {} failed, stopped ({}), {:.1} s",
         target.display(),
         best.number,
         result.trials.len(),
-        best.valid_rmse,
-        base,
+        rmse(best.valid_rmse),
+        rmse(base),
         failed,
         match result.reason {
             s3cmtf::solver::StopReason::Epochs => "all done",

@@ -12,7 +12,7 @@ use s3cmtf::{Error, Result};
 use serde_json::{Value, json};
 
 use super::input::{Mixed, TextArguments, any_text, open, same_file};
-use super::output::{Output, counted, grouped};
+use super::output::{Output, counted, error, grouped};
 use super::progress::Progress;
 use super::{Verdict, mode_from_one};
 
@@ -153,8 +153,9 @@ pub(super) fn eval(a: &EvalArguments, progress: &Progress, out: &mut Output) -> 
     let clipped = format!("clipped to {low} to {high}");
     for (what, errors) in [("as they are", e.plain), (clipped.as_str(), e.clipped)] {
         out.line(format!(
-            "  {what:<28}  RMSE {:.6}  MAE {:.6}",
-            errors.rmse, errors.mae
+            "  {what:<28}  RMSE {}  MAE {}",
+            error(errors.rmse, 6),
+            error(errors.mae, 6)
         ));
     }
     let mut object = json!({
@@ -224,6 +225,23 @@ fn print_ranking(how: &RankingOptions, report: &RankingReport, out: &mut Output)
     object
 }
 
+/// What predictions are written as: single precision says all that is known, but of values far from 0 that differ by
+/// little.
+fn kind(model: &Model) -> ValueKind {
+    let (low, high) = model.range();
+    match high - low < 1e-3 * low.abs().max(high.abs()) {
+        true => ValueKind::F64,
+        false => ValueKind::F32,
+    }
+}
+
+fn written(x: f64, kind: ValueKind) -> String {
+    match kind {
+        ValueKind::F64 => x.to_string(),
+        ValueKind::F32 => (x as f32).to_string(),
+    }
+}
+
 /// Takes the predictions at a range of entries.
 type Take<'a> = dyn FnMut(Range<usize>, &[f64]) -> Result<()> + 'a;
 
@@ -233,6 +251,7 @@ pub(super) fn predict(
     out: &mut Output,
 ) -> Result<Verdict> {
     let model = load(&a.model)?;
+    let kind = kind(&model);
     let file = open(&a.file, &a.text, progress)?;
     let view = file.view();
     let all =
@@ -250,7 +269,7 @@ pub(super) fn predict(
                     out.object(&json!({"index": index, "prediction": x}));
                 } else {
                     let index: Vec<String> = index.iter().map(u64::to_string).collect();
-                    out.line(format!("{} {}", index.join(" "), *x as f32));
+                    out.line(format!("{} {}", index.join(" "), written(*x, kind)));
                 }
             }
             out.flush()
@@ -266,13 +285,7 @@ pub(super) fn predict(
             path.display()
         )));
     }
-    let mut writer = CooWriter::create(
-        path,
-        view.order(),
-        ValueKind::F32,
-        None,
-        Some(view.len() as u64),
-    )?;
+    let mut writer = CooWriter::create(path, view.order(), kind, None, Some(view.len() as u64))?;
     all(&mut |range, values| {
         let columns: Vec<&[u32]> = (0..view.order())
             .map(|n| &view.column(n)[range.clone()])
@@ -297,6 +310,7 @@ fn print_spread(
     progress: &Progress,
     out: &mut Output,
 ) -> Result<Verdict> {
+    let kind = kind(model);
     predict_spread(
         model,
         view,
@@ -322,7 +336,7 @@ fn print_spread(
                 let numbers = [spread.mean].into_iter().chain(deviation);
                 let numbers = numbers.chain(spread.quantiles.iter().copied());
                 let mut words: Vec<String> = index.iter().map(u64::to_string).collect();
-                words.extend(numbers.map(|x| (x as f32).to_string()));
+                words.extend(numbers.map(|x| written(x, kind)));
                 out.line(words.join(" "));
             }
             out.flush()

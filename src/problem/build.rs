@@ -348,6 +348,13 @@ fn check_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Values> {
     let values = view.values();
     let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
     let (mut count, mut weights, mut total, mut squares) = (0, 0.0, 0.0, 0.0);
+    // Around one of them: what values far from 0 differ by is lost in their squares.
+    let (mut around, mut apart) = (0.0, 0.0);
+    let pivot = if values.is_empty() {
+        0.0
+    } else {
+        values.get(0)
+    };
     let mut start = 0;
     while start < values.len() {
         step(
@@ -358,6 +365,7 @@ fn check_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Values> {
         )?;
         let end = (start + (1 << 16)).min(values.len());
         let (mut weight_sum, mut sum, mut square_sum) = (0.0, 0.0, 0.0);
+        let (mut from, mut from_square) = (0.0, 0.0);
         for i in start..end {
             let value = values.get(i);
             if !(value as f32).is_finite() {
@@ -373,10 +381,15 @@ fn check_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Values> {
             weight_sum += weight;
             sum += weight * value;
             square_sum += weight * (value * value);
+            let distance = value - pivot;
+            from += weight * distance;
+            from_square += weight * (distance * distance);
         }
         weights += weight_sum;
         total += sum;
         squares += square_sum;
+        around += from;
+        apart += from_square;
         start = end;
     }
     if count == 0 {
@@ -388,6 +401,7 @@ fn check_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Values> {
         weight: weights,
         mean: total / n,
         rms: (squares / n).sqrt(),
+        deviation: (apart / n - (around / n).powi(2)).max(0.0).sqrt(),
         range: (min, max),
     })
 }

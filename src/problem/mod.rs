@@ -163,6 +163,7 @@ struct Values {
     weight: f64,
     mean: f64,
     rms: f64,
+    deviation: f64,
     range: (f64, f64),
 }
 
@@ -242,6 +243,11 @@ impl<'a> Problem<'a> {
     /// The root of the mean square of the tensor's values, by weight; 0 without entries.
     pub fn root_mean_square(&self) -> f64 {
         self.values.rms
+    }
+
+    /// The standard deviation of the tensor's values, by weight; 0 without entries.
+    pub fn deviation(&self) -> f64 {
+        self.values.deviation
     }
 
     /// The smallest and the largest value of the tensor; 0 without entries.

@@ -17,6 +17,9 @@ const SWEEPS: usize = 5;
 /// An offset of a column is the mean of its values and of so many of the whole matrix.
 const DAMPING: f64 = 1.0;
 
+/// A mean so many times as large as the deviation is far from 0.
+const FAR: f64 = 1024.0;
+
 /// What is taken out of a matrix.
 #[derive(Clone)]
 pub(super) struct MatrixCentre {
@@ -53,8 +56,10 @@ impl Centre {
         // What cannot be negative has nothing taken out of it.
         let out = options.mean && !options.nonneg;
         let mean = if out { problem.mean() } else { 0.0 };
-        let square = problem.root_mean_square().powi(2) - mean * mean;
-        let deviation = square.max(0.0).sqrt();
+        let deviation = match out {
+            true => problem.deviation(),
+            false => problem.root_mean_square(),
+        };
         let scale = if out { power(deviation) } else { 1.0 };
         let mut centre = Centre {
             mean,
@@ -81,6 +86,24 @@ impl Centre {
                     variance: 1.0,
                 },
             });
+        }
+        Ok(centre)
+    }
+
+    /// What is taken out before `gibbs`, which takes out mean, biases and a scale itself: a mean that what values differ
+    /// by would be lost beside in `f32`. Matrices need no offsets there: the mean of rows, which is drawn, times a
+    /// column is one. With offsets it was a little worse: 0.8962 instead of 0.8958 on ml100k, 0.8452 instead of
+    /// 0.8446 on ml1m_half (means of three seeds, each of which was worse).
+    pub(super) fn before_draws(
+        problem: &Problem<'_>,
+        options: &Options,
+        monitor: &dyn Monitor,
+    ) -> Result<Centre> {
+        let mut options = options.clone();
+        (options.mean, options.biases) = (false, false);
+        let mut centre = Centre::new(problem, &options, monitor)?;
+        if problem.mean().abs() > FAR * problem.deviation() {
+            centre.mean = problem.mean();
         }
         Ok(centre)
     }

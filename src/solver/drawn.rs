@@ -30,6 +30,14 @@ const RANK: usize = 32;
 /// Of larger data a part of the entries is drawn from.
 const ENTRIES: f64 = 5e6;
 
+/// The share of entries that is kept from draws to see what they are worth, and the fewest that tell.
+const KEPT: f64 = 0.05;
+const FEW: f64 = 200.0;
+
+/// One draw has so many times the squared error that biases have, at most, where draws found structure: the mean of
+/// draws, and a fit that starts from one, are far better than one draw.
+const WORTH: f64 = 1.4;
+
 /// A column that alone makes values so many times as large as they are is cancelled by others.
 const LARGE: f64 = 3.0;
 
@@ -40,6 +48,8 @@ pub(super) struct Drawn {
     model: Arc<Model>,
     /// The squared error per entry: what the model takes for noise.
     pub noise: f64,
+    /// The squared error of the last draw on entries that it was not drawn from, if there are enough.
+    error: Option<f64>,
 }
 
 impl Drawn {
@@ -58,9 +68,14 @@ impl Drawn {
         (o.eta, o.lambda_reg, o.core_step) = (Some(0.0), Some(0.0), Some(1.0));
         (o.burn_in, o.samples, o.thin) = (MOST, 1, 1);
         (o.eval_every, o.tolerance, o.patience, o.valid_fraction) = (1, 0.0, 0, 0.0);
-        let used = (ENTRIES / problem.count() as f64).min(1.0 - held);
+        let count = problem.count() as f64;
+        let kept = match count * KEPT < FEW {
+            true => held,
+            false => held.max(KEPT),
+        };
+        let used = (ENTRIES / count).min(1.0 - kept);
         let known = Known {
-            held: (used < 1.0).then(|| Held::new(held, used, o.seed)),
+            held: (used < 1.0).then(|| Held::new(kept, used, o.seed)),
             clock,
             ..Known::default()
         };
@@ -70,6 +85,10 @@ impl Drawn {
         if monitor.cancelled() {
             return Err(Error::Cancelled);
         }
+        let error = match count * kept < FEW {
+            true => None,
+            false => Some(fit.valid_error()?.powi(2)),
+        };
         let (model, summary) = fit.finish(StopReason::Epochs, &mut ())?;
         let last = &rest.squares[rest.squares.len().saturating_sub(STRETCH)..];
         Ok(Drawn {
@@ -78,7 +97,13 @@ impl Drawn {
                 true => summary.train_rmse.powi(2),
                 false => last.iter().sum::<f64>() / last.len() as f64,
             },
+            error,
         })
+    }
+
+    /// Whether what was drawn is noise: other entries are told better by biases, which leave a mean square `left`.
+    pub(super) fn idle(&self, left: f64) -> bool {
+        self.error.is_some_and(|error| error > WORTH * left)
     }
 
     /// Whether columns far larger than values of this `deviation` cancel each other, as they do where too few cells

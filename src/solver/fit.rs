@@ -9,7 +9,7 @@ mod measure;
 
 use std::time::Instant;
 
-use baseline::{rescale, taken_out};
+use baseline::rescale;
 use known::check_validation;
 pub(super) use known::{Clock, Known, crew};
 use length::out_of_time;
@@ -198,7 +198,10 @@ impl<'a> Fit<'a> {
             .then(|| Plan::new(problem, &model.shape, options.seed));
         let mut centre = match centre {
             Some(centre) => centre,
-            None => Centre::new(problem, &taken_out(&options), monitor)?,
+            None if options.algorithm == Algorithm::Gibbs => {
+                Centre::before_draws(problem, &options, monitor)?
+            }
+            None => Centre::new(problem, &options, monitor)?,
         };
         centre.describe(&mut model)?;
         let weights = problem.weights(&options)?;

@@ -21,9 +21,6 @@ pub(super) const CORE_STEP: f64 = 0.02;
 /// The penalty for values of deviation 1 that are all noise.
 const PENALTY: f64 = 2.6;
 
-/// Values whose deviation is less than this share of them are told apart by too few digits.
-const COARSE: f64 = 3e-7;
-
 /// Ranks: for data with at least so many entries per row of its two largest modes.
 const RANKS: [(f64, usize); 3] = [(8.0, 64), (2.0, 32), (0.0, 16)];
 
@@ -93,24 +90,23 @@ pub(super) fn settle(
     check_modes(problem, &o)?;
     let centre = Centre::new(problem, &o, monitor)?;
     let deviation = centre.deviation * centre.scale;
-    let (low, high) = problem.range();
-    // Nothing is left to be drawn from: draws see values as they are, in `f32`.
-    let nothing = centre.constant || deviation < COARSE * low.abs().max(high.abs());
-    if nothing && options.start == Start::Auto {
+    if centre.constant && options.start == Start::Auto {
         o.start = Start::Identity;
     }
     let starts = o.start == Start::Drawn && init.is_none();
-    let open = (o.eta.is_none() || o.lambda_reg.is_none()) && !nothing;
+    let open = (o.eta.is_none() || o.lambda_reg.is_none()) && !centre.constant;
     let drawn = match starts || open {
         true => Some(Drawn::new(problem, &o, o.valid_fraction, clock, monitor)?),
         false => None,
     };
     let mut noise = centre.left;
     if let Some(drawn) = &drawn {
-        if options.start == Start::Auto && drawn.cancels(deviation) {
+        let left = centre.left * deviation.powi(2);
+        let idle = drawn.idle(left);
+        if options.start == Start::Auto && (idle || drawn.cancels(deviation)) {
             o.start = Start::Identity;
         }
-        let share = drawn.noise / deviation.powi(2);
+        let share = if idle { left } else { drawn.noise } / deviation.powi(2);
         noise = if share.is_finite() {
             share.min(1.0)
         } else {

@@ -61,7 +61,11 @@ impl Solver {
             (options.algorithm == Algorithm::Gibbs).then_some((options.burn_in, options.thin));
         let tensor = data.tensor.shuffled();
         let undo = match draws {
-            Some(_) => standard(tensor, model.range),
+            Some(_) => {
+                // A mean far from 0 is gone already.
+                let (low, high) = model.range;
+                standard(tensor, (low - model.mean, high - model.mean))
+            }
             None => Undo {
                 by: 1.0,
                 plus: 0.0,
@@ -179,7 +183,7 @@ impl Solver {
         if draws.is_some() {
             if begin != Begin::Resumed || model.samples.is_none() {
                 model.samples = Some(Samples {
-                    mean: undo.plus,
+                    mean: model.mean + undo.plus,
                     scale: undo.by,
                     biased,
                     smooth: *solver.exact.order.last().unwrap_or(&0),
