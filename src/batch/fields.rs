@@ -103,15 +103,19 @@ impl Fields {
     }
 
     pub(super) fn nothing_else(&self, of: &str) -> Parsed<()> {
-        match self.0.first() {
-            None => Ok(()),
-            Some((name, _)) if TABLE.iter().any(|o| o.name == name.replace('-', "_")) => Err(
-                format!("{name:?} is an option; it belongs into \"options\""),
-            ),
-            Some((name, _)) => Err(format!(
-                "a {of} has no {name:?}; docs/batch.md lists what it has"
-            )),
+        let Some((name, _)) = self.0.first() else {
+            return Ok(());
+        };
+        // Matrices and graphs have no options, whatever their fields are called.
+        let of_job = ["fit", "predict"].contains(&of);
+        if of_job && TABLE.iter().any(|o| o.name == name.replace('-', "_")) {
+            return Err(format!(
+                "{name:?} is an option; it belongs into \"options\""
+            ));
         }
+        Err(format!(
+            "a {of} has no {name:?}; docs/batch.md lists what it has"
+        ))
     }
 }
 

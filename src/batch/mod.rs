@@ -6,6 +6,28 @@
 //! when there are threads and memory for it; of those that could begin the first does, or all wait until it can.
 //!
 //! `docs/batch.md` says what a line has.
+//!
+//! ```
+//! use s3cmtf::batch::{self, BatchOptions, JobStatus, Jobs};
+//! # fn main() -> s3cmtf::Result<()> {
+//! # let dir = std::env::temp_dir().join(format!("s3cmtf-batch-doc-{}", std::process::id()));
+//! # std::fs::create_dir_all(&dir).unwrap();
+//! let data = dir.join("ratings.tns");
+//! std::fs::write(&data, "1 1 1 4.5\n1 3 2 2\n2 1 1 5\n2 2 2 3\n").unwrap();
+//! let at = |name: &str| dir.join(name).display().to_string();
+//! let lines = format!(
+//!     r#"{{"job":"fit","preset":"paper","tensor":"{0}","output":"{1}","options":{{"rank":2,"epochs":5}}}}
+//!        {{"job":"predict","model":"{1}","file":"{0}","output":"{2}"}}"#,
+//!     data.display(), at("model.s3m"), at("predictions.coo"),
+//! );
+//! let jobs = Jobs::read("lines", std::io::Cursor::new(lines));
+//! let summary = batch::run(jobs, &BatchOptions::new(dir.join("results")), &mut (), &())?;
+//! assert_eq!(summary.count(JobStatus::Done), 2);
+//! assert_eq!(summary.jobs[1].predictions, 4);
+//! # std::fs::remove_dir_all(&dir).unwrap();
+//! # Ok(())
+//! # }
+//! ```
 
 mod estimate;
 mod fields;
