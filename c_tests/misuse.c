@@ -14,6 +14,7 @@ static s3cmtf_fit *fit, *ended;
 static s3cmtf_model *model;
 static s3cmtf_tune *search, *searched;
 static s3cmtf_names *names;
+static s3cmtf_batch *batch;
 
 /* All outputs of all calls; a call that fails must leave every byte of them alone. */
 static struct outputs {
@@ -28,6 +29,7 @@ static struct outputs {
     s3cmtf_tune *tune;
     s3cmtf_model *model;
     s3cmtf_names *names;
+    s3cmtf_batch *batch;
     const char *name;
     const uint32_t *indices;
     const void *values;
@@ -346,6 +348,7 @@ static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
 #include "misuse_tune.h"
 #include "misuse_later.h"
 #include "misuse_discover.h"
+#include "misuse_batch.h"
 
 #define TABLE(X)                                                                                                       \
     X(s3cmtf_status_name) X(s3cmtf_error_new) X(s3cmtf_error_message) X(s3cmtf_error_status) X(s3cmtf_error_free)      \
@@ -382,7 +385,10 @@ static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
     X(s3cmtf_tune_set_fit_threads) X(s3cmtf_tune_set_fraction) X(s3cmtf_tune_set_valid) X(s3cmtf_tune_set_range)       \
     X(s3cmtf_tune_set_checkpoint) X(s3cmtf_tune_set_resume) X(s3cmtf_tune_set_cancel) X(s3cmtf_tune_set_callback)      \
     X(s3cmtf_tune_run) X(s3cmtf_tune_get_count) X(s3cmtf_tune_get_trial) X(s3cmtf_tune_get_options)                    \
-    X(s3cmtf_tune_get_text) X(s3cmtf_tune_free)
+    X(s3cmtf_tune_get_text) X(s3cmtf_tune_free) X(s3cmtf_batch_new) X(s3cmtf_batch_add) X(s3cmtf_batch_add_file)       \
+    X(s3cmtf_batch_set_threads) X(s3cmtf_batch_set_job_threads) X(s3cmtf_batch_set_memory) X(s3cmtf_batch_set_cancel)  \
+    X(s3cmtf_batch_set_callback) X(s3cmtf_batch_run) X(s3cmtf_batch_get_count) X(s3cmtf_batch_get_job)                 \
+    X(s3cmtf_batch_free)
 
 static const struct {
     const char *name;
@@ -418,6 +424,7 @@ int main(int argc, char **argv)
     ended = small_fit(&data, 2, 1, error);
     OK(s3cmtf_fit_run(ended, &model, error));
     OK(s3cmtf_names_open("/dev/null", &names, error));
+    OK(s3cmtf_batch_new("/tmp/s3cmtf-no-such-batch", &batch, error));
     OK(s3cmtf_tune_new(problem, options, &search, error));
     OK(s3cmtf_tune_new(problem, options, &searched, error));
     OK(s3cmtf_tune_set_trials(searched, 2, error));
@@ -437,6 +444,7 @@ int main(int argc, char **argv)
     for (int twice = 0; twice < 2; twice++) {
         s3cmtf_model_free(model), model = NULL;
         s3cmtf_names_free(names), names = NULL;
+        s3cmtf_batch_free(batch), batch = NULL;
         s3cmtf_tune_free(search), search = NULL;
         s3cmtf_tune_free(searched), searched = NULL;
         s3cmtf_fit_free(fit), fit = NULL;

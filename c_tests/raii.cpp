@@ -1,4 +1,5 @@
 // The C++ layer: owning, moving, throwing. The argument is a folder to write to.
+#include <s3cmtf_batch.hpp>
 #include <s3cmtf_discover.hpp>
 #include <s3cmtf_tune.hpp>
 
@@ -195,6 +196,19 @@ int main(int argc, char **argv)
     CHECK(s3::row_names::beside(folder + "/none.coo", 0).count() == 0);
     CHECK(status_of([&] { s3::row_names::open("/no/such/file"); }) == S3CMTF_BAD_FILE);
     CHECK(s3::row_names::open("/dev/null")[3].empty());
+
+    // Many jobs, one of which fails.
+    s3::batch many(folder + "/raii.batch");
+    many.threads(2).job_threads(1).memory(std::uint64_t{1} << 30);
+    many.add("{\"id\":\"f\",\"job\":\"fit\",\"preset\":\"paper\",\"tensor\":\"" + folder +
+             "/raii.coo\",\"output\":\"" + folder + "/raii.job.s3m\",\"options\":{\"rank\":2,\"epochs\":2}}");
+    many.add("{\"job\":\"bake\",\"output\":\"x\"}");
+    std::size_t told = 0;
+    const auto jobs = many.run([&](const s3::job &) { return ++told < 9; });
+    CHECK(told == 2 && jobs.size() == 2 && jobs[0].done() && jobs[0].epochs == 2 && jobs[0].reason == "epochs");
+    CHECK(jobs[1].id == "job-2" && !jobs[1].done() && jobs[1].message.find("bake") != std::string::npos);
+    CHECK(many.run()[0].status == S3CMTF_JOB_SKIPPED);
+    CHECK(status_of([&] { many.add_file("/no/such/file"); }) == S3CMTF_BAD_FILE);
 
     // Failures are exceptions, and exceptions of a callback come through.
     CHECK(status_of([&] { options.set("rnak", 3); }) == S3CMTF_BAD_ARGUMENT);

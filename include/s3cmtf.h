@@ -73,6 +73,7 @@
  *   s3cmtf_tune      a search for better options than a fit chooses by itself
  *   s3cmtf_model     what a fit gives: predictions, factors, core, mean, biases, lists of rows
  *   s3cmtf_names     the names of the rows of a mode
+ *   s3cmtf_batch     many fits and predictions side by side, from lines of JSON
  *
  * RULES
  *
@@ -136,7 +137,8 @@
  * - The environment is read on the calling thread only: S3CMTF_KERNEL by the first call of the process,
  *   RUST_MIN_STACK by the first that starts a thread, TMPDIR by every s3cmtf_coo_open() of text and
  *   s3cmtf_coo_convert() of text to text. A host that calls setenv() on other threads makes its first
- *   calls before.
+ *   calls before. The exception is s3cmtf_batch_run(): its jobs look for TMPDIR and the working folder on
+ *   their own threads.
  * - Threads exist while a call works, and while a fit runs in the background; there are none when all
  *   fits are freed. They are called "s3cmtf". Signals sent to the process are blocked in them, so that
  *   handlers run on threads of the host. A call that is told to use one thread to predict or evaluate
@@ -536,6 +538,54 @@
 #define S3CMTF_COLUMN_MAJOR 1
 
 /**
+ * A job is done: its output is written.
+ */
+#define S3CMTF_JOB_DONE 1
+
+/**
+ * An earlier run of the batch did it.
+ */
+#define S3CMTF_JOB_SKIPPED 2
+
+/**
+ * It could not be done; the others went on.
+ */
+#define S3CMTF_JOB_FAILED 3
+
+/**
+ * It was cancelled on the way.
+ */
+#define S3CMTF_JOB_INTERRUPTED 4
+
+/**
+ * The batch was cancelled before its turn.
+ */
+#define S3CMTF_JOB_NOT_STARTED 5
+
+/**
+ * A job is a fit.
+ */
+#define S3CMTF_JOB_FIT 1
+
+/**
+ * A job is a prediction. The number is 0 for a line that cannot be read.
+ */
+#define S3CMTF_JOB_PREDICT 2
+
+/**
+ * Many fits and predictions side by side, within a number of threads and an amount of memory; each job has CPUs of
+ * its own, and files are opened once for all. A job is a line of JSON:
+ *
+ *   {"id":"a","job":"fit","tensor":"train.coo","output":"a.s3m","options":{"rank":8,"threads":2}}
+ *   {"id":"p","job":"predict","model":"a.s3m","file":"test.coo","output":"p.coo"}
+ *
+ * with the options of s3cmtf_options_set(); the second waits for the first, whose output it reads. Modes count from 1
+ * there. docs/batch.md has all that a line may say. What became of jobs is written to a folder as they end; a batch
+ * that is run again, perhaps after a crash, passes over jobs that were done.
+ */
+typedef struct s3cmtf_batch s3cmtf_batch;
+
+/**
  * Ends work from any thread, also from a signal handler: give it to a call, and request. All its
  * functions but s3cmtf_cancel_free() may run concurrently with each other and with the work. A token stays
  * requested until it is reset, and may be given to any number of calls.
@@ -770,6 +820,95 @@ typedef struct s3cmtf_trial {
  * other calls of the library are fine. `trial` lives until it returns, `user` is what it was set with.
  */
 typedef int32_t (*s3cmtf_trial_callback)(const s3cmtf_trial *trial, void *user);
+
+/**
+ * What became of a job. It grows at its end in later versions, which is what `size` is for: set it to sizeof before
+ * handing the struct to a function, and a field beyond it is never touched; in a callback, use only fields within it.
+ * Texts live until the callback returns, or until the batch runs again or is freed.
+ */
+typedef struct s3cmtf_job {
+    /**
+     * The bytes of this struct that mean something.
+     */
+    uint64_t size;
+    /**
+     * The line of the job, counted from 1.
+     */
+    uint64_t line;
+    /**
+     * S3CMTF_JOB_DONE and so on.
+     */
+    int32_t status;
+    /**
+     * S3CMTF_JOB_FIT or S3CMTF_JOB_PREDICT.
+     */
+    int32_t kind;
+    /**
+     * The threads it had.
+     */
+    uint64_t threads;
+    /**
+     * The bytes it was thought to take.
+     */
+    uint64_t memory;
+    /**
+     * The epochs of a fit.
+     */
+    uint64_t epochs;
+    /**
+     * The epoch of the checkpoint it went on from; 0 if it began anew.
+     */
+    uint64_t resumed_from;
+    /**
+     * How many cells were predicted.
+     */
+    uint64_t predictions;
+    /**
+     * How long it took.
+     */
+    double seconds;
+    /**
+     * The error on the training entries; NaN if there is none.
+     */
+    double train_rmse;
+    /**
+     * The error on the test entries; NaN if there is none.
+     */
+    double test_rmse;
+    /**
+     * The error on the validation entries; NaN if there is none.
+     */
+    double valid_rmse;
+    /**
+     * Its name.
+     */
+    const char *id;
+    /**
+     * Why it ended, in one word: why a fit stopped ("epochs", "patience", ...), "written" for predictions; of a
+     * failure "bad-input", "system", "refused" (it does not fit into the batch), "needs" (a job whose output it needs
+     * failed) or "panic"; "cancelled".
+     */
+    const char *reason;
+    /**
+     * What is wrong; else empty.
+     */
+    const char *message;
+    /**
+     * The file it writes.
+     */
+    const char *output;
+    /**
+     * Its log; empty if it did not begin.
+     */
+    const char *log;
+} s3cmtf_job;
+
+/**
+ * Called on the thread that called s3cmtf_batch_run(), whenever a job has ended. Returning anything but 0 cancels the
+ * batch. It must not throw, longjmp out, or use the batch it is called from; other calls of the library are fine.
+ * `job` lives until it returns, `user` is what it was set with.
+ */
+typedef int32_t (*s3cmtf_job_callback)(const s3cmtf_job *job, void *user);
 
 /**
  * The name of a status, such as "S3CMTF_OK"; "S3CMTF_RESERVED" for a number that is none. The text is
@@ -2166,6 +2305,105 @@ int32_t s3cmtf_names_find(const s3cmtf_names *names,
  * Frees names. NULL is allowed.
  */
 void s3cmtf_names_free(s3cmtf_names *names);
+
+/**
+ * Makes a batch without jobs, to be freed with s3cmtf_batch_free(). Results and logs go to `folder`, which is made
+ * if need be.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_batch_new(const char *folder,
+                         s3cmtf_batch **batch,
+                         s3cmtf_error *error);
+
+/**
+ * Adds jobs, one in each line of a text. A line that is no job is found when the batch runs, and fails alone. Empty
+ * lines and those that begin with # count as lines but are passed over.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_batch_add(s3cmtf_batch *batch,
+                         const char *lines,
+                         s3cmtf_error *error);
+
+/**
+ * Adds jobs, one in each line of a file, which is read now.
+ */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_batch_add_file(s3cmtf_batch *batch, const char *file, s3cmtf_error *error);
+
+/**
+ * Sets the threads of all jobs that run at a time; 0, as at first, takes all that the process may use.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_batch_set_threads(s3cmtf_batch *batch,
+                                 uint64_t threads,
+                                 s3cmtf_error *error);
+
+/**
+ * Sets the threads of a job that does not say (1 at first); 0 takes all of the batch.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_batch_set_job_threads(s3cmtf_batch *batch,
+                                     uint64_t threads,
+                                     s3cmtf_error *error);
+
+/**
+ * Sets the bytes of all jobs that run at a time; 0, as at first, takes what the system has left. What a job takes is
+ * estimated before it begins; one that takes more than all of it is refused.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_batch_set_memory(s3cmtf_batch *batch,
+                                uint64_t bytes,
+                                s3cmtf_error *error);
+
+/**
+ * Sets a token that cancels the batch from any thread: jobs that run are interrupted, others do not begin. NULL for
+ * none. The token may be freed before the batch.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_batch_set_cancel(s3cmtf_batch *batch,
+                                const s3cmtf_cancel *cancel,
+                                s3cmtf_error *error);
+
+/**
+ * Sets what s3cmtf_batch_run() calls as jobs end. NULL for nothing. `user` is handed to the callback as it is.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_batch_set_callback(s3cmtf_batch *batch,
+                                  s3cmtf_job_callback callback,
+                                  void *user,
+                                  s3cmtf_error *error);
+
+/**
+ * Runs the jobs; the calling thread waits for them. `undone` gets the number of jobs that failed, were interrupted or
+ * did not begin, and may be NULL. The call itself fails only if the batch could not go on: its folder cannot be
+ * written, or belongs to another batch that is running. A batch may be run again, with more jobs or without: what
+ * was done is passed over.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_batch_run(s3cmtf_batch *batch,
+                         uint64_t *undone,
+                         s3cmtf_error *error);
+
+/**
+ * Writes the number of jobs of a batch that has run.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_batch_get_count(const s3cmtf_batch *batch,
+                               uint64_t *count,
+                               s3cmtf_error *error);
+
+/**
+ * Writes what became of a job: set `job->size` before. `index` counts from 0, in the order of the lines.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_batch_get_job(const s3cmtf_batch *batch,
+                             uint64_t index,
+                             s3cmtf_job *job,
+                             s3cmtf_error *error);
+
+/**
+ * Frees a batch. NULL is fine.
+ */
+void s3cmtf_batch_free(s3cmtf_batch *batch);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -3,7 +3,7 @@
 //! The layers, each importing only those before it: [`error`], [`mod@format`] (files), [`problem`] (a
 //! validated tensor with its matrices), [`model`], [`kernel`] (arithmetic), [`schedule`] (threads),
 //! [`solver`], [`generate`] (planted data), [`analysis`], [`discover`]
-//! (rankings, likeness). `docs/architecture.md` is the map.
+//! (rankings, likeness), [`batch`] (many jobs). `docs/architecture.md` is the map.
 //!
 //! From text to a validated problem:
 //!
@@ -29,11 +29,13 @@
 #![deny(unsafe_code)]
 
 pub mod analysis;
+pub mod batch;
 pub mod discover;
 pub mod error;
 pub mod ffi;
 pub mod format;
 pub mod generate;
+pub(crate) mod json;
 pub mod kernel;
 pub mod model;
 pub mod monitor;

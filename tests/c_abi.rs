@@ -33,7 +33,7 @@ fn headers_compile_alone() {
     );
     let hpp = dir.file(
         "layer.cpp",
-        "#include <s3cmtf_tune.hpp>\n#include <s3cmtf_discover.hpp>\nint main() { return 0; }\n",
+        "#include <s3cmtf_tune.hpp>\n#include <s3cmtf_discover.hpp>\n#include <s3cmtf_batch.hpp>\nint main() { return 0; }\n",
     );
     for (cc, cxx) in compilers() {
         for (compiler, standard, file) in [
@@ -151,6 +151,16 @@ fn no_use_is_wrong_enough_to_crash() {
         listed, symbols,
         "the table of misuse.c and the header have different functions"
     );
+}
+
+#[test]
+fn many_jobs() {
+    let library = Library::new("batch");
+    for (c, _) in compilers() {
+        let dir = Scratch::new(&format!("batch-files-{c}"));
+        let program = library.compile(c, "c99", "batch.c");
+        assert_eq!(run(program, [dir.path()]), "ok\n");
+    }
 }
 
 #[test]

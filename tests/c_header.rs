@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// In the order in which a reader wants them.
-const SOURCES: [&str; 21] = [
+const SOURCES: [&str; 22] = [
     "status",
     "error",
     "library",
@@ -30,6 +30,7 @@ const SOURCES: [&str; 21] = [
     "fold_in",
     "recommend",
     "names",
+    "batch",
 ];
 
 fn root() -> &'static Path {

@@ -206,32 +206,35 @@ pub(super) fn names_of(file: &CooFile) -> Result<Vec<Option<Names>>> {
         .collect()
 }
 
-/// A file, or standard input for `-`. What may keep a reader waiting (standard input, a named pipe)
-/// is read so that Ctrl-C ends the wait.
+/// A file, or standard input for `-`.
 pub(super) fn input(path: &Path, progress: &Progress) -> Input {
+    let name = match path == Path::new("-") {
+        true => "standard input".into(),
+        false => path.display().to_string(),
+    };
+    match waiting(path, progress) {
+        Some(reader) => Input::Reader {
+            name,
+            reader: Box::new(reader),
+        },
+        None => Input::Path(path.to_path_buf()),
+    }
+}
+
+/// What may keep a reader waiting (standard input for `-`, a named pipe) is read so that Ctrl-C ends the wait.
+pub(super) fn waiting(path: &Path, progress: &Progress) -> Option<Waiting> {
     if path == Path::new("-") {
-        return Input::Reader {
-            name: "standard input".into(),
-            reader: Box::new(Waiting::new(|| Ok(io::stdin()), progress.interrupted())),
-        };
+        return Some(Waiting::new(|| Ok(io::stdin()), progress.interrupted()));
     }
     let meta = std::fs::metadata(path);
-    if meta.is_ok_and(|m| !m.is_file() && !m.is_dir()) {
-        let file = path.to_path_buf();
-        return Input::Reader {
-            name: path.display().to_string(),
-            // Opening a pipe waits for its writer.
-            reader: Box::new(Waiting::new(
-                move || std::fs::File::open(file),
-                progress.interrupted(),
-            )),
-        };
-    }
-    Input::Path(path.to_path_buf())
+    let waits = meta.is_ok_and(|m| !m.is_file() && !m.is_dir());
+    // Opening a pipe waits for its writer.
+    let file = path.to_path_buf();
+    waits.then(|| Waiting::new(move || std::fs::File::open(file), progress.interrupted()))
 }
 
 /// A reader that Ctrl-C interrupts even while it waits for data: another thread reads.
-struct Waiting {
+pub(super) struct Waiting {
     pieces: Receiver<io::Result<Vec<u8>>>,
     current: io::Cursor<Vec<u8>>,
     interrupted: Arc<AtomicBool>,

@@ -2,6 +2,7 @@
 //!
 //! Modes and indices are numbered from 1 here; the library counts from 0.
 
+mod batch;
 mod bench;
 mod check;
 mod convert;
@@ -62,6 +63,7 @@ enum Command {
     FoldIn(fold_in::Arguments),
     Recommend(recommend::Arguments),
     Similar(similar::Arguments),
+    Batch(batch::Arguments),
     Bench(bench::Arguments),
 }
 
@@ -157,6 +159,7 @@ fn dispatch(command: &Command, progress: &Progress, output: &mut Output) -> Resu
         Command::FoldIn(a) => fold_in::run(a, progress, output),
         Command::Recommend(a) => recommend::run(a, progress, output),
         Command::Similar(a) => similar::run(a, progress, output),
+        Command::Batch(a) => batch::run(a, progress, output),
         Command::Bench(a) => bench::run(a, progress, output),
     }
 }

@@ -18,6 +18,7 @@ use std::thread;
 use super::error::ErrorHandle;
 use super::float;
 use super::status::{Failure, Outcome, S3CMTF_INTERNAL, S3CMTF_OK};
+use crate::error::panic_text;
 use crate::kernel::Level;
 use crate::schedule::THREAD_NAME;
 
@@ -69,12 +70,7 @@ pub(super) fn release(work: impl FnOnce()) {
 }
 
 fn what(panic: &(dyn Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message");
-    format!("internal error, please report it: {text}")
+    format!("internal error, please report it: {}", panic_text(panic))
 }
 
 type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Sync + Send>;

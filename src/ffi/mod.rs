@@ -12,6 +12,7 @@
 #![allow(clippy::missing_safety_doc, clippy::too_many_arguments)]
 
 mod arg;
+mod batch;
 mod cancel;
 mod coo;
 mod coo_files;
@@ -42,6 +43,7 @@ mod tune;
 
 /// Everything C sees, for Rust programs that measure or test the boundary itself.
 pub mod c {
+    pub use super::batch::*;
     pub use super::cancel::*;
     pub use super::coo::*;
     pub use super::coo_files::*;

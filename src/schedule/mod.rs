@@ -8,9 +8,14 @@ mod pool;
 mod signals;
 mod topology;
 
+use std::thread::{JoinHandle, Scope, ScopedJoinHandle};
+
+use crate::error::{Error, Result};
+
 pub(crate) use crew::{Crew, Worker, turns};
 pub(crate) use meeting::Meeting;
 pub use ordered::{Stop, in_order};
+pub(crate) use pin::{anywhere, confine, cores_to_share};
 pub(crate) use signals::undisturbed;
 
 /// What every thread of this library is called, in debuggers and to whoever must tell its own threads
@@ -19,6 +24,25 @@ pub(crate) const THREAD_NAME: &str = "s3cmtf";
 
 fn builder() -> std::thread::Builder {
     std::thread::Builder::new().name(THREAD_NAME.into())
+}
+
+/// Starts a thread that ends with its scope.
+pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>> {
+    undisturbed(|| builder().spawn_scoped(scope, work)).map_err(not_started)
+}
+
+/// Starts a thread that ends by itself.
+pub(crate) fn spawn<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>> {
+    undisturbed(|| builder().spawn(work)).map_err(not_started)
+}
+
+fn not_started(e: std::io::Error) -> Error {
+    Error::io("cannot start a thread", e)
 }
 
 /// The number of threads to use where the caller has no opinion: the CPUs this process may run on,

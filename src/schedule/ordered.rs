@@ -6,7 +6,6 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use super::signals::undisturbed;
 use crate::error::{Error, Result};
 use crate::monitor::Monitor;
 
@@ -74,11 +73,11 @@ pub fn in_order<T: Send>(
                     }
                 }
             };
-            match undisturbed(|| super::builder().spawn_scoped(scope, work)) {
+            match super::spawn_scoped(scope, work) {
                 Ok(worker) => workers.push(worker),
                 // One is enough; the result does not depend on their number.
                 Err(_) if !workers.is_empty() => break,
-                Err(e) => return Err(Error::io("cannot start a thread", e)),
+                Err(e) => return Err(e),
             }
         }
         drop(send);

@@ -1,4 +1,7 @@
 //! One thread per core: which cores, and staying there.
+#![allow(unsafe_code)]
+
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use core_affinity::CoreId;
 
@@ -23,6 +26,47 @@ pub(crate) fn cores_for(threads: usize, place: u64) -> Vec<CoreId> {
         .map(|id| CoreId { id })
         .collect()
 }
+
+/// A place that differs from one time to another. It is not part of any result.
+pub(crate) fn anywhere() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |d| d.as_nanos() as u64);
+    crate::random::key(&[u64::from(std::process::id()), now])
+}
+
+/// The CPUs to share out among work side by side that has `threads` threads in all, in the order in which they are
+/// best taken; none if there are fewer than threads, or if the system does not keep threads on some of them.
+pub(crate) fn cores_to_share(threads: usize) -> Vec<usize> {
+    match cfg!(target_os = "linux") {
+        true => cores_for(threads, anywhere())
+            .into_iter()
+            .map(|c| c.id)
+            .collect(),
+        false => Vec::new(),
+    }
+}
+
+/// Keeps the calling thread, which must be one of our own, and all threads it will start, on these CPUs; without any
+/// it may go on as it was. If the system refuses, it is the same.
+#[cfg(target_os = "linux")]
+pub(crate) fn confine(cores: &[usize]) {
+    if cores.is_empty() {
+        return;
+    }
+    // SAFETY: a set of zeros is an empty one; CPUs are below 1024, the number of its bits (`cores_for`), or are left
+    // out; the call reads the set and changes nothing but where this thread may run.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        for &core in cores.iter().filter(|&&core| core <= LARGEST_ID) {
+            libc::CPU_SET(core, &mut set);
+        }
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+    }
+}
+
+/// Other systems have no such thing for a number of CPUs.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn confine(_: &[usize]) {}
 
 /// Pins the calling thread, which must be one of our own. If the system refuses, the thread runs
 /// unpinned: slower perhaps, never wrong.
@@ -50,5 +94,25 @@ mod tests {
         if allowed.len() > 1 {
             assert_ne!(cores_for(1, 0)[0].id, cores_for(1, 1)[0].id);
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_share_of_the_cores_is_all_that_a_thread_and_its_threads_see() {
+        let all = core_affinity::get_core_ids().unwrap_or_default().len();
+        let mut shared = cores_to_share(all);
+        assert_eq!(shared.len(), all);
+        let last = shared.pop().unwrap();
+        let seen = std::thread::spawn(move || {
+            confine(&[]);
+            let before = core_affinity::get_core_ids().unwrap_or_default().len();
+            confine(&[last]);
+            let inner = std::thread::spawn(|| (cores_for(1, 5), super::super::available_threads()));
+            (before, inner.join().unwrap())
+        });
+        let (before, (cores, threads)) = seen.join().unwrap();
+        assert_eq!((before, threads), (all, 1));
+        assert_eq!(cores.iter().map(|c| c.id).collect::<Vec<_>>(), [last]);
+        assert!(cores_to_share(all + 1).is_empty());
     }
 }

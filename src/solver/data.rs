@@ -24,7 +24,6 @@ pub(super) mod stream {
     pub const START: u64 = 102;
     pub const ORDER: u64 = 103;
     pub const WALK: u64 = 104;
-    pub const PLACE: u64 = 105;
     pub const CUT: u64 = 106;
     pub const BLOCK: u64 = 107;
     pub const SAMPLE: u64 = 108;

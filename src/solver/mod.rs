@@ -33,3 +33,5 @@ pub use fit::fit;
 pub use fold_in::{FoldIn, FoldMatrix, FoldSummary, fold_in};
 pub use input::{FitInput, FitSummary};
 pub use observer::{Control, Event, Observer, StopReason};
+
+pub(crate) use settle::likely_rank;

@@ -159,11 +159,7 @@ fn settled_gibbs(problem: &Problem<'_>, mut o: Options, init: Option<&Model>) ->
     }
     if o.rank.is_empty() {
         o.rank = vec![match o.model {
-            ModelKind::Cp => {
-                // Sixteen more for every six times the entries; averaging forgives what is too much.
-                let lines = ((1.0 + per_row(problem)).log2() / 2.5).round();
-                16 * lines.clamp(1.0, 6.0) as usize
-            }
+            ModelKind::Cp => rank_drawn(per_row(problem)),
             _ => rank(problem, o.model),
         }];
     }
@@ -184,17 +180,41 @@ pub(super) fn rank(problem: &Problem<'_>, model: ModelKind) -> usize {
     if model != ModelKind::Cp {
         return 10;
     }
-    let per_row = per_row(problem);
+    rank_stepped(per_row(problem))
+}
+
+fn rank_stepped(per_row: f64) -> usize {
     let enough = |(least, _): &&(f64, usize)| per_row >= *least;
     RANKS.iter().find(enough).map_or(1, |&(_, rank)| rank)
 }
 
+/// Sixteen more for every six times the entries; averaging forgives what is too much.
+fn rank_drawn(per_row: f64) -> usize {
+    let lines = ((1.0 + per_row).log2() / 2.5).round();
+    16 * lines.clamp(1.0, 6.0) as usize
+}
+
+/// About the rank that a CP model of so many entries, with so many rows in each mode, will have if it is left to the
+/// library.
+pub(crate) fn likely_rank(entries: u64, rows: &[u64], algorithm: Algorithm) -> usize {
+    let per_row = per_rows(entries, rows.iter().copied());
+    match algorithm {
+        Algorithm::Gibbs => rank_drawn(per_row),
+        _ => rank_stepped(per_row),
+    }
+}
+
 /// Entries per row of the two largest modes.
 fn per_row(problem: &Problem<'_>) -> f64 {
-    let mut rows: Vec<usize> = problem.modes().iter().map(|m| m.rows().len()).collect();
+    let rows = problem.modes().iter().map(|m| m.rows().len() as u64);
+    per_rows(problem.count(), rows)
+}
+
+fn per_rows(entries: u64, rows: impl Iterator<Item = u64>) -> f64 {
+    let mut rows: Vec<u64> = rows.collect();
     rows.sort_unstable();
-    let largest: usize = rows.iter().rev().take(2).sum();
-    problem.count() as f64 / largest.max(1) as f64
+    let largest: u64 = rows.iter().rev().take(2).sum();
+    entries as f64 / largest.max(1) as f64
 }
 
 fn check_modes(problem: &Problem<'_>, o: &Options) -> Result<()> {

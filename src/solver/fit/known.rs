@@ -1,16 +1,16 @@
 //! What a fit begins with.
 
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use super::super::centre::Centre;
-use super::super::data::{Held, stream};
+use super::super::data::Held;
 use super::super::input::FitInput;
 use super::super::resume::Progress;
 use crate::error::{Error, Result};
 use crate::model::{Model, Parameters, Saved};
 use crate::options::{Algorithm, Options};
-use crate::schedule::{Crew, available_threads};
+use crate::schedule::{Crew, anywhere, available_threads};
 
 /// What is known before a fit begins.
 #[derive(Default)]
@@ -54,12 +54,7 @@ pub(in crate::solver) fn crew(options: &Options) -> Crew {
         0 => available_threads(),
         n => n as usize,
     };
-    // Not part of the result, so it may differ from run to run: where the threads are pinned.
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |d| d.as_nanos() as u64);
-    let place = crate::random::key(&[stream::PLACE, u64::from(std::process::id()), now]);
-    Crew::new(threads, options.pin, place)
+    Crew::new(threads, options.pin, anywhere())
 }
 
 /// What decides which epoch is best must be there, once.

@@ -1,0 +1,170 @@
+//! How much memory a job will take, from the sizes of its files, dims and ranks, before it begins.
+//!
+//! Figures are of what solvers keep, rounded up: a job that takes less than was thought leaves memory unused, one that
+//! takes more may end the whole batch. docs/batch.md compares them with what was measured. Mapped files do not count:
+//! the system takes their pages back when it needs them.
+
+use std::fs;
+use std::path::Path;
+
+use super::spec::{FitJob, Job, Work};
+use crate::error::{Error, Result};
+use crate::format::{self, CooFile, OpenMode};
+use crate::model::padded;
+use crate::options::{Algorithm, ModelKind, Options, Start};
+use crate::problem::MatrixKind;
+use crate::solver::likely_rank;
+
+/// What a job takes that has nothing to do, and a thread of one.
+const LEAST: u64 = 8 << 20;
+const THREAD: u64 = 2 << 20;
+
+/// The shortest line of text of an entry has about so many bytes, and text gets so many times smaller by gzip.
+const SHORTEST_LINE: u64 = 6;
+const GZIPPED: u64 = 5;
+
+/// The parameters of a fit, those of the last good epoch, before the present one and of the best, and what is made of
+/// them in the end; and those of what it is started from, if that is drawn.
+const COPIES: u64 = 6;
+const DRAWN: u64 = 4;
+
+/// The bytes of a number of a sample: it has half as many bits, but there are smooth ones beside some, and copies while
+/// they are written.
+const SAMPLED: u64 = 5;
+
+/// What is known of a file without reading it.
+struct Size {
+    entries: u64,
+    /// The most rows that each mode may have.
+    rows: Vec<u64>,
+}
+
+impl Size {
+    fn of(path: &Path) -> Result<Size> {
+        if format::is_binary(path)? {
+            let file = CooFile::open(path, OpenMode::Mapped)?;
+            let header = file.header();
+            let entries = header.count;
+            return Ok(Size {
+                entries,
+                rows: header.dims.iter().map(|&d| d.min(entries)).collect(),
+            });
+        }
+        let bytes = fs::metadata(path)
+            .map_err(|e| Error::opening(path, e))?
+            .len();
+        let gzipped = path
+            .extension()
+            .is_some_and(|e| e.eq_ignore_ascii_case("gz"));
+        let text = bytes.saturating_mul(if gzipped { GZIPPED } else { 1 });
+        let entries = text / SHORTEST_LINE + 1;
+        // Of a text with fewer modes less is taken.
+        Ok(Size {
+            entries,
+            rows: vec![entries; 3],
+        })
+    }
+
+    fn order(&self) -> u64 {
+        self.rows.len() as u64
+    }
+}
+
+/// The bytes that a job will take.
+pub(super) fn bytes(job: &Job, options: &Options) -> Result<u64> {
+    let threads = options.threads.saturating_mul(THREAD).saturating_add(LEAST);
+    let rest = match &job.work {
+        Work::Fit(spec) => of_fit(spec, options)?,
+        Work::Predict(spec) => {
+            // Not more than its file, which is mapped; what text is read into is a file, too.
+            Size::of(&spec.file)?;
+            fs::metadata(&spec.model)
+                .map_err(|e| Error::opening(&spec.model, e))?
+                .len()
+        }
+    };
+    Ok(threads.saturating_add(rest))
+}
+
+fn of_fit(spec: &FitJob, options: &Options) -> Result<u64> {
+    let draws = options.algorithm == Algorithm::Gibbs;
+    // Lists of the entries of each row.
+    let exact = options.algorithm.is_exact();
+    let drawn = !exact
+        && (options.start == Start::Drawn || (options.start == Start::Auto && !options.nonneg));
+    let lists = exact || drawn;
+    let copies = COPIES + if drawn { DRAWN } else { 0 };
+    let tensor = Size::of(&spec.tensor)?;
+    let mut rows = tensor.rows.clone();
+    let mut total: u64 = 0;
+    let mut add = |count: u64, each: u64| total = total.saturating_add(count.saturating_mul(each));
+    let of_entry = |order: u64| {
+        let one = 4 * (order + 1) + if spec.weights.is_some() { 4 } else { 0 };
+        2 * one + if lists { 4 * order * order + one } else { 0 }
+    };
+    add(tensor.entries, of_entry(tensor.order()));
+    for held_out in [&spec.test, &spec.valid].into_iter().flatten() {
+        let size = Size::of(held_out)?;
+        add(size.entries, 6 * (size.order() + 1));
+    }
+    let mut columns = Vec::new();
+    for matrix in &spec.matrices {
+        let size = Size::of(&matrix.file)?;
+        let entries = match matrix.kind {
+            MatrixKind::Sampled(zeros) => size.entries.saturating_mul(1 + u64::from(zeros)),
+            _ => size.entries,
+        };
+        add(entries, of_entry(2));
+        if let Some(of_mode) = rows.get_mut(matrix.mode) {
+            *of_mode = of_mode.saturating_add(size.rows[0]);
+        }
+        if !matrix.kind.is_graph() {
+            columns.push((matrix.mode, size.rows[1]));
+        }
+    }
+    let rank_of = |mode: usize| match options.rank.as_slice() {
+        [] if options.model == ModelKind::Tucker => 10,
+        [] => likely_rank(tensor.entries, &tensor.rows, options.algorithm),
+        [one] => *one,
+        list => list.get(mode).copied().unwrap_or(1),
+    };
+    let numbered = rows.iter().copied().enumerate().chain(columns);
+    for (mode, count) in numbered {
+        let row = 4 * padded(rank_of(mode)) as u64;
+        let samples = match draws {
+            true => options
+                .samples
+                .saturating_mul(SAMPLED * (rank_of(mode) as u64 + 1)),
+            false => 0,
+        };
+        // Counts, weights, biases and what numbers the rows.
+        add(
+            count,
+            (copies * row).saturating_add(samples).saturating_add(48),
+        );
+    }
+    let cp = options.model == ModelKind::Cp
+        || (options.model == ModelKind::Auto && options.rank.is_empty());
+    let core = (0..rows.len()).fold(1u64, |size, mode| match cp {
+        true => size.max(rank_of(mode) as u64),
+        false => size.saturating_mul(padded(rank_of(mode)) as u64),
+    });
+    add(core, 4 * (copies + 4 * options.threads));
+    Ok(total)
+}
+
+/// The memory that the system has left, where it tells.
+pub(super) fn available() -> Option<u64> {
+    let info = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = info.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    let free = kib.saturating_mul(1024);
+    // A container may have less than the machine.
+    let number = |file: &str| -> Option<u64> {
+        let path = Path::new("/sys/fs/cgroup").join(file);
+        fs::read_to_string(path).ok()?.trim().parse().ok()
+    };
+    let limit =
+        number("memory.max").map(|m| m.saturating_sub(number("memory.current").unwrap_or(0)));
+    Some(limit.map_or(free, |limit| free.min(limit)))
+}
