@@ -4,6 +4,8 @@
 
 mod bench;
 mod check;
+mod clusters;
+mod concepts;
 mod convert;
 mod demo;
 mod fit;
@@ -62,6 +64,8 @@ enum Command {
     FoldIn(fold_in::Arguments),
     Recommend(recommend::Arguments),
     Similar(similar::Arguments),
+    Concepts(concepts::Arguments),
+    Clusters(clusters::Arguments),
     Bench(bench::Arguments),
 }
 
@@ -157,6 +161,8 @@ fn dispatch(command: &Command, progress: &Progress, output: &mut Output) -> Resu
         Command::FoldIn(a) => fold_in::run(a, progress, output),
         Command::Recommend(a) => recommend::run(a, progress, output),
         Command::Similar(a) => similar::run(a, progress, output),
+        Command::Concepts(a) => concepts::run(a, output),
+        Command::Clusters(a) => clusters::run(a, progress, output),
         Command::Bench(a) => bench::run(a, progress, output),
     }
 }

@@ -13,6 +13,8 @@
 
 mod arg;
 mod cancel;
+mod clusters;
+mod concepts;
 mod coo;
 mod coo_files;
 mod coo_weights;
@@ -35,6 +37,7 @@ mod recommend;
 mod run;
 mod spread;
 mod status;
+mod tables;
 #[cfg(s3cmtf_test)]
 mod testing;
 mod text;
@@ -43,6 +46,8 @@ mod tune;
 /// Everything C sees, for Rust programs that measure or test the boundary itself.
 pub mod c {
     pub use super::cancel::*;
+    pub use super::clusters::*;
+    pub use super::concepts::*;
     pub use super::coo::*;
     pub use super::coo_files::*;
     pub use super::coo_weights::*;
