@@ -5,6 +5,8 @@
 mod batch;
 mod bench;
 mod check;
+mod clusters;
+mod concepts;
 mod convert;
 mod demo;
 mod fit;
@@ -64,6 +66,8 @@ enum Command {
     Recommend(recommend::Arguments),
     Similar(similar::Arguments),
     Batch(batch::Arguments),
+    Concepts(concepts::Arguments),
+    Clusters(clusters::Arguments),
     Bench(bench::Arguments),
 }
 
@@ -160,6 +164,8 @@ fn dispatch(command: &Command, progress: &Progress, output: &mut Output) -> Resu
         Command::Recommend(a) => recommend::run(a, progress, output),
         Command::Similar(a) => similar::run(a, progress, output),
         Command::Batch(a) => batch::run(a, progress, output),
+        Command::Concepts(a) => concepts::run(a, output),
+        Command::Clusters(a) => clusters::run(a, progress, output),
         Command::Bench(a) => bench::run(a, progress, output),
     }
 }
