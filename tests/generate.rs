@@ -48,12 +48,14 @@ fn example() -> GenerateOptions {
             columns: 12,
             cells: CellChoice::Full,
             ones: Some(0.1),
+            groups: None,
         },
         MatrixSpec {
             mode: 0,
             columns: 3000,
             cells: CellChoice::Entries(100_000),
             ones: None,
+            groups: None,
         },
     ];
     o
@@ -131,6 +133,7 @@ fn non_negative_models_are() {
             columns: 5,
             cells: CellChoice::Full,
             ones: None,
+            groups: None,
         }];
         let made = generate(dir.path(), &o, &()).unwrap();
         for (path, _) in [&made.train].into_iter().chain(&made.matrices) {

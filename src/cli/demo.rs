@@ -218,6 +218,7 @@ fn options(seed: u64) -> GenerateOptions {
         columns: 18,
         cells: CellChoice::Full,
         ones: Some(0.12),
+        groups: None,
     }];
     o.test = 0.2;
     o.seed = seed;

@@ -18,6 +18,7 @@ mod lists;
 mod output;
 mod progress;
 mod recommend;
+mod report;
 mod similar;
 mod split;
 mod tune;
@@ -68,6 +69,7 @@ enum Command {
     Batch(batch::Arguments),
     Concepts(concepts::Arguments),
     Clusters(clusters::Arguments),
+    Report(report::Arguments),
     Bench(bench::Arguments),
 }
 
@@ -166,6 +168,7 @@ fn dispatch(command: &Command, progress: &Progress, output: &mut Output) -> Resu
         Command::Batch(a) => batch::run(a, progress, output),
         Command::Concepts(a) => concepts::run(a, output),
         Command::Clusters(a) => clusters::run(a, progress, output),
+        Command::Report(a) => report::run(a, progress, output),
         Command::Bench(a) => bench::run(a, progress, output),
     }
 }

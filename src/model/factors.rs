@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::record::Record;
 use super::rows::Rows;
 use super::samples::Samples;
 use super::shape::{CoreKind, CoreShape};
@@ -123,6 +124,7 @@ pub struct Model {
     pub(crate) range: (f64, f64),
     pub(crate) options: Options,
     pub(crate) history: Vec<Epoch>,
+    pub(crate) record: Record,
     pub(crate) orthogonal: bool,
     pub(crate) samples: Option<Samples>,
     /// During a fit: what a full core is pulled to, at the scale of the fit; empty if it is not.
@@ -186,6 +188,7 @@ impl Model {
             range: problem.range(),
             options: options.clone(),
             history: Vec::new(),
+            record: Record::default(),
             orthogonal: false,
             core_pull: Vec::new(),
             samples: None,
@@ -263,6 +266,11 @@ impl Model {
         &self.history
     }
 
+    /// What happened in the fit and how it ended, as far as that is known.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
     /// Whether the columns of the factors are orthonormal.
     pub fn is_orthogonal(&self) -> bool {
         self.orthogonal
@@ -312,6 +320,7 @@ impl Model {
             range: self.range,
             options: self.options.clone(),
             history: self.history.clone(),
+            record: self.record.clone(),
             orthogonal: self.orthogonal,
             core_pull: self.core_pull.clone(),
             samples: self.samples.clone(),
