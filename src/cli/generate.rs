@@ -171,8 +171,8 @@ fn matrix(text: &str) -> Result<MatrixSpec> {
     })
 }
 
-/// Prints what was made; also used by the demo.
-pub(super) fn report(made: &Generated, seconds: f64, out: &mut Output) {
+/// Prints what was made.
+fn report(made: &Generated, seconds: f64, out: &mut Output) {
     let files = [&made.train]
         .into_iter()
         .chain(&made.test)

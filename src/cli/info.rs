@@ -125,8 +125,8 @@ fn show_model(path: &Path, out: &mut Output) -> Result<()> {
     Ok(())
 }
 
-/// Prints the summary of a file; also used by the demo.
-pub(super) fn show(
+/// Prints the summary of a file.
+fn show(
     file: &CooFile,
     names: &[Option<Names>],
     progress: &Progress,

@@ -6,6 +6,7 @@ use super::Context;
 use super::chart::bars;
 use super::heat::Heat;
 use super::html::{counted, escape, grouped, number};
+use crate::discover::{ConceptOptions, concepts};
 use crate::error::Result;
 use crate::model::{CoreKind, padded};
 
@@ -168,28 +169,39 @@ impl Context<'_> {
                 counted(rank as u64, "column", "columns"),
                 counted(rows as u64, "row", "rows")
             );
+            // The strongest first: columns that add nothing look like noise.
+            let how = ConceptOptions {
+                top: 0,
+                ..ConceptOptions::new(n)
+            };
+            let found = concepts(self.model, &how)?.concepts;
+            let columns: Vec<usize> = found.iter().map(|c| c.number).take(COLUMNS).collect();
+            let more = match rank > COLUMNS {
+                true => format!("The {COLUMNS} strongest of {rank} columns, the strongest first."),
+                false => "The strongest column comes first.".into(),
+            };
             if rows <= SHOWN {
                 let numbers: Vec<f64> = (0..rows)
-                    .flat_map(|row| (0..rank).map(move |j| (row, j)))
+                    .flat_map(|row| columns.iter().map(move |&j| (row, j)))
                     .map(|(row, j)| over(row, j))
                     .collect();
                 let names = own.rows.indices();
                 let heat = Heat {
                     title: format!("Columns of mode {}", n + 1),
-                    columns: rank,
+                    columns: columns.len(),
                     numbers: &numbers,
                     full: numbers.iter().fold(0.0, |m, x| x.abs().max(m)),
                     rows: names.map(|i| self.options.names.label(n, i)).collect(),
                 };
                 let _ = writeln!(
                     out,
-                    "<figure>{}<figcaption>rows down, columns across; the full colour is the largest number</figcaption></figure>",
+                    "<figure>{}<figcaption>rows down, columns across; the full colour is the largest number. {more}</figcaption></figure>",
                     heat.draw().trim_end()
                 );
                 continue;
             }
             out += "<div class=\"small\">\n";
-            for j in 0..rank.min(COLUMNS) {
+            for j in columns {
                 let mut bins = [0u64; BINS];
                 let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
                 for row in 0..rows {
@@ -203,18 +215,14 @@ impl Context<'_> {
                     "<figure>{}<figcaption>column {}: {} to {}</figcaption></figure>",
                     spark(&bins, &format!("Column {} of mode {}", j + 1, n + 1)),
                     j + 1,
-                    number(low),
-                    number(high)
+                    number((low * 100.0).round() / 100.0),
+                    number((high * 100.0).round() / 100.0)
                 );
             }
             out += "</div>\n";
-            let more = match rank > COLUMNS {
-                true => format!(" The first {COLUMNS} of {rank} columns."),
-                false => String::new(),
-            };
             let _ = writeln!(
                 out,
-                "<p class=\"note\">How many rows have which number, from −3 to 3; those further out are at the ends.{more}</p>"
+                "<p class=\"note\">How many rows have which number, from −3 to 3; those further out are at the ends. {more}</p>"
             );
         }
         Ok(out)
