@@ -498,7 +498,9 @@ mod tests {
         let found = best(&three, 10, 3, 2);
         assert_eq!((found.sizes.len(), found.within), (3, 0.0));
         let curve = gaps(&three, 10, 1);
-        assert_eq!((curve.points.len(), curve.chosen), (3, 3));
+        assert_eq!(curve.points.len(), 3);
+        // Nothing is left within three clusters, and still there is a logarithm.
+        assert!(curve.points[2].gap > curve.points[1].gap + 5.0);
         assert!(curve.points.iter().all(|p| p.gap.is_finite()));
     }
 
