@@ -1,4 +1,4 @@
-/* Recommendations, likeness, rankings and names from C. The argument is a folder to write to. */
+/* Recommendations, likeness, rankings, concepts, clusters and names from C. The argument is a folder to write to. */
 #include "check.h"
 
 static s3cmtf_error *error;
@@ -127,6 +127,84 @@ static void names_of_rows(const char *folder)
     s3cmtf_names_free(names);
 }
 
+/* What concepts add is what the model predicts. */
+static void concepts_of_films(const s3cmtf_model *model)
+{
+    const uint64_t modes[2] = {0, 2}, rows[2] = {3, 1};
+    s3cmtf_concepts *concepts = NULL;
+    uint64_t count = 0, column = 0, found = 0, films[FILMS];
+    double strength = 0, effect = 0, last = 1e300, loadings[FILMS], sums[FILMS] = {0};
+    OK(s3cmtf_concepts_new(model, 1, 2, modes, rows, FILMS, 0, &concepts, error));
+    OK(s3cmtf_concepts_get_count(concepts, &count, error));
+    CHECK(count == 3);
+    for (uint64_t c = 0; c < count; c++) {
+        OK(s3cmtf_concepts_get(concepts, c, &column, &strength, &effect, error));
+        CHECK(column < count && strength <= last && fabs(strength - effect) < 1e-4 * (1 + strength));
+        last = strength;
+        OK(s3cmtf_concepts_copy_rows(concepts, c, S3CMTF_LARGEST, films, loadings, FILMS, &found, error));
+        for (uint64_t k = 0; k < found; k++) sums[films[k]] += loadings[k] * effect;
+        for (uint64_t k = 1; k < found; k++) CHECK(loadings[k] <= loadings[k - 1]);
+        OK(s3cmtf_concepts_copy_columns(concepts, c, S3CMTF_SMALLEST, NULL, NULL, NULL, 0, &found, error));
+    }
+    /* What is left of predictions are mean and biases, of which only that of the film changes. */
+    double biases[FILMS], first = 0;
+    OK(s3cmtf_model_copy_biases(model, 1, biases, FILMS, S3CMTF_F64, error));
+    OK(s3cmtf_concepts_copy_rows(concepts, 0, S3CMTF_LARGEST, films, NULL, FILMS, &found, error));
+    for (uint64_t k = 0; k < found; k++) {
+        double x = 0;
+        const void *const cell[3] = {&rows[0], &films[k], &rows[1]};
+        OK(s3cmtf_model_predict(model, 1, cell, S3CMTF_U64, 1, 0, 0, 1, NULL, &x, 1, S3CMTF_F64, error));
+        const double left = x - sums[films[k]] - biases[films[k]];
+        if (k == 0) first = left;
+        CHECK(fabs(left - first) < 1e-3);
+    }
+    s3cmtf_concepts_free(concepts);
+}
+
+static void clusters_of_films(const planted *data, const s3cmtf_model *model)
+{
+    s3cmtf_coo *genres = planted_genres(data, error);
+    const s3cmtf_coo *const matrices[1] = {genres};
+    s3cmtf_clusters *clusters = NULL, *again = NULL;
+    uint64_t count = 0, size = 0, all = 0, found = 0, chosen = 0, rows[FILMS], which[FILMS], other[FILMS];
+    double explained = 0, radius = 0, distances[FILMS], gaps[6], errors[6], share = 0;
+    OK(s3cmtf_clusters_new(model, 1, 3, 6, 3, 4, 0, 1, S3CMTF_SPACE_PREDICTIONS, FILMS, 2, 1, matrices, 7, 1, NULL, &clusters,
+                           error));
+    OK(s3cmtf_clusters_get_count(clusters, &count, &explained, error));
+    CHECK(count == 3 && explained > 0 && explained < 1);
+    OK(s3cmtf_clusters_copy_rows(clusters, rows, which, FILMS, &found, error));
+    for (uint64_t c = 0; c < count; c++) {
+        uint64_t members = 0, films[FILMS];
+        OK(s3cmtf_clusters_get(clusters, c, &size, &radius, error));
+        OK(s3cmtf_clusters_copy_members(clusters, c, films, distances, FILMS, &members, error));
+        CHECK(members == size);
+        double sum = 0;
+        for (uint64_t k = 0; k < members; k++) {
+            sum += distances[k] * distances[k];
+            for (uint64_t i = 0; i < found; i++) CHECK(rows[i] != films[k] || which[i] == c);
+        }
+        CHECK(fabs(sqrt(sum / (double)size) - radius) < 1e-9);
+        all += size;
+        uint64_t labels = 0, of[2], columns[2], counts[2], overall[2];
+        double lifts[2], p_values[2];
+        OK(s3cmtf_clusters_copy_labels(clusters, c, of, columns, counts, overall, lifts, p_values, 2, &labels, error));
+        for (uint64_t k = 0; k < labels; k++) CHECK(of[k] == 0 && counts[k] <= overall[k] && lifts[k] > 1 && p_values[k] <= 1);
+    }
+    CHECK(all == found);
+    OK(s3cmtf_clusters_copy_gaps(clusters, gaps, errors, 6, &chosen, &found, error));
+    CHECK(found == 6 && chosen >= 1 && chosen <= 6 && errors[0] > 0);
+    OK(s3cmtf_clusters_copy_information(clusters, &share, 1, &found, error));
+    CHECK(found == 1 && share >= 0 && share <= 1);
+    OK(s3cmtf_clusters_new(model, 1, 3, 0, 3, 0, 0, 1, S3CMTF_SPACE_PREDICTIONS, 0, 0, 0, NULL, 7, 3, NULL, &again, error));
+    OK(s3cmtf_clusters_copy_rows(again, NULL, other, FILMS, &found, error));
+    CHECK(!memcmp(which, other, sizeof *which * found));
+    OK(s3cmtf_clusters_copy_gaps(again, NULL, NULL, 0, &chosen, &found, error));
+    CHECK(found == 0 && chosen == 0);
+    s3cmtf_clusters_free(clusters);
+    s3cmtf_clusters_free(again);
+    s3cmtf_coo_free(genres);
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc == 2);
@@ -142,6 +220,8 @@ int main(int argc, char **argv)
     recommendations(&data, model, half);
     likeness(model);
     rankings(model, coo, half);
+    concepts_of_films(model);
+    clusters_of_films(&data, model);
     names_of_rows(argv[1]);
     s3cmtf_coo_free(half);
     s3cmtf_coo_free(coo);

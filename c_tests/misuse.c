@@ -14,6 +14,8 @@ static s3cmtf_fit *fit, *ended;
 static s3cmtf_model *model;
 static s3cmtf_tune *search, *searched;
 static s3cmtf_names *names;
+static s3cmtf_concepts *concepts;
+static s3cmtf_clusters *clusters;
 static s3cmtf_batch *batch;
 
 /* All outputs of all calls; a call that fails must leave every byte of them alone. */
@@ -29,6 +31,8 @@ static struct outputs {
     s3cmtf_tune *tune;
     s3cmtf_model *model;
     s3cmtf_names *names;
+    s3cmtf_concepts *concepts;
+    s3cmtf_clusters *clusters;
     s3cmtf_batch *batch;
     const char *name;
     const uint32_t *indices;
@@ -380,6 +384,11 @@ static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
     X(s3cmtf_model_fold_in) X(s3cmtf_model_recommend) X(s3cmtf_model_similar) X(s3cmtf_model_evaluate_ranking)         \
     X(s3cmtf_names_open) X(s3cmtf_names_open_beside) X(s3cmtf_names_get_count) X(s3cmtf_names_get)                     \
     X(s3cmtf_names_find) X(s3cmtf_names_free)                                                                          \
+    X(s3cmtf_concepts_new) X(s3cmtf_concepts_get_count) X(s3cmtf_concepts_get) X(s3cmtf_concepts_copy_rows)            \
+    X(s3cmtf_concepts_copy_columns) X(s3cmtf_concepts_free) X(s3cmtf_clusters_new) X(s3cmtf_clusters_get_count)        \
+    X(s3cmtf_clusters_get) X(s3cmtf_clusters_copy_members) X(s3cmtf_clusters_copy_labels)                              \
+    X(s3cmtf_clusters_copy_rows) X(s3cmtf_clusters_copy_gaps) X(s3cmtf_clusters_copy_information)                      \
+    X(s3cmtf_clusters_free)                                                                                            \
     X(s3cmtf_generator_new) X(s3cmtf_generator_set) X(s3cmtf_generator_write) X(s3cmtf_generator_preset)               \
     X(s3cmtf_generator_free) X(s3cmtf_tune_new) X(s3cmtf_tune_set_trials) X(s3cmtf_tune_set_rungs)                     \
     X(s3cmtf_tune_set_fit_threads) X(s3cmtf_tune_set_fraction) X(s3cmtf_tune_set_valid) X(s3cmtf_tune_set_range)       \
@@ -424,6 +433,9 @@ int main(int argc, char **argv)
     ended = small_fit(&data, 2, 1, error);
     OK(s3cmtf_fit_run(ended, &model, error));
     OK(s3cmtf_names_open("/dev/null", &names, error));
+    OK(s3cmtf_concepts_new(model, 1, 0, NULL, NULL, 3, 1, &concepts, error));
+    OK(s3cmtf_clusters_new(model, 1, 2, 3, 1, 2, 0, 1, S3CMTF_SPACE_PREDICTIONS, 2, 2, 1, (const s3cmtf_coo *const *)&genres, 0, 1,
+                           NULL, &clusters, error));
     OK(s3cmtf_batch_new("/tmp/s3cmtf-no-such-batch", &batch, error));
     OK(s3cmtf_tune_new(problem, options, &search, error));
     OK(s3cmtf_tune_new(problem, options, &searched, error));
@@ -444,6 +456,8 @@ int main(int argc, char **argv)
     for (int twice = 0; twice < 2; twice++) {
         s3cmtf_model_free(model), model = NULL;
         s3cmtf_names_free(names), names = NULL;
+        s3cmtf_concepts_free(concepts), concepts = NULL;
+        s3cmtf_clusters_free(clusters), clusters = NULL;
         s3cmtf_batch_free(batch), batch = NULL;
         s3cmtf_tune_free(search), search = NULL;
         s3cmtf_tune_free(searched), searched = NULL;

@@ -118,3 +118,122 @@ static void test_s3cmtf_names_find(void)
     BAD(s3cmtf_names_find(names, "\xff", out.u, error));
 }
 static void test_s3cmtf_names_free(void) { s3cmtf_names_free(NULL); }
+
+static void test_s3cmtf_concepts_new(void)
+{
+    const uint64_t modes[2] = {0, 2}, rows[2] = {1, 1}, same[2] = {0, 0}, own[1] = {1}, far[1] = {UINT64_MAX};
+    NUL(s3cmtf_concepts_new(NULL, 1, 0, NULL, NULL, 3, 1, &out.concepts, error));
+    NUL(s3cmtf_concepts_new(model, 1, 0, NULL, NULL, 3, 1, NULL, error));
+    NUL(s3cmtf_concepts_new(model, 1, 2, NULL, rows, 3, 1, &out.concepts, error));
+    NUL(s3cmtf_concepts_new(model, 1, 2, modes, NULL, 3, 1, &out.concepts, error));
+    BAD(s3cmtf_concepts_new(model, 3, 0, NULL, NULL, 3, 1, &out.concepts, error));
+    BAD(s3cmtf_concepts_new(model, 1, 2, same, rows, 3, 1, &out.concepts, error));
+    BAD(s3cmtf_concepts_new(model, 1, 1, own, rows, 3, 1, &out.concepts, error));
+    BAD(s3cmtf_concepts_new(model, 1, 1, far, rows, 3, 1, &out.concepts, error));
+    BAD(s3cmtf_concepts_new(model, 1, 1, modes, far, 3, 1, &out.concepts, error));
+    BAD(s3cmtf_concepts_new(model, 1, HUGE_COUNT, modes, rows, 3, 1, &out.concepts, error));
+}
+static void test_s3cmtf_concepts_get_count(void)
+{
+    NUL(s3cmtf_concepts_get_count(NULL, out.u, error));
+    NUL(s3cmtf_concepts_get_count(concepts, NULL, error));
+}
+static void test_s3cmtf_concepts_get(void)
+{
+    NUL(s3cmtf_concepts_get(NULL, 0, out.u, out.d, out.d + 1, error));
+    BAD(s3cmtf_concepts_get(concepts, 1000, out.u, out.d, out.d + 1, error));
+}
+static void test_s3cmtf_concepts_copy_rows(void)
+{
+    NUL(s3cmtf_concepts_copy_rows(NULL, 0, S3CMTF_LARGEST, out.u, out.d, 3, out.u + 9, error));
+    NUL(s3cmtf_concepts_copy_rows(concepts, 0, S3CMTF_LARGEST, out.u, out.d, 3, NULL, error));
+    BAD(s3cmtf_concepts_copy_rows(concepts, 1000, S3CMTF_LARGEST, out.u, out.d, 3, out.u + 9, error));
+    BAD(s3cmtf_concepts_copy_rows(concepts, 0, S3CMTF_LARGEST, out.u, out.d, HUGE_COUNT, out.u + 9, error));
+    FITS_NOT(s3cmtf_concepts_copy_rows(concepts, 0, S3CMTF_LARGEST, out.u, NULL, 2, out.u + 9, error));
+    FITS_NOT(s3cmtf_concepts_copy_rows(concepts, 0, S3CMTF_SMALLEST, NULL, out.d, 2, out.u + 9, error));
+    EACH_WRONG(x) BAD(s3cmtf_concepts_copy_rows(concepts, 0, x, out.u, out.d, 3, out.u + 9, error));
+}
+static void test_s3cmtf_concepts_copy_columns(void)
+{
+    uint64_t *u = out.u;
+    NUL(s3cmtf_concepts_copy_columns(NULL, 0, S3CMTF_LARGEST, u, u + 9, out.d, 9, u + 20, error));
+    NUL(s3cmtf_concepts_copy_columns(concepts, 0, S3CMTF_LARGEST, u, u + 9, out.d, 9, NULL, error));
+    BAD(s3cmtf_concepts_copy_columns(concepts, 1000, S3CMTF_LARGEST, u, u + 9, out.d, 9, u + 20, error));
+    EACH_WRONG(x) BAD(s3cmtf_concepts_copy_columns(concepts, 0, x, u, u + 9, out.d, 9, u + 20, error));
+}
+static void test_s3cmtf_concepts_free(void)
+{
+    s3cmtf_concepts_free(NULL);
+}
+#define ASK(m, mode, space, count, matrices, threads, to) \
+    s3cmtf_clusters_new(m, mode, 2, 0, 1, 2, 0, 1, space, 2, 2, count, matrices, 0, threads, NULL, to, error)
+static void test_s3cmtf_clusters_new(void)
+{
+    const s3cmtf_coo *one[1] = {genres}, *none[1] = {NULL}, *wrong[1] = {coo};
+    NUL(ASK(NULL, 1, 0, 1, one, 1, &out.clusters));
+    NUL(ASK(model, 1, 0, 1, one, 1, NULL));
+    NUL(ASK(model, 1, 0, 1, NULL, 1, &out.clusters));
+    NUL(ASK(model, 1, 0, 1, none, 1, &out.clusters));
+    BAD(ASK(model, 3, 0, 1, one, 1, &out.clusters));
+    BAD(ASK(model, 1, 0, 1, wrong, 1, &out.clusters)); /* no matrix */
+    BAD(ASK(model, 1, 0, HUGE_COUNT, one, 1, &out.clusters));
+    BAD(ASK(model, 1, 0, 1, one, 5000, &out.clusters));
+    EACH_WRONG(x) BAD(ASK(model, 1, x, 1, one, 1, &out.clusters));
+    BAD(s3cmtf_clusters_new(model, 1, 2, 0, 1, 2, 0, UINT64_MAX, 0, 2, 2, 0, NULL, 0, 1, NULL, &out.clusters, error));
+    s3cmtf_cancel_request(cancel);
+    expect(S3CMTF_CANCELLED,
+           s3cmtf_clusters_new(model, 1, 0, 5, 50, 50, 0, 1, 0, 2, 2, 0, NULL, 0, 2, cancel, &out.clusters, error), __LINE__,
+           "cancelled");
+    s3cmtf_cancel_reset(cancel);
+}
+#undef ASK
+static void test_s3cmtf_clusters_get_count(void)
+{
+    NUL(s3cmtf_clusters_get_count(NULL, out.u, out.d, error));
+    NUL(s3cmtf_clusters_get_count(clusters, NULL, out.d, error));
+}
+static void test_s3cmtf_clusters_get(void)
+{
+    NUL(s3cmtf_clusters_get(NULL, 0, out.u, out.d, error));
+    BAD(s3cmtf_clusters_get(clusters, 2, out.u, out.d, error));
+}
+static void test_s3cmtf_clusters_copy_members(void)
+{
+    NUL(s3cmtf_clusters_copy_members(NULL, 0, out.u, out.d, 2, out.u + 9, error));
+    NUL(s3cmtf_clusters_copy_members(clusters, 0, out.u, out.d, 2, NULL, error));
+    BAD(s3cmtf_clusters_copy_members(clusters, 2, out.u, out.d, 2, out.u + 9, error));
+    FITS_NOT(s3cmtf_clusters_copy_members(clusters, 0, out.u, out.d, 1, out.u + 9, error));
+    FITS_NOT(s3cmtf_clusters_copy_members(clusters, 0, NULL, out.d, 1, out.u + 9, error));
+}
+static void test_s3cmtf_clusters_copy_labels(void)
+{
+    uint64_t *u = out.u;
+    double *d = out.d;
+    NUL(s3cmtf_clusters_copy_labels(NULL, 0, u, u + 5, u + 10, u + 15, d, d + 5, 5, u + 20, error));
+    NUL(s3cmtf_clusters_copy_labels(clusters, 0, u, u + 5, u + 10, u + 15, d, d + 5, 5, NULL, error));
+    BAD(s3cmtf_clusters_copy_labels(clusters, 2, u, u + 5, u + 10, u + 15, d, d + 5, 5, u + 20, error));
+}
+static void test_s3cmtf_clusters_copy_rows(void)
+{
+    NUL(s3cmtf_clusters_copy_rows(NULL, out.u, out.u + 5, 5, out.u + 20, error));
+    NUL(s3cmtf_clusters_copy_rows(clusters, out.u, out.u + 5, 5, NULL, error));
+    FITS_NOT(s3cmtf_clusters_copy_rows(clusters, out.u, NULL, 1, out.u + 20, error));
+    FITS_NOT(s3cmtf_clusters_copy_rows(clusters, NULL, out.u, 1, out.u + 20, error));
+}
+static void test_s3cmtf_clusters_copy_gaps(void)
+{
+    NUL(s3cmtf_clusters_copy_gaps(NULL, out.d, out.d + 5, 5, out.u, out.u + 1, error));
+    NUL(s3cmtf_clusters_copy_gaps(clusters, out.d, out.d + 5, 5, out.u, NULL, error));
+    FITS_NOT(s3cmtf_clusters_copy_gaps(clusters, out.d, NULL, 2, out.u, out.u + 1, error));
+    FITS_NOT(s3cmtf_clusters_copy_gaps(clusters, NULL, out.d, 2, out.u, out.u + 1, error));
+}
+static void test_s3cmtf_clusters_copy_information(void)
+{
+    NUL(s3cmtf_clusters_copy_information(NULL, out.d, 1, out.u, error));
+    NUL(s3cmtf_clusters_copy_information(clusters, out.d, 1, NULL, error));
+    FITS_NOT(s3cmtf_clusters_copy_information(clusters, out.d, 0, out.u, error));
+}
+static void test_s3cmtf_clusters_free(void)
+{
+    s3cmtf_clusters_free(NULL);
+}

@@ -192,6 +192,17 @@ int main(int argc, char **argv)
     const auto one = s3::recommend(sure, 1, {{3, 0, 1}}, {2}, five);
     CHECK(one[0].size() == 1 && one[0][0].row == 7);
     CHECK(s3::similar(sure, 1, {0, 1}, 3)[1].size() == 3);
+    const auto meant = s3::concepts(sure, 1, {{0, 3}}, 4);
+    CHECK(meant.size() == sure.ranks()[1] && meant[0].strength >= meant.back().strength && meant[0].effect >= 0);
+    CHECK(meant[0].largest.size() == 4 && meant[0].largest[0].score >= meant[0].smallest[0].score);
+    CHECK(status_of([&] { s3::concepts(sure, 1, {{1, 3}}); }) == S3CMTF_BAD_ARGUMENT);
+    s3::cluster_options three;
+    (three.k = 3, three.max_k = 4, three.restarts = 2, three.references = 2, three.matrices = {&what});
+    const auto groups = s3::clusters(sure, 1, three);
+    CHECK(groups.clusters.size() == 3 && groups.gaps.size() == 4 && groups.chosen >= 1 && groups.information.size() == 1);
+    CHECK(groups.rows.size() == groups.which.size() && groups.clusters[0].size >= groups.clusters[2].size);
+    three.max_k = 0;
+    CHECK(s3::clusters(sure, 1, three).gaps.empty());
     CHECK(s3::evaluate_ranking(sure, moved, moved, 1, 0).users == 0); // nothing that was not trained on
     CHECK(s3::row_names::beside(folder + "/none.coo", 0).count() == 0);
     CHECK(status_of([&] { s3::row_names::open("/no/such/file"); }) == S3CMTF_BAD_FILE);

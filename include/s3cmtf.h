@@ -122,7 +122,8 @@
  * of them and all that the model knows, in the time it takes to read their entries.
  *
  * s3cmtf_model_recommend() ranks the rows of a mode for rows of others, s3cmtf_model_similar() for rows of the same, and
- * s3cmtf_model_evaluate_ranking() says how good such lists are.
+ * s3cmtf_model_evaluate_ranking() says how good such lists are. s3cmtf_concepts_new() says what the columns of a factor stand
+ * for, s3cmtf_clusters_new() which rows of a mode belong together.
  *
  * SPEED
  *
@@ -538,6 +539,26 @@
 #define S3CMTF_COLUMN_MAJOR 1
 
 /**
+ * The largest of a list come first.
+ */
+#define S3CMTF_LARGEST 0
+
+/**
+ * The smallest of a list come first.
+ */
+#define S3CMTF_SMALLEST 1
+
+/**
+ * Distances are those of what rows predict, for the tensor and for the coupled matrices of their mode.
+ */
+#define S3CMTF_SPACE_PREDICTIONS 0
+
+/**
+ * Distances are those of the numbers of the factor, its columns brought to the same norm.
+ */
+#define S3CMTF_SPACE_COLUMNS 1
+
+/**
  * A job is done: its output is written.
  */
 #define S3CMTF_JOB_DONE 1
@@ -591,6 +612,18 @@ typedef struct s3cmtf_batch s3cmtf_batch;
  * requested until it is reset, and may be given to any number of calls.
  */
 typedef struct s3cmtf_cancel s3cmtf_cancel;
+
+/**
+ * The rows of a mode in clusters. It never changes, so that every function that takes it as const may run concurrently,
+ * and it does not need the model any more.
+ */
+typedef struct s3cmtf_clusters s3cmtf_clusters;
+
+/**
+ * The concepts of a mode: what the columns of its factor stand for. It never changes, so that every function that takes
+ * it as const may run concurrently, and it does not need the model any more.
+ */
+typedef struct s3cmtf_concepts s3cmtf_concepts;
 
 /**
  * A sparse tensor or matrix: for each entry one index per mode, a value and, if it has any, a weight. It
@@ -2250,6 +2283,219 @@ int32_t s3cmtf_model_evaluate_ranking(const s3cmtf_model *model,
                                       double *of_popularity,
                                       uint64_t *users,
                                       s3cmtf_error *error);
+
+/**
+ * Describes the concepts of `mode`, for the rows that are given or for nobody.
+ *
+ * A concept adds the product of a row's number in its column and of what the core makes of the rows of the other modes
+ * to a prediction. Its strength is the root mean square of that, over all rows of the modes that are not given, by their
+ * entries; with columns of norm 1 that have nothing to do with each other it is the norm of a row of R = G x_1 u, but for
+ * a common factor. `given_modes` and `given_rows` have `given_count` modes and their rows, counted from 0, none of them
+ * `mode`; both may be NULL for none. A row that the model does not know is S3CMTF_BAD_ARGUMENT.
+ *
+ * `top` rows are kept at either end of each column, of those with at least `least` tensor entries, and as many columns of
+ * each coupled matrix of the mode. Free with s3cmtf_concepts_free().
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_concepts_new(const s3cmtf_model *model,
+                            uint64_t mode,
+                            uint64_t given_count,
+                            const uint64_t *given_modes,
+                            const uint64_t *given_rows,
+                            uint64_t top,
+                            uint64_t least,
+                            s3cmtf_concepts **concepts,
+                            s3cmtf_error *error);
+
+/**
+ * How many concepts there are: the rank of the mode.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_concepts_get_count(const s3cmtf_concepts *concepts,
+                                  uint64_t *count,
+                                  s3cmtf_error *error);
+
+/**
+ * One of the concepts, the strongest first: which column of the factor it is (counted from 0), its strength, and its
+ * effect: what it adds to a prediction for a row of loading 1 if modes that are not given are at their mean rows. The
+ * effect is never below 0: signs of columns mean nothing, and are turned so. Outputs may be NULL.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_concepts_get(const s3cmtf_concepts *concepts,
+                            uint64_t index,
+                            uint64_t *column,
+                            double *strength,
+                            double *effect,
+                            s3cmtf_error *error);
+
+/**
+ * The rows with the largest (`end` is S3CMTF_LARGEST) or smallest (S3CMTF_SMALLEST) loadings of a concept, the utmost
+ * first. A loading is a number of the column over the root mean square of them all, by entries. `rows` (counted from 0)
+ * and `loadings` have room for `capacity` items each; `found` is how many there are. Either may be NULL if it is not
+ * wanted; with both NULL it only says how many.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_concepts_copy_rows(const s3cmtf_concepts *concepts,
+                                  uint64_t index,
+                                  int32_t end,
+                                  uint64_t *rows,
+                                  double *loadings,
+                                  uint64_t capacity,
+                                  uint64_t *found,
+                                  s3cmtf_error *error);
+
+/**
+ * The columns of the coupled matrices of the mode that go with a concept most (`end` is S3CMTF_LARGEST) or go against it
+ * (S3CMTF_SMALLEST), the utmost first for each matrix. `matrices` has the number of the matrix, `columns` the column, both
+ * counted from 0, `shares` what a row of loading 1 gets from the concept in the prediction of that column, over the root
+ * mean square of those predictions. All have room for `capacity` items and may be NULL if they are not wanted; `found` is
+ * how many there are.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_concepts_copy_columns(const s3cmtf_concepts *concepts,
+                                     uint64_t index,
+                                     int32_t end,
+                                     uint64_t *matrices,
+                                     uint64_t *columns,
+                                     double *shares,
+                                     uint64_t capacity,
+                                     uint64_t *found,
+                                     s3cmtf_error *error);
+
+/**
+ * Frees concepts. NULL is allowed.
+ */
+void s3cmtf_concepts_free(s3cmtf_concepts *concepts);
+
+/**
+ * Clusters the rows of `mode` that have at least `least` tensor entries by k-means.
+ *
+ * There are `k` clusters; if `k` is 0 the gap statistic chooses of up to `max_k` (0: 20). With both above 0 there are `k`
+ * clusters and a gap curve besides. There are never more clusters than different rows. k-means starts `restarts` times
+ * (0: 10); the gap is measured against `references` sets (0: 10), on no more than `curve_rows` rows (0: 20,000). `space`
+ * is S3CMTF_SPACE_PREDICTIONS or S3CMTF_SPACE_COLUMNS. `members` of each cluster are kept, those nearest to its centre, and
+ * `labels` columns of each of the `matrix_count` matrices that it has more of than all rows. A matrix has the rows of the
+ * mode in its first mode, and a row has a column if it has an entry above 0 there.
+ *
+ * Results depend on `seed` and not on `threads` (0: all the process may use). `cancel` may be NULL. Free with
+ * s3cmtf_clusters_free().
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_clusters_new(const s3cmtf_model *model,
+                            uint64_t mode,
+                            uint64_t k,
+                            uint64_t max_k,
+                            uint64_t restarts,
+                            uint64_t references,
+                            uint64_t curve_rows,
+                            uint64_t least,
+                            int32_t space,
+                            uint64_t members,
+                            uint64_t labels,
+                            uint64_t matrix_count,
+                            const s3cmtf_coo *const *matrices,
+                            uint64_t seed,
+                            uint64_t threads,
+                            const s3cmtf_cancel *cancel,
+                            s3cmtf_clusters **clusters,
+                            s3cmtf_error *error);
+
+/**
+ * How many clusters there are, and how much of the variance of the rows is between them. `explained` may be NULL.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_clusters_get_count(const s3cmtf_clusters *clusters,
+                                  uint64_t *count,
+                                  double *explained,
+                                  s3cmtf_error *error);
+
+/**
+ * The size of a cluster, and the root mean square distance of its rows to its centre, where 1 is that of all rows to
+ * their mean. The largest cluster comes first. Outputs may be NULL.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_clusters_get(const s3cmtf_clusters *clusters,
+                            uint64_t index,
+                            uint64_t *size,
+                            double *radius,
+                            s3cmtf_error *error);
+
+/**
+ * The rows of a cluster nearest to its centre, the nearest first, and their distances. `rows` (counted from 0) and
+ * `distances` have room for `capacity` items each; `found` is how many there are. Either may be NULL if it is not wanted;
+ * with both NULL it only says how many.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_clusters_copy_members(const s3cmtf_clusters *clusters,
+                                     uint64_t index,
+                                     uint64_t *rows,
+                                     double *distances,
+                                     uint64_t capacity,
+                                     uint64_t *found,
+                                     s3cmtf_error *error);
+
+/**
+ * What a cluster has more of than all rows: the number of a matrix and one of its columns (both counted from 0), how many
+ * rows of the cluster have it and how many of all, the share of the cluster over that of all (`lifts`), and how likely at
+ * least so many are if rows are drawn (`p_values`, hypergeometric; the smallest come first for each matrix). All have room
+ * for `capacity` items and may be NULL if they are not wanted; `found` is how many there are.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_clusters_copy_labels(const s3cmtf_clusters *clusters,
+                                    uint64_t index,
+                                    uint64_t *matrices,
+                                    uint64_t *columns,
+                                    uint64_t *counts,
+                                    uint64_t *overall,
+                                    double *lifts,
+                                    double *p_values,
+                                    uint64_t capacity,
+                                    uint64_t *found,
+                                    s3cmtf_error *error);
+
+/**
+ * All rows that were clustered, counted from 0 and ascending, and the cluster of each (`which`). Both have room for
+ * `capacity` items and may be NULL if they are not wanted; `found` is how many rows there are.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_clusters_copy_rows(const s3cmtf_clusters *clusters,
+                                  uint64_t *rows,
+                                  uint64_t *which,
+                                  uint64_t capacity,
+                                  uint64_t *found,
+                                  s3cmtf_error *error);
+
+/**
+ * The gap curve: the gaps for 1, 2, 3 ... clusters and their standard errors; `chosen` is the smallest number of clusters
+ * whose gap is at least that of one more less its standard error, or the last if there is none. Arrays have room for
+ * `capacity` items and may be NULL, as may `chosen`; `found` is how many there are: 0 if there is no curve, and then
+ * `chosen` is 0.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_clusters_copy_gaps(const s3cmtf_clusters *clusters,
+                                  double *gaps,
+                                  double *errors,
+                                  uint64_t capacity,
+                                  uint64_t *chosen,
+                                  uint64_t *found,
+                                  s3cmtf_error *error);
+
+/**
+ * For each matrix that labels clusters, how much of what its columns say of a row the cluster of the row tells: their
+ * mutual information over their entropy. `shares` has room for `capacity` items and may be NULL; `found` is how many
+ * matrices there are.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_clusters_copy_information(const s3cmtf_clusters *clusters,
+                                         double *shares,
+                                         uint64_t capacity,
+                                         uint64_t *found,
+                                         s3cmtf_error *error);
+
+/**
+ * Frees clusters. NULL is allowed.
+ */
+void s3cmtf_clusters_free(s3cmtf_clusters *clusters);
 
 /**
  * Reads a file of names: TSV or CSV with the number of a row, counted from 1, in the first column and its name in the

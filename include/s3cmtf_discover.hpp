@@ -1,11 +1,12 @@
-// s3cmtf for C++17: what to recommend, what is alike, how good rankings are, and names of rows. The rules are those of
-// s3cmtf.hpp, which this adds to.
+// s3cmtf for C++17: what to recommend, what is alike, how good rankings are, what columns stand for, which rows belong
+// together, and names of rows. The rules are those of s3cmtf.hpp, which this adds to.
 #ifndef S3CMTF_DISCOVER_HPP
 #define S3CMTF_DISCOVER_HPP
 
 #include "s3cmtf.hpp"
 
 #include <limits>
+#include <utility>
 
 namespace s3cmtf {
 
@@ -154,6 +155,180 @@ inline ranking_report evaluate_ranking(const model &from, const coo &test, const
     found.of_model = {own[0], own[1], own[2]};
     found.of_popularity = {common[0], common[1], common[2]};
     return found;
+}
+
+/// A column of a coupled matrix, and what it has to do with a concept.
+struct association {
+    std::uint64_t matrix, column;
+    double share;
+};
+
+/// A column of a factor. See s3cmtf_concepts_get(). Scores of rows are loadings.
+struct concept_of {
+    std::uint64_t column;
+    double strength, effect;
+    std::vector<ranked> largest, smallest;
+    std::vector<association> with, against;
+};
+
+namespace detail {
+
+inline std::vector<ranked> concept_rows(const s3cmtf_concepts *from, std::uint64_t index, std::int32_t end)
+{
+    std::uint64_t found = 0;
+    check([&](s3cmtf_error *e) { return s3cmtf_concepts_copy_rows(from, index, end, nullptr, nullptr, 0, &found, e); });
+    std::vector<std::uint64_t> rows(static_cast<std::size_t>(found));
+    std::vector<double> loadings(rows.size());
+    check([&](s3cmtf_error *e) {
+        return s3cmtf_concepts_copy_rows(from, index, end, rows.data(), loadings.data(), found, &found, e);
+    });
+    std::vector<ranked> made;
+    for (std::size_t k = 0; k < rows.size(); k++) made.push_back({rows[k], loadings[k]});
+    return made;
+}
+
+inline std::vector<association> concept_columns(const s3cmtf_concepts *from, std::uint64_t index, std::int32_t end)
+{
+    std::uint64_t found = 0;
+    check([&](s3cmtf_error *e) {
+        return s3cmtf_concepts_copy_columns(from, index, end, nullptr, nullptr, nullptr, 0, &found, e);
+    });
+    std::vector<std::uint64_t> matrices(static_cast<std::size_t>(found)), columns(matrices.size());
+    std::vector<double> shares(matrices.size());
+    check([&](s3cmtf_error *e) {
+        return s3cmtf_concepts_copy_columns(from, index, end, matrices.data(), columns.data(), shares.data(), found, &found, e);
+    });
+    std::vector<association> made;
+    for (std::size_t k = 0; k < shares.size(); k++) made.push_back({matrices[k], columns[k], shares[k]});
+    return made;
+}
+
+} // namespace detail
+
+/// The concepts of a mode, the strongest first, for rows of other modes (mode and row, counted from 0) or for nobody.
+inline std::vector<concept_of> concepts(const model &from, std::size_t mode,
+                                        const std::vector<std::pair<std::uint64_t, std::uint64_t>> &given = {},
+                                        std::size_t top = 10, std::uint64_t least = 1)
+{
+    std::vector<std::uint64_t> modes, rows;
+    for (const auto &one : given) (modes.push_back(one.first), rows.push_back(one.second));
+    s3cmtf_concepts *made = nullptr;
+    detail::check([&](s3cmtf_error *e) {
+        return s3cmtf_concepts_new(from.get(), mode, given.size(), modes.data(), rows.data(), top, least, &made, e);
+    });
+    const detail::owned<s3cmtf_concepts, s3cmtf_concepts_free> handle(made);
+    std::uint64_t count = 0;
+    detail::check([&](s3cmtf_error *e) { return s3cmtf_concepts_get_count(made, &count, e); });
+    std::vector<concept_of> all;
+    for (std::uint64_t c = 0; c < count; c++) {
+        concept_of one{};
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_concepts_get(made, c, &one.column, &one.strength, &one.effect, e); });
+        one.largest = detail::concept_rows(made, c, S3CMTF_LARGEST);
+        one.smallest = detail::concept_rows(made, c, S3CMTF_SMALLEST);
+        one.with = detail::concept_columns(made, c, S3CMTF_LARGEST);
+        one.against = detail::concept_columns(made, c, S3CMTF_SMALLEST);
+        all.push_back(std::move(one));
+    }
+    return all;
+}
+
+/// How to cluster. See s3cmtf_clusters_new(); 0 is what is usual.
+struct cluster_options {
+    std::size_t k = 0, max_k = 0, restarts = 0, references = 0, curve_rows = 0;
+    std::uint64_t least = 1;
+    std::int32_t space = S3CMTF_SPACE_PREDICTIONS;
+    std::size_t members = 10, labels = 5;
+    std::vector<const coo *> matrices;
+    std::uint64_t seed = 0;
+    std::size_t threads = 0;
+    const cancel_token *cancel = nullptr;
+};
+
+/// A column of a matrix that a cluster has more of than all rows. See s3cmtf_clusters_copy_labels().
+struct cluster_label {
+    std::uint64_t matrix, column, count, overall;
+    double lift, p_value;
+};
+
+/// A cluster; scores of its members are distances to its centre, the nearest first.
+struct cluster {
+    std::uint64_t size;
+    double radius;
+    std::vector<ranked> members;
+    std::vector<cluster_label> labels;
+};
+
+/// The rows of a mode in clusters, the largest first.
+struct cluster_report {
+    std::vector<cluster> clusters;
+    double explained;
+    /// The rows that were clustered, and the cluster of each.
+    std::vector<std::uint64_t> rows, which;
+    /// The gaps for 1, 2, 3 ... clusters and their standard errors, if there is a curve, and what they choose.
+    std::vector<double> gaps, errors;
+    std::uint64_t chosen;
+    /// For each matrix how much of it clusters tell.
+    std::vector<double> information;
+};
+
+inline cluster_report clusters(const model &from, std::size_t mode, const cluster_options &how = {})
+{
+    std::vector<const s3cmtf_coo *> matrices;
+    for (const coo *matrix : how.matrices) matrices.push_back(matrix->get());
+    s3cmtf_clusters *made = nullptr;
+    detail::check([&](s3cmtf_error *e) {
+        return s3cmtf_clusters_new(from.get(), mode, how.k, how.max_k, how.restarts, how.references, how.curve_rows, how.least,
+                                   how.space, how.members, how.labels, matrices.size(), matrices.data(), how.seed,
+                                   how.threads, how.cancel ? how.cancel->get() : nullptr, &made, e);
+    });
+    const detail::owned<s3cmtf_clusters, s3cmtf_clusters_free> handle(made);
+    cluster_report report{};
+    std::uint64_t count = 0, found = 0;
+    detail::check([&](s3cmtf_error *e) { return s3cmtf_clusters_get_count(made, &count, &report.explained, e); });
+    for (std::uint64_t c = 0; c < count; c++) {
+        cluster one{};
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_clusters_get(made, c, &one.size, &one.radius, e); });
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_clusters_copy_members(made, c, nullptr, nullptr, 0, &found, e); });
+        std::vector<std::uint64_t> rows(static_cast<std::size_t>(found));
+        std::vector<double> distances(rows.size());
+        detail::check([&](s3cmtf_error *e) {
+            return s3cmtf_clusters_copy_members(made, c, rows.data(), distances.data(), found, &found, e);
+        });
+        for (std::size_t k = 0; k < rows.size(); k++) one.members.push_back({rows[k], distances[k]});
+        const auto labels = [&](std::uint64_t *a, std::uint64_t *b, std::uint64_t *counts, std::uint64_t *overall, double *lifts,
+                                double *p_values, std::uint64_t capacity) {
+            detail::check([&](s3cmtf_error *e) {
+                return s3cmtf_clusters_copy_labels(made, c, a, b, counts, overall, lifts, p_values, capacity, &found, e);
+            });
+        };
+        labels(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0);
+        const std::size_t n = static_cast<std::size_t>(found);
+        std::vector<std::uint64_t> of(n), columns(n), counts(n), overall(n);
+        std::vector<double> lifts(n), p_values(n);
+        labels(of.data(), columns.data(), counts.data(), overall.data(), lifts.data(), p_values.data(), found);
+        for (std::size_t k = 0; k < n; k++)
+            one.labels.push_back({of[k], columns[k], counts[k], overall[k], lifts[k], p_values[k]});
+        report.clusters.push_back(std::move(one));
+    }
+    detail::check([&](s3cmtf_error *e) { return s3cmtf_clusters_copy_rows(made, nullptr, nullptr, 0, &found, e); });
+    report.rows.resize(static_cast<std::size_t>(found));
+    report.which.resize(report.rows.size());
+    detail::check([&](s3cmtf_error *e) {
+        return s3cmtf_clusters_copy_rows(made, report.rows.data(), report.which.data(), found, &found, e);
+    });
+    detail::check([&](s3cmtf_error *e) {
+        return s3cmtf_clusters_copy_gaps(made, nullptr, nullptr, 0, &report.chosen, &found, e);
+    });
+    report.gaps.resize(static_cast<std::size_t>(found));
+    report.errors.resize(report.gaps.size());
+    detail::check([&](s3cmtf_error *e) {
+        return s3cmtf_clusters_copy_gaps(made, report.gaps.data(), report.errors.data(), found, nullptr, &found, e);
+    });
+    report.information.resize(matrices.size());
+    detail::check([&](s3cmtf_error *e) {
+        return s3cmtf_clusters_copy_information(made, report.information.data(), report.information.size(), &found, e);
+    });
+    return report;
 }
 
 } // namespace s3cmtf

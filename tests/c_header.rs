@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// In the order in which a reader wants them.
-const SOURCES: [&str; 22] = [
+const SOURCES: [&str; 24] = [
     "status",
     "error",
     "library",
@@ -29,6 +29,8 @@ const SOURCES: [&str; 22] = [
     "spread",
     "fold_in",
     "recommend",
+    "concepts",
+    "clusters",
     "names",
     "batch",
 ];

@@ -18,6 +18,54 @@ use super::output::Output;
 /// After so many lists they are printed.
 const TOGETHER: usize = 64;
 
+/// What rows are called.
+#[derive(Args)]
+pub(super) struct NameArguments {
+    /// Names of the rows of a mode: an index and a name in each line of a TSV or CSV file. Those that `convert`
+    /// left beside the model or an excluded file are found without
+    #[arg(long, value_name = "MODE:FILE")]
+    names: Vec<String>,
+}
+
+impl NameArguments {
+    /// The names that were given, and those that lie beside these files.
+    pub(super) fn row_names(&self, model: &Model, beside: &[&PathBuf]) -> Result<RowNames> {
+        let mut names = RowNames::new(model.order());
+        for spec in &self.names {
+            let (mode, file) = mode_and_file(spec, "--names")?;
+            names.set(mode, Names::load(file)?)?;
+        }
+        for file in beside {
+            names.look_beside(file)?;
+        }
+        Ok(names)
+    }
+}
+
+/// A row for programs: its number, and its name if it has one.
+pub(super) fn row_json(names: &RowNames, mode: usize, index: u32) -> Value {
+    let mut row = json!({"index": u64::from(index) + 1});
+    if let Some(name) = names.name(mode, index) {
+        row["name"] = name.into();
+    }
+    row
+}
+
+/// The names of the columns of some matrices, numbered from 1 as typed.
+pub(super) fn column_names(specs: &[String], count: usize) -> Result<RowNames> {
+    let mut names = RowNames::new(count);
+    for spec in specs {
+        let (matrix, file) = mode_and_file(spec, "--matrix-names")?;
+        if matrix >= count {
+            return Err(Error::Argument(format!(
+                "--matrix-names {spec}: there are {count} matrices"
+            )));
+        }
+        names.set(matrix, Names::load(file)?)?;
+    }
+    Ok(names)
+}
+
 /// What commands that print lists have in common.
 #[derive(Args)]
 pub(super) struct ListArguments {
@@ -25,10 +73,8 @@ pub(super) struct ListArguments {
     #[arg(short = 'k', long, value_name = "K", default_value_t = 10)]
     top: usize,
 
-    /// Names of the rows of a mode: an index and a name in each line of a TSV or CSV file. Those that `convert`
-    /// left beside the model or an excluded file are found without
-    #[arg(long, value_name = "MODE:FILE")]
-    names: Vec<String>,
+    #[command(flatten)]
+    names: NameArguments,
 
     /// Print CSV, with a line for each row; --json prints an object for each list
     #[arg(long)]
@@ -51,15 +97,7 @@ impl ListArguments {
 
     /// The names that were given, and those that lie beside these files.
     pub(super) fn row_names(&self, model: &Model, beside: &[&PathBuf]) -> Result<RowNames> {
-        let mut names = RowNames::new(model.order());
-        for spec in &self.names {
-            let (mode, file) = mode_and_file(spec, "--names")?;
-            names.set(mode, Names::load(file)?)?;
-        }
-        for file in beside {
-            names.look_beside(file)?;
-        }
-        Ok(names)
+        self.names.row_names(model, beside)
     }
 }
 
@@ -135,13 +173,7 @@ impl<'a> Lists<'a> {
     }
 
     fn to_json(&self, of: &[(usize, u32)], list: &[Ranked]) -> Value {
-        let row = |mode: usize, index: u32| {
-            let mut row = json!({"index": u64::from(index) + 1});
-            if let Some(name) = self.names.name(mode, index) {
-                row["name"] = name.into();
-            }
-            row
-        };
+        let row = |mode: usize, index: u32| row_json(self.names, mode, index);
         let given = of.iter().map(|&(mode, index)| {
             let mut row = row(mode, index);
             row["mode"] = (mode + 1).into();
@@ -230,7 +262,7 @@ impl<'a> Lists<'a> {
 }
 
 /// A field of CSV, in quotes if it needs them.
-fn quoted(field: &str) -> Cow<'_, str> {
+pub(super) fn quoted(field: &str) -> Cow<'_, str> {
     match field.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", field.replace('"', "\"\"")).into(),
         false => field.into(),

@@ -5,6 +5,8 @@
 mod batch;
 mod bench;
 mod check;
+mod clusters;
+mod concepts;
 mod convert;
 mod demo;
 mod fit;
@@ -63,6 +65,8 @@ enum Command {
     FoldIn(fold_in::Arguments),
     Recommend(recommend::Arguments),
     Similar(similar::Arguments),
+    Concepts(concepts::Arguments),
+    Clusters(clusters::Arguments),
     Batch(batch::Arguments),
     Bench(bench::Arguments),
 }
@@ -159,6 +163,8 @@ fn dispatch(command: &Command, progress: &Progress, output: &mut Output) -> Resu
         Command::FoldIn(a) => fold_in::run(a, progress, output),
         Command::Recommend(a) => recommend::run(a, progress, output),
         Command::Similar(a) => similar::run(a, progress, output),
+        Command::Concepts(a) => concepts::run(a, output),
+        Command::Clusters(a) => clusters::run(a, progress, output),
         Command::Batch(a) => batch::run(a, progress, output),
         Command::Bench(a) => bench::run(a, progress, output),
     }

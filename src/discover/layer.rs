@@ -24,6 +24,15 @@ impl<'a> Layer<'a> {
         }
     }
 
+    /// Its own numbers, which are those of the last draw if it has samples.
+    pub(super) fn own(model: &'a Model) -> Layer<'a> {
+        Layer {
+            model,
+            sample: None,
+            smooth: false,
+        }
+    }
+
     pub(super) fn core(&self) -> &'a [f32] {
         match self.sample {
             Some((_, sample)) if !sample.core.is_empty() => &sample.core,

@@ -1,14 +1,26 @@
-//! What a model is asked for: what to recommend, what is alike, how good its rankings are; and the names of rows.
+//! What a model is asked for: what to recommend, what is alike, how good its rankings are, what its columns stand for,
+//! which rows belong together; and the names of rows.
 
+mod clusters;
+mod concepts;
+mod enrich;
+mod gap;
+mod kmeans;
 mod layer;
+mod metric;
 mod names;
 mod pass;
+mod points;
 mod ranking;
 mod recommend;
 mod seen;
 mod similar;
 mod top;
 
+pub use clusters::{Cluster, ClusterOptions, Clusters, Member, Space, clusters};
+pub use concepts::{Association, Concept, ConceptOptions, Concepts, Profile, concepts};
+pub use enrich::Label;
+pub use gap::{GapCurve, GapPoint};
 pub use names::RowNames;
 pub(crate) use names::named;
 pub use ranking::{RankingMetrics, RankingOptions, RankingReport, evaluate_ranking};

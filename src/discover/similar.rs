@@ -8,13 +8,14 @@
 //! With samples the products of all of them are added up, so that what is not sure is less alike.
 
 use super::layer::Layer;
+use super::metric::metric;
 use super::pass::{Directions, TILE, Table, Whole, best, in_blocks, ranked};
 use super::top::Ranked;
 use super::{check_mode, known};
 use crate::error::{Error, Result};
 use crate::format::zeros;
 use crate::kernel::Level;
-use crate::model::{CoreKind, Model};
+use crate::model::Model;
 use crate::monitor::Monitor;
 use crate::options::KernelChoice;
 
@@ -116,7 +117,7 @@ impl<'a> Scaled<'a> {
             if monitor.cancelled() {
                 return Err(Error::Cancelled);
             }
-            let metric = metric(model, layer, mode)?;
+            let metric = metric(model, layer, mode, &[])?;
             for (i, norm) in norms.iter_mut().enumerate() {
                 layer.read(mode, i, &mut row);
                 times(&metric, &row, &mut turned);
@@ -191,75 +192,4 @@ fn times(metric: &[f64], row: &[f32], out: &mut [f64]) {
 
 fn product(a: &[f64], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(x, &y)| x * f64::from(y)).sum()
-}
-
-/// The metric of the rows of a mode.
-fn metric(model: &Model, layer: &Layer<'_>, mode: usize) -> Result<Vec<f64>> {
-    let shape = model.shape();
-    let others: Vec<(usize, Vec<f64>)> = (0..shape.order())
-        .filter(|&n| n != mode)
-        .map(|n| Ok((n, mean_square(model, layer, n)?)))
-        .collect::<Result<_>>()?;
-    let rank = shape.ranks[mode];
-    let mut metric = zeros(rank * rank, "numbers of a metric")?;
-    if shape.kind == CoreKind::Diagonal {
-        for (k, m) in metric.iter_mut().enumerate() {
-            let core = |j: usize| f64::from(layer.core()[j]);
-            let squares: f64 = others.iter().map(|(_, a)| a[k]).product();
-            *m = core(k / rank) * core(k % rank) * squares;
-        }
-        return Ok(metric);
-    }
-    let core = shape.dense_core(layer.core());
-    let mut turned: Vec<f64> = core.iter().map(|&g| f64::from(g)).collect();
-    for (n, square) in &others {
-        turned = along(&turned, &shape.ranks, *n, square);
-    }
-    let after: usize = shape.ranks[mode + 1..].iter().product();
-    for (at, &g) in core.iter().enumerate() {
-        let i = at / after % rank;
-        let first = at - i * after;
-        for j in 0..rank {
-            metric[i * rank + j] += f64::from(g) * turned[first + j * after];
-        }
-    }
-    Ok(metric)
-}
-
-/// A dense tensor multiplied with a square matrix along mode `n`.
-fn along(from: &[f64], ranks: &[usize], n: usize, by: &[f64]) -> Vec<f64> {
-    let (rank, after) = (ranks[n], ranks[n + 1..].iter().product::<usize>());
-    let mut out = vec![0.0; from.len()];
-    for (block, to) in from
-        .chunks_exact(rank * after)
-        .zip(out.chunks_exact_mut(rank * after))
-    {
-        for (i, to) in to.chunks_exact_mut(after).enumerate() {
-            for (j, part) in block.chunks_exact(after).enumerate() {
-                let g = by[i * rank + j];
-                to.iter_mut().zip(part).for_each(|(t, p)| *t += g * p);
-            }
-        }
-    }
-    out
-}
-
-/// The mean of w^T w over the rows w of a mode, by their entries.
-fn mean_square(model: &Model, layer: &Layer<'_>, mode: usize) -> Result<Vec<f64>> {
-    let rank = model.shape().ranks[mode];
-    let mut square: Vec<f64> = zeros(rank * rank, "numbers of a metric")?;
-    let mut row = vec![0.0f32; rank];
-    let own = &model.modes()[mode];
-    let total = own.total();
-    for i in (0..own.rows.len()).filter(|_| total > 0.0) {
-        let share = own.weight(i) / total;
-        layer.read(mode, i, &mut row);
-        for (line, &x) in square.chunks_exact_mut(rank).zip(&row) {
-            let x = share * f64::from(x);
-            line.iter_mut()
-                .zip(&row)
-                .for_each(|(s, &y)| *s += x * f64::from(y));
-        }
-    }
-    Ok(square)
 }

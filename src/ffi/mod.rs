@@ -14,6 +14,8 @@
 mod arg;
 mod batch;
 mod cancel;
+mod clusters;
+mod concepts;
 mod coo;
 mod coo_files;
 mod coo_weights;
@@ -36,6 +38,7 @@ mod recommend;
 mod run;
 mod spread;
 mod status;
+mod tables;
 #[cfg(s3cmtf_test)]
 mod testing;
 mod text;
@@ -45,6 +48,8 @@ mod tune;
 pub mod c {
     pub use super::batch::*;
     pub use super::cancel::*;
+    pub use super::clusters::*;
+    pub use super::concepts::*;
     pub use super::coo::*;
     pub use super::coo_files::*;
     pub use super::coo_weights::*;

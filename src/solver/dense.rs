@@ -77,7 +77,7 @@ pub(in crate::solver) fn inverse(size: usize, a: &[f64]) -> Vec<f64> {
 
 /// Eigenvalues of a symmetric matrix, the largest first, and an eigenvector of length 1 for each, one after
 /// the other; by rotations of two rows and columns at a time (Jacobi).
-pub(in crate::solver) fn eigen(size: usize, a: &[f64]) -> (Vec<f64>, Vec<f64>) {
+pub(crate) fn eigen(size: usize, a: &[f64]) -> (Vec<f64>, Vec<f64>) {
     /// More than any matrix takes.
     const ROUNDS: usize = 60;
     let mut a: Vec<f64> = a

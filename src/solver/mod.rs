@@ -29,6 +29,7 @@ mod start;
 pub mod tune;
 
 pub use biases::{BiasOptions, fit_biases};
+pub(crate) use dense::eigen;
 pub use fit::fit;
 pub use fold_in::{FoldIn, FoldMatrix, FoldSummary, fold_in};
 pub use input::{FitInput, FitSummary};

@@ -1,0 +1,286 @@
+//! Rows that belong together.
+#![allow(unsafe_code)]
+
+use std::mem::MaybeUninit;
+
+use super::arg::{choice, given, hand_over, place, slice, threads};
+use super::cancel::{CancelHandle, Token};
+use super::coo::{CooHandle, of as entries_of};
+use super::error::ErrorHandle;
+use super::guard::{guard, release};
+use super::model::{ModelHandle, of as model_of};
+use super::status::Outcome;
+use super::tables::{Column, copy_columns};
+use crate::discover::{Cluster, ClusterOptions, Clusters, Space, clusters};
+
+/// Distances are those of what rows predict, for the tensor and for the coupled matrices of their mode.
+pub const S3CMTF_SPACE_PREDICTIONS: i32 = 0;
+/// Distances are those of the numbers of the factor, its columns brought to the same norm.
+pub const S3CMTF_SPACE_COLUMNS: i32 = 1;
+
+/// The rows of a mode in clusters. It never changes, so that every function that takes it as const may run concurrently,
+/// and it does not need the model any more.
+pub struct ClustersHandle {
+    found: Clusters,
+}
+
+/// Clusters the rows of `mode` that have at least `least` tensor entries by k-means.
+///
+/// There are `k` clusters; if `k` is 0 the gap statistic chooses of up to `max_k` (0: 20). With both above 0 there are `k`
+/// clusters and a gap curve besides. There are never more clusters than different rows. k-means starts `restarts` times
+/// (0: 10); the gap is measured against `references` sets (0: 10), on no more than `curve_rows` rows (0: 20,000). `space`
+/// is S3CMTF_SPACE_PREDICTIONS or S3CMTF_SPACE_COLUMNS. `members` of each cluster are kept, those nearest to its centre, and
+/// `labels` columns of each of the `matrix_count` matrices that it has more of than all rows. A matrix has the rows of the
+/// mode in its first mode, and a row has a column if it has an entry above 0 there.
+///
+/// Results depend on `seed` and not on `threads` (0: all the process may use). `cancel` may be NULL. Free with
+/// s3cmtf_clusters_free().
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_clusters_new(
+    model: Option<&ModelHandle>,
+    mode: u64,
+    k: u64,
+    max_k: u64,
+    restarts: u64,
+    references: u64,
+    curve_rows: u64,
+    least: u64,
+    space: i32,
+    members: u64,
+    labels: u64,
+    matrix_count: u64,
+    matrices: *const Option<&CooHandle>,
+    seed: u64,
+    threads: u64,
+    cancel: Option<&CancelHandle>,
+    clusters: Option<&mut MaybeUninit<*mut ClustersHandle>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let (model, out) = (model_of(model)?, given(clusters, "clusters")?);
+        let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        let some = |n: u64| (n > 0).then(|| size(n));
+        let usual = ClusterOptions::new(place(mode, model.order(), "mode")?);
+        let spaces = [
+            (S3CMTF_SPACE_PREDICTIONS, Space::Predictions),
+            (S3CMTF_SPACE_COLUMNS, Space::Columns),
+        ];
+        let how = ClusterOptions {
+            k: some(k),
+            max_k: some(max_k),
+            restarts: some(restarts).unwrap_or(usual.restarts),
+            references: some(references).unwrap_or(usual.references),
+            curve_rows: some(curve_rows).unwrap_or(usual.curve_rows),
+            least,
+            space: choice(space, &spaces, "space")?,
+            members: size(members),
+            labels: size(labels),
+            seed,
+            threads: self::threads(threads)?,
+            ..usual
+        };
+        // SAFETY: an array of the caller, for this call.
+        let matrices = unsafe { slice(matrices, matrix_count, "matrices") }?;
+        let mut views = Vec::new();
+        for (m, matrix) in matrices.iter().enumerate() {
+            let matrix = given(*matrix, &format!("matrices[{m}]"))?;
+            views.push(entries_of(Some(matrix))?);
+        }
+        let found = self::clusters(model, &how, &views, &Token(cancel))?;
+        hand_over(out, ClustersHandle { found });
+        Ok(())
+    })
+}
+
+/// How many clusters there are, and how much of the variance of the rows is between them. `explained` may be NULL.
+#[must_use]
+#[unsafe(no_mangle)]
+pub extern "C" fn s3cmtf_clusters_get_count(
+    clusters: Option<&ClustersHandle>,
+    count: Option<&mut MaybeUninit<u64>>,
+    explained: Option<&mut MaybeUninit<f64>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let (clusters, out) = (given(clusters, "clusters")?, given(count, "count")?);
+        out.write(clusters.found.clusters.len() as u64);
+        explained.map(|out| out.write(clusters.found.explained));
+        Ok(())
+    })
+}
+
+/// The size of a cluster, and the root mean square distance of its rows to its centre, where 1 is that of all rows to
+/// their mean. The largest cluster comes first. Outputs may be NULL.
+#[must_use]
+#[unsafe(no_mangle)]
+pub extern "C" fn s3cmtf_clusters_get(
+    clusters: Option<&ClustersHandle>,
+    index: u64,
+    size: Option<&mut MaybeUninit<u64>>,
+    radius: Option<&mut MaybeUninit<f64>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let cluster = of(clusters, index)?;
+        size.map(|out| out.write(cluster.size));
+        radius.map(|out| out.write(cluster.radius));
+        Ok(())
+    })
+}
+
+/// The rows of a cluster nearest to its centre, the nearest first, and their distances. `rows` (counted from 0) and
+/// `distances` have room for `capacity` items each; `found` is how many there are. Either may be NULL if it is not wanted;
+/// with both NULL it only says how many.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_clusters_copy_members(
+    clusters: Option<&ClustersHandle>,
+    index: u64,
+    rows: *mut u64,
+    distances: *mut f64,
+    capacity: u64,
+    found: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let (cluster, out) = (of(clusters, index)?, given(found, "found")?);
+        let list = &cluster.members;
+        let integers: [Column<'_, u64>; 1] = [(rows, &|k| u64::from(list[k].index), "rows")];
+        let reals: [Column<'_, f64>; 1] = [(distances, &|k| list[k].distance, "distances")];
+        // SAFETY: buffers of the caller, for this call.
+        unsafe { copy_columns(list.len(), &integers, &reals, capacity) }?;
+        out.write(list.len() as u64);
+        Ok(())
+    })
+}
+
+/// What a cluster has more of than all rows: the number of a matrix and one of its columns (both counted from 0), how many
+/// rows of the cluster have it and how many of all, the share of the cluster over that of all (`lifts`), and how likely at
+/// least so many are if rows are drawn (`p_values`, hypergeometric; the smallest come first for each matrix). All have room
+/// for `capacity` items and may be NULL if they are not wanted; `found` is how many there are.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_clusters_copy_labels(
+    clusters: Option<&ClustersHandle>,
+    index: u64,
+    matrices: *mut u64,
+    columns: *mut u64,
+    counts: *mut u64,
+    overall: *mut u64,
+    lifts: *mut f64,
+    p_values: *mut f64,
+    capacity: u64,
+    found: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let (cluster, out) = (of(clusters, index)?, given(found, "found")?);
+        let list = &cluster.labels;
+        let integers: [Column<'_, u64>; 4] = [
+            (matrices, &|k| list[k].matrix as u64, "matrices"),
+            (columns, &|k| u64::from(list[k].column), "columns"),
+            (counts, &|k| list[k].count, "counts"),
+            (overall, &|k| list[k].overall, "overall"),
+        ];
+        let reals: [Column<'_, f64>; 2] = [
+            (lifts, &|k| list[k].lift, "lifts"),
+            (p_values, &|k| list[k].p_value, "p_values"),
+        ];
+        // SAFETY: buffers of the caller, for this call.
+        unsafe { copy_columns(list.len(), &integers, &reals, capacity) }?;
+        out.write(list.len() as u64);
+        Ok(())
+    })
+}
+
+/// All rows that were clustered, counted from 0 and ascending, and the cluster of each (`which`). Both have room for
+/// `capacity` items and may be NULL if they are not wanted; `found` is how many rows there are.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_clusters_copy_rows(
+    clusters: Option<&ClustersHandle>,
+    rows: *mut u64,
+    which: *mut u64,
+    capacity: u64,
+    found: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let (clusters, out) = (given(clusters, "clusters")?, given(found, "found")?);
+        let own = &clusters.found;
+        let integers: [Column<'_, u64>; 2] = [
+            (rows, &|k| u64::from(own.rows[k]), "rows"),
+            (which, &|k| u64::from(own.which[k]), "which"),
+        ];
+        // SAFETY: buffers of the caller, for this call.
+        unsafe { copy_columns(own.rows.len(), &integers, &[], capacity) }?;
+        out.write(own.rows.len() as u64);
+        Ok(())
+    })
+}
+
+/// The gap curve: the gaps for 1, 2, 3 ... clusters and their standard errors; `chosen` is the smallest number of clusters
+/// whose gap is at least that of one more less its standard error, or the last if there is none. Arrays have room for
+/// `capacity` items and may be NULL, as may `chosen`; `found` is how many there are: 0 if there is no curve, and then
+/// `chosen` is 0.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_clusters_copy_gaps(
+    clusters: Option<&ClustersHandle>,
+    gaps: *mut f64,
+    errors: *mut f64,
+    capacity: u64,
+    chosen: Option<&mut MaybeUninit<u64>>,
+    found: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let (clusters, out) = (given(clusters, "clusters")?, given(found, "found")?);
+        let curve = clusters.found.gap.as_ref();
+        let list = curve.map_or(&[][..], |c| &c.points);
+        let reals: [Column<'_, f64>; 2] = [
+            (gaps, &|k| list[k].gap, "gaps"),
+            (errors, &|k| list[k].error, "errors"),
+        ];
+        // SAFETY: buffers of the caller, for this call.
+        unsafe { copy_columns(list.len(), &[], &reals, capacity) }?;
+        chosen.map(|to| to.write(curve.map_or(0, |c| c.chosen as u64)));
+        out.write(list.len() as u64);
+        Ok(())
+    })
+}
+
+/// For each matrix that labels clusters, how much of what its columns say of a row the cluster of the row tells: their
+/// mutual information over their entropy. `shares` has room for `capacity` items and may be NULL; `found` is how many
+/// matrices there are.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_clusters_copy_information(
+    clusters: Option<&ClustersHandle>,
+    shares: *mut f64,
+    capacity: u64,
+    found: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let (clusters, out) = (given(clusters, "clusters")?, given(found, "found")?);
+        let list = &clusters.found.information;
+        let reals: [Column<'_, f64>; 1] = [(shares, &|k| list[k], "shares")];
+        // SAFETY: buffers of the caller, for this call.
+        unsafe { copy_columns(list.len(), &[], &reals, capacity) }?;
+        out.write(list.len() as u64);
+        Ok(())
+    })
+}
+
+/// Frees clusters. NULL is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn s3cmtf_clusters_free(clusters: Option<Box<ClustersHandle>>) {
+    release(|| drop(clusters));
+}
+
+fn of(clusters: Option<&ClustersHandle>, index: u64) -> Outcome<&Cluster> {
+    let list = &given(clusters, "clusters")?.found.clusters;
+    Ok(&list[place(index, list.len(), "index")?])
+}
