@@ -14,9 +14,9 @@ static s3cmtf_fit *fit, *ended;
 static s3cmtf_model *model;
 static s3cmtf_tune *search, *searched;
 static s3cmtf_names *names;
-static s3cmtf_batch *batch;
 static s3cmtf_concepts *concepts;
 static s3cmtf_clusters *clusters;
+static s3cmtf_batch *batch;
 
 /* All outputs of all calls; a call that fails must leave every byte of them alone. */
 static struct outputs {
@@ -31,9 +31,9 @@ static struct outputs {
     s3cmtf_tune *tune;
     s3cmtf_model *model;
     s3cmtf_names *names;
-    s3cmtf_batch *batch;
     s3cmtf_concepts *concepts;
     s3cmtf_clusters *clusters;
+    s3cmtf_batch *batch;
     const char *name;
     const uint32_t *indices;
     const void *values;
@@ -433,10 +433,10 @@ int main(int argc, char **argv)
     ended = small_fit(&data, 2, 1, error);
     OK(s3cmtf_fit_run(ended, &model, error));
     OK(s3cmtf_names_open("/dev/null", &names, error));
-    OK(s3cmtf_batch_new("/tmp/s3cmtf-no-such-batch", &batch, error));
     OK(s3cmtf_concepts_new(model, 1, 0, NULL, NULL, 3, 1, &concepts, error));
     OK(s3cmtf_clusters_new(model, 1, 2, 3, 1, 2, 0, 1, S3CMTF_SPACE_PREDICTIONS, 2, 2, 1, (const s3cmtf_coo *const *)&genres, 0, 1,
                            NULL, &clusters, error));
+    OK(s3cmtf_batch_new("/tmp/s3cmtf-no-such-batch", &batch, error));
     OK(s3cmtf_tune_new(problem, options, &search, error));
     OK(s3cmtf_tune_new(problem, options, &searched, error));
     OK(s3cmtf_tune_set_trials(searched, 2, error));
@@ -456,9 +456,9 @@ int main(int argc, char **argv)
     for (int twice = 0; twice < 2; twice++) {
         s3cmtf_model_free(model), model = NULL;
         s3cmtf_names_free(names), names = NULL;
-        s3cmtf_batch_free(batch), batch = NULL;
         s3cmtf_concepts_free(concepts), concepts = NULL;
         s3cmtf_clusters_free(clusters), clusters = NULL;
+        s3cmtf_batch_free(batch), batch = NULL;
         s3cmtf_tune_free(search), search = NULL;
         s3cmtf_tune_free(searched), searched = NULL;
         s3cmtf_fit_free(fit), fit = NULL;

@@ -122,7 +122,8 @@
  * of them and all that the model knows, in the time it takes to read their entries.
  *
  * s3cmtf_model_recommend() ranks the rows of a mode for rows of others, s3cmtf_model_similar() for rows of the same, and
- * s3cmtf_model_evaluate_ranking() says how good such lists are.
+ * s3cmtf_model_evaluate_ranking() says how good such lists are. s3cmtf_concepts_new() says what the columns of a factor stand
+ * for, s3cmtf_clusters_new() which rows of a mode belong together.
  *
  * SPEED
  *

@@ -66,10 +66,10 @@ enum Command {
     FoldIn(fold_in::Arguments),
     Recommend(recommend::Arguments),
     Similar(similar::Arguments),
-    Batch(batch::Arguments),
     Concepts(concepts::Arguments),
     Clusters(clusters::Arguments),
     Report(report::Arguments),
+    Batch(batch::Arguments),
     Bench(bench::Arguments),
 }
 
@@ -165,10 +165,10 @@ fn dispatch(command: &Command, progress: &Progress, output: &mut Output) -> Resu
         Command::FoldIn(a) => fold_in::run(a, progress, output),
         Command::Recommend(a) => recommend::run(a, progress, output),
         Command::Similar(a) => similar::run(a, progress, output),
-        Command::Batch(a) => batch::run(a, progress, output),
         Command::Concepts(a) => concepts::run(a, output),
         Command::Clusters(a) => clusters::run(a, progress, output),
         Command::Report(a) => report::run(a, progress, output),
+        Command::Batch(a) => batch::run(a, progress, output),
         Command::Bench(a) => bench::run(a, progress, output),
     }
 }

@@ -24,6 +24,9 @@ use crate::solver::eigen;
 /// How many clusters are looked at if nothing is said.
 const MOST: usize = 20;
 
+/// Steps end when they gain less than this: rows without clusters would move for hundreds of them.
+const ENOUGH: f64 = 1e-5;
+
 /// What random numbers are for.
 const SOME: u64 = 0x636c_7501;
 const FINAL: u64 = 0x636c_7502;
@@ -200,7 +203,7 @@ pub fn clusters(
         points: &points,
         k: wanted.min(points.count),
         name: [seed, FINAL, 0],
-        enough: 0.0,
+        enough: ENOUGH,
     };
     let found = work("clustering").best(&[run], |found| found)?;
     let Some(found) = found.into_iter().next() else {

@@ -148,10 +148,13 @@ pub fn concepts(model: &Model, options: &ConceptOptions) -> Result<Concepts> {
         let (mut with, mut against) = (Vec::new(), Vec::new());
         let matrices = model.matrices().iter().enumerate();
         for (m, matrix) in matrices.filter(|(_, matrix)| matrix.mode == mode) {
-            let list = associations((m, matrix), number, sign * sizes[number], &square);
-            let end = |list: &[Association]| list[..options.top.min(list.len())].to_vec();
-            with.extend(end(&list));
-            against.extend(end(&list.into_iter().rev().collect::<Vec<_>>()));
+            let mut list = associations((m, matrix), number, sign * sizes[number], &square);
+            let top = options.top.min(list.len());
+            // Of equal shares the smaller column is first at either end.
+            list.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.column.cmp(&b.column)));
+            with.extend_from_slice(&list[..top]);
+            list.sort_by(|a, b| a.share.total_cmp(&b.share).then(a.column.cmp(&b.column)));
+            against.extend_from_slice(&list[..top]);
         }
         concepts.push(Concept {
             number,
@@ -207,7 +210,7 @@ fn extremes(
     (largest, list)
 }
 
-/// What all columns of a matrix have to do with a concept, the largest share first.
+/// What all columns of a matrix have to do with a concept.
 fn associations(
     (m, matrix): (usize, &ModelMatrix),
     number: usize,
@@ -239,7 +242,6 @@ fn associations(
             share,
         });
     }
-    list.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.column.cmp(&b.column)));
     list
 }
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::points::{CHUNK, LANES, Points};
 use crate::error::{Error, Result};
+use crate::kernel::nearest;
 use crate::monitor::Monitor;
 use crate::random::Stream;
 use crate::schedule::Crew;
@@ -223,13 +224,11 @@ fn seeds(
         let newest = &centres[c * points.width..];
         let nearer = |chunk: usize| {
             let mut places = locked(&places[chunk]);
+            let (found, _) = nearest_of(points, chunk, newest);
             let mut total = 0.0;
-            for (b, near) in places.distances.chunks_mut(LANES).enumerate() {
-                let found = distances(points.block(chunk * CHUNK / LANES + b), newest);
-                for (near, found) in near.iter_mut().zip(found) {
-                    *near = near.min(found);
-                    total += f64::from(*near);
-                }
+            for (near, found) in places.distances.iter_mut().zip(found) {
+                *near = near.min(found);
+                total += f64::from(*near);
             }
             Sums {
                 total,
@@ -270,62 +269,47 @@ fn drawn(distances: &[f32], target: f64) -> usize {
     last
 }
 
-/// The squared distances of the points of a block to a centre.
-#[inline(always)]
-fn distances(block: &[[f32; LANES]], centre: &[f32]) -> [f32; LANES] {
-    let mut sums = [0.0f32; LANES];
-    for (line, &c) in block.iter().zip(centre) {
-        for (s, x) in sums.iter_mut().zip(line) {
-            *s += (x - c) * (x - c);
-        }
-    }
-    sums
+/// The squared distance of each point of a chunk to the nearest of some centres, and which that is.
+fn nearest_of(points: &Points, chunk: usize, centres: &[f32]) -> (Vec<f32>, Vec<u32>) {
+    let blocks = points.blocks(chunk);
+    let count = blocks.len() / points.width;
+    let (mut squares, mut which) = (vec![[0.0; LANES]; count], vec![[0; LANES]; count]);
+    let to = (&mut squares[..], &mut which[..]);
+    nearest(points.level, (blocks, points.width), centres, to);
+    // Behind the last point there are none.
+    let count = points.chunk(chunk).len();
+    let mut both = (squares.into_flattened(), which.into_flattened());
+    both.0.truncate(count);
+    both.1.truncate(count);
+    both
 }
 
 /// Puts each point of a chunk to the nearest centre, the first of equally near ones.
 fn assign(points: &Points, chunk: usize, centres: &[f32], places: &[Mutex<Places>]) -> Sums {
     let width = points.width;
     let mut places = locked(&places[chunk]);
-    let Places { which, distances } = &mut *places;
     let mut sums = Sums {
         points: vec![0.0; centres.len()],
         sizes: vec![0; centres.len() / width.max(1)],
         ..Sums::default()
     };
-    let slots = which
-        .chunks_mut(LANES)
-        .zip(distances.chunks_mut(LANES))
-        .enumerate();
-    for (b, (which, near)) in slots {
-        let block = points.block(chunk * CHUNK / LANES + b);
-        let (best, found) = nearest(block, centres);
-        for (i, (slot, d)) in which.iter_mut().zip(near.iter_mut()).enumerate() {
-            sums.moved += u64::from(*slot != found[i]);
-            (*slot, *d) = (found[i], best[i]);
-            sums.total += f64::from(best[i]);
-            let cluster = found[i] as usize;
+    let (distances, which) = nearest_of(points, chunk, centres);
+    sums.total = distances.iter().map(|&d| f64::from(d)).sum();
+    let moved = which.iter().zip(&places.which).filter(|(a, b)| a != b);
+    sums.moved = moved.count() as u64;
+    let blocks = points.blocks(chunk).chunks_exact(width);
+    for (block, which) in blocks.zip(which.chunks(LANES)) {
+        for (i, &cluster) in which.iter().enumerate() {
+            let cluster = cluster as usize;
             sums.sizes[cluster] += 1;
             let to = &mut sums.points[cluster * width..(cluster + 1) * width];
-            let add = |(s, line): (&mut f64, &[f32; LANES])| *s += f64::from(line[i]);
-            to.iter_mut().zip(block).for_each(add);
+            for (j, s) in to.iter_mut().enumerate() {
+                *s += f64::from(block[j][i]);
+            }
         }
     }
+    (places.which, places.distances) = (which, distances);
     sums
-}
-
-/// The distances of the points of a block to their nearest centres, and which these are.
-#[inline(always)]
-fn nearest(block: &[[f32; LANES]], centres: &[f32]) -> ([f32; LANES], [u32; LANES]) {
-    let (mut best, mut which) = ([f32::INFINITY; LANES], [0u32; LANES]);
-    for (c, centre) in (0u32..).zip(centres.chunks_exact(block.len())) {
-        let found = distances(block, centre);
-        for i in 0..LANES {
-            let closer = found[i] < best[i];
-            best[i] = if closer { found[i] } else { best[i] };
-            which[i] = if closer { c } else { which[i] };
-        }
-    }
-    (best, which)
 }
 
 /// A cluster without points gets the point that is farthest from its centre, of those that are not alone.
@@ -514,7 +498,9 @@ mod tests {
         let found = best(&three, 10, 3, 2);
         assert_eq!((found.sizes.len(), found.within), (3, 0.0));
         let curve = gaps(&three, 10, 1);
-        assert_eq!((curve.points.len(), curve.chosen), (3, 3));
+        assert_eq!(curve.points.len(), 3);
+        // Nothing is left within three clusters, and still there is a logarithm.
+        assert!(curve.points[2].gap > curve.points[1].gap + 5.0);
         assert!(curve.points.iter().all(|p| p.gap.is_finite()));
     }
 

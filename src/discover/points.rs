@@ -3,11 +3,14 @@
 
 use crate::error::{Error, Result};
 use crate::format::room;
+use crate::kernel::{Lanes, Level};
+use crate::model::STRIDE;
+use crate::options::KernelChoice;
 use crate::random::Stream;
 use crate::solver::eigen;
 
 /// Points of a block.
-pub(super) const LANES: usize = 16;
+pub(super) const LANES: usize = STRIDE;
 
 /// Points of a chunk, the smallest piece of work: sums are made chunk by chunk and added up in order, whatever the
 /// threads.
@@ -19,7 +22,9 @@ pub(super) struct Points {
     pub count: usize,
     pub width: usize,
     /// Number `j` of the points of block `b` is at `b * width + j`; behind the last point there are zeros.
-    blocks: Vec<[f32; LANES]>,
+    blocks: Vec<Lanes<f32>>,
+    /// The kernels that are used; all give the same results.
+    pub level: Level,
 }
 
 impl Points {
@@ -69,7 +74,9 @@ impl Points {
             _ => 1.0,
         };
         let axes = eigen(width, &spread).1;
-        let mut points = Points::zeros(count, width)?;
+        // On this thread, before there are others.
+        let level = Level::choose(KernelChoice::Auto)?;
+        let mut points = Points::zeros(count, width, level)?;
         for i in 0..count {
             place(i, &mut row, &mut turned);
             for (j, axis) in axes.chunks_exact(width).enumerate() {
@@ -80,7 +87,7 @@ impl Points {
         Ok(points)
     }
 
-    fn zeros(count: usize, width: usize) -> Result<Points> {
+    fn zeros(count: usize, width: usize, level: Level) -> Result<Points> {
         let len = count.div_ceil(LANES) * width;
         let mut blocks = room(len, "numbers of points")?;
         blocks.resize(len, [0.0; LANES]);
@@ -88,6 +95,7 @@ impl Points {
             count,
             width,
             blocks,
+            level,
         })
     }
 
@@ -105,9 +113,10 @@ impl Points {
         (0..self.width).map(move |j| self.at(point, j))
     }
 
-    /// The numbers of the points of a block.
-    pub(super) fn block(&self, block: usize) -> &[[f32; LANES]] {
-        &self.blocks[block * self.width..(block + 1) * self.width]
+    /// The blocks of a chunk, one after the other.
+    pub(super) fn blocks(&self, chunk: usize) -> &[Lanes<f32>] {
+        let each = CHUNK / LANES * self.width;
+        &self.blocks[chunk * each..((chunk + 1) * each).min(self.blocks.len())]
     }
 
     pub(super) fn chunks(&self) -> usize {
@@ -128,7 +137,7 @@ impl Points {
 
     /// Some of these points, `count` of them drawn from `stream` and in order; all if there are no more.
     pub(super) fn some(&self, count: usize, stream: &mut Stream) -> Result<Points> {
-        let mut some = Points::zeros(count.min(self.count), self.width)?;
+        let mut some = Points::zeros(count.min(self.count), self.width, self.level)?;
         let mut to = 0;
         for i in 0..self.count {
             let (wanted, left) = (some.count - to, self.count - i);
@@ -148,7 +157,7 @@ impl Points {
                 *b = (b.0.min(x), b.1.max(x));
             }
         }
-        let mut even = Points::zeros(self.count, self.width)?;
+        let mut even = Points::zeros(self.count, self.width, self.level)?;
         for i in 0..self.count {
             for (j, &(low, high)) in bounds.iter().enumerate() {
                 let x = f64::from(low) + stream.unit() * (f64::from(high) - f64::from(low));

@@ -51,6 +51,7 @@ mod lines_x86;
 mod lists;
 mod lockfree;
 mod naive;
+mod nearest;
 mod normal;
 #[cfg(test)]
 mod normal_tests;
@@ -78,6 +79,7 @@ pub(crate) use lease::{Lease, LeasedRows, Parts};
 pub use level::{Level, VARIABLE};
 pub(crate) use lists::Lists;
 pub(crate) use lockfree::{Runner, Steps, Walk, run_edges, run_matrix};
+pub(crate) use nearest::{Lanes, nearest};
 pub(crate) use normal::{Normal, Other, Room, Slopes};
 pub use peak::peak_flops;
 pub(crate) use tensor::combine;

@@ -31,6 +31,9 @@ impl Default for BiasOptions {
 
 const CHUNK: usize = 1 << 16;
 
+/// The most of an entry's error that biases fitted to it may have taken away.
+const SWAY: f64 = 0.8;
+
 /// Fits mean and biases to the tensor of `problem`; also returns the sum of squared errors. Streams over
 /// the entries; weights count as that many entries.
 pub fn fit_biases(
@@ -38,10 +41,30 @@ pub fn fit_biases(
     options: &BiasOptions,
     monitor: &dyn Monitor,
 ) -> Result<(BiasModel, f64)> {
+    let (model, squares) = fit_and_measure(problem, options, monitor)?;
+    Ok((model, squares.fitted))
+}
+
+/// Sums of squared errors by weight.
+pub(super) struct BiasSquares {
+    /// Of biases on the entries that they were fitted to.
+    pub fitted: f64,
+    /// Of biases on each entry if they had been fitted to all others, nearly: an entry pulls the bias of a row by its share
+    /// of the row's weight.
+    pub others: f64,
+}
+
+/// [`fit_biases`], and what other entries would say.
+pub(super) fn fit_and_measure(
+    problem: &Problem<'_>,
+    options: &BiasOptions,
+    monitor: &dyn Monitor,
+) -> Result<(BiasModel, BiasSquares)> {
     let maps = problem.row_maps();
     let n = problem.tensor().len();
     let order = problem.order();
     let mut biases: Vec<Vec<f64>> = maps.iter().map(|m| vec![0.0; m.len()]).collect();
+    let mut entries = biases.clone();
     let mut chunk = Chunk::default();
     let passes = 2 + options.sweeps * order;
     // Counted from there, values lose nothing as f32.
@@ -87,20 +110,33 @@ pub fn fit_biases(
                     row.1 += weight(c, k);
                 }
             })?;
-            for (bias, (residual, entries)) in biases[mode].iter_mut().zip(sums) {
-                *bias = if entries > 0.0 {
-                    residual / entries
-                } else {
-                    0.0
+            let rows = biases[mode].iter_mut().zip(&mut entries[mode]);
+            for ((bias, entries), (residual, weight)) in rows.zip(sums) {
+                *bias = match weight > 0.0 {
+                    true => residual / weight,
+                    false => 0.0,
                 };
+                *entries = weight;
             }
         }
     }
-    let mut squares = 0.0;
+    let mut squares = BiasSquares {
+        fitted: 0.0,
+        others: 0.0,
+    };
     scan(&mut |c| {
         for k in 0..c.values.len() {
-            let bias: f64 = (0..order).map(|m| biases[m][c.rows[m][k] as usize]).sum();
-            squares += weight(c, k) * (f64::from(c.values[k]) - mean - bias).powi(2);
+            let (mut bias, mut pull) = (0.0, 0.0);
+            for m in 0..order {
+                let row = c.rows[m][k] as usize;
+                bias += biases[m][row];
+                if entries[m][row] > 0.0 {
+                    pull += weight(c, k) / entries[m][row];
+                }
+            }
+            let square = weight(c, k) * (f64::from(c.values[k]) - mean - bias).powi(2);
+            squares.fitted += square;
+            squares.others += square / (1.0 - pull.min(SWAY)).powi(2);
         }
     })?;
     let rows = problem.modes().iter().map(|m| m.rows().clone());

@@ -3,7 +3,7 @@
 //!
 //! Scales are powers of two, so that going in and out loses no bit.
 
-use super::biases::{BiasOptions, fit_biases};
+use super::biases::{BiasOptions, fit_and_measure};
 use crate::error::Result;
 use crate::format::{RowMap, room, zeros};
 use crate::model::{Model, Rows};
@@ -41,6 +41,8 @@ pub(super) struct Centre {
     pub constant: bool,
     /// The share of their variance that biases leave.
     pub left: f64,
+    /// The same on entries that they were not fitted to; it may be more than all.
+    pub left_of_others: f64,
     /// For each mode one per row, and 0 behind, inside; empty if there are none.
     pub biases: Vec<Vec<f32>>,
     pub matrices: Vec<MatrixCentre>,
@@ -71,6 +73,7 @@ impl Centre {
             },
             constant: deviation == 0.0,
             left: 1.0,
+            left_of_others: 1.0,
             biases: Vec::new(),
             matrices: Vec::new(),
         };
@@ -119,7 +122,7 @@ impl Centre {
             sweeps: SWEEPS,
             mean: Some(self.mean),
         };
-        let (model, squares) = fit_biases(problem, &how, monitor)?;
+        let (model, squares) = fit_and_measure(problem, &how, monitor)?;
         for n in 0..problem.order() {
             let biases = model.biases(n);
             let mut inside = room(biases.len() + 1, "biases")?;
@@ -129,7 +132,8 @@ impl Centre {
         }
         let variance = (self.deviation * self.scale).powi(2) * problem.weight();
         if variance > 0.0 {
-            self.left = (squares / variance).min(1.0);
+            self.left = (squares.fitted / variance).min(1.0);
+            self.left_of_others = squares.others / variance;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::centre::Centre;
 use super::compress::compress;
 use super::data::Held;
 use super::finish::column_norms;
@@ -34,9 +35,10 @@ const ENTRIES: f64 = 5e6;
 const KEPT: f64 = 0.05;
 const FEW: f64 = 200.0;
 
-/// One draw has so many times the squared error that biases have, at most, where draws found structure: the mean of
-/// draws, and a fit that starts from one, are far better than one draw.
-const WORTH: f64 = 1.4;
+/// One draw whose squared error on them is as large as that of biases begins to be doubted, and with so much more it is
+/// taken for noise.
+const EQUAL: f64 = 1.0;
+const WORSE: f64 = 1.1;
 
 /// A column that alone makes values so many times as large as they are is cancelled by others.
 const LARGE: f64 = 3.0;
@@ -47,7 +49,7 @@ pub(super) struct Drawn {
     /// A CP model.
     model: Arc<Model>,
     /// The squared error per entry: what the model takes for noise.
-    pub noise: f64,
+    noise: f64,
     /// The squared error of the last draw on entries that it was not drawn from, if there are enough.
     error: Option<f64>,
 }
@@ -101,9 +103,20 @@ impl Drawn {
         })
     }
 
-    /// Whether what was drawn is noise: other entries are told better by biases, which leave a mean square `left`.
-    pub(super) fn idle(&self, left: f64) -> bool {
-        self.error.is_some_and(|error| error > WORTH * left)
+    /// The share of their variance that is noise, of values that have a `variance` and of which biases leave the shares that
+    /// `centre` knows: as draws say, unless they do no better on other entries than biases.
+    pub(super) fn share_of_noise(&self, centre: &Centre, variance: f64) -> f64 {
+        let share = self.noise / variance;
+        if !share.is_finite() {
+            return 1.0;
+        }
+        let ratio = self
+            .error
+            .map_or(0.0, |e| e / variance / centre.left_of_others);
+        let doubt = (ratio - EQUAL) / (WORSE - EQUAL);
+        let doubt = if doubt > 0.0 { doubt.min(1.0) } else { 0.0 };
+        let share = share.min(1.0);
+        share + doubt * (centre.left - share).max(0.0)
     }
 
     /// Whether columns far larger than values of this `deviation` cancel each other, as they do where too few cells

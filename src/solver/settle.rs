@@ -101,17 +101,10 @@ pub(super) fn settle(
     };
     let mut noise = centre.left;
     if let Some(drawn) = &drawn {
-        let left = centre.left * deviation.powi(2);
-        let idle = drawn.idle(left);
-        if options.start == Start::Auto && (idle || drawn.cancels(deviation)) {
+        if options.start == Start::Auto && drawn.cancels(deviation) {
             o.start = Start::Identity;
         }
-        let share = if idle { left } else { drawn.noise } / deviation.powi(2);
-        noise = if share.is_finite() {
-            share.min(1.0)
-        } else {
-            1.0
-        };
+        noise = drawn.share_of_noise(&centre, deviation.powi(2));
     }
     let heavy = Heavy::new(problem, &o);
     o.lambda_reg
