@@ -19,9 +19,9 @@ const CONCEPTS: usize = 9;
 const CLUSTERS: usize = 12;
 
 /// What clusters are looked for with: a page is made in seconds, and `clusters` looks harder.
-const RESTARTS: usize = 2;
-const REFERENCES: usize = 5;
-const CURVE_ROWS: usize = 1_500;
+const RESTARTS: usize = 3;
+const REFERENCES: usize = 8;
+const CURVE_ROWS: usize = 2_000;
 
 /// Modes of fewer rows have no clusters worth a picture.
 const FEWEST: usize = 8;

@@ -20,7 +20,7 @@ use super::progress::Progress;
 /// cluster, and write a page to look at
 #[derive(Args)]
 #[command(
-    after_help = "A folder of --data has tensor.train and tensor.test, and matrices and names as docs/discovery.md says; \
+    after_help = "A folder of --data has tensor.train and tensor.test, and matrices and names as docs/demo.md says; \
     each as .coo, .tns or .tns.gz.\n\n\
 Examples:\n  \
     s3cmtf demo\n  \
