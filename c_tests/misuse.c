@@ -376,6 +376,7 @@ static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
     X(s3cmtf_model_get_mean) X(s3cmtf_model_copy_biases) X(s3cmtf_model_view_biases) X(s3cmtf_model_copy_offsets)      \
     X(s3cmtf_model_view_offsets)                                                                                       \
     X(s3cmtf_model_get_rows) X(s3cmtf_model_get_matrices) X(s3cmtf_model_get_matrix) X(s3cmtf_model_get_options)       \
+    X(s3cmtf_model_get_record)                                                                                         \
     X(s3cmtf_model_get_epochs) X(s3cmtf_model_get_epoch) X(s3cmtf_model_copy_row_indices) X(s3cmtf_model_copy_factor)  \
     X(s3cmtf_model_copy_row) X(s3cmtf_model_view_factor) X(s3cmtf_model_copy_core) X(s3cmtf_model_view_core)           \
     X(s3cmtf_model_copy_matrix_indices) X(s3cmtf_model_copy_matrix) X(s3cmtf_model_view_matrix)                        \

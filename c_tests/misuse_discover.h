@@ -258,3 +258,10 @@ static void test_s3cmtf_report_write(void)
     BAD(s3cmtf_report_write(model, NULL, genres, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, 0, 0, 0, 1, NULL, path, error));
     NOFILE(PAGE(model, NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 1, path));
 }
+static void test_s3cmtf_model_get_record(void)
+{
+    NUL(s3cmtf_model_get_record(NULL, out.bytes, 64, out.u, error));
+    NUL(s3cmtf_model_get_record(model, NULL, 5, out.u, error));
+    FITS_NOT(s3cmtf_model_get_record(model, out.bytes, 4, out.u, error));
+    BAD(s3cmtf_model_get_record(model, out.bytes, UINT64_MAX, out.u, error));
+}

@@ -204,6 +204,7 @@ int main(int argc, char **argv)
     CHECK(groups.rows.size() == groups.which.size() && groups.clusters[0].size >= groups.clusters[2].size);
     three.max_k = 0;
     CHECK(s3::clusters(sure, 1, three).gaps.empty());
+    CHECK(sure.record().find("reason=epochs\n") != std::string::npos);
     s3::report_options page;
     (page.title = "raii", page.data = &moved, page.test = &moved, page.modes = {"user"}, page.matrices = {{1, &what}}, page.max_k = 2);
     s3::write_report(sure, folder + "/raii.html", page);

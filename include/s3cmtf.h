@@ -1875,6 +1875,20 @@ int32_t s3cmtf_model_get_options(const s3cmtf_model *model,
                                  s3cmtf_error *error);
 
 /**
+ * Writes what happened in the fit and how it ended, and the NUL behind it, into `text`, which has room for `capacity`
+ * bytes, and how many bytes that is into `needed` (which may be NULL). With `text` NULL and `capacity` 0 it only says how
+ * many. Each line is NAME=VALUE: note=EPOCH WHAT TEXT for each event (WHAT is rolled-back, rank-lowered, refit or warning),
+ * then reason, epochs, best_epoch, train_rmse, test_rmse, valid_rmse, clipped, threads, kernel, update_seconds, eval_seconds
+ * and seconds. A checkpoint has no such ending, and a model of an earlier version has no line.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_model_get_record(const s3cmtf_model *model,
+                                char *text,
+                                uint64_t capacity,
+                                uint64_t *needed,
+                                s3cmtf_error *error);
+
+/**
  * The number of epochs the model was fitted for.
  */
 S3CMTF_CHECK_STATUS

@@ -66,8 +66,8 @@ impl Record {
         self.notes.is_empty() && self.ending.is_none()
     }
 
-    /// Lines `name=value`, which [`Record::from_text`] reads back.
-    pub(super) fn to_text(&self) -> String {
+    /// Lines `name=value`: `note=EPOCH WHAT TEXT` for each note, then the fields of the ending by their names.
+    pub fn to_text(&self) -> String {
         let mut text = String::new();
         for note in &self.notes {
             let _ = writeln!(text, "note={} {} {}", note.epoch, note.what, note.text);

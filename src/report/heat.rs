@@ -45,7 +45,7 @@ impl Heat<'_> {
         for i in 0..tall {
             for j in 0..wide {
                 let x = self.pooled(i, j, (tall, wide), rows);
-                let shade = (x.abs() / self.full * SHADES as f64).ceil();
+                let shade = (x.abs() / self.full * SHADES as f64).round();
                 if !(shade >= 1.0 && self.full > 0.0) {
                     continue;
                 }
