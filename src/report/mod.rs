@@ -105,11 +105,12 @@ pub fn report(model: &Model, options: &ReportOptions<'_>, monitor: &dyn Monitor)
     for view in options.data.iter().chain(&options.test) {
         model.check_order(view)?;
     }
-    if let Some(other) = options.against.filter(|o| o.dims() != model.dims()) {
+    // Sizes may differ: a matrix may know rows that the tensor does not have.
+    if let Some(other) = options.against.filter(|o| o.order() != model.order()) {
         return Err(Error::argument(format!(
-            "the model to compare with has modes of {:?}, this one of {:?}; only models of the same data are compared",
-            other.dims(),
-            model.dims()
+            "the model to compare with has {} modes, this one {}; only models of the same data are compared",
+            other.order(),
+            model.order()
         )));
     }
     for (m, (mode, view)) in options.matrices.iter().enumerate() {

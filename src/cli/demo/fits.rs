@@ -170,9 +170,9 @@ impl Teller<'_> {
         };
         let (before, after) = (error(without)?, error(with)?);
         out.line(format!(
-            "Where a {} has at most {FEW} training entries ({} test entries): {} uncoupled, {} coupled",
+            "Where a {} has at most {FEW} training entries ({}): {} uncoupled, {} coupled",
             self.set.modes[mode],
-            grouped(chosen.len() as u64),
+            counted(chosen.len() as u64, "test entry", "test entries"),
             rmse(before),
             rmse(after)
         ));
