@@ -1,13 +1,15 @@
-//! What the C boundary costs: predictions of a batch through it and without it, in one run, and a factor
+//! What the C boundary costs: predictions of a batch through it and without it, in turns, and a factor
 //! looked at where it is.
+//!
+//! In turns, since what a machine does beside this, and how fast it is just now, is the same for both then.
 
 use std::ffi::c_void;
+use std::hint::black_box;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::ptr::{null, null_mut};
-use std::sync::OnceLock;
+use std::time::Instant;
 
-use divan::counter::ItemsCount;
-use divan::{Bencher, black_box};
 use s3cmtf::analysis::predict_cells;
 use s3cmtf::ffi::c;
 use s3cmtf::format::{CooFile, OpenMode};
@@ -26,45 +28,42 @@ struct Data {
     columns: [Vec<u32>; 3],
 }
 
-fn data() -> &'static Data {
-    static DATA: OnceLock<Data> = OnceLock::new();
-    DATA.get_or_init(|| {
-        let dir = tempfile::tempdir().unwrap();
-        let made = generate(
-            dir.path(),
-            &GenerateOptions::new(&[5000, 2000, 50], 100_000),
-            &(),
+fn data() -> Data {
+    let dir = tempfile::tempdir().unwrap();
+    let made = generate(
+        dir.path(),
+        &GenerateOptions::new(&[5000, 2000, 50], 100_000),
+        &(),
+    )
+    .unwrap();
+    let file = CooFile::open(&made.train.0, OpenMode::Mapped).unwrap();
+    let problem = Problem::builder(file.view()).build(&()).unwrap();
+    let mut options = Options::preset("paper").unwrap();
+    (options.rank, options.epochs) = (vec![12], 1);
+    let input = FitInput::default();
+    let (model, _) = fit(&problem, &options, &input, &mut (), &()).unwrap();
+    let path = dir.path().join("model.s3m");
+    s3cmtf::model::save(&model, &path).unwrap();
+    let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    let mut handle = MaybeUninit::new(null_mut());
+    // SAFETY: a text that ends in NUL and lives through the call.
+    let status = unsafe {
+        c::s3cmtf_model_load(
+            name.as_ptr(),
+            c::S3CMTF_OPEN_MAPPED,
+            Some(&mut handle),
+            None,
         )
-        .unwrap();
-        let file = CooFile::open(&made.train.0, OpenMode::Mapped).unwrap();
-        let problem = Problem::builder(file.view()).build(&()).unwrap();
-        let mut options = Options::preset("paper").unwrap();
-        (options.rank, options.epochs) = (vec![12], 1);
-        let input = FitInput::default();
-        let (model, _) = fit(&problem, &options, &input, &mut (), &()).unwrap();
-        let path = dir.path().join("model.s3m");
-        s3cmtf::model::save(&model, &path).unwrap();
-        let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-        let mut handle = MaybeUninit::new(null_mut());
-        // SAFETY: a text that ends in NUL and lives through the call.
-        let status = unsafe {
-            c::s3cmtf_model_load(
-                name.as_ptr(),
-                c::S3CMTF_OPEN_PRIVATE,
-                Some(&mut handle),
-                None,
-            )
-        };
-        assert_eq!(status, c::S3CMTF_OK);
-        let column = |step: u32, dim: u32| (0..CELLS as u32).map(|i| i * step % dim).collect();
-        Data {
-            // Both from the file, so that both have their rows in the same kind of memory.
-            model: load(&path, OpenMode::Private).unwrap(),
-            // SAFETY: written, since the call succeeded.
-            handle: unsafe { handle.assume_init() } as usize,
-            columns: [column(7919, 5000), column(104_729, 2000), column(13, 50)],
-        }
-    })
+    };
+    assert_eq!(status, c::S3CMTF_OK);
+    let column = |step: u32, dim: u32| (0..CELLS as u32).map(|i| i * step % dim).collect();
+    Data {
+        // Both map the file, so that both have their rows in the same memory: where that is makes a tenth.
+        model: load(&path, OpenMode::Mapped).unwrap(),
+        // SAFETY: written, since the call succeeded.
+        handle: unsafe { handle.assume_init() } as usize,
+        columns: [column(7919, 5000), column(104_729, 2000), column(13, 50)],
+    }
 }
 
 impl Data {
@@ -74,76 +73,106 @@ impl Data {
     }
 }
 
-#[divan::bench(args = [1, 1000, CELLS])]
-fn predict_from_rust(bencher: Bencher, count: usize) {
-    let data = data();
-    let mut out = vec![0.0; count];
-    bencher.counter(ItemsCount::new(count)).bench_local(|| {
-        let indices = |cells: std::ops::Range<usize>, to: &mut [u32]| {
-            for (n, column) in data.columns.iter().enumerate() {
-                let slots = to.iter_mut().skip(n).step_by(3);
-                slots
-                    .zip(&column[cells.clone()])
-                    .for_each(|(slot, i)| *slot = *i);
-            }
-        };
-        let take = |range: std::ops::Range<usize>, piece: &[f64]| {
-            out[range].copy_from_slice(piece);
-            Ok(())
-        };
-        predict_cells(&data.model, count, indices, true, 1, &(), take).unwrap();
-        black_box(out[0])
-    });
+/// Turns, at most and for so many cells in all.
+const TURNS: usize = 2001;
+const ALL_CELLS: usize = 40_000_000;
+
+fn from_rust(data: &Data, out: &mut [f64]) {
+    let indices = |cells: Range<usize>, to: &mut [u32]| {
+        for (n, column) in data.columns.iter().enumerate() {
+            let slots = to.iter_mut().skip(n).step_by(3);
+            slots
+                .zip(&column[cells.clone()])
+                .for_each(|(slot, i)| *slot = *i);
+        }
+    };
+    let count = out.len();
+    let take = |range: Range<usize>, piece: &[f64]| {
+        out[range].copy_from_slice(piece);
+        Ok(())
+    };
+    predict_cells(&data.model, count, indices, true, 1, &(), take).unwrap();
 }
 
-#[divan::bench(args = [1, 1000, CELLS])]
-fn predict_from_c(bencher: Bencher, count: usize) {
-    let data = data();
+fn from_c(data: &Data, out: &mut [f64]) {
     let pointers = [0, 1, 2].map(|n: usize| data.columns[n].as_ptr().cast::<c_void>());
-    let mut out = vec![0.0f64; count];
-    bencher.counter(ItemsCount::new(count)).bench_local(|| {
-        // SAFETY: arrays and a buffer of the lengths said.
-        let status = unsafe {
-            c::s3cmtf_model_predict(
-                data.handle(),
-                count as u64,
-                pointers.as_ptr(),
-                c::S3CMTF_U32,
-                1,
-                0,
-                1,
-                1,
-                None,
-                out.as_mut_ptr().cast(),
-                count as u64,
-                c::S3CMTF_F64,
-                None,
-            )
-        };
-        assert_eq!(status, c::S3CMTF_OK);
-        black_box(out[0])
-    });
+    // SAFETY: arrays and a buffer of the lengths said.
+    let status = unsafe {
+        c::s3cmtf_model_predict(
+            data.handle(),
+            out.len() as u64,
+            pointers.as_ptr(),
+            c::S3CMTF_U32,
+            1,
+            0,
+            1,
+            1,
+            None,
+            out.as_mut_ptr().cast(),
+            out.len() as u64,
+            c::S3CMTF_F64,
+            None,
+        )
+    };
+    assert_eq!(status, c::S3CMTF_OK);
 }
 
-#[divan::bench]
-fn view_of_a_factor(bencher: Bencher) {
-    let data = data();
-    bencher.bench(|| {
-        let mut numbers = MaybeUninit::new(null());
-        let status = c::s3cmtf_model_view_factor(
-            data.handle(),
-            0,
-            Some(&mut numbers),
-            None,
-            None,
-            None,
-            None,
-        );
-        assert_eq!(status, c::S3CMTF_OK);
-        numbers
-    });
+fn view_of_a_factor(data: &Data) {
+    let mut numbers = MaybeUninit::new(null());
+    let status =
+        c::s3cmtf_model_view_factor(data.handle(), 0, Some(&mut numbers), None, None, None, None);
+    assert_eq!(status, c::S3CMTF_OK);
+    black_box(numbers);
+}
+
+/// Nanoseconds of some work.
+fn timed(work: impl FnOnce()) -> f64 {
+    let began = Instant::now();
+    work();
+    began.elapsed().as_secs_f64() * 1e9
+}
+
+/// The shortest, and the one in the middle.
+fn of(mut times: Vec<f64>) -> [f64; 2] {
+    times.sort_by(f64::total_cmp);
+    [times[0], times[times.len() / 2]]
 }
 
 fn main() {
-    divan::main();
+    let data = data();
+    println!(
+        "  cells     Rust: best    median  ns/cell     C: best    median  ns/cell    C/Rust: best    median"
+    );
+    for count in [1, 1000, CELLS] {
+        let turns = TURNS.min(ALL_CELLS / count);
+        let mut out = vec![0.0; count];
+        let (mut rust, mut c) = (Vec::new(), Vec::new());
+        for turn in 0..turns {
+            // Neither is always the second.
+            for second in [false, true] {
+                match second ^ (turn % 2 == 1) {
+                    false => rust.push(timed(|| from_rust(&data, &mut out))),
+                    true => c.push(timed(|| from_c(&data, &mut out))),
+                }
+                black_box(&out);
+            }
+        }
+        let ([r, rm], [c, cm]) = (of(rust), of(c));
+        let each = count as f64;
+        println!(
+            "{count:>7}  {r:>12.0}  {rm:>8.0}  {:>7.1}  {c:>10.0}  {cm:>8.0}  {:>7.1}  {:>14.3}  {:>8.3}",
+            r / each,
+            c / each,
+            c / r,
+            cm / rm
+        );
+    }
+    const VIEWS: usize = 1000;
+    let times = (0..TURNS).map(|_| timed(|| (0..VIEWS).for_each(|_| view_of_a_factor(&data))));
+    let [best, median] = of(times.collect());
+    println!(
+        "a view of a factor: best {:.1} ns, median {:.1} ns",
+        best / VIEWS as f64,
+        median / VIEWS as f64
+    );
 }

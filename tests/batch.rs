@@ -64,6 +64,8 @@ fn fit_line(id: &str, options: &str) -> String {
 struct Seen {
     events: Vec<(bool, JobResult)>,
     stop_after: Option<usize>,
+    /// Nothing stops before this file is there.
+    not_before: Option<std::path::PathBuf>,
 }
 
 impl BatchObserver for Seen {
@@ -75,7 +77,12 @@ impl BatchObserver for Seen {
         self.events.push((false, job.clone()));
         let ended = self.events.iter().filter(|(began, _)| !began).count();
         match self.stop_after {
-            Some(most) if ended >= most => Control::Stop,
+            Some(most) if ended >= most => {
+                while self.not_before.as_ref().is_some_and(|file| !file.exists()) {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+                Control::Stop
+            }
             _ => Control::Continue,
         }
     }
@@ -391,7 +398,7 @@ impl Monitor for Never {
 fn a_cancelled_batch_goes_on_where_it_was() {
     let dir = Scratch::new("batch-cancel");
     data(&dir);
-    let slow = fit_line("slow", r#","epochs":1000000"#)
+    let slow = fit_line("slow", r#","epochs":1000000,"checkpoint_every":1"#)
         .replace(r#""epochs":4,"#, "")
         .replace(r#""test""#, r#""checkpoint":"@c.s3m","test""#);
     let quick = fit_line("quick", "");
@@ -403,6 +410,7 @@ fn a_cancelled_batch_goes_on_where_it_was() {
     // The quick one ends, then the batch is cancelled.
     let mut seen = Seen {
         stop_after: Some(1),
+        not_before: Some(dir.join("c.s3m")),
         ..Seen::default()
     };
     let summary = run(jobs(&dir, &lines), &options(&dir, 2), &mut seen, &()).unwrap();

@@ -6,7 +6,7 @@ use super::chunks::{Cells, cells_of, predict_chunks};
 use crate::error::Result;
 use crate::format::CooView;
 use crate::kernel::{Level, Method, TensorKernel};
-use crate::model::{Model, Predict, Samples};
+use crate::model::{Aligned, Model, Predict, Samples};
 use crate::monitor::Monitor;
 use crate::options::KernelChoice;
 
@@ -30,7 +30,7 @@ impl Predict for Model {
 pub(super) struct Predictor<'a> {
     model: &'a Model,
     kernel: TensorKernel,
-    rows: Vec<f32>,
+    rows: Aligned,
     places: Vec<usize>,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Predictor<'a> {
         let level = Level::choose(KernelChoice::Auto)?;
         Ok(Predictor {
             kernel: TensorKernel::new(model.shape(), Method::Shared(level)),
-            rows: vec![0.0; model.shape().rows_len()],
+            rows: Aligned::zeros(model.shape().rows_len()),
             places: vec![0; model.order()],
             model,
         })

@@ -5,6 +5,7 @@
 //! the system takes their pages back when it needs them.
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 
 use super::spec::{FitJob, Job, Work};
@@ -19,9 +20,9 @@ use crate::solver::likely_rank;
 const LEAST: u64 = 8 << 20;
 const THREAD: u64 = 2 << 20;
 
-/// The shortest line of text of an entry has about so many bytes, and text gets so many times smaller by gzip.
-const SHORTEST_LINE: u64 = 6;
-const GZIPPED: u64 = 5;
+/// The bytes of text that are looked at, and how much more of everything the rest may have.
+const LOOKED_AT: u64 = 1 << 20;
+const MORE: f64 = 1.25;
 
 /// The parameters of a fit, those of the last good epoch, before the present one and of the best, and what is made of
 /// them in the end; and those of what it is started from, if that is drawn.
@@ -50,23 +51,77 @@ impl Size {
                 rows: header.dims.iter().map(|&d| d.min(entries)).collect(),
             });
         }
-        let bytes = fs::metadata(path)
-            .map_err(|e| Error::opening(path, e))?
-            .len();
-        let gzipped = path
-            .extension()
-            .is_some_and(|e| e.eq_ignore_ascii_case("gz"));
-        let text = bytes.saturating_mul(if gzipped { GZIPPED } else { 1 });
-        let entries = text / SHORTEST_LINE + 1;
-        // Of a text with fewer modes less is taken.
-        Ok(Size {
-            entries,
-            rows: vec![entries; 3],
-        })
+        let mut source = format::Source::open(path.into())?;
+        let mut text = Vec::new();
+        // What cannot be read fails when the job reads it, and says where.
+        let _ = source.take_reader().take(LOOKED_AT).read_to_end(&mut text);
+        let (done, total) = source.progress();
+        Ok(Size::of_text(&text, total as f64 / done.max(1) as f64))
+    }
+
+    /// What the beginning of a text says about all of it, which is so many times as long.
+    fn of_text(text: &[u8], times: f64) -> Size {
+        let times = if times > 1.0 { times * MORE } else { 1.0 };
+        let mut columns: Vec<Column> = Vec::new();
+        let mut lines = 0u64;
+        for line in text.split(|&b| b == b'\n') {
+            if line.is_empty() || b"#%".contains(&line[0]) {
+                continue;
+            }
+            lines += 1;
+            let words = line.split(|b| b" \t,;\r".contains(b));
+            for (n, word) in words.filter(|w| !w.is_empty()).enumerate() {
+                if n == columns.len() {
+                    columns.push(Column::default());
+                }
+                let number = std::str::from_utf8(word).ok().and_then(|w| w.parse().ok());
+                columns[n].see(number);
+            }
+        }
+        let entries = ((lines as f64 * times) as u64).max(1);
+        // Values that are whole numbers count as a mode.
+        let rows = columns.iter().filter(|c| c.numbers >= c.words);
+        let mut rows: Vec<u64> = rows.map(|c| c.rows(times).min(entries)).collect();
+        // Names are told apart by reading all of them.
+        let named = columns.len().saturating_sub(1 + rows.len());
+        rows.extend(vec![entries; named.max(2usize.saturating_sub(rows.len()))]);
+        Size { entries, rows }
     }
 
     fn order(&self) -> u64 {
         self.rows.len() as u64
+    }
+}
+
+/// A column of text.
+#[derive(Default)]
+struct Column {
+    /// Words that are whole numbers, and others.
+    numbers: u64,
+    words: u64,
+    largest: u64,
+    last: u64,
+    /// Whether a number was smaller than the one before.
+    falls: bool,
+}
+
+impl Column {
+    fn see(&mut self, number: Option<u64>) {
+        let Some(number) = number else {
+            self.words += 1;
+            return;
+        };
+        self.numbers += 1;
+        self.falls |= number < self.last;
+        self.last = number;
+        self.largest = self.largest.max(number);
+    }
+
+    /// The rows of all of a text that is so many times as long.
+    fn rows(&self, times: f64) -> u64 {
+        // Numbers in order go on growing; those in any order have shown nearly how large they are.
+        let by = if self.falls { times.min(MORE) } else { times };
+        ((self.largest + 1) as f64 * by) as u64
     }
 }
 
@@ -167,4 +222,24 @@ pub(super) fn available() -> Option<u64> {
     let limit =
         number("memory.max").map(|m| m.saturating_sub(number("memory.current").unwrap_or(0)));
     Some(limit.map_or(free, |limit| free.min(limit)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_of_a_text_says_how_large_it_is() {
+        // The first column in order, the second not, values with a point.
+        let line = |i: u64| format!("{} {} {}.5\n", i / 10 + 1, i * 7 % 50 + 1, i % 5);
+        let text: String = (0..1000).map(line).collect();
+        let whole = Size::of_text(text.as_bytes(), 1.0);
+        assert_eq!((whole.entries, &whole.rows[..]), (1000, &[101, 51][..]));
+        let part = Size::of_text(text.as_bytes(), 8.0);
+        assert_eq!((part.entries, &part.rows[..]), (10_000, &[1010, 63][..]));
+        let named = Size::of_text(b"# people\nann,42,3.5\nbob,7,1.5\n", 1.0);
+        assert_eq!((named.entries, &named.rows[..]), (2, &[2, 2][..]));
+        let nothing = Size::of_text(b"", 1.0);
+        assert_eq!((nothing.entries, nothing.rows.len()), (1, 2));
+    }
 }

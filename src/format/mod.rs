@@ -35,6 +35,7 @@ pub(crate) use owned::Floats;
 pub use rows::RowMap;
 pub use split::{Part, SplitOptions, SplitRule, split};
 pub use summary::{ModeSummary, Summary, ValueSummary, summarize};
+pub(crate) use text::Source;
 pub use text::{DelimitedOptions, Input, TextFormat, TextOptions};
 pub use write::{CooWriter, Dims};
 

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::{Level, entry, naive};
-use crate::model::{CoreKind, CoreShape, STRIDE};
+use crate::model::{Aligned, CoreKind, CoreShape, STRIDE};
 
 /// A way to compute the value and the slopes of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct TensorKernel {
     shape: CoreShape,
     method: Method,
     level: Level,
-    work: Vec<f32>,
+    work: Aligned,
 }
 
 impl TensorKernel {
@@ -38,7 +38,7 @@ impl TensorKernel {
             level.name()
         );
         TensorKernel {
-            work: vec![0.0; entry::work_len(shape)],
+            work: Aligned::zeros(entry::work_len(shape)),
             shape: shape.clone(),
             method,
             level,

@@ -2,6 +2,9 @@
 
 use std::ops::{Deref, DerefMut};
 
+use crate::error::Result;
+use crate::format::zeros;
+
 /// Two cache lines: processors fetch pairs of them.
 const PAIR: usize = 32;
 
@@ -15,7 +18,15 @@ pub(crate) struct Aligned {
 
 impl Aligned {
     pub(crate) fn zeros(len: usize) -> Aligned {
-        let memory = vec![0.0f32; len.next_multiple_of(PAIR) + PAIR];
+        Aligned::in_memory(vec![0.0; with_room(len)], len)
+    }
+
+    /// The same, of numbers that may not fit in memory.
+    pub(crate) fn try_zeros(len: usize, what: &str) -> Result<Aligned> {
+        Ok(Aligned::in_memory(zeros(with_room(len), what)?, len))
+    }
+
+    fn in_memory(memory: Vec<f32>, len: usize) -> Aligned {
         let start = memory.as_ptr().align_offset(PAIR * size_of::<f32>());
         Aligned {
             // Where alignment cannot be had, as in an interpreter, nothing but speed is lost.
@@ -23,6 +34,25 @@ impl Aligned {
             memory,
             len,
         }
+    }
+}
+
+/// Numbers to allocate for so many aligned ones.
+fn with_room(len: usize) -> usize {
+    len.next_multiple_of(PAIR) + PAIR
+}
+
+impl From<&[f32]> for Aligned {
+    fn from(numbers: &[f32]) -> Aligned {
+        let mut aligned = Aligned::zeros(numbers.len());
+        aligned.copy_from_slice(numbers);
+        aligned
+    }
+}
+
+impl Clone for Aligned {
+    fn clone(&self) -> Aligned {
+        Aligned::from(&**self)
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use super::aligned::Aligned;
 use super::record::Record;
 use super::rows::Rows;
 use super::samples::Samples;
 use super::shape::{CoreKind, CoreShape};
 use crate::error::{Error, Result};
-use crate::format::{CooView, RowMap, copied, zeros};
+use crate::format::{CooView, RowMap, copied};
 use crate::options::{ModelKind, Options};
 use crate::problem::{MatrixKind, Problem};
 
@@ -114,7 +115,7 @@ pub struct Epoch {
 /// A fitted model.
 pub struct Model {
     pub(crate) shape: CoreShape,
-    pub(crate) core: Vec<f32>,
+    pub(crate) core: Aligned,
     pub(crate) modes: Vec<ModelMode>,
     pub(crate) matrices: Vec<ModelMatrix>,
     /// Added to every prediction.
@@ -179,7 +180,7 @@ impl Model {
             });
         }
         let model = Model {
-            core: zeros(shape.core_len(), "numbers of the core")?,
+            core: Aligned::try_zeros(shape.core_len(), "numbers of the core")?,
             shape,
             modes,
             matrices,
@@ -380,7 +381,7 @@ impl Model {
     /// A copy of all numbers that fitting changes.
     pub(crate) fn parameters(&self) -> Result<Parameters> {
         Ok(Parameters {
-            core: self.core.clone(),
+            core: self.core.to_vec(),
             factors: self
                 .modes
                 .iter()

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::aligned::Aligned;
 use super::container::{Container, Opened};
 use super::factors::{Before, Epoch, Model, ModelMatrix, ModelMode, Parameters};
 use super::record::Record;
@@ -278,7 +279,7 @@ fn read_model(file: &Opened) -> Result<Model> {
         other => return Err(file.wrong(&format!("kind {other:?} with ranks {ranks:?}"))),
     };
     let shape = CoreShape::new(kind, &ranks);
-    let core = file.numbers::<f32>("core")?.to_vec();
+    let core = file.numbers::<f32>("core")?;
     let size = ranks
         .iter()
         .try_fold(1usize, |s, &j| s.checked_mul(padded(j)));
@@ -379,7 +380,7 @@ fn read_model(file: &Opened) -> Result<Model> {
     let mut model = Model {
         core_pull: numbers(file, "core.pull", core.len())?,
         shape,
-        core,
+        core: Aligned::from(core),
         modes,
         matrices,
         // Models written before there were means have none.

@@ -38,7 +38,7 @@ pub(super) fn compress(from: &Model, to: &mut Model, crew: &Crew) -> Result<()> 
     }
     let mut core = Vec::with_capacity(to.shape.ranks.iter().product());
     multiply(&strengths, &shares, &mut core);
-    to.core = to.shape.padded_core(&core);
+    to.core.copy_from_slice(&to.shape.padded_core(&core));
     to.refresh_means()
 }
 

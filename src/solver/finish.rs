@@ -120,7 +120,7 @@ fn remove(column: &mut [f64], others: &[Vec<f64>]) -> Vec<f64> {
 }
 
 /// G <- G x_n R for a full core.
-fn multiply_core(shape: &CoreShape, core: &mut Vec<f32>, n: usize, rank: usize, r: &[f64]) {
+fn multiply_core(shape: &CoreShape, core: &mut [f32], n: usize, rank: usize, r: &[f64]) {
     let dense = shape.dense_core(core);
     let inner: usize = shape.ranks[n + 1..].iter().product();
     let mut out = vec![0.0f32; dense.len()];
@@ -137,7 +137,7 @@ fn multiply_core(shape: &CoreShape, core: &mut Vec<f32>, n: usize, rank: usize, 
             }
         }
     }
-    *core = shape.padded_core(&out);
+    core.copy_from_slice(&shape.padded_core(&out));
 }
 
 /// Each row v <- R v.

@@ -389,7 +389,7 @@ fn reference_epoch(model: &mut Model, data: &Data, eta: f64, visits: &[(usize, u
                     .collect();
                 put(&mut model.modes[n].factor, r, &moved);
             }
-            model.core = model.shape.padded_core(&next);
+            model.core.copy_from_slice(&model.shape.padded_core(&next));
         } else {
             let matrix = &data.matrices[part - 1];
             let &[a, b] = matrix.entries.shuffled().row(i) else {
@@ -543,7 +543,7 @@ fn every_level_of_opt_does_what_naive_does() {
                     .epoch(&mut model, 0.01, &[1], &crew, &mut || false)
                     .unwrap();
                 let dense = model.shape.dense_core(&model.core);
-                assert_eq!(model.shape.padded_core(&dense), model.core, "padding");
+                assert_eq!(model.shape.padded_core(&dense), *model.core, "padding");
                 let all = places(&model);
                 all.iter()
                     .map(|&p| *number(&mut model, p))

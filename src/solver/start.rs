@@ -71,7 +71,7 @@ pub(super) fn fill(
         CoreKind::Full => {
             let entries: usize = model.shape.ranks.iter().product();
             let dense: Vec<f32> = (0..entries).map(|_| draw(&mut s, size)).collect();
-            model.core = model.shape.padded_core(&dense);
+            model.core.copy_from_slice(&model.shape.padded_core(&dense));
         }
         CoreKind::Diagonal => {
             let rank = model.shape.ranks[0];
@@ -236,7 +236,7 @@ pub(super) fn pull(model: &mut Model, options: &Options, fresh: bool) {
         };
     }
     model.core_pull = match (options.start, model.shape.kind) {
-        (Start::Drawn, CoreKind::Full) => model.core.clone(),
+        (Start::Drawn, CoreKind::Full) => model.core.to_vec(),
         (Start::Identity, CoreKind::Full) if fresh => model.shape.identity(),
         _ => Vec::new(),
     };

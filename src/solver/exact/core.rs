@@ -256,7 +256,8 @@ impl CoreWork {
             _ => conjugate(&mut core, &right, &scale, &mut times)?,
         };
         if found.is_some() && core.iter().all(|g| (*g as f32).is_finite()) {
-            model.core = unpermuted(&shape, &core, &order, rule.by);
+            let found = unpermuted(&shape, &core, &order, rule.by);
+            model.core.copy_from_slice(&found);
         }
         Ok(found)
     }

@@ -280,7 +280,7 @@ impl Solver {
         let smooth = round(&mut rows, &mut self.state.smooth.1)?;
         self.state.smooth.0.copy_from_slice(rows.as_slice());
         let core = match model.shape.kind {
-            CoreKind::Full => model.core.clone(),
+            CoreKind::Full => model.core.to_vec(),
             CoreKind::Diagonal => Vec::new(),
         };
         // The chain goes on with columns as they are: only samples of rows are predicted from.
@@ -346,7 +346,7 @@ impl Solver {
             unround(&sample.smooth, &mut rows, &mut self.state.smooth.1)?;
             self.state.smooth.0 = rows.as_slice().to_vec();
             if !sample.core.is_empty() {
-                model.core.clone_from(&sample.core);
+                model.core.copy_from_slice(&sample.core);
             }
             self.count(model, crew)?;
         }

@@ -235,7 +235,7 @@ impl Exact {
             CoreKind::Full => {
                 let mut dense = super::core::diagonal(&model.shape, &self.order);
                 dense.iter_mut().for_each(|g| *g *= by);
-                model.core = model.shape.padded_core(&dense);
+                model.core.copy_from_slice(&model.shape.padded_core(&dense));
             }
         }
         model
