@@ -376,6 +376,7 @@ static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
     X(s3cmtf_model_get_mean) X(s3cmtf_model_copy_biases) X(s3cmtf_model_view_biases) X(s3cmtf_model_copy_offsets)      \
     X(s3cmtf_model_view_offsets)                                                                                       \
     X(s3cmtf_model_get_rows) X(s3cmtf_model_get_matrices) X(s3cmtf_model_get_matrix) X(s3cmtf_model_get_options)       \
+    X(s3cmtf_model_get_record)                                                                                         \
     X(s3cmtf_model_get_epochs) X(s3cmtf_model_get_epoch) X(s3cmtf_model_copy_row_indices) X(s3cmtf_model_copy_factor)  \
     X(s3cmtf_model_copy_row) X(s3cmtf_model_view_factor) X(s3cmtf_model_copy_core) X(s3cmtf_model_view_core)           \
     X(s3cmtf_model_copy_matrix_indices) X(s3cmtf_model_copy_matrix) X(s3cmtf_model_view_matrix)                        \
@@ -388,7 +389,7 @@ static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
     X(s3cmtf_concepts_copy_columns) X(s3cmtf_concepts_free) X(s3cmtf_clusters_new) X(s3cmtf_clusters_get_count)        \
     X(s3cmtf_clusters_get) X(s3cmtf_clusters_copy_members) X(s3cmtf_clusters_copy_labels)                              \
     X(s3cmtf_clusters_copy_rows) X(s3cmtf_clusters_copy_gaps) X(s3cmtf_clusters_copy_information)                      \
-    X(s3cmtf_clusters_free)                                                                                            \
+    X(s3cmtf_clusters_free) X(s3cmtf_report_write)                                                                     \
     X(s3cmtf_generator_new) X(s3cmtf_generator_set) X(s3cmtf_generator_write) X(s3cmtf_generator_preset)               \
     X(s3cmtf_generator_free) X(s3cmtf_tune_new) X(s3cmtf_tune_set_trials) X(s3cmtf_tune_set_rungs)                     \
     X(s3cmtf_tune_set_fit_threads) X(s3cmtf_tune_set_fraction) X(s3cmtf_tune_set_valid) X(s3cmtf_tune_set_range)       \

@@ -5,6 +5,7 @@
 
 #include "check.h"
 
+#include <fstream>
 #include <stdexcept>
 
 namespace s3 = s3cmtf;
@@ -203,6 +204,13 @@ int main(int argc, char **argv)
     CHECK(groups.rows.size() == groups.which.size() && groups.clusters[0].size >= groups.clusters[2].size);
     three.max_k = 0;
     CHECK(s3::clusters(sure, 1, three).gaps.empty());
+    CHECK(sure.record().find("reason=epochs\n") != std::string::npos);
+    s3::report_options page;
+    (page.title = "raii", page.data = &moved, page.test = &moved, page.modes = {"user"}, page.matrices = {{1, &what}}, page.max_k = 2);
+    s3::write_report(sure, folder + "/raii.html", page);
+    CHECK(std::ifstream(folder + "/raii.html").peek() == '<');
+    page.matrices = {{7, &what}};
+    CHECK(status_of([&] { s3::write_report(sure, folder + "/raii.html", page); }) == S3CMTF_BAD_ARGUMENT);
     CHECK(s3::evaluate_ranking(sure, moved, moved, 1, 0).users == 0); // nothing that was not trained on
     CHECK(s3::row_names::beside(folder + "/none.coo", 0).count() == 0);
     CHECK(status_of([&] { s3::row_names::open("/no/such/file"); }) == S3CMTF_BAD_FILE);

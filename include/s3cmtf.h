@@ -1315,9 +1315,9 @@ int32_t s3cmtf_generator_new(const char *like,
  * of the planted values), "deviation" (of the planted values), "mean" (to which values are shifted),
  * "factor_mean" (above 0, rows have biases), "nonneg" (true or false), "skew" (EXPONENT or EXPONENT:SHIFT of
  * the Zipf-Mandelbrot law, one or one per mode), "matrix" ("MODE:COLUMNS", then ":full" or ":ENTRIES", then
- * for values 0 and 1 ":ones=SHARE", the mode counted from 0; each adds a matrix, and "none" removes them),
- * "test" (the part of the entries for the test tensor), "values" (f32 or f64), "truth" (whether the planted
- * factors are written), "seed", "threads" (0 means all that the process may use, which is the default).
+ * for values 0 and 1 ":ones=SHARE", or for groups that rows belong to ":groups=SHARE" (of their variance), the mode
+ * counted from 0; each adds a matrix, and "none" removes them), "test" (the part of the entries for the test
+ * tensor), "values" (f32 or f64), "truth" (whether the planted factors are written), "seed", "threads" (0 means all that the process may use, which is the default).
  */
 S3CMTF_CHECK_STATUS
 int32_t s3cmtf_generator_set(s3cmtf_generator *generator,
@@ -1873,6 +1873,20 @@ S3CMTF_CHECK_STATUS
 int32_t s3cmtf_model_get_options(const s3cmtf_model *model,
                                  s3cmtf_options **options,
                                  s3cmtf_error *error);
+
+/**
+ * Writes what happened in the fit and how it ended, and the NUL behind it, into `text`, which has room for `capacity`
+ * bytes, and how many bytes that is into `needed` (which may be NULL). With `text` NULL and `capacity` 0 it only says how
+ * many. Each line is NAME=VALUE: note=EPOCH WHAT TEXT for each event (WHAT is rolled-back, rank-lowered, refit or warning),
+ * then reason, epochs, best_epoch, train_rmse, test_rmse, valid_rmse, clipped, threads, kernel, update_seconds, eval_seconds
+ * and seconds. A checkpoint has no such ending, and a model of an earlier version has no line.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_model_get_record(const s3cmtf_model *model,
+                                char *text,
+                                uint64_t capacity,
+                                uint64_t *needed,
+                                s3cmtf_error *error);
 
 /**
  * The number of epochs the model was fitted for.
@@ -2551,6 +2565,42 @@ int32_t s3cmtf_names_find(const s3cmtf_names *names,
  * Frees names. NULL is allowed.
  */
 void s3cmtf_names_free(s3cmtf_names *names);
+
+/**
+ * Writes a page about a model to `path`: data, how the fit went, core, factors, concepts, clusters, speed and settings, as
+ * one file of HTML with its pictures in it, for a browser or a printer. It appears complete or not at all.
+ *
+ * Everything but `model` and `path` may be left out, as NULL or 0. `title` is the heading. `data` are the entries that were
+ * fitted to, `test` entries to measure errors on. `mode_names` has a text for each mode (what its rows are, such as "user")
+ * and `names` the names of its rows; either array, and any of its items, may be NULL. The `matrix_count` matrices of
+ * `matrices`, each with its mode in `matrix_modes` (counted from 0), say what clusters have in common; they come in the
+ * order in which the model was fitted with them. `columns` has the names of the columns of the first `columns_count`
+ * matrices, any of which may be NULL. `against` is another model of the same data to compare with.
+ *
+ * Up to `max_k` clusters are looked for in each mode, by `seed`; 0 leaves clusters out. `top` rows are listed of each
+ * concept and cluster (0: 6). It runs on `threads` threads (0: all the process may use); the page does not depend on how
+ * many. `cancel` may be NULL.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_report_write(const s3cmtf_model *model,
+                            const char *title,
+                            const s3cmtf_coo *data,
+                            const s3cmtf_coo *test,
+                            const char *const *mode_names,
+                            const s3cmtf_names *const *names,
+                            uint64_t matrix_count,
+                            const uint64_t *matrix_modes,
+                            const s3cmtf_coo *const *matrices,
+                            uint64_t columns_count,
+                            const s3cmtf_names *const *columns,
+                            const s3cmtf_model *against,
+                            uint64_t max_k,
+                            uint64_t top,
+                            uint64_t seed,
+                            uint64_t threads,
+                            const s3cmtf_cancel *cancel,
+                            const char *path,
+                            s3cmtf_error *error);
 
 /**
  * Makes a batch without jobs, to be freed with s3cmtf_batch_free(). Results and logs go to `folder`, which is made

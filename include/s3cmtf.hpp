@@ -325,6 +325,16 @@ public:
         detail::check([&](s3cmtf_error *e) { return s3cmtf_model_get_options(get(), &made, e); });
         return options(made);
     }
+    /// What happened in the fit and how it ended. See s3cmtf_model_get_record().
+    std::string record() const
+    {
+        std::uint64_t needed = 0;
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_model_get_record(get(), nullptr, 0, &needed, e); });
+        std::string text(static_cast<std::size_t>(needed), '\0');
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_model_get_record(get(), &text[0], needed, nullptr, e); });
+        text.pop_back(); // the NUL
+        return text;
+    }
     const s3cmtf_model *get() const noexcept { return handle_.get(); }
 
 private:

@@ -3,7 +3,7 @@
 //! The layers, each importing only those before it: [`error`], [`mod@format`] (files), [`problem`] (a
 //! validated tensor with its matrices), [`model`], [`kernel`] (arithmetic), [`schedule`] (threads),
 //! [`solver`], [`generate`] (planted data), [`analysis`], [`discover`]
-//! (rankings, likeness), [`batch`] (many jobs). `docs/architecture.md` is the map.
+//! (rankings, likeness), [`report`] (a page to look at), [`batch`] (many jobs). `docs/architecture.md` is the map.
 //!
 //! From text to a validated problem:
 //!
@@ -42,6 +42,7 @@ pub mod monitor;
 pub mod options;
 pub mod problem;
 pub(crate) mod random;
+pub mod report;
 pub mod schedule;
 pub mod solver;
 

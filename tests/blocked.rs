@@ -238,6 +238,7 @@ fn planted_data_is_fitted_as_by_single_entries() {
         columns: 30,
         cells: CellChoice::Full,
         ones: None,
+        groups: None,
     }];
     let data = planted("blocked", &g);
     for model in [ModelKind::Tucker, ModelKind::Cp] {

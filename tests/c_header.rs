@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// In the order in which a reader wants them.
-const SOURCES: [&str; 24] = [
+const SOURCES: [&str; 25] = [
     "status",
     "error",
     "library",
@@ -32,6 +32,7 @@ const SOURCES: [&str; 24] = [
     "concepts",
     "clusters",
     "names",
+    "report",
     "batch",
 ];
 

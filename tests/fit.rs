@@ -76,6 +76,7 @@ fn a_coupled_matrix_earns_its_keep() {
             columns: 40,
             cells: CellChoice::Full,
             ones: None,
+            groups: None,
         }];
         let data = planted(&format!("coupled{seed}"), &g);
         let mut o = options(&[3]);

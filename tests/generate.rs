@@ -48,12 +48,14 @@ fn example() -> GenerateOptions {
             columns: 12,
             cells: CellChoice::Full,
             ones: Some(0.1),
+            groups: None,
         },
         MatrixSpec {
             mode: 0,
             columns: 3000,
             cells: CellChoice::Entries(100_000),
             ones: None,
+            groups: None,
         },
     ];
     o
@@ -131,6 +133,7 @@ fn non_negative_models_are() {
             columns: 5,
             cells: CellChoice::Full,
             ones: None,
+            groups: None,
         }];
         let made = generate(dir.path(), &o, &()).unwrap();
         for (path, _) in [&made.train].into_iter().chain(&made.matrices) {
@@ -147,6 +150,88 @@ fn non_negative_models_are() {
                 assert!(floats.into_iter().all(|x| x >= 0.0), "{name}");
             }
         }
+    }
+}
+
+/// The numbers of a .npy file of floats.
+fn floats(bytes: &[u8]) -> Vec<f64> {
+    let start = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    let floats = bytes[start..].chunks_exact(4);
+    floats
+        .map(|b| f64::from(f32::from_le_bytes(b.try_into().unwrap())))
+        .collect()
+}
+
+#[test]
+fn rows_of_a_group_have_what_was_said_in_common() {
+    const ROWS: usize = 4000;
+    const RANK: usize = 5;
+    let told = |columns, share| MatrixSpec {
+        mode: 1,
+        columns,
+        cells: CellChoice::Full,
+        ones: None,
+        groups: Some(share),
+    };
+    let mut o = GenerateOptions::new(&[300, ROWS as u64, 4], 20_000);
+    o.factor_mean = 2.0;
+    o.noise = 0.5;
+    o.matrices = vec![told(60, 0.5), told(40, 0.3)];
+    let dir = Scratch::new("groups");
+    let made = generate(dir.path(), &o, &()).unwrap();
+    let factor = floats(&std::fs::read(dir.join("truth/factor2.npy")).unwrap());
+    let mut left = factor.clone();
+    left.iter_mut().for_each(|x| *x -= 2.0);
+    for (m, (path, _)) in made.matrices.iter().enumerate() {
+        let file = open(path);
+        let view = file.view();
+        let mut group = vec![None; ROWS];
+        for i in 0..view.len() {
+            match view.values().get(i) {
+                1.0 => assert!(
+                    group[view.column(0)[i] as usize]
+                        .replace(view.column(1)[i])
+                        .is_none()
+                ),
+                x => assert_eq!(x, 0.0),
+            }
+        }
+        let group: Vec<usize> = group.iter().map(|g| g.unwrap() as usize).collect();
+        let mut sizes = vec![0; o.matrices[m].columns as usize];
+        group.iter().for_each(|&g| sizes[g] += 1);
+        let (most, least) = (sizes.iter().max().unwrap(), sizes.iter().min().unwrap());
+        assert!(*least > 0 && most > &(2 * least), "{sizes:?}");
+        // Without the centres of its groups a row has only what is its own.
+        let centres =
+            floats(&std::fs::read(dir.join(&format!("truth/matrix{}.npy", m + 1))).unwrap());
+        let weight = o.matrices[m].groups.unwrap().sqrt();
+        for (row, &g) in group.iter().enumerate() {
+            for j in 0..RANK {
+                left[row * RANK + j] -= weight * (centres[g * RANK + j] - 2.0);
+            }
+        }
+    }
+    let variance = left.iter().map(|x| x * x).sum::<f64>() / left.len() as f64;
+    assert!((variance - 0.2).abs() < 0.01, "{variance}");
+    let mut threads = o.clone();
+    threads.threads = 3;
+    let again = Scratch::new("groups3");
+    generate(again.path(), &threads, &()).unwrap();
+    assert!(contents(dir.path()) == contents(again.path()));
+    for (matrices, words) in [
+        (vec![told(3, 0.7), told(3, 0.7)], "at most 1 together"),
+        (vec![told(3, 0.0)], "above 0"),
+        (
+            vec![MatrixSpec {
+                ones: Some(0.5),
+                ..told(3, 0.5)
+            }],
+            "a one in each row",
+        ),
+    ] {
+        o.matrices = matrices;
+        let error = generate(again.path(), &o, &()).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
     }
 }
 

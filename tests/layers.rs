@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each may use those before it. The first three have no order among themselves beyond this.
-const LAYERS: [&str; 16] = [
+const LAYERS: [&str; 17] = [
     "error", "monitor", "random", "json", "format", "options", "problem", "model", "kernel",
-    "schedule", "solver", "generate", "analysis", "discover", "batch", "ffi",
+    "schedule", "solver", "generate", "analysis", "discover", "report", "batch", "ffi",
 ];
 
 /// The only files that may say `allow(unsafe_code)`.
-const UNSAFE: [&str; 61] = [
+const UNSAFE: [&str; 62] = [
     "ffi/arg.rs",
     "ffi/batch.rs",
     "ffi/cancel.rs",
@@ -34,6 +34,7 @@ const UNSAFE: [&str; 61] = [
     "ffi/problem.rs",
     "ffi/progress.rs",
     "ffi/recommend.rs",
+    "ffi/report.rs",
     "ffi/spread.rs",
     "ffi/status.rs",
     "ffi/tables.rs",

@@ -136,6 +136,7 @@ fn the_planted_truth_explains_the_planted_values() {
             columns: 70,
             cells,
             ones: None,
+            groups: None,
         };
         options.matrices = vec![
             matrix(1, CellChoice::Full),

@@ -452,17 +452,7 @@ impl Observer for Watcher<'_> {
             e.update_seconds,
             grouped(e.entries_per_second as u64)
         ));
-        self.out.object(&json!({
-            "epoch": e.epoch,
-            "eta": e.eta,
-            "loss": finite(e.loss),
-            "train_rmse": finite(e.train_rmse),
-            "test_rmse": finite(e.test_rmse),
-            "valid_rmse": finite(e.valid_rmse),
-            "update_seconds": e.update_seconds,
-            "eval_seconds": e.eval_seconds,
-            "entries_per_second": e.entries_per_second,
-        }));
+        self.out.object(&epoch_json(e));
         self.flush()
     }
 
@@ -519,6 +509,21 @@ impl Watcher<'_> {
             Control::Continue
         }
     }
+}
+
+/// The figures of an epoch.
+pub(super) fn epoch_json(e: &Epoch) -> Value {
+    json!({
+        "epoch": e.epoch,
+        "eta": e.eta,
+        "loss": finite(e.loss),
+        "train_rmse": finite(e.train_rmse),
+        "test_rmse": finite(e.test_rmse),
+        "valid_rmse": finite(e.valid_rmse),
+        "update_seconds": e.update_seconds,
+        "eval_seconds": e.eval_seconds,
+        "entries_per_second": e.entries_per_second,
+    })
 }
 
 /// JSON has no NaN: what was not measured is null.

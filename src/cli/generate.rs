@@ -83,8 +83,12 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "SKEWS", value_delimiter = ',')]
     skew: Vec<String>,
 
-    /// A coupled matrix: its mode, its columns, which cells, and for 0/1 values the share of ones
-    #[arg(long, value_name = "MODE:COLUMNS[:full|:ENTRIES][:ones=SHARE]")]
+    /// A coupled matrix: its mode, its columns, which cells, and for 0/1 values the share of ones; or groups that rows
+    /// belong to, with the share of their variance that is common to a group
+    #[arg(
+        long,
+        value_name = "MODE:COLUMNS[:full|:ENTRIES][:ones=SHARE|:groups=SHARE]"
+    )]
     matrix: Vec<String>,
 
     /// The part of the entries that goes to the test tensor; by default 0, with --like 0.2
@@ -167,8 +171,8 @@ fn matrix(text: &str) -> Result<MatrixSpec> {
     })
 }
 
-/// Prints what was made; also used by the demo.
-pub(super) fn report(made: &Generated, seconds: f64, out: &mut Output) {
+/// Prints what was made.
+fn report(made: &Generated, seconds: f64, out: &mut Output) {
     let files = [&made.train]
         .into_iter()
         .chain(&made.test)

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::Verdict;
 use super::input::{TextArguments, names_of, open};
-use super::output::{Output, grouped, number, rmse, shape};
+use super::output::{Output, counted, grouped, number, rmse, shape};
 use super::progress::Progress;
 
 /// Show what a file holds: sizes, values, how long its rows are; of a model, how it was fitted
@@ -105,6 +105,20 @@ fn show_model(path: &Path, out: &mut Output) -> Result<()> {
             rmse(last.train_rmse)
         ));
     }
+    let record = m.record();
+    if let Some(e) = &record.ending {
+        out.line(format!(
+            "  stopped ({}) after {} s on {} with {} kernels; the model is that of epoch {}",
+            e.reason,
+            number(e.seconds),
+            counted(e.threads, "thread", "threads"),
+            e.kernel,
+            e.best_epoch
+        ));
+    }
+    for note in &record.notes {
+        out.line(format!("  after epoch {}: {}", note.epoch, note.text));
+    }
     out.line(format!(
         "  options: {}",
         options.to_text().trim_end().replace('\n', ", ")
@@ -120,13 +134,19 @@ fn show_model(path: &Path, out: &mut Output) -> Result<()> {
         "biases": biases,
         "offsets": offsets,
         "epochs": m.history().len(),
+        "reason": record.ending.as_ref().map(|e| &e.reason),
+        "best_epoch": record.ending.as_ref().map(|e| e.best_epoch),
+        "kernel": record.ending.as_ref().map(|e| &e.kernel),
+        "threads": record.ending.as_ref().map(|e| e.threads),
+        "seconds": record.ending.as_ref().map(|e| e.seconds),
+        "events": record.notes.iter().map(|n| json!({"epoch": n.epoch, "event": n.what, "text": n.text})).collect::<Vec<_>>(),
         "options": TABLE.iter().map(|o| (o.name.to_string(), json!(options.get(o.name)))).collect::<serde_json::Map<_, _>>(),
     }));
     Ok(())
 }
 
-/// Prints the summary of a file; also used by the demo.
-pub(super) fn show(
+/// Prints the summary of a file.
+fn show(
     file: &CooFile,
     names: &[Option<Names>],
     progress: &Progress,

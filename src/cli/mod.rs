@@ -18,6 +18,7 @@ mod lists;
 mod output;
 mod progress;
 mod recommend;
+mod report;
 mod similar;
 mod split;
 mod tune;
@@ -67,6 +68,7 @@ enum Command {
     Similar(similar::Arguments),
     Concepts(concepts::Arguments),
     Clusters(clusters::Arguments),
+    Report(report::Arguments),
     Batch(batch::Arguments),
     Bench(bench::Arguments),
 }
@@ -165,6 +167,7 @@ fn dispatch(command: &Command, progress: &Progress, output: &mut Output) -> Resu
         Command::Similar(a) => similar::run(a, progress, output),
         Command::Concepts(a) => concepts::run(a, output),
         Command::Clusters(a) => clusters::run(a, progress, output),
+        Command::Report(a) => report::run(a, progress, output),
         Command::Batch(a) => batch::run(a, progress, output),
         Command::Bench(a) => bench::run(a, progress, output),
     }

@@ -48,9 +48,9 @@ pub unsafe extern "C" fn s3cmtf_generator_new(
 /// of the planted values), "deviation" (of the planted values), "mean" (to which values are shifted),
 /// "factor_mean" (above 0, rows have biases), "nonneg" (true or false), "skew" (EXPONENT or EXPONENT:SHIFT of
 /// the Zipf-Mandelbrot law, one or one per mode), "matrix" ("MODE:COLUMNS", then ":full" or ":ENTRIES", then
-/// for values 0 and 1 ":ones=SHARE", the mode counted from 0; each adds a matrix, and "none" removes them),
-/// "test" (the part of the entries for the test tensor), "values" (f32 or f64), "truth" (whether the planted
-/// factors are written), "seed", "threads" (0 means all that the process may use, which is the default).
+/// for values 0 and 1 ":ones=SHARE", or for groups that rows belong to ":groups=SHARE" (of their variance), the mode
+/// counted from 0; each adds a matrix, and "none" removes them), "test" (the part of the entries for the test
+/// tensor), "values" (f32 or f64), "truth" (whether the planted factors are written), "seed", "threads" (0 means all that the process may use, which is the default).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_generator_set(

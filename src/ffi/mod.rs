@@ -35,6 +35,7 @@ mod predict;
 mod problem;
 mod progress;
 mod recommend;
+mod report;
 mod run;
 mod spread;
 mod status;
@@ -66,6 +67,7 @@ pub mod c {
     pub use super::problem::*;
     pub use super::progress::*;
     pub use super::recommend::*;
+    pub use super::report::*;
     pub use super::spread::*;
     pub use super::status::*;
     pub use super::text::*;

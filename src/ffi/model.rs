@@ -5,7 +5,7 @@ use std::ffi::c_char;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use super::arg::{copy_out, given, hand_over, path, place};
+use super::arg::{copy_out, given, hand_over, path, place, text_out};
 use super::cancel::{CancelHandle, Token};
 use super::coo::open_mode;
 use super::error::ErrorHandle;
@@ -291,6 +291,27 @@ pub extern "C" fn s3cmtf_model_get_options(
         let options = model.options().clone();
         hand_over(out, OptionsHandle { options });
         Ok(())
+    })
+}
+
+/// Writes what happened in the fit and how it ended, and the NUL behind it, into `text`, which has room for `capacity`
+/// bytes, and how many bytes that is into `needed` (which may be NULL). With `text` NULL and `capacity` 0 it only says how
+/// many. Each line is NAME=VALUE: note=EPOCH WHAT TEXT for each event (WHAT is rolled-back, rank-lowered, refit or warning),
+/// then reason, epochs, best_epoch, train_rmse, test_rmse, valid_rmse, clipped, threads, kernel, update_seconds, eval_seconds
+/// and seconds. A checkpoint has no such ending, and a model of an earlier version has no line.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_model_get_record(
+    model: Option<&ModelHandle>,
+    text: *mut c_char,
+    capacity: u64,
+    needed: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let lines = of(model)?.record().to_text();
+        // SAFETY: a buffer of the caller, for this call.
+        unsafe { text_out(&lines, text, capacity, needed, "text") }
     })
 }
 

@@ -18,7 +18,7 @@ pub struct NamesHandle {
     names: Names,
 }
 
-fn of(names: Option<&NamesHandle>) -> Outcome<&Names> {
+pub(super) fn of(names: Option<&NamesHandle>) -> Outcome<&Names> {
     Ok(&given(names, "names")?.names)
 }
 

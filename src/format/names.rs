@@ -26,6 +26,23 @@ pub struct Names {
 }
 
 impl Names {
+    /// Names for the first rows, in their order.
+    pub fn list<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Names {
+        let mut all = Names::default();
+        for (at, name) in (0u32..).zip(names) {
+            let name: Arc<str> = name.as_ref().into();
+            all.index.entry(name.clone()).or_insert(at);
+            all.list.push(Some(name));
+        }
+        all
+    }
+
+    /// Writes a names file, complete or not at all. [`Names::beside`] finds it beside `data.coo` if it is called
+    /// `data.mode1.tsv`.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.stage(path.as_ref())?.commit()
+    }
+
     /// Reads a names file.
     pub fn load(path: impl AsRef<Path>) -> Result<Names> {
         let path = path.as_ref();

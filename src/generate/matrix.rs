@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::cells::{Axis, CellPlan};
-use super::planted::{Factor, Planted, row_order, stream};
+use super::planted::{Factor, Groups, Planted, row_order, stream};
 use super::tensor::check_finite;
 use super::{CellChoice, GenerateOptions, MatrixSpec, Skew};
 use crate::error::Result;
@@ -21,10 +21,22 @@ struct Maker<'a> {
     noise_sd: f64,
     /// At or above it the value is 1, below it 0.
     threshold: Option<f64>,
+    /// Instead of all that: the groups that it tells.
+    groups: Option<Groups>,
 }
 
 impl Maker<'_> {
-    fn value(&self, row: &[f32], column: u32, buffer: &mut [f32], s: &mut Stream) -> f64 {
+    fn value(
+        &self,
+        (i, row): (u32, &[f32]),
+        column: u32,
+        buffer: &mut [f32],
+        s: &mut Stream,
+    ) -> f64 {
+        if let Some(groups) = &self.groups {
+            let own = groups.group(u64::from(i)) == u64::from(column);
+            return f64::from(u8::from(own));
+        }
         self.columns.row(column, buffer);
         let dot: f64 = row
             .iter()
@@ -48,9 +60,10 @@ impl Maker<'_> {
         let (mut row, mut buffer) = (vec![0.0; self.rows.rank], vec![0.0; self.rows.rank]);
         (0..20_000)
             .map(|_| {
-                self.rows.row(s.below(self.rows.rows) as u32, &mut row);
+                let i = s.below(self.rows.rows) as u32;
+                self.rows.row(i, &mut row);
                 let column = s.below(self.columns.rows) as u32;
-                self.value(&row, column, &mut buffer, &mut s)
+                self.value((i, &row), column, &mut buffer, &mut s)
             })
             .collect()
     }
@@ -81,11 +94,13 @@ pub(super) fn write(
         columns: Factor::new(options, name, spec.columns, rows.rank),
         noise_sd: 0.0,
         threshold: None,
+        groups: Groups::of(options, m, rows.rank),
     };
+    let told = maker.groups.is_some();
     let signal = maker.pilot(&seed);
     let mean = signal.iter().sum::<f64>() / signal.len() as f64;
     let sd = (signal.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / signal.len() as f64).sqrt();
-    if sd > 0.0 {
+    if sd > 0.0 && !told {
         maker.columns.rescale((1.0 / sd) as f32);
     }
     maker.noise_sd = options.noise;
@@ -140,7 +155,9 @@ pub(super) fn write(
                         for &column in &cells[0] {
                             piece.rows.push(i);
                             piece.columns.push(column);
-                            piece.values.push(maker.value(&row, column, &mut buffer, s));
+                            piece
+                                .values
+                                .push(maker.value((i, &row), column, &mut buffer, s));
                         }
                     });
                     piece
@@ -171,7 +188,7 @@ fn full_piece(maker: &Maker<'_>, seed: &[u64], number: u64, range: std::ops::Ran
         piece.columns.push(column);
         piece
             .values
-            .push(maker.value(&row, column, &mut buffer, &mut s));
+            .push(maker.value((i, &row), column, &mut buffer, &mut s));
     }
     piece
 }

@@ -37,6 +37,10 @@ pub struct MatrixSpec {
     /// With a number: values are 1 where the planted value is among the largest of this share, and
     /// 0 elsewhere, as in a table of attributes. With 1 all are 1, as in a list of friends.
     pub ones: Option<f64>,
+    /// With a number: rows belong to groups, one for each column, and the matrix says to which, 1 there and 0 elsewhere,
+    /// as a table of categories does. Rows of a group have this share of the variance of their factor rows in common.
+    /// All cells are listed.
+    pub groups: Option<f64>,
 }
 
 /// Everything [`generate`](super::generate) needs to know.
@@ -236,9 +240,25 @@ impl GenerateOptions {
                     "matrix {m}: {entries} entries; it has {cells} cells"
                 ));
             }
+            if spec.groups.is_some() && (spec.ones.is_some() || spec.cells != CellChoice::Full) {
+                return bad(format!(
+                    "matrix {m}: a table of groups lists all cells, with a one in each row; leave out what else is said of them"
+                ));
+            }
             if spec.ones.is_some_and(|s| !(s > 0.0 && s <= 1.0)) {
                 return bad(format!(
                     "matrix {m}: the share of ones must be above 0 and at most 1"
+                ));
+            }
+        }
+        for n in 0..order {
+            let of_mode = self.matrices.iter().filter(|m| m.mode == n);
+            let shares: Vec<f64> = of_mode.filter_map(|m| m.groups).collect();
+            let fine = |s: &f64| *s > 0.0 && *s <= 1.0;
+            if !shares.iter().all(fine) || shares.iter().sum::<f64>() > 1.0 + 1e-9 {
+                return bad(format!(
+                    "shares of groups of mode {} are {shares:?}; they must be above 0 and at most 1 together",
+                    n + 1
                 ));
             }
         }

@@ -1,9 +1,9 @@
 //! The planted model: factor rows computed from their numbers, and a core.
 
-use super::GenerateOptions;
+use super::{GenerateOptions, Skew};
 use crate::kernel::reference::contract_first;
 use crate::options::ModelKind;
-use crate::random::{Permutation, Stream};
+use crate::random::{Permutation, Stream, key, unit};
 
 /// Names of the random streams, so that none is used twice.
 pub(super) mod stream {
@@ -13,12 +13,60 @@ pub(super) mod stream {
     pub const ROW_ORDER: u64 = 5;
     pub const TEST: u64 = 6;
     pub const PILOT: u64 = 7;
+    pub const GROUP: u64 = 8;
     /// Matrices use these plus their number, times a stride.
     pub const MATRIX: u64 = 1 << 32;
 }
 
 /// Factors up to this many bytes are kept in memory; larger ones are computed row by row as needed.
 const TABLE: u64 = 256 << 20;
+
+/// How uneven groups are: the largest of ten has about three times the rows of the smallest.
+const GROUPS: Skew = Skew {
+    exponent: 1.0,
+    shift: 3.0,
+};
+
+/// Groups that the rows of a factor belong to.
+pub(super) struct Groups {
+    seed: u64,
+    name: u64,
+    count: u64,
+    /// What the centres of groups are multiplied with: the rows of the matrix's columns, without their mean.
+    weight: f64,
+    centres: Vec<f64>,
+}
+
+impl Groups {
+    /// Those of matrix number `m`, if it is a table of groups.
+    pub(super) fn of(options: &GenerateOptions, m: usize, rank: usize) -> Option<Groups> {
+        let spec = &options.matrices[m];
+        let name = stream::MATRIX * (m as u64 + 1);
+        let columns = || {
+            let factor = Factor::new(options, name, spec.columns, rank);
+            let mut row = vec![0.0; rank];
+            let mut all = Vec::new();
+            for g in 0..spec.columns {
+                factor.row(g as u32, &mut row);
+                all.extend(row.iter().map(|&x| f64::from(x) - options.factor_mean));
+            }
+            all
+        };
+        spec.groups.map(|share| Groups {
+            seed: options.seed,
+            name,
+            count: spec.columns,
+            weight: share.sqrt(),
+            centres: columns(),
+        })
+    }
+
+    /// The group of a row.
+    pub(super) fn group(&self, row: u64) -> u64 {
+        let place = unit(key(&[self.seed, stream::GROUP, self.name, row, 1]));
+        GROUPS.rank(place, self.count)
+    }
+}
 
 /// A factor matrix whose rows are functions of their numbers.
 pub(super) struct Factor {
@@ -29,11 +77,23 @@ pub(super) struct Factor {
     mean: f64,
     scale: f32,
     nonneg: bool,
+    groups: Vec<Groups>,
     table: Option<Vec<f32>>,
 }
 
 impl Factor {
     pub(super) fn new(options: &GenerateOptions, name: u64, rows: u64, rank: usize) -> Factor {
+        Factor::grouped(options, name, rows, rank, Vec::new())
+    }
+
+    /// The same, with rows that belong to groups.
+    fn grouped(
+        options: &GenerateOptions,
+        name: u64,
+        rows: u64,
+        rank: usize,
+        groups: Vec<Groups>,
+    ) -> Factor {
         let mut factor = Factor {
             rows,
             rank,
@@ -42,6 +102,7 @@ impl Factor {
             mean: options.factor_mean,
             scale: 1.0,
             nonneg: options.nonneg,
+            groups,
             table: None,
         };
         if rows * rank as u64 * 4 <= TABLE {
@@ -65,8 +126,17 @@ impl Factor {
 
     fn compute(&self, i: u64, out: &mut [f32]) {
         let mut s = Stream::new(&[self.seed, stream::FACTOR, self.name, i]);
-        for x in out {
-            let z = self.mean + s.gauss();
+        let common: f64 = self.groups.iter().map(|g| g.weight * g.weight).sum();
+        let own = (1.0 - common).max(0.0).sqrt();
+        let centres = |j: usize| -> f64 {
+            let part = |g: &Groups| {
+                let at = g.group(i) as usize * self.rank;
+                g.weight * g.centres[at + j]
+            };
+            self.groups.iter().map(part).sum()
+        };
+        for (j, x) in out.iter_mut().enumerate() {
+            let z = self.mean + own * s.gauss() + centres(j);
             *x = self.scale * (if self.nonneg { z.abs() } else { z }) as f32;
         }
     }
@@ -110,7 +180,13 @@ impl Planted {
         let order = options.order();
         let ranks: Vec<usize> = (0..order).map(|n| options.rank(n)).collect();
         let factors = (0..order)
-            .map(|n| Factor::new(options, n as u64, options.dims[n], ranks[n]))
+            .map(|n| {
+                let matrices = options.matrices.iter().enumerate();
+                let of_mode = matrices.filter(|(_, spec)| spec.mode == n);
+                let groups = of_mode.filter_map(|(m, _)| Groups::of(options, m, ranks[n]));
+                let groups = groups.collect();
+                Factor::grouped(options, n as u64, options.dims[n], ranks[n], groups)
+            })
             .collect();
         let mut s = Stream::new(&[options.seed, stream::CORE]);
         let core = match options.model {

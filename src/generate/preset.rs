@@ -76,6 +76,7 @@ pub fn preset(name: &str, scale: f64) -> Result<GenerateOptions> {
         columns,
         cells: CellChoice::Full,
         ones: Some(ones),
+        groups: None,
     };
     let time = |shift| Skew {
         exponent: 0.5,
@@ -134,6 +135,7 @@ pub fn preset(name: &str, scale: f64) -> Result<GenerateOptions> {
                 // Seven friends each.
                 cells: CellChoice::Entries((7 * users).min(users * users)),
                 ones: Some(1.0),
+                groups: None,
             };
             o.matrices = vec![friends, full(1, 1192, 0.003), full(1, 877, 0.0012)];
         }

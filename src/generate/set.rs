@@ -99,12 +99,12 @@ impl FromStr for Skew {
 impl FromStr for MatrixSpec {
     type Err = Error;
 
-    /// Reads `MODE:COLUMNS`, then `:full` or `:ENTRIES`, then `:ones=SHARE`.
+    /// Reads `MODE:COLUMNS`, then `:full` or `:ENTRIES`, then `:ones=SHARE` or `:groups=SHARE`.
     fn from_str(text: &str) -> Result<MatrixSpec> {
         let bad = || {
             Error::argument(format!(
-                "matrix {text}: expected MODE:COLUMNS, then :full or :ENTRIES, then :ones=SHARE, \
-                 such as 2:20:full:ones=0.1"
+                "matrix {text}: expected MODE:COLUMNS, then :full or :ENTRIES, then :ones=SHARE or \
+                 :groups=SHARE, such as 2:20:full:ones=0.1"
             ))
         };
         let mut fields = text.split(':');
@@ -119,6 +119,7 @@ impl FromStr for MatrixSpec {
             columns: whole()?,
             cells: CellChoice::Full,
             ones: None,
+            groups: None,
         };
         let mut cells_given = false;
         for field in fields {
@@ -127,6 +128,11 @@ impl FromStr for MatrixSpec {
                     return Err(bad());
                 }
                 spec.ones = Some(share.parse().map_err(|_| bad())?);
+            } else if let Some(share) = field.strip_prefix("groups=") {
+                if spec.groups.is_some() {
+                    return Err(bad());
+                }
+                spec.groups = Some(share.parse().map_err(|_| bad())?);
             } else if std::mem::replace(&mut cells_given, true) {
                 return Err(bad());
             } else if field != "full" {
@@ -157,6 +163,7 @@ mod tests {
             ("values", "f64"),
             ("matrix", "1:7:12:ones=0.5"),
             ("matrix", "0:3"),
+            ("matrix", "1:4:groups=0.25"),
             ("threads", "0"),
         ] {
             o.set(name, value).unwrap();
@@ -167,7 +174,8 @@ mod tests {
         assert_eq!((o.factor_mean, o.mean), (1.0, Some(-3.5)));
         assert!(o.nonneg && !o.truth && o.threads > 0);
         assert_eq!(o.value_kind, ValueKind::F64);
-        assert_eq!((o.matrices.len(), o.matrices[0].mode), (2, 1));
+        assert_eq!((o.matrices.len(), o.matrices[0].mode), (3, 1));
+        assert_eq!(o.matrices[2].groups, Some(0.25));
         assert_eq!(o.matrices[0].cells, CellChoice::Entries(12));
         assert_eq!(o.matrices[0].ones, Some(0.5));
         o.set("matrix", "none").unwrap();
@@ -183,6 +191,7 @@ mod tests {
             ("values", "f16"),
             ("matrix", "1"),
             ("matrix", "1:7:full:12"),
+            ("matrix", "1:7:groups=1:groups=1"),
         ] {
             let error = o.set(name, value).unwrap_err().to_string();
             assert!(error.contains(name), "{error}");

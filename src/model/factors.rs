@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::aligned::Aligned;
+use super::record::Record;
 use super::rows::Rows;
 use super::samples::Samples;
 use super::shape::{CoreKind, CoreShape};
@@ -124,6 +125,7 @@ pub struct Model {
     pub(crate) range: (f64, f64),
     pub(crate) options: Options,
     pub(crate) history: Vec<Epoch>,
+    pub(crate) record: Record,
     pub(crate) orthogonal: bool,
     pub(crate) samples: Option<Samples>,
     /// During a fit: what a full core is pulled to, at the scale of the fit; empty if it is not.
@@ -187,6 +189,7 @@ impl Model {
             range: problem.range(),
             options: options.clone(),
             history: Vec::new(),
+            record: Record::default(),
             orthogonal: false,
             core_pull: Vec::new(),
             samples: None,
@@ -264,6 +267,11 @@ impl Model {
         &self.history
     }
 
+    /// What happened in the fit and how it ended, as far as that is known.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
     /// Whether the columns of the factors are orthonormal.
     pub fn is_orthogonal(&self) -> bool {
         self.orthogonal
@@ -313,6 +321,7 @@ impl Model {
             range: self.range,
             options: self.options.clone(),
             history: self.history.clone(),
+            record: self.record.clone(),
             orthogonal: self.orthogonal,
             core_pull: self.core_pull.clone(),
             samples: self.samples.clone(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::aligned::Aligned;
 use super::container::{Container, Opened};
 use super::factors::{Before, Epoch, Model, ModelMatrix, ModelMode, Parameters};
+use super::record::Record;
 use super::rows::Rows;
 use super::samples::Samples;
 use super::shape::{CoreKind, CoreShape, padded};
@@ -125,6 +126,9 @@ pub(crate) fn save_with(
         "history",
         bytemuck::cast_slice::<f64, u8>(&history).to_vec(),
     );
+    if !model.record.is_empty() {
+        c.add("record", model.record.to_text().into_bytes());
+    }
     if let Some(samples) = &model.samples {
         samples.write(&mut c);
     }
@@ -392,6 +396,12 @@ fn read_model(file: &Opened) -> Result<Model> {
         options: Options::from_saved(file.text("options")?)
             .map_err(|e| file.wrong(&e.to_string()))?,
         history: history.collect(),
+        // Earlier versions kept none.
+        record: match file.range("record") {
+            Some(_) => Record::from_text(file.text("record")?)
+                .map_err(|line| file.wrong(&format!("the record of the fit has {line:?}")))?,
+            None => Record::default(),
+        },
         orthogonal: parse(file, "orthogonal", find("orthogonal")?)?,
         samples: None,
     };

@@ -81,11 +81,13 @@ pub fn fit(
     };
     for matrix in problem.matrices() {
         if matrix.constant && matrix.kind == MatrixKind::Observed && matrix.entries.len() > 1 {
-            observer.event(&Event::Warning(format!(
+            let event = Event::Warning(format!(
                 "{}: all its entries have the same value, so that it teaches nothing; if what is not listed \
                  is 0, couple it as full, or sampled with a number of zeros for each entry",
                 matrix.entries.name()
-            )));
+            ));
+            event.record(&mut known.record, 0);
+            observer.event(&event);
         }
     }
     let options = match &known.resumed {
@@ -116,6 +118,7 @@ pub fn fit(
     fit.last_checkpoint(observer)?;
     let ended = !matches!(reason, StopReason::TimeLimit | StopReason::Cancelled);
     if holds && options.refit && ended && fit.progress.epoch > 0 {
+        let fit_epochs = fit.progress.epoch;
         let mut known = Known {
             centre,
             ..fit.into_refit()?
@@ -126,7 +129,9 @@ pub fn fit(
             known.start = Some(drawn.start(problem, &options)?);
         }
         let epochs = known.refit.as_ref().map_or(0, |(p, _)| p.refit);
-        observer.event(&Event::Refit { epochs });
+        let event = Event::Refit { epochs };
+        event.record(&mut known.record, fit_epochs);
+        observer.event(&event);
         // What there is to say about ranks was said before.
         fit = Fit::new(problem, &options, input, known, &mut (), monitor)?;
         reason = match fit.run(observer, monitor)? {
@@ -184,6 +189,7 @@ impl<'a> Fit<'a> {
             centre,
             held,
             refit,
+            record,
             ..
         } = known;
         let options = options.clone();
@@ -219,9 +225,14 @@ impl<'a> Fit<'a> {
         let mut data = Data::new(problem, &model.shape, how, plan.as_ref(), &crew, monitor)?;
         data.core_step = options.core_step.unwrap_or(1.0);
         let init = input.init.or(drawn.as_deref());
-        lowered
-            .into_iter()
-            .for_each(|text| observer.event(&Event::RankLowered(text)));
+        model.record = record;
+        for event in lowered.into_iter().map(Event::RankLowered) {
+            // A fit to all entries lowers the same again.
+            if refit.is_none() {
+                event.record(&mut model.record, 0);
+            }
+            observer.event(&event);
+        }
         start::fill(&mut model, problem, &data, &options, &crew)?;
         let (mut progress, mut best) = match refit {
             Some((progress, best)) => (progress, Some(best)),
@@ -234,6 +245,7 @@ impl<'a> Fit<'a> {
             rescale(&centre, &mut parameters, false)?;
             model.restore(&parameters)?;
             model.history = saved.history.clone();
+            model.record = saved.record.clone();
             model.samples = saved.samples;
             model.core_pull = saved.core_pull;
             for (mode, old) in model.modes.iter_mut().zip(saved.modes) {
@@ -542,10 +554,12 @@ impl<'a> Fit<'a> {
             .map_or(0, |k| k + 1);
         self.model.history.truncate(good);
         self.progress.epoch = good as u64;
-        observer.event(&Event::RolledBack {
+        let event = Event::RolledBack {
             epoch: self.progress.epoch,
             eta: self.eta_of(self.progress.epoch + 1),
-        });
+        };
+        event.record(&mut self.model.record, self.progress.epoch);
+        observer.event(&event);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! What a fit tells while it runs.
 
-use crate::model::Epoch;
+use crate::model::{Epoch, Record};
 
 /// Whether a fit goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,27 @@ pub enum Event {
     Warning(String),
     /// The fit ended.
     Stopped(StopReason),
+}
+
+impl Event {
+    /// Adds it to what is kept of a fit, if it says something about the model.
+    pub(super) fn record(&self, record: &mut Record, epoch: u64) {
+        match self {
+            Event::RankLowered(text) => record.note(epoch, "rank-lowered", text),
+            Event::RolledBack { epoch, eta } => {
+                let text = format!("the loss exploded: back to epoch {epoch}, eta {eta}");
+                record.note(*epoch, "rolled-back", &text);
+            }
+            Event::Refit { epochs } => {
+                let text = format!(
+                    "the best epoch is known; all entries are fitted to for {epochs} epochs"
+                );
+                record.note(epoch, "refit", &text);
+            }
+            Event::Warning(text) => record.note(epoch, "warning", text),
+            Event::Checkpoint { .. } | Event::Stopped(_) => {}
+        }
+    }
 }
 
 /// Why a fit ended.

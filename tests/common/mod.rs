@@ -5,6 +5,7 @@ pub mod fitting;
 pub mod later;
 #[cfg(target_os = "linux")]
 pub mod native;
+pub mod pages;
 pub mod planted;
 
 use std::fs;

@@ -92,7 +92,8 @@ pub fn small() -> Planted {
             mode: 0,
             columns: 9,
             cells: CellChoice::Full,
-            ones: None
+            ones: None,
+            groups: None,
         };
         2
     ];

@@ -8,7 +8,7 @@ use super::super::input::FitSummary;
 use super::super::observer::{Event, Observer, StopReason};
 use super::{Fit, Known};
 use crate::error::{Error, Result};
-use crate::model::{Model, Saved};
+use crate::model::{Ending, Model, Saved};
 use crate::options::{ModelKind, Penalty};
 
 impl Fit<'_> {
@@ -68,6 +68,7 @@ impl Fit<'_> {
         let progress = self.progress.to_refit(best_epoch, best_valid);
         Ok(Known {
             refit: Some((progress, self.model.parameters()?)),
+            record: std::mem::take(&mut self.model.record),
             clock: Some(self.clock),
             ..Known::default()
         })
@@ -125,6 +126,20 @@ impl Fit<'_> {
             eval_seconds: self.clock.eval_seconds,
             seconds: self.clock.started.elapsed().as_secs_f64(),
         };
+        self.model.record.ending = Some(Ending {
+            reason: reason.name().into(),
+            epochs: summary.epochs,
+            best_epoch,
+            train_rmse,
+            test_rmse,
+            valid_rmse,
+            clipped: summary.clipped,
+            threads: summary.threads as u64,
+            kernel: summary.kernel.name().into(),
+            update_seconds: summary.update_seconds,
+            eval_seconds: summary.eval_seconds,
+            seconds: summary.seconds,
+        });
         self.model.describe_draw();
         self.model.options = self.options;
         self.model.core_pull = Vec::new();

@@ -8,7 +8,7 @@ use super::super::data::Held;
 use super::super::input::FitInput;
 use super::super::resume::Progress;
 use crate::error::{Error, Result};
-use crate::model::{Model, Parameters, Saved};
+use crate::model::{Model, Parameters, Record, Saved};
 use crate::options::{Algorithm, Options};
 use crate::schedule::{Crew, anywhere, available_threads};
 
@@ -26,6 +26,8 @@ pub(in crate::solver) struct Known {
     /// After a fit with some entries held out: where one to all of them begins, and what the best model
     /// was.
     pub refit: Option<(Progress, Parameters)>,
+    /// What has happened so far.
+    pub record: Record,
     /// How long that took.
     pub clock: Option<Clock>,
 }

@@ -1,0 +1,221 @@
+//! The fits of a demo, and how good they are.
+
+use s3cmtf::analysis::evaluate;
+use s3cmtf::format::{CooView, Values};
+use s3cmtf::model::{self, BiasModel, Epoch, Model};
+use s3cmtf::options::Options;
+use s3cmtf::problem::Problem;
+use s3cmtf::solver::{
+    BiasOptions, Control, Event, FitInput, FitSummary, Observer, fit, fit_biases,
+};
+use s3cmtf::{Error, Monitor, Result};
+use serde_json::json;
+
+use super::super::fit::epoch_json;
+use super::super::output::{Output, counted, grouped, rmse};
+use super::super::progress::Progress;
+use super::story::Teller;
+
+/// Rows with at most so many entries are few to learn from.
+const FEW: u64 = 20;
+
+/// What was fitted and how good it is.
+pub(super) struct Errors {
+    pub mean: f64,
+    pub biases: f64,
+    pub uncoupled: (Model, FitSummary),
+    pub coupled: (Model, FitSummary),
+    /// Entries per second of updating.
+    pub speed: f64,
+}
+
+impl Teller<'_> {
+    fn fit(&self, problem: &Problem<'_>, what: &'static str) -> Result<(Model, FitSummary)> {
+        // Nothing is tuned: these are the choices that a fit makes by itself.
+        let mut options = Options::default();
+        options.seed = self.a.seed;
+        options.threads = self.a.threads as u64;
+        let input = FitInput {
+            test: Some(self.set.test.view()),
+            ..FitInput::default()
+        };
+        let mut watcher = Bar {
+            progress: self.progress,
+            what,
+            epochs: options.epochs,
+            log: String::new(),
+        };
+        let fitted = fit(problem, &options, &input, &mut watcher, self.progress)?;
+        self.progress.clear();
+        if self.progress.cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let model = self.a.output.join(format!("{what}.s3m"));
+        model::save(&fitted.0, &model)?;
+        for (n, names) in self.set.names.iter().enumerate() {
+            if let Some(names) = names {
+                names.save(self.a.output.join(format!("{what}.mode{}.tsv", n + 1)))?;
+            }
+        }
+        let log = self.a.output.join(format!("{what}.log.jsonl"));
+        std::fs::write(&log, watcher.log).map_err(|source| Error::Io {
+            action: format!("cannot write {}", log.display()),
+            source,
+        })?;
+        Ok(fitted)
+    }
+
+    pub(super) fn errors(&self, out: &mut Output) -> Result<Errors> {
+        let (set, test) = (self.set, self.set.test.view());
+        let alone = Problem::builder(set.train.view()).build(self.progress)?;
+        let mut builder = Problem::builder(set.train.view()).seed(self.a.seed);
+        for t in &set.tables {
+            builder = builder.matrix(t.mode, t.file.view(), None, t.kind);
+        }
+        let problem = builder.build(self.progress)?;
+        let clip = problem.range();
+        let mean = BiasModel::new(problem.mean(), Vec::new());
+        let (biases, _) = fit_biases(&problem, &BiasOptions::default(), self.progress)?;
+        let mean = evaluate(&mean, &test, clip, 0, self.progress)?.clipped.rmse;
+        let biases = evaluate(&biases, &test, clip, 0, self.progress)?
+            .clipped
+            .rmse;
+        let uncoupled = self.fit(&alone, "uncoupled")?;
+        let coupled = match set.tables.is_empty() {
+            true => self.fit(&alone, "coupled")?,
+            false => self.fit(&problem, "coupled")?,
+        };
+        let history = coupled.0.history();
+        let seconds: f64 = history.iter().map(|e| e.update_seconds).sum();
+        let done = history
+            .iter()
+            .map(|e| e.entries_per_second * e.update_seconds);
+        let speed = done.sum::<f64>() / seconds.max(1e-9);
+        out.line(format!(
+            "\nRMSE on the test entries, none of which was fitted to:\n\n{}",
+            table(&[
+                ("the mean", Some(mean)),
+                ("mean and biases", Some(biases)),
+                ("uncoupled", Some(uncoupled.1.test_rmse)),
+                ("coupled", Some(coupled.1.test_rmse)),
+                ("the planted model", set.floor),
+            ])
+        ));
+        for (what, (m, s)) in [("uncoupled", &uncoupled), ("coupled", &coupled)] {
+            let ranks: Vec<String> = m.shape().ranks.iter().map(usize::to_string).collect();
+            out.line(format!(
+                "{what}: {} of ranks {}, as the fit chose, after {} in {:.1} s",
+                m.options().get("model").unwrap_or_default(),
+                ranks.join(" x "),
+                counted(s.epochs, "epoch", "epochs"),
+                s.seconds
+            ));
+        }
+        out.line(format!(
+            "{} entries/s on {} with {} kernels",
+            grouped(speed as u64),
+            counted(coupled.1.threads as u64, "thread", "threads"),
+            coupled.1.kernel.name()
+        ));
+        for mode in 0..set.modes.len() {
+            if set.tables.iter().any(|t| t.mode == mode) {
+                self.where_it_helps(mode, &uncoupled.0, &coupled.0, out)?;
+            }
+        }
+        out.flush()?;
+        Ok(Errors {
+            mean,
+            biases,
+            uncoupled,
+            coupled,
+            speed,
+        })
+    }
+
+    /// Errors on test entries of rows with few training entries.
+    fn where_it_helps(
+        &self,
+        mode: usize,
+        without: &Model,
+        with: &Model,
+        out: &mut Output,
+    ) -> Result<()> {
+        let test = self.set.test.view();
+        let own = &with.modes()[mode];
+        let few = |i: u32| {
+            own.rows
+                .compact(i)
+                .is_none_or(|r| own.counts[r as usize] <= FEW)
+        };
+        let chosen: Vec<usize> = (0..test.len())
+            .filter(|&i| few(test.column(mode)[i]))
+            .collect();
+        if chosen.is_empty() {
+            return Ok(());
+        }
+        let columns: Vec<Vec<u32>> = (0..test.order())
+            .map(|n| chosen.iter().map(|&i| test.column(n)[i]).collect())
+            .collect();
+        let values: Vec<f64> = chosen.iter().map(|&i| test.values().get(i)).collect();
+        let columns: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
+        let some = CooView::new(
+            "some test entries",
+            test.dims(),
+            &columns,
+            Values::F64(&values),
+        )?;
+        let error = |m: &Model| -> Result<f64> {
+            let e = evaluate(m, &some, with.range(), self.a.threads, self.progress)?;
+            Ok(e.clipped.rmse)
+        };
+        let (before, after) = (error(without)?, error(with)?);
+        out.line(format!(
+            "Where a {} has at most {FEW} training entries ({} test entries): {} uncoupled, {} coupled",
+            self.set.modes[mode],
+            grouped(chosen.len() as u64),
+            rmse(before),
+            rmse(after)
+        ));
+        out.object(&json!({"few": {
+            "mode": mode + 1, "at_most": FEW, "count": chosen.len(),
+            "test_rmse_uncoupled": before, "test_rmse_coupled": after,
+        }}));
+        Ok(())
+    }
+}
+
+/// Errors with bars.
+fn table(rows: &[(&str, Option<f64>)]) -> String {
+    let most = rows.iter().filter_map(|r| r.1).fold(1e-300, f64::max);
+    let lines = rows.iter().filter_map(|(what, error)| {
+        let bar = "#".repeat((error.as_ref()? / most * 40.0).round() as usize);
+        Some(format!("  {what:>18}  {}  {bar}\n", rmse((*error)?)))
+    });
+    lines.collect()
+}
+
+/// Shows a fit as progress and keeps its log.
+struct Bar<'a> {
+    progress: &'a Progress,
+    what: &'static str,
+    epochs: u64,
+    log: String,
+}
+
+impl Observer for Bar<'_> {
+    fn epoch(&mut self, figures: &Epoch) -> Control {
+        self.log += &format!("{}\n", epoch_json(figures));
+        self.progress
+            .progress(self.what, figures.epoch, self.epochs);
+        match self.progress.cancelled() {
+            true => Control::Stop,
+            false => Control::Continue,
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        if let Event::Stopped(reason) = event {
+            self.log += &format!("{}\n", json!({"event": "stopped", "reason": reason.name()}));
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Reports on models of many kinds.
+
+use s3cmtf::discover::RowNames;
+use s3cmtf::format::Names;
+use s3cmtf::model::Model;
+use s3cmtf::options::{Algorithm, ModelKind, Options};
+use s3cmtf::problem::MatrixKind;
+use s3cmtf::report::{ReportOptions, report};
+
+use super::Scratch;
+use super::later::{Entries, fitted, fitted_to, mixed, options, planted};
+
+/// A name that would end an element, an attribute and a script, and goes on for long.
+pub const EVIL: &str = "</title></style><script>alert(\"1\")</script> & 'O''Hara' <img src=x onerror=alert(2)> \u{202e}evil";
+
+/// Names for `count` rows, one of them evil and one without any place to break.
+pub fn evil_names(count: usize) -> Names {
+    let dir = Scratch::new(&format!("names-{count}"));
+    let mut text = String::from("number,name\n");
+    for i in 1..=count {
+        let name = match i % 3 {
+            0 => format!("Plain name {i}"),
+            1 => format!("{EVIL} {i}"),
+            _ => format!("{}{i}", "Donaudampfschifffahrts".repeat(6)),
+        };
+        text += &format!("{i},\"{}\"\n", name.replace('"', "\"\""));
+    }
+    Names::load(dir.file("n.csv", text)).unwrap()
+}
+
+/// Entries of any order at cells drawn from all.
+pub fn entries(dims: &[u64], count: usize) -> Entries {
+    let mut out = Entries::new(dims);
+    for i in 0..count as u64 {
+        let at = |n: usize| (mixed(i * 31 + n as u64) * dims[n] as f64) as u32;
+        let index: Vec<u32> = (0..dims.len()).map(at).collect();
+        out.push(&index, 1.0 + 4.0 * mixed(i * 31 + 17));
+    }
+    out
+}
+
+fn short(algorithm: Algorithm, kind: ModelKind, rank: usize) -> Options {
+    let mut o = options(algorithm, kind, rank);
+    (o.epochs, o.samples, o.burn_in) = (4, 3, 1);
+    o
+}
+
+/// Models of all kinds, by name.
+pub fn models() -> Vec<(&'static str, Model)> {
+    let (tensor, genres) = planted();
+    let mut unfitted = fitted(
+        &tensor,
+        None,
+        &short(Algorithm::Blocked, ModelKind::Tucker, 2),
+    );
+    let saved = Scratch::new("unfitted");
+    s3cmtf::model::save(&unfitted, saved.join("m.s3m")).unwrap();
+    unfitted = s3cmtf::model::load(saved.join("m.s3m"), s3cmtf::format::OpenMode::Private).unwrap();
+    let mut one = Entries::new(&[1, 1, 1]);
+    one.push(&[0, 0, 0], 3.0);
+    let mut paper = Options::preset("paper").unwrap();
+    (paper.rank, paper.epochs, paper.threads) = (vec![2], 2, 1);
+    let graph = {
+        let mut g = Entries::new(&[45, 45]);
+        (0..44).for_each(|i| g.push(&[i, i + 1], 1.0));
+        g
+    };
+    let mut large = short(Algorithm::Als, ModelKind::Tucker, 40);
+    large.rank = vec![40, 30, 5];
+    vec![
+        (
+            "coupled",
+            fitted(
+                &tensor,
+                Some(&genres),
+                &short(Algorithm::Blocked, ModelKind::Tucker, 4),
+            ),
+        ),
+        (
+            "cp",
+            fitted(
+                &tensor,
+                Some(&genres),
+                &short(Algorithm::Als, ModelKind::Cp, 5),
+            ),
+        ),
+        (
+            "full",
+            fitted_to(
+                &tensor,
+                Some((&genres, MatrixKind::Full)),
+                &short(Algorithm::Blocked, ModelKind::Cp, 3),
+            ),
+        ),
+        (
+            "graph",
+            fitted_to(
+                &tensor,
+                Some((&graph, MatrixKind::Graph)),
+                &short(Algorithm::Blocked, ModelKind::Tucker, 2),
+            ),
+        ),
+        (
+            "gibbs",
+            fitted(
+                &tensor,
+                Some(&genres),
+                &short(Algorithm::Gibbs, ModelKind::Tucker, 3),
+            ),
+        ),
+        ("large ranks", fitted(&tensor, None, &large)),
+        (
+            "matrix",
+            fitted(
+                &entries(&[70, 9], 300),
+                None,
+                &short(Algorithm::Als, ModelKind::Tucker, 3),
+            ),
+        ),
+        (
+            "order 4",
+            fitted(
+                &entries(&[30, 20, 10, 50], 900),
+                None,
+                &short(Algorithm::Als, ModelKind::Tucker, 3),
+            ),
+        ),
+        (
+            "order 6",
+            fitted(
+                &entries(&[9, 8, 7, 6, 5, 4], 900),
+                None,
+                &short(Algorithm::Als, ModelKind::Cp, 2),
+            ),
+        ),
+        ("one row", fitted(&one, None, &paper)),
+        ("read back", unfitted),
+    ]
+}
+
+/// Pages about them, with evil names, by name.
+pub fn pages(threads: usize) -> Vec<(&'static str, String)> {
+    let (tensor, genres) = planted();
+    let uncoupled = fitted(
+        &tensor,
+        None,
+        &short(Algorithm::Blocked, ModelKind::Tucker, 2),
+    );
+    let mut made = Vec::new();
+    for (name, model) in models() {
+        let mut how = ReportOptions {
+            title: format!("{name} {EVIL}"),
+            max_k: 4,
+            threads,
+            ..ReportOptions::default()
+        };
+        if model.dims() == tensor.dims {
+            how.data = Some(tensor.view());
+            how.test = Some(tensor.view());
+            how.against = Some(&uncoupled);
+            how.modes = vec!["user".into(), EVIL.into()];
+            how.names = RowNames::new(3);
+            (0..3).for_each(|n| {
+                how.names
+                    .set(n, evil_names(tensor.dims[n] as usize))
+                    .unwrap()
+            });
+            how.matrices = vec![(1, genres.view())];
+            how.columns = RowNames::new(1);
+            how.columns
+                .set(0, evil_names(genres.dims[1] as usize))
+                .unwrap();
+        }
+        made.push((name, report(&model, &how, &()).unwrap()));
+    }
+    made
+}

@@ -1,0 +1,209 @@
+//! The demo as a user runs it.
+#![cfg(feature = "cli")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{Ran, Scratch, program, real_data, run};
+use s3cmtf::format::OpenMode;
+use serde_json::Value;
+
+fn demo(arguments: &[&str], output: &Path) -> Ran {
+    let mut command = program();
+    command.arg("demo").args(arguments).arg("-o").arg(output);
+    Ran::from(command.output().unwrap()).ok()
+}
+
+fn summary(ran: &Ran) -> Value {
+    ran.json().pop().unwrap()["summary"].take()
+}
+
+#[test]
+fn planted_structure_is_found_and_told() {
+    let dir = Scratch::new("demo");
+    let ran = demo(&["--json", "--threads", "2"], dir.path());
+    let found = summary(&ran);
+    let rmse = |name: &str| found[name].as_f64().unwrap();
+    assert!(rmse("test_rmse_planted") < rmse("test_rmse_coupled"));
+    assert!(
+        rmse("test_rmse_coupled") < rmse("test_rmse_uncoupled"),
+        "coupling helps"
+    );
+    assert!(rmse("test_rmse_uncoupled") < 0.8 * rmse("test_rmse_biases"));
+    assert!(rmse("test_rmse_biases") < 0.95 * rmse("test_rmse_mean"));
+    let few = ran
+        .json()
+        .into_iter()
+        .find(|o| o["few"].is_object())
+        .unwrap();
+    let few = |name: &str| few["few"][name].as_f64().unwrap();
+    assert!(
+        few("test_rmse_coupled") < 0.98 * few("test_rmse_uncoupled"),
+        "most where there is little to learn from"
+    );
+    // Each cluster is a category in a city, nearly.
+    let clusters = &found["clusters"];
+    assert_eq!(clusters["clusters"].as_array().unwrap().len(), 24);
+    for m in clusters["matches"].as_array().unwrap() {
+        let share = |name: &str| m[name].as_f64().unwrap();
+        assert!(
+            share("right") > 0.9 && share("right") > share("right_uncoupled"),
+            "{m}"
+        );
+    }
+    assert_eq!(found["person"]["recommended"].as_array().unwrap().len(), 8);
+    assert!(found["person"]["name"].as_str().unwrap().contains(' '));
+    // All that is said to be there is there and can be used.
+    let page = fs::read_to_string(dir.join("report.html")).unwrap();
+    for word in ["Lisbon", "Sushi", "Jan 2023", "id=\"clusters\""] {
+        assert!(page.contains(word), "{word}");
+    }
+    let epochs = fs::read_to_string(dir.join("coupled.log.jsonl")).unwrap();
+    let last: Value = serde_json::from_str(epochs.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&last["event"], epochs.lines().count() > 5),
+        (&"stopped".into(), true)
+    );
+    let coupled = dir.join("coupled.s3m");
+    let model = s3cmtf::model::load(&coupled, OpenMode::Private).unwrap();
+    assert_eq!(model.matrices().len(), 2);
+    let person = found["person"]["name"].as_str().unwrap();
+    let of = format!("1:{person}");
+    let listed = run([
+        Path::new("recommend"),
+        &coupled,
+        Path::new("--rank"),
+        Path::new("2"),
+        Path::new("--for"),
+        Path::new(&of),
+    ]);
+    assert!(
+        listed.ok().out.contains("Lisbon"),
+        "names are found beside the model"
+    );
+    // Again into the same folder, in words.
+    let ran = demo(&["--threads", "1"], dir.path());
+    for word in [
+        "mean and biases",
+        "the planted model",
+        person,
+        "24 clusters",
+        "entries/s",
+        "report.html",
+    ] {
+        assert!(ran.out.contains(word), "{word}: {}", ran.out);
+    }
+    let again = fs::read_to_string(dir.join("report.html")).unwrap();
+    let core = |page: &str| {
+        page.split("id=\"core\"")
+            .nth(1)
+            .unwrap()
+            .split("id=\"speed\"")
+            .next()
+            .unwrap()
+            .to_string()
+    };
+    assert!(core(&page) == core(&again), "threads do not matter");
+}
+
+#[test]
+fn a_folder_of_files_is_told_about() {
+    let dir = Scratch::new("demo-folder");
+    let data = dir.join("shop");
+    let arguments = [
+        "--dims",
+        "80,50,4",
+        "--entries",
+        "2500",
+        "--rank",
+        "3",
+        "--noise",
+        "0.3",
+        "--test",
+        "0.2",
+        "--factor-mean",
+        "0.5",
+        "--skew",
+        "1:10",
+        "--matrix",
+        "2:5:groups=0.6",
+        "--matrix",
+        "1:6:full:ones=0.3",
+        "--no-truth",
+    ];
+    run(["generate", "-o", data.to_str().unwrap()]
+        .iter()
+        .chain(&arguments))
+    .ok();
+    fs::rename(data.join("matrix1.coo"), data.join("item_category.coo")).unwrap();
+    fs::rename(data.join("matrix2.coo"), data.join("client_taste.coo")).unwrap();
+    let names = |count: usize, what: &str| {
+        (1..=count)
+            .map(|i| format!("{i}\t{what} <{i}> & co\n"))
+            .collect::<String>()
+    };
+    fs::write(data.join("items.tsv"), names(50, "thing")).unwrap();
+    fs::write(data.join("categories.tsv"), names(5, "kind")).unwrap();
+    fs::write(
+        data.join("meta.json"),
+        "{\"tensor\": {\"modes\": [\"client\", \"item\", \"week\"]}, \"client_taste\": {\"columns\": [\"a\", \"b\", \"c\", \"d\", \"e\", \"f\"]}}",
+    )
+    .unwrap();
+    let folder = data.to_str().unwrap();
+    let text = demo(&["--data", folder, "--threads", "2"], &dir.join("out")).out;
+    for word in [
+        "thing <",
+        "kind <",
+        "Where a client has",
+        "of the category of a row",
+        "(item) in 5 clusters",
+        "report.html",
+    ] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    let page = fs::read_to_string(dir.join("out/report.html")).unwrap();
+    assert!(page.contains("thing &lt;") && !page.contains("thing <"));
+    // Without matrices, names and words for modes there is a story too.
+    for name in [
+        "meta.json",
+        "items.tsv",
+        "categories.tsv",
+        "item_category.coo",
+        "client_taste.coo",
+    ] {
+        fs::remove_file(data.join(name)).unwrap();
+    }
+    let bare = summary(&demo(
+        &["--data", folder, "--json", "--threads", "2"],
+        &dir.join("bare"),
+    ));
+    assert_eq!(bare["test_rmse_coupled"], bare["test_rmse_uncoupled"]);
+    assert!(bare["test_rmse_planted"].is_null());
+    fs::remove_file(data.join("tensor.test.coo")).unwrap();
+    let out = dir.join("none").display().to_string();
+    run(["demo", "--data", folder, "-o", &out]).failed(2, &["tensor.test.tns", "is missing"]);
+    run(["demo", "--data", "/no/such/folder", "-o", &out]).failed(2, &["is no folder"]);
+    fs::write(data.join("meta.json"), "{").unwrap();
+    fs::copy(data.join("tensor.train.coo"), data.join("tensor.test.coo")).unwrap();
+    run(["demo", "--data", folder, "-o", &out]).failed(2, &["meta.json", "is not JSON"]);
+}
+
+#[test]
+fn real_ratings_are_told_about() {
+    let Some(data) = real_data("ml100k") else {
+        return;
+    };
+    let dir = Scratch::new("demo-real");
+    let text = demo(
+        &["--data", data.to_str().unwrap(), "--threads", "2"],
+        &dir.join("out"),
+    )
+    .out;
+    for word in ["Where a movie has", "(movie) in", "Drama"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    let page = fs::read_to_string(dir.join("out/report.html")).unwrap();
+    assert!(page.contains("Star Wars") && page.contains("Children&#39;s"));
+}
