@@ -191,6 +191,21 @@ fn jobs_are_done_and_failures_stay_alone() {
 }
 
 #[test]
+fn no_job_writes_over_the_jobs() {
+    let dir = data("batch-own");
+    let own = line(&dir, "own", "", "").replace("own.s3m", "jobs.jsonl");
+    let command = batch(&dir, std::slice::from_ref(&own), &[]);
+    let said = finished(command);
+    assert_eq!(said.code, Some(2));
+    assert!(
+        said.out.contains("a file of the batch itself"),
+        "{}",
+        said.out
+    );
+    assert_eq!(fs::read_to_string(dir.join("jobs.jsonl")).unwrap(), own);
+}
+
+#[test]
 fn bad_usage_is_explained() {
     let dir = data("batch-usage");
     let jobs = [line(&dir, "a", "", "")];

@@ -460,6 +460,12 @@ fn the_command_on_the_page_fits_the_model_again() {
     assert!(all.contains("user") && all.contains("matrix 1"));
     // A page never overwrites what it is about.
     run(["report", &model, "-o", &model]).failed(2, &["would be overwritten"]);
+    let names = dir.file("names.tsv", "1\tone\n");
+    let names = names.to_str().unwrap();
+    for (option, spec) in [("--names", "2:"), ("--matrix-names", "1:")] {
+        let spec = format!("{spec}{names}");
+        run(["report", &model, option, &spec, "-o", names]).failed(2, &["would be overwritten"]);
+    }
     run(["report", &model, "-o", &name("no/such.html")]).failed(2, &["folder does not exist"]);
     run(["report", &name("tensor.train.coo"), "-o", &page]).failed(2, &["model"]);
     run(["report", &model, "--matrix-names", "4:x", "-o", &page])

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
@@ -12,6 +12,8 @@ pub const LONGEST_LINE: usize = 1 << 20;
 /// Jobs, one in each line. Empty lines and those that begin with `#` are passed over.
 pub struct Jobs {
     name: String,
+    /// The file, if it is one: no job may write to it.
+    pub(super) file: Option<PathBuf>,
     reader: Box<dyn Read + Send>,
 }
 
@@ -24,7 +26,10 @@ impl Jobs {
             let name = path.display().to_string();
             return Err(Error::file(name, "is a folder; name a file in it"));
         }
-        Ok(Jobs::read(path.display().to_string(), file))
+        Ok(Jobs {
+            file: Some(path.to_path_buf()),
+            ..Jobs::read(path.display().to_string(), file)
+        })
     }
 
     /// Those that come from anywhere else, such as a pipe; `name` is what errors call it. A job begins when its line
@@ -33,6 +38,7 @@ impl Jobs {
     pub fn read(name: impl Into<String>, reader: impl Read + Send + 'static) -> Jobs {
         Jobs {
             name: name.into(),
+            file: None,
             reader: Box::new(reader),
         }
     }

@@ -167,6 +167,8 @@ impl JobResult {
 
 /// The folder of a batch.
 pub(super) struct Journal {
+    /// The file of jobs, if it is one.
+    pub jobs: Option<PathBuf>,
     folder: PathBuf,
     results: File,
     started: File,
@@ -205,6 +207,7 @@ impl Journal {
             }
         }
         Ok(Journal {
+            jobs: None,
             folder: folder.to_path_buf(),
             results,
             started,
@@ -220,6 +223,9 @@ impl Journal {
 
     /// Whether a file is one of the batch itself.
     pub(super) fn owns(&self, path: &Path) -> bool {
+        if self.jobs.as_deref() == Some(path) {
+            return true;
+        }
         let own = super::spec::resolved(&self.folder.join("results.jsonl"));
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         path.parent() == own.parent()

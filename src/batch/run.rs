@@ -46,7 +46,8 @@ pub fn run(
         0 => estimate::available().unwrap_or(u64::MAX),
         n => n,
     };
-    let journal = Journal::open(&how.folder)?;
+    let mut journal = Journal::open(&how.folder)?;
+    journal.jobs = jobs.file.as_deref().map(resolved);
     // On this thread, before there are others.
     Level::forced();
     let common = Common {

@@ -28,6 +28,11 @@ pub(super) struct NameArguments {
 }
 
 impl NameArguments {
+    /// The files that were given.
+    pub(super) fn files(&self) -> Result<Vec<PathBuf>> {
+        files_of(&self.names, "--names")
+    }
+
     /// The names that were given, and those that lie beside these files.
     pub(super) fn row_names(&self, model: &Model, beside: &[&PathBuf]) -> Result<RowNames> {
         let mut names = RowNames::new(model.order());
@@ -64,6 +69,12 @@ pub(super) fn column_names(specs: &[String], count: usize) -> Result<RowNames> {
         names.set(matrix, Names::load(file)?)?;
     }
     Ok(names)
+}
+
+/// The files of options that have numbers before them.
+pub(super) fn files_of(specs: &[String], option: &str) -> Result<Vec<PathBuf>> {
+    let each = specs.iter().map(|spec| mode_and_file(spec, option));
+    each.map(|found| found.map(|(_, file)| file)).collect()
 }
 
 /// What commands that print lists have in common.

@@ -12,8 +12,8 @@ use serde_json::json;
 use super::Verdict;
 use super::fit::coupled;
 use super::input::{open_with, same_file};
-use super::lists::{NameArguments, column_names};
-use super::output::{Output, grouped};
+use super::lists::{NameArguments, column_names, files_of};
+use super::output::{Output, complain, counted, grouped};
 use super::progress::Progress;
 
 /// Write a page about a model: data, how the fit went, core, factors, concepts, clusters, speed, settings
@@ -99,12 +99,26 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     }
     let read = [Some(&a.model), a.data.as_ref(), a.test.as_ref()];
     let read = read.into_iter().flatten().chain(&a.against);
+    let named = [
+        a.names.files()?,
+        files_of(&a.matrix_names, "--matrix-names")?,
+    ];
     let read = read.chain(matrices.iter().map(|(_, path, _)| path));
+    let read = read.chain(named.iter().flatten());
     if let Some(input) = read.into_iter().find(|input| same_file(input, &a.output)) {
         return Err(Error::Argument(format!(
             "{} is read here and would be overwritten; write to another file",
             input.display()
         )));
+    }
+    let fitted: u64 = model.modes()[0].counts.iter().sum();
+    if let Some(data) = data.as_ref().filter(|d| d.header().count != fitted) {
+        let has = counted(data.header().count, "entry", "entries");
+        complain(&format!(
+            "{} has {has}, but the model was fitted to {}: the page says so of both",
+            data.name(),
+            grouped(fitted)
+        ));
     }
     let beside: Vec<&PathBuf> = [&a.model].into_iter().chain(&a.data).collect();
     let names = a.names.row_names(&model, &beside)?;

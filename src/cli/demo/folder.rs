@@ -69,7 +69,9 @@ pub(super) fn open(
         }
         let (rows, columns) = stem.split_once('_').unwrap_or((&stem, ""));
         let sizes = &train.header().dims;
-        let named = modes.iter().position(|m| m.contains(rows));
+        // `zone_attr` is of the `pickup zone`.
+        let word = |m: &String| m.split([' ', '_']).any(|word| word == rows);
+        let named = modes.iter().position(word);
         let sized = || sizes.iter().position(|&d| d == file.header().dims[0]);
         let Some(mode) = named.or_else(sized) else {
             out.line(format!(

@@ -55,9 +55,12 @@ pub(super) fn tell(
     ));
     out.flush()?;
     let errors = teller.errors(out)?;
-    let ranked = set.tables.first().map_or(1, |t| t.mode.max(1));
-    let person = teller.recommendations(&errors.coupled.0, ranked, out)?;
-    let groups = teller.clusters(&errors, ranked, out)?;
+    // What is recommended, and told groups of if matrices know any: the first mode is who is recommended to.
+    let with_matrix = || set.tables.iter().map(|t| t.mode);
+    let things = with_matrix().find(|&mode| mode > 0);
+    let grouped = things.or_else(|| with_matrix().next()).unwrap_or(1);
+    let person = teller.recommendations(&errors.coupled.0, things.unwrap_or(1), out)?;
+    let groups = teller.clusters(&errors, grouped, out)?;
     let page = teller.page(&errors, out)?;
     let seconds = started.elapsed().as_secs_f64();
     out.line(format!("\nAll of it took {seconds:.1} s."));
