@@ -408,6 +408,19 @@ fn rows_have_names_and_wrong_ones_are_set_right() {
     names.look_beside(&scratch.join("data.train.coo")).unwrap();
     assert!(names.of(0).is_none() && names.of(1).is_some());
     assert_eq!(names.find(1, "Jumanji (1995)").unwrap(), 2);
+    // Data that calls its rows otherwise numbers them otherwise.
+    scratch.file(
+        "same.mode2.tsv",
+        "2\tToy Soldiers (1991)\n6\tCasino (1995)\n",
+    );
+    names.look_beside(&scratch.join("same.coo")).unwrap();
+    scratch.file("other.mode2.tsv", "1\tHeat (1995)\n");
+    let refused = names.look_beside(&scratch.join("other.coo")).unwrap_err();
+    let text = refused.to_string();
+    assert!(
+        text.contains("row 1 of mode 2") && text.contains("--names 2:FILE"),
+        "{text}"
+    );
     assert_eq!(
         (names.label(1, 2), names.label(1, 99)),
         ("Jumanji (1995)".into(), "100".into())

@@ -12,6 +12,8 @@ const SUGGESTED: usize = 3;
 #[derive(Debug, Default, Clone)]
 pub struct RowNames {
     modes: Vec<Option<Names>>,
+    /// Those that lay beside the first file that had some.
+    beside: Vec<Option<Names>>,
 }
 
 impl RowNames {
@@ -19,6 +21,7 @@ impl RowNames {
     pub fn new(order: usize) -> RowNames {
         RowNames {
             modes: vec![None; order],
+            beside: vec![None; order],
         }
     }
 
@@ -37,11 +40,33 @@ impl RowNames {
         Ok(())
     }
 
-    /// Takes the names that lie beside a file, as importing text leaves them, for modes that have none yet.
+    /// Takes the names that lie beside a file, as importing text leaves them, for modes that have none yet. Files whose
+    /// rows have other names number them otherwise, and are refused.
     pub fn look_beside(&mut self, file: &Path) -> Result<()> {
         for (mode, slot) in self.modes.iter_mut().enumerate() {
-            if slot.is_none() {
-                *slot = Names::beside(file, mode)?;
+            let Some(found) = Names::beside(file, mode)? else {
+                continue;
+            };
+            let Some(known) = &self.beside[mode] else {
+                slot.get_or_insert_with(|| found.clone());
+                self.beside[mode] = Some(found);
+                continue;
+            };
+            let other = |&(row, name): &(u32, &str)| {
+                let before = known.name(u64::from(row));
+                before.is_some_and(|before| before != name)
+            };
+            if let Some((row, name)) = found.iter().find(other) {
+                let n = mode + 1;
+                return Err(Error::file(
+                    file.display().to_string(),
+                    format!(
+                        "its row {} of mode {n} is called {name:?}, but {:?} where the model has its names: rows are \
+                         numbered otherwise; convert it with --names {n}:FILE, FILE being the names of the model",
+                        u64::from(row) + 1,
+                        known.name(u64::from(row)).unwrap_or_default(),
+                    ),
+                ));
             }
         }
         Ok(())
