@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -177,7 +178,10 @@ fn the_shared_library_is_small_and_needs_little() {
     println!("libs3cmtf.so: {size} bytes");
     // A debug build may be of any size. The kernels of all solvers at four levels are most of it; batch, clusters and
     // the page about a model, which came later, are the last half mebibyte.
-    assert!(cfg!(debug_assertions) || size < 7 << 20, "{size} bytes");
+    // A build in parts repeats what several of them inline: 14% more than what users build.
+    let parts = env::var_os("CARGO_PROFILE_RELEASE_CODEGEN_UNITS").is_some_and(|n| n != "1");
+    let limit = if parts { 8 << 20 } else { 7 << 20 };
+    assert!(cfg!(debug_assertions) || size < limit, "{size} bytes");
     if !present("readelf") || !present("nm") {
         println!("skipped: binutils are not on this machine");
         return;
