@@ -213,7 +213,12 @@ fn ctrl_c_and_the_time_limit_do_not_wait_for_the_end_of_an_epoch() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Whenever it comes, before or during the epoch, it ends the fit.
+    // Whenever it comes, before or during the epoch, it ends the fit. A program started where interrupts are ignored, as
+    // in the background of a script, must have begun to listen.
+    #[cfg(target_os = "linux")]
+    while !listens(&child) {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
     common::signal(&child, "-INT");
     let ended = child.wait_with_output().unwrap();
     assert!(
@@ -221,4 +226,13 @@ fn ctrl_c_and_the_time_limit_do_not_wait_for_the_end_of_an_epoch() {
         "{:?}",
         ended.status
     );
+}
+
+/// Whether a program has a handler for interrupts, or has ended.
+#[cfg(target_os = "linux")]
+fn listens(child: &Child) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
+    let mask = u64::from_str_radix(mask.unwrap().trim(), 16).unwrap();
+    status.contains("(zombie)") || mask & 1 << (libc::SIGINT - 1) != 0
 }

@@ -52,6 +52,11 @@ stamped! {
     pub(super) unsafe fn combine(from: *const f32, u: *const f32, rank: usize, lines: usize, out: *mut f32) = contract;
 }
 
+stamped! {
+    /// `to_i += u_i from` for `rank` slices of `lines` lines.
+    pub(super) unsafe fn spread(from: *const f32, u: *const f32, rank: usize, lines: usize, to: *mut f32) = any_spread;
+}
+
 /// Calls a function with the number of rows of a matrix as a constant, for numbers up to a line.
 macro_rules! with_rank {
     ($rank:expr, $f:ident::<$L:ident>($($arg:expr),*)) => {
@@ -89,6 +94,32 @@ pub(super) unsafe fn dot<L: Line>(a: *const f32, b: *const f32, lines: usize) ->
             sum = L::load(a.add(k * STRIDE)).times_plus(L::load(b.add(k * STRIDE)), sum);
         }
         sum.sum()
+    }
+}
+
+/// `to_i += u_i from` for `rank` slices of `lines` lines.
+///
+/// # Safety
+/// `to` must have `rank * lines` lines, `from` `lines`, `u` `rank` floats.
+#[inline(always)]
+unsafe fn any_spread<L: Line>(
+    from: *const f32,
+    u: *const f32,
+    rank: usize,
+    lines: usize,
+    to: *mut f32,
+) {
+    // SAFETY: within the lengths promised.
+    unsafe {
+        for i in 0..rank {
+            let ui = L::splat(*u.add(i));
+            let slice = to.add(i * lines * STRIDE);
+            for k in 0..lines {
+                let at = slice.add(k * STRIDE);
+                let line = L::load(from.add(k * STRIDE));
+                ui.times_plus(line, L::load(at)).store(at);
+            }
+        }
     }
 }
 

@@ -18,12 +18,13 @@
 //!   a thread of it works on.
 //! - [`racing`]: rows that several threads update without synchronization.
 //! - `lists`, `normal`, `cholesky`: entries by row, the normal equations of a row, and their solution,
-//!   for the exact solvers.
+//!   for the exact solvers; `along`: runs of entries, for the core of those.
 //! - `peak`: what the machine could do at most.
 // One index runs over several arrays at once in most loops here.
 #![allow(clippy::needless_range_loop)]
 
 mod after;
+mod along;
 mod batch;
 mod cell;
 #[cfg(test)]
@@ -68,6 +69,7 @@ mod turn;
 mod vector;
 mod walk;
 
+pub(crate) use along::{Share, along};
 pub(crate) use batch::{LONGEST, Rule};
 pub(crate) use cell::{Form, Hold, Scratch, Settings, cell_errors, cell_squares, run, run_graph};
 pub(crate) use cholesky::{Noise, solve};
@@ -82,6 +84,6 @@ pub(crate) use lockfree::{Runner, Steps, Walk, run_edges, run_matrix};
 pub(crate) use nearest::{Lanes, nearest};
 pub(crate) use normal::{Normal, Other, Room, Slopes};
 pub use peak::peak_flops;
-pub(crate) use tensor::combine;
 pub use tensor::{Method, TensorKernel};
+pub(crate) use tensor::{combine, spread};
 pub(crate) use turn::Turn;

@@ -123,10 +123,52 @@ pub(crate) fn combine(level: Level, from: &[f32], u: &[f32], out: &mut [f32]) {
     }
 }
 
+/// `to_i += u_i from`: `to` has a slice as long as `from` for each number of `u`.
+///
+/// # Panics
+/// As [`combine`].
+pub(crate) fn spread(level: Level, from: &[f32], u: &[f32], to: &mut [f32]) {
+    assert!(level.is_available() && from.len().is_multiple_of(STRIDE));
+    assert_eq!(u.len().checked_mul(from.len()), Some(to.len()));
+    let (rank, lines) = (u.len(), from.len() / STRIDE);
+    // SAFETY: the lengths were checked here, and so was the level.
+    unsafe {
+        entry::spread(
+            level,
+            from.as_ptr(),
+            u.as_ptr(),
+            rank,
+            lines,
+            to.as_mut_ptr(),
+        )
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::random::Stream;
+
+    #[test]
+    fn slices_are_added_to_at_every_level() {
+        let mut s = Stream::new(&[6]);
+        for (lines, rank) in [(0, 3), (1, 1), (1, 17), (9, 5)] {
+            let len = lines * STRIDE;
+            let mut numbers = |count: usize| -> Vec<f32> {
+                let one = |_| s.below(2001) as f32 / 1000.0 - 1.0;
+                (0..count).map(one).collect()
+            };
+            let (from, u, before) = (numbers(len), numbers(rank), numbers(rank * len));
+            for level in Level::available() {
+                let mut to = before.clone();
+                spread(level, &from, &u, &mut to);
+                for (k, &found) in to.iter().enumerate() {
+                    let expected = before[k] + u[k / len] * from[k % len];
+                    assert!((found - expected).abs() < 1e-6, "{}", level.name());
+                }
+            }
+        }
+    }
 
     #[test]
     fn slices_are_combined_at_every_level() {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::prior::gamma;
 use super::sweep::{Way, stream};
 use crate::error::Result;
-use crate::kernel::Lists;
+use crate::kernel::{Level, Lists, Share, along, combine, spread};
 use crate::model::{CoreShape, Model, padded};
 use crate::random::Stream;
 use crate::schedule::Crew;
@@ -30,6 +30,7 @@ pub(super) struct CoreRule<'a> {
     pub by: f64,
     /// Modes by size.
     pub order: &'a [usize],
+    pub level: Level,
 }
 
 /// The pieces that a pass over the entries of one mode's lists is made of, and that mode.
@@ -94,6 +95,8 @@ pub(super) fn diagonal(shape: &CoreShape, by_size: &[usize]) -> Vec<f32> {
 struct Levels<'a> {
     rows: Vec<(&'a [f32], usize)>,
     biases: Vec<&'a [f32]>,
+    /// That of the kernels.
+    kernel: Level,
 }
 
 impl Levels<'_> {
@@ -142,6 +145,7 @@ impl CoreWork {
                 .map(|&m| (model.modes[m].factor.as_slice(), shape.ranks[m]))
                 .collect(),
             biases: order.iter().map(|&m| &biases[m][..]).collect(),
+            kernel: rule.level,
         };
         let squared: Vec<Vec<f32>> = levels
             .rows
@@ -155,6 +159,7 @@ impl CoreWork {
                 .map(|(s, r)| (&s[..], r.1))
                 .collect(),
             biases: levels.biases.clone(),
+            kernel: rule.level,
         };
         // What the core is drawn to, and how strongly.
         let mut center = vec![0.0f64; start.len()];
@@ -189,32 +194,20 @@ impl CoreWork {
             r
         };
         // The right side, with noise where the core is drawn.
-        let right = self.pass(
-            &levels,
-            None,
-            lists,
-            crew,
-            cancelled,
-            |entry, row, words, _| {
-                let weight = weight * f64::from(lists.weight(entry));
-                let r = weight * f64::from(value(entry, row, words));
-                match rule.way {
-                    Way::Best { .. } => r as f32,
-                    Way::Draw { seed } => {
-                        let name = [seed, stream::CORE, rule.number, 1, entry as u64];
-                        (r + weight.sqrt() * Stream::new(&name).gauss()) as f32
-                    }
+        let pulls = |entry: usize, row: usize| {
+            let weight = weight * f64::from(lists.weight(entry));
+            let r = weight * f64::from(value(entry, row, lists.entry(entry)));
+            match rule.way {
+                Way::Best { .. } => r as f32,
+                Way::Draw { seed } => {
+                    let name = [seed, stream::CORE, rule.number, 1, entry as u64];
+                    (r + weight.sqrt() * Stream::new(&name).gauss()) as f32
                 }
-            },
-        )?;
-        let ones = self.pass(
-            &of_squares,
-            None,
-            lists,
-            crew,
-            cancelled,
-            |entry, _, _, _| lists.weight(entry),
-        )?;
+            }
+        };
+        let weights = |entry: usize, _: usize| lists.weight(entry);
+        let right = self.pass(&levels, &Take::Each(&pulls), lists, crew, cancelled)?;
+        let ones = self.pass(&of_squares, &Take::Each(&weights), lists, crew, cancelled)?;
         let (Some(mut right), Some(ones)) = (right, ones) else {
             return Ok(None);
         };
@@ -230,8 +223,7 @@ impl CoreWork {
         let used = |k: usize| k % padded(last) < last;
         let mut times = |g: &[f64]| -> Result<Option<Vec<f64>>> {
             let core: Vec<f32> = g.iter().map(|&g| g as f32).collect();
-            let by_weight = |entry: usize, _: usize, _: &[u32], p: f32| lists.weight(entry) * p;
-            let product = self.pass(&levels, Some(&core), lists, crew, cancelled, by_weight)?;
+            let product = self.pass(&levels, &Take::Value(&core), lists, crew, cancelled)?;
             Ok(product.map(|mut a| {
                 for (k, a) in a.iter_mut().enumerate() {
                     *a = if used(k) {
@@ -262,120 +254,148 @@ impl CoreWork {
         Ok(found)
     }
 
-    /// For all entries, the products of their rows times what `take` makes of an entry and the value that
-    /// `core` gives it, added up.
+    /// For all entries, the products of their rows times what is to be taken of each, added up.
     fn pass(
         &self,
         levels: &Levels<'_>,
-        core: Option<&[f32]>,
+        take: &Take<'_>,
         lists: &Lists,
         crew: &Crew,
         cancelled: &mut dyn FnMut() -> bool,
-        take: impl Fn(usize, usize, &[u32], f32) -> f32 + Sync,
     ) -> Result<Option<Vec<f64>>> {
         let done = crew.map(
             self.pieces.len(),
             cancelled,
             || (),
-            |(), p| piece(levels, core, lists, self.pieces[p].clone(), &take),
+            |(), p| Pass::new(levels, take, lists).piece(self.pieces[p].clone()),
         )?;
         Ok(done.map(|done| {
-            let mut total = vec![0.0f64; levels.floats(0)];
+            let mut total = vec![0.0; levels.floats(0)];
             for piece in done {
-                total
-                    .iter_mut()
-                    .zip(piece)
-                    .for_each(|(t, x)| *t += f64::from(x));
+                total.iter_mut().zip(piece).for_each(|(t, x)| *t += x);
             }
             total
         }))
     }
 }
 
-/// What one piece of a pass adds up to. Contractions of the core, and sums of products, are kept for
-/// every level: neighbours share most of their rows.
-fn piece(
-    levels: &Levels<'_>,
-    core: Option<&[f32]>,
-    lists: &Lists,
-    entries: Range<usize>,
-    take: &impl Fn(usize, usize, &[u32], f32) -> f32,
-) -> Vec<f32> {
-    let depth = levels.rows.len();
-    let mut values: Vec<Vec<f32>> = (1..depth).map(|k| vec![0.0; levels.floats(k)]).collect();
-    let mut sums: Vec<Vec<f32>> = (0..depth).map(|k| vec![0.0; levels.floats(k)]).collect();
-    let mut known: Vec<Option<u32>> = vec![None; depth - 1];
-    let mut row = lists.row_of(entries.start);
-    for entry in entries {
-        while lists.of(row).end <= entry {
-            row += 1;
+/// What is taken of an entry.
+enum Take<'a> {
+    /// A number of the entry and its row.
+    Each(&'a (dyn Fn(usize, usize) -> f32 + Sync)),
+    /// The value that this core gives it, times its weight.
+    Value(&'a [f32]),
+}
+
+/// So many runs of entries are added up before the sum goes to one of more digits.
+const RUNS: usize = 256;
+
+/// One piece of a pass. Contractions of the core, and sums of products, are kept for every level: neighbours share most of
+/// their rows.
+struct Pass<'a> {
+    levels: &'a Levels<'a>,
+    take: &'a Take<'a>,
+    lists: &'a Lists,
+    /// The rows of all levels but the last that the following belong to.
+    known: Vec<Option<u32>>,
+    /// The core, contracted with the known rows up to each level.
+    values: Vec<Vec<f32>>,
+    /// What waits to be multiplied with the known row of each level.
+    sums: Vec<Vec<f32>>,
+    total: Vec<f64>,
+    /// What is taken of each entry of a run.
+    shares: Vec<f32>,
+}
+
+impl<'a> Pass<'a> {
+    fn new(levels: &'a Levels<'a>, take: &'a Take<'a>, lists: &'a Lists) -> Pass<'a> {
+        let depth = levels.rows.len();
+        let each = || (1..depth).map(|k| vec![0.0; levels.floats(k)]).collect();
+        Pass {
+            levels,
+            take,
+            lists,
+            known: vec![None; depth - 1],
+            values: each(),
+            sums: each(),
+            total: vec![0.0; levels.floats(0)],
+            shares: Vec::new(),
         }
-        let words = lists.entry(entry);
-        let now = |k: usize| if k == 0 { row as u32 } else { words[k - 1] };
-        let same = (0..depth - 1)
-            .take_while(|&k| known[k] == Some(now(k)))
-            .count();
-        if same + 1 < depth {
-            flush(levels, &known, &mut sums, same);
-            for (k, slot) in known.iter_mut().enumerate().skip(same) {
-                *slot = Some(now(k));
-                if let Some(core) = core {
-                    let (before, here) = values.split_at_mut(k);
-                    let from = before.last().map_or(core, |v| &v[..]);
-                    contract(from, levels.row(k, now(k) as usize), &mut here[0]);
+    }
+
+    fn piece(mut self, entries: Range<usize>) -> Vec<f64> {
+        let lists = self.lists;
+        let (rows, _) = self.levels.rows[self.known.len()];
+        let mut row = lists.row_of(entries.start);
+        let (mut at, mut runs) = (entries.start, 0);
+        while at < entries.end {
+            while lists.of(row).end <= at {
+                row += 1;
+            }
+            // All entries that differ in their last row only.
+            let shared = |entry: usize| &lists.entry(entry)[..self.known.len() - 1];
+            let first = shared(at);
+            let rest = at + 1..entries.end.min(lists.of(row).end);
+            let run = at..at + 1 + rest.take_while(|&e| shared(e).iter().eq(first)).count();
+            if runs == RUNS {
+                self.flush(0);
+                runs = 0;
+            }
+            self.turn_to(row as u32, first);
+            let share = match self.take {
+                Take::Value(_) => Share::Value(&self.values[self.known.len() - 1]),
+                Take::Each(take) => {
+                    self.shares.clear();
+                    self.shares.extend(run.clone().map(|e| take(e, row)));
+                    Share::Given(&self.shares)
                 }
+            };
+            let sum = &mut self.sums[self.known.len() - 1];
+            along(self.levels.kernel, (lists, run.clone()), rows, share, sum);
+            (at, runs) = (run.end, runs + 1);
+        }
+        self.flush(0);
+        self.total
+    }
+
+    /// Makes these the known rows.
+    fn turn_to(&mut self, row: u32, others: &[u32]) {
+        let now = |k: usize| if k == 0 { row } else { others[k - 1] };
+        let same = |&k: &usize| self.known[k] == Some(now(k));
+        let same = (0..self.known.len()).take_while(same).count();
+        self.flush(same);
+        for k in same..self.known.len() {
+            self.known[k] = Some(now(k));
+            if let Take::Value(core) = self.take {
+                let (before, here) = self.values.split_at_mut(k);
+                let from = before.last().map_or(*core, |v| &v[..]);
+                let u = self.levels.row(k, now(k) as usize);
+                combine(self.levels.kernel, from, u, &mut here[0]);
             }
         }
-        let u = levels.row(depth - 1, now(depth - 1) as usize);
-        let value = match core {
-            Some(_) => dot(&values[depth - 2], u),
-            None => 0.0,
-        };
-        let e = take(entry, row, words, value);
-        sums[depth - 1]
-            .iter_mut()
-            .zip(u)
-            .for_each(|(s, u)| *s += e * u);
     }
-    flush(levels, &known, &mut sums, 0);
-    sums.swap_remove(0)
-}
 
-/// Adds the sums of the levels above `first` to those before them, the last first.
-fn flush(levels: &Levels<'_>, known: &[Option<u32>], sums: &mut [Vec<f32>], first: usize) {
-    for k in (first..known.len()).rev() {
-        let Some(row) = known[k] else {
-            continue;
-        };
-        let (before, after) = sums.split_at_mut(k + 1);
-        let (to, from) = (&mut before[k], &mut after[0]);
-        let u = levels.row(k, row as usize);
-        for (to, &u) in to.chunks_exact_mut(from.len()).zip(u) {
-            to.iter_mut().zip(&*from).for_each(|(t, f)| *t += u * f);
-        }
-        from.fill(0.0);
-    }
-}
-
-fn contract(from: &[f32], u: &[f32], to: &mut [f32]) {
-    to.fill(0.0);
-    for (from, &u) in from.chunks_exact(to.len()).zip(u) {
-        to.iter_mut().zip(from).for_each(|(t, f)| *t += u * f);
-    }
-}
-
-/// In eight sums, so that they can be made side by side.
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let mut sums = [0.0f32; 8];
-    let (a8, a_rest) = a[..b.len()].as_chunks::<8>();
-    let (b8, b_rest) = b.as_chunks::<8>();
-    for (a, b) in a8.iter().zip(b8) {
-        for k in 0..8 {
-            sums[k] += a[k] * b[k];
+    /// Adds the sums that wait at the levels from `first` on to those before them, the last first.
+    fn flush(&mut self, first: usize) {
+        for k in (first..self.known.len()).rev() {
+            let Some(row) = self.known[k] else {
+                continue;
+            };
+            let u = self.levels.row(k, row as usize);
+            let (before, after) = self.sums.split_at_mut(k);
+            let from = &mut after[0];
+            match before.last_mut() {
+                Some(to) => spread(self.levels.kernel, from, u, to),
+                None => {
+                    for (to, &u) in self.total.chunks_exact_mut(from.len()).zip(u) {
+                        let each = to.iter_mut().zip(&*from);
+                        each.for_each(|(t, &f)| *t += f64::from(u) * f64::from(f));
+                    }
+                }
+            }
+            from.fill(0.0);
         }
     }
-    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    sums.iter().sum::<f32>() + rest
 }
 
 type Times<'a> = dyn FnMut(&[f64]) -> Result<Option<Vec<f64>>> + 'a;

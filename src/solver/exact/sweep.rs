@@ -364,12 +364,11 @@ impl Exact {
                 number,
                 by: self.undo.by,
                 order: &self.order,
+                level: self.level,
             };
             let lists = &self.tensor[self.order[0]];
-            if core
-                .find(model, &state.biases, lists, &rule, crew, cancelled)?
-                .is_none()
-            {
+            let found = core.find(model, &state.biases, lists, &rule, crew, cancelled)?;
+            if found.is_none() {
                 return Ok(None);
             }
         }
