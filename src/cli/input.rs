@@ -70,10 +70,21 @@ pub(super) struct TextArguments {
 }
 
 impl TextArguments {
+    /// Whether names say which rows are meant.
+    pub(super) fn has_names(&self) -> bool {
+        !self.names.is_empty()
+    }
+
     pub(super) fn options(&self) -> Result<TextOptions> {
         let mut names = Vec::new();
         for spec in &self.names {
             let (mode, file) = mode_and_file(spec, "--names")?;
+            if names.iter().any(|(before, _)| *before == mode) {
+                return Err(Error::Argument(format!(
+                    "--names {spec}: mode {} has names already; give one file for each",
+                    mode + 1
+                )));
+            }
             names.push((mode, file));
         }
         let delimiter = match self.delimiter {
