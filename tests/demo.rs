@@ -253,6 +253,13 @@ fn a_folder_of_files_is_told_about() {
     let out = dir.join("none").display().to_string();
     run(["demo", "--data", folder, "-o", &out]).failed(2, &["tensor.test.tns", "is missing"]);
     run(["demo", "--data", "/no/such/folder", "-o", &out]).failed(2, &["is no folder"]);
+    // Nothing is made for what cannot be read.
+    fs::write(data.join("tensor.test.tns"), "1 1 3\n").unwrap();
+    run(["demo", "--data", folder, "-o", &out])
+        .failed(2, &["tensor.test.tns", "has 2 modes", "has 3"]);
+    assert!(!dir.join("none").exists());
+    let file = data.join("tensor.test.tns").display().to_string();
+    run(["demo", "-o", &file]).failed(2, &["is no folder; -o takes one"]);
     fs::write(data.join("meta.json"), "{").unwrap();
     fs::copy(data.join("tensor.train.tns"), data.join("tensor.test.tns")).unwrap();
     run(["demo", "--data", folder, "-o", &out]).failed(2, &["meta.json", "is not JSON"]);

@@ -496,6 +496,7 @@ fn rows_have_names_and_wrong_ones_are_set_right() {
         ("900-1000", "none of them"),
         ("0-3", "rows are numbered from 1"),
         ("5-2", "as in 2-5"),
+        ("@", "the name of a file follows"),
         ("#12", "row 12 of mode 2 is not in the model"),
         (&unknown, "line 2: row 12 of mode 2 is not in the model"),
         (&empty, "lists no row"),

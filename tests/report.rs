@@ -478,6 +478,8 @@ fn the_command_on_the_page_fits_the_model_again() {
     for word in ["tensor.test.coo has 600 entries", "fitted to 2,400"] {
         assert!(ran.err.contains(word), "{}", ran.err);
     }
+    let ran = run(base.iter().chain(&[name("matrix1.coo").as_str()]));
+    assert!(!ran.failed(2, &["has 2 modes"]).err.contains("entries"));
     let ran = run(base.iter().chain(&[name("tensor.train.coo").as_str()])).ok();
     assert_eq!(ran.err, "");
     assert_eq!(

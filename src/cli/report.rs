@@ -119,6 +119,9 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             counted(model.order() as u64, "mode", "modes"),
         )));
     }
+    if let Some(data) = &data {
+        model.check_order(&data.view())?;
+    }
     let fitted: u64 = model.modes()[0].counts.iter().sum();
     if let Some(data) = data.as_ref().filter(|d| d.header().count != fitted) {
         let has = counted(data.header().count, "entry", "entries");

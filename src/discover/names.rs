@@ -192,6 +192,11 @@ impl RowNames {
             return found;
         }
         if let Some(file) = text.strip_prefix('@') {
+            if file.is_empty() {
+                return Err(Error::argument(format!(
+                    "rows @ of mode {n}: the name of a file follows, as in @rows.txt"
+                )));
+            }
             return Ok(Meant::File(file.into()));
         }
         // The nearest names are no help with a number.

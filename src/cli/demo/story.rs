@@ -297,10 +297,12 @@ impl Teller<'_> {
             each.collect::<Vec<_>>().join(", ")
         };
         out.line(format!(
-            "\nThe {} rows of mode {} ({}) in {}, {}, the largest first:",
+            "\nThe {} rows of {} in {}, {}, the largest first:",
             grouped(found.rows.len() as u64),
-            mode + 1,
-            self.set.modes[mode],
+            match format!("mode {}", mode + 1) {
+                number if number == self.set.modes[mode] => number,
+                number => format!("{number} ({})", self.set.modes[mode]),
+            },
             counted(found.clusters.len() as u64, "cluster", "clusters"),
             match found.gap {
                 Some(_) => "as the gap statistic says",
