@@ -319,6 +319,11 @@ fn what_is_wrong_is_said() {
         run([command, &model, &late]).failed(2, &["late.coo", "row 1 of mode 1 is called"]);
     }
     let other = format!("2:{}", path("ratings.mode2.tsv"));
+    all(
+        &["eval", &model, &path("late.csv"), "--strings", "who,film"],
+        &["--names", &names, "--names", &names],
+    )
+    .failed(2, &["mode 1 has names already"]);
     let by_names = [
         "--strings",
         "who,film",
