@@ -230,6 +230,13 @@ fn a_folder_of_files_is_told_about() {
         .map(|i| format!("{} {} 1\n", i + 1, 1 + i % 3))
         .collect();
     fs::write(data.join("client_taste.tns"), tastes).unwrap();
+    // All of them like one thing most, week after week.
+    let train = data.join("tensor.train.tns");
+    let mut text = fs::read_to_string(&train).unwrap();
+    for i in 0..4 * 80 {
+        text += &format!("{} 7 {} 9\n", 1 + i / 4, 1 + i % 4);
+    }
+    fs::write(&train, text).unwrap();
     fs::write(
         data.join("meta.json"),
         "{\"tensor\": {\"modes\": [\"client\", \"item\", \"week\"]}}",
@@ -246,6 +253,14 @@ fn a_folder_of_files_is_told_about() {
         people["clusters"]["clusters"][0]["labels"][0]["what"],
         "taste"
     );
+    let highest = people["person"]["highest"].as_array().unwrap();
+    let mut rows: Vec<u64> = highest
+        .iter()
+        .map(|r| r["index"].as_u64().unwrap())
+        .collect();
+    rows.sort_unstable();
+    rows.dedup();
+    assert_eq!(rows.len(), 5, "each once, in whichever week: {highest:?}");
     // Rows of the second mode: never more than its 50, and rated by nobody's own number.
     let listed = people["person"]["recommended"].as_array().unwrap();
     assert!(!listed.is_empty() && listed.iter().all(|r| r["index"].as_u64().unwrap() <= 50));

@@ -1,5 +1,6 @@
 //! What a demo tells: errors, recommendations, clusters, and a page.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -64,7 +65,7 @@ pub(super) fn tell(
     let told = errors.told();
     let person = teller.recommendations(&told.model, things.unwrap_or(1), out)?;
     let groups = teller.clusters(&errors, grouped, out)?;
-    let page = teller.page(&errors, out)?;
+    let page = teller.page(&errors, grouped, out)?;
     let seconds = started.elapsed().as_secs_f64();
     out.line(format!("\nAll of it took {seconds:.1} s."));
     let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
@@ -179,6 +180,10 @@ impl Teller<'_> {
             rated
         };
         let (known, kept) = (of(&train), of(&test));
+        // A row may have been rated again and again.
+        let mut listed = HashSet::new();
+        let highest = known.iter().filter(|r| listed.insert(r.index));
+        let highest: Vec<&Ranked> = highest.take(HIGHEST).collect();
         let seen = Seen::new(&[train], 0, ranked)?;
         let how = Recommend {
             seen: Some(&seen),
@@ -220,7 +225,7 @@ impl Teller<'_> {
             called(who),
             grouped(known.len() as u64)
         ));
-        for r in known.iter().take(HIGHEST) {
+        for r in &highest {
             out.line(line(format!("{:.1}", r.score), r.index, String::new()));
         }
         out.line("What the model recommends besides, with what the test entries say of it where they do:");
@@ -239,12 +244,11 @@ impl Teller<'_> {
             row["rated"] = rated(r.index).into();
             row
         });
-        let highest = known.iter().take(HIGHEST).map(|r| row(r, "value"));
         Ok(json!({
             "index": u64::from(who) + 1,
             "name": self.names.name(0, who),
             "training_entries": known.len(),
-            "highest": highest.collect::<Vec<_>>(),
+            "highest": highest.iter().map(|r| row(r, "value")).collect::<Vec<_>>(),
             "recommended": rows.collect::<Vec<_>>(),
         }))
     }
@@ -379,7 +383,7 @@ impl Teller<'_> {
         }))
     }
 
-    fn page(&self, errors: &Errors, out: &mut Output) -> Result<PathBuf> {
+    fn page(&self, errors: &Errors, mode: usize, out: &mut Output) -> Result<PathBuf> {
         let (set, folder) = (self.set, &self.a.output);
         let path = folder.join("report.html");
         let options = ReportOptions {
@@ -403,10 +407,11 @@ impl Teller<'_> {
         let at = |name: &str| folder.join(name).display().to_string();
         out.line(format!(
             "\nLook at {}: curves, core, concepts, clusters. Beside it are the models, their logs and the names of rows.\n\
-             Try next:\n  s3cmtf recommend {1} --rank 2 --for 1:1 --exclude {2}\n  s3cmtf clusters {1} 2",
+             Try next:\n  s3cmtf recommend {1} --rank 2 --for 1:1 --exclude {2}\n  s3cmtf clusters {1} {3}",
             path.display(),
             at(&format!("{}.s3m", errors.told().what)),
-            set.train.name()
+            set.train.name(),
+            mode + 1
         ));
         Ok(path)
     }
