@@ -55,6 +55,32 @@ fn planted_structure_is_found_and_told() {
     }
     assert_eq!(found["person"]["recommended"].as_array().unwrap().len(), 8);
     assert!(found["person"]["name"].as_str().unwrap().contains(' '));
+    // What the text tells is in the object too.
+    assert_eq!(found["training_entries"], 240_000);
+    assert_eq!(found["dims"], serde_json::json!([3000, 2400, 24]));
+    for fit in found["fits"].as_array().unwrap() {
+        assert!(
+            fit["epochs"].as_u64() > Some(0) && fit["ranks"][2].is_u64(),
+            "{fit}"
+        );
+    }
+    assert!(found["kernel"].is_string());
+    let person = &found["person"];
+    assert_eq!(person["highest"].as_array().unwrap().len(), 5);
+    assert_eq!(
+        person["recommended"][0]["labels"].as_array().unwrap().len(),
+        2
+    );
+    assert!(
+        person["recommended"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|r| r.get("rated").is_some())
+    );
+    let cluster = &clusters["clusters"][0];
+    assert_eq!(cluster["members"].as_array().unwrap().len(), 3);
+    assert!(cluster["labels"][0]["count"].as_u64() <= cluster["size"].as_u64());
     // All that is said to be there is there and can be used.
     let page = fs::read_to_string(dir.join("report.html")).unwrap();
     for word in ["Lisbon", "Sushi", "Jan 2023", "id=\"clusters\""] {
@@ -185,12 +211,70 @@ fn a_folder_of_files_is_told_about() {
         &["--data", folder, "--json", "--threads", "2"],
         &dir.join("bare"),
     ));
-    assert_eq!(bare["test_rmse_coupled"], bare["test_rmse_uncoupled"]);
-    assert!(bare["test_rmse_planted"].is_null());
+    assert!(bare["test_rmse_coupled"].is_null() && bare["test_rmse_planted"].is_null());
+    assert!(
+        bare["test_rmse_uncoupled"].as_f64().unwrap() < bare["test_rmse_mean"].as_f64().unwrap()
+    );
+    // One fit, which nothing calls coupled.
+    assert_eq!(bare["fits"].as_array().unwrap().len(), 1);
+    assert_eq!(bare["clusters"]["by_gap"], true);
+    let text = demo(&["--data", folder, "--threads", "2"], &dir.join("bare")).out;
+    assert!(!text.contains("coupled"), "{text}");
+    let files = fs::read_dir(dir.join("bare")).unwrap();
+    let files: Vec<_> = files.map(|f| f.unwrap().file_name()).collect();
+    let models = files.iter().map(|f| f.to_string_lossy());
+    let models: Vec<_> = models.filter(|f| f.ends_with(".s3m")).collect();
+    assert_eq!(models, ["model.s3m"]);
+    // A matrix of people alone: they are what is told groups of, and things are recommended all the same.
+    let tastes: String = (0..80)
+        .map(|i| format!("{} {} 1\n", i + 1, 1 + i % 3))
+        .collect();
+    fs::write(data.join("client_taste.tns"), tastes).unwrap();
+    // All of them like one thing most, week after week.
+    let train = data.join("tensor.train.tns");
+    let mut text = fs::read_to_string(&train).unwrap();
+    for i in 0..4 * 80 {
+        text += &format!("{} 7 {} 9\n", 1 + i / 4, 1 + i % 4);
+    }
+    fs::write(&train, text).unwrap();
+    fs::write(
+        data.join("meta.json"),
+        "{\"tensor\": {\"modes\": [\"client\", \"item\", \"week\"]}}",
+    )
+    .unwrap();
+    let people = demo(
+        &["--data", folder, "--json", "--threads", "2"],
+        &dir.join("people"),
+    );
+    let people = summary(&people);
+    assert_eq!(people["clusters"]["mode"], 1);
+    assert_eq!(people["clusters"]["clusters"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        people["clusters"]["clusters"][0]["labels"][0]["what"],
+        "taste"
+    );
+    let highest = people["person"]["highest"].as_array().unwrap();
+    let mut rows: Vec<u64> = highest
+        .iter()
+        .map(|r| r["index"].as_u64().unwrap())
+        .collect();
+    rows.sort_unstable();
+    rows.dedup();
+    assert_eq!(rows.len(), 5, "each once, in whichever week: {highest:?}");
+    // Rows of the second mode: never more than its 50, and rated by nobody's own number.
+    let listed = people["person"]["recommended"].as_array().unwrap();
+    assert!(!listed.is_empty() && listed.iter().all(|r| r["index"].as_u64().unwrap() <= 50));
     fs::remove_file(data.join("tensor.test.tns")).unwrap();
     let out = dir.join("none").display().to_string();
     run(["demo", "--data", folder, "-o", &out]).failed(2, &["tensor.test.tns", "is missing"]);
     run(["demo", "--data", "/no/such/folder", "-o", &out]).failed(2, &["is no folder"]);
+    // Nothing is made for what cannot be read.
+    fs::write(data.join("tensor.test.tns"), "1 1 3\n").unwrap();
+    run(["demo", "--data", folder, "-o", &out])
+        .failed(2, &["tensor.test.tns", "has 2 modes", "has 3"]);
+    assert!(!dir.join("none").exists());
+    let file = data.join("tensor.test.tns").display().to_string();
+    run(["demo", "-o", &file]).failed(2, &["is no folder; -o takes one"]);
     fs::write(data.join("meta.json"), "{").unwrap();
     fs::copy(data.join("tensor.train.tns"), data.join("tensor.test.tns")).unwrap();
     run(["demo", "--data", folder, "-o", &out]).failed(2, &["meta.json", "is not JSON"]);

@@ -405,67 +405,130 @@ fn rows_have_names_and_wrong_ones_are_set_right() {
         "1\tToy Story (1995)\n2\tToy Soldiers (1991)\n3\tJumanji (1995)\n4\t12\n5\tHeat (1995)\n";
     let path = scratch.file("data.mode2.tsv", format!("index\tname\n{films}"));
     let mut names = RowNames::new(3);
-    names.look_beside(&scratch.join("data.train.coo")).unwrap();
+    let train = scratch.join("data.train.coo");
+    names.look_beside(&[&train]).unwrap();
     assert!(names.of(0).is_none() && names.of(1).is_some());
-    assert_eq!(names.find(1, "Jumanji (1995)").unwrap(), 2);
+    let (_, models) = models();
+    let map = &models[0].modes()[1].rows;
+    let find = |text: &str| names.find(1, text, map);
+    assert_eq!(find("Jumanji (1995)").unwrap(), 2);
     // Data that calls its rows otherwise numbers them otherwise.
     scratch.file(
         "same.mode2.tsv",
         "2\tToy Soldiers (1991)\n6\tCasino (1995)\n",
     );
-    names.look_beside(&scratch.join("same.coo")).unwrap();
+    let (same, other) = (scratch.join("same.coo"), scratch.join("other.coo"));
+    RowNames::check_beside(3, &[&train, &same]).unwrap();
     scratch.file("other.mode2.tsv", "1\tHeat (1995)\n");
-    let refused = names.look_beside(&scratch.join("other.coo")).unwrap_err();
-    let text = refused.to_string();
-    assert!(
-        text.contains("row 1 of mode 2") && text.contains("--names 2:FILE"),
-        "{text}"
-    );
+    let mut given = names.clone();
+    let refused = [
+        given.look_beside(&[&train, &same, &other]).unwrap_err(),
+        RowNames::check_beside(3, &[&train, &other]).unwrap_err(),
+    ];
+    for text in refused.map(|e| e.to_string()) {
+        assert!(
+            text.contains("row 1 of mode 2") && text.contains("--names 2:FILE"),
+            "{text}"
+        );
+    }
+    // What nothing depends on is not read.
+    scratch.file("odd.mode2.tsv", "1\tx\n1\ty\n");
+    let odd = [scratch.join("odd.coo"), scratch.join("odd.train.coo")];
+    let odd = odd.each_ref().map(|f| f.as_path());
+    given.look_beside(&odd).unwrap();
+    RowNames::check_beside(3, &odd).unwrap();
+    assert!(RowNames::new(3).look_beside(&odd).is_err());
     assert_eq!(
         (names.label(1, 2), names.label(1, 99)),
         ("Jumanji (1995)".into(), "100".into())
     );
     // A name that looks like a number is a name first.
-    assert_eq!(names.find(1, "12").unwrap(), 3);
-    assert_eq!(names.find(1, "#12").unwrap(), 11);
-    assert_eq!(names.find(1, "7").unwrap(), 6);
-    assert_eq!(names.find(0, "7").unwrap(), 6);
-    let error = |mode: usize, text: &str| names.find(mode, text).unwrap_err().to_string();
+    assert_eq!(find("12").unwrap(), 3);
+    assert_eq!(find("=12").unwrap(), 3);
+    assert_eq!(find("#12").unwrap(), 11);
+    assert_eq!(find("7").unwrap(), 6);
+    assert_eq!(names.find(0, "7", map).unwrap(), 6);
+    let error = |mode: usize, text: &str| names.find(mode, text, map).unwrap_err().to_string();
     for (text, expected) in [
         ("Toy Stroy", "did you mean \"Toy Story (1995)\"?"),
+        ("=Toy Stroy", "did you mean \"Toy Story (1995)\"?"),
         ("jumanji (1995)", "did you mean \"Jumanji (1995)\"?"),
         ("story", "did you mean \"Toy Story (1995)\"?"),
         ("heta (1995)", "did you mean \"Heat (1995)\"?"),
         ("qqqqqq", "is called \"qqqqqq\""),
+        ("0", "rows are numbered from 1, up to "),
+        ("all", "many rows of mode 2"),
+        ("2-3", "many rows of mode 2"),
     ] {
         assert!(error(1, text).contains(expected), "{}", error(1, text));
     }
     assert!(!error(1, "qqqqqq").contains("did you mean"));
+    // Numbers get numbers for an answer.
+    for text in [
+        "1995",
+        "99999999999999999999999",
+        "#1995",
+        "-1",
+        "1.5",
+        "3-",
+    ] {
+        let error = error(1, text);
+        assert!(!error.contains("called"), "{error}");
+        assert!(error.contains(" of mode 2"), "{error}");
+    }
     assert!(error(0, "Alice").contains("no names"));
-    assert!(error(0, "0").contains("rows are 1 to"));
     let list = scratch.file("list.txt", "Heat (1995)\n\n3\r\n#1\n");
-    assert_eq!(names.list(1, &list).unwrap(), [4, 2, 0]);
-    let list = scratch.file("bad.txt", "Heat (1995)\nHeet (1995)\n");
-    let error = names.list(1, &list).unwrap_err().to_string();
-    assert!(
-        error.contains("line 2") && error.contains("Heat (1995)"),
-        "{error}"
-    );
-    let (_, models) = models();
-    let map = &models[0].modes()[1].rows;
+    assert_eq!(names.list(1, &list, map).unwrap(), [4, 2, 0]);
+    for text in ["Heat (1995)\nHeet (1995)\n", "Jumanji (1995)\n1995\n"] {
+        let bad = scratch.file("bad.txt", text);
+        let error = names.list(1, &bad, map).unwrap_err().to_string();
+        assert!(error.contains("line 2"), "{error}");
+    }
     let select = |text: &str| names.select(1, text, map);
     assert_eq!(select("all").unwrap().len(), 44);
     assert_eq!(select("10-13").unwrap(), [9, 10, 12]);
     assert_eq!(select("12").unwrap(), [3]);
-    assert_eq!(
-        select(&format!("@{}", scratch.join("list.txt").display())).unwrap(),
-        [4, 2, 0]
-    );
-    assert!(
-        select("900-1000")
-            .unwrap_err()
-            .to_string()
-            .contains("none of them")
-    );
+    assert_eq!(select(&format!("@{}", list.display())).unwrap(), [4, 2, 0]);
+    // The twelfth row is not in the model.
+    let unknown = format!("@{}", scratch.file("new.txt", "3\n#12\n").display());
+    let empty = format!("@{}", scratch.file("empty.txt", "\n").display());
+    for (text, expected) in [
+        ("900-1000", "none of them"),
+        ("0-3", "rows are numbered from 1"),
+        ("5-2", "as in 2-5"),
+        ("@", "the name of a file follows"),
+        ("#12", "row 12 of mode 2 is not in the model"),
+        (&unknown, "line 2: row 12 of mode 2 is not in the model"),
+        (&empty, "lists no row"),
+    ] {
+        let error = select(text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    // Names that look like something else, and that several have.
+    names
+        .set(
+            1,
+            Names::list(["#6", "all", "1-3", "=6", "6", "twin", "@list", "twin"]),
+        )
+        .unwrap();
+    let select = |text: &str| names.select(1, text, map);
+    for (text, row) in [
+        ("all", 1),
+        ("=all", 1),
+        ("1-3", 2),
+        ("=#6", 0),
+        ("#6", 5),
+        ("6", 4),
+        ("=6", 4),
+        ("==6", 3),
+        ("=@list", 6),
+    ] {
+        assert_eq!(select(text).unwrap(), [row], "{text}");
+    }
+    assert_eq!(select("#all").unwrap().len(), 44);
+    assert_eq!(select("#1-3").unwrap(), [0, 1, 2]);
+    let error = select("twin").unwrap_err().to_string();
+    let expected = "2 rows of mode 2 are called \"twin\": 6, 8; give the number of one, as in #6";
+    assert!(error.contains(expected), "{error}");
     assert!(names.set(3, Names::load(&path).unwrap()).is_err());
 }

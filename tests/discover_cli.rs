@@ -272,7 +272,36 @@ fn what_is_wrong_is_said() {
     );
     fails(&["--for", "1:1", "-k", "0"], &["at least 1"]);
     fails(&["--for", "1:1", "--quantile", "0.5"], &["no samples"]);
-    fails(&["--for", "1:1", "--names", "4:x.tsv"], &["x.tsv"]);
+    fails(
+        &["--for", "1:1", "--names", "4:x.tsv"],
+        &["--names 4:x.tsv", "3 modes"],
+    );
+    let names = format!("1:{}", path("ratings.mode1.tsv"));
+    fails(
+        &["--for", "1:1", "--names", &names, "--names", &names],
+        &["--names 1:", "mode 1 has names already"],
+    );
+    fails(&["--for", "1:0"], &["row 0 of mode 1", "from 1, up to 12"]);
+    fails(&["--for", "1:0-3"], &["rows 0-3 of mode 1", "from 1"]);
+    fails(&["--for", "1:5-2"], &["as in 2-5"]);
+    let empty = scratch.file("empty.txt", "").display().to_string();
+    fails(
+        &["--for", &format!("1:@{empty}")],
+        &["empty.txt", "lists no row"],
+    );
+    // Rows that the mode does not have are an error where they are listed; rows without entries cannot be ranked.
+    let far = scratch.file("far.txt", "#3\n#10\n").display().to_string();
+    for option in ["--only", "--not"] {
+        fails(
+            &["--for", "1:1", option, &far],
+            &[
+                "far.txt",
+                "line 2",
+                "row 10 of mode 2",
+                "nearest that it has is 9",
+            ],
+        );
+    }
     let bad = scratch
         .file("bad.txt", "Film, The 1\nFlim, The 2\n")
         .display()
@@ -281,6 +310,56 @@ fn what_is_wrong_is_said() {
         &["--for", "1:1", "--only", &bad],
         &["line 2", "Film, The 2"],
     );
+    all(&["concepts", &model, "2"], &["--for", "1:all"])
+        .failed(2, &["all means many rows of mode 1", "give one"]);
+    // Data that calls its rows otherwise is refused, unless it is read by the names of the model.
+    scratch.file("late.mode1.tsv", "1\tperson 11\n");
+    let late = path("late.coo");
+    for command in ["eval", "predict"] {
+        run([command, &model, &late]).failed(2, &["late.coo", "row 1 of mode 1 is called"]);
+    }
+    let other = format!("2:{}", path("ratings.mode2.tsv"));
+    all(
+        &["eval", &model, &path("late.csv"), "--strings", "who,film"],
+        &["--names", &names, "--names", &names],
+    )
+    .failed(2, &["mode 1 has names already"]);
+    let by_names = [
+        "--strings",
+        "who,film",
+        "--names",
+        &names,
+        "--names",
+        &other,
+    ];
+    all(&["eval", &model, &path("late.csv")], &by_names).ok();
     run(["recommend", &model, "--rank", "7"]).failed(2, &["--rank 7"]);
     run(["similar", &model, "2:Film"]).failed(2, &["did you mean one of", "Film, The"]);
+}
+
+#[test]
+fn rows_that_a_model_does_not_know_are_said_to_be_left_out() {
+    let scratch = Scratch::new("discover-cli-gaps");
+    let text: String = (0..40)
+        .map(|i| format!("{} {} {}\n", 1 + i % 8, 1 + 2 * (i % 5), 1 + i % 4))
+        .collect();
+    let path = |name: &str| scratch.join(name).display().to_string();
+    let tensor = scratch.file("t.tns", text).display().to_string();
+    let model = path("m.s3m");
+    let fit = ["fit", "--tensor", &tensor, "--rank", "2", "--epochs", "2"];
+    all(&fit, &["--preset", "paper", "-o", &model]).ok();
+    let listed = scratch
+        .file("some.txt", "1\n2\n3\n4\n")
+        .display()
+        .to_string();
+    let base = ["recommend", &model, "--rank", "2", "--for", "1:1", "--json"];
+    let found = all(&base, &["--only", &listed]).ok();
+    assert_eq!(found.json()[0]["rows"].as_array().unwrap().len(), 2);
+    assert!(
+        found.err.contains("does not know 2 of the 4 rows") && found.err.contains("row 2"),
+        "{}",
+        found.err
+    );
+    // Leaving out what is not ranked is nothing to talk about.
+    assert_eq!(all(&base, &["--not", &listed]).ok().err, "");
 }

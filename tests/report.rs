@@ -468,8 +468,20 @@ fn the_command_on_the_page_fits_the_model_again() {
     }
     run(["report", &model, "-o", &name("no/such.html")]).failed(2, &["folder does not exist"]);
     run(["report", &name("tensor.train.coo"), "-o", &page]).failed(2, &["model"]);
-    run(["report", &model, "--matrix-names", "4:x", "-o", &page])
-        .failed(2, &["there are 1 matrices"]);
+    run(["report", &model, "--matrix-names", "4:x", "-o", &page]).failed(2, &["there is 1 matrix"]);
+    run(["report", &model, "--modes", "user,film", "-o", &page])
+        .failed(2, &["--modes user,film: 2 names", "the model has 3 modes"]);
+    // Entries that are not those of the fit are not passed over.
+    let others = name("tensor.test.coo");
+    let base = ["report", &model, "--max-k", "0", "-o", &page, "--data"];
+    let ran = run(base.iter().chain(&[others.as_str()])).ok();
+    for word in ["tensor.test.coo has 600 entries", "fitted to 2,400"] {
+        assert!(ran.err.contains(word), "{}", ran.err);
+    }
+    let ran = run(base.iter().chain(&[name("matrix1.coo").as_str()]));
+    assert!(!ran.failed(2, &["has 2 modes"]).err.contains("entries"));
+    let ran = run(base.iter().chain(&[name("tensor.train.coo").as_str()])).ok();
+    assert_eq!(ran.err, "");
     assert_eq!(
         program().arg("report").output().unwrap().status.code(),
         Some(2)

@@ -104,7 +104,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let other = a.against.as_ref();
     let other = other.map(|file| model::load(file, OpenMode::Mapped));
     let other = other.transpose()?;
-    let names = a.names.row_names(&model, &[&a.model])?;
+    let names = a.names.row_names(&model, &[a.model.as_path()])?;
     let files = a
         .matrix
         .iter()

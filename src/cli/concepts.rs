@@ -34,8 +34,8 @@ pub(super) struct Arguments {
     /// The mode whose concepts are described
     mode: usize,
 
-    /// For whom: a row of another mode, by name or number (#12 is a number in any case). Modes that no row is given of
-    /// are averaged over
+    /// For whom: a row of another mode, by name or number (#12 is a number in any case, =12 a name). Modes that no row is
+    /// given of are averaged over
     #[arg(long = "for", value_name = "MODE:ROW")]
     rows: Vec<String>,
 
@@ -61,12 +61,12 @@ pub(super) struct Arguments {
 
 pub(super) fn run(a: &Arguments, out: &mut Output) -> Result<Verdict> {
     let model = model::load(&a.model, OpenMode::Mapped)?;
-    let names = a.names.row_names(&model, &[&a.model])?;
+    let names = a.names.row_names(&model, &[a.model.as_path()])?;
     let columns = column_names(&a.matrix_names, model.matrices().len())?;
     let mut given = Vec::new();
     for spec in &a.rows {
         let (n, row) = mode_and_row(spec, "--for ", &model)?;
-        given.push((n, names.find(n, row)?));
+        given.push((n, names.find(n, row, &model.modes()[n].rows)?));
     }
     let how = ConceptOptions {
         mode: mode_from_one(a.mode)?,

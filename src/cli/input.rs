@@ -70,11 +70,15 @@ pub(super) struct TextArguments {
 }
 
 impl TextArguments {
+    /// Whether names say which rows are meant.
+    pub(super) fn has_names(&self) -> bool {
+        !self.names.is_empty()
+    }
+
     pub(super) fn options(&self) -> Result<TextOptions> {
         let mut names = Vec::new();
         for spec in &self.names {
-            let (mode, file) = mode_and_file(spec, "--names")?;
-            names.push((mode, file));
+            add_names(&mut names, spec, "--names")?;
         }
         let delimiter = match self.delimiter {
             Some(c) => Some(u8::try_from(c).ok().filter(u8::is_ascii).ok_or_else(|| {
@@ -106,6 +110,19 @@ impl TextArguments {
             },
         })
     }
+}
+
+/// Adds a file of names for a mode, each once.
+fn add_names(names: &mut Vec<(usize, PathBuf)>, spec: &str, option: &str) -> Result<()> {
+    let (mode, file) = mode_and_file(spec, option)?;
+    if names.iter().any(|(before, _)| *before == mode) {
+        return Err(Error::Argument(format!(
+            "{option} {spec}: mode {} has names already; give one file for each",
+            mode + 1
+        )));
+    }
+    names.push((mode, file));
+    Ok(())
 }
 
 /// Splits `MODE:FILE`; modes count from 1 there and from 0 here.
@@ -183,7 +200,7 @@ fn is_text(path: &Path) -> Result<bool> {
 pub(super) fn set_text(options: &mut TextOptions, spec: &str, option: &str) -> Result<()> {
     match spec.split_once('=') {
         // Modes count from 1 here.
-        Some(("names", file)) => options.delimited.names.push(mode_and_file(file, option)?),
+        Some(("names", file)) => add_names(&mut options.delimited.names, file, option)?,
         Some((name, value)) => options.set(name, value)?,
         None => {
             return Err(Error::Argument(format!(

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use s3cmtf::discover::{Ranked, RowNames};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::input::mode_and_file;
 use super::mode_from_one;
-use super::output::Output;
+use super::output::{Output, counted};
 
 /// After so many lists they are printed.
 const TOGETHER: usize = 64;
@@ -34,15 +34,10 @@ impl NameArguments {
     }
 
     /// The names that were given, and those that lie beside these files.
-    pub(super) fn row_names(&self, model: &Model, beside: &[&PathBuf]) -> Result<RowNames> {
-        let mut names = RowNames::new(model.order());
-        for spec in &self.names {
-            let (mode, file) = mode_and_file(spec, "--names")?;
-            names.set(mode, Names::load(file)?)?;
-        }
-        for file in beside {
-            names.look_beside(file)?;
-        }
+    pub(super) fn row_names(&self, model: &Model, beside: &[&Path]) -> Result<RowNames> {
+        let order = model.order();
+        let mut names = loaded(&self.names, order, ("--names", ["mode", "modes"]))?;
+        names.look_beside(beside)?;
         Ok(names)
     }
 }
@@ -58,15 +53,29 @@ pub(super) fn row_json(names: &RowNames, mode: usize, index: u32) -> Value {
 
 /// The names of the columns of some matrices, numbered from 1 as typed.
 pub(super) fn column_names(specs: &[String], count: usize) -> Result<RowNames> {
+    loaded(specs, count, ("--matrix-names", ["matrix", "matrices"]))
+}
+
+/// The names in files that are given for some of `count` modes or matrices, numbered from 1 as typed, each once.
+fn loaded(
+    specs: &[String],
+    count: usize,
+    (option, [one, many]): (&str, [&str; 2]),
+) -> Result<RowNames> {
     let mut names = RowNames::new(count);
     for spec in specs {
-        let (matrix, file) = mode_and_file(spec, "--matrix-names")?;
-        if matrix >= count {
-            return Err(Error::Argument(format!(
-                "--matrix-names {spec}: there are {count} matrices"
-            )));
+        let (n, file) = mode_and_file(spec, option)?;
+        let wrong = |why: String| Error::Argument(format!("{option} {spec}: {why}"));
+        if n >= count {
+            let there = counted(count as u64, one, many);
+            let are = if count == 1 { "is" } else { "are" };
+            return Err(wrong(format!("there {are} {there}")));
         }
-        names.set(matrix, Names::load(file)?)?;
+        if names.of(n).is_some() {
+            let why = format!("{one} {} has names already; give one file for each", n + 1);
+            return Err(wrong(why));
+        }
+        names.set(n, Names::load(file)?)?;
     }
     Ok(names)
 }
@@ -107,7 +116,7 @@ impl ListArguments {
     }
 
     /// The names that were given, and those that lie beside these files.
-    pub(super) fn row_names(&self, model: &Model, beside: &[&PathBuf]) -> Result<RowNames> {
+    pub(super) fn row_names(&self, model: &Model, beside: &[&Path]) -> Result<RowNames> {
         self.names.row_names(model, beside)
     }
 }

@@ -1,6 +1,6 @@
 //! `s3cmtf recommend`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use s3cmtf::discover::{AVERAGE, Measure, Recommend, Seen, recommend};
@@ -10,7 +10,7 @@ use s3cmtf::{Error, Result};
 
 use super::input::open_with;
 use super::lists::{ListArguments, Lists, mode_and_row};
-use super::output::Output;
+use super::output::{Output, complain, counted, grouped};
 use super::progress::Progress;
 use super::{Verdict, mode_from_one};
 
@@ -31,8 +31,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "MODE")]
     rank: usize,
 
-    /// For whom: a row of another mode, by name or number (#12 is a number in any case). Of one mode it may be many
-    /// rows: given again and again, a range of numbers (1:1-100), 1:all, or 1:@FILE with a row in each line
+    /// For whom: a row of another mode, by name or number (#12 is a number in any case, =12 a name). Of one mode it may
+    /// be many rows: given again and again, a range of numbers (1:1-100), 1:all, or 1:@FILE with a row in each line
     #[arg(long = "for", value_name = "MODE:ROW")]
     rows: Vec<String>,
 
@@ -71,7 +71,8 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             model.order()
         )));
     }
-    let beside: Vec<&PathBuf> = [&a.model].into_iter().chain(&a.exclude).collect();
+    let beside = [&a.model].into_iter().chain(&a.exclude);
+    let beside: Vec<&Path> = beside.map(PathBuf::as_path).collect();
     let names = a.list.row_names(&model, &beside)?;
     // The modes that rows are given of, in the order typed, with all their rows.
     let mut given: Vec<(usize, Vec<u32>)> = Vec::new();
@@ -134,8 +135,24 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         Seen::new(&views, by, mode)
     });
     let seen = seen.transpose()?;
-    let list = |file: &Option<PathBuf>| file.as_ref().map(|f| names.list(mode, f)).transpose();
+    let rows = &model.modes()[mode].rows;
+    let list = |file: &Option<PathBuf>| {
+        let listed = file.as_ref().map(|f| names.list(mode, f, rows));
+        listed.transpose()
+    };
     let (only, without) = (list(&a.only)?, list(&a.not)?.unwrap_or_default());
+    if let (Some(file), Some(only)) = (&a.only, &only) {
+        let unknown = || only.iter().filter(|&&i| rows.compact(i).is_none());
+        if let Some(&first) = unknown().next() {
+            complain(&format!(
+                "{}: the model does not know {} of the {}, and cannot rank them; the first is row {}",
+                file.display(),
+                grouped(unknown().count() as u64),
+                counted(only.len() as u64, "row", "rows"),
+                u64::from(first) + 1
+            ));
+        }
+    }
     let how = Recommend {
         measure: a.quantile.map_or(Measure::Mean, Measure::Quantile),
         seen: seen.as_ref(),

@@ -111,6 +111,17 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             input.display()
         )));
     }
+    if !a.modes.is_empty() && a.modes.len() != model.order() {
+        return Err(Error::Argument(format!(
+            "--modes {}: {}, but the model has {}; give one for each",
+            a.modes.join(","),
+            counted(a.modes.len() as u64, "name", "names"),
+            counted(model.order() as u64, "mode", "modes"),
+        )));
+    }
+    if let Some(data) = &data {
+        model.check_order(&data.view())?;
+    }
     let fitted: u64 = model.modes()[0].counts.iter().sum();
     if let Some(data) = data.as_ref().filter(|d| d.header().count != fitted) {
         let has = counted(data.header().count, "entry", "entries");
@@ -120,7 +131,8 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             grouped(fitted)
         ));
     }
-    let beside: Vec<&PathBuf> = [&a.model].into_iter().chain(&a.data).collect();
+    let beside = [&a.model].into_iter().chain(&a.data).chain(&a.test);
+    let beside: Vec<&Path> = beside.map(PathBuf::as_path).collect();
     let names = a.names.row_names(&model, &beside)?;
     let count = matrices.len().max(model.matrices().len());
     let mut columns = column_names(&a.matrix_names, count)?;

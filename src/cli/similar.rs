@@ -26,8 +26,8 @@ pub(super) struct Arguments {
     /// The model
     model: PathBuf,
 
-    /// The row, by name or number (#12 is a number in any case); or many: a range of numbers (2:1-100), 2:all, or
-    /// 2:@FILE with a row in each line
+    /// The row, by name or number (#12 is a number in any case, =12 a name); or many: a range of numbers (2:1-100),
+    /// 2:all, or 2:@FILE with a row in each line
     #[arg(value_name = "MODE:ROW")]
     row: String,
 
@@ -37,7 +37,7 @@ pub(super) struct Arguments {
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
     let model = model::load(&a.model, OpenMode::Mapped)?;
-    let names = a.list.row_names(&model, &[&a.model])?;
+    let names = a.list.row_names(&model, &[a.model.as_path()])?;
     let (mode, row) = mode_and_row(&a.row, "", &model)?;
     let rows = names.select(mode, row, &model.modes()[mode].rows)?;
     let how = Similar {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use s3cmtf::analysis::{evaluate, export, predict_all, predict_spread};
-use s3cmtf::discover::{Measure, RankingOptions, RankingReport, evaluate_ranking};
+use s3cmtf::discover::{Measure, RankingOptions, RankingReport, RowNames, evaluate_ranking};
 use s3cmtf::format::{CooFile, CooView, CooWriter, Dims, OpenMode, ValueKind, Values};
 use s3cmtf::model::{self, Model};
 use s3cmtf::{Error, Result};
@@ -119,6 +119,22 @@ fn load(path: &Path) -> Result<Model> {
     model::load(path, OpenMode::Mapped)
 }
 
+/// Rows that have other names than those of the model are others. Text that is read by the names of a file says by
+/// them which rows it means.
+fn refuse_other_rows<'a>(
+    model: &'a Path,
+    order: usize,
+    files: impl IntoIterator<Item = &'a PathBuf>,
+    text: &TextArguments,
+) -> Result<()> {
+    if text.has_names() {
+        return Ok(());
+    }
+    let files = files.into_iter().map(PathBuf::as_path);
+    let files: Vec<&Path> = [model].into_iter().chain(files).collect();
+    RowNames::check_beside(order, &files)
+}
+
 pub(super) fn eval(a: &EvalArguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
     let model = load(&a.model)?;
     let files = Mixed {
@@ -127,6 +143,8 @@ pub(super) fn eval(a: &EvalArguments, progress: &Progress, out: &mut Output) -> 
     };
     let file = files.open(&a.file, progress)?;
     model.check_order(&file.view())?;
+    let read = [&a.file].into_iter().chain(&a.exclude);
+    refuse_other_rows(&a.model, model.order(), read, &a.text)?;
     let ranking = match (a.rank, &a.exclude) {
         (Some(rank), Some(train)) => Some(ranking_of(
             a,
@@ -253,6 +271,7 @@ pub(super) fn predict(
     let model = load(&a.model)?;
     let kind = kind(&model);
     let file = open(&a.file, &a.text, progress)?;
+    refuse_other_rows(&a.model, model.order(), [&a.file], &a.text)?;
     let view = file.view();
     let all =
         |take: &mut Take<'_>| predict_all(&model, &view, !a.no_clip, a.threads, progress, take);

@@ -30,25 +30,30 @@ pub use similar::{Similar, similar};
 pub use top::Ranked;
 
 use crate::error::{Error, Result};
+use crate::format::RowMap;
 use crate::model::Model;
 
 /// The compact row of an index that the model must know.
 fn known(model: &Model, mode: usize, index: u32) -> Result<u32> {
     let rows = &model.modes()[mode].rows;
-    rows.compact(index).ok_or_else(|| {
-        let distance = |&i: &u32| i.abs_diff(index);
-        let nearest = rows.indices().min_by_key(distance);
-        let nearest = nearest.map_or(String::new(), |i| {
-            format!("; the nearest that it has is {}", u64::from(i) + 1)
-        });
-        Error::argument(format!(
-            "row {} of mode {} is not in the model, which has {} of {} rows of that mode{nearest}",
-            u64::from(index) + 1,
-            mode + 1,
-            rows.len(),
-            rows.dim(),
-        ))
-    })
+    let number = u64::from(index) + 1;
+    rows.compact(index)
+        .ok_or_else(|| unknown(rows, mode, &number.to_string(), number))
+}
+
+/// Says that a model has no row of this number, counted from 1, which the text says.
+fn unknown(rows: &RowMap, mode: usize, text: &str, number: u64) -> Error {
+    let distance = |&i: &u32| (u64::from(i) + 1).abs_diff(number);
+    let nearest = rows.indices().min_by_key(distance);
+    let nearest = nearest.map_or(String::new(), |i| {
+        format!("; the nearest that it has is {}", u64::from(i) + 1)
+    });
+    Error::argument(format!(
+        "row {text} of mode {} is not in the model, which has {} of {} rows of that mode{nearest}",
+        mode + 1,
+        rows.len(),
+        rows.dim(),
+    ))
 }
 
 /// Refuses a mode that the model does not have.

@@ -1,19 +1,31 @@
 //! Names of the rows of each mode, and finding rows by what people type.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::unknown;
 use crate::error::{Error, Result};
-use crate::format::{MAX_DIM, Names, RowMap};
+use crate::format::{Names, RowMap, find_beside};
 
 /// How many names an error suggests.
 const SUGGESTED: usize = 3;
+
+/// How many rows of one name an error lists.
+const SHOWN: usize = 5;
 
 /// The names of the rows of each mode, where there are some. A mode without has numbers.
 #[derive(Debug, Default, Clone)]
 pub struct RowNames {
     modes: Vec<Option<Names>>,
-    /// Those that lay beside the first file that had some.
-    beside: Vec<Option<Names>>,
+}
+
+/// What somebody typed for rows of a mode.
+enum Meant {
+    /// A row, counted from 0; it is a row of the mode.
+    Row(u32),
+    All,
+    /// Numbers counted from 1.
+    Range(u64, u64),
+    File(PathBuf),
 }
 
 impl RowNames {
@@ -21,7 +33,6 @@ impl RowNames {
     pub fn new(order: usize) -> RowNames {
         RowNames {
             modes: vec![None; order],
-            beside: vec![None; order],
         }
     }
 
@@ -40,36 +51,20 @@ impl RowNames {
         Ok(())
     }
 
-    /// Takes the names that lie beside a file, as importing text leaves them, for modes that have none yet. Files whose
-    /// rows have other names number them otherwise, and are refused.
-    pub fn look_beside(&mut self, file: &Path) -> Result<()> {
+    /// Takes the names that lie beside some files, as importing text leaves them, for modes that have none yet. Files
+    /// whose rows have other names than those of the first number them otherwise, and are refused.
+    pub fn look_beside(&mut self, files: &[&Path]) -> Result<()> {
         for (mode, slot) in self.modes.iter_mut().enumerate() {
-            let Some(found) = Names::beside(file, mode)? else {
-                continue;
-            };
-            let Some(known) = &self.beside[mode] else {
-                slot.get_or_insert_with(|| found.clone());
-                self.beside[mode] = Some(found);
-                continue;
-            };
-            let other = |&(row, name): &(u32, &str)| {
-                let before = known.name(u64::from(row));
-                before.is_some_and(|before| before != name)
-            };
-            if let Some((row, name)) = found.iter().find(other) {
-                let n = mode + 1;
-                return Err(Error::file(
-                    file.display().to_string(),
-                    format!(
-                        "its row {} of mode {n} is called {name:?}, but {:?} where the model has its names: rows are \
-                         numbered otherwise; convert it with --names {n}:FILE, FILE being the names of the model",
-                        u64::from(row) + 1,
-                        known.name(u64::from(row)).unwrap_or_default(),
-                    ),
-                ));
+            if let Some(found) = beside(files, mode, slot.is_none())? {
+                slot.get_or_insert(found);
             }
         }
         Ok(())
+    }
+
+    /// Refuses files as [`look_beside`](Self::look_beside) does; names are read only where two files have some.
+    pub fn check_beside(order: usize, files: &[&Path]) -> Result<()> {
+        (0..order).try_for_each(|mode| beside(files, mode, false).map(drop))
     }
 
     /// The names of a mode.
@@ -88,64 +83,68 @@ impl RowNames {
         self.name(mode, row).map_or_else(number, str::to_string)
     }
 
-    /// The row, counted from 0, that a text means: a name, else a number counted from 1. `#12` is a number in any case.
-    /// An unknown name is an error that has the nearest ones.
-    pub fn find(&self, mode: usize, text: &str) -> Result<u32> {
-        let names = self.of(mode);
-        if let Some(row) = names.and_then(|n| n.find(text)) {
-            return Ok(row);
-        }
-        let digits = text.strip_prefix('#').unwrap_or(text).trim();
-        if let Ok(number) = digits.parse::<u64>() {
-            return match number {
-                1..=MAX_DIM => Ok((number - 1) as u32),
-                _ => Err(Error::argument(format!(
-                    "row {number} of mode {}; rows are 1 to {MAX_DIM}",
-                    mode + 1
-                ))),
-            };
-        }
-        match names {
-            Some(names) => named(names, text, &format!("row of mode {}", mode + 1)),
-            None => Err(Error::argument(format!(
-                "no row of mode {} is called {text:?}: its rows have no names; give a number from 1, or a file of names",
+    /// The row, counted from 0, that a text means, of a mode whose rows are these: a name, else a number counted from 1.
+    /// `#12` is a number in any case, and `=12` a name. An unknown name is an error that has the nearest ones, and so is
+    /// a name that several rows have. The model need not know the row.
+    pub fn find(&self, mode: usize, text: &str, rows: &RowMap) -> Result<u32> {
+        match self.meant(mode, text, rows)? {
+            Meant::Row(row) => Ok(row),
+            Meant::All | Meant::Range(..) | Meant::File(_) => Err(Error::argument(format!(
+                "{text} means many rows of mode {}; give one, by its name or number",
                 mode + 1
             ))),
         }
     }
 
-    /// The rows that a text means, of those that the map has: one as [`find`](Self::find) does, `all`, a range of numbers
-    /// such as `10-20`, or `@FILE`, a file with a row in each line. A name comes before any of these.
-    pub fn select(&self, mode: usize, text: &str, map: &RowMap) -> Result<Vec<u32>> {
-        if self.of(mode).is_some_and(|n| n.find(text).is_some()) {
-            return Ok(vec![self.find(mode, text)?]);
-        }
-        if text == "all" {
-            return Ok(map.indices().collect());
-        }
-        if let Some(file) = text.strip_prefix('@') {
-            return self.list(mode, Path::new(file));
-        }
-        let range = text.split_once('-');
-        let range = range.and_then(|(a, b)| Some((a.parse::<u64>().ok()?, b.parse::<u64>().ok()?)));
-        let Some((first, last)) = range else {
-            return Ok(vec![self.find(mode, text)?]);
+    /// The rows that a text means, all of which the model must know: one as [`find`](Self::find) does, `all`, those of a
+    /// range of numbers such as `10-20` that there are, or `@FILE`, a file with a row in each line. A name comes before
+    /// any of these; behind `#` no name is looked for (`#all`, `#10-20`), behind `=` nothing else.
+    pub fn select(&self, mode: usize, text: &str, rows: &RowMap) -> Result<Vec<u32>> {
+        let found = match self.meant(mode, text, rows)? {
+            Meant::Row(row) => {
+                check_known(row, mode, rows)?;
+                vec![row]
+            }
+            Meant::All => rows.indices().collect(),
+            Meant::Range(first, last) => {
+                let within = |&i: &u32| (first..=last).contains(&(u64::from(i) + 1));
+                rows.indices().filter(within).collect()
+            }
+            Meant::File(file) => {
+                let check = |row| check_known(row, mode, rows);
+                let found = self.lines(mode, &file, rows, check)?;
+                if found.is_empty() {
+                    return Err(Error::file(
+                        file.display().to_string(),
+                        "lists no row; it must have the name or number of a row in each line",
+                    ));
+                }
+                found
+            }
         };
-        let within = |&i: &u32| (first..=last).contains(&(u64::from(i) + 1));
-        let rows: Vec<u32> = map.indices().filter(within).collect();
-        if first == 0 || rows.is_empty() {
+        if found.is_empty() {
             return Err(Error::argument(format!(
                 "rows {text} of mode {}: the model has none of them; it has {} of 1 to {}",
                 mode + 1,
-                map.len(),
-                map.dim()
+                rows.len(),
+                rows.dim()
             )));
         }
-        Ok(rows)
+        Ok(found)
     }
 
-    /// The rows that a file lists, one in each line.
-    pub fn list(&self, mode: usize, path: &Path) -> Result<Vec<u32>> {
+    /// The rows that a file lists, one in each line. They are rows of the mode, but the model need not know them.
+    pub fn list(&self, mode: usize, path: &Path, rows: &RowMap) -> Result<Vec<u32>> {
+        self.lines(mode, path, rows, |_| Ok(()))
+    }
+
+    fn lines(
+        &self,
+        mode: usize,
+        path: &Path,
+        rows: &RowMap,
+        check: impl Fn(u32) -> Result<()>,
+    ) -> Result<Vec<u32>> {
         let text = std::fs::read(path).map_err(|e| Error::opening(path, e))?;
         let file = path.display().to_string();
         let Ok(text) = String::from_utf8(text) else {
@@ -154,18 +153,171 @@ impl RowNames {
                 "is not UTF-8 text; it must have the name or number of a row in each line",
             ));
         };
-        let mut rows = Vec::new();
+        let mut found = Vec::new();
         for (at, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
             if line.trim().is_empty() {
                 continue;
             }
-            let row = self
-                .find(mode, line)
-                .map_err(|e| Error::text(&file, at as u64 + 1, e.to_string()));
-            rows.push(row?);
+            let row = self.find(mode, line, rows);
+            let row = row.and_then(|row| check(row).map(|()| row));
+            found.push(row.map_err(|e| Error::text(&file, at as u64 + 1, e.to_string()))?);
         }
-        Ok(rows)
+        Ok(found)
     }
+
+    /// What a text means, names first.
+    fn meant(&self, mode: usize, text: &str, rows: &RowMap) -> Result<Meant> {
+        let n = mode + 1;
+        let plain = text.strip_prefix('#');
+        if let Some(found) = plain.and_then(|p| numbers(p, mode, rows)) {
+            return found;
+        }
+        let names = self.of(mode);
+        let whole = text.strip_prefix('=').into_iter().chain([text]);
+        for name in whole {
+            match names.map_or(Vec::new(), |names| names.rows(name))[..] {
+                [] => {}
+                [row] if u64::from(row) < rows.dim() => return Ok(Meant::Row(row)),
+                [row] => {
+                    return Err(Error::argument(format!(
+                        "row {} of mode {n}, called {name:?}, is not in the model, whose mode {n} has {} rows",
+                        u64::from(row) + 1,
+                        rows.dim()
+                    )));
+                }
+                ref several => return Err(ambiguous(several, name, mode)),
+            }
+        }
+        if let Some(found) = numbers(text, mode, rows) {
+            return found;
+        }
+        if let Some(file) = text.strip_prefix('@') {
+            if file.is_empty() {
+                return Err(Error::argument(format!(
+                    "rows @ of mode {n}: the name of a file follows, as in @rows.txt"
+                )));
+            }
+            return Ok(Meant::File(file.into()));
+        }
+        // The nearest names are no help with a number.
+        let digits = plain.unwrap_or(text).trim();
+        let sign = |c: char| c.is_ascii_digit() || "+-.,".contains(c);
+        if digits.contains(|c: char| c.is_ascii_digit()) && digits.chars().all(sign) {
+            return Err(Error::argument(format!(
+                "{text:?} is no row of mode {n}; rows have whole numbers, 1 to {}",
+                rows.dim()
+            )));
+        }
+        match names {
+            Some(names) => {
+                let name = text.strip_prefix('=').unwrap_or(text);
+                named(names, name, &format!("row of mode {n}")).map(Meant::Row)
+            }
+            None => Err(Error::argument(format!(
+                "no row of mode {n} is called {text:?}: its rows have no names; give a number from 1, or a file of names"
+            ))),
+        }
+    }
+}
+
+/// What a text means that is a number of a row, a range of them or the word for all; nothing if it is none of these.
+fn numbers(text: &str, mode: usize, rows: &RowMap) -> Option<Result<Meant>> {
+    let text = text.trim();
+    if text == "all" {
+        return Some(Ok(Meant::All));
+    }
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        // What does not fit is too large for any mode.
+        digits.then(|| text.parse::<u64>().unwrap_or(u64::MAX))
+    };
+    let n = mode + 1;
+    let zero = |what: &str| {
+        Err(Error::argument(format!(
+            "{what} {text} of mode {n}: rows are numbered from 1, up to {}",
+            rows.dim()
+        )))
+    };
+    if let Some(number) = number(text) {
+        return Some(match number {
+            0 => zero("row"),
+            _ if number > rows.dim() => Err(unknown(rows, mode, text, number)),
+            _ => Ok(Meant::Row((number - 1) as u32)),
+        });
+    }
+    let (first, last) = text.split_once('-')?;
+    let (first, last) = (number(first)?, number(last)?);
+    Some(match first {
+        0 => zero("rows"),
+        _ if first > last => Err(Error::argument(format!(
+            "rows {text} of mode {n}: the smaller number comes first, as in {last}-{first}"
+        ))),
+        _ => Ok(Meant::Range(first, last)),
+    })
+}
+
+fn check_known(row: u32, mode: usize, rows: &RowMap) -> Result<()> {
+    let number = u64::from(row) + 1;
+    match rows.compact(row) {
+        Some(_) => Ok(()),
+        None => Err(unknown(rows, mode, &number.to_string(), number)),
+    }
+}
+
+/// Says that several rows have a name.
+fn ambiguous(several: &[u32], name: &str, mode: usize) -> Error {
+    let numbers = several.iter().take(SHOWN).map(|&row| u64::from(row) + 1);
+    let mut list: Vec<String> = numbers.map(|number| number.to_string()).collect();
+    if several.len() > SHOWN {
+        list.push("...".into());
+    }
+    Error::argument(format!(
+        "{} rows of mode {} are called {name:?}: {}; give the number of one, as in #{}",
+        several.len(),
+        mode + 1,
+        list.join(", "),
+        list[0]
+    ))
+}
+
+/// The names of a mode that lie beside the first of some files that has any, if they are asked for; names beside the
+/// others must be the same. A file of names that several share is read once, and none is read for nothing.
+fn beside(files: &[&Path], mode: usize, asked: bool) -> Result<Option<Names>> {
+    let mut found: Vec<(&Path, PathBuf)> = Vec::new();
+    for &file in files {
+        if let Some(names) = find_beside(file, mode)
+            && found.iter().all(|(_, before)| *before != names)
+        {
+            found.push((file, names));
+        }
+    }
+    let [(_, first), others @ ..] = &found[..] else {
+        return Ok(None);
+    };
+    if !asked && others.is_empty() {
+        return Ok(None);
+    }
+    let known = Names::load(first)?;
+    for (file, path) in others {
+        let found = Names::load(path)?;
+        let other = |&(row, name): &(u32, &str)| {
+            let before = known.name(u64::from(row));
+            before.is_some_and(|before| before != name)
+        };
+        if let Some((row, name)) = found.iter().find(other) {
+            let n = mode + 1;
+            return Err(Error::file(
+                file.display().to_string(),
+                format!(
+                    "its row {} of mode {n} is called {name:?}, but {:?} where the model has its names: rows are \
+                     numbered otherwise; convert it with --names {n}:FILE, FILE being the names of the model",
+                    u64::from(row) + 1,
+                    known.name(u64::from(row)).unwrap_or_default(),
+                ),
+            ));
+        }
+    }
+    Ok(Some(known))
 }
 
 /// The row with a name, or an error that suggests others. `what` is what has no such name.

@@ -30,6 +30,7 @@ pub use layout::{
 };
 pub use memory::OpenMode;
 pub use names::Names;
+pub(crate) use names::find_beside;
 pub use owned::CooData;
 pub(crate) use owned::Floats;
 pub use rows::RowMap;

@@ -22,7 +22,15 @@ const HEADER: &str = "index\tname";
 #[derive(Debug, Default, Clone)]
 pub struct Names {
     list: Vec<Option<Arc<str>>>,
-    index: HashMap<Arc<str>, u32, foldhash::fast::RandomState>,
+    index: HashMap<Arc<str>, Called, foldhash::fast::RandomState>,
+}
+
+/// Who has a name.
+#[derive(Debug, Clone, Copy)]
+struct Called {
+    first: u32,
+    /// Whether others have it too.
+    shared: bool,
 }
 
 impl Names {
@@ -31,7 +39,7 @@ impl Names {
         let mut all = Names::default();
         for (at, name) in (0u32..).zip(names) {
             let name: Arc<str> = name.as_ref().into();
-            all.index.entry(name.clone()).or_insert(at);
+            all.call(at, name.clone());
             all.list.push(Some(name));
         }
         all
@@ -136,9 +144,19 @@ impl Names {
             return Err(format!("index {index} has a name already"));
         }
         let name: Arc<str> = name.into();
-        self.index.entry(name.clone()).or_insert(at as u32);
+        self.call(at as u32, name.clone());
         self.list[at] = Some(name);
         Ok(())
+    }
+
+    /// Notes that a row has a name.
+    fn call(&mut self, row: u32, name: Arc<str>) {
+        let called = Called {
+            first: row,
+            shared: false,
+        };
+        let shared = |before: &mut Called| before.shared = true;
+        self.index.entry(name).and_modify(shared).or_insert(called);
     }
 
     /// The names beside a COO file, if there are any for `mode` (counted from 0).
@@ -166,7 +184,16 @@ impl Names {
 
     /// The row called `name`, counted from 0; the first if there are several.
     pub fn find(&self, name: &str) -> Option<u32> {
-        self.index.get(name).copied()
+        self.index.get(name).map(|called| called.first)
+    }
+
+    /// All rows called `name`, counted from 0 and ascending.
+    pub fn rows(&self, name: &str) -> Vec<u32> {
+        match self.index.get(name) {
+            None => Vec::new(),
+            Some(called) if !called.shared => vec![called.first],
+            Some(_) => self.iter().filter(|r| r.1 == name).map(|r| r.0).collect(),
+        }
     }
 
     /// All rows with a name, ascending.
@@ -187,25 +214,21 @@ impl Names {
 
     /// Whether two rows share a name, so that ids cannot be told apart by it.
     pub(crate) fn first_shared(&self) -> Option<&str> {
-        self.list
-            .iter()
-            .enumerate()
-            .filter_map(|(i, n)| n.as_deref().map(|n| (i, n)))
-            .find(|&(i, n)| self.index[n] as usize != i)
-            .map(|(_, n)| n)
+        let mut all = self.iter().map(|(_, name)| name);
+        all.find(|&name| self.index[name].shared)
     }
 
     /// The row called `name`, made if it is new. `None` when every index is taken.
     pub(crate) fn intern(&mut self, name: &str) -> Option<u32> {
-        if let Some(&i) = self.index.get(name) {
-            return Some(i);
+        if let Some(row) = self.find(name) {
+            return Some(row);
         }
         if self.list.len() as u64 >= MAX_DIM {
             return None;
         }
         let i = self.list.len() as u32;
         let name: Arc<str> = name.into();
-        self.index.insert(name.clone(), i);
+        self.call(i, name.clone());
         self.list.push(Some(name));
         Some(i)
     }
@@ -258,7 +281,7 @@ fn remove_own(path: &Path) {
 }
 
 /// The names file of `mode` that belongs to a COO file or prefix.
-fn find_beside(coo: &Path, mode: usize) -> Option<PathBuf> {
+pub(crate) fn find_beside(coo: &Path, mode: usize) -> Option<PathBuf> {
     let mut stem = coo.to_path_buf();
     loop {
         let path = path_beside(&stem, mode);

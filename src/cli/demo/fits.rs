@@ -9,7 +9,7 @@ use s3cmtf::solver::{
     BiasOptions, Control, Event, FitInput, FitSummary, Observer, fit, fit_biases,
 };
 use s3cmtf::{Error, Monitor, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::fit::epoch_json;
 use super::super::output::{Output, counted, grouped, rmse};
@@ -23,14 +23,52 @@ const FEW: u64 = 20;
 pub(super) struct Errors {
     pub mean: f64,
     pub biases: f64,
-    pub uncoupled: (Model, FitSummary),
-    pub coupled: (Model, FitSummary),
+    /// Without matrices.
+    pub uncoupled: Fitted,
+    /// With them, if there are any.
+    pub coupled: Option<Fitted>,
     /// Entries per second of updating.
     pub speed: f64,
 }
 
+/// A model, how it was fitted, and what it is called.
+pub(super) struct Fitted {
+    pub model: Model,
+    pub summary: FitSummary,
+    pub what: &'static str,
+}
+
+impl Errors {
+    /// The model that is told about.
+    pub(super) fn told(&self) -> &Fitted {
+        self.coupled.as_ref().unwrap_or(&self.uncoupled)
+    }
+
+    /// The model to compare it with.
+    pub(super) fn other(&self) -> Option<&Fitted> {
+        self.coupled.as_ref().map(|_| &self.uncoupled)
+    }
+
+    /// All that was fitted.
+    pub(super) fn fits(&self) -> impl Iterator<Item = &Fitted> {
+        [&self.uncoupled].into_iter().chain(&self.coupled)
+    }
+}
+
+impl Fitted {
+    pub(super) fn to_json(&self) -> Value {
+        json!({
+            "fit": self.what,
+            "model": self.model.options().get("model").unwrap_or_default(),
+            "ranks": self.model.shape().ranks,
+            "epochs": self.summary.epochs,
+            "seconds": self.summary.seconds,
+        })
+    }
+}
+
 impl Teller<'_> {
-    fn fit(&self, problem: &Problem<'_>, what: &'static str) -> Result<(Model, FitSummary)> {
+    fn fit(&self, problem: &Problem<'_>, what: &'static str) -> Result<Fitted> {
         // Nothing is tuned: these are the choices that a fit makes by itself.
         let mut options = Options::default();
         options.seed = self.a.seed;
@@ -45,13 +83,13 @@ impl Teller<'_> {
             epochs: options.epochs,
             log: String::new(),
         };
-        let fitted = fit(problem, &options, &input, &mut watcher, self.progress)?;
+        let (fitted, summary) = fit(problem, &options, &input, &mut watcher, self.progress)?;
         self.progress.clear();
         if self.progress.cancelled() {
             return Err(Error::Cancelled);
         }
         let model = self.a.output.join(format!("{what}.s3m"));
-        model::save(&fitted.0, &model)?;
+        model::save(&fitted, &model)?;
         for (n, names) in self.set.names.iter().enumerate() {
             if let Some(names) = names {
                 names.save(self.a.output.join(format!("{what}.mode{}.tsv", n + 1)))?;
@@ -62,7 +100,11 @@ impl Teller<'_> {
             action: format!("cannot write {}", log.display()),
             source,
         })?;
-        Ok(fitted)
+        Ok(Fitted {
+            model: fitted,
+            summary,
+            what,
+        })
     }
 
     pub(super) fn errors(&self, out: &mut Output) -> Result<Errors> {
@@ -80,56 +122,63 @@ impl Teller<'_> {
         let biases = evaluate(&biases, &test, clip, 0, self.progress)?
             .clipped
             .rmse;
-        let uncoupled = self.fit(&alone, "uncoupled")?;
-        let coupled = match set.tables.is_empty() {
-            true => self.fit(&alone, "coupled")?,
-            false => self.fit(&problem, "coupled")?,
+        // Without matrices there is nothing to compare.
+        let (uncoupled, coupled) = match set.tables.is_empty() {
+            true => (self.fit(&alone, "model")?, None),
+            false => {
+                let uncoupled = self.fit(&alone, "uncoupled")?;
+                (uncoupled, Some(self.fit(&problem, "coupled")?))
+            }
         };
-        let history = coupled.0.history();
+        let mut errors = Errors {
+            mean,
+            biases,
+            uncoupled,
+            coupled,
+            speed: 0.0,
+        };
+        let told = errors.told();
+        let history = told.model.history();
         let seconds: f64 = history.iter().map(|e| e.update_seconds).sum();
         let done = history
             .iter()
             .map(|e| e.entries_per_second * e.update_seconds);
         let speed = done.sum::<f64>() / seconds.max(1e-9);
-        out.line(format!(
-            "\nRMSE on the test entries, none of which was fitted to:\n\n{}",
-            table(&[
-                ("the mean", Some(mean)),
-                ("mean and biases", Some(biases)),
-                ("uncoupled", Some(uncoupled.1.test_rmse)),
-                ("coupled", Some(coupled.1.test_rmse)),
-                ("the planted model", set.floor),
-            ])
-        ));
-        for (what, (m, s)) in [("uncoupled", &uncoupled), ("coupled", &coupled)] {
-            let ranks: Vec<String> = m.shape().ranks.iter().map(usize::to_string).collect();
+        let mut rows = vec![("the mean", mean), ("mean and biases", biases)];
+        rows.extend(errors.fits().map(|f| (f.what, f.summary.test_rmse)));
+        rows.extend(set.floor.map(|floor| ("the planted model", floor)));
+        out.line(format!("\nRMSE on the test entries:\n\n{}", table(&rows)));
+        for Fitted {
+            model,
+            summary,
+            what,
+        } in errors.fits()
+        {
+            let ranks: Vec<String> = model.shape().ranks.iter().map(usize::to_string).collect();
             out.line(format!(
                 "{what}: {} of ranks {}, as the fit chose, after {} in {:.1} s",
-                m.options().get("model").unwrap_or_default(),
+                model.options().get("model").unwrap_or_default(),
                 ranks.join(" x "),
-                counted(s.epochs, "epoch", "epochs"),
-                s.seconds
+                counted(summary.epochs, "epoch", "epochs"),
+                summary.seconds
             ));
         }
         out.line(format!(
             "{} entries/s on {} with {} kernels",
             grouped(speed as u64),
-            counted(coupled.1.threads as u64, "thread", "threads"),
-            coupled.1.kernel.name()
+            counted(told.summary.threads as u64, "thread", "threads"),
+            told.summary.kernel.name()
         ));
-        for mode in 0..set.modes.len() {
-            if set.tables.iter().any(|t| t.mode == mode) {
-                self.where_it_helps(mode, &uncoupled.0, &coupled.0, out)?;
+        if let Some(other) = errors.other() {
+            for mode in 0..set.modes.len() {
+                if set.tables.iter().any(|t| t.mode == mode) {
+                    self.where_it_helps(mode, &other.model, &told.model, out)?;
+                }
             }
         }
         out.flush()?;
-        Ok(Errors {
-            mean,
-            biases,
-            uncoupled,
-            coupled,
-            speed,
-        })
+        errors.speed = speed;
+        Ok(errors)
     }
 
     /// Errors on test entries of rows with few training entries.
@@ -185,11 +234,11 @@ impl Teller<'_> {
 }
 
 /// Errors with bars.
-fn table(rows: &[(&str, Option<f64>)]) -> String {
-    let most = rows.iter().filter_map(|r| r.1).fold(1e-300, f64::max);
-    let lines = rows.iter().filter_map(|(what, error)| {
-        let bar = "#".repeat((error.as_ref()? / most * 40.0).round() as usize);
-        Some(format!("  {what:>18}  {}  {bar}\n", rmse((*error)?)))
+fn table(rows: &[(&str, f64)]) -> String {
+    let most = rows.iter().map(|r| r.1).fold(1e-300, f64::max);
+    let lines = rows.iter().map(|(what, error)| {
+        let bar = "#".repeat((error / most * 40.0).round() as usize);
+        format!("  {what:>18}  {}  {bar}\n", rmse(*error))
     });
     lines.collect()
 }

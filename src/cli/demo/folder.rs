@@ -33,10 +33,6 @@ pub(super) fn open(
             what: "is no folder; --data takes one with tensor.train.tns and tensor.test.tns".into(),
         });
     }
-    std::fs::create_dir_all(target).map_err(|source| Error::Io {
-        action: format!("cannot make the folder {}", target.display()),
-        source,
-    })?;
     let read = |path: &Path| open_with(path, &TextOptions::default(), progress);
     let entries = |stem: &str| {
         match found(folder, stem) {
@@ -50,6 +46,16 @@ pub(super) fn open(
     let (train, test) = (entries("tensor.train")?, entries("tensor.test")?);
     let meta = meta(&folder.join("meta.json"))?;
     let order = train.header().dims.len();
+    if test.header().dims.len() != order {
+        return Err(Error::File {
+            file: test.name().into(),
+            what: format!(
+                "has {} modes, but {} has {order}; entries for training and testing are of one tensor",
+                test.header().dims.len(),
+                train.name()
+            ),
+        });
+    }
     let said = meta["tensor"]["modes"].as_array();
     let modes: Vec<String> = (0..order)
         .map(|n| match said.and_then(|m| m.get(n)?.as_str()) {
@@ -105,6 +111,11 @@ pub(super) fn open(
         }
         rows.push(own);
     }
+    // Now that all of it can be read.
+    std::fs::create_dir_all(target).map_err(|source| Error::Io {
+        action: format!("cannot make the folder {}", target.display()),
+        source,
+    })?;
     Ok(Set {
         train,
         test,

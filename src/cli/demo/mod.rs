@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use s3cmtf::Result;
+use s3cmtf::{Error, Result};
 
 use super::Verdict;
 use super::output::Output;
@@ -46,6 +46,12 @@ pub(super) struct Arguments {
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
     let started = Instant::now();
+    if a.output.exists() && !a.output.is_dir() {
+        return Err(Error::File {
+            file: a.output.display().to_string(),
+            what: "is no folder; -o takes one to write into, which is made if need be".into(),
+        });
+    }
     let set = match &a.data {
         None => data::plant(&a.output, a.seed, progress, out)?,
         Some(folder) => folder::open(folder, &a.output, progress, out)?,

@@ -1,5 +1,6 @@
 //! What a demo tells: errors, recommendations, clusters, and a page.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -13,14 +14,16 @@ use s3cmtf::model::Model;
 use s3cmtf::report::{ReportOptions, write_report};
 use serde_json::{Value, json};
 
+use super::super::lists::row_json;
 use super::super::output::{Output, counted, grouped, shape};
 use super::super::progress::Progress;
 use super::Arguments;
 use super::data::Set;
-use super::fits::Errors;
+use super::fits::{Errors, Fitted};
 
-/// How many recommendations are listed, and how many of a cluster's rows.
+/// How many recommendations are listed, how many of the highest entries, and how many of a cluster's rows.
 const LISTED: usize = 8;
+const HIGHEST: usize = 5;
 const MEMBERS: usize = 3;
 
 /// How many clusters there are at most, and how many are listed.
@@ -59,9 +62,10 @@ pub(super) fn tell(
     let with_matrix = || set.tables.iter().map(|t| t.mode);
     let things = with_matrix().find(|&mode| mode > 0);
     let grouped = things.or_else(|| with_matrix().next()).unwrap_or(1);
-    let person = teller.recommendations(&errors.coupled.0, things.unwrap_or(1), out)?;
+    let told = errors.told();
+    let person = teller.recommendations(&told.model, things.unwrap_or(1), out)?;
     let groups = teller.clusters(&errors, grouped, out)?;
-    let page = teller.page(&errors, out)?;
+    let page = teller.page(&errors, grouped, out)?;
     let seconds = started.elapsed().as_secs_f64();
     out.line(format!("\nAll of it took {seconds:.1} s."));
     let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
@@ -69,12 +73,19 @@ pub(super) fn tell(
         "summary": {
             "test_rmse_mean": errors.mean,
             "test_rmse_biases": errors.biases,
-            "test_rmse_uncoupled": number(errors.uncoupled.1.test_rmse),
-            "test_rmse_coupled": number(errors.coupled.1.test_rmse),
+            "test_rmse_uncoupled": number(errors.uncoupled.summary.test_rmse),
+            "test_rmse_coupled": errors.coupled.as_ref().map(|c| number(c.summary.test_rmse)),
             "test_rmse_planted": set.floor,
             "clipped": true,
+            "training_entries": set.train.header().count,
+            "test_entries": set.test.header().count,
+            "dims": set.train.header().dims,
+            "modes": set.modes,
+            "matrices": set.tables.len(),
+            "fits": errors.fits().map(Fitted::to_json).collect::<Vec<_>>(),
             "entries_per_second": errors.speed,
-            "threads": errors.coupled.1.threads,
+            "threads": told.summary.threads,
+            "kernel": told.summary.kernel.name(),
             "person": person,
             "clusters": groups,
             "output": a.output.display().to_string(),
@@ -169,6 +180,10 @@ impl Teller<'_> {
             rated
         };
         let (known, kept) = (of(&train), of(&test));
+        // A row may have been rated again and again.
+        let mut listed = HashSet::new();
+        let highest = known.iter().filter(|r| listed.insert(r.index));
+        let highest: Vec<&Ranked> = highest.take(HIGHEST).collect();
         let seen = Seen::new(&[train], 0, ranked)?;
         let how = Recommend {
             seen: Some(&seen),
@@ -184,6 +199,7 @@ impl Teller<'_> {
             best = list.to_vec();
             Ok(())
         })?;
+        let rated = |row: u32| kept.iter().find(|k| k.index == row).map(|k| k.score);
         let name = |row: u32| self.names.label(ranked, row);
         let label = |row: u32| {
             labels
@@ -209,19 +225,30 @@ impl Teller<'_> {
             called(who),
             grouped(known.len() as u64)
         ));
-        for r in known.iter().take(5) {
+        for r in &highest {
             out.line(line(format!("{:.1}", r.score), r.index, String::new()));
         }
         out.line("What the model recommends besides, with what the test entries say of it where they do:");
         for r in &best {
-            let note = kept.iter().find(|k| k.index == r.index);
-            let note = note.map_or(String::new(), |k| format!("rated {:.1}", k.score));
+            let note = rated(r.index).map_or(String::new(), |value| format!("rated {value:.1}"));
             out.line(line(format!("{:.1}", r.score), r.index, note));
         }
-        let rows = best.iter().map(|r| json!({"index": u64::from(r.index) + 1, "name": self.names.name(ranked, r.index), "score": r.score}));
+        let row = |r: &Ranked, what: &str| {
+            let mut row = row_json(&self.names, ranked, r.index);
+            row[what] = r.score.into();
+            row["labels"] = json!(labels.get(r.index as usize));
+            row
+        };
+        let rows = best.iter().map(|r| {
+            let mut row = row(r, "score");
+            row["rated"] = rated(r.index).into();
+            row
+        });
         Ok(json!({
             "index": u64::from(who) + 1,
             "name": self.names.name(0, who),
+            "training_entries": known.len(),
+            "highest": highest.iter().map(|r| row(r, "value")).collect::<Vec<_>>(),
             "recommended": rows.collect::<Vec<_>>(),
         }))
     }
@@ -260,8 +287,9 @@ impl Teller<'_> {
     }
 
     fn clusters(&self, errors: &Errors, mode: usize, out: &mut Output) -> Result<Value> {
-        let found = self.found(&errors.coupled.0, mode)?;
-        let other = self.found(&errors.uncoupled.0, mode)?;
+        let found = self.found(&errors.told().model, mode)?;
+        let other = errors.other().map(|f| self.found(&f.model, mode));
+        let other = other.transpose()?;
         self.progress.clear();
         let columns = self.set.column_names()?;
         let own: Vec<usize> = self.tables(mode).map(|(m, _)| m).collect();
@@ -273,10 +301,12 @@ impl Teller<'_> {
             each.collect::<Vec<_>>().join(", ")
         };
         out.line(format!(
-            "\nThe {} rows of mode {} ({}) in {}, {}, the largest first:",
+            "\nThe {} rows of {} in {}, {}, the largest first:",
             grouped(found.rows.len() as u64),
-            mode + 1,
-            self.set.modes[mode],
+            match format!("mode {}", mode + 1) {
+                number if number == self.set.modes[mode] => number,
+                number => format!("{number} ({})", self.set.modes[mode]),
+            },
             counted(found.clusters.len() as u64, "cluster", "clusters"),
             match found.gap {
                 Some(_) => "as the gap statistic says",
@@ -301,8 +331,10 @@ impl Teller<'_> {
         }
         let mut matches = Vec::new();
         for (place, (_, table)) in self.tables(mode).enumerate() {
+            // Where there is a matrix there is a model without.
+            let Some(other) = &other else { break };
             let share = |c: &Clusters| match_of(c, &table.file);
-            let (with, without) = (share(&found), share(&other));
+            let (with, without) = (share(&found), share(other));
             out.line(format!(
                 "  Clusters tell {1:.0}% of the {0} of a row (uncoupled {2:.0}%){3}",
                 table.what,
@@ -326,19 +358,32 @@ impl Teller<'_> {
             }));
         }
         out.flush()?;
-        let list = found
-            .clusters
-            .iter()
-            .map(|c| json!({"size": c.size, "labels": told(c)}));
+        let list = found.clusters.iter().map(|c| {
+            let labels = c.labels.iter().map(|l| {
+                let mut label = row_json(&columns, own[l.matrix], l.column);
+                label["what"] = self.set.tables[own[l.matrix]].what.clone().into();
+                label["count"] = l.count.into();
+                label
+            });
+            let members = c.members.iter();
+            let members = members.map(|m| row_json(&self.names, mode, m.index));
+            json!({
+                "size": c.size,
+                "labels": labels.collect::<Vec<_>>(),
+                "members": members.collect::<Vec<_>>(),
+            })
+        });
         Ok(json!({
             "mode": mode + 1,
+            "rows": found.rows.len(),
+            "by_gap": found.gap.is_some(),
             "clusters": list.collect::<Vec<_>>(),
-            "uncoupled": other.clusters.len(),
+            "uncoupled": other.map(|o| o.clusters.len()),
             "matches": matches,
         }))
     }
 
-    fn page(&self, errors: &Errors, out: &mut Output) -> Result<PathBuf> {
+    fn page(&self, errors: &Errors, mode: usize, out: &mut Output) -> Result<PathBuf> {
         let (set, folder) = (self.set, &self.a.output);
         let path = folder.join("report.html");
         let options = ReportOptions {
@@ -352,20 +397,21 @@ impl Teller<'_> {
             names: self.names.clone(),
             matrices: set.tables.iter().map(|t| (t.mode, t.file.view())).collect(),
             columns: set.column_names()?,
-            against: Some(&errors.uncoupled.0).filter(|_| !set.tables.is_empty()),
+            against: errors.other().map(|f| &f.model),
             seed: self.a.seed,
             threads: self.a.threads,
             ..ReportOptions::default()
         };
-        write_report(&errors.coupled.0, &options, &path, self.progress)?;
+        write_report(&errors.told().model, &options, &path, self.progress)?;
         self.progress.clear();
         let at = |name: &str| folder.join(name).display().to_string();
         out.line(format!(
             "\nLook at {}: curves, core, concepts, clusters. Beside it are the models, their logs and the names of rows.\n\
-             Try next:\n  s3cmtf recommend {1} --rank 2 --for 1:1 --exclude {2}\n  s3cmtf clusters {1} 2",
+             Try next:\n  s3cmtf recommend {1} --rank 2 --for 1:1 --exclude {2}\n  s3cmtf clusters {1} {3}",
             path.display(),
-            at("coupled.s3m"),
-            set.train.name()
+            at(&format!("{}.s3m", errors.told().what)),
+            set.train.name(),
+            mode + 1
         ));
         Ok(path)
     }
