@@ -141,10 +141,20 @@ impl Indices<'_> {
     /// # Panics
     /// If there are no such cells.
     pub fn read(&self, cells: Range<usize>, to: &mut [u32]) {
-        assert!(cells.end <= self.count);
-        let (stride, base) = (self.stride, self.base);
+        assert!(cells.end <= self.count && to.len() == cells.len() * self.columns.len());
+        // What is known here is not looked up for every index.
+        match (self.stride, self.columns.len()) {
+            (1, 3) => self.read_as(cells, to, 1, 3),
+            (1, order) => self.read_as(cells, to, 1, order),
+            (stride, order) => self.read_as(cells, to, stride, order),
+        }
+    }
+
+    #[inline(always)]
+    fn read_as(&self, cells: Range<usize>, to: &mut [u32], stride: usize, order: usize) {
+        let base = self.base;
         for (n, column) in self.columns.iter().enumerate() {
-            let slots = to.iter_mut().skip(n).step_by(self.columns.len());
+            let slots = to.chunks_exact_mut(order).map(|cell| &mut cell[n]);
             let each = slots.zip(cells.clone());
             // SAFETY: all of them are cells promised to `new`.
             unsafe {
@@ -164,28 +174,37 @@ impl Indices<'_> {
     /// The first cell whose index of mode `n` cannot be one: it is before the first, or [`MAX_DIM`] or
     /// more.
     pub fn unusable(&self, n: usize) -> Option<usize> {
-        let stride = self.stride;
-        let base = self.base;
-        // Piece by piece, each looked at without a branch.
+        // Piece by piece, each looked at without a branch, and several indices at once where they are neighbours.
         (0..self.count).step_by(PIECE).find_map(|start| {
             let mut cells = start..(start + PIECE).min(self.count);
-            // SAFETY: all of them are cells promised to `new`.
-            let any = unsafe {
-                match self.columns[n] {
-                    Column::Nothing => false,
-                    Column::U32(c) => cells.clone().fold(false, |any, i| {
-                        let index = c.add(i * stride).read().wrapping_sub(base as u32);
-                        any | (u64::from(index) >= MAX_DIM)
-                    }),
-                    Column::U64(c) => cells.clone().fold(false, |any, i| {
-                        let index = c.add(i * stride).read().wrapping_sub(base);
-                        any | (index >= MAX_DIM)
-                    }),
-                }
+            let any = match self.stride {
+                1 => self.any_unusable(n, cells.clone(), 1),
+                stride => self.any_unusable(n, cells.clone(), stride),
             };
             let unusable = |&i: &usize| self.get(n, i).is_none_or(|x| x >= MAX_DIM);
             any.then(|| cells.find(unusable))?
         })
+    }
+
+    /// Whether one of these cells has such an index; `stride` is that of the columns, written where it is known.
+    #[inline(always)]
+    fn any_unusable(&self, n: usize, cells: Range<usize>, stride: usize) -> bool {
+        let base = self.base;
+        debug_assert!(cells.end <= self.count && stride == self.stride);
+        // SAFETY: all of them are cells promised to `new`.
+        unsafe {
+            match self.columns[n] {
+                Column::Nothing => false,
+                Column::U32(c) => cells.fold(false, |any, i| {
+                    let index = c.add(i * stride).read().wrapping_sub(base as u32);
+                    any | (u64::from(index) >= MAX_DIM)
+                }),
+                Column::U64(c) => cells.fold(false, |any, i| {
+                    let index = c.add(i * stride).read().wrapping_sub(base);
+                    any | (index >= MAX_DIM)
+                }),
+            }
+        }
     }
 }
 
