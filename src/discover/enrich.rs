@@ -1,6 +1,6 @@
 //! What clusters have more of than all rows have: columns of a matrix, by counts.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::{CooView, RowMap, room};
 
 /// A column of a matrix that a cluster has more of than there is overall.
@@ -39,13 +39,6 @@ pub(super) fn enrich(
     (map, place): (&RowMap, &[Option<u32>]),
     (which, sizes): (&[u32], &[u64]),
 ) -> Result<Enriched> {
-    if view.order() != 2 {
-        return Err(Error::argument(format!(
-            "{}: has {} modes; what labels clusters is a matrix, whose first mode has the rows that are clustered",
-            view.name(),
-            view.order()
-        )));
-    }
     let mut pairs: Vec<u64> = room(view.len(), "entries")?;
     for (i, (&row, &column)) in view.column(0).iter().zip(view.column(1)).enumerate() {
         let row = map.compact(row).and_then(|r| place[r as usize]);

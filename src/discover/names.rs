@@ -52,24 +52,18 @@ impl RowNames {
                 self.beside[mode] = Some(found);
                 continue;
             };
-            let other = |&(row, name): &(u32, &str)| {
-                let before = known.name(u64::from(row));
-                before.is_some_and(|before| before != name)
-            };
-            if let Some((row, name)) = found.iter().find(other) {
-                let n = mode + 1;
-                return Err(Error::file(
-                    file.display().to_string(),
-                    format!(
-                        "its row {} of mode {n} is called {name:?}, but {:?} where the model has its names: rows are \
-                         numbered otherwise; convert it with --names {n}:FILE, FILE being the names of the model",
-                        u64::from(row) + 1,
-                        known.name(u64::from(row)).unwrap_or_default(),
-                    ),
-                ));
-            }
+            require_same(known, &found, (file, mode), mode)?;
         }
         Ok(())
+    }
+
+    /// Refuses a matrix whose rows, those of `mode`, have other names beside its file than the mode has.
+    pub fn check_matrix(&self, mode: usize, file: &Path) -> Result<()> {
+        let beside = self.beside.get(mode).and_then(Option::as_ref);
+        match (beside.or(self.of(mode)), Names::beside(file, 0)?) {
+            (Some(known), Some(found)) => require_same(known, &found, (file, 0), mode),
+            _ => Ok(()),
+        }
     }
 
     /// The names of a mode.
@@ -166,6 +160,36 @@ impl RowNames {
         }
         Ok(rows)
     }
+}
+
+/// Refuses a file one of whose modes has other names for the rows of mode `mode` of the model.
+fn require_same(
+    known: &Names,
+    found: &Names,
+    (file, of_file): (&Path, usize),
+    mode: usize,
+) -> Result<()> {
+    let other = |&(row, name): &(u32, &str)| {
+        let before = known.name(u64::from(row));
+        before.is_some_and(|before| before != name)
+    };
+    let Some((row, name)) = found.iter().find(other) else {
+        return Ok(());
+    };
+    let n = of_file + 1;
+    let whose = match mode == of_file {
+        true => String::new(),
+        false => format!(" for mode {}", mode + 1),
+    };
+    Err(Error::file(
+        file.display().to_string(),
+        format!(
+            "its row {} of mode {n} is called {name:?}, but {:?} where the model has its names{whose}: rows are numbered \
+             otherwise; convert it with --names {n}:FILE, FILE being the names of the model",
+            u64::from(row) + 1,
+            known.name(u64::from(row)).unwrap_or_default(),
+        ),
+    ))
 }
 
 /// The row with a name, or an error that suggests others. `what` is what has no such name.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use s3cmtf::Result;
 use s3cmtf::discover::{
-    AVERAGE, Cluster, ClusterOptions, Clusters, Ranked, Recommend, RowNames, Seen, clusters,
+    AVERAGE, Cluster, ClusterOptions, Clusters, Ranked, Recommend, RowNames, Seen, compare,
     recommend,
 };
 use s3cmtf::format::{CooFile, CooView};
@@ -226,7 +226,7 @@ impl Teller<'_> {
         }))
     }
 
-    fn found(&self, model: &Model, mode: usize) -> Result<Clusters> {
+    fn found(&self, errors: &Errors, mode: usize) -> Result<(Clusters, Clusters)> {
         let views: Vec<CooView<'_>> = self.tables(mode).map(|(_, t)| t.file.view()).collect();
         let how = ClusterOptions {
             k: self.groups(mode),
@@ -237,7 +237,8 @@ impl Teller<'_> {
             threads: self.a.threads,
             ..ClusterOptions::new(mode)
         };
-        clusters(model, &how, &views, self.progress)
+        let (coupled, uncoupled) = (&errors.coupled.0, &errors.uncoupled.0);
+        compare(coupled, uncoupled, &how, &views, self.progress)
     }
 
     /// How many groups of rows matrices tell: all combinations where each row has one column, else the columns of the
@@ -260,8 +261,7 @@ impl Teller<'_> {
     }
 
     fn clusters(&self, errors: &Errors, mode: usize, out: &mut Output) -> Result<Value> {
-        let found = self.found(&errors.coupled.0, mode)?;
-        let other = self.found(&errors.uncoupled.0, mode)?;
+        let (found, other) = self.found(errors, mode)?;
         self.progress.clear();
         let columns = self.set.column_names()?;
         let own: Vec<usize> = self.tables(mode).map(|(m, _)| m).collect();
