@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::input::open_with;
 use super::lists::{NameArguments, column_names, quoted, row_json};
-use super::output::{Output, counted, grouped, number};
+use super::output::{Output, chance, counted, grouped, number};
 use super::progress::Progress;
 use super::{Verdict, mode_from_one};
 
@@ -184,6 +184,7 @@ impl Shown<'_> {
             label["lift"] = l.lift.into();
             label["log_odds"] = l.log_odds.into();
             label["p_value"] = l.p_value.into();
+            label["log10_p"] = l.log10_p.into();
             label
         };
         let cluster = |c: &Cluster| {
@@ -273,12 +274,12 @@ impl Shown<'_> {
             ));
             for l in &cluster.labels {
                 out.line(format!(
-                    "    {:<24} {:>7} of its rows, {} of all: {:.1} times as many, p = {:.1e}",
+                    "    {:<24} {:>7} of its rows, {} of all: {:.1} times as many, p {}",
                     self.columns.label(l.matrix, l.column),
                     grouped(l.count),
                     grouped(l.overall),
                     l.lift,
-                    l.p_value
+                    chance(l.p_value)
                 ));
             }
             for m in &cluster.members {
