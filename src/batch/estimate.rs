@@ -146,7 +146,7 @@ impl Column {
 pub(super) fn bytes(job: &Job, options: &Options) -> Result<u64> {
     let threads = options.threads.saturating_mul(STACK).saturating_add(LEAST);
     let rest = match &job.work {
-        Work::Fit(spec) => of_fit(job, spec, options)?,
+        Work::Fit(spec) => of_fit(spec, options)?,
         Work::Predict(spec) => {
             // Not more than its file, which is mapped; what text is read into is a file, too.
             Size::of(&spec.file)?;
@@ -158,7 +158,7 @@ pub(super) fn bytes(job: &Job, options: &Options) -> Result<u64> {
     Ok(threads.saturating_add(rest))
 }
 
-fn of_fit(job: &Job, spec: &FitJob, options: &Options) -> Result<u64> {
+fn of_fit(spec: &FitJob, options: &Options) -> Result<u64> {
     let draws = options.algorithm == Algorithm::Gibbs;
     // Lists of the entries of each row.
     let exact = options.algorithm.is_exact();
@@ -247,13 +247,10 @@ fn of_fit(job: &Job, spec: &FitJob, options: &Options) -> Result<u64> {
     if draws {
         samples = samples.saturating_add(core.saturating_mul(4 * options.samples));
     }
-    // A file is written from a copy of all samples, made mode by mode; what was fitted to is gone by then, but not when
-    // a checkpoint is written.
+    // A file is written from a copy of all samples, made mode by mode. What was fitted to is gone by then, unless it is a
+    // checkpoint, but the allocator may not have given it back.
     let written = samples.saturating_add(largest);
-    Ok(match job.checkpoint().is_some() {
-        true => total.saturating_add(samples).saturating_add(written),
-        false => total.max(written).saturating_add(samples),
-    })
+    Ok(total.saturating_add(samples).saturating_add(written))
 }
 
 /// The memory that the system has left, where it tells.
