@@ -377,6 +377,6 @@ mod tests {
             step: 2.5,
         };
         let ticks: Vec<String> = scale.ticks().map(number).collect();
-        assert_eq!(ticks, ["-2.5", "0", "2.5", "5", "7.5"]);
+        assert_eq!(ticks, ["−2.5", "0", "2.5", "5", "7.5"]);
     }
 }
