@@ -161,6 +161,97 @@ static void concepts_of_films(const s3cmtf_model *model)
     s3cmtf_concepts_free(concepts);
 }
 
+/* The root mean square of each column of a mode, by entries. */
+static void sizes_of(const s3cmtf_model *model, uint64_t mode, const uint32_t *index, double *sizes)
+{
+    double row[3];
+    for (int j = 0; j < 3; j++) sizes[j] = 0;
+    for (int i = 0; i < ENTRIES; i++) {
+        OK(s3cmtf_model_copy_row(model, mode, index[i], row, 3, S3CMTF_F64, error));
+        for (int j = 0; j < 3; j++) sizes[j] += row[j] * row[j] / ENTRIES;
+    }
+    for (int j = 0; j < 3; j++) sizes[j] = sqrt(sizes[j]);
+}
+
+/* R = G x_1 u and the signs of columns, from the numbers of the model. */
+static void profile_of_a_user(const planted *data, const s3cmtf_model *model)
+{
+    const uint64_t mode[1] = {0}, who[1] = {3};
+    s3cmtf_concepts *concepts = NULL;
+    uint64_t of = 0, columns = 0, found = 0, film[1];
+    double numbers[9], core[27], user[3], row[3], films[3], months[3], strength = 0, loading[1];
+    int32_t turned = 2;
+    OK(s3cmtf_concepts_new(model, 1, 1, mode, who, 1, 0, &concepts, error));
+    OK(s3cmtf_concepts_copy_profile(concepts, numbers, 9, &of, &columns, &found, error));
+    CHECK(of == 2 && columns == 3 && found == 9);
+    OK(s3cmtf_model_copy_core(model, core, 27, S3CMTF_F64, S3CMTF_ROW_MAJOR, error));
+    OK(s3cmtf_model_copy_row(model, 0, who[0], user, 3, S3CMTF_F64, error));
+    sizes_of(model, 1, data->film, films);
+    sizes_of(model, 2, data->month, months);
+    OK(s3cmtf_concepts_get(concepts, 0, NULL, &strength, NULL, error));
+    for (int j = 0; j < 3; j++)
+        for (int k = 0; k < 3; k++) {
+            double sum = 0;
+            for (int i = 0; i < 3; i++) sum += user[i] * core[(i * 3 + j) * 3 + k];
+            CHECK(fabs(numbers[j * 3 + k] - sum * films[j] * months[k]) < 1e-4 * strength);
+        }
+    for (uint64_t c = 0; c < 3; c++) {
+        uint64_t column = 0;
+        OK(s3cmtf_concepts_get(concepts, c, &column, NULL, NULL, error));
+        OK(s3cmtf_concepts_get_turned(concepts, c, &turned, error));
+        OK(s3cmtf_concepts_copy_rows(concepts, c, S3CMTF_LARGEST, film, loading, 1, &found, error));
+        OK(s3cmtf_model_copy_row(model, 1, film[0], row, 3, S3CMTF_F64, error));
+        CHECK(turned == 0 || turned == 1);
+        CHECK(fabs(loading[0] - (turned ? -1 : 1) * row[column] / films[column]) < 1e-4);
+    }
+    s3cmtf_concepts_free(concepts);
+    /* For nobody it is no matrix. */
+    OK(s3cmtf_concepts_new(model, 1, 0, NULL, NULL, 1, 0, &concepts, error));
+    OK(s3cmtf_concepts_copy_profile(concepts, NULL, 0, &of, &columns, &found, error));
+    CHECK(of == 1 && columns == 0 && found == 0);
+    s3cmtf_concepts_free(concepts);
+}
+
+/* Centres, logarithms of labels and the rule of the curve, computed again from the rest. */
+static void logs_and_centres(const s3cmtf_model *model, const s3cmtf_clusters *clusters, uint64_t c)
+{
+    uint64_t rows[FILMS], which[FILMS], counts[2], overall[2], all = 0, found = 0, labels = 0, size = 0;
+    double centre[3], mean[3] = {0}, row[3], odds[2], logs[2], p_values[2];
+    OK(s3cmtf_clusters_get(clusters, c, &size, NULL, error));
+    OK(s3cmtf_clusters_copy_rows(clusters, rows, which, FILMS, &all, error));
+    for (uint64_t i = 0; i < all; i++) {
+        if (which[i] != c) continue;
+        OK(s3cmtf_model_copy_row(model, 1, rows[i], row, 3, S3CMTF_F64, error));
+        for (int j = 0; j < 3; j++) mean[j] += row[j] / (double)size;
+    }
+    OK(s3cmtf_clusters_copy_centre(clusters, c, centre, 3, &found, error));
+    CHECK(found == 3);
+    for (int j = 0; j < 3; j++) CHECK(fabs(centre[j] - mean[j]) < 1e-9);
+    OK(s3cmtf_clusters_copy_labels(clusters, c, NULL, NULL, counts, overall, NULL, p_values, 2, &labels, error));
+    OK(s3cmtf_clusters_copy_label_logs(clusters, c, odds, logs, 2, &found, error));
+    CHECK(found == labels);
+    for (uint64_t k = 0; k < labels; k++) {
+        const double in = (double)counts[k], out = (double)(overall[k] - counts[k]);
+        const double lack = (double)size - in, lack_out = (double)(all - size) - out;
+        CHECK(fabs(odds[k] - log((in + 0.5) * (lack_out + 0.5) / ((lack + 0.5) * (out + 0.5)))) < 1e-9);
+        CHECK(fabs(pow(10, logs[k]) / p_values[k] - 1) < 1e-9);
+    }
+}
+
+static void curve_of_gaps(const s3cmtf_clusters *clusters)
+{
+    double gaps[6], errors[6], within[6], references[6];
+    uint64_t chosen = 0, found = 0, rows = 0, first = 6;
+    int32_t settled = 2;
+    OK(s3cmtf_clusters_copy_gaps(clusters, gaps, errors, 6, &chosen, &found, error));
+    OK(s3cmtf_clusters_copy_curve(clusters, within, references, 6, &settled, &rows, &found, error));
+    CHECK(found == 6 && rows > 6 && rows <= FILMS);
+    for (int k = 0; k < 6; k++) CHECK(fabs(references[k] - within[k] - gaps[k]) < 1e-12);
+    for (uint64_t k = 5; k > 0; k--)
+        if (gaps[k - 1] >= gaps[k] - errors[k]) first = k;
+    CHECK(chosen == first && settled == (first < 6));
+}
+
 static void clusters_of_films(const planted *data, const s3cmtf_model *model)
 {
     s3cmtf_coo *genres = planted_genres(data, error);
@@ -189,7 +280,9 @@ static void clusters_of_films(const planted *data, const s3cmtf_model *model)
         double lifts[2], p_values[2];
         OK(s3cmtf_clusters_copy_labels(clusters, c, of, columns, counts, overall, lifts, p_values, 2, &labels, error));
         for (uint64_t k = 0; k < labels; k++) CHECK(of[k] == 0 && counts[k] <= overall[k] && lifts[k] > 1 && p_values[k] <= 1);
+        logs_and_centres(model, clusters, c);
     }
+    curve_of_gaps(clusters);
     CHECK(all == found);
     OK(s3cmtf_clusters_copy_gaps(clusters, gaps, errors, 6, &chosen, &found, error));
     CHECK(found == 6 && chosen >= 1 && chosen <= 6 && errors[0] > 0);
@@ -200,6 +293,9 @@ static void clusters_of_films(const planted *data, const s3cmtf_model *model)
     CHECK(!memcmp(which, other, sizeof *which * found));
     OK(s3cmtf_clusters_copy_gaps(again, NULL, NULL, 0, &chosen, &found, error));
     CHECK(found == 0 && chosen == 0);
+    int32_t settled = 1;
+    OK(s3cmtf_clusters_copy_curve(again, NULL, NULL, 0, &settled, &size, &found, error));
+    CHECK(found == 0 && settled == 0 && size == 0);
     s3cmtf_clusters_free(clusters);
     s3cmtf_clusters_free(again);
     s3cmtf_coo_free(genres);
@@ -221,6 +317,7 @@ int main(int argc, char **argv)
     likeness(model);
     rankings(model, coo, half);
     concepts_of_films(model);
+    profile_of_a_user(&data, model);
     clusters_of_films(&data, model);
     names_of_rows(argv[1]);
     s3cmtf_coo_free(half);

@@ -390,6 +390,8 @@ static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
     X(s3cmtf_clusters_get) X(s3cmtf_clusters_copy_members) X(s3cmtf_clusters_copy_labels)                              \
     X(s3cmtf_clusters_copy_rows) X(s3cmtf_clusters_copy_gaps) X(s3cmtf_clusters_copy_information)                      \
     X(s3cmtf_clusters_free) X(s3cmtf_report_write)                                                                     \
+    X(s3cmtf_concepts_get_turned) X(s3cmtf_concepts_copy_profile) X(s3cmtf_clusters_copy_label_logs)                   \
+    X(s3cmtf_clusters_copy_centre) X(s3cmtf_clusters_copy_curve)                                                       \
     X(s3cmtf_generator_new) X(s3cmtf_generator_set) X(s3cmtf_generator_write) X(s3cmtf_generator_preset)               \
     X(s3cmtf_generator_free) X(s3cmtf_tune_new) X(s3cmtf_tune_set_trials) X(s3cmtf_tune_set_rungs)                     \
     X(s3cmtf_tune_set_fit_threads) X(s3cmtf_tune_set_fraction) X(s3cmtf_tune_set_valid) X(s3cmtf_tune_set_range)       \

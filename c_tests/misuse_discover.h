@@ -161,6 +161,24 @@ static void test_s3cmtf_concepts_copy_columns(void)
     BAD(s3cmtf_concepts_copy_columns(concepts, 1000, S3CMTF_LARGEST, u, u + 9, out.d, 9, u + 20, error));
     EACH_WRONG(x) BAD(s3cmtf_concepts_copy_columns(concepts, 0, x, u, u + 9, out.d, 9, u + 20, error));
 }
+static void test_s3cmtf_concepts_get_turned(void)
+{
+    int32_t turned = 0;
+    NUL(s3cmtf_concepts_get_turned(NULL, 0, &turned, error));
+    NUL(s3cmtf_concepts_get_turned(concepts, 0, NULL, error));
+    BAD(s3cmtf_concepts_get_turned(concepts, 1000, &turned, error));
+}
+static void test_s3cmtf_concepts_copy_profile(void)
+{
+    const uint64_t mode[1] = {0}, row[1] = {1};
+    s3cmtf_concepts *own = NULL;
+    OK(s3cmtf_concepts_new(model, 1, 1, mode, row, 0, 1, &own, error));
+    NUL(s3cmtf_concepts_copy_profile(NULL, out.d, 9, out.u, out.u + 1, out.u + 2, error));
+    NUL(s3cmtf_concepts_copy_profile(own, out.d, 9, out.u, out.u + 1, NULL, error));
+    FITS_NOT(s3cmtf_concepts_copy_profile(own, out.d, 2, out.u, out.u + 1, out.u + 2, error));
+    BAD(s3cmtf_concepts_copy_profile(own, out.d, HUGE_COUNT, out.u, out.u + 1, out.u + 2, error));
+    s3cmtf_concepts_free(own);
+}
 static void test_s3cmtf_concepts_free(void)
 {
     s3cmtf_concepts_free(NULL);
@@ -176,6 +194,7 @@ static void test_s3cmtf_clusters_new(void)
     NUL(ASK(model, 1, 0, 1, none, 1, &out.clusters));
     BAD(ASK(model, 3, 0, 1, one, 1, &out.clusters));
     BAD(ASK(model, 1, 0, 1, wrong, 1, &out.clusters)); /* no matrix */
+    BAD(ASK(model, 0, 0, 1, one, 1, &out.clusters)); /* it has the rows of another mode */
     BAD(ASK(model, 1, 0, HUGE_COUNT, one, 1, &out.clusters));
     BAD(ASK(model, 1, 0, 1, one, 5000, &out.clusters));
     EACH_WRONG(x) BAD(ASK(model, 1, x, 1, one, 1, &out.clusters));
@@ -212,6 +231,27 @@ static void test_s3cmtf_clusters_copy_labels(void)
     NUL(s3cmtf_clusters_copy_labels(NULL, 0, u, u + 5, u + 10, u + 15, d, d + 5, 5, u + 20, error));
     NUL(s3cmtf_clusters_copy_labels(clusters, 0, u, u + 5, u + 10, u + 15, d, d + 5, 5, NULL, error));
     BAD(s3cmtf_clusters_copy_labels(clusters, 2, u, u + 5, u + 10, u + 15, d, d + 5, 5, u + 20, error));
+}
+static void test_s3cmtf_clusters_copy_label_logs(void)
+{
+    NUL(s3cmtf_clusters_copy_label_logs(NULL, 0, out.d, out.d + 5, 5, out.u, error));
+    NUL(s3cmtf_clusters_copy_label_logs(clusters, 0, out.d, out.d + 5, 5, NULL, error));
+    BAD(s3cmtf_clusters_copy_label_logs(clusters, 2, out.d, out.d + 5, 5, out.u, error));
+}
+static void test_s3cmtf_clusters_copy_centre(void)
+{
+    NUL(s3cmtf_clusters_copy_centre(NULL, 0, out.d, 9, out.u, error));
+    NUL(s3cmtf_clusters_copy_centre(clusters, 0, out.d, 9, NULL, error));
+    BAD(s3cmtf_clusters_copy_centre(clusters, 2, out.d, 9, out.u, error));
+    FITS_NOT(s3cmtf_clusters_copy_centre(clusters, 0, out.d, 1, out.u, error));
+}
+static void test_s3cmtf_clusters_copy_curve(void)
+{
+    int32_t settled = 0;
+    NUL(s3cmtf_clusters_copy_curve(NULL, out.d, out.d + 5, 5, &settled, out.u, out.u + 1, error));
+    NUL(s3cmtf_clusters_copy_curve(clusters, out.d, out.d + 5, 5, &settled, out.u, NULL, error));
+    FITS_NOT(s3cmtf_clusters_copy_curve(clusters, out.d, NULL, 2, &settled, out.u, out.u + 1, error));
+    FITS_NOT(s3cmtf_clusters_copy_curve(clusters, NULL, out.d, 2, &settled, out.u, out.u + 1, error));
 }
 static void test_s3cmtf_clusters_copy_rows(void)
 {

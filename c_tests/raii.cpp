@@ -1,4 +1,5 @@
 // The C++ layer: owning, moving, throwing. The argument is a folder to write to.
+#include <cmath>
 #include <s3cmtf_batch.hpp>
 #include <s3cmtf_discover.hpp>
 #include <s3cmtf_tune.hpp>
@@ -196,20 +197,36 @@ int main(int argc, char **argv)
     const auto meant = s3::concepts(sure, 1, {{0, 3}}, 4);
     CHECK(meant.size() == sure.ranks()[1] && meant[0].strength >= meant.back().strength && meant[0].effect >= 0);
     CHECK(meant[0].largest.size() == 4 && meant[0].largest[0].score >= meant[0].smallest[0].score);
+    const auto matrix = s3::profile(sure, 1, {{0, 3}});
+    CHECK(matrix.mode == 2 && matrix.columns == sure.ranks()[2] && matrix.numbers.size() == meant.size() * matrix.columns);
+    CHECK(s3::profile(sure, 1, {}).numbers.empty());
     CHECK(status_of([&] { s3::concepts(sure, 1, {{1, 3}}); }) == S3CMTF_BAD_ARGUMENT);
+    const std::vector<std::uint32_t> some_films = {0, 1, 2, 3}, their_genres = {0, 1, 2, 0};
+    const std::vector<s3::span<const std::uint32_t>> some = {some_films, their_genres};
+    const std::vector<float> four(4, 1.0f);
+    const s3::coo kinds = s3::coo::copy(s3::cells<std::uint32_t>::columns(some), s3::span<const float>(four));
     s3::cluster_options three;
     (three.k = 3, three.max_k = 4, three.restarts = 2, three.references = 2, three.matrices = {&what});
+    CHECK(status_of([&] { s3::clusters(sure, 1, three); }) == S3CMTF_BAD_ARGUMENT); // a film more than the model has
+    three.matrices = {&kinds};
     const auto groups = s3::clusters(sure, 1, three);
     CHECK(groups.clusters.size() == 3 && groups.gaps.size() == 4 && groups.chosen >= 1 && groups.information.size() == 1);
     CHECK(groups.rows.size() == groups.which.size() && groups.clusters[0].size >= groups.clusters[2].size);
+    CHECK(groups.log_within.size() == 4 && std::abs(groups.references[3] - groups.log_within[3] - groups.gaps[3]) < 1e-12);
+    CHECK(groups.settled == (groups.chosen < 4 || groups.gaps.size() < 2) && groups.curve_rows == groups.rows.size());
+    for (const auto &group : groups.clusters) {
+        CHECK(group.centre.size() == sure.ranks()[1]);
+        for (const auto &label : group.labels)
+            CHECK(label.log_odds > 0 && std::abs(std::pow(10.0, label.log10_p) / label.p_value - 1) < 1e-9);
+    }
     three.max_k = 0;
     CHECK(s3::clusters(sure, 1, three).gaps.empty());
     CHECK(sure.record().find("reason=epochs\n") != std::string::npos);
     s3::report_options page;
-    (page.title = "raii", page.data = &moved, page.test = &moved, page.modes = {"user"}, page.matrices = {{1, &what}}, page.max_k = 2);
+    (page.title = "raii", page.data = &moved, page.test = &moved, page.modes = {"user"}, page.matrices = {{1, &kinds}}, page.max_k = 2);
     s3::write_report(sure, folder + "/raii.html", page);
     CHECK(std::ifstream(folder + "/raii.html").peek() == '<');
-    page.matrices = {{7, &what}};
+    page.matrices = {{7, &kinds}};
     CHECK(status_of([&] { s3::write_report(sure, folder + "/raii.html", page); }) == S3CMTF_BAD_ARGUMENT);
     CHECK(s3::evaluate_ranking(sure, moved, moved, 1, 0).users == 0); // nothing that was not trained on
     CHECK(s3::row_names::beside(folder + "/none.coo", 0).count() == 0);

@@ -2377,6 +2377,31 @@ int32_t s3cmtf_concepts_copy_columns(const s3cmtf_concepts *concepts,
                                      s3cmtf_error *error);
 
 /**
+ * Whether the sign of the column of a concept was turned so that its effect is not below 0: then `turned` is 1 and loadings
+ * and shares have the other sign than the numbers of the factor and of the matrix; else it is 0.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_concepts_get_turned(const s3cmtf_concepts *concepts,
+                                   uint64_t index,
+                                   int32_t *turned,
+                                   s3cmtf_error *error);
+
+/**
+ * R, the core contracted with the rows that are given, where one mode besides is left: `numbers` has a row for each
+ * concept, in the order of the factor's columns, and `columns` numbers in each, those of `mode` (counted from 0); at columns
+ * of root mean square 1. `numbers` has room for `capacity` items and may be NULL, as may `mode` and `columns`; `found` is
+ * how many numbers there are: 0 if R is no matrix, and then `columns` is 0 and `mode` that of the concepts.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_concepts_copy_profile(const s3cmtf_concepts *concepts,
+                                     double *numbers,
+                                     uint64_t capacity,
+                                     uint64_t *mode,
+                                     uint64_t *columns,
+                                     uint64_t *found,
+                                     s3cmtf_error *error);
+
+/**
  * Frees concepts. NULL is allowed.
  */
 void s3cmtf_concepts_free(s3cmtf_concepts *concepts);
@@ -2468,6 +2493,33 @@ int32_t s3cmtf_clusters_copy_labels(const s3cmtf_clusters *clusters,
                                     s3cmtf_error *error);
 
 /**
+ * More of what s3cmtf_clusters_copy_labels() gives, in the same order: the logarithm of the odds in the cluster over the odds
+ * outside, half a row added to each of the four counts (`log_odds`), and the decimal logarithm of the p-value
+ * (`log10_p_values`), which is right where the p-value itself is too small for a number and 0. Both have room for
+ * `capacity` items and may be NULL if they are not wanted; `found` is how many there are.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_clusters_copy_label_logs(const s3cmtf_clusters *clusters,
+                                        uint64_t index,
+                                        double *log_odds,
+                                        double *log10_p_values,
+                                        uint64_t capacity,
+                                        uint64_t *found,
+                                        s3cmtf_error *error);
+
+/**
+ * The centre of a cluster: the mean of its rows in the factor. `numbers` has room for `capacity` items and may be NULL;
+ * `found` is how many there are, the rank of the mode.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_clusters_copy_centre(const s3cmtf_clusters *clusters,
+                                    uint64_t index,
+                                    double *numbers,
+                                    uint64_t capacity,
+                                    uint64_t *found,
+                                    s3cmtf_error *error);
+
+/**
  * All rows that were clustered, counted from 0 and ascending, and the cluster of each (`which`). Both have room for
  * `capacity` items and may be NULL if they are not wanted; `found` is how many rows there are.
  */
@@ -2493,6 +2545,23 @@ int32_t s3cmtf_clusters_copy_gaps(const s3cmtf_clusters *clusters,
                                   uint64_t *chosen,
                                   uint64_t *found,
                                   s3cmtf_error *error);
+
+/**
+ * What the gaps are made of: for 1, 2, 3 ... clusters the logarithm of the sum of squared distances to the own centre
+ * (`log_within`) and the mean of the same over the reference sets (`references`), whose difference is the gap. `settled` is 1 if
+ * the rule chose, and 0 if no number did it and the last was taken: then more clusters than were looked at may be better
+ * still. `rows` is how many rows the curve was measured on. All may be NULL; arrays have room for `capacity` items, and
+ * `found` is how many there are: 0 if there is no curve, and then `settled` and `rows` are 0.
+ */
+S3CMTF_CHECK_STATUS
+int32_t s3cmtf_clusters_copy_curve(const s3cmtf_clusters *clusters,
+                                   double *log_within,
+                                   double *references,
+                                   uint64_t capacity,
+                                   int32_t *settled,
+                                   uint64_t *rows,
+                                   uint64_t *found,
+                                   s3cmtf_error *error);
 
 /**
  * For each matrix that labels clusters, how much of what its columns say of a row the cluster of the row tells: their

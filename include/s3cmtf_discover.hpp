@@ -169,6 +169,14 @@ struct concept_of {
     double strength, effect;
     std::vector<ranked> largest, smallest;
     std::vector<association> with, against;
+    /// Whether the sign of the column was turned. See s3cmtf_concepts_get_turned().
+    bool turned;
+};
+
+/// R, row by row, a row for each concept. Empty if it is no matrix. See s3cmtf_concepts_copy_profile().
+struct concept_profile {
+    std::uint64_t mode, columns;
+    std::vector<double> numbers;
 };
 
 namespace detail {
@@ -205,18 +213,32 @@ inline std::vector<association> concept_columns(const s3cmtf_concepts *from, std
 
 } // namespace detail
 
+namespace detail {
+
+using concepts_handle = owned<s3cmtf_concepts, s3cmtf_concepts_free>;
+
+inline concepts_handle described(const model &from, std::size_t mode,
+                                 const std::vector<std::pair<std::uint64_t, std::uint64_t>> &given, std::size_t top,
+                                 std::uint64_t least)
+{
+    std::vector<std::uint64_t> modes, rows;
+    for (const auto &one : given) (modes.push_back(one.first), rows.push_back(one.second));
+    s3cmtf_concepts *made = nullptr;
+    check([&](s3cmtf_error *e) {
+        return s3cmtf_concepts_new(from.get(), mode, given.size(), modes.data(), rows.data(), top, least, &made, e);
+    });
+    return concepts_handle(made);
+}
+
+} // namespace detail
+
 /// The concepts of a mode, the strongest first, for rows of other modes (mode and row, counted from 0) or for nobody.
 inline std::vector<concept_of> concepts(const model &from, std::size_t mode,
                                         const std::vector<std::pair<std::uint64_t, std::uint64_t>> &given = {},
                                         std::size_t top = 10, std::uint64_t least = 1)
 {
-    std::vector<std::uint64_t> modes, rows;
-    for (const auto &one : given) (modes.push_back(one.first), rows.push_back(one.second));
-    s3cmtf_concepts *made = nullptr;
-    detail::check([&](s3cmtf_error *e) {
-        return s3cmtf_concepts_new(from.get(), mode, given.size(), modes.data(), rows.data(), top, least, &made, e);
-    });
-    const detail::owned<s3cmtf_concepts, s3cmtf_concepts_free> handle(made);
+    const detail::concepts_handle handle = detail::described(from, mode, given, top, least);
+    const s3cmtf_concepts *made = handle.get();
     std::uint64_t count = 0;
     detail::check([&](s3cmtf_error *e) { return s3cmtf_concepts_get_count(made, &count, e); });
     std::vector<concept_of> all;
@@ -227,9 +249,30 @@ inline std::vector<concept_of> concepts(const model &from, std::size_t mode,
         one.smallest = detail::concept_rows(made, c, S3CMTF_SMALLEST);
         one.with = detail::concept_columns(made, c, S3CMTF_LARGEST);
         one.against = detail::concept_columns(made, c, S3CMTF_SMALLEST);
+        std::int32_t turned = 0;
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_concepts_get_turned(made, c, &turned, e); });
+        one.turned = turned != 0;
         all.push_back(std::move(one));
     }
     return all;
+}
+
+/// R of a mode for rows of others: the personal profile of the paper.
+inline concept_profile profile(const model &from, std::size_t mode,
+                               const std::vector<std::pair<std::uint64_t, std::uint64_t>> &given)
+{
+    const detail::concepts_handle handle = detail::described(from, mode, given, 0, 1);
+    concept_profile made{};
+    std::uint64_t found = 0;
+    const auto copy = [&](double *to) {
+        detail::check([&](s3cmtf_error *e) {
+            return s3cmtf_concepts_copy_profile(handle.get(), to, found, &made.mode, &made.columns, &found, e);
+        });
+    };
+    copy(nullptr);
+    made.numbers.resize(static_cast<std::size_t>(found));
+    copy(made.numbers.data());
+    return made;
 }
 
 /// How to cluster. See s3cmtf_clusters_new(); 0 is what is usual.
@@ -248,6 +291,8 @@ struct cluster_options {
 struct cluster_label {
     std::uint64_t matrix, column, count, overall;
     double lift, p_value;
+    /// See s3cmtf_clusters_copy_label_logs().
+    double log_odds, log10_p;
 };
 
 /// A cluster; scores of its members are distances to its centre, the nearest first.
@@ -256,6 +301,8 @@ struct cluster {
     double radius;
     std::vector<ranked> members;
     std::vector<cluster_label> labels;
+    /// The mean of its rows in the factor.
+    std::vector<double> centre;
 };
 
 /// The rows of a mode in clusters, the largest first.
@@ -267,6 +314,11 @@ struct cluster_report {
     /// The gaps for 1, 2, 3 ... clusters and their standard errors, if there is a curve, and what they choose.
     std::vector<double> gaps, errors;
     std::uint64_t chosen;
+    /// Whether the rule chose, or the last was taken; how many rows the curve was measured on; and what gaps are made of. See
+    /// s3cmtf_clusters_copy_curve().
+    bool settled;
+    std::uint64_t curve_rows;
+    std::vector<double> log_within, references;
     /// For each matrix how much of it clusters tell.
     std::vector<double> information;
 };
@@ -306,8 +358,17 @@ inline cluster_report clusters(const model &from, std::size_t mode, const cluste
         std::vector<std::uint64_t> of(n), columns(n), counts(n), overall(n);
         std::vector<double> lifts(n), p_values(n);
         labels(of.data(), columns.data(), counts.data(), overall.data(), lifts.data(), p_values.data(), found);
+        std::vector<double> odds(n), logs(n);
+        detail::check([&](s3cmtf_error *e) {
+            return s3cmtf_clusters_copy_label_logs(made, c, odds.data(), logs.data(), n, &found, e);
+        });
         for (std::size_t k = 0; k < n; k++)
-            one.labels.push_back({of[k], columns[k], counts[k], overall[k], lifts[k], p_values[k]});
+            one.labels.push_back({of[k], columns[k], counts[k], overall[k], lifts[k], p_values[k], odds[k], logs[k]});
+        detail::check([&](s3cmtf_error *e) { return s3cmtf_clusters_copy_centre(made, c, nullptr, 0, &found, e); });
+        one.centre.resize(static_cast<std::size_t>(found));
+        detail::check([&](s3cmtf_error *e) {
+            return s3cmtf_clusters_copy_centre(made, c, one.centre.data(), found, &found, e);
+        });
         report.clusters.push_back(std::move(one));
     }
     detail::check([&](s3cmtf_error *e) { return s3cmtf_clusters_copy_rows(made, nullptr, nullptr, 0, &found, e); });
@@ -324,6 +385,14 @@ inline cluster_report clusters(const model &from, std::size_t mode, const cluste
     detail::check([&](s3cmtf_error *e) {
         return s3cmtf_clusters_copy_gaps(made, report.gaps.data(), report.errors.data(), found, nullptr, &found, e);
     });
+    report.log_within.resize(report.gaps.size());
+    report.references.resize(report.gaps.size());
+    std::int32_t settled = 0;
+    detail::check([&](s3cmtf_error *e) {
+        return s3cmtf_clusters_copy_curve(made, report.log_within.data(), report.references.data(), report.gaps.size(), &settled,
+                                          &report.curve_rows, &found, e);
+    });
+    report.settled = settled != 0;
     report.information.resize(matrices.size());
     detail::check([&](s3cmtf_error *e) {
         return s3cmtf_clusters_copy_information(made, report.information.data(), report.information.size(), &found, e);

@@ -532,3 +532,28 @@ fn what_cannot_go_on_is_an_error() -> Result<()> {
     assert_eq!(seen.events.len(), 1, "what was read is run");
     Ok(())
 }
+
+#[test]
+fn samples_are_thought_to_take_what_they_take() {
+    let dir = Scratch::new("batch-samples");
+    data(&dir);
+    let line = |id: &str, samples: u64| {
+        fit_line(id, &format!(r#","algorithm":"gibbs","samples":{samples}"#))
+    };
+    let lines = [line("few", 6), line("many", 206)];
+    let summary = ran(&dir, 2, &lines.each_ref().map(String::as_str));
+    assert!(summary.jobs.iter().all(|j| j.status == JobStatus::Done));
+    let memory = |k: usize| summary.jobs[k].memory as f64;
+    // Of the numbers of a sample: 16 bits each and 32 for each row, and its core. Writing takes a copy of all of them.
+    let model = model::load(dir.join("many.s3m"), OpenMode::Mapped).unwrap();
+    let sample = model.samples().unwrap().list().next().unwrap();
+    let rows = sample.modes.iter().chain([&sample.smooth]);
+    let rows: usize = rows.map(|rows| rows.len()).sum();
+    let one = (rows * (2 * 3 + 4) + 4 * sample.core.len()) as f64;
+    assert!(rows > 115 && sample.core.len() == 3 * 3 * 16);
+    let thought = (memory(1) - memory(0)) / 200.0;
+    assert!(
+        thought > 2.0 * one && thought < 3.5 * one,
+        "{thought} {one}"
+    );
+}

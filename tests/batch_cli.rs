@@ -6,7 +6,7 @@ mod common;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 
 use common::fitting::{data, finished, fit, words};
 use common::{Scratch, program, run, run_with_input};
@@ -245,6 +245,18 @@ fn started(mut command: Command) -> (Child, impl Iterator<Item = String> + use<>
     (child, lines.map_while(|l| l.ok()))
 }
 
+/// A batch that reads a pipe, and its first job.
+fn piped(dir: &Scratch) -> (Child, impl Iterator<Item = String> + use<>, ChildStdin) {
+    let mut command = program();
+    command
+        .args(words(dir, &["batch", "-", "-o", "@out", "--json"]))
+        .stdin(Stdio::piped());
+    let (mut child, out) = started(command);
+    let mut pipe = child.stdin.take().unwrap();
+    writeln!(pipe, "{}", line(dir, "a", "", r#","epochs":2"#)).unwrap();
+    (child, out, pipe)
+}
+
 /// Looks at a file until it has some words, which a running program is going to write.
 fn wait_for(child: &mut Child, path: &Path, words: &str) {
     while !fs::read_to_string(path).is_ok_and(|t| t.contains(words)) {
@@ -343,13 +355,7 @@ fn ctrl_c_interrupts_what_runs_and_the_batch_goes_on() {
 #[test]
 fn jobs_from_a_pipe_begin_as_they_come() {
     let dir = data("batch-pipe");
-    let mut command = program();
-    command
-        .args(words(&dir, &["batch", "-", "-o", "@out", "--json"]))
-        .stdin(Stdio::piped());
-    let (mut child, mut out) = started(command);
-    let mut pipe = child.stdin.take().unwrap();
-    writeln!(pipe, "{}", line(&dir, "a", "", r#","epochs":2"#)).unwrap();
+    let (mut child, mut out, mut pipe) = piped(&dir);
     // It ends while the pipe is open.
     assert_eq!(until(&mut out, |o| o["id"] == "a")["status"], "done");
     write!(pipe, "{}", predict(&dir, "p", "a")).unwrap();
@@ -370,16 +376,35 @@ fn jobs_from_a_pipe_begin_as_they_come() {
 #[test]
 fn ctrl_c_ends_the_wait_for_a_pipe() {
     let dir = data("batch-wait");
-    let mut command = program();
-    command
-        .args(words(&dir, &["batch", "-", "-o", "@out", "--json"]))
-        .stdin(Stdio::piped());
-    let (mut child, mut out) = started(command);
-    let mut pipe = child.stdin.take().unwrap();
-    writeln!(pipe, "{}", line(&dir, "a", "", r#","epochs":2"#)).unwrap();
+    let (mut child, mut out, pipe) = piped(&dir);
     until(&mut out, |o| o["id"] == "a");
     common::signal(&child, "-INT");
     out.for_each(drop);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     drop(pipe);
+}
+
+#[test]
+fn a_file_of_jobs_in_another_encoding_is_bad_input() {
+    let dir = data("batch-encoding");
+    let job = line(&dir, "a", "", r#","epochs":1"#);
+    let good = dir.file("marked.jsonl", format!("\u{feff}{job}\n"));
+    let folder = dir.join("out");
+    let batch = |file: &Path| {
+        let [file, folder] = [file, &folder].map(|p| p.to_str().unwrap().to_string());
+        run(["batch", &file, "-o", &folder, "--json"])
+    };
+    assert_eq!(
+        batch(&good).ok().json().pop().unwrap()["summary"]["done"],
+        1
+    );
+    let mut bytes = format!("# jobs\n{job}\n").into_bytes();
+    bytes[10] = 0xe9;
+    let bad = batch(&dir.file("latin.jsonl", bytes));
+    assert_eq!(bad.code, Some(2), "{}", bad.err);
+    let ended = bad.json();
+    let job = ended.iter().find(|o| o["status"] == "failed").unwrap();
+    assert_eq!(job["reason"], "bad-input");
+    let message = job["message"].as_str().unwrap();
+    assert!(message.contains("line 2: byte 4 is not UTF-8"), "{message}");
 }

@@ -375,3 +375,33 @@ fn non_negative_models_have_columns_of_norm_one() {
         assert!(largest > 10.0, "scales are in the core");
     }
 }
+
+#[test]
+fn chances_too_small_for_a_number_have_a_logarithm() {
+    let films = 1600u32;
+    let (tensor, matrix) = kinds(films, 2);
+    let mut o = options(Algorithm::Als, ModelKind::Cp, 4);
+    (o.epochs, o.biases, o.lambda_reg) = (30, false, Some(0.001));
+    let model = fitted(&tensor, None, &o);
+    let how = ClusterOptions {
+        k: Some(2),
+        labels: 1,
+        ..ClusterOptions::new(1)
+    };
+    let found = clusters(&model, &how, &[matrix.view()], &()).unwrap();
+    let mut zero = 0;
+    for cluster in &found.clusters {
+        let label = &cluster.labels[0];
+        assert_eq!((cluster.size, label.count), (800, label.overall));
+        // All rows that have the column are in the cluster: draw them one by one.
+        let each =
+            (0..label.count).map(|i| ((800 - i) as f64 / f64::from(films - i as u32)).log10());
+        let expected: f64 = each.sum();
+        assert!(
+            (label.log10_p - expected).abs() < 1e-8 * expected.abs(),
+            "{label:?} {expected}"
+        );
+        zero += u32::from(expected < -330.0 && label.p_value == 0.0);
+    }
+    assert_eq!(zero, 2);
+}

@@ -206,3 +206,83 @@ fn concepts_are_printed_for_somebody_and_for_nobody() {
     all(&base, &["--ends", "0"]).failed(2, &["--ends 0"]);
     all(&["concepts", &model, "0"], &[]).failed(2, &["mode 0"]);
 }
+
+#[test]
+fn matrices_and_models_of_other_rows_are_refused() {
+    let scratch = fitted("clusters-other-rows");
+    let path = |name: &str| scratch.join(name).display().to_string();
+    let (model, plain, kinds) = (path("coupled.s3m"), path("plain.s3m"), path("kinds.tns"));
+    // 30 films are not the 25 users.
+    let words = ["kinds.tns", "has 30 rows", "mode 1 of the model has 25"];
+    all(
+        &["clusters", &model, "1", "-k", "2", "--matrix", &kinds],
+        &[],
+    )
+    .failed(2, &words);
+    let page = path("page.html");
+    let report = ["report", &model, "-o", &page, "--max-k", "0"];
+    let of_users = format!("1:{kinds}");
+    all(&report, &["--matrix", &of_users]).failed(2, &words);
+    assert!(!scratch.join("page.html").exists());
+    // Nothing said of the last film: fine if nobody said how many there are, and not if somebody did.
+    scratch.file("short.tns", "1 1 1\n29 2 1\n");
+    let (short, stated) = (path("short.tns"), path("stated.coo"));
+    let films = ["clusters", &model, "2", "-k", "2"];
+    all(&films, &["--matrix", &short]).ok();
+    run(["convert", &short, &stated, "--dims", "29,3"]).ok();
+    all(&films, &["--matrix", &stated]).failed(2, &["stated.coo", "has 29 rows", "has 30;"]);
+    // Films in another order.
+    let names = format!("2:{}", path("films.tsv"));
+    scratch.file("turned.tns", "1 1 1\n30 2 1\n");
+    scratch.file("turned.mode1.tsv", "1\tFilm, The 0\n30\tFilm, The 1\n");
+    let turned = path("turned.tns");
+    let words = [
+        "row 30 of mode 1",
+        "\"Film, The 1\"",
+        "\"Film, The 29\"",
+        "for mode 2",
+    ];
+    all(&films, &["--matrix", &turned, "--names", &names]).failed(2, &words);
+    let of_films = format!("2:{turned}");
+    all(&report, &["--matrix", &of_films, "--names", &names]).failed(2, &words);
+    // A model that knows a film more from a matrix is compared with one that does not; one of fewer films is not.
+    let tensor = std::fs::read_to_string(scratch.join("ratings.tns")).unwrap();
+    let fewer = tensor.lines().filter(|l| !l.contains(" 30 "));
+    scratch.file(
+        "fewer.tns",
+        fewer.map(|l| format!("{l}\n")).collect::<String>(),
+    );
+    let kinds = std::fs::read_to_string(scratch.join("kinds.tns")).unwrap();
+    scratch.file("more.tns", kinds + "31 2 1\n");
+    let (ratings, fewer) = (path("ratings.tns"), path("fewer.tns"));
+    let (more, wide, small) = (path("more.tns"), path("wide.s3m"), path("small.s3m"));
+    let how = [
+        "--rank",
+        "3",
+        "--epochs",
+        "3",
+        "--algorithm",
+        "als",
+        "--model",
+        "cp",
+    ];
+    let of_more = format!("2:{more}");
+    let wider = [
+        "fit", "--tensor", &ratings, "--matrix", &of_more, "-o", &wide,
+    ];
+    run(wider.iter().chain(&how)).ok();
+    run(["fit", "--tensor", &fewer, "-o", &small].iter().chain(&how)).ok();
+    let wider = ["clusters", &wide, "2", "-k", "3", "--matrix", &more];
+    let both = all(&wider, &["--against", &plain, "--json"]).ok().json();
+    assert_eq!(
+        (&both[0]["rows"], &both[0]["against"]["rows"]),
+        (&30.into(), &30.into())
+    );
+    let words = [
+        "has 29 rows in the model to compare with and 31 in this one",
+        "row 30 has tensor entries in one of them alone",
+        "same tensor",
+    ];
+    all(&wider, &["--against", &small]).failed(2, &words);
+    all(&["report", &wide, "-o", &page], &["--against", &small]).failed(2, &words);
+}

@@ -467,6 +467,13 @@ fn the_command_on_the_page_fits_the_model_again() {
         run(["report", &model, option, &spec, "-o", names]).failed(2, &["would be overwritten"]);
     }
     run(["report", &model, "-o", &name("no/such.html")]).failed(2, &["folder does not exist"]);
+    // A folder that exists and takes no files, for root neither.
+    #[cfg(target_os = "linux")]
+    {
+        let words = ["cannot write /proc/x", "no file can be made in /proc"];
+        let ran = run(["report", &model, "-o", "/proc/x"]).failed(1, &words);
+        assert!(!ran.err.contains("does not exist"), "{}", ran.err);
+    }
     run(["report", &name("tensor.train.coo"), "-o", &page]).failed(2, &["model"]);
     run(["report", &model, "--matrix-names", "4:x", "-o", &page]).failed(2, &["there is 1 matrix"]);
     run(["report", &model, "--modes", "user,film", "-o", &page])

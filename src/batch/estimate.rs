@@ -1,8 +1,9 @@
 //! How much memory a job will take, from the sizes of its files, dims and ranks, before it begins.
 //!
-//! Figures are of what solvers keep, rounded up: a job that takes less than was thought leaves memory unused, one that
-//! takes more may end the whole batch. docs/batch.md compares them with what was measured. Mapped files do not count:
-//! the system takes their pages back when it needs them.
+//! Figures are sums over what is allocated, each with the place where that happens; rows are counted as if all of a mode
+//! occurred. A job that takes less than was thought leaves memory unused, one that takes more may end the whole batch.
+//! docs/batch.md compares them with what was measured. Mapped files do not count: the system takes their pages back when
+//! it needs them.
 
 use std::fs;
 use std::io::Read;
@@ -16,28 +17,37 @@ use crate::options::{Algorithm, ModelKind, Options, Start};
 use crate::problem::MatrixKind;
 use crate::solver::likely_rank;
 
-/// What a job takes that has nothing to do, and a thread of one.
+/// What a job takes that has nothing to do: code, allocator and tables, which no size says; far more than was ever seen.
 const LEAST: u64 = 8 << 20;
-const THREAD: u64 = 2 << 20;
+
+/// The stack of a thread, of which it rarely uses all.
+const STACK: u64 = 2 << 20;
+
+/// The entries that a thread reads at a time, at most (`solver::sort`).
+const CHUNK: u64 = 1 << 17;
 
 /// The bytes of text that are looked at, and how much more of everything the rest may have.
 const LOOKED_AT: u64 = 1 << 20;
 const MORE: f64 = 1.25;
 
-/// The parameters of a fit, those of the last good epoch, before the present one and of the best, and what is made of
-/// them in the end; and those of what it is started from, if that is drawn.
+/// The parameters of a fit are there so often: the model, `good`, `before` and `best` of `solver::fit`, what a refit starts from
+/// or an exact solver goes back to, and what they become in the end (`solver::finish`).
 const COPIES: u64 = 6;
+
+/// Those of the fit that another is started from (`solver::drawn`): the model, `good`, `before`, and its last state.
 const DRAWN: u64 = 4;
 
-/// The bytes of a number of a sample: it has half as many bits, but there are smooth ones beside some, and copies while
-/// they are written.
-const SAMPLED: u64 = 5;
+/// The bytes of a page of a [`RowMap`](crate::format::RowMap) and of its place in the table, and the indices of one.
+const PAGE: u64 = 76;
+const INDICES: u64 = 512;
 
 /// What is known of a file without reading it.
 struct Size {
     entries: u64,
     /// The most rows that each mode may have.
     rows: Vec<u64>,
+    /// The pages that number them.
+    pages: u64,
 }
 
 impl Size {
@@ -46,9 +56,11 @@ impl Size {
             let file = CooFile::open(path, OpenMode::Mapped)?;
             let header = file.header();
             let entries = header.count;
+            let pages = header.dims.iter().map(|d| d.div_ceil(INDICES)).sum();
             return Ok(Size {
                 entries,
                 rows: header.dims.iter().map(|&d| d.min(entries)).collect(),
+                pages,
             });
         }
         let mut source = format::Source::open(path.into())?;
@@ -85,7 +97,12 @@ impl Size {
         // Names are told apart by reading all of them.
         let named = columns.len().saturating_sub(1 + rows.len());
         rows.extend(vec![entries; named.max(2usize.saturating_sub(rows.len()))]);
-        Size { entries, rows }
+        let pages = rows.iter().map(|r| r.div_ceil(INDICES)).sum();
+        Size {
+            entries,
+            rows,
+            pages,
+        }
     }
 
     fn order(&self) -> u64 {
@@ -127,7 +144,7 @@ impl Column {
 
 /// The bytes that a job will take.
 pub(super) fn bytes(job: &Job, options: &Options) -> Result<u64> {
-    let threads = options.threads.saturating_mul(THREAD).saturating_add(LEAST);
+    let threads = options.threads.saturating_mul(STACK).saturating_add(LEAST);
     let rest = match &job.work {
         Work::Fit(spec) => of_fit(spec, options)?,
         Work::Predict(spec) => {
@@ -149,18 +166,31 @@ fn of_fit(spec: &FitJob, options: &Options) -> Result<u64> {
         && (options.start == Start::Drawn || (options.start == Start::Auto && !options.nonneg));
     let lists = exact || drawn;
     let copies = COPIES + if drawn { DRAWN } else { 0 };
+    let weight = u64::from(spec.weights.is_some());
     let tensor = Size::of(&spec.tensor)?;
     let mut rows = tensor.rows.clone();
     let mut total: u64 = 0;
     let mut add = |count: u64, each: u64| total = total.saturating_add(count.saturating_mul(each));
+    // The rows of an entry, its value and its weight.
+    let entry = |order: u64| 4 * (order + 1 + weight);
     let of_entry = |order: u64| {
-        let one = 4 * (order + 1) + if spec.weights.is_some() { 4 } else { 0 };
-        2 * one + if lists { 4 * order * order + one } else { 0 }
+        // Chunks that are sorted and the cells that are made of them (`solver::sort`), or shuffled entries and their values
+        // without biases, which are less.
+        let cells = 2 * entry(order);
+        // For each mode a list with the other rows, value and weight of each entry (`kernel::Lists`), made from a copy.
+        let listed = order * 4 * (order + weight) + entry(order);
+        cells + if lists { listed } else { 0 }
     };
     add(tensor.entries, of_entry(tensor.order()));
+    add(tensor.pages, PAGE);
+    add(
+        options.threads,
+        CHUNK.min(tensor.entries) * entry(tensor.order()),
+    );
     for held_out in [&spec.test, &spec.valid].into_iter().flatten() {
         let size = Size::of(held_out)?;
-        add(size.entries, 6 * (size.order() + 1));
+        // Sorted into cells, too, and without weights.
+        add(size.entries, 2 * 4 * (size.order() + 1));
     }
     let mut columns = Vec::new();
     for matrix in &spec.matrices {
@@ -170,6 +200,7 @@ fn of_fit(spec: &FitJob, options: &Options) -> Result<u64> {
             _ => size.entries,
         };
         add(entries, of_entry(2));
+        add(size.pages, PAGE);
         if let Some(of_mode) = rows.get_mut(matrix.mode) {
             *of_mode = of_mode.saturating_add(size.rows[0]);
         }
@@ -184,28 +215,42 @@ fn of_fit(spec: &FitJob, options: &Options) -> Result<u64> {
         list => list.get(mode).copied().unwrap_or(1),
     };
     let numbered = rows.iter().copied().enumerate().chain(columns);
+    // What all samples take, and what those of the largest mode do.
+    let (mut samples, mut largest) = (0u64, 0u64);
     for (mode, count) in numbered {
-        let row = 4 * padded(rank_of(mode)) as u64;
-        let samples = match draws {
-            true => options
-                .samples
-                .saturating_mul(SAMPLED * (rank_of(mode) as u64 + 1)),
-            false => 0,
-        };
-        // Counts, weights, biases and what numbers the rows.
-        add(
-            count,
-            (copies * row).saturating_add(samples).saturating_add(48),
-        );
+        // Its numbers and its bias; counts of the problem and of the model, what entries weigh there, and two penalties.
+        let row = 4 * padded(rank_of(mode)) as u64 + 4;
+        let kept = 2 * 8 + weight * 2 * 8 + 2 * 4;
+        add(count, (copies * row).saturating_add(kept));
+        if draws {
+            // Digits of half the bits and a scale (`model::SampleRows`).
+            let sample = 2 * (rank_of(mode) as u64 + 1) + 4;
+            let all = count.saturating_mul(options.samples.saturating_mul(sample));
+            samples = samples.saturating_add(all);
+            largest = largest.max(all);
+        }
     }
+    // Those of one mode are there twice, with smooth rows.
+    samples = samples.saturating_add(largest);
     let cp = options.model == ModelKind::Cp
         || (options.model == ModelKind::Auto && options.rank.is_empty());
-    let core = (0..rows.len()).fold(1u64, |size, mode| match cp {
-        true => size.max(rank_of(mode) as u64),
-        false => size.saturating_mul(padded(rank_of(mode)) as u64),
-    });
+    // The last mode is padded (`CoreShape::core_len`).
+    let last = rows.len().saturating_sub(1);
+    let core = match cp {
+        true => padded(rank_of(last)) as u64,
+        false => (0..last).fold(padded(rank_of(last)) as u64, |size, mode| {
+            size.saturating_mul(rank_of(mode) as u64)
+        }),
+    };
+    // A thread has its own, its slopes, and what batches make of it.
     add(core, 4 * (copies + 4 * options.threads));
-    Ok(total)
+    if draws {
+        samples = samples.saturating_add(core.saturating_mul(4 * options.samples));
+    }
+    // A file is written from a copy of all samples, made mode by mode. What was fitted to is gone by then, unless it is a
+    // checkpoint, but the allocator may not have given it back.
+    let written = samples.saturating_add(largest);
+    Ok(total.saturating_add(samples).saturating_add(written))
 }
 
 /// The memory that the system has left, where it tells.

@@ -95,13 +95,19 @@ fn next(reader: &mut impl BufRead, first: bool) -> Next {
             "it is longer than {LONGEST_LINE} bytes, which no job is"
         ))));
     }
-    let bytes = match bytes.strip_prefix(b"\xEF\xBB\xBF") {
-        Some(rest) if first => rest,
-        _ => &bytes,
-    };
-    Ok(Some(match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(text.trim().to_string()),
-        Err(e) => Err(format!("byte {} is not UTF-8", e.valid_up_to() + 1)),
+    Ok(Some(match std::str::from_utf8(&bytes) {
+        Ok(text) => {
+            // The mark of Unicode that some programs begin files with.
+            let text = text
+                .strip_prefix('\u{feff}')
+                .filter(|_| first)
+                .unwrap_or(text);
+            Ok(text.trim().to_string())
+        }
+        Err(e) => Err(format!(
+            "byte {} is not UTF-8, which jobs are written in",
+            e.valid_up_to() + 1
+        )),
     }))
 }
 
@@ -145,11 +151,22 @@ mod tests {
         let expected = [
             "1 {}",
             "4 {\"a\":1}",
-            "5 bad: byte 1 is not UTF-8",
+            "5 bad: byte 1 is not UTF-8, which jobs are written in",
             "6 last",
             "end false",
         ];
         assert_eq!(lines(text), expected);
+        // Bytes are those of the file, the mark of Unicode among them; UTF-16 is no text.
+        let marked = lines(b"\xEF\xBB\xBF{\"a\":\"\xe9\"}\n");
+        assert!(
+            marked[0].starts_with("1 bad: byte 10 is not UTF-8"),
+            "{marked:?}"
+        );
+        let wide = lines(b"\xFF\xFE{\0}\0\n\0");
+        assert!(
+            wide[0].starts_with("1 bad: byte 1 is not UTF-8"),
+            "{wide:?}"
+        );
     }
 
     #[test]

@@ -132,18 +132,22 @@ impl JobResult {
             Some(log) => line.text("log", &log.to_string_lossy()),
             None => line,
         };
-        line.whole("threads", self.threads as u64)
+        let line = line
+            .whole("threads", self.threads as u64)
             .list("cores", self.cores.iter().map(|&c| c as u64))
             .whole("memory_bytes", self.memory)
-            .real("seconds", self.seconds)
-            .whole("epochs", self.epochs)
-            .real("train_rmse", self.train_rmse)
-            .real("test_rmse", self.test_rmse)
-            .real("valid_rmse", self.valid_rmse)
-            .whole("predictions", self.predictions)
+            .real("seconds", self.seconds);
+        self.figures(line)
             .whole("resumed_from", self.resumed_from)
             .text("job", job)
             .finish()
+    }
+
+    /// What was measured.
+    pub(super) fn figures(&self, line: Writer) -> Writer {
+        let line = line.whole("epochs", self.epochs);
+        let all = [self.train_rmse, self.test_rmse, self.valid_rmse];
+        errors(line, all).whole("predictions", self.predictions)
     }
 
     /// The figures of an earlier run, for a job that need not be run again.
@@ -163,6 +167,13 @@ impl JobResult {
         self.test_rmse = real("test_rmse");
         self.valid_rmse = real("valid_rmse");
     }
+}
+
+/// Errors on training, test and validation entries.
+pub(super) fn errors(line: Writer, [train, test, valid]: [f64; 3]) -> Writer {
+    line.real("train_rmse", train)
+        .real("test_rmse", test)
+        .real("valid_rmse", valid)
 }
 
 /// The folder of a batch.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::files::Opened;
-use super::results::{JobResult, JobStatus};
+use super::results::{JobResult, JobStatus, errors};
 use super::spec::{FitJob, Job, PredictJob, Work};
 use crate::analysis::predict_all;
 use crate::error::{Error, Result};
@@ -70,13 +70,7 @@ pub(super) fn run(
 }
 
 fn summary(r: &JobResult) -> Writer {
-    Writer::new()
-        .text("reason", &r.reason)
-        .whole("epochs", r.epochs)
-        .real("train_rmse", r.train_rmse)
-        .real("test_rmse", r.test_rmse)
-        .real("valid_rmse", r.valid_rmse)
-        .whole("predictions", r.predictions)
+    r.figures(Writer::new().text("reason", &r.reason))
         .whole("threads", r.threads as u64)
         .text("output", &r.output.to_string_lossy())
 }
@@ -253,10 +247,8 @@ impl Observer for Log {
         let line = Writer::new()
             .whole("epoch", e.epoch)
             .real("eta", e.eta)
-            .real("loss", e.loss)
-            .real("train_rmse", e.train_rmse)
-            .real("test_rmse", e.test_rmse)
-            .real("valid_rmse", e.valid_rmse)
+            .real("loss", e.loss);
+        let line = errors(line, [e.train_rmse, e.test_rmse, e.valid_rmse])
             .real("update_seconds", e.update_seconds)
             .real("eval_seconds", e.eval_seconds)
             .real("entries_per_second", e.entries_per_second);

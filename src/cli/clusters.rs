@@ -1,19 +1,19 @@
 //! `s3cmtf clusters`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use s3cmtf::Result;
 use s3cmtf::discover::{
-    Cluster, ClusterOptions, Clusters, GapCurve, Label, RowNames, Space, clusters,
+    Cluster, ClusterOptions, Clusters, GapCurve, Label, RowNames, Space, clusters, compare,
 };
 use s3cmtf::format::{CooFile, Names, OpenMode, TextOptions};
 use s3cmtf::model;
-use s3cmtf::{Error, Result};
 use serde_json::{Value, json};
 
 use super::input::open_with;
 use super::lists::{NameArguments, column_names, quoted, row_json};
-use super::output::{Output, counted, grouped, number};
+use super::output::{Output, chance, counted, grouped, number};
 use super::progress::Progress;
 use super::{Verdict, mode_from_one};
 
@@ -62,7 +62,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "SPACE", default_value = "predictions", value_parser = ["predictions", "columns"])]
     space: String,
 
-    /// A matrix to label clusters by: its first mode has the rows, and a row has a column if its entry is above 0. As
+    /// A matrix to label clusters by: its first mode has the rows of the mode, all in the same order, and a row has a column if its entry is above 0. As
     /// the model was fitted with, or another. Binary COO or text
     #[arg(long, value_name = "FILE")]
     matrix: Vec<PathBuf>,
@@ -79,7 +79,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 5)]
     top: usize,
 
-    /// Another model, fitted without matrices perhaps, to compare with
+    /// Another model of the same data, fitted without matrices perhaps, to compare with
     #[arg(long, value_name = "MODEL", conflicts_with = "csv")]
     against: Option<PathBuf>,
 
@@ -100,11 +100,14 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+    let mode = mode_from_one(a.mode)?;
     let model = model::load(&a.model, OpenMode::Mapped)?;
     let other = a.against.as_ref();
     let other = other.map(|file| model::load(file, OpenMode::Mapped));
     let other = other.transpose()?;
-    let names = a.names.row_names(&model, &[a.model.as_path()])?;
+    let beside = [&a.model].into_iter().chain(&a.against);
+    let beside: Vec<&Path> = beside.map(PathBuf::as_path).collect();
+    let names = a.names.row_names(&model, &beside)?;
     let files = a
         .matrix
         .iter()
@@ -112,6 +115,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         .collect::<Result<Vec<CooFile>>>()?;
     let mut columns = column_names(&a.matrix_names, files.len())?;
     for (m, file) in a.matrix.iter().enumerate() {
+        names.check_matrix(mode, file)?;
         if columns.of(m).is_none()
             && let Some(beside) = Names::beside(file, 1)?
         {
@@ -133,22 +137,15 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         labels: a.labels,
         seed: a.seed,
         threads: a.threads,
-        ..ClusterOptions::new(mode_from_one(a.mode)?)
+        ..ClusterOptions::new(mode)
     };
     let views: Vec<_> = files.iter().map(CooFile::view).collect();
-    let found = clusters(&model, &how, &views, progress)?;
-    let other = match (&other, &a.against) {
+    let (found, other) = match (&other, &a.against) {
         (Some(other), Some(file)) => {
-            if other.dims() != model.dims() {
-                return Err(Error::Argument(format!(
-                    "--against {}: its modes have other sizes than those of {}",
-                    file.display(),
-                    a.model.display()
-                )));
-            }
-            Some((file, clusters(other, &how, &views, progress)?))
+            let (found, other) = compare(&model, other, &how, &views, progress)?;
+            (found, Some((file, other)))
         }
-        _ => None,
+        _ => (clusters(&model, &how, &views, progress)?, None),
     };
     let shown = Shown {
         arguments: a,
@@ -188,6 +185,7 @@ impl Shown<'_> {
             label["lift"] = l.lift.into();
             label["log_odds"] = l.log_odds.into();
             label["p_value"] = l.p_value.into();
+            label["log10_p"] = l.log10_p.into();
             label
         };
         let cluster = |c: &Cluster| {
@@ -277,12 +275,12 @@ impl Shown<'_> {
             ));
             for l in &cluster.labels {
                 out.line(format!(
-                    "    {:<24} {:>7} of its rows, {} of all: {:.1} times as many, p = {:.1e}",
+                    "    {:<24} {:>7} of its rows, {} of all: {:.1} times as many, p {}",
                     self.columns.label(l.matrix, l.column),
                     grouped(l.count),
                     grouped(l.overall),
                     l.lift,
-                    l.p_value
+                    chance(l.p_value)
                 ));
             }
             for m in &cluster.members {

@@ -74,6 +74,14 @@ pub(super) fn rmse(x: f64) -> String {
     error(x, 4)
 }
 
+/// A p-value behind `p`; one too small for a number is not 0.
+pub(super) fn chance(p: f64) -> String {
+    match p == 0.0 {
+        true => "< 1e-300".into(),
+        false => format!("= {p:.1e}"),
+    }
+}
+
 /// A number with the noun it counts.
 pub(super) fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(n), if n == 1 { one } else { many })
@@ -136,6 +144,8 @@ mod tests {
         assert_eq!(number(1.5e-9), "1.50000e-9");
         assert_eq!(number(123456.0), "123456");
         assert_eq!(number(0.000123456789), "0.000123457");
+        assert_eq!(chance(0.00123), "= 1.2e-3");
+        assert_eq!(chance((-800f64).exp()), "< 1e-300");
         assert_eq!(counted(1, "entry", "entries"), "1 entry");
         let errors = [0.85123, 12.0, 0.0, 3.25e-7, 4.5e8, f64::NAN].map(rmse);
         let read = [

@@ -131,12 +131,14 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             grouped(fitted)
         ));
     }
-    let beside = [&a.model].into_iter().chain(&a.data).chain(&a.test);
+    let beside = [&a.model].into_iter().chain(&a.data);
+    let beside = beside.chain(&a.test).chain(&a.against);
     let beside: Vec<&Path> = beside.map(PathBuf::as_path).collect();
     let names = a.names.row_names(&model, &beside)?;
     let count = matrices.len().max(model.matrices().len());
     let mut columns = column_names(&a.matrix_names, count)?;
-    for (m, (_, path, _)) in matrices.iter().enumerate() {
+    for (m, (mode, path, _)) in matrices.iter().enumerate() {
+        names.check_matrix(*mode, path)?;
         if columns.of(m).is_none()
             && let Some(beside) = Names::beside(path, 1)?
         {

@@ -13,6 +13,7 @@ use super::kmeans::{Run, Work};
 use super::layer::Layer;
 use super::metric::metric;
 use super::points::Points;
+use super::same::{check_rows, check_same_data};
 use crate::error::{Error, Result};
 use crate::format::{CooView, room};
 use crate::model::Model;
@@ -154,15 +155,43 @@ pub struct Clusters {
 /// `least` tensor entries. For a model of samples they are those of its last draw.
 ///
 /// `labels` are matrices whose first mode is that of the rows, such as those the model was fitted with; a row has a
-/// column if it has an entry above 0 there. Results depend on the seed alone.
+/// column if it has an entry above 0 there. They have as many rows as the mode; where their sizes are but the largest
+/// indices they may have fewer. Results depend on the seed alone.
 pub fn clusters(
     model: &Model,
     options: &ClusterOptions,
     labels: &[CooView<'_>],
     monitor: &dyn Monitor,
 ) -> Result<Clusters> {
+    check_mode(model, options.mode)?;
+    for view in labels {
+        check_rows(model, options.mode, view)?;
+    }
+    find(model, options, labels, monitor)
+}
+
+/// Clusters the rows of a mode of two models alike, to compare them. Both are of the same data, one of them fitted
+/// without matrices perhaps: their modes have the same sizes, or else the same rows have tensor entries in both (a
+/// matrix may know rows that the tensor does not have). `labels` have the rows of `model`.
+pub fn compare(
+    model: &Model,
+    other: &Model,
+    options: &ClusterOptions,
+    labels: &[CooView<'_>],
+    monitor: &dyn Monitor,
+) -> Result<(Clusters, Clusters)> {
+    check_same_data(model, other)?;
+    let found = clusters(model, options, labels, monitor)?;
+    Ok((found, find(other, options, labels, monitor)?))
+}
+
+fn find(
+    model: &Model,
+    options: &ClusterOptions,
+    labels: &[CooView<'_>],
+    monitor: &dyn Monitor,
+) -> Result<Clusters> {
     let mode = options.mode;
-    check_mode(model, mode)?;
     options.check()?;
     let own = &model.modes()[mode];
     let chosen = (0u32..)

@@ -1,6 +1,6 @@
 //! What clusters have more of than all rows have: columns of a matrix, by counts.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::{CooView, RowMap, room};
 
 /// A column of a matrix that a cluster has more of than there is overall.
@@ -20,6 +20,8 @@ pub struct Label {
     pub log_odds: f64,
     /// How likely at least so many are if as many rows as the cluster has are drawn from all (hypergeometric).
     pub p_value: f64,
+    /// The decimal logarithm of that, which says something where the p-value itself is too small for a number and 0.
+    pub log10_p: f64,
 }
 
 /// What a matrix says of clusters.
@@ -39,13 +41,6 @@ pub(super) fn enrich(
     (map, place): (&RowMap, &[Option<u32>]),
     (which, sizes): (&[u32], &[u64]),
 ) -> Result<Enriched> {
-    if view.order() != 2 {
-        return Err(Error::argument(format!(
-            "{}: has {} modes; what labels clusters is a matrix, whose first mode has the rows that are clustered",
-            view.name(),
-            view.order()
-        )));
-    }
     let mut pairs: Vec<u64> = room(view.len(), "entries")?;
     for (i, (&row, &column)) in view.column(0).iter().zip(view.column(1)).enumerate() {
         let row = map.compact(row).and_then(|r| place[r as usize]);
@@ -58,7 +53,7 @@ pub(super) fn enrich(
     pairs.sort_unstable();
     pairs.dedup();
     let all = which.len() as u64;
-    let mut found: Vec<Vec<(f64, Label)>> = vec![Vec::new(); sizes.len()];
+    let mut found: Vec<Vec<Label>> = vec![Vec::new(); sizes.len()];
     let mut counts = vec![0u64; sizes.len()];
     let (mut told, mut entropy) = (0.0, 0.0);
     for group in pairs.chunk_by(|a, b| a >> 32 == b >> 32) {
@@ -74,7 +69,7 @@ pub(super) fn enrich(
             if count as f64 * all as f64 <= overall as f64 * size as f64 {
                 continue;
             }
-            let log_p = log_tail(count, size, overall, all);
+            let log_p = log_tail(count, size, overall, all).min(0.0);
             let half = |x: u64| x as f64 + 0.5;
             let (rest, others) = (overall - count, all - size);
             let label = Label {
@@ -85,14 +80,19 @@ pub(super) fn enrich(
                 lift: count as f64 / size as f64 * all as f64 / overall as f64,
                 log_odds: (half(count) * half(others - rest) / (half(size - count) * half(rest)))
                     .ln(),
-                p_value: log_p.exp().min(1.0),
+                p_value: log_p.exp(),
+                log10_p: log_p / std::f64::consts::LN_10,
             };
-            found.push((log_p, label));
+            found.push(label);
         }
     }
     let labels = found.into_iter().map(|mut list| {
-        list.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.column.cmp(&b.1.column)));
-        list.into_iter().take(most).map(|(_, l)| l).collect()
+        list.sort_by(|a, b| {
+            let by_p = a.log10_p.total_cmp(&b.log10_p);
+            by_p.then(a.column.cmp(&b.column))
+        });
+        list.truncate(most);
+        list
     });
     Ok(Enriched {
         labels: labels.collect(),

@@ -16,6 +16,8 @@ const SHOWN: usize = 5;
 #[derive(Debug, Default, Clone)]
 pub struct RowNames {
     modes: Vec<Option<Names>>,
+    /// Where names lay beside the first file that had some.
+    beside: Vec<Option<PathBuf>>,
 }
 
 /// What somebody typed for rows of a mode.
@@ -33,6 +35,7 @@ impl RowNames {
     pub fn new(order: usize) -> RowNames {
         RowNames {
             modes: vec![None; order],
+            beside: vec![None; order],
         }
     }
 
@@ -55,8 +58,13 @@ impl RowNames {
     /// whose rows have other names than those of the first number them otherwise, and are refused.
     pub fn look_beside(&mut self, files: &[&Path]) -> Result<()> {
         for (mode, slot) in self.modes.iter_mut().enumerate() {
-            if let Some(found) = beside(files, mode, slot.is_none())? {
-                slot.get_or_insert(found);
+            let found = found_beside(files, mode);
+            let names = beside(&found, mode, slot.is_none())?;
+            if let Some(names) = names {
+                slot.get_or_insert(names);
+            }
+            if let Some((_, first)) = found.into_iter().next() {
+                self.beside[mode].get_or_insert(first);
             }
         }
         Ok(())
@@ -64,7 +72,20 @@ impl RowNames {
 
     /// Refuses files as [`look_beside`](Self::look_beside) does; names are read only where two files have some.
     pub fn check_beside(order: usize, files: &[&Path]) -> Result<()> {
-        (0..order).try_for_each(|mode| beside(files, mode, false).map(drop))
+        (0..order).try_for_each(|mode| beside(&found_beside(files, mode), mode, false).map(drop))
+    }
+
+    /// Refuses a matrix whose rows, those of `mode`, have other names beside its file than the mode has.
+    pub fn check_matrix(&self, mode: usize, file: &Path) -> Result<()> {
+        let Some(found) = Names::beside(file, 0)? else {
+            return Ok(());
+        };
+        let beside = self.beside.get(mode).and_then(Option::as_ref);
+        let beside = beside.map(Names::load).transpose()?;
+        match beside.as_ref().or(self.of(mode)) {
+            Some(known) => require_same(known, &found, (file, 0), mode),
+            None => Ok(()),
+        }
     }
 
     /// The names of a mode.
@@ -280,9 +301,8 @@ fn ambiguous(several: &[u32], name: &str, mode: usize) -> Error {
     ))
 }
 
-/// The names of a mode that lie beside the first of some files that has any, if they are asked for; names beside the
-/// others must be the same. A file of names that several share is read once, and none is read for nothing.
-fn beside(files: &[&Path], mode: usize, asked: bool) -> Result<Option<Names>> {
+/// The files of names of a mode that lie beside some files, each once, with the first file that it lies beside.
+fn found_beside<'a>(files: &[&'a Path], mode: usize) -> Vec<(&'a Path, PathBuf)> {
     let mut found: Vec<(&Path, PathBuf)> = Vec::new();
     for &file in files {
         if let Some(names) = find_beside(file, mode)
@@ -291,7 +311,13 @@ fn beside(files: &[&Path], mode: usize, asked: bool) -> Result<Option<Names>> {
             found.push((file, names));
         }
     }
-    let [(_, first), others @ ..] = &found[..] else {
+    found
+}
+
+/// The names in the first of these files, if they are asked for; those in the others must be the same. None is read
+/// for nothing.
+fn beside(found: &[(&Path, PathBuf)], mode: usize, asked: bool) -> Result<Option<Names>> {
+    let [(_, first), others @ ..] = found else {
         return Ok(None);
     };
     if !asked && others.is_empty() {
@@ -299,25 +325,39 @@ fn beside(files: &[&Path], mode: usize, asked: bool) -> Result<Option<Names>> {
     }
     let known = Names::load(first)?;
     for (file, path) in others {
-        let found = Names::load(path)?;
-        let other = |&(row, name): &(u32, &str)| {
-            let before = known.name(u64::from(row));
-            before.is_some_and(|before| before != name)
-        };
-        if let Some((row, name)) = found.iter().find(other) {
-            let n = mode + 1;
-            return Err(Error::file(
-                file.display().to_string(),
-                format!(
-                    "its row {} of mode {n} is called {name:?}, but {:?} where the model has its names: rows are \
-                     numbered otherwise; convert it with --names {n}:FILE, FILE being the names of the model",
-                    u64::from(row) + 1,
-                    known.name(u64::from(row)).unwrap_or_default(),
-                ),
-            ));
-        }
+        require_same(&known, &Names::load(path)?, (file, mode), mode)?;
     }
     Ok(Some(known))
+}
+
+/// Refuses a file one of whose modes has other names for the rows of mode `mode` of the model.
+fn require_same(
+    known: &Names,
+    found: &Names,
+    (file, of_file): (&Path, usize),
+    mode: usize,
+) -> Result<()> {
+    let other = |&(row, name): &(u32, &str)| {
+        let before = known.name(u64::from(row));
+        before.is_some_and(|before| before != name)
+    };
+    let Some((row, name)) = found.iter().find(other) else {
+        return Ok(());
+    };
+    let n = of_file + 1;
+    let whose = match mode == of_file {
+        true => String::new(),
+        false => format!(" for mode {}", mode + 1),
+    };
+    Err(Error::file(
+        file.display().to_string(),
+        format!(
+            "its row {} of mode {n} is called {name:?}, but {:?} where the model has its names{whose}: rows are numbered \
+             otherwise; convert it with --names {n}:FILE, FILE being the names of the model",
+            u64::from(row) + 1,
+            known.name(u64::from(row)).unwrap_or_default(),
+        ),
+    ))
 }
 
 /// The row with a name, or an error that suggests others. `what` is what has no such name.

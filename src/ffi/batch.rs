@@ -6,18 +6,19 @@ use std::io::Cursor;
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use super::arg::{
-    Sized64, c_text, given, hand_over, path, place, struct_out, text, threads as checked_threads,
+    Sized64, c_text, given, hand_over, path, struct_out, text, threads as checked_threads,
 };
 use super::cancel::CancelHandle;
 use super::error::ErrorHandle;
-use super::guard::{guard, outside, release};
-use super::status::{Failure, Outcome, S3CMTF_BAD_STATE};
+use super::guard::{guard, release};
+use super::host::{Call, Flag, ran};
+use super::status::Outcome;
+use super::tables::one_of;
 use crate::batch::{BatchObserver, BatchOptions, JobResult, JobStatus, Jobs, run};
 use crate::error::Error;
-use crate::monitor::Monitor;
 use crate::solver::Control;
 
 /// A job is done: its output is written.
@@ -117,14 +118,8 @@ pub struct BatchHandle {
     options: BatchOptions,
     lines: Vec<u8>,
     cancel: Option<Arc<AtomicBool>>,
-    callback: Option<Call>,
+    callback: Option<Call<JobFigures>>,
     found: Option<Vec<(JobResult, Words)>>,
-}
-
-#[derive(Clone, Copy)]
-struct Call {
-    function: unsafe extern "C" fn(*const JobFigures, *mut c_void) -> i32,
-    user: *mut c_void,
 }
 
 /// Makes a batch without jobs, to be freed with s3cmtf_batch_free(). Results and logs go to `folder`, which is made
@@ -184,7 +179,8 @@ pub unsafe extern "C" fn s3cmtf_batch_add_file(
         // SAFETY: a text of the caller, for this call.
         let file: PathBuf = unsafe { path(file, "file") }?;
         let lines = std::fs::read(&file).map_err(|e| Error::opening(&file, e))?;
-        batch.add(&lines);
+        // Lines may be there already, and a mark of Unicode is one only at the beginning of a file.
+        batch.add(lines.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&lines));
         Ok(())
     })
 }
@@ -257,7 +253,7 @@ pub extern "C" fn s3cmtf_batch_set_callback(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        given(batch, "batch")?.callback = callback.map(|function| Call { function, user });
+        given(batch, "batch")?.callback = Call::new(callback, user);
         Ok(())
     })
 }
@@ -276,7 +272,7 @@ pub extern "C" fn s3cmtf_batch_run(
     guard(error, || {
         let batch = given(batch, "batch")?;
         let jobs = Jobs::read("the jobs", Cursor::new(batch.lines.clone()));
-        let monitor = Flag(batch.cancel.as_deref());
+        let monitor = Flag(batch.cancel.as_ref());
         let summary = run(jobs, &batch.options, &mut Watch(batch.callback), &monitor)?;
         let over = |j: &&JobResult| matches!(j.status, JobStatus::Done | JobStatus::Skipped);
         let done = summary.jobs.iter().filter(over).count();
@@ -320,7 +316,7 @@ pub unsafe extern "C" fn s3cmtf_batch_get_job(
 ) -> i32 {
     guard(error, || {
         let found = given(batch, "batch")?.found()?;
-        let (result, words) = &found[place(index, found.len(), "index")?];
+        let (result, words) = one_of(found, index)?;
         // SAFETY: a struct of the caller, for this call.
         unsafe { struct_out(&JobFigures::new(result, words), job, "job") }
     })
@@ -341,9 +337,7 @@ impl BatchHandle {
     }
 
     fn found(&self) -> Outcome<&[(JobResult, Words)]> {
-        self.found
-            .as_deref()
-            .ok_or_else(|| Failure::new(S3CMTF_BAD_STATE, "the batch has not run"))
+        ran(self.found.as_ref(), "the batch")
     }
 }
 
@@ -405,7 +399,7 @@ impl JobFigures {
 }
 
 /// Calls the host.
-struct Watch(Option<Call>);
+struct Watch(Option<Call<JobFigures>>);
 
 impl BatchObserver for Watch {
     fn ended(&mut self, job: &JobResult) -> Control {
@@ -414,20 +408,6 @@ impl BatchObserver for Watch {
         };
         let words = Words::of(job);
         let figures = JobFigures::new(job, &words);
-        // SAFETY: a function of the host, called as it was promised: on its thread, with a struct that lives as long
-        // as the call.
-        match outside(|| unsafe { (call.function)(&figures, call.user) }) {
-            0 => Control::Continue,
-            _ => Control::Stop,
-        }
-    }
-}
-
-/// Watches a token, if there is one.
-struct Flag<'a>(Option<&'a AtomicBool>);
-
-impl Monitor for Flag<'_> {
-    fn cancelled(&self) -> bool {
-        self.0.is_some_and(|flag| flag.load(Ordering::Relaxed))
+        call.call(&figures)
     }
 }

@@ -10,7 +10,7 @@ use super::error::ErrorHandle;
 use super::guard::{guard, release};
 use super::model::{ModelHandle, of as model_of};
 use super::status::Outcome;
-use super::tables::{Column, copy_columns};
+use super::tables::{Column, Table, one_of};
 use crate::discover::{Cluster, ClusterOptions, Clusters, Space, clusters};
 
 /// Distances are those of what rows predict, for the tensor and for the coupled matrices of their mode.
@@ -144,14 +144,17 @@ pub unsafe extern "C" fn s3cmtf_clusters_copy_members(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (cluster, out) = (of(clusters, index)?, given(found, "found")?);
+        let cluster = of(clusters, index)?;
         let list = &cluster.members;
-        let integers: [Column<'_, u64>; 1] = [(rows, &|k| u64::from(list[k].index), "rows")];
-        let reals: [Column<'_, f64>; 1] = [(distances, &|k| list[k].distance, "distances")];
+        let integers: &[Column<'_, u64>] = &[(rows, &|k| u64::from(list[k].index), "rows")];
+        let reals: &[Column<'_, f64>] = &[(distances, &|k| list[k].distance, "distances")];
+        let table = Table {
+            count: list.len(),
+            integers,
+            reals,
+        };
         // SAFETY: buffers of the caller, for this call.
-        unsafe { copy_columns(list.len(), &integers, &reals, capacity) }?;
-        out.write(list.len() as u64);
-        Ok(())
+        unsafe { table.copy(capacity, found) }
     })
 }
 
@@ -175,22 +178,79 @@ pub unsafe extern "C" fn s3cmtf_clusters_copy_labels(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (cluster, out) = (of(clusters, index)?, given(found, "found")?);
+        let cluster = of(clusters, index)?;
         let list = &cluster.labels;
-        let integers: [Column<'_, u64>; 4] = [
+        let integers: &[Column<'_, u64>] = &[
             (matrices, &|k| list[k].matrix as u64, "matrices"),
             (columns, &|k| u64::from(list[k].column), "columns"),
             (counts, &|k| list[k].count, "counts"),
             (overall, &|k| list[k].overall, "overall"),
         ];
-        let reals: [Column<'_, f64>; 2] = [
+        let reals: &[Column<'_, f64>] = &[
             (lifts, &|k| list[k].lift, "lifts"),
             (p_values, &|k| list[k].p_value, "p_values"),
         ];
+        let table = Table {
+            count: list.len(),
+            integers,
+            reals,
+        };
         // SAFETY: buffers of the caller, for this call.
-        unsafe { copy_columns(list.len(), &integers, &reals, capacity) }?;
-        out.write(list.len() as u64);
-        Ok(())
+        unsafe { table.copy(capacity, found) }
+    })
+}
+
+/// More of what s3cmtf_clusters_copy_labels() gives, in the same order: the logarithm of the odds in the cluster over the odds
+/// outside, half a row added to each of the four counts (`log_odds`), and the decimal logarithm of the p-value
+/// (`log10_p_values`), which is right where the p-value itself is too small for a number and 0. Both have room for
+/// `capacity` items and may be NULL if they are not wanted; `found` is how many there are.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_clusters_copy_label_logs(
+    clusters: Option<&ClustersHandle>,
+    index: u64,
+    log_odds: *mut f64,
+    log10_p_values: *mut f64,
+    capacity: u64,
+    found: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let list = &of(clusters, index)?.labels;
+        let table = Table {
+            count: list.len(),
+            integers: &[],
+            reals: &[
+                (log_odds, &|k| list[k].log_odds, "log_odds"),
+                (log10_p_values, &|k| list[k].log10_p, "log10_p_values"),
+            ],
+        };
+        // SAFETY: buffers of the caller, for this call.
+        unsafe { table.copy(capacity, found) }
+    })
+}
+
+/// The centre of a cluster: the mean of its rows in the factor. `numbers` has room for `capacity` items and may be NULL;
+/// `found` is how many there are, the rank of the mode.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_clusters_copy_centre(
+    clusters: Option<&ClustersHandle>,
+    index: u64,
+    numbers: *mut f64,
+    capacity: u64,
+    found: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let list = &of(clusters, index)?.centre;
+        let table = Table {
+            count: list.len(),
+            integers: &[],
+            reals: &[(numbers, &|k| list[k], "numbers")],
+        };
+        // SAFETY: a buffer of the caller, for this call.
+        unsafe { table.copy(capacity, found) }
     })
 }
 
@@ -207,16 +267,19 @@ pub unsafe extern "C" fn s3cmtf_clusters_copy_rows(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (clusters, out) = (given(clusters, "clusters")?, given(found, "found")?);
+        let clusters = given(clusters, "clusters")?;
         let own = &clusters.found;
-        let integers: [Column<'_, u64>; 2] = [
+        let integers: &[Column<'_, u64>] = &[
             (rows, &|k| u64::from(own.rows[k]), "rows"),
             (which, &|k| u64::from(own.which[k]), "which"),
         ];
+        let table = Table {
+            count: own.rows.len(),
+            integers,
+            reals: &[],
+        };
         // SAFETY: buffers of the caller, for this call.
-        unsafe { copy_columns(own.rows.len(), &integers, &[], capacity) }?;
-        out.write(own.rows.len() as u64);
-        Ok(())
+        unsafe { table.copy(capacity, found) }
     })
 }
 
@@ -236,17 +299,57 @@ pub unsafe extern "C" fn s3cmtf_clusters_copy_gaps(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (clusters, out) = (given(clusters, "clusters")?, given(found, "found")?);
+        let clusters = given(clusters, "clusters")?;
         let curve = clusters.found.gap.as_ref();
         let list = curve.map_or(&[][..], |c| &c.points);
-        let reals: [Column<'_, f64>; 2] = [
+        let reals: &[Column<'_, f64>] = &[
             (gaps, &|k| list[k].gap, "gaps"),
             (errors, &|k| list[k].error, "errors"),
         ];
+        let table = Table {
+            count: list.len(),
+            integers: &[],
+            reals,
+        };
         // SAFETY: buffers of the caller, for this call.
-        unsafe { copy_columns(list.len(), &[], &reals, capacity) }?;
+        unsafe { table.copy(capacity, found) }?;
         chosen.map(|to| to.write(curve.map_or(0, |c| c.chosen as u64)));
-        out.write(list.len() as u64);
+        Ok(())
+    })
+}
+
+/// What the gaps are made of: for 1, 2, 3 ... clusters the logarithm of the sum of squared distances to the own centre
+/// (`log_within`) and the mean of the same over the reference sets (`references`), whose difference is the gap. `settled` is 1 if
+/// the rule chose, and 0 if no number did it and the last was taken: then more clusters than were looked at may be better
+/// still. `rows` is how many rows the curve was measured on. All may be NULL; arrays have room for `capacity` items, and
+/// `found` is how many there are: 0 if there is no curve, and then `settled` and `rows` are 0.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_clusters_copy_curve(
+    clusters: Option<&ClustersHandle>,
+    log_within: *mut f64,
+    references: *mut f64,
+    capacity: u64,
+    settled: Option<&mut MaybeUninit<i32>>,
+    rows: Option<&mut MaybeUninit<u64>>,
+    found: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let curve = given(clusters, "clusters")?.found.gap.as_ref();
+        let list = curve.map_or(&[][..], |c| &c.points);
+        let table = Table {
+            count: list.len(),
+            integers: &[],
+            reals: &[
+                (log_within, &|k| list[k].log_within, "log_within"),
+                (references, &|k| list[k].reference, "references"),
+            ],
+        };
+        // SAFETY: buffers of the caller, for this call.
+        unsafe { table.copy(capacity, found) }?;
+        settled.map(|out| out.write(curve.map_or(0, |c| i32::from(c.settled))));
+        rows.map(|out| out.write(curve.map_or(0, |c| c.rows as u64)));
         Ok(())
     })
 }
@@ -264,13 +367,16 @@ pub unsafe extern "C" fn s3cmtf_clusters_copy_information(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (clusters, out) = (given(clusters, "clusters")?, given(found, "found")?);
+        let clusters = given(clusters, "clusters")?;
         let list = &clusters.found.information;
-        let reals: [Column<'_, f64>; 1] = [(shares, &|k| list[k], "shares")];
+        let reals: &[Column<'_, f64>] = &[(shares, &|k| list[k], "shares")];
+        let table = Table {
+            count: list.len(),
+            integers: &[],
+            reals,
+        };
         // SAFETY: buffers of the caller, for this call.
-        unsafe { copy_columns(list.len(), &[], &reals, capacity) }?;
-        out.write(list.len() as u64);
-        Ok(())
+        unsafe { table.copy(capacity, found) }
     })
 }
 
@@ -282,5 +388,5 @@ pub extern "C" fn s3cmtf_clusters_free(clusters: Option<Box<ClustersHandle>>) {
 
 fn of(clusters: Option<&ClustersHandle>, index: u64) -> Outcome<&Cluster> {
     let list = &given(clusters, "clusters")?.found.clusters;
-    Ok(&list[place(index, list.len(), "index")?])
+    one_of(list, index)
 }

@@ -8,7 +8,7 @@ use super::error::ErrorHandle;
 use super::guard::{guard, release};
 use super::model::{ModelHandle, of as model_of};
 use super::status::Outcome;
-use super::tables::{Column, copy_columns};
+use super::tables::{Column, Table, one_of};
 use crate::discover::{Concept, ConceptOptions, Concepts, concepts};
 
 /// The largest of a list come first.
@@ -122,21 +122,17 @@ pub unsafe extern "C" fn s3cmtf_concepts_copy_rows(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (concept, out) = (of(concepts, index)?, given(found, "found")?);
-        let list = choice(
-            end,
-            &[
-                (S3CMTF_LARGEST, &concept.largest),
-                (S3CMTF_SMALLEST, &concept.smallest),
-            ],
-            "end",
-        )?;
-        let integers: [Column<'_, u64>; 1] = [(rows, &|k| u64::from(list[k].index), "rows")];
-        let reals: [Column<'_, f64>; 1] = [(loadings, &|k| list[k].score, "loadings")];
+        let concept = of(concepts, index)?;
+        let list = end_of(end, &concept.largest, &concept.smallest)?;
+        let integers: &[Column<'_, u64>] = &[(rows, &|k| u64::from(list[k].index), "rows")];
+        let reals: &[Column<'_, f64>] = &[(loadings, &|k| list[k].score, "loadings")];
+        let table = Table {
+            count: list.len(),
+            integers,
+            reals,
+        };
         // SAFETY: buffers of the caller, for this call.
-        unsafe { copy_columns(list.len(), &integers, &reals, capacity) }?;
-        out.write(list.len() as u64);
-        Ok(())
+        unsafe { table.copy(capacity, found) }
     })
 }
 
@@ -159,23 +155,68 @@ pub unsafe extern "C" fn s3cmtf_concepts_copy_columns(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (concept, out) = (of(concepts, index)?, given(found, "found")?);
-        let list = choice(
-            end,
-            &[
-                (S3CMTF_LARGEST, &concept.with),
-                (S3CMTF_SMALLEST, &concept.against),
-            ],
-            "end",
-        )?;
-        let integers: [Column<'_, u64>; 2] = [
+        let concept = of(concepts, index)?;
+        let list = end_of(end, &concept.with, &concept.against)?;
+        let integers: &[Column<'_, u64>] = &[
             (matrices, &|k| list[k].matrix as u64, "matrices"),
             (columns, &|k| u64::from(list[k].column), "columns"),
         ];
-        let reals: [Column<'_, f64>; 1] = [(shares, &|k| list[k].share, "shares")];
+        let reals: &[Column<'_, f64>] = &[(shares, &|k| list[k].share, "shares")];
+        let table = Table {
+            count: list.len(),
+            integers,
+            reals,
+        };
         // SAFETY: buffers of the caller, for this call.
-        unsafe { copy_columns(list.len(), &integers, &reals, capacity) }?;
-        out.write(list.len() as u64);
+        unsafe { table.copy(capacity, found) }
+    })
+}
+
+/// Whether the sign of the column of a concept was turned so that its effect is not below 0: then `turned` is 1 and loadings
+/// and shares have the other sign than the numbers of the factor and of the matrix; else it is 0.
+#[must_use]
+#[unsafe(no_mangle)]
+pub extern "C" fn s3cmtf_concepts_get_turned(
+    concepts: Option<&ConceptsHandle>,
+    index: u64,
+    turned: Option<&mut MaybeUninit<i32>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let (concept, out) = (of(concepts, index)?, given(turned, "turned")?);
+        out.write(i32::from(concept.turned));
+        Ok(())
+    })
+}
+
+/// R, the core contracted with the rows that are given, where one mode besides is left: `numbers` has a row for each
+/// concept, in the order of the factor's columns, and `columns` numbers in each, those of `mode` (counted from 0); at columns
+/// of root mean square 1. `numbers` has room for `capacity` items and may be NULL, as may `mode` and `columns`; `found` is
+/// how many numbers there are: 0 if R is no matrix, and then `columns` is 0 and `mode` that of the concepts.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_concepts_copy_profile(
+    concepts: Option<&ConceptsHandle>,
+    numbers: *mut f64,
+    capacity: u64,
+    mode: Option<&mut MaybeUninit<u64>>,
+    columns: Option<&mut MaybeUninit<u64>>,
+    found: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let own = &given(concepts, "concepts")?.found;
+        let profile = own.profile.as_ref();
+        let list = profile.map_or(&[][..], |p| &p.numbers);
+        let table = Table {
+            count: list.len(),
+            integers: &[],
+            reals: &[(numbers, &|k| list[k], "numbers")],
+        };
+        // SAFETY: a buffer of the caller, for this call.
+        unsafe { table.copy(capacity, found) }?;
+        mode.map(|out| out.write(profile.map_or(own.mode, |p| p.mode) as u64));
+        columns.map(|out| out.write(profile.map_or(0, |p| p.columns) as u64));
         Ok(())
     })
 }
@@ -188,5 +229,11 @@ pub extern "C" fn s3cmtf_concepts_free(concepts: Option<Box<ConceptsHandle>>) {
 
 fn of(concepts: Option<&ConceptsHandle>, index: u64) -> Outcome<&Concept> {
     let list = &given(concepts, "concepts")?.found.concepts;
-    Ok(&list[place(index, list.len(), "index")?])
+    one_of(list, index)
+}
+
+/// The list of an end.
+fn end_of<'a, T>(end: i32, largest: &'a [T], smallest: &'a [T]) -> Outcome<&'a [T]> {
+    let ends = [(S3CMTF_LARGEST, largest), (S3CMTF_SMALLEST, smallest)];
+    choice(end, &ends, "end")
 }

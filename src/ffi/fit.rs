@@ -11,17 +11,19 @@ use super::arg::{given, hand_over, optional_path};
 use super::cancel::CancelHandle;
 use super::coo::CooHandle;
 use super::error::ErrorHandle;
-use super::guard::{guard, outside, release};
+use super::guard::{guard, release};
+use super::host::Call;
 use super::model::ModelHandle;
 use super::options::OptionsHandle;
 use super::problem::ProblemHandle;
 use super::progress::{
     Progress, ProgressCallback, S3CMTF_FIT_ENDED, S3CMTF_FIT_READY, S3CMTF_FIT_RUNNING,
 };
-use super::run::{Callback, Job, Shared, run};
+use super::run::{Job, Shared, run};
 use super::status::{Failure, Outcome, S3CMTF_BAD_STATE, S3CMTF_SYSTEM};
 use crate::options::Options;
 use crate::schedule::{THREAD_NAME, undisturbed};
+use crate::solver::Control;
 
 /// One fit: what it is to do, and once it has begun, how far it is. It runs once, in one of two ways.
 /// s3cmtf_fit_run() runs it on the calling thread (which starts the threads the options ask for) and
@@ -29,7 +31,7 @@ use crate::schedule::{THREAD_NAME, undisturbed};
 /// s3cmtf_fit_get_progress() or wait with s3cmtf_fit_wait(), then take the model with s3cmtf_fit_take().
 pub struct FitHandle {
     job: Job,
-    callback: Option<Callback>,
+    callback: Option<Call<Progress>>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -174,7 +176,7 @@ pub extern "C" fn s3cmtf_fit_set_callback(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     change(fit, error, |fit| {
-        fit.callback = callback.map(|function| Callback { function, user });
+        fit.callback = Call::new(callback, user);
         Ok(())
     })
 }
@@ -194,13 +196,9 @@ pub extern "C" fn s3cmtf_fit_run(
         let (fit, out) = (given(fit, "fit")?, given(model, "model")?);
         fit.require(S3CMTF_FIT_READY)?;
         fit.shared.begin();
-        let mut call = fit.callback.map(|c| {
-            move |progress: &Progress| {
-                // SAFETY: a function of the host, called as it was promised: on its thread, with a struct
-                // that lives as long as the call.
-                outside(|| unsafe { (c.function)(progress, c.user) }) != 0
-            }
-        });
+        let mut call = fit
+            .callback
+            .map(|c| move |progress: &Progress| c.call(progress) == Control::Stop);
         let call = call
             .as_mut()
             .map(|c| c as &mut dyn FnMut(&Progress) -> bool);

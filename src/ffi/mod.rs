@@ -25,6 +25,7 @@ mod float;
 mod fold_in;
 mod generator;
 mod guard;
+mod host;
 mod indices;
 mod library;
 mod model;

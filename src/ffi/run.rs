@@ -1,6 +1,6 @@
 //! One fit as it runs, on the caller's thread or on one of its own.
 
-use std::ffi::{CString, c_void};
+use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -210,11 +210,4 @@ impl Observer for Watch<'_> {
             self.shared.cancel();
         }
     }
-}
-
-/// What the host set to be called, with its own argument.
-#[derive(Clone, Copy)]
-pub(super) struct Callback {
-    pub function: unsafe extern "C" fn(*const Progress, *mut c_void) -> i32,
-    pub user: *mut c_void,
 }

@@ -1,29 +1,47 @@
 //! Tables written into buffers of the caller, one for each column.
 #![allow(unsafe_code)]
 
-use super::arg::buffer;
+use std::mem::MaybeUninit;
+
+use super::arg::{buffer, given, place};
 use super::status::Outcome;
 
 /// A buffer, what to write into it, and its name. A buffer that is NULL is not wanted.
 pub(super) type Column<'a, T> = (*mut T, &'a dyn Fn(usize) -> T, &'a str);
 
-/// Writes `count` items into each buffer, or nothing at all if one has no room.
-///
-/// # Safety
-/// Buffers that are not NULL and aligned have room for `capacity` items that nobody else uses.
-pub(super) unsafe fn copy_columns(
-    count: usize,
-    integers: &[Column<'_, u64>],
-    reals: &[Column<'_, f64>],
-    capacity: u64,
-) -> Outcome {
-    // SAFETY: the caller's promise.
-    unsafe {
-        check(count, integers, capacity)?;
-        check(count, reals, capacity)?;
-        write(count, integers, capacity)?;
-        write(count, reals, capacity)
+/// What a function that copies a table says of it: how many items it has, and its columns.
+pub(super) struct Table<'a> {
+    pub count: usize,
+    pub integers: &'a [Column<'a, u64>],
+    pub reals: &'a [Column<'a, f64>],
+}
+
+impl Table<'_> {
+    /// Writes all items into each buffer and their number to `found`, or nothing at all if a buffer has no room.
+    ///
+    /// # Safety
+    /// Buffers that are not NULL and aligned have room for `capacity` items that nobody else uses.
+    pub(super) unsafe fn copy(
+        &self,
+        capacity: u64,
+        found: Option<&mut MaybeUninit<u64>>,
+    ) -> Outcome {
+        let found = given(found, "found")?;
+        // SAFETY: the caller's promise.
+        unsafe {
+            check(self.count, self.integers, capacity)?;
+            check(self.count, self.reals, capacity)?;
+            write(self.count, self.integers, capacity)?;
+            write(self.count, self.reals, capacity)?;
+        }
+        found.write(self.count as u64);
+        Ok(())
     }
+}
+
+/// One of a list.
+pub(super) fn one_of<T>(list: &[T], index: u64) -> Outcome<&T> {
+    Ok(&list[place(index, list.len(), "index")?])
 }
 
 /// # Safety

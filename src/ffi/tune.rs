@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use super::arg::{
     Sized64, c_text, given, hand_over, optional_path, place, struct_out, text, text_out,
@@ -14,11 +14,11 @@ use super::arg::{
 use super::cancel::CancelHandle;
 use super::coo::{CooHandle, Source};
 use super::error::ErrorHandle;
-use super::guard::{guard, outside, release};
+use super::guard::{guard, release};
+use super::host::{Call, Flag, ran};
 use super::options::OptionsHandle;
 use super::problem::{Parts, ProblemHandle};
 use super::status::{Failure, Outcome, S3CMTF_BAD_STATE};
-use crate::monitor::Monitor;
 use crate::options::Options;
 use crate::solver::Control;
 use crate::solver::tune::{Space, Trial, TuneObserver, TuneOptions, TuneProgress, tune as search};
@@ -88,15 +88,9 @@ pub struct TuneHandle {
     checkpoint: Option<PathBuf>,
     resume: Option<PathBuf>,
     cancel: Option<Arc<AtomicBool>>,
-    callback: Option<Call>,
+    callback: Option<Call<TrialFigures>>,
     /// The trials, best first, and why they failed.
     found: Option<Vec<(Trial, Option<CString>)>>,
-}
-
-#[derive(Clone, Copy)]
-struct Call {
-    function: unsafe extern "C" fn(*const TrialFigures, *mut c_void) -> i32,
-    user: *mut c_void,
 }
 
 /// Prepares a search, to be freed with s3cmtf_tune_free(). Problem and options are copied (the entries
@@ -288,7 +282,7 @@ pub extern "C" fn s3cmtf_tune_set_callback(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     change(tune, error, |tune| {
-        tune.callback = callback.map(|function| Call { function, user });
+        tune.callback = Call::new(callback, user);
         Ok(())
     })
 }
@@ -301,7 +295,7 @@ pub extern "C" fn s3cmtf_tune_run(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     change(tune, error, |handle| {
-        let monitor = Flag(handle.cancel.as_deref());
+        let monitor = Flag(handle.cancel.as_ref());
         let problem = handle.parts.builder(handle.options.seed).build(&monitor)?;
         let how = TuneOptions {
             trials: handle.trials as usize,
@@ -406,9 +400,7 @@ pub extern "C" fn s3cmtf_tune_free(tune: Option<Box<TuneHandle>>) {
 
 impl TuneHandle {
     fn found(&self) -> Outcome<&[(Trial, Option<CString>)]> {
-        self.found
-            .as_deref()
-            .ok_or_else(|| Failure::new(S3CMTF_BAD_STATE, "the search has not run"))
+        ran(self.found.as_ref(), "the search")
     }
 
     fn at(&self, at: u64) -> Outcome<&(Trial, Option<CString>)> {
@@ -435,7 +427,7 @@ impl TrialFigures {
 }
 
 /// Calls the host.
-struct Watch(Option<Call>);
+struct Watch(Option<Call<TrialFigures>>);
 
 impl TuneObserver for Watch {
     fn trial(&mut self, progress: &TuneProgress<'_>) -> Control {
@@ -446,21 +438,7 @@ impl TuneObserver for Watch {
         let mut figures = TrialFigures::new(progress.trial, failed.as_ref());
         (figures.done, figures.total) = (progress.done as u64, progress.total as u64);
         figures.best_rmse = progress.best;
-        // SAFETY: a function of the host, called as it was promised: on its thread, with a struct that lives
-        // as long as the call.
-        match outside(|| unsafe { (call.function)(&figures, call.user) }) {
-            0 => Control::Continue,
-            _ => Control::Stop,
-        }
-    }
-}
-
-/// Watches a token, if there is one.
-struct Flag<'a>(Option<&'a AtomicBool>);
-
-impl Monitor for Flag<'_> {
-    fn cancelled(&self) -> bool {
-        self.0.is_some_and(|flag| flag.load(Ordering::Relaxed))
+        call.call(&figures)
     }
 }
 

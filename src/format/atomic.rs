@@ -38,7 +38,8 @@ impl AtomicFile {
             builder.permissions(fs::Permissions::from_mode(mode));
         }
         let file = builder.tempfile_in(&folder).map_err(|e| {
-            if e.kind() == io::ErrorKind::NotFound {
+            // Some folders take no files and say that one does not exist, such as /proc.
+            if e.kind() == io::ErrorKind::NotFound && !folder.is_dir() {
                 Error::file(&name, "its folder does not exist; make it first")
             } else {
                 // The temporary name means nothing to the user; the folder does.

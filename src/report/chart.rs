@@ -87,13 +87,13 @@ impl Scale {
         })
     }
 
+    /// The multiples of the step within the scale, not too many.
     fn ticks(&self) -> impl Iterator<Item = f64> + '_ {
-        let count = ((self.high - self.low) / self.step).round().min(40.0) as usize;
-        (0..=count).map(|k| {
-            let x = self.low + k as f64 * self.step;
-            // Not a rounding error beside 0.
-            if x.abs() < 1e-9 * self.step { 0.0 } else { x }
-        })
+        let first = (self.low / self.step - 1e-9).ceil();
+        let all = (0..=40).map(move |k| (first + f64::from(k)) * self.step);
+        all.take_while(|t| *t <= self.high + 1e-9 * self.step)
+            // Not -0.
+            .map(|t| t + 0.0)
     }
 
     fn place(&self, x: f64, from: f64, to: f64) -> f64 {
@@ -107,6 +107,17 @@ fn open(title: &str, height: f64) -> String {
     format!(
         "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{title}\">\
          <title>{title}</title>\n<text class=\"name\" x=\"2\" y=\"15\">{title}</text>\n"
+    )
+}
+
+/// The horizontal axis and what is on it.
+fn axis(left: f64, what: &str) -> String {
+    let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
+    format!(
+        "<path class=\"axis\" d=\"M{left} {bottom}H{right}\"/><text class=\"tick middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
+        (left + right) / 2.0,
+        HEIGHT - 10.0,
+        escape(what)
     )
 }
 
@@ -142,37 +153,32 @@ impl Curves<'_> {
         };
         let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
         let mut out = open(self.title, HEIGHT);
+        let mut tick = |line: String, class: &str, (left, top): (f64, f64), t: f64| {
+            let _ = writeln!(
+                out,
+                "<path class=\"grid\" d=\"{line}\"/><text class=\"tick {class}\" x=\"{left:.1}\" y=\"{top:.1}\">{}</text>",
+                number(t)
+            );
+        };
         for t in y.ticks() {
             let at = y.place(t, bottom, TOP);
-            let _ = writeln!(
-                out,
-                "<path class=\"grid\" d=\"M{LEFT} {at:.1}H{right}\"/><text class=\"tick end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-                LEFT - 5.0,
-                at + 3.5,
-                number(t)
+            tick(
+                format!("M{LEFT} {at:.1}H{right}"),
+                "end",
+                (LEFT - 5.0, at + 3.5),
+                t,
             );
         }
-        let begin = (x.low / x.step).ceil() as i64;
-        for k in begin..begin + 40 {
-            let t = k as f64 * x.step;
-            if t > x.high + 1e-9 * x.step {
-                break;
-            }
+        for t in x.ticks() {
             let at = x.place(t, LEFT, right);
-            let _ = writeln!(
-                out,
-                "<path class=\"grid\" d=\"M{at:.1} {bottom}v4\"/><text class=\"tick middle\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
-                bottom + 15.0,
-                number(t)
+            tick(
+                format!("M{at:.1} {bottom}v4"),
+                "middle",
+                (at, bottom + 15.0),
+                t,
             );
         }
-        let _ = writeln!(
-            out,
-            "<path class=\"axis\" d=\"M{LEFT} {bottom}H{right}\"/><text class=\"tick middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            (LEFT + right) / 2.0,
-            HEIGHT - 10.0,
-            escape(self.x)
-        );
+        out += &axis(LEFT, self.x);
         for mark in &self.marks {
             // What happens before the first epoch is at its beginning.
             let at = x.place(mark.at.clamp(x.low, x.high), LEFT, right);
@@ -295,13 +301,7 @@ pub(super) fn bars(title: &str, below: &str, bars: &[(String, u64)]) -> String {
             );
         }
     }
-    let _ = writeln!(
-        out,
-        "<path class=\"axis\" d=\"M{left} {bottom}H{right}\"/><text class=\"tick middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-        (left + right) / 2.0,
-        HEIGHT - 10.0,
-        escape(below)
-    );
+    out += &axis(left, below);
     out + "</svg>\n"
 }
 
@@ -370,5 +370,13 @@ mod tests {
         assert_eq!(ticks, ["0.8", "0.9", "1", "1.1", "1.2"]);
         let scale = Scale::of([0.0, 7.0].into_iter(), true, 4.0).unwrap();
         assert_eq!(scale.ticks().collect::<Vec<_>>(), [0.0, 2.0, 4.0, 6.0, 8.0]);
+        // The ends need not be multiples of the step.
+        let scale = Scale {
+            low: -3.0,
+            high: 7.5,
+            step: 2.5,
+        };
+        let ticks: Vec<String> = scale.ticks().map(number).collect();
+        assert_eq!(ticks, ["−2.5", "0", "2.5", "5", "7.5"]);
     }
 }

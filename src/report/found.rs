@@ -7,7 +7,7 @@ use super::chart::{Curve, Curves, Mark, inline_bar};
 use super::html::{counted, grouped, number, percent};
 use crate::discover::{
     Association, Cluster, ClusterOptions, Clusters, Concept, ConceptOptions, Ranked, clusters,
-    concepts,
+    compare, concepts,
 };
 use crate::error::Result;
 use crate::format::CooView;
@@ -144,10 +144,12 @@ impl Context<'_> {
             let of_mode = of_mode.filter(|(_, (mode, _))| *mode == n);
             let (numbers, views): (Vec<usize>, Vec<CooView<'_>>) =
                 of_mode.map(|(m, (_, view))| (m, view.clone())).unzip();
-            let found = clusters(self.model, &how, &views, self.monitor)?;
-            let other = match self.options.against {
-                Some(other) => Some(clusters(other, &how, &views, self.monitor)?),
-                None => None,
+            let (found, other) = match self.options.against {
+                Some(other) => {
+                    let (found, other) = compare(self.model, other, &how, &views, self.monitor)?;
+                    (found, Some(other))
+                }
+                None => (clusters(self.model, &how, &views, self.monitor)?, None),
             };
             out += &self.clusters_of(n, &found, other.as_ref(), &numbers);
         }

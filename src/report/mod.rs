@@ -17,7 +17,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::analysis::{Evaluation, evaluate};
-use crate::discover::RowNames;
+use crate::discover::{RowNames, check_rows, check_same_data};
 use crate::error::{Error, Result};
 use crate::format::{CooView, atomic};
 use crate::model::{BiasModel, CoreKind, Model};
@@ -105,13 +105,8 @@ pub fn report(model: &Model, options: &ReportOptions<'_>, monitor: &dyn Monitor)
     for view in options.data.iter().chain(&options.test) {
         model.check_order(view)?;
     }
-    // Sizes may differ: a matrix may know rows that the tensor does not have.
-    if let Some(other) = options.against.filter(|o| o.order() != model.order()) {
-        return Err(Error::argument(format!(
-            "the model to compare with has {} modes, this one {}; only models of the same data are compared",
-            other.order(),
-            model.order()
-        )));
+    if let Some(other) = options.against {
+        check_same_data(model, other)?;
     }
     for (m, (mode, view)) in options.matrices.iter().enumerate() {
         if *mode >= model.order() {
@@ -123,6 +118,7 @@ pub fn report(model: &Model, options: &ReportOptions<'_>, monitor: &dyn Monitor)
                 model.order()
             )));
         }
+        check_rows(model, *mode, view)?;
     }
     let c = Context {
         model,

@@ -7,7 +7,7 @@ use std::time::Instant;
 use s3cmtf::Result;
 use s3cmtf::discover::{
     AVERAGE, Cluster, ClusterOptions, Clusters, Ranked, Recommend, RowNames, Seen, clusters,
-    recommend,
+    compare, recommend,
 };
 use s3cmtf::format::{CooFile, CooView};
 use s3cmtf::model::Model;
@@ -253,7 +253,7 @@ impl Teller<'_> {
         }))
     }
 
-    fn found(&self, model: &Model, mode: usize) -> Result<Clusters> {
+    fn found(&self, errors: &Errors, mode: usize) -> Result<(Clusters, Option<Clusters>)> {
         let views: Vec<CooView<'_>> = self.tables(mode).map(|(_, t)| t.file.view()).collect();
         let how = ClusterOptions {
             k: self.groups(mode),
@@ -264,7 +264,12 @@ impl Teller<'_> {
             threads: self.a.threads,
             ..ClusterOptions::new(mode)
         };
-        clusters(model, &how, &views, self.progress)
+        let model = &errors.told().model;
+        match errors.other() {
+            Some(other) => compare(model, &other.model, &how, &views, self.progress)
+                .map(|(found, other)| (found, Some(other))),
+            None => Ok((clusters(model, &how, &views, self.progress)?, None)),
+        }
     }
 
     /// How many groups of rows matrices tell: all combinations where each row has one column, else the columns of the
@@ -287,9 +292,7 @@ impl Teller<'_> {
     }
 
     fn clusters(&self, errors: &Errors, mode: usize, out: &mut Output) -> Result<Value> {
-        let found = self.found(&errors.told().model, mode)?;
-        let other = errors.other().map(|f| self.found(&f.model, mode));
-        let other = other.transpose()?;
+        let (found, other) = self.found(errors, mode)?;
         self.progress.clear();
         let columns = self.set.column_names()?;
         let own: Vec<usize> = self.tables(mode).map(|(m, _)| m).collect();
