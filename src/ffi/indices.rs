@@ -141,7 +141,7 @@ impl Indices<'_> {
     /// # Panics
     /// If there are no such cells.
     pub fn read(&self, cells: Range<usize>, to: &mut [u32]) {
-        assert!(cells.end <= self.count && to.len() == cells.len() * self.columns.len());
+        assert!(cells.end <= self.count);
         // What is known here is not looked up for every index.
         match (self.stride, self.columns.len()) {
             (1, 3) => self.read_as(cells, to, 1, 3),
@@ -150,21 +150,25 @@ impl Indices<'_> {
         }
     }
 
+    /// Reads with this `stride` and `order`, which are those of the columns, written where they are known.
     #[inline(always)]
     fn read_as(&self, cells: Range<usize>, to: &mut [u32], stride: usize, order: usize) {
-        let base = self.base;
-        for (n, column) in self.columns.iter().enumerate() {
-            let slots = to.chunks_exact_mut(order).map(|cell| &mut cell[n]);
-            let each = slots.zip(cells.clone());
-            // SAFETY: all of them are cells promised to `new`.
+        let (first, count, base) = (cells.start, cells.len(), self.base);
+        debug_assert!(stride == self.stride && order == self.columns.len());
+        assert!(to.len() == count * order);
+        for (n, column) in self.columns.iter().enumerate().take(order) {
+            // SAFETY: all of them are cells promised to `new`, and `to` has room for `order` indices of each.
             unsafe {
+                let to = to.as_mut_ptr().add(n);
                 match *column {
-                    Column::Nothing => each.for_each(|(slot, _)| *slot = 0),
-                    Column::U32(c) => each.for_each(|(slot, i)| {
-                        *slot = c.add(i * stride).read().wrapping_sub(base as u32);
+                    Column::Nothing => (0..count).for_each(|i| to.add(i * order).write(0)),
+                    Column::U32(c) => (0..count).for_each(|i| {
+                        let index = c.add((first + i) * stride).read();
+                        to.add(i * order).write(index.wrapping_sub(base as u32));
                     }),
-                    Column::U64(c) => each.for_each(|(slot, i)| {
-                        *slot = c.add(i * stride).read().wrapping_sub(base) as u32;
+                    Column::U64(c) => (0..count).for_each(|i| {
+                        let index = c.add((first + i) * stride).read();
+                        to.add(i * order).write(index.wrapping_sub(base) as u32);
                     }),
                 }
             }

@@ -428,6 +428,21 @@ impl Numbers {
         Ok(())
     }
 
+    /// Writes all of these, at once where the caller wants them as they are.
+    pub fn write_all(&self, numbers: &[f64]) -> Outcome {
+        match self.kind {
+            ValueKind::F32 => self.write(numbers.len(), numbers.iter().copied()),
+            ValueKind::F64 => {
+                // SAFETY: the promise of `new`.
+                let to = unsafe {
+                    buffer(self.pointer.cast(), self.capacity, numbers.len(), "numbers")
+                }?;
+                to.write_copy_of_slice(numbers);
+                Ok(())
+            }
+        }
+    }
+
     /// Writes the first `count` of `all`, which has at least so many, or none: then zeros.
     fn or_zeros(&self, all: &[f32], count: usize) -> Outcome {
         let zeros = std::iter::repeat_n(0.0, if all.is_empty() { count } else { 0 });

@@ -132,8 +132,7 @@ fn predicted(
         return Ok(());
     }
     to.require(count)?;
-    let made = collected(count, make)?;
-    to.write(count, made.into_iter())
+    to.write_all(&collected(count, make)?)
 }
 
 /// Predicts every entry of `coo` and writes the root of the mean squared error and the mean absolute error
