@@ -194,6 +194,10 @@ int main(int argc, char **argv)
     const auto one = s3::recommend(sure, 1, {{3, 0, 1}}, {2}, five);
     CHECK(one[0].size() == 1 && one[0][0].row == 7);
     CHECK(s3::similar(sure, 1, {0, 1}, 3)[1].size() == 3);
+    CHECK(s3::similar(sure, 1, {0, 1}, SIZE_MAX)[1].size() == s3::similar(sure, 1, {1}, FILMS)[0].size());
+    CHECK(status_of([&] { s3::similar(sure, 9, {0}); }) == S3CMTF_BAD_ARGUMENT);
+    CHECK(status_of([&] { s3::recommend(sure, 9, {{3, 0, 1}}, {2}); }) == S3CMTF_BAD_ARGUMENT);
+    CHECK(status_of([&] { s3::recommend(sure, 1, {{3, 0, 1}}, {9}); }) == S3CMTF_BAD_ARGUMENT);
     const auto meant = s3::concepts(sure, 1, {{0, 3}}, 4);
     CHECK(meant.size() == sure.ranks()[1] && meant[0].strength >= meant.back().strength && meant[0].effect >= 0);
     CHECK(meant[0].largest.size() == 4 && meant[0].largest[0].score >= meant[0].smallest[0].score);

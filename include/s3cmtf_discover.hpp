@@ -5,6 +5,7 @@
 
 #include "s3cmtf.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -79,6 +80,14 @@ struct recommend_options {
 
 namespace detail {
 
+/// No list has more rows than the mode: room is made for those alone.
+inline std::size_t rows_listed(const model &from, std::size_t mode, std::size_t top)
+{
+    const auto dims = from.dims();
+    if (mode >= dims.size()) throw error(S3CMTF_BAD_ARGUMENT, "mode is beyond the order of the model");
+    return static_cast<std::size_t>(std::min<std::uint64_t>(top, std::max<std::uint64_t>(dims[mode], 1)));
+}
+
 template <class Make> std::vector<std::vector<ranked>> lists(std::size_t count, std::size_t top, Make make)
 {
     const std::size_t all = count * top;
@@ -100,7 +109,7 @@ inline std::vector<std::vector<ranked>> recommend(const model &from, std::size_t
                                                   const std::vector<std::size_t> &averaged = {},
                                                   const recommend_options &how = {})
 {
-    const std::size_t order = from.order();
+    const std::size_t order = from.order(), top = detail::rows_listed(from, mode, how.top);
     std::vector<std::vector<std::uint64_t>> columns(order);
     for (const auto &query : queries) {
         if (query.size() != order) throw error(S3CMTF_BAD_ARGUMENT, "query and model have different orders");
@@ -108,12 +117,15 @@ inline std::vector<std::vector<ranked>> recommend(const model &from, std::size_t
     }
     std::vector<const void *> pointers(order);
     for (std::size_t n = 0; n < order; n++) pointers[n] = columns[n].data();
-    pointers.at(mode) = nullptr;
-    for (std::size_t n : averaged) pointers.at(n) = nullptr;
+    pointers[mode] = nullptr;
+    for (std::size_t n : averaged) {
+        if (n >= order) throw error(S3CMTF_BAD_ARGUMENT, "averaged mode is beyond the order of the model");
+        pointers[n] = nullptr;
+    }
     const std::uint64_t none = 0;
     const std::uint64_t *only = how.only.empty() ? &none : how.only.data();
-    return detail::lists(queries.size(), how.top, [&](auto *rows, auto *scores, auto capacity, auto *found, auto *e) {
-        return s3cmtf_model_recommend(from.get(), mode, queries.size(), pointers.data(), S3CMTF_U64, 1, 0, how.top,
+    return detail::lists(queries.size(), top, [&](auto *rows, auto *scores, auto capacity, auto *found, auto *e) {
+        return s3cmtf_model_recommend(from.get(), mode, queries.size(), pointers.data(), S3CMTF_U64, 1, 0, top,
                                       how.quantile, how.exclude ? how.exclude->get() : nullptr, how.exclude_by,
                                       how.only_some ? how.only.size() : 0, how.only_some ? only : nullptr,
                                       how.without.size(), how.without.data(), how.threads,
@@ -126,6 +138,7 @@ inline std::vector<std::vector<ranked>> similar(const model &from, std::size_t m
                                                 const std::vector<std::uint64_t> &rows, std::size_t top = 10,
                                                 std::size_t threads = 0, const cancel_token *cancel = nullptr)
 {
+    top = detail::rows_listed(from, mode, top);
     return detail::lists(rows.size(), top, [&](auto *to, auto *scores, auto capacity, auto *found, auto *e) {
         return s3cmtf_model_similar(from.get(), mode, rows.size(), rows.data(), top, threads,
                                     cancel ? cancel->get() : nullptr, to, scores, capacity, found, e);

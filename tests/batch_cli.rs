@@ -92,7 +92,7 @@ fn jobs_are_done_and_failures_stay_alone() {
         line(&dir, "é", "", ""),
         "{\"id\":3}".into(),
         "[1]".into(),
-        "{\"id\":\"x\",\"job\":\"bake\",\"output\":\"x\"}".into(),
+        "{\"id\":\"x\",\"job\":\"bake\"}".into(),
         format!("{{\"id\":\"{}\"}}", "x".repeat(3 << 20)),
         line(&dir, "last", "", r#","epochs":2"#),
     ]);
@@ -108,13 +108,17 @@ fn jobs_are_done_and_failures_stay_alone() {
         ("large", "refused", "--memory"),
         ("wide", "refused", "3 threads, and the batch has 2"),
         ("none", "bad-input", "no such file"),
-        ("a", "bad-input", "line 2 is called \"a\" too"),
+        ("job-12", "bad-input", "line 2 is called \"a\" too"),
         ("twin", "bad-input", "is written by job \"p\" (line 4) too"),
         ("in", "bad-input", "would be overwritten"),
         ("job-15", "bad-input", "letters, digits"),
         ("job-16", "bad-input", "\"id\" is a number"),
         ("job-17", "bad-input", "not a list"),
-        ("x", "bad-input", "\"fit\" or \"predict\""),
+        (
+            "x",
+            "bad-input",
+            "\"bake\"; it must be \"fit\" or \"predict\"",
+        ),
         ("job-19", "bad-input", "longer than"),
     ] {
         let found = objects
@@ -130,10 +134,9 @@ fn jobs_are_done_and_failures_stay_alone() {
     // The journal says the same, and each job that began has a log.
     let kept = results(&dir, "jobs.batch");
     assert_eq!(kept.len(), 18);
-    let a = kept
-        .iter()
-        .find(|r| r["id"] == "a" && r["status"] == "done")
-        .unwrap();
+    // The last line of a job counts, which another of the same name must not be.
+    let a = kept.iter().rfind(|r| r["id"] == "a").unwrap();
+    assert_eq!(a["status"], "done");
     assert_eq!(
         (a["reason"].as_str(), a["epochs"].as_u64()),
         (Some("epochs"), Some(5))

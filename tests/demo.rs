@@ -109,6 +109,12 @@ fn planted_structure_is_found_and_told() {
         listed.ok().out.contains("Lisbon"),
         "names are found beside the model"
     );
+    let meant = run([Path::new("concepts"), &coupled, Path::new("2")]).ok();
+    assert!(
+        meant.out.contains("Sushi ") && !meant.out.contains("column"),
+        "{}",
+        meant.out
+    );
 }
 
 #[test]
@@ -187,6 +193,41 @@ fn a_folder_of_files_is_told_about() {
     ] {
         assert!(text.contains(word), "{word}: {text}");
     }
+    assert!(dir.join("out/coupled.s3m.matrix2.tsv").is_file());
+    // What modes are called can be told from matrices, and names that nobody uses are said to be left out.
+    let bare = dir.join("no-meta");
+    fs::create_dir(&bare).unwrap();
+    for file in fs::read_dir(&data).unwrap().map(Result::unwrap) {
+        fs::copy(file.path(), bare.join(file.file_name())).unwrap();
+    }
+    fs::remove_file(bare.join("meta.json")).unwrap();
+    // It is of a size of its own now.
+    let category = fs::read_to_string(bare.join("item_category.tns")).unwrap();
+    fs::write(
+        bare.join("item_category.tns"),
+        category.replacen("51 1 1\n", "", 1),
+    )
+    .unwrap();
+    fs::write(bare.join("clocks.tsv"), names(3, "clock")).unwrap();
+    let text = demo(
+        &["--data", bare.to_str().unwrap(), "--threads", "2"],
+        &dir.join("no-meta-out"),
+    )
+    .out;
+    for word in [
+        "thing <",
+        "kind <",
+        "Where a client has",
+        "clocks.tsv has the names of no mode",
+    ] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    assert!(!text.contains("items.tsv"), "{text}");
+    // Nothing is written among the data.
+    let same = data.join(".");
+    run(["demo", "--data", folder, "-o", same.to_str().unwrap()])
+        .failed(2, &["is the folder of --data"]);
+    assert!(!data.join("report.html").exists() && !data.join("coupled.s3m").exists());
     let page = fs::read_to_string(dir.join("out/report.html")).unwrap();
     assert!(page.contains("thing &lt;") && !page.contains("thing <"));
     // Again into the same folder: threads do not matter.

@@ -257,6 +257,8 @@ fn what_is_wrong_is_said() {
             "nearest that it has is 12",
         ],
     );
+    fails(&["--for", "1:3, person"], &["did you mean", "\"person 3\""]);
+    fails(&["--for", "1:zzz"], &["the nearest are \"person"]);
     fails(&["--for", "3:May"], &["its rows have no names"]);
     fails(&["--for", "2:1"], &["rows of this mode are ranked"]);
     fails(&["--for", "4:1"], &["3 modes"]);
@@ -362,4 +364,134 @@ fn rows_that_a_model_does_not_know_are_said_to_be_left_out() {
     );
     // Leaving out what is not ranked is nothing to talk about.
     assert_eq!(all(&base, &["--not", &listed]).ok().err, "");
+}
+
+#[test]
+fn names_are_printed_so_that_a_terminal_shows_them() {
+    let (scratch, model) = fitted("discover-cli-control", "blocked");
+    let path = |name: &str| scratch.join(name).display().to_string();
+    let rows: String = (1..=9)
+        .map(|i| format!("{i}\t\u{1b}[31mfilm {i}\n"))
+        .collect();
+    let names = format!("2:{}", scratch.file("red.tsv", rows).display());
+    let person = "--for=1:person 3";
+    for (command, more) in [
+        ("recommend", &["--rank=2", person][..]),
+        ("similar", &["2:1"]),
+        ("concepts", &["2", "--least", "1"]),
+    ] {
+        let given = ["--names", &names];
+        let text = all(&[command, &model], more).ok().out;
+        assert!(text.contains("Film, The"), "{text}");
+        let ran = run([command, &model].iter().chain(more).chain(&given));
+        let text = ran.ok().out;
+        assert!(
+            text.contains("\u{fffd}[31mfilm") && !text.contains('\u{1b}'),
+            "{text:?}"
+        );
+        let ran = run([command, &model]
+            .iter()
+            .chain(more)
+            .chain(&given)
+            .chain(&["--json"]));
+        assert!(ran.ok().out.contains("\\u001b[31mfilm"));
+    }
+    // A dictionary that is too long may be of another mode, and so may entries to leave out.
+    let ran = all(
+        &["similar", &model, "3:1"],
+        &["--names", &names.replacen('2', "3", 1)],
+    )
+    .ok();
+    assert!(
+        ran.err
+            .contains("names up to number 9, but mode 3 has 3 rows"),
+        "{}",
+        ran.err
+    );
+    let ran = all(&["similar", &model, "2:1"], &["--names", &names]).ok();
+    assert_eq!(ran.err, "");
+    let other = scratch.file("other.tns", "13 1 1 2\n1 2 2 1\n");
+    let other = other.display().to_string();
+    let base = ["recommend", &model, "--rank", "2", person, "--exclude"];
+    let ran = all(&base, &[&other]).ok();
+    assert!(
+        ran.err.contains("13 x 2 x 2, but the model is 12 x 9 x 3"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(all(&base, &[&path("ratings.coo")]).ok().err, "");
+}
+
+#[test]
+fn names_of_columns_go_along_with_a_model() {
+    let scratch = Scratch::new("discover-cli-columns");
+    let path = |name: &str| scratch.join(name).display().to_string();
+    let tensor: String = (0..120)
+        .map(|i| {
+            format!(
+                "{} {} {}\n",
+                1 + i % 12,
+                1 + i / 12,
+                1 + (i % 3 + i / 12) % 5
+            )
+        })
+        .collect();
+    let kinds: String = (0..10)
+        .map(|i| format!("{} {} 1\n", 1 + i, 1 + i % 2))
+        .collect();
+    let tensor = scratch.file("t.tns", tensor).display().to_string();
+    let matrix = format!("2:{}", scratch.file("kinds.tns", kinds).display());
+    let columns = scratch.file("kinds.mode2.tsv", "1\tdrama\n2\tcomedy\n");
+    let model = path("m.s3m");
+    let fit = [
+        "fit", "--tensor", &tensor, "--matrix", &matrix, "--rank", "2",
+    ];
+    let fit = || all(&fit, &["--epochs", "2", "--preset", "paper", "-o", &model]).ok();
+    fit();
+    let meant = |more: &[&str]| all(&["concepts", &model, "2"], more).ok();
+    assert!(meant(&[]).out.contains("comedy +") || meant(&[]).out.contains("comedy -"));
+    let page = path("page.html");
+    run(["report", &model, "-o", &page]).ok();
+    assert!(std::fs::read_to_string(&page).unwrap().contains("comedy"));
+    // Those that are given count more, and too many are not passed over in silence.
+    let given = scratch.file("given.tsv", "1\tsad\n2\tgay\n7\tblue\n");
+    let given = meant(&["--matrix-names", &format!("1:{}", given.display())]);
+    assert!(
+        given.out.contains("sad ") && !given.out.contains("drama"),
+        "{}",
+        given.out
+    );
+    assert!(
+        given
+            .err
+            .contains("names up to number 7, but matrix 1 has 2 columns"),
+        "{}",
+        given.err
+    );
+    // A batch and added rows keep them, too.
+    let job = serde_json::json!({
+        "id": "b", "job": "fit", "tensor": tensor, "output": path("b.s3m"), "preset": "paper",
+        "matrices": [{"mode": 2, "file": path("kinds.tns")}], "options": {"rank": 2, "epochs": 2},
+    });
+    let jobs = scratch.file("jobs.jsonl", job.to_string());
+    run(["batch", jobs.to_str().unwrap(), "--threads", "2"]).ok();
+    let late = scratch.file("late.tns", "13 1 2\n13 4 3\n");
+    let late = late.to_str().unwrap();
+    let folded = path("folded.s3m");
+    run([
+        "fold-in",
+        &path("b.s3m"),
+        "--mode",
+        "1",
+        "--tensor",
+        late,
+        "-o",
+        &folded,
+    ])
+    .ok();
+    assert!(run(["concepts", &folded, "2"]).ok().out.contains("comedy "));
+    // A model that is fitted anew without names has none.
+    std::fs::remove_file(columns).unwrap();
+    fit();
+    assert!(!meant(&[]).out.contains("comedy"));
 }

@@ -14,7 +14,7 @@ use super::files::{Identity, Opened};
 use super::lines::{Jobs, Line};
 use super::plan::{Files, Room, Share, Waits};
 use super::results::{JobResult, JobStatus, Journal};
-use super::spec::{Job, NoJob, Work, resolved};
+use super::spec::{Job, NoJob, Work, name_of_line, resolved};
 use super::work::{self, Common, Prepared};
 use super::{BatchObserver, BatchOptions, BatchSummary};
 use crate::error::{Error, ErrorKind, Result, panic_text};
@@ -222,11 +222,16 @@ impl Batch {
             }
         };
         let index = self.tasks.len();
-        let id = match &parsed {
+        let called = match &parsed {
             Ok(job) => job.id.clone(),
             Err(bad) => bad.id.clone(),
         };
-        let twice = self.ids.get(&id).copied();
+        let twice = self.ids.get(&called).copied();
+        // What became of a job is known by its name, and must not be what became of another.
+        let id = match twice {
+            Some(_) => name_of_line(number),
+            None => called.clone(),
+        };
         self.ids.entry(id.clone()).or_insert(number);
         let mut task = Task::new(JobResult::new(&id, number));
         let known = match (parsed, twice) {
@@ -235,9 +240,12 @@ impl Batch {
                 Err(bad.error)
             }
             (Ok(job), Some(other)) => {
-                task.result = JobResult::of(&job);
+                task.result = JobResult {
+                    id,
+                    ..JobResult::of(&job)
+                };
                 Err(Error::argument(format!(
-                    "line {number}: line {other} is called {id:?} too; give each job a name of its own"
+                    "line {number}: line {other} is called {called:?} too; give each job a name of its own"
                 )))
             }
             (Ok(job), None) => {

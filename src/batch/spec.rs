@@ -86,9 +86,12 @@ impl NoJob {
 }
 
 /// The name of a job whose line has none, or none that can be read.
-fn name_of_line(line: u64) -> String {
+pub(super) fn name_of_line(line: u64) -> String {
     format!("job-{line}")
 }
+
+/// Takes what a kind of job has besides its options.
+type Reader = fn(&mut Fields, &[(String, String)]) -> Parsed<Work>;
 
 impl Job {
     /// Reads a line.
@@ -116,70 +119,20 @@ impl Job {
 
     fn of(line: u64, text: &str, id: &str, mut f: Fields) -> Parsed<Job> {
         let kind = f.required("job")?;
-        let output = f.required("output")?.into();
-        let memory = f.take("memory").map(|m| bytes(&m)).transpose()?;
-        let options = f.options("options")?;
-        let work = match kind.as_str() {
-            "fit" => {
-                // So that a mistake is known at once; what the values are on top of is known later.
-                let mut trial = Options::default();
-                for (name, value) in &options {
-                    trial.set(name, value).map_err(|e| e.to_string())?;
-                }
-                let text = f.text_options("text")?;
-                let mut matrices = Vec::new();
-                for (name, graph) in [("matrices", false), ("graphs", true)] {
-                    for (at, item) in f.list(name)?.into_iter().enumerate() {
-                        let one = matrix(item, graph);
-                        matrices.push(one.map_err(|e| format!("{name}, number {}: {e}", at + 1))?);
-                    }
-                }
-                let mut matrix_text = f.text_options("matrix_text")?;
-                matrix_text.zero_based |= text.zero_based;
-                Work::Fit(Box::new(FitJob {
-                    tensor: f.required("tensor")?.into(),
-                    weights: f.path("weights")?,
-                    matrices,
-                    test: f.path("test")?,
-                    valid: f.path("valid").map_err(|e| {
-                        format!(
-                            "{e}; a part of the entries is held out with the option valid_fraction"
-                        )
-                    })?,
-                    init: f.path("init")?,
-                    checkpoint: f.path("checkpoint")?,
-                    resume: f.path("resume")?,
-                    preset: f.text("preset")?.unwrap_or_else(|| "default".into()),
-                    config: f.path("config")?,
-                    text,
-                    matrix_text,
-                }))
-            }
-            "predict" => {
-                let known = ["threads", "clip"];
-                if let Some((name, _)) = options.iter().find(|(n, _)| !known.contains(&n.as_str()))
-                {
-                    return Err(format!(
-                        "a prediction has the options {}, not {name:?}",
-                        known.join(" and ")
-                    ));
-                }
-                let mut trial = Options::default();
-                for (name, value) in &options {
-                    trial.set(name, value).map_err(|e| e.to_string())?;
-                }
-                Work::Predict(PredictJob {
-                    model: f.required("model")?.into(),
-                    file: f.required("file")?.into(),
-                    text: f.text_options("text")?,
-                })
-            }
+        // What else it needs depends on it.
+        let work: Reader = match kind.as_str() {
+            "fit" => fit_work,
+            "predict" => predict_work,
             other => {
                 return Err(format!(
                     "\"job\" is {other:?}; it must be \"fit\" or \"predict\""
                 ));
             }
         };
+        let output = f.required("output")?.into();
+        let memory = f.take("memory").map(|m| bytes(&m)).transpose()?;
+        let options = f.options("options")?;
+        let work = work(&mut f, &options)?;
         f.nothing_else(&kind)?;
         Ok(Job {
             line,
@@ -310,6 +263,59 @@ impl FitJob {
         }
         Ok(options)
     }
+}
+
+fn fit_work(f: &mut Fields, options: &[(String, String)]) -> Parsed<Work> {
+    // So that a mistake is known at once; what the values are on top of is known later.
+    let mut trial = Options::default();
+    for (name, value) in options {
+        trial.set(name, value).map_err(|e| e.to_string())?;
+    }
+    let text = f.text_options("text")?;
+    let mut matrices = Vec::new();
+    for (name, graph) in [("matrices", false), ("graphs", true)] {
+        for (at, item) in f.list(name)?.into_iter().enumerate() {
+            let one = matrix(item, graph);
+            matrices.push(one.map_err(|e| format!("{name}, number {}: {e}", at + 1))?);
+        }
+    }
+    let mut matrix_text = f.text_options("matrix_text")?;
+    matrix_text.zero_based |= text.zero_based;
+    Ok(Work::Fit(Box::new(FitJob {
+        tensor: f.required("tensor")?.into(),
+        weights: f.path("weights")?,
+        matrices,
+        test: f.path("test")?,
+        valid: f.path("valid").map_err(|e| {
+            format!("{e}; a part of the entries is held out with the option valid_fraction")
+        })?,
+        init: f.path("init")?,
+        checkpoint: f.path("checkpoint")?,
+        resume: f.path("resume")?,
+        preset: f.text("preset")?.unwrap_or_else(|| "default".into()),
+        config: f.path("config")?,
+        text,
+        matrix_text,
+    })))
+}
+
+fn predict_work(f: &mut Fields, options: &[(String, String)]) -> Parsed<Work> {
+    let known = ["threads", "clip"];
+    if let Some((name, _)) = options.iter().find(|(n, _)| !known.contains(&n.as_str())) {
+        return Err(format!(
+            "a prediction has the options {}, not {name:?}",
+            known.join(" and ")
+        ));
+    }
+    let mut trial = Options::default();
+    for (name, value) in options {
+        trial.set(name, value).map_err(|e| e.to_string())?;
+    }
+    Ok(Work::Predict(PredictJob {
+        model: f.required("model")?.into(),
+        file: f.required("file")?.into(),
+        text: f.text_options("text")?,
+    }))
 }
 
 /// The file a name means, also where there is none yet.

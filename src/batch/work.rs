@@ -175,6 +175,11 @@ fn run_fit(
     }
     model::save(&model, &job.output)?;
     Names::follow(&spec.tensor, &job.output, model.order())?;
+    for (m, matrix) in spec.matrices.iter().enumerate() {
+        if !matrix.kind.is_graph() {
+            Names::put_columns(Names::beside(&matrix.file, 1)?.as_ref(), &job.output, m)?;
+        }
+    }
     result.status = JobStatus::Done;
     Ok(())
 }

@@ -113,7 +113,8 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         .iter()
         .map(|file| open_with(file, &TextOptions::default(), progress))
         .collect::<Result<Vec<CooFile>>>()?;
-    let mut columns = column_names(&a.matrix_names, files.len())?;
+    let widths = files.iter().map(|f| f.header().dims.get(1).copied());
+    let mut columns = column_names(&a.matrix_names, &widths.collect::<Vec<_>>())?;
     for (m, file) in a.matrix.iter().enumerate() {
         names.check_matrix(mode, file)?;
         if columns.of(m).is_none()

@@ -11,8 +11,8 @@ use s3cmtf::model::{self, Model};
 use s3cmtf::{Error, Result};
 use serde_json::{Value, json};
 
-use super::lists::{NameArguments, column_names, mode_and_row, row_json};
-use super::output::{Output, number};
+use super::lists::{NameArguments, column_names_of, mode_and_row, row_json};
+use super::output::{Output, number, plain};
 use super::{Verdict, mode_from_one};
 
 /// Strongest and weakest concepts that are printed for somebody, if nothing is said.
@@ -54,7 +54,8 @@ pub(super) struct Arguments {
     #[command(flatten)]
     names: NameArguments,
 
-    /// Names of the columns of a coupled matrix, which are numbered as `info` does: an index and a name in each line
+    /// Names of the columns of a coupled matrix, which are numbered as `info` does: an index and a name in each line.
+    /// Those that `fit` and `demo` left beside the model are found without
     #[arg(long, value_name = "N:FILE")]
     matrix_names: Vec<String>,
 }
@@ -62,7 +63,7 @@ pub(super) struct Arguments {
 pub(super) fn run(a: &Arguments, out: &mut Output) -> Result<Verdict> {
     let model = model::load(&a.model, OpenMode::Mapped)?;
     let names = a.names.row_names(&model, &[a.model.as_path()])?;
-    let columns = column_names(&a.matrix_names, model.matrices().len())?;
+    let columns = column_names_of(&a.matrix_names, (&model, &a.model), 0)?;
     let mut given = Vec::new();
     for spec in &a.rows {
         let (n, row) = mode_and_row(spec, "--for ", &model)?;
@@ -121,7 +122,7 @@ impl Shown<'_> {
         let each = how.given.iter().map(|&(n, row)| {
             let number = u64::from(row) + 1;
             match self.names.name(n, row) {
-                Some(name) => format!("row {number} of mode {}, {name}", n + 1),
+                Some(name) => format!("row {number} of mode {}, {}", n + 1, plain(name)),
                 None => format!("row {number} of mode {}", n + 1),
             }
         });
@@ -201,7 +202,7 @@ impl Shown<'_> {
                     true => format!("matrix {} column {label}", a.matrix + 1),
                     false => label,
                 };
-                format!("{label} {:+.2}", a.share)
+                format!("{} {:+.2}", plain(&label), a.share)
             });
             each.collect::<Vec<_>>().join(", ")
         };
@@ -217,7 +218,7 @@ impl Shown<'_> {
                     if k == 0 { end } else { "" },
                     r.score,
                     u64::from(r.index) + 1,
-                    self.names.name(mode, r.index).unwrap_or_default()
+                    plain(self.names.name(mode, r.index).unwrap_or_default())
                 );
                 out.line(line.trim_end());
             }

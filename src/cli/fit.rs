@@ -415,6 +415,11 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
     if let Some(tensor) = given("tensor") {
         Names::follow(tensor, target, model.order())?;
     }
+    for (m, (spec, _)) in opened.matrices.iter().enumerate() {
+        if !spec.kind.is_graph() {
+            Names::put_columns(Names::beside(&spec.file, 1)?.as_ref(), target, m)?;
+        }
+    }
     if let Some(e) = failed {
         return Err(e);
     }

@@ -165,6 +165,9 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     };
     model::save(&folded, &a.output)?;
     Names::follow(&a.model, &a.output, folded.order())?;
+    for m in 0..folded.matrices().len() {
+        Names::put_columns(Names::of_columns(&a.model, m)?.as_ref(), &a.output, m)?;
+    }
     let changed = match summary.replaced {
         0 => String::new(),
         n => format!(", {} found anew", counted(n, "row", "rows")),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::input::mode_and_file;
 use super::mode_from_one;
-use super::output::{Output, counted};
+use super::output::{Output, complain, counted, grouped, plain};
 
 /// After so many lists they are printed.
 const TOGETHER: usize = 64;
@@ -35,8 +35,8 @@ impl NameArguments {
 
     /// The names that were given, and those that lie beside these files.
     pub(super) fn row_names(&self, model: &Model, beside: &[&Path]) -> Result<RowNames> {
-        let order = model.order();
-        let mut names = loaded(&self.names, order, ("--names", ["mode", "modes"]))?;
+        let sizes: Vec<Option<u64>> = model.dims().into_iter().map(Some).collect();
+        let mut names = loaded(&self.names, &sizes, ("--names", ["mode", "modes", "rows"]))?;
         names.look_beside(beside)?;
         Ok(names)
     }
@@ -51,17 +51,39 @@ pub(super) fn row_json(names: &RowNames, mode: usize, index: u32) -> Value {
     row
 }
 
-/// The names of the columns of some matrices, numbered from 1 as typed.
-pub(super) fn column_names(specs: &[String], count: usize) -> Result<RowNames> {
-    loaded(specs, count, ("--matrix-names", ["matrix", "matrices"]))
+/// The names of the columns of matrices with so many, numbered from 1 as typed.
+pub(super) fn column_names(specs: &[String], widths: &[Option<u64>]) -> Result<RowNames> {
+    let words = ["matrix", "matrices", "columns"];
+    loaded(specs, widths, ("--matrix-names", words))
 }
 
-/// The names in files that are given for some of `count` modes or matrices, numbered from 1 as typed, each once.
+/// The same for the matrices of a model, `count` of them at least, with the names that lie beside it for those that none
+/// are given for.
+pub(super) fn column_names_of(
+    specs: &[String],
+    (model, file): (&Model, &Path),
+    count: usize,
+) -> Result<RowNames> {
+    let width = |m: usize| Some(model.matrices().get(m)?.columns.dim());
+    let widths: Vec<Option<u64>> = (0..count.max(model.matrices().len())).map(width).collect();
+    let mut names = column_names(specs, &widths)?;
+    for m in 0..widths.len() {
+        if names.of(m).is_none()
+            && let Some(beside) = Names::of_columns(file, m)?
+        {
+            names.set(m, beside)?;
+        }
+    }
+    Ok(names)
+}
+
+/// The names in files that are given for some modes or matrices of these sizes, numbered from 1 as typed, each once.
 fn loaded(
     specs: &[String],
-    count: usize,
-    (option, [one, many]): (&str, [&str; 2]),
+    sizes: &[Option<u64>],
+    (option, [one, many, rows]): (&str, [&str; 3]),
 ) -> Result<RowNames> {
+    let count = sizes.len();
     let mut names = RowNames::new(count);
     for spec in specs {
         let (n, file) = mode_and_file(spec, option)?;
@@ -75,7 +97,20 @@ fn loaded(
             let why = format!("{one} {} has names already; give one file for each", n + 1);
             return Err(wrong(why));
         }
-        names.set(n, Names::load(file)?)?;
+        let found = Names::load(file)?;
+        // No error: a dictionary may know more than was trained on.
+        let last = found.iter().map(|(row, _)| u64::from(row) + 1).max();
+        if let (Some(last), Some(size)) = (last, sizes[n])
+            && last > size
+        {
+            complain(&format!(
+                "{option} {spec}: has names up to number {}, but {one} {} has {} {rows}; is it for another {one}?",
+                grouped(last),
+                n + 1,
+                grouped(size)
+            ));
+        }
+        names.set(n, found)?;
     }
     Ok(names)
 }
@@ -254,7 +289,7 @@ impl<'a> Lists<'a> {
         let titles = of.iter().map(|&(mode, index)| {
             let number = u64::from(index) + 1;
             match self.names.name(mode, index) {
-                Some(name) => format!("row {number} of mode {}, {name}", mode + 1),
+                Some(name) => format!("row {number} of mode {}, {}", mode + 1, plain(name)),
                 None => format!("row {number} of mode {}", mode + 1),
             }
         });
@@ -274,7 +309,7 @@ impl<'a> Lists<'a> {
                 place + 1,
                 format!("{:.5}", r.score),
                 u64::from(r.index) + 1,
-                self.names.name(self.mode, r.index).unwrap_or_default()
+                plain(self.names.name(self.mode, r.index).unwrap_or_default())
             );
             out.line(line.trim_end());
         }

@@ -1,5 +1,6 @@
 //! Standard output: text for people, or one JSON object per line.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use s3cmtf::{Error, Result};
@@ -59,6 +60,14 @@ impl Output {
 /// A line on standard error. If that cannot be written there is nowhere left to say so.
 pub(super) fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// A name for a terminal: control characters would move its cursor or change its colours, and are replaced.
+pub(super) fn plain(name: &str) -> Cow<'_, str> {
+    match name.contains(char::is_control) {
+        true => name.replace(char::is_control, "\u{fffd}").into(),
+        false => name.into(),
+    }
 }
 
 /// An error, in the units of the values: with so many decimals where those say something.

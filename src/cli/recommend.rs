@@ -10,7 +10,7 @@ use s3cmtf::{Error, Result};
 
 use super::input::open_with;
 use super::lists::{ListArguments, Lists, mode_and_row};
-use super::output::{Output, complain, counted, grouped};
+use super::output::{Output, complain, counted, grouped, shape};
 use super::progress::Progress;
 use super::{Verdict, mode_from_one};
 
@@ -132,6 +132,18 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let seen = seen.map(|by| {
         let views: Vec<_> = files.iter().map(CooFile::view).collect();
         views.iter().try_for_each(|view| model.check_order(view))?;
+        let dims = model.dims();
+        for view in &views {
+            let beyond = |&n: &usize| view.dims()[n] > dims[n];
+            if (0..dims.len()).any(|n| beyond(&n)) {
+                complain(&format!(
+                    "{} is {}, but the model is {}; are its entries those of other data?",
+                    view.name(),
+                    shape(view.dims()),
+                    shape(&dims)
+                ));
+            }
+        }
         Seen::new(&views, by, mode)
     });
     let seen = seen.transpose()?;

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::Verdict;
 use super::fit::coupled;
 use super::input::{open_with, same_file};
-use super::lists::{NameArguments, column_names, files_of};
+use super::lists::{NameArguments, column_names_of, files_of};
 use super::output::{Output, complain, counted, grouped};
 use super::progress::Progress;
 
@@ -135,8 +135,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let beside = beside.chain(&a.test).chain(&a.against);
     let beside: Vec<&Path> = beside.map(PathBuf::as_path).collect();
     let names = a.names.row_names(&model, &beside)?;
-    let count = matrices.len().max(model.matrices().len());
-    let mut columns = column_names(&a.matrix_names, count)?;
+    let mut columns = column_names_of(&a.matrix_names, (&model, &a.model), matrices.len())?;
     for (m, (mode, path, _)) in matrices.iter().enumerate() {
         names.check_matrix(*mode, path)?;
         if columns.of(m).is_none()

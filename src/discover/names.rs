@@ -365,23 +365,24 @@ pub(crate) fn named(names: &Names, text: &str, what: &str) -> Result<u32> {
     if let Some(row) = names.find(text) {
         return Ok(row);
     }
-    let near: Vec<String> = suggestions(names, text)
-        .iter()
-        .map(|name| format!("{name:?}"))
-        .collect();
+    let (close, near) = suggestions(names, text);
+    let near: Vec<String> = near.iter().map(|name| format!("{name:?}")).collect();
     let near = match &near[..] {
         [] => String::new(),
-        [only] => format!("; did you mean {only}?"),
-        some => format!("; did you mean one of {}?", some.join(", ")),
+        [only] if close => format!("; did you mean {only}?"),
+        some if close => format!("; did you mean one of {}?", some.join(", ")),
+        [only] => format!("; the nearest is {only}"),
+        some => format!("; the nearest are {}", some.join(", ")),
     };
     Err(Error::argument(format!(
         "no {what} is called {text:?}{near}"
     )))
 }
 
-/// The names nearest to a text: the same but for case, then those that begin with it or contain it, then those within the
-/// fewest edits, of the whole name or of its beginning.
-fn suggestions<'a>(names: &'a Names, text: &str) -> Vec<&'a str> {
+/// The names nearest to a text, and whether they are close: the same but for case, then those that begin with it or contain
+/// it, then those within the fewest edits, of the whole name, of its beginning or of its words in any order. Without one
+/// that is close, those that are least far.
+fn suggestions<'a>(names: &'a Names, text: &str) -> (bool, Vec<&'a str>) {
     let text: Vec<char> = text.to_lowercase().chars().collect();
     let plain: String = text.iter().collect();
     let limit = text.len().div_ceil(3);
@@ -393,17 +394,44 @@ fn suggestions<'a>(names: &'a Names, text: &str) -> Vec<&'a str> {
             Some(_) if lower == plain => (0, 0),
             Some(0) => (1, lower.len()),
             Some(_) => (2, lower.len()),
-            None => (3, edits(&text, &lower)),
+            None => match edits(&text, &lower).min(word_edits(&plain, &lower)) {
+                few if few <= limit => (3, few),
+                many => (4, many),
+            },
         };
-        if key.0 < 3 || key.1 <= limit {
-            found.push((key.0, key.1, name));
-        }
+        found.push((key.0, key.1, name));
     }
     // The sort is stable: of equals the first rows.
     found.sort_by_key(|&(kind, distance, _)| (kind, distance));
     found.dedup_by_key(|f| f.2);
+    let close = found.first().is_some_and(|f| f.0 < 4);
+    found.retain(|f| (f.0 < 4) == close);
     found.truncate(SUGGESTED);
-    found.into_iter().map(|(_, _, name)| name).collect()
+    (close, found.into_iter().map(|(_, _, name)| name).collect())
+}
+
+/// How far the words of a text are from those of a name, in whatever order, and one more: for each the edits to the nearest,
+/// one where either begins with the other, or all its letters where none is near.
+fn word_edits(text: &str, name: &str) -> usize {
+    let each = words(text).map(|word| {
+        let letters: Vec<char> = word.chars().collect();
+        let near = words(name).map(|other| {
+            let begins = other.starts_with(word) || (other.len() > 2 && word.starts_with(other));
+            match word == other {
+                true => 0,
+                false if begins => 1,
+                false => edits(&letters, other),
+            }
+        });
+        let few = near.filter(|&count| count <= letters.len() / 3);
+        few.min().unwrap_or(letters.len())
+    });
+    each.sum::<usize>() + 1
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let all = text.split(|c: char| !c.is_alphanumeric());
+    all.filter(|word| !word.is_empty())
 }
 
 /// The number of letters to insert, leave out, change or swap with the next to get from `text` to `name`, or one more than

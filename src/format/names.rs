@@ -177,6 +177,26 @@ impl Names {
         Ok(())
     }
 
+    /// The names of the columns of a coupled matrix of a model, counted from 0, that lie beside the model: those in
+    /// `model.s3m.matrix1.tsv` or `model.matrix1.tsv`.
+    pub fn of_columns(model: &Path, matrix: usize) -> Result<Option<Names>> {
+        let found = find_with(model, &columns_end(matrix));
+        found.map(Names::load).transpose()
+    }
+
+    /// Puts names of the columns of a coupled matrix where [`of_columns`](Self::of_columns) finds them. Without any, those
+    /// of an earlier model of that name go.
+    pub fn put_columns(names: Option<&Names>, model: &Path, matrix: usize) -> Result<()> {
+        let path = with_end(model, &columns_end(matrix));
+        match names {
+            Some(names) => names.save(path),
+            None => {
+                remove_own(&path);
+                Ok(())
+            }
+        }
+    }
+
     /// The name of row `index`, counted from 0.
     pub fn name(&self, index: u64) -> Option<&str> {
         self.list.get(usize::try_from(index).ok()?)?.as_deref()
@@ -282,9 +302,14 @@ fn remove_own(path: &Path) {
 
 /// The names file of `mode` that belongs to a COO file or prefix.
 pub(crate) fn find_beside(coo: &Path, mode: usize) -> Option<PathBuf> {
-    let mut stem = coo.to_path_buf();
+    find_with(coo, &mode_end(mode))
+}
+
+/// The file that is called as another with this end, which may take the place of what is behind a dot.
+fn find_with(file: &Path, end: &str) -> Option<PathBuf> {
+    let mut stem = file.to_path_buf();
     loop {
-        let path = path_beside(&stem, mode);
+        let path = with_end(&stem, end);
         if path.is_file() {
             return Some(path);
         }
@@ -299,8 +324,20 @@ pub(crate) fn path_for(coo: &Path, mode: usize) -> PathBuf {
 }
 
 fn path_beside(stem: &Path, mode: usize) -> PathBuf {
+    with_end(stem, &mode_end(mode))
+}
+
+fn mode_end(mode: usize) -> String {
+    format!(".mode{}.tsv", mode + 1)
+}
+
+fn columns_end(matrix: usize) -> String {
+    format!(".matrix{}.tsv", matrix + 1)
+}
+
+fn with_end(stem: &Path, end: &str) -> PathBuf {
     let mut name = stem.as_os_str().to_owned();
-    name.push(format!(".mode{}.tsv", mode + 1));
+    name.push(end);
     PathBuf::from(name)
 }
 

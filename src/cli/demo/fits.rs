@@ -1,7 +1,7 @@
 //! The fits of a demo, and how good they are.
 
 use s3cmtf::analysis::evaluate;
-use s3cmtf::format::{CooView, Values};
+use s3cmtf::format::{CooView, Names, Values};
 use s3cmtf::model::{self, BiasModel, Epoch, Model};
 use s3cmtf::options::Options;
 use s3cmtf::problem::Problem;
@@ -94,6 +94,14 @@ impl Teller<'_> {
             if let Some(names) = names {
                 names.save(self.a.output.join(format!("{what}.mode{}.tsv", n + 1)))?;
             }
+        }
+        for (m, table) in self.set.tables.iter().enumerate() {
+            // The model that is fitted without has none of them.
+            let columns = table
+                .columns
+                .as_ref()
+                .filter(|_| m < fitted.matrices().len());
+            Names::put_columns(columns, &model, m)?;
         }
         let log = self.a.output.join(format!("{what}.log.jsonl"));
         std::fs::write(&log, watcher.log).map_err(|source| Error::Io {

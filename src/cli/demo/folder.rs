@@ -4,7 +4,7 @@
 //! rows and columns: `movie_genre` has the rows of the mode `movie` and the columns `genre`. `movies.tsv` has the names of
 //! the rows of `movie`, `genres.tsv` those of the columns. `meta.json`, if there is one, says what modes are called
 //! (`tensor.modes`) and may have the names of columns as a list in an object called as the matrix. Without it a matrix
-//! belongs to the first mode of its size.
+//! belongs to the first mode of its size, which then is called as its rows are.
 
 use std::path::{Path, PathBuf};
 
@@ -57,12 +57,9 @@ pub(super) fn open(
         });
     }
     let said = meta["tensor"]["modes"].as_array();
-    let modes: Vec<String> = (0..order)
-        .map(|n| match said.and_then(|m| m.get(n)?.as_str()) {
-            Some(name) => name.to_string(),
-            None => format!("mode {}", n + 1),
-        })
-        .collect();
+    let said = |n: usize| said.and_then(|m| m.get(n)?.as_str()).map(String::from);
+    let mut modes: Vec<Option<String>> = (0..order).map(said).collect();
+    let mut used = Vec::new();
     let mut tables = Vec::new();
     for (stem, path) in matrices(folder)? {
         let file = read(&path)?;
@@ -76,7 +73,7 @@ pub(super) fn open(
         let (rows, columns) = stem.split_once('_').unwrap_or((&stem, ""));
         let sizes = &train.header().dims;
         // `zone_attr` is of the `pickup zone`.
-        let word = |m: &String| m.split([' ', '_']).any(|word| word == rows);
+        let word = |m: &Option<String>| m.iter().any(|m| words(m).any(|word| word == rows));
         let named = modes.iter().position(word);
         let sized = || sizes.iter().position(|&d| d == file.header().dims[0]);
         let Some(mode) = named.or_else(sized) else {
@@ -86,31 +83,41 @@ pub(super) fn open(
             ));
             continue;
         };
+        if !columns.is_empty() {
+            modes[mode].get_or_insert_with(|| rows.to_string());
+        }
         let width = file.header().dims[1];
+        let own = names(folder, columns, &mut used)?;
         tables.push(Table {
             what: columns.to_string(),
             mode,
             kind: kind(&file),
-            columns: match listed(&meta[&stem], width) {
-                Some(names) => Some(names),
-                None => names(folder, columns)?,
-            },
+            columns: listed(&meta[&stem], width).or(own),
             file,
         });
     }
     let mut rows = Vec::new();
     for mode in &modes {
         // `pickup zone` has the names of zones.
-        let words = mode.split([' ', '_']).rev();
         let mut own = None;
-        for word in words {
+        for word in mode.iter().flat_map(|m| words(m).rev()) {
             own = match own {
-                None => names(folder, word)?,
+                None => names(folder, word, &mut used)?,
                 some => some,
             };
         }
         rows.push(own);
     }
+    for path in listing(folder, ".tsv")? {
+        if !used.contains(&path) {
+            out.line(format!(
+                "{} has the names of no mode and of no columns that are known, and is left out",
+                path.display()
+            ));
+        }
+    }
+    let numbered = |(n, mode): (usize, Option<String>)| mode.unwrap_or(format!("mode {}", n + 1));
+    let modes = modes.into_iter().enumerate().map(numbered).collect();
     // Now that all of it can be read.
     std::fs::create_dir_all(target).map_err(|source| Error::Io {
         action: format!("cannot make the folder {}", target.display()),
@@ -143,19 +150,39 @@ fn meta(path: &Path) -> Result<Value> {
     })
 }
 
-/// All data files but the tensor, by name, each once.
-fn matrices(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
+/// The words in the name of a mode.
+fn words(mode: &str) -> impl DoubleEndedIterator<Item = &str> {
+    mode.split([' ', '_'])
+}
+
+/// All files with this end of their name, but hidden ones, by name.
+fn listing(folder: &Path, end: &str) -> Result<Vec<PathBuf>> {
     let failed = |source| Error::Io {
         action: format!("cannot list {}", folder.display()),
         source,
     };
-    let mut stems: Vec<String> = Vec::new();
+    let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
-        let name = name.to_string_lossy();
-        let stem = ENDS.iter().find_map(|end| name.strip_suffix(end));
-        if let Some(stem) = stem.filter(|s| !s.starts_with("tensor.") && !s.starts_with('.')) {
-            stems.push(stem.to_string());
+        let text = name.to_string_lossy();
+        if text.ends_with(end) && !text.starts_with('.') {
+            all.push(folder.join(&name));
+        }
+    }
+    all.sort();
+    Ok(all)
+}
+
+/// All data files but the tensor, by name, each once.
+fn matrices(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let mut stems: Vec<String> = Vec::new();
+    for end in ENDS {
+        for path in listing(folder, end)? {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let stem = name.strip_suffix(end).unwrap_or(&name);
+            if !stem.starts_with("tensor.") {
+                stems.push(stem.to_string());
+            }
         }
     }
     stems.sort();
@@ -184,8 +211,8 @@ fn listed(said: &Value, width: u64) -> Option<Names> {
     fitting.next().map(Names::list)
 }
 
-/// The names in `movies.tsv` of a `movie`, `category.tsv` of a `category`.
-fn names(folder: &Path, what: &str) -> Result<Option<Names>> {
+/// The names in `movies.tsv` of a `movie`, `category.tsv` of a `category`; which file that is, is noted.
+fn names(folder: &Path, what: &str, used: &mut Vec<PathBuf>) -> Result<Option<Names>> {
     if what.is_empty() {
         return Ok(None);
     }
@@ -196,5 +223,6 @@ fn names(folder: &Path, what: &str) -> Result<Option<Names>> {
         .flatten()
         .map(|stem| folder.join(format!("{stem}.tsv")));
     let file = paths.into_iter().find(|path| path.is_file());
+    used.extend(file.clone());
     file.map(Names::load).transpose()
 }

@@ -13,6 +13,7 @@ use clap::Args;
 use s3cmtf::{Error, Result};
 
 use super::Verdict;
+use super::input::same_file;
 use super::output::Output;
 use super::progress::Progress;
 
@@ -50,6 +51,15 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         return Err(Error::File {
             file: a.output.display().to_string(),
             what: "is no folder; -o takes one to write into, which is made if need be".into(),
+        });
+    }
+    if a.data
+        .as_deref()
+        .is_some_and(|data| same_file(data, &a.output))
+    {
+        return Err(Error::File {
+            file: a.output.display().to_string(),
+            what: "is the folder of --data, and models and a page would be written among the data; give -o another".into(),
         });
     }
     let set = match &a.data {

@@ -15,7 +15,7 @@ use s3cmtf::report::{ReportOptions, write_report};
 use serde_json::{Value, json};
 
 use super::super::lists::row_json;
-use super::super::output::{Output, counted, grouped, shape};
+use super::super::output::{Output, counted, grouped, plain, shape};
 use super::super::progress::Progress;
 use super::Arguments;
 use super::data::Set;
@@ -201,23 +201,22 @@ impl Teller<'_> {
         })?;
         let rated = |row: u32| kept.iter().find(|k| k.index == row).map(|k| k.score);
         let name = |row: u32| self.names.label(ranked, row);
-        let label = |row: u32| {
-            labels
-                .get(row as usize)
-                .map_or(String::new(), |l| l.join(", "))
+        let label = |row: u32| match labels.get(row as usize) {
+            Some(own) => cut_list(own, 24),
+            None => String::new(),
         };
         let line = |score: String, row: u32, note: String| {
             format!(
                 "    {score:>5}  {:<38}  {:<24}  {note}",
                 cut(&name(row), 38),
-                cut(&label(row), 24)
+                label(row)
             )
             .trim_end()
             .to_string()
         };
         let called = |row: u32| match self.names.name(0, row) {
             // Numbers for names say nothing more.
-            Some(name) if name.parse::<u64>().is_err() => name.to_string(),
+            Some(name) if name.parse::<u64>().is_err() => plain(name).into_owned(),
             _ => format!("{} {}", self.set.modes[0], u64::from(row) + 1),
         };
         out.line(format!(
@@ -301,7 +300,7 @@ impl Teller<'_> {
                 let share = 100.0 * l.count as f64 / c.size.max(1) as f64;
                 format!("{} {share:.0}%", columns.label(own[l.matrix], l.column))
             });
-            each.collect::<Vec<_>>().join(", ")
+            cut_list(&each.collect::<Vec<_>>(), 34)
         };
         out.line(format!(
             "\nThe {} rows of {} in {}, {}, the largest first:",
@@ -325,7 +324,7 @@ impl Teller<'_> {
                 "  {:>3}  {:>5} rows  {:<34}  {}",
                 k + 1,
                 grouped(c.size),
-                cut(&told(c), 34),
+                told(c),
                 members.collect::<Vec<_>>().join("; ")
             ));
         }
@@ -454,9 +453,68 @@ fn name_of(path: &Path) -> String {
         .into_owned()
 }
 
+/// What is left out where there is no room.
+const MORE: &str = "...";
+
+/// A text of so many letters at most, with a sign where it was longer.
 fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((at, _)) => text[..at].to_string(),
-        None => text.to_string(),
+    let text = plain(text);
+    match text.chars().count() > most {
+        true => text.chars().take(most - MORE.len()).collect::<String>() + MORE,
+        false => text.into_owned(),
+    }
+}
+
+/// So many whole labels as there is room for.
+fn cut_list(labels: &[String], most: usize) -> String {
+    let whole = labels.join(", ");
+    if whole.chars().count() <= most {
+        return plain(&whole).into_owned();
+    }
+    let mut list = String::new();
+    for label in labels {
+        let more = format!("{list}{label}, ");
+        if more.chars().count() + MORE.len() > most {
+            break;
+        }
+        list = more;
+    }
+    match list.is_empty() {
+        true => cut(&labels[0], most),
+        false => cut(&(list + MORE), most),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_says_so() {
+        let of = |labels: &[&str]| {
+            cut_list(
+                &labels.iter().map(|l| l.to_string()).collect::<Vec<_>>(),
+                24,
+            )
+        };
+        assert_eq!(
+            of(&["15", "16", "117", "225", "488", "512"]),
+            "15, 16, 117, 225, ..."
+        );
+        assert_eq!(
+            of(&["Drama", "Fantasy", "Western"]),
+            "Drama, Fantasy, Western"
+        );
+        assert_eq!(
+            of(&["Action", "Drama", "Fantasy", "War"]),
+            "Action, Drama, ..."
+        );
+        assert_eq!(
+            of(&["a label that is long in itself", "b"]),
+            "a label that is long ..."
+        );
+        assert_eq!(of(&[]), "");
+        assert_eq!(cut("Distinguished Gentleman", 10), "Disting...");
+        assert_eq!(cut("\u{1b}[31mé", 10), "\u{fffd}[31mé");
     }
 }
