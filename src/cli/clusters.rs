@@ -368,9 +368,12 @@ fn stops(curve: &GapCurve) -> String {
     if curve.rises_again() {
         line += &format!("; the gap is largest at {}{last}", curve.largest);
         if curve.taken() > curve.chosen {
+            let stop = match curve.taken() {
+                last if last == curve.points.len() => format!("nowhere, and {last} are"),
+                k => format!("at {k}, which is"),
+            };
             line += &format!(
-                "; of numbers whose gaps are above that of one cluster it stops at {}, which is taken without -k",
-                curve.taken()
+                "; of numbers whose gaps are above that of one cluster it stops {stop} taken without -k"
             );
         }
     }
