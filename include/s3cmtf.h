@@ -2533,9 +2533,11 @@ int32_t s3cmtf_clusters_copy_rows(const s3cmtf_clusters *clusters,
 
 /**
  * The gap curve: the gaps for 1, 2, 3 ... clusters and their standard errors; `chosen` is the smallest number of clusters
- * whose gap is at least that of one more less its standard error, or the last if there is none. Arrays have room for
- * `capacity` items and may be NULL, as may `chosen`; `found` is how many there are: 0 if there is no curve, and then
- * `chosen` is 0.
+ * whose gap is at least that of one more less its standard error, or the last if there is none. If that is 1 although a
+ * later gap is larger by more than its standard error, and no `k` was given, there are as many clusters as the same rule
+ * says of those numbers whose gap less its standard error is above that of one cluster: s3cmtf_clusters_get_count() has how
+ * many. Arrays have room for `capacity` items and may be NULL, as may `chosen`; `found` is how many there are: 0 if there is
+ * no curve, and then `chosen` is 0.
  */
 S3CMTF_CHECK_STATUS
 int32_t s3cmtf_clusters_copy_gaps(const s3cmtf_clusters *clusters,

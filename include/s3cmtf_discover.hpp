@@ -324,7 +324,8 @@ struct cluster_report {
     double explained;
     /// The rows that were clustered, and the cluster of each.
     std::vector<std::uint64_t> rows, which;
-    /// The gaps for 1, 2, 3 ... clusters and their standard errors, if there is a curve, and what they choose.
+    /// The gaps for 1, 2, 3 ... clusters and their standard errors, if there is a curve, and what they choose. See
+    /// s3cmtf_clusters_copy_gaps() for where there are more clusters than that though no k was given.
     std::vector<double> gaps, errors;
     std::uint64_t chosen;
     /// Whether the rule chose, or the last was taken; how many rows the curve was measured on; and what gaps are made of. See

@@ -124,6 +124,19 @@ fn strengths_are_what_concepts_add() {
                     let expected = all[all.len() - 1 - k] / size.sqrt();
                     assert!((r.score - expected).abs() < 1e-5);
                 }
+                // Of equal loadings the rows with more entries: their places are those of a plain sort.
+                let mut order: Vec<usize> = (0..films).collect();
+                let counts = &model.modes()[1].counts;
+                order.retain(|&f| counts[f] > 0);
+                order.sort_by(|&a, &b| {
+                    let x = |f: usize| sign * row(model, 1, f)[c.number];
+                    let by = x(a).partial_cmp(&x(b)).unwrap();
+                    by.then(counts[b].cmp(&counts[a])).then(a.cmp(&b))
+                });
+                let expected = order[..4]
+                    .iter()
+                    .map(|&f| model.modes()[1].rows.indices().nth(f).unwrap());
+                assert!(expected.eq(c.smallest.iter().map(|r| r.index)));
                 // Genres: what a loading of 1 adds over the root mean square of what is predicted.
                 assert_eq!((c.with.len(), c.against.len()), (4, 4));
                 for a in c.with.iter().chain(&c.against) {
@@ -315,6 +328,12 @@ fn kinds_of_films_are_found_counted_and_labelled() {
             let each = (0..count).map(|i| (30 - i) as f64 / (120 - i) as f64);
             let expected: f64 = each.product();
             assert!((label.p_value / expected - 1.0).abs() < 1e-9);
+            // Four clusters and five columns were tested; what chance gives is not clear.
+            for l in &cluster.labels {
+                let corrected = (l.p_value * 20.0).min(1.0);
+                assert!((l.corrected_p / corrected - 1.0).abs() < 1e-9, "{l:?}");
+                assert_eq!(l.is_clear(), l.column == group, "{l:?}");
+            }
         }
         assert!(found.information[0] > 0.7 && found.information[0] < 1.0);
         for threads in [2, 3, 7] {

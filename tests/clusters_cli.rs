@@ -135,13 +135,37 @@ fn clusters_are_printed_with_labels_and_curves() {
     for found in [&both, &both["against"]] {
         let curve = &found["gap"];
         assert_eq!(curve["points"].as_array().unwrap().len(), 5);
-        assert_eq!(curve["chosen"], found["k"]);
+        assert_eq!(curve["taken"], found["k"]);
     }
     let text = all(&base, &compared).ok().out;
     assert!(
         text.contains("coupled.s3m:") && text.contains("plain.s3m:"),
         "{text}"
     );
+    // Both models and all matrices are told of without curves too, and labels only where they are no chance.
+    scratch.file(
+        "odd.tns",
+        (1..=30)
+            .map(|i| format!("{i} {} 1\n", 1 + i / 4 % 2))
+            .collect::<String>(),
+    );
+    let odd = path("odd.tns");
+    let more = ["--matrix", &odd, "--against", &other, "--labels", "9"];
+    let text = all(&asked, &more).ok().out;
+    let said = |model: &str| {
+        let line = text
+            .lines()
+            .find(|l| l.starts_with(&format!("{model}: 3 clusters, ")));
+        line.unwrap_or_else(|| panic!("{text}")).to_string()
+    };
+    for model in [&model, &other] {
+        let line = said(model);
+        assert!(
+            line.contains("% of ") && line.contains(&matrix) && line.contains(&odd),
+            "{line}"
+        );
+    }
+    assert_eq!(text.matches("of its rows").count(), 3, "{text}");
     // More than there are.
     let many = all(&["clusters", &model, "3", "-k", "9"], &["--json"])
         .ok()
@@ -223,6 +247,7 @@ fn matrices_and_models_of_other_rows_are_refused() {
     let report = ["report", &model, "-o", &page, "--max-k", "0"];
     let of_users = format!("1:{kinds}");
     all(&report, &["--matrix", &of_users]).failed(2, &words);
+    all(&report, &["--clusters", "two"]).failed(2, &["--clusters two", "as in 2:24"]);
     assert!(!scratch.join("page.html").exists());
     // Nothing said of the last film: fine if nobody said how many there are, and not if somebody did.
     scratch.file("short.tns", "1 1 1\n29 2 1\n");

@@ -86,6 +86,29 @@ fn planted_structure_is_found_and_told() {
     for word in ["Lisbon", "Sushi", "Jan 2023", "id=\"clusters\""] {
         assert!(page.contains(word), "{word}");
     }
+    // The page tells of the same clusters as the text.
+    let told = page.split("Clusters of place</h3>").nth(1).unwrap();
+    let told = told.split("<h3>").next().unwrap();
+    for word in [
+        "2,400 rows in 24 clusters",
+        "shown: 24",
+        "Steakhouse \u{d7}",
+        "Kyoto \u{d7}",
+    ] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    assert!(!told.contains("better than one"), "{told}");
+    for m in [1, 2] {
+        let said = format!("of what matrix {m} says of a row");
+        let share = told
+            .split(&said)
+            .next()
+            .unwrap()
+            .rsplit("They tell ")
+            .next();
+        let share = share.unwrap().trim().trim_end_matches('%');
+        assert!(share.parse::<f64>().unwrap() > 80.0, "{share} {told}");
+    }
     let epochs = fs::read_to_string(dir.join("coupled.log.jsonl")).unwrap();
     let last: Value = serde_json::from_str(epochs.lines().last().unwrap()).unwrap();
     assert_eq!(

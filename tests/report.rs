@@ -338,6 +338,9 @@ fn what_does_not_fit_is_said() {
         },
         "only models of the same data",
     );
+    for clusters in [vec![(3, 2)], vec![(1, 0)], vec![(1, 2), (1, 3)]] {
+        bad(ReportOptions { clusters, ..none() }, "each mode once");
+    }
     bad(
         ReportOptions {
             matrices: vec![(3, genres.view())],

@@ -71,7 +71,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N:FILE")]
     matrix_names: Vec<String>,
 
-    /// Labels of each cluster for each matrix
+    /// Labels of each cluster for each matrix, at most; printed are those that chance does not give
     #[arg(long, value_name = "N", default_value_t = 3)]
     labels: usize,
 
@@ -187,6 +187,7 @@ impl Shown<'_> {
             label["log_odds"] = l.log_odds.into();
             label["p_value"] = l.p_value.into();
             label["log10_p"] = l.log10_p.into();
+            label["corrected_p"] = l.corrected_p.into();
             label
         };
         let cluster = |c: &Cluster| {
@@ -216,6 +217,8 @@ impl Shown<'_> {
             json!({
                 "chosen": curve.chosen,
                 "settled": curve.settled,
+                "largest": curve.largest,
+                "taken": curve.taken(),
                 "rows": curve.rows,
                 "points": points.collect::<Vec<_>>(),
             })
@@ -274,7 +277,7 @@ impl Shown<'_> {
                 counted(cluster.size, "row", "rows"),
                 number(cluster.radius)
             ));
-            for l in &cluster.labels {
+            for l in cluster.labels.iter().filter(|l| l.is_clear()) {
                 out.line(format!(
                     "    {:<24} {:>7} of its rows, {} of all: {:.1} times as many, p {}",
                     self.columns.label(l.matrix, l.column),
@@ -306,17 +309,18 @@ impl Shown<'_> {
         let mut curves = Vec::new();
         for (file, found) in [(own, found)].into_iter().chain(other) {
             if let Some(curve) = &found.gap {
-                curves.push((file, found, curve));
+                curves.push((file, curve));
             }
         }
-        if curves.is_empty() {
-            return;
+        if !curves.is_empty() {
+            out.line(
+                "gap and its standard error by the number of clusters (* where the rule stops):",
+            );
         }
-        out.line("gap and its standard error by the number of clusters (* chosen):");
-        let most = curves.iter().map(|(_, _, c)| c.points.len()).max();
+        let most = curves.iter().map(|(_, c)| c.points.len()).max();
         for k in 0..most.unwrap_or(0) {
             let mut line = format!("  {:>3}", k + 1);
-            for (_, _, curve) in &curves {
+            for (_, curve) in &curves {
                 line += &match curve.points.get(k) {
                     Some(p) => format!(
                         "  {:>8.4} {:.4} {}",
@@ -329,17 +333,50 @@ impl Shown<'_> {
             }
             out.line(line.trim_end());
         }
-        for (file, found, curve) in &curves {
-            let clusters = |k: usize| counted(k as u64, "cluster", "clusters");
-            let mut line = format!("{}: {}", file.display(), clusters(curve.chosen));
-            if !curve.settled {
-                line += ", the most that were looked at; the gap still grows";
-            }
-            if let Some(share) = found.information.first() {
-                let k = clusters(found.clusters.len());
-                line += &format!("; {:.1}% of the matrix is told by {k}", 100.0 * share);
-            }
-            out.line(line);
+        for (file, curve) in &curves {
+            out.line(format!("{}: {}", file.display(), stops(curve)));
+        }
+        let Some(other) = other else { return };
+        for (file, found) in [(own, found), other] {
+            let told = self.arguments.matrix.iter().zip(&found.information);
+            let told = told.map(|(matrix, share)| {
+                format!("; they tell {:.1}% of {}", 100.0 * share, matrix.display())
+            });
+            out.line(format!(
+                "{}: {}, {:.1}% of the variance between them{}",
+                file.display(),
+                counted(found.clusters.len() as u64, "cluster", "clusters"),
+                100.0 * found.explained,
+                told.collect::<String>()
+            ));
         }
     }
+}
+
+/// Where the rule stops, and what the rest of the curve says of that.
+fn stops(curve: &GapCurve) -> String {
+    let last = match curve.largest == curve.points.len() {
+        true => ", the most that were looked at",
+        false => "",
+    };
+    if !curve.settled {
+        return format!(
+            "the rule stops nowhere up to {}, the most that were looked at; the gap still grows",
+            curve.chosen
+        );
+    }
+    let mut line = format!("the rule stops at {}", curve.chosen);
+    if curve.rises_again() {
+        line += &format!("; the gap is largest at {}{last}", curve.largest);
+        if curve.taken() > curve.chosen {
+            let stop = match curve.taken() {
+                last if last == curve.points.len() => format!("nowhere, and {last} are"),
+                k => format!("at {k}, which is"),
+            };
+            line += &format!(
+                "; of numbers whose gaps are above that of one cluster it stops {stop} taken without -k"
+            );
+        }
+    }
+    line
 }

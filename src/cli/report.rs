@@ -9,12 +9,12 @@ use s3cmtf::report::{ReportOptions, write_report};
 use s3cmtf::{Error, Result};
 use serde_json::json;
 
-use super::Verdict;
 use super::fit::coupled;
 use super::input::{open_with, same_file};
 use super::lists::{NameArguments, column_names_of, files_of};
 use super::output::{Output, complain, counted, grouped};
 use super::progress::Progress;
+use super::{Verdict, mode_from_one};
 
 /// Write a page about a model: data, how the fit went, core, factors, concepts, clusters, speed, settings
 ///
@@ -68,6 +68,10 @@ pub(super) struct Arguments {
     /// The most clusters that are looked for in a mode; 0 leaves clusters out
     #[arg(long, value_name = "K", default_value_t = 12)]
     max_k: usize,
+
+    /// Show so many clusters of a mode instead of as many as the gap statistic says
+    #[arg(long, value_name = "MODE:K")]
+    clusters: Vec<String>,
 
     /// Rows and columns to list of each concept and cluster
     #[arg(short = 'k', long, value_name = "N", default_value_t = 6)]
@@ -144,6 +148,8 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             columns.set(m, beside)?;
         }
     }
+    let clusters = a.clusters.iter().map(|spec| clusters_of(spec));
+    let clusters: Vec<(usize, usize)> = clusters.collect::<Result<_>>()?;
     let name = || a.model.file_name().unwrap_or_default().to_string_lossy();
     let options = ReportOptions {
         title: a.title.clone().unwrap_or_else(|| name().into_owned()),
@@ -158,6 +164,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         columns,
         against: against.as_ref(),
         max_k: a.max_k,
+        clusters,
         top: a.top,
         seed: a.seed,
         threads: a.threads,
@@ -171,4 +178,16 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     ));
     out.object(&json!({"output": a.output.display().to_string(), "bytes": bytes}));
     Ok(Verdict::Good)
+}
+
+/// A mode and a number of clusters.
+fn clusters_of(spec: &str) -> Result<(usize, usize)> {
+    let both = spec.split_once(':');
+    let both = both.and_then(|(mode, k)| Some((mode.parse().ok()?, k.parse().ok()?)));
+    let Some((mode, k)) = both else {
+        return Err(Error::Argument(format!(
+            "--clusters {spec}: give a mode and how many clusters to show of it, as in 2:24"
+        )));
+    };
+    Ok((mode_from_one(mode)?, k))
 }

@@ -47,7 +47,7 @@ pub enum Space {
 pub struct ClusterOptions {
     /// The mode whose rows are clustered, counted from 0.
     pub mode: usize,
-    /// How many clusters; without it the gap statistic chooses.
+    /// How many clusters; without it the gap statistic chooses, see [`GapCurve::taken`].
     pub k: Option<usize>,
     /// The most clusters of the gap curve, which there is if this or no `k` is given; by default 20.
     pub max_k: Option<usize>,
@@ -151,7 +151,7 @@ pub struct Clusters {
     pub gap: Option<GapCurve>,
 }
 
-/// Clusters the rows of a mode by k-means, seeded by k-means++. Rows are those that the model knows with at least
+/// Clusters the rows of a mode by k-means, seeded by greedy k-means++. Rows are those that the model knows with at least
 /// `least` tensor entries. For a model of samples they are those of its last draw.
 ///
 /// `labels` are matrices whose first mode is that of the rows, such as those the model was fitted with; a row has a
@@ -227,7 +227,7 @@ fn find(
             Some(curve(&some, counts, seed, &work("gap curve"))?)
         }
     };
-    let wanted = options.k.or(gap.as_ref().map(|g| g.chosen)).unwrap_or(1);
+    let wanted = options.k.or(gap.as_ref().map(GapCurve::taken)).unwrap_or(1);
     let run = Run {
         points: &points,
         k: wanted.min(points.count),

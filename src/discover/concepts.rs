@@ -8,7 +8,7 @@
 
 use super::layer::Layer;
 use super::metric::{mean_square, metric};
-use super::top::{Ranked, sort};
+use super::top::Ranked;
 use super::{check_mode, known};
 use crate::error::{Error, Result};
 use crate::model::{CoreKind, Model, ModelMatrix};
@@ -62,10 +62,10 @@ pub struct Concept {
     pub effect: f64,
     /// Whether the sign was turned.
     pub turned: bool,
-    /// The rows with the largest loadings, the largest first. A loading is a number of the column over the root mean
+    /// The rows with the largest loadings, the largest first, and of equal ones that with more entries. A loading is a number of the column over the root mean
     /// square of them all, by entries.
     pub largest: Vec<Ranked>,
-    /// The rows with the smallest loadings, the smallest first.
+    /// The rows with the smallest loadings, the smallest first, and of equal ones that with more entries.
     pub smallest: Vec<Ranked>,
     /// Columns of the matrices of the mode that go with it most, for each matrix the largest share first.
     pub with: Vec<Association>,
@@ -191,23 +191,31 @@ fn extremes(
     size: f64,
 ) -> (Vec<Ranked>, Vec<Ranked>) {
     let own = &model.modes()[options.mode];
-    let mut list: Vec<Ranked> = Vec::new();
+    let mut list: Vec<(Ranked, u64)> = Vec::new();
     for (row, index) in own.rows.indices().enumerate() {
-        if own.counts[row] >= options.least {
+        let count = own.counts[row];
+        if count >= options.least {
             let x = sign * f64::from(own.factor.row(row)[number]);
-            let score = if size > 0.0 { x / size } else { 0.0 };
-            list.push(Ranked { index, score });
+            // Never -0, which is not what 0 is to an order.
+            let score = if size > 0.0 { x / size + 0.0 } else { 0.0 };
+            if !score.is_nan() {
+                list.push((Ranked { index, score }, count));
+            }
         }
     }
-    sort(&mut list);
     let top = options.top.min(list.len());
-    let largest = list[..top].to_vec();
-    // Of equal loadings the smaller row is first at this end too.
-    list.iter_mut().for_each(|r| r.score = -r.score);
-    sort(&mut list);
-    list.truncate(top);
-    list.iter_mut().for_each(|r| r.score = 0.0 - r.score);
-    (largest, list)
+    // In a non-negative model many rows have 0, and of equal loadings those say most that are known best.
+    let mut end = |falling: bool| -> Vec<Ranked> {
+        list.sort_by(|(a, of_a), (b, of_b)| {
+            let by_score = match falling {
+                true => b.score.total_cmp(&a.score),
+                false => a.score.total_cmp(&b.score),
+            };
+            by_score.then(of_b.cmp(of_a)).then(a.index.cmp(&b.index))
+        });
+        list[..top].iter().map(|(row, _)| *row).collect()
+    };
+    (end(true), end(false))
 }
 
 /// What all columns of a matrix have to do with a concept.

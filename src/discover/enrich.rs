@@ -22,7 +22,20 @@ pub struct Label {
     pub p_value: f64,
     /// The decimal logarithm of that, which says something where the p-value itself is too small for a number and 0.
     pub log10_p: f64,
+    /// The p-value times the number of tests of the matrix, one for each cluster and column that some row has, and at
+    /// most 1 (Bonferroni).
+    pub corrected_p: f64,
 }
+
+impl Label {
+    /// Whether the cluster has more of it than chance gives: the corrected p-value is at most 0.05.
+    pub fn is_clear(&self) -> bool {
+        self.corrected_p <= CLEAR
+    }
+}
+
+/// A label with a corrected p-value above is no news.
+const CLEAR: f64 = 0.05;
 
 /// What a matrix says of clusters.
 pub(super) struct Enriched {
@@ -56,7 +69,9 @@ pub(super) fn enrich(
     let mut found: Vec<Vec<Label>> = vec![Vec::new(); sizes.len()];
     let mut counts = vec![0u64; sizes.len()];
     let (mut told, mut entropy) = (0.0, 0.0);
-    for group in pairs.chunk_by(|a, b| a >> 32 == b >> 32) {
+    let columns = || pairs.chunk_by(|a, b| a >> 32 == b >> 32);
+    let tests = (columns().count() * sizes.len()) as f64;
+    for group in columns() {
         counts.fill(0);
         let each = group.iter().map(|&pair| which[pair as u32 as usize]);
         each.for_each(|cluster| counts[cluster as usize] += 1);
@@ -82,6 +97,7 @@ pub(super) fn enrich(
                     .ln(),
                 p_value: log_p.exp(),
                 log10_p: log_p / std::f64::consts::LN_10,
+                corrected_p: (log_p + tests.ln()).min(0.0).exp(),
             };
             found.push(label);
         }

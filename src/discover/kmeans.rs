@@ -1,4 +1,4 @@
-//! k-means: seeds that are far from each other (k-means++), then Lloyd's steps until nothing moves.
+//! k-means: seeds that are far from each other (greedy k-means++), then Lloyd's steps until nothing moves.
 //!
 //! Distances are found in single precision, which decides where a point belongs; sums of points and of distances are
 //! in double precision, chunk by chunk and then in the order of chunks, so that threads do not matter.
@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::points::{CHUNK, LANES, Points};
+use super::seeds::seeds;
 use crate::error::{Error, Result};
 use crate::kernel::nearest;
 use crate::monitor::Monitor;
@@ -115,24 +116,24 @@ impl Work<'_> {
 }
 
 /// Works on all of so many chunks and returns what they sum up to, in order.
-type Each<'a> = dyn Fn(usize, &(dyn Fn(usize) -> Sums + Sync)) -> Result<Vec<Sums>> + 'a;
+pub(super) type Each<'a> = dyn Fn(usize, &(dyn Fn(usize) -> Sums + Sync)) -> Result<Vec<Sums>> + 'a;
 
 /// What a chunk sums up to.
 #[derive(Default)]
-struct Sums {
+pub(super) struct Sums {
     /// Of the points of each cluster.
-    points: Vec<f64>,
-    sizes: Vec<u64>,
+    pub points: Vec<f64>,
+    pub sizes: Vec<u64>,
     /// Of the distances.
-    total: f64,
+    pub total: f64,
     /// How many points have another cluster than before.
-    moved: u64,
+    pub moved: u64,
 }
 
 /// Where the points of a chunk belong.
-struct Places {
+pub(super) struct Places {
     which: Vec<u32>,
-    distances: Vec<f32>,
+    pub distances: Vec<f32>,
 }
 
 /// One run.
@@ -205,72 +206,12 @@ fn cluster(run: &Run<'_>, restart: u64, each: &Each<'_>) -> Result<Found> {
     })
 }
 
-fn locked(places: &Mutex<Places>) -> std::sync::MutexGuard<'_, Places> {
+pub(super) fn locked(places: &Mutex<Places>) -> std::sync::MutexGuard<'_, Places> {
     places.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// The first centres: a point, then again and again one drawn by its squared distance to the nearest so far. There are
-/// fewer than `k` if there are fewer different points.
-fn seeds(
-    points: &Points,
-    k: usize,
-    stream: &mut Stream,
-    (places, each): (&[Mutex<Places>], &Each<'_>),
-) -> Result<Vec<f32>> {
-    let mut centres: Vec<f32> = Vec::new();
-    let mut next = stream.below(points.count.max(1) as u64) as usize;
-    for c in 0..k.min(points.count) {
-        centres.extend(points.get(next));
-        let newest = &centres[c * points.width..];
-        let nearer = |chunk: usize| {
-            let mut places = locked(&places[chunk]);
-            let (found, _) = nearest_of(points, chunk, newest);
-            let mut total = 0.0;
-            for (near, found) in places.distances.iter_mut().zip(found) {
-                *near = near.min(found);
-                total += f64::from(*near);
-            }
-            Sums {
-                total,
-                ..Sums::default()
-            }
-        };
-        let made = each(points.chunks(), &nearer)?;
-        let total: f64 = made.iter().map(|s| s.total).sum();
-        if total == 0.0 {
-            break;
-        }
-        let mut target = stream.unit() * total;
-        // Rounding may leave a rest behind the last chunk: then it is the last point that is anywhere else.
-        for (chunk, sums) in made.iter().enumerate() {
-            if sums.total == 0.0 {
-                continue;
-            }
-            let found = drawn(&locked(&places[chunk]).distances, target);
-            next = chunk * CHUNK + found;
-            if target < sums.total {
-                break;
-            }
-            target -= sums.total;
-        }
-    }
-    Ok(centres)
-}
-
-/// The first place at which the sum of distances is above `target`, else the last that is not 0.
-fn drawn(distances: &[f32], target: f64) -> usize {
-    let (mut sum, mut last) = (0.0, 0);
-    for (i, &d) in distances.iter().enumerate().filter(|(_, d)| **d > 0.0) {
-        (sum, last) = (sum + f64::from(d), i);
-        if sum > target {
-            break;
-        }
-    }
-    last
-}
-
 /// The squared distance of each point of a chunk to the nearest of some centres, and which that is.
-fn nearest_of(points: &Points, chunk: usize, centres: &[f32]) -> (Vec<f32>, Vec<u32>) {
+pub(super) fn nearest_of(points: &Points, chunk: usize, centres: &[f32]) -> (Vec<f32>, Vec<u32>) {
     let blocks = points.blocks(chunk);
     let count = blocks.len() / points.width;
     let (mut squares, mut which) = (vec![[0.0; LANES]; count], vec![[0; LANES]; count]);
@@ -476,6 +417,38 @@ mod tests {
             assert_eq!((curve.chosen, curve.settled), (count, true), "{curve:?}");
             assert_eq!(gaps(&points, 7, 3), curve);
         }
+    }
+
+    #[test]
+    fn many_groups_are_found_with_the_usual_restarts_and_mostly_with_one() {
+        let centres: Vec<[f32; 2]> = (0..24)
+            .map(|g| [(g % 6) as f32 * 8.0, (g / 6) as f32 * 8.0])
+            .collect();
+        let mut at_once = 0;
+        for seed in 0..12 {
+            let points = points(&blobs(&centres, 40, 1.0, seed));
+            // Whether each group is a cluster, but for a few points.
+            let found = |restarts: usize| {
+                let which = best(&points, 24, restarts, 2).which;
+                let mut own: Vec<Option<u32>> = (0..24)
+                    .map(|g| {
+                        let group: Vec<u32> = which.iter().skip(g).step_by(24).copied().collect();
+                        let most = |w: &u32| group.iter().filter(|x| *x == w).count() > 37;
+                        group.iter().copied().find(most)
+                    })
+                    .collect();
+                own.sort_unstable();
+                own.dedup();
+                own.len() == 24 && own.iter().all(Option::is_some)
+            };
+            assert!(
+                found(super::super::ClusterOptions::new(0).restarts),
+                "{seed}"
+            );
+            at_once += usize::from(found(1));
+        }
+        // With one draw for each centre it would be one of twelve.
+        assert!(at_once >= 7, "{at_once}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod points;
 mod ranking;
 mod recommend;
 mod same;
+mod seeds;
 mod seen;
 mod similar;
 mod top;

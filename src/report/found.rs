@@ -6,8 +6,8 @@ use super::Context;
 use super::chart::{Curve, Curves, Mark, inline_bar};
 use super::html::{counted, grouped, number, percent};
 use crate::discover::{
-    Association, Cluster, ClusterOptions, Clusters, Concept, ConceptOptions, Ranked, clusters,
-    compare, concepts,
+    Association, Cluster, ClusterOptions, Clusters, Concept, ConceptOptions, GapCurve, Ranked,
+    clusters, compare, concepts,
 };
 use crate::error::Result;
 use crate::format::CooView;
@@ -115,8 +115,8 @@ impl Context<'_> {
         }
         let mut out = String::from(
             "<p>Rows that predict alike, for the tensor and for the coupled matrices of their mode, found by k-means. The gap statistic \
-             says how much closer rows are than even ones would be, for each number of clusters, and chooses the first after which more \
-             clusters gain nothing beyond its standard error.</p>\n",
+             says how much closer rows are than even ones would be, for each number of clusters; its rule stops at the first after which \
+             one more gains nothing beyond its standard error.</p>\n",
         );
         for (n, own) in self.model.modes().iter().enumerate() {
             let trained = own.counts.iter().filter(|&&c| c > 0).count();
@@ -129,8 +129,13 @@ impl Context<'_> {
                 );
                 continue;
             }
+            let asked = self.options.clusters.iter().find(|c| c.0 == n);
+            let asked = asked.map(|c| c.1);
+            // The curve goes on behind what is asked for, to show whether it bends there.
+            let most = self.options.max_k.max(asked.map_or(0, |k| k + k / 8));
             let how = ClusterOptions {
-                max_k: Some(self.options.max_k),
+                k: asked,
+                max_k: Some(most),
                 restarts: RESTARTS,
                 references: REFERENCES,
                 curve_rows: CURVE_ROWS,
@@ -181,20 +186,17 @@ impl Context<'_> {
             );
         }
         if let Some(gap) = found.gap.as_ref() {
-            if !gap.settled {
-                out += " The gap still grows at the last number that was looked at.";
-            } else if gap.chosen == 1 {
-                out += " No number of clusters is clearly better than one: the rows are spread evenly rather than in groups.";
-            }
+            out += &said_of(gap, found.clusters.len());
         }
         if let Some(other) = other {
             let _ = write!(
                 out,
-                " The other model has {} by the same rule",
+                " The other model has {}",
                 counted(other.clusters.len() as u64, "cluster", "clusters")
             );
-            for (&m, share) in numbers.iter().zip(&other.information) {
-                let _ = write!(out, ", which tell {} of matrix {}", percent(*share), m + 1);
+            for (at, (&m, share)) in numbers.iter().zip(&other.information).enumerate() {
+                let join = if at == 0 { ", which tell" } else { " and" };
+                let _ = write!(out, "{join} {} of matrix {}", percent(*share), m + 1);
             }
             out += ".";
         }
@@ -224,7 +226,7 @@ impl Context<'_> {
             inline_bar(share)
         );
         // What is hardly more than usual says nothing.
-        let said = c.labels.iter().filter(|l| l.p_value < 0.01 && l.lift > 1.0);
+        let said = c.labels.iter().filter(|l| l.is_clear());
         let chips: String = said
             .map(|l| {
                 format!(
@@ -255,6 +257,29 @@ impl Context<'_> {
     }
 }
 
+/// What a gap curve says of the number of clusters that is shown.
+fn said_of(gap: &GapCurve, shown: usize) -> String {
+    let last = match gap.largest == gap.points.len() && gap.points.len() > 1 {
+        true => ", the most that were looked at",
+        false => "",
+    };
+    let mut out = match (gap.settled, gap.chosen) {
+        (false, _) => " The gap still grows at the last number that was looked at.".to_string(),
+        (true, 1) if !gap.rises_again() => {
+            " No number of clusters is clearly better than one.".to_string()
+        }
+        (true, k) if gap.rises_again() => format!(
+            " The rule stops at {k}, but the curve rises again behind it: the gap is largest at {}{last}.",
+            gap.largest
+        ),
+        (true, k) => format!(" The rule stops at {k}."),
+    };
+    if shown != gap.taken() {
+        let _ = write!(out, " {shown} were asked for.");
+    }
+    out
+}
+
 fn gap_chart(found: &Clusters, other: Option<&Clusters>) -> String {
     let curve = |name: &'static str, class: &'static str, c: &Clusters| {
         let points = c.gap.iter().flat_map(|g| &g.points);
@@ -267,10 +292,15 @@ fn gap_chart(found: &Clusters, other: Option<&Clusters>) -> String {
     };
     let mut curves = vec![curve("this model", "train", found)];
     curves.extend(other.map(|o| curve("the other", "other", o)));
-    let chosen = found.gap.iter().map(|g| Mark {
-        at: g.chosen as f64,
+    let shown = found.clusters.len();
+    let looked_at = found
+        .gap
+        .iter()
+        .filter(|g| g.points.iter().any(|p| p.k == shown));
+    let chosen = looked_at.map(|_| Mark {
+        at: shown as f64,
         class: "",
-        text: format!("chosen: {}", g.chosen),
+        text: format!("shown: {shown}"),
     });
     let drawn = Curves {
         title: "Gap by number of clusters",
@@ -283,7 +313,7 @@ fn gap_chart(found: &Clusters, other: Option<&Clusters>) -> String {
     match drawn.is_empty() {
         true => drawn,
         false => format!(
-            "<figure>{drawn}<figcaption>bars are standard errors; the dashed line is what is chosen</figcaption></figure>"
+            "<figure>{drawn}<figcaption>bars are standard errors; the dashed line is what is shown</figcaption></figure>"
         ),
     }
 }

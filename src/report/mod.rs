@@ -46,6 +46,9 @@ pub struct ReportOptions<'a> {
     pub against: Option<&'a Model>,
     /// The most clusters that are looked for in a mode; 0 leaves clusters out.
     pub max_k: usize,
+    /// Modes, counted from 0, with the number of clusters that is shown of them; of others the gap statistic chooses. A
+    /// mode comes once.
+    pub clusters: Vec<(usize, usize)>,
     /// How many rows and columns are listed of each concept and cluster.
     pub top: usize,
     /// For clusters, which are found anew.
@@ -66,6 +69,7 @@ impl Default for ReportOptions<'_> {
             columns: RowNames::default(),
             against: None,
             max_k: 12,
+            clusters: Vec::new(),
             top: 6,
             seed: 0,
             threads: 0,
@@ -119,6 +123,16 @@ pub fn report(model: &Model, options: &ReportOptions<'_>, monitor: &dyn Monitor)
             )));
         }
         check_rows(model, *mode, view)?;
+    }
+    for (at, &(mode, k)) in options.clusters.iter().enumerate() {
+        let again = options.clusters[..at].iter().any(|c| c.0 == mode);
+        if mode >= model.order() || k == 0 || again {
+            return Err(Error::argument(format!(
+                "{k} clusters of mode {}: the model has {} modes; give at least 1 cluster, and each mode once",
+                mode + 1,
+                model.order()
+            )));
+        }
     }
     let c = Context {
         model,

@@ -64,8 +64,8 @@ pub(super) fn tell(
     let grouped = things.or_else(|| with_matrix().next()).unwrap_or(1);
     let told = errors.told();
     let person = teller.recommendations(&told.model, things.unwrap_or(1), out)?;
-    let groups = teller.clusters(&errors, grouped, out)?;
-    let page = teller.page(&errors, grouped, out)?;
+    let (shown, groups) = teller.clusters(&errors, grouped, out)?;
+    let page = teller.page(&errors, (grouped, shown), out)?;
     let seconds = started.elapsed().as_secs_f64();
     out.line(format!("\nAll of it took {seconds:.1} s."));
     let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
@@ -290,13 +290,14 @@ impl Teller<'_> {
         all.filter(move |(_, t)| t.mode == mode)
     }
 
-    fn clusters(&self, errors: &Errors, mode: usize, out: &mut Output) -> Result<Value> {
+    fn clusters(&self, errors: &Errors, mode: usize, out: &mut Output) -> Result<(usize, Value)> {
         let (found, other) = self.found(errors, mode)?;
         self.progress.clear();
         let columns = self.set.column_names()?;
         let own: Vec<usize> = self.tables(mode).map(|(m, _)| m).collect();
         let told = |c: &Cluster| {
-            let each = c.labels.iter().map(|l| {
+            let clear = c.labels.iter().filter(|l| l.is_clear());
+            let each = clear.map(|l| {
                 let share = 100.0 * l.count as f64 / c.size.max(1) as f64;
                 format!("{} {share:.0}%", columns.label(own[l.matrix], l.column))
             });
@@ -375,17 +376,24 @@ impl Teller<'_> {
                 "members": members.collect::<Vec<_>>(),
             })
         });
-        Ok(json!({
+        let shown = found.clusters.len();
+        let told = json!({
             "mode": mode + 1,
             "rows": found.rows.len(),
             "by_gap": found.gap.is_some(),
             "clusters": list.collect::<Vec<_>>(),
             "uncoupled": other.map(|o| o.clusters.len()),
             "matches": matches,
-        }))
+        });
+        Ok((shown, told))
     }
 
-    fn page(&self, errors: &Errors, mode: usize, out: &mut Output) -> Result<PathBuf> {
+    fn page(
+        &self,
+        errors: &Errors,
+        (mode, shown): (usize, usize),
+        out: &mut Output,
+    ) -> Result<PathBuf> {
         let (set, folder) = (self.set, &self.a.output);
         let path = folder.join("report.html");
         let options = ReportOptions {
@@ -400,6 +408,7 @@ impl Teller<'_> {
             matrices: set.tables.iter().map(|t| (t.mode, t.file.view())).collect(),
             columns: set.column_names()?,
             against: errors.other().map(|f| &f.model),
+            clusters: vec![(mode, shown)],
             seed: self.a.seed,
             threads: self.a.threads,
             ..ReportOptions::default()
@@ -407,13 +416,16 @@ impl Teller<'_> {
         write_report(&errors.told().model, &options, &path, self.progress)?;
         self.progress.clear();
         let at = |name: &str| folder.join(name).display().to_string();
+        let matrices = self.tables(mode);
+        let matrices = matrices.map(|(_, t)| format!(" --matrix {}", t.file.name()));
         out.line(format!(
             "\nLook at {}: curves, core, concepts, clusters. Beside it are the models, their logs and the names of rows.\n\
-             Try next:\n  s3cmtf recommend {1} --rank 2 --for 1:1 --exclude {2}\n  s3cmtf clusters {1} {3}",
+             Try next:\n  s3cmtf recommend {1} --rank 2 --for 1:1 --exclude {2}\n  s3cmtf clusters {1} {3} -k {shown}{4}",
             path.display(),
             at(&format!("{}.s3m", errors.told().what)),
             set.train.name(),
-            mode + 1
+            mode + 1,
+            matrices.collect::<String>()
         ));
         Ok(path)
     }
