@@ -279,7 +279,7 @@ static void test_s3cmtf_clusters_free(void)
 }
 #define PAGE(m, mode_names, names, matrix_count, modes, matrices, columns_count, columns, max_k, threads, path)         \
     s3cmtf_report_write(m, NULL, NULL, NULL, mode_names, names, matrix_count, modes, matrices, columns_count, columns,  \
-                        NULL, max_k, 0, 0, threads, NULL, path, error)
+                        NULL, max_k, NULL, 0, 0, threads, NULL, path, error)
 static void test_s3cmtf_report_write(void)
 {
     const uint64_t modes[1] = {1}, far[1] = {3};
@@ -295,7 +295,7 @@ static void test_s3cmtf_report_write(void)
     BAD(PAGE(model, NULL, NULL, 1, far, some, 0, NULL, 0, 1, path));
     BAD(PAGE(model, NULL, NULL, HUGE_COUNT, modes, some, 0, NULL, 0, 1, path));
     BAD(PAGE(model, NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 5000, path));
-    BAD(s3cmtf_report_write(model, NULL, genres, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, 0, 0, 0, 1, NULL, path, error));
+    BAD(s3cmtf_report_write(model, NULL, genres, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 0, 1, NULL, path, error));
     NOFILE(PAGE(model, NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 1, path));
 }
 static void test_s3cmtf_model_get_record(void)

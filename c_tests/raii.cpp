@@ -7,6 +7,7 @@
 #include "check.h"
 
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 
 namespace s3 = s3cmtf;
@@ -227,9 +228,12 @@ int main(int argc, char **argv)
     CHECK(s3::clusters(sure, 1, three).gaps.empty());
     CHECK(sure.record().find("reason=epochs\n") != std::string::npos);
     s3::report_options page;
-    (page.title = "raii", page.data = &moved, page.test = &moved, page.modes = {"user"}, page.matrices = {{1, &kinds}}, page.max_k = 2);
+    (page.title = "raii", page.data = &moved, page.test = &moved, page.modes = {"user"}, page.matrices = {{1, &kinds}}, page.max_k = 4);
+    page.cluster_counts = {0, 3};
     s3::write_report(sure, folder + "/raii.html", page);
-    CHECK(std::ifstream(folder + "/raii.html").peek() == '<');
+    std::ostringstream whole;
+    whole << std::ifstream(folder + "/raii.html").rdbuf();
+    CHECK(whole.str()[0] == '<' && whole.str().find("in 3 clusters") != std::string::npos);
     page.matrices = {{7, &kinds}};
     CHECK(status_of([&] { s3::write_report(sure, folder + "/raii.html", page); }) == S3CMTF_BAD_ARGUMENT);
     CHECK(s3::evaluate_ranking(sure, moved, moved, 1, 0).users == 0); // nothing that was not trained on

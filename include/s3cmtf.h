@@ -2648,7 +2648,8 @@ void s3cmtf_names_free(s3cmtf_names *names);
  * order in which the model was fitted with them. `columns` has the names of the columns of the first `columns_count`
  * matrices, any of which may be NULL. `against` is another model of the same data to compare with.
  *
- * Up to `max_k` clusters are looked for in each mode, by `seed`; 0 leaves clusters out. `top` rows are listed of each
+ * Up to `max_k` clusters are looked for in each mode, by `seed`; 0 leaves clusters out. `cluster_counts` has the number of
+ * clusters to show for each mode, 0 for the gap statistic to choose; NULL is all 0. `top` rows are listed of each
  * concept and cluster (0: 6). It runs on `threads` threads (0: all the process may use); the page does not depend on how
  * many. `cancel` may be NULL.
  */
@@ -2666,6 +2667,7 @@ int32_t s3cmtf_report_write(const s3cmtf_model *model,
                             const s3cmtf_names *const *columns,
                             const s3cmtf_model *against,
                             uint64_t max_k,
+                            const uint64_t *cluster_counts,
                             uint64_t top,
                             uint64_t seed,
                             uint64_t threads,

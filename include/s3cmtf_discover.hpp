@@ -426,6 +426,8 @@ struct report_options {
     std::vector<const row_names *> columns;
     const model *against = nullptr;
     std::size_t max_k = 12, top = 0;
+    /// For each mode how many clusters are shown; 0, or a shorter list, leaves it to the gap statistic.
+    std::vector<std::uint64_t> cluster_counts;
     std::uint64_t seed = 0;
     std::size_t threads = 0;
     const cancel_token *cancel = nullptr;
@@ -441,7 +443,8 @@ inline void write_report(const model &about, const std::string &path, const repo
     for (std::size_t n = 0; n < order && n < how.names.size(); n++)
         if (how.names[n]) names[n] = how.names[n]->get();
     for (const row_names *of : how.columns) columns.push_back(of ? of->get() : nullptr);
-    std::vector<std::uint64_t> on;
+    std::vector<std::uint64_t> on, counts(how.cluster_counts);
+    counts.resize(order, 0);
     std::vector<const s3cmtf_coo *> matrices;
     for (const auto &matrix : how.matrices) {
         on.push_back(matrix.first);
@@ -451,7 +454,7 @@ inline void write_report(const model &about, const std::string &path, const repo
         return s3cmtf_report_write(about.get(), how.title.empty() ? nullptr : how.title.c_str(), how.data ? how.data->get() : nullptr,
                                    how.test ? how.test->get() : nullptr, modes.data(), names.data(), matrices.size(), on.data(),
                                    matrices.data(), columns.size(), columns.data(), how.against ? how.against->get() : nullptr,
-                                   how.max_k, how.top, how.seed, how.threads, how.cancel ? how.cancel->get() : nullptr,
+                                   how.max_k, counts.data(), how.top, how.seed, how.threads, how.cancel ? how.cancel->get() : nullptr,
                                    path.c_str(), e);
     });
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::input::open_with;
 use super::lists::{NameArguments, column_names, quoted, row_json};
-use super::output::{Output, chance, counted, grouped, number};
+use super::output::{Output, chance, counted, grouped, number, plain};
 use super::progress::Progress;
 use super::{Verdict, mode_from_one};
 
@@ -280,7 +280,7 @@ impl Shown<'_> {
             for l in cluster.labels.iter().filter(|l| l.is_clear()) {
                 out.line(format!(
                     "    {:<24} {:>7} of its rows, {} of all: {:.1} times as many, p {}",
-                    self.columns.label(l.matrix, l.column),
+                    plain(&self.columns.label(l.matrix, l.column)),
                     grouped(l.count),
                     grouped(l.overall),
                     l.lift,
@@ -292,7 +292,7 @@ impl Shown<'_> {
                     "      {:<8}  {:>8}  {}",
                     format!("{:.4}", m.distance),
                     u64::from(m.index) + 1,
-                    self.names.name(found.mode, m.index).unwrap_or_default()
+                    plain(self.names.name(found.mode, m.index).unwrap_or_default())
                 );
                 out.line(line.trim_end());
             }

@@ -23,7 +23,8 @@ use crate::report::{ReportOptions, write_report};
 /// order in which the model was fitted with them. `columns` has the names of the columns of the first `columns_count`
 /// matrices, any of which may be NULL. `against` is another model of the same data to compare with.
 ///
-/// Up to `max_k` clusters are looked for in each mode, by `seed`; 0 leaves clusters out. `top` rows are listed of each
+/// Up to `max_k` clusters are looked for in each mode, by `seed`; 0 leaves clusters out. `cluster_counts` has the number of
+/// clusters to show for each mode, 0 for the gap statistic to choose; NULL is all 0. `top` rows are listed of each
 /// concept and cluster (0: 6). It runs on `threads` threads (0: all the process may use); the page does not depend on how
 /// many. `cancel` may be NULL.
 #[must_use]
@@ -42,6 +43,7 @@ pub unsafe extern "C" fn s3cmtf_report_write(
     columns: *const Option<&NamesHandle>,
     against: Option<&ModelHandle>,
     max_k: u64,
+    cluster_counts: *const u64,
     top: u64,
     seed: u64,
     threads: u64,
@@ -55,7 +57,7 @@ pub unsafe extern "C" fn s3cmtf_report_write(
         let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         let each = |pointer: bool| if pointer { 0 } else { order as u64 };
         // SAFETY: texts and arrays of the caller, for this call.
-        let (path, called, rows, modes, views, named) = unsafe {
+        let (path, called, rows, modes, views, named, counts) = unsafe {
             (
                 self::path(path, "path")?,
                 slice(mode_names, each(mode_names.is_null()), "mode_names")?,
@@ -63,6 +65,11 @@ pub unsafe extern "C" fn s3cmtf_report_write(
                 slice(matrix_modes, matrix_count, "matrix_modes")?,
                 slice(matrices, matrix_count, "matrices")?,
                 slice(columns, columns_count, "columns")?,
+                slice(
+                    cluster_counts,
+                    each(cluster_counts.is_null()),
+                    "cluster_counts",
+                )?,
             )
         };
         let usual = ReportOptions::default();
@@ -73,6 +80,11 @@ pub unsafe extern "C" fn s3cmtf_report_write(
             columns: RowNames::new(named.len()),
             against: against.map(|m| model_of(Some(m))).transpose()?,
             max_k: size(max_k),
+            clusters: (0..)
+                .zip(counts)
+                .filter(|(_, k)| **k > 0)
+                .map(|(n, &k)| (n, size(k)))
+                .collect(),
             top: if top > 0 { size(top) } else { usual.top },
             seed,
             threads: self::threads(threads)?,
