@@ -227,23 +227,29 @@ impl<'a> Lists<'a> {
         }
     }
 
-    fn to_json(&self, of: &[(usize, u32)], list: &[Ranked]) -> Value {
-        let row = |mode: usize, index: u32| row_json(self.names, mode, index);
-        let given = of.iter().map(|&(mode, index)| {
-            let mut row = row(mode, index);
-            row["mode"] = (mode + 1).into();
-            row
-        });
-        let listed = list.iter().map(|r| {
-            let mut row = row(self.mode, r.index);
-            row[self.score] = r.score.into();
-            row
-        });
-        json!({
-            "for": given.collect::<Vec<_>>(),
-            "mode": self.mode + 1,
-            "rows": listed.collect::<Vec<_>>(),
-        })
+    /// Written at once: a tree of values for every row would take longer than finding it.
+    fn to_json(&self, of: &[(usize, u32)], list: &[Ranked]) -> String {
+        let mut text = String::from("{\"for\":[");
+        let row = |text: &mut String, (mode, index): (usize, u32), what: &str, value: String| {
+            let comma = if text.ends_with('[') { "" } else { "," };
+            let _ = write!(text, "{comma}{{\"index\":{}", u64::from(index) + 1);
+            if let Some(name) = self.names.name(mode, index) {
+                let _ = write!(text, ",\"name\":{}", Value::from(name));
+            }
+            let _ = write!(text, ",\"{what}\":{value}}}");
+        };
+        for &(mode, index) in of {
+            row(&mut text, (mode, index), "mode", (mode + 1).to_string());
+        }
+        let _ = write!(text, "],\"mode\":{},\"rows\":[", self.mode + 1);
+        for r in list {
+            let score = match r.score.is_finite() {
+                true => format!("{:?}", r.score),
+                false => "null".into(),
+            };
+            row(&mut text, (self.mode, r.index), self.score, score);
+        }
+        text + "]}"
     }
 
     /// Numbers and names, names only of modes that have some.

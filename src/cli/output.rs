@@ -1,10 +1,10 @@
 //! Standard output: text for people, or one JSON object per line.
 
 use std::borrow::Cow;
+use std::fmt::{Display, Write as _};
 use std::io::{self, Write};
 
 use s3cmtf::{Error, Result};
-use serde_json::Value;
 
 /// Collects what a command says. Nothing is printed with `println!`, which panics when the reader
 /// of a pipe has gone.
@@ -29,11 +29,10 @@ impl Output {
         }
     }
 
-    /// An object for programs.
-    pub(super) fn object(&mut self, value: &Value) {
+    /// An object for programs, as it is written in JSON.
+    pub(super) fn object(&mut self, value: &dyn Display) {
         if self.json {
-            self.text.push_str(&value.to_string());
-            self.text.push('\n');
+            let _ = writeln!(self.text, "{value}");
         }
     }
 
