@@ -95,10 +95,17 @@ impl Context<'_> {
                 along(other, by_seconds, |e| e.test_rmse),
             ));
         }
-        match by_seconds {
-            false => picture("RMSE by epoch", "epoch", lines, self.marks(), false),
-            true => picture("RMSE by seconds", "seconds", lines, Vec::new(), false),
-        }
+        // One curve has no legend.
+        let mut shown = lines.iter().filter(|l| !l.2.is_empty());
+        let what = match (shown.next(), shown.next()) {
+            (Some(only), None) => format!("RMSE ({})", only.0),
+            _ => "RMSE".into(),
+        };
+        let (x, marks) = match by_seconds {
+            false => ("epoch", self.marks()),
+            true => ("seconds", Vec::new()),
+        };
+        picture(&format!("{what} by {x}"), x, lines, marks, false)
     }
 
     /// How the fit went.

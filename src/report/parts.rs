@@ -58,7 +58,7 @@ impl Context<'_> {
             );
             return Ok(format!(
                 "<p>The core of a CP model is a diagonal: column <i>j</i> of every mode goes with column <i>j</i> of the others. {about} \
-                 The largest is {}.</p>\n<figure>{drawn}<figcaption>in thousandths of the largest</figcaption></figure>\n",
+                 The largest is {}.</p>\n<figure>{drawn}<figcaption>shares of the largest; numbers are thousandths of it</figcaption></figure>\n",
                 number(most)
             ));
         }
@@ -116,7 +116,11 @@ impl Context<'_> {
             let mut rest = slice;
             let mut place: Vec<String> = Vec::new();
             for &n in others.iter().rev() {
-                place.push(format!("{} {}", self.mode(n), rest % shape.ranks[n] + 1));
+                place.push(format!(
+                    "column {} of {}",
+                    rest % shape.ranks[n] + 1,
+                    self.mode(n)
+                ));
                 rest /= shape.ranks[n];
             }
             place.reverse();
