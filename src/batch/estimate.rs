@@ -38,7 +38,7 @@ const COPIES: u64 = 6;
 const DRAWN: u64 = 4;
 
 /// The bytes of a page of a [`RowMap`](crate::format::RowMap) and of its place in the table, and the indices of one.
-const PAGE: u64 = 76;
+const PAGE: u64 = 84;
 const INDICES: u64 = 512;
 
 /// What is known of a file without reading it.

@@ -24,7 +24,7 @@ use super::order4;
 use super::racing::Racer;
 use super::single::{self, single};
 use super::small3::small3;
-use super::vector::{line, lines};
+use super::vector::{line, lines, strips};
 use crate::model::{CoreShape, STRIDE, padded};
 
 /// Batches are at most this long.
@@ -239,7 +239,12 @@ unsafe fn any_run<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]) -> f64 {
                 large3::<L, true>(job, batches)
             }
             (_, Between::Full) if job.shape.order() == 2 => large3::<L, false>(job, batches),
-            _ => lines::<L>(job, batches),
+            _ => match job.listed.len() {
+                1 => strips::<L, 1>(job, batches),
+                2 => strips::<L, 2>(job, batches),
+                3 => strips::<L, 3>(job, batches),
+                _ => lines::<L>(job, batches),
+            },
         }
     }
 }

@@ -17,7 +17,7 @@ const LIMIT: usize = 5;
 /// The curvature along the direction in which steps of the fiber mode's rows are damped.
 const STEEPNESS: f64 = 23.0;
 /// Steps of modes, as shares of `ETA`.
-const STEPS: [f32; 4] = [0.5, 2.0, 0.3, 1.5];
+const STEPS: [f32; 5] = [0.5, 2.0, 0.3, 1.5, 0.7];
 
 /// Rows of all modes and a core, in `f64`, rows unpadded.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ struct Case {
     steps: Vec<f32>,
 }
 
-const ROWS: [usize; 4] = [6, 5, 3, 4];
+const ROWS: [usize; 5] = [6, 5, 3, 4, 2];
 
 impl Case {
     fn new(
@@ -447,6 +447,7 @@ fn order_2_and_cp_at_every_rank() {
     for rank in [3, 18] {
         everywhere(CoreKind::Diagonal, &[rank; 4], RULES[0]);
     }
+    everywhere(CoreKind::Diagonal, &[3; 5], RULES[0]);
 }
 
 #[test]
@@ -457,5 +458,6 @@ fn order_4_and_all_rules() {
         everywhere(CoreKind::Full, &[4, 5, 3], rule);
         everywhere(CoreKind::Full, &[18, 20, 3], rule);
         everywhere(CoreKind::Diagonal, &[5; 3], rule);
+        everywhere(CoreKind::Diagonal, &[18; 3], rule);
     }
 }

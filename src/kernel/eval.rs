@@ -9,9 +9,9 @@ use super::entry::{any_value, contract};
 use super::general::load_rows;
 use super::grid::Batch;
 use super::lines::{Line, stamped};
-use super::vector::vector;
-use super::walk::{Batches, one_line};
-use crate::model::{STRIDE, padded};
+use super::vector::{between, vector};
+use super::walk::{Batches, first_of, one_line};
+use crate::model::{CoreKind, STRIDE, padded};
 
 stamped! {
     /// The sums of squared errors, by weight, of predictions as they are, and clipped to a range after
@@ -75,6 +75,15 @@ unsafe fn each<L: Line>(
                 _ => small3::<L, 16>(job, batches, take),
             };
         }
+        if shape.kind == CoreKind::Diagonal {
+            match job.listed.len() {
+                1 => return strips::<L, 1>(job, batches, take),
+                2 => return strips::<L, 2>(job, batches, take),
+                3 => return strips::<L, 3>(job, batches, take),
+                4 => return strips::<L, 4>(job, batches, take),
+                _ => {}
+            }
+        }
         let m = job.work;
         let full = job.between == Between::Full;
         let rows = m.add(shape.core_len());
@@ -128,6 +137,38 @@ fn add(sums: &mut [f64; 2], (bits, weight): (u32, f32), value: f32, bias: f64, c
     sums[0] += weight * ((x - value) * (x - value));
     let clipped = x + bias - (value + bias).max(clip.0).min(clip.1);
     sums[1] += weight * (clipped * clipped);
+}
+
+/// A vector between `N` listed rows.
+#[inline(always)]
+unsafe fn strips<L: Line, const N: usize>(
+    job: &Job<'_>,
+    batches: &[Batch],
+    mut take: impl FnMut(&Batch, *const u32, u32, f32),
+) {
+    // SAFETY: the caller's promises.
+    unsafe {
+        let listed = first_of::<N>(job);
+        let width = listed[0].stride;
+        for (batch, entries) in Batches::new(job, &listed, batches, job.weighted) {
+            let m = match job.fiber {
+                None => job.core,
+                Some((fiber, rank)) => {
+                    let u = fiber.row(batch.run.fiber);
+                    vector::<L>(job, u, rank, width / STRIDE, job.work);
+                    job.work
+                }
+            };
+            for entry in entries {
+                let mut rows = [std::ptr::null_mut::<f32>(); N];
+                for n in 0..N {
+                    rows[n] = listed[n].row(*entry.add(n));
+                }
+                let value = between::<L, N>(m, &rows, width).sum();
+                take(batch, entry, *entry.add(N), value);
+            }
+        }
+    }
 }
 
 /// Order 3, both listed rows one line, at most `J` of the first used.

@@ -376,17 +376,30 @@ impl Cell {
         Ok(())
     }
 
-    /// The row of mode `m` of every entry, in the order in which errors are.
-    pub(crate) fn rows_in(&self, m: usize) -> impl Iterator<Item = u32> {
-        let width = self.words();
+    /// Hands over every entry with its row of mode `m`, in the order in which errors are.
+    #[inline]
+    pub(crate) fn rows_in(&self, m: usize, mut take: impl FnMut(usize, u32)) {
+        let each = |run: &Run| run.start as usize..(run.start + run.len) as usize;
+        if self.spec.fiber == Some(m) {
+            for run in &self.runs {
+                each(run).for_each(|i| take(i, run.fiber));
+            }
+            return;
+        }
         let at = m - usize::from(self.spec.fiber.is_some_and(|f| f < m));
-        let is_fiber = self.spec.fiber == Some(m);
-        self.runs.iter().flat_map(move |run| {
-            (run.start..run.start + run.len).map(move |i| match is_fiber {
-                true => run.fiber,
-                false => self.entries[i as usize * width + at],
-            })
-        })
+        let entries = self.entries.chunks_exact(self.words());
+        entries
+            .enumerate()
+            .for_each(|(i, entry)| take(i, entry[at]));
+    }
+
+    /// The value of entry `i` as it was built, before any biases were taken out.
+    #[inline]
+    pub(crate) fn base(&self, i: usize) -> f32 {
+        match self.base.get(i) {
+            Some(base) => *base,
+            None => f32::from_bits(self.entries[i * self.words() + self.spec.listed().len()]),
+        }
     }
 
     /// The weight of entry `i`: 1 if it has none.

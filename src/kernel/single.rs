@@ -11,8 +11,8 @@ use super::flat::{self, ADD, CoreStep, Flat, Flatten, NO_STEP, STEP, Turns};
 use super::grid::Batch;
 use super::lines::prefetch;
 use super::racing::Racer;
-use super::vector::{Around, around};
-use super::walk::{Singles, one_line, pulling};
+use super::vector::{Around, around, around_at, between};
+use super::walk::{Singles, first_of, one_line, pulling};
 use crate::model::STRIDE;
 
 /// Rows of so many entries ahead are asked for, and their penalties: both come from far away.
@@ -29,7 +29,12 @@ pub(super) unsafe fn single<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]
     unsafe {
         match job.flat {
             Some(flat) => full::<L>(job, flat, batches),
-            None => lines::<L>(job, batches),
+            None => match job.listed.len() {
+                2 => strips::<L, 2>(job, batches),
+                3 => strips::<L, 3>(job, batches),
+                4 => strips::<L, 4>(job, batches),
+                _ => lines::<L>(job, batches),
+            },
         }
     }
 }
@@ -207,6 +212,56 @@ pub(super) unsafe fn line<L: Racer, const N: usize, const W: bool>(
             }
         }
         core.store(job.core);
+    }
+    total
+}
+
+/// A hyper-diagonal core of any length between `N` rows.
+#[inline(always)]
+unsafe fn strips<L: Racer, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+    let width = job.shape.core_len();
+    let core_shrink = job.core_eta * job.core_penalty;
+    let mut total = 0.0f64;
+    // SAFETY: the caller's promises; all rows are as long as the core.
+    unsafe {
+        let listed = first_of::<N>(job);
+        let mut entries = Ahead::new::<L>(job, &listed, batches, job.weighted);
+        while let Some(entry) = entries.next::<L>() {
+            let mut at = [std::ptr::null_mut::<f32>(); N];
+            for n in 0..N {
+                at[n] = listed[n].row(*entry.add(n));
+            }
+            let value = between::<L, N>(job.core, &at, width).sum();
+            let error = f32::from_bits(*entry.add(N)) - value;
+            let pull = pulling(error, entry, N, job.weighted);
+            total += f64::from(error) * f64::from(pull);
+            let (mut scales, mut shrinks) = ([0.0; N], [0.0; N]);
+            for n in 0..N {
+                let eta = job.eta * listed[n].step;
+                scales[n] = eta * pull;
+                shrinks[n] = eta * listed[n].penalty(*entry.add(n));
+            }
+            let core_scale = job.core_eta * pull;
+            // The rows are near by now: once more from there is faster than copies of them.
+            for k in (0..width).step_by(STRIDE) {
+                let core = job.core.add(k);
+                let old = L::load(core);
+                let Around {
+                    at,
+                    rows,
+                    product,
+                    slopes,
+                } = around_at(old, &at, k);
+                if job.core_eta != 0.0 {
+                    moved(old, product, core_scale, core_shrink, job.rule).store(core);
+                }
+                for n in 0..N {
+                    let prior = L::load(listed[n].prior.add(k));
+                    moved_to(rows[n], prior, slopes[n], scales[n], shrinks[n], job.rule)
+                        .store(at[n]);
+                }
+            }
+        }
     }
     total
 }

@@ -11,7 +11,7 @@ use super::entry::contract;
 use super::general::{load_rows, step_rows};
 use super::grid::Batch;
 use super::lines::Line;
-use super::walk::{Batches, one_line, pulling, pulling_line};
+use super::walk::{Batches, first_of, one_line, pulling, pulling_line};
 use crate::model::STRIDE;
 
 /// M for a vector between the rows: that of a matrix, a diagonal core, or a full core of order 2.
@@ -93,11 +93,28 @@ pub(super) unsafe fn around<L: Line, const N: usize>(
     entry: *const u32,
 ) -> Around<L, N> {
     let mut at = [std::ptr::null_mut::<f32>(); N];
+    // SAFETY: the caller's promises: the entry names rows that are there.
+    unsafe {
+        for n in 0..N {
+            at[n] = listed[n].row(*entry.add(n));
+        }
+        around_at(m, &at, 0)
+    }
+}
+
+/// The same for floats `k..` of rows that begin at `at`.
+#[inline(always)]
+pub(super) unsafe fn around_at<L: Line, const N: usize>(
+    m: L,
+    at: &[*mut f32; N],
+    k: usize,
+) -> Around<L, N> {
+    let mut at = *at;
     let mut rows = [L::zero(); N];
     for n in 0..N {
-        // SAFETY: the caller's promises: the entry names rows that are there.
+        // SAFETY: the caller's promises.
         unsafe {
-            at[n] = listed[n].row(*entry.add(n));
+            at[n] = at[n].add(k);
             rows[n] = L::load(at[n]);
         }
     }
@@ -165,6 +182,84 @@ pub(super) unsafe fn line<L: Line, const N: usize, const W: bool, const OWN: boo
         }
         total
     }
+}
+
+/// A vector of any length between `N` listed rows.
+#[inline(always)]
+pub(super) unsafe fn strips<L: Line, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+    // SAFETY: the caller's promises; the parts of `work` do not overlap.
+    unsafe {
+        let Some((fiber, rank)) = job.fiber else {
+            return 0.0;
+        };
+        let listed = first_of::<N>(job);
+        let width = listed[0].stride;
+        let lines = width / STRIDE;
+        let m = job.work;
+        let e = m.add(width);
+        let fiber_slopes = e.add(width);
+        let step = Step::<L>::new(job.eta, job.rule);
+        let scale = L::splat(job.eta * job.weight);
+        let mut total = 0.0f64;
+        for (batch, entries) in Batches::new(job, &listed, batches, job.weighted) {
+            vector::<L>(job, fiber.row(batch.run.fiber), rank, lines, m);
+            for k in (0..width).step_by(STRIDE) {
+                L::zero().store(e.add(k));
+            }
+            let mut squares = L::zero();
+            for entry in entries {
+                let mut at = [std::ptr::null_mut::<f32>(); N];
+                let mut penalties = [0.0; N];
+                for n in 0..N {
+                    at[n] = listed[n].row(*entry.add(n));
+                    penalties[n] = listed[n].penalty(*entry.add(n));
+                }
+                let value = L::splat(f32::from_bits(*entry.add(N)));
+                let error = value.minus(between::<L, N>(m, &at, width).total());
+                let pull = pulling_line(error, entry, N, job.weighted);
+                squares = error.times_plus(pull, squares);
+                let scaled = pull.times(scale);
+                // The rows are near by now: once more from there is faster than copies of them.
+                for k in (0..width).step_by(STRIDE) {
+                    let Around {
+                        at,
+                        rows,
+                        product,
+                        slopes,
+                    } = around_at(L::load(m.add(k)), &at, k);
+                    product.times_plus(pull, L::load(e.add(k))).store(e.add(k));
+                    for n in 0..N {
+                        let own = listed[n].own(k);
+                        step.put(rows[n], own, slopes[n], scaled, penalties[n], at[n]);
+                    }
+                }
+            }
+            total += f64::from(squares.first());
+            after_vector::<L>(job, batch, (e, m, fiber_slopes), lines);
+        }
+        total
+    }
+}
+
+/// The sum of products of the vector `m` and `N` rows, all of `width` floats, before lines are summed.
+#[inline(always)]
+pub(super) unsafe fn between<L: Line, const N: usize>(
+    m: *const f32,
+    rows: &[*mut f32; N],
+    width: usize,
+) -> L {
+    let mut sum = L::zero();
+    for k in (0..width).step_by(STRIDE) {
+        // SAFETY: all are that long.
+        unsafe {
+            let mut product = L::load(m.add(k));
+            for n in 0..N - 1 {
+                product = product.times(L::load(rows[n].add(k)));
+            }
+            sum = product.times_plus(L::load(rows[N - 1].add(k)), sum);
+        }
+    }
+    sum
 }
 
 /// A vector of any length between any number of listed rows.

@@ -10,16 +10,21 @@ use super::grid::Batch;
 use super::lines::{Line, prefetch};
 use crate::model::STRIDE;
 
-/// The listed modes, all of one line: their number and width are known when this is compiled.
+/// The listed modes: their number is known when this is compiled.
+#[inline(always)]
+pub(super) fn first_of<const N: usize>(job: &Job<'_>) -> [ModeRows; N] {
+    let mut listed = [job.listed[0]; N];
+    listed.copy_from_slice(&job.listed[..N]);
+    listed
+}
+
+/// The listed modes, all of one line: their width is known then, too.
 #[inline(always)]
 pub(super) fn one_line<const N: usize>(job: &Job<'_>) -> [ModeRows; N] {
-    let mut listed = [job.listed[0]; N];
-    for n in 0..N {
-        debug_assert_eq!(job.listed[n].stride, STRIDE);
-        listed[n] = ModeRows {
-            stride: STRIDE,
-            ..job.listed[n]
-        };
+    let mut listed = first_of(job);
+    for mode in &mut listed {
+        debug_assert_eq!(mode.stride, STRIDE);
+        mode.stride = STRIDE;
     }
     listed
 }

@@ -1,11 +1,13 @@
 //! Damped least squares for the bias model, one mode after the other.
 
-use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::format::zeros;
 use crate::model::BiasModel;
 use crate::monitor::{Monitor, step};
 use crate::problem::{Chunk, Problem};
+use crate::schedule::Crew;
 
 /// How [`fit_biases`] works.
 #[derive(Debug, Clone, Copy)]
@@ -29,19 +31,25 @@ impl Default for BiasOptions {
     }
 }
 
-const CHUNK: usize = 1 << 16;
+const CHUNK: usize = 1 << 13;
+
+/// Sums are made in so many groups of chunks, if that takes no more numbers than this in all: threads take groups, and
+/// the result does not depend on how many threads there are.
+const GROUPS: usize = 16;
+const NUMBERS: usize = 1 << 22;
 
 /// The most of an entry's error that biases fitted to it may have taken away.
 const SWAY: f64 = 0.8;
 
 /// Fits mean and biases to the tensor of `problem`; also returns the sum of squared errors. Streams over
-/// the entries; weights count as that many entries.
+/// the entries with one thread; weights count as that many entries.
 pub fn fit_biases(
     problem: &Problem<'_>,
     options: &BiasOptions,
     monitor: &dyn Monitor,
 ) -> Result<(BiasModel, f64)> {
-    let (model, squares) = fit_and_measure(problem, options, monitor)?;
+    let crew = Crew::new(1, false, 0);
+    let (model, squares) = fit_and_measure(problem, options, &crew, monitor)?;
     Ok((model, squares.fitted))
 }
 
@@ -54,64 +62,49 @@ pub(super) struct BiasSquares {
     pub others: f64,
 }
 
-/// [`fit_biases`], and what other entries would say.
+/// [`fit_biases`] with all threads of `crew`, and what other entries would say.
 pub(super) fn fit_and_measure(
     problem: &Problem<'_>,
     options: &BiasOptions,
+    crew: &Crew,
     monitor: &dyn Monitor,
 ) -> Result<(BiasModel, BiasSquares)> {
     let maps = problem.row_maps();
-    let n = problem.tensor().len();
     let order = problem.order();
     let mut biases: Vec<Vec<f64>> = maps.iter().map(|m| vec![0.0; m.len()]).collect();
     let mut entries = biases.clone();
-    let mut chunk = Chunk::default();
-    let passes = 2 + options.sweeps * order;
-    // Counted from there, values lose nothing as f32.
-    let zero = problem.mean();
-    let mut pass = 0;
-    let mut scan = |visit: &mut dyn FnMut(&Chunk)| -> Result<()> {
-        for start in (0..n).step_by(CHUNK) {
-            step(
-                monitor,
-                "fitting biases",
-                (pass * n + start) as u64,
-                (passes * n) as u64,
-            )?;
-            let range: Range<usize> = start..(start + CHUNK).min(n);
-            let tensor = problem.tensor();
-            tensor.copy_from(&maps, range, zero, None, &mut chunk)?;
-            visit(&chunk);
-        }
-        pass += 1;
-        Ok(())
+    let mut passes = Passes {
+        problem,
+        crew,
+        monitor,
+        done: 0,
+        count: 2 + options.sweeps * order,
     };
-    let weight = |c: &Chunk, k: usize| f64::from(c.weight(k));
-    let (mut sum, mut total) = (0.0, 0.0);
-    scan(&mut |c| {
-        for k in 0..c.values.len() {
-            sum += weight(c, k) * f64::from(c.values[k]);
-            total += weight(c, k);
-        }
-    })?;
+    let zero = problem.mean();
+    let [[sum, total]] = passes.sums(1, |c, k, to| {
+        let weight = f64::from(c.weight(k));
+        to[0][0] += weight * f64::from(c.values[k]);
+        to[0][1] += weight;
+    })?[..] else {
+        unreachable!("one sum was asked for")
+    };
     let found = if total > 0.0 { sum / total } else { 0.0 };
     let mean = options.mean.map_or(found, |m| m - zero);
     for _ in 0..options.sweeps {
         for mode in 0..order {
-            let mut sums = vec![(0.0f64, options.damping); biases[mode].len()];
-            scan(&mut |c| {
-                for k in 0..c.values.len() {
-                    let others: f64 = (0..order)
-                        .filter(|&m| m != mode)
-                        .map(|m| biases[m][c.rows[m][k] as usize])
-                        .sum();
-                    let row = &mut sums[c.rows[mode][k] as usize];
-                    row.0 += weight(c, k) * (f64::from(c.values[k]) - mean - others);
-                    row.1 += weight(c, k);
-                }
+            let sums = passes.sums(biases[mode].len(), |c, k, to| {
+                let others: f64 = (0..order)
+                    .filter(|&m| m != mode)
+                    .map(|m| biases[m][c.rows[m][k] as usize])
+                    .sum();
+                let weight = f64::from(c.weight(k));
+                let row = &mut to[c.rows[mode][k] as usize];
+                row[0] += weight * (f64::from(c.values[k]) - mean - others);
+                row[1] += weight;
             })?;
             let rows = biases[mode].iter_mut().zip(&mut entries[mode]);
-            for ((bias, entries), (residual, weight)) in rows.zip(sums) {
+            for ((bias, entries), [residual, weight]) in rows.zip(sums) {
+                let weight = weight + options.damping;
                 *bias = match weight > 0.0 {
                     true => residual / weight,
                     false => 0.0,
@@ -120,28 +113,86 @@ pub(super) fn fit_and_measure(
             }
         }
     }
-    let mut squares = BiasSquares {
-        fitted: 0.0,
-        others: 0.0,
-    };
-    scan(&mut |c| {
-        for k in 0..c.values.len() {
-            let (mut bias, mut pull) = (0.0, 0.0);
-            for m in 0..order {
-                let row = c.rows[m][k] as usize;
-                bias += biases[m][row];
-                if entries[m][row] > 0.0 {
-                    pull += weight(c, k) / entries[m][row];
-                }
+    let [[fitted, others]] = passes.sums(1, |c, k, to| {
+        let (mut bias, mut pull) = (0.0, 0.0);
+        let weight = f64::from(c.weight(k));
+        for m in 0..order {
+            let row = c.rows[m][k] as usize;
+            bias += biases[m][row];
+            if entries[m][row] > 0.0 {
+                pull += weight / entries[m][row];
             }
-            let square = weight(c, k) * (f64::from(c.values[k]) - mean - bias).powi(2);
-            squares.fitted += square;
-            squares.others += square / (1.0 - pull.min(SWAY)).powi(2);
         }
-    })?;
+        let square = weight * (f64::from(c.values[k]) - mean - bias).powi(2);
+        to[0][0] += square;
+        to[0][1] += square / (1.0 - pull.min(SWAY)).powi(2);
+    })?[..] else {
+        unreachable!("one sum was asked for")
+    };
     let rows = problem.modes().iter().map(|m| m.rows().clone());
     let model = BiasModel::new(mean + zero, rows.zip(biases).collect());
-    Ok((model, squares))
+    Ok((model, BiasSquares { fitted, others }))
+}
+
+/// Passes over the entries of a problem, which are counted from the mean: so values lose nothing as `f32`.
+struct Passes<'a> {
+    problem: &'a Problem<'a>,
+    crew: &'a Crew,
+    monitor: &'a dyn Monitor,
+    /// How many there were, and how many there will be.
+    done: usize,
+    count: usize,
+}
+
+impl Passes<'_> {
+    /// `count` pairs of sums, to which `add` adds what entry `k` of a chunk gives.
+    fn sums(
+        &mut self,
+        count: usize,
+        add: impl Fn(&Chunk, usize, &mut [[f64; 2]]) + Sync,
+    ) -> Result<Vec<[f64; 2]>> {
+        let (tensor, maps) = (self.problem.tensor(), self.problem.row_maps());
+        let (n, zero) = (tensor.len(), self.problem.mean());
+        let groups = (NUMBERS / count.max(1)).clamp(1, GROUPS);
+        let (seen, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+        let mut watch = || {
+            let done = (self.done * n) as u64 + seen.load(Ordering::Relaxed);
+            let told = step(
+                self.monitor,
+                "fitting biases",
+                done,
+                (self.count * n) as u64,
+            );
+            stop.fetch_or(told.is_err(), Ordering::Relaxed);
+            told.is_err()
+        };
+        let one = |chunk: &mut Chunk, group: usize| {
+            let mut sums: Vec<[f64; 2]> = zeros(count, "rows")?;
+            for start in (group * CHUNK..n).step_by(groups * CHUNK) {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                let range = start..(start + CHUNK).min(n);
+                let len = range.len() as u64;
+                tensor.copy_from(&maps, range, zero, None, chunk)?;
+                (0..chunk.values.len()).for_each(|k| add(chunk, k, &mut sums));
+                seen.fetch_add(len, Ordering::Relaxed);
+            }
+            Ok(sums)
+        };
+        if watch() {
+            return Err(Error::Cancelled);
+        }
+        let made = self.crew.map(groups, &mut watch, Chunk::default, one)?;
+        let mut made = made.ok_or(Error::Cancelled)?.into_iter();
+        let mut sums: Vec<[f64; 2]> = made.next().unwrap_or_else(|| Ok(Vec::new()))?;
+        for group in made {
+            let each = sums.iter_mut().zip(group?);
+            each.for_each(|(sum, more)| (0..2).for_each(|i| sum[i] += more[i]));
+        }
+        self.done += 1;
+        Ok(sums)
+    }
 }
 
 #[cfg(test)]

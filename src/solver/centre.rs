@@ -10,6 +10,7 @@ use crate::model::{Model, Rows};
 use crate::monitor::Monitor;
 use crate::options::Options;
 use crate::problem::{Chunk, Coupled, MatrixKind, Problem};
+use crate::schedule::Crew;
 
 /// How often biases are solved for, mode after mode.
 const SWEEPS: usize = 5;
@@ -53,6 +54,7 @@ impl Centre {
     pub(super) fn new(
         problem: &Problem<'_>,
         options: &Options,
+        crew: &Crew,
         monitor: &dyn Monitor,
     ) -> Result<Centre> {
         // What cannot be negative has nothing taken out of it.
@@ -78,7 +80,7 @@ impl Centre {
             matrices: Vec::new(),
         };
         if options.biases && !options.nonneg {
-            centre.biases(problem, options, monitor)?;
+            centre.biases(problem, options, crew, monitor)?;
         }
         for matrix in problem.matrices() {
             centre.matrices.push(match out && !matrix.kind.is_graph() {
@@ -100,11 +102,12 @@ impl Centre {
     pub(super) fn before_draws(
         problem: &Problem<'_>,
         options: &Options,
+        crew: &Crew,
         monitor: &dyn Monitor,
     ) -> Result<Centre> {
         let mut options = options.clone();
         (options.mean, options.biases) = (false, false);
-        let mut centre = Centre::new(problem, &options, monitor)?;
+        let mut centre = Centre::new(problem, &options, crew, monitor)?;
         if problem.mean().abs() > FAR * problem.deviation() {
             centre.mean = problem.mean();
         }
@@ -115,6 +118,7 @@ impl Centre {
         &mut self,
         problem: &Problem<'_>,
         options: &Options,
+        crew: &Crew,
         monitor: &dyn Monitor,
     ) -> Result<()> {
         let how = BiasOptions {
@@ -122,7 +126,7 @@ impl Centre {
             sweeps: SWEEPS,
             mean: Some(self.mean),
         };
-        let (model, squares) = fit_and_measure(problem, &how, monitor)?;
+        let (model, squares) = fit_and_measure(problem, &how, crew, monitor)?;
         for n in 0..problem.order() {
             let biases = model.biases(n);
             let mut inside = room(biases.len() + 1, "biases")?;
@@ -322,7 +326,8 @@ mod tests {
             .collect();
         let view = CooView::new("t", &[6, 10], &[&rows, &columns], Values::F64(&values)).unwrap();
         let problem = Problem::builder(view).build(&()).unwrap();
-        let centre = Centre::new(&problem, &Options::default(), &()).unwrap();
+        let crew = Crew::new(1, false, 0);
+        let centre = Centre::new(&problem, &Options::default(), &crew, &()).unwrap();
         assert_eq!(centre.scale, 64.0);
         // Damping leaves a third of each bias.
         assert!(centre.left < 0.2 && (0.7..1.5).contains(&centre.deviation));

@@ -205,9 +205,9 @@ impl<'a> Fit<'a> {
         let mut centre = match centre {
             Some(centre) => centre,
             None if options.algorithm == Algorithm::Gibbs => {
-                Centre::before_draws(problem, &options, monitor)?
+                Centre::before_draws(problem, &options, &crew, monitor)?
             }
-            None => Centre::new(problem, &options, monitor)?,
+            None => Centre::new(problem, &options, &crew, monitor)?,
         };
         centre.describe(&mut model)?;
         let weights = problem.weights(&options)?;
@@ -341,7 +341,7 @@ impl<'a> Fit<'a> {
         if self.progress.first_loss.is_nan() {
             // What the starting values give: the yardstick for an explosion.
             let began = Instant::now();
-            let (_, loss) = self.training_error()?;
+            let (_, loss) = self.training_error(None)?;
             self.clock.eval_seconds += began.elapsed().as_secs_f64();
             self.progress.first_loss = loss.max(self.little_loss());
             self.progress.lowest_loss = loss;
@@ -355,7 +355,7 @@ impl<'a> Fit<'a> {
         if let Some(reason) = self.ended() {
             return Ok(reason);
         }
-        let mut begins = self.watched_squares()?;
+        let mut begins = self.watched_squares(None)?;
         while self.progress.epoch < self.last_epoch(self.progress.epoch) {
             if out_of_time(&self.options, self.clock.started) {
                 return Ok(StopReason::TimeLimit);
@@ -402,12 +402,13 @@ impl<'a> Fit<'a> {
                     &mut cancelled,
                 )?,
             };
+            let mut known = None;
             if squares.is_some_and(f64::is_finite) {
                 if self.exact.is_none() {
                     self.pull_core(eta);
                     self.full_matrices(eta, true)?;
                 }
-                self.refit_biases()?;
+                known = self.refit_biases()?;
             }
             let Some(squares) = squares else {
                 // An epoch that was not finished leaves no trace.
@@ -435,11 +436,11 @@ impl<'a> Fit<'a> {
             let evaluate = number.is_multiple_of(self.options.eval_every)
                 || number >= self.last_epoch(number)
                 || checkpoint;
-            let ends = self.watched_squares()?;
+            let ends = self.watched_squares(known)?;
             let fine = |squares: f64| squares.is_finite() && squares <= most;
             let mut exploded = !fine(squares) || !ends.is_none_or(fine);
             if evaluate && !exploded {
-                self.evaluate(&mut figures)?;
+                self.evaluate(&mut figures, known)?;
                 let lowest = self.progress.lowest_loss.max(self.little_loss());
                 exploded = !figures.loss.is_finite()
                     || (self.exact.is_none() && figures.loss > SETBACK * lowest)
@@ -447,7 +448,7 @@ impl<'a> Fit<'a> {
             }
             if exploded {
                 self.roll_back(observer)?;
-                begins = self.watched_squares()?;
+                begins = self.watched_squares(None)?;
                 continue;
             }
             begins = ends;

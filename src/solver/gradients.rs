@@ -37,7 +37,7 @@ fn prepared(
             lambda: options.lambda_reg.unwrap(),
             per: options.penalty_per,
         },
-        centre: &Centre::new(problem, options, &()).unwrap(),
+        centre: &Centre::new(problem, options, &Crew::new(1, false, 0), &()).unwrap(),
         held: None,
     };
     Data::new(problem, shape, how, plan, crew, &()).unwrap()
@@ -243,7 +243,7 @@ fn compare_gradients(dims: &[u64], options: &Options, weighted: bool) {
     );
     check_weights(&tensor, &data.tensor);
     let f = objective(&model, &data, options);
-    let centre = Centre::new(&problem, options, &()).unwrap();
+    let centre = Centre::new(&problem, options, &Crew::new(1, false, 0), &()).unwrap();
     let sums = loss::tensor_squares(&model, &data.tensor, &centre, Level::best(), &crew).unwrap();
     let reported = loss::total(&model, &data, sums.plain, options, Level::best(), &crew).unwrap();
     assert!(

@@ -10,11 +10,11 @@ use crate::options::{Options, Penalty};
 use crate::schedule::Crew;
 
 /// Entries, or floats, per piece where there are no cells.
-const PIECE: usize = 1 << 13;
+pub(super) const PIECE: usize = 1 << 13;
 
 /// Adds up what `sum` gives for `count` pieces, in order, computing them on the threads of `crew`.
 /// Each thread makes its own state first.
-fn summed<S, const K: usize>(
+pub(super) fn summed<S, const K: usize>(
     count: usize,
     crew: &Crew,
     state: impl Fn() -> S + Sync,

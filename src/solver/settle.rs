@@ -3,7 +3,7 @@
 
 use super::centre::Centre;
 use super::drawn::Drawn;
-use super::fit::{Clock, Fit, Known};
+use super::fit::{Clock, Fit, Known, crew};
 use super::input::FitInput;
 use super::observer::{Control, Observer};
 use crate::error::{Error, Result};
@@ -88,7 +88,7 @@ pub(super) fn settle(
         o.start_modes = largest(problem);
     }
     check_modes(problem, &o)?;
-    let centre = Centre::new(problem, &o, monitor)?;
+    let centre = Centre::new(problem, &o, &crew(&o), monitor)?;
     let deviation = centre.deviation * centre.scale;
     if centre.constant && options.start == Start::Auto {
         o.start = Start::Identity;

@@ -2,6 +2,7 @@
 
 use super::super::centre::Centre;
 use super::super::full;
+use super::super::loss::Sums;
 use super::super::refit::refit;
 use super::Fit;
 use crate::error::Result;
@@ -38,17 +39,18 @@ impl Fit<'_> {
         full::epoch_side(model, data, eta, after, rule, crew)
     }
 
-    /// Moves the biases to where the rest of the model leaves them.
-    pub(super) fn refit_biases(&mut self) -> Result<()> {
+    /// Moves the biases to where the rest of the model leaves them. Returns the squared errors on the training entries,
+    /// which that finds; `None` if there are no biases.
+    pub(super) fn refit_biases(&mut self) -> Result<Option<Sums>> {
         let (model, crew) = (&mut self.model, &self.crew);
         if self.centre.biases.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
-        let damping = self.options.lambda_bias;
-        let biases = &mut self.centre.biases;
-        refit(model, &self.data.tensor, biases, damping, self.level, crew)?;
+        let (damping, entries) = (self.options.lambda_bias, &self.data.tensor);
+        let sums = refit(model, entries, &mut self.centre, damping, self.level, crew)?;
         self.centre.describe(model)?;
-        self.take_biases_out()
+        self.take_biases_out()?;
+        Ok(Some(sums))
     }
 
     /// Takes the biases out of all entries.

@@ -99,7 +99,7 @@ impl Fit<'_> {
             self.take_biases_out()?;
         }
         let began = Instant::now();
-        let (train_rmse, loss) = self.training_error()?;
+        let (train_rmse, loss) = self.training_error(None)?;
         if !loss.is_finite() || !self.model.is_finite() {
             return Err(self.diverged("the result is not finite"));
         }

@@ -26,14 +26,23 @@ impl Fit<'_> {
         (squares / weight).sqrt() * self.centre.scale
     }
 
-    /// The training error and the loss.
-    pub(super) fn training_error(&self) -> Result<(f64, f64)> {
+    /// The sums of squared errors on the training entries, if they are not `known`.
+    fn training_squares(&self, known: Option<Sums>) -> Result<Sums> {
+        if let Some(sums) = known {
+            return Ok(sums);
+        }
+        let (model, tensor, centre) = (&self.model, &self.data.tensor, &self.centre);
+        loss::tensor_squares(model, tensor, centre, self.level, &self.crew)
+    }
+
+    /// The training error and the loss. The squared errors may be `known`.
+    pub(super) fn training_error(&self, known: Option<Sums>) -> Result<(f64, f64)> {
         let (model, data, crew) = (&self.model, &self.data, &self.crew);
         if let Some(exact) = self.exact.as_ref().filter(|e| e.draws()) {
             let squares = exact.train_squares(model, crew)?;
             return Ok(((squares / data.tensor.total()).sqrt(), 0.5 * squares));
         }
-        let sums = loss::tensor_squares(model, &data.tensor, &self.centre, self.level, crew)?;
+        let sums = self.training_squares(known)?;
         let total = loss::total(model, data, sums.plain, &self.options, self.level, crew)?;
         let biases = loss::of_biases(&self.centre.biases, self.options.lambda_bias, crew)?;
         Ok((self.rmse(sums, data.tensor.total()), total + biases))
@@ -41,14 +50,13 @@ impl Fit<'_> {
 
     /// The sum of squared errors on the tensor entries, where the loss does not watch over it: steps on entries that
     /// are too large for rows of the size that full matrices give them cost little next to what all cells cost.
-    pub(super) fn watched_squares(&self) -> Result<Option<f64>> {
-        let (data, crew) = (&self.data, &self.crew);
+    pub(super) fn watched_squares(&self, known: Option<Sums>) -> Result<Option<f64>> {
+        let data = &self.data;
         let none = self.exact.is_some() || data.deviation == 0.0;
         if none || data.matrices.iter().all(|m| m.full.is_none()) {
             return Ok(None);
         }
-        let sums = loss::tensor_squares(&self.model, &data.tensor, &self.centre, self.level, crew)?;
-        Ok(Some(sums.plain))
+        Ok(Some(self.training_squares(known)?.plain))
     }
 
     /// The most that squared errors may add up to on the way through an epoch, and at its end where they are
@@ -91,10 +99,11 @@ impl Fit<'_> {
         }
     }
 
-    pub(super) fn evaluate(&mut self, figures: &mut Epoch) -> Result<()> {
+    /// Fills in what an epoch led to; the squared errors on the training entries may be `known`.
+    pub(super) fn evaluate(&mut self, figures: &mut Epoch, known: Option<Sums>) -> Result<()> {
         let began = Instant::now();
         self.model.refresh_means()?;
-        (figures.train_rmse, figures.loss) = self.training_error()?;
+        (figures.train_rmse, figures.loss) = self.training_error(known)?;
         figures.test_rmse = self.error_on(Measured::Test)?;
         figures.valid_rmse = self.error_on(Measured::Valid)?;
         figures.eval_seconds = began.elapsed().as_secs_f64();
