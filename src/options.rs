@@ -79,13 +79,15 @@ pub enum Penalty {
 /// How factors start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// `Drawn`, or with `nonneg` `Paper`.
+    /// `Drawn`, or with `nonneg` `Paper`; `gibbs`: `Identity`.
     Auto,
     /// Where some sweeps of `gibbs` come to; penalties pull rows to the mean of theirs.
     Drawn,
     /// A core of ones on its diagonal; two modes normal around 0 and the others near 1, where
     /// penalties keep them.
     Identity,
+    /// Where a few epochs of SGD come to that start as `Identity`; only for `als` and `gibbs`.
+    Sgd,
     /// The paper's: all positive and nearly constant, at the scale of the values.
     Paper,
     /// Normal around 0.
@@ -282,10 +284,17 @@ macro_rules! choices {
 choices!(Algorithm, ALGORITHMS: Blocked = "blocked", Opt = "opt", Naive = "naive", Als = "als", Gibbs = "gibbs");
 choices!(ModelKind, MODELS: Auto = "auto", Tucker = "tucker", Cp = "cp");
 choices!(Penalty, PENALTIES: L2 = "l2", L1 = "l1");
-choices!(Start, STARTS: Auto = "auto", Drawn = "drawn", Identity = "identity", Paper = "paper", Normal = "normal");
+choices!(Start, STARTS: Auto = "auto", Drawn = "drawn", Identity = "identity", Sgd = "sgd", Paper = "paper", Normal = "normal");
 choices!(Schedule, SCHEDULES: Inverse = "inverse", Square = "square");
 choices!(PenaltyPer, PENALTIES_PER: Row = "row", Root = "root", Entry = "entry");
 choices!(KernelChoice, KERNELS: Auto = "auto", Scalar = "scalar", Wide = "wide", Avx2 = "avx2", Avx512 = "avx512");
+
+impl Start {
+    /// Whether rows start near a prior: around 0 or 1, or drawn.
+    pub(crate) fn is_centred(self) -> bool {
+        matches!(self, Start::Drawn | Start::Identity | Start::Sgd)
+    }
+}
 
 macro_rules! options {
     ($($name:ident: $type:ty, $kind:expr, $default:literal, $help:literal;)+) => {
@@ -382,7 +391,7 @@ options! {
     penalty: Penalty, Kind::Choice(PENALTIES), "l2",
         "Whether squares (l2) or absolute values (l1) are penalised";
     start: Start, Kind::Choice(STARTS), "auto",
-        "How factors and core start: where some sweeps of gibbs come to (drawn), two modes around 0 and the others near 1 with a diagonal core (identity), all positive and nearly constant (paper), or all normal around 0; auto is drawn, with nonneg paper";
+        "How factors and core start: where some sweeps of gibbs come to (drawn), two modes around 0 and the others near 1 with a diagonal core (identity), where a few epochs of SGD from there come to (sgd, only for als and gibbs), all positive and nearly constant (paper), or all normal around 0; auto is drawn, with nonneg paper, for gibbs identity, as which it starts with anything but sgd";
     start_modes: Vec<usize>, Kind::Ranks(1, MAX_ORDER), "auto",
         "The two modes that start around 0 with start=identity, counted from 1; auto is the two largest";
     nonneg: bool, Kind::Flag, "false",

@@ -27,6 +27,7 @@ use super::resume::{
 };
 use super::settle::settle;
 use super::start;
+use super::stepped::stepped;
 use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::kernel::Level;
@@ -98,10 +99,15 @@ pub fn fit(
         None => {
             let settled = settle(problem, options, input.init, known.clock, monitor)?;
             known.centre = settled.centre;
-            if let Some(drawn) = settled.drawn {
-                known.start = Some(drawn.start(problem, &settled.options)?);
-            }
-            settled.options
+            let o = settled.options;
+            known.start = match settled.drawn {
+                Some(drawn) => Some(drawn.start(problem, &o)?),
+                None if o.start == Start::Sgd && input.init.is_none() => {
+                    stepped(problem, &o, known.clock, monitor)?
+                }
+                None => None,
+            };
+            o
         }
     };
     let fraction = options.valid_fraction;
@@ -296,7 +302,7 @@ impl<'a> Fit<'a> {
             true => {
                 let begin = match (goes_on, init) {
                     (true, _) => Begin::Resumed,
-                    (false, Some(_)) => Begin::From,
+                    (false, Some(init)) => Begin::From(init),
                     (false, None) => Begin::Anew,
                 };
                 let held = [test.as_ref(), valid.as_ref()];
@@ -325,7 +331,7 @@ impl<'a> Fit<'a> {
             clock,
             saved_at: Instant::now(),
         };
-        if fit.options.start == Start::Drawn && !goes_on {
+        if matches!(fit.options.start, Start::Drawn | Start::Sgd) && !goes_on {
             // Biases were found without the rows.
             fit.refit_biases()?;
             fit.good.update(&fit.model)?;

@@ -26,6 +26,7 @@ mod resume;
 mod settle;
 mod sort;
 mod start;
+mod stepped;
 pub mod tune;
 
 pub use biases::{BiasOptions, fit_biases};

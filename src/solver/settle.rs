@@ -74,21 +74,18 @@ pub(super) fn settle(
     if o.rank.is_empty() {
         o.rank = vec![rank(problem, o.model)];
     }
-    if !matches!(o.start, Start::Drawn | Start::Identity) {
+    if o.start == Start::Sgd && !o.algorithm.is_exact() {
+        return Err(Error::argument(
+            "start = sgd: that is for als and gibbs; SGD must start as auto, drawn, identity, paper or normal",
+        ));
+    }
+    if !o.start.is_centred() {
         o.eta.get_or_insert(0.001);
         o.lambda_reg.get_or_insert(0.1);
         o.core_step.get_or_insert(1.0);
         return Ok(without(o));
     }
-    o.core_step.get_or_insert(match o.model {
-        ModelKind::Cp => 0.0,
-        _ => CORE_STEP,
-    });
-    if o.start_modes.is_empty() {
-        o.start_modes = largest(problem);
-    }
-    check_modes(problem, &o)?;
-    let centre = Centre::new(problem, &o, &crew(&o), monitor)?;
+    let centre = centred(problem, &mut o, monitor)?;
     let deviation = centre.deviation * centre.scale;
     if centre.constant && options.start == Start::Auto {
         o.start = Start::Identity;
@@ -106,15 +103,48 @@ pub(super) fn settle(
         }
         noise = drawn.share_of_noise(&centre, deviation.powi(2));
     }
-    let heavy = Heavy::new(problem, &o);
-    o.lambda_reg
-        .get_or_insert(PENALTY * noise * centre.deviation * heavy.penalty);
-    o.eta.get_or_insert(ETA / centre.deviation / heavy.mean);
+    paced(problem, &mut o, &centre, noise);
     Ok(Settled {
         centre: Some(centre),
         drawn: drawn.filter(|_| starts && o.start == Start::Drawn),
         options: o,
     })
+}
+
+/// Settles what does not need steps nor penalties for a start where rows have a prior; returns what is taken out of the
+/// values.
+fn centred(problem: &Problem<'_>, o: &mut Options, monitor: &dyn Monitor) -> Result<Centre> {
+    o.core_step.get_or_insert(match o.model {
+        ModelKind::Cp => 0.0,
+        _ => CORE_STEP,
+    });
+    if o.start_modes.is_empty() {
+        o.start_modes = largest(problem);
+    }
+    check_modes(problem, o)?;
+    Centre::new(problem, o, &crew(o), monitor)
+}
+
+/// Settles step and penalty for values of which such a share is `noise`.
+fn paced(problem: &Problem<'_>, o: &mut Options, centre: &Centre, noise: f64) {
+    let heavy = Heavy::new(problem, o);
+    o.lambda_reg
+        .get_or_insert(PENALTY * noise * centre.deviation * heavy.penalty);
+    o.eta.get_or_insert(ETA / centre.deviation / heavy.mean);
+}
+
+/// Settles all of a fit that takes what biases leave for noise; `None` if all values are the same.
+pub(super) fn steps(
+    problem: &Problem<'_>,
+    o: &mut Options,
+    monitor: &dyn Monitor,
+) -> Result<Option<Centre>> {
+    let centre = centred(problem, o, monitor)?;
+    if centre.constant {
+        return Ok(None);
+    }
+    paced(problem, o, &centre, centre.left);
+    Ok(Some(centre))
 }
 
 /// What entries weigh by and large: what is left to the library does not depend on the scale of weights.

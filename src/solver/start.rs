@@ -25,7 +25,7 @@ pub(super) fn fill(
     options: &Options,
     crew: &Crew,
 ) -> Result<()> {
-    if matches!(options.start, Start::Identity | Start::Drawn) {
+    if options.start.is_centred() {
         return identity(model, data, options, crew);
     }
     let order = model.order();
@@ -162,8 +162,7 @@ fn fill_rows(
 
 /// Whether a finished model still is where its priors are: nothing was turned or normalised at the end.
 pub(super) fn is_centred(model: &Model) -> bool {
-    let centred = matches!(model.options.start, Start::Identity | Start::Drawn);
-    centred && !model.orthogonal && !model.options.nonneg
+    model.options.start.is_centred() && !model.orthogonal && !model.options.nonneg
 }
 
 /// Takes over the rows, core and columns of a fitted model; rows it lacks keep their starting values, and so do
@@ -231,13 +230,13 @@ pub(super) fn pull(model: &mut Model, options: &Options, fresh: bool) {
         mode.before.pull = match options.start {
             // The mean of all rows is kept behind them.
             Start::Drawn => mode.factor.row(mode.factor.len() - 1).to_vec(),
-            Start::Identity if around_1 => vec![1.0; mode.factor.rank()],
+            Start::Identity | Start::Sgd if around_1 => vec![1.0; mode.factor.rank()],
             _ => Vec::new(),
         };
     }
     model.core_pull = match (options.start, model.shape.kind) {
         (Start::Drawn, CoreKind::Full) => model.core.to_vec(),
-        (Start::Identity, CoreKind::Full) if fresh => model.shape.identity(),
+        (Start::Identity | Start::Sgd, CoreKind::Full) if fresh => model.shape.identity(),
         _ => Vec::new(),
     };
 }

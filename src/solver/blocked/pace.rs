@@ -5,7 +5,6 @@
 //! still moves fast, blocks must take turns often.
 
 use super::{Blocked, Shared, WHOLE, groups, probe};
-use crate::options::Start;
 
 /// Copies whose predictions differ by more than this share of the squared error are merged more often.
 const TOO_FAR: f64 = 0.006;
@@ -71,10 +70,10 @@ impl Blocked<'_> {
         }
         let entries = self.data.tensor.len() / self.plan.spec.cells() * self.plan.together;
         let most = 1 << (entries / SHARE).clamp(1, WHOLE).ilog2();
-        match self.options.start {
+        match self.options.start.is_centred() {
             // What all blocks have in common stays near its prior.
-            Start::Identity | Start::Drawn => most.min(CENTRED),
-            _ => most,
+            true => most.min(CENTRED),
+            false => most,
         }
     }
 

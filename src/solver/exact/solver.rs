@@ -19,12 +19,12 @@ use crate::solver::entries::{Entries, Shuffled};
 const EARLY: f64 = 1.1;
 
 /// Where a fit begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::solver) enum Begin {
+#[derive(Clone, Copy)]
+pub(in crate::solver) enum Begin<'a> {
     /// Anew.
     Anew,
-    /// With the rows of another model.
-    From,
+    /// With the rows, which the model has by now, and the biases of another model.
+    From(&'a Model),
     /// Where a checkpoint left it.
     Resumed,
 }
@@ -52,7 +52,7 @@ impl Solver {
         model: &mut Model,
         data: &Data,
         options: &Options,
-        (begin, level): (Begin, Level),
+        (begin, level): (Begin<'_>, Level),
         held: [Option<&Entries>; 2],
         crew: &Crew,
     ) -> Result<Solver> {
@@ -143,7 +143,13 @@ impl Solver {
                     state.biases.clone_from(&samples.biases);
                 }
             }
-            _ => take_in_core(model, undo.by)?,
+            Begin::Anew => take_in_core(model, undo.by)?,
+            Begin::From(other) => {
+                take_in_core(model, undo.by)?;
+                if biased {
+                    take_biases(&mut state.biases, model, other, undo.by);
+                }
+            }
         }
         for (mode, prior) in model.modes.iter().zip(&data.priors) {
             let weight = |i: usize| match mode.counts[i] {
@@ -154,8 +160,10 @@ impl Solver {
             let penalties = (0..mode.counts.len()).map(penalty).collect();
             exact.ridges.push((penalties, prior.clone()));
         }
-        if begin == Begin::From {
-            exact.first = 0;
+        if let Begin::From(other) = begin {
+            // Draws are as wide as what they were drawn from. Fitted rows are narrower, and what is learnt from them
+            // would hold rows with few entries back.
+            exact.first = u64::from(other.samples.is_none());
         }
         let with_mean: Vec<usize> = limits.iter().map(|n| n + 1).collect();
         let hold = |entries: Option<&Entries>| -> Result<Option<HeldOut>> {
@@ -181,7 +189,7 @@ impl Solver {
             entries: tensor.len(),
         };
         if draws.is_some() {
-            if begin != Begin::Resumed || model.samples.is_none() {
+            if !matches!(begin, Begin::Resumed) || model.samples.is_none() {
                 model.samples = Some(Samples {
                     mean: model.mean + undo.plus,
                     scale: undo.by,
@@ -505,6 +513,19 @@ pub(in crate::solver) fn unround(
         *bias = kept.last(i);
     }
     Ok(())
+}
+
+/// Takes over the biases of another model: they are part of what draws begin with, like its rows.
+fn take_biases(biases: &mut [Vec<f32>], model: &Model, other: &Model, by: f64) {
+    for ((to, mode), old) in biases.iter_mut().zip(&model.modes).zip(&other.modes) {
+        let known = |index| old.biases.get(old.rows.compact(index)? as usize).copied();
+        for (to, index) in to.iter_mut().zip(mode.rows.indices()) {
+            *to = (f64::from(known(index).unwrap_or(0.0)) / by) as f32;
+        }
+        if let Some((last, seen)) = to.split_last_mut() {
+            *last = mode.mean_bias(seen);
+        }
+    }
 }
 
 /// Multiplies the diagonal core of a model into its first mode, down to `by`: the solvers find rows, and

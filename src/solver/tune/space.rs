@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::data::stream;
 use super::super::settle::{CORE_STEP, rank};
 use crate::error::{Error, Result};
-use crate::options::{Algorithm, Kind, ModelKind, Options, Start, TABLE};
+use crate::options::{Algorithm, Kind, ModelKind, Options, TABLE};
 use crate::problem::Problem;
 use crate::random::{key, unit};
 
@@ -302,7 +302,7 @@ impl<'a> Draws<'a> {
 
     fn core_step(&self, full: bool) -> f64 {
         match (self.base.start, full) {
-            (Start::Identity | Start::Drawn, true) if self.base.model == ModelKind::Cp => CORE_STEP,
+            (start, true) if start.is_centred() && self.base.model == ModelKind::Cp => CORE_STEP,
             _ => self.base.core_step.unwrap_or(1.0),
         }
     }
@@ -310,7 +310,7 @@ impl<'a> Draws<'a> {
     /// What follows from what was chosen.
     fn settled(&self, mut o: Options) -> Result<Options> {
         let searched = self.space.ranges.contains_key("core_step");
-        let centred = matches!(o.start, Start::Identity | Start::Drawn);
+        let centred = o.start.is_centred();
         if !searched && o.model != self.base.model && centred {
             match o.model {
                 ModelKind::Cp => o.core_step = Some(0.0),
