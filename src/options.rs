@@ -86,7 +86,7 @@ pub enum Start {
     /// A core of ones on its diagonal; two modes normal around 0 and the others near 1, where
     /// penalties keep them.
     Identity,
-    /// Where a few epochs of SGD come to that start as `Identity`; only for `als` and `gibbs`.
+    /// Where a few epochs of SGD come to that start as `Identity`; only for `gibbs`.
     Sgd,
     /// The paper's: all positive and nearly constant, at the scale of the values.
     Paper,
@@ -289,6 +289,18 @@ choices!(Schedule, SCHEDULES: Inverse = "inverse", Square = "square");
 choices!(PenaltyPer, PENALTIES_PER: Row = "row", Root = "root", Entry = "entry");
 choices!(KernelChoice, KERNELS: Auto = "auto", Scalar = "scalar", Wide = "wide", Avx2 = "avx2", Avx512 = "avx512");
 
+/// The penalty on biases where nothing tells how much rows differ.
+pub(crate) const LAMBDA_BIAS: f64 = 5.0;
+
+impl Options {
+    /// The penalty on the biases of mode `n`.
+    pub(crate) fn bias_penalty(&self, n: usize) -> f64 {
+        let listed = &self.lambda_bias;
+        let own = if listed.len() == 1 { 0 } else { n };
+        listed.get(own).copied().unwrap_or(LAMBDA_BIAS)
+    }
+}
+
 impl Start {
     /// Whether rows start near a prior: around 0 or 1, or drawn.
     pub(crate) fn is_centred(self) -> bool {
@@ -378,8 +390,8 @@ options! {
         "Take the mean out of the values and scale them inside; predictions are those of the values as they are";
     biases: bool, Kind::Flag, "true",
         "One number per row of every mode beside the factors, which is added to predictions; not with nonneg";
-    lambda_bias: f64, Kind::Real(0.0, f64::MAX), "5",
-        "The penalty on biases: acts like so many more entries of bias 0 in every row";
+    lambda_bias: Vec<f64>, Kind::Reals(0.0, f64::MAX), "auto",
+        "The penalty on biases of each mode, or one for all: acts like so many more entries of bias 0 in every row; auto is the noise over what rows of a mode differ by, in variances";
     lambda_reg: Option<f64>, Kind::Real(0.0, f64::MAX), "auto",
         "The weight of the penalty on factors, core and columns of matrices; auto goes by the noise found in the data";
     penalty_per: PenaltyPer, Kind::Choice(PENALTIES_PER), "root",
@@ -391,7 +403,7 @@ options! {
     penalty: Penalty, Kind::Choice(PENALTIES), "l2",
         "Whether squares (l2) or absolute values (l1) are penalised";
     start: Start, Kind::Choice(STARTS), "auto",
-        "How factors and core start: where some sweeps of gibbs come to (drawn), two modes around 0 and the others near 1 with a diagonal core (identity), where a few epochs of SGD from there come to (sgd, only for als and gibbs), all positive and nearly constant (paper), or all normal around 0; auto is drawn, with nonneg paper, for gibbs identity, as which it starts with anything but sgd";
+        "How factors and core start: where some sweeps of gibbs come to (drawn), two modes around 0 and the others near 1 with a diagonal core (identity), where a few epochs of SGD from there come to (sgd, only for gibbs), all positive and nearly constant (paper), or all normal around 0; auto is drawn, with nonneg paper, for gibbs identity, as which it starts with anything but sgd";
     start_modes: Vec<usize>, Kind::Ranks(1, MAX_ORDER), "auto",
         "The two modes that start around 0 with start=identity, counted from 1; auto is the two largest";
     nonneg: bool, Kind::Flag, "false",

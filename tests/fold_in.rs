@@ -136,7 +136,10 @@ fn a_row_is_the_minimum_of_f_given_the_rest() {
                 PenaltyPer::Entry => count,
             };
             (0..rank).for_each(|s| a[s][s] += 0.7 * grows);
-            a[rank][rank] += if biases { 5.0 / (scale * scale) } else { 1.0 };
+            a[rank][rank] += match biases {
+                true => model.options().lambda_bias[1] / (scale * scale),
+                false => 1.0,
+            };
             let wanted = solved(a, b);
             let mode = &after.modes()[1];
             let at = mode.rows.compact(j).unwrap() as usize;
@@ -442,7 +445,9 @@ fn rows_that_only_matrices_know_are_found_from_them() {
                 f64::from(without.core()[k]) * row(0, 4) * mean_row(&without, 1)[k] * row(2, 2)
             })
             .sum();
-        let wanted = without.mean() + bias(0, 4) + bias(2, 2) + mean;
+        // A film that nothing is known of has the mean of the biases of all.
+        let never_seen = without.modes()[1].biases.len() - 1;
+        let wanted = without.mean() + bias(0, 4) + bias(1, never_seen) + bias(2, 2) + mean;
         assert!((predictions(&without, &cell)[0] - wanted).abs() < 1e-3);
     }
 }

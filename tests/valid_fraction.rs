@@ -85,7 +85,7 @@ fn options(algorithm: Algorithm) -> Options {
     let mut o = Options::preset("paper").unwrap();
     o.algorithm = algorithm;
     (o.model, o.rank, o.start) = (ModelKind::Cp, vec![12], Start::Normal);
-    (o.mean, o.biases) = (true, true);
+    (o.mean, o.biases, o.lambda_bias) = (true, true, vec![5.0]);
     (o.eta, o.lambda_reg, o.epochs, o.threads) = (Some(0.06), Some(0.01), 40, 1);
     if algorithm == Algorithm::Als {
         o.lambda_reg = Some(0.3);

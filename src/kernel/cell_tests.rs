@@ -444,10 +444,8 @@ fn everywhere(kind: CoreKind, ranks: &[usize], rule: Rule) {
             case.check();
             others().for_each(|m| case.steps[m] = 1.0);
             case.check();
-            if fiber.is_none() {
-                case.core_eta = 0.0;
-                case.check();
-            }
+            case.core_eta = 0.0;
+            case.check();
         }
     }
 }

@@ -217,13 +217,22 @@ impl<'a> Problem<'a> {
 
     /// The step of the rows of each mode as a share of `eta`, as `options` say.
     pub(crate) fn mode_steps(&self, options: &Options) -> Result<Vec<f32>> {
-        let (listed, order) = (&options.mode_steps, self.order());
-        match listed[..] {
-            [] => Ok(vec![1.0; order]),
-            [one] => Ok(vec![one as f32; order]),
-            _ if listed.len() == order => Ok(listed.iter().map(|&x| x as f32).collect()),
+        let each = self.per_mode("mode_steps", &options.mode_steps)?;
+        Ok(match each {
+            None => vec![1.0; self.order()],
+            Some(each) => each.into_iter().map(|x| x as f32).collect(),
+        })
+    }
+
+    /// What an option lists for each mode, or says once for all; `None` if nothing.
+    pub(crate) fn per_mode(&self, name: &str, listed: &[f64]) -> Result<Option<Vec<f64>>> {
+        let order = self.order();
+        match listed {
+            [] => Ok(None),
+            [one] => Ok(Some(vec![*one; order])),
+            _ if listed.len() == order => Ok(Some(listed.to_vec())),
             _ => Err(Error::argument(format!(
-                "mode_steps has {} numbers, but the tensor has {order} modes; it must have one for each, or \
+                "{name} has {} numbers, but the tensor has {order} modes; it must have one for each, or \
                  one for all",
                 listed.len()
             ))),

@@ -6,14 +6,16 @@ use crate::error::{Error, Result};
 use crate::format::zeros;
 use crate::model::BiasModel;
 use crate::monitor::{Monitor, step};
+use crate::options::LAMBDA_BIAS;
 use crate::problem::{Chunk, Problem};
 use crate::schedule::Crew;
 
 /// How [`fit_biases`] works.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct BiasOptions {
-    /// Acts like this many more entries of residual 0 in every row.
-    pub damping: f64,
+    /// Acts like this many more entries of residual 0 in every row: for each mode, or one number for all. Empty: the
+    /// noise over what the rows of each mode differ by, in variances.
+    pub damping: Vec<f64>,
     /// How often all modes are solved in turn.
     pub sweeps: usize,
     /// The mean; `None` is that of the values.
@@ -21,10 +23,10 @@ pub struct BiasOptions {
 }
 
 impl Default for BiasOptions {
-    /// Values that do well on ratings; the result hardly depends on them.
+    /// Damping that is found, and the mean of the values.
     fn default() -> Self {
         BiasOptions {
-            damping: 5.0,
+            damping: Vec::new(),
             sweeps: 10,
             mean: None,
         }
@@ -53,8 +55,10 @@ pub fn fit_biases(
     Ok((model, squares.fitted))
 }
 
-/// Sums of squared errors by weight.
+/// Sums of squared errors by weight, and by what biases were damped.
 pub(super) struct BiasSquares {
+    /// For each mode.
+    pub damping: Vec<f64>,
     /// Of biases on the entries that they were fitted to.
     pub fitted: f64,
     /// Of biases on each entry if they had been fitted to all others, nearly: an entry pulls the bias of a row by its share
@@ -73,12 +77,17 @@ pub(super) fn fit_and_measure(
     let order = problem.order();
     let mut biases: Vec<Vec<f64>> = maps.iter().map(|m| vec![0.0; m.len()]).collect();
     let mut entries = biases.clone();
+    let given = problem.per_mode("damping", &options.damping)?;
+    let mut damping = given.clone().unwrap_or_else(|| vec![0.0; order]);
+    // Damping that is found is then as good as given: the same biases follow from it.
+    let finds = if given.is_none() { options.sweeps } else { 0 };
+    let sweeps = finds + options.sweeps;
     let mut passes = Passes {
         problem,
         crew,
         monitor,
         done: 0,
-        count: 2 + options.sweeps * order,
+        count: 2 + sweeps * order,
     };
     let zero = problem.mean();
     let [[sum, total]] = passes.sums(1, |c, k, to| {
@@ -90,21 +99,33 @@ pub(super) fn fit_and_measure(
     };
     let found = if total > 0.0 { sum / total } else { 0.0 };
     let mean = options.mean.map_or(found, |m| m - zero);
-    for _ in 0..options.sweeps {
+    for sweep in 0..sweeps {
+        if sweep == finds {
+            biases.iter_mut().for_each(|b| b.fill(0.0));
+        }
         for mode in 0..order {
-            let sums = passes.sums(biases[mode].len(), |c, k, to| {
+            let rows = biases[mode].len();
+            let mut sums = passes.sums(rows + 1, |c, k, to| {
                 let others: f64 = (0..order)
                     .filter(|&m| m != mode)
                     .map(|m| biases[m][c.rows[m][k] as usize])
                     .sum();
                 let weight = f64::from(c.weight(k));
+                let left = f64::from(c.values[k]) - mean - others;
                 let row = &mut to[c.rows[mode][k] as usize];
-                row[0] += weight * (f64::from(c.values[k]) - mean - others);
+                row[0] += weight * left;
                 row[1] += weight;
+                // Behind all rows, what they have in common.
+                to[rows][0] += weight * (left * left);
+                to[rows][1] += 1.0;
             })?;
+            let [squares, count] = sums.pop().unwrap_or_default();
+            if sweep < finds {
+                damping[mode] = noise_over_spread(&sums, squares, count);
+            }
             let rows = biases[mode].iter_mut().zip(&mut entries[mode]);
             for ((bias, entries), [residual, weight]) in rows.zip(sums) {
-                let weight = weight + options.damping;
+                let weight = weight + damping[mode];
                 *bias = match weight > 0.0 {
                     true => residual / weight,
                     false => 0.0,
@@ -131,7 +152,49 @@ pub(super) fn fit_and_measure(
     };
     let rows = problem.modes().iter().map(|m| m.rows().clone());
     let model = BiasModel::new(mean + zero, rows.zip(biases).collect());
-    Ok((model, BiasSquares { fitted, others }))
+    let squares = BiasSquares {
+        damping,
+        fitted,
+        others,
+    };
+    Ok((model, squares))
+}
+
+/// What rows of a mode may differ by is known by so many rows beforehand.
+const ROWS: f64 = 3.0;
+
+/// The noise is not known better than by so many entries.
+const ENTRIES: f64 = 10.0;
+
+/// The least damping, so that a row with one entry keeps something of it.
+const LEAST: f64 = 0.01;
+
+/// The variance of the noise over that of the means of rows, by comparing what entries of the same row and rows differ by:
+/// how many entries a row needs until they tell as much about its bias as all other rows. Of each row there is the sum
+/// of what is left and its weight; of all rows the sum of squares and the number of entries.
+fn noise_over_spread(rows: &[[f64; 2]], squares: f64, count: f64) -> f64 {
+    let seen = rows.iter().filter(|[_, weight]| *weight > 0.0);
+    let (mut number, mut sum, mut weight, mut weight2, mut explained) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    for [left, w] in seen {
+        number += 1.0;
+        sum += left;
+        weight += w;
+        weight2 += w * w;
+        explained += left * left / w;
+    }
+    let free = count - number;
+    let noise = (squares - explained) / free;
+    if free < ENTRIES || noise.is_nan() || noise <= 0.0 {
+        // Of entries that all are in rows of their own, or without noise, there is nothing to tell.
+        return match free < ENTRIES {
+            true => LAMBDA_BIAS,
+            false => LEAST,
+        };
+    }
+    let between = (explained - sum * sum / weight - (number - 1.0) * noise).max(0.0);
+    let before = ROWS * weight / number;
+    let spread = (between + before * noise / LAMBDA_BIAS) / (weight - weight2 / weight + before);
+    (noise / spread).max(LEAST)
 }
 
 /// Passes over the entries of a problem, which are counted from the mean: so values lose nothing as `f32`.
@@ -220,7 +283,7 @@ mod tests {
         let view = CooView::new("t", &[20_000, 15, 5], &slices, Values::F64(&values)).unwrap();
         let problem = Problem::builder(view).build(&()).unwrap();
         let how = BiasOptions {
-            damping: 0.0,
+            damping: vec![0.0],
             sweeps: 20,
             mean: None,
         };

@@ -46,6 +46,8 @@ pub(super) struct Centre {
     pub left_of_others: f64,
     /// For each mode one per row, and 0 behind, inside; empty if there are none.
     pub biases: Vec<Vec<f32>>,
+    /// What they are damped by, for each mode; empty if there are none.
+    pub damping: Vec<f64>,
     pub matrices: Vec<MatrixCentre>,
 }
 
@@ -77,6 +79,7 @@ impl Centre {
             left: 1.0,
             left_of_others: 1.0,
             biases: Vec::new(),
+            damping: Vec::new(),
             matrices: Vec::new(),
         };
         if options.biases && !options.nonneg {
@@ -122,7 +125,9 @@ impl Centre {
         monitor: &dyn Monitor,
     ) -> Result<()> {
         let how = BiasOptions {
-            damping: options.lambda_bias,
+            damping: problem
+                .per_mode("lambda_bias", &options.lambda_bias)?
+                .unwrap_or_default(),
             sweeps: SWEEPS,
             mean: Some(self.mean),
         };
@@ -134,6 +139,7 @@ impl Centre {
             inside.push(0.0);
             self.biases.push(inside);
         }
+        self.damping = squares.damping;
         let variance = (self.deviation * self.scale).powi(2) * problem.weight();
         if variance > 0.0 {
             self.left = (squares.fitted / variance).min(1.0);

@@ -44,6 +44,10 @@ pub(super) const EXPLOSION: f64 = 4.0;
 /// on tensor entries, beside full matrices, that are as many times those before the epoch.
 pub(super) const SETBACK: f64 = 1.5;
 
+/// The same for the first epoch of a fit that finds its start itself: there is nothing to lose there, and a step that loses
+/// anything at all is too large.
+const FIRST_SETBACK: f64 = 1.05;
+
 /// Fits a model to `problem`.
 ///
 /// `monitor` sees the preparations and can cancel them with an error; later its cancellation ends the
@@ -103,7 +107,12 @@ pub fn fit(
             known.start = match settled.drawn {
                 Some(drawn) => Some(drawn.start(problem, &o)?),
                 None if o.start == Start::Sgd && input.init.is_none() => {
-                    stepped(problem, &o, known.clock, monitor)?
+                    let found = stepped(problem, &o, None, known.clock, monitor)?.transpose();
+                    found.unwrap_or_else(|event| {
+                        event.record(&mut known.record, 0);
+                        observer.event(&event);
+                        None
+                    })
                 }
                 None => None,
             };
@@ -198,16 +207,13 @@ impl<'a> Fit<'a> {
             record,
             ..
         } = known;
-        let options = options.clone();
+        let mut options = options.clone();
         let level = match options.algorithm {
             // The paper's way, one number at a time.
             Algorithm::Naive => Level::Scalar,
             _ => Level::choose(options.kernel)?,
         };
         let crew = crew(&options);
-        let (mut model, lowered) = Model::zeros(problem, &options)?;
-        let plan = (options.algorithm == Algorithm::Blocked)
-            .then(|| Plan::new(problem, &model.shape, options.seed));
         let mut centre = match centre {
             Some(centre) => centre,
             None if options.algorithm == Algorithm::Gibbs => {
@@ -215,6 +221,12 @@ impl<'a> Fit<'a> {
             }
             None => Centre::new(problem, &options, &crew, monitor)?,
         };
+        if options.lambda_bias.is_empty() {
+            options.lambda_bias.clone_from(&centre.damping);
+        }
+        let (mut model, lowered) = Model::zeros(problem, &options)?;
+        let plan = (options.algorithm == Algorithm::Blocked)
+            .then(|| Plan::new(problem, &model.shape, options.seed));
         centre.describe(&mut model)?;
         let weights = problem.weights(&options)?;
         let how = How {
@@ -331,7 +343,7 @@ impl<'a> Fit<'a> {
             clock,
             saved_at: Instant::now(),
         };
-        if matches!(fit.options.start, Start::Drawn | Start::Sgd) && !goes_on {
+        if fit.options.start == Start::Drawn && !goes_on {
             // Biases were found without the rows.
             fit.refit_biases()?;
             fit.good.update(&fit.model)?;
@@ -448,8 +460,12 @@ impl<'a> Fit<'a> {
             if evaluate && !exploded {
                 self.evaluate(&mut figures, known)?;
                 let lowest = self.progress.lowest_loss.max(self.little_loss());
+                let setback = match number == 1 && self.input.init.is_none() {
+                    true => FIRST_SETBACK,
+                    false => SETBACK,
+                };
                 exploded = !figures.loss.is_finite()
-                    || (self.exact.is_none() && figures.loss > SETBACK * lowest)
+                    || (self.exact.is_none() && figures.loss > setback * lowest)
                     || !self.model.is_finite();
             }
             if exploded {

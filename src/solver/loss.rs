@@ -203,9 +203,9 @@ fn penalty(
 }
 
 /// What biases add to the loss: that by which solving for them weighs their squares.
-pub(super) fn of_biases(biases: &[Vec<f32>], lambda: f64, crew: &Crew) -> Result<f64> {
+pub(super) fn of_biases(biases: &[Vec<f32>], damping: &[f64], crew: &Crew) -> Result<f64> {
     let mut size = 0.0;
-    for mode in biases {
+    for (mode, &lambda) in biases.iter().zip(damping) {
         size += penalty(mode, &[0.0], Penalty::L2, |_| lambda, crew)?;
     }
     Ok(0.5 * size)

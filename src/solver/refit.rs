@@ -19,13 +19,11 @@ use crate::schedule::Crew;
 const GROUPS: usize = 16;
 const NUMBERS: usize = 1 << 22;
 
-/// Moves the biases of `centre` to where the errors of the model on `entries` want them; `damping` acts like
-/// so many more entries of bias 0 in every row. Returns what the squared errors then add up to.
+/// Moves the biases of `centre` to where the errors of the model on `entries` want them. Returns what the squared errors then add up to.
 pub(super) fn refit(
     model: &Model,
     entries: &Entries,
     centre: &mut Centre,
-    damping: f64,
     level: Level,
     crew: &Crew,
 ) -> Result<Sums> {
@@ -40,7 +38,7 @@ pub(super) fn refit(
         }
     };
     for (n, biases) in centre.biases.iter_mut().enumerate() {
-        let mode = &model.modes[n];
+        let (mode, damping) = (&model.modes[n], centre.damping[n]);
         let moves = match units.parts(n) {
             // Every part has its own rows, which only the units of that part have.
             Some((parts, part_of)) => {

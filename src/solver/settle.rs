@@ -74,9 +74,9 @@ pub(super) fn settle(
     if o.rank.is_empty() {
         o.rank = vec![rank(problem, o.model)];
     }
-    if o.start == Start::Sgd && !o.algorithm.is_exact() {
+    if o.start == Start::Sgd {
         return Err(Error::argument(
-            "start = sgd: that is for als and gibbs; SGD must start as auto, drawn, identity, paper or normal",
+            "start = sgd: that is for gibbs; other algorithms start as auto, drawn, identity, paper or normal",
         ));
     }
     if !o.start.is_centred() {
@@ -122,7 +122,11 @@ fn centred(problem: &Problem<'_>, o: &mut Options, monitor: &dyn Monitor) -> Res
         o.start_modes = largest(problem);
     }
     check_modes(problem, o)?;
-    Centre::new(problem, o, &crew(o), monitor)
+    let centre = Centre::new(problem, o, &crew(o), monitor)?;
+    if o.lambda_bias.is_empty() {
+        o.lambda_bias.clone_from(&centre.damping);
+    }
+    Ok(centre)
 }
 
 /// Settles step and penalty for values of which such a share is `noise`.
@@ -193,7 +197,7 @@ fn settled_gibbs(problem: &Problem<'_>, mut o: Options, init: Option<&Model>) ->
     o.lambda_reg.get_or_insert(0.0);
     o.core_step.get_or_insert(1.0);
     if o.start_modes.is_empty() {
-        o.start_modes = vec![1, 2];
+        o.start_modes = largest(problem);
     }
     o
 }

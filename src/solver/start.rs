@@ -230,13 +230,13 @@ pub(super) fn pull(model: &mut Model, options: &Options, fresh: bool) {
         mode.before.pull = match options.start {
             // The mean of all rows is kept behind them.
             Start::Drawn => mode.factor.row(mode.factor.len() - 1).to_vec(),
-            Start::Identity | Start::Sgd if around_1 => vec![1.0; mode.factor.rank()],
+            Start::Identity if around_1 => vec![1.0; mode.factor.rank()],
             _ => Vec::new(),
         };
     }
     model.core_pull = match (options.start, model.shape.kind) {
         (Start::Drawn, CoreKind::Full) => model.core.to_vec(),
-        (Start::Identity | Start::Sgd, CoreKind::Full) if fresh => model.shape.identity(),
+        (Start::Identity, CoreKind::Full) if fresh => model.shape.identity(),
         _ => Vec::new(),
     };
 }

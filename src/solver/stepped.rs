@@ -1,10 +1,11 @@
-//! Where `als` and `gibbs` start with `start = sgd`: where a few epochs of SGD come to.
+//! Where `gibbs` starts with `start = sgd`: where a few epochs of SGD come to.
 
 use std::sync::Arc;
 
+use super::data::Held;
 use super::fit::{Clock, Fit, Known};
 use super::input::FitInput;
-use super::observer::StopReason;
+use super::observer::{Event, StopReason};
 use super::settle::steps;
 use crate::error::{Error, Result};
 use crate::model::Model;
@@ -15,14 +16,17 @@ use crate::problem::Problem;
 /// Epochs of SGD.
 const EPOCHS: u64 = 10;
 
-/// A model to start a fit with `options` from; `None` if there is nothing to step by: all values are the same, or SGD
-/// fails on them.
+/// A model to start a fit with `options` from, of entries that are not `held`; or what there is to say where SGD
+/// diverges. `None` if all values are the same: nothing to step by.
 pub(super) fn stepped(
     problem: &Problem<'_>,
     options: &Options,
+    held: Option<Held>,
     clock: Option<Clock>,
     monitor: &dyn Monitor,
-) -> Result<Option<Arc<Model>>> {
+) -> Result<Option<std::result::Result<Arc<Model>, Event>>> {
+    // What plays no part in `gibbs` plays none here.
+    let defaults = Options::default();
     let mut o = Options {
         algorithm: Algorithm::Blocked,
         penalty: Penalty::L2,
@@ -31,6 +35,9 @@ pub(super) fn stepped(
         epochs: EPOCHS,
         eval_every: EPOCHS,
         schedule: Schedule::Square,
+        mean: true,
+        mode_steps: Vec::new(),
+        attempts: defaults.attempts,
         orthogonal: false,
         ..options.clone()
     };
@@ -41,6 +48,7 @@ pub(super) fn stepped(
     };
     let known = Known {
         centre: Some(centre),
+        held,
         clock,
         ..Known::default()
     };
@@ -50,13 +58,18 @@ pub(super) fn stepped(
     if monitor.cancelled() {
         return Err(Error::Cancelled);
     }
-    if ran.is_err() {
-        return Ok(None);
-    }
-    let (mut model, _) = fit.finish(StopReason::Epochs, &mut ())?;
+    let model = ran.and_then(|_| fit.finish(StopReason::Epochs, &mut ()));
+    let mut model = match model {
+        Ok((model, _)) => model,
+        Err(Error::Argument(why)) => {
+            let what = format!("SGD gives no start, draws begin as with start = identity: {why}");
+            return Ok(Some(Err(Event::Warning(what))));
+        }
+        Err(e) => return Err(e),
+    };
     // They stand for what is left beside the means of their matrices. Draws find them from the rows.
     for matrix in &mut model.matrices {
         matrix.factor.as_mut_slice()?.fill(0.0);
     }
-    Ok(Some(Arc::new(model)))
+    Ok(Some(Ok(Arc::new(model))))
 }

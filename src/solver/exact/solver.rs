@@ -522,8 +522,11 @@ fn take_biases(biases: &mut [Vec<f32>], model: &Model, other: &Model, by: f64) {
         for (to, index) in to.iter_mut().zip(mode.rows.indices()) {
             *to = (f64::from(known(index).unwrap_or(0.0)) / by) as f32;
         }
+        // The mean of the values is gone, whatever the other model had of it in its biases.
         if let Some((last, seen)) = to.split_last_mut() {
-            *last = mode.mean_bias(seen);
+            let mean = mode.mean_bias(seen);
+            seen.iter_mut().for_each(|b| *b -= mean);
+            *last = 0.0;
         }
     }
 }

@@ -46,8 +46,7 @@ impl Fit<'_> {
         if self.centre.biases.is_empty() {
             return Ok(None);
         }
-        let (damping, entries) = (self.options.lambda_bias, &self.data.tensor);
-        let sums = refit(model, entries, &mut self.centre, damping, self.level, crew)?;
+        let sums = refit(model, &self.data.tensor, &mut self.centre, self.level, crew)?;
         self.centre.describe(model)?;
         self.take_biases_out()?;
         Ok(Some(sums))

@@ -44,7 +44,7 @@ impl Fit<'_> {
         }
         let sums = self.training_squares(known)?;
         let total = loss::total(model, data, sums.plain, &self.options, self.level, crew)?;
-        let biases = loss::of_biases(&self.centre.biases, self.options.lambda_bias, crew)?;
+        let biases = loss::of_biases(&self.centre.biases, &self.centre.damping, crew)?;
         Ok((self.rmse(sums, data.tensor.total()), total + biases))
     }
 

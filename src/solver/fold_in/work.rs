@@ -147,7 +147,11 @@ impl FoldWork<'_> {
                 penalties.row(uses) as f32
             })
             .collect();
-        let how = (&ridges[..], model.options.lambda_bias, model.options.nonneg);
+        let how = (
+            &ridges[..],
+            model.options.bias_penalty(n),
+            model.options.nonneg,
+        );
         let cancelled = &mut || self.monitor.cancelled();
         self.fold
             .best(&known, &model.modes[n], how, self.crew, cancelled)

@@ -35,6 +35,7 @@ use super::fit::Known;
 use super::input::FitInput;
 use super::observer::{Control, StopReason};
 use super::settle::{error_at, settle};
+use super::stepped::stepped;
 use crate::error::{Error, Result};
 use crate::kernel::Level;
 use crate::model::{Model, Saved, check_target};
@@ -325,6 +326,10 @@ impl<'a> Search<'a> {
                 let start = match starts.get(&drawn_rank(problem, o)) {
                     Some(drawn) if o.start == Start::Drawn && paused.is_none() => {
                         Some(drawn.start(problem, o)?)
+                    }
+                    _ if o.start == Start::Sgd && paused.is_none() => {
+                        let found = stepped(problem, o, held, None, &Stopped(stop))?;
+                        found.and_then(|start| start.ok())
                     }
                     _ => None,
                 };

@@ -188,6 +188,9 @@ impl<'a> Draws<'a> {
                 ("matrix_weights", range) => {
                     self.each_weight(|_, weight| nearest(range, &weight.to_string(), false))
                 }
+                ("lambda_bias", range) => {
+                    nearest(range, &common(&o.lambda_bias).to_string(), false)
+                }
                 (name, range) => {
                     let now = o.get(name).unwrap_or_default();
                     nearest(range, &now, whole(name))
@@ -228,6 +231,13 @@ impl<'a> Draws<'a> {
                         |m: usize, weight: f64| drawn(&range.times(by(weight)), chance(m), false);
                     self.each_weight(value)
                 }
+                // All modes go up or down together.
+                "lambda_bias" if !self.space.ranges.contains_key(name) => {
+                    let by = chance(0);
+                    let each = o.lambda_bias.iter();
+                    let each = each.map(|&x| drawn(&range.times(x), by, false));
+                    each.collect::<Vec<_>>().join(",")
+                }
                 _ => drawn(&range, chance(0), whole(name)),
             };
             o.set(name, &value)?;
@@ -266,7 +276,7 @@ impl<'a> Draws<'a> {
             "rank" => Some(Range::List(self.ranks(full))),
             "eta" if steps => times(o.eta?, ETA),
             "lambda_reg" if !draws => times(o.lambda_reg?, LAMBDA_REG),
-            "lambda_bias" if !draws && o.biases && !o.nonneg => times(o.lambda_bias, LAMBDA_BIAS),
+            "lambda_bias" if !draws && o.biases && !o.nonneg => times(1.0, LAMBDA_BIAS),
             "core_step" if steps && full => times(self.core_step(full), CORE_STEPS),
             "matrix_weights" => times(1.0, WEIGHTS),
             _ => None,
@@ -344,6 +354,12 @@ fn drawn(range: &Range, chance: f64, whole: bool) -> String {
             number(x, *low, *high, whole)
         }
     }
+}
+
+/// One number for several: their geometric mean.
+fn common(list: &[f64]) -> f64 {
+    let logs: f64 = list.iter().map(|x| x.max(1e-300).ln()).sum();
+    (logs / list.len().max(1) as f64).exp()
 }
 
 /// What of a range is nearest to a value.
