@@ -148,6 +148,14 @@ fn what_is_drawn_is_not_for_models_without_negative_numbers() {
     let refused = fit(&problem, &o, &FitInput::default(), &mut (), &());
     let text = refused.err().expect("it is refused").to_string();
     assert!(text.contains("drawn") && text.contains("nonneg"), "{text}");
+    // Those it names are not.
+    for algorithm in [Algorithm::Blocked, Algorithm::Als] {
+        for start in [Start::Identity, Start::Paper, Start::Normal] {
+            (o.algorithm, o.start) = (algorithm, start);
+            let (_, found) = fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
+            assert!(found.train_rmse.is_finite(), "{algorithm:?} {start:?}");
+        }
+    }
 }
 
 #[test]

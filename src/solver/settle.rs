@@ -92,7 +92,8 @@ pub(super) fn settle(
     }
     let starts = o.start == Start::Drawn && init.is_none();
     let open = (o.eta.is_none() || o.lambda_reg.is_none()) && !centre.constant;
-    let drawn = match starts || open {
+    // What is drawn has either sign, and says little about numbers that do not.
+    let drawn = match (starts || open) && !o.nonneg {
         true => Some(Drawn::new(problem, &o, o.valid_fraction, clock, monitor)?),
         false => None,
     };
