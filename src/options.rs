@@ -1,6 +1,10 @@
 //! The one table of fit options: names, types, ranges, defaults and help. [`Options`], the command
 //! line and whatever binds to this library are made from it.
 
+mod value;
+
+use value::OptionValue;
+
 use crate::error::{Error, Result};
 use crate::format::MAX_ORDER;
 
@@ -127,137 +131,6 @@ pub enum KernelChoice {
     Avx2,
     /// AVX-512.
     Avx512,
-}
-
-/// A value of an option: parsing, printing.
-trait OptionValue: Sized {
-    fn parse(text: &str, kind: &Kind) -> std::result::Result<Self, String>;
-    fn print(&self) -> String;
-}
-
-impl OptionValue for bool {
-    fn parse(text: &str, _: &Kind) -> std::result::Result<Self, String> {
-        match text {
-            "true" | "1" | "yes" | "on" => Ok(true),
-            "false" | "0" | "no" | "off" => Ok(false),
-            _ => Err("it must be true or false".into()),
-        }
-    }
-
-    fn print(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl OptionValue for u64 {
-    fn parse(text: &str, kind: &Kind) -> std::result::Result<Self, String> {
-        let Kind::Whole(low, high) = *kind else {
-            unreachable!("the table gives whole numbers a range")
-        };
-        text.parse::<u64>()
-            .ok()
-            .filter(|x| (low..=high).contains(x))
-            .ok_or_else(|| match high {
-                u64::MAX => format!("it must be a whole number, {low} or more"),
-                _ => format!("it must be a whole number from {low} to {high}"),
-            })
-    }
-
-    fn print(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl OptionValue for f64 {
-    fn parse(text: &str, kind: &Kind) -> std::result::Result<Self, String> {
-        let Kind::Real(low, high) = *kind else {
-            unreachable!("the table gives numbers a range")
-        };
-        text.parse::<f64>()
-            .ok()
-            .filter(|x| x.is_finite() && (low..=high).contains(x))
-            .ok_or_else(|| {
-                if high == f64::MAX {
-                    format!("it must be a finite number, {low} or more")
-                } else {
-                    format!("it must be a number from {low} to {high}")
-                }
-            })
-    }
-
-    fn print(&self) -> String {
-        self.to_string()
-    }
-}
-
-/// What stands for a value that the library chooses.
-const AUTO: &str = "auto";
-
-impl OptionValue for Option<f64> {
-    fn parse(text: &str, kind: &Kind) -> std::result::Result<Self, String> {
-        if text == AUTO {
-            return Ok(None);
-        }
-        let number = f64::parse(text, kind);
-        number
-            .map(Some)
-            .map_err(|what| format!("{what}, or {AUTO}"))
-    }
-
-    fn print(&self) -> String {
-        self.map_or(AUTO.into(), |x| x.print())
-    }
-}
-
-impl OptionValue for Vec<usize> {
-    fn parse(text: &str, kind: &Kind) -> std::result::Result<Self, String> {
-        let Kind::Ranks(low, high) = *kind else {
-            unreachable!("the table gives ranks a range")
-        };
-        if text == AUTO {
-            return Ok(Vec::new());
-        }
-        let ranks: Option<Vec<usize>> = text
-            .split(',')
-            .map(|j| j.trim().parse().ok().filter(|j| (low..=high).contains(j)))
-            .collect();
-        ranks.filter(|r| r.len() <= MAX_ORDER).ok_or_else(|| {
-            format!("it must be one whole number from {low} to {high}, or one per mode separated by commas, or {AUTO}")
-        })
-    }
-
-    fn print(&self) -> String {
-        if self.is_empty() {
-            return AUTO.into();
-        }
-        self.iter()
-            .map(usize::to_string)
-            .collect::<Vec<_>>()
-            .join(",")
-    }
-}
-
-impl OptionValue for Vec<f64> {
-    fn parse(text: &str, kind: &Kind) -> std::result::Result<Self, String> {
-        let Kind::Reals(low, high) = *kind else {
-            unreachable!("the table gives numbers a range")
-        };
-        if text == AUTO {
-            return Ok(Vec::new());
-        }
-        text.split(',')
-            .map(|x| f64::parse(x.trim(), &Kind::Real(low, high)))
-            .collect::<std::result::Result<_, _>>()
-            .map_err(|what| format!("{what}, or several separated by commas, or {AUTO}"))
-    }
-
-    fn print(&self) -> String {
-        if self.is_empty() {
-            return AUTO.into();
-        }
-        let words: Vec<String> = self.iter().map(f64::to_string).collect();
-        words.join(",")
-    }
 }
 
 macro_rules! choices {

@@ -2,7 +2,6 @@
 
 mod common;
 
-use common::Scratch;
 use common::planted::planted;
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::generate::GenerateOptions;
@@ -21,12 +20,7 @@ impl Sums {
     /// The numbers of rows of each mode have these `deviations`.
     fn new(dims: &[u64], count: usize, deviations: &[f64], noise: f64, seed: u64) -> Sums {
         let mut state = seed;
-        let mut unit = || {
-            state = state
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
-            (state >> 33) as f64 / (1u64 << 31) as f64
-        };
+        let mut unit = || common::unit(&mut state);
         // Normal enough, of deviation 1.
         let bell = |three: [f64; 3]| 2.0 * (three.iter().sum::<f64>() - 1.5);
         let of_row = |n: usize, row: u64| {
@@ -169,7 +163,6 @@ fn one_entry_per_row_constant_values_and_single_rows_have_finite_biases() {
 
 #[test]
 fn a_start_by_draws_that_mean_nothing_does_not_end_a_fit() {
-    let _dir = Scratch::new("biases-noise");
     let mut g = GenerateOptions::new(&[300, 200, 40, 20], 80_000);
     (g.ranks, g.noise, g.test, g.seed) = (vec![4], 0.5, 0.1, 1);
     g.model = ModelKind::Cp;

@@ -92,12 +92,7 @@ impl Biased {
 
     fn new(seed: u64, scale: f64) -> Biased {
         let mut state = seed;
-        let mut draw = || {
-            state = state
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
-            (state >> 33) as f64 / (1u64 << 31) as f64
-        };
+        let mut draw = || common::unit(&mut state);
         // Of a row, the same whatever the seed.
         let bias = |row: u64, n: u64| ((row * 2 + n) as f64 * 12.9898).sin() * 0.8;
         let (mut columns, mut values) = ([Vec::new(), Vec::new()], Vec::new());

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::refit::groups;
 use crate::error::{Error, Result};
 use crate::format::zeros;
 use crate::model::BiasModel;
@@ -34,11 +35,6 @@ impl Default for BiasOptions {
 }
 
 const CHUNK: usize = 1 << 13;
-
-/// Sums are made in so many groups of chunks, if that takes no more numbers than this in all: threads take groups, and
-/// the result does not depend on how many threads there are.
-const GROUPS: usize = 16;
-const NUMBERS: usize = 1 << 22;
 
 /// The most of an entry's error that biases fitted to it may have taken away.
 const SWAY: f64 = 0.8;
@@ -216,7 +212,7 @@ impl Passes<'_> {
     ) -> Result<Vec<[f64; 2]>> {
         let (tensor, maps) = (self.problem.tensor(), self.problem.row_maps());
         let (n, zero) = (tensor.len(), self.problem.mean());
-        let groups = (NUMBERS / count.max(1)).clamp(1, GROUPS);
+        let groups = groups(count);
         let (seen, stop) = (AtomicU64::new(0), AtomicBool::new(false));
         let mut watch = || {
             let done = (self.done * n) as u64 + seen.load(Ordering::Relaxed);

@@ -19,6 +19,12 @@ use crate::schedule::Crew;
 const GROUPS: usize = 16;
 const NUMBERS: usize = 1 << 22;
 
+/// How many groups that are for so many rows: threads take groups, and the result does not depend on how many threads
+/// there are.
+pub(super) fn groups(rows: usize) -> usize {
+    (NUMBERS / rows.max(1)).clamp(1, GROUPS)
+}
+
 /// Moves the biases of `centre` to where the errors of the model on `entries` want them. Returns what the squared errors then add up to.
 pub(super) fn refit(
     model: &Model,
@@ -61,7 +67,7 @@ pub(super) fn refit(
                 moves(biases, mode, sum, damping)
             }
             None => {
-                let count = (NUMBERS / biases.len().max(1)).clamp(1, GROUPS);
+                let count = groups(biases.len());
                 let one = |(): &mut (), group: usize| -> Result<Vec<f64>> {
                     let mut sums: Vec<f64> = zeros(biases.len(), "rows")?;
                     for u in (group..units.count()).step_by(count) {

@@ -16,6 +16,14 @@ use std::process::{Command, Stdio};
 
 use s3cmtf::format::{CooFile, OpenMode, TextOptions, open};
 
+/// The next of a row of numbers in [0, 1) that look random.
+pub fn unit(state: &mut u64) -> f64 {
+    *state = state
+        .wrapping_mul(6364136223846793005)
+        .wrapping_add(1442695040888963407);
+    (*state >> 33) as f64 / (1u64 << 31) as f64
+}
+
 /// A folder of its own for a test, removed at the end.
 pub struct Scratch(PathBuf);
 
