@@ -83,18 +83,11 @@ pub(super) fn fit_and_measure(
         crew,
         monitor,
         done: 0,
-        count: 2 + sweeps * order,
+        count: 1 + sweeps * order,
     };
     let zero = problem.mean();
-    let [[sum, total]] = passes.sums(1, |c, k, to| {
-        let weight = f64::from(c.weight(k));
-        to[0][0] += weight * f64::from(c.values[k]);
-        to[0][1] += weight;
-    })?[..] else {
-        unreachable!("one sum was asked for")
-    };
-    let found = if total > 0.0 { sum / total } else { 0.0 };
-    let mean = options.mean.map_or(found, |m| m - zero);
+    // Values are counted from their mean.
+    let mean = options.mean.map_or(0.0, |m| m - zero);
     for sweep in 0..sweeps {
         if sweep == finds {
             biases.iter_mut().for_each(|b| b.fill(0.0));
@@ -179,13 +172,13 @@ fn noise_over_spread(rows: &[[f64; 2]], squares: f64, count: f64) -> f64 {
         explained += left * left / w;
     }
     let free = count - number;
+    if free < ENTRIES {
+        // Nearly all entries are in rows of their own: there is nothing to tell.
+        return LAMBDA_BIAS;
+    }
     let noise = (squares - explained) / free;
-    if free < ENTRIES || noise.is_nan() || noise <= 0.0 {
-        // Of entries that all are in rows of their own, or without noise, there is nothing to tell.
-        return match free < ENTRIES {
-            true => LAMBDA_BIAS,
-            false => LEAST,
-        };
+    if noise.is_nan() || noise <= 0.0 {
+        return LEAST;
     }
     let between = (explained - sum * sum / weight - (number - 1.0) * noise).max(0.0);
     let before = ROWS * weight / number;
