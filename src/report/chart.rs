@@ -8,7 +8,7 @@ use super::html::{cut, escape, grouped, number};
 const WIDTH: f64 = 440.0;
 const HEIGHT: f64 = 250.0;
 
-/// Where the axes are.
+/// Where the axes are; the left one is further right where its numbers are long.
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 30.0;
@@ -101,6 +101,17 @@ impl Scale {
     }
 }
 
+/// The room that words below or beside an axis need at most; letters are narrower in most fonts.
+fn room(text: &str) -> f64 {
+    7.2 * text.chars().count() as f64
+}
+
+/// Where the middle of words below an axis is: at `at`, or so near that nothing is cut off.
+fn within(at: f64, text: &str) -> f64 {
+    let half = room(text) / 2.0;
+    at.min(WIDTH - half).max(half)
+}
+
 /// The beginning of a picture.
 fn open(title: &str, height: f64) -> String {
     let title = escape(&cut(title, 50));
@@ -114,7 +125,7 @@ fn open(title: &str, height: f64) -> String {
 fn axis(left: f64, what: &str) -> String {
     let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
     format!(
-        "<path class=\"axis\" d=\"M{left} {bottom}H{right}\"/><text class=\"tick middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
+        "<path class=\"axis\" d=\"M{left:.1} {bottom}H{right}\"/><text class=\"tick middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
         (left + right) / 2.0,
         HEIGHT - 10.0,
         escape(what)
@@ -152,36 +163,29 @@ impl Curves<'_> {
             false => x,
         };
         let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
+        let left = y.ticks().map(|t| room(&number(t)) + 5.0);
+        let left = left.fold(LEFT, f64::max);
         let mut out = open(self.title, HEIGHT);
-        let mut tick = |line: String, class: &str, (left, top): (f64, f64), t: f64| {
+        let mut tick = |line: String, class: &str, (x, y): (f64, f64), text: &str| {
             let _ = writeln!(
                 out,
-                "<path class=\"grid\" d=\"{line}\"/><text class=\"tick {class}\" x=\"{left:.1}\" y=\"{top:.1}\">{}</text>",
-                number(t)
+                "<path class=\"grid\" d=\"{line}\"/><text class=\"tick {class}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>"
             );
         };
         for t in y.ticks() {
             let at = y.place(t, bottom, TOP);
-            tick(
-                format!("M{LEFT} {at:.1}H{right}"),
-                "end",
-                (LEFT - 5.0, at + 3.5),
-                t,
-            );
+            let line = format!("M{left:.1} {at:.1}H{right}");
+            tick(line, "end", (left - 5.0, at + 3.5), &number(t));
         }
         for t in x.ticks() {
-            let at = x.place(t, LEFT, right);
-            tick(
-                format!("M{at:.1} {bottom}v4"),
-                "middle",
-                (at, bottom + 15.0),
-                t,
-            );
+            let (at, text) = (x.place(t, left, right), number(t));
+            let line = format!("M{at:.1} {bottom}v4");
+            tick(line, "middle", (within(at, &text), bottom + 15.0), &text);
         }
-        out += &axis(LEFT, self.x);
+        out += &axis(left, self.x);
         for mark in &self.marks {
             // What happens before the first epoch is at its beginning.
-            let at = x.place(mark.at.clamp(x.low, x.high), LEFT, right);
+            let at = x.place(mark.at.clamp(x.low, x.high), left, right);
             let _ = writeln!(
                 out,
                 "<path class=\"mark {}\" d=\"M{at:.1} {TOP}V{bottom}\"><title>{}</title></path>",
@@ -189,7 +193,7 @@ impl Curves<'_> {
                 escape(&mark.text)
             );
         }
-        let place = |p: &(f64, f64)| (x.place(p.0, LEFT, right), y.place(p.1, bottom, TOP));
+        let place = |p: &(f64, f64)| (x.place(p.0, left, right), y.place(p.1, bottom, TOP));
         let mut name_at = right;
         for curve in self.curves.iter().rev() {
             let _ = write!(out, "{}", draw_curve(curve, place));
@@ -295,7 +299,8 @@ pub(super) fn bars(title: &str, below: &str, bars: &[(String, u64)]) -> String {
         if k % every == 0 {
             let _ = writeln!(
                 out,
-                "<text class=\"tick middle\" x=\"{middle:.1}\" y=\"{:.1}\">{}</text>",
+                "<text class=\"tick middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                within(middle, label),
                 bottom + 15.0,
                 escape(label)
             );
@@ -361,6 +366,34 @@ mod tests {
             );
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         }
+    }
+
+    #[test]
+    fn no_number_beside_an_axis_is_cut_off() {
+        let ends = |points: &[(f64, f64)]| {
+            let svg = curves(points.to_vec());
+            let mut seen = 0;
+            for label in svg.split("<text class=\"tick ").skip(1) {
+                let (class, rest) = label.split_once("\" x=\"").unwrap();
+                let (x, rest) = rest.split_once('"').unwrap();
+                let text = rest.split_once('>').unwrap().1.split_once('<').unwrap().0;
+                let (x, wide) = (x.parse::<f64>().unwrap(), room(text));
+                let (from, to) = match class {
+                    "end" => (x - wide, x),
+                    _ => (x - wide / 2.0, x + wide / 2.0),
+                };
+                assert!(from > -0.1 && to < WIDTH + 0.1, "{text}: {from} to {to}");
+                seen += 1;
+            }
+            assert!(seen > 4, "{svg}");
+        };
+        // The last number is at the very end of the axis.
+        ends(&[(0.0004, 1.0), (0.0014, 0.9)]);
+        ends(&[(0.0, 1.0), (1e5, 0.9)]);
+        ends(&[(1.0, -1.25e-10), (2.0, 1.25e-10)]);
+        ends(&[(1.0, -9.75e120), (2.0, -9.7e120)]);
+        // Where numbers are short, axes are where they are in other pictures.
+        assert!(curves(vec![(1.0, 1.0), (2.0, 2.0)]).contains("d=\"M58.0 "));
     }
 
     #[test]
