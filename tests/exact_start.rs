@@ -1,9 +1,10 @@
-//! Where `gibbs` starts: after some epochs of SGD, or with the rows and biases of another model.
+//! Where `gibbs` starts: from what entries agree along, after some epochs of SGD, or with the rows and biases of another model.
 
 mod common;
 
-use common::planted::{numbers, predictions, small};
+use common::planted::{numbers, planted, predictions, small};
 use s3cmtf::format::{CooView, Values};
+use s3cmtf::generate::GenerateOptions;
 use s3cmtf::options::{Algorithm, ModelKind, Options, Start};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, fit};
@@ -143,4 +144,32 @@ fn starts_with_biases(scale: f64) {
         from.test_rmse,
         known.test_rmse
     );
+}
+
+/// Columns around 0 in every mode: no slice of the tensor has a mean that would show them.
+#[test]
+fn structure_that_no_slice_shows_is_found() {
+    for (dims, entries, rank) in [
+        (&[1000u64, 500, 100][..], 100_000, 5),
+        (&[300, 200, 40, 20], 80_000, 4),
+    ] {
+        let mut plan = GenerateOptions::new(dims, entries);
+        plan.model = ModelKind::Cp;
+        (plan.ranks, plan.noise, plan.test) = (vec![rank], 0.5, 0.1);
+        let data = planted(&format!("slices-{}", dims.len()), &plan);
+        let problem = Problem::builder(data.train.view()).build(&()).unwrap();
+        let input = FitInput {
+            test: Some(data.test.view()),
+            ..FitInput::default()
+        };
+        for (algorithm, most) in [(Algorithm::Gibbs, 1.1), (Algorithm::Blocked, 1.2)] {
+            let mut o = Options::default();
+            o.algorithm = algorithm;
+            o.threads = 2;
+            let (_, summary) = fit(&problem, &o, &input, &mut (), &()).unwrap();
+            let error = summary.test_rmse / data.floor;
+            println!("{dims:?} {algorithm:?}: {error} times the noise");
+            assert!(error < most, "{dims:?} {algorithm:?}: {error}");
+        }
+    }
 }

@@ -3,9 +3,10 @@
 //!
 //! Rows of a mode do not depend on each other, so they are found side by side (`work`), and the result
 //! is the same for any number of threads; rows that a graph links are found colour by colour
-//! (`graph`). `sweep` goes through modes, columns and core in turn; `prior` is what rows are thought to
+//! (`graph`). `start` is where draws begin, with what entries `agree` on; `sweep` goes through modes, columns and core in turn; `prior` is what rows are thought to
 //! be like; `held` measures errors, also of the mean of many models; `solver` is what a fit sees.
 
+mod agree;
 mod cold;
 mod core;
 mod fold;
@@ -14,6 +15,7 @@ mod held;
 mod hyper;
 mod prior;
 mod solver;
+mod start;
 mod sweep;
 mod work;
 

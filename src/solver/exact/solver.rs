@@ -137,7 +137,7 @@ impl Solver {
             priors: model.modes.iter().map(|_| None).collect(),
         };
         match begin {
-            Begin::Anew if draws.is_some() => exact.start(model, options.seed)?,
+            Begin::Anew if draws.is_some() => exact.start(model, options.seed, crew)?,
             Begin::Resumed => {
                 if let Some(samples) = &model.samples {
                     state.biases.clone_from(&samples.biases);

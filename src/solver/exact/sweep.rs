@@ -7,8 +7,9 @@ use super::cold::{ColdBiases, side_source};
 use super::core::{CoreRule, CoreWork};
 use super::graph::{Links, colours};
 use super::held::{HeldOut, Squares, Undo};
-use super::hyper::{FACTOR_VARIANCE, FIRST_VARIANCE};
+use super::hyper::FIRST_VARIANCE;
 use super::prior::{Belief, Prior, draw};
+use super::start::belief;
 use super::work::{Pull, Rule, Source, Whole, Work, update};
 use crate::error::Result;
 use crate::kernel::{Level, Lists, Other, Slopes};
@@ -27,6 +28,7 @@ pub(super) mod stream {
     pub const CORE: u64 = 204;
     pub const COLD: u64 = 205;
     pub const FOLD: u64 = 206;
+    pub const AGREE: u64 = 207;
     /// Matrices count from here, modes from 0.
     pub const MATRIX: u64 = 1 << 16;
 }
@@ -82,6 +84,8 @@ pub(super) struct Exact {
     pub biased: bool,
     /// The sweep that begins with rows which mean nothing yet; 0 for none.
     pub first: u64,
+    /// Modes that this sweep leaves as they are, because their rows do mean something.
+    pub waits: Vec<usize>,
     pub level: Level,
 }
 
@@ -210,38 +214,9 @@ impl Exact {
             ridges: Vec::new(),
             biased,
             first: 1,
+            waits: Vec::new(),
             level,
         })
-    }
-
-    /// Small random rows, around 0 in the two largest modes and around 1 in the others, and a core that
-    /// lets each number of one of those two meet the same number of the other.
-    pub(super) fn start(&self, model: &mut Model, seed: u64) -> Result<()> {
-        for (n, mode) in model.modes.iter_mut().enumerate() {
-            let (rank, stride) = (mode.factor.rank(), mode.factor.stride());
-            let mean = self.beliefs[n].mean;
-            let spread = FACTOR_VARIANCE.sqrt() * if mean == 0.0 { 1.0 } else { 0.1 };
-            let rows = mode.factor.as_mut_slice()?.chunks_exact_mut(stride);
-            for (i, row) in rows.enumerate() {
-                let mut s = Stream::new(&[seed, stream::ROWS, 0, n as u64, i as u64]);
-                row[..rank]
-                    .iter_mut()
-                    .for_each(|x| *x = (mean + spread * s.gauss()) as f32);
-            }
-        }
-        let by = self.undo.by as f32;
-        match model.shape.kind {
-            CoreKind::Diagonal => model.core[..model.shape.ranks[0]].fill(by),
-            CoreKind::Full => {
-                let mut dense = super::core::diagonal(&model.shape, &self.order);
-                dense.iter_mut().for_each(|g| *g *= by);
-                model.core.copy_from_slice(&model.shape.padded_core(&dense));
-            }
-        }
-        model
-            .matrices
-            .iter_mut()
-            .try_for_each(|m| m.factor.as_mut_slice().map(|f| f.fill(0.0)))
     }
 
     /// What the slopes by rows of mode `n` are made of, with the core as [`Exact::core_for`] gives it.
@@ -341,6 +316,9 @@ impl Exact {
             state.weights[side.number] = side.weight * precision;
         }
         for &n in &self.order {
+            if number == self.first && self.waits.contains(&n) {
+                continue;
+            }
             if self
                 .find_rows(model, state, &precisions, (n, number), crew, cancelled)?
                 .is_none()
@@ -571,21 +549,4 @@ impl Exact {
         };
         on.measure(&source, own, self.undo, predictions, crew)
     }
-}
-
-/// What the rows of mode `n` are thought to be like, given the modes by size.
-pub(super) fn belief(by_size: &[usize], n: usize) -> Belief {
-    Belief {
-        mean: start_mean(by_size, n),
-        mean_rows: 2.0,
-        variance: 0.3 * FACTOR_VARIANCE,
-        rows: 0.0,
-    }
-}
-
-/// What the numbers of mode `n` vary around, given the modes by size: a matrix of the two largest, and
-/// what changes it.
-fn start_mean(by_size: &[usize], n: usize) -> f64 {
-    let small = &by_size[..by_size.len() - 2];
-    if small.contains(&n) { 1.0 } else { 0.0 }
 }
