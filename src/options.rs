@@ -276,7 +276,7 @@ options! {
     penalty: Penalty, Kind::Choice(PENALTIES), "l2",
         "Whether squares (l2) or absolute values (l1) are penalised";
     start: Start, Kind::Choice(STARTS), "auto",
-        "How factors and core start: where some sweeps of gibbs come to (drawn), two modes around 0 and the others near 1 with a diagonal core (identity), where a few epochs of SGD from there come to (sgd, only for gibbs), all positive and nearly constant (paper), or all normal around 0; auto is drawn, with nonneg paper, for gibbs identity, as which it starts with anything but sgd";
+        "How factors and core start: where some sweeps of gibbs come to (drawn), two modes around 0 and the others near 1 with a diagonal core (identity), where a few epochs of SGD from there come to (sgd, only for gibbs), all positive and nearly constant (paper), or all normal around 0; auto is drawn, with nonneg paper; gibbs starts as identity with anything but sgd, its smaller modes along what entries agree on";
     start_modes: Vec<usize>, Kind::Ranks(1, MAX_ORDER), "auto",
         "The two modes that start around 0 with start=identity, counted from 1; auto is the two largest";
     nonneg: bool, Kind::Flag, "false",

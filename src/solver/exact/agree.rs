@@ -5,6 +5,7 @@
 //! such a direction, as they must where every slice of the tensor averages to 0.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use crate::error::Result;
 use crate::kernel::Lists;
@@ -38,18 +39,23 @@ const BLOCK: usize = 8;
 /// Entries that are done together.
 const PIECE: usize = 1 << 15;
 
-/// Entries, and what they are above the means of their rows.
+/// Entries, or as many of them as are looked at.
 pub(super) struct Residuals<'a> {
     lists: &'a Lists,
     /// Rows of the lists' own mode.
     pieces: Vec<Range<usize>>,
-    values: Vec<f32>,
+    /// Found when the first two entries meet that differ in one mode only; most ratings have no such pair.
+    values: OnceLock<Values>,
+}
+
+/// What entries are above the means of their rows.
+struct Values {
+    each: Vec<f32>,
     /// The mean of their squares.
     square: f64,
 }
 
 impl<'a> Residuals<'a> {
-    /// Takes out what the rows of each mode have in common, one mode after the other.
     pub(super) fn new(lists: &'a Lists) -> Residuals<'a> {
         let (mut pieces, mut begin) = (Vec::new(), 0);
         for i in 0..lists.rows() {
@@ -60,32 +66,36 @@ impl<'a> Residuals<'a> {
                 begin = i + 1;
             }
         }
-        let rows = pieces.last().map_or(0, |p| p.end);
-        let entries = 0..if rows > 0 { lists.of(rows - 1).end } else { 0 };
-        let weights: Vec<f64> = entries
-            .clone()
-            .map(|e| f64::from(lists.weight(e)))
-            .collect();
-        let mut values: Vec<f64> = entries.clone().map(|e| f64::from(lists.value(e))).collect();
-        take_means(&mut values, &weights, 0.0, entries.clone().map(|_| 0));
-        for k in 0..lists.others().len() {
-            let row = |e: usize| lists.entry(e)[k] as usize;
-            take_means(&mut values, &weights, DAMPING, entries.clone().map(row));
-        }
-        let own = (0..rows).flat_map(|i| lists.of(i).map(move |_| i));
-        take_means(&mut values, &weights, DAMPING, own);
-        let square = mean_square(&values, &weights);
-        let most = CUT * square.sqrt();
-        let by = if most.is_normal() { 1.0 / most } else { 0.0 };
-        values
-            .iter_mut()
-            .for_each(|x| *x = (*x * by).clamp(-1.0, 1.0));
         Residuals {
             lists,
             pieces,
-            square: mean_square(&values, &weights),
-            values: values.iter().map(|&x| x as f32).collect(),
+            values: OnceLock::new(),
         }
+    }
+
+    /// Takes out what the rows of each mode have in common, one mode after the other.
+    fn values(&self) -> &Values {
+        self.values.get_or_init(|| {
+            let lists = self.lists;
+            let rows = self.pieces.last().map_or(0, |p| p.end);
+            let entries = 0..if rows > 0 { lists.of(rows - 1).end } else { 0 };
+            let mut values: Vec<f64> = entries.clone().map(|e| f64::from(lists.value(e))).collect();
+            take_means(&mut values, lists, 0.0, entries.clone().map(|_| 0));
+            for k in 0..lists.others().len() {
+                let row = |e: usize| lists.entry(e)[k] as usize;
+                take_means(&mut values, lists, DAMPING, entries.clone().map(row));
+            }
+            let own = (0..rows).flat_map(|i| lists.of(i).map(move |_| i));
+            take_means(&mut values, lists, DAMPING, own);
+            let most = CUT * mean_square(&values, lists).sqrt();
+            let by = if most.is_normal() { 1.0 / most } else { 0.0 };
+            let cut = |x: &mut f64| *x = (*x * by).clamp(-1.0, 1.0);
+            values.iter_mut().for_each(cut);
+            Values {
+                square: mean_square(&values, lists),
+                each: values.iter().map(|&x| x as f32).collect(),
+            }
+        })
     }
 
     /// Columns for the rows of one of the other modes, of mean square 1, row by row: random ones, of what entries
@@ -144,7 +154,7 @@ impl<'a> Residuals<'a> {
         }
         let total: f64 = degrees.iter().sum();
         let told = partners as f64 >= PARTNERS * rows as f64 && total > 0.0;
-        if !told || self.square <= 0.0 {
+        if !told || self.values().square <= 0.0 {
             return Ok(None);
         }
         let mean = total / rows as f64;
@@ -152,7 +162,7 @@ impl<'a> Residuals<'a> {
             groups: all,
             scale: degrees.iter().map(|d| 1.0 / (d + mean).sqrt()).collect(),
             // As for a symmetric matrix of independent numbers.
-            noise: (rows as f64 / partners as f64).sqrt() * self.square,
+            noise: (rows as f64 / partners as f64).sqrt() * self.values().square,
         }))
     }
 
@@ -172,30 +182,36 @@ impl<'a> Residuals<'a> {
                 keys.push((key, entry[at], e));
             }
             keys.sort_unstable();
-            for group in keys.chunk_by(|a, b| a.0 == b.0).filter(|g| g.len() > 1) {
-                out.push(group, &self.values, self.lists);
+            let same = keys.chunk_by(|a, b| a.0 == b.0);
+            for group in same.filter(|g| g[0].1 != g[g.len() - 1].1) {
+                out.push(group, &self.values().each, self.lists);
             }
         }
         out
     }
 }
 
-fn mean_square(values: &[f64], weights: &[f64]) -> f64 {
-    let squares: f64 = values.iter().zip(weights).map(|(x, w)| w * x * x).sum();
-    let weight: f64 = weights.iter().sum();
+/// The mean square of the values of the first entries, by weight.
+fn mean_square(values: &[f64], lists: &Lists) -> f64 {
+    let (mut squares, mut weight) = (0.0, 0.0);
+    for (e, x) in values.iter().enumerate() {
+        let w = f64::from(lists.weight(e));
+        (squares, weight) = (squares + w * x * x, weight + w);
+    }
     if weight > 0.0 { squares / weight } else { 0.0 }
 }
 
-/// Takes out of values the mean of their row.
+/// Takes out of the values of the first entries the mean of their row, by weight.
 fn take_means(
     values: &mut [f64],
-    weights: &[f64],
+    lists: &Lists,
     damping: f64,
     rows: impl Iterator<Item = usize> + Clone,
 ) {
     let count = rows.clone().max().map_or(0, |most| most + 1);
     let mut sums = vec![(0.0, damping); count];
-    for ((x, w), i) in values.iter().zip(weights).zip(rows.clone()) {
+    for (e, (x, i)) in values.iter().zip(rows.clone()).enumerate() {
+        let w = f64::from(lists.weight(e));
         sums[i].0 += w * x;
         sums[i].1 += w;
     }
@@ -215,7 +231,7 @@ struct Groups {
 }
 
 impl Groups {
-    /// Adds a group. Entries of the same cell are one.
+    /// Adds a group, whose entries are sorted by row. Entries of the same cell are one.
     fn push(&mut self, group: &[(u64, u32, usize)], values: &[f32], lists: &Lists) {
         let first = self.rows.len();
         for &(_, row, e) in group {
@@ -231,13 +247,7 @@ impl Groups {
                 self.values.push(value);
             }
         }
-        if self.rows.len() - first > 1 {
-            self.ends.push(self.rows.len());
-        } else {
-            self.rows.truncate(first);
-            self.weights.truncate(first);
-            self.values.truncate(first);
-        }
+        self.ends.push(self.rows.len());
     }
 
     fn append(&mut self, mut other: Groups) {
