@@ -83,7 +83,8 @@ pub enum Penalty {
 /// How factors start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// `Drawn`, or with `nonneg` `Paper`; `gibbs`: `Identity`.
+    /// `Drawn`, or with `nonneg` `Paper`; `gibbs`: as with anything but `Sgd`, two modes around 0 and the others along what entries
+    /// agree on, or near 1.
     Auto,
     /// Where some sweeps of `gibbs` come to; penalties pull rows to the mean of theirs.
     Drawn,

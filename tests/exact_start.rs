@@ -2,12 +2,14 @@
 
 mod common;
 
-use common::planted::{numbers, planted, predictions, small};
-use s3cmtf::format::{CooView, Values};
-use s3cmtf::generate::GenerateOptions;
+use common::Scratch;
+use common::planted::{Planted, numbers, planted, predictions, small};
+use s3cmtf::format::{CooView, OpenMode, Values};
+use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec};
+use s3cmtf::model::Epoch;
 use s3cmtf::options::{Algorithm, ModelKind, Options, Start};
 use s3cmtf::problem::{MatrixKind, Problem};
-use s3cmtf::solver::{FitInput, fit};
+use s3cmtf::solver::{Control, FitInput, Observer, fit};
 
 fn options(algorithm: Algorithm, start: Start) -> Options {
     let mut o = Options::default();
@@ -147,16 +149,23 @@ fn starts_with_biases(scale: f64) {
 }
 
 /// Columns around 0 in every mode: no slice of the tensor has a mean that would show them.
+fn hidden(dims: &[u64], entries: u64, rank: usize, (noise, seed): (f64, u64)) -> Planted {
+    let mut plan = GenerateOptions::new(dims, entries);
+    plan.model = ModelKind::Cp;
+    (plan.ranks, plan.noise, plan.test) = (vec![rank], noise, 0.1);
+    plan.seed = seed;
+    planted(&format!("hidden-{}", dims.len()), &plan)
+}
+
 #[test]
 fn structure_that_no_slice_shows_is_found() {
-    for (dims, entries, rank) in [
-        (&[1000u64, 500, 100][..], 100_000, 5),
-        (&[300, 200, 40, 20], 80_000, 4),
+    for data in [
+        hidden(&[1000, 500, 100], 100_000, 5, (0.5, 0)),
+        hidden(&[300, 200, 40, 20], 80_000, 4, (0.5, 0)),
+        // A column that the start misses, and the look at what is left over finds.
+        hidden(&[100, 80, 30, 20, 10], 80_000, 3, (0.1, 1)),
     ] {
-        let mut plan = GenerateOptions::new(dims, entries);
-        plan.model = ModelKind::Cp;
-        (plan.ranks, plan.noise, plan.test) = (vec![rank], 0.5, 0.1);
-        let data = planted(&format!("slices-{}", dims.len()), &plan);
+        let dims = data.train.view().dims().to_vec();
         let problem = Problem::builder(data.train.view()).build(&()).unwrap();
         let input = FitInput {
             test: Some(data.test.view()),
@@ -172,4 +181,81 @@ fn structure_that_no_slice_shows_is_found() {
             assert!(error < most, "{dims:?} {algorithm:?}: {error}");
         }
     }
+}
+
+/// Neither threads nor a break change anything, also where columns start anew.
+#[test]
+fn what_entries_agree_on_is_the_same_for_any_threads_and_after_a_break() {
+    let data = hidden(&[100, 80, 30, 20, 10], 80_000, 3, (0.1, 1));
+    let problem = Problem::builder(data.train.view()).build(&()).unwrap();
+    let dir = Scratch::new("agree-resume");
+    let part = |epochs: u64, threads: u64, input: &FitInput<'_>| {
+        let mut o = options(Algorithm::Gibbs, Start::Auto);
+        (o.model, o.rank, o.threads) = (ModelKind::Cp, vec![12], threads);
+        (o.burn_in, o.samples) = (8, epochs - 8);
+        fit(&problem, &o, input, &mut (), &())
+    };
+    let (whole, _) = part(10, 1, &FitInput::default()).unwrap();
+    let (other, _) = part(10, 3, &FitInput::default()).unwrap();
+    assert!(numbers(&whole) == numbers(&other));
+    // Ends before the sweep that looks.
+    for sweeps in [3, 6] {
+        let path = dir.join(&format!("c{sweeps}.s3m"));
+        let first = FitInput {
+            checkpoint: Some(path.clone()),
+            ..FitInput::default()
+        };
+        let mut o = options(Algorithm::Gibbs, Start::Auto);
+        (o.model, o.rank, o.threads) = (ModelKind::Cp, vec![12], 2);
+        (o.burn_in, o.samples) = (8, 2);
+        let mut until = Until(sweeps);
+        fit(&problem, &o, &first, &mut until, &()).unwrap();
+        let rest = FitInput {
+            resume: Some(path),
+            ..FitInput::default()
+        };
+        let (resumed, _) = part(10, 2, &rest).unwrap();
+        assert!(numbers(&whole) == numbers(&resumed), "{sweeps}");
+    }
+}
+
+/// Ends a fit after a sweep.
+struct Until(u64);
+
+impl Observer for Until {
+    fn epoch(&mut self, figures: &Epoch) -> Control {
+        match figures.epoch >= self.0 {
+            true => Control::Stop,
+            false => Control::Continue,
+        }
+    }
+}
+
+/// The first sweep leaves rows where they start, and finds all that belongs to them.
+#[test]
+fn samples_of_the_first_sweep_are_whole() {
+    let mut plan = GenerateOptions::new(&[60, 50, 8], 6000);
+    (plan.noise, plan.test) = (3.0, 0.1);
+    plan.matrices = vec![MatrixSpec {
+        mode: 2,
+        columns: 6,
+        cells: CellChoice::Full,
+        ones: None,
+        groups: None,
+    }];
+    let data = planted("first-sweep", &plan);
+    let problem = Problem::builder(data.train.view())
+        .matrix(2, data.matrices[0].view(), 1.0, MatrixKind::Observed)
+        .build(&())
+        .unwrap();
+    let mut o = options(Algorithm::Gibbs, Start::Auto);
+    (o.model, o.burn_in, o.samples) = (ModelKind::Cp, 0, 3);
+    let (fitted, _) = fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
+    let kept = fitted.samples().map(|s| s.len());
+    assert_eq!(kept, Some(3));
+    let dir = Scratch::new("first-sweep-model");
+    let path = dir.join("m.s3m");
+    s3cmtf::model::save(&fitted, &path).unwrap();
+    let loaded = s3cmtf::model::load(&path, OpenMode::Private).unwrap();
+    assert!(numbers(&fitted) == numbers(&loaded));
 }

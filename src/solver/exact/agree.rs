@@ -1,11 +1,10 @@
-//! Where rows of the smaller modes start.
+//! What entries say about the rows of the smaller modes before anything is fitted, or beyond what is.
 //!
 //! Two entries that differ in one mode only agree as far as the two rows of that mode do. Their products make a matrix of
 //! that mode's rows, and its leading directions are those that the rows lie along: draws which start there need not wait until chance finds
 //! such a direction, as they must where every slice of the tensor averages to 0.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 
 use crate::error::Result;
 use crate::kernel::Lists;
@@ -13,9 +12,12 @@ use crate::random::Stream;
 use crate::schedule::Crew;
 use crate::solver::dense::eigen;
 
-/// Entries that are looked at, at most, and of those the ones that others agree with.
+/// Entries that are looked at, at most, and about how many of those that have others to agree with.
 const ENTRIES: usize = 1 << 22;
 const USED: usize = 1 << 20;
+
+/// A mode with more rows than this is not small.
+const ROWS: usize = 1 << 17;
 
 /// Values are cut to so many deviations: products of four numbers have tails that hide everything else.
 const CUT: f64 = 2.0;
@@ -39,240 +41,283 @@ const BLOCK: usize = 8;
 /// Entries that are done together.
 const PIECE: usize = 1 << 15;
 
-/// Entries, or as many of them as are looked at.
-pub(super) struct Residuals<'a> {
-    lists: &'a Lists,
-    /// Rows of the lists' own mode.
-    pieces: Vec<Range<usize>>,
-    /// Found when the first two entries meet that differ in one mode only; most ratings have no such pair.
-    values: OnceLock<Values>,
-}
-
-/// What entries are above the means of their rows.
-struct Values {
-    each: Vec<f32>,
+/// What some entries are above the means of their rows.
+pub(super) struct Residuals {
+    /// By entry, times its weight.
+    values: Vec<f64>,
     /// The mean of their squares.
     square: f64,
 }
 
-impl<'a> Residuals<'a> {
-    pub(super) fn new(lists: &'a Lists) -> Residuals<'a> {
-        let (mut pieces, mut begin) = (Vec::new(), 0);
-        for i in 0..lists.rows() {
-            let first = lists.of(begin).start;
-            let enough = lists.of(i).end - first >= PIECE || i + 1 == lists.rows();
-            if enough && first < ENTRIES {
-                pieces.push(begin..i + 1);
-                begin = i + 1;
-            }
+/// The rows of the lists' own mode whose entries are looked at, in pieces: the first ones.
+fn pieces(lists: &Lists) -> Vec<Range<usize>> {
+    let (mut pieces, mut begin) = (Vec::new(), 0);
+    let rows = (0..lists.rows()).take_while(|&i| lists.of(i).end <= ENTRIES);
+    let rows = rows.count();
+    for i in 0..rows {
+        if lists.of(i).end - lists.of(begin).start >= PIECE || i + 1 == rows {
+            pieces.push(begin..i + 1);
+            begin = i + 1;
         }
+    }
+    pieces
+}
+
+/// How many entries are looked at.
+pub(super) fn looked_at(lists: &Lists) -> usize {
+    pieces(lists).last().map_or(0, |p| lists.of(p.end - 1).end)
+}
+
+impl Residuals {
+    /// Takes out of numbers for the first entries what the rows of each mode have in common, one mode after the other.
+    pub(super) fn new(lists: &Lists, mut numbers: Vec<f64>) -> Residuals {
+        let entries = 0..numbers.len();
+        take_means(&mut numbers, lists, 0.0, entries.clone().map(|_| 0));
+        for k in 0..lists.others().len() {
+            let row = |e: usize| lists.entry(e)[k] as usize;
+            take_means(&mut numbers, lists, DAMPING, entries.clone().map(row));
+        }
+        let own = (0..lists.rows()).flat_map(|i| lists.of(i).map(move |_| i));
+        take_means(&mut numbers, lists, DAMPING, own.take(entries.len()));
+        let most = CUT * mean_square(&numbers, lists).sqrt();
+        let by = if most.is_normal() { 1.0 / most } else { 0.0 };
+        let cut = |x: &mut f64| *x = (*x * by).clamp(-1.0, 1.0);
+        numbers.iter_mut().for_each(cut);
+        let weighted = numbers.iter().zip(entries);
         Residuals {
-            lists,
-            pieces,
-            values: OnceLock::new(),
+            square: mean_square(&numbers, lists),
+            values: weighted
+                .map(|(x, e)| x * f64::from(lists.weight(e)))
+                .collect(),
         }
-    }
-
-    /// Takes out what the rows of each mode have in common, one mode after the other.
-    fn values(&self) -> &Values {
-        self.values.get_or_init(|| {
-            let lists = self.lists;
-            let rows = self.pieces.last().map_or(0, |p| p.end);
-            let entries = 0..if rows > 0 { lists.of(rows - 1).end } else { 0 };
-            let mut values: Vec<f64> = entries.clone().map(|e| f64::from(lists.value(e))).collect();
-            take_means(&mut values, lists, 0.0, entries.clone().map(|_| 0));
-            for k in 0..lists.others().len() {
-                let row = |e: usize| lists.entry(e)[k] as usize;
-                take_means(&mut values, lists, DAMPING, entries.clone().map(row));
-            }
-            let own = (0..rows).flat_map(|i| lists.of(i).map(move |_| i));
-            take_means(&mut values, lists, DAMPING, own);
-            let most = CUT * mean_square(&values, lists).sqrt();
-            let by = if most.is_normal() { 1.0 / most } else { 0.0 };
-            let cut = |x: &mut f64| *x = (*x * by).clamp(-1.0, 1.0);
-            values.iter_mut().for_each(cut);
-            Values {
-                square: mean_square(&values, lists),
-                each: values.iter().map(|&x| x as f32).collect(),
-            }
-        })
-    }
-
-    /// Columns for the rows of one of the other modes, of mean square 1, row by row: random ones, of what entries
-    /// agree along. `None` if too few entries differ in that mode only.
-    pub(super) fn columns(
-        &self,
-        (mode, rows): (usize, usize),
-        count: usize,
-        name: &[u64],
-        crew: &Crew,
-    ) -> Result<Option<Vec<f32>>> {
-        let Some(agreement) = self.agreement(mode, rows, crew)? else {
-            return Ok(None);
-        };
-        let mut s = Stream::new(name);
-        let found = agreement.directions(count.min(rows).min(DIRECTIONS), &mut s, crew)?;
-        let share = |strength: f64| {
-            let above = (strength.max(0.0) / agreement.noise).powi(SHARPNESS);
-            above / (1.0 + above)
-        };
-        let mut out = vec![0.0; rows * count];
-        for c in 0..count {
-            let mut column = vec![0.0; rows];
-            for (direction, strength) in &found {
-                let by = share(*strength) * s.gauss();
-                add(&mut column, by, direction);
-            }
-            let scaled = column.iter_mut().zip(&agreement.scale);
-            scaled.for_each(|(x, s)| *x *= s);
-            scale_to(&mut column, (rows as f64).sqrt());
-            let place = out.iter_mut().skip(c).step_by(count);
-            place.zip(&column).for_each(|(to, &x)| *to = x as f32);
-        }
-        Ok(Some(out))
-    }
-
-    fn agreement(&self, mode: usize, rows: usize, crew: &Crew) -> Result<Option<Agreement>> {
-        let Some(at) = self.lists.others().iter().position(|&m| m == mode) else {
-            return Ok(None);
-        };
-        let group = |keys: &mut _, p: usize| self.groups(at, self.pieces[p].clone(), keys);
-        let found = crew.map(self.pieces.len(), &mut || false, Vec::new, group)?;
-        let mut all = Groups::default();
-        for groups in found.unwrap_or_default() {
-            if all.rows.len() < USED {
-                all.append(groups);
-            }
-        }
-        let (mut degrees, mut partners) = (vec![0.0; rows], 0);
-        for members in all.each() {
-            let weight: f64 = members.clone().map(|m| all.weights[m]).sum();
-            partners += members.len() * (members.len() - 1);
-            for m in members {
-                degrees[all.rows[m] as usize] += all.weights[m] * (weight - all.weights[m]);
-            }
-        }
-        let total: f64 = degrees.iter().sum();
-        let told = partners as f64 >= PARTNERS * rows as f64 && total > 0.0;
-        if !told || self.values().square <= 0.0 {
-            return Ok(None);
-        }
-        let mean = total / rows as f64;
-        Ok(Some(Agreement {
-            groups: all,
-            scale: degrees.iter().map(|d| 1.0 / (d + mean).sqrt()).collect(),
-            // As for a symmetric matrix of independent numbers.
-            noise: (rows as f64 / partners as f64).sqrt() * self.values().square,
-        }))
-    }
-
-    /// The groups of entries of some rows of the lists' own mode whose rows are the same but for the one that entries list
-    /// at `at`.
-    fn groups(&self, at: usize, rows: Range<usize>, keys: &mut Vec<(u64, u32, usize)>) -> Groups {
-        let mut out = Groups::default();
-        for i in rows {
-            keys.clear();
-            for e in self.lists.of(i).filter(|&e| self.lists.weight(e) > 0.0) {
-                let entry = self.lists.entry(e);
-                let others = entry.iter().enumerate().filter(|(k, _)| *k != at);
-                let key = others.fold(0u64, |key, (_, &row)| {
-                    let mixed = (key ^ u64::from(row)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                    mixed ^ (mixed >> 32)
-                });
-                keys.push((key, entry[at], e));
-            }
-            keys.sort_unstable();
-            let same = keys.chunk_by(|a, b| a.0 == b.0);
-            for group in same.filter(|g| g[0].1 != g[g.len() - 1].1) {
-                out.push(group, &self.values().each, self.lists);
-            }
-        }
-        out
     }
 }
 
-/// The mean square of the values of the first entries, by weight.
-fn mean_square(values: &[f64], lists: &Lists) -> f64 {
+/// The mean square of numbers for the first entries, by weight.
+fn mean_square(numbers: &[f64], lists: &Lists) -> f64 {
     let (mut squares, mut weight) = (0.0, 0.0);
-    for (e, x) in values.iter().enumerate() {
+    for (e, x) in numbers.iter().enumerate() {
         let w = f64::from(lists.weight(e));
         (squares, weight) = (squares + w * x * x, weight + w);
     }
     if weight > 0.0 { squares / weight } else { 0.0 }
 }
 
-/// Takes out of the values of the first entries the mean of their row, by weight.
+/// Takes out of numbers for the first entries the mean of their row, by weight.
 fn take_means(
-    values: &mut [f64],
+    numbers: &mut [f64],
     lists: &Lists,
     damping: f64,
     rows: impl Iterator<Item = usize> + Clone,
 ) {
     let count = rows.clone().max().map_or(0, |most| most + 1);
     let mut sums = vec![(0.0, damping); count];
-    for (e, (x, i)) in values.iter().zip(rows.clone()).enumerate() {
+    for (e, (x, i)) in numbers.iter().zip(rows.clone()).enumerate() {
         let w = f64::from(lists.weight(e));
         sums[i].0 += w * x;
         sums[i].1 += w;
     }
-    for (x, i) in values.iter_mut().zip(rows) {
+    for (x, i) in numbers.iter_mut().zip(rows) {
         let (sum, weight) = sums[i];
         *x -= if weight > 0.0 { sum / weight } else { 0.0 };
     }
 }
 
-/// Groups of entries that differ in one mode only: their rows there, their weights, and their values times those.
+/// Groups of entries that differ in one mode only.
+pub(super) struct Partners {
+    pub mode: usize,
+    groups: Groups,
+    /// Which rows have others to agree with.
+    known: Vec<bool>,
+    /// What rows and columns of the matrix are multiplied with, so that rows with many others to agree with do not count for everything.
+    scale: Vec<f64>,
+    /// About the largest eigenvalue of the matrix for values of mean square 1 without any structure, as for a symmetric matrix
+    /// of independent numbers.
+    noise: f64,
+}
+
+/// Columns for the rows of a mode.
+pub(super) struct Columns {
+    /// Row by row, with mean squares of 1.
+    pub numbers: Vec<f32>,
+    /// How far the first direction stands out of noise, which has about 1.
+    pub strength: f64,
+    /// About the share of all squares that entries agree on along it.
+    pub share: f64,
+}
+
+impl Partners {
+    /// Those of one of the lists' other modes, which has so many rows; `None` if there are too few to tell anything.
+    pub(super) fn new(
+        lists: &Lists,
+        (mode, rows): (usize, usize),
+        crew: &Crew,
+    ) -> Result<Option<Partners>> {
+        let at = lists.others().iter().position(|&m| m == mode);
+        let Some(at) = at.filter(|_| rows <= ROWS) else {
+            return Ok(None);
+        };
+        let pieces = pieces(lists);
+        let group = |keys: &mut _, p: usize| Groups::new(lists, at, pieces[p].clone(), keys);
+        let found = crew.map(pieces.len(), &mut || false, Vec::new, group)?;
+        let mut groups = Groups::default();
+        for found in found.unwrap_or_default() {
+            if groups.rows.len() < USED {
+                groups.append(found);
+            }
+        }
+        let (mut degrees, mut partners) = (vec![0.0; rows], 0);
+        for members in groups.each() {
+            let weights = groups.cells[members.clone()].iter();
+            let weights: Vec<f64> = weights.map(|c| weight_of(lists, c)).collect();
+            let all: f64 = weights.iter().sum();
+            partners += members.len() * (members.len() - 1);
+            for (&i, w) in groups.rows[members].iter().zip(&weights) {
+                degrees[i as usize] += w * (all - w);
+            }
+        }
+        let total: f64 = degrees.iter().sum();
+        if (partners as f64) < PARTNERS * rows as f64 || total <= 0.0 {
+            return Ok(None);
+        }
+        let mean = total / rows as f64;
+        Ok(Some(Partners {
+            mode,
+            groups,
+            known: degrees.iter().map(|&d| d > 0.0).collect(),
+            scale: degrees.iter().map(|d| 1.0 / (d + mean).sqrt()).collect(),
+            noise: (rows as f64 / partners as f64).sqrt(),
+        }))
+    }
+
+    /// Whether anything is known of a row.
+    pub(super) fn known(&self, row: usize) -> bool {
+        self.known.get(row).is_some_and(|&known| known)
+    }
+
+    /// Random columns of what entries agree along; `None` if they agree along nothing.
+    pub(super) fn columns(
+        &self,
+        residuals: &Residuals,
+        count: usize,
+        name: &[u64],
+        crew: &Crew,
+    ) -> Result<Option<Columns>> {
+        if residuals.square <= 0.0 {
+            return Ok(None);
+        }
+        let (rows, mut s) = (self.scale.len(), Stream::new(name));
+        let agreement = Agreement {
+            partners: self,
+            values: self.groups.values(residuals),
+            noise: self.noise * residuals.square,
+        };
+        // Some may be taken up by what lies far below noise.
+        let directions = (2 * count + 2).min(rows).min(DIRECTIONS);
+        let found = agreement.directions(directions, &mut s, crew)?;
+        let strength = found.first().map_or(0.0, |f| f.1);
+        let share = |strength: f64| {
+            let above = strength.max(0.0).powi(SHARPNESS);
+            above / (1.0 + above)
+        };
+        let mut numbers = vec![0.0; rows * count];
+        for c in 0..count {
+            let mut column = vec![0.0; rows];
+            for (direction, strength) in &found {
+                let by = share(*strength) * s.gauss();
+                add(&mut column, by, direction);
+            }
+            let scaled = column.iter_mut().zip(&self.scale);
+            scaled.for_each(|(x, s)| *x *= s);
+            scale_to(&mut column, (rows as f64).sqrt());
+            let place = numbers.iter_mut().skip(c).step_by(count);
+            place.zip(&column).for_each(|(to, &x)| *to = x as f32);
+        }
+        let told = strength > 0.0 && numbers.iter().all(|x| x.is_finite());
+        Ok(told.then_some(Columns {
+            numbers,
+            strength,
+            // Scaling takes half where all rows have as many partners.
+            share: 2.0 * strength * self.noise,
+        }))
+    }
+}
+
+/// What the entries of a cell weigh.
+fn weight_of(lists: &Lists, cell: &Range<u32>) -> f64 {
+    let entries = cell.start as usize..cell.end as usize;
+    entries.map(|e| f64::from(lists.weight(e))).sum()
+}
+
+/// Groups of cells: the row of each in the mode that they differ in, and its entries.
 #[derive(Default)]
 struct Groups {
     rows: Vec<u32>,
-    weights: Vec<f64>,
-    values: Vec<f32>,
+    cells: Vec<Range<u32>>,
     ends: Vec<usize>,
 }
 
 impl Groups {
-    /// Adds a group, whose entries are sorted by row. Entries of the same cell are one.
-    fn push(&mut self, group: &[(u64, u32, usize)], values: &[f32], lists: &Lists) {
-        let first = self.rows.len();
-        for &(_, row, e) in group {
-            let weight = lists.weight(e);
-            let value = weight * values[e];
-            if self.rows.len() > first && self.rows.last() == Some(&row) {
-                let last = self.rows.len() - 1;
-                self.weights[last] += f64::from(weight);
-                self.values[last] += value;
-            } else {
-                self.rows.push(row);
-                self.weights.push(f64::from(weight));
-                self.values.push(value);
+    /// Those of some rows of the lists' own mode, whose cells differ only in the row that entries list at `at`.
+    fn new(
+        lists: &Lists,
+        at: usize,
+        rows: Range<usize>,
+        keys: &mut Vec<(u64, u32, u32)>,
+    ) -> Groups {
+        let mut out = Groups::default();
+        for i in rows {
+            keys.clear();
+            for e in lists.of(i).filter(|&e| lists.weight(e) > 0.0) {
+                let entry = lists.entry(e);
+                let others = entry.iter().enumerate().filter(|(k, _)| *k != at);
+                let key = others.fold(0u64, |key, (_, &row)| {
+                    let mixed = (key ^ u64::from(row)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                    mixed ^ (mixed >> 32)
+                });
+                keys.push((key, entry[at], e as u32));
+            }
+            keys.sort_unstable();
+            let same = keys.chunk_by(|a, b| a.0 == b.0);
+            for group in same.filter(|g| g[0].1 != g[g.len() - 1].1) {
+                for cell in group.chunk_by(|a, b| a.1 == b.1) {
+                    out.rows.push(cell[0].1);
+                    out.cells.push(cell[0].2..cell[cell.len() - 1].2 + 1);
+                }
+                out.ends.push(out.rows.len());
             }
         }
-        self.ends.push(self.rows.len());
+        out
     }
 
     fn append(&mut self, mut other: Groups) {
         let first = self.rows.len();
         self.rows.append(&mut other.rows);
-        self.weights.append(&mut other.weights);
-        self.values.append(&mut other.values);
+        self.cells.append(&mut other.cells);
         self.ends.extend(other.ends.iter().map(|end| first + end));
     }
 
-    /// Where the entries of each group are.
+    /// Where the cells of each group are.
     fn each(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let begins = [0].into_iter().chain(self.ends.iter().copied());
         begins.zip(&self.ends).map(|(from, &to)| from..to)
     }
 
-    /// The matrix of all products of two entries of a group, times some columns.
-    fn times(&self, v: &[[f32; BLOCK]]) -> Vec<[f32; BLOCK]> {
+    /// For each cell the sum of its entries.
+    fn values(&self, residuals: &Residuals) -> Vec<f64> {
+        let sum = |c: &Range<u32>| {
+            residuals.values[c.start as usize..c.end as usize]
+                .iter()
+                .sum()
+        };
+        self.cells.iter().map(sum).collect()
+    }
+
+    /// The matrix of all products of two cells of a group, times some columns.
+    fn times(&self, values: &[f64], v: &[[f64; BLOCK]]) -> Vec<[f64; BLOCK]> {
         let mut out = vec![[0.0; BLOCK]; v.len()];
         for group in self.each() {
-            let members = || {
-                self.rows[group.clone()]
-                    .iter()
-                    .zip(&self.values[group.clone()])
-            };
+            let members = || self.rows[group.clone()].iter().zip(&values[group.clone()]);
             let mut sum = [0.0; BLOCK];
             for (&i, &x) in members() {
                 let own = &v[i as usize];
@@ -288,23 +333,22 @@ impl Groups {
 }
 
 /// How the rows of a mode agree.
-struct Agreement {
-    groups: Groups,
-    /// What rows and columns are multiplied with, so that rows with many others to agree with do not count for everything.
-    scale: Vec<f64>,
+struct Agreement<'a> {
+    partners: &'a Partners,
+    values: Vec<f64>,
     /// About the largest eigenvalue that values without any structure would have.
     noise: f64,
 }
 
-impl Agreement {
-    /// The leading directions and how far entries agree along them, by subspace iteration.
+impl Agreement<'_> {
+    /// The leading directions and how far entries agree along them, in what noise would give, by subspace iteration.
     fn directions(
         &self,
         count: usize,
         s: &mut Stream,
         crew: &Crew,
     ) -> Result<Vec<(Vec<f64>, f64)>> {
-        let rows = self.scale.len();
+        let rows = self.partners.scale.len();
         let mut v: Vec<Vec<f64>> = (0..count)
             .map(|_| (0..rows).map(|_| s.gauss()).collect())
             .collect();
@@ -331,21 +375,23 @@ impl Agreement {
             each.for_each(|(&by, v)| add(&mut out, by, v));
             out
         });
+        let strengths = strengths.into_iter().map(|s| s / self.noise);
         Ok(turned.zip(strengths).collect())
     }
 
     fn times(&self, v: &[Vec<f64>], crew: &Crew) -> Result<Vec<Vec<f64>>> {
+        let scale = &self.partners.scale;
         let block = |b: usize| {
             let columns = &v[b * BLOCK..v.len().min((b + 1) * BLOCK)];
-            let mut from = vec![[0.0; BLOCK]; self.scale.len()];
+            let mut from = vec![[0.0; BLOCK]; scale.len()];
             for (k, column) in columns.iter().enumerate() {
-                let each = from.iter_mut().zip(column).zip(&self.scale);
-                each.for_each(|((row, x), s)| row[k] = (x * s) as f32);
+                let each = from.iter_mut().zip(column).zip(scale);
+                each.for_each(|((row, x), s)| row[k] = x * s);
             }
-            let to = self.groups.times(&from);
+            let to = self.partners.groups.times(&self.values, &from);
             let column = |k: usize| -> Vec<f64> {
-                let rows = to.iter().zip(&self.scale);
-                rows.map(|(row, s)| f64::from(row[k]) * s).collect()
+                let rows = to.iter().zip(scale);
+                rows.map(|(row, s)| row[k] * s).collect()
             };
             (0..columns.len()).map(column).collect::<Vec<_>>()
         };
@@ -390,7 +436,9 @@ fn scale_to(v: &mut [f64], length: f64) {
 mod tests {
     use super::*;
 
-    const SIZES: [usize; 3] = [60, 50, 12];
+    /// More than one piece and more than one block.
+    const SIZES: [usize; 3] = [150, 100, 12];
+    const COUNT: usize = 20;
 
     fn factor(n: usize) -> Vec<f64> {
         let mut s = Stream::new(&[7, n as u64]);
@@ -419,8 +467,11 @@ mod tests {
     fn columns(rows: &[u32], numbers: (&[f32], &[f32]), threads: usize) -> Option<Vec<f32>> {
         let lists = Lists::new(0, &SIZES, rows, numbers).unwrap();
         let crew = Crew::new(threads, false, 0);
-        let found = Residuals::new(&lists).columns((2, SIZES[2]), 5, &[1, 2], &crew);
-        found.unwrap()
+        let partners = Partners::new(&lists, (2, SIZES[2]), &crew).unwrap()?;
+        let values = (0..looked_at(&lists)).map(|e| f64::from(lists.value(e)));
+        let residuals = Residuals::new(&lists, values.collect());
+        let found = partners.columns(&residuals, COUNT, &[1, 2], &crew);
+        found.unwrap().map(|c| c.numbers)
     }
 
     #[test]
@@ -428,14 +479,16 @@ mod tests {
         let (rows, values) = planted(|_, _, _| true);
         let found = columns(&rows, (&values, &[]), 1).unwrap();
         let c = factor(2);
-        for column in 0..5 {
+        for column in 0..COUNT {
             let own: Vec<f64> = (0..SIZES[2])
-                .map(|k| f64::from(found[5 * k + column]))
+                .map(|k| f64::from(found[COUNT * k + column]))
                 .collect();
             let along = dot(&own, &c) / (dot(&own, &own) * dot(&c, &c)).sqrt();
             assert!(along.abs() > 0.95, "{column}: {along}");
             assert!((dot(&own, &own) / SIZES[2] as f64 - 1.0).abs() < 1e-3);
         }
+        let lists = Lists::new(0, &SIZES, &rows, (&values, &[])).unwrap();
+        assert!(pieces(&lists).len() > 1);
         for threads in [2, 5] {
             assert!(columns(&rows, (&values, &[]), threads).unwrap() == found);
         }
@@ -453,6 +506,14 @@ mod tests {
         // Nor where values are all the same.
         let (rows, values) = planted(|_, _, _| true);
         assert!(columns(&rows, (&vec![0.0; values.len()], &[]), 1).is_none());
+        // Weights of any size give numbers or nothing.
+        for size in [1e-40f32, 1e-20, 1e20, 3e38] {
+            let weights: Vec<f32> = (0..values.len())
+                .map(|e| size / (1 + e % 2) as f32)
+                .collect();
+            let found = columns(&rows, (&values, &weights), 1);
+            assert!(found.is_none_or(|c| c.iter().all(|x| x.is_finite())));
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::cold::ColdBiases;
 use super::held::{HeldOut, Squares, Undo};
-use super::sweep::{Exact, Given, GivenMatrix, State, Way};
+use super::sweep::{Exact, Given, GivenMatrix, State, Turn, Way};
 use crate::error::{Error, Result};
 use crate::kernel::Level;
 use crate::model::{CoreKind, Model, Rows, Sample, SampleRows, Samples, padded};
@@ -123,6 +123,9 @@ impl Solver {
             .collect();
         let setting = (undo, way, biased, level);
         let mut exact = Exact::new(&model.shape, &given, &matrices, setting, crew)?;
+        if draws.is_some() {
+            exact.find_partners(crew)?;
+        }
         let mut state = State {
             biases: model
                 .modes
@@ -225,9 +228,14 @@ impl Solver {
         let kept = self.draws.is_some_and(|(before, every)| {
             number > before && (number - before).is_multiple_of(every)
         });
+        let turn = Turn {
+            number,
+            kept,
+            settles: self.draws.is_some_and(|(before, _)| number <= before),
+        };
         let done = self
             .exact
-            .sweep(model, &mut self.state, (number, kept), crew, cancelled)?;
+            .sweep(model, &mut self.state, turn, crew, cancelled)?;
         if done.is_none() {
             return Ok(None);
         }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::agree::Partners;
 use super::cold::{ColdBiases, side_source};
 use super::core::{CoreRule, CoreWork};
 use super::graph::{Links, colours};
@@ -84,9 +85,21 @@ pub(super) struct Exact {
     pub biased: bool,
     /// The sweep that begins with rows which mean nothing yet; 0 for none.
     pub first: u64,
-    /// Modes that this sweep leaves as they are, because their rows do mean something.
+    /// Of the smaller modes, entries that have others to agree with.
+    pub partners: Vec<Partners>,
+    /// Modes whose rows do mean something, and which that sweep leaves as they are.
     pub waits: Vec<usize>,
     pub level: Level,
+}
+
+/// Which sweep it is.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    pub number: u64,
+    /// Whether what it draws is kept.
+    pub kept: bool,
+    /// Whether draws may still be far from where they come to rest.
+    pub settles: bool,
 }
 
 /// What a sweep changes besides the model. Biases are those of values as they are here.
@@ -214,6 +227,7 @@ impl Exact {
             ridges: Vec::new(),
             biased,
             first: 1,
+            partners: Vec::new(),
             waits: Vec::new(),
             level,
         })
@@ -296,17 +310,21 @@ impl Exact {
         }))
     }
 
-    /// Finds everything once, given the rest; what is `kept` has biases for rows without tensor entries too.
+    /// Finds everything once, given the rest; what is kept has biases for rows without tensor entries too.
     /// `None` if `cancelled` said so; model and state are then of no use.
     pub(super) fn sweep(
         &self,
         model: &mut Model,
         state: &mut State,
-        (number, kept): (u64, bool),
+        turn: Turn,
         crew: &Crew,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Option<()>> {
+        let Turn { number, kept, .. } = turn;
         state.precision = self.noise_precision(model, state, number, crew)?;
+        if turn.settles {
+            self.look(model, state, number, crew)?;
+        }
         let mut precisions = Vec::new();
         for side in &self.sides {
             precisions.push(self.side_precision(model, side, number, crew)?);
@@ -316,9 +334,6 @@ impl Exact {
             state.weights[side.number] = side.weight * precision;
         }
         for &n in &self.order {
-            if number == self.first && self.waits.contains(&n) {
-                continue;
-            }
             if self
                 .find_rows(model, state, &precisions, (n, number), crew, cancelled)?
                 .is_none()
@@ -369,6 +384,8 @@ impl Exact {
         let prior = self.prior(&model.modes[n].factor, &state.biases[n], (n, number), crew)?;
         let core = self.core_for(model, n);
         let smooth = self.order.last() == Some(&n);
+        let waits = number == self.first && self.waits.contains(&n);
+        let waits = self.partners.iter().find(|p| waits && p.mode == n);
         if smooth {
             state
                 .smooth
@@ -412,7 +429,9 @@ impl Exact {
             let rows = model.modes[n].factor.as_mut_slice()?;
             for (&i, found) in work.rows.iter().zip(found.chunks_exact(numbers.max(1))) {
                 let place = i as usize * width..i as usize * width + rank;
-                rows[place.clone()].copy_from_slice(&found[..rank]);
+                if !waits.is_some_and(|p| p.known(i as usize)) {
+                    rows[place.clone()].copy_from_slice(&found[..rank]);
+                }
                 if self.biased {
                     state.biases[n][i as usize] = found[rank];
                 }
