@@ -2,15 +2,15 @@
 
 mod common;
 
-use common::planted::{numbers, planted, predictions, small};
+use common::planted::{Until, numbers, planted, predictions, small};
 use common::{Scratch, read_real, real_data};
 use s3cmtf::analysis::evaluate;
 use s3cmtf::format::{CooFile, CooView, OpenMode, Values};
 use s3cmtf::generate::GenerateOptions;
-use s3cmtf::model::{self, Epoch, Predict};
+use s3cmtf::model::{self, Predict};
 use s3cmtf::options::{Algorithm, ModelKind, Options, Start};
 use s3cmtf::problem::{MatrixKind, Problem};
-use s3cmtf::solver::{BiasOptions, Control, FitInput, Observer, StopReason, fit, fit_biases};
+use s3cmtf::solver::{BiasOptions, FitInput, StopReason, fit, fit_biases};
 
 /// Ratings: rows with biases of their own, two groups of users and items that like each other, noise.
 struct Ratings {
@@ -255,18 +255,6 @@ fn a_prediction_is_mean_biases_and_factors_also_from_a_file() {
     let sum: f64 = each.map(|(b, &n)| f64::from(*b) * n as f64).sum();
     let mean = sum / mode.counts.iter().sum::<u64>() as f64;
     assert!((f64::from(never_seen[0]) - mean).abs() < 1e-5, "{mean}");
-}
-
-/// Ends a fit after some epochs.
-struct Until(u64);
-
-impl Observer for Until {
-    fn epoch(&mut self, figures: &Epoch) -> Control {
-        match figures.epoch < self.0 {
-            true => Control::Continue,
-            false => Control::Stop,
-        }
-    }
 }
 
 #[test]

@@ -3,13 +3,12 @@
 mod common;
 
 use common::Scratch;
-use common::planted::{Planted, numbers, planted, predictions, small};
+use common::planted::{Planted, Until, numbers, planted, predictions, small};
 use s3cmtf::format::{CooView, OpenMode, Values};
 use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec};
-use s3cmtf::model::Epoch;
 use s3cmtf::options::{Algorithm, ModelKind, Options, Start};
 use s3cmtf::problem::{MatrixKind, Problem};
-use s3cmtf::solver::{Control, FitInput, Observer, fit};
+use s3cmtf::solver::{FitInput, fit};
 
 fn options(algorithm: Algorithm, start: Start) -> Options {
     let mut o = Options::default();
@@ -216,18 +215,6 @@ fn what_entries_agree_on_is_the_same_for_any_threads_and_after_a_break() {
         };
         let (resumed, _) = part(10, 2, &rest).unwrap();
         assert!(numbers(&whole) == numbers(&resumed), "{sweeps}");
-    }
-}
-
-/// Ends a fit after a sweep.
-struct Until(u64);
-
-impl Observer for Until {
-    fn epoch(&mut self, figures: &Epoch) -> Control {
-        match figures.epoch >= self.0 {
-            true => Control::Stop,
-            false => Control::Continue,
-        }
     }
 }
 

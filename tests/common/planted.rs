@@ -4,12 +4,24 @@ use std::path::Path;
 
 use s3cmtf::format::{CooFile, CooView, OpenMode, summarize};
 use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec, generate};
-use s3cmtf::model::{Model, Predict};
+use s3cmtf::model::{Epoch, Model, Predict};
 use s3cmtf::options::{Options, Start};
 use s3cmtf::problem::{MatrixKind, Problem};
-use s3cmtf::solver::{FitInput, FitSummary, fit};
+use s3cmtf::solver::{Control, FitInput, FitSummary, Observer, fit};
 
 use super::Scratch;
+
+/// Ends a fit after some epochs.
+pub struct Until(pub u64);
+
+impl Observer for Until {
+    fn epoch(&mut self, figures: &Epoch) -> Control {
+        match figures.epoch < self.0 {
+            true => Control::Continue,
+            false => Control::Stop,
+        }
+    }
+}
 
 /// Planted data in files.
 pub struct Planted {

@@ -82,6 +82,22 @@ impl Exact {
     /// The sum of squared errors of the tensor by weight, of values as they are here.
     pub(super) fn squares(&self, model: &Model, state: &State, crew: &Crew) -> Result<f64> {
         let n = self.order[0];
+        let lists = &self.tensor[n];
+        let pieces = self.errors_by(n, model, state, crew, |range, e| {
+            square_sum(lists, range, e)
+        })?;
+        Ok(pieces.iter().sum())
+    }
+
+    /// Makes the errors of all entries, of values as they are here, by rows of mode `n`, as [`errors`] does.
+    pub(super) fn errors_by<T: Send>(
+        &self,
+        n: usize,
+        model: &Model,
+        state: &State,
+        crew: &Crew,
+        take: impl Fn(Range<usize>, &[f32]) -> T + Sync,
+    ) -> Result<Vec<T>> {
         let core = self.core_for(model, n);
         let source = Source {
             lists: &self.tensor[n],
@@ -92,11 +108,7 @@ impl Exact {
         };
         let rows = model.modes[n].factor.as_slice();
         let work = Work::new(&[&self.tensor[n]]);
-        let biases = &state.biases[n];
-        let pieces = errors(&work, &source, rows, biases, crew, |range, e| {
-            square_sum(source.lists, range, e)
-        })?;
-        Ok(pieces.iter().sum())
+        errors(&work, &source, rows, &state.biases[n], crew, take)
     }
 
     pub(super) fn side_precision(

@@ -1,11 +1,12 @@
 //! Where draws start: a matrix of the two largest modes, and what changes it. And where columns start anew that
 //! draws have found nothing for.
 
+use std::ops::Range;
+
 use super::agree::{Columns, Partners, Residuals, looked_at};
 use super::hyper::{FACTOR_VARIANCE, FIRST_VARIANCE};
 use super::prior::Belief;
 use super::sweep::{Exact, State, Way, stream};
-use super::work::{Source, Work, errors};
 use crate::error::Result;
 use crate::kernel::Lists;
 use crate::model::{CoreKind, Model};
@@ -165,25 +166,17 @@ impl Exact {
 
     /// What the model leaves of the entries that are looked at.
     fn left_over(&self, model: &Model, state: &State, crew: &Crew) -> Result<Vec<f64>> {
-        let n = *self.order.last().unwrap_or(&0);
-        let lists = self.largest();
-        let source = Source {
-            lists,
-            slopes: self.slopes(model, &state.biases, n, None),
-            weight: 1.0,
-            biased: self.biased,
-            whole: None,
+        let mut all = vec![0.0; looked_at(self.largest())];
+        let keep = |range: Range<usize>, e: &[f32]| {
+            let kept = all.len().saturating_sub(range.start).min(e.len());
+            (range.start, e[..kept].to_vec())
         };
-        let rows = model.modes[n].factor.as_slice();
-        let (work, biases) = (Work::new(&[lists]), &state.biases[n]);
-        let keep = |range: std::ops::Range<usize>, e: &[f32]| (range.start, e.to_vec());
-        let pieces = errors(&work, &source, rows, biases, crew, keep)?;
-        let mut all = vec![0.0; lists.len()];
-        for (first, piece) in pieces {
+        let largest = *self.order.last().unwrap_or(&0);
+        let pieces = self.errors_by(largest, model, state, crew, keep)?;
+        for (first, piece) in pieces.into_iter().filter(|p| !p.1.is_empty()) {
             let place = all[first..].iter_mut().zip(piece);
             place.for_each(|(to, e)| *to = f64::from(e));
         }
-        all.truncate(looked_at(lists));
         Ok(all)
     }
 }
