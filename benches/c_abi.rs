@@ -10,12 +10,12 @@ use std::ops::Range;
 use std::ptr::{null, null_mut};
 use std::time::Instant;
 
-use s3cmtf::analysis::predict_cells;
 use s3cmtf::ffi::c;
 use s3cmtf::format::{CooFile, OpenMode};
 use s3cmtf::generate::{GenerateOptions, generate};
 use s3cmtf::model::{Model, load};
 use s3cmtf::options::Options;
+use s3cmtf::predict::predict_cells;
 use s3cmtf::problem::Problem;
 use s3cmtf::solver::{FitInput, fit};
 

@@ -11,8 +11,8 @@ use s3cmtf::format::{CooFile, OpenMode};
 use s3cmtf::generate::{GenerateOptions, generate};
 use s3cmtf::model::Epoch;
 use s3cmtf::options::{Algorithm, ModelKind, Options};
+use s3cmtf::parallel::available_threads;
 use s3cmtf::problem::Problem;
-use s3cmtf::schedule::available_threads;
 use s3cmtf::solver::{Control, FitInput, Observer, fit};
 
 fn main() {

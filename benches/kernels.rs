@@ -5,8 +5,10 @@ use std::fmt;
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use s3cmtf::kernel::{Level, Method, TensorKernel, peak_flops};
-use s3cmtf::model::{CoreKind, CoreShape};
+use s3cmtf::kernel::{Method, TensorKernel, peak_flops};
+
+use s3cmtf::kernel::{CoreKind, CoreShape};
+use s3cmtf::simd::Level;
 
 fn main() {
     for level in Level::available() {

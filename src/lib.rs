@@ -28,7 +28,6 @@
 //! ```
 #![deny(unsafe_code)]
 
-pub mod analysis;
 pub mod batch;
 pub mod discover;
 pub mod error;
@@ -37,17 +36,21 @@ pub mod format;
 pub mod generate;
 pub(crate) mod json;
 pub mod kernel;
+pub(crate) mod linalg;
 pub mod model;
-pub mod monitor;
 pub mod options;
+pub mod parallel;
+pub mod predict;
 pub mod problem;
+pub mod progress;
 pub(crate) mod random;
 pub mod report;
-pub mod schedule;
+pub mod simd;
 pub mod solver;
+pub(crate) mod try_alloc;
 
 pub use error::{Error, ErrorKind, Result};
-pub use monitor::Monitor;
+pub use progress::Monitor;
 
 /// The version of this library, as in `Cargo.toml`.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -6,7 +6,8 @@ mod value;
 use value::OptionValue;
 
 use crate::error::{Error, Result};
-use crate::format::MAX_ORDER;
+use crate::kernel::MAX_ORDER;
+use crate::simd::Level;
 
 /// The type of an option, and what values it takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -132,6 +133,19 @@ pub enum KernelChoice {
     Avx2,
     /// AVX-512.
     Avx512,
+}
+
+impl KernelChoice {
+    /// Returns the level it names; `None` for [`KernelChoice::Auto`].
+    pub fn level(self) -> Option<Level> {
+        match self {
+            KernelChoice::Auto => None,
+            KernelChoice::Scalar => Some(Level::Scalar),
+            KernelChoice::Wide => Some(Level::Wide),
+            KernelChoice::Avx2 => Some(Level::Avx2),
+            KernelChoice::Avx512 => Some(Level::Avx512),
+        }
+    }
 }
 
 macro_rules! choices {

@@ -202,7 +202,7 @@ impl Monitor for Threads<'_> {
 fn budgets_are_never_exceeded_and_cores_are_nobody_elses() {
     let dir = Scratch::new("batch-budget");
     data(&dir);
-    let cpus = s3cmtf::schedule::available_threads();
+    let cpus = s3cmtf::parallel::available_threads();
     let lines: Vec<String> = (0..12)
         .map(|i| {
             fit_line(
@@ -303,7 +303,7 @@ fn a_job_waits_for_the_files_that_it_needs() {
     let (cells, made) = ["t.coo", "p.coo"]
         .map(|name| CooFile::open(dir.join(name), OpenMode::Mapped).unwrap())
         .into();
-    s3cmtf::analysis::predict_all(&model, &cells.view(), true, 1, &(), |range, values| {
+    s3cmtf::predict::predict_all(&model, &cells.view(), true, 1, &(), |range, values| {
         for (i, x) in range.zip(values) {
             assert_eq!(made.view().values().get(i) as f32, *x as f32);
         }

@@ -5,7 +5,7 @@ mod common;
 
 use common::fitting::words;
 use common::{Ran, Scratch, run};
-use s3cmtf::kernel::Level;
+use s3cmtf::simd::Level;
 use serde_json::Value;
 
 /// A folder with a tiny tensor.

@@ -8,10 +8,10 @@ use common::Scratch;
 use common::planted::{numbers, options, planted, run};
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec};
-use s3cmtf::kernel::Level;
 use s3cmtf::model::Model;
 use s3cmtf::options::{Algorithm, KernelChoice, ModelKind, Options, Penalty};
 use s3cmtf::problem::{MatrixKind, Problem};
+use s3cmtf::simd::Level;
 use s3cmtf::solver::{FitInput, fit};
 
 /// A tensor of entries at random, with a matrix and a graph on every mode.

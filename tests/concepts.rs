@@ -4,7 +4,9 @@ mod common;
 
 use common::later::{Entries, fitted, mixed, options};
 use s3cmtf::discover::{ConceptOptions, concepts};
-use s3cmtf::model::{CoreKind, Model};
+use s3cmtf::model::Model;
+
+use s3cmtf::kernel::CoreKind;
 use s3cmtf::options::{Algorithm, ModelKind};
 
 fn model(dims: &[u64], kind: ModelKind, nonneg: bool) -> Model {

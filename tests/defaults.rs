@@ -4,11 +4,11 @@ mod common;
 
 use common::planted::{Until, numbers, planted, predictions, small};
 use common::{Scratch, read_real, real_data};
-use s3cmtf::analysis::evaluate;
 use s3cmtf::format::{CooFile, CooView, OpenMode, Values};
 use s3cmtf::generate::GenerateOptions;
 use s3cmtf::model::{self, Predict};
 use s3cmtf::options::{Algorithm, ModelKind, Options, Start};
+use s3cmtf::predict::evaluate;
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{BiasOptions, FitInput, StopReason, fit, fit_biases};
 

@@ -6,12 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use common::Scratch;
 use common::later::{Entries, fitted, options, planted};
-use s3cmtf::analysis::predict_spread_cells;
 use s3cmtf::discover::{
     AVERAGE, Measure, Ranked, Recommend, RowNames, Seen, Similar, recommend, similar,
 };
 use s3cmtf::format::Names;
-use s3cmtf::model::{CoreKind, Model, Predict};
+use s3cmtf::model::{Model, Predict};
+use s3cmtf::predict::predict_spread_cells;
+
+use s3cmtf::kernel::CoreKind;
 use s3cmtf::options::{Algorithm, ModelKind};
 
 /// A model without samples, one without biases, a hyper-diagonal one, and one of samples, of the same entries.

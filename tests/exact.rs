@@ -9,13 +9,13 @@ use std::path::Path;
 use common::Scratch;
 use common::planted::{Planted, numbers, planted, predictions, run, small};
 use s3cmtf::Monitor;
-use s3cmtf::analysis::{evaluate, export, predict_spread};
 use s3cmtf::format::{CooView, OpenMode, Values};
 use s3cmtf::generate::GenerateOptions;
-use s3cmtf::kernel::Level;
 use s3cmtf::model::{self, Epoch, Model};
 use s3cmtf::options::{Algorithm, KernelChoice, ModelKind, Options, Penalty, PenaltyPer, Start};
+use s3cmtf::predict::{evaluate, export, predict_spread};
 use s3cmtf::problem::{MatrixKind, Problem};
+use s3cmtf::simd::Level;
 use s3cmtf::solver::{Control, FitInput, Observer, StopReason, fit};
 
 fn options(algorithm: Algorithm, model: ModelKind, rank: usize) -> Options {

@@ -4,11 +4,11 @@ mod common;
 
 use common::Scratch;
 use common::planted::{deviation, options, planted, predictions, run, small};
-use s3cmtf::analysis::{evaluate, predict_all};
 use s3cmtf::format::{CooView, OpenMode, Values};
 use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec};
 use s3cmtf::model::{self, Model};
 use s3cmtf::options::{ModelKind, Options, Penalty};
+use s3cmtf::predict::{evaluate, predict_all};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, fit};
 

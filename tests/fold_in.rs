@@ -6,10 +6,10 @@ use common::Scratch;
 use common::later::{
     Entries, Quiet, fitted, fitted_to, folded, input, mixed, options, planted, predictions, rmse,
 };
-use s3cmtf::analysis::predict_spread;
 use s3cmtf::format::OpenMode;
 use s3cmtf::model::{Model, load, save};
 use s3cmtf::options::{Algorithm, ModelKind, Penalty, PenaltyPer};
+use s3cmtf::predict::predict_spread;
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, FoldIn, FoldSummary, fit, fold_in};
 use s3cmtf::{Error, Result};

@@ -4,8 +4,8 @@ mod common;
 
 use common::later::{Entries, fitted, folded, input, mixed, rmse};
 use common::{read_real, real_data};
-use s3cmtf::analysis::evaluate;
 use s3cmtf::options::{Algorithm, ModelKind, Options};
+use s3cmtf::predict::evaluate;
 use s3cmtf::problem::Problem;
 use s3cmtf::solver::FoldIn;
 

@@ -1,8 +1,12 @@
 //! Every kernel against the scalar reference: all orders, unequal ranks, every rank across the lane
 //! boundaries, rows with exact zeros.
 
-use s3cmtf::kernel::{Level, Method, TensorKernel, reference};
-use s3cmtf::model::{CoreKind, CoreShape, padded};
+use s3cmtf::kernel::{Method, TensorKernel, reference};
+
+use s3cmtf::kernel::{CoreKind, CoreShape};
+use s3cmtf::simd::Level;
+
+use s3cmtf::simd::padded_len;
 
 /// A small generator of its own: numbers in [-1, 1), one in eight exactly 0.
 struct Numbers(u64);
@@ -175,5 +179,5 @@ fn collapse_of_s_is_the_row_times_the_slope() {
             );
         }
     }
-    assert_eq!(padded(5), 16);
+    assert_eq!(padded_len(5), 16);
 }

@@ -6,8 +6,8 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use common::real_data;
-use s3cmtf::analysis::evaluate;
 use s3cmtf::format::{CooFile, OpenMode, TextOptions, check, open, summarize};
+use s3cmtf::predict::evaluate;
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{BiasOptions, fit_biases};
 use serde_json::Value;

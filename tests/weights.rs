@@ -4,10 +4,10 @@ mod common;
 
 use common::Scratch;
 use common::planted::{numbers, predictions};
-use s3cmtf::analysis::evaluate;
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::model::Model;
 use s3cmtf::options::{Algorithm, ModelKind, Options, PenaltyPer, Start};
+use s3cmtf::predict::evaluate;
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, FitSummary, fit};
 

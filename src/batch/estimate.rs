@@ -12,9 +12,9 @@ use std::path::Path;
 use super::spec::{FitJob, Job, Work};
 use crate::error::{Error, Result};
 use crate::format::{self, CooFile, OpenMode};
-use crate::model::padded;
 use crate::options::{Algorithm, ModelKind, Options, Start};
 use crate::problem::MatrixKind;
+use crate::simd::padded_len;
 use crate::solver::likely_rank;
 
 /// What a job takes that has nothing to do: code, allocator and tables, which no size says; far more than was ever seen.
@@ -219,7 +219,7 @@ fn of_fit(spec: &FitJob, options: &Options) -> Result<u64> {
     let (mut samples, mut largest) = (0u64, 0u64);
     for (mode, count) in numbered {
         // Its numbers and its bias; counts of the problem and of the model, what entries weigh there, and two penalties.
-        let row = 4 * padded(rank_of(mode)) as u64 + 4;
+        let row = 4 * padded_len(rank_of(mode)) as u64 + 4;
         let kept = 2 * 8 + weight * 2 * 8 + 2 * 4;
         add(count, (copies * row).saturating_add(kept));
         if draws {
@@ -237,8 +237,8 @@ fn of_fit(spec: &FitJob, options: &Options) -> Result<u64> {
     // The last mode is padded (`CoreShape::core_len`).
     let last = rows.len().saturating_sub(1);
     let core = match cp {
-        true => padded(rank_of(last)) as u64,
-        false => (0..last).fold(padded(rank_of(last)) as u64, |size, mode| {
+        true => padded_len(rank_of(last)) as u64,
+        false => (0..last).fold(padded_len(rank_of(last)) as u64, |size, mode| {
             size.saturating_mul(rank_of(mode) as u64)
         }),
     };

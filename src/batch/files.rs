@@ -9,7 +9,7 @@ use super::spec::resolved;
 use crate::error::{Error, Result};
 use crate::format::{self, CooFile, OpenMode, TextOptions};
 use crate::model::{self, Model};
-use crate::monitor::Monitor;
+use crate::progress::Monitor;
 
 /// What a file is, so that another one of the same name is told from it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -18,9 +18,9 @@ use super::spec::{Job, NoJob, Work, name_of_line, resolved};
 use super::work::{self, Common, Prepared};
 use super::{BatchObserver, BatchOptions, BatchSummary};
 use crate::error::{Error, ErrorKind, Result, panic_text};
-use crate::kernel::Level;
-use crate::monitor::Monitor;
-use crate::schedule::{available_threads, confine, cores_to_share, spawn, spawn_scoped};
+use crate::parallel::{available_threads, confine, cores_to_share, spawn, spawn_scoped};
+use crate::progress::Monitor;
+use crate::simd::Level;
 use crate::solver::Control;
 
 /// How often the calling thread looks whether to stop.

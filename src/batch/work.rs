@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::files::Opened;
 use super::results::{JobResult, JobStatus, errors};
 use super::spec::{FitJob, Job, PredictJob, Work};
-use crate::analysis::predict_all;
 use crate::error::{Error, Result};
 use crate::format::{self, CooFile, CooWriter, Dims, Names, TextOptions, ValueKind, Values};
 use crate::json::Writer;
 use crate::model::{self, Epoch};
-use crate::monitor::Monitor;
 use crate::options::Options;
+use crate::predict::predict_all;
 use crate::problem::Problem;
+use crate::progress::Monitor;
 use crate::solver::{Control, Event, FitInput, FitSummary, Observer, StopReason, fit};
 
 /// A job with everything that was decided before it began.

@@ -6,11 +6,13 @@ use std::sync::Barrier;
 use clap::{Args, value_parser};
 use s3cmtf::format::{CooFile, CooView, OpenMode, TextOptions, Values};
 use s3cmtf::generate::{PRESETS, generate, preset};
-use s3cmtf::kernel::{Level, peak_flops};
+use s3cmtf::kernel::peak_flops;
+
 use s3cmtf::model::Epoch;
 use s3cmtf::options::{Algorithm, ModelKind, Options};
+use s3cmtf::parallel::available_threads;
 use s3cmtf::problem::Problem;
-use s3cmtf::schedule::available_threads;
+use s3cmtf::simd::Level;
 use s3cmtf::solver::{Control, Event, FitInput, Observer, fit};
 use s3cmtf::{Error, Monitor, Result};
 use serde_json::{Value, json};
@@ -252,7 +254,7 @@ fn variants(a: &Arguments) -> Result<Vec<Variant>> {
     let mut levels = Vec::new();
     for name in &a.kernel {
         base.set("kernel", name)?;
-        levels.push(Level::choose(base.kernel)?);
+        levels.push(Level::choose(base.kernel.level())?);
     }
     let mut found: Vec<Variant> = Vec::new();
     let mut add = |options: &Options, level: Level, threads: u64, shown: bool| {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use s3cmtf::analysis::evaluate;
 use s3cmtf::format::{CooFile, Names, OpenMode};
 use s3cmtf::model::{self, Model};
+use s3cmtf::predict::evaluate;
 use s3cmtf::solver::{FoldIn, FoldMatrix, fold_in};
 use s3cmtf::{Error, Result};
 use serde_json::json;

@@ -8,7 +8,7 @@ use s3cmtf::Result;
 use s3cmtf::format::ValueKind;
 use s3cmtf::generate::{GenerateOptions, Generated, MatrixSpec, PRESETS, generate, preset};
 use s3cmtf::options::ModelKind;
-use s3cmtf::schedule::available_threads;
+use s3cmtf::parallel::available_threads;
 use serde_json::json;
 
 use super::output::{Output, grouped, number, shape};

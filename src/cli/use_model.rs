@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use s3cmtf::analysis::{evaluate, export, predict_all, predict_spread};
 use s3cmtf::discover::{Measure, RankingOptions, RankingReport, RowNames, evaluate_ranking};
 use s3cmtf::format::{CooFile, CooView, CooWriter, Dims, OpenMode, ValueKind, Values};
 use s3cmtf::model::{self, Model};
+use s3cmtf::predict::{evaluate, export, predict_all, predict_spread};
 use s3cmtf::{Error, Result};
 use serde_json::{Value, json};
 

@@ -7,20 +7,22 @@
 //! part, and S the covariance of the rows, the metric is the sum over parts of M / tr(M S).
 
 use super::check_mode;
-use super::enrich::{Label, enrich};
+use super::compatibility::{check_rows, check_same_data};
+use super::enrichment::{Label, enrich};
 use super::gap::{GapCurve, curve};
 use super::kmeans::{Run, Work};
 use super::layer::Layer;
 use super::metric::metric;
 use super::points::Points;
-use super::same::{check_rows, check_same_data};
 use crate::error::{Error, Result};
-use crate::format::{CooView, room};
+use crate::format::CooView;
+
+use crate::linalg::eigen;
 use crate::model::Model;
-use crate::monitor::Monitor;
+use crate::parallel::{Crew, available_threads};
+use crate::progress::Monitor;
 use crate::random::Stream;
-use crate::schedule::{Crew, available_threads};
-use crate::solver::eigen;
+use crate::try_alloc::try_with_capacity;
 
 /// How many clusters are looked at if nothing is said.
 const MOST: usize = 20;
@@ -272,7 +274,7 @@ fn find(
         near.truncate(options.members);
         cluster.members = near;
     }
-    let mut place: Vec<Option<u32>> = room(own.rows.len(), "rows")?;
+    let mut place: Vec<Option<u32>> = try_with_capacity(own.rows.len(), "rows")?;
     place.resize(own.rows.len(), None);
     (0u32..)
         .zip(&compact)

@@ -8,10 +8,12 @@
 
 use super::layer::Layer;
 use super::metric::{mean_square, metric};
-use super::top::Ranked;
+use super::top_k::Ranked;
 use super::{check_mode, known};
 use crate::error::{Error, Result};
-use crate::model::{CoreKind, Model, ModelMatrix};
+use crate::model::{Model, ModelMatrix};
+
+use crate::kernel::CoreKind;
 
 /// What to describe.
 #[derive(Debug, Clone, PartialEq)]

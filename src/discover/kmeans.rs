@@ -6,13 +6,14 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::points::{CHUNK, LANES, Points};
+use super::points::{CHUNK, Points};
 use super::seeds::seeds;
 use crate::error::{Error, Result};
 use crate::kernel::nearest;
-use crate::monitor::Monitor;
+use crate::parallel::Crew;
+use crate::progress::Monitor;
 use crate::random::Stream;
-use crate::schedule::Crew;
+use crate::simd::LANES;
 
 /// More steps than any data takes that has clusters.
 const STEPS: usize = 300;

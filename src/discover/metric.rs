@@ -2,8 +2,10 @@
 
 use super::layer::Layer;
 use crate::error::Result;
-use crate::format::zeros;
-use crate::model::{CoreKind, Model};
+use crate::model::Model;
+use crate::try_alloc::try_zeroed;
+
+use crate::kernel::CoreKind;
 
 /// The metric of the rows of a mode, row-major: u M v^T is the mean product of what rows u and v predict, without mean
 /// and biases, over all cells of the other modes. Of modes that `given` has, only that compact row counts.
@@ -23,7 +25,7 @@ pub(super) fn metric(
         .map(|n| Ok((n, square(n)?)))
         .collect::<Result<_>>()?;
     let rank = shape.ranks[mode];
-    let mut metric = zeros(rank * rank, "numbers of a metric")?;
+    let mut metric = try_zeroed(rank * rank, "numbers of a metric")?;
     if shape.kind == CoreKind::Diagonal {
         for (k, m) in metric.iter_mut().enumerate() {
             let core = |j: usize| f64::from(layer.core()[j]);
@@ -77,7 +79,7 @@ fn one_square(layer: &Layer<'_>, mode: usize, row: usize, rank: usize) -> Vec<f6
 /// The mean of w^T w over the rows w of a mode, by their entries.
 pub(super) fn mean_square(model: &Model, layer: &Layer<'_>, mode: usize) -> Result<Vec<f64>> {
     let rank = model.shape().ranks[mode];
-    let mut square: Vec<f64> = zeros(rank * rank, "numbers of a metric")?;
+    let mut square: Vec<f64> = try_zeroed(rank * rank, "numbers of a metric")?;
     let mut row = vec![0.0f32; rank];
     let own = &model.modes()[mode];
     let total = own.total();

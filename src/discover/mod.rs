@@ -2,8 +2,9 @@
 //! which rows belong together; and the names of rows.
 
 mod clusters;
+mod compatibility;
 mod concepts;
-mod enrich;
+mod enrichment;
 mod gap;
 mod kmeans;
 mod layer;
@@ -13,24 +14,23 @@ mod pass;
 mod points;
 mod ranking;
 mod recommend;
-mod same;
 mod seeds;
 mod seen;
 mod similar;
-mod top;
+mod top_k;
 
 pub use clusters::{Cluster, ClusterOptions, Clusters, Member, Space, clusters, compare};
+pub(crate) use compatibility::{check_rows, check_same_data};
 pub use concepts::{Association, Concept, ConceptOptions, Concepts, Profile, concepts};
-pub use enrich::Label;
+pub use enrichment::Label;
 pub use gap::{GapCurve, GapPoint};
 pub use names::RowNames;
 pub(crate) use names::named;
 pub use ranking::{RankingMetrics, RankingOptions, RankingReport, evaluate_ranking};
 pub use recommend::{AVERAGE, Measure, Recommend, recommend};
-pub(crate) use same::{check_rows, check_same_data};
 pub use seen::Seen;
 pub use similar::{Similar, similar};
-pub use top::Ranked;
+pub use top_k::Ranked;
 
 use crate::error::{Error, Result};
 use crate::format::RowMap;

@@ -7,12 +7,14 @@
 
 use std::ops::Range;
 
-use super::top::{Ranked, Top, sort};
+use super::top_k::{Ranked, Top, sort};
 use crate::error::{Error, Result};
-use crate::kernel::{Level, combine};
-use crate::model::Aligned;
-use crate::monitor::{Monitor, step};
-use crate::schedule::{available_threads, in_order};
+use crate::kernel::combine;
+
+use crate::parallel::{available_threads, in_order};
+use crate::progress::{Monitor, step};
+use crate::simd::AlignedVec;
+use crate::simd::Level;
 
 /// Rows of a tile: with 13 numbers each, half of the first cache.
 pub(super) const TILE: usize = 512;
@@ -87,10 +89,10 @@ pub(super) fn best(
     let queries = directions.queries;
     let layers = table.layers();
     let mut tops: Vec<Top> = (0..queries).map(|_| Top::new(most)).collect();
-    let mut slices = Aligned::zeros(table.width() * TILE);
-    let mut product = Aligned::zeros(TILE);
+    let mut slices = AlignedVec::zeroed(table.width() * TILE);
+    let mut product = AlignedVec::zeroed(TILE);
     // One tile of scores for each query, and for quantiles the sums and squares of what they are made of.
-    let mut scores = Aligned::zeros(queries * TILE);
+    let mut scores = AlignedVec::zeroed(queries * TILE);
     let sums = match whole {
         Whole::Sum => 0,
         Whole::Quantile { .. } => queries * TILE,

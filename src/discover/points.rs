@@ -2,15 +2,13 @@
 //! vectors.
 
 use crate::error::{Error, Result};
-use crate::format::room;
-use crate::kernel::{Lanes, Level};
-use crate::model::STRIDE;
-use crate::options::KernelChoice;
-use crate::random::Stream;
-use crate::solver::eigen;
+use crate::kernel::Lanes;
+use crate::try_alloc::try_with_capacity;
 
-/// Points of a block.
-pub(super) const LANES: usize = STRIDE;
+use crate::linalg::eigen;
+use crate::random::Stream;
+use crate::simd::LANES;
+use crate::simd::Level;
 
 /// Points of a chunk, the smallest piece of work: sums are made chunk by chunk and added up in order, whatever the
 /// threads.
@@ -75,7 +73,7 @@ impl Points {
         };
         let axes = eigen(width, &spread).1;
         // On this thread, before there are others.
-        let level = Level::choose(KernelChoice::Auto)?;
+        let level = Level::choose(None)?;
         let mut points = Points::zeros(count, width, level)?;
         for i in 0..count {
             place(i, &mut row, &mut turned);
@@ -89,7 +87,7 @@ impl Points {
 
     fn zeros(count: usize, width: usize, level: Level) -> Result<Points> {
         let len = count.div_ceil(LANES) * width;
-        let mut blocks = room(len, "numbers of points")?;
+        let mut blocks = try_with_capacity(len, "numbers of points")?;
         blocks.resize(len, [0.0; LANES]);
         Ok(Points {
             count,

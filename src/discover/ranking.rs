@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::recommend::{AVERAGE, Measure, Recommend, recommend_anyone};
 use super::seen::Seen;
-use super::{check_mode, top::Ranked};
+use super::{check_mode, top_k::Ranked};
 use crate::error::{Error, Result};
-use crate::format::{CooView, zeros};
+use crate::format::CooView;
+
 use crate::model::Model;
-use crate::monitor::Monitor;
+use crate::progress::Monitor;
+use crate::try_alloc::try_zeroed;
 
 /// What to measure.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -119,7 +121,7 @@ pub fn evaluate_ranking(
 /// The rows that the model knows, those with the most entries first, then in their order.
 fn by_popularity(model: &Model, train: &CooView<'_>, mode: usize) -> Result<Vec<u32>> {
     let map = &model.modes()[mode].rows;
-    let mut counts: Vec<u64> = zeros(map.len(), "rows")?;
+    let mut counts: Vec<u64> = try_zeroed(map.len(), "rows")?;
     for (i, &row) in train.column(mode).iter().enumerate() {
         if let Some(row) = map.compact(row)
             && train.weight(i)? != Some(0.0)

@@ -3,15 +3,16 @@
 use super::layer::Layer;
 use super::pass::{Directions, TILE, Table, Whole, best, in_blocks, ranked};
 use super::seen::{Seen, SeenBy};
-use super::top::Ranked;
+use super::top_k::Ranked;
 use super::{check_mode, known};
-use crate::analysis::{normal_quantile, samples_for, spreader};
 use crate::error::{Error, Result};
-use crate::format::collected;
-use crate::kernel::{Level, Method, TensorKernel};
+use crate::kernel::{Method, TensorKernel};
+use crate::predict::{normal_quantile, samples_for, spreader};
+use crate::try_alloc::try_collect;
+
 use crate::model::{Model, Predict};
-use crate::monitor::Monitor;
-use crate::options::KernelChoice;
+use crate::progress::Monitor;
+use crate::simd::Level;
 
 /// In the index of a query: the mode has no row of its own there, and its mean row stands for it. The core being
 /// multilinear, that is the mean of the predictions over all rows, by their entries.
@@ -114,7 +115,7 @@ pub(super) fn recommend_anyone(
         )));
     }
     // On this thread, before there are others.
-    let level = Level::choose(KernelChoice::Auto)?;
+    let level = Level::choose(None)?;
     let mut scores = Vec::new();
     let mut layers = Layer::all(model, true);
     let whole = match options.measure {
@@ -200,7 +201,7 @@ pub(super) fn recommend_anyone(
 /// The compact rows that count, ascending, and their indices.
 fn candidates(model: &Model, options: &Recommend<'_>) -> Result<(Vec<u32>, Vec<u32>)> {
     let map = &model.modes()[options.mode].rows;
-    let mut counts: Vec<bool> = collected(
+    let mut counts: Vec<bool> = try_collect(
         map.len(),
         std::iter::repeat_n(options.only.is_none(), map.len()),
         "rows",

@@ -1,7 +1,9 @@
 //! Which rows occurred together, so that nobody is recommended what he knows.
 
 use crate::error::{Error, Result};
-use crate::format::{CooView, room};
+use crate::format::CooView;
+
+use crate::try_alloc::try_with_capacity;
 
 /// For each row of one mode (users, say) the rows of another that it has entries with, whatever the other modes.
 pub struct Seen {
@@ -21,7 +23,7 @@ impl Seen {
             )));
         }
         let count = views.iter().map(CooView::len).sum();
-        let mut pairs = room(count, "entries")?;
+        let mut pairs = try_with_capacity(count, "entries")?;
         for view in views {
             if by.max(mode) >= view.order() {
                 return Err(Error::argument(format!(

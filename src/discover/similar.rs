@@ -10,14 +10,13 @@
 use super::layer::Layer;
 use super::metric::metric;
 use super::pass::{Directions, TILE, Table, Whole, best, in_blocks, ranked};
-use super::top::Ranked;
+use super::top_k::Ranked;
 use super::{check_mode, known};
 use crate::error::{Error, Result};
-use crate::format::zeros;
-use crate::kernel::Level;
 use crate::model::Model;
-use crate::monitor::Monitor;
-use crate::options::KernelChoice;
+use crate::progress::Monitor;
+use crate::simd::Level;
+use crate::try_alloc::try_zeroed;
 
 /// What to compare.
 #[derive(Clone, Copy)]
@@ -43,7 +42,7 @@ pub fn similar(
     let mode = options.mode;
     check_mode(model, mode)?;
     // On this thread, before there are others.
-    let level = Level::choose(KernelChoice::Auto)?;
+    let level = Level::choose(None)?;
     let known = |&index: &u32| known(model, mode, index);
     let asked = rows.iter().map(known).collect::<Result<Vec<u32>>>()?;
     let scaled = Scaled::new(model, mode, monitor)?;
@@ -110,7 +109,7 @@ impl<'a> Scaled<'a> {
         let layers = Layer::all(model, false);
         let rank = model.shape().ranks[mode];
         let count = model.modes()[mode].rows.len();
-        let mut norms: Vec<f64> = zeros(count, "rows")?;
+        let mut norms: Vec<f64> = try_zeroed(count, "rows")?;
         let mut metrics = Vec::new();
         let (mut row, mut turned) = (vec![0.0f32; rank], vec![0.0f64; rank]);
         for layer in &layers {

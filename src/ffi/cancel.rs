@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::arg::{given, hand_over};
 use super::error::ErrorHandle;
 use super::guard::{guard, release};
-use crate::monitor::Monitor;
+use crate::progress::Monitor;
 
 /// Ends work from any thread, also from a signal handler: give it to a call, and request. All its
 /// functions but s3cmtf_cancel_free() may run concurrently with each other and with the work. A token stays

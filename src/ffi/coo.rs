@@ -325,7 +325,9 @@ pub(super) fn open_mode(mode: i32) -> Outcome<OpenMode> {
 
 /// Checked before anything is read from arrays of that many.
 fn checked_order(order: u64) -> Outcome<usize> {
-    use crate::format::{MAX_ORDER, MIN_ORDER};
+    use crate::format::MIN_ORDER;
+
+    use crate::kernel::MAX_ORDER;
     match usize::try_from(order) {
         Ok(order) if (MIN_ORDER..=MAX_ORDER).contains(&order) => Ok(order),
         _ => Err(Failure::argument(format!(

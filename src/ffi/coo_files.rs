@@ -14,7 +14,7 @@ use super::indices::value_kind;
 use super::status::{Failure, Outcome};
 use super::text::{TextHandle, text_options};
 use crate::format::{self, CheckReport, Input, Keep, OpenMode, SplitOptions, SplitRule, ValueKind};
-use crate::monitor::Monitor;
+use crate::progress::Monitor;
 
 /// Where s3cmtf_coo_check() counts sections of a file whose bytes do not match their checksum.
 pub const S3CMTF_CHECK_DAMAGED: u64 = 0;

@@ -22,7 +22,7 @@ use super::progress::{
 use super::run::{Job, Shared, run};
 use super::status::{Failure, Outcome, S3CMTF_BAD_STATE, S3CMTF_SYSTEM};
 use crate::options::Options;
-use crate::schedule::{THREAD_NAME, undisturbed};
+use crate::parallel::{THREAD_NAME, undisturbed};
 use crate::solver::Control;
 
 /// One fit: what it is to do, and once it has begun, how far it is. It runs once, in one of two ways.

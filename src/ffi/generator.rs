@@ -10,7 +10,7 @@ use super::cancel::{CancelHandle, Token};
 use super::error::ErrorHandle;
 use super::guard::{guard, release};
 use crate::generate::{GenerateOptions, PRESETS, generate, preset};
-use crate::schedule::available_threads;
+use crate::parallel::available_threads;
 
 /// Makes planted data: a tensor and coupled matrices drawn from a known model, to try things on. The same
 /// options give the same bytes, whatever the number of threads.

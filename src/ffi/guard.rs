@@ -19,8 +19,8 @@ use super::error::ErrorHandle;
 use super::float;
 use super::status::{Failure, Outcome, S3CMTF_INTERNAL, S3CMTF_OK};
 use crate::error::panic_text;
-use crate::kernel::Level;
-use crate::schedule::THREAD_NAME;
+use crate::parallel::THREAD_NAME;
+use crate::simd::Level;
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
@@ -101,7 +101,7 @@ fn prepare() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::in_order;
+    use crate::parallel::in_order;
 
     #[test]
     fn a_panic_becomes_a_failure_wherever_it_happens() {

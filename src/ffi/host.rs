@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::guard::outside;
 use super::status::{Failure, Outcome, S3CMTF_BAD_STATE};
-use crate::monitor::Monitor;
+use crate::progress::Monitor;
 use crate::solver::Control;
 
 type Function<T> = unsafe extern "C" fn(*const T, *mut c_void) -> i32;

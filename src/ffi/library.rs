@@ -9,7 +9,9 @@ use super::arg::{c_text, given, place};
 use super::error::ErrorHandle;
 use super::guard::guard;
 use super::status::{Failure, Outcome};
-use crate::kernel::{Level, peak_flops};
+use crate::kernel::peak_flops;
+
+use crate::simd::Level;
 
 /// The version of this header. Versions with the same major number are compatible (while it is 0: the
 /// same minor number); newer ones have more functions.

@@ -16,8 +16,10 @@ use super::problem::{
 };
 use super::progress::{Progress, S3CMTF_FIT_ENDED};
 use super::status::Outcome;
-use crate::analysis::export;
-use crate::model::{CoreKind, Model, load, save};
+use crate::model::{Model, load, save};
+use crate::predict::export;
+
+use crate::kernel::CoreKind;
 use crate::problem::MatrixKind;
 
 /// The core is full.

@@ -12,8 +12,12 @@ use super::indices::value_kind;
 use super::model::{ModelHandle, of};
 use super::status::{Failure, Outcome};
 use crate::format::{RowMap, ValueKind};
-use crate::model::{CoreKind, Model, ModelMatrix, Rows, padded};
+use crate::model::{Model, ModelMatrix, Rows};
+
+use crate::kernel::CoreKind;
+
 use crate::problem::MatrixKind;
+use crate::simd::padded_len;
 
 /// The numbers of a row lie side by side, as in C.
 pub const S3CMTF_ROW_MAJOR: i32 = 0;
@@ -204,7 +208,7 @@ pub extern "C" fn s3cmtf_model_view_core(
         let (model, out) = (of(model)?, given(numbers, "numbers")?);
         let last = model.shape().ranks[model.order() - 1];
         out.write(model.core().as_ptr());
-        stride.map(|out| out.write(padded(last) as u64));
+        stride.map(|out| out.write(padded_len(last) as u64));
         Ok(())
     })
 }

@@ -10,7 +10,9 @@ use super::error::ErrorHandle;
 use super::guard::{guard, release};
 use super::status::Outcome;
 use crate::discover::named;
-use crate::format::{MAX_ORDER, Names};
+use crate::format::Names;
+
+use crate::kernel::MAX_ORDER;
 
 /// The names of the rows of a mode. It never changes, so that every function that takes it as const may run
 /// concurrently. Rows count from 0.

@@ -147,7 +147,7 @@ pub unsafe extern "C" fn s3cmtf_options_set_ranks(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        if count > crate::format::MAX_ORDER as u64 {
+        if count > crate::kernel::MAX_ORDER as u64 {
             return Err(Failure::argument(format!("{count} ranks are too many")));
         }
         // SAFETY: an array of the caller, for this call.

@@ -13,9 +13,9 @@ use super::indices::Indices;
 use super::model::{ModelHandle, of};
 use super::model_numbers::Numbers;
 use super::status::{Failure, Outcome, S3CMTF_BAD_ENTRY, S3CMTF_OUT_OF_MEMORY};
-use crate::analysis::{evaluate, predict_all, predict_cells};
 use crate::error::Result;
 use crate::format::MAX_DIM;
+use crate::predict::{evaluate, predict_all, predict_cells};
 
 /// Predicts `count` cells. Their indices are given as to s3cmtf_coo_new(): a pointer per mode, `index_type`,
 /// `stride` and `base`. An index that did not occur in the data, also one beyond its size, predicts as the

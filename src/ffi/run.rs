@@ -18,8 +18,8 @@ use super::progress::{
 use super::status::Outcome;
 use crate::error::Error;
 use crate::model::{Epoch, Model};
-use crate::monitor::Monitor;
 use crate::options::Options;
+use crate::progress::Monitor;
 use crate::solver::{Control, Event, FitInput, Observer, StopReason, fit};
 
 /// Everything a fit needs; owns or shares all of it.

@@ -14,8 +14,8 @@ use super::model::{ModelHandle, of};
 use super::model_numbers::Numbers;
 use super::predict::{Take, collected, require_usable};
 use super::status::{Failure, Outcome};
-use crate::analysis::{Spread, predict_spread, predict_spread_cells};
 use crate::error::Result;
+use crate::predict::{Spread, predict_spread, predict_spread_cells};
 
 /// How many samples predictions of the model are means over: 0 unless it was fitted with algorithm "gibbs".
 /// Only a model with samples knows how sure it is.

@@ -3,7 +3,7 @@
 
 use super::error::ErrorHandle;
 use super::guard::guard;
-use crate::schedule::in_order;
+use crate::parallel::in_order;
 
 /// Panics on the calling thread (0) or on a thread of the library (1).
 #[unsafe(no_mangle)]

@@ -8,12 +8,12 @@ use super::coo::{CooFile, CooView};
 use super::group::{DEFAULT_MEMORY, for_each_group};
 use super::layout::Header;
 use super::names;
-use super::room::zeros;
 use super::rows::RowMapBuilder;
 use super::write::{CooWriter, Dims, Finished};
 use crate::error::{Error, Result};
-use crate::monitor::{Monitor, step};
+use crate::progress::{Monitor, step};
 use crate::random::mix;
+use crate::try_alloc::try_zeroed;
 
 /// How many examples of each fault are kept.
 const EXAMPLES: usize = 5;
@@ -238,7 +238,7 @@ pub fn fix(file: &CooFile, output: &Path, keep: Keep, monitor: &dyn Monitor) -> 
     let view = file.view();
     let n = view.len();
     // Entries to leave out, and values to replace: (entry, value, weight).
-    let mut out: Vec<u64> = zeros(n.div_ceil(64), "words for entries")?;
+    let mut out: Vec<u64> = try_zeroed(n.div_ceil(64), "words for entries")?;
     let mut drop_entry = |i: u64| out[(i / 64) as usize] |= 1 << (i % 64);
     let mut means: Vec<(u64, f64, f64)> = Vec::new();
     let acceptable = |i: usize| {

@@ -12,7 +12,7 @@ use super::names::{self, Names};
 use super::text::{self, Input, Sink, Source, TextOptions, WriterPlan};
 use super::write::{CooWriter, Dims, Finished};
 use crate::error::{Error, Result};
-use crate::monitor::{Monitor, step};
+use crate::progress::{Monitor, step};
 
 /// Entries handled between two looks at the monitor.
 const BATCH: usize = 1 << 16;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::layout::{HEADER_LEN, Header, Section, ValueKind, check_dims};
 use super::memory::{Bytes, OpenMode, ordinary_len};
 use crate::error::{Error, Result};
-use crate::monitor::{Monitor, step};
+use crate::progress::{Monitor, step};
 
 /// A column of values as it is stored.
 #[derive(Debug, Clone, Copy)]

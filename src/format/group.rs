@@ -4,7 +4,7 @@
 //! are cut into parts by a hash and the columns are read once per part.
 
 use crate::error::{Error, Result};
-use crate::monitor::{Monitor, step};
+use crate::progress::{Monitor, step};
 use crate::random::mix;
 
 /// The budget where the caller has no opinion: 32M entries at once.

@@ -20,7 +20,7 @@ pub const ALIGN: u64 = 64;
 /// The fewest modes a file may have.
 pub const MIN_ORDER: usize = 2;
 /// The most modes a file may have.
-pub const MAX_ORDER: usize = 8;
+pub use crate::kernel::MAX_ORDER;
 /// The largest size of a mode: indices are `u32`, and one value is kept free.
 pub const MAX_DIM: u64 = u32::MAX as u64;
 

@@ -13,7 +13,6 @@ mod memory;
 mod names;
 pub(crate) mod npy;
 mod owned;
-mod room;
 mod rows;
 mod split;
 mod summary;
@@ -26,7 +25,7 @@ pub use check::{
 pub use convert::{Converted, convert, is_binary, open, write, write_tns};
 pub use coo::{CooFile, CooView, Values};
 pub use layout::{
-    ALIGN, HEADER_LEN, Header, MAGIC, MAX_DIM, MAX_ORDER, MIN_ORDER, Section, VERSION, ValueKind,
+    ALIGN, HEADER_LEN, Header, MAGIC, MAX_DIM, MIN_ORDER, Section, VERSION, ValueKind,
 };
 pub use memory::OpenMode;
 pub use names::Names;
@@ -42,6 +41,5 @@ pub use write::{CooWriter, Dims};
 
 pub(crate) use atomic::AtomicFile;
 pub(crate) use memory::Bytes;
-pub(crate) use room::{collected, copied, room, zeros};
 pub(crate) use rows::RowMapBuilder;
 pub(crate) use write::Finished;

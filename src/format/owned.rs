@@ -2,8 +2,8 @@
 
 use super::coo::{CooView, Values};
 use super::layout::{MAX_DIM, check_dims, check_order};
-use super::room::{copied, room};
 use crate::error::{Error, Result};
+use crate::try_alloc::{try_to_vec, try_with_capacity};
 
 /// Values or weights in memory of their own.
 pub(crate) enum Floats {
@@ -14,8 +14,8 @@ pub(crate) enum Floats {
 impl Floats {
     pub(crate) fn copy(values: Values<'_>) -> Result<Floats> {
         Ok(match values {
-            Values::F32(v) => Floats::F32(copied(v, "entries")?),
-            Values::F64(v) => Floats::F64(copied(v, "entries")?),
+            Values::F32(v) => Floats::F32(try_to_vec(v, "entries")?),
+            Values::F64(v) => Floats::F64(try_to_vec(v, "entries")?),
         })
     }
 
@@ -82,7 +82,7 @@ impl CooData {
         let mut largest = Vec::with_capacity(order);
         for n in 0..order {
             let size = dims.map_or(MAX_DIM, |d| d[n]);
-            let mut column = room(count, "entries")?;
+            let mut column = try_with_capacity(count, "entries")?;
             let mut top = 0;
             for i in 0..count {
                 let found = index(n, i);

@@ -6,8 +6,8 @@
 //! each of its words: a lookup is one table read and a popcount. A mode of 100M indices with 1M rows
 //! costs 16 MB, one of 4G indices with 1M rows 115 MB.
 
-use super::room::collected;
 use crate::error::{Error, Result};
+use crate::try_alloc::try_collect;
 
 const PAGE_BITS: usize = 512;
 const WORDS: usize = PAGE_BITS / 64;
@@ -69,7 +69,7 @@ impl RowMapBuilder {
         Ok(RowMapBuilder {
             map: RowMap {
                 dim,
-                table: collected(stretches, std::iter::repeat(NO_PAGE), "stretches of rows")?,
+                table: try_collect(stretches, std::iter::repeat(NO_PAGE), "stretches of rows")?,
                 pages: Vec::new(),
                 rows: 0,
             },

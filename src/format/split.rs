@@ -9,7 +9,7 @@ use super::group::{DEFAULT_MEMORY, for_each_group};
 use super::names;
 use super::write::{CooWriter, Dims};
 use crate::error::{Error, Result};
-use crate::monitor::Monitor;
+use crate::progress::Monitor;
 use crate::random::Permutation;
 
 /// How entries are held out.

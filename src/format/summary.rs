@@ -1,10 +1,10 @@
 //! What a file holds, in numbers: sizes, values, how long its rows are.
 
 use super::coo::CooView;
-use super::room::zeros;
 use super::rows::{RowMap, RowMapBuilder};
 use crate::error::Result;
-use crate::monitor::{Monitor, step};
+use crate::progress::{Monitor, step};
+use crate::try_alloc::try_zeroed;
 
 /// What [`summarize`] found.
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ pub(crate) fn count_rows(
         }
     }
     let map = builder.finish()?;
-    let mut lengths: Vec<u64> = zeros(map.len(), "rows")?;
+    let mut lengths: Vec<u64> = try_zeroed(map.len(), "rows")?;
     for (piece, indices) in column.chunks(PIECE).enumerate() {
         step(
             monitor,

@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use super::skew::Skew;
 use crate::error::{Error, Result};
+use crate::parallel::Stop;
 use crate::random::{Permutation, Stream, mix};
-use crate::schedule::Stop;
 
 /// Hashes numbers that are cell numbers already.
 #[derive(Default)]

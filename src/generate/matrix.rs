@@ -8,9 +8,9 @@ use super::tensor::check_finite;
 use super::{CellChoice, GenerateOptions, MatrixSpec, Skew};
 use crate::error::Result;
 use crate::format::{CooWriter, Dims, Finished, Values};
-use crate::monitor::{Monitor, step};
+use crate::parallel::in_order;
+use crate::progress::{Monitor, step};
 use crate::random::{Permutation, Stream};
-use crate::schedule::in_order;
 
 /// Entries per piece of a full matrix, roughly.
 const PIECE: u64 = 1 << 16;

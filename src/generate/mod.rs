@@ -29,8 +29,8 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::format::npy::NpyWriter;
 use crate::format::{AtomicFile, Finished, Header, atomic};
-use crate::monitor::{Monitor, step};
 use crate::options::ModelKind;
+use crate::progress::{Monitor, step};
 use planted::{Factor, Planted};
 
 /// What [`generate`] made.

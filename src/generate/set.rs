@@ -7,7 +7,7 @@ use super::skew::Skew;
 use crate::error::{Error, Result};
 use crate::format::ValueKind;
 use crate::options::ModelKind;
-use crate::schedule::available_threads;
+use crate::parallel::available_threads;
 
 impl GenerateOptions {
     /// Sets an option by the name it has on the command line, with underscores or dashes: `dims`,

@@ -7,9 +7,9 @@ use super::planted::{Planted, row_order, stream};
 use super::{GenerateOptions, Rounding};
 use crate::error::{Error, Result};
 use crate::format::{CooWriter, Dims, Finished, Values};
-use crate::monitor::{Monitor, step};
+use crate::parallel::{Stop, in_order};
+use crate::progress::{Monitor, step};
 use crate::random::Permutation;
-use crate::schedule::{Stop, in_order};
 
 /// Complete files that still have their temporary names.
 pub(super) struct Made {

@@ -14,18 +14,20 @@
 //! point to, every row an entry or a batch names lies there, and `work` has [`work_len`] floats.
 #![allow(unsafe_code)]
 
+use super::blocking::Batch;
 use super::entry;
-use super::flat::{Flat, Flatten};
-use super::general::general;
-use super::grid::Batch;
-use super::large3::{GROUP, large3};
-use super::lines::{Line, stamped};
+use super::hogwild_rows::Racer;
+use super::hyper_diagonal::{line, lines, strips};
+use super::order_n::general;
+use super::order3_large::{GROUP, large3};
+use super::order3_small::small3;
 use super::order4;
-use super::racing::Racer;
-use super::single::{self, single};
-use super::small3::small3;
-use super::vector::{line, lines, strips};
-use crate::model::{CoreShape, STRIDE, padded};
+use super::packed_core::{Flat, Flatten};
+use super::per_entry::{self, single};
+use crate::kernel::CoreShape;
+use crate::simd::{Line, stamped};
+
+use crate::simd::{LANES, padded_len};
 
 /// Batches are at most this long.
 pub(crate) const LONGEST: usize = 64;
@@ -99,14 +101,19 @@ pub(super) struct Job<'a> {
 
 /// Floats of memory a job needs.
 pub(super) fn work_len(shape: &CoreShape, order: usize, fiber: usize) -> usize {
-    let widest = shape.ranks.iter().map(|&j| padded(j)).max().unwrap_or(0);
+    let widest = shape
+        .ranks
+        .iter()
+        .map(|&j| padded_len(j))
+        .max()
+        .unwrap_or(0);
     // M, its transpose, E, rows and slopes of a batch, and what single entries need.
     let square = widest * widest.max(shape.core_len().div_ceil(widest.max(1)));
     3 * square.max(shape.core_len())
         + 2 * (LONGEST + GROUP + order) * widest
         + 2 * shape.rows_len()
         + entry::work_len(shape)
-        + padded(fiber)
+        + padded_len(fiber)
         + if order4::fits(shape) { order4::WORK } else { 0 }
 }
 
@@ -256,8 +263,8 @@ unsafe fn alone<L: Racer, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> Op
     // SAFETY: the caller's promises.
     unsafe {
         match (job.flat, shape.order(), shape.core_len()) {
-            (None, 2, STRIDE) => Some(single::line::<L, 2, W>(job, batches)),
-            (None, 3, STRIDE) => Some(single::line::<L, 3, W>(job, batches)),
+            (None, 2, LANES) => Some(per_entry::line::<L, 2, W>(job, batches)),
+            (None, 3, LANES) => Some(per_entry::line::<L, 3, W>(job, batches)),
             _ => None,
         }
     }
@@ -274,7 +281,7 @@ unsafe fn short<L: Line, const W: bool, const OWN: bool>(
     unsafe {
         Some(match job.between {
             Between::Full if shape.order() == 2 => {
-                let width = |n: usize| padded(shape.ranks[n]) / STRIDE;
+                let width = |n: usize| padded_len(shape.ranks[n]) / LANES;
                 match (width(0), width(1)) {
                     (1, 1) => match shape.ranks[0].max(shape.ranks[1]) {
                         0..=4 => small3::<L, 4, W, OWN>(job, batches),
@@ -288,7 +295,7 @@ unsafe fn short<L: Line, const W: bool, const OWN: bool>(
             }
             Between::Full if order4::fits(shape) => order4::order4::<L, W, OWN>(job, batches),
             Between::Full if shape.order() > 2 => return None,
-            _ => match (shape.rows_len() / STRIDE, shape.order()) {
+            _ => match (shape.rows_len() / LANES, shape.order()) {
                 (1, 1) => line::<L, 1, W, OWN>(job, batches),
                 (2, 2) => line::<L, 2, W, OWN>(job, batches),
                 (3, 3) => line::<L, 3, W, OWN>(job, batches),

@@ -4,15 +4,18 @@
 use std::ops::Range;
 
 use super::batch::{self, Between, Job, LONGEST, ModeRows, Rule};
-use super::classes::CellRows;
+use super::blocking::Spec;
+use super::blocking::{Batch, Cell};
+use super::conflict_free::CellRows;
 use super::eval::{errors, squares};
-use super::flat::Flat;
+use super::exclusive_rows::Lease;
 use super::graph;
-use super::grid::{Batch, Cell};
-use super::lease::Lease;
-use super::{Level, grid::Spec};
-use crate::format::MAX_ORDER;
-use crate::model::{Aligned, CoreKind, CoreShape, padded};
+use super::packed_core::Flat;
+use crate::kernel::MAX_ORDER;
+use crate::simd::Level;
+use crate::simd::{AlignedVec, padded_len};
+
+use crate::kernel::{CoreKind, CoreShape};
 
 /// The shape of what stands between the rows of an entry, with the fiber mode first.
 #[derive(Debug, Clone)]
@@ -90,7 +93,7 @@ impl Form {
             return;
         };
         let order = self.ranks.len();
-        let last_width = |ranks: &[usize]| ranks.last().map_or(1, |&j| padded(j));
+        let last_width = |ranks: &[usize]| ranks.last().map_or(1, |&j| padded_len(j));
         let (width, slab_width) = (last_width(&self.ranks), last_width(&self.shape.ranks));
         let mut at = vec![0; order];
         for k in 0..self.ranks.iter().product::<usize>() {
@@ -165,7 +168,7 @@ pub(crate) struct Settings<'a> {
 #[derive(Default)]
 pub(crate) struct Scratch {
     batches: Vec<Batch>,
-    work: Aligned,
+    work: AlignedVec,
 }
 
 impl Scratch {
@@ -174,7 +177,7 @@ impl Scratch {
         let len = batch::work_len(&form.shape, form.ranks.len(), fiber)
             .max(form.flat.as_ref().map_or(0, Flat::all_work));
         if self.work.len() < len {
-            self.work = Aligned::zeros(len);
+            self.work = AlignedVec::zeroed(len);
         }
     }
 }
@@ -230,7 +233,7 @@ pub(crate) fn run(
     );
     let mut modes = [ModeRows::NONE; MAX_ORDER];
     for (m, hold) in holds.iter_mut().enumerate() {
-        let stride = padded(form.ranks[m]);
+        let stride = padded_len(form.ranks[m]);
         let start = match hold {
             Hold::Leased(lease) => {
                 assert!(covers(cell, m, lease) && lease.stride() == stride);
@@ -422,7 +425,7 @@ fn looking(
         .iter()
         .enumerate()
         .map(|(m, rows)| {
-            let stride = padded(form.ranks[m]);
+            let stride = padded_len(form.ranks[m]);
             assert!(rows.len() >= spec.rows[m] * stride);
             let bias = biases.get(m);
             assert!(bias.is_none_or(|b| b.len() >= spec.rows[m]));

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use super::batch::Rule;
+use super::blocking::{Cell, Spec};
 use super::cell::{Form, Hold, Scratch, Settings, cell_squares, run};
-use super::grid::{Cell, Spec};
-use super::{Level, reference};
-use crate::model::{CoreKind, CoreShape, padded};
+use super::reference;
+use crate::kernel::{CoreKind, CoreShape};
+use crate::simd::Level;
+
 use crate::problem::Chunk;
 use crate::random::Stream;
+use crate::simd::padded_len;
 
 const ETA: f64 = 0.01;
 const CORE_ETA: f64 = 0.004;
@@ -119,7 +122,7 @@ impl Case {
                 .collect(),
             priors: (0..order)
                 .map(|m| {
-                    let mut prior = vec![0.0; padded(ranks[m])];
+                    let mut prior = vec![0.0; padded_len(ranks[m])];
                     // With one mode at 0, as most are.
                     let places = prior[..ranks[m]].iter_mut().enumerate();
                     places.for_each(|(j, x)| *x = (m * (j % 3)) as f32 * 0.4);
@@ -276,16 +279,16 @@ impl Case {
             CoreKind::Full => self.shape.padded_core(&narrow(&self.start.core)),
             CoreKind::Diagonal => {
                 let mut core = narrow(&self.start.core);
-                core.resize(padded(ranks[0]), 0.0);
+                core.resize(padded_len(ranks[0]), 0.0);
                 core
             }
         };
         let mut core = form.fiber_first(&model_core);
         let mut rows: Vec<Vec<f32>> = (0..order)
             .map(|m| {
-                let mut all = vec![0.0; ROWS[m] * padded(ranks[m])];
+                let mut all = vec![0.0; ROWS[m] * padded_len(ranks[m])];
                 for (to, row) in all
-                    .chunks_exact_mut(padded(ranks[m]))
+                    .chunks_exact_mut(padded_len(ranks[m]))
                     .zip(&self.start.rows[m])
                 {
                     to[..ranks[m]].copy_from_slice(&narrow(row));
@@ -323,7 +326,7 @@ impl Case {
             "{plain} {squares}: {context}"
         );
         assert_eq!(plain, clipped, "{context}");
-        let mut steepest = vec![0.0; padded(*ranks.iter().max().unwrap())];
+        let mut steepest = vec![0.0; padded_len(*ranks.iter().max().unwrap())];
         if let Some(f) = self.fiber {
             let place = |j: usize| direction(j, ranks[f]) as f32;
             (0..ranks[f]).for_each(|j| steepest[j] = place(j));
@@ -368,7 +371,7 @@ impl Case {
             "{met} {met_squares}: {context}"
         );
         for m in 0..order {
-            for (i, row) in rows[m].chunks_exact(padded(ranks[m])).enumerate() {
+            for (i, row) in rows[m].chunks_exact(padded_len(ranks[m])).enumerate() {
                 for (j, &x) in row.iter().enumerate() {
                     let want = expected.rows[m][i].get(j).copied().unwrap_or(0.0);
                     assert!(

@@ -2,9 +2,9 @@
 //! triangular, row by row, so that everything runs along lines.
 #![allow(unsafe_code)]
 
-use super::Level;
-use super::lines::{Line, stamped};
-use crate::model::{STRIDE, padded};
+use crate::simd::Level;
+use crate::simd::{LANES, padded_len};
+use crate::simd::{Line, stamped};
 
 /// What becomes of the noise in a solution.
 pub(crate) enum Noise<'a> {
@@ -29,7 +29,7 @@ pub(crate) fn solve(
     b: &mut [f32],
     noise: Noise<'_>,
 ) -> bool {
-    let width = padded(size);
+    let width = padded_len(size);
     assert!(level.is_available());
     assert_eq!((a.len(), b.len()), (size * width, width));
     assert!(match &noise {
@@ -73,14 +73,14 @@ const LEAST: f32 = 1e-5;
 
 #[inline(always)]
 unsafe fn cholesky<L: Line>(size: usize, a: *mut f32) -> bool {
-    let width = padded(size);
-    let lines = width / STRIDE;
+    let width = padded_len(size);
+    let lines = width / LANES;
     // SAFETY: the caller's promises.
     unsafe {
-        let mut least = [0.0f32; STRIDE];
+        let mut least = [0.0f32; LANES];
         for k in 0..size {
             // The pivots of sixteen rows ahead, before anything is taken off them.
-            if k % STRIDE == 0 {
+            if k % LANES == 0 {
                 for (t, slot) in least.iter_mut().enumerate().take(size - k) {
                     let i = k + t;
                     let taken: f32 = (0..k).map(|m| *a.add(m * width + i)).map(|x| x * x).sum();
@@ -89,13 +89,13 @@ unsafe fn cholesky<L: Line>(size: usize, a: *mut f32) -> bool {
             }
             let row = a.add(k * width);
             let pivot = *row.add(k);
-            if pivot.is_nan() || pivot <= least[k % STRIDE] || pivot.is_infinite() {
+            if pivot.is_nan() || pivot <= least[k % LANES] || pivot.is_infinite() {
                 return false;
             }
             let inverse = 1.0 / pivot.sqrt();
             let scale = L::splat(inverse);
-            for line in k / STRIDE..lines {
-                let at = row.add(line * STRIDE);
+            for line in k / LANES..lines {
+                let at = row.add(line * LANES);
                 L::load(at).times(scale).store(at);
             }
             // All that is needed of the diagonal from here on.
@@ -103,9 +103,9 @@ unsafe fn cholesky<L: Line>(size: usize, a: *mut f32) -> bool {
             for i in k + 1..size {
                 let by = L::splat(-*row.add(i));
                 let target = a.add(i * width);
-                for line in i / STRIDE..lines {
-                    let at = target.add(line * STRIDE);
-                    by.times_plus(L::load(row.add(line * STRIDE)), L::load(at))
+                for line in i / LANES..lines {
+                    let at = target.add(line * LANES);
+                    by.times_plus(L::load(row.add(line * LANES)), L::load(at))
                         .store(at);
                 }
             }
@@ -118,18 +118,18 @@ unsafe fn cholesky<L: Line>(size: usize, a: *mut f32) -> bool {
 /// use any more, so y is kept aside until the line is done.
 #[inline(always)]
 unsafe fn forward<L: Line>(size: usize, r: *const f32, b: &mut [f32]) {
-    let width = padded(size);
+    let width = padded_len(size);
     let b = b.as_mut_ptr();
     // SAFETY: the caller's promises.
     unsafe {
-        for first in (0..size).step_by(STRIDE) {
-            let mut y = [0.0f32; STRIDE];
-            for k in first..size.min(first + STRIDE) {
+        for first in (0..size).step_by(LANES) {
+            let mut y = [0.0f32; LANES];
+            for k in first..size.min(first + LANES) {
                 let row = r.add(k * width);
                 let x = *b.add(k) * *row.add(k);
                 y[k - first] = x;
                 let by = L::splat(-x);
-                for at in (first..width).step_by(STRIDE) {
+                for at in (first..width).step_by(LANES) {
                     by.times_plus(L::load(row.add(at)), L::load(b.add(at)))
                         .store(b.add(at));
                 }
@@ -143,27 +143,27 @@ unsafe fn forward<L: Line>(size: usize, r: *const f32, b: &mut [f32]) {
 /// one after the other along the columns of a square.
 #[inline(always)]
 unsafe fn back<L: Line>(size: usize, r: *const f32, y: &mut [f32]) -> bool {
-    let width = padded(size);
+    let width = padded_len(size);
     let y = y.as_mut_ptr();
     // SAFETY: the caller's promises.
     unsafe {
-        for first in (0..size).step_by(STRIDE).rev() {
-            let count = STRIDE.min(size - first);
-            let mut taken = [0.0f32; STRIDE];
-            let mut square = [L::zero(); STRIDE];
+        for first in (0..size).step_by(LANES).rev() {
+            let count = LANES.min(size - first);
+            let mut taken = [0.0f32; LANES];
+            let mut square = [L::zero(); LANES];
             for i in 0..count {
                 let row = r.add((first + i) * width);
                 square[i] = L::load(row.add(first));
                 let mut sum = L::zero();
-                for at in (first + STRIDE..width).step_by(STRIDE) {
+                for at in (first + LANES..width).step_by(LANES) {
                     sum = L::load(row.add(at)).times_plus(L::load(y.add(at)), sum);
                 }
                 taken[i] = sum.sum();
             }
             let columns = L::transposed(square);
             let mut left = L::load(y.add(first)).minus(L::load(taken.as_ptr()));
-            let mut now = [0.0f32; STRIDE];
-            let mut found = [0.0f32; STRIDE];
+            let mut now = [0.0f32; LANES];
+            let mut found = [0.0f32; LANES];
             for k in (0..count).rev() {
                 left.store(now.as_mut_ptr());
                 let x = now[k] * *r.add((first + k) * width + first + k);
@@ -185,7 +185,7 @@ mod tests {
     fn matrix(size: usize) -> (Vec<f32>, Vec<f64>) {
         let mut s = Stream::new(&[size as u64]);
         let x: Vec<f64> = (0..size * (size + 3)).map(|_| s.gauss()).collect();
-        let width = padded(size);
+        let width = padded_len(size);
         let (mut a, mut full) = (vec![f32::MAX.sqrt(); size * width], vec![0.0; size * size]);
         for i in 0..size {
             a[i * width..(i + 1) * width].fill(0.25);
@@ -210,7 +210,7 @@ mod tests {
             for size in (1..=20).chain([31, 32, 33, 47, 64, 65, 72]) {
                 let (mut a, full) = matrix(size);
                 let right: Vec<f64> = (0..size).map(|i| 1.0 + i as f64).collect();
-                let mut b = vec![0.0f32; padded(size)];
+                let mut b = vec![0.0f32; padded_len(size)];
                 b.iter_mut().zip(&right).for_each(|(b, &r)| *b = r as f32);
                 assert!(solve(level, size, &mut a, &mut b, Noise::None));
                 for i in 0..size {
@@ -235,8 +235,8 @@ mod tests {
             // The squared length of R^-1 z in the norm of A is that of z.
             let mut z: Vec<f32> = (0..size).map(|i| (i as f32 - 7.0) / 5.0).collect();
             let length: f64 = z.iter().map(|&z| f64::from(z) * f64::from(z)).sum();
-            z.resize(padded(size), 0.0);
-            let mut b = vec![0.0f32; padded(size)];
+            z.resize(padded_len(size), 0.0);
+            let mut b = vec![0.0f32; padded_len(size)];
             let mut added = b.clone();
             assert!(solve(
                 level,
@@ -265,7 +265,7 @@ mod tests {
     fn what_is_not_positive_definite_is_refused() {
         for level in Level::available() {
             for size in [2, 17, 40] {
-                let width = padded(size);
+                let width = padded_len(size);
                 let mut zero = vec![0.0f32; size * width];
                 let mut b = vec![1.0f32; width];
                 assert!(!solve(level, size, &mut zero, &mut b, Noise::None));

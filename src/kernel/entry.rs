@@ -12,9 +12,11 @@
 //! `shape.rows_len()`, `work` to [`work_len`], laid out as [`CoreShape`] says.
 #![allow(unsafe_code)]
 
-use super::lines::{Line, stamped};
-use crate::format::MAX_ORDER;
-use crate::model::{CoreKind, CoreShape, STRIDE, padded};
+use crate::kernel::MAX_ORDER;
+use crate::kernel::{CoreKind, CoreShape};
+use crate::simd::{Line, stamped};
+
+use crate::simd::{LANES, padded_len};
 
 /// Floats of memory the functions here need.
 pub(super) fn work_len(shape: &CoreShape) -> usize {
@@ -22,13 +24,13 @@ pub(super) fn work_len(shape: &CoreShape) -> usize {
         return 0;
     }
     let last = shape.order() - 1;
-    let mut len = padded(shape.ranks[last]);
+    let mut len = padded_len(shape.ranks[last]);
     let mut all = 0;
     for &rank in shape.ranks[1.min(last)..last].iter().rev() {
         len *= rank;
         all += len;
     }
-    2 * (all + padded(shape.ranks[last]))
+    2 * (all + padded_len(shape.ranks[last]))
 }
 
 stamped! {
@@ -91,7 +93,7 @@ pub(super) unsafe fn dot<L: Line>(a: *const f32, b: *const f32, lines: usize) ->
     unsafe {
         let mut sum = L::load(a).times(L::load(b));
         for k in 1..lines {
-            sum = L::load(a.add(k * STRIDE)).times_plus(L::load(b.add(k * STRIDE)), sum);
+            sum = L::load(a.add(k * LANES)).times_plus(L::load(b.add(k * LANES)), sum);
         }
         sum.sum()
     }
@@ -113,10 +115,10 @@ unsafe fn any_spread<L: Line>(
     unsafe {
         for i in 0..rank {
             let ui = L::splat(*u.add(i));
-            let slice = to.add(i * lines * STRIDE);
+            let slice = to.add(i * lines * LANES);
             for k in 0..lines {
-                let at = slice.add(k * STRIDE);
-                let line = L::load(from.add(k * STRIDE));
+                let at = slice.add(k * LANES);
+                let line = L::load(from.add(k * LANES));
                 ui.times_plus(line, L::load(at)).store(at);
             }
         }
@@ -143,23 +145,23 @@ pub(super) unsafe fn contract<L: Line>(
             let mut sums = [L::zero(); TILE];
             for i in 0..rank {
                 let ui = L::splat(*u.add(i));
-                let slice = from.add((i * lines + k) * STRIDE);
+                let slice = from.add((i * lines + k) * LANES);
                 for t in 0..TILE {
-                    sums[t] = ui.times_plus(L::load(slice.add(t * STRIDE)), sums[t]);
+                    sums[t] = ui.times_plus(L::load(slice.add(t * LANES)), sums[t]);
                 }
             }
             for t in 0..TILE {
-                sums[t].store(out.add((k + t) * STRIDE));
+                sums[t].store(out.add((k + t) * LANES));
             }
             k += TILE;
         }
         while k < lines {
             let mut sum = L::zero();
             for i in 0..rank {
-                let at = from.add((i * lines + k) * STRIDE);
+                let at = from.add((i * lines + k) * LANES);
                 sum = L::splat(*u.add(i)).times_plus(L::load(at), sum);
             }
-            sum.store(out.add(k * STRIDE));
+            sum.store(out.add(k * LANES));
             k += 1;
         }
     }
@@ -176,13 +178,13 @@ unsafe fn contract_mode<L: Line>(
 ) -> usize {
     let last = shape.order() - 1;
     let lines =
-        shape.ranks[n + 1..last].iter().product::<usize>() * padded(shape.ranks[last]) / STRIDE;
+        shape.ranks[n + 1..last].iter().product::<usize>() * padded_len(shape.ranks[last]) / LANES;
     // SAFETY: `from` has that many lines for each index of the mode.
     unsafe {
         let row = rows.add(shape.row(n).start);
         contract::<L>(from, row, shape.ranks[n], lines, out);
     }
-    lines * STRIDE
+    lines * LANES
 }
 
 /// The value of a full core over the modes from `first` on.
@@ -203,7 +205,7 @@ unsafe fn value_from<L: Line>(
             (from, to) = (to, to.add(len));
         }
         let row = shape.row(last);
-        dot::<L>(from, rows.add(row.start), row.len() / STRIDE)
+        dot::<L>(from, rows.add(row.start), row.len() / LANES)
     }
 }
 
@@ -220,7 +222,7 @@ pub(super) unsafe fn any_value<L: Line>(
             CoreKind::Full => value_from::<L>(shape, 0, core, rows, work),
             CoreKind::Diagonal => {
                 let mut total = L::zero();
-                for k in (0..shape.core_len()).step_by(STRIDE) {
+                for k in (0..shape.core_len()).step_by(LANES) {
                     let mut product = L::load(core.add(k));
                     for n in 0..shape.order() {
                         product = product.times(L::load(rows.add(shape.row(n).start + k)));
@@ -246,7 +248,7 @@ pub(super) unsafe fn any_slopes<L: Line>(
         if shape.kind == CoreKind::Diagonal {
             return diagonal_slopes::<L>(shape, core, rows, slopes);
         }
-        if shape.order() == 3 && shape.rows_len() == 3 * STRIDE {
+        if shape.order() == 3 && shape.rows_len() == 3 * LANES {
             return with_rank!(
                 shape.ranks[1],
                 slopes3::<L>(shape.ranks[0], core, rows, slopes)
@@ -265,10 +267,10 @@ unsafe fn full_slopes<L: Line>(
     work: *mut f32,
 ) -> f32 {
     let last = shape.order() - 1;
-    let lines = padded(shape.ranks[last]) / STRIDE;
+    let lines = padded_len(shape.ranks[last]) / LANES;
     // SAFETY: as in `value_from`; what is contracted here lies before what that needs.
     unsafe {
-        for k in (0..shape.rows_len()).step_by(STRIDE) {
+        for k in (0..shape.rows_len()).step_by(LANES) {
             L::zero().store(slopes.add(k));
         }
         let slope = |n: usize| slopes.add(shape.row(n).start);
@@ -287,7 +289,7 @@ unsafe fn full_slopes<L: Line>(
         }
         if last == 0 {
             for k in 0..lines {
-                L::load(core.add(k * STRIDE)).store(slope(0).add(k * STRIDE));
+                L::load(core.add(k * LANES)).store(slope(0).add(k * LANES));
             }
             from = core;
         }
@@ -306,17 +308,17 @@ unsafe fn slopes3<L: Line, const J: usize>(
 ) -> f32 {
     // SAFETY: the core has `ranks0` slabs of `J` lines; rows and slopes three lines.
     unsafe {
-        let v = rows.add(STRIDE);
-        let w = L::load(rows.add(2 * STRIDE));
+        let v = rows.add(LANES);
+        let w = L::load(rows.add(2 * LANES));
         let mut q = [L::zero(); J];
         let mut third = L::zero();
-        let mut products = [L::zero(); STRIDE];
+        let mut products = [L::zero(); LANES];
         for (i, product) in products.iter_mut().enumerate().take(ranks0) {
-            let slab = core.add(i * J * STRIDE);
+            let slab = core.add(i * J * LANES);
             let ui = L::splat(*rows.add(i));
             let (mut even, mut odd) = (L::zero(), L::zero());
             for j in 0..J {
-                let g = L::load(slab.add(j * STRIDE));
+                let g = L::load(slab.add(j * LANES));
                 let vj = L::splat(*v.add(j));
                 if j % 2 == 0 {
                     even = vj.times_plus(g, even);
@@ -329,7 +331,7 @@ unsafe fn slopes3<L: Line, const J: usize>(
             third = ui.times_plus(p, third);
             *product = p.times(w);
         }
-        for c in 0..STRIDE / 4 {
+        for c in 0..LANES / 4 {
             let four = [
                 products[4 * c],
                 products[4 * c + 1],
@@ -338,7 +340,7 @@ unsafe fn slopes3<L: Line, const J: usize>(
             ];
             slopes.add(4 * c).cast::<[f32; 4]>().write(L::sums(four));
         }
-        let d2 = slopes.add(STRIDE);
+        let d2 = slopes.add(LANES);
         L::zero().store(d2);
         for c in 0..J.div_ceil(4) {
             let at = |t: usize| {
@@ -351,7 +353,7 @@ unsafe fn slopes3<L: Line, const J: usize>(
             let four = [at(0), at(1), at(2), at(3)];
             d2.add(4 * c).cast::<[f32; 4]>().write(L::sums(four));
         }
-        third.store(slopes.add(2 * STRIDE));
+        third.store(slopes.add(2 * LANES));
         third.times(w).sum()
     }
 }
@@ -369,7 +371,7 @@ pub(super) unsafe fn diagonal_slopes<L: Line>(
     // SAFETY: all rows are as long as the core.
     unsafe {
         let mut total = L::zero();
-        for k in (0..width).step_by(STRIDE) {
+        for k in (0..width).step_by(LANES) {
             // On the way forward the slopes hold g times the product of the rows before.
             let mut before = L::load(core.add(k));
             for n in 0..order {
@@ -421,7 +423,7 @@ unsafe fn step_core_keeping<L: Line, const ALL: bool>(
     // SAFETY: the walk visits each row of the core once, in order.
     unsafe {
         if shape.kind == CoreKind::Diagonal {
-            for k in (0..shape.core_len()).step_by(STRIDE) {
+            for k in (0..shape.core_len()).step_by(LANES) {
                 let mut product = L::splat(scale);
                 for n in 0..shape.order() {
                     product = product.times(L::load(rows.add(shape.row(n).start + k)));
@@ -431,14 +433,14 @@ unsafe fn step_core_keeping<L: Line, const ALL: bool>(
             }
             return;
         }
-        let lines = padded(shape.ranks[last]) / STRIDE;
+        let lines = padded_len(shape.ranks[last]) / LANES;
         let w = rows.add(shape.row(last).start);
         let (v, inner) = if last == 0 {
             (&raw const scale, 1)
         } else {
             (rows.add(shape.row(last - 1).start), shape.ranks[last - 1])
         };
-        let one_line = last > 0 && lines == 1 && inner <= STRIDE;
+        let one_line = last > 0 && lines == 1 && inner <= LANES;
         let outer = last.saturating_sub(1);
         let mut at = [0usize; MAX_ORDER];
         let mut fiber = core;
@@ -449,24 +451,24 @@ unsafe fn step_core_keeping<L: Line, const ALL: bool>(
             }
             if one_line {
                 // All factors at once, read back one by one: a broadcast from memory is free.
-                let mut factors = [0.0f32; STRIDE];
+                let mut factors = [0.0f32; LANES];
                 let scaled = L::load(v).times(L::splat(product));
                 scaled.store(factors.as_mut_ptr());
                 let w = L::load(w);
                 for &c in &factors[..inner] {
                     let g = L::splat(c).times_plus(w, kept(L::load(fiber)));
                     g.store(fiber);
-                    fiber = fiber.add(STRIDE);
+                    fiber = fiber.add(LANES);
                 }
             }
             for j in 0..if one_line { 0 } else { inner } {
                 let c = L::splat(product * *v.add(j));
                 for k in 0..lines {
-                    let g = fiber.add(k * STRIDE);
-                    c.times_plus(L::load(w.add(k * STRIDE)), kept(L::load(g)))
+                    let g = fiber.add(k * LANES);
+                    c.times_plus(L::load(w.add(k * LANES)), kept(L::load(g)))
                         .store(g);
                 }
-                fiber = fiber.add(lines * STRIDE);
+                fiber = fiber.add(lines * LANES);
             }
             let mut n = outer;
             loop {

@@ -5,13 +5,15 @@
 #![allow(unsafe_code)]
 
 use super::batch::{Between, Job, ModeRows};
+use super::batch_iter::{Batches, first_of, one_line};
+use super::blocking::Batch;
 use super::entry::{any_value, contract};
-use super::general::load_rows;
-use super::grid::Batch;
-use super::lines::{Line, stamped};
-use super::vector::{between, vector};
-use super::walk::{Batches, first_of, one_line};
-use crate::model::{CoreKind, STRIDE, padded};
+use super::hyper_diagonal::{between, vector};
+use super::order_n::load_rows;
+use crate::kernel::CoreKind;
+use crate::simd::{Line, stamped};
+
+use crate::simd::{LANES, padded_len};
 
 stamped! {
     /// The sums of squared errors, by weight, of predictions as they are, and clipped to a range after
@@ -66,7 +68,7 @@ unsafe fn each<L: Line>(
     // SAFETY: the caller's promises.
     unsafe {
         let shape = job.shape;
-        let one_line = shape.rows_len() == shape.order() * STRIDE;
+        let one_line = shape.rows_len() == shape.order() * LANES;
         if job.between == Between::Full && job.fiber.is_some() && shape.order() == 2 && one_line {
             return match shape.ranks[0].div_ceil(4) {
                 1 => small3::<L, 4>(job, batches, take),
@@ -94,9 +96,9 @@ unsafe fn each<L: Line>(
                 Some((fiber, rank)) => {
                     let u = fiber.row(batch.run.fiber);
                     if full {
-                        contract::<L>(job.core, u, rank, shape.core_len() / STRIDE, m);
+                        contract::<L>(job.core, u, rank, shape.core_len() / LANES, m);
                     } else {
-                        vector::<L>(job, u, rank, shape.core_len() / STRIDE, m);
+                        vector::<L>(job, u, rank, shape.core_len() / LANES, m);
                     }
                     m.cast_const()
                 }
@@ -155,7 +157,7 @@ unsafe fn strips<L: Line, const N: usize>(
                 None => job.core,
                 Some((fiber, rank)) => {
                     let u = fiber.row(batch.run.fiber);
-                    vector::<L>(job, u, rank, width / STRIDE, job.work);
+                    vector::<L>(job, u, rank, width / LANES, job.work);
                     job.work
                 }
             };
@@ -183,19 +185,19 @@ unsafe fn small3<L: Line, const J: usize>(
         let Some((fiber, rank)) = job.fiber else {
             return;
         };
-        debug_assert_eq!(padded(job.shape.ranks[1]), STRIDE);
+        debug_assert_eq!(padded_len(job.shape.ranks[1]), LANES);
         let listed = one_line(job);
         let [a, b] = listed;
         let m = job.work;
-        for i in 0..STRIDE {
-            L::zero().store(m.add(i * STRIDE));
+        for i in 0..LANES {
+            L::zero().store(m.add(i * LANES));
         }
         for (batch, entries) in Batches::new(job, &listed, batches, job.weighted) {
             let u = fiber.row(batch.run.fiber);
             contract::<L>(job.core, u, rank, job.shape.ranks[0], m);
             let mut mi = [L::zero(); J];
             for i in 0..J {
-                mi[i] = L::load(m.add(i * STRIDE));
+                mi[i] = L::load(m.add(i * LANES));
             }
             for entry in entries {
                 let (v, w) = (a.row(*entry), b.row(*entry.add(1)));

@@ -2,8 +2,8 @@
 #![allow(unsafe_code)]
 
 use super::batch::{ModeRows, Rule, Step};
-use super::lines::{Line, stamped};
-use crate::model::STRIDE;
+use crate::simd::LANES;
+use crate::simd::{Line, stamped};
 
 #[derive(Clone, Copy)]
 pub(super) struct Settings {
@@ -32,7 +32,7 @@ unsafe fn any_run<L: Line>(rows: &ModeRows, edges: &[u32], settings: &Settings) 
         unsafe {
             let (u, v) = (rows.row(a), rows.row(b));
             let (penalty_u, penalty_v) = (rows.penalty(a), rows.penalty(b));
-            for k in (0..rows.stride).step_by(STRIDE) {
+            for k in (0..rows.stride).step_by(LANES) {
                 let (x, y) = (L::load(u.add(k)), L::load(v.add(k)));
                 let gap = y.times_plus(L::splat(-1.0), x);
                 let own = rows.own(k);

@@ -2,13 +2,16 @@
 #![allow(unsafe_code)]
 
 use super::batch::{Rule, moved, moved_to};
-use super::flat::{self, ADD, CoreStep, Flat, Flatten, NO_STEP, STEP, Turns};
-use super::hand::Hand;
-use super::lines::{prefetch, stamped};
-use super::racing::Racer;
-use super::{Level, entry};
-use crate::format::MAX_ORDER;
-use crate::model::{Aligned, CoreKind, CoreShape, STRIDE};
+use super::entry;
+use super::hogwild_rows::Racer;
+use super::packed_core::{self, ADD, CoreStep, Flat, Flatten, NO_STEP, STEP, Turns};
+use super::row_cache::Hand;
+use crate::kernel::MAX_ORDER;
+use crate::simd::Level;
+use crate::simd::{AlignedVec, LANES};
+use crate::simd::{prefetch, stamped};
+
+use crate::kernel::{CoreKind, CoreShape};
 
 /// Entries of one block, and a walk through them.
 pub(crate) struct Walk<'a> {
@@ -82,8 +85,8 @@ pub(crate) struct Runner {
     shape: CoreShape,
     level: Level,
     flat: Option<Flat>,
-    core: Aligned,
-    work: Aligned,
+    core: AlignedVec,
+    work: AlignedVec,
 }
 
 impl Runner {
@@ -100,8 +103,8 @@ impl Runner {
             shape: shape.clone(),
             level,
             flat,
-            core: Aligned::zeros(core),
-            work: Aligned::zeros(work),
+            core: AlignedVec::zeroed(core),
+            work: AlignedVec::zeroed(work),
         }
     }
 
@@ -111,8 +114,8 @@ impl Runner {
     }
 
     /// A core as it lies here, from one as the shape has it.
-    pub(crate) fn pack(&self, core: &[f32]) -> Aligned {
-        let mut packed = Aligned::zeros(self.core.len());
+    pub(crate) fn pack(&self, core: &[f32]) -> AlignedVec {
+        let mut packed = AlignedVec::zeroed(self.core.len());
         match &self.flat {
             Some(flat) => flat.pack(core, &mut packed),
             None => packed.copy_from_slice(core),
@@ -121,7 +124,7 @@ impl Runner {
     }
 
     /// The way back.
-    pub(crate) fn unpack(&self, packed: &Aligned, core: &mut [f32]) {
+    pub(crate) fn unpack(&self, packed: &AlignedVec, core: &mut [f32]) {
         match &self.flat {
             Some(flat) => flat.unpack(packed, core),
             None => core.copy_from_slice(packed),
@@ -273,7 +276,7 @@ impl<'a> Side<'a> {
     #[inline(always)]
     fn expect<L: Racer>(&self, row: u32) {
         let at = self.start.wrapping_add(row as usize * self.stride);
-        for k in (0..self.stride).step_by(STRIDE) {
+        for k in (0..self.stride).step_by(LANES) {
             L::expect(at.wrapping_add(k));
         }
         prefetch(self.penalty.as_ptr().wrapping_add(row as usize));
@@ -370,7 +373,7 @@ unsafe fn full<L: Racer + Flatten, const HOW: u8>(
             for (n, side) in job.sides.iter().enumerate() {
                 let (from, _) = side.row(*entry.add(n));
                 let to = work.add(flat.row(n).0);
-                for k in (0..side.stride).step_by(STRIDE) {
+                for k in (0..side.stride).step_by(LANES) {
                     L::take(from.add(k)).store(to.add(k));
                 }
             }
@@ -379,17 +382,17 @@ unsafe fn full<L: Racer + Flatten, const HOW: u8>(
                 shrink: if done == 0 { 0.0 } else { by.shrink },
                 ..by
             };
-            let value = flat::slopes::<L, HOW>(flat, turns, job.core, work, by);
+            let value = packed_core::slopes::<L, HOW>(flat, turns, job.core, work, by);
             let error = *walk.values.as_ptr().add(at) - value;
             let pull = walk.pulling(error, at);
             squares += f64::from(error) * f64::from(pull);
             if HOW != NO_STEP {
-                flat::due::<L>(flat, &mut turns, work, core_eta * pull);
+                packed_core::due::<L>(flat, &mut turns, work, core_eta * pull);
             }
             for (n, side) in job.sides.iter().enumerate() {
                 let (to, shrink) = side.row(*entry.add(n));
                 let (row, slope) = flat.row(n);
-                for k in (0..side.stride).step_by(STRIDE) {
+                for k in (0..side.stride).step_by(LANES) {
                     let (x, d) = (L::load(work.add(row + k)), L::load(work.add(slope + k)));
                     let scale = side.eta * pull;
                     moved_to(x, side.prior(k), d, scale, shrink, steps.rule).put(to.add(k));
@@ -398,7 +401,7 @@ unsafe fn full<L: Racer + Flatten, const HOW: u8>(
             at = walk.after(at);
         }
         if HOW != NO_STEP && job.count > 0 {
-            flat::finish::<L>(flat, turns, job.core, work, by);
+            packed_core::finish::<L>(flat, turns, job.core, work, by);
         }
     }
     (at, squares)
@@ -424,7 +427,7 @@ unsafe fn diagonal<L: Racer>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
             let entry = walk.rows.as_ptr().add(at * walk.order);
             for (n, side) in job.sides.iter().enumerate() {
                 let (from, _) = side.row(*entry.add(n));
-                for k in (0..width).step_by(STRIDE) {
+                for k in (0..width).step_by(LANES) {
                     L::take(from.add(k)).store(work.add(n * width + k));
                 }
             }
@@ -433,7 +436,7 @@ unsafe fn diagonal<L: Racer>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
             let pull = walk.pulling(error, at);
             squares += f64::from(error) * f64::from(pull);
             if let Some((eta, penalty)) = steps.core {
-                for k in (0..width).step_by(STRIDE) {
+                for k in (0..width).step_by(LANES) {
                     let mut product = L::load(work.add(k));
                     for n in 1..job.sides.len() {
                         product = product.times(L::load(work.add(n * width + k)));
@@ -444,7 +447,7 @@ unsafe fn diagonal<L: Racer>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
             }
             for (n, side) in job.sides.iter().enumerate() {
                 let (to, shrink) = side.row(*entry.add(n));
-                for k in (0..width).step_by(STRIDE) {
+                for k in (0..width).step_by(LANES) {
                     let (x, d) = (
                         L::load(work.add(n * width + k)),
                         L::load(slopes.add(n * width + k)),
@@ -491,14 +494,14 @@ unsafe fn any_pairs<L: Racer>(
                 value
             } else {
                 let mut sum = L::zero();
-                for k in (0..stride).step_by(STRIDE) {
+                for k in (0..stride).step_by(LANES) {
                     sum = L::take(u.add(k)).times_plus(L::take(v.add(k)), sum);
                 }
                 walk.pulling(value - sum.sum(), here)
             };
             let by = |n: usize| sides[n].eta * steps.weight * scale;
             let (scale_u, scale_v) = (by(0), by(1));
-            for k in (0..stride).step_by(STRIDE) {
+            for k in (0..stride).step_by(LANES) {
                 let (x, y) = (L::take(u.add(k)), L::take(v.add(k)));
                 let (pull_x, pull_y) = if edges {
                     let gap = x.times_plus(L::splat(-1.0), y);

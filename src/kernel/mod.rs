@@ -16,74 +16,71 @@
 //! - `lease`: rows that threads take turns at, which those work on.
 //! - `flat`, `lockfree`: runs of single entries of a lock-free fit, the core read once per entry; `hand`: the rows
 //!   a thread of it works on.
-//! - [`racing`]: rows that several threads update without synchronization.
+//! - [`hogwild_rows`]: rows that several threads update without synchronization.
 //! - `lists`, `normal`, `cholesky`: entries by row, the normal equations of a row, and their solution,
 //!   for the exact solvers; `along`: runs of entries, for the core of those.
 //! - `peak`: what the machine could do at most.
 // One index runs over several arrays at once in most loops here.
 #![allow(clippy::needless_range_loop)]
 
-mod after;
-mod along;
 mod batch;
+mod batch_iter;
+mod batch_update;
+mod blocking;
+#[cfg(test)]
+mod blocking_tests;
 mod cell;
 #[cfg(test)]
 mod cell_tests;
 mod cholesky;
-mod classes;
-mod colour;
+mod conflict_free;
+mod core_shape;
 mod entry;
 mod eval;
-mod flat;
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-mod flat_x86;
-mod general;
+mod exclusive_rows;
+mod fiber_sums;
+mod flops_probe;
 mod graph;
-mod grid;
-#[cfg(test)]
-mod grid_tests;
-mod hand;
-mod large3;
-mod lease;
-mod level;
-mod lines;
+mod graph_colouring;
+pub mod hogwild_rows;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-mod lines_x86;
-mod lists;
+mod hogwild_rows_x86;
+mod hyper_diagonal;
 mod lockfree;
+mod mode_csr;
+mod mode_product;
 mod naive;
 mod nearest;
-mod normal;
+mod normal_equations;
 #[cfg(test)]
-mod normal_tests;
+mod normal_equations_tests;
+mod order3_large;
+mod order3_small;
 mod order4;
-mod peak;
-pub mod racing;
+mod order_n;
+mod packed_core;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-mod racing_x86;
+mod packed_core_x86;
+mod per_entry;
 pub mod reference;
-mod single;
-mod small3;
+mod row_cache;
 mod tensor;
-mod turn;
-mod vector;
-mod walk;
 
-pub(crate) use along::{Share, along};
 pub(crate) use batch::{LONGEST, Rule};
+pub(crate) use blocking::{Cell, Sorted, Spec};
 pub(crate) use cell::{Form, Hold, Scratch, Settings, cell_errors, cell_squares, run, run_graph};
 pub(crate) use cholesky::{Noise, solve};
-pub(crate) use classes::{Class, Classes, OpenClass, Seen};
-pub(crate) use colour::Palette;
-pub(crate) use grid::{Cell, Sorted, Spec};
-pub(crate) use hand::Hand;
-pub(crate) use lease::{Lease, LeasedRows, Parts};
-pub use level::{Level, VARIABLE};
-pub(crate) use lists::Lists;
+pub(crate) use conflict_free::{Class, Classes, OpenClass, Seen};
+pub use core_shape::{CoreKind, CoreShape, MAX_ORDER};
+pub(crate) use exclusive_rows::{Lease, LeasedRows, Parts};
+pub(crate) use fiber_sums::{Share, along};
+pub use flops_probe::peak_flops;
+pub(crate) use graph_colouring::Palette;
 pub(crate) use lockfree::{Runner, Steps, Walk, run_edges, run_matrix};
+pub(crate) use mode_csr::Lists;
+pub(crate) use mode_product::Turn;
 pub(crate) use nearest::{Lanes, nearest};
-pub(crate) use normal::{Normal, Other, Room, Slopes};
-pub use peak::peak_flops;
+pub(crate) use normal_equations::{Normal, Other, Room, Slopes};
+pub(crate) use row_cache::Hand;
 pub use tensor::{Method, TensorKernel};
 pub(crate) use tensor::{combine, spread};
-pub(crate) use turn::Turn;

@@ -1,7 +1,9 @@
 //! Algorithm 2 of the paper: G x_{-n} {u} computed anew for every mode, O(N^2 J^N) per entry. Kept as
 //! the paper has it, for comparison; nothing is shared between modes.
 
-use crate::model::{CoreShape, padded};
+use crate::kernel::CoreShape;
+
+use crate::simd::padded_len;
 
 /// Value and slopes of a full core.
 pub(super) fn tucker_slopes(
@@ -23,8 +25,8 @@ pub(super) fn tucker_slopes(
 fn walk(shape: &CoreShape, core: &[f32], rows: &[f32], without: usize, slope: &mut [f32]) -> f32 {
     let order = shape.order();
     let last = order - 1;
-    let stride = padded(shape.ranks[last]);
-    let mut at = [0usize; crate::format::MAX_ORDER];
+    let stride = padded_len(shape.ranks[last]);
+    let mut at = [0usize; crate::kernel::MAX_ORDER];
     let mut total = 0.0;
     for fiber in core.chunks_exact(stride) {
         for (j, &g) in fiber[..shape.ranks[last]].iter().enumerate() {

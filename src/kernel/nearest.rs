@@ -2,12 +2,12 @@
 //! fused or summed in another order, so that all levels give the same bits.
 #![allow(unsafe_code)]
 
-use super::Level;
-use super::lines::{Line, stamped};
-use crate::model::STRIDE;
+use crate::simd::LANES;
+use crate::simd::Level;
+use crate::simd::{Line, stamped};
 
 /// Number j of each of sixteen points.
-pub(crate) type Lanes<T> = [T; STRIDE];
+pub(crate) type Lanes<T> = [T; LANES];
 
 stamped! {
     /// What [`nearest`] does.
@@ -49,17 +49,17 @@ unsafe fn any_find<L: Line>(
     // Places instead of iterators: these are not inlined into functions of other instruction sets in every build.
     for b in 0..squares.len() {
         let block = &blocks[b * width..(b + 1) * width];
-        let (mut least, mut first) = ([f32::INFINITY; STRIDE], [0u32; STRIDE]);
+        let (mut least, mut first) = ([f32::INFINITY; LANES], [0u32; LANES]);
         for c in 0..centres.len() / width {
             let centre = &centres[c * width..(c + 1) * width];
-            let mut sums = [0.0f32; STRIDE];
+            let mut sums = [0.0f32; LANES];
             for j in 0..width {
                 let (line, x) = (&block[j], centre[j]);
-                for i in 0..STRIDE {
+                for i in 0..LANES {
                     sums[i] += (line[i] - x) * (line[i] - x);
                 }
             }
-            for i in 0..STRIDE {
+            for i in 0..LANES {
                 let closer = sums[i] < least[i];
                 least[i] = if closer { sums[i] } else { least[i] };
                 first[i] = if closer { c as u32 } else { first[i] };
@@ -78,7 +78,7 @@ mod tests {
     fn all_levels_find_the_same_nearest_centres() {
         let mut s = Stream::new(&[5]);
         for (width, count) in [(1, 1), (3, 4), (12, 20), (17, 5)] {
-            let mut blocks = vec![[0.0f32; STRIDE]; 7 * width];
+            let mut blocks = vec![[0.0f32; LANES]; 7 * width];
             blocks
                 .iter_mut()
                 .flatten()
@@ -86,16 +86,16 @@ mod tests {
             let centres: Vec<f32> = (0..width * count).map(|_| s.gauss() as f32).collect();
             let mut first = None;
             for level in Level::available() {
-                let mut squares = vec![[0.0; STRIDE]; 7];
-                let mut which = vec![[0; STRIDE]; 7];
+                let mut squares = vec![[0.0; LANES]; 7];
+                let mut which = vec![[0; LANES]; 7];
                 nearest(
                     level,
                     (&blocks, width),
                     &centres,
                     (&mut squares, &mut which),
                 );
-                for p in 0..7 * STRIDE {
-                    let (b, i) = (p / STRIDE, p % STRIDE);
+                for p in 0..7 * LANES {
+                    let (b, i) = (p / LANES, p % LANES);
                     let square = |c: usize| -> f64 {
                         let each = (0..width).map(|j| {
                             f64::from(blocks[b * width + j][i]) - f64::from(centres[c * width + j])

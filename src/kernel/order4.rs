@@ -9,21 +9,23 @@
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::after::{after_full, first_m};
 use super::batch::{Job, LONGEST, Step};
-use super::grid::Batch;
-use super::lines::Line;
-use super::walk::{Batches, one_line, pulling_line};
-use crate::model::{CoreShape, STRIDE};
+use super::batch_iter::{Batches, one_line, pulling_line};
+use super::batch_update::{after_full, first_m};
+use super::blocking::Batch;
+use crate::kernel::CoreShape;
+use crate::simd::Line;
+
+use crate::simd::LANES;
 
 /// What is used of a line.
-const J: usize = STRIDE / 2;
+const J: usize = LANES / 2;
 const PAIRS: usize = J / 2;
 /// Floats of a packed cube.
-const CUBE: usize = J * PAIRS * STRIDE;
+const CUBE: usize = J * PAIRS * LANES;
 
 /// Floats of memory beyond M, E and a row of the fiber mode.
-pub(super) const WORK: usize = 2 * CUBE + STRIDE * STRIDE + LONGEST * (1 + PAIRS) * STRIDE;
+pub(super) const WORK: usize = 2 * CUBE + LANES * LANES + LONGEST * (1 + PAIRS) * LANES;
 
 /// Whether this is for cores of this shape over the listed modes.
 pub(super) fn fits(shape: &CoreShape) -> bool {
@@ -42,18 +44,18 @@ pub(super) unsafe fn order4<L: Line, const W: bool, const OWN: bool>(
         let (ja, jb) = (job.shape.ranks[0], job.shape.ranks[1]);
         let lines = ja * jb;
         let m = job.work;
-        let e = m.add(lines * STRIDE);
-        let x = e.add(lines * STRIDE);
+        let e = m.add(lines * LANES);
+        let x = e.add(lines * LANES);
         let t = x.add(CUBE);
         let square = t.add(CUBE);
-        let firsts = square.add(STRIDE * STRIDE);
-        let others = firsts.add(LONGEST * STRIDE);
-        let slopes = others.add(LONGEST * PAIRS * STRIDE);
+        let firsts = square.add(LANES * LANES);
+        let others = firsts.add(LONGEST * LANES);
+        let slopes = others.add(LONGEST * PAIRS * LANES);
         // Only halves of lines of E are written, and only what is used of X.
         for k in 0..lines {
-            L::zero().store(e.add(k * STRIDE));
+            L::zero().store(e.add(k * LANES));
         }
-        for k in (0..CUBE).step_by(STRIDE) {
+        for k in (0..CUBE).step_by(LANES) {
             L::zero().store(x.add(k));
         }
         let zero = [0.0f32; J];
@@ -63,27 +65,27 @@ pub(super) unsafe fn order4<L: Line, const W: bool, const OWN: bool>(
         for (number, (batch, entries)) in Batches::new(job, &listed, batches, W).enumerate() {
             for i in 0..ja {
                 for p in 0..jb.div_ceil(2) {
-                    let low = m.add((i * jb + 2 * p) * STRIDE);
+                    let low = m.add((i * jb + 2 * p) * LANES);
                     let high = if 2 * p + 1 < jb {
-                        low.add(STRIDE).cast_const()
+                        low.add(LANES).cast_const()
                     } else {
                         zero.as_ptr()
                     };
-                    L::load_halves(low, high).store(x.add((i * PAIRS + p) * STRIDE));
+                    L::load_halves(low, high).store(x.add((i * PAIRS + p) * LANES));
                 }
             }
             for p in 0..PAIRS {
-                let mut rows = [L::zero(); STRIDE];
+                let mut rows = [L::zero(); LANES];
                 for i in 0..J {
-                    rows[i] = L::load(x.add((i * PAIRS + p) * STRIDE));
+                    rows[i] = L::load(x.add((i * PAIRS + p) * LANES));
                 }
                 let columns = L::transposed(rows);
-                for k in 0..STRIDE {
-                    columns[k].store(square.add(k * STRIDE));
+                for k in 0..LANES {
+                    columns[k].store(square.add(k * LANES));
                 }
                 for k in 0..J {
-                    L::load_halves(square.add(k * STRIDE), square.add((J + k) * STRIDE))
-                        .store(t.add((k * PAIRS + p) * STRIDE));
+                    L::load_halves(square.add(k * LANES), square.add((J + k) * LANES))
+                        .store(t.add((k * PAIRS + p) * LANES));
                 }
             }
             let mut squares = L::zero();
@@ -109,11 +111,11 @@ pub(super) unsafe fn order4<L: Line, const W: bool, const OWN: bool>(
                 let mut parts = q;
                 for p in 0..PAIRS {
                     parts[p] = q[p].times(twice);
-                    let other = others.add((n * PAIRS + p) * STRIDE);
+                    let other = others.add((n * PAIRS + p) * LANES);
                     pairs[p].times(twice).store(other);
                 }
                 let db = L::half_sums(parts);
-                a.times(pull).store(firsts.add(n * STRIDE));
+                a.times(pull).store(firsts.add(n * LANES));
                 let scale = pull.times(step.eta);
                 step.put(a, ma.own(0), da, scale, ma.penalty(ra), pa);
                 step.put(b, mb.own(0), db, scale, mb.penalty(rb), pb);
@@ -124,9 +126,9 @@ pub(super) unsafe fn order4<L: Line, const W: bool, const OWN: bool>(
                 let sums = outer_sums::<L>(firsts.add(i), others, batch.len as usize);
                 for r in 0..ROWS.min(ja - i) {
                     for p in 0..jb.div_ceil(2) {
-                        let low = e.add(((i + r) * jb + 2 * p) * STRIDE);
+                        let low = e.add(((i + r) * jb + 2 * p) * LANES);
                         if 2 * p + 1 < jb {
-                            sums[r][p].store_halves(low, low.add(STRIDE));
+                            sums[r][p].store_halves(low, low.add(LANES));
                         } else {
                             sums[r][p].folded().store(low);
                         }
@@ -149,9 +151,9 @@ unsafe fn contracted<L: Line>(cube: *const f32, row: *const f32) -> [L; PAIRS] {
         for i in (0..J).step_by(2) {
             let (x, y) = (L::splat(*row.add(i)), L::splat(*row.add(i + 1)));
             for p in 0..PAIRS {
-                let at = cube.add((i * PAIRS + p) * STRIDE);
+                let at = cube.add((i * PAIRS + p) * LANES);
                 even[p] = x.times_plus(L::load(at), even[p]);
-                odd[p] = y.times_plus(L::load(at.add(PAIRS * STRIDE)), odd[p]);
+                odd[p] = y.times_plus(L::load(at.add(PAIRS * LANES)), odd[p]);
             }
         }
         for p in 0..PAIRS {
@@ -178,10 +180,10 @@ unsafe fn outer_sums<L: Line>(
         for n in 0..count {
             let mut other = [L::zero(); PAIRS];
             for p in 0..PAIRS {
-                other[p] = L::load(others.add((n * PAIRS + p) * STRIDE));
+                other[p] = L::load(others.add((n * PAIRS + p) * LANES));
             }
             for r in 0..ROWS {
-                let first = L::splat(*firsts.add(n * STRIDE + r));
+                let first = L::splat(*firsts.add(n * LANES + r));
                 for p in 0..PAIRS {
                     sums[r][p] = first.times_plus(other[p], sums[r][p]);
                 }

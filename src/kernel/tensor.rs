@@ -1,8 +1,11 @@
 //! The kernels of single entries, safe to call.
 #![allow(unsafe_code)]
 
-use super::{Level, entry, naive};
-use crate::model::{Aligned, CoreKind, CoreShape, STRIDE};
+use super::{entry, naive};
+use crate::simd::Level;
+use crate::simd::{AlignedVec, LANES};
+
+use crate::kernel::{CoreKind, CoreShape};
 
 /// A way to compute the value and the slopes of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +21,7 @@ pub struct TensorKernel {
     shape: CoreShape,
     method: Method,
     level: Level,
-    work: Aligned,
+    work: AlignedVec,
 }
 
 impl TensorKernel {
@@ -38,7 +41,7 @@ impl TensorKernel {
             level.name()
         );
         TensorKernel {
-            work: Aligned::zeros(entry::work_len(shape)),
+            work: AlignedVec::zeroed(entry::work_len(shape)),
             shape: shape.clone(),
             method,
             level,
@@ -107,9 +110,9 @@ impl TensorKernel {
 /// # Panics
 /// If this machine does not have the level, or the lengths are not whole lines and those of each other.
 pub(crate) fn combine(level: Level, from: &[f32], u: &[f32], out: &mut [f32]) {
-    assert!(level.is_available() && out.len().is_multiple_of(STRIDE));
+    assert!(level.is_available() && out.len().is_multiple_of(LANES));
     assert_eq!(u.len().checked_mul(out.len()), Some(from.len()));
-    let (rank, lines) = (u.len(), out.len() / STRIDE);
+    let (rank, lines) = (u.len(), out.len() / LANES);
     // SAFETY: the lengths were checked here, and so was the level.
     unsafe {
         entry::combine(
@@ -128,9 +131,9 @@ pub(crate) fn combine(level: Level, from: &[f32], u: &[f32], out: &mut [f32]) {
 /// # Panics
 /// As [`combine`].
 pub(crate) fn spread(level: Level, from: &[f32], u: &[f32], to: &mut [f32]) {
-    assert!(level.is_available() && from.len().is_multiple_of(STRIDE));
+    assert!(level.is_available() && from.len().is_multiple_of(LANES));
     assert_eq!(u.len().checked_mul(from.len()), Some(to.len()));
-    let (rank, lines) = (u.len(), from.len() / STRIDE);
+    let (rank, lines) = (u.len(), from.len() / LANES);
     // SAFETY: the lengths were checked here, and so was the level.
     unsafe {
         entry::spread(
@@ -153,7 +156,7 @@ mod tests {
     fn slices_are_added_to_at_every_level() {
         let mut s = Stream::new(&[6]);
         for (lines, rank) in [(0, 3), (1, 1), (1, 17), (9, 5)] {
-            let len = lines * STRIDE;
+            let len = lines * LANES;
             let mut numbers = |count: usize| -> Vec<f32> {
                 let one = |_| s.below(2001) as f32 / 1000.0 - 1.0;
                 (0..count).map(one).collect()
@@ -181,7 +184,7 @@ mod tests {
         // Around what is kept in registers at a time.
         for lines in [0, 1, 7, 8, 9, 17] {
             for rank in [1, 3, 16, 17] {
-                let len = lines * STRIDE;
+                let len = lines * LANES;
                 let (from, u) = (numbers(rank * len), numbers(rank));
                 for level in Level::available() {
                     let mut out = vec![f32::NAN; len];

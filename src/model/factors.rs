@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use super::aligned::Aligned;
 use super::record::Record;
 use super::rows::Rows;
 use super::samples::Samples;
-use super::shape::{CoreKind, CoreShape};
 use crate::error::{Error, Result};
-use crate::format::{CooView, RowMap, copied};
+use crate::format::{CooView, RowMap};
+use crate::kernel::{CoreKind, CoreShape};
+use crate::simd::AlignedVec;
+
 use crate::options::{ModelKind, Options};
 use crate::problem::{MatrixKind, Problem};
+use crate::try_alloc::try_to_vec;
 
 /// A core of more entries than this (64 MiB) is refused: J^N grows fast.
 const LARGEST_CORE: usize = 1 << 24;
@@ -115,7 +117,7 @@ pub struct Epoch {
 /// A fitted model.
 pub struct Model {
     pub(crate) shape: CoreShape,
-    pub(crate) core: Aligned,
+    pub(crate) core: AlignedVec,
     pub(crate) modes: Vec<ModelMode>,
     pub(crate) matrices: Vec<ModelMatrix>,
     /// Added to every prediction.
@@ -159,8 +161,8 @@ impl Model {
         for (mode, &rank) in problem.modes().iter().zip(&ranks) {
             modes.push(ModelMode {
                 rows: mode.rows().clone(),
-                counts: copied(mode.counts(), "rows")?,
-                weights: copied(mode.weights(), "rows")?,
+                counts: try_to_vec(mode.counts(), "rows")?,
+                weights: try_to_vec(mode.weights(), "rows")?,
                 factor: Rows::zeros(mode.rows().len() + 1, rank)?,
                 biases: Vec::new(),
                 before: Before::default(),
@@ -180,7 +182,7 @@ impl Model {
             });
         }
         let model = Model {
-            core: Aligned::try_zeros(shape.core_len(), "numbers of the core")?,
+            core: AlignedVec::try_zeroed(shape.core_len(), "numbers of the core")?,
             shape,
             modes,
             matrices,
@@ -295,10 +297,10 @@ impl Model {
         for mode in &self.modes {
             modes.push(ModelMode {
                 rows: mode.rows.clone(),
-                counts: copied(&mode.counts, "rows")?,
-                weights: copied(&mode.weights, "rows")?,
+                counts: try_to_vec(&mode.counts, "rows")?,
+                weights: try_to_vec(&mode.weights, "rows")?,
                 factor: mode.factor.try_clone()?,
-                biases: copied(&mode.biases, "biases")?,
+                biases: try_to_vec(&mode.biases, "biases")?,
                 before: mode.before.clone(),
             });
         }
@@ -307,7 +309,7 @@ impl Model {
             matrices.push(ModelMatrix {
                 columns: matrix.columns.clone(),
                 factor: matrix.factor.try_clone()?,
-                offsets: copied(&matrix.offsets, "offsets")?,
+                offsets: try_to_vec(&matrix.offsets, "offsets")?,
                 ..*matrix
             });
         }
@@ -390,7 +392,7 @@ impl Model {
             biases: self
                 .modes
                 .iter()
-                .map(|m| copied(&m.biases, "biases"))
+                .map(|m| try_to_vec(&m.biases, "biases"))
                 .collect::<Result<_>>()?,
             columns: self
                 .matrices

@@ -3,19 +3,22 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::aligned::Aligned;
 use super::container::{Container, Opened};
 use super::factors::{Before, Epoch, Model, ModelMatrix, ModelMode, Parameters};
 use super::record::Record;
 use super::rows::Rows;
 use super::samples::Samples;
-use super::shape::{CoreKind, CoreShape, padded};
 use crate::error::Result;
-use crate::format::{
-    AtomicFile, MAX_DIM, MAX_ORDER, MIN_ORDER, OpenMode, RowMap, RowMapBuilder, copied,
-};
+use crate::format::{AtomicFile, MAX_DIM, MIN_ORDER, OpenMode, RowMap, RowMapBuilder};
+use crate::kernel::{CoreKind, CoreShape};
+use crate::simd::AlignedVec;
+use crate::simd::padded_len;
+
+use crate::kernel::MAX_ORDER;
+
 use crate::options::Options;
 use crate::problem::MatrixKind;
+use crate::try_alloc::try_to_vec;
 
 /// Numbers per epoch of the history.
 const EPOCH: usize = 9;
@@ -172,7 +175,7 @@ fn numbers(file: &Opened, name: &str, count: usize) -> Result<Vec<f32>> {
     if numbers.len() != count {
         return Err(file.wrong(&format!("section {name} has the wrong length")));
     }
-    copied(numbers, "numbers")
+    try_to_vec(numbers, "numbers")
 }
 
 fn epoch_numbers(e: &Epoch) -> [f64; EPOCH] {
@@ -282,7 +285,7 @@ fn read_model(file: &Opened) -> Result<Model> {
     let core = file.numbers::<f32>("core")?;
     let size = ranks
         .iter()
-        .try_fold(1usize, |s, &j| s.checked_mul(padded(j)));
+        .try_fold(1usize, |s, &j| s.checked_mul(padded_len(j)));
     let overflows = kind == CoreKind::Full && size.is_none();
     if overflows || core.len() != shape.core_len() {
         return Err(file.wrong("the core has another size"));
@@ -290,14 +293,14 @@ fn read_model(file: &Opened) -> Result<Model> {
     let mut modes = Vec::new();
     for n in 0..order {
         let rows = read_map(file, &format!("mode{n}.indices"), dims[n])?;
-        let counts = copied(file.numbers::<u64>(&format!("mode{n}.counts"))?, "rows")?;
+        let counts = try_to_vec(file.numbers::<u64>(&format!("mode{n}.counts"))?, "rows")?;
         let factor = read_rows(file, &format!("mode{n}.rows"), ranks[n], rows.len() + 1)?;
         if counts.len() != rows.len() {
             return Err(file.wrong(&format!("mode{n}.counts has the wrong length")));
         }
         let key = format!("mode{n}.weights");
         let weights: Vec<f64> = match file.range(&key) {
-            Some(_) => copied(file.numbers(&key)?, "rows")?,
+            Some(_) => try_to_vec(file.numbers(&key)?, "rows")?,
             None => Vec::new(),
         };
         let fine = |w: &f64| w.is_finite() && *w >= 0.0;
@@ -380,7 +383,7 @@ fn read_model(file: &Opened) -> Result<Model> {
     let mut model = Model {
         core_pull: numbers(file, "core.pull", core.len())?,
         shape,
-        core: Aligned::from(core),
+        core: AlignedVec::from(core),
         modes,
         matrices,
         // Models written before there were means have none.

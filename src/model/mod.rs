@@ -1,6 +1,5 @@
 //! Models: what a fit produces and a prediction needs.
 
-mod aligned;
 mod biases;
 mod container;
 mod factors;
@@ -8,7 +7,6 @@ mod file;
 mod record;
 mod rows;
 mod samples;
-mod shape;
 
 pub use biases::BiasModel;
 pub use factors::{Epoch, Model, ModelMatrix, ModelMode};
@@ -16,9 +14,7 @@ pub use file::{check_target, is_model, load, save};
 pub use record::{Ending, Note, Record};
 pub use rows::Rows;
 pub use samples::{Sample, SampleRows, Samples};
-pub use shape::{CoreKind, CoreShape, STRIDE, padded};
 
-pub(crate) use aligned::Aligned;
 pub(crate) use factors::{Before, Parameters};
 pub(crate) use file::{Saved, load_saved, save_with};
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use memmap2::MmapMut;
 
-use super::shape::padded;
 use crate::error::{Error, Result};
 use crate::format::Bytes;
+use crate::simd::padded_len;
 
 /// From so many bytes on, memory is asked for in huge pages.
 #[cfg(target_os = "linux")]
@@ -29,7 +29,7 @@ impl Rows {
     /// All zeros.
     pub fn zeros(rows: usize, rank: usize) -> Result<Rows> {
         let bytes = rows
-            .checked_mul(padded(rank))
+            .checked_mul(padded_len(rank))
             .and_then(|floats| floats.checked_mul(4))
             .ok_or_else(|| {
                 Error::argument(format!("{rows} rows of rank {rank} do not fit in memory"))
@@ -54,7 +54,7 @@ impl Rows {
         at: std::ops::Range<usize>,
         rank: usize,
     ) -> Option<Rows> {
-        let row = padded(rank) * 4;
+        let row = padded_len(rank) * 4;
         let fits = at.end <= bytes.as_slice().len()
             && at.len().is_multiple_of(row)
             && at.start.is_multiple_of(64);
@@ -82,7 +82,7 @@ impl Rows {
 
     /// The distance between rows, in floats.
     pub fn stride(&self) -> usize {
-        padded(self.rank)
+        padded_len(self.rank)
     }
 
     /// All rows, padding included.

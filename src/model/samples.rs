@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::container::{Container, Opened};
 use super::factors::Model;
 use crate::error::Result;
-use crate::format::copied;
+use crate::try_alloc::try_to_vec;
 
 /// Rows of one sample: whole numbers of 16 bits, and for each row what they are multiplied with. That
 /// is half the size of floats, and exact to a share of 1/65534 of the largest number of a row.
@@ -277,8 +277,8 @@ impl Samples {
                 .map(|k| {
                     Ok(SampleRows {
                         numbers,
-                        scales: copied(&scales[k * rows..(k + 1) * rows], "rows")?,
-                        digits: copied(
+                        scales: try_to_vec(&scales[k * rows..(k + 1) * rows], "rows")?,
+                        digits: try_to_vec(
                             &digits[k * rows * numbers..(k + 1) * rows * numbers],
                             "rows",
                         )?,
@@ -325,7 +325,7 @@ impl Samples {
             if now.len() != usize::from(biased) * (model.modes[n].rows.len() + 1) {
                 return Err(bad("biases"));
             }
-            biases.push(copied(now, "rows")?);
+            biases.push(try_to_vec(now, "rows")?);
         }
         let smooth_rows = rows("samples.smooth", smooth)?;
         let columns_len = columns.len();

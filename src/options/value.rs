@@ -1,7 +1,7 @@
 //! Values of options, from text and to text.
 
 use super::Kind;
-use crate::format::MAX_ORDER;
+use crate::kernel::MAX_ORDER;
 
 /// A value of an option: parsing, printing.
 pub(super) trait OptionValue: Sized {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use super::zeros::{check_cells, draw};
 use super::{Coupled, MatrixKind, Mode, Part, Problem, Values};
 use crate::error::{Error, Result};
-use crate::format::{CooView, MAX_DIM, RowMap, RowMapBuilder, collected, zeros};
-use crate::monitor::{Monitor, step};
+use crate::format::{CooView, MAX_DIM, RowMap, RowMapBuilder};
+
+use crate::progress::{Monitor, step};
+use crate::try_alloc::{try_collect, try_zeroed};
 
 /// Collects the parts of a [`Problem`].
 pub struct ProblemBuilder<'a> {
@@ -271,9 +273,9 @@ impl<'a> ProblemBuilder<'a> {
 
 impl Mode {
     fn count(rows: RowMap, view: &CooView<'_>, n: usize, monitor: &dyn Monitor) -> Result<Mode> {
-        let mut counts: Vec<u64> = zeros(rows.len(), "rows")?;
+        let mut counts: Vec<u64> = try_zeroed(rows.len(), "rows")?;
         let mut weights: Vec<f64> = match view.weights() {
-            Some(_) => zeros(rows.len(), "rows")?,
+            Some(_) => try_zeroed(rows.len(), "rows")?,
             None => Vec::new(),
         };
         for (piece, indices) in view.column(n).chunks(1 << 20).enumerate() {
@@ -295,7 +297,7 @@ impl Mode {
             }
         }
         Ok(Mode {
-            indices: collected(rows.len(), rows.indices(), "rows")?,
+            indices: try_collect(rows.len(), rows.indices(), "rows")?,
             rows: Arc::new(rows),
             counts,
             weights,

@@ -1,9 +1,11 @@
 //! Zeros of a matrix that lists its other entries only.
 
 use crate::error::{Error, Result};
-use crate::format::{CooView, collected, room};
-use crate::monitor::{Monitor, step};
+use crate::format::CooView;
+
+use crate::progress::{Monitor, step};
 use crate::random::{Permutation, key};
+use crate::try_alloc::{try_collect, try_with_capacity};
 
 /// Names the random stream of drawn zeros.
 const ZEROS: u64 = 301;
@@ -15,7 +17,7 @@ const EVERY: usize = 1 << 16;
 fn by_row(view: &CooView<'_>) -> Result<Vec<(u32, u32, usize)>> {
     let cells = view.column(0).iter().zip(view.column(1)).enumerate();
     let cells = cells.map(|(e, (&row, &column))| (row, column, e));
-    let mut cells = collected(view.len(), cells, "entries")?;
+    let mut cells = try_collect(view.len(), cells, "entries")?;
     cells.sort_unstable();
     Ok(cells)
 }
@@ -71,7 +73,7 @@ pub(super) fn draw(
         let places = Permutation::new(size, &[key(name), ZEROS, u64::from(index)]);
         let drawn = (0..size).map(|k| places.apply(k) as u32);
         let drawn = drawn.filter(|column| listed.binary_search(column).is_err());
-        let mut own: Vec<u32> = room(wanted, "zeros")?;
+        let mut own: Vec<u32> = try_with_capacity(wanted, "zeros")?;
         own.extend(drawn.take(wanted));
         for list in &mut zeros {
             if list.try_reserve(wanted).is_err() {

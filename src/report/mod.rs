@@ -5,10 +5,10 @@
 //! cut, large tables pooled, and the page says so.
 
 mod chart;
-mod course;
+mod convergence;
 mod data;
-mod found;
-mod heat;
+mod findings;
+mod heat_map;
 mod html;
 mod parts;
 mod settings;
@@ -16,12 +16,14 @@ mod settings;
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::analysis::{Evaluation, evaluate};
 use crate::discover::{RowNames, check_rows, check_same_data};
 use crate::error::{Error, Result};
 use crate::format::{CooView, atomic};
-use crate::model::{BiasModel, CoreKind, Model};
-use crate::monitor::Monitor;
+use crate::model::{BiasModel, Model};
+use crate::predict::{Evaluation, evaluate};
+
+use crate::kernel::CoreKind;
+use crate::progress::Monitor;
 use html::{counted, escape, grouped, number, section};
 
 /// What a report shows besides the model itself. All of it may be left out.

@@ -4,11 +4,13 @@ use std::fmt::Write;
 
 use super::Context;
 use super::chart::bars;
-use super::heat::Heat;
+use super::heat_map::Heat;
 use super::html::{counted, escape, grouped, number};
 use crate::discover::{ConceptOptions, concepts};
 use crate::error::Result;
-use crate::model::{CoreKind, padded};
+use crate::kernel::CoreKind;
+
+use crate::simd::padded_len;
 
 /// How many slices of the core are shown, the largest.
 const SLICES: usize = 16;
@@ -73,7 +75,7 @@ impl Context<'_> {
         let mut numbers = vec![0.0f64; slices * tall * wide];
         let mut index = vec![0usize; model.order()];
         let last = shape.ranks[model.order() - 1];
-        for line in model.core().chunks_exact(padded(last)) {
+        for line in model.core().chunks_exact(padded_len(last)) {
             for (j, &g) in line[..last].iter().enumerate() {
                 index[model.order() - 1] = j;
                 let slice = others

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::refit::groups;
+use super::bias_update::groups;
 use crate::error::{Error, Result};
-use crate::format::zeros;
 use crate::model::BiasModel;
-use crate::monitor::{Monitor, step};
 use crate::options::LAMBDA_BIAS;
+use crate::parallel::Crew;
 use crate::problem::{Chunk, Problem};
-use crate::schedule::Crew;
+use crate::progress::{Monitor, step};
+use crate::try_alloc::try_zeroed;
 
 /// How [`fit_biases`] works.
 #[derive(Debug, Clone)]
@@ -219,7 +219,7 @@ impl Passes<'_> {
             told.is_err()
         };
         let one = |chunk: &mut Chunk, group: usize| {
-            let mut sums: Vec<[f64; 2]> = zeros(count, "rows")?;
+            let mut sums: Vec<[f64; 2]> = try_zeroed(count, "rows")?;
             for start in (group * CHUNK..n).step_by(groups * CHUNK) {
                 if stop.load(Ordering::Relaxed) {
                     break;

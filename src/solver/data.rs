@@ -3,20 +3,26 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::blocked::Plan;
-use super::centre::Centre;
 pub(super) use super::entries::{Entries, Shuffled};
-use super::full::{Full, FullRow};
-use super::sort::{colour, sort};
+use super::entry_layout::{colour, sort};
+use super::full_matrices::{Full, FullRow};
+use super::sgd::blocked::Plan;
+use super::standardization::Centre;
 use crate::error::{Error, Result};
-use crate::format::{CooView, RowMap, collected, zeros};
+use crate::format::{CooView, RowMap};
+
 use crate::kernel::Spec;
-use crate::model::{CoreShape, Model, padded};
-use crate::monitor::{Monitor, step};
+use crate::model::Model;
+use crate::try_alloc::{try_collect, try_zeroed};
+
+use crate::kernel::CoreShape;
+
 use crate::options::PenaltyPer;
+use crate::parallel::Crew;
 use crate::problem::{Chunk, MatrixKind, Mode, Part, Problem};
+use crate::progress::{Monitor, step};
 use crate::random::{Permutation, key};
-use crate::schedule::Crew;
+use crate::simd::padded_len;
 
 /// Names the random streams of a fit, so that none is used twice.
 pub(super) mod stream {
@@ -104,7 +110,7 @@ impl Penalties {
             n => (self.row(uses.weight(i)) / n as f64) as f32,
         };
         let rows = uses.counts.len();
-        collected(rows, (0..rows).map(penalty), "rows")
+        try_collect(rows, (0..rows).map(penalty), "rows")
     }
 }
 
@@ -232,7 +238,7 @@ impl Data {
         let tensor = copy(problem.tensor(), &maps, 0, MatrixKind::Observed)?;
         let mut uses: Vec<Vec<u64>> = maps
             .iter()
-            .map(|m| zeros(m.len(), "rows"))
+            .map(|m| try_zeroed(m.len(), "rows"))
             .collect::<Result<_>>()?;
         // Only of modes with matrices whose entries have weights.
         let mut weights: Vec<Vec<f64>> = vec![Vec::new(); maps.len()];
@@ -241,7 +247,7 @@ impl Data {
             .iter()
             .filter(|m| m.entries.is_weighted())
         {
-            weights[matrix.mode] = zeros(maps[matrix.mode].len(), "rows")?;
+            weights[matrix.mode] = try_zeroed(maps[matrix.mode].len(), "rows")?;
         }
         let mut full_uses = vec![0u64; maps.len()];
         let mut matrices = Vec::new();
@@ -304,9 +310,9 @@ impl Data {
                 full: full.map(Arc::new),
                 entries,
                 rank: shape.ranks[matrix.mode],
-                prior: vec![0.0; padded(shape.ranks[matrix.mode])],
+                prior: vec![0.0; padded_len(shape.ranks[matrix.mode])],
                 column_penalty: columns.per_use(&of_columns)?,
-                column_weights: collected(
+                column_weights: try_collect(
                     of_columns.counts.len(),
                     (0..of_columns.counts.len()).map(|k| of_columns.weight(k)),
                     "columns",
@@ -345,7 +351,7 @@ impl Data {
                     alone: entries == 0 && uses == full,
                 };
                 let rows = if full > 0 { uses.len() } else { 0 };
-                collected(rows, uses.iter().zip(mode.counts()).map(row), "rows")
+                try_collect(rows, uses.iter().zip(mode.counts()).map(row), "rows")
             })
             .collect::<Result<_>>()?;
         Ok(Data {
@@ -358,7 +364,11 @@ impl Data {
                 false => how.centre.deviation,
             },
             penalties: how.penalties,
-            priors: shape.ranks.iter().map(|&j| vec![0.0; padded(j)]).collect(),
+            priors: shape
+                .ranks
+                .iter()
+                .map(|&j| vec![0.0; padded_len(j)])
+                .collect(),
             tensor,
             matrices,
             row_penalty,
@@ -432,9 +442,9 @@ fn copy(
     chunks(look, &mut chunk)?;
     let mut entries = Shuffled {
         order,
-        rows: zeros(count * order, "indices")?,
-        values: zeros(count, "entries")?,
-        weights: zeros(if weighted { count } else { 0 }, "entries")?,
+        rows: try_zeroed(count * order, "indices")?,
+        values: try_zeroed(count, "entries")?,
+        weights: try_zeroed(if weighted { count } else { 0 }, "entries")?,
         base: Vec::new(),
     };
     let places = Permutation::new(count as u64, shuffle);

@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 
 use crate::error::Result;
-use crate::format::copied;
 use crate::kernel::{Cell, Classes};
-use crate::schedule::Crew;
+use crate::parallel::Crew;
+use crate::try_alloc::try_to_vec;
 
 /// The entries of the tensor or of a matrix, as an algorithm wants them.
 pub(super) enum Entries {
@@ -66,7 +66,7 @@ impl Entries {
             Entries::Classes(classes) => classes.cells_mut(),
             Entries::Shuffled(s) => {
                 if s.base.is_empty() {
-                    s.base = copied(&s.values, "entries")?;
+                    s.base = try_to_vec(&s.values, "entries")?;
                 }
                 for i in 0..s.len() {
                     let each = biases.iter().zip(s.row(i));

@@ -2,8 +2,12 @@
 //! for Tucker, normalised columns for non-negative models; and the opposite before a warm start.
 
 use crate::error::Result;
-use crate::model::{Before, CoreKind, CoreShape, Model, Rows, padded};
+use crate::model::{Before, Model, Rows};
+
+use crate::kernel::{CoreKind, CoreShape};
+
 use crate::random::Stream;
+use crate::simd::padded_len;
 
 /// U(n) = Q R by modified Gram-Schmidt, twice, in `f64`; U(n) <- Q, G <- G x_n R, and V <- V R^T for
 /// every matrix of that mode.
@@ -158,7 +162,7 @@ fn multiply_rows(rows: &mut Rows, rank: usize, r: &[f64]) -> Result<()> {
 /// Multiplies column `j` of mode `n` by `by[j]`, and the core and the matrices of that mode by its
 /// inverse, so that predictions stay.
 fn rescale_mode(model: &mut Model, n: usize, by: &[f64]) -> Result<()> {
-    let (rank, stride) = (model.shape.ranks[n], padded(model.shape.ranks[n]));
+    let (rank, stride) = (model.shape.ranks[n], padded_len(model.shape.ranks[n]));
     let mut inverse = vec![0.0; rank * rank];
     by.iter()
         .enumerate()

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::observer::StopReason;
 use crate::format::CooView;
-use crate::kernel::Level;
 use crate::model::Model;
+use crate::simd::Level;
 
 /// Everything a fit takes besides the problem and the options.
 #[derive(Default)]

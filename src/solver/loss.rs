@@ -1,13 +1,17 @@
 //! Losses and errors, summed in `f64` over fixed pieces: the result does not depend on the number of
 //! threads.
 
-use super::centre::Centre;
 use super::data::{Data, Entries, MatrixData};
+use super::standardization::Centre;
 use crate::error::Result;
-use crate::kernel::{Form, Level, Method, Scratch, TensorKernel, cell_squares};
-use crate::model::{Model, STRIDE};
+use crate::kernel::{Form, Method, Scratch, TensorKernel, cell_squares};
+
+use crate::model::Model;
+use crate::simd::Level;
+
 use crate::options::{Options, Penalty};
-use crate::schedule::Crew;
+use crate::parallel::Crew;
+use crate::simd::LANES;
 
 /// Entries, or floats, per piece where there are no cells.
 pub(super) const PIECE: usize = 1 << 13;
@@ -222,7 +226,7 @@ pub(super) fn total(
 ) -> Result<f64> {
     let kind = options.penalty;
     let mut size = tensor_squares;
-    let line = [0.0; STRIDE];
+    let line = [0.0; LANES];
     size += penalty(&model.core, &line, kind, |_| data.penalties.lambda, crew)?;
     for (n, mode) in model.modes.iter().enumerate() {
         // Not the mean row, which is no parameter.

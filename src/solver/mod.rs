@@ -1,39 +1,35 @@
 //! Fitting models to problems.
 
+mod bias_update;
 mod biases;
-mod blocked;
-mod centre;
-mod compress;
+mod cp_to_tucker;
 mod data;
-mod dense;
-mod descent;
-mod drawn;
 mod entries;
-mod exact;
+mod entry_layout;
 mod finish;
 mod fit;
 mod fold_in;
-mod full;
+mod full_matrices;
+mod gibbs_init;
 #[cfg(test)]
 mod gradients;
+mod gram;
+mod hyperparameters;
+mod initialization;
 mod input;
-mod lockfree;
 mod loss;
-mod moments;
 mod observer;
-mod refit;
 mod resume;
-mod settle;
-mod sort;
-mod start;
+mod rowwise;
+mod sgd;
+mod standardization;
 mod stepped;
 pub mod tune;
 
 pub use biases::{BiasOptions, fit_biases};
-pub(crate) use dense::eigen;
 pub use fit::fit;
 pub use fold_in::{FoldIn, FoldMatrix, FoldSummary, fold_in};
 pub use input::{FitInput, FitSummary};
 pub use observer::{Control, Event, Observer, StopReason};
 
-pub(crate) use settle::likely_rank;
+pub(crate) use hyperparameters::likely_rank;

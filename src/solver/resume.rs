@@ -1,7 +1,7 @@
 //! What a checkpoint keeps besides the model, and what must be the same to go on from one.
 
-use super::blocked::Pace;
 use super::input::FitInput;
+use super::sgd::blocked::Pace;
 use crate::error::{Error, Result};
 use crate::model::{Model, Saved};
 use crate::options::{Options, TABLE};

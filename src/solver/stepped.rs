@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::data::Held;
 use super::fit::{Clock, Fit, Known};
+use super::hyperparameters::steps;
 use super::input::FitInput;
 use super::observer::{Event, StopReason};
-use super::settle::steps;
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::monitor::Monitor;
 use crate::options::{Algorithm, Options, Penalty, Schedule, Start};
 use crate::problem::Problem;
+use crate::progress::Monitor;
 
 /// Epochs of SGD.
 const EPOCHS: u64 = 10;

@@ -1,9 +1,9 @@
 //! Entries in memory, and rows that come after training.
 
-use s3cmtf::analysis::{evaluate, predict_all};
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::model::Model;
 use s3cmtf::options::{Algorithm, ModelKind, Options, Start};
+use s3cmtf::predict::{evaluate, predict_all};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{Control, FitInput, FoldIn, FoldMatrix, FoldSummary, Observer, fit, fold_in};
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use s3cmtf::format::{CooFile, Names, OpenMode};
 use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec, Rounding, Skew, generate};
+use s3cmtf::parallel::available_threads;
 use s3cmtf::problem::MatrixKind;
-use s3cmtf::schedule::available_threads;
 use s3cmtf::{Error, Result};
 
 use super::super::output::{Output, grouped};

@@ -1,9 +1,9 @@
 //! The fits of a demo, and how good they are.
 
-use s3cmtf::analysis::evaluate;
 use s3cmtf::format::{CooView, Names, Values};
 use s3cmtf::model::{self, BiasModel, Epoch, Model};
 use s3cmtf::options::Options;
+use s3cmtf::predict::evaluate;
 use s3cmtf::problem::Problem;
 use s3cmtf::solver::{
     BiasOptions, Control, Event, FitInput, FitSummary, Observer, fit, fit_biases,

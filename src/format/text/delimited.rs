@@ -10,7 +10,7 @@ use super::{Sink, Source, TextOptions, TextResult, quote};
 use crate::error::{Error, Result};
 use crate::format::layout::{MAX_DIM, MAX_ORDER, MIN_ORDER, check_dims};
 use crate::format::names::Names;
-use crate::monitor::{Monitor, step};
+use crate::progress::{Monitor, step};
 
 /// How CSV and TSV are read. Columns are named by their header or numbered from 1.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -5,7 +5,7 @@ use super::lines::Lines;
 use super::{Sink, Source, TextOptions, TextResult, quote, starts_with_ignore_case};
 use crate::error::{Error, Result};
 use crate::format::layout::MAX_DIM;
-use crate::monitor::{Monitor, step};
+use crate::progress::{Monitor, step};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Symmetry {

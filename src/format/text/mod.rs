@@ -22,7 +22,7 @@ use std::path::Path;
 use super::layout::ValueKind;
 use super::names::Names;
 use crate::error::{Error, Result};
-use crate::monitor::Monitor;
+use crate::progress::Monitor;
 
 /// The text formats that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use super::lines::Lines;
 use super::{Sink, Source, TextOptions, TextResult};
 use crate::error::{Error, Result};
 use crate::format::layout::{MAX_ORDER, MIN_ORDER, check_dims};
-use crate::monitor::{Monitor, step};
+use crate::progress::{Monitor, step};
 
 pub(super) fn read(
     source: &mut Source,

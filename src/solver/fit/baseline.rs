@@ -1,9 +1,9 @@
 //! What is taken out of the values and put back, and where things are pulled to, during a fit.
 
-use super::super::centre::Centre;
-use super::super::full;
+use super::super::bias_update::refit;
+use super::super::full_matrices;
 use super::super::loss::Sums;
-use super::super::refit::refit;
+use super::super::standardization::Centre;
 use super::Fit;
 use crate::error::Result;
 use crate::kernel::Rule;
@@ -36,7 +36,7 @@ impl Fit<'_> {
             l1: self.options.penalty == Penalty::L1,
             nonneg: self.options.nonneg,
         };
-        full::epoch_side(model, data, eta, after, rule, crew)
+        full_matrices::epoch_side(model, data, eta, after, rule, crew)
     }
 
     /// Moves the biases to where the rest of the model leaves them. Returns the squared errors on the training entries,

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use super::super::exact::Measured;
 use super::super::loss::{self, Sums};
+use super::super::rowwise::Measured;
 use super::{EXPLOSION, Fit, SETBACK};
 use crate::error::Result;
 use crate::model::Epoch;

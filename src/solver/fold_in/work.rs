@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::grown::Grown;
+use super::extended_mode::Grown;
 use super::{FoldIn, Units};
 use crate::error::{Error, Result};
 use crate::model::{Model, ModelMatrix, Rows, SampleRows};
-use crate::monitor::{Monitor, step};
+use crate::parallel::Crew;
 use crate::problem::MatrixKind;
-use crate::schedule::Crew;
+use crate::progress::{Monitor, step};
 use crate::solver::data::Penalties;
-use crate::solver::exact::{Fold, Found, Known, Side, unround, uses};
+use crate::solver::rowwise::{Fold, Found, Known, Side, unround, uses};
 
 /// What is folded into what.
 pub(super) struct FoldWork<'a> {

@@ -28,21 +28,21 @@ use std::time::{Duration, Instant};
 use space::Draws;
 use state::{Given, State, fingerprint};
 
-use super::centre::Centre;
 use super::data::Held;
-use super::drawn::{Drawn, drawn_rank};
 use super::fit::Known;
+use super::gibbs_init::{Drawn, drawn_rank};
+use super::hyperparameters::{error_at, settle};
 use super::input::FitInput;
 use super::observer::{Control, StopReason};
-use super::settle::{error_at, settle};
+use super::standardization::Centre;
 use super::stepped::stepped;
 use crate::error::{Error, Result};
-use crate::kernel::Level;
 use crate::model::{Model, Saved, check_target};
-use crate::monitor::{Monitor, step};
 use crate::options::{Algorithm, ModelKind, Options, Start};
+use crate::parallel::{Stop, available_threads, in_order};
 use crate::problem::Problem;
-use crate::schedule::{Stop, available_threads, in_order};
+use crate::progress::{Monitor, step};
+use crate::simd::Level;
 
 /// One in so many goes on to the next rung.
 const FEWER: usize = 3;
@@ -226,7 +226,7 @@ impl<'a> Search<'a> {
         let weights = problem.weights(base)?;
         let kernel = match base.algorithm {
             Algorithm::Naive => Level::Scalar,
-            _ => Level::choose(base.kernel)?,
+            _ => Level::choose(base.kernel.level())?,
         };
         let mut settings = format!(
             "{} {} {} {} {}\n",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::data::stream;
-use super::super::settle::{CORE_STEP, rank};
+use super::super::hyperparameters::{CORE_STEP, rank};
 use crate::error::{Error, Result};
 use crate::options::{Algorithm, Kind, ModelKind, Options, TABLE};
 use crate::problem::Problem;

@@ -1,0 +1,129 @@
+//! How rows and the core lie in memory.
+
+use crate::simd::padded_len;
+
+/// The highest order of a tensor.
+pub const MAX_ORDER: usize = 8;
+
+/// Which core entries exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CoreKind {
+    /// All (Tucker).
+    Full,
+    /// Those with equal indices (CP); all ranks are the same.
+    Diagonal,
+}
+
+/// The ranks of a model and the layout that follows from them.
+///
+/// A full core is row-major with its last mode padded like a row; padding is zero and stays zero. A
+/// diagonal core is one padded row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CoreShape {
+    /// Which core entries exist.
+    pub kind: CoreKind,
+    /// The rank of each mode.
+    pub ranks: Vec<usize>,
+    /// Where each mode's row starts among the rows of an entry.
+    starts: Vec<usize>,
+}
+
+impl CoreShape {
+    /// The layout for these ranks.
+    ///
+    /// # Panics
+    /// If a diagonal core has unequal ranks.
+    pub fn new(kind: CoreKind, ranks: &[usize]) -> Self {
+        assert!(kind == CoreKind::Full || ranks.iter().all(|&j| j == ranks[0]));
+        let mut starts = vec![0];
+        for &rank in ranks {
+            starts.push(starts[starts.len() - 1] + padded_len(rank));
+        }
+        CoreShape {
+            kind,
+            ranks: ranks.to_vec(),
+            starts,
+        }
+    }
+
+    /// The number of modes.
+    pub fn order(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// Floats of the core, padding included.
+    pub fn core_len(&self) -> usize {
+        let last = padded_len(self.ranks[self.order() - 1]);
+        match self.kind {
+            CoreKind::Full => self.ranks[..self.order() - 1].iter().product::<usize>() * last,
+            CoreKind::Diagonal => last,
+        }
+    }
+
+    /// Floats of one row of every mode, padding included.
+    pub fn rows_len(&self) -> usize {
+        self.starts[self.order()]
+    }
+
+    /// Where the row of mode `n` lies among the rows of an entry, padding included.
+    pub fn row(&self, n: usize) -> std::ops::Range<usize> {
+        self.starts[n]..self.starts[n + 1]
+    }
+
+    /// A core with ones on its diagonal, laid out as cores are.
+    pub(crate) fn identity(&self) -> Vec<f32> {
+        let mut core = vec![0.0; self.core_len()];
+        let least = self.ranks.iter().copied().min().unwrap_or(0);
+        let last = padded_len(self.ranks[self.order() - 1]);
+        for j in 0..least {
+            let row = match self.kind {
+                CoreKind::Full => {
+                    let before = &self.ranks[..self.order() - 1];
+                    before.iter().fold(0, |at, &rank| at * rank + j)
+                }
+                CoreKind::Diagonal => 0,
+            };
+            core[row * last + j] = 1.0;
+        }
+        core
+    }
+
+    /// The core without padding, row-major; off-diagonal zeros of CP included.
+    pub fn dense_core(&self, core: &[f32]) -> Vec<f32> {
+        let last = self.ranks[self.order() - 1];
+        match self.kind {
+            CoreKind::Full => core
+                .chunks_exact(padded_len(last))
+                .flat_map(|c| &c[..last])
+                .copied()
+                .collect(),
+            CoreKind::Diagonal => {
+                let mut dense = vec![0.0; last.pow(self.order() as u32)];
+                let stride: usize = (0..self.order()).map(|n| last.pow(n as u32)).sum();
+                (0..last).for_each(|j| dense[j * stride] = core[j]);
+                dense
+            }
+        }
+    }
+
+    /// The padded core of a dense row-major one.
+    pub fn padded_core(&self, dense: &[f32]) -> Vec<f32> {
+        let last = self.ranks[self.order() - 1];
+        let mut core = vec![0.0; self.core_len()];
+        match self.kind {
+            CoreKind::Full => {
+                for (to, from) in core
+                    .chunks_exact_mut(padded_len(last))
+                    .zip(dense.chunks_exact(last))
+                {
+                    to[..last].copy_from_slice(from);
+                }
+            }
+            CoreKind::Diagonal => {
+                let stride: usize = (0..self.order()).map(|n| last.pow(n as u32)).sum();
+                (0..last).for_each(|j| core[j] = dense[j * stride]);
+            }
+        }
+        core
+    }
+}

@@ -1,0 +1,123 @@
+//! What the arithmetic units of this machine can do at most: the yardstick for everything else here.
+#![allow(unsafe_code)]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use crate::simd::LANES;
+use crate::simd::Level;
+use crate::simd::{Line, stamped};
+
+/// Rounds of multiply-adds between two looks at the clock.
+const ROUNDS: usize = 1 << 14;
+
+// A line is one register of AVX-512, two of AVX2 and four of the portable vectors: as many lines as fill
+// twelve registers, which is enough to hide how long a multiply-add takes, and few enough that none is
+// spilled.
+stamped! {
+    /// Multiply-adds of twelve lines in each round.
+    unsafe fn twelve(rounds: usize) -> f32 = any_twelve;
+}
+stamped! {
+    /// Multiply-adds of six lines in each round.
+    unsafe fn six(rounds: usize) -> f32 = any_six;
+}
+stamped! {
+    /// Multiply-adds of three lines in each round.
+    unsafe fn three(rounds: usize) -> f32 = any_three;
+}
+
+#[inline(always)]
+unsafe fn any_twelve<L: Line>(rounds: usize) -> f32 {
+    many::<L, 12>(rounds)
+}
+
+#[inline(always)]
+unsafe fn any_six<L: Line>(rounds: usize) -> f32 {
+    many::<L, 6>(rounds)
+}
+
+#[inline(always)]
+unsafe fn any_three<L: Line>(rounds: usize) -> f32 {
+    many::<L, 3>(rounds)
+}
+
+/// `x = by * x + to`, over and over, for `K` lines that have nothing to do with each other. It tends
+/// to 1, so that no number gets tiny or huge.
+#[inline(always)]
+fn many<L: Line, const K: usize>(rounds: usize) -> f32 {
+    let (by, to) = (
+        L::splat(black_box(0.9990234)),
+        L::splat(black_box(0.0009765625)),
+    );
+    let mut lines = [L::zero(); K];
+    for k in 0..K {
+        lines[k] = L::splat(black_box(k as f32));
+    }
+    for _ in 0..rounds {
+        for k in 0..K {
+            lines[k] = by.times_plus(lines[k], to);
+        }
+    }
+    let mut all = L::zero();
+    for k in 0..K {
+        all = all.plus(lines[k]);
+    }
+    all.sum()
+}
+
+/// Floating-point operations per second of multiply-adds (two each) on registers alone, on this
+/// thread, measured for about `seconds`.
+///
+/// The scalar level has the peak of the portable vectors: the compiler makes the same instructions of
+/// its loops where it can.
+///
+/// # Panics
+/// If this machine does not have the level.
+pub fn peak_flops(level: Level, seconds: f64) -> f64 {
+    assert!(
+        level.is_available(),
+        "this machine does not have {}",
+        level.name()
+    );
+    let lines = match level {
+        Level::Avx512 => 12,
+        Level::Avx2 => 6,
+        Level::Scalar | Level::Wide => 3,
+    };
+    let burst = || {
+        let rounds = black_box(ROUNDS);
+        // SAFETY: the kernels ask for nothing but the level, which was checked.
+        black_box(unsafe {
+            match level {
+                Level::Avx512 => twelve(level, rounds),
+                Level::Avx2 => six(level, rounds),
+                Level::Scalar | Level::Wide => three(Level::Wide, rounds),
+            }
+        });
+    };
+    // The units may need a moment to wake up.
+    burst();
+    let began = Instant::now();
+    let mut bursts = 0.0;
+    let mut elapsed = 0.0;
+    while elapsed <= 0.0 || elapsed < seconds {
+        burst();
+        bursts += 1.0;
+        elapsed = began.elapsed().as_secs_f64();
+    }
+    bursts * (ROUNDS * lines * LANES * 2) as f64 / elapsed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_level_has_a_peak() {
+        for level in Level::available() {
+            let peak = peak_flops(level, 0.0);
+            assert!(peak.is_finite() && peak > 0.0, "{level:?}: {peak}");
+        }
+    }
+}

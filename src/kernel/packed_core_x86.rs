@@ -1,0 +1,167 @@
+//! Passes over a core in the registers of AVX2 and AVX-512.
+//!
+//! # Safety
+//! See [`crate::simd`]: none of this may run on a machine without the instruction set.
+#![allow(unsafe_code)]
+#![allow(clippy::undocumented_unsafe_blocks)]
+
+use std::arch::x86_64::*;
+
+use super::packed_core::Flatten;
+use crate::simd::LANES;
+use crate::simd::x86::{Avx2, Avx512};
+
+// SAFETY of all blocks below: the machine has the instruction set, as the module promises; loads keep
+// the caller's promises. Sums of lines: halves of pairs are interleaved and added until every line
+// is one float.
+impl Flatten for Avx512 {
+    const TILE: usize = 9;
+
+    #[inline(always)]
+    unsafe fn pick(self, places: *const u32) -> Self {
+        unsafe {
+            Avx512(_mm512_permutexvar_ps(
+                _mm512_loadu_si512(places.cast()),
+                self.0,
+            ))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn sums_of(lines: *const f32, count: usize) -> Self {
+        unsafe {
+            let none = _mm512_setzero_ps();
+            let a = four_512(lines);
+            let b = if count > 4 {
+                four_512(lines.add(4 * LANES))
+            } else {
+                none
+            };
+            let low = blocks_512(a, b);
+            let high = if count > 8 {
+                let c = four_512(lines.add(8 * LANES));
+                let d = if count > 12 {
+                    four_512(lines.add(12 * LANES))
+                } else {
+                    none
+                };
+                blocks_512(c, d)
+            } else {
+                none
+            };
+            Avx512(_mm512_add_ps(
+                _mm512_shuffle_f32x4::<0x88>(low, high),
+                _mm512_shuffle_f32x4::<0xDD>(low, high),
+            ))
+        }
+    }
+}
+
+/// In each block of four floats, the sums of that block of four lines.
+#[inline(always)]
+unsafe fn four_512(lines: *const f32) -> __m512 {
+    unsafe {
+        let a = _mm512_loadu_ps(lines);
+        let b = _mm512_loadu_ps(lines.add(LANES));
+        let c = _mm512_loadu_ps(lines.add(2 * LANES));
+        let d = _mm512_loadu_ps(lines.add(3 * LANES));
+        let ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+        let cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+        let (ab, cd) = (_mm512_castps_pd(ab), _mm512_castps_pd(cd));
+        _mm512_add_ps(
+            _mm512_castpd_ps(_mm512_unpacklo_pd(ab, cd)),
+            _mm512_castpd_ps(_mm512_unpackhi_pd(ab, cd)),
+        )
+    }
+}
+
+/// Two blocks of sums for each of the two.
+#[inline(always)]
+unsafe fn blocks_512(a: __m512, b: __m512) -> __m512 {
+    unsafe {
+        _mm512_add_ps(
+            _mm512_shuffle_f32x4::<0x44>(a, b),
+            _mm512_shuffle_f32x4::<0xEE>(a, b),
+        )
+    }
+}
+
+impl Flatten for Avx2 {
+    const TILE: usize = 3;
+
+    #[inline(always)]
+    unsafe fn pick(self, places: *const u32) -> Self {
+        unsafe { Avx2(pick_256(self, places), pick_256(self, places.add(8))) }
+    }
+
+    #[inline(always)]
+    unsafe fn sums_of(lines: *const f32, count: usize) -> Self {
+        unsafe {
+            let none = _mm256_setzero_ps();
+            let a = four_256(lines);
+            let b = if count > 4 {
+                four_256(lines.add(4 * LANES))
+            } else {
+                none
+            };
+            let high = if count > 8 {
+                let c = four_256(lines.add(8 * LANES));
+                let d = if count > 12 {
+                    four_256(lines.add(12 * LANES))
+                } else {
+                    none
+                };
+                blocks_256(c, d)
+            } else {
+                none
+            };
+            Avx2(blocks_256(a, b), high)
+        }
+    }
+}
+
+/// Half of a pick: from both halves, and then the one that each place is in.
+#[inline(always)]
+unsafe fn pick_256(from: Avx2, places: *const u32) -> __m256 {
+    unsafe {
+        let places = _mm256_loadu_si256(places.cast());
+        _mm256_blendv_ps(
+            _mm256_permutevar8x32_ps(from.0, places),
+            _mm256_permutevar8x32_ps(from.1, places),
+            _mm256_castsi256_ps(_mm256_slli_epi32::<28>(places)),
+        )
+    }
+}
+
+/// In each block of four floats, the sums of two blocks of four lines.
+#[inline(always)]
+unsafe fn four_256(lines: *const f32) -> __m256 {
+    unsafe {
+        let a = halves_256(lines);
+        let b = halves_256(lines.add(LANES));
+        let c = halves_256(lines.add(2 * LANES));
+        let d = halves_256(lines.add(3 * LANES));
+        let ab = _mm256_add_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+        let cd = _mm256_add_ps(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+        let (ab, cd) = (_mm256_castps_pd(ab), _mm256_castps_pd(cd));
+        _mm256_add_ps(
+            _mm256_castpd_ps(_mm256_unpacklo_pd(ab, cd)),
+            _mm256_castpd_ps(_mm256_unpackhi_pd(ab, cd)),
+        )
+    }
+}
+
+#[inline(always)]
+unsafe fn halves_256(line: *const f32) -> __m256 {
+    unsafe { _mm256_add_ps(_mm256_loadu_ps(line), _mm256_loadu_ps(line.add(8))) }
+}
+
+#[inline(always)]
+unsafe fn blocks_256(a: __m256, b: __m256) -> __m256 {
+    unsafe {
+        _mm256_add_ps(
+            _mm256_permute2f128_ps::<0x20>(a, b),
+            _mm256_permute2f128_ps::<0x31>(a, b),
+        )
+    }
+}

@@ -1,0 +1,159 @@
+//! A model as plain files, for NumPy and for whatever read the original program's output.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::format::npy::NpyWriter;
+use crate::format::{RowMap, atomic};
+use crate::model::{Model, Rows};
+
+use crate::kernel::CoreKind;
+use crate::problem::MatrixKind;
+use crate::progress::{Monitor, step};
+
+/// Writes into `folder` (made if it does not exist), and returns the files:
+///
+/// - `factor1.npy`, ... with a row per row that occurs, `factor1.rows.npy` with their indices from 0;
+///   `core.npy`; `matrix1.npy`, `matrix1.rows.npy`, ... for the columns of coupled matrices;
+/// - `mean.npy` (one f64) and, if the model has them, `bias1.npy`, ... with a number per row of
+///   `factor1.npy`, and `offset1.npy`, ... with a number per row of `matrix1.npy`: what is added to factors
+///   and core to predict;
+/// - `FACTOR1`, ..., `CFACTOR1`, ..., `CORETENSOR`: the layout of the authors' program. Factors have a
+///   line for every row up to the size of the mode, numbers separated by tabs; rows that never occur
+///   show the mean row (zeros for matrices). The core has a line per entry: indices from 1, then the
+///   value. Of a CP core only the diagonal is written, here and in `core.npy`.
+pub fn export(model: &Model, folder: &Path, monitor: &dyn Monitor) -> Result<Vec<PathBuf>> {
+    std::fs::create_dir_all(folder)
+        .map_err(|e| Error::io(format!("cannot make the folder {}", folder.display()), e))?;
+    let mut files = Vec::new();
+    let mut add = |name: String| {
+        let path = folder.join(name);
+        files.push(path.clone());
+        path
+    };
+    for (n, mode) in model.modes().iter().enumerate() {
+        let n = n + 1;
+        let count = mode.rows.len();
+        write_npy(&add(format!("factor{n}.npy")), &mode.factor, count)?;
+        if !mode.biases.is_empty() {
+            write_list(&add(format!("bias{n}.npy")), "<f4", &mode.biases[..count])?;
+        }
+        write_indices(&add(format!("factor{n}.rows.npy")), &mode.rows)?;
+        write_table(
+            &add(format!("FACTOR{n}")),
+            &mode.factor,
+            &mode.rows,
+            mode.factor.row(count),
+            monitor,
+        )?;
+    }
+    for (m, matrix) in model.matrices().iter().enumerate() {
+        if matrix.kind == MatrixKind::Graph {
+            continue;
+        }
+        let m = m + 1;
+        write_npy(
+            &add(format!("matrix{m}.npy")),
+            &matrix.factor,
+            matrix.factor.len(),
+        )?;
+        write_indices(&add(format!("matrix{m}.rows.npy")), &matrix.columns)?;
+        if !matrix.offsets.is_empty() {
+            write_list(&add(format!("offset{m}.npy")), "<f4", &matrix.offsets)?;
+        }
+        let zeros = vec![0.0; matrix.factor.rank()];
+        write_table(
+            &add(format!("CFACTOR{m}")),
+            &matrix.factor,
+            &matrix.columns,
+            &zeros,
+            monitor,
+        )?;
+    }
+    write_list(&add("mean.npy".into()), "<f8", &[model.mean()])?;
+    let shape = model.shape();
+    let order = shape.order();
+    // For CP only the diagonal exists.
+    let (numbers, sizes): (Vec<f32>, Vec<u64>) = match shape.kind {
+        CoreKind::Full => {
+            let sizes = shape.ranks.iter().map(|&j| j as u64).collect();
+            (shape.dense_core(model.core()), sizes)
+        }
+        CoreKind::Diagonal => (
+            model.core()[..shape.ranks[0]].to_vec(),
+            vec![shape.ranks[0] as u64],
+        ),
+    };
+    let mut core = NpyWriter::create(&add("core.npy".into()), "<f4", &sizes)?;
+    core.push(&numbers)?;
+    core.finish()?;
+    atomic::write(&add("CORETENSOR".into()), |out| {
+        let mut at = vec![1; order];
+        for (k, g) in numbers.iter().enumerate() {
+            if shape.kind == CoreKind::Diagonal {
+                at.fill(k + 1);
+            }
+            for j in &at {
+                write!(out, "{j}\t")?;
+            }
+            writeln!(out, "{g}")?;
+            for n in (0..order).rev() {
+                at[n] += 1;
+                if at[n] <= shape.ranks[n] {
+                    break;
+                }
+                at[n] = 1;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(files)
+}
+
+fn write_npy(path: &Path, rows: &Rows, count: usize) -> Result<()> {
+    let mut file = NpyWriter::create(path, "<f4", &[count as u64, rows.rank() as u64])?;
+    for i in 0..count {
+        file.push(rows.row(i))?;
+    }
+    file.finish()
+}
+
+fn write_indices(path: &Path, map: &RowMap) -> Result<()> {
+    let indices: Vec<u32> = map.indices().collect();
+    write_list(path, "<u4", &indices)
+}
+
+fn write_list<T: bytemuck::NoUninit>(path: &Path, kind: &str, numbers: &[T]) -> Result<()> {
+    let mut file = NpyWriter::create(path, kind, &[numbers.len() as u64])?;
+    file.push(numbers)?;
+    file.finish()
+}
+
+fn write_table(
+    path: &Path,
+    rows: &Rows,
+    map: &RowMap,
+    missing: &[f32],
+    monitor: &dyn Monitor,
+) -> Result<()> {
+    let mut cancelled = None;
+    let written = atomic::write(path, |out| {
+        for index in 0..map.dim() {
+            if index % (1 << 14) == 0
+                && let Err(e) = step(monitor, "exporting", index, map.dim())
+            {
+                cancelled = Some(e);
+                return Err(std::io::Error::other("cancelled"));
+            }
+            let row = map
+                .compact(index as u32)
+                .map_or(missing, |i| rows.row(i as usize));
+            for x in row {
+                write!(out, "{x}\t")?;
+            }
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    });
+    cancelled.map_or(written, Err)
+}

@@ -1,0 +1,141 @@
+//! Entries put into cells, or into cells of classes, by all threads.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::kernel::{Cell, Class, Classes, Palette, Seen, Sorted, Spec};
+use crate::parallel::Crew;
+use crate::problem::Chunk;
+use crate::progress::{Monitor, step};
+
+/// Copies `count` entries in chunks, each sorted by cell.
+fn chunks(
+    spec: &Spec,
+    count: usize,
+    crew: &Crew,
+    monitor: &dyn Monitor,
+    read: impl Fn(Range<usize>, &mut Chunk) -> Result<()> + Sync,
+) -> Result<Vec<Sorted>> {
+    // Some for every thread, but not too small.
+    let size = count.div_ceil(32).clamp(1 << 14, 1 << 17);
+    step(monitor, "sorting entries", 0, count as u64)?;
+    let sorted = crew.map(
+        count.div_ceil(size),
+        &mut || monitor.cancelled(),
+        Chunk::default,
+        |chunk, c| {
+            let range = c * size..((c + 1) * size).min(count);
+            read(range.clone(), chunk).and_then(|()| spec.sort(chunk, range.start))
+        },
+    )?;
+    let sorted = sorted.ok_or(Error::Cancelled)?.into_iter().collect();
+    step(monitor, "sorting entries", count as u64 / 2, count as u64)?;
+    sorted
+}
+
+/// Copies `count` entries into cells. Chunks are sorted by cell first, then every cell takes its part
+/// of each: entries go through memory twice, and the result does not depend on the threads.
+pub(super) fn sort(
+    spec: &Arc<Spec>,
+    count: usize,
+    crew: &Crew,
+    monitor: &dyn Monitor,
+    read: impl Fn(Range<usize>, &mut Chunk) -> Result<()> + Sync,
+) -> Result<Vec<Cell>> {
+    let sorted = chunks(spec, count, crew, monitor, read)?;
+    // All cells of a part together, made by the thread that will run them.
+    let part = |p: usize| (p..spec.cells()).step_by(spec.pieces);
+    let build = |(): &mut (), p: usize| -> Result<Vec<Cell>> {
+        part(p).map(|cell| spec.build(&sorted, cell)).collect()
+    };
+    let mut cells: Vec<Cell> = Vec::new();
+    for part in all(spec.pieces, crew, monitor, || (), build)? {
+        cells.extend(part);
+    }
+    cells.sort_unstable_by_key(Cell::number);
+    Ok(cells)
+}
+
+/// Copies `count` entries into classes, the longest row having `longest` of them. Pieces of them get
+/// colours first, and then every colour becomes a class: the result does not depend on the threads.
+pub(super) fn colour(
+    spec: &Arc<Spec>,
+    (count, longest): (usize, usize),
+    crew: &Crew,
+    monitor: &dyn Monitor,
+    read: impl Fn(Range<usize>, &mut Chunk) -> Result<()> + Sync,
+) -> Result<Classes> {
+    let palette = Palette::new(&spec.rows, count, longest);
+    let sorted = chunks(&spec.in_pieces(palette.pieces), count, crew, monitor, read)?;
+    let piece = |(): &mut (), p| palette.piece(spec, &sorted, p);
+    let pieces = all(palette.pieces, crew, monitor, || (), piece)?;
+    drop(sorted);
+    let colours = palette.colours(spec, pieces)?;
+    let class = |seen: &mut Seen, c| Class::new(spec, &colours, c, seen);
+    let classes = all(colours.count(), crew, monitor, Seen::default, class)?;
+    Ok(Classes::new(spec, classes))
+}
+
+/// Makes `count` pieces, every thread with a state of its own.
+fn all<S, T: Send>(
+    count: usize,
+    crew: &Crew,
+    monitor: &dyn Monitor,
+    state: impl Fn() -> S + Sync,
+    make: impl Fn(&mut S, usize) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let made = crew.map(count, &mut || monitor.cancelled(), state, make)?;
+    made.ok_or(Error::Cancelled)?.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::mix;
+
+    /// The entries of each class, cell by cell.
+    fn classes(threads: usize, rows: usize, count: usize) -> Vec<Vec<(Vec<u32>, u32)>> {
+        let spec = Arc::new(Spec {
+            rows: vec![rows; 3],
+            fiber: None,
+            cuts: vec![None; 3],
+            pieces: 1,
+            coordinates: 1,
+            seed: 3,
+            weighted: false,
+        });
+        let row = |i: usize, m: u64| (mix(i as u64 * 3 + m) % rows as u64) as u32;
+        let read = |range: Range<usize>, chunk: &mut Chunk| {
+            chunk.rows = (0..3)
+                .map(|m| range.clone().map(|i| row(i, m)).collect())
+                .collect();
+            chunk.values = range.map(|i| i as f32).collect();
+            Ok(())
+        };
+        let crew = Crew::new(threads, false, 0);
+        let classes = colour(&spec, (count, 9), &crew, &(), read).unwrap();
+        let class = |c: usize| {
+            let (first, cells) = classes.class(c);
+            let mut entries = Vec::new();
+            for cell in &classes.cells()[first..first + cells] {
+                cell.each(|rows, value, _| entries.push((rows.to_vec(), value.to_bits())));
+            }
+            entries
+        };
+        (0..classes.count()).map(class).collect()
+    }
+
+    #[test]
+    fn classes_do_not_depend_on_the_threads() {
+        // In one piece and in two.
+        for (count, least) in [(20_000, 9), (260_000, 6)] {
+            let one = classes(1, count, count);
+            assert!(one.len() >= least && one[0].len() > count / 20);
+            assert_eq!(one.iter().map(Vec::len).sum::<usize>(), count);
+            for threads in [2, 3, 7, 16] {
+                assert!(classes(threads, count, count) == one, "{threads} threads");
+            }
+        }
+    }
+}
