@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use common::Scratch;
 use s3cmtf::format::{CooFile, Input, OpenMode, TextOptions, convert};
 use s3cmtf::generate::{GenerateOptions, generate};
-use s3cmtf::problem::{Chunk, Problem};
+use s3cmtf::problem::{EntryChunk, Problem};
 
 /// The most memory this process ever had, in bytes.
 fn peak() -> u64 {
@@ -91,7 +91,7 @@ fn memory_is_bounded() {
     let made = generate(dir.path(), &options, &()).unwrap();
     let file = CooFile::open(&made.train.0, OpenMode::Mapped).unwrap();
     let problem = Problem::builder(file.view()).build(&()).unwrap();
-    let mut all = Chunk::default();
+    let mut all = EntryChunk::default();
     problem
         .tensor()
         .copy(&problem.row_maps(), 0..1_000_000, &mut all)

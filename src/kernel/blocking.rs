@@ -9,7 +9,7 @@ use super::exclusive_rows::Parts;
 use crate::error::Result;
 use crate::kernel::MAX_ORDER;
 
-use crate::problem::Chunk;
+use crate::kernel::EntryChunk;
 use crate::random::{Stream, mix};
 use crate::try_alloc::{try_collect, try_with_capacity, try_zeroed};
 
@@ -93,7 +93,7 @@ impl Spec {
     ///
     /// # Panics
     /// If entries have weights and are not to, or the other way round.
-    pub(crate) fn sort(&self, chunk: &Chunk, first: usize) -> Result<Sorted> {
+    pub(crate) fn sort(&self, chunk: &EntryChunk, first: usize) -> Result<Sorted> {
         let (n, order, width) = (chunk.values.len(), self.order(), self.width());
         assert_eq!(chunk.weights.len(), if self.weighted { n } else { 0 });
         let mut cells = try_with_capacity(n, "entries")?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::blocking::{Sorted, Spec, radix};
 use super::exclusive_rows::Parts;
-use crate::problem::Chunk;
+use crate::kernel::EntryChunk;
 use crate::random::Stream;
 
 fn spec(fiber: Option<usize>) -> Arc<Spec> {
@@ -21,12 +21,12 @@ fn spec(fiber: Option<usize>) -> Arc<Spec> {
     })
 }
 
-fn chunk(from: u64, n: usize) -> Chunk {
+fn chunk(from: u64, n: usize) -> EntryChunk {
     let mut s = Stream::new(&[from]);
     let rows = [50, 40, 9]
         .map(|d| (0..n).map(|_| s.below(d) as u32).collect())
         .to_vec();
-    Chunk {
+    EntryChunk {
         rows,
         values: (0..n).map(|i| i as f32 + from as f32).collect(),
         weights: Vec::new(),

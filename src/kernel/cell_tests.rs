@@ -9,7 +9,7 @@ use super::reference;
 use crate::kernel::{CoreKind, CoreShape};
 use crate::simd::Level;
 
-use crate::problem::Chunk;
+use crate::kernel::EntryChunk;
 use crate::random::Stream;
 use crate::simd::padded_len;
 
@@ -92,7 +92,7 @@ impl Case {
             .collect();
         let n = 40;
         let mut s = Stream::new(&[8, order as u64]);
-        let chunk = Chunk {
+        let chunk = EntryChunk {
             rows: (0..order)
                 .map(|m| (0..n).map(|_| s.below(ROWS[m] as u64) as u32).collect())
                 .collect(),

@@ -229,7 +229,7 @@ impl CellRows<'_> {
 mod tests {
     use super::super::graph_colouring::Palette;
     use super::*;
-    use crate::problem::Chunk;
+    use crate::kernel::EntryChunk;
 
     const ROWS: [u64; 3] = [900, 700, 800];
 
@@ -252,7 +252,7 @@ mod tests {
             .map(|d| (0..n).map(|_| s.below(d) as u32).collect::<Vec<u32>>())
             .to_vec();
         rows[1][..long].fill(3);
-        let chunk = |from: usize, to: usize| Chunk {
+        let chunk = |from: usize, to: usize| EntryChunk {
             rows: rows.iter().map(|r| r[from..to].to_vec()).collect(),
             values: (from..to).map(|i| i as f32).collect(),
             weights: Vec::new(),

@@ -36,6 +36,7 @@ mod cholesky;
 mod conflict_free;
 mod core_shape;
 mod entry;
+mod entry_chunk;
 mod eval;
 mod exclusive_rows;
 mod fiber_sums;
@@ -72,6 +73,7 @@ pub(crate) use cell::{Form, Hold, Scratch, Settings, cell_errors, cell_squares, 
 pub(crate) use cholesky::{Noise, solve};
 pub(crate) use conflict_free::{Class, Classes, OpenClass, Seen};
 pub use core_shape::{CoreKind, CoreShape, MAX_ORDER};
+pub use entry_chunk::EntryChunk;
 pub(crate) use exclusive_rows::{Lease, LeasedRows, Parts};
 pub(crate) use fiber_sums::{Share, along};
 pub use flops_probe::peak_flops;

@@ -412,7 +412,7 @@ fn check_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Values> {
 mod tests {
     use super::*;
     use crate::format::Values;
-    use crate::problem::Chunk;
+    use crate::problem::EntryChunk;
 
     const A: &[u32] = &[5, 9, 5];
     const B: &[u32] = &[0, 1, 1];
@@ -462,7 +462,7 @@ mod tests {
         assert_eq!(p.matrices()[0].columns.counts(), [2, 1]);
         assert_eq!((p.mean(), p.range()), (3.0, (1.0, 6.0)));
         let maps = p.row_maps();
-        let mut chunk = Chunk::default();
+        let mut chunk = EntryChunk::default();
         p.tensor().copy(&maps, 1..3, &mut chunk).unwrap();
         assert_eq!(chunk.rows, [vec![3, 2], vec![1, 1], vec![1, 0]]);
         assert_eq!(chunk.values, [2.0, 6.0]);
@@ -549,7 +549,7 @@ mod tests {
                 CooView::new("T", &[10, 2, 4], &[rows, B, C], Values::F32(&values)).unwrap();
             let part = Part::new(changed);
             let error = part
-                .copy(&maps, 0..3, &mut Chunk::default())
+                .copy(&maps, 0..3, &mut EntryChunk::default())
                 .unwrap_err()
                 .to_string();
             assert!(error.contains("entry 2: is not what it was"), "{error}");

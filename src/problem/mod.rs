@@ -13,8 +13,9 @@ mod build;
 mod part;
 mod zeros;
 
+pub use crate::kernel::EntryChunk;
 pub use build::ProblemBuilder;
-pub use part::{Chunk, Part};
+pub use part::Part;
 
 use std::fmt;
 use std::sync::Arc;

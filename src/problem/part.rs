@@ -4,60 +4,13 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::format::{CooView, RowMap};
+use crate::kernel::EntryChunk;
 
 /// The entries of one tensor or matrix of a problem, still where they came from.
 pub struct Part<'a> {
     pub(crate) view: CooView<'a>,
     /// Cells of a matrix that are 0 and count as entries behind those of the view: rows and columns.
     pub(super) zeros: [Vec<u32>; 2],
-}
-
-/// A piece of a [`Part`] copied out: compact, validated indices and `f32` values.
-#[derive(Debug, Default)]
-pub struct Chunk {
-    /// One column of compact row numbers per mode.
-    pub rows: Vec<Vec<u32>>,
-    /// The values.
-    pub values: Vec<f32>,
-    /// The weights; empty if the data has none.
-    pub weights: Vec<f32>,
-}
-
-impl Chunk {
-    /// The weight of an entry: 1 if the data has none.
-    pub(crate) fn weight(&self, k: usize) -> f32 {
-        self.weights.get(k).copied().unwrap_or(1.0)
-    }
-
-    /// Keeps those entries that `stays` says.
-    pub(crate) fn retain(&mut self, stays: impl Fn(usize) -> bool) {
-        let kept: Vec<usize> = (0..self.values.len()).filter(|&k| stays(k)).collect();
-        for column in &mut self.rows {
-            keep(column, &kept);
-        }
-        keep(&mut self.values, &kept);
-        if !self.weights.is_empty() {
-            keep(&mut self.weights, &kept);
-        }
-    }
-
-    /// Leaves out what weighs nothing.
-    pub(crate) fn retain_weighted(&mut self) {
-        if self.weights.contains(&0.0) {
-            let weights = std::mem::take(&mut self.weights);
-            self.retain(|k| weights[k] > 0.0);
-            self.weights = weights;
-            self.weights.retain(|&w| w > 0.0);
-        }
-    }
-}
-
-/// Moves the places listed to the front.
-fn keep<T: Copy>(numbers: &mut Vec<T>, kept: &[usize]) {
-    for (to, &k) in kept.iter().enumerate() {
-        numbers[to] = numbers[k];
-    }
-    numbers.truncate(kept.len());
 }
 
 impl<'a> Part<'a> {
@@ -101,7 +54,12 @@ impl<'a> Part<'a> {
     ///
     /// # Panics
     /// If the range is not inside, or there are not as many maps as modes.
-    pub fn copy(&self, maps: &[&RowMap], range: Range<usize>, chunk: &mut Chunk) -> Result<()> {
+    pub fn copy(
+        &self,
+        maps: &[&RowMap],
+        range: Range<usize>,
+        chunk: &mut EntryChunk,
+    ) -> Result<()> {
         self.copy_from(maps, range, 0.0, None, chunk)
     }
 
@@ -113,7 +71,7 @@ impl<'a> Part<'a> {
         range: Range<usize>,
         zero: f64,
         chosen: Option<&dyn Fn(usize) -> bool>,
-        chunk: &mut Chunk,
+        chunk: &mut EntryChunk,
     ) -> Result<()> {
         let v = &self.view;
         assert_eq!(maps.len(), v.order());
@@ -142,7 +100,7 @@ impl<'a> Part<'a> {
                 return Err(self.changed(range.start + k));
             }
         }
-        let Chunk { rows, weights, .. } = chunk;
+        let EntryChunk { rows, weights, .. } = chunk;
         for (n, map) in maps.iter().enumerate() {
             let out = &mut rows[n];
             out.clear();

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::model::BiasModel;
 use crate::options::LAMBDA_BIAS;
 use crate::parallel::Crew;
-use crate::problem::{Chunk, Problem};
+use crate::problem::{EntryChunk, Problem};
 use crate::progress::{Monitor, step};
 use crate::try_alloc::try_zeroed;
 
@@ -201,7 +201,7 @@ impl Passes<'_> {
     fn sums(
         &mut self,
         count: usize,
-        add: impl Fn(&Chunk, usize, &mut [[f64; 2]]) + Sync,
+        add: impl Fn(&EntryChunk, usize, &mut [[f64; 2]]) + Sync,
     ) -> Result<Vec<[f64; 2]>> {
         let (tensor, maps) = (self.problem.tensor(), self.problem.row_maps());
         let (n, zero) = (tensor.len(), self.problem.mean());
@@ -218,7 +218,7 @@ impl Passes<'_> {
             stop.fetch_or(told.is_err(), Ordering::Relaxed);
             told.is_err()
         };
-        let one = |chunk: &mut Chunk, group: usize| {
+        let one = |chunk: &mut EntryChunk, group: usize| {
             let mut sums: Vec<[f64; 2]> = try_zeroed(count, "rows")?;
             for start in (group * CHUNK..n).step_by(groups * CHUNK) {
                 if stop.load(Ordering::Relaxed) {
@@ -235,7 +235,9 @@ impl Passes<'_> {
         if watch() {
             return Err(Error::Cancelled);
         }
-        let made = self.crew.map(groups, &mut watch, Chunk::default, one)?;
+        let made = self
+            .crew
+            .map(groups, &mut watch, EntryChunk::default, one)?;
         let mut made = made.ok_or(Error::Cancelled)?.into_iter();
         let mut sums: Vec<[f64; 2]> = made.next().unwrap_or_else(|| Ok(Vec::new()))?;
         for group in made {

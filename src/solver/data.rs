@@ -19,7 +19,7 @@ use crate::kernel::CoreShape;
 
 use crate::options::PenaltyPer;
 use crate::parallel::Crew;
-use crate::problem::{Chunk, MatrixKind, Mode, Part, Problem};
+use crate::problem::{EntryChunk, MatrixKind, Mode, Part, Problem};
 use crate::progress::{Monitor, step};
 use crate::random::{Permutation, key};
 use crate::simd::padded_len;
@@ -191,7 +191,7 @@ impl Data {
     ) -> Result<Data> {
         let maps = problem.row_maps();
         let copy = |part: &Part<'_>, maps: &[&RowMap], number: usize, kind: MatrixKind| {
-            let read = |range: Range<usize>, chunk: &mut Chunk| match number {
+            let read = |range: Range<usize>, chunk: &mut EntryChunk| match number {
                 0 => read_tensor(
                     part,
                     maps,
@@ -405,7 +405,7 @@ fn read_tensor(
     centre: &Centre,
     held: Option<(Held, bool)>,
     range: Range<usize>,
-    chunk: &mut Chunk,
+    chunk: &mut EntryChunk,
 ) -> Result<()> {
     let chosen = held.map(|(held, those)| move |entry: usize| held.has(entry, those));
     let chosen = chosen.as_ref().map(|c| c as &dyn Fn(usize) -> bool);
@@ -420,13 +420,13 @@ fn copy(
     order: usize,
     shuffle: &[u64],
     monitor: &dyn Monitor,
-    read: impl Fn(Range<usize>, &mut Chunk) -> Result<()>,
+    read: impl Fn(Range<usize>, &mut EntryChunk) -> Result<()>,
 ) -> Result<Shuffled> {
     const CHUNK: usize = 1 << 16;
     // How many there are is known once all are read; only then do they have places.
     let mut count = 0;
-    let mut chunk = Chunk::default();
-    let chunks = |visit: &mut dyn FnMut(&Chunk), chunk: &mut Chunk| -> Result<()> {
+    let mut chunk = EntryChunk::default();
+    let chunks = |visit: &mut dyn FnMut(&EntryChunk), chunk: &mut EntryChunk| -> Result<()> {
         for start in (0..n).step_by(CHUNK) {
             step(monitor, "copying entries", start as u64, n as u64)?;
             read(start..(start + CHUNK).min(n), chunk)?;
@@ -435,7 +435,7 @@ fn copy(
         Ok(())
     };
     let mut weighted = false;
-    let look = &mut |c: &Chunk| {
+    let look = &mut |c: &EntryChunk| {
         count += c.values.len();
         weighted |= !c.weights.is_empty();
     };
@@ -449,7 +449,7 @@ fn copy(
     };
     let places = Permutation::new(count as u64, shuffle);
     let mut number = 0;
-    let mut place = |c: &Chunk| {
+    let mut place = |c: &EntryChunk| {
         for (k, &value) in c.values.iter().enumerate() {
             let to = places.apply(number) as usize;
             number += 1;
@@ -478,7 +478,7 @@ pub(super) fn held(
 ) -> Result<Entries> {
     let (maps, part) = (problem.row_maps(), problem.tensor());
     let spec = error_spec(model, part.len(), part.is_weighted());
-    let read = |range: Range<usize>, chunk: &mut Chunk| {
+    let read = |range: Range<usize>, chunk: &mut EntryChunk| {
         read_tensor(part, &maps, centre, Some((held, true)), range, chunk)
     };
     sort(&spec, part.len(), crew, monitor, read).map(Entries::Cells)
@@ -513,7 +513,7 @@ pub(super) fn held_out(
     let order = model.order();
     model.check_order(view)?;
     let spec = error_spec(model, view.len(), view.weights().is_some());
-    let read = |range: Range<usize>, chunk: &mut Chunk| {
+    let read = |range: Range<usize>, chunk: &mut EntryChunk| {
         chunk.rows.resize(order, Vec::new());
         for (m, column) in chunk.rows.iter_mut().enumerate() {
             column.clear();

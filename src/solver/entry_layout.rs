@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::kernel::{Cell, Class, Classes, Palette, Seen, Sorted, Spec};
 use crate::parallel::Crew;
-use crate::problem::Chunk;
+use crate::problem::EntryChunk;
 use crate::progress::{Monitor, step};
 
 /// Copies `count` entries in chunks, each sorted by cell.
@@ -15,7 +15,7 @@ fn chunks(
     count: usize,
     crew: &Crew,
     monitor: &dyn Monitor,
-    read: impl Fn(Range<usize>, &mut Chunk) -> Result<()> + Sync,
+    read: impl Fn(Range<usize>, &mut EntryChunk) -> Result<()> + Sync,
 ) -> Result<Vec<Sorted>> {
     // Some for every thread, but not too small.
     let size = count.div_ceil(32).clamp(1 << 14, 1 << 17);
@@ -23,7 +23,7 @@ fn chunks(
     let sorted = crew.map(
         count.div_ceil(size),
         &mut || monitor.cancelled(),
-        Chunk::default,
+        EntryChunk::default,
         |chunk, c| {
             let range = c * size..((c + 1) * size).min(count);
             read(range.clone(), chunk).and_then(|()| spec.sort(chunk, range.start))
@@ -41,7 +41,7 @@ pub(super) fn sort(
     count: usize,
     crew: &Crew,
     monitor: &dyn Monitor,
-    read: impl Fn(Range<usize>, &mut Chunk) -> Result<()> + Sync,
+    read: impl Fn(Range<usize>, &mut EntryChunk) -> Result<()> + Sync,
 ) -> Result<Vec<Cell>> {
     let sorted = chunks(spec, count, crew, monitor, read)?;
     // All cells of a part together, made by the thread that will run them.
@@ -64,7 +64,7 @@ pub(super) fn colour(
     (count, longest): (usize, usize),
     crew: &Crew,
     monitor: &dyn Monitor,
-    read: impl Fn(Range<usize>, &mut Chunk) -> Result<()> + Sync,
+    read: impl Fn(Range<usize>, &mut EntryChunk) -> Result<()> + Sync,
 ) -> Result<Classes> {
     let palette = Palette::new(&spec.rows, count, longest);
     let sorted = chunks(&spec.in_pieces(palette.pieces), count, crew, monitor, read)?;
@@ -106,7 +106,7 @@ mod tests {
             weighted: false,
         });
         let row = |i: usize, m: u64| (mix(i as u64 * 3 + m) % rows as u64) as u32;
-        let read = |range: Range<usize>, chunk: &mut Chunk| {
+        let read = |range: Range<usize>, chunk: &mut EntryChunk| {
             chunk.rows = (0..3)
                 .map(|m| range.clone().map(|i| row(i, m)).collect())
                 .collect();

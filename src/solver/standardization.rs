@@ -10,7 +10,7 @@ use crate::format::RowMap;
 use crate::model::{Model, Rows};
 use crate::options::Options;
 use crate::parallel::Crew;
-use crate::problem::{Chunk, Coupled, MatrixKind, Problem};
+use crate::problem::{Coupled, EntryChunk, MatrixKind, Problem};
 use crate::progress::Monitor;
 use crate::try_alloc::{try_with_capacity, try_zeroed};
 
@@ -151,7 +151,7 @@ impl Centre {
     }
 
     /// Brings values from which the mean is gone to the scale inside; biases are still in them.
-    pub(super) fn inside(&self, chunk: &mut Chunk) {
+    pub(super) fn inside(&self, chunk: &mut EntryChunk) {
         let scale = 1.0 / self.scale;
         let values = chunk.values.iter_mut();
         values.for_each(|value| *value = (f64::from(*value) * scale) as f32);
@@ -172,7 +172,7 @@ impl Centre {
     }
 
     /// The same for matrix `m`. Entries of a full one stay what they are above those that are not listed.
-    pub(super) fn matrix_inside(&self, m: usize, kind: MatrixKind, chunk: &mut Chunk) {
+    pub(super) fn matrix_inside(&self, m: usize, kind: MatrixKind, chunk: &mut EntryChunk) {
         let centre = &self.matrices[m];
         let scale = 1.0 / centre.scale;
         let offsets = match kind {
@@ -261,7 +261,7 @@ fn of_matrix(problem: &Problem<'_>, matrix: &Coupled<'_>) -> Result<MatrixCentre
     let columns: &RowMap = matrix.columns.rows();
     let maps = [problem.row_maps()[matrix.mode], columns];
     let mut sums: Vec<(f64, f64)> = vec![(0.0, 0.0); columns.len()];
-    let mut chunk = Chunk::default();
+    let mut chunk = EntryChunk::default();
     let n = matrix.entries.len();
     let (mut total, mut squares, mut all) = (0.0, 0.0, 0.0);
     for start in (0..n).step_by(CHUNK) {
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!(centre.scale, 64.0);
         // Damping leaves a third of each bias.
         assert!(centre.left < 0.2 && (0.7..1.5).contains(&centre.deviation));
-        let mut chunk = Chunk::default();
+        let mut chunk = EntryChunk::default();
         let maps = problem.row_maps();
         problem
             .tensor()
