@@ -58,7 +58,7 @@ address() {
   # Without optimisation: quick to build, and overflows are caught too.
   RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address --cfg s3cmtf_test" CARGO_PROFILE_DEV_DEBUG=line-tables-only \
     CARGO_PROFILE_DEV_OPT_LEVEL=0 \
-    cargo build --quiet --lib --no-default-features --target "$triple" --target-dir "$target/sanitize"
+    cargo build --quiet --package s3cmtf --lib --target "$triple" --target-dir "$target/sanitize"
   # Stacks kept after a return need the runtime of the compiler that made the code; here there are two.
   export ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1:detect_stack_use_after_return=0
   # Kernels that are neither optimised nor without checks have frames of megabytes.

@@ -26,8 +26,8 @@ esac
 
 built=${S3CMTF_BUILT:-}
 if [ -z "$built" ]; then
-  # Without the command-line program and what only it needs.
-  cargo build --manifest-path "$root/Cargo.toml" --release --lib --no-default-features
+  # The library alone, without the dependencies of the command-line program.
+  cargo build --manifest-path "$root/Cargo.toml" --release --package s3cmtf --lib
   built=$(cargo metadata --manifest-path "$root/Cargo.toml" --format-version 1 --no-deps |
     sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
   # For another machine, cargo builds into a folder of its name.

@@ -1,7 +1,6 @@
 //! What several test files need.
 #![allow(dead_code)]
 
-pub mod fitting;
 pub mod later;
 #[cfg(target_os = "linux")]
 pub mod native;
@@ -11,8 +10,7 @@ pub mod planted;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
-#[cfg(feature = "cli")]
-use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use s3cmtf::format::{CooFile, OpenMode, TextOptions, open};
 
@@ -29,7 +27,12 @@ pub struct Scratch(PathBuf);
 
 impl Scratch {
     pub fn new(name: &str) -> Scratch {
-        let path = std::env::temp_dir().join(format!("s3cmtf-test-{}-{name}", std::process::id()));
+        static CREATED: AtomicUsize = AtomicUsize::new(0);
+        let number = CREATED.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!(
+            "s3cmtf-test-{}-{number}-{name}",
+            std::process::id()
+        ));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
         Scratch(path)
@@ -114,40 +117,17 @@ impl Ran {
     }
 }
 
-#[cfg(feature = "cli")]
-pub fn program() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_s3cmtf"));
-    command.stdin(Stdio::null());
-    command
-}
-
-/// Runs the program with arguments.
-#[cfg(feature = "cli")]
-pub fn run<I: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = I>) -> Ran {
-    Ran::from(program().args(arguments).output().unwrap())
-}
-
-/// Runs the program with `input` on standard input.
-#[cfg(feature = "cli")]
-pub fn run_with_input(arguments: &[&str], input: &[u8]) -> Ran {
-    use std::io::Write;
-    let mut child = program()
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // A program that refuses the start of its input need not read the rest.
-    let _ = child.stdin.take().unwrap().write_all(input);
-    Ran::from(child.wait_with_output().unwrap())
+/// Returns the root folder of the repository. Both packages include this file, so the manifest may be in `cli/`.
+pub fn workspace_root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .find(|folder| folder.join("c_tests").is_dir())
+        .unwrap()
 }
 
 /// A folder of real data beside the repository, or `None` with a printed line.
 pub fn real_data(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../shared/data")
-        .join(name);
+    let path = workspace_root().join("../shared/data").join(name);
     if path.is_dir() {
         return Some(path);
     }
@@ -171,14 +151,4 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
-}
-
-/// Sends a signal to a running program.
-#[cfg(all(unix, feature = "cli"))]
-pub fn signal(child: &std::process::Child, name: &str) {
-    let sent = Command::new("kill")
-        .arg(name)
-        .arg(child.id().to_string())
-        .status();
-    assert!(sent.unwrap().success());
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Ran, Scratch};
+use super::{Ran, Scratch, workspace_root};
 
 /// What every program must compile with.
 pub const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
@@ -31,10 +31,6 @@ pub fn present(program: &str) -> bool {
         .stderr(Stdio::null())
         .status();
     asked.is_ok_and(|s| s.success())
-}
-
-pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// A folder with the shared library of a build under the names it has when installed.
@@ -88,10 +84,10 @@ impl Library {
             .arg(format!("-std={standard}"))
             .args(WARNINGS)
             .args(["-O1", "-g", "-I"])
-            .arg(root().join("include"))
+            .arg(workspace_root().join("include"))
             .arg("-o")
             .arg(&program)
-            .arg(root().join("c_tests").join(source))
+            .arg(workspace_root().join("c_tests").join(source))
             .arg("-L")
             .arg(self.path())
             .arg(format!("-Wl,-rpath,{}", self.path().display()))

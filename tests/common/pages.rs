@@ -175,3 +175,80 @@ pub fn pages(threads: usize) -> Vec<(&'static str, String)> {
     }
     made
 }
+
+/// Reads a page as a strict reader of HTML would: every element that is opened is closed, attributes have quotes, nothing
+/// is loaded from elsewhere. Returns the text.
+pub fn strictly(name: &str, page: &str) -> String {
+    const EMPTY: [&str; 2] = ["meta", "link"];
+    let mut open: Vec<String> = Vec::new();
+    let mut ids: Vec<String> = Vec::new();
+    let mut text = String::new();
+    let mut rest = page.strip_prefix("<!DOCTYPE html>").expect(name);
+    while let Some(at) = rest.find('<') {
+        if open.last().is_none_or(|o| o != "style") {
+            text += &rest[..at];
+        }
+        let end = at
+            + rest[at..]
+                .find('>')
+                .unwrap_or_else(|| panic!("{name}: a tag does not end"));
+        let tag = &rest[at + 1..end];
+        rest = &rest[end + 1..];
+        if let Some(closed) = tag.strip_prefix('/') {
+            assert_eq!(open.pop().as_deref(), Some(closed), "{name}: …{tag}");
+            continue;
+        }
+        let (own, word) = (tag.strip_suffix('/'), tag.split([' ', '/']).next().unwrap());
+        let fine = |w: &str| !w.is_empty() && w.chars().all(|c| c.is_ascii_alphanumeric());
+        assert!(fine(word), "{name}: <{tag}>");
+        assert!(
+            !["script", "img", "iframe", "object"].contains(&word),
+            "{name}: <{tag}>"
+        );
+        let attributes = own.unwrap_or(tag)[word.len()..].split('"');
+        let attributes: Vec<&str> = attributes.collect();
+        assert!(attributes.len() % 2 == 1, "{name}: quotes of <{tag}>");
+        for pair in attributes.chunks(2).filter(|p| p.len() == 2) {
+            let key = pair[0]
+                .trim()
+                .strip_suffix('=')
+                .unwrap_or_else(|| panic!("{name}: <{tag}>"));
+            assert!(!key.starts_with("on") && key != "src", "{name}: <{tag}>");
+            if key == "href" {
+                assert!(
+                    pair[1].starts_with('#') || pair[1] == "data:,",
+                    "{name}: <{tag}>"
+                );
+            }
+            if key == "id" {
+                assert!(
+                    !ids.contains(&pair[1].to_string()),
+                    "{name}: two of {}",
+                    pair[1]
+                );
+                ids.push(pair[1].into());
+            }
+            assert!(
+                !pair[1].contains("NaN") && !pair[1].contains("inf "),
+                "{name}: <{tag}>"
+            );
+        }
+        if own.is_none() && !EMPTY.contains(&word) {
+            open.push(word.into());
+        }
+    }
+    assert!(open.is_empty(), "{name}: {open:?} stay open");
+    for link in page.split("href=\"#").skip(1) {
+        let to = link.split('"').next().unwrap();
+        assert!(ids.iter().any(|i| i == to), "{name}: #{to} is nowhere");
+    }
+    assert!(
+        !page.contains("url(") && !page.contains("@import"),
+        "{name}"
+    );
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&#39;", "'")
+        .replace("&amp;", "&")
+}

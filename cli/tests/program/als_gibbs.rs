@@ -1,0 +1,81 @@
+//! `als` and `gibbs` on the command line.
+
+use crate::common::Ran;
+use crate::runner::program;
+use crate::runner::{data, finished, fit, words};
+
+fn predict(dir: &crate::common::Scratch, model: &str, extra: &[&str]) -> Ran {
+    let mut command = program();
+    command.args(words(dir, &["predict", model, "@tensor.test.coo"]));
+    command.args(extra);
+    finished(command)
+}
+
+#[test]
+fn a_model_of_samples_says_how_sure_it_is() {
+    let dir = data("exact-cli");
+    let gibbs = ["--algorithm", "gibbs", "--model", "cp", "--samples", "9"];
+    let files = ["--matrix", "2:@matrix1.coo", "-o", "@gibbs.s3m"];
+    finished(fit(&dir, &[&gibbs[..], &files].concat())).ok();
+    finished(fit(&dir, &["--algorithm", "als", "-o", "@als.s3m"])).ok();
+    let sure = ["--deviation", "--quantiles", "0.05,0.95"];
+    let out = predict(&dir, "@gibbs.s3m", &sure).ok().out;
+    assert_eq!(out.lines().count(), 1200);
+    for line in out.lines() {
+        let numbers: Vec<f64> = line.split(' ').map(|x| x.parse().unwrap()).collect();
+        let [_, _, _, mean, deviation, low, high] = numbers[..] else {
+            panic!("{line}");
+        };
+        assert!(deviation > 0.0 && low <= mean && mean <= high, "{line}");
+    }
+    // The predictions themselves are those of the plain command.
+    let plain = predict(&dir, "@gibbs.s3m", &[]).ok().out;
+    for (line, plain) in out.lines().zip(plain.lines()) {
+        assert!(line.starts_with(plain), "{line} {plain}");
+    }
+    let refused = predict(&dir, "@als.s3m", &sure);
+    assert!(
+        refused.code == Some(2) && refused.err.contains("no samples"),
+        "{}",
+        refused.err
+    );
+    let refused = predict(&dir, "@gibbs.s3m", &["--quantiles", "1.5"]);
+    assert!(
+        refused.code == Some(2) && refused.err.contains("below 1"),
+        "{}",
+        refused.err
+    );
+}
+
+/// Values that single precision cannot tell apart.
+#[test]
+fn values_far_from_0_keep_what_they_differ_by() {
+    let dir = crate::common::Scratch::new("far");
+    let (mut text, mut truth) = (String::new(), Vec::new());
+    for (i, j) in (0..40u32).flat_map(|i| (0..30u32).map(move |j| (i, j))) {
+        let value = 1000.0 + f64::from((i % 2) ^ (j % 2)) * 1e-6;
+        text += &format!("{} {} {value}\n", i + 1, j + 1);
+        truth.push(value);
+    }
+    std::fs::write(dir.join("x.tns"), text).unwrap();
+    for algorithm in ["blocked", "gibbs"] {
+        let mut command = program();
+        let how = ["--algorithm", algorithm, "--threads", "1", "-o", "@x.s3m"];
+        command.args(words(&dir, &["fit", "--tensor", "@x.tns"]));
+        let said = finished({
+            command.args(words(&dir, &how));
+            command
+        });
+        assert!(said.ok().out.contains("e-"), "an error that can be read");
+        let mut command = program();
+        command.args(words(&dir, &["predict", "@x.s3m", "@x.tns"]));
+        let out = finished(command).ok().out;
+        let last = |line: &str| line.split(' ').next_back().unwrap().parse::<f64>().unwrap();
+        let off = out
+            .lines()
+            .zip(&truth)
+            .map(|(line, x)| (last(line) - x).abs());
+        let worst = off.fold(0.0, f64::max);
+        assert!(worst < 3e-7, "{algorithm}: {worst:e}");
+    }
+}

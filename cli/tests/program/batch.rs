@@ -1,0 +1,411 @@
+//! `s3cmtf batch`
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use crate::common::Scratch;
+use crate::runner::{data, finished, fit, words};
+use crate::runner::{program, run, run_with_input};
+use s3cmtf::format::OpenMode;
+use s3cmtf::model;
+use serde_json::Value;
+
+/// A fit of the planted data; `more` goes into the line, `options` into its options.
+fn line(dir: &Scratch, id: &str, more: &str, options: &str) -> String {
+    words(
+        dir,
+        &[&format!(
+            r#"{{"id":"{id}","job":"fit","tensor":"@tensor.train.coo","test":"@tensor.test.coo","output":"@{id}.s3m"{more},"options":{{"rank":3{options}}}}}"#
+        )],
+    )
+    .remove(0)
+}
+
+fn predict(dir: &Scratch, id: &str, of: &str) -> String {
+    let line = format!(
+        r#"{{"id":"{id}","job":"predict","model":"@{of}.s3m","file":"@tensor.test.coo","output":"@{id}.coo"}}"#
+    );
+    words(dir, &[&line]).remove(0)
+}
+
+fn batch(dir: &Scratch, lines: &[String], extra: &[&str]) -> Command {
+    dir.file("jobs.jsonl", lines.join("\n"));
+    let mut command = program();
+    command.args(words(dir, &["batch", "@jobs.jsonl", "--threads", "2"]));
+    command.args(words(dir, extra));
+    command
+}
+
+fn results(dir: &Scratch, folder: &str) -> Vec<Value> {
+    let text = fs::read_to_string(dir.join(folder).join("results.jsonl")).unwrap();
+    text.lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect()
+}
+
+fn numbers(path: &Path) -> (Vec<f32>, Vec<f32>) {
+    let m = model::load(path, OpenMode::Private).unwrap();
+    let rows = m.modes().iter().flat_map(|x| x.factor.as_slice().to_vec());
+    (m.core().to_vec(), rows.collect())
+}
+
+#[test]
+fn jobs_are_done_and_failures_stay_alone() {
+    let dir = data("batch-cli");
+    let mut lines = vec![
+        "# what to do".into(),
+        line(&dir, "a", "", r#","epochs":5"#),
+        String::new(),
+        predict(&dir, "p", "a"),
+        line(
+            &dir,
+            "b",
+            r#","matrices":[{"mode":2,"file":"@matrix1.coo","weight":2}]"#,
+            r#","epochs":5,"threads":2"#,
+        ),
+    ];
+    let good = lines.clone();
+    lines.extend([
+        line(
+            &dir,
+            "mode",
+            r#","matrices":[{"mode":9,"file":"@matrix1.coo"}]"#,
+            "",
+        ),
+        line(
+            &dir,
+            "diverges",
+            "",
+            r#","eta":900000,"attempts":0,"start":"normal","epochs":5"#,
+        ),
+        line(&dir, "folder", "", "").replace("folder.s3m", "no/such/folder.s3m"),
+        line(&dir, "large", r#","memory":"2T""#, ""),
+        line(&dir, "wide", "", r#","threads":3"#),
+        predict(&dir, "none", "none"),
+        line(&dir, "a", "", "").replace("a.s3m", "z.s3m"),
+        predict(&dir, "twin", "a").replace("twin.coo", "p.coo"),
+        line(&dir, "in", "", "").replace("in.s3m", "tensor.test.coo"),
+        line(&dir, "é", "", ""),
+        "{\"id\":3}".into(),
+        "[1]".into(),
+        "{\"id\":\"x\",\"job\":\"bake\"}".into(),
+        format!("{{\"id\":\"{}\"}}", "x".repeat(3 << 20)),
+        line(&dir, "last", "", r#","epochs":2"#),
+    ]);
+    let ran = finished(batch(&dir, &lines, &["--json", "--memory", "1G"])).failed(2, &[]);
+    let objects = ran.json();
+    let summary = &objects.last().unwrap()["summary"];
+    let counts = ["jobs", "done", "failed", "skipped"].map(|n| summary[n].as_u64().unwrap());
+    assert_eq!(counts, [18, 4, 14, 0], "{}", ran.out);
+    for (id, reason, word) in [
+        ("mode", "bad-input", "modes 1 to 3"),
+        ("diverges", "bad-input", "diverges"),
+        ("folder", "bad-input", "folder does not exist"),
+        ("large", "refused", "--memory"),
+        ("wide", "refused", "3 threads, and the batch has 2"),
+        ("none", "bad-input", "no such file"),
+        ("job-12", "bad-input", "line 2 is called \"a\" too"),
+        ("twin", "bad-input", "is written by job \"p\" (line 4) too"),
+        ("in", "bad-input", "would be overwritten"),
+        ("job-15", "bad-input", "letters, digits"),
+        ("job-16", "bad-input", "\"id\" is a number"),
+        ("job-17", "bad-input", "not a list"),
+        (
+            "x",
+            "bad-input",
+            "\"bake\"; it must be \"fit\" or \"predict\"",
+        ),
+        ("job-19", "bad-input", "longer than"),
+    ] {
+        let found = objects
+            .iter()
+            .find(|o| o["id"] == id && o["status"] == "failed");
+        let found = found.unwrap_or_else(|| panic!("{id} did not fail: {}", ran.out));
+        let message = found["message"].as_str().unwrap();
+        assert!(
+            found["reason"] == reason && message.contains(word),
+            "{id}: {found}"
+        );
+    }
+    // The journal says the same, and each job that began has a log.
+    let kept = results(&dir, "jobs.batch");
+    assert_eq!(kept.len(), 18);
+    // The last line of a job counts, which another of the same name must not be.
+    let a = kept.iter().rfind(|r| r["id"] == "a").unwrap();
+    assert_eq!(a["status"], "done");
+    assert_eq!(
+        (a["reason"].as_str(), a["epochs"].as_u64()),
+        (Some("epochs"), Some(5))
+    );
+    assert_eq!(a["job"], lines[1].as_str());
+    let log = fs::read_to_string(a["log"].as_str().unwrap()).unwrap();
+    let log: Vec<Value> = log
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    assert!(
+        log[0]["begins"] == "a" && log.last().unwrap()["summary"]["test_rmse"] == a["test_rmse"]
+    );
+    assert_eq!(
+        log.iter()
+            .filter(|l| l["epoch"].is_u64() && l["eta"].is_f64())
+            .count(),
+        5
+    );
+    // The model is that of the same fit alone.
+    finished(fit(
+        &dir,
+        &[
+            "--test",
+            "@tensor.test.coo",
+            "--epochs",
+            "5",
+            "-o",
+            "@alone.s3m",
+        ],
+    ))
+    .ok();
+    assert_eq!(numbers(&dir.join("a.s3m")), numbers(&dir.join("alone.s3m")));
+    run(words(
+        &dir,
+        &["predict", "@a.s3m", "@tensor.test.coo", "-o", "@alone.coo"],
+    ))
+    .ok();
+    assert_eq!(
+        fs::read(dir.join("p.coo")).unwrap(),
+        fs::read(dir.join("alone.coo")).unwrap()
+    );
+    // Again without what fails: there is nothing to do, and a table says so.
+    let again = finished(batch(&dir, &good, &[])).ok();
+    assert!(
+        again.out.contains("3 jobs: 0 done, 3 skipped; 2 threads"),
+        "{}",
+        again.out
+    );
+    assert!(
+        again.out.contains("job  kind     status   reason"),
+        "{}",
+        again.out
+    );
+}
+
+#[test]
+fn no_job_writes_over_the_jobs() {
+    let dir = data("batch-own");
+    let own = line(&dir, "own", "", "").replace("own.s3m", "jobs.jsonl");
+    let command = batch(&dir, std::slice::from_ref(&own), &[]);
+    let said = finished(command);
+    assert_eq!(said.code, Some(2));
+    assert!(
+        said.out.contains("a file of the batch itself"),
+        "{}",
+        said.out
+    );
+    assert_eq!(fs::read_to_string(dir.join("jobs.jsonl")).unwrap(), own);
+}
+
+#[test]
+fn bad_usage_is_explained() {
+    let dir = data("batch-usage");
+    let jobs = [line(&dir, "a", "", "")];
+    finished(batch(&dir, &jobs, &["--memory", "much"])).failed(2, &["--memory much", "16G"]);
+    finished(batch(&dir, &jobs, &["--memory", "0"])).failed(2, &["--memory 0"]);
+    run(["batch", "-"]).failed(2, &["-o"]);
+    run(words(&dir, &["batch", "@none.jsonl"])).failed(2, &["no such file"]);
+    run(words(&dir, &["batch", "@"])).failed(2, &["is a folder"]);
+    let nothing = finished(batch(&dir, &[], &[])).ok();
+    assert!(nothing.out.contains("0 jobs: 0 done"), "{}", nothing.out);
+    let help = run(["batch", "--help"]).ok().out;
+    for word in [
+        "results.jsonl",
+        "--job-threads",
+        "\"job\":\"predict\"",
+        "Exit codes",
+    ] {
+        assert!(help.contains(word), "{help}");
+    }
+}
+
+/// Reads the objects that a batch prints until one is found.
+fn until(lines: &mut impl Iterator<Item = String>, found: impl Fn(&Value) -> bool) -> Value {
+    lines
+        .map(|l| serde_json::from_str::<Value>(&l).unwrap())
+        .find(found)
+        .expect("the batch ended before")
+}
+
+fn started(mut command: Command) -> (Child, impl Iterator<Item = String> + use<>) {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    (child, lines.map_while(|l| l.ok()))
+}
+
+/// A batch that reads a pipe, and its first job.
+fn piped(dir: &Scratch) -> (Child, impl Iterator<Item = String> + use<>, ChildStdin) {
+    let mut command = program();
+    command
+        .args(words(dir, &["batch", "-", "-o", "@out", "--json"]))
+        .stdin(Stdio::piped());
+    let (mut child, out) = started(command);
+    let mut pipe = child.stdin.take().unwrap();
+    writeln!(pipe, "{}", line(dir, "a", "", r#","epochs":2"#)).unwrap();
+    (child, out, pipe)
+}
+
+/// Looks at a file until it has some words, which a running program is going to write.
+fn wait_for(child: &mut Child, path: &Path, words: &str) {
+    while !fs::read_to_string(path).is_ok_and(|t| t.contains(words)) {
+        let ended = child.try_wait().unwrap();
+        assert!(ended.is_none(), "{} never had {words}", path.display());
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_batch_that_is_killed_goes_on_where_it_was() {
+    let dir = data("batch-kill");
+    let long = r#","algorithm":"als","epochs":400,"lambda_reg":0.1"#;
+    let whole = line(&dir, "whole", "", long);
+    let lines = [
+        line(&dir, "quick", "", r#","epochs":2"#),
+        line(&dir, "cut", r#","checkpoint":"@c.s3m""#, long),
+        predict(&dir, "p", "cut"),
+    ];
+    let (mut child, mut out) = started(batch(&dir, &lines, &["--json"]));
+    until(&mut out, |o| o["id"] == "quick" && o["status"] == "done");
+    let log = dir.join("jobs.batch/cut.log");
+    wait_for(&mut child, &log, "\"event\":\"checkpoint\"");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!dir.join("cut.s3m").exists());
+    let kept = results(&dir, "jobs.batch");
+    assert!(kept.len() == 1 && kept[0]["id"] == "quick");
+    // As if the machine had gone down in the middle of a line.
+    let mut journal = fs::OpenOptions::new()
+        .append(true)
+        .open(dir.join("jobs.batch/results.jsonl"))
+        .unwrap();
+    journal
+        .write_all(b"{\"id\":\"cut\",\"status\":\"do")
+        .unwrap();
+    drop(journal);
+    let ran = finished(batch(&dir, &lines, &["--json"])).ok();
+    let objects = ran.json();
+    let of = |id: &str| objects.iter().find(|o| o["id"] == id).unwrap();
+    assert_eq!(of("quick")["status"], "skipped");
+    assert_eq!(
+        (&of("cut")["status"], &of("p")["status"]),
+        (&"done".into(), &"done".into())
+    );
+    assert!(
+        of("cut")["resumed_from"].as_u64() >= Some(1),
+        "{}",
+        of("cut")
+    );
+    assert_eq!(of("cut")["epochs"], 400);
+    // It came to where it would have come without a break.
+    finished(batch(&dir, &[whole], &["-o", "@other"])).ok();
+    assert_eq!(
+        numbers(&dir.join("cut.s3m")),
+        numbers(&dir.join("whole.s3m"))
+    );
+    assert_eq!(results(&dir, "jobs.batch").len(), 3);
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_interrupts_what_runs_and_the_batch_goes_on() {
+    let dir = data("batch-int");
+    let endless = line(&dir, "endless", "", r#","epochs":1000000"#);
+    let lines = [endless, predict(&dir, "p", "endless")];
+    let (mut child, mut out) = started(batch(&dir, &lines, &["--json"]));
+    until(&mut out, |o| o["started"] == "endless");
+    wait_for(
+        &mut child,
+        &dir.join("jobs.batch/endless.log"),
+        "\"epoch\":1,",
+    );
+    crate::runner::signal(&child, "-INT");
+    let interrupted = until(&mut out, |o| o["id"] == "endless");
+    assert_eq!(interrupted["status"], "interrupted");
+    let summary = until(&mut out, |o| o["summary"].is_object());
+    assert_eq!(summary["summary"]["not_started"], 1);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!dir.join("endless.s3m").exists());
+    // Nothing half-written is left.
+    assert!(
+        dir.names().iter().all(|n| !n.ends_with(".tmp")),
+        "{:?}",
+        dir.names()
+    );
+    // While another batch has the folder, nobody else does.
+    let (mut child, mut out) = started(batch(&dir, &lines, &["--json"]));
+    until(&mut out, |o| o["started"] == "endless");
+    finished(batch(&dir, &lines, &[])).failed(2, &["another batch is running"]);
+    crate::runner::signal(&child, "-TERM");
+    out.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn jobs_from_a_pipe_begin_as_they_come() {
+    let dir = data("batch-pipe");
+    let (mut child, mut out, mut pipe) = piped(&dir);
+    // It ends while the pipe is open.
+    assert_eq!(until(&mut out, |o| o["id"] == "a")["status"], "done");
+    write!(pipe, "{}", predict(&dir, "p", "a")).unwrap();
+    drop(pipe);
+    assert_eq!(until(&mut out, |o| o["id"] == "p")["status"], "done");
+    assert_eq!(
+        until(&mut out, |o| o["summary"].is_object())["summary"]["done"],
+        2
+    );
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let folder = dir.join("out");
+    let arguments = ["batch", "-", "-o", folder.to_str().unwrap()];
+    let again = run_with_input(&arguments, b"\n").ok();
+    assert!(again.out.contains("0 jobs"), "{}", again.out);
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_the_wait_for_a_pipe() {
+    let dir = data("batch-wait");
+    let (mut child, mut out, pipe) = piped(&dir);
+    until(&mut out, |o| o["id"] == "a");
+    crate::runner::signal(&child, "-INT");
+    out.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    drop(pipe);
+}
+
+#[test]
+fn a_file_of_jobs_in_another_encoding_is_bad_input() {
+    let dir = data("batch-encoding");
+    let job = line(&dir, "a", "", r#","epochs":1"#);
+    let good = dir.file("marked.jsonl", format!("\u{feff}{job}\n"));
+    let folder = dir.join("out");
+    let batch = |file: &Path| {
+        let [file, folder] = [file, &folder].map(|p| p.to_str().unwrap().to_string());
+        run(["batch", &file, "-o", &folder, "--json"])
+    };
+    assert_eq!(
+        batch(&good).ok().json().pop().unwrap()["summary"]["done"],
+        1
+    );
+    let mut bytes = format!("# jobs\n{job}\n").into_bytes();
+    bytes[10] = 0xe9;
+    let bad = batch(&dir.file("latin.jsonl", bytes));
+    assert_eq!(bad.code, Some(2), "{}", bad.err);
+    let ended = bad.json();
+    let job = ended.iter().find(|o| o["status"] == "failed").unwrap();
+    assert_eq!(job["reason"], "bad-input");
+    let message = job["message"].as_str().unwrap();
+    assert!(message.contains("line 2: byte 4 is not UTF-8"), "{message}");
+}

@@ -1,0 +1,227 @@
+//! `bench` as a user runs it. How fast it finds this machine to be is nobody's business here.
+
+use crate::common::{Ran, Scratch};
+use crate::runner::run;
+use crate::runner::words;
+use s3cmtf::simd::Level;
+use serde_json::Value;
+
+/// A folder with a tiny tensor.
+fn tiny(name: &str) -> Scratch {
+    let dir = Scratch::new(name);
+    let made = [
+        "generate",
+        "-o",
+        "@",
+        "--dims",
+        "60,50,8",
+        "--entries",
+        "5000",
+        "--test",
+        "0.2",
+        "--no-truth",
+    ];
+    run(words(&dir, &made)).ok();
+    dir
+}
+
+/// `bench` on it, with further arguments.
+fn bench(dir: &Scratch, extra: &[&str]) -> Ran {
+    let mut all = vec!["bench", "--tensor", "@tensor.train.coo"];
+    if !extra.contains(&"--rank") {
+        all.extend(["--rank", "4"]);
+    }
+    all.extend(extra);
+    run(words(dir, &all))
+}
+
+fn threads(line: &Value) -> u64 {
+    line["threads"].as_u64().unwrap()
+}
+
+#[test]
+fn json_has_every_figure_of_every_variant() {
+    let dir = tiny("json");
+    for model in ["tucker", "cp"] {
+        let arguments = [
+            "--model",
+            model,
+            "--test",
+            "@tensor.test.coo",
+            "--threads",
+            "2,1,3",
+            "--kernel",
+            "scalar,wide",
+            "--json",
+        ];
+        let lines = bench(&dir, &arguments).ok().json();
+        // Two levels of two algorithms, one of naive, three numbers of threads each.
+        assert_eq!(lines.len(), 3 * (2 * 2 + 1));
+        for line in &lines {
+            for key in [
+                "rank",
+                "threads",
+                "entries",
+                "epochs",
+                "repeats",
+                "entries_per_second",
+                "entries_per_second_per_thread",
+                "ns_per_entry",
+                "efficiency",
+                "gflops",
+                "peak_gflops",
+                "peak_share",
+                "test_rmse",
+                "ratio_to_naive",
+            ] {
+                let x = line[key]
+                    .as_f64()
+                    .unwrap_or_else(|| panic!("{key}: {line}"));
+                assert!(x.is_finite() && x > 0.0, "{key}: {line}");
+            }
+            assert_eq!(line["model"], model);
+            assert_eq!(line["entries"], 4000);
+            let naive = line["algorithm"] == "naive";
+            assert_eq!(line["epochs"], if naive { 1 } else { 3 });
+            assert!(!naive || line["kernel"] == "scalar", "{line}");
+            if threads(line) == 1 {
+                // The fewest threads are what the others are compared with.
+                assert_eq!(line["efficiency"], 1.0);
+                assert!(!naive || line["ratio_to_naive"] == 1.0, "{line}");
+            }
+        }
+        for (n, expected) in [2, 1, 3].into_iter().cycle().take(lines.len()).enumerate() {
+            assert_eq!(threads(&lines[n]), expected);
+        }
+        // The default algorithm is the same with any number of threads.
+        let blocked = |t: u64| {
+            let same = |l: &&Value| {
+                l["algorithm"] == "blocked" && l["kernel"] == "wide" && threads(l) == t
+            };
+            lines.iter().find(same).unwrap()["test_rmse"].clone()
+        };
+        assert_eq!(blocked(1), blocked(3));
+    }
+}
+
+#[test]
+fn the_table_has_every_variant_once() {
+    let dir = tiny("table");
+    let text = bench(
+        &dir,
+        &["--threads", "1,2,2", "--epochs", "1", "--repeats", "1"],
+    )
+    .ok()
+    .out;
+    let best = Level::best().name();
+    for (algorithm, kernel) in [("blocked", best), ("opt", best), ("naive", "scalar")] {
+        for threads in ["1", "2"] {
+            let found = text.lines().filter(|l| {
+                let mut fields = l.split_whitespace();
+                [algorithm, kernel, threads]
+                    .iter()
+                    .all(|f| fields.next() == Some(f))
+            });
+            assert_eq!(found.count(), 1, "{algorithm} {threads}: {text}");
+        }
+    }
+    assert!(text.contains("4,000 entries, 60 x 50 x 8"), "{text}");
+    assert!(
+        text.contains("naive ran one epoch on all entries"),
+        "{text}"
+    );
+    // There is a yardstick also if it was not asked for, and ranks no higher than the rows.
+    let alone = [
+        "--rank",
+        "9",
+        "--algorithm",
+        "opt",
+        "--threads",
+        "2",
+        "--repeats",
+        "1",
+    ];
+    let text = bench(&dir, &alone).ok().out;
+    assert!(!text.contains("\nnaive      scalar"), "{text}");
+    assert!(text.contains("mode 3"), "{text}");
+    let mut json = alone.to_vec();
+    json.push("--json");
+    let lines = bench(&dir, &json).ok().json();
+    assert_eq!((lines.len(), threads(&lines[0])), (1, 2));
+    assert!(lines[0]["ratio_to_naive"].as_f64().unwrap() > 0.0);
+    assert!(lines[0]["test_rmse"].is_null());
+    assert_eq!(lines[0]["ranks"], serde_json::json!([9, 9, 8]));
+}
+
+#[test]
+fn without_a_tensor_there_is_planted_data() {
+    let arguments = [
+        "bench",
+        "--like",
+        "yelp",
+        "--scale",
+        "0.001",
+        "--rank",
+        "3",
+        "--algorithm",
+        "blocked",
+        "--threads",
+        "1",
+        "--epochs",
+        "1",
+        "--repeats",
+        "1",
+    ];
+    let text = run(arguments).ok().out;
+    assert!(text.contains("like yelp at scale 0.001"), "{text}");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_it() {
+    use std::io::{BufRead, BufReader};
+    let dir = tiny("ctrl-c");
+    let mut child = crate::runner::program()
+        .args(["bench", "--repeats", "1000", "--tensor"])
+        .arg(dir.join("tensor.train.coo"))
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It says so when it has begun.
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let begun = said.find(|l| l.as_ref().unwrap().starts_with("measuring"));
+    assert!(begun.is_some());
+    crate::runner::signal(&child, "-INT");
+    let rest: Vec<String> = said.map(|l| l.unwrap()).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
+}
+
+#[test]
+fn bad_requests_are_refused() {
+    let dir = tiny("bad-bench");
+    for (extra, word) in [
+        (&["--algorithm", "blocked,magic"][..], "magic"),
+        (&["--algorithm", ""], "algorithm"),
+        (&["--kernel", "sse9"], "sse9"),
+        (&["--threads", "1,0"], "threads"),
+        (&["--threads", "1,x"], "threads"),
+        (&["--threads", "99999"], "threads"),
+        (&["--rank", "0"], "rank"),
+        (&["--epochs", "0"], "epochs"),
+        (&["--repeats", "0"], "repeats"),
+        (&["--model", "svd"], "model"),
+        (&["--like", "movielens"], "cannot be used with"),
+        (&["--scale", "2"], "cannot be used with"),
+        (&["--test", "@nothing.coo"], "no such file"),
+    ] {
+        bench(&dir, extra).failed(2, &[word]);
+    }
+    for level in Level::ALL.into_iter().filter(|l| !l.is_available()) {
+        bench(&dir, &["--kernel", level.name()]).failed(2, &["does not have it"]);
+    }
+    run(["bench", "--tensor", "no/such.coo"]).failed(2, &["no/such.coo"]);
+    run(["bench", "--test", "t.coo"]).failed(2, &["--tensor"]);
+    run(["bench", "--like", "amazon"]).failed(2, &["movielens"]);
+    run(["bench", "--scale=-1"]).failed(2, &["scale"]);
+}

@@ -1,0 +1,361 @@
+//! The demo as a user runs it.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::{Ran, Scratch, real_data};
+use crate::runner::{program, run};
+use s3cmtf::format::OpenMode;
+use serde_json::Value;
+
+fn demo(arguments: &[&str], output: &Path) -> Ran {
+    let mut command = program();
+    command.arg("demo").args(arguments).arg("-o").arg(output);
+    Ran::from(command.output().unwrap()).ok()
+}
+
+fn summary(ran: &Ran) -> Value {
+    ran.json().pop().unwrap()["summary"].take()
+}
+
+#[test]
+fn planted_structure_is_found_and_told() {
+    let dir = Scratch::new("demo");
+    let ran = demo(&["--json", "--threads", "2"], dir.path());
+    let found = summary(&ran);
+    let rmse = |name: &str| found[name].as_f64().unwrap();
+    assert!(rmse("test_rmse_planted") < rmse("test_rmse_coupled"));
+    assert!(
+        rmse("test_rmse_coupled") < rmse("test_rmse_uncoupled"),
+        "coupling helps"
+    );
+    assert!(rmse("test_rmse_uncoupled") < 0.8 * rmse("test_rmse_biases"));
+    assert!(rmse("test_rmse_biases") < 0.95 * rmse("test_rmse_mean"));
+    let few = ran
+        .json()
+        .into_iter()
+        .find(|o| o["few"].is_object())
+        .unwrap();
+    let few = |name: &str| few["few"][name].as_f64().unwrap();
+    assert!(
+        few("test_rmse_coupled") < 0.98 * few("test_rmse_uncoupled"),
+        "most where there is little to learn from"
+    );
+    // Each cluster is a category in a city, nearly.
+    let clusters = &found["clusters"];
+    assert_eq!(clusters["clusters"].as_array().unwrap().len(), 24);
+    for m in clusters["matches"].as_array().unwrap() {
+        let share = |name: &str| m[name].as_f64().unwrap();
+        assert!(
+            share("right") > 0.9 && share("right") > share("right_uncoupled"),
+            "{m}"
+        );
+    }
+    assert_eq!(found["person"]["recommended"].as_array().unwrap().len(), 8);
+    assert!(found["person"]["name"].as_str().unwrap().contains(' '));
+    // What the text tells is in the object too.
+    assert_eq!(found["training_entries"], 240_000);
+    assert_eq!(found["dims"], serde_json::json!([3000, 2400, 24]));
+    for fit in found["fits"].as_array().unwrap() {
+        assert!(
+            fit["epochs"].as_u64() > Some(0) && fit["ranks"][2].is_u64(),
+            "{fit}"
+        );
+    }
+    assert!(found["kernel"].is_string());
+    let person = &found["person"];
+    assert_eq!(person["highest"].as_array().unwrap().len(), 5);
+    assert_eq!(
+        person["recommended"][0]["labels"].as_array().unwrap().len(),
+        2
+    );
+    assert!(
+        person["recommended"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|r| r.get("rated").is_some())
+    );
+    let cluster = &clusters["clusters"][0];
+    assert_eq!(cluster["members"].as_array().unwrap().len(), 3);
+    assert!(cluster["labels"][0]["count"].as_u64() <= cluster["size"].as_u64());
+    // All that is said to be there is there and can be used.
+    let page = fs::read_to_string(dir.join("report.html")).unwrap();
+    for word in ["Lisbon", "Sushi", "Jan 2023", "id=\"clusters\""] {
+        assert!(page.contains(word), "{word}");
+    }
+    // The page tells of the same clusters as the text.
+    let told = page.split("Clusters of place</h3>").nth(1).unwrap();
+    let told = told.split("<h3>").next().unwrap();
+    for word in [
+        "2,400 rows in 24 clusters",
+        "shown: 24",
+        "Steakhouse \u{d7}",
+        "Kyoto \u{d7}",
+    ] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    assert!(!told.contains("better than one"), "{told}");
+    for m in [1, 2] {
+        let said = format!("of what matrix {m} says of a row");
+        let share = told
+            .split(&said)
+            .next()
+            .unwrap()
+            .rsplit("They tell ")
+            .next();
+        let share = share.unwrap().trim().trim_end_matches('%');
+        assert!(share.parse::<f64>().unwrap() > 80.0, "{share} {told}");
+    }
+    let epochs = fs::read_to_string(dir.join("coupled.log.jsonl")).unwrap();
+    let last: Value = serde_json::from_str(epochs.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&last["event"], epochs.lines().count() > 5),
+        (&"stopped".into(), true)
+    );
+    let coupled = dir.join("coupled.s3m");
+    let model = s3cmtf::model::load(&coupled, OpenMode::Private).unwrap();
+    assert_eq!(model.matrices().len(), 2);
+    let person = found["person"]["name"].as_str().unwrap();
+    let of = format!("1:{person}");
+    let listed = run([
+        Path::new("recommend"),
+        &coupled,
+        Path::new("--rank"),
+        Path::new("2"),
+        Path::new("--for"),
+        Path::new(&of),
+    ]);
+    assert!(
+        listed.ok().out.contains("Lisbon"),
+        "names are found beside the model"
+    );
+    let meant = run([Path::new("concepts"), &coupled, Path::new("2")]).ok();
+    assert!(
+        meant.out.contains("Sushi ") && !meant.out.contains("column"),
+        "{}",
+        meant.out
+    );
+}
+
+#[test]
+fn a_folder_of_files_is_told_about() {
+    let dir = Scratch::new("demo-folder");
+    let data = dir.join("shop");
+    let arguments = [
+        "--dims",
+        "80,50,4",
+        "--entries",
+        "2500",
+        "--rank",
+        "3",
+        "--noise",
+        "0.3",
+        "--test",
+        "0.2",
+        "--factor-mean",
+        "0.5",
+        "--skew",
+        "1:10",
+        "--matrix",
+        "2:5:groups=0.6",
+        "--matrix",
+        "1:6:full:ones=0.3",
+        "--no-truth",
+    ];
+    run(["generate", "-o", data.to_str().unwrap()]
+        .iter()
+        .chain(&arguments))
+    .ok();
+    fs::rename(data.join("matrix1.coo"), data.join("item_category.coo")).unwrap();
+    fs::rename(data.join("matrix2.coo"), data.join("client_taste.coo")).unwrap();
+    // A matrix may know rows that the tensor does not have, whose text states no sizes.
+    for part in ["train", "test"] {
+        let from = data.join(format!("tensor.{part}.coo"));
+        let to = data.join(format!("tensor.{part}.tns"));
+        run([Path::new("convert"), &from, &to]).ok();
+        fs::remove_file(from).unwrap();
+    }
+    let mut text = String::from("51 1 1\n");
+    let category =
+        s3cmtf::format::CooFile::open(data.join("item_category.coo"), OpenMode::Mapped).unwrap();
+    let view = category.view();
+    for k in 0..view.len() {
+        let value = view.values().get(k);
+        text += &format!(
+            "{} {} {value}\n",
+            view.column(0)[k] + 1,
+            view.column(1)[k] + 1
+        );
+    }
+    fs::write(data.join("item_category.tns"), text).unwrap();
+    fs::remove_file(data.join("item_category.coo")).unwrap();
+    let names = |count: usize, what: &str| {
+        (1..=count)
+            .map(|i| format!("{i}\t{what} <{i}> & co\n"))
+            .collect::<String>()
+    };
+    fs::write(data.join("items.tsv"), names(50, "thing")).unwrap();
+    fs::write(data.join("categories.tsv"), names(5, "kind")).unwrap();
+    fs::write(
+        data.join("meta.json"),
+        "{\"tensor\": {\"modes\": [\"client\", \"item\", \"week\"]}, \"client_taste\": {\"columns\": [\"a\", \"b\", \"c\", \"d\", \"e\", \"f\"]}}",
+    )
+    .unwrap();
+    let folder = data.to_str().unwrap();
+    let text = demo(&["--data", folder, "--threads", "2"], &dir.join("out")).out;
+    for word in [
+        "thing <",
+        "kind <",
+        "Where a client has",
+        "of the category of a row",
+        "(item) in 5 clusters",
+        "report.html",
+    ] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    assert!(dir.join("out/coupled.s3m.matrix2.tsv").is_file());
+    // What modes are called can be told from matrices, and names that nobody uses are said to be left out.
+    let bare = dir.join("no-meta");
+    fs::create_dir(&bare).unwrap();
+    for file in fs::read_dir(&data).unwrap().map(Result::unwrap) {
+        fs::copy(file.path(), bare.join(file.file_name())).unwrap();
+    }
+    fs::remove_file(bare.join("meta.json")).unwrap();
+    // It is of a size of its own now.
+    let category = fs::read_to_string(bare.join("item_category.tns")).unwrap();
+    fs::write(
+        bare.join("item_category.tns"),
+        category.replacen("51 1 1\n", "", 1),
+    )
+    .unwrap();
+    fs::write(bare.join("clocks.tsv"), names(3, "clock")).unwrap();
+    let text = demo(
+        &["--data", bare.to_str().unwrap(), "--threads", "2"],
+        &dir.join("no-meta-out"),
+    )
+    .out;
+    for word in [
+        "thing <",
+        "kind <",
+        "Where a client has",
+        "clocks.tsv has the names of no mode",
+    ] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    assert!(!text.contains("items.tsv"), "{text}");
+    // Nothing is written among the data.
+    let same = data.join(".");
+    run(["demo", "--data", folder, "-o", same.to_str().unwrap()])
+        .failed(2, &["is the folder of --data"]);
+    assert!(!data.join("report.html").exists() && !data.join("coupled.s3m").exists());
+    let page = fs::read_to_string(dir.join("out/report.html")).unwrap();
+    assert!(page.contains("thing &lt;") && !page.contains("thing <"));
+    // Again into the same folder: threads do not matter.
+    demo(&["--data", folder, "--threads", "1"], &dir.join("out"));
+    let again = fs::read_to_string(dir.join("out/report.html")).unwrap();
+    let parts = |page: &str| {
+        let parts = page.split("id=\"core\"").nth(1).unwrap();
+        parts.split("id=\"speed\"").next().unwrap().to_string()
+    };
+    assert!(parts(&page) == parts(&again));
+    // Without matrices, names and words for modes there is a story too.
+    for name in [
+        "meta.json",
+        "items.tsv",
+        "categories.tsv",
+        "item_category.tns",
+        "client_taste.coo",
+    ] {
+        fs::remove_file(data.join(name)).unwrap();
+    }
+    let bare = summary(&demo(
+        &["--data", folder, "--json", "--threads", "2"],
+        &dir.join("bare"),
+    ));
+    assert!(bare["test_rmse_coupled"].is_null() && bare["test_rmse_planted"].is_null());
+    assert!(
+        bare["test_rmse_uncoupled"].as_f64().unwrap() < bare["test_rmse_mean"].as_f64().unwrap()
+    );
+    // One fit, which nothing calls coupled.
+    assert_eq!(bare["fits"].as_array().unwrap().len(), 1);
+    assert_eq!(bare["clusters"]["by_gap"], true);
+    let text = demo(&["--data", folder, "--threads", "2"], &dir.join("bare")).out;
+    assert!(!text.contains("coupled"), "{text}");
+    let files = fs::read_dir(dir.join("bare")).unwrap();
+    let files: Vec<_> = files.map(|f| f.unwrap().file_name()).collect();
+    let models = files.iter().map(|f| f.to_string_lossy());
+    let models: Vec<_> = models.filter(|f| f.ends_with(".s3m")).collect();
+    assert_eq!(models, ["model.s3m"]);
+    // A matrix of people alone: they are what is told groups of, and things are recommended all the same.
+    let tastes: String = (0..80)
+        .map(|i| format!("{} {} 1\n", i + 1, 1 + i % 3))
+        .collect();
+    fs::write(data.join("client_taste.tns"), tastes).unwrap();
+    // All of them like one thing most, week after week.
+    let train = data.join("tensor.train.tns");
+    let mut text = fs::read_to_string(&train).unwrap();
+    for i in 0..4 * 80 {
+        text += &format!("{} 7 {} 9\n", 1 + i / 4, 1 + i % 4);
+    }
+    fs::write(&train, text).unwrap();
+    fs::write(
+        data.join("meta.json"),
+        "{\"tensor\": {\"modes\": [\"client\", \"item\", \"week\"]}}",
+    )
+    .unwrap();
+    let people = demo(
+        &["--data", folder, "--json", "--threads", "2"],
+        &dir.join("people"),
+    );
+    let people = summary(&people);
+    assert_eq!(people["clusters"]["mode"], 1);
+    assert_eq!(people["clusters"]["clusters"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        people["clusters"]["clusters"][0]["labels"][0]["what"],
+        "taste"
+    );
+    let highest = people["person"]["highest"].as_array().unwrap();
+    let mut rows: Vec<u64> = highest
+        .iter()
+        .map(|r| r["index"].as_u64().unwrap())
+        .collect();
+    rows.sort_unstable();
+    rows.dedup();
+    assert_eq!(rows.len(), 5, "each once, in whichever week: {highest:?}");
+    // Rows of the second mode: never more than its 50, and rated by nobody's own number.
+    let listed = people["person"]["recommended"].as_array().unwrap();
+    assert!(!listed.is_empty() && listed.iter().all(|r| r["index"].as_u64().unwrap() <= 50));
+    fs::remove_file(data.join("tensor.test.tns")).unwrap();
+    let out = dir.join("none").display().to_string();
+    run(["demo", "--data", folder, "-o", &out]).failed(2, &["tensor.test.tns", "is missing"]);
+    run(["demo", "--data", "/no/such/folder", "-o", &out]).failed(2, &["is no folder"]);
+    // Nothing is made for what cannot be read.
+    fs::write(data.join("tensor.test.tns"), "1 1 3\n").unwrap();
+    run(["demo", "--data", folder, "-o", &out])
+        .failed(2, &["tensor.test.tns", "has 2 modes", "has 3"]);
+    assert!(!dir.join("none").exists());
+    let file = data.join("tensor.test.tns").display().to_string();
+    run(["demo", "-o", &file]).failed(2, &["is no folder; -o takes one"]);
+    fs::write(data.join("meta.json"), "{").unwrap();
+    fs::copy(data.join("tensor.train.tns"), data.join("tensor.test.tns")).unwrap();
+    run(["demo", "--data", folder, "-o", &out]).failed(2, &["meta.json", "is not JSON"]);
+}
+
+#[test]
+fn real_ratings_are_told_about() {
+    let Some(data) = real_data("ml100k") else {
+        return;
+    };
+    let dir = Scratch::new("demo-real");
+    let text = demo(
+        &["--data", data.to_str().unwrap(), "--threads", "2"],
+        &dir.join("out"),
+    )
+    .out;
+    for word in ["Where a movie has", "(movie) in", "Drama"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    let page = fs::read_to_string(dir.join("out/report.html")).unwrap();
+    assert!(page.contains("Star Wars") && page.contains("Children&#39;s"));
+}

@@ -1,0 +1,477 @@
+//! `fit`, `eval`, `predict` and `export` as a user runs them.
+
+use std::fs;
+
+use crate::common::Scratch;
+use crate::runner::run;
+use crate::runner::{data, finished, fit, words};
+use s3cmtf::format::OpenMode;
+use s3cmtf::model;
+
+#[test]
+fn from_fit_to_predictions() {
+    let dir = data("whole");
+    let ran = finished(fit(
+        &dir,
+        &[
+            "--test",
+            "@tensor.test.coo",
+            "--matrix",
+            "2:@matrix1.coo:0.5:0.2",
+            "--start",
+            "normal",
+            "--eta",
+            "0.02",
+            "--lambda-reg",
+            "0.01",
+            "--epochs",
+            "120",
+            "-o",
+            "@m.s3m",
+            "--json",
+        ],
+    ))
+    .ok();
+    let lines = ran.json();
+    assert_eq!(
+        lines
+            .iter()
+            .filter(|l| l["epoch"].is_u64() && l["eta"].is_f64() && l["loss"].is_f64())
+            .count(),
+        120
+    );
+    for key in [
+        "train_rmse",
+        "test_rmse",
+        "update_seconds",
+        "eval_seconds",
+        "entries_per_second",
+    ] {
+        assert!(lines[0][key].is_f64(), "{key}");
+    }
+    assert!(lines[0]["valid_rmse"].is_null());
+    let summary = &lines.last().unwrap()["summary"];
+    for key in [
+        "train_rmse",
+        "test_rmse",
+        "best_epoch",
+        "clipped",
+        "threads",
+        "kernel",
+        "algorithm",
+        "seed",
+        "epochs",
+        "seconds",
+        "peak_memory_bytes",
+    ] {
+        assert!(!summary[key].is_null(), "{key}");
+    }
+    let rmse = summary["test_rmse"].as_f64().unwrap();
+    assert!(rmse < 0.2, "{rmse}");
+
+    let m = model::load(dir.join("m.s3m"), OpenMode::Mapped).unwrap();
+    let info = run(words(&dir, &["info", "@m.s3m"])).ok().out;
+    for part in [
+        "a tucker model of 60 x 50 x 8, ranks 3 x 3 x 3",
+        "weight 0.5",
+        "epochs=120",
+        "after 120 epochs",
+        ", biases, offsets",
+    ] {
+        assert!(info.contains(part), "{info} lacks {part:?}");
+    }
+    let json = &run(words(&dir, &["info", "@m.s3m", "--json"])).ok().json()[0];
+    assert_eq!(json["mean"].as_f64(), Some(m.mean()));
+    assert!(json["biases"] == true && json["offsets"] == true);
+    let eval = run(words(
+        &dir,
+        &[
+            "eval",
+            "@m.s3m",
+            "@tensor.test.coo",
+            "--json",
+            "--threads",
+            "2",
+        ],
+    ))
+    .ok();
+    assert!((eval.json()[0]["clipped_rmse"].as_f64().unwrap() - rmse).abs() < 1e-6);
+    let text = run(words(&dir, &["predict", "@m.s3m", "@tensor.test.coo"]))
+        .ok()
+        .out;
+    assert_eq!(text.lines().count(), 1200);
+    let cells = dir.file("cells.tns", "1 2 3\n60 50 8\n9999 1 1\n");
+    let some = run([
+        "predict".as_ref(),
+        dir.join("m.s3m").as_os_str(),
+        cells.as_os_str(),
+        "--no-value".as_ref(),
+    ])
+    .ok();
+    assert_eq!(some.out.lines().count(), 3);
+    assert!(some.out.starts_with("1 2 3 "), "{}", some.out);
+    run(words(
+        &dir,
+        &[
+            "predict",
+            "@m.s3m",
+            "@tensor.test.coo",
+            "-o",
+            "@p.coo",
+            "--threads",
+            "3",
+        ],
+    ))
+    .ok();
+    let back = run(words(&dir, &["convert", "@p.coo", "@p.tns"])).ok();
+    assert!(back.out.contains("1,200 entries"));
+    assert_eq!(
+        fs::read_to_string(dir.join("p.tns")).unwrap(),
+        text,
+        "printed and stored predictions agree"
+    );
+
+    let files = run(words(&dir, &["export", "@m.s3m", "@ex"])).ok().out;
+    for name in [
+        "factor1.npy",
+        "factor3.rows.npy",
+        "core.npy",
+        "matrix1.npy",
+        "FACTOR1",
+        "CFACTOR1",
+        "CORETENSOR",
+        "mean.npy",
+        "bias3.npy",
+        "offset1.npy",
+    ] {
+        assert!(files.contains(name), "{files}");
+    }
+    let read = |name: &str| fs::read_to_string(dir.join("ex").join(name)).unwrap();
+    assert_eq!(
+        (
+            read("FACTOR1").lines().count(),
+            read("FACTOR2").lines().count(),
+            read("CFACTOR1").lines().count()
+        ),
+        (60, 50, 6)
+    );
+    let core: Vec<Vec<String>> = read("CORETENSOR")
+        .lines()
+        .map(|l| l.split('\t').map(String::from).collect())
+        .collect();
+    assert_eq!((core.len(), core[0].len()), (27, 4));
+    assert_eq!(&core[26][..3], ["3", "3", "3"]);
+    // What was exported predicts what the model predicts.
+    let table = |name: &str| -> Vec<Vec<f64>> {
+        read(name)
+            .lines()
+            .map(|l| {
+                l.split_terminator('\t')
+                    .map(|x| x.parse().unwrap())
+                    .collect()
+            })
+            .collect()
+    };
+    let factors = [table("FACTOR1"), table("FACTOR2"), table("FACTOR3")];
+    let first: Vec<f64> = text
+        .lines()
+        .next()
+        .unwrap()
+        .split(' ')
+        .map(|x| x.parse().unwrap())
+        .collect();
+    let numbers = |name: &str, width: usize| -> Vec<f64> {
+        let bytes = fs::read(dir.join("ex").join(name)).unwrap();
+        let head = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+        let number = |b: &[u8]| match width {
+            4 => f64::from(f32::from_le_bytes(b.try_into().unwrap())),
+            _ => f64::from_le_bytes(b.try_into().unwrap()),
+        };
+        bytes[head..].chunks_exact(width).map(number).collect()
+    };
+    let mean = numbers("mean.npy", 8);
+    assert!(mean.len() == 1 && mean[0] == m.mean() && mean[0] != 0.0);
+    let mut x = mean[0];
+    for (n, mode) in m.modes().iter().enumerate() {
+        let biases = numbers(&format!("bias{}.npy", n + 1), 4);
+        assert_eq!(biases.len(), mode.rows.len());
+        let row = mode.rows.compact(first[n] as u32 - 1);
+        x += row.map_or(0.0, |row| biases[row as usize]);
+    }
+    assert_eq!(
+        numbers("offset1.npy", 4).len(),
+        m.matrices()[0].columns.len()
+    );
+    for line in &core {
+        let at: Vec<usize> = line[..3].iter().map(|j| j.parse().unwrap()).collect();
+        let rows = (0..3)
+            .map(|n| factors[n][first[n] as usize - 1][at[n] - 1])
+            .product::<f64>();
+        x += rows * line[3].parse::<f64>().unwrap();
+    }
+    assert!((x - first[3]).abs() < 1e-3, "{x} {}", first[3]);
+}
+
+#[test]
+fn presets_config_and_the_options_of_the_table() {
+    let dir = data("options");
+    dir.file("c.txt", "# mine\nepochs=2\neta = 0.0001\nrank=2\n");
+    finished(fit(
+        &dir,
+        &[
+            "--config",
+            "@c.txt",
+            "--preset",
+            "paper-yelp",
+            "--eta",
+            "0.003",
+            "-o",
+            "@m.s3m",
+        ],
+    ))
+    .ok();
+    let m = model::load(dir.join("m.s3m"), OpenMode::Mapped).unwrap();
+    // What is typed counts most, then the file, then the preset.
+    assert_eq!(
+        (m.options().eta, m.options().epochs, m.options().lambda_m),
+        (Some(0.003), 2, 10.0)
+    );
+    assert_eq!(m.shape().ranks, [3, 3, 3]);
+    assert!(m.is_orthogonal());
+    finished(fit(
+        &dir,
+        &[
+            "--no-orthogonal",
+            "--no-pin",
+            "--no-clip",
+            "--nonneg",
+            "--model",
+            "cp",
+            "--epochs",
+            "1",
+            "-o",
+            "@n.s3m",
+        ],
+    ))
+    .ok();
+    let n = model::load(dir.join("n.s3m"), OpenMode::Mapped).unwrap();
+    assert!(!n.options().orthogonal && !n.options().pin && n.options().nonneg);
+    let help = run(["fit", "--help"]).ok().out;
+    for option in s3cmtf::options::TABLE {
+        assert!(
+            help.contains(&option.name.replace('_', "-")),
+            "{} is missing in the help",
+            option.name
+        );
+    }
+}
+
+#[test]
+fn bad_requests_leave_nothing() {
+    let dir = data("bad");
+    for (extra, word) in [
+        (&["--eta", "-1"][..], "eta"),
+        (&["--eta", "nan"], "eta"),
+        (&["--rank", "0"], "rank"),
+        (&["--epochs", "x"], "epochs"),
+        (&["--algorithm", "magic"], "algorithm"),
+        (&["--matrix", "matrix1.coo"], "MODE:FILE"),
+        (&["--matrix", "0:@matrix1.coo"], "mode 0"),
+        (&["--matrix", "4:@matrix1.coo"], "mode 4"),
+        (&["--matrix", "1:@matrix1.coo"], "mode 1 has size 60"),
+        (&["--matrix", "2:@matrix1.coo:-1"], "weight -1"),
+        (&["--matrix", "2:@nothing.coo"], "no such file"),
+        (&["--graph", "2:@matrix1.coo"], "square"),
+        (&["--test", "@matrix1.coo"], "has 2 modes"),
+        (&["--init", "@tensor.train.coo"], "not a model file"),
+        (&["--resume", "@nothing.s3m"], "no such file"),
+        (&["--config", "@nothing.txt"], "nothing.txt"),
+        (
+            &["--checkpoint", "@no/such/folder/c.s3m"],
+            "folder does not exist",
+        ),
+    ] {
+        let mut all = extra.to_vec();
+        all.extend(["-o", "@m.s3m"]);
+        let ran = finished(fit(&dir, &all));
+        assert!(
+            ran.code == Some(2) || word == "nothing.txt",
+            "{extra:?}: {} {}",
+            ran.out,
+            ran.err
+        );
+        assert!(ran.err.contains(word), "{extra:?}: {}", ran.err);
+    }
+    assert!(!dir.join("m.s3m").exists());
+    finished(fit(&dir, &["--epochs", "1", "-o", "@m.s3m"])).ok();
+    // Nothing that is read is written over.
+    for (extra, word) in [
+        (&["-o", "@tensor.train.coo"][..], "would be overwritten"),
+        (
+            &["--checkpoint", "@tensor.train.coo", "-o", "@n.s3m"],
+            "would be overwritten",
+        ),
+        (
+            &["--matrix", "2:@matrix1.coo", "-o", "@matrix1.coo"],
+            "would be overwritten",
+        ),
+        (&["--checkpoint", "@n.s3m", "-o", "@n.s3m"], "use two files"),
+        (&["--patience", "2", "-o", "@n.s3m"], "validation file"),
+        (
+            &["--graph", "1:@matrix1.coo:1:5", "-o", "@n.s3m"],
+            "no columns of its own",
+        ),
+    ] {
+        let mut all = vec!["--epochs", "1"];
+        all.extend(extra);
+        finished(fit(&dir, &all)).failed(2, &[word]);
+    }
+    run(words(&dir, &["check", "@tensor.train.coo"])).ok();
+    // Weights of which none counts.
+    dir.file("w.tns", "1 1 1 1 0\n2 2 2 1 0\n");
+    run(words(&dir, &["convert", "@w.tns", "@w.coo", "--weighted"])).ok();
+    run(words(&dir, &["fit", "--tensor", "@w.coo", "-o", "@n.s3m"]))
+        .failed(2, &["w.coo", "all weights are 0"]);
+    // Said before the fit, not after it.
+    let ran = finished(fit(&dir, &["--epochs", "1", "-o", "@no/such/m.s3m"]))
+        .failed(2, &["folder does not exist"]);
+    assert!(!ran.out.contains("epoch"), "{}", ran.out);
+    run(words(
+        &dir,
+        &[
+            "predict",
+            "@m.s3m",
+            "@tensor.test.coo",
+            "-o",
+            "@tensor.test.coo",
+        ],
+    ))
+    .failed(2, &["would be overwritten"]);
+    run(words(
+        &dir,
+        &["predict", "@m.s3m", "@tensor.test.coo", "-o", "@m.s3m"],
+    ))
+    .failed(2, &["would be overwritten"]);
+    // A model is no data.
+    run(words(&dir, &["check", "@m.s3m"])).failed(2, &["is a model, not data"]);
+    run(words(&dir, &["fit", "--tensor", "@m.s3m", "-o", "@o.s3m"]))
+        .failed(2, &["is a model, not data"]);
+    // A model is no checkpoint.
+    finished(fit(&dir, &["--resume", "@m.s3m", "-o", "@o.s3m"])).failed(2, &["not a checkpoint"]);
+    run(words(&dir, &["eval", "@m.s3m", "@matrix1.coo"])).failed(2, &["has 2 modes"]);
+    run(words(&dir, &["predict", "@m.s3m", "@matrix1.coo"])).failed(2, &["has 2 modes"]);
+    run(words(
+        &dir,
+        &["eval", "@tensor.train.coo", "@tensor.test.coo"],
+    ))
+    .failed(2, &["not a model file"]);
+}
+
+#[test]
+fn a_cp_model_never_becomes_a_dense_core() {
+    let dir = Scratch::new("cp");
+    run(words(
+        &dir,
+        &[
+            "generate",
+            "-o",
+            "@",
+            "--dims",
+            "9,9,9,9,9,9,9,9",
+            "--entries",
+            "300",
+            "--rank",
+            "2",
+            "--no-truth",
+        ],
+    ))
+    .ok();
+    for rank in ["20", "256"] {
+        let fitted = words(
+            &dir,
+            &[
+                "fit",
+                "--tensor",
+                "@tensor.train.coo",
+                "--model",
+                "cp",
+                "--rank",
+                rank,
+                "--epochs",
+                "1",
+                "-o",
+                "@m.s3m",
+            ],
+        );
+        run(fitted).ok();
+        run(words(&dir, &["export", "@m.s3m", "@ex"])).ok();
+        let core = fs::read_to_string(dir.join("ex/CORETENSOR")).unwrap();
+        assert_eq!(core.lines().count(), rank.parse::<usize>().unwrap());
+        assert!(core.starts_with("1\t1\t1\t1\t1\t1\t1\t1\t"));
+        // The ranks come from the model.
+        let again = words(
+            &dir,
+            &[
+                "fit",
+                "--tensor",
+                "@tensor.train.coo",
+                "--init",
+                "@m.s3m",
+                "--epochs",
+                "1",
+                "-o",
+                "@n.s3m",
+            ],
+        );
+        run(again).ok();
+    }
+}
+
+#[test]
+fn the_environment_and_the_option_choose_the_kernel() {
+    let dir = data("kernels");
+    let ran = |algorithm: &str, variable: &str, extra: &[&str]| {
+        let mut command = fit(&dir, &["--algorithm", algorithm, "--epochs", "2", "--json"]);
+        command.args(extra).env("S3CMTF_KERNEL", variable);
+        let _ = fs::remove_file(dir.join("k.s3m"));
+        command.args(words(&dir, &["-o", "@k.s3m"]));
+        finished(command)
+    };
+    for algorithm in ["blocked", "opt"] {
+        for (variable, extra, expected) in [
+            ("scalar", &[][..], "scalar"),
+            ("wide", &[], "wide"),
+            ("scalar", &["--kernel", "wide"], "wide"),
+            ("sse9", &["--kernel", "scalar"], "scalar"),
+        ] {
+            let lines = ran(algorithm, variable, extra).ok().json();
+            let summary = &lines.last().unwrap()["summary"];
+            assert_eq!(
+                summary["kernel"], expected,
+                "{algorithm} {variable} {extra:?}"
+            );
+        }
+        ran(algorithm, "sse9", &[]).failed(2, &["S3CMTF_KERNEL=sse9", "scalar, wide"]);
+    }
+    // naive has one level.
+    let lines = ran("naive", "wide", &[]).ok().json();
+    println!("naive: {}", lines.last().unwrap()["summary"]["kernel"]);
+}
+
+#[test]
+fn a_number_instead_of_a_file() {
+    let dir = data("valid-fraction");
+    let words = ["--valid", "0.2", "--patience", "2", "--preset", "paper"];
+    let run = |extra: &[&str]| {
+        let all = [&words, &["-o", "@m.s3m", "--json"][..], extra].concat();
+        finished(fit(&dir, &all))
+    };
+    let lines = run(&["--epochs", "3"]).ok().json();
+    assert!(lines.iter().any(|l| l["event"] == "refit"));
+    let summary = &lines.last().unwrap()["summary"];
+    assert!(summary["valid_rmse"].is_number() && summary["best_epoch"].as_u64().unwrap() <= 3);
+    let lines = run(&["--epochs", "3", "--no-refit"]).ok().json();
+    assert!(lines.iter().all(|l| l["event"] != "refit"));
+    let bad = finished(fit(&dir, &["--valid", "1.5", "-o", "@m.s3m"]));
+    bad.failed(2, &["--valid 1.5", "above 0 and below 1"]);
+}

@@ -1,0 +1,237 @@
+//! Fits that are killed, interrupted, out of time, or short of CPUs.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::common::{Ran, Scratch};
+use crate::runner::{data, finished, fit, words};
+use crate::runner::{program, run};
+use s3cmtf::format::OpenMode;
+use s3cmtf::model;
+
+/// Starts a long fit that writes a checkpoint every epoch and reads its output.
+fn long_fit(dir: &Scratch, extra: &[&str]) -> (Child, impl Iterator<Item = String> + use<>) {
+    let mut command = fit(
+        dir,
+        &[
+            "--checkpoint",
+            "@c.s3m",
+            "--epochs",
+            "1000000",
+            "--json",
+            "-o",
+            "@m.s3m",
+        ],
+    );
+    command.args(words(dir, extra)).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
+    (child, lines)
+}
+
+fn epoch_of(path: &Path) -> u64 {
+    model::load(path, OpenMode::Private)
+        .unwrap()
+        .history()
+        .last()
+        .unwrap()
+        .epoch
+}
+
+#[test]
+fn kill_9_leaves_a_checkpoint_that_loads_and_resumes() {
+    let dir = data("kill");
+    let checkpoint = dir.join("c.s3m");
+    finished(fit(&dir, &["--epochs", "2", "-o", "@old.s3m"])).ok();
+    for round in 0..8 {
+        let _ = fs::remove_file(&checkpoint);
+        // A model from earlier, which the killed fit was to replace, stays.
+        fs::copy(dir.join("old.s3m"), dir.join("m.s3m")).unwrap();
+        // Steps that do not depend on the number of epochs, which will be another.
+        let (mut child, mut lines) = long_fit(&dir, &["--schedule", "inverse"]);
+        // Somewhere in the life of the fit: checkpoints follow one another closely, so that most of
+        // these moments are in the middle of writing one.
+        lines
+            .by_ref()
+            .find(|l| l.contains("\"checkpoint\""))
+            .unwrap();
+        let _ = lines.by_ref().nth(3 * round);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let epoch = epoch_of(&checkpoint);
+        assert!(epoch >= 1 && epoch_of(&dir.join("m.s3m")) == 2);
+        if round == 3 {
+            // Resuming ends exactly where a fit that was never killed ends, without retyping its
+            // options (the checkpoint has them; one thread and the rank come from the helper).
+            let last = (epoch + 3).to_string();
+            finished(fit(
+                &dir,
+                &[
+                    "--resume",
+                    "@c.s3m",
+                    "--epochs",
+                    &last,
+                    "-o",
+                    "@resumed.s3m",
+                ],
+            ))
+            .ok();
+            let whole = [
+                "--schedule",
+                "inverse",
+                "--epochs",
+                &last,
+                "-o",
+                "@whole.s3m",
+            ];
+            finished(fit(&dir, &whole)).ok();
+            let numbers = |name: &str| {
+                let m = model::load(dir.join(name), OpenMode::Private).unwrap();
+                let rows: Vec<f32> = m
+                    .modes()
+                    .iter()
+                    .flat_map(|x| x.factor.as_slice().to_vec())
+                    .collect();
+                (m.core().to_vec(), rows)
+            };
+            assert_eq!(numbers("resumed.s3m"), numbers("whole.s3m"));
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_fit_with_the_model_it_has() {
+    let dir = data("interrupt");
+    let (mut child, mut lines) = long_fit(&dir, &[]);
+    lines
+        .by_ref()
+        .find(|l| l.contains("\"checkpoint\""))
+        .unwrap();
+    crate::runner::signal(&child, "-INT");
+    let last = lines.last().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(last.contains("\"reason\":\"cancelled\""), "{last}");
+    assert!(epoch_of(&dir.join("m.s3m")) >= 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn thread_counts_and_allowed_cpus_are_honoured() {
+    // A fit started on one CPU only: it must not ask for another, and still run two threads.
+    let dir = data("cpus");
+    let can_choose = Command::new("taskset")
+        .args(["-c", "0", "true"])
+        .output()
+        .is_ok_and(|o| o.status.success());
+    if !can_choose {
+        println!("skipped: no taskset, or CPU 0 is not ours");
+        return;
+    }
+    for (threads, expected) in [("0", 1), ("2", 2)] {
+        let out = Command::new("taskset")
+            .args(["-c", "0", env!("CARGO_BIN_EXE_s3cmtf")])
+            .args(words(
+                &dir,
+                &[
+                    "fit",
+                    "--tensor",
+                    "@tensor.train.coo",
+                    "--epochs",
+                    "1",
+                    "--rank",
+                    "2",
+                    "--json",
+                    "-o",
+                    "@m.s3m",
+                    "--threads",
+                    threads,
+                ],
+            ))
+            .output()
+            .unwrap();
+        let lines = Ran::from(out).ok().json();
+        assert_eq!(
+            lines.last().unwrap()["summary"]["threads"],
+            expected,
+            "--threads {threads}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_and_the_time_limit_do_not_wait_for_the_end_of_an_epoch() {
+    let dir = Scratch::new("slow");
+    // One epoch of this takes half a minute: the signal must be seen in the middle of it.
+    run(words(
+        &dir,
+        &[
+            "generate",
+            "-o",
+            "@",
+            "--dims",
+            "3000,2000,50",
+            "--entries",
+            "100000",
+            "--rank",
+            "2",
+            "--no-truth",
+        ],
+    ))
+    .ok();
+    let slow = [
+        "fit",
+        "--tensor",
+        "@tensor.train.coo",
+        "--algorithm",
+        "naive",
+        "--rank",
+        "30",
+        "--threads",
+        "1",
+        "-o",
+        "@m.s3m",
+    ];
+    let mut limited = slow.to_vec();
+    limited.extend(["--time-limit", "0.2"]);
+    let ran = run(words(&dir, &limited)).ok();
+    assert!(
+        ran.out.contains("stopped (time-limit) after 0 epochs"),
+        "{}",
+        ran.out
+    );
+    let child = program()
+        .args(words(&dir, &slow))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Whenever it comes, before or during the epoch, it ends the fit. A program started where interrupts are ignored, as
+    // in the background of a script, must have begun to listen.
+    #[cfg(target_os = "linux")]
+    while !listens(&child) {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    crate::runner::signal(&child, "-INT");
+    let ended = child.wait_with_output().unwrap();
+    assert!(
+        ended.status.code() == Some(130) || ended.status.code().is_none(),
+        "{:?}",
+        ended.status
+    );
+}
+
+/// Whether a program has a handler for interrupts, or has ended.
+#[cfg(target_os = "linux")]
+fn listens(child: &Child) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
+    let mask = u64::from_str_radix(mask.unwrap().trim(), 16).unwrap();
+    const SIGINT: u32 = 2;
+    status.contains("(zombie)") || mask & 1 << (SIGINT - 1) != 0
+}

@@ -1,0 +1,396 @@
+//! Every way files and arguments can be wrong, at the command line: the exit code, the words, and nothing left
+//! behind.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::{Scratch, gzip};
+use crate::runner::{run, run_with_input};
+
+#[test]
+fn files_that_are_not_there_or_not_files() {
+    let dir = Scratch::new("missing");
+    let out = dir.join("o.coo");
+    for command in ["check", "info", "split"] {
+        for name in ["no.coo", "no.tns"] {
+            run([Path::new(command), &dir.join(name)]).failed(2, &[name, "no such file"]);
+        }
+        run([Path::new(command), dir.path()]).failed(2, &["is a folder"]);
+    }
+    run([Path::new("convert"), &dir.join("no.tns"), &out]).failed(2, &["no.tns", "no such file"]);
+    run([Path::new("convert"), dir.path(), &out]).failed(2, &["is a folder"]);
+    for name in ["empty.coo", "empty.tns", "empty.csv", "empty.mtx"] {
+        let file = dir.file(name, "");
+        run([Path::new("convert"), &file, &out]).failed(2, &[name, "is empty"]);
+        run([Path::new("info"), &file]).failed(2, &[name, "is empty"]);
+    }
+    let file = dir.file("empty.tns.gz", gzip(b""));
+    run([Path::new("convert"), &file, &out]).failed(2, &["empty.tns.gz", "is empty"]);
+    let file = dir.file("comments.tns", "# nothing\n\n# here\n");
+    run([Path::new("convert"), &file, &out])
+        .failed(2, &["comments.tns", "no entries", "option dims"]);
+    assert!(!out.exists());
+}
+
+#[test]
+fn binary_files_that_are_damaged() {
+    let dir = Scratch::new("damaged");
+    let text = dir.file("a.tns", "1 1 1 2.5\n2 3 4 1\n1 2 2 3\n");
+    let good = dir.join("good.coo");
+    run([Path::new("convert"), &text, &good]).ok();
+    let bytes = fs::read(&good).unwrap();
+    let with = |at: usize, x: u8| {
+        let mut b = bytes.clone();
+        b[at] ^= x;
+        b
+    };
+    for (what, contents, words) in [
+        (
+            "text",
+            b"1 2 3 4\n".to_vec(),
+            &["byte 0", "not a binary COO file"][..],
+        ),
+        ("magic", with(3, 1), &["byte 0", "not a binary COO file"]),
+        (
+            "version",
+            with(8, 2),
+            &["byte 8", "format version 3", "newer s3cmtf"],
+        ),
+        ("header", with(60, 1), &["byte 504", "header is damaged"]),
+        ("checksum", with(505, 1), &["byte 504", "header is damaged"]),
+        (
+            "head only",
+            bytes[..300].to_vec(),
+            &["byte 300", "ends inside its header"],
+        ),
+        (
+            "cut",
+            bytes[..bytes.len() - 1].to_vec(),
+            &["byte 40", "cut short"],
+        ),
+        (
+            "only header",
+            bytes[..512].to_vec(),
+            &["byte 40", "cut short"],
+        ),
+        ("longer", [&bytes[..], b"x"].concat(), &["byte 40", "added"]),
+    ] {
+        let file = dir.file("bad.coo", contents);
+        for command in ["check", "info", "split"] {
+            run([Path::new(command), &file])
+                .failed(2, &["bad.coo"])
+                .failed(2, words);
+        }
+        run([Path::new("convert"), &file, &dir.join("o.coo")]).failed(2, words);
+        assert!(!dir.join("o.coo").exists(), "{what}");
+    }
+    // A flipped byte of the data: the structure is sound, the checksum is not.
+    let file = dir.file("bad.coo", with(512 + 3, 0x40));
+    let found = run([Path::new("check"), &file]);
+    assert_eq!(found.code, Some(2));
+    assert!(
+        found
+            .out
+            .contains("BAD checksums: the bytes of indices of mode 1"),
+        "{}",
+        found.out
+    );
+    assert!(
+        found.out.contains("BAD indices in range: 1 entries"),
+        "{}",
+        found.out
+    );
+    run([Path::new("info"), &file]).failed(2, &["entry 1", "beyond its size"]);
+    run([
+        "check".as_ref(),
+        file.as_os_str(),
+        "--fix".as_ref(),
+        dir.join("f.coo").as_os_str(),
+    ])
+    .failed(2, &["do not match their checksum"]);
+    assert!(!dir.join("f.coo").exists());
+}
+
+#[test]
+fn headers_that_claim_more_than_the_file_holds() {
+    use s3cmtf::format::{Header, ValueKind};
+    let dir = Scratch::new("claims");
+    let mut h = Header::plan(&[5, 5], 10, ValueKind::F32, None).unwrap();
+    let honest = h.clone();
+    // More entries than there is room for, with every field to match.
+    for count in [11, 1 << 32, 1 << 60, u64::MAX / 4, u64::MAX] {
+        h = honest.clone();
+        h.count = count;
+        for s in h.indices.iter_mut().chain([&mut h.values]) {
+            s.len = count.wrapping_mul(4);
+        }
+        let mut bytes = h.encode().to_vec();
+        bytes.resize(honest.file_size as usize, 0);
+        let file = dir.file("claims.coo", bytes);
+        run([Path::new("check"), &file]).failed(2, &["claims.coo", "byte"]);
+    }
+}
+
+#[test]
+fn arguments_that_make_no_sense() {
+    let dir = Scratch::new("arguments");
+    let file = dir.file("t.tns", "1 1 1\n2 2 2\n3 3 3\n4 4 4\n5 5 5\n");
+    let f = file.to_str().unwrap();
+    let o = dir.join("o");
+    let o = o.to_str().unwrap();
+    let out = dir.join("o.coo");
+    let out = out.to_str().unwrap();
+    for (arguments, words) in [
+        (vec!["nonsense"], "nonsense"),
+        (vec!["convert", f], "OUTPUT"),
+        (vec!["convert", f, out, "--from", "xml"], "xml"),
+        (vec!["convert", f, out, "--values", "f16"], "f16"),
+        (vec!["convert", f, out, "--names", "users.tsv"], "MODE:FILE"),
+        (vec!["convert", f, out, "--names", "0:users.tsv"], "mode 0"),
+        (vec!["convert", f, out, "--strings", "all"], "CSV and TSV"),
+        (vec!["split", f, "-o", o, "--test", "1.5"], "less than 1"),
+        (
+            vec!["split", f, "-o", o, "--test", "0.5", "--valid", "0.5"],
+            "less than 1",
+        ),
+        (
+            vec!["split", f, "-o", o, "--test", "0.01"],
+            "would be empty",
+        ),
+        (
+            vec!["split", f, "-o", o, "--last-per", "3"],
+            "mode 3 does not exist",
+        ),
+        (vec!["split", f, "-o", o, "--last-per", "0"], "mode 0"),
+        (
+            vec!["split", f, "-o", o, "--last-per", "2", "--by", "2"],
+            "name another",
+        ),
+        (vec!["split", f, "-o", o, "--by", "2"], "--last-per"),
+        (vec!["check", f, "--keep", "first"], "--fix"),
+        (vec!["generate", "-o", o], "--like"),
+        (vec!["generate", "-o", o, "--like", "imdb"], "imdb"),
+        (
+            vec!["generate", "-o", o, "--like", "yelp", "--scale", "0"],
+            "scale 0",
+        ),
+        (vec!["generate", "-o", o, "--dims", "5,5"], "--entries"),
+        (
+            vec!["generate", "-o", o, "--dims", "5,5", "--entries", "26"],
+            "only 25 cells",
+        ),
+        (
+            vec!["generate", "-o", o, "--dims", "5", "--entries", "2"],
+            "1 modes",
+        ),
+        (
+            vec!["generate", "-o", o, "--dims", "5,5", "--entries", "0"],
+            "0 entries",
+        ),
+        (
+            vec![
+                "generate",
+                "-o",
+                o,
+                "--dims",
+                "5,5",
+                "--entries",
+                "5",
+                "--rank",
+                "0",
+            ],
+            "rank is 0",
+        ),
+        (
+            vec![
+                "generate",
+                "-o",
+                o,
+                "--dims",
+                "5,5",
+                "--entries",
+                "5",
+                "--rank",
+                "1,2,3",
+            ],
+            "3 ranks for 2 modes",
+        ),
+        (
+            vec![
+                "generate",
+                "-o",
+                o,
+                "--dims",
+                "5,5",
+                "--entries",
+                "5",
+                "--rank",
+                "2,3",
+                "--model",
+                "cp",
+            ],
+            "same rank",
+        ),
+        (
+            vec![
+                "generate",
+                "-o",
+                o,
+                "--dims",
+                "5,5",
+                "--entries",
+                "5",
+                "--rank",
+                "100000",
+            ],
+            "lower the ranks",
+        ),
+        (
+            vec![
+                "generate",
+                "-o",
+                o,
+                "--dims",
+                "5,5",
+                "--entries",
+                "5",
+                "--noise=-1",
+            ],
+            "noise -1",
+        ),
+        (
+            vec![
+                "generate",
+                "-o",
+                o,
+                "--dims",
+                "5,5",
+                "--entries",
+                "5",
+                "--test",
+                "1",
+            ],
+            "test part",
+        ),
+        (
+            vec![
+                "generate",
+                "-o",
+                o,
+                "--dims",
+                "5,5",
+                "--entries",
+                "5",
+                "--matrix",
+                "3:4",
+            ],
+            "mode 3",
+        ),
+        (
+            vec![
+                "generate",
+                "-o",
+                o,
+                "--dims",
+                "5,5",
+                "--entries",
+                "5",
+                "--matrix",
+                "1:4:21",
+            ],
+            "20 cells",
+        ),
+        (
+            vec![
+                "generate",
+                "-o",
+                o,
+                "--dims",
+                "5,5",
+                "--entries",
+                "5",
+                "--matrix",
+                "1",
+            ],
+            "MODE:COLUMNS",
+        ),
+        (
+            vec![
+                "generate",
+                "-o",
+                o,
+                "--dims",
+                "5,5",
+                "--entries",
+                "5",
+                "--matrix",
+                "1:4:full:ones=2",
+            ],
+            "share of ones",
+        ),
+        (
+            vec![
+                "generate",
+                "-o",
+                o,
+                "--dims",
+                "5,5",
+                "--entries",
+                "5",
+                "--skew",
+                "x",
+            ],
+            "EXPONENT",
+        ),
+        (
+            vec![
+                "generate",
+                "-o",
+                o,
+                "--dims",
+                "5,5",
+                "--entries",
+                "20",
+                "--skew",
+                "5",
+            ],
+            "less skew",
+        ),
+        (
+            vec![
+                "generate",
+                "-o",
+                o,
+                "--dims",
+                "5,5",
+                "--entries",
+                "5",
+                "--threads",
+                "0",
+            ],
+            "0 threads",
+        ),
+        (
+            vec![
+                "generate",
+                "-o",
+                o,
+                "--dims",
+                "4294967295,4294967295",
+                "--entries",
+                "18446744073709551615",
+            ],
+            "do not fit",
+        ),
+    ] {
+        run(&arguments).failed(2, &[words]);
+    }
+    run_with_input(&["convert", "-", out], b"").failed(2, &["standard input", "is empty"]);
+    run_with_input(&["convert", "-", out], b"1 1 x\n").failed(2, &["standard input: line 1"]);
+    let left: Vec<String> = dir
+        .names()
+        .into_iter()
+        .filter(|n| n != "t.tns" && n != "o")
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}

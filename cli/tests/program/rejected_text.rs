@@ -1,0 +1,492 @@
+//! Every way text can be wrong, at the command line: the exit code, the words, and nothing left behind.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::{Scratch, gzip};
+use crate::runner::run;
+
+/// Converts `text` under `name` with further `arguments`; it must be refused with exit code 2 and
+/// all of `words`, and leave nothing.
+#[track_caller]
+fn refused(name: &str, text: impl AsRef<[u8]>, arguments: &[&str], words: &[&str]) {
+    let dir = Scratch::new(&format!(
+        "refused-{}",
+        std::panic::Location::caller().line()
+    ));
+    let input = dir.file(name, text);
+    let output = dir.join("out.coo");
+    let mut all = vec!["convert", input.to_str().unwrap(), output.to_str().unwrap()];
+    all.extend(arguments);
+    run(&all).failed(2, words).failed(2, &[name]);
+    assert_eq!(dir.names(), [name], "something was left behind");
+}
+
+/// Converts and gives back the entries as `.tns` text.
+#[track_caller]
+fn accepted(name: &str, text: impl AsRef<[u8]>, arguments: &[&str]) -> String {
+    let dir = Scratch::new(&format!(
+        "accepted-{}",
+        std::panic::Location::caller().line()
+    ));
+    let input = dir.file(name, text);
+    let (coo, tns) = (dir.join("out.coo"), dir.join("back.tns"));
+    let mut all = vec!["convert", input.to_str().unwrap(), coo.to_str().unwrap()];
+    all.extend(arguments);
+    run(&all).ok();
+    run([Path::new("check"), &coo]);
+    run([Path::new("convert"), &coo, &tns]).ok();
+    fs::read_to_string(tns).unwrap()
+}
+
+#[test]
+fn text_lines_that_are_wrong() {
+    let good = "1 1 1 1\n2 2 2 2\n";
+    for (line, words) in [
+        ("0 1 1 1", &["index 0 of mode 1", "option zero-based"][..]),
+        ("1 0 1 1", &["index 0 of mode 2"]),
+        ("1 -2 1 1", &["'-2' of mode 2 is negative", "start at 1"]),
+        (
+            "1 1 4294967296 1",
+            &["'4294967296' of mode 3 is too large", "4294967295"],
+        ),
+        ("1 1 18446744073709551617 1", &["too large"]),
+        ("1 x 1 1", &["'x' of mode 2 is not a whole number"]),
+        ("1e5 1 1 1", &["'1e5' of mode 1", "write 100000"]),
+        ("1 1.5 1 1", &["'1.5' of mode 2 is not a whole number"]),
+        ("1 1 1 NaN", &["value 'NaN' is not a finite number"]),
+        ("1 1 1 -inf", &["'-inf' is not a finite number"]),
+        (
+            "1 1 1 1e39",
+            &["too large for a 32-bit number", "option values: f64"],
+        ),
+        ("1 1 1 1e400", &["too large for a 64-bit number"]),
+        ("1 1 1 abc", &["value 'abc' is not a number"]),
+        ("1 1 1", &["3 columns, expected 4: 3 indices and a value"]),
+        ("1 1 1 1 1", &["5 columns, expected 4"]),
+        ("1,1,1,1", &["1 columns, expected 4"]),
+        ("1 1 1 \u{e9}", &["is not a number"]),
+    ] {
+        let text = format!("{good}{line}\n{good}");
+        refused("t.tns", &text, &[], &["line 3"]);
+        refused("t.tns", &text, &[], words);
+        refused("t.tns.gz", gzip(text.as_bytes()), &[], words);
+    }
+    refused(
+        "t.tns",
+        "1 1 1 1\n5 2 1 1\n",
+        &["--dims", "4,4,4"],
+        &["line 2", "index 5 of mode 1 is beyond its size 4"],
+    );
+    refused(
+        "t.tns",
+        "0 0 1\n4 0 1\n",
+        &["--dims", "4,4", "--zero-based"],
+        &["line 2", "the largest allowed is 3"],
+    );
+    refused(
+        "t.tns",
+        "0 0 1\n4294967295 0 1\n",
+        &["--zero-based"],
+        &["line 2", "largest allowed is 4294967294"],
+    );
+    refused(
+        "t.tns",
+        "1 5\n",
+        &[],
+        &["line 1", "2 columns; a line needs 2 to 8 indices"],
+    );
+    refused("t.tns", "1 1 1 1 1 1 1 1 1 5\n", &[], &["10 columns"]);
+    refused(
+        "t.tns",
+        "1 1 1 5\n",
+        &["--dims", "4,4"],
+        &["line 1", "2 sizes were stated"],
+    );
+    refused(
+        "t.tns",
+        "1 1 1 x\n",
+        &["--weighted"],
+        &["line 1", "weight 'x' is not a number"],
+    );
+    refused("t.tns", [0u8, 1, 2, 3], &[], &["is not text"]);
+    refused(
+        "t.tns",
+        vec![b'1'; 3 << 20],
+        &[],
+        &["line 1", "longer than 1048576 bytes"],
+    );
+}
+
+#[test]
+fn a_size_that_is_no_size() {
+    let dir = Scratch::new("sizes");
+    let file = dir.file("t.tns", "1 1 1\n");
+    for dims in [
+        "0,5",
+        "4294967296,5",
+        "5",
+        "1,1,1,1,1,1,1,1,1",
+        "x,5",
+        "-1,5",
+    ] {
+        let out = run([
+            "convert".as_ref(),
+            file.as_os_str(),
+            dir.join("o.coo").as_os_str(),
+            "--dims".as_ref(),
+            dims.as_ref(),
+        ]);
+        assert_eq!(out.code, Some(2), "{dims}: {}", out.err);
+    }
+    assert_eq!(dir.names(), ["t.tns"]);
+}
+
+#[test]
+fn oddities_of_text_that_are_fine() {
+    let expected = "1 2 3 4\n5 6 7 0.5\n";
+    for text in [
+        "1 2 3 4\n5 6 7 0.5\n",
+        "1 2 3 4\n5 6 7 0.5",
+        "1 2 3 4\r\n5 6 7 0.5\r\n",
+        "\u{feff}1 2 3 4\n5 6 7 0.5\n",
+        "# comment\n  # another\n1 2 3 4\n#\n5 6 7 0.5\n",
+        "1\t2\t3\t4\n5  6 \t 7   0.5\n",
+        "  1 2 3 4  \n\t5 6 7 0.5\t\n",
+        "\n\n1 2 3 4\n   \n5 6 7 0.5\n\n\r\n",
+        "1 2 3 4.0e0\n05 006 7 5e-1\n",
+    ] {
+        assert_eq!(accepted("t.tns", text, &[]), expected, "{text:?}");
+        assert_eq!(
+            accepted("t.tns.gz", gzip(text.as_bytes()), &[]),
+            expected,
+            "{text:?} gzipped"
+        );
+    }
+    // A gzip of two parts, as `cat a.gz b.gz` makes it.
+    let two = [gzip(b"1 2 3 4\n"), gzip(b"5 6 7 0.5\n")].concat();
+    assert_eq!(accepted("t.tns.gz", two, &[]), expected);
+    // Gzipped without saying so in the name.
+    assert_eq!(accepted("t.tns", gzip(expected.as_bytes()), &[]), expected);
+    assert_eq!(
+        accepted("t.tns", "0 1 2 4\n4 5 6 0.5\n", &["--zero-based"]),
+        expected
+    );
+    assert_eq!(
+        accepted("t.tns", "1 2\n3 4\n", &["--no-value"]),
+        "1 2 1\n3 4 1\n"
+    );
+    assert_eq!(
+        accepted("t.tns", "1 2 5 0.25\n", &["--weighted"]),
+        "1 2 5 0.25\n"
+    );
+    assert_eq!(accepted("t.tns", "# none\n", &["--dims", "3,3"]), "");
+}
+
+#[test]
+fn gzip_that_ends_early_or_is_damaged() {
+    let text: String = (1..20_000)
+        .map(|i| format!("{i} {} 1.5\n", i % 7 + 1))
+        .collect();
+    let whole = gzip(text.as_bytes());
+    for keep in [whole.len() / 2, whole.len() - 4, 15] {
+        refused(
+            "t.tns.gz",
+            &whole[..keep],
+            &[],
+            &["line", "gzip data ends early"],
+        );
+    }
+    refused("t.tns.gz", &whole[..2], &[], &["gzip"]);
+    let mut broken = whole.clone();
+    broken[whole.len() / 2] ^= 0xFF;
+    broken[whole.len() / 2 + 1] ^= 0xFF;
+    refused("t.tns.gz", &broken, &[], &[]);
+    let mut wrong_sum = whole.clone();
+    let at = whole.len() - 6;
+    wrong_sum[at] ^= 1;
+    refused("t.tns.gz", &wrong_sum, &[], &["gzip data", "damaged"]);
+    refused("t.csv.gz", &gzip(b"a,b,v\n1,1,1\n")[..20], &[], &["gzip"]);
+}
+
+#[test]
+fn matrix_market_files() {
+    let head = "%%MatrixMarket matrix coordinate";
+    let real = format!("{head} real general\n% comment\n\n3 4 2\n1 2 0.5\n3 4 -1e2\n");
+    assert_eq!(accepted("m.mtx", &real, &[]), "1 2 0.5\n3 4 -100\n");
+    assert_eq!(
+        accepted("m.mtx", real.replace('\n', "\r\n"), &[]),
+        "1 2 0.5\n3 4 -100\n"
+    );
+    assert_eq!(
+        accepted(
+            "m.mtx",
+            format!("{head} pattern general\n2 2 1\n2 1\n"),
+            &[]
+        ),
+        "2 1 1\n"
+    );
+    assert_eq!(
+        accepted(
+            "m.mtx",
+            format!("{head} integer symmetric\n3 3 2\n2 1 7\n3 3 4\n"),
+            &[]
+        ),
+        "2 1 7\n1 2 7\n3 3 4\n"
+    );
+    assert_eq!(
+        accepted(
+            "m.mtx",
+            format!("{head} pattern symmetric\n2 2 1\n2 1\n"),
+            &[]
+        ),
+        "2 1 1\n1 2 1\n"
+    );
+    assert_eq!(
+        accepted(
+            "m.mtx",
+            format!("{head} real skew-symmetric\n2 2 1\n2 1 3\n"),
+            &[]
+        ),
+        "2 1 3\n1 2 -3\n"
+    );
+    assert_eq!(
+        accepted(
+            "m.mtx",
+            "%%matrixmarket MATRIX Coordinate Real General\n1 1 0\n",
+            &[]
+        ),
+        ""
+    );
+    for (text, words) in [
+        ("1 1 1\n".to_string(), &["line 1", "%%MatrixMarket"][..]),
+        (
+            "%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n".into(),
+            &["line 1", "coordinate"],
+        ),
+        (
+            format!("{head} complex general\n1 1 1\n1 1 1 1\n"),
+            &["'complex' values are not supported"],
+        ),
+        (
+            format!("{head} real hermitian\n1 1 1\n1 1 1\n"),
+            &["'hermitian'"],
+        ),
+        (format!("{head} real\n1 1 1\n"), &["four words"]),
+        (
+            format!("{head} real general\n"),
+            &["ends before the line of sizes"],
+        ),
+        (
+            format!("{head} real general\n2 2\n"),
+            &["line 2", "three numbers"],
+        ),
+        (
+            format!("{head} real general\n0 2 1\n"),
+            &["line 2", "sizes 0 x 2"],
+        ),
+        (
+            format!("{head} real general\n5000000000 2 1\n"),
+            &["sizes 5000000000 x 2"],
+        ),
+        (
+            format!("{head} real general\n2 2 2\n1 1 1\n"),
+            &["ends after 1 of the 2 entries"],
+        ),
+        (
+            format!("{head} real general\n2 2 1\n1 1 1\n2 2 2\n"),
+            &["line 4", "more entries than the 1"],
+        ),
+        (
+            format!("{head} real general\n2 2 1\n3 1 1\n"),
+            &["line 3", "index 3 of mode 1 is beyond its size 2"],
+        ),
+        (
+            format!("{head} real general\n2 2 1\n0 1 1\n"),
+            &["line 3", "index 0"],
+        ),
+        (
+            format!("{head} pattern general\n2 2 1\n1 1 1\n"),
+            &["line 3", "3 columns, expected 2"],
+        ),
+        (
+            format!("{head} real symmetric\n2 3 1\n1 1 1\n"),
+            &["must be square"],
+        ),
+    ] {
+        refused("m.mtx", text, &[], words);
+    }
+    refused(
+        "m.mtx",
+        &real,
+        &["--dims", "9,9"],
+        &["line 4", "the option dims says [9, 9]"],
+    );
+    let dir = Scratch::new("mtx");
+    let file = dir.file("m.mtx", &real);
+    let out = dir.join("o.coo");
+    run([
+        "convert".as_ref(),
+        file.as_os_str(),
+        out.as_os_str(),
+        "--zero-based".as_ref(),
+    ])
+    .failed(2, &["count from 1"]);
+    run([
+        "convert".as_ref(),
+        file.as_os_str(),
+        out.as_os_str(),
+        "--columns".as_ref(),
+        "a".as_ref(),
+    ])
+    .failed(2, &["CSV and TSV"]);
+    assert!(!out.exists());
+}
+
+#[test]
+fn csv_files() {
+    let text = "user,item,when,stars\n1,2,3,4\n5,6,7,0.5\n";
+    let expected = "1 2 3 4\n5 6 7 0.5\n";
+    assert_eq!(accepted("t.csv", text, &[]), expected);
+    assert_eq!(accepted("t.csv.gz", gzip(text.as_bytes()), &[]), expected);
+    assert_eq!(accepted("t.tsv", text.replace(',', "\t"), &[]), expected);
+    assert_eq!(
+        accepted("t.csv", text.replace(',', ";"), &["--delimiter", ";"]),
+        expected
+    );
+    assert_eq!(
+        accepted(
+            "t.csv",
+            format!("\u{feff}{}", text.replace('\n', "\r\n")),
+            &["--columns", "user,item,when"]
+        ),
+        expected
+    );
+    assert_eq!(
+        accepted("t.csv", "1,2,3,4\n5,6,7,0.5\n", &["--no-header"]),
+        expected
+    );
+    assert_eq!(
+        accepted(
+            "t.csv",
+            text,
+            &["--columns", "item,user", "--value", "stars"]
+        ),
+        "2 1 4\n6 5 0.5\n"
+    );
+    assert_eq!(
+        accepted("t.csv", text, &["--columns", "2,1", "--value", "4"]),
+        "2 1 4\n6 5 0.5\n"
+    );
+    assert_eq!(
+        accepted("t.csv", text, &["--columns", "user,item", "--no-value"]),
+        "1 2 1\n5 6 1\n"
+    );
+    assert_eq!(
+        accepted(
+            "t.csv",
+            text,
+            &[
+                "--columns",
+                "user,item",
+                "--value",
+                "when",
+                "--weight",
+                "stars"
+            ]
+        ),
+        "1 2 3 4\n5 6 7 0.5\n"
+    );
+    assert_eq!(
+        accepted("t.csv", "a,b,v\n\"1\", 2 ,\"3\"\n\n   \n4,5,6\n", &[]),
+        "1 2 3\n4 5 6\n"
+    );
+    for (text, arguments, words) in [
+        (
+            "a,b,v\n1,2,3\n1,2\n",
+            &[][..],
+            &["line 3", "2 columns, but the first line has 3"][..],
+        ),
+        ("a,b,v\n1,2,3,4\n", &[], &["line 2", "4 columns"]),
+        (
+            "a,b,v\n1,0,3\n",
+            &[],
+            &["line 2", "index 0 of mode 2", "option zero-based"],
+        ),
+        ("a,b,v\n1,2,3\n1,x,3\n", &[], &["line 3", "'x' of mode 2"]),
+        ("a,b,v\n1,1e5,3\n", &["--strings", "a"], &[]),
+        (
+            "a,b,v\n1,2,nan\n",
+            &[],
+            &["line 2", "'nan' is not a finite number"],
+        ),
+        ("a,b,v\n1,2,\n", &[], &["line 2", "the value is missing"]),
+        (
+            "a,b,v\n1,2,3\n,2,3\n",
+            &[],
+            &["line 3", "index of mode 1 is missing"],
+        ),
+        (
+            "a,b,v\nx,2,3\n,2,3\n",
+            &[],
+            &["line 3", "id of mode 1 is missing"],
+        ),
+        (
+            "a,b,v\n99999999999,2,3\n",
+            &[],
+            &["line 2", "too large", "option strings"],
+        ),
+        (
+            "a,b,v\n1,2,3\n",
+            &["--columns", "a,z"],
+            &["line 1", "no column 'z'", "'a', 'b', 'v'"],
+        ),
+        (
+            "a,b,v\n1,2,3\n",
+            &["--columns", "a,a"],
+            &["column 1 is used twice"],
+        ),
+        (
+            "a,b,v\n1,2,3\n",
+            &["--columns", "a,b", "--value", "b"],
+            &["column 2 is used twice"],
+        ),
+        (
+            "a,b,v\n1,2,3\n",
+            &["--columns", "a"],
+            &["1 index columns; 2 to 8"],
+        ),
+        (
+            "a,b,v\n1,2,3\n",
+            &["--value", "v", "--no-value"],
+            &["option no-value"],
+        ),
+        (
+            "a,b,v\n1,2,3\n",
+            &["--strings", "v"],
+            &["'v' cannot have string ids"],
+        ),
+        ("a;b;v\n1;2;3\n", &[], &["is the delimiter right?"]),
+        ("a,b,v\n", &[], &["no entries"]),
+        (
+            "a,b,v\nx,2,3\ny,2,3\n",
+            &["--dims", "1,5"],
+            &["line 3", "'y' is number 2 of mode 1, beyond its size 1"],
+        ),
+        ("a,b,v\n\"open,2,3\n", &[], &["line 2"]),
+    ] {
+        if words.is_empty() {
+            accepted("t.csv", text, arguments);
+        } else {
+            refused("t.csv", text, arguments, words);
+        }
+    }
+    let endless = format!("a,b,v\n1,1,1\n\"{}", "1,2,3\n".repeat(4 << 20));
+    refused("t.csv", endless, &[], &["line 3", "is a quote not closed?"]);
+    refused(
+        "t.csv",
+        b"a,b,v\n\xFF\xFE,2,3\n",
+        &[],
+        &["line 2", "not UTF-8"],
+    );
+}

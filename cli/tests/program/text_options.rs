@@ -1,0 +1,189 @@
+//! The options for reading text, wherever a command reads it.
+
+use std::fs;
+
+use crate::common::Scratch;
+use crate::runner::run;
+use crate::runner::words;
+use s3cmtf::format::OpenMode;
+use s3cmtf::model;
+
+/// The same ratings and genres in the layout the program reads by itself, and in one that needs options:
+/// counted from 0, more columns than are wanted, in another order; genres without values.
+fn data(name: &str) -> Scratch {
+    let dir = Scratch::new(name);
+    let mut plain = [String::new(), String::new()];
+    let mut odd = [0; 2].map(|_| String::from("stars;note;film;user;month\n"));
+    for i in 0..2400u32 {
+        let (user, film, month) = (i * 7 % 40, i * 11 % 30, i % 6);
+        let stars = f64::from((1 + user % 5) * (1 + film % 3)) / 3.0;
+        let part = usize::from(i % 5 == 0);
+        plain[part] += &format!("{} {} {} {stars}\n", user + 1, film + 1, month + 1);
+        odd[part] += &format!("{stars};x;{film};{user};{month}\n");
+    }
+    let mut genres = String::new();
+    let mut odd_genres = String::from("genre,film\n");
+    for film in 0..30 {
+        genres += &format!("{} {} 1\n", film + 1, film % 3 + 1);
+        odd_genres += &format!("{},{film}\n", film % 3);
+    }
+    dir.file("train.tns", &plain[0]);
+    dir.file("test.tns", &plain[1]);
+    dir.file("genres.tns", genres);
+    dir.file("train.csv", &odd[0]);
+    dir.file("test.csv", &odd[1]);
+    dir.file("genres.csv", odd_genres);
+    dir
+}
+
+const FIT: [&str; 7] = ["fit", "--rank", "2", "--epochs", "3", "--threads", "1"];
+const ODD: [&str; 9] = [
+    "--from",
+    "csv",
+    "--delimiter",
+    ";",
+    "--columns",
+    "user,film,month",
+    "--value",
+    "stars",
+    "--zero-based",
+];
+const ODD_GENRES: [&str; 4] = [
+    "--matrix-text",
+    "columns=film,genre",
+    "--matrix-text",
+    "no-value=true",
+];
+
+#[test]
+fn fit_reads_text_as_convert_does() {
+    let dir = data("text-fit");
+    let go = |parts: &[&[&str]]| run(words(&dir, &parts.concat()));
+    go(&[
+        &FIT,
+        &["--tensor", "@train.tns", "--test", "@test.tns"],
+        &["--matrix", "2:@genres.tns", "-o", "@plain.s3m"],
+    ])
+    .ok();
+    go(&[
+        &FIT,
+        &["--tensor", "@train.csv", "--test", "@test.csv"],
+        &["--matrix", "2:@genres.csv", "-o", "@odd.s3m"],
+        &ODD,
+        &ODD_GENRES,
+    ])
+    .ok();
+    // Binary files may stand beside text, and say themselves how they are read.
+    run(words(&dir, &["convert", "@test.tns", "@test.coo"])).ok();
+    run(words(&dir, &["convert", "@genres.tns", "@genres.coo"])).ok();
+    go(&[
+        &FIT,
+        &["--tensor", "@train.csv", "--test", "@test.coo"],
+        &["--matrix", "2:@genres.coo", "-o", "@mixed.s3m"],
+        &ODD,
+    ])
+    .ok();
+    let load = |name: &str| model::load(dir.join(name), OpenMode::Private).unwrap();
+    let plain = load("plain.s3m");
+    for other in ["odd.s3m", "mixed.s3m"].map(load) {
+        assert_eq!(plain.dims(), other.dims());
+        for (a, b) in plain.history().iter().zip(other.history()) {
+            assert_eq!((a.loss, a.train_rmse), (b.loss, b.train_rmse));
+        }
+    }
+
+    let eval = |parts: &[&[&str]]| {
+        let ran = run(words(&dir, &parts.concat())).ok();
+        ran.json()[0]["rmse"].as_f64().unwrap()
+    };
+    assert_eq!(
+        eval(&[&["eval", "@plain.s3m", "@test.tns", "--json"]]),
+        eval(&[&["eval", "@plain.s3m", "@test.csv", "--json"], &ODD]),
+    );
+    let predict = |parts: &[&[&str]]| run(words(&dir, &parts.concat())).ok().out;
+    assert_eq!(
+        predict(&[&["predict", "@plain.s3m", "@test.tns"]]),
+        predict(&[&["predict", "@plain.s3m", "@test.csv"], &ODD]),
+    );
+    for command in ["check", "info"] {
+        let ran = run(words(&dir, &[&[command, "@test.csv"], &ODD[..]].concat()));
+        assert!(ran.out.contains("480 entries"), "{}", ran.out);
+    }
+}
+
+#[test]
+fn options_for_text_that_is_not_there_are_refused() {
+    let dir = data("text-refused");
+    for name in ["train", "genres"] {
+        let (text, binary) = (format!("@{name}.tns"), format!("@{name}.coo"));
+        run(words(&dir, &["convert", &text, &binary])).ok();
+    }
+    let fit = |more: &[&str]| {
+        let all = [&FIT[..], &["--tensor", "@train.coo", "-o", "@m.s3m"], more].concat();
+        run(words(&dir, &all))
+    };
+    fit(&["--zero-based"]).failed(2, &["train.coo", "is binary"]);
+    fit(&[
+        "--matrix",
+        "2:@genres.coo",
+        "--matrix-text",
+        "zero-based=true",
+    ])
+    .failed(2, &["genres.coo", "is binary"]);
+    fit(&["--matrix-text", "zero-based=true"]).failed(2, &["there is none"]);
+    fit(&["--matrix", "2:@genres.csv", "--matrix-text", "columns"])
+        .failed(2, &["--matrix-text columns", "NAME=VALUE"]);
+    fit(&["--matrix", "2:@genres.csv", "--matrix-text", "colums=1"])
+        .failed(2, &["no option 'colums'"]);
+    assert!(!dir.join("m.s3m").exists());
+    fit(&[]).ok();
+    run(words(&dir, &["info", "@m.s3m", "--zero-based"])).failed(2, &["m.s3m", "is a model"]);
+    run(words(&dir, &["info", "@m.s3m"])).ok();
+    run(["bench", "--zero-based"]).failed(2, &["--tensor"]);
+}
+
+#[test]
+fn words_are_read_where_all_of_them_have_names() {
+    let dir = Scratch::new("text-names");
+    let mut ratings = String::from("user,film,stars\n");
+    for i in 0..60 {
+        ratings += &format!("u{},f{},{}\n", i % 7, i % 9, i % 5);
+    }
+    dir.file("ratings.csv", ratings);
+    run(words(&dir, &["convert", "@ratings.csv", "@ratings.coo"])).ok();
+    let fit = [
+        "fit",
+        "--tensor",
+        "@ratings.coo",
+        "--rank",
+        "2",
+        "--epochs",
+        "2",
+        "-o",
+        "@m.s3m",
+    ];
+    run(words(&dir, &fit)).ok();
+    let cells = dir.file("cells.csv", "user,film\nu6,f8\nu0,f1\n");
+    let names = [
+        "--names",
+        "1:@ratings.mode1.tsv",
+        "--names",
+        "2:@ratings.mode2.tsv",
+    ];
+    let predict = |names: &[&str]| {
+        let all = [&["predict", "@m.s3m", "@cells.csv", "--no-value"], names].concat();
+        run(words(&dir, &all))
+    };
+    let ran = predict(&names).ok();
+    let found: Vec<&str> = ran
+        .out
+        .lines()
+        .map(|l| l.rsplit_once(' ').unwrap().0)
+        .collect();
+    assert_eq!(found, ["7 9", "1 2"]);
+    // Anybody else would be a row of another name.
+    predict(&[]).failed(2, &["ids of mode 1 are words"]);
+    predict(&names[..2]).failed(2, &["ids of mode 2 are words"]);
+    fs::write(cells, "user,film\nu6,f8\nu0,f9\n").unwrap();
+    predict(&names).failed(2, &["\"f9\" of mode 2", "ratings.mode2.tsv"]);
+}

@@ -1,0 +1,177 @@
+//! `s3cmtf tune`
+
+use std::fs;
+use std::process::Command;
+
+use crate::common::Scratch;
+use crate::runner::program;
+use crate::runner::{data, finished, words};
+use serde_json::Value;
+
+fn tune(dir: &Scratch, extra: &[&str]) -> Command {
+    let mut command = program();
+    let fixed = [
+        "tune",
+        "--tensor",
+        "@tensor.train.coo",
+        "--matrix",
+        "2:@matrix1.coo",
+        "--threads",
+        "2",
+        "--start-modes",
+        "1,2",
+        "--lambda-reg",
+        "0.1..1",
+        "--epochs",
+        "10",
+        "--trials",
+        "9",
+    ];
+    command.args(words(dir, &fixed)).args(words(dir, extra));
+    command
+}
+
+#[test]
+fn what_tune_writes_is_what_fit_takes() {
+    let dir = data("tune-config");
+    let ran = finished(tune(&dir, &["--json", "-o", "@best.conf"])).ok();
+    let objects = ran.json();
+    let summary = &objects.last().unwrap()["summary"];
+    let table: Vec<&Value> = objects.iter().filter(|o| o["place"].is_u64()).collect();
+    assert_eq!((table.len(), summary["trials"].as_u64()), (9, Some(9)));
+    assert!(objects.iter().any(|o| o["rung"] == 1 && o["done"] == 9));
+    assert_eq!(
+        (summary["reason"].as_str(), summary["failed"].as_u64()),
+        (Some("epochs"), Some(0))
+    );
+    assert!(summary["valid_rmse"].as_f64() <= summary["plain_rmse"].as_f64());
+    let options = table[0]["options"].as_object().unwrap();
+    assert_eq!(table[0]["valid_rmse"], summary["valid_rmse"]);
+    let config = fs::read_to_string(dir.join("best.conf")).unwrap();
+    assert!(!config.contains("threads=") && config.contains("start_modes=1,2\n"));
+    // A fit with that file has those options, the weight of the matrix too.
+    let mut fit = program();
+    let arguments = [
+        "fit",
+        "--tensor",
+        "@tensor.train.coo",
+        "--matrix",
+        "2:@matrix1.coo",
+        "--config",
+        "@best.conf",
+        "--threads",
+        "1",
+        "-o",
+        "@model.s3m",
+    ];
+    fit.args(words(&dir, &arguments));
+    finished(fit).ok();
+    let mut info = program();
+    info.args(words(&dir, &["info", "--json", "@model.s3m"]));
+    let info = finished(info).ok().out;
+    for (name, value) in options {
+        let value = value.as_str().unwrap();
+        assert!(
+            config.contains(&format!("{name}={value}\n")),
+            "{name}={value}: {config}"
+        );
+        assert!(info.contains(value), "{name}={value}: {info}");
+    }
+    assert!(options.contains_key("matrix_weights") && options.contains_key("rank"));
+    // The same again as text, and from a state: the same file.
+    let text = finished(tune(&dir, &["-o", "@again.conf", "--checkpoint", "@state"]))
+        .ok()
+        .out;
+    assert!(
+        text.contains("trial 0 is the plain fit") && text.contains("validation RMSE"),
+        "{text}"
+    );
+    assert_eq!(fs::read_to_string(dir.join("again.conf")).unwrap(), config);
+    fs::remove_file(dir.join("again.conf")).unwrap();
+    let known = finished(tune(&dir, &["-o", "@again.conf", "--resume", "@state"]))
+        .ok()
+        .out;
+    assert!(
+        !known.contains("rung 1/3"),
+        "nothing is fitted again: {known}"
+    );
+    assert_eq!(fs::read_to_string(dir.join("again.conf")).unwrap(), config);
+}
+
+#[test]
+fn bad_arguments_are_explained() {
+    let dir = data("tune-bad");
+    for (extra, words) in [
+        (&["-o", "@x", "--valid", "0"][..], "above 0 and below 1"),
+        (&["-o", "@x", "--valid", "1"], "above 0 and below 1"),
+        (&["-o", "@x", "--valid", "@none.coo"], "no such file"),
+        (&["-o", "@x", "--rank", "8..2"], "the interval is empty"),
+        (&["-o", "@x", "--rank", "2,"], "a value is missing"),
+        (&["-o", "@x", "--model", "cq"], "must be one of"),
+        (&["-o", "@x", "--rungs", "0"], "rungs = 0"),
+        (&["-o", "@x", "--resume", "@none"], "no such file"),
+        (&["-o", "@tensor.train.coo"], "would be overwritten"),
+        (&["-o", "@x", "--checkpoint", "@x"], "cannot be both"),
+        (&["-o", "@no/such/x"], "folder does not exist"),
+        (&["-o", "@x", "--matrix-weights", "-1..1"], "must be"),
+        (&["-o", "@x", "--config", "@matrix1.coo"], "cannot read"),
+    ] {
+        finished(tune(&dir, extra)).failed(if words == "cannot read" { 1 } else { 2 }, &[words]);
+        assert!(!dir.join("x").exists());
+    }
+    let mut unknown = tune(&dir, &["-o", "@x"]);
+    unknown.args(["--rnak", "3"]);
+    finished(unknown).failed(2, &["--rnak"]);
+    // Entries of their own to compare on.
+    finished(tune(&dir, &["-o", "@x", "--valid", "@tensor.test.coo"])).ok();
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_leaves_the_best_so_far() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+    let dir = data("tune-int");
+    let mut command = program();
+    let arguments = [
+        "tune",
+        "--tensor",
+        "@tensor.train.coo",
+        "--threads",
+        "2",
+        "--start-modes",
+        "1,2",
+        "--lambda-reg",
+        "0.1..1",
+        "--trials",
+        "2000",
+        "-o",
+        "@best.conf",
+        "--checkpoint",
+        "@state",
+    ];
+    command
+        .args(words(&dir, &arguments))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().starts_with("rung 1/3"));
+    crate::runner::signal(&child, "-INT");
+    let rest: Vec<String> = lines.map_while(|l| l.ok()).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(
+        rest.iter().any(|l| l.contains("stopped (cancelled)")),
+        "{rest:?}"
+    );
+    assert!(
+        fs::read_to_string(dir.join("best.conf"))
+            .unwrap()
+            .contains("rank=")
+    );
+    assert!(
+        fs::read_to_string(dir.join("state"))
+            .unwrap()
+            .starts_with("s3cmtf-tune")
+    );
+}

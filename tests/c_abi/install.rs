@@ -1,0 +1,200 @@
+//! The library as it is installed: found by pkg-config and CMake from outside the tree, shared and static.
+#![cfg(target_os = "linux")]
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::native::{compilers, present, run, soname};
+use crate::common::{Ran, Scratch, workspace_root};
+
+/// What is installed of this build.
+struct Installed {
+    dir: Scratch,
+    libdir: &'static str,
+}
+
+/// Folders of libraries as systems have them.
+const LIBDIRS: [&str; 2] = ["lib", "lib/x86_64-linux-gnu"];
+
+impl Installed {
+    fn new(name: &str, libdir: &'static str) -> Installed {
+        let dir = Scratch::new(&format!("{name}-{}", libdir.replace('/', "-")));
+        let built = std::env::current_exe().unwrap();
+        let mut command = Command::new(workspace_root().join("packaging/install.sh"));
+        command
+            .arg(dir.join("prefix"))
+            .env("LIBDIR", libdir)
+            .env("S3CMTF_BUILT", built.parent().unwrap());
+        Ran::from(command.output().unwrap()).ok();
+        for name in ["example.c", "raii.cpp", "check.h"] {
+            fs::copy(workspace_root().join("c_tests").join(name), dir.join(name)).unwrap();
+        }
+        // Moved after it was installed: nothing in it may know where it was.
+        fs::rename(dir.join("prefix"), dir.join("moved")).unwrap();
+        Installed { dir, libdir }
+    }
+
+    fn lib(&self) -> PathBuf {
+        self.dir.join("moved").join(self.libdir)
+    }
+
+    fn pkg_config(&self, arguments: &[&str]) -> Vec<String> {
+        let mut command = Command::new("pkg-config");
+        command
+            .args(arguments)
+            .arg("s3cmtf")
+            .env("PKG_CONFIG_PATH", self.lib().join("pkgconfig"));
+        let flags = Ran::from(command.output().unwrap()).ok().out;
+        flags.split_whitespace().map(String::from).collect()
+    }
+
+    /// Compiles the example with these flags, outside the tree, and runs it.
+    fn example(&self, flags: &[String]) {
+        let program = self.dir.join("example");
+        let mut command = Command::new(compilers()[0].0);
+        command
+            .current_dir(self.dir.path())
+            .args(["-std=c99", "example.c", "-o"])
+            .arg(&program)
+            .args(flags);
+        Ran::from(command.output().unwrap()).ok();
+        self.runs(&program, "prediction");
+    }
+
+    fn runs(&self, program: &Path, word: &str) {
+        let mut command = Command::new(program);
+        command
+            .arg(self.dir.path())
+            .env("LD_LIBRARY_PATH", self.lib());
+        let ran = Ran::from(command.output().unwrap()).ok();
+        assert!(ran.out.contains(word) && ran.err.is_empty(), "{}", ran.err);
+    }
+}
+
+#[test]
+fn pkg_config_finds_both_libraries() {
+    if !present("pkg-config") {
+        println!("skipped: pkg-config is not on this machine");
+        return;
+    }
+    for libdir in LIBDIRS {
+        let installed = Installed::new("install-pkg-config", libdir);
+        assert_eq!(
+            installed.pkg_config(&["--modversion"]),
+            [env!("CARGO_PKG_VERSION")]
+        );
+        installed.example(&installed.pkg_config(&["--cflags", "--libs"]));
+        // Without the shared library the linker takes the static one.
+        for entry in fs::read_dir(installed.lib()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.to_string_lossy().contains(".so") {
+                fs::remove_file(path).unwrap();
+            }
+        }
+        installed.example(&installed.pkg_config(&["--static", "--cflags", "--libs"]));
+    }
+}
+
+#[test]
+fn libraries_are_under_the_prefix() {
+    let dir = Scratch::new("install-refused");
+    for libdir in ["/usr/lib", "../lib", "lib/../..", "lib/"] {
+        let mut command = Command::new(workspace_root().join("packaging/install.sh"));
+        command
+            .arg(dir.join("prefix"))
+            .env("LIBDIR", libdir)
+            .env("S3CMTF_BUILT", "nowhere");
+        let out = command.output().unwrap();
+        assert_eq!(out.status.code(), Some(2), "{libdir}");
+        assert!(!dir.join("prefix").exists());
+    }
+}
+
+#[test]
+fn cmake_finds_both_libraries() {
+    if !present("cmake") {
+        println!("skipped: cmake is not on this machine");
+        return;
+    }
+    for libdir in LIBDIRS {
+        cmake(&Installed::new("install-cmake", libdir));
+    }
+}
+
+fn cmake(installed: &Installed) {
+    installed.dir.file(
+        "CMakeLists.txt",
+        "cmake_minimum_required(VERSION 3.13)\n\
+         project(outside C CXX)\n\
+         set(CMAKE_C_STANDARD 99)\n\
+         set(CMAKE_CXX_STANDARD 17)\n\
+         find_package(Threads REQUIRED)\n\
+         find_package(s3cmtf 0.1 REQUIRED)\n\
+         find_package(s3cmtf 99 QUIET)\n\
+         if(s3cmtf_FOUND)\n  message(FATAL_ERROR \"a version that is not there was found\")\nendif()\n\
+         add_executable(shared example.c)\n\
+         target_link_libraries(shared s3cmtf::s3cmtf)\n\
+         add_executable(fixed example.c)\n\
+         target_link_libraries(fixed s3cmtf::static)\n\
+         add_executable(layer raii.cpp)\n\
+         target_link_libraries(layer s3cmtf::s3cmtf m Threads::Threads)\n",
+    );
+    let build = installed.dir.join("build");
+    let mut configure = Command::new("cmake");
+    configure
+        .arg("-S")
+        .arg(installed.dir.path())
+        .arg("-B")
+        .arg(&build)
+        .arg(match installed.libdir {
+            "lib" => format!(
+                "-DCMAKE_PREFIX_PATH={}",
+                installed.dir.join("moved").display()
+            ),
+            // Looked for under a prefix only by a system that calls its libraries so.
+            _ => format!(
+                "-Ds3cmtf_DIR={}",
+                installed.lib().join("cmake/s3cmtf").display()
+            ),
+        });
+    Ran::from(configure.output().unwrap()).ok();
+    let mut make = Command::new("cmake");
+    make.arg("--build").arg(&build);
+    Ran::from(make.output().unwrap()).ok();
+    installed.runs(&build.join("shared"), "prediction");
+    installed.runs(&build.join("fixed"), "prediction");
+    installed.runs(&build.join("layer"), "ok");
+}
+
+#[test]
+fn the_shared_library_is_small_and_needs_little() {
+    let installed = Installed::new("install-size", LIBDIRS[0]);
+    let shared = installed.lib().join(soname());
+    let size = fs::metadata(&shared).unwrap().len();
+    println!("libs3cmtf.so: {size} bytes");
+    // A debug build may be of any size. The kernels of all solvers at four levels are most of it; batch, clusters and
+    // the page about a model, which came later, are the last half mebibyte.
+    // A build in parts repeats what several of them inline: 14% more than what users build.
+    let parts = env::var_os("CARGO_PROFILE_RELEASE_CODEGEN_UNITS").is_some_and(|n| n != "1");
+    let limit = if parts { 8 << 20 } else { 7 << 20 };
+    assert!(cfg!(debug_assertions) || size < limit, "{size} bytes");
+    if !present("readelf") || !present("nm") {
+        println!("skipped: binutils are not on this machine");
+        return;
+    }
+    let path = shared.to_str().unwrap();
+    let dynamic = run("readelf", ["-d", path]);
+    assert!(dynamic.contains(&format!("[{}]", soname())), "{dynamic}");
+    for line in dynamic.lines().filter(|l| l.contains("(NEEDED)")) {
+        let needed = line.split(['[', ']']).nth(1).unwrap();
+        // The loader is part of the C library.
+        let known = ["libc.so", "libm.so", "libgcc_s.so", "ld-linux"];
+        assert!(known.iter().any(|k| needed.starts_with(k)), "{needed}");
+    }
+    let names = run("nm", ["-D", "--defined-only", path]);
+    let symbols = fs::read_to_string(workspace_root().join("include/s3cmtf.symbols")).unwrap();
+    assert_eq!(names.lines().count(), symbols.lines().count());
+    assert!(names.lines().all(|l| l.contains(" s3cmtf_")), "{names}");
+}

@@ -1,0 +1,8 @@
+//! Tests of the C interface: the header, programs in C and C++ that use it, and its installation.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod header;
+mod install;
+mod programs;

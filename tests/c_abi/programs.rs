@@ -1,0 +1,314 @@
+//! The C interface, used from C and C++ as its users do. Programs are in `c_tests`; each says "ok" and
+//! nothing else, so that whatever the library printed would be seen.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::common::native::{Library, WARNINGS, compilers, present, run};
+use crate::common::{Ran, Scratch, real_data, workspace_root};
+
+/// Compiles a program with every compiler and runs it with these arguments.
+fn each(source: &str, standard: &str, arguments: &[&str]) {
+    let library = Library::new(&source.replace('.', "-"));
+    for (c, _) in compilers() {
+        let program = library.compile(c, standard, source);
+        assert_eq!(run(program, arguments), "ok\n", "{source} by {c}");
+    }
+}
+
+#[test]
+fn headers_compile_alone() {
+    let dir = Scratch::new("c-headers");
+    let c = dir.file(
+        "alone.c",
+        "#include <s3cmtf.h>\nint main(void) { return 0; }\n",
+    );
+    let cpp = dir.file(
+        "alone.cpp",
+        "#include <s3cmtf.h>\nint main() { return 0; }\n",
+    );
+    let hpp = dir.file(
+        "layer.cpp",
+        "#include <s3cmtf_tune.hpp>\n#include <s3cmtf_discover.hpp>\n#include <s3cmtf_batch.hpp>\nint main() { return 0; }\n",
+    );
+    for (cc, cxx) in compilers() {
+        for (compiler, standard, file) in [
+            (cc, "c99", &c),
+            (cc, "c11", &c),
+            (cc, "c17", &c),
+            (cxx, "c++17", &cpp),
+            (cxx, "c++17", &hpp),
+            (cxx, "c++20", &hpp),
+        ] {
+            let mut command = Command::new(compiler);
+            command
+                .arg(format!("-std={standard}"))
+                .args(WARNINGS)
+                .args(
+                    ["-Wstrict-prototypes", "-Wshadow", "-Wconversion"]
+                        .iter()
+                        .filter(|w| {
+                            // C++ has no other prototypes.
+                            compiler == cc || !w.contains("prototypes")
+                        }),
+                )
+                .arg("-fsyntax-only")
+                .arg("-I")
+                .arg(workspace_root().join("include"))
+                .arg(file);
+            Ran::from(command.output().unwrap()).ok();
+        }
+    }
+}
+
+#[test]
+fn the_example_runs() {
+    let library = Library::new("example");
+    for (c, _) in compilers() {
+        let out = run(library.compile(c, "c99", "example.c"), [""; 0]);
+        let lines: Vec<&str> = out.lines().collect();
+        assert_eq!(lines.len(), 11, "{out}");
+        assert!(lines[9].starts_with("epoch 10: training RMSE 0."), "{out}");
+        assert!(lines[10].starts_with("prediction "), "{out}");
+    }
+}
+
+#[test]
+fn a_whole_life_of_planted_data() {
+    let library = Library::new("life");
+    for (c, _) in compilers() {
+        let dir = Scratch::new(&format!("life-planted-{c}"));
+        let program = library.compile(c, "c99", "life.c");
+        assert_eq!(run(program, [dir.path()]), "ok\n");
+    }
+}
+
+#[test]
+fn lists_and_names_are_found_from_c() {
+    let library = Library::new("discover");
+    for (c, _) in compilers() {
+        let dir = Scratch::new(&format!("discover-{c}"));
+        let program = library.compile(c, "c99", "discover.c");
+        assert_eq!(run(program, [dir.path()]), "ok\n");
+    }
+}
+
+#[test]
+fn a_whole_life_of_real_data() {
+    let Some(data) = real_data("ml100k") else {
+        return;
+    };
+    let library = Library::new("life-real");
+    let dir = Scratch::new("life-real-files");
+    let program = library.compile(compilers()[0].0, "c99", "life.c");
+    assert_eq!(run(program, [dir.path(), &data]), "ok\n");
+}
+
+#[test]
+fn an_application_fits_and_another_process_predicts() {
+    let library = Library::new("app");
+    let dir = Scratch::new("app-files");
+    let mut csv = String::from("user,film,month,stars\n");
+    for i in 0..4000u32 {
+        let (user, film, month) = (i * 7 % 50, i * 11 % 30, i % 6);
+        let stars = f64::from((1 + user % 5) * (1 + film % 3)) / 3.0;
+        csv += &format!("{},{},{},{stars}\n", user + 1, film + 1, month + 1);
+    }
+    let csv = dir.file("ratings.csv", csv);
+    for (c, _) in compilers() {
+        let program = library.compile(c, "c99", "app.c");
+        let model = dir.join(&format!("model-{c}.s3m"));
+        let log = run(
+            &program,
+            ["fit".as_ref(), csv.as_os_str(), model.as_os_str()],
+        );
+        assert_eq!(log.lines().count(), 10);
+        let predict = |user: &str| -> f64 {
+            let words = [model.to_str().unwrap(), user, "3", "1"];
+            let out = run(&program, ["predict"].iter().chain(&words));
+            out.trim().parse().unwrap()
+        };
+        // User 5 rates five times as high as user 1, and user 5000 is nobody in particular.
+        let (low, middle, high) = (predict("1"), predict("5000"), predict("5"));
+        assert!(low < middle && middle < high, "{low} {middle} {high}");
+    }
+}
+
+#[test]
+fn no_use_is_wrong_enough_to_crash() {
+    each("misuse.c", "c99", &[]);
+    let library = Library::new("misuse-list");
+    let program = library.compile(compilers()[0].0, "c99", "misuse.c");
+    let mut listed: Vec<String> = run(program, ["list"]).lines().map(String::from).collect();
+    listed.sort();
+    let symbols = fs::read_to_string(workspace_root().join("include/s3cmtf.symbols")).unwrap();
+    let symbols: Vec<&str> = symbols.lines().collect();
+    assert_eq!(
+        listed, symbols,
+        "the table of misuse.c and the header have different functions"
+    );
+}
+
+#[test]
+fn many_jobs() {
+    let library = Library::new("batch");
+    for (c, _) in compilers() {
+        let dir = Scratch::new(&format!("batch-files-{c}"));
+        let program = library.compile(c, "c99", "batch.c");
+        assert_eq!(run(program, [dir.path()]), "ok\n");
+    }
+}
+
+#[test]
+fn planted_data() {
+    let library = Library::new("generate");
+    for (c, _) in compilers() {
+        let dir = Scratch::new(&format!("generate-files-{c}"));
+        let program = library.compile(c, "c99", "generate.c");
+        assert_eq!(run(program, [dir.path()]), "ok\n");
+    }
+}
+
+#[test]
+fn threads_and_a_host_that_does_as_it_likes() {
+    // The stack that is promised to be enough is so for code that is optimised.
+    let stack: &[&str] = if cfg!(debug_assertions) {
+        &["8388608"]
+    } else {
+        &[]
+    };
+    each("threads.c", "c99", stack);
+}
+
+#[test]
+fn opened_and_closed_again_and_again() {
+    let library = Library::new("reload");
+    for (c, _) in compilers() {
+        // Not linked with the library, which would keep it.
+        let program = library.compile_with(c, "gnu99", "reload.c", &[]);
+        assert_eq!(run(program, [library.shared()]), "ok\n");
+    }
+}
+
+#[test]
+fn memory_that_is_refused_is_a_status() {
+    each("memory.c", "c99", &[]);
+}
+
+#[test]
+fn the_floating_point_mode_is_the_hosts() {
+    each("float_mode.c", "c99", &[]);
+}
+
+/// Builds the library that panics on demand. It has a target folder of its own, which the cargo that runs
+/// this test has not locked, and is kept there for the next time.
+fn library_that_panics() -> Library {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("panics");
+    let mut command = Command::new(env!("CARGO"));
+    command
+        .args([
+            "rustc",
+            "--frozen",
+            "--quiet",
+            "--package=s3cmtf",
+            "--lib",
+            "--crate-type=cdylib",
+        ])
+        .args(["--profile=dev", "--target-dir"])
+        .arg(&target)
+        .args(["--", "--cfg=s3cmtf_test"])
+        .current_dir(workspace_root())
+        // The quickest to build, by far.
+        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
+        .env("CARGO_PROFILE_DEV_DEBUG", "false")
+        // With a triple the files would be in a folder of its name.
+        .env_remove("CARGO_BUILD_TARGET");
+    Ran::from(command.output().unwrap()).ok();
+    Library::of(&target.join("debug"), "panic")
+}
+
+#[test]
+fn a_panic_is_a_status() {
+    let library = library_that_panics();
+    for (c, _) in compilers() {
+        let mut command = Command::new(library.compile(c, "c99", "panic.c"));
+        // Kernels that are not optimised have frames of megabytes.
+        command.env("RUST_MIN_STACK", "33554432");
+        let ran = Ran::from(command.output().unwrap()).ok();
+        assert_eq!((&ran.out[..], &ran.err[..]), ("ok\n", ""), "{c}");
+    }
+}
+
+#[test]
+fn the_layer_for_c_plus_plus() {
+    let library = Library::new("raii");
+    let dir = Scratch::new("raii-files");
+    for (_, cxx) in compilers() {
+        let program = library.compile(cxx, "c++17", "raii.cpp");
+        assert_eq!(run(program, [dir.path()]), "ok\n");
+    }
+}
+
+#[test]
+fn only_the_listed_functions_are_exported() {
+    if !present("nm") {
+        println!("skipped: nm is not on this machine");
+        return;
+    }
+    let library = Library::new("symbols");
+    let shared = library.shared();
+    let out = run("nm", ["-D", "--defined-only", shared.to_str().unwrap()]);
+    let mut names: Vec<&str> = out
+        .lines()
+        .filter_map(|l| l.split_whitespace().last())
+        .collect();
+    names.sort_unstable();
+    let symbols = fs::read_to_string(workspace_root().join("include/s3cmtf.symbols")).unwrap();
+    assert_eq!(names, symbols.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn other_languages_get_the_numbers_of_c() {
+    let Some(data) = real_data("ml100k") else {
+        return;
+    };
+    let library = Library::new("proofs");
+    let expected = run(library.compile(compilers()[0].0, "c99", "proof.c"), [&data]);
+    assert_eq!(expected.lines().count(), 4, "{expected}");
+    let script = |name: &str| workspace_root().join("c_tests").join(name);
+    let python = std::env::var("S3CMTF_PYTHON").unwrap_or_else(|_| "python3".into());
+    for (program, name) in [(python.as_str(), "proof.py"), ("julia", "proof.jl")] {
+        if !present(program) {
+            println!("skipped: {program} is not on this machine");
+            continue;
+        }
+        let out = run(program, [&script(name), &library.shared(), &data]);
+        assert_eq!(out, expected, "{name}");
+    }
+    if !present("Rscript") || !present("R") {
+        println!("skipped: R is not on this machine");
+        return;
+    }
+    let shim = library.path().join("proof_r.c");
+    fs::copy(script("proof_r.c"), &shim).unwrap();
+    let mut command = Command::new("R");
+    command
+        .args(["CMD", "SHLIB", "proof_r.c"])
+        .current_dir(library.path())
+        .env(
+            "PKG_CPPFLAGS",
+            format!("-I{}", workspace_root().join("include").display()),
+        )
+        .env(
+            "PKG_LIBS",
+            format!("-L{0} -ls3cmtf -Wl,-rpath,{0}", library.path().display()),
+        );
+    Ran::from(command.output().unwrap()).ok();
+    let shim = library.path().join("proof_r.so");
+    let arguments = ["--vanilla".into(), script("proof.R"), shim, data];
+    // R itself says on standard error what the failing call was caught for.
+    let out = Ran::from(Command::new("Rscript").args(arguments).output().unwrap()).ok();
+    assert_eq!(out.out, expected, "proof.R");
+}

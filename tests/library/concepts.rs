@@ -1,0 +1,201 @@
+//! Concepts of models of any order and kind, against sums over all cells in `f64`.
+
+use crate::common::later::{Entries, fitted, mixed, options};
+use s3cmtf::discover::{ConceptOptions, concepts};
+use s3cmtf::model::Model;
+
+use s3cmtf::kernel::CoreKind;
+use s3cmtf::options::{Algorithm, ModelKind};
+
+fn model(dims: &[u64], kind: ModelKind, nonneg: bool) -> Model {
+    let mut tensor = Entries::new(dims);
+    let cells: u64 = dims.iter().product();
+    for cell in 0..cells {
+        // Rows have different numbers of entries, by which they count.
+        if mixed(cell) < 0.2 + 0.6 * (cell % dims[0]) as f64 / dims[0] as f64 {
+            let mut rest = cell;
+            let index = dims.iter().map(|d| {
+                let i = (rest % d) as u32;
+                rest /= d;
+                i
+            });
+            let index: Vec<u32> = index.collect();
+            let below = if nonneg { 0.0 } else { 0.4 };
+            let number = |p: u64, n: usize| {
+                let name = (u64::from(index[n]) * 10 + n as u64) * 10 + p;
+                mixed(1_000_000 + name) - below
+            };
+            let part = |p: u64| (0..dims.len()).map(|n| 2.0 * number(p, n)).product::<f64>();
+            tensor.push(&index, part(0) + part(1) + part(2));
+        }
+    }
+    let mut o = options(Algorithm::Als, kind, 3);
+    (o.epochs, o.nonneg, o.biases, o.lambda_reg) = (8, nonneg, false, Some(0.001));
+    if nonneg {
+        o.start = s3cmtf::options::Start::Auto;
+    }
+    if kind == ModelKind::Tucker && !nonneg {
+        o.rank = (0..dims.len()).map(|n| 2 + n % 2).collect();
+    }
+    fitted(&tensor, None, &o)
+}
+
+fn row(model: &Model, n: usize, at: usize) -> Vec<f64> {
+    let row = model.modes()[n].factor.row(at);
+    row[..model.shape().ranks[n]]
+        .iter()
+        .map(|&x| f64::from(x))
+        .collect()
+}
+
+/// All numbers of the core with their places.
+fn core(model: &Model) -> Vec<(Vec<usize>, f64)> {
+    let ranks = &model.shape().ranks;
+    if model.shape().kind == CoreKind::Diagonal {
+        let diagonal = model.core()[..ranks[0]].iter().enumerate();
+        return diagonal
+            .map(|(p, &g)| (vec![p; ranks.len()], f64::from(g)))
+            .collect();
+    }
+    let dense = model.shape().dense_core(model.core());
+    let place = |mut at: usize| {
+        let mut place = vec![0; ranks.len()];
+        for n in (0..ranks.len()).rev() {
+            place[n] = at % ranks[n];
+            at /= ranks[n];
+        }
+        place
+    };
+    let all = dense.iter().enumerate();
+    all.map(|(at, &g)| (place(at), f64::from(g))).collect()
+}
+
+/// What each concept of a mode adds to a cell of these rows.
+fn parts(core: &[(Vec<usize>, f64)], mode: usize, rows: &[Vec<f64>]) -> Vec<f64> {
+    let mut sums = vec![0.0; rows[mode].len()];
+    for (place, g) in core {
+        let each = place.iter().zip(rows).map(|(&p, row)| row[p]);
+        sums[place[mode]] += g * each.product::<f64>();
+    }
+    sums
+}
+
+/// Checks the concepts of a mode for these rows, by going through all cells.
+fn check(model: &Model, mode: usize, given: &[(usize, u32)]) {
+    let (order, core) = (model.order(), core(model));
+    let share = |n: usize, r: usize| {
+        let counts = &model.modes()[n].counts;
+        counts[r] as f64 / counts.iter().sum::<u64>() as f64
+    };
+    let choices: Vec<Vec<(usize, f64)>> = (0..order)
+        .map(|n| match given.iter().find(|g| g.0 == n) {
+            Some(&(_, index)) => {
+                let r = model.modes()[n].rows.compact(index).unwrap();
+                vec![(r as usize, 1.0)]
+            }
+            None => {
+                let rows = 0..model.modes()[n].rows.len();
+                rows.map(|r| (r, share(n, r))).collect()
+            }
+        })
+        .collect();
+    let rank = model.shape().ranks[mode];
+    let mut squares = vec![0.0; rank];
+    let cells: usize = choices.iter().map(Vec::len).product();
+    for cell in 0..cells {
+        let mut rest = cell;
+        let chosen: Vec<(usize, f64)> = choices
+            .iter()
+            .map(|c| {
+                let one = c[rest % c.len()];
+                rest /= c.len();
+                one
+            })
+            .collect();
+        let rows: Vec<Vec<f64>> = (0..order).map(|n| row(model, n, chosen[n].0)).collect();
+        let weight: f64 = chosen.iter().map(|c| c.1).product();
+        for (s, x) in squares.iter_mut().zip(parts(&core, mode, &rows)) {
+            *s += weight * x * x;
+        }
+    }
+    let size = |n: usize, j: usize| -> f64 {
+        let rows = 0..model.modes()[n].rows.len();
+        let sum: f64 = rows
+            .map(|r| share(n, r) * row(model, n, r)[j].powi(2))
+            .sum();
+        sum.sqrt()
+    };
+    // The mean row lies behind the others; a row of loading 1 has the size of the column.
+    let average: Vec<Vec<f64>> = (0..order)
+        .map(|n| match (n == mode, given.iter().find(|g| g.0 == n)) {
+            (true, _) => (0..rank).map(|j| size(n, j)).collect(),
+            (_, Some(_)) => row(model, n, choices[n][0].0),
+            _ => row(model, n, model.modes()[n].rows.len()),
+        })
+        .collect();
+    let effects = parts(&core, mode, &average);
+    let how = ConceptOptions {
+        given: given.to_vec(),
+        ..ConceptOptions::new(mode)
+    };
+    let found = concepts(model, &how).unwrap();
+    assert_eq!((found.mode, found.concepts.len()), (mode, rank));
+    let near = 1e-5 * found.concepts[0].strength;
+    assert!(near > 0.0);
+    for c in &found.concepts {
+        let expected = squares[c.number].sqrt();
+        assert!((c.strength - expected).abs() < near, "{c:?} {expected}");
+        let effect = effects[c.number];
+        assert!((c.effect - effect.abs()).abs() < near, "{c:?} {effect}");
+        assert!(c.turned == (effect < 0.0) || effect.abs() < near);
+        let sign = if c.turned { -1.0 } else { 1.0 };
+        let best = (0..model.modes()[mode].rows.len())
+            .map(|r| sign * row(model, mode, r)[c.number] / size(mode, c.number).max(1e-30))
+            .fold(f64::NEG_INFINITY, f64::max);
+        assert!((c.largest[0].score - best).abs() < 1e-5, "{c:?} {best}");
+    }
+    // R, where one mode is left.
+    let left: Vec<usize> = (0..order)
+        .filter(|n| *n != mode && given.iter().all(|g| g.0 != *n))
+        .collect();
+    let Some(profile) = &found.profile else {
+        assert_ne!(left.len(), 1);
+        return;
+    };
+    assert_eq!(left, [profile.mode]);
+    assert_eq!(profile.columns, model.shape().ranks[profile.mode]);
+    let mut expected = vec![0.0; rank * profile.columns];
+    for (place, g) in &core {
+        let each = given.iter().map(|&(n, _)| average[n][place[n]]);
+        expected[place[mode] * profile.columns + place[profile.mode]] += g * each.product::<f64>();
+    }
+    for (at, (x, r)) in profile.numbers.iter().zip(expected).enumerate() {
+        let (j, k) = (at / profile.columns, at % profile.columns);
+        let r = r * size(mode, j) * size(profile.mode, k);
+        assert!((x - r).abs() < near, "{x} {r}");
+    }
+    assert_eq!(profile.numbers.len(), rank * profile.columns);
+}
+
+#[test]
+fn concepts_of_any_order_and_kind() {
+    for dims in [&[9u64, 14][..], &[6, 9, 4], &[5, 9, 3, 4]] {
+        for kind in [ModelKind::Tucker, ModelKind::Cp] {
+            for nonneg in [false, true] {
+                let model = model(dims, kind, nonneg);
+                for mode in 0..dims.len() {
+                    check(&model, mode, &[]);
+                    let others = (0..dims.len()).filter(|&n| n != mode);
+                    let others: Vec<(usize, u32)> = others.map(|n| (n, n as u32 % 3)).collect();
+                    (1..=others.len()).for_each(|k| check(&model, mode, &others[..k]));
+                }
+                if nonneg {
+                    let all =
+                        (0..dims.len()).map(|n| concepts(&model, &ConceptOptions::new(n)).unwrap());
+                    let mut all = all.flat_map(|found| found.concepts);
+                    assert!(all.all(|c| !c.turned), "nothing is below 0");
+                }
+            }
+        }
+    }
+}

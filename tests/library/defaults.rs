@@ -1,0 +1,419 @@
+//! What plain defaults do: mean, biases, scale, the drawn start, and what is settled by the data.
+
+use crate::common::planted::{Until, numbers, planted, predictions, small};
+use crate::common::{Scratch, read_real, real_data};
+use s3cmtf::format::{CooFile, CooView, OpenMode, Values};
+use s3cmtf::generate::GenerateOptions;
+use s3cmtf::model::{self, Predict};
+use s3cmtf::options::{Algorithm, ModelKind, Options, Start};
+use s3cmtf::predict::evaluate;
+use s3cmtf::problem::{MatrixKind, Problem};
+use s3cmtf::solver::{BiasOptions, FitInput, StopReason, fit, fit_biases};
+
+/// Ratings: rows with biases of their own, two groups of users and items that like each other, noise.
+struct Ratings {
+    columns: Vec<Vec<u32>>,
+    values: Vec<f64>,
+}
+
+impl Ratings {
+    fn new(count: usize, seed: u64) -> Ratings {
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let mut next = move |n: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) % n
+        };
+        let mut made = Ratings {
+            columns: vec![Vec::new(); 3],
+            values: Vec::new(),
+        };
+        for _ in 0..count {
+            let (user, item, time) = (next(120), next(90), next(6));
+            let bias = (user % 7) as f64 * 0.2 - (item % 5) as f64 * 0.3 + time as f64 * 0.05;
+            let liked = if (user ^ item) & 1 == 0 { 0.8 } else { -0.8 };
+            let noise = (next(2001) as f64 / 1000.0 - 1.0) * 0.3;
+            let indices = [user, item, time];
+            let columns = made.columns.iter_mut().zip(indices);
+            columns.for_each(|(c, i)| c.push(i as u32));
+            made.values.push(3.0 + bias + liked + noise);
+        }
+        made
+    }
+
+    fn view<'a>(&'a self, values: &'a [f64]) -> CooView<'a> {
+        let columns: Vec<&[u32]> = self.columns.iter().map(Vec::as_slice).collect();
+        CooView::new("ratings", &[120, 90, 6], &columns, Values::F64(values)).unwrap()
+    }
+}
+
+fn defaults() -> Options {
+    let mut o = Options::default();
+    o.threads = 2;
+    o.eval_every = o.epochs;
+    o
+}
+
+#[test]
+fn what_is_open_is_settled_and_kept_in_the_model() {
+    let data = Ratings::new(6000, 1);
+    let problem = Problem::builder(data.view(&data.values))
+        .build(&())
+        .unwrap();
+    let (model, _) = fit(&problem, &defaults(), &FitInput::default(), &mut (), &()).unwrap();
+    let o = model.options();
+    assert!(o.eta.is_some() && o.lambda_reg.is_some() && o.core_step == Some(0.0));
+    assert_eq!((o.model, o.rank.len()), (ModelKind::Cp, 1));
+    assert_eq!((o.start, &o.start_modes[..]), (Start::Drawn, &[1, 2][..]));
+    let mut tucker = defaults();
+    tucker.rank = vec![4];
+    let (model, _) = fit(&problem, &tucker, &FitInput::default(), &mut (), &()).unwrap();
+    assert_eq!(model.options().model, ModelKind::Tucker);
+    assert_eq!(model.shape().ranks, [4, 4, 4]);
+}
+
+#[test]
+fn structure_beyond_biases_is_found_by_every_kind_of_model() {
+    let (data, test) = (Ratings::new(6000, 2), Ratings::new(2000, 3));
+    let problem = Problem::builder(data.view(&data.values))
+        .build(&())
+        .unwrap();
+    let input = FitInput {
+        test: Some(test.view(&test.values)),
+        ..FitInput::default()
+    };
+    // Noise alone has 0.3 / sqrt(3).
+    let floor = 0.3 / 3f64.sqrt();
+    for rank in [vec![], vec![5]] {
+        for algorithm in [Algorithm::Blocked, Algorithm::Opt] {
+            let mut o = defaults();
+            (o.rank, o.algorithm) = (rank.clone(), algorithm);
+            let (_, summary) = fit(&problem, &o, &input, &mut (), &()).unwrap();
+            let error = summary.test_rmse;
+            // Biases alone have 0.82.
+            assert!(error < 1.5 * floor, "{rank:?} {algorithm:?}: {error}");
+        }
+    }
+}
+
+// Of the last two the factors and the core are around 0, so that slices add up to nothing.
+#[test]
+fn planted_models_are_found_without_tuning() {
+    let cases: [(&str, &[u64], ModelKind, f64, f64); 5] = [
+        ("c3", &[80, 60, 10], ModelKind::Cp, 0.3, 1.0),
+        ("c4", &[40, 30, 12, 8], ModelKind::Cp, 0.3, 1.0),
+        ("o2", &[150, 120], ModelKind::Tucker, 0.1, 0.0),
+        ("t3", &[60, 50, 10], ModelKind::Tucker, 0.1, 0.0),
+        ("c3 around 0", &[80, 60, 10], ModelKind::Cp, 0.5, 0.0),
+    ];
+    for (name, dims, model, noise, factor_mean) in cases {
+        let mut made = GenerateOptions::new(dims, 8000);
+        (made.model, made.ranks, made.test) = (model, vec![3], 0.1);
+        (made.noise, made.factor_mean) = (noise, factor_mean);
+        let data = planted(name, &made);
+        let problem = Problem::builder(data.train.view()).build(&()).unwrap();
+        let input = FitInput {
+            test: Some(data.test.view()),
+            ..FitInput::default()
+        };
+        for (algorithm, rank) in [
+            (Algorithm::Blocked, vec![]),
+            (Algorithm::Als, vec![]),
+            (Algorithm::Blocked, vec![4]),
+        ] {
+            let mut o = defaults();
+            (o.algorithm, o.rank) = (algorithm, rank);
+            let (_, summary) = fit(&problem, &o, &input, &mut (), &()).unwrap();
+            let times = summary.test_rmse / data.floor;
+            println!(
+                "{name} {algorithm:?} {:?}: {times:.3} times the floor",
+                o.rank
+            );
+            assert!(times < 1.4, "{name} {algorithm:?} {:?}: {times}", o.rank);
+        }
+    }
+}
+
+#[test]
+fn what_is_drawn_is_not_for_models_without_negative_numbers() {
+    let data = Ratings::new(300, 9);
+    let problem = Problem::builder(data.view(&data.values))
+        .build(&())
+        .unwrap();
+    let mut o = defaults();
+    (o.start, o.nonneg) = (Start::Drawn, true);
+    let refused = fit(&problem, &o, &FitInput::default(), &mut (), &());
+    let text = refused.err().expect("it is refused").to_string();
+    assert!(text.contains("drawn") && text.contains("nonneg"), "{text}");
+    // Those it names are not.
+    for algorithm in [Algorithm::Blocked, Algorithm::Als] {
+        for start in [Start::Identity, Start::Paper, Start::Normal] {
+            (o.algorithm, o.start) = (algorithm, start);
+            let (_, found) = fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
+            assert!(found.train_rmse.is_finite(), "{algorithm:?} {start:?}");
+        }
+    }
+}
+
+#[test]
+fn scale_and_offset_of_the_values_do_not_matter() {
+    let (data, test) = (Ratings::new(6000, 4), Ratings::new(2000, 5));
+    let error = |algorithm: Algorithm, by: f64, plus: f64| {
+        let scaled = |values: &[f64]| values.iter().map(|v| v * by + plus).collect::<Vec<f64>>();
+        let (train_values, test_values) = (scaled(&data.values), scaled(&test.values));
+        let problem = Problem::builder(data.view(&train_values))
+            .build(&())
+            .unwrap();
+        let input = FitInput {
+            test: Some(test.view(&test_values)),
+            ..FitInput::default()
+        };
+        let mut o = defaults();
+        o.algorithm = algorithm;
+        let (_, summary) = fit(&problem, &o, &input, &mut (), &()).unwrap();
+        summary.test_rmse / by
+    };
+    for algorithm in [Algorithm::Blocked, Algorithm::Gibbs] {
+        let plain = error(algorithm, 1.0, 0.0);
+        // Other scales are not all powers of two away, and some are lost beside the mean in single precision.
+        for (by, plus) in [
+            (100.0, 0.0),
+            (1e-6, 0.0),
+            (1.0, 1e6),
+            (3e7, -5e9),
+            (1e-6, 1000.0),
+        ] {
+            let other = error(algorithm, by, plus);
+            assert!(
+                (other / plain - 1.0).abs() < 0.02,
+                "{algorithm:?} {by} {plus}: {other} {plain}"
+            );
+        }
+        // Powers of two are exact.
+        assert_eq!(error(algorithm, 1024.0, 0.0), plain);
+    }
+}
+
+/// A Tucker tensor around 0 with a handful of entries per row, far too few to find its factors: what is drawn from
+/// them is noise, and a fit must not be worse for it than biases alone.
+#[test]
+fn where_nothing_can_be_found_biases_are_kept() {
+    let mut made = GenerateOptions::new(&[1000, 800, 600], 40_000);
+    (made.model, made.ranks, made.test, made.noise) = (ModelKind::Tucker, vec![4], 0.2, 0.3);
+    let data = planted("nothing", &made);
+    let problem = Problem::builder(data.train.view()).build(&()).unwrap();
+    let input = FitInput {
+        test: Some(data.test.view()),
+        ..FitInput::default()
+    };
+    let (_, summary) = fit(&problem, &defaults(), &input, &mut (), &()).unwrap();
+    let (biases, _) = fit_biases(&problem, &BiasOptions::default(), &()).unwrap();
+    let biases = evaluate(&biases, &data.test.view(), problem.range(), 2, &()).unwrap();
+    let (fitted, alone) = (summary.test_rmse, biases.clipped.rmse);
+    assert!(fitted < 1.01 * alone, "{fitted}, biases alone {alone}");
+}
+
+#[test]
+fn a_prediction_is_mean_biases_and_factors_also_from_a_file() {
+    let data = Ratings::new(6000, 6);
+    let problem = Problem::builder(data.view(&data.values))
+        .build(&())
+        .unwrap();
+    let (model, _) = fit(&problem, &defaults(), &FitInput::default(), &mut (), &()).unwrap();
+    let dir = Scratch::new("baseline");
+    let path = dir.join("m.s3m");
+    model::save(&model, &path).unwrap();
+    let loaded = model::load(&path, OpenMode::Mapped).unwrap();
+    assert_eq!(
+        (loaded.mean(), numbers(&loaded)),
+        (model.mean(), numbers(&model))
+    );
+    let (mut one, mut two) = (model.predictor().unwrap(), loaded.predictor().unwrap());
+    for index in [[0, 0, 0], [119, 89, 5], [7, 500, 2]] {
+        let rows = (0..3).map(|n| model.row_of(n, index[n]) as usize);
+        let rows: Vec<usize> = rows.collect();
+        let mut expected = model.mean();
+        for (mode, &row) in model.modes().iter().zip(&rows) {
+            assert_eq!(mode.biases.len(), mode.rows.len() + 1);
+            expected += f64::from(mode.biases[row]);
+        }
+        for j in 0..model.shape().ranks[0] {
+            let each = model.modes().iter().zip(&rows);
+            let product: f64 = each.map(|(m, &r)| f64::from(m.factor.row(r)[j])).product();
+            expected += f64::from(model.core()[j]) * product;
+        }
+        assert!((one(&index) - expected).abs() < 1e-4, "{index:?}");
+        assert_eq!(one(&index), two(&index));
+    }
+    // A row never seen has the mean bias, by entries.
+    let mode = &model.modes()[1];
+    let (biases, never_seen) = mode.biases.split_at(mode.rows.len());
+    let each = biases.iter().zip(&mode.counts);
+    let sum: f64 = each.map(|(b, &n)| f64::from(*b) * n as f64).sum();
+    let mean = sum / mode.counts.iter().sum::<u64>() as f64;
+    assert!((f64::from(never_seen[0]) - mean).abs() < 1e-5, "{mean}");
+}
+
+#[test]
+fn the_bits_are_the_same_for_any_thread_count_and_after_a_pause() {
+    let data = small();
+    let problem = Problem::builder(data.train.view())
+        .matrix(0, data.matrices[0].view(), 0.5, MatrixKind::Observed)
+        .build(&())
+        .unwrap();
+    let mut o = defaults();
+    o.epochs = 6;
+    o.eval_every = 2;
+    let (expected, _) = fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
+    for threads in [1, 3, 7] {
+        o.threads = threads;
+        let (model, _) = fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
+        assert_eq!(numbers(&model), numbers(&expected), "{threads} threads");
+    }
+    let dir = Scratch::new("pause");
+    for algorithm in [Algorithm::Blocked, Algorithm::Opt] {
+        (o.algorithm, o.threads) = (algorithm, 1);
+        let (expected, _) = fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
+        let path = dir.join("c.s3m");
+        let part = FitInput {
+            checkpoint: Some(path.clone()),
+            ..FitInput::default()
+        };
+        let (_, summary) = fit(&problem, &o, &part, &mut Until(3), &()).unwrap();
+        assert_eq!((summary.reason, summary.epochs), (StopReason::Cancelled, 3));
+        let rest = FitInput {
+            resume: Some(path),
+            ..FitInput::default()
+        };
+        let (model, _) = fit(&problem, &o, &rest, &mut (), &()).unwrap();
+        assert_eq!(numbers(&model), numbers(&expected), "{algorithm:?}");
+        let all = |m: &model::Model| {
+            let biases = m.modes().iter().map(|m| m.biases.clone());
+            biases.collect::<Vec<_>>()
+        };
+        assert_eq!(all(&model), all(&expected));
+    }
+}
+
+#[test]
+fn odd_data_has_a_model() {
+    let fit_values = |columns: [&[u32]; 3], values: &[f64]| {
+        let view = || CooView::new("t", &[50, 50, 50], &columns, Values::F64(values)).unwrap();
+        let problem = Problem::builder(view()).build(&()).unwrap();
+        let (model, summary) =
+            fit(&problem, &defaults(), &FitInput::default(), &mut (), &()).unwrap();
+        (predictions(&model, &view()), summary.train_rmse)
+    };
+    // All the same value.
+    let many: Vec<u32> = (0..1000).map(|i| i % 50).collect();
+    let other: Vec<u32> = (0..1000).map(|i| i / 20 % 50).collect();
+    let (x, error) = fit_values([&many, &other, &many], &[7.5; 1000]);
+    assert!(error < 1e-6 && x.iter().all(|x| (x - 7.5).abs() < 1e-6));
+    // One entry; one entry per row.
+    let (x, _) = fit_values([&[3], &[4], &[5]], &[2.0]);
+    assert!((x[0] - 2.0).abs() < 1e-6, "{x:?}");
+    let each: Vec<u32> = (0..50).collect();
+    let values: Vec<f64> = (0..50).map(f64::from).collect();
+    let (x, _) = fit_values([&each, &each, &each], &values);
+    assert!(x.iter().all(|x| (-10.0..60.0).contains(x)), "{x:?}");
+}
+
+#[test]
+fn a_matrix_of_ones_teaches_nothing_and_does_no_harm() {
+    let (data, test) = (Ratings::new(6000, 7), Ratings::new(2000, 8));
+    let rows: Vec<u32> = (0..400).map(|i| i % 120).collect();
+    let columns: Vec<u32> = (0..400).map(|i| i / 40).collect();
+    let ones = vec![1.0; 400];
+    let columns: [&[u32]; 2] = [&rows, &columns];
+    let matrix = || CooView::new("ones", &[120, 10], &columns, Values::F64(&ones)).unwrap();
+    let input = FitInput {
+        test: Some(test.view(&test.values)),
+        ..FitInput::default()
+    };
+    let error = |coupled: bool| {
+        let mut builder = Problem::builder(data.view(&data.values));
+        if coupled {
+            builder = builder.matrix(0, matrix(), 1.0, MatrixKind::Observed);
+        }
+        let problem = builder.build(&()).unwrap();
+        let (_, summary) = fit(&problem, &defaults(), &input, &mut (), &()).unwrap();
+        summary.test_rmse
+    };
+    let (with, without) = (error(true), error(false));
+    assert!(with < 1.05 * without, "{with} {without}");
+}
+
+#[test]
+fn modes_to_start_from_are_checked() {
+    let data = Ratings::new(300, 9);
+    let problem = Problem::builder(data.view(&data.values))
+        .build(&())
+        .unwrap();
+    for modes in [vec![1], vec![2, 2], vec![1, 4], vec![1, 2, 3]] {
+        let mut o = defaults();
+        o.start_modes = modes;
+        let error = fit(&problem, &o, &FitInput::default(), &mut (), &());
+        let text = error.err().expect("it is refused").to_string();
+        assert!(
+            text.contains("start_modes") && text.contains("two different modes"),
+            "{text}"
+        );
+    }
+}
+
+/// The mean test error over three seeds.
+fn real(name: &str, matrices: &[(&str, usize)]) -> Option<f64> {
+    let folder = real_data(name)?;
+    let (train, test) = (
+        read_real(&folder, "tensor.train.tns"),
+        read_real(&folder, "tensor.test.tns"),
+    );
+    let files = matrices
+        .iter()
+        .map(|(m, _)| read_real(&folder, &format!("{m}.tns")));
+    let files: Vec<CooFile> = files.collect();
+    let mut builder = Problem::builder(train.view());
+    for ((_, mode), file) in matrices.iter().zip(&files) {
+        builder = builder.matrix(*mode, file.view(), 1.0, MatrixKind::Observed);
+    }
+    let problem = builder.build(&()).unwrap();
+    let input = FitInput {
+        test: Some(test.view()),
+        ..FitInput::default()
+    };
+    let errors = (0..3).map(|seed| {
+        let mut o = defaults();
+        o.seed = seed;
+        fit(&problem, &o, &input, &mut (), &()).unwrap().1.test_rmse
+    });
+    let mean = errors.sum::<f64>() / 3.0;
+    println!("{name}: {mean:.4}");
+    Some(mean)
+}
+
+// What the best programs reach that were tuned on the test entries.
+#[test]
+fn real_ratings_need_no_tuning() {
+    let genres = ("movie_genre", 1);
+    type Matrices<'a> = &'a [(&'a str, usize)];
+    let cases: [(&str, Matrices<'_>, f64); 4] = [
+        ("ml100k", &[genres, ("user_attr", 0)], 0.9156),
+        ("ml1m_half", &[genres, ("user_attr", 0)], 0.8600),
+        ("ml10m_1000users", &[genres], 0.8563),
+        (
+            "yelp_toy",
+            &[
+                ("user_user", 0),
+                ("business_city", 1),
+                ("business_category", 1),
+            ],
+            1.060,
+        ),
+    ];
+    for (name, matrices, most) in cases {
+        if let Some(error) = real(name, matrices) {
+            assert!(error <= most, "{name}: {error} is above {most}");
+        }
+    }
+}

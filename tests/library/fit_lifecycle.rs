@@ -1,0 +1,403 @@
+//! The life of a fit: repeating itself, stopping, diverging, resuming, starting from a model, and
+//! surviving a file.
+
+use crate::common::Scratch;
+use crate::common::planted::{deviation, numbers, options, predictions, run, small};
+use s3cmtf::format::{CooView, OpenMode, Values};
+use s3cmtf::model::{self, Epoch};
+use s3cmtf::options::Options;
+use s3cmtf::problem::{MatrixKind, Problem};
+use s3cmtf::solver::{Control, Event, FitInput, Observer, StopReason, fit};
+
+#[test]
+fn one_thread_repeats_itself_bit_by_bit_and_the_seed_decides() {
+    let data = small();
+    let mut o = options(&[4]);
+    o.epochs = 3;
+    let first = numbers(&run(&data, &o, true).0);
+    assert_eq!(numbers(&run(&data, &o, true).0), first);
+    o.pin = false;
+    assert_eq!(numbers(&run(&data, &o, true).0), first);
+    o.seed = 1;
+    assert_ne!(numbers(&run(&data, &o, true).0), first);
+}
+
+#[test]
+fn a_resumed_fit_ends_where_an_uninterrupted_one_does() {
+    let data = small();
+    let dir = Scratch::new("resume");
+    let problem = Problem::builder(data.train.view())
+        .matrix(0, data.matrices[0].view(), 0.5, MatrixKind::Observed)
+        .build(&())
+        .unwrap();
+    let mut o = options(&[4]);
+    o.epochs = 9;
+    o.eval_every = 2;
+    o.patience = 50;
+    let whole = FitInput {
+        valid: Some(data.test.view()),
+        ..FitInput::default()
+    };
+    let (expected, summary) = fit(&problem, &o, &whole, &mut (), &()).unwrap();
+    for stop in [1, 4, 5] {
+        let path = dir.join("c.s3m");
+        let mut first = o.clone();
+        first.epochs = stop;
+        let part = FitInput {
+            valid: Some(data.test.view()),
+            checkpoint: Some(path.clone()),
+            ..FitInput::default()
+        };
+        fit(&problem, &first, &part, &mut (), &()).unwrap();
+        let rest = FitInput {
+            valid: Some(data.test.view()),
+            resume: Some(path),
+            ..FitInput::default()
+        };
+        let mut second = o.clone();
+        second.checkpoint_every = 3;
+        let (model, resumed) = fit(&problem, &second, &rest, &mut (), &()).unwrap();
+        assert_eq!(numbers(&model), numbers(&expected), "stopped after {stop}");
+        assert_eq!(resumed.epochs, summary.epochs);
+        assert_eq!(model.history().len(), 9);
+    }
+    // Not on other data, with other options, or without what decided.
+    let path = dir.join("c.s3m");
+    let refused = |problem: &Problem<'_>, options: &Options, valid: bool, word: &str| {
+        let valid = valid.then(|| data.test.view());
+        let input = FitInput {
+            valid,
+            resume: Some(path.clone()),
+            ..FitInput::default()
+        };
+        let error = fit(problem, options, &input, &mut (), &())
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(error.contains(word), "{error:?} lacks {word:?}");
+    };
+    let alone = Problem::builder(data.train.view()).build(&()).unwrap();
+    refused(&alone, &o, true, "other data");
+    let weight = Problem::builder(data.train.view())
+        .matrix(0, data.matrices[0].view(), 0.6, MatrixKind::Observed)
+        .build(&())
+        .unwrap();
+    refused(&weight, &o, true, "other data");
+    let view = data.train.view();
+    let doubled: Vec<f64> = (0..view.len())
+        .map(|i| 2.0 * view.values().get(i))
+        .collect();
+    let columns: Vec<&[u32]> = (0..3).map(|n| view.column(n)).collect();
+    let values = CooView::new("doubled", view.dims(), &columns, Values::F64(&doubled)).unwrap();
+    let other = Problem::builder(values)
+        .matrix(0, data.matrices[0].view(), 0.5, MatrixKind::Observed)
+        .build(&())
+        .unwrap();
+    refused(&other, &o, true, "other data");
+    let mut faster = o.clone();
+    faster.eta = Some(0.5);
+    refused(
+        &problem,
+        &faster,
+        true,
+        "eta is 0.5 here and 0.02 in the checkpoint",
+    );
+    let mut impatient = o.clone();
+    impatient.patience = 0;
+    refused(&problem, &impatient, false, "patience");
+}
+
+#[test]
+fn a_resumed_fit_remembers_that_it_went_back() {
+    let data = small();
+    let dir = Scratch::new("resume-rollback");
+    let problem = Problem::builder(data.train.view()).build(&()).unwrap();
+    let mut o = options(&[4]);
+    o.eta = Some(1.0);
+    o.eval_every = 1;
+    o.epochs = 8;
+    let mut watch = Watch::default();
+    let (expected, _) = fit(&problem, &o, &FitInput::default(), &mut watch, &()).unwrap();
+    assert!(
+        watch
+            .events
+            .iter()
+            .any(|e| matches!(e, Event::RolledBack { .. }))
+    );
+    let path = dir.join("c.s3m");
+    let mut first = o.clone();
+    first.epochs = 4;
+    let part = FitInput {
+        checkpoint: Some(path.clone()),
+        ..FitInput::default()
+    };
+    fit(&problem, &first, &part, &mut (), &()).unwrap();
+    let rest = FitInput {
+        resume: Some(path),
+        ..FitInput::default()
+    };
+    let (model, _) = fit(&problem, &o, &rest, &mut (), &()).unwrap();
+    assert_eq!(numbers(&model), numbers(&expected));
+}
+
+#[test]
+fn models_survive_a_file_and_damage_is_noticed() {
+    let data = small();
+    let dir = Scratch::new("file");
+    let mut o = options(&[4, 3, 2]);
+    o.epochs = 2;
+    let (fitted, _) = run(&data, &o, true);
+    let path = dir.join("m.s3m");
+    model::save(&fitted, &path).unwrap();
+    for mode in [OpenMode::Mapped, OpenMode::Private] {
+        let back = model::load(&path, mode).unwrap();
+        assert_eq!(numbers(&back), numbers(&fitted));
+        assert_eq!(
+            (back.dims(), back.range(), back.options()),
+            (fitted.dims(), fitted.range(), fitted.options())
+        );
+        assert_eq!(back.history().len(), 2);
+        assert_eq!(
+            predictions(&back, &data.test.view()),
+            predictions(&fitted, &data.test.view())
+        );
+    }
+    let bytes = std::fs::read(&path).unwrap();
+    let refused = |bytes: &[u8], what: &str| {
+        std::fs::write(dir.join("bad"), bytes).unwrap();
+        assert!(
+            model::load(dir.join("bad"), OpenMode::Mapped).is_err(),
+            "{what}"
+        );
+    };
+    for at in (0..bytes.len()).step_by(97) {
+        let mut bad = bytes.clone();
+        bad[at] ^= 0x20;
+        std::fs::write(dir.join("bad"), &bad).unwrap();
+        // Padding between sections is the only thing that may change unnoticed.
+        if let Ok(model) = model::load(dir.join("bad"), OpenMode::Mapped) {
+            assert_eq!(numbers(&model), numbers(&fitted), "byte {at}");
+        }
+    }
+    for len in [0, 7, 63, 64, 500, bytes.len() / 2, bytes.len() - 1] {
+        refused(&bytes[..len], "cut short");
+    }
+    refused(&[&bytes[..], b"x"].concat(), "longer");
+    refused(b"1 2 3\n", "text");
+}
+
+#[test]
+fn a_warm_start_goes_on_from_a_model_also_with_larger_sizes() {
+    let data = small();
+    let mut o = options(&[4]);
+    o.epochs = 30;
+    let (first, cold) = run(&data, &o, false);
+    assert!(first.is_orthogonal());
+    // The same rows in a larger space, and a few that are new.
+    let view = data.train.view();
+    let mut columns: Vec<Vec<u32>> = (0..3).map(|n| view.column(n).to_vec()).collect();
+    let mut values: Vec<f64> = (0..view.len()).map(|i| view.values().get(i)).collect();
+    for k in 0..5 {
+        columns
+            .iter_mut()
+            .zip([500 + k, k, 1])
+            .for_each(|(c, i)| c.push(i));
+        values.push(0.5);
+    }
+    let slices: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
+    let larger = CooView::new("larger", &[1000, 60, 12], &slices, Values::F64(&values)).unwrap();
+    let problem = Problem::builder(larger).build(&()).unwrap();
+    o.epochs = 1;
+    o.eta = Some(0.001);
+    let start = |init| {
+        let input = FitInput {
+            test: Some(data.test.view()),
+            init,
+            ..FitInput::default()
+        };
+        fit(&problem, &o, &input, &mut (), &()).unwrap().1.test_rmse
+    };
+    let (warm, anew) = (start(Some(&first)), start(None));
+    assert!(
+        warm < 1.1 * cold.test_rmse && warm < 0.8 * anew,
+        "warm {warm}, cold {}, anew {anew}",
+        cold.test_rmse
+    );
+    // Also from a non-negative model, whose columns have norm 1, and into a non-negative fit.
+    let mut nonneg = options(&[4]);
+    nonneg.nonneg = true;
+    nonneg.start = s3cmtf::options::Start::Paper;
+    let (positive, before) = run(&data, &nonneg, false);
+    let again = |init: &model::Model| {
+        let problem = Problem::builder(data.train.view()).build(&()).unwrap();
+        let mut o = nonneg.clone();
+        o.epochs = 1;
+        o.eta = Some(0.001);
+        let input = FitInput {
+            test: Some(data.test.view()),
+            init: Some(init),
+            ..FitInput::default()
+        };
+        fit(&problem, &o, &input, &mut (), &()).unwrap()
+    };
+    let (_, after) = again(&positive);
+    assert!(
+        after.test_rmse < 1.05 * before.test_rmse,
+        "{} {}",
+        after.test_rmse,
+        before.test_rmse
+    );
+    let (from_signed, _) = again(&first);
+    assert!(
+        from_signed
+            .modes()
+            .iter()
+            .all(|m| m.factor.as_slice().iter().all(|&x| x >= 0.0))
+    );
+    let mut other = options(&[3]);
+    other.epochs = 1;
+    let input = FitInput {
+        init: Some(&first),
+        ..FitInput::default()
+    };
+    let error = fit(&problem, &other, &input, &mut (), &())
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(error.contains("must be the same"), "{error}");
+}
+
+#[derive(Default)]
+struct Watch {
+    epochs: Vec<Epoch>,
+    events: Vec<Event>,
+    stop_after: Option<u64>,
+}
+
+impl Observer for Watch {
+    fn epoch(&mut self, figures: &Epoch) -> Control {
+        self.epochs.push(*figures);
+        if Some(figures.epoch) == self.stop_after {
+            Control::Stop
+        } else {
+            Control::Continue
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.events.push(event.clone());
+    }
+}
+
+#[test]
+fn every_way_to_stop() {
+    let data = small();
+    let problem = Problem::builder(data.train.view()).build(&()).unwrap();
+    let fit_with = |o: &Options, watch: &mut Watch| {
+        let input = FitInput {
+            valid: Some(data.test.view()),
+            ..FitInput::default()
+        };
+        fit(&problem, o, &input, watch, &()).unwrap()
+    };
+    let mut o = options(&[4]);
+    o.epochs = 6;
+    o.eval_every = 4;
+    let mut watch = Watch::default();
+    let (_, s) = fit_with(&o, &mut watch);
+    assert_eq!(
+        (s.reason, s.epochs, watch.epochs.len()),
+        (StopReason::Epochs, 6, 6)
+    );
+    // Errors are measured when asked for, and at the end.
+    let measured: Vec<u64> = watch
+        .epochs
+        .iter()
+        .filter(|e| !e.loss.is_nan())
+        .map(|e| e.epoch)
+        .collect();
+    assert_eq!(measured, [4, 6]);
+    assert_eq!(
+        watch.events.last(),
+        Some(&Event::Stopped(StopReason::Epochs))
+    );
+
+    let mut watch = Watch {
+        stop_after: Some(2),
+        ..Watch::default()
+    };
+    assert_eq!(fit_with(&o, &mut watch).1.reason, StopReason::Cancelled);
+    assert_eq!(watch.epochs.len(), 2);
+
+    o.eval_every = 1;
+    o.epochs = 100_000;
+    o.tolerance = 0.01;
+    assert_eq!(
+        fit_with(&o, &mut Watch::default()).1.reason,
+        StopReason::Tolerance
+    );
+
+    o.tolerance = 0.0;
+    o.time_limit = 1e-9;
+    let (_, s) = fit_with(&o, &mut Watch::default());
+    assert_eq!((s.reason, s.epochs), (StopReason::TimeLimit, 0));
+
+    // Overfitting on purpose: the validation error rises, and the best model comes back.
+    o.time_limit = 0.0;
+    o.rank = vec![12];
+    o.eta = Some(0.05);
+    o.patience = 3;
+    let mut watch = Watch::default();
+    let (_, s) = fit_with(&o, &mut watch);
+    assert_eq!(s.reason, StopReason::Patience);
+    let best = watch
+        .epochs
+        .iter()
+        .map(|e| e.valid_rmse)
+        .fold(f64::INFINITY, f64::min);
+    assert!(
+        (s.valid_rmse - best).abs() < 1e-4,
+        "{} {best}",
+        s.valid_rmse
+    );
+    assert_eq!(s.best_epoch + 3, s.epochs);
+}
+
+#[test]
+fn a_fit_that_diverges_goes_back_and_slows_down() {
+    let data = small();
+    let problem = Problem::builder(data.train.view()).build(&()).unwrap();
+    let mut o = options(&[4]);
+    o.epochs = 20;
+    o.eval_every = 3;
+    o.eta = Some(2.0);
+    let mut watch = Watch::default();
+    let (model, s) = fit(&problem, &o, &FitInput::default(), &mut watch, &()).unwrap();
+    let back = watch
+        .events
+        .iter()
+        .filter(|e| matches!(e, Event::RolledBack { .. }))
+        .count();
+    assert!(back > 0, "{:?}", watch.events);
+    assert!(
+        s.train_rmse.is_finite() && s.train_rmse < 2.0 * deviation(&data.train),
+        "{}",
+        s.train_rmse
+    );
+    let epochs: Vec<u64> = model.history().iter().map(|e| e.epoch).collect();
+    assert_eq!(
+        epochs,
+        (1..=20).collect::<Vec<u64>>(),
+        "the history has each epoch once"
+    );
+    o.attempts = 2;
+    o.eta = Some(1e6);
+    let error = fit(&problem, &o, &FitInput::default(), &mut (), &())
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        error.contains("diverges") && error.contains("smaller eta"),
+        "{error}"
+    );
+}

@@ -1,0 +1,338 @@
+//! Fits of planted data: what is planted is found, and what must not change does not.
+
+use crate::common::Scratch;
+use crate::common::planted::{deviation, options, planted, predictions, run, small};
+use s3cmtf::format::{CooView, OpenMode, Values};
+use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec};
+use s3cmtf::model::{self, Model};
+use s3cmtf::options::{ModelKind, Options, Penalty};
+use s3cmtf::predict::{evaluate, predict_all};
+use s3cmtf::problem::{MatrixKind, Problem};
+use s3cmtf::solver::{FitInput, fit};
+
+#[test]
+fn planted_models_without_noise_are_recovered() {
+    for (name, dims, ranks, model) in [
+        (
+            "tucker3",
+            vec![200, 150, 20],
+            vec![3, 2, 3],
+            ModelKind::Tucker,
+        ),
+        ("tucker4", vec![60, 50, 20, 10], vec![2], ModelKind::Tucker),
+        ("cp3", vec![200, 150, 20], vec![3], ModelKind::Cp),
+    ] {
+        let mut g = GenerateOptions::new(&dims, 60_000);
+        g.ranks = ranks.clone();
+        g.model = model;
+        g.test = 0.1;
+        let data = planted(name, &g);
+        let mut o = options(&ranks);
+        o.model = model;
+        // CP has local minima where two components share what belongs to three; per-entry SGD ends in
+        // one as often. A few starts find the way.
+        let starts = if model == ModelKind::Cp { 0..8 } else { 0..1 };
+        let share = starts
+            .map(|seed| {
+                o.seed = seed;
+                run(&data, &o, false).1.test_rmse / deviation(&data.test)
+            })
+            .fold(f64::INFINITY, f64::min);
+        assert!(share < 0.02, "{name}: {share}");
+    }
+}
+
+#[test]
+fn with_noise_the_error_comes_down_to_it() {
+    let mut g = GenerateOptions::new(&[200, 150, 20], 60_000);
+    g.ranks = vec![3];
+    g.noise = 0.3;
+    g.test = 0.1;
+    let data = planted("noise", &g);
+    let mut o = options(&[3]);
+    o.eta = Some(0.01);
+    let (_, summary) = run(&data, &o, false);
+    assert!(
+        summary.test_rmse < 1.05 * data.floor,
+        "{} against {}",
+        summary.test_rmse,
+        data.floor
+    );
+}
+
+#[test]
+fn a_coupled_matrix_earns_its_keep() {
+    let (mut with, mut without) = (0.0, 0.0);
+    for seed in 0..5 {
+        let mut g = GenerateOptions::new(&[300, 60, 10], 8000);
+        g.ranks = vec![3];
+        g.noise = 0.1;
+        g.test = 0.3;
+        g.seed = seed;
+        g.matrices = vec![MatrixSpec {
+            mode: 0,
+            columns: 40,
+            cells: CellChoice::Full,
+            ones: None,
+            groups: None,
+        }];
+        let data = planted(&format!("coupled{seed}"), &g);
+        let mut o = options(&[3]);
+        o.lambda_reg = Some(0.05);
+        o.decay = 0.02;
+        let (coupled, alone) = (
+            run(&data, &o, true).1.test_rmse,
+            run(&data, &o, false).1.test_rmse,
+        );
+        assert!(
+            coupled < 0.9 * alone,
+            "seed {seed}: {coupled} with the matrix, {alone} without"
+        );
+        with += coupled;
+        without += alone;
+    }
+    println!(
+        "mean test error with the matrix {:.4}, without {:.4}",
+        with / 5.0,
+        without / 5.0
+    );
+}
+
+#[test]
+fn orthonormal_factors_and_normalised_columns_change_no_prediction() {
+    let data = small();
+    for nonneg in [false, true] {
+        for rank in [vec![4, 4, 4], vec![1, 1, 1], vec![5, 4, 12]] {
+            let mut o = options(&rank);
+            o.epochs = 5;
+            o.nonneg = nonneg;
+            o.orthogonal = true;
+            let (finished, _) = run(&data, &o, true);
+            // The same without the last step; non-negative models are always normalised, so their
+            // plain form is the checkpoint taken before it.
+            let plain = {
+                let dir = Scratch::new(&format!("plain-{nonneg}-{}", rank[2]));
+                let checkpoint = dir.join("c.s3m");
+                let problem = Problem::builder(data.train.view())
+                    .matrix(0, data.matrices[0].view(), 1.0, MatrixKind::Observed)
+                    .matrix(0, data.matrices[1].view(), 1.0, MatrixKind::Observed)
+                    .build(&())
+                    .unwrap();
+                let input = FitInput {
+                    checkpoint: Some(checkpoint.clone()),
+                    ..FitInput::default()
+                };
+                fit(&problem, &o, &input, &mut (), &()).unwrap();
+                model::load(&checkpoint, OpenMode::Private).unwrap()
+            };
+            let (a, b) = (
+                predictions(&finished, &data.test.view()),
+                predictions(&plain, &data.test.view()),
+            );
+            let scale = b.iter().map(|x| x.abs()).sum::<f64>() / b.len() as f64;
+            let worst = a
+                .iter()
+                .zip(&b)
+                .map(|(x, y)| (x - y).abs())
+                .fold(0.0, f64::max)
+                / scale;
+            assert!(
+                worst < 1e-5,
+                "nonneg {nonneg} rank {rank:?}: predictions moved by {worst}"
+            );
+            // And the matrices: u . v of every pair.
+            for m in 0..2 {
+                let dot = |model: &Model, i: usize, k: usize| -> f64 {
+                    let (u, v) = (
+                        model.modes()[0].factor.row(i),
+                        model.matrices()[m].factor.row(k),
+                    );
+                    u.iter()
+                        .zip(v)
+                        .map(|(&p, &q)| f64::from(p) * f64::from(q))
+                        .sum()
+                };
+                for (i, k) in [(0, 0), (17, 3), (79, 8)] {
+                    let (x, y) = (dot(&finished, i, k), dot(&plain, i, k));
+                    assert!((x - y).abs() < 1e-4 * (1.0 + y.abs()), "{x} {y}");
+                }
+            }
+            for (n, mode) in finished.modes().iter().enumerate() {
+                let count = mode.rows.len();
+                let column = |j: usize| {
+                    (0..count)
+                        .map(|i| f64::from(mode.factor.row(i)[j]))
+                        .collect::<Vec<_>>()
+                };
+                let ranks = finished.shape().ranks[n];
+                for j in 0..ranks {
+                    let dot = |k: usize| {
+                        column(j)
+                            .iter()
+                            .zip(column(k))
+                            .map(|(x, y)| x * y)
+                            .sum::<f64>()
+                    };
+                    assert!(
+                        (dot(j) - 1.0).abs() < 1e-4 || (nonneg && dot(j) == 0.0),
+                        "norm {}",
+                        dot(j)
+                    );
+                    if !nonneg {
+                        assert!(
+                            (j + 1..ranks).all(|k| dot(k).abs() < 1e-4),
+                            "columns are orthogonal"
+                        );
+                    }
+                }
+                if nonneg {
+                    assert!((0..count).all(|i| mode.factor.row(i).iter().all(|&x| x >= 0.0)));
+                    assert!(finished.core().iter().all(|&g| g >= 0.0));
+                    assert!(
+                        finished.matrices()[0]
+                            .factor
+                            .as_slice()
+                            .iter()
+                            .all(|&v| v >= 0.0)
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn penalties_graphs_and_constraints_do_what_they_say() {
+    let data = small();
+    let mut o = options(&[4]);
+    o.epochs = 20;
+    let size = |o: &Options| {
+        let (model, _) = run(&data, o, false);
+        model
+            .core()
+            .iter()
+            .map(|&g| f64::from(g) * f64::from(g))
+            .sum::<f64>()
+    };
+    let weak = size(&o);
+    o.lambda_reg = Some(50.0);
+    assert!(size(&o) < 0.5 * weak, "a strong penalty shrinks the model");
+    o.penalty = Penalty::L1;
+    o.lambda_reg = Some(20.0);
+    o.orthogonal = false;
+    let (sparse, _) = run(&data, &o, false);
+    assert!(
+        sparse.modes()[0]
+            .factor
+            .as_slice()
+            .iter()
+            .all(|x| x.is_finite())
+    );
+    // A graph draws the rows it links together.
+    let edges: (Vec<u32>, Vec<u32>) = (
+        (0..40).map(|i| 2 * i).collect(),
+        (0..40).map(|i| 2 * i + 1).collect(),
+    );
+    let ones = vec![1.0f32; 40];
+    let distance = |weight: f64| {
+        let graph = CooView::new(
+            "graph",
+            &[80, 80],
+            &[&edges.0, &edges.1],
+            Values::F32(&ones),
+        )
+        .unwrap();
+        let problem = Problem::builder(data.train.view())
+            .matrix(0, graph, weight, MatrixKind::Graph)
+            .build(&())
+            .unwrap();
+        let mut o = options(&[4]);
+        o.epochs = 20;
+        o.orthogonal = false;
+        let (model, _) = fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
+        let row = |i: usize| model.modes()[0].factor.row(i);
+        let gap = |i: usize| {
+            row(2 * i)
+                .iter()
+                .zip(row(2 * i + 1))
+                .map(|(a, b)| (a - b).powi(2))
+                .sum::<f32>()
+        };
+        (0..40).map(gap).sum::<f32>()
+    };
+    let (free, drawn) = (distance(0.0), distance(20.0));
+    assert!(drawn < 0.5 * free, "{drawn} {free}");
+}
+
+#[test]
+fn two_threads_reach_what_one_reaches() {
+    let data = small();
+    let mut o = options(&[4]);
+    o.epochs = 40;
+    let one = run(&data, &o, true).1;
+    o.threads = 2;
+    let two = run(&data, &o, true).1;
+    assert_eq!(two.threads, 2);
+    assert!(
+        (two.test_rmse / one.test_rmse - 1.0).abs() < 0.05,
+        "{} {}",
+        two.test_rmse,
+        one.test_rmse
+    );
+}
+
+#[test]
+fn predictions_do_not_depend_on_the_threads() {
+    let data = small();
+    let mut o = options(&[4]);
+    o.epochs = 3;
+    let model = run(&data, &o, false).0;
+    // Several pieces, and rows never seen.
+    let n = 100_001;
+    let columns: Vec<Vec<u32>> = [81, 61, 13]
+        .iter()
+        .map(|size| (0..n).map(|i| (i * 7919 + i / 17) % size).collect())
+        .collect();
+    let columns: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
+    let values = vec![1.0; n as usize];
+    let view = CooView::new("cells", &[81, 61, 13], &columns, Values::F64(&values)).unwrap();
+    let predicted = |threads| {
+        let mut all: Vec<u64> = Vec::new();
+        predict_all(&model, &view, false, threads, &(), |range, values| {
+            assert_eq!((range.start, range.len()), (all.len(), values.len()));
+            all.extend(values.iter().map(|x| x.to_bits()));
+            Ok(())
+        })
+        .unwrap();
+        all
+    };
+    let expected: Vec<u64> = predictions(&model, &view)
+        .into_iter()
+        .map(f64::to_bits)
+        .collect();
+    let errors = evaluate(&model, &view, model.range(), 1, &()).unwrap();
+    for threads in [1, 2, 5] {
+        assert!(predicted(threads) == expected, "{threads} threads");
+        let same = evaluate(&model, &view, model.range(), threads, &()).unwrap();
+        assert_eq!(same, errors, "{threads} threads");
+    }
+}
+
+#[test]
+fn errors_are_those_of_the_returned_model() {
+    let data = small();
+    let mut o = options(&[4]);
+    o.epochs = 10;
+    for clip in [true, false] {
+        o.clip = clip;
+        let (model, s) = run(&data, &o, false);
+        let e = evaluate(&model, &data.test.view(), model.range(), 2, &()).unwrap();
+        let expected = if clip { e.clipped.rmse } else { e.plain.rmse };
+        assert!(
+            (s.test_rmse - expected).abs() < 1e-6,
+            "{} {expected}",
+            s.test_rmse
+        );
+        assert_eq!(s.clipped, clip);
+    }
+}

@@ -1,0 +1,151 @@
+//! Fits of real data, where it is: the figures the authors' program reaches, and two threads against
+//! one. The figures beside ours are theirs, measured with their program.
+
+use std::path::Path;
+
+use crate::common::{read_real, real_data};
+use s3cmtf::format::CooFile;
+use s3cmtf::options::{Algorithm, Options, Start};
+use s3cmtf::problem::{MatrixKind, Problem};
+use s3cmtf::solver::{FitInput, FitSummary, fit};
+
+fn run(folder: &Path, matrices: &[(&str, usize, f64)], options: &Options) -> FitSummary {
+    let (train, test) = (
+        read_real(folder, "tensor.train.tns"),
+        read_real(folder, "tensor.test.tns"),
+    );
+    let files: Vec<CooFile> = matrices
+        .iter()
+        .map(|(name, _, _)| read_real(folder, &format!("{name}.tns")))
+        .collect();
+    let mut builder = Problem::builder(train.view());
+    for ((_, mode, weight), file) in matrices.iter().zip(&files) {
+        builder = builder.matrix(*mode, file.view(), *weight, MatrixKind::Observed);
+    }
+    let problem = builder.build(&()).unwrap();
+    let input = FitInput {
+        test: Some(test.view()),
+        ..FitInput::default()
+    };
+    fit(&problem, options, &input, &mut (), &()).unwrap().1
+}
+
+/// The paper's settings.
+fn paper(rank: usize, epochs: u64, threads: u64, seed: u64) -> Options {
+    let mut o = Options::preset("paper").unwrap();
+    o.start = Start::Paper;
+    o.rank = vec![rank];
+    o.eta = Some(0.001);
+    o.lambda_reg = Some(0.1);
+    o.decay = 0.1;
+    o.epochs = epochs;
+    o.eval_every = epochs;
+    o.threads = threads;
+    o.seed = seed;
+    o
+}
+
+const YELP: [(&str, usize, f64); 3] = [
+    ("user_user", 0, 0.1),
+    ("business_city", 1, 0.1),
+    ("business_category", 1, 0.1),
+];
+
+#[test]
+fn yelp_toy_with_the_authors_settings() {
+    let Some(folder) = real_data("yelp_toy") else {
+        return;
+    };
+    for algorithm in [Algorithm::Opt, Algorithm::Naive] {
+        for seed in 0..3 {
+            let mut o = paper(5, 100, 1, seed);
+            o.algorithm = algorithm;
+            o.clip = false;
+            let train = run(&folder, &YELP, &o).train_rmse;
+            o.clip = true;
+            let test = run(&folder, &YELP, &o).test_rmse;
+            println!(
+                "yelp_toy {algorithm:?} seed {seed}: training {train:.4} (theirs 0.722), test {test:.4} (1.06 to 1.09)"
+            );
+            assert!((train / 0.722 - 1.0).abs() < 0.03, "training {train}");
+            assert!(test < 1.09, "test {test}");
+        }
+    }
+}
+
+#[test]
+fn ml1m_half_with_the_papers_settings() {
+    let Some(folder) = real_data("ml1m_half") else {
+        return;
+    };
+    for seed in 0..2 {
+        let s = run(&folder, &[("movie_genre", 1, 10.0)], &paper(12, 4, 1, seed));
+        println!(
+            "ml1m_half seed {seed}: training {:.4} (theirs 0.904), test {:.4} (0.919)",
+            s.train_rmse, s.test_rmse
+        );
+        assert!(
+            (s.train_rmse / 0.904 - 1.0).abs() < 0.01,
+            "training {}",
+            s.train_rmse
+        );
+        assert!(
+            (s.test_rmse / 0.919 - 1.0).abs() < 0.01,
+            "test {}",
+            s.test_rmse
+        );
+    }
+}
+
+#[test]
+fn two_threads_reach_what_one_reaches() {
+    for (name, matrices, rank, epochs) in [
+        (
+            "ml100k",
+            &[("movie_genre", 1usize, 1.0), ("user_attr", 0, 1.0)][..],
+            8,
+            10,
+        ),
+        ("yelp_toy", &YELP[..], 5, 60),
+    ] {
+        let Some(folder) = real_data(name) else {
+            continue;
+        };
+        for seed in 0..5 {
+            let one = run(&folder, matrices, &paper(rank, epochs, 1, seed)).test_rmse;
+            let two = run(&folder, matrices, &paper(rank, epochs, 2, seed)).test_rmse;
+            println!("{name} seed {seed}: one thread {one:.4}, two {two:.4}");
+            assert!(
+                (two / one - 1.0).abs() < 0.01,
+                "{name} seed {seed}: {one} {two}"
+            );
+        }
+    }
+}
+
+/// The same of the paper's own schedule, where threads race.
+#[test]
+fn lock_free_threads_reach_what_one_reaches() {
+    for (name, matrices, rank, epochs) in [
+        (
+            "ml100k",
+            &[("movie_genre", 1usize, 1.0), ("user_attr", 0, 1.0)][..],
+            8,
+            10,
+        ),
+        ("ml1m_half", &[("movie_genre", 1, 10.0)], 12, 4),
+    ] {
+        let Some(folder) = real_data(name) else {
+            continue;
+        };
+        let mut o = paper(rank, epochs, 1, 0);
+        o.algorithm = Algorithm::Opt;
+        let one = run(&folder, matrices, &o).test_rmse;
+        for threads in [2, 4, 8] {
+            o.threads = threads;
+            let more = run(&folder, matrices, &o).test_rmse;
+            println!("{name}: one thread {one:.4}, {threads} {more:.4}");
+            assert!((more / one - 1.0).abs() < 0.01, "{name}: {one} {more}");
+        }
+    }
+}

@@ -1,0 +1,451 @@
+//! Rows that come after training.
+
+use crate::common::Scratch;
+use crate::common::later::{
+    Entries, Quiet, fitted, fitted_to, folded, input, mixed, options, planted, predictions, rmse,
+};
+use s3cmtf::format::OpenMode;
+use s3cmtf::model::{Model, load, save};
+use s3cmtf::options::{Algorithm, ModelKind, Penalty, PenaltyPer};
+use s3cmtf::predict::predict_spread;
+use s3cmtf::problem::{MatrixKind, Problem};
+use s3cmtf::solver::{FitInput, FoldIn, FoldSummary, fit, fold_in};
+use s3cmtf::{Error, Result};
+
+/// Solves A x = b by elimination.
+fn solved(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
+    let n = b.len();
+    for k in 0..n {
+        let pivot = (k..n)
+            .max_by(|&i, &j| a[i][k].abs().total_cmp(&a[j][k].abs()))
+            .unwrap();
+        a.swap(k, pivot);
+        b.swap(k, pivot);
+        for i in 0..n {
+            if i != k {
+                let by = a[i][k] / a[k][k];
+                let row = a[k].clone();
+                a[i].iter_mut().zip(row).for_each(|(x, y)| *x -= by * y);
+                b[i] -= by * b[k];
+            }
+        }
+    }
+    (0..n).map(|i| b[i] / a[i][i]).collect()
+}
+
+/// The mean row of a mode by entries.
+fn mean_row(model: &Model, n: usize) -> Vec<f64> {
+    let mode = &model.modes()[n];
+    mode.factor
+        .row(mode.rows.len())
+        .iter()
+        .map(|&x| f64::from(x))
+        .collect()
+}
+
+/// Rows, biases and all are the minimum of f, found in `f64` from what the model shows of itself.
+#[test]
+fn a_row_is_the_minimum_of_f_given_the_rest() {
+    let (all, genres) = planted();
+    let new = |j: u32| j % 9 == 4;
+    for (per, biases) in [
+        (PenaltyPer::Root, true),
+        (PenaltyPer::Row, false),
+        (PenaltyPer::Entry, true),
+    ] {
+        let base = all.filtered(|x| !new(x[1]));
+        let mut o = options(Algorithm::Blocked, ModelKind::Cp, 3);
+        (o.penalty_per, o.biases, o.epochs) = (per, biases, 5);
+        let old_genres = genres.filtered(|y| !new(y[0]));
+        let model = fitted(&base, Some(&old_genres), &o);
+        // One entry has a user that nobody knows.
+        let mut more = all.filtered(|x| new(x[1]));
+        more.dims[0] = 1000;
+        more.push(&[999, 13, 2], 104.0);
+        let of_new = genres.filtered(|y| new(y[0]));
+        let (after, summary) = folded(&model, &input(1, Some(&more), Some(&of_new)));
+        assert_eq!(
+            (summary.added, summary.replaced, summary.unknown),
+            (5, 0, 1)
+        );
+        assert_eq!(summary.entries, more.values.len() as u64);
+
+        let deviation = |values: &[f64]| {
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            (values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / values.len() as f64).sqrt()
+        };
+        let power = |x: f64| x.log2().round().exp2();
+        let scale = power(deviation(&base.values));
+        // What offsets leave of the matrix has this mean square, which weights are divided by.
+        let matrix = &model.matrices()[0];
+        let left: f64 = (0..old_genres.values.len())
+            .map(|i| {
+                (old_genres.values[i]
+                    - f64::from(matrix.offsets[old_genres.columns[1][i] as usize]))
+                .powi(2)
+            })
+            .sum::<f64>()
+            / old_genres.values.len() as f64;
+        let row = |n: usize, index: u32| -> (Vec<f64>, f64) {
+            let mode = &model.modes()[n];
+            match mode.rows.compact(index) {
+                Some(i) => (
+                    mode.factor
+                        .row(i as usize)
+                        .iter()
+                        .map(|&x| f64::from(x))
+                        .collect(),
+                    mode.biases.get(i as usize).map_or(0.0, |&b| f64::from(b)),
+                ),
+                None => (mean_row(&model, n), 0.0),
+            }
+        };
+        for j in (0..45).filter(|&j| new(j)) {
+            let rank = 3;
+            let size = rank + 1;
+            let (mut a, mut b) = (vec![vec![0.0; size]; size], vec![0.0; size]);
+            let mut count = 0.0;
+            for i in (0..more.values.len()).filter(|&i| more.columns[1][i] == j) {
+                let (u, bu) = row(0, more.columns[0][i]);
+                let (w, bw) = row(2, more.columns[2][i]);
+                let mut d: Vec<f64> = (0..rank)
+                    .map(|k| u[k] * w[k] * f64::from(model.core()[k]) / scale)
+                    .collect();
+                d.push(if biases { 1.0 / scale } else { 0.0 });
+                let r = (more.values[i] - model.mean() - bu - bw) / scale;
+                for s in 0..size {
+                    b[s] += d[s] * r;
+                    (0..size).for_each(|t| a[s][t] += d[s] * d[t]);
+                }
+                count += 1.0;
+            }
+            for k in 0..6usize {
+                let v: Vec<f64> = matrix.factor.row(k).iter().map(|&x| f64::from(x)).collect();
+                let y = of_new.filtered(|y| y == [j, k as u32]).values[0]
+                    - f64::from(matrix.offsets[k]);
+                for s in 0..rank {
+                    b[s] += 1.3 / left * v[s] * y;
+                    (0..rank).for_each(|t| a[s][t] += 1.3 / left * v[s] * v[t]);
+                }
+            }
+            let grows = match per {
+                PenaltyPer::Row => 1.0,
+                PenaltyPer::Root => f64::sqrt(count),
+                PenaltyPer::Entry => count,
+            };
+            (0..rank).for_each(|s| a[s][s] += 0.7 * grows);
+            a[rank][rank] += match biases {
+                true => model.options().lambda_bias[1] / (scale * scale),
+                false => 1.0,
+            };
+            let wanted = solved(a, b);
+            let mode = &after.modes()[1];
+            let at = mode.rows.compact(j).unwrap() as usize;
+            for (got, wanted) in mode.factor.row(at).iter().zip(&wanted) {
+                assert!(
+                    (f64::from(*got) - wanted).abs() < 1e-4 * (1.0 + wanted.abs()),
+                    "{j}"
+                );
+            }
+            if biases {
+                let got = f64::from(mode.biases[at]);
+                assert!(
+                    (got - wanted[rank]).abs() < 1e-3 * (1.0 + wanted[rank].abs()),
+                    "{got} {wanted:?}"
+                );
+            }
+            assert_eq!(mode.counts[at], count as u64);
+        }
+        // What is known already is predicted as before, and so is what is not known.
+        let mut cells = base.clone();
+        cells.push(&[7, 44_000, 1], 0.0);
+        cells.dims[1] = 50_000;
+        assert_eq!(predictions(&model, &cells), predictions(&after, &cells));
+    }
+}
+
+/// At the end of a long `als` every row is where f wants it: also after factors were turned.
+#[test]
+fn a_row_of_a_settled_fit_is_found_again() {
+    let (all, listed) = planted();
+    for (kind, rank, nonneg, matrix) in [
+        (ModelKind::Tucker, 3, false, MatrixKind::Observed),
+        (ModelKind::Cp, 3, false, MatrixKind::Observed),
+        (ModelKind::Tucker, 2, true, MatrixKind::Observed),
+        (ModelKind::Tucker, 3, false, MatrixKind::Full),
+        (ModelKind::Cp, 3, false, MatrixKind::Full),
+    ] {
+        let mut genres = listed.clone();
+        if matrix == MatrixKind::Full {
+            // Its ones alone.
+            let high = |y: &[u32]| listed.values[(y[0] * 6 + y[1]) as usize] > 2.5;
+            genres = listed.filtered(high);
+            genres.values.fill(1.0);
+        }
+        let mut o = options(Algorithm::Als, kind, rank);
+        (o.epochs, o.nonneg, o.eval_every) = (if nonneg { 800 } else { 300 }, nonneg, 1000);
+        (o.orthogonal, o.threads) = (true, 1);
+        let model = fitted_to(&all, Some((&genres, matrix)), &o);
+        assert_eq!(model.is_orthogonal(), kind == ModelKind::Tucker && !nonneg);
+        for mode in 0..3 {
+            let some = |i: u32| i % 4 == 1;
+            let entries = all.filtered(|x| some(x[mode]));
+            let of_rows = genres.filtered(|y| some(y[0]));
+            let mut input = input(mode, Some(&entries), Some(&of_rows).filter(|_| mode == 1));
+            input.replace = true;
+            let (again, summary) = folded(&model, &input);
+            assert_eq!((summary.added, summary.replaced > 0), (0, true));
+            let (a, b) = (predictions(&model, &entries), predictions(&again, &entries));
+            let off = a
+                .iter()
+                .zip(&b)
+                .map(|(a, b)| (a - b).abs())
+                .fold(0.0, f64::max);
+            assert!(off < 0.05, "{kind:?} {mode} {nonneg} {matrix}: {off}");
+        }
+    }
+}
+
+/// Drawn rows are reproducible, do not touch others, and intervals hold for them.
+#[test]
+fn samples_get_rows_of_their_own() {
+    let (all, genres) = planted();
+    let new = |x: &[u32]| x[0] % 5 == 2;
+    let held = |x: &[u32]| mixed(u64::from(x[0] * 64 + x[1])) < 0.3;
+    let base = all.filtered(|x| !new(x));
+    let given = all.filtered(|x| new(x) && !held(x));
+    let asked = all.filtered(|x| new(x) && held(x));
+    for kind in [ModelKind::Cp, ModelKind::Tucker] {
+        let mut o = options(Algorithm::Gibbs, kind, 3);
+        (o.samples, o.burn_in) = (40, 10);
+        let model = fitted(&base, Some(&genres), &o);
+        let (after, _) = folded(&model, &input(0, Some(&given), None));
+        for threads in [2, 3, 7] {
+            let input = FoldIn {
+                threads,
+                ..input(0, Some(&given), None)
+            };
+            let again = folded(&model, &input).0;
+            assert_eq!(predictions(&after, &asked), predictions(&again, &asked));
+        }
+        // One row after the other gives the same rows.
+        let (mut one, mut rest) = (Entries::new(&given.dims), Entries::new(&given.dims));
+        for i in 0..given.values.len() {
+            let to = if given.columns[0][i] == 7 {
+                &mut one
+            } else {
+                &mut rest
+            };
+            to.push(&given.index(i), given.values[i]);
+        }
+        let first = folded(&model, &input(0, Some(&one), None)).0;
+        let cells = asked.filtered(|x| x[0] == 7);
+        assert!(!cells.values.is_empty());
+        assert_eq!(predictions(&first, &cells), predictions(&after, &cells));
+        assert_eq!(predictions(&model, &base), predictions(&after, &base));
+
+        let scratch = Scratch::new(&format!("fold-{kind:?}"));
+        save(&after, scratch.join("m.s3m")).unwrap();
+        let loaded = load(scratch.join("m.s3m"), OpenMode::Mapped).unwrap();
+        assert_eq!(predictions(&loaded, &asked), predictions(&after, &asked));
+        let (mut inside, mut count) = (0, 0);
+        predict_spread(
+            &loaded,
+            &asked.view(),
+            &[0.05, 0.95],
+            false,
+            2,
+            &(),
+            |range, spreads| {
+                for (i, s) in range.zip(spreads) {
+                    count += 1;
+                    inside +=
+                        usize::from((s.quantiles[0]..=s.quantiles[1]).contains(&asked.values[i]));
+                }
+                Ok(())
+            },
+        )
+        .unwrap();
+        let share = inside as f64 / count as f64;
+        assert!((0.8..=0.97).contains(&share), "{kind:?} {share} of {count}");
+        let full = fitted(&all.filtered(|x| !(new(x) && held(x))), Some(&genres), &o);
+        let (a, b) = (rmse(&after, &asked), rmse(&full, &asked));
+        assert!(a < 1.08 * b, "{kind:?} {a} {b}");
+        assert!(rmse(&model, &asked) > 1.5 * b);
+    }
+}
+
+fn refused(result: Result<(Model, FoldSummary)>, words: &[&str]) {
+    let text = match result {
+        Err(Error::Cancelled) | Ok(_) => panic!("not refused: {words:?}"),
+        Err(e) => e.to_string(),
+    };
+    for word in words {
+        assert!(text.contains(word), "{text:?} lacks {word:?}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let (all, genres) = planted();
+    let mut o = options(Algorithm::Blocked, ModelKind::Cp, 3);
+    o.epochs = 2;
+    let base = all.filtered(|x| x[1] != 13);
+    let model = fitted(&base, Some(&genres), &o);
+    let more = all.filtered(|x| x[1] == 13);
+    let try_with = |input: &FoldIn<'_>| fold_in(&model, input, &());
+    // Its genres are known, its ratings are not: that is no row to be replaced.
+    let (after, summary) = folded(&model, &input(1, Some(&more), None));
+    assert_eq!((summary.added, summary.replaced), (0, 1));
+    let known = "row 14 of mode 2 is in the model already";
+    refused(
+        fold_in(&after, &input(1, Some(&more), None), &()),
+        &[known, "replace"],
+    );
+    let again = FoldIn {
+        replace: true,
+        ..input(1, Some(&more), None)
+    };
+    assert_eq!(
+        predictions(&folded(&after, &again).0, &more),
+        predictions(&after, &more)
+    );
+
+    refused(try_with(&input(3, Some(&more), None)), &["mode 4", "3"]);
+    refused(
+        try_with(&input(1, Some(&genres), None)),
+        &["has 2 modes", "3"],
+    );
+    refused(try_with(&input(1, None, None)), &["without entries"]);
+    refused(
+        try_with(&input(1, Some(&Entries::new(&[60, 45, 5])), None)),
+        &["entries: without entries"],
+    );
+    for bad in [f64::NAN, f64::INFINITY, 1e300] {
+        let mut wrong = more.clone();
+        wrong.values[2] = bad;
+        refused(
+            try_with(&input(1, Some(&wrong), None)),
+            &["entry 3", "finite"],
+        );
+        let mut wrong = genres.filtered(|y| y[0] == 13);
+        wrong.values[1] = bad;
+        refused(
+            try_with(&input(1, None, Some(&wrong))),
+            &["entry 2", "finite"],
+        );
+    }
+    let mut beyond = more.clone();
+    beyond.columns[2][0] = 5;
+    refused(
+        try_with(&input(1, Some(&beyond), None)),
+        &["entry 1", "mode 3"],
+    );
+    refused(
+        try_with(&input(0, None, Some(&genres))),
+        &["coupled to mode 2"],
+    );
+    let mut twice = input(1, None, Some(&genres));
+    twice
+        .matrices
+        .extend(input(1, None, Some(&genres)).matrices);
+    refused(try_with(&twice), &["given twice"]);
+    twice.matrices.truncate(1);
+    twice.matrices[0].number = 4;
+    refused(try_with(&twice), &["matrix 5", "has 1"]);
+    twice.matrices[0].number = 0;
+    twice.matrices[0].weight = Some(-1.0);
+    refused(try_with(&twice), &["weight of -1"]);
+    let matrix = |x: &Entries| Problem::builder(x.view()).build(&()).unwrap().count();
+    assert!(matrix(&more) > 0);
+
+    let mut l1 = o.clone();
+    l1.penalty = Penalty::L1;
+    refused(
+        fold_in(&fitted(&base, None, &l1), &input(1, Some(&more), None), &()),
+        &["l1"],
+    );
+    let problem = Problem::builder(base.view());
+    let graph = Entries {
+        dims: vec![45, 45],
+        columns: vec![vec![0, 1], vec![1, 2]],
+        values: vec![1.0, 1.0],
+    };
+    let problem = problem
+        .matrix(1, graph.view(), 1.0, MatrixKind::Graph)
+        .build(&())
+        .unwrap();
+    let linked = fit(&problem, &o, &FitInput::default(), &mut Quiet, &())
+        .unwrap()
+        .0;
+    refused(
+        fold_in(&linked, &input(1, None, Some(&graph)), &()),
+        &["graph"],
+    );
+}
+
+/// The largest index there is costs no memory for what lies before it; one entry is enough for a row, and so
+/// is one that is listed twice.
+#[test]
+fn far_rows_and_thin_rows_are_rows() {
+    let (all, genres) = planted();
+    for algorithm in [Algorithm::Blocked, Algorithm::Gibbs] {
+        let mut o = options(algorithm, ModelKind::Cp, 3);
+        (o.epochs, o.samples) = (5, 4);
+        let model = fitted(&all, Some(&genres), &o);
+        let far = u32::MAX - 1;
+        let mut one = Entries::new(&[u64::from(u32::MAX), 45, 5]);
+        one.push(&[far, 3, 1], 112.0);
+        let (after, summary) = folded(&model, &input(0, Some(&one), None));
+        assert_eq!((summary.added, after.modes()[0].rows.len()), (1, 61));
+        assert_eq!(after.dims()[0], u64::from(u32::MAX));
+        assert!(predictions(&after, &one)[0] > predictions(&model, &one)[0]);
+        one.push(&[far, 3, 1], 112.0);
+        let (again, _) = folded(&model, &input(0, Some(&one), None));
+        assert_eq!(again.modes()[0].counts[60], 2);
+        assert!(predictions(&again, &one)[0] != predictions(&after, &one)[0]);
+    }
+}
+
+/// Rows with nothing but entries in matrices are found from them, in training and later, and predict better
+/// than biases do; rows with nothing at all predict from mean and biases.
+#[test]
+fn rows_that_only_matrices_know_are_found_from_them() {
+    let (all, genres) = planted();
+    let new = |j: u32| j % 6 == 1;
+    let base = all.filtered(|x| !new(x[1]));
+    let asked = all.filtered(|x| new(x[1]));
+    for algorithm in [Algorithm::Blocked, Algorithm::Als, Algorithm::Gibbs] {
+        let mut o = options(algorithm, ModelKind::Cp, 3);
+        (o.epochs, o.samples) = (40, 30);
+        let trained = fitted(&base, Some(&genres), &o);
+        let without = fitted(&base, None, &o);
+        let later = fitted(&base, Some(&genres.filtered(|y| !new(y[0]))), &o);
+        let of_new = genres.filtered(|y| new(y[0]));
+        let (later, summary) = folded(&later, &input(1, None, Some(&of_new)));
+        assert_eq!((summary.added, summary.without_entries), (8, 8));
+        let (a, b, c) = (
+            rmse(&trained, &asked),
+            rmse(&later, &asked),
+            rmse(&without, &asked),
+        );
+        println!("{algorithm:?}: in training {a}, later {b}, without {c}");
+        assert!(a < 0.85 * c && b < 0.85 * c, "{algorithm:?} {a} {b} {c}");
+        if algorithm == Algorithm::Gibbs {
+            continue;
+        }
+        let mut cell = Entries::new(&[60, 45, 5]);
+        cell.push(&[4, 1, 2], 0.0);
+        let bias = |n: usize, i: usize| f64::from(without.modes()[n].biases[i]);
+        let mean: f64 = (0..3)
+            .map(|k| {
+                let row = |n: usize, i: usize| f64::from(without.modes()[n].factor.row(i)[k]);
+                f64::from(without.core()[k]) * row(0, 4) * mean_row(&without, 1)[k] * row(2, 2)
+            })
+            .sum();
+        // A film that nothing is known of has the mean of the biases of all.
+        let never_seen = without.modes()[1].biases.len() - 1;
+        let wanted = without.mean() + bias(0, 4) + bias(1, never_seen) + bias(2, 2) + mean;
+        assert!((predictions(&without, &cell)[0] - wanted).abs() < 1e-3);
+    }
+}

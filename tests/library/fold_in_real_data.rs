@@ -1,0 +1,87 @@
+//! Rows that come after training, and rows without ratings, on real data.
+
+use crate::common::later::{Entries, fitted, folded, input, mixed, rmse};
+use crate::common::{read_real, real_data};
+use s3cmtf::options::{Algorithm, ModelKind, Options};
+use s3cmtf::predict::evaluate;
+use s3cmtf::problem::Problem;
+use s3cmtf::solver::FoldIn;
+
+/// Small models, without trials: what is compared is fitted alike.
+fn options(algorithm: Algorithm) -> Options {
+    let mut o = Options::default();
+    (o.algorithm, o.model, o.rank) = (algorithm, ModelKind::Cp, vec![16]);
+    (o.threads, o.eval_every, o.samples) = (2, 1000, 25);
+    (o.start_modes, o.lambda_reg) = (vec![1, 2], Some(1.5));
+    o
+}
+
+/// A tenth of the rows of a mode are held out of training and folded in; the error on their test entries is
+/// that of a fit that had them all.
+#[test]
+fn on_real_data_it_is_nearly_a_fit_of_everything() {
+    let Some(folder) = real_data("ml100k") else {
+        return;
+    };
+    let train = Entries::of(&read_real(&folder, "tensor.train.tns").view());
+    let test = Entries::of(&read_real(&folder, "tensor.test.tns").view());
+    for algorithm in [Algorithm::Blocked, Algorithm::Gibbs] {
+        let o = options(algorithm);
+        let full = fitted(&train, None, &o);
+        for mode in [0, 1] {
+            let new = |x: &[u32]| mixed(u64::from(x[mode])) < 0.1;
+            let model = fitted(&train.filtered(|x| !new(x)), None, &o);
+            let more = train.filtered(new);
+            let (after, _) = folded(
+                &model,
+                &FoldIn {
+                    threads: 2,
+                    ..input(mode, Some(&more), None)
+                },
+            );
+            let asked = test.filtered(new);
+            let (a, b) = (rmse(&after, &asked), rmse(&full, &asked));
+            println!(
+                "{algorithm:?}, mode {mode}: folded in {a:.4}, fitted {b:.4}, {} entries",
+                asked.values.len()
+            );
+            assert!(a < 1.01 * b, "{algorithm:?} {mode} {a} {b}");
+        }
+    }
+}
+
+/// Films without ratings are predicted from their genres, better than from biases.
+#[test]
+fn on_real_data_cold_films_are_better_than_biases() {
+    let Some(folder) = real_data("ml100k") else {
+        return;
+    };
+    let train = Entries::of(&read_real(&folder, "tensor.train.tns").view());
+    let test = Entries::of(&read_real(&folder, "tensor.test.tns").view());
+    let genres = Entries::of(&read_real(&folder, "movie_genre.tns").view());
+    let new = |x: &[u32]| mixed(u64::from(x[1])) < 0.1;
+    let base = train.filtered(|x| !new(x));
+    let mut asked = train.filtered(new);
+    let more = test.filtered(new);
+    (0..more.values.len()).for_each(|i| asked.push(&more.index(i), more.values[i]));
+    let problem = Problem::builder(base.view()).build(&()).unwrap();
+    let biases = s3cmtf::solver::fit_biases(&problem, &Default::default(), &())
+        .unwrap()
+        .0;
+    let of_biases = evaluate(&biases, &asked.view(), problem.range(), 2, &())
+        .unwrap()
+        .clipped
+        .rmse;
+    for algorithm in [Algorithm::Blocked, Algorithm::Gibbs] {
+        let o = options(algorithm);
+        let with = rmse(&fitted(&base, Some(&genres), &o), &asked);
+        let without = rmse(&fitted(&base, None, &o), &asked);
+        println!(
+            "{algorithm:?}: with genres {with:.4}, without {without:.4}, biases {of_biases:.4}"
+        );
+        assert!(
+            with < 0.99 * of_biases && with < 0.99 * without,
+            "{with} {without} {of_biases}"
+        );
+    }
+}

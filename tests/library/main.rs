@@ -1,0 +1,35 @@
+//! Tests of the Rust API, one module per subject.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod batch;
+mod biases;
+mod blocked;
+mod clusters;
+mod concepts;
+mod defaults;
+mod fit_edge_cases;
+mod fit_lifecycle;
+mod fit_planted;
+mod fit_real_data;
+mod fold_in;
+mod fold_in_real_data;
+mod full_matrices;
+mod generate;
+mod gibbs_init;
+mod kernels;
+mod large_files;
+mod layers;
+mod numpy;
+mod ranking_metrics;
+mod real_data;
+mod recommend;
+mod recommend_shapes;
+mod report;
+mod report_in_browser;
+mod resume;
+mod rowwise;
+mod tune;
+mod valid_fraction;
+mod weights;

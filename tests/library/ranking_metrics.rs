@@ -1,0 +1,153 @@
+//! How good rankings are, against a slow program that goes by the definitions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::common::later::{fitted_to, mixed, options, planted};
+use s3cmtf::discover::{AVERAGE, Measure, RankingMetrics, RankingOptions, evaluate_ranking};
+use s3cmtf::model::Predict;
+use s3cmtf::options::{Algorithm, ModelKind};
+use s3cmtf::problem::MatrixKind;
+
+/// What an independent and slow program would say.
+fn by_hand(
+    lists: impl Fn(u32) -> Vec<u32>,
+    users: &BTreeMap<u32, BTreeSet<u32>>,
+    at: usize,
+) -> RankingMetrics {
+    let mut sum = RankingMetrics::default();
+    for (&user, relevant) in users {
+        let list: Vec<u32> = lists(user).into_iter().take(at).collect();
+        let hits = list.iter().filter(|r| relevant.contains(r)).count();
+        let dcg = |gains: &[bool]| {
+            let gain = |(p, &g): (usize, &bool)| {
+                if g {
+                    1.0 / ((p + 2) as f64).log2()
+                } else {
+                    0.0
+                }
+            };
+            gains.iter().enumerate().map(gain).sum::<f64>()
+        };
+        let gains: Vec<bool> = list.iter().map(|r| relevant.contains(r)).collect();
+        sum.hit_rate += if hits > 0 { 1.0 } else { 0.0 };
+        sum.recall += hits as f64 / relevant.len() as f64;
+        sum.ndcg += dcg(&gains) / dcg(&vec![true; relevant.len().min(at)]);
+    }
+    let n = users.len() as f64;
+    RankingMetrics {
+        hit_rate: sum.hit_rate / n,
+        recall: sum.recall / n,
+        ndcg: sum.ndcg / n,
+    }
+}
+
+#[test]
+fn rankings_are_measured_as_defined() {
+    let (tensor, genres) = planted();
+    let late = |x: &[u32]| mixed(u64::from(x[0] * 64 + x[1])) < 0.3 || x[1] == 30;
+    let (train, mut test) = (tensor.filtered(|x| !late(x)), tensor.filtered(late));
+    // What was trained on is not relevant any more, a user or film without training entries is.
+    let first = train.index(0);
+    test.push(&[first[0], first[1], 4], 200.0);
+    let train = train.filtered(|x| x[0] != 21);
+    let genres = genres.filtered(|x| x[0] != 30);
+    let mut o = options(Algorithm::Blocked, ModelKind::Tucker, 3);
+    o.epochs = 8;
+    let model = fitted_to(&train, Some((&genres, MatrixKind::Observed)), &o);
+    let mut predict = model.predictor().unwrap();
+    let has = |u: u32, f: u32| (0..train.values.len()).any(|i| train.index(i)[..2] == [u, f]);
+    let films: Vec<u32> = model.modes()[1].rows.indices().collect();
+    assert!(!films.contains(&30) && model.modes()[0].rows.compact(21).is_none());
+    for (at, relevant) in [(1, None), (3, Some(101.0)), (10, Some(104.0)), (60, None)] {
+        let mut users: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        for i in 0..test.values.len() {
+            let index = test.index(i);
+            let enough = relevant.is_none_or(|r| test.values[i] >= r);
+            if enough && !has(index[0], index[1]) {
+                users.entry(index[0]).or_default().insert(index[1]);
+            }
+        }
+        let mut scores = BTreeMap::new();
+        for &user in users.keys() {
+            for &film in &films {
+                scores.insert((user, film), predict(&[user, film, AVERAGE]));
+            }
+        }
+        let count = |film: u32| train.columns[1].iter().filter(|&&f| f == film).count();
+        let ranked = |user: u32, score: &dyn Fn(u32) -> f64| {
+            let mut list: Vec<u32> = films.iter().copied().filter(|&f| !has(user, f)).collect();
+            list.sort_by(|&a, &b| score(b).total_cmp(&score(a)).then(a.cmp(&b)));
+            list
+        };
+        let own = by_hand(|u| ranked(u, &|f| scores[&(u, f)]), &users, at);
+        let common = by_hand(|u| ranked(u, &|f| count(f) as f64), &users, at);
+        for threads in [1, 3] {
+            let how = RankingOptions {
+                mode: 1,
+                by: 0,
+                at,
+                measure: Measure::Mean,
+                relevant,
+                threads,
+            };
+            let report = evaluate_ranking(&model, &test.view(), &train.view(), &how, &()).unwrap();
+            assert_eq!(report.users, users.len() as u64);
+            for (found, expected) in [(report.model, own), (report.popularity, common)] {
+                for (a, b) in [
+                    (found.hit_rate, expected.hit_rate),
+                    (found.recall, expected.recall),
+                    (found.ndcg, expected.ndcg),
+                ] {
+                    assert!((a - b).abs() < 1e-12, "{found:?} {expected:?}");
+                }
+            }
+        }
+    }
+    let how = RankingOptions {
+        mode: 1,
+        by: 1,
+        at: 3,
+        measure: Measure::Mean,
+        relevant: None,
+        threads: 1,
+    };
+    for (how, word) in [
+        (how, "another mode"),
+        (
+            RankingOptions {
+                at: 0,
+                by: 0,
+                ..how
+            },
+            "at least 1",
+        ),
+        (RankingOptions { by: 3, ..how }, "3 modes"),
+        (
+            RankingOptions {
+                by: 0,
+                measure: Measure::Quantile(0.1),
+                ..how
+            },
+            "samples",
+        ),
+        (
+            RankingOptions {
+                by: 0,
+                relevant: Some(f64::NAN),
+                ..how
+            },
+            "number",
+        ),
+    ] {
+        let error = evaluate_ranking(&model, &test.view(), &train.view(), &how, &()).unwrap_err();
+        assert!(error.to_string().contains(word), "{error}");
+    }
+    // Nobody with anything relevant: no figures, and no division.
+    let how = RankingOptions {
+        by: 0,
+        relevant: Some(1e9),
+        ..how
+    };
+    let report = evaluate_ranking(&model, &test.view(), &train.view(), &how, &()).unwrap();
+    assert_eq!((report.users, report.model.ndcg), (0, 0.0));
+}

@@ -1,0 +1,537 @@
+//! What to recommend and what is alike, against plain computations in `f64`; names of rows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::common::Scratch;
+use crate::common::later::{Entries, fitted, options, planted};
+use s3cmtf::discover::{
+    AVERAGE, Measure, Ranked, Recommend, RowNames, Seen, Similar, recommend, similar,
+};
+use s3cmtf::format::Names;
+use s3cmtf::model::{Model, Predict};
+use s3cmtf::predict::predict_spread_cells;
+
+use s3cmtf::kernel::CoreKind;
+use s3cmtf::options::{Algorithm, ModelKind};
+
+/// A model without samples, one without biases, a hyper-diagonal one, and one of samples, of the same entries.
+fn models() -> (Entries, Vec<Model>) {
+    let (tensor, genres) = planted();
+    // A film that only its genres are known of, and one that nothing is.
+    let tensor = tensor.filtered(|x| x[1] != 7 && x[1] != 11 && x[0] != 5);
+    let genres = genres.filtered(|x| x[0] != 11);
+    let kinds = [
+        (Algorithm::Blocked, ModelKind::Tucker, true),
+        (Algorithm::Blocked, ModelKind::Tucker, false),
+        (Algorithm::Als, ModelKind::Cp, true),
+        (Algorithm::Gibbs, ModelKind::Tucker, true),
+    ];
+    let models = kinds.map(|(algorithm, kind, biases)| {
+        let mut o = options(algorithm, kind, 3);
+        (o.epochs, o.samples, o.biases) = (8, 6, biases);
+        fitted(&tensor, Some(&genres), &o)
+    });
+    (tensor, models.into())
+}
+
+fn all(model: &Model, cells: &[Vec<u32>], how: &Recommend<'_>) -> Vec<Vec<Ranked>> {
+    let mut lists = Vec::new();
+    let index = |q: usize, to: &mut [u32]| to.copy_from_slice(&cells[q]);
+    recommend(model, (cells.len(), index), how, &(), |q, list| {
+        assert_eq!(q, lists.len());
+        lists.push(list.to_vec());
+        Ok(())
+    })
+    .unwrap();
+    lists
+}
+
+/// The numbers of a row in `f64`: of an index, or the mean row.
+fn row(model: &Model, n: usize, index: u32) -> Vec<f64> {
+    let at = model.row_of(n, index) as usize;
+    let row = model.modes()[n].factor.row(at);
+    row.iter().map(|&x| f64::from(x)).collect()
+}
+
+/// The value of a model without samples, by the definition; without mean and biases if so asked.
+fn value(model: &Model, index: &[u32], baseline: bool) -> f64 {
+    let rows: Vec<Vec<f64>> = (0..3).map(|n| row(model, n, index[n])).collect();
+    let core = model.shape().dense_core(model.core());
+    let ranks = &model.shape().ranks;
+    let mut sum = 0.0;
+    for (at, &g) in core.iter().enumerate() {
+        let (i, j, k) = (
+            at / (ranks[1] * ranks[2]),
+            at / ranks[2] % ranks[1],
+            at % ranks[2],
+        );
+        sum += f64::from(g) * rows[0][i] * rows[1][j] * rows[2][k];
+    }
+    if baseline {
+        sum += model.mean();
+        for (n, mode) in model.modes().iter().enumerate() {
+            let at = model.row_of(n, index[n]) as usize;
+            sum += mode.biases.get(at).map_or(0.0, |&b| f64::from(b));
+        }
+    }
+    sum
+}
+
+/// Checks a list against what every candidate scores, up to rounding.
+fn check(list: &[Ranked], scores: &BTreeMap<u32, f64>, top: usize, near: f64) {
+    assert_eq!(list.len(), top.min(scores.len()));
+    assert!(list.windows(2).all(|w| w[0].score > w[1].score
+        || w[0].score == w[1].score && w[0].index < w[1].index));
+    let listed: BTreeSet<u32> = list.iter().map(|r| r.index).collect();
+    assert_eq!(listed.len(), list.len());
+    for r in list {
+        let expected = scores[&r.index];
+        assert!((r.score - expected).abs() < near, "{} {expected}", r.score);
+    }
+    let worst = list.last().map_or(f64::INFINITY, |r| r.score);
+    for (row, &score) in scores {
+        assert!(
+            listed.contains(row) || score < worst + near,
+            "{row} is missing"
+        );
+    }
+}
+
+#[test]
+fn recommendations_are_the_largest_predictions() {
+    let (tensor, models) = models();
+    let seen = Seen::new(&[tensor.view()], 0, 1).unwrap();
+    let known: Vec<u32> = models[0].modes()[1].rows.indices().collect();
+    assert!(!known.contains(&11) && known.contains(&7));
+    for (m, model) in models.iter().enumerate() {
+        let mut predict = model.predictor().unwrap();
+        for month in [AVERAGE, 2] {
+            let users: Vec<u32> = model.modes()[0].rows.indices().collect();
+            // What is in the place of the ranked mode does not matter.
+            let cells: Vec<Vec<u32>> = users.iter().map(|&u| vec![u, 3, month]).collect();
+            let mut how = Recommend::new(1, 5);
+            how.seen = Some(&seen);
+            let lists = all(model, &cells, &how);
+            for (list, user) in lists.iter().zip(&users) {
+                let own = (0..tensor.values.len()).filter(|&i| tensor.columns[0][i] == *user);
+                let own: BTreeSet<u32> = own.map(|i| tensor.columns[1][i]).collect();
+                let left = known.iter().filter(|row| !own.contains(row));
+                let scores = left.map(|&row| {
+                    let cell = [*user, row, month];
+                    // Samples are not there to be looked at; predictions of them have tests of their own.
+                    let by_hand = model.samples().is_none();
+                    let score = if by_hand {
+                        value(model, &cell, true)
+                    } else {
+                        predict(&cell)
+                    };
+                    (row, score)
+                });
+                check(list, &scores.collect(), 5, 2e-4);
+                for r in list {
+                    let predicted = predict(&[*user, r.index, month]);
+                    assert_eq!(r.score.to_bits(), predicted.to_bits(), "model {m}");
+                }
+            }
+        }
+        // Users for a film, over all months.
+        let how = Recommend::new(0, 4);
+        let lists = all(model, &[vec![AVERAGE, 9, AVERAGE]], &how);
+        let users = model.modes()[0].rows.indices();
+        let scores = users.map(|u| (u, predict(&[u, 9, AVERAGE]))).collect();
+        check(&lists[0], &scores, 4, 2e-4);
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_the_threads() {
+    let (tensor, models) = models();
+    let seen = Seen::new(&[tensor.view()], 0, 1).unwrap();
+    for model in &models {
+        let users: Vec<u32> = model.modes()[0].rows.indices().collect();
+        let cells: Vec<Vec<u32>> = users.iter().map(|&u| vec![u, 0, AVERAGE]).collect();
+        let run = |threads: usize| {
+            let mut how = Recommend::new(1, 6);
+            (how.seen, how.threads) = (Some(&seen), threads);
+            let mut lists = all(model, &cells, &how);
+            let options = Similar {
+                mode: 0,
+                top: 6,
+                threads,
+            };
+            similar(model, &users, &options, &(), |_, list| {
+                lists.push(list.to_vec());
+                Ok(())
+            })
+            .unwrap();
+            lists
+        };
+        let one = run(1);
+        assert_eq!(one.len(), 2 * users.len());
+        for threads in [2, 3, 7] {
+            assert_eq!(run(threads), one);
+        }
+        // Alone or among others is the same too.
+        let how = Recommend {
+            seen: Some(&seen),
+            ..Recommend::new(1, 6)
+        };
+        assert_eq!(all(model, &cells[17..18], &how)[0], one[17]);
+    }
+}
+
+#[test]
+fn rows_can_be_chosen_and_left_out() {
+    let (tensor, models) = models();
+    let model = &models[0];
+    let cell = [vec![4, 0, 1]];
+    let rows = |how: &Recommend<'_>| -> Vec<u32> {
+        all(model, &cell, how)[0].iter().map(|r| r.index).collect()
+    };
+    let everything = rows(&Recommend::new(1, usize::MAX));
+    // All that the model knows, also the film that only its genres are known of.
+    assert_eq!(everything.len(), model.modes()[1].rows.len());
+    assert!(everything.contains(&7) && !everything.contains(&11));
+    let chosen = [40, 3, 7, 11, 3, 20, 4_000_000];
+    let mut how = Recommend::new(1, 100);
+    how.only = Some(&chosen);
+    let expected: Vec<u32> = everything
+        .iter()
+        .copied()
+        .filter(|i| chosen.contains(i))
+        .collect();
+    assert_eq!(rows(&how), expected);
+    assert_eq!(expected.len(), 4);
+    how.without = &[3, 20, 99];
+    let expected: Vec<u32> = expected
+        .into_iter()
+        .filter(|i| ![3, 20].contains(i))
+        .collect();
+    assert_eq!(rows(&how), expected);
+    how.top = 1;
+    assert_eq!(rows(&how), expected[..1]);
+    how.top = 0;
+    assert!(rows(&how).is_empty());
+    how.top = 5;
+    how.only = Some(&[]);
+    assert!(rows(&how).is_empty());
+    // Who has seen everything is recommended nothing.
+    let mut watched = Entries::new(&tensor.dims);
+    (0..45).for_each(|film| watched.push(&[4, film, 0], 1.0));
+    let seen = Seen::new(&[watched.view()], 0, 1).unwrap();
+    let how = Recommend {
+        seen: Some(&seen),
+        ..Recommend::new(1, 5)
+    };
+    assert!(rows(&how).is_empty());
+    assert!(all(model, &[], &how).is_empty());
+    // By the film instead: users who have not seen it.
+    let seen = Seen::new(&[tensor.view()], 1, 0).unwrap();
+    let how = Recommend {
+        seen: Some(&seen),
+        ..Recommend::new(0, 100)
+    };
+    let list = &all(model, &[vec![0, 9, AVERAGE]], &how)[0];
+    let saw = |u: u32| (0..tensor.values.len()).any(|i| tensor.index(i)[..2] == [u, 9]);
+    assert!(!list.is_empty() && list.iter().all(|r| !saw(r.index)));
+}
+
+#[test]
+fn a_quantile_can_rank() {
+    let (_, models) = models();
+    let model = models.last().unwrap();
+    let rows: Vec<u32> = model.modes()[1].rows.indices().collect();
+    for (quantile, month) in [(0.05, AVERAGE), (0.5, 1), (0.9, 3)] {
+        let mut how = Recommend::new(1, 7);
+        how.measure = Measure::Quantile(quantile);
+        let cells: Vec<Vec<u32>> = [0u32, 3, 59].iter().map(|&u| vec![u, 0, month]).collect();
+        for (list, cell) in all(model, &cells, &how).iter().zip(&cells) {
+            let mut spreads = Vec::new();
+            let index = |cells: std::ops::Range<usize>, to: &mut [u32]| {
+                for (to, row) in to.chunks_exact_mut(3).zip(&rows[cells]) {
+                    to.copy_from_slice(&[cell[0], *row, month]);
+                }
+            };
+            predict_spread_cells(
+                model,
+                (rows.len(), index),
+                &[quantile],
+                false,
+                1,
+                &(),
+                |_, s| {
+                    spreads.extend(s.iter().map(|s| s.quantiles[0]));
+                    Ok(())
+                },
+            )
+            .unwrap();
+            let scores: BTreeMap<u32, f64> = rows.iter().copied().zip(spreads).collect();
+            check(list, &scores, 7, 2e-4);
+            for r in list {
+                assert_eq!(r.score.to_bits(), scores[&r.index].to_bits());
+            }
+        }
+    }
+    for (model, quantile, word) in [(model, 1.0, "quantile"), (&models[0], 0.5, "samples")] {
+        let how = Recommend {
+            measure: Measure::Quantile(quantile),
+            ..Recommend::new(1, 7)
+        };
+        let index = |_: usize, to: &mut [u32]| to.fill(AVERAGE);
+        let error = recommend(model, (1, index), &how, &(), |_, _| Ok(())).unwrap_err();
+        assert!(error.to_string().contains(word), "{error}");
+    }
+}
+
+/// Predictions of a row over all cells of the other modes, each by the root of the weight of the cell.
+fn slice(model: &Model, mode: usize, row: u32) -> Vec<f64> {
+    let others: Vec<usize> = (0..3).filter(|&n| n != mode).collect();
+    let weights = |n: usize| {
+        let m = &model.modes()[n];
+        let total: u64 = m.counts.iter().sum();
+        let share = m.counts.iter().map(move |&c| c as f64 / total as f64);
+        m.rows.indices().zip(share).collect::<Vec<_>>()
+    };
+    let mut out = Vec::new();
+    for (a, wa) in weights(others[0]) {
+        for (b, wb) in weights(others[1]) {
+            let mut index = [0; 3];
+            (index[mode], index[others[0]], index[others[1]]) = (row, a, b);
+            out.push((wa * wb).sqrt() * value(model, &index, false));
+        }
+    }
+    out
+}
+
+#[test]
+fn rows_are_as_alike_as_what_they_predict() {
+    let (_, models) = models();
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
+    for model in models.iter().filter(|m| m.samples().is_none()) {
+        for mode in 0..3 {
+            let rows: Vec<u32> = model.modes()[mode].rows.indices().collect();
+            let slices: BTreeMap<u32, Vec<f64>> =
+                rows.iter().map(|&r| (r, slice(model, mode, r))).collect();
+            let asked: Vec<u32> = rows.iter().copied().step_by(4).collect();
+            let how = Similar {
+                mode,
+                top: 3,
+                threads: 1,
+            };
+            let mut count = 0;
+            similar(model, &asked, &how, &(), |q, list| {
+                let own = &slices[&asked[q]];
+                let scores = rows.iter().zip(&model.modes()[mode].counts);
+                let scores = scores.filter(|&(&r, &count)| r != asked[q] && count > 0);
+                let scores = scores.map(|(&r, _)| {
+                    let other = &slices[&r];
+                    let norms = dot(own, own).sqrt() * dot(other, other).sqrt();
+                    (r, dot(own, other) / norms)
+                });
+                check(list, &scores.collect(), 3, 1e-4);
+                count += 1;
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(count, asked.len());
+        }
+    }
+    assert!(models.iter().any(|m| m.shape().kind == CoreKind::Diagonal));
+    // The film without tensor entries is nobody's neighbour, but may be asked for.
+    for model in &models {
+        let how = Similar {
+            mode: 1,
+            top: 1000,
+            threads: 2,
+        };
+        similar(model, &[7, 8], &how, &(), |q, list| {
+            assert!(
+                list.iter()
+                    .all(|r| r.index != 7 && (-1.0..=1.0).contains(&r.score))
+            );
+            assert_eq!(list.len(), 43 - q);
+            Ok(())
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn what_a_model_does_not_know_is_said() {
+    let (tensor, models) = models();
+    let model = &models[0];
+    let fails = |cell: [u32; 3], how: &Recommend<'_>| {
+        let index = |_: usize, to: &mut [u32]| to.copy_from_slice(&cell);
+        let error = recommend(model, (1, index), how, &(), |_, _| Ok(())).unwrap_err();
+        error.to_string()
+    };
+    let how = Recommend::new(1, 3);
+    let error = fails([5, 0, 0], &how);
+    assert!(
+        error.contains("row 6 of mode 1 is not in the model"),
+        "{error}"
+    );
+    assert!(error.contains("nearest that it has is 5"), "{error}");
+    assert!(fails([900, 0, 0], &how).contains("nearest that it has is 60"));
+    assert!(fails([0, 0, 0], &Recommend::new(3, 3)).contains("3 modes"));
+    let seen = Seen::new(&[tensor.view()], 1, 0).unwrap();
+    let other = Recommend {
+        seen: Some(&seen),
+        ..how
+    };
+    assert!(fails([0, 0, 0], &other).contains("mode 2"));
+    let seen = Seen::new(&[tensor.view()], 2, 1).unwrap();
+    let nobody = Recommend {
+        seen: Some(&seen),
+        ..how
+    };
+    assert!(fails([0, 0, AVERAGE], &nobody).contains("no row of that mode"));
+    for (by, mode) in [(0, 0), (0, 3)] {
+        assert!(Seen::new(&[tensor.view()], by, mode).is_err());
+    }
+    let how = Similar {
+        mode: 1,
+        top: 3,
+        threads: 1,
+    };
+    let error = similar(model, &[0, 11], &how, &(), |_, _| Ok(())).unwrap_err();
+    assert!(error.to_string().contains("row 12 of mode 2"), "{error}");
+}
+
+#[test]
+fn rows_have_names_and_wrong_ones_are_set_right() {
+    let scratch = Scratch::new("discover-names");
+    let films =
+        "1\tToy Story (1995)\n2\tToy Soldiers (1991)\n3\tJumanji (1995)\n4\t12\n5\tHeat (1995)\n";
+    let path = scratch.file("data.mode2.tsv", format!("index\tname\n{films}"));
+    let mut names = RowNames::new(3);
+    let train = scratch.join("data.train.coo");
+    names.look_beside(&[&train]).unwrap();
+    assert!(names.of(0).is_none() && names.of(1).is_some());
+    let (_, models) = models();
+    let map = &models[0].modes()[1].rows;
+    let find = |text: &str| names.find(1, text, map);
+    assert_eq!(find("Jumanji (1995)").unwrap(), 2);
+    // Data that calls its rows otherwise numbers them otherwise.
+    scratch.file(
+        "same.mode2.tsv",
+        "2\tToy Soldiers (1991)\n6\tCasino (1995)\n",
+    );
+    let (same, other) = (scratch.join("same.coo"), scratch.join("other.coo"));
+    RowNames::check_beside(3, &[&train, &same]).unwrap();
+    scratch.file("other.mode2.tsv", "1\tHeat (1995)\n");
+    let mut given = names.clone();
+    let refused = [
+        given.look_beside(&[&train, &same, &other]).unwrap_err(),
+        RowNames::check_beside(3, &[&train, &other]).unwrap_err(),
+    ];
+    for text in refused.map(|e| e.to_string()) {
+        assert!(
+            text.contains("row 1 of mode 2") && text.contains("--names 2:FILE"),
+            "{text}"
+        );
+    }
+    // What nothing depends on is not read.
+    scratch.file("odd.mode2.tsv", "1\tx\n1\ty\n");
+    let odd = [scratch.join("odd.coo"), scratch.join("odd.train.coo")];
+    let odd = odd.each_ref().map(|f| f.as_path());
+    given.look_beside(&odd).unwrap();
+    RowNames::check_beside(3, &odd).unwrap();
+    assert!(RowNames::new(3).look_beside(&odd).is_err());
+    assert_eq!(
+        (names.label(1, 2), names.label(1, 99)),
+        ("Jumanji (1995)".into(), "100".into())
+    );
+    // A name that looks like a number is a name first.
+    assert_eq!(find("12").unwrap(), 3);
+    assert_eq!(find("=12").unwrap(), 3);
+    assert_eq!(find("#12").unwrap(), 11);
+    assert_eq!(find("7").unwrap(), 6);
+    assert_eq!(names.find(0, "7", map).unwrap(), 6);
+    let error = |mode: usize, text: &str| names.find(mode, text, map).unwrap_err().to_string();
+    for (text, expected) in [
+        ("Toy Stroy", "did you mean \"Toy Story (1995)\"?"),
+        ("=Toy Stroy", "did you mean \"Toy Story (1995)\"?"),
+        ("jumanji (1995)", "did you mean \"Jumanji (1995)\"?"),
+        ("story", "did you mean \"Toy Story (1995)\"?"),
+        ("heta (1995)", "did you mean \"Heat (1995)\"?"),
+        ("Story, Toy", "did you mean \"Toy Story (1995)\"?"),
+        ("Jumanjis", "did you mean \"Jumanji (1995)\"?"),
+        ("Toyota 1995", "did you mean one of \"Toy Story (1995)\","),
+        ("qqqqqq", "is called \"qqqqqq\"; the nearest are \""),
+        ("0", "rows are numbered from 1, up to "),
+        ("all", "many rows of mode 2"),
+        ("2-3", "many rows of mode 2"),
+    ] {
+        assert!(error(1, text).contains(expected), "{}", error(1, text));
+    }
+    assert!(!error(1, "qqqqqq").contains("did you mean"));
+    // Numbers get numbers for an answer.
+    for text in [
+        "1995",
+        "99999999999999999999999",
+        "#1995",
+        "-1",
+        "1.5",
+        "3-",
+    ] {
+        let error = error(1, text);
+        assert!(!error.contains("called"), "{error}");
+        assert!(error.contains(" of mode 2"), "{error}");
+    }
+    assert!(error(0, "Alice").contains("no names"));
+    let list = scratch.file("list.txt", "Heat (1995)\n\n3\r\n#1\n");
+    assert_eq!(names.list(1, &list, map).unwrap(), [4, 2, 0]);
+    for text in ["Heat (1995)\nHeet (1995)\n", "Jumanji (1995)\n1995\n"] {
+        let bad = scratch.file("bad.txt", text);
+        let error = names.list(1, &bad, map).unwrap_err().to_string();
+        assert!(error.contains("line 2"), "{error}");
+    }
+    let select = |text: &str| names.select(1, text, map);
+    assert_eq!(select("all").unwrap().len(), 44);
+    assert_eq!(select("10-13").unwrap(), [9, 10, 12]);
+    assert_eq!(select("12").unwrap(), [3]);
+    assert_eq!(select(&format!("@{}", list.display())).unwrap(), [4, 2, 0]);
+    // The twelfth row is not in the model.
+    let unknown = format!("@{}", scratch.file("new.txt", "3\n#12\n").display());
+    let empty = format!("@{}", scratch.file("empty.txt", "\n").display());
+    for (text, expected) in [
+        ("900-1000", "none of them"),
+        ("0-3", "rows are numbered from 1"),
+        ("5-2", "as in 2-5"),
+        ("@", "the name of a file follows"),
+        ("#12", "row 12 of mode 2 is not in the model"),
+        (&unknown, "line 2: row 12 of mode 2 is not in the model"),
+        (&empty, "lists no row"),
+    ] {
+        let error = select(text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    // Names that look like something else, and that several have.
+    names
+        .set(
+            1,
+            Names::list(["#6", "all", "1-3", "=6", "6", "twin", "@list", "twin"]),
+        )
+        .unwrap();
+    let select = |text: &str| names.select(1, text, map);
+    for (text, row) in [
+        ("all", 1),
+        ("=all", 1),
+        ("1-3", 2),
+        ("=#6", 0),
+        ("#6", 5),
+        ("6", 4),
+        ("=6", 4),
+        ("==6", 3),
+        ("=@list", 6),
+    ] {
+        assert_eq!(select(text).unwrap(), [row], "{text}");
+    }
+    assert_eq!(select("#all").unwrap().len(), 44);
+    assert_eq!(select("#1-3").unwrap(), [0, 1, 2]);
+    let error = select("twin").unwrap_err().to_string();
+    let expected = "2 rows of mode 2 are called \"twin\": 6, 8; give the number of one, as in #6";
+    assert!(error.contains(expected), "{error}");
+    assert!(names.set(3, Names::load(&path).unwrap()).is_err());
+}

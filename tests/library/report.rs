@@ -1,0 +1,291 @@
+//! Pages about models: they are whole, safe and true.
+
+use crate::common::Scratch;
+use crate::common::later::{Entries, fitted, mixed, options, planted, rmse};
+use crate::common::pages::{EVIL, entries, models, pages, strictly};
+use s3cmtf::format::{CooView, OpenMode, Values};
+use s3cmtf::model::{self, Model};
+use s3cmtf::options::{Algorithm, ModelKind, Options};
+use s3cmtf::problem::Problem;
+use s3cmtf::report::{ReportOptions, report, write_report};
+use s3cmtf::solver::{Event, FitInput, Observer, fit};
+
+#[test]
+fn every_model_has_a_page_that_is_whole_and_safe() {
+    for (name, page) in pages(2) {
+        let text = strictly(name, &page);
+        assert!(
+            text.contains("alert(\"1\")"),
+            "{name}: the name is there as text"
+        );
+        assert!(
+            !page.contains("<script") && !page.contains('\u{202e}'),
+            "{name}"
+        );
+        assert!(page.len() < 400_000, "{name}: {} bytes", page.len());
+        for section in [
+            "data", "course", "core", "factors", "concepts", "clusters", "settings",
+        ] {
+            assert!(
+                page.contains(&format!("<section id=\"{section}\">")),
+                "{name}: {section}"
+            );
+        }
+        assert!(!text.contains("NaN"), "{name}");
+    }
+    assert!(EVIL.contains("<script>"));
+}
+
+#[test]
+fn pages_do_not_depend_on_threads() {
+    let model = &models()[0].1;
+    let (tensor, genres) = planted();
+    let page = |threads| {
+        let how = ReportOptions {
+            data: Some(tensor.view()),
+            test: Some(tensor.view()),
+            matrices: vec![(1, genres.view())],
+            max_k: 4,
+            threads,
+            ..ReportOptions::default()
+        };
+        report(model, &how, &()).unwrap()
+    };
+    let one = page(1);
+    for threads in [2, 3, 7] {
+        assert_eq!(page(threads), one, "{threads}");
+    }
+}
+
+#[test]
+fn figures_are_those_of_the_data() {
+    let (tensor, _) = planted();
+    let model = fitted(&tensor, None, &options(Algorithm::Als, ModelKind::Cp, 3));
+    let test = tensor.filtered(|x| (x[0] + x[1]) % 3 == 0);
+    let how = ReportOptions {
+        data: Some(tensor.view()),
+        test: Some(test.view()),
+        max_k: 0,
+        ..ReportOptions::default()
+    };
+    let page = report(&model, &how, &()).unwrap();
+    let text = strictly("figures", &page);
+    let shown = |x: f64| {
+        let digits = (3 - x.log10().floor() as i32) as usize;
+        format!("{x:.digits$}").trim_end_matches('0').to_string()
+    };
+    assert!(
+        text.contains(&format!("RMSE {}", shown(rmse(&model, &test)))),
+        "{text}"
+    );
+    let n = tensor.values.len() as f64;
+    let mean = tensor.values.iter().sum::<f64>() / n;
+    let squares: f64 = test.values.iter().map(|v| (v - mean) * (v - mean)).sum();
+    let alone = (squares / test.values.len() as f64).sqrt();
+    assert!(text.contains(&format!("RMSE {}", shown(alone))), "{alone}");
+    // The bars of the first mode: rows by the powers of two of their entries.
+    let mut bins = [0u64; 12];
+    for user in 0..60 {
+        let count = tensor.columns[0].iter().filter(|&&i| i == user).count();
+        bins[count.ilog2() as usize] += 1;
+    }
+    let bars = page
+        .split("Entries of a row: mode 1</text>")
+        .nth(1)
+        .unwrap();
+    let bars = bars.split("</svg>").next().unwrap();
+    let counts: Vec<u64> = bars
+        .split("<title>")
+        .skip(1)
+        .map(|t| {
+            t.split(": ")
+                .nth(1)
+                .unwrap()
+                .split('<')
+                .next()
+                .unwrap()
+                .parse()
+                .unwrap()
+        })
+        .collect();
+    let first = bins.iter().position(|&b| b > 0).unwrap();
+    assert_eq!(counts, bins[first..first + counts.len()]);
+    assert_eq!(counts.iter().sum::<u64>(), 60);
+    assert!(!page.contains("id=\"clusters\""), "0 leaves them out");
+}
+
+#[derive(Default)]
+struct Events(Vec<Event>);
+
+impl Observer for Events {
+    fn event(&mut self, event: &Event) {
+        self.0.push(event.clone());
+    }
+}
+
+fn wild() -> (Entries, Options) {
+    let (tensor, _) = planted();
+    let mut o = Options::preset("paper").unwrap();
+    (o.rank, o.epochs, o.threads, o.eta) = (vec![3, 3, 9], 6, 1, Some(0.01));
+    (tensor, o)
+}
+
+#[test]
+fn rollbacks_and_endings_are_kept_with_the_model() {
+    let dir = Scratch::new("record");
+    let (tensor, o) = wild();
+    let problem = Problem::builder(tensor.view()).build(&()).unwrap();
+    let mut seen = Events::default();
+    let checkpoint = dir.join("c.s3m");
+    let input = FitInput {
+        checkpoint: Some(checkpoint.clone()),
+        test: Some(tensor.view()),
+        ..FitInput::default()
+    };
+    let (fitted, summary) = fit(&problem, &o, &input, &mut seen, &()).unwrap();
+    let back = seen
+        .0
+        .iter()
+        .filter(|e| matches!(e, Event::RolledBack { .. }));
+    let lowered = seen.0.iter().filter(|e| matches!(e, Event::RankLowered(_)));
+    let (back, lowered) = (back.count(), lowered.count());
+    assert!(back > 0 && lowered == 1, "{:?}", seen.0);
+    let path = dir.join("m.s3m");
+    model::save(&fitted, &path).unwrap();
+    let read = model::load(&path, OpenMode::Private).unwrap();
+    // By their words: NaN is no number.
+    let words = |m: &Model| format!("{:?}", m.record());
+    assert_eq!(words(&read), words(&fitted));
+    let kept = |m: &Model, what: &str| m.record().notes.iter().filter(|n| n.what == what).count();
+    assert_eq!(
+        (kept(&read, "rolled-back"), kept(&read, "rank-lowered")),
+        (back, lowered)
+    );
+    let ending = read.record().ending.clone().unwrap();
+    assert_eq!(
+        (ending.reason.as_str(), ending.epochs, ending.threads),
+        ("epochs", summary.epochs, 1)
+    );
+    assert_eq!(ending.test_rmse, summary.test_rmse);
+    assert_eq!(ending.kernel, summary.kernel.name());
+    let page = report(&read, &ReportOptions::default(), &()).unwrap();
+    let text = strictly("rollbacks", &page);
+    assert!(
+        page.contains("class=\"mark alarm\"") && text.contains("the loss exploded"),
+        "{text}"
+    );
+    // A fit that goes on from the checkpoint knows what happened before.
+    let mut more = o.clone();
+    more.epochs = 8;
+    let input = FitInput {
+        resume: Some(checkpoint),
+        ..FitInput::default()
+    };
+    let (on, _) = fit(&problem, &more, &input, &mut (), &()).unwrap();
+    assert!(kept(&on, "rolled-back") >= back && kept(&on, "rank-lowered") == lowered);
+}
+
+#[test]
+fn a_refit_is_noted_once_and_ranks_too() {
+    let (tensor, mut o) = wild();
+    (o.eta, o.epochs, o.valid_fraction) = (Some(5e-5), 3, 0.2);
+    let problem = Problem::builder(tensor.view()).build(&()).unwrap();
+    let (model, _) = fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
+    let notes: Vec<&str> = model
+        .record()
+        .notes
+        .iter()
+        .map(|n| n.what.as_str())
+        .collect();
+    assert_eq!(notes, ["rank-lowered", "refit"]);
+}
+
+#[test]
+fn large_modes_give_small_pages() {
+    const ROWS: u32 = 300_000;
+    let rows: Vec<u32> = (0..ROWS).collect();
+    let other: Vec<u32> = rows.iter().map(|i| i % 50).collect();
+    let values: Vec<f32> = rows.iter().map(|&i| mixed(u64::from(i)) as f32).collect();
+    let dims = [u64::from(u32::MAX) - 1, 50];
+    let view = CooView::new("large", &dims, &[&rows, &other], Values::F32(&values)).unwrap();
+    let mut o = Options::preset("paper").unwrap();
+    (o.rank, o.epochs) = (vec![4], 1);
+    let problem = Problem::builder(view.clone()).build(&()).unwrap();
+    let (model, _) = fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
+    let how = ReportOptions {
+        data: Some(view),
+        max_k: 3,
+        ..ReportOptions::default()
+    };
+    let page = report(&model, &how, &()).unwrap();
+    strictly("large", &page);
+    assert!(page.len() < 150_000, "{} bytes", page.len());
+}
+
+#[test]
+fn what_does_not_fit_is_said() {
+    let dir = Scratch::new("report-bad");
+    let list = models();
+    let (tensor, genres) = planted();
+    let (model, matrix) = (&list[0].1, &list[6].1);
+    assert_eq!(list[6].0, "matrix");
+    let bad = |how: ReportOptions<'_>, words: &str| {
+        let path = dir.join("page.html");
+        let error = write_report(model, &how, &path, &())
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(words), "{error}");
+        assert!(dir.names().is_empty(), "nothing is left");
+    };
+    let none = ReportOptions::default;
+    bad(
+        ReportOptions {
+            data: Some(genres.view()),
+            ..none()
+        },
+        "has 2 modes, the model has 3",
+    );
+    bad(
+        ReportOptions {
+            test: Some(genres.view()),
+            ..none()
+        },
+        "has 2 modes, the model has 3",
+    );
+    bad(
+        ReportOptions {
+            against: Some(matrix),
+            ..none()
+        },
+        "only models of the same data",
+    );
+    for clusters in [vec![(3, 2)], vec![(1, 0)], vec![(1, 2), (1, 3)]] {
+        bad(ReportOptions { clusters, ..none() }, "each mode once");
+    }
+    bad(
+        ReportOptions {
+            matrices: vec![(3, genres.view())],
+            ..none()
+        },
+        "the model has 3 modes",
+    );
+    bad(
+        ReportOptions {
+            matrices: vec![(1, tensor.view())],
+            max_k: 2,
+            ..none()
+        },
+        "what labels clusters is a matrix",
+    );
+    let empty = entries(&[60, 45, 5], 0);
+    let page = report(
+        model,
+        &ReportOptions {
+            data: Some(empty.view()),
+            test: Some(empty.view()),
+            ..none()
+        },
+        &(),
+    );
+    strictly("without entries", &page.unwrap());
+}

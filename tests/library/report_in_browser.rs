@@ -1,0 +1,174 @@
+//! Pages in a real browser: Chromium, without a window. Skips with a printed line where there is none, unless
+//! S3CMTF_REQUIRE_CHROMIUM says that there must be.
+#![cfg(target_os = "linux")]
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::common::Scratch;
+use crate::common::pages::pages;
+use serde_json::Value;
+
+/// A telephone and a desk.
+const WIDTHS: [u32; 2] = [390, 1280];
+
+/// Shows each page in a frame of each width and measures: what is wider than the frame, which pictures have no size, which
+/// words of pictures are cut off, what is loaded from elsewhere. Pages come in as `PAGES`.
+const MEASURE: &str = r#"
+const found = [];
+async function show(name, html, width) {
+  const frame = document.createElement('iframe');
+  frame.style.cssText = `width:${width}px;height:900px;border:0`;
+  const loaded = new Promise(done => frame.onload = done);
+  frame.srcdoc = html;
+  document.body.append(frame);
+  await loaded;
+  const page = frame.contentDocument, view = frame.contentWindow;
+  const say = what => found.push(`${name} at ${width}: ${what}`);
+  if (page.scrollingElement.scrollWidth > width) say(`scrolls to ${page.scrollingElement.scrollWidth}`);
+  const within = e => e.closest('.scroll') || e.closest('svg') !== e && e.closest('svg');
+  for (const e of page.body.querySelectorAll('*')) {
+    const box = e.getBoundingClientRect();
+    if (!within(e) && (box.right > width + 0.5 || box.left < -0.5)) say(`<${e.tagName} class="${e.className}"> from ${box.left} to ${box.right}`);
+    // Words must not be squeezed into columns of single letters.
+    if (['P', 'TD', 'TH', 'LI', 'H4'].includes(e.tagName) && e.textContent.trim().length > 12 && box.width < 40 && box.height > 0) say(`<${e.tagName}> is ${box.width} wide: ${e.textContent.slice(0, 40)}`);
+  }
+  const pictures = page.querySelectorAll('svg');
+  if (pictures.length < 2) say(`${pictures.length} pictures`);
+  for (const svg of pictures) {
+    const box = svg.getBoundingClientRect();
+    if (!(box.width > 20 && box.height > 10)) say(`a picture of ${box.width} x ${box.height}: ${svg.ariaLabel}`);
+    const all = svg.viewBox.baseVal;
+    for (const text of svg.querySelectorAll('text')) {
+      const own = text.getBBox();
+      if (own.x < -1 || own.x + own.width > all.width + 1 || own.y < -2 || own.y + own.height > all.height + 4) say(`cut off: ${text.textContent} of ${svg.ariaLabel}`);
+    }
+  }
+  for (const image of page.images) if (!image.naturalWidth) say(`missing picture ${image.src}`);
+  for (const r of view.performance.getEntriesByType('resource')) say(`loads ${r.name}`);
+  if (page.scripts.length) say('has scripts');
+  const style = view.getComputedStyle(page.body);
+  if (style.color === style.backgroundColor) say('cannot be read');
+  frame.remove();
+}
+window.onerror = what => { found.push(`error: ${what}`); };
+(async () => {
+  let shown = 0;
+  for (const [name, html] of PAGES) for (const width of WIDTHS) { await show(name, html, width); shown++; }
+  document.body.textContent = 'MEASURED' + JSON.stringify({shown, found}) + 'END';
+})();
+"#;
+
+fn chromium() -> Option<&'static str> {
+    let there = |name: &&str| {
+        let ran = Command::new(name)
+            .arg("--version")
+            .stderr(Stdio::null())
+            .output();
+        ran.is_ok_and(|o| o.status.success())
+    };
+    let found = ["chromium", "chromium-browser", "google-chrome"]
+        .into_iter()
+        .find(there);
+    if found.is_none() {
+        assert!(
+            std::env::var_os("S3CMTF_REQUIRE_CHROMIUM").is_none(),
+            "there must be a Chromium here"
+        );
+        println!("skipped: there is no Chromium on this machine");
+    }
+    found
+}
+
+/// Loads a page and returns what became of it and what the browser says.
+fn load(browser: &str, dir: &Scratch, page: &Path, more: &[&str]) -> (String, String) {
+    let ran = Command::new(browser)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+        ])
+        .args([
+            "--enable-logging=stderr",
+            "--virtual-time-budget=60000",
+            "--dump-dom",
+        ])
+        .arg(format!("--user-data-dir={}", dir.join("profile").display()))
+        .args(more)
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    (text(&ran.stdout), text(&ran.stderr))
+}
+
+#[test]
+fn pages_fit_telephones_and_desks() {
+    let Some(browser) = chromium() else {
+        return;
+    };
+    let dir = Scratch::new("browser");
+    let pages = pages(2);
+    let list = serde_json::to_string(&pages)
+        .unwrap()
+        .replace('<', "\\u003c");
+    let script = format!("const WIDTHS = {WIDTHS:?}, PAGES = {list};\n{MEASURE}");
+    let wrapper =
+        format!("<!DOCTYPE html><meta charset=\"utf-8\"><body><script>{script}</script></body>");
+    let path = dir.file("wrapper.html", wrapper);
+    for scheme in [
+        "--blink-settings=preferredColorScheme=1",
+        "--blink-settings=preferredColorScheme=0",
+    ] {
+        let (dom, said) = load(browser, &dir, &path, &[scheme]);
+        let measured = dom
+            .split("MEASURED")
+            .last()
+            .and_then(|m| m.split("END").next());
+        let measured: Value =
+            serde_json::from_str(measured.unwrap()).unwrap_or_else(|e| panic!("{e}: {dom} {said}"));
+        assert_eq!(measured["shown"], pages.len() * WIDTHS.len());
+        let found = measured["found"].as_array().unwrap();
+        assert!(
+            found.is_empty(),
+            "{} things:\n{}",
+            found.len(),
+            found
+                .iter()
+                .take(30)
+                .map(Value::to_string)
+                .collect::<Vec<_>>()
+                .join("\n")
+        );
+        assert!(!said.contains("CONSOLE"), "{said}");
+    }
+}
+
+#[test]
+fn a_page_from_a_disk_says_nothing_on_the_console() {
+    let Some(browser) = chromium() else {
+        return;
+    };
+    let dir = Scratch::new("browser-console");
+    // That messages are seen at all.
+    let path = dir.file(
+        "loud.html",
+        "<script>console.error('loud'); undefined_function()</script>",
+    );
+    let (_, said) = load(browser, &dir, &path, &[]);
+    assert!(
+        said.contains("CONSOLE") && said.contains("undefined_function"),
+        "{said}"
+    );
+    let (name, page) = &pages(1)[0];
+    let path = dir.file("page.html", page);
+    let (dom, said) = load(browser, &dir, &path, &[]);
+    assert!(!said.contains("CONSOLE"), "{name}: {said}");
+    assert!(
+        dom.contains("id=\"settings\"") && !dom.contains("<script"),
+        "{name}"
+    );
+}

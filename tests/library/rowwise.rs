@@ -1,0 +1,588 @@
+//! `als` and `gibbs`: the same bits for any number of threads, a loss that falls, draws that are as sure
+//! as they should be.
+
+use std::cell::Cell;
+use std::path::Path;
+
+use crate::common::Scratch;
+use crate::common::planted::{Planted, numbers, planted, predictions, run, small};
+use s3cmtf::Monitor;
+use s3cmtf::format::{CooView, OpenMode, Values};
+use s3cmtf::generate::GenerateOptions;
+use s3cmtf::model::{self, Epoch, Model};
+use s3cmtf::options::{Algorithm, KernelChoice, ModelKind, Options, Penalty, PenaltyPer, Start};
+use s3cmtf::predict::{evaluate, export, predict_spread};
+use s3cmtf::problem::{MatrixKind, Problem};
+use s3cmtf::simd::Level;
+use s3cmtf::solver::{Control, FitInput, Observer, StopReason, fit};
+
+fn options(algorithm: Algorithm, model: ModelKind, rank: usize) -> Options {
+    let mut o = Options::default();
+    o.algorithm = algorithm;
+    o.model = model;
+    o.rank = vec![rank];
+    o.lambda_reg = Some(0.01);
+    o.penalty_per = PenaltyPer::Row;
+    o.start = Start::Normal;
+    o.burn_in = 20;
+    sweeps(&mut o, 60);
+    o.threads = 1;
+    o.orthogonal = false;
+    o
+}
+
+/// So many epochs, whatever the algorithm; those of `gibbs` come from its samples.
+fn sweeps(o: &mut Options, count: u64) {
+    o.epochs = count;
+    o.samples = (count - o.burn_in) / o.thin;
+}
+
+const BOTH: [Algorithm; 2] = [Algorithm::Als, Algorithm::Gibbs];
+const MODELS: [ModelKind; 2] = [ModelKind::Cp, ModelKind::Tucker];
+
+/// A tensor of entries at random, many of them in few rows, with a matrix and a graph on every mode.
+struct Tangle {
+    dims: Vec<u64>,
+    columns: Vec<Vec<u32>>,
+    values: Vec<f32>,
+}
+
+impl Tangle {
+    fn new(dims: &[u64], count: usize) -> Tangle {
+        let mut state = 1u64;
+        let mut draw = |n: u64| {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (state >> 33) % n
+        };
+        let columns = dims
+            .iter()
+            .map(|&d| (0..count).map(|_| draw(d).min(draw(d)) as u32).collect())
+            .collect();
+        let values = (0..count).map(|_| draw(1000) as f32 / 250.0).collect();
+        Tangle {
+            dims: dims.to_vec(),
+            columns,
+            values,
+        }
+    }
+
+    fn with(&self, act: impl FnOnce(&Problem<'_>)) {
+        let columns: Vec<&[u32]> = self.columns.iter().map(Vec::as_slice).collect();
+        let tensor = CooView::new("x", &self.dims, &columns, Values::F32(&self.values)).unwrap();
+        let mut builder = Problem::builder(tensor);
+        let n = 300.min(self.values.len());
+        let narrow: Vec<u32> = (0..n as u32).map(|k| k % 9).collect();
+        let reversed: Vec<Vec<u32>> = self
+            .columns
+            .iter()
+            .map(|c| c[..n].iter().rev().copied().collect())
+            .collect();
+        for (mode, reversed) in reversed.iter().enumerate() {
+            let rows = &self.columns[mode][..n];
+            let values = Values::F32(&self.values[..n]);
+            let both = [rows, &narrow[..]];
+            let matrix = CooView::new("y", &[self.dims[mode], 9], &both, values).unwrap();
+            builder = builder.matrix(mode, matrix, 0.3, MatrixKind::Observed);
+            let both = [rows, &reversed[..]];
+            let graph = CooView::new("w", &[self.dims[mode]; 2], &both, values).unwrap();
+            builder = builder.matrix(mode, graph, 0.01, MatrixKind::Graph);
+        }
+        act(&builder.build(&()).unwrap());
+    }
+}
+
+fn choice(level: Level) -> KernelChoice {
+    match level {
+        Level::Scalar => KernelChoice::Scalar,
+        Level::Wide => KernelChoice::Wide,
+        Level::Avx2 => KernelChoice::Avx2,
+        Level::Avx512 => KernelChoice::Avx512,
+    }
+}
+
+/// Everything a model says: its numbers, and predictions of its samples.
+fn bits(model: &Model, view: &CooView<'_>) -> (Vec<u32>, Vec<u64>) {
+    let predicted = predictions(model, view)
+        .iter()
+        .map(|x| x.to_bits())
+        .collect();
+    (numbers(model), predicted)
+}
+
+#[test]
+fn bits_do_not_depend_on_the_number_of_threads() {
+    let tangles = [
+        Tangle::new(&[300, 40], 9000),
+        Tangle::new(&[90, 200, 5], 14000),
+        Tangle::new(&[30, 20, 9, 7], 9000),
+    ];
+    for tangle in &tangles {
+        tangle.with(|problem| {
+            for (algorithm, model) in BOTH.into_iter().flat_map(|a| MODELS.map(|m| (a, m))) {
+                for level in [Level::Wide, Level::best()] {
+                    let mut o = options(algorithm, model, 5);
+                    (o.burn_in, o.kernel) = (1, choice(level));
+                    sweeps(&mut o, 3);
+                    let mut first = None;
+                    for threads in [1, 2, 3, 7] {
+                        o.threads = threads;
+                        let input = FitInput::default();
+                        let (model, _) = fit(problem, &o, &input, &mut (), &()).unwrap();
+                        let now = bits(&model, problem.tensor().view());
+                        let first = first.get_or_insert_with(|| now.clone());
+                        assert!(*first == now, "{algorithm:?} {:?} {threads}", tangle.dims);
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Collects losses; ends the fit after some epochs.
+#[derive(Default)]
+struct Losses {
+    all: Vec<f64>,
+    stop: Option<u64>,
+}
+
+impl Observer for Losses {
+    fn epoch(&mut self, epoch: &Epoch) -> Control {
+        self.all.push(epoch.loss);
+        match self.stop {
+            Some(last) if epoch.epoch >= last => Control::Stop,
+            _ => Control::Continue,
+        }
+    }
+}
+
+#[test]
+fn the_loss_of_als_never_rises() {
+    let tangles = [
+        Tangle::new(&[300, 40], 4000),
+        Tangle::new(&[90, 100, 5], 6000),
+        Tangle::new(&[30, 20, 9, 7], 6000),
+    ];
+    for tangle in &tangles {
+        tangle.with(|problem| {
+            for (model, nonneg) in MODELS.into_iter().flat_map(|m| [(m, false), (m, true)]) {
+                let mut o = options(Algorithm::Als, model, 4);
+                // Biases have a penalty that is no part of the loss.
+                (o.epochs, o.nonneg, o.biases) = (12, nonneg, false);
+                let mut seen = Losses::default();
+                let (model, summary) =
+                    fit(problem, &o, &FitInput::default(), &mut seen, &()).unwrap();
+                assert_eq!((summary.epochs, seen.all.len()), (12, 12));
+                for pair in seen.all.windows(2) {
+                    assert!(pair[1] <= pair[0] * (1.0 + 1e-6), "{nonneg} {:?}", seen.all);
+                }
+                assert!(seen.all[11] < seen.all[0], "{:?}", seen.all);
+                if nonneg {
+                    let negative = |x: &u32| f32::from_bits(*x) < 0.0;
+                    assert!(!numbers(&model).iter().any(negative));
+                }
+            }
+        });
+    }
+}
+
+fn data(name: &str, ranks: &[usize], noise: f64) -> Planted {
+    let mut g = GenerateOptions::new(&[100, 80, 12], 20_000);
+    g.ranks = ranks.to_vec();
+    g.noise = noise;
+    g.test = 0.2;
+    planted(name, &g)
+}
+
+#[test]
+fn planted_models_are_found_at_every_level() {
+    let data = data("exact-planted", &[3], 0.2);
+    for algorithm in BOTH {
+        for level in Level::available() {
+            let mut o = options(algorithm, ModelKind::Tucker, 3);
+            o.kernel = choice(level);
+            let (model, summary) = run(&data, &o, false);
+            let error = summary.test_rmse;
+            assert!(
+                error < 1.1 * data.floor,
+                "{algorithm:?} {level:?} {error} {}",
+                data.floor
+            );
+            // What the summary says is what the model does.
+            let e = evaluate(&model, &data.test.view(), model.range(), 1, &()).unwrap();
+            assert!(
+                (e.clipped.rmse / error - 1.0).abs() < 1e-4,
+                "{} {error}",
+                e.clipped.rmse
+            );
+        }
+    }
+}
+
+#[test]
+fn a_core_is_worth_having_where_there_is_one() {
+    let data = data("exact-core", &[4], 0.1);
+    for algorithm in BOTH {
+        let error = |model| run(&data, &options(algorithm, model, 4), false).1.test_rmse;
+        let (tucker, cp) = (error(ModelKind::Tucker), error(ModelKind::Cp));
+        assert!(tucker < 0.9 * cp, "{algorithm:?} {tucker} {cp}");
+        assert!(
+            tucker < 1.2 * data.floor,
+            "{algorithm:?} {tucker} {}",
+            data.floor
+        );
+    }
+}
+
+#[test]
+fn nine_in_ten_values_lie_in_the_interval_that_says_so() {
+    let data = data("exact-spread", &[3], 0.5);
+    let mut o = options(Algorithm::Gibbs, ModelKind::Tucker, 4);
+    sweeps(&mut o, 90);
+    let (model, _) = run(&data, &o, false);
+    let view = data.test.view();
+    let mut plain = Vec::new();
+    let (mut inside, mut seen) = (0, 0);
+    predict_spread(
+        &model,
+        &view,
+        &[0.05, 0.95],
+        false,
+        2,
+        &(),
+        |range, spreads| {
+            for (i, s) in range.zip(spreads) {
+                let x = view.values().get(i);
+                assert!(s.deviation > 0.0 && s.quantiles[0] < s.mean && s.mean < s.quantiles[1]);
+                inside += usize::from(s.quantiles[0] <= x && x <= s.quantiles[1]);
+                seen += 1;
+                plain.push(s.mean);
+            }
+            Ok(())
+        },
+    )
+    .unwrap();
+    assert_eq!(seen, view.len());
+    let share = inside as f64 / seen as f64;
+    assert!((0.86..0.94).contains(&share), "{share}");
+    assert_eq!(plain, predictions(&model, &view));
+    // Without samples nothing is known.
+    let (als, _) = run(&data, &options(Algorithm::Als, ModelKind::Cp, 2), false);
+    let refused = predict_spread(&als, &view, &[], true, 1, &(), |_, _| Ok(()));
+    assert!(refused.unwrap_err().to_string().contains("gibbs"));
+}
+
+#[test]
+fn a_resumed_fit_ends_where_an_uninterrupted_one_does() {
+    let data = small();
+    let dir = Scratch::new("exact-resume");
+    let problem = Problem::builder(data.train.view())
+        .matrix(0, data.matrices[0].view(), 0.5, MatrixKind::Observed)
+        .build(&())
+        .unwrap();
+    let view = data.test.view();
+    for (algorithm, kind) in BOTH.into_iter().flat_map(|a| MODELS.map(|m| (a, m))) {
+        let mut o = options(algorithm, kind, 4);
+        (o.burn_in, o.thin) = (3, 2);
+        sweeps(&mut o, 11);
+        let input = |resume, checkpoint| FitInput {
+            test: Some(data.test.view()),
+            resume,
+            checkpoint,
+            ..FitInput::default()
+        };
+        let (expected, whole) = fit(&problem, &o, &input(None, None), &mut (), &()).unwrap();
+        for stop in [1, 6] {
+            let path = dir.join("c.s3m");
+            let mut first = Losses {
+                stop: Some(stop),
+                ..Losses::default()
+            };
+            let written = input(None, Some(path.clone()));
+            fit(&problem, &o, &written, &mut first, &()).unwrap();
+            o.threads = 2;
+            let (model, summary) =
+                fit(&problem, &o, &input(Some(path), None), &mut (), &()).unwrap();
+            assert!(
+                bits(&model, &view) == bits(&expected, &view),
+                "{algorithm:?} {stop}"
+            );
+            assert_eq!(summary.test_rmse, whole.test_rmse);
+        }
+    }
+}
+
+#[test]
+fn a_model_of_samples_survives_its_file() {
+    let data = small();
+    let dir = Scratch::new("exact-file");
+    for kind in MODELS {
+        let mut o = options(Algorithm::Gibbs, kind, 4);
+        (o.burn_in, o.samples) = (20, 4);
+        let (model, summary) = run(&data, &o, true);
+        // All samples, and no sweep more.
+        assert_eq!((summary.epochs, model.samples().unwrap().len()), (24, 4));
+        let path = dir.join("m.s3m");
+        model::save(&model, &path).unwrap();
+        let loaded = model::load(&path, OpenMode::Mapped).unwrap();
+        let view = data.test.view();
+        assert!(bits(&loaded, &view) == bits(&model, &view));
+        let noise = |m: &Model| {
+            m.samples()
+                .unwrap()
+                .list()
+                .map(|s| s.noise)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(noise(&loaded), noise(&model));
+    }
+}
+
+/// The error on some entries of what is in the files of an exported model, in `f64`.
+fn exported_rmse(folder: &Path, view: &CooView<'_>) -> f64 {
+    fn read<const K: usize>(path: &Path, number: fn([u8; K]) -> f64) -> Vec<f64> {
+        let Ok(bytes) = std::fs::read(path) else {
+            return Vec::new();
+        };
+        let head = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+        let each = bytes[head..].chunks_exact(K);
+        each.map(|b| number(b.try_into().unwrap())).collect()
+    }
+    let floats = |name: String| read(&folder.join(name), |b| f64::from(f32::from_le_bytes(b)));
+    let mean = read(&folder.join("mean.npy"), f64::from_le_bytes)[0];
+    let core = std::fs::read_to_string(folder.join("CORETENSOR")).unwrap();
+    let core: Vec<(Vec<usize>, f64)> = core
+        .lines()
+        .map(|l| {
+            let (at, g) = l.rsplit_once('\t').unwrap();
+            let at = at.split('\t').map(|j| j.parse::<usize>().unwrap() - 1);
+            (at.collect(), g.parse().unwrap())
+        })
+        .collect();
+    struct Mode {
+        names: Vec<u32>,
+        rows: Vec<f64>,
+        biases: Vec<f64>,
+    }
+    let modes: Vec<Mode> = (1..=view.order())
+        .map(|n| {
+            let names = read(&folder.join(format!("factor{n}.rows.npy")), |b| {
+                f64::from(u32::from_le_bytes(b))
+            });
+            Mode {
+                names: names.iter().map(|&i| i as u32).collect(),
+                rows: floats(format!("factor{n}.npy")),
+                biases: floats(format!("bias{n}.npy")),
+            }
+        })
+        .collect();
+    let squares: f64 = (0..view.len())
+        .map(|i| {
+            let mut x = mean;
+            let mut rows: Vec<&[f64]> = Vec::new();
+            for (n, mode) in modes.iter().enumerate() {
+                let row = mode.names.binary_search(&view.column(n)[i]).unwrap();
+                x += mode.biases.get(row).copied().unwrap_or(0.0);
+                let rank = mode.rows.len() / mode.names.len();
+                rows.push(&mode.rows[row * rank..][..rank]);
+            }
+            for (at, g) in &core {
+                x += g * rows.iter().zip(at).map(|(row, &j)| row[j]).product::<f64>();
+            }
+            (x - view.values().get(i)).powi(2)
+        })
+        .sum();
+    (squares / view.len() as f64).sqrt()
+}
+
+#[test]
+fn what_is_exported_is_the_last_draw_with_its_biases() {
+    let data = small();
+    let dir = Scratch::new("exact-export");
+    let problem = Problem::builder(data.train.view())
+        .matrix(0, data.matrices[0].view(), 1.0, MatrixKind::Observed)
+        .build(&())
+        .unwrap();
+    let error = |model: &Model, name: &str| {
+        let folder = dir.join(name);
+        let files = export(model, &folder, &()).unwrap();
+        let biases = files.iter().any(|f| f.ends_with("bias2.npy"));
+        assert_eq!(biases, model.options().biases, "{name}");
+        exported_rmse(&folder, &data.train.view())
+    };
+    for (k, (kind, biases)) in [
+        (ModelKind::Cp, true),
+        (ModelKind::Tucker, true),
+        (ModelKind::Cp, false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut o = options(Algorithm::Gibbs, kind, 3);
+        (o.burn_in, o.samples, o.biases) = (6, 3, biases);
+        let (path, checkpoint) = (dir.join("m.s3m"), dir.join("c.s3m"));
+        let input = FitInput {
+            checkpoint: Some(checkpoint.clone()),
+            ..FitInput::default()
+        };
+        let (model, summary) = fit(&problem, &o, &input, &mut (), &()).unwrap();
+        let near = |error: f64, expected: f64| {
+            assert!(
+                (error / expected - 1.0).abs() < 1e-4,
+                "{error} {expected} {kind:?} {biases}"
+            );
+        };
+        near(error(&model, &format!("fitted{k}")), summary.train_rmse);
+        model::save(&model, &path).unwrap();
+        for (name, path) in [("saved", &path), ("checkpoint", &checkpoint)] {
+            let loaded = model::load(path, OpenMode::Mapped).unwrap();
+            near(error(&loaded, &format!("{name}{k}")), summary.train_rmse);
+            assert_eq!(loaded.mean(), model.mean());
+            for (a, b) in loaded.modes().iter().zip(model.modes()) {
+                assert_eq!(a.biases, b.biases);
+            }
+        }
+        // A draw that is no sample.
+        o.thin = 4;
+        let mut early = Losses {
+            stop: Some(8),
+            ..Losses::default()
+        };
+        fit(&problem, &o, &input, &mut early, &()).unwrap();
+        let draw = model::load(&checkpoint, OpenMode::Mapped).unwrap();
+        let expected = draw.history().last().unwrap().train_rmse;
+        near(error(&draw, &format!("draw{k}")), expected);
+    }
+}
+
+#[test]
+fn a_start_from_a_model_is_a_start_ahead() {
+    let data = data("exact-init", &[3], 0.2);
+    let problem = Problem::builder(data.train.view()).build(&()).unwrap();
+    for kind in MODELS {
+        let (als, _) = run(&data, &options(Algorithm::Als, kind, 3), false);
+        let mut o = options(Algorithm::Gibbs, kind, 3);
+        o.burn_in = 1;
+        sweeps(&mut o, 3);
+        let error = |init| {
+            let input = FitInput {
+                test: Some(data.test.view()),
+                init,
+                ..FitInput::default()
+            };
+            // It would make up for samples from before the draws came to rest.
+            let mut three = Losses {
+                stop: Some(3),
+                ..Losses::default()
+            };
+            let (_, summary) = fit(&problem, &o, &input, &mut three, &()).unwrap();
+            summary.test_rmse
+        };
+        let (ahead, anew) = (error(Some(&als)), error(None));
+        assert!(ahead < 0.9 * anew, "{kind:?} {ahead} {anew}");
+    }
+}
+
+/// Cancels when it has been asked often: in the middle of a sweep.
+struct Later(Cell<u32>);
+
+impl Monitor for Later {
+    fn cancelled(&self) -> bool {
+        self.0.set(self.0.get() + 1);
+        self.0.get() > 400
+    }
+}
+
+#[test]
+fn a_fit_that_is_ended_early_has_the_sweep_before() {
+    let data = small();
+    let view = data.test.view();
+    let problem = Problem::builder(data.train.view()).build(&()).unwrap();
+    for algorithm in BOTH {
+        let mut o = options(algorithm, ModelKind::Cp, 4);
+        o.burn_in = 1;
+        sweeps(&mut o, 100_000);
+        o.eval_every = 100_000;
+        let monitor = Later(Cell::new(0));
+        let (model, summary) = fit(&problem, &o, &FitInput::default(), &mut (), &monitor).unwrap();
+        assert_eq!(summary.reason, StopReason::Cancelled);
+        assert!(summary.epochs > 1);
+        let mut until = Losses {
+            stop: Some(summary.epochs),
+            ..Losses::default()
+        };
+        let (whole, _) = fit(&problem, &o, &FitInput::default(), &mut until, &()).unwrap();
+        assert!(
+            bits(&model, &view) == bits(&whole, &view),
+            "{algorithm:?} {}",
+            summary.epochs
+        );
+        // An observer ends it after a sweep.
+        o.burn_in = 2;
+        sweeps(&mut o, 9);
+        let mut three = Losses {
+            stop: Some(3),
+            ..Losses::default()
+        };
+        let (model, summary) = fit(&problem, &o, &FitInput::default(), &mut three, &()).unwrap();
+        assert_eq!(summary.epochs, 3);
+        sweeps(&mut o, 3);
+        three.all.clear();
+        let (whole, _) = fit(&problem, &o, &FitInput::default(), &mut three, &()).unwrap();
+        assert!(bits(&model, &view) == bits(&whole, &view));
+    }
+}
+
+#[test]
+fn data_that_says_little_gives_finite_models() {
+    let index: Vec<u32> = (0..40).collect();
+    let ones: Vec<u32> = vec![0; 40];
+    let some: Vec<f32> = (0..40).map(|k| k as f32 * 1e6).collect();
+    let same = vec![7.0f32; 40];
+    let zero = vec![0.0f32; 40];
+    for values in [&some, &same, &zero] {
+        // One entry in every row; and all entries in one cell.
+        for columns in [[&index[..], &index, &ones], [&ones[..], &ones, &ones]] {
+            let view = CooView::new("x", &[50, 40, 3], &columns, Values::F32(values)).unwrap();
+            let matrix = CooView::new("y", &[50, 40], &[&index, &index], Values::F32(&zero));
+            let problem = Problem::builder(view)
+                .matrix(0, matrix.unwrap(), 1.0, MatrixKind::Observed)
+                .build(&())
+                .unwrap();
+            for (algorithm, kind) in BOTH.into_iter().flat_map(|a| MODELS.map(|m| (a, m))) {
+                for lambda_reg in [0.0, 0.1] {
+                    let mut o = options(algorithm, kind, 6);
+                    (o.burn_in, o.lambda_reg) = (8, Some(lambda_reg));
+                    sweeps(&mut o, 12);
+                    let (model, summary) =
+                        fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
+                    assert!(summary.train_rmse.is_finite());
+                    let all = predictions(&model, problem.tensor().view());
+                    assert!(all.iter().all(|x| x.is_finite()), "{algorithm:?} {all:?}");
+                    if values == &same && algorithm == Algorithm::Gibbs {
+                        assert!(all.iter().all(|x| (x - 7.0).abs() < 0.5), "{all:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let data = small();
+    let problem = Problem::builder(data.train.view()).build(&()).unwrap();
+    let refused = |o: &Options| {
+        let result = fit(&problem, o, &FitInput::default(), &mut (), &());
+        result.err().expect("refused").to_string()
+    };
+    let mut o = options(Algorithm::Gibbs, ModelKind::Cp, 2);
+    o.nonneg = true;
+    assert!(refused(&o).contains("either sign"));
+    for algorithm in BOTH {
+        let mut o = options(algorithm, ModelKind::Cp, 2);
+        o.penalty = Penalty::L1;
+        assert!(refused(&o).contains("l1"));
+    }
+}

@@ -1,0 +1,412 @@
+//! Searching for options.
+
+use std::fs;
+
+use crate::common::planted::{Planted, numbers, small};
+use crate::common::{Scratch, read_real, real_data};
+use s3cmtf::format::CooFile;
+use s3cmtf::options::{Algorithm, ModelKind, Options};
+use s3cmtf::problem::{MatrixKind, Problem};
+use s3cmtf::solver::tune::{Space, TuneObserver, TuneOptions, TuneProgress, TuneResult, tune};
+use s3cmtf::solver::{Control, FitInput, StopReason, fit};
+use s3cmtf::{Monitor, Result};
+
+fn problem(data: &Planted) -> Problem<'_> {
+    let mut builder = Problem::builder(data.train.view());
+    for matrix in &data.matrices {
+        builder = builder.matrix(0, matrix.view(), None::<f64>, MatrixKind::Observed);
+    }
+    builder.build(&()).unwrap()
+}
+
+/// Options that leave nothing to be tried before the search.
+fn base(algorithm: Algorithm) -> Options {
+    let mut o = Options::default();
+    o.algorithm = algorithm;
+    o.model = ModelKind::Cp;
+    o.rank = vec![4];
+    o.start_modes = vec![1, 2];
+    o.lambda_reg = Some(0.5);
+    o.epochs = 10;
+    (o.burn_in, o.samples) = (2, 8);
+    o.threads = 2;
+    o
+}
+
+fn nine() -> TuneOptions<'static> {
+    TuneOptions {
+        trials: 9,
+        ..TuneOptions::default()
+    }
+}
+
+/// Everything about the trials but the time they took.
+fn table(result: &TuneResult) -> Vec<(usize, usize, u64, u64, String)> {
+    let row = |t: &s3cmtf::solver::tune::Trial| {
+        (
+            t.number,
+            t.rungs,
+            t.epochs,
+            t.valid_rmse.to_bits(),
+            t.to_text(),
+        )
+    };
+    result.trials.iter().map(row).collect()
+}
+
+fn run(data: &Planted, base: &Options, how: &TuneOptions<'_>) -> Result<TuneResult> {
+    tune(&problem(data), base, how, &mut (), &())
+}
+
+#[test]
+fn the_table_does_not_depend_on_threads() {
+    let data = small();
+    let mut tables = Vec::new();
+    for threads in [1, 2, 3, 7] {
+        let mut o = base(Algorithm::Blocked);
+        o.threads = threads;
+        let result = run(&data, &o, &nine()).unwrap();
+        assert_eq!(result.reason, StopReason::Epochs);
+        tables.push(table(&result));
+    }
+    assert!(tables.iter().all(|t| *t == tables[0]));
+    // The plain fit is among them, unchanged, to the end; a third goes on each time.
+    let plain = tables[0].iter().find(|t| t.0 == 0).unwrap();
+    assert_eq!((plain.1, plain.2), (3, 10));
+    assert!(plain.4.contains("rank=4\n") && plain.4.contains("lambda_reg=0.5\n"));
+    let reached = |rung: usize| tables[0].iter().filter(|t| t.1 >= rung).count();
+    assert_eq!(reached(1), 9);
+    // A third of 9 and the plain fit; a third of those, rounded up, and the plain fit.
+    assert!((3..=4).contains(&reached(2)) && (1..=3).contains(&reached(3)));
+    assert!(
+        tables[0][0].3 <= plain.3,
+        "bits of positive numbers are in their order"
+    );
+    // Two threads for one fit change nothing either.
+    let how = TuneOptions {
+        fit_threads: 2,
+        ..nine()
+    };
+    let again = run(&data, &base(Algorithm::Blocked), &how).unwrap();
+    assert_eq!(table(&again), tables[0]);
+    let mut other = base(Algorithm::Blocked);
+    other.seed = 1;
+    assert_ne!(table(&run(&data, &other, &nine()).unwrap()), tables[0]);
+}
+
+/// Stops after some fits.
+struct After(usize);
+
+impl TuneObserver for After {
+    fn trial(&mut self, _: &TuneProgress<'_>) -> Control {
+        self.0 -= 1;
+        match self.0 {
+            0 => Control::Stop,
+            _ => Control::Continue,
+        }
+    }
+}
+
+#[test]
+fn a_search_that_was_stopped_ends_in_the_same_table() {
+    let data = small();
+    let dir = Scratch::new("tune-resume");
+    let whole = problem(&data);
+    for algorithm in [
+        Algorithm::Blocked,
+        Algorithm::Als,
+        Algorithm::Gibbs,
+        Algorithm::Opt,
+    ] {
+        let o = base(algorithm);
+        let expected = table(&tune(&whole, &o, &nine(), &mut (), &()).unwrap());
+        // In the first rung, between rungs, and in the last: what goes on has no model to go on from.
+        for stop in [1, 9, 11, 12] {
+            let state = dir.join("state");
+            let mut how = nine();
+            how.checkpoint = Some(state.clone());
+            let cut = tune(&whole, &o, &how, &mut After(stop), &()).unwrap();
+            assert_eq!(cut.reason, StopReason::Cancelled);
+            assert!(cut.best().rungs >= 1 && table(&cut) != expected);
+            let mut how = nine();
+            how.resume = Some(state.clone());
+            let mut threads = o.clone();
+            threads.threads = 1;
+            let after = tune(&whole, &threads, &how, &mut (), &()).unwrap();
+            assert_eq!(table(&after), expected, "{algorithm:?} after {stop}");
+            // All is known now.
+            let known = tune(&whole, &o, &how, &mut After(1), &()).unwrap();
+            assert_eq!(
+                (table(&known), known.reason),
+                (expected.clone(), StopReason::Epochs)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_state_of_something_else_is_refused() {
+    let data = small();
+    let dir = Scratch::new("tune-state");
+    let state = dir.join("state");
+    let mut how = nine();
+    how.trials = 2;
+    how.checkpoint = Some(state.clone());
+    let o = base(Algorithm::Blocked);
+    run(&data, &o, &how).unwrap();
+    let refused = |data: &Problem<'_>, o: &Options, how: &TuneOptions<'_>, words: &str| {
+        let error = tune(data, o, how, &mut (), &()).unwrap_err().to_string();
+        assert!(error.contains(words) && error.contains("state"), "{error}");
+    };
+    let resume = || TuneOptions {
+        trials: 2,
+        resume: Some(state.clone()),
+        ..TuneOptions::default()
+    };
+    run(&data, &o, &resume()).unwrap();
+    let whole = problem(&data);
+    let tensor = Problem::builder(data.train.view()).build(&()).unwrap();
+    refused(&tensor, &o, &resume(), "other data");
+    let test = TuneOptions {
+        valid: Some(data.test.view()),
+        ..resume()
+    };
+    refused(&whole, &o, &test, "other data");
+    let more = TuneOptions {
+        trials: 3,
+        ..resume()
+    };
+    refused(&whole, &o, &more, "other settings");
+    let mut epochs = o.clone();
+    epochs.epochs = 11;
+    refused(&whole, &epochs, &resume(), "other settings");
+    let text = fs::read_to_string(&state).unwrap();
+    fs::write(&state, &text[..text.len() - 3]).unwrap();
+    refused(&whole, &o, &resume(), "damaged");
+    fs::write(&state, "something else").unwrap();
+    refused(&whole, &o, &resume(), "not the state of a tune");
+    fs::remove_file(&state).unwrap();
+    refused(&whole, &o, &resume(), "no such file");
+}
+
+#[test]
+fn wrong_ranges_and_parts_are_refused() {
+    let mut space = Space::default();
+    for (name, range, words) in [
+        ("rnak", "1,2", "there is no option"),
+        ("rank", "", "a value is missing"),
+        ("rank", "4,,8", "a value is missing"),
+        ("rank", "0,4", "must be"),
+        ("rank", "auto", "trials need values"),
+        ("rank", "8..4", "the interval is empty"),
+        ("eta", "0.1..", "must be"),
+        ("eta", "-1..1", "must be"),
+        ("eta", "0.1..inf", "must be"),
+        ("model", "cp..tucker", "must be"),
+        ("threads", "1,2", "same for all trials"),
+        ("seed", "1,2", "same for all trials"),
+        ("mode_steps", "1,2", "same for all trials"),
+    ] {
+        let error = space.set(name, range).unwrap_err().to_string();
+        assert!(error.contains(words), "{name} = {range}: {error}");
+    }
+    assert_eq!(space, Space::default());
+    let data = small();
+    for fraction in [0.0, 1.0, -0.1, f64::NAN] {
+        let how = TuneOptions { fraction, ..nine() };
+        let error = run(&data, &base(Algorithm::Blocked), &how).unwrap_err();
+        assert!(error.to_string().contains("above 0 and below 1"), "{error}");
+    }
+    for (trials, rungs) in [(0, 3), (5, 0), (5, 99)] {
+        let how = TuneOptions {
+            trials,
+            rungs,
+            ..TuneOptions::default()
+        };
+        assert!(run(&data, &base(Algorithm::Blocked), &how).is_err());
+    }
+}
+
+#[test]
+fn ranges_hold_and_a_small_space_has_few_trials() {
+    let data = small();
+    let mut how = nine();
+    for (name, range) in [
+        ("rank", "2,3"),
+        ("eta", "0.02..0.03"),
+        ("lambda_reg", "0.25"),
+        ("matrix_weights", "0.5,2"),
+        ("epochs", "4..6"),
+    ] {
+        how.space.set(name, range).unwrap();
+    }
+    let result = run(&data, &base(Algorithm::Blocked), &how).unwrap();
+    for t in &result.trials {
+        let o = &t.options;
+        assert!(o.rank == [2] || o.rank == [3], "{:?}", o.rank);
+        assert!((0.02..=0.03).contains(&o.eta.unwrap()) && o.lambda_reg == Some(0.25));
+        assert!((4..=6).contains(&o.epochs) && o.matrix_weights.len() == 2);
+        assert!(o.matrix_weights.iter().all(|w| [0.5, 2.0].contains(w)));
+    }
+    // The first is as near to the base as the ranges allow.
+    let first = &result
+        .trials
+        .iter()
+        .find(|t| t.number == 0)
+        .unwrap()
+        .options;
+    assert_eq!((&first.rank[..], first.epochs), (&[3][..], 6));
+    let mut how = nine();
+    for name in ["eta", "lambda_reg", "lambda_bias", "matrix_weights"] {
+        how.space.set(name, "0.02").unwrap();
+    }
+    how.space.set("rank", "2,3,4").unwrap();
+    let result = run(&data, &base(Algorithm::Blocked), &how).unwrap();
+    assert_eq!(result.trials.len(), 3);
+}
+
+#[test]
+fn a_trial_that_fails_leaves_the_others_alone() {
+    let data = small();
+    let mut how = nine();
+    how.space.set("eta", "0.02,1e6").unwrap();
+    let mut o = base(Algorithm::Blocked);
+    (o.attempts, o.eta) = (0, Some(0.02));
+    let result = run(&data, &o, &how).unwrap();
+    let failed: Vec<_> = result
+        .trials
+        .iter()
+        .filter(|t| t.failed.is_some())
+        .collect();
+    assert!(!failed.is_empty() && failed.len() < 9);
+    for t in &failed {
+        assert_eq!(t.options.eta, Some(1e6));
+        assert!(t.failed.as_ref().unwrap().contains("diverges"));
+    }
+    let good = 9 - failed.len();
+    assert!(
+        result.trials[..good]
+            .iter()
+            .all(|t| t.failed.is_none() && t.valid_rmse.is_finite())
+    );
+    how.space.set("eta", "1e6").unwrap();
+    let error = run(&data, &o, &how).unwrap_err().to_string();
+    assert!(
+        error.contains("every trial failed") && error.contains("diverges"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_cancelled_search_has_nothing_or_what_was_measured() {
+    struct Always;
+    impl Monitor for Always {
+        fn cancelled(&self) -> bool {
+            true
+        }
+    }
+    let data = small();
+    let whole = problem(&data);
+    let o = base(Algorithm::Blocked);
+    let error = tune(&whole, &o, &nine(), &mut (), &Always).unwrap_err();
+    assert!(matches!(error, s3cmtf::Error::Cancelled));
+    let mut short = o.clone();
+    short.time_limit = 1e-9;
+    let error = tune(&whole, &short, &nine(), &mut (), &()).unwrap_err();
+    assert!(error.to_string().contains("the time was up"), "{error}");
+    let cut = tune(&whole, &o, &nine(), &mut After(3), &()).unwrap();
+    assert!(cut.trials.iter().filter(|t| t.rungs > 0).count() >= 3);
+}
+
+#[test]
+fn weights_of_matrices_come_from_options() {
+    let data = small();
+    let fitted = |own: [Option<f64>; 2], o: &Options| {
+        let mut builder = Problem::builder(data.train.view());
+        for (matrix, weight) in data.matrices.iter().zip(own) {
+            builder = builder.matrix(0, matrix.view(), weight, MatrixKind::Observed);
+        }
+        let problem = builder.build(&()).unwrap();
+        fit(&problem, o, &FitInput::default(), &mut (), &()).map(|(model, _)| numbers(&model))
+    };
+    for algorithm in [Algorithm::Blocked, Algorithm::Als, Algorithm::Gibbs] {
+        let mut o = base(algorithm);
+        o.epochs = 2;
+        let expected = fitted([Some(3.0), Some(0.25)], &o).unwrap();
+        let mut listed = o.clone();
+        listed.matrix_weights = vec![3.0, 0.25];
+        assert_eq!(fitted([None, None], &listed).unwrap(), expected);
+        // A weight of its own counts more.
+        listed.matrix_weights = vec![3.0, 7.0];
+        assert_eq!(fitted([None, Some(0.25)], &listed).unwrap(), expected);
+        assert_ne!(fitted([None, None], &listed).unwrap(), expected);
+        listed.matrix_weights = vec![3.0];
+        let error = fitted([None, None], &listed).unwrap_err().to_string();
+        assert!(error.contains("matrix_weights has 1 numbers"), "{error}");
+        o.lambda_m = 3.0;
+        assert_eq!(fitted([None, Some(0.25)], &o).unwrap(), expected);
+    }
+}
+
+#[test]
+fn what_is_found_beats_a_bad_start_on_other_entries() {
+    let data = small();
+    let whole = problem(&data);
+    // Planted with rank 4; rank 1, a step far too small and a heavy penalty.
+    let mut bad = base(Algorithm::Blocked);
+    (bad.rank, bad.eta, bad.lambda_reg) = (vec![1], Some(0.002), Some(4.0));
+    bad.epochs = 20;
+    let mut how = TuneOptions {
+        trials: 30,
+        ..TuneOptions::default()
+    };
+    how.space.set("rank", "1,2,4,8").unwrap();
+    how.space.set("eta", "0.002..0.2").unwrap();
+    how.space.set("lambda_reg", "0.01..4").unwrap();
+    let result = tune(&whole, &bad, &how, &mut (), &()).unwrap();
+    let input = FitInput {
+        test: Some(data.test.view()),
+        ..FitInput::default()
+    };
+    let test = |o: &Options| fit(&whole, o, &input, &mut (), &()).unwrap().1.test_rmse;
+    let (before, after) = (test(&bad), test(&result.best().options));
+    assert!(result.best().options.rank[0] >= 2);
+    assert!(
+        after < 0.8 * before,
+        "{after} against {before}; {} at best",
+        data.floor
+    );
+}
+
+#[test]
+#[cfg_attr(debug_assertions, ignore = "slow without optimisation")]
+fn a_search_on_ratings_is_no_worse_than_plain_fit() {
+    let Some(folder) = real_data("ml100k") else {
+        return;
+    };
+    let open = |name: &str| -> CooFile { read_real(&folder, name) };
+    let (train, test) = (open("tensor.train.tns"), open("tensor.test.tns"));
+    let (genres, users) = (open("movie_genre.tns"), open("user_attr.tns"));
+    let problem = Problem::builder(train.view())
+        .matrix(1, genres.view(), None::<f64>, MatrixKind::Observed)
+        .matrix(0, users.view(), None::<f64>, MatrixKind::Observed)
+        .build(&())
+        .unwrap();
+    let mut o = Options::default();
+    o.threads = 2;
+    let how = TuneOptions {
+        trials: 24,
+        ..TuneOptions::default()
+    };
+    let result = tune(&problem, &o, &how, &mut (), &()).unwrap();
+    let plain = result.trials.iter().find(|t| t.number == 0).unwrap();
+    assert!(result.best().valid_rmse <= plain.valid_rmse);
+    let input = FitInput {
+        test: Some(test.view()),
+        ..FitInput::default()
+    };
+    let error = |o: &Options| fit(&problem, o, &input, &mut (), &()).unwrap().1.test_rmse;
+    let (before, after) = (error(&o), error(&result.best().options));
+    println!("ml100k: plain {before:.4}, tuned {after:.4}");
+    assert!(after < 1.003 * before, "{after} against {before}");
+}
