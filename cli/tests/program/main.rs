@@ -14,7 +14,6 @@ mod file_safety;
 mod fit;
 mod fit_interrupted;
 mod fold_in;
-mod golden;
 mod matrix_kinds;
 mod recommend;
 mod rejected_files;

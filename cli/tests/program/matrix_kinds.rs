@@ -21,11 +21,7 @@ fn a_kind_follows_the_file_of_a_matrix() {
         words.extend(json.then_some("--json"));
         run(words)
     };
-    let info = || {
-        run(["info", model.to_str().unwrap()])
-            .ok()
-            .out
-    };
+    let info = || run(["info", model.to_str().unwrap()]).ok().out;
     for (ending, kind) in [
         ("", "observed matrix with 3 columns"),
         (":observed", "observed matrix with 3 columns"),

@@ -38,8 +38,7 @@ fn weights_from_a_file() {
         words.extend(extra);
         run(words)
     };
-    let of =
-        |ran: Ran| ran.ok().json().pop().unwrap()["summary"]["train_rmse"].clone();
+    let of = |ran: Ran| ran.ok().json().pop().unwrap()["summary"]["train_rmse"].clone();
     let listed = of(fit(&plain, &["--weights", &text(&weights)]));
     assert_eq!(listed, of(fit(&converted, &[])));
     assert_ne!(listed, of(fit(&plain, &[])));

@@ -6,7 +6,7 @@
 //! Algorithms whose result is independent of the thread count run with one and with two threads and must agree;
 //! `opt` and `naive` update rows without locks and run with one thread.
 //!
-//! The expected results are in `tests/golden/<architecture>-<system>.tsv`, because the mathematical functions of the
+//! The expected results are in `cli/tests/golden/<architecture>-<system>.tsv`, because the mathematical functions of the
 //! C library and the portable vectors round differently elsewhere. A line has five columns separated by tabs: case,
 //! kernel level (`any` for generated data), model hash (for a command: hash of its output), prediction hash, test
 //! RMSE. The RMSE shows whether a new summation order changed a result by rounding alone.
@@ -18,7 +18,6 @@
 //! ```
 //!
 //! Lines of kernel levels that this machine lacks stay as they are.
-#![cfg(feature = "cli")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
