@@ -18,7 +18,9 @@ use super::spec::{Job, NoJob, Work, name_of_line, resolved};
 use super::work::{self, Common, Prepared};
 use super::{BatchObserver, BatchOptions, BatchSummary};
 use crate::error::{Error, ErrorKind, Result, panic_text};
-use crate::parallel::{available_threads, confine, cores_to_share, spawn, spawn_scoped};
+use crate::parallel::{
+    available_threads, cpus_for_concurrent_jobs, restrict_to_cpus, spawn, spawn_scoped,
+};
 use crate::progress::Monitor;
 use crate::simd::Level;
 use crate::solver::Control;
@@ -57,7 +59,7 @@ pub fn run(
     let (send, receive) = channel();
     let lines = send.clone();
     let reader = spawn(move || jobs.each(|line| lines.send(Message::Line(line)).is_ok()))?;
-    let room = Room::new(threads, memory, cores_to_share(threads));
+    let room = Room::new(threads, memory, cpus_for_concurrent_jobs(threads));
     let shared = Shared {
         common: &common,
         send,
@@ -455,7 +457,7 @@ impl Batch {
         let send = shared.send.clone();
         let common = shared.common;
         let live = move || {
-            confine(&result.cores);
+            restrict_to_cpus(&result.cores);
             let began = Instant::now();
             let done = caught(|| work::run(&job, &prepared, common, &mut result));
             match done {

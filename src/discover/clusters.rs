@@ -19,7 +19,7 @@ use crate::format::CooView;
 
 use crate::linalg::eigen;
 use crate::model::Model;
-use crate::parallel::{Crew, available_threads};
+use crate::parallel::{ThreadPool, available_threads};
 use crate::progress::Monitor;
 use crate::random::Stream;
 use crate::try_alloc::try_with_capacity;
@@ -213,9 +213,9 @@ fn find(
         0 => available_threads(),
         t => t,
     };
-    let crew = Crew::new(threads, false, 0);
+    let pool = ThreadPool::new(threads, false, 0);
     let work = |phase| Work {
-        crew: &crew,
+        pool: &pool,
         restarts: options.restarts,
         phase,
         monitor,

@@ -10,7 +10,7 @@ use super::points::{CHUNK, Points};
 use super::seeds::seeds;
 use crate::error::{Error, Result};
 use crate::kernel::nearest;
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::progress::Monitor;
 use crate::random::Stream;
 use crate::simd::LANES;
@@ -45,7 +45,7 @@ pub(super) struct Run<'a> {
 
 /// Who does the work.
 pub(super) struct Work<'a> {
-    pub crew: &'a Crew,
+    pub pool: &'a ThreadPool,
     pub restarts: usize,
     pub phase: &'a str,
     pub monitor: &'a dyn Monitor,
@@ -84,7 +84,7 @@ impl Work<'_> {
                 }
                 let each = |count: usize, work: &(dyn Fn(usize) -> Sums + Sync)| {
                     let stop = &mut || self.monitor.cancelled();
-                    let made = self.crew.map(count, stop, || (), |(), i| work(i))?;
+                    let made = self.pool.map(count, stop, || (), |(), i| work(i))?;
                     made.ok_or(Error::Cancelled)
                 };
                 made.push(one(at, &each));
@@ -100,7 +100,7 @@ impl Work<'_> {
                 done.fetch_add(1, Ordering::Relaxed);
                 made
             };
-            let made = self.crew.map(total, &mut cancelled, || (), work)?;
+            let made = self.pool.map(total, &mut cancelled, || (), work)?;
             made.ok_or(Error::Cancelled)?
         };
         let mut best: Vec<Option<(f64, T)>> = Vec::new();
@@ -317,9 +317,9 @@ mod tests {
     }
 
     fn best(points: &Points, k: usize, restarts: usize, threads: usize) -> Found {
-        let crew = Crew::new(threads, false, 0);
+        let pool = ThreadPool::new(threads, false, 0);
         let work = Work {
-            crew: &crew,
+            pool: &pool,
             restarts,
             phase: "",
             monitor: &(),
@@ -336,9 +336,9 @@ mod tests {
     }
 
     fn gaps(points: &Points, most: usize, threads: usize) -> super::super::gap::GapCurve {
-        let crew = Crew::new(threads, false, 0);
+        let pool = ThreadPool::new(threads, false, 0);
         let work = Work {
-            crew: &crew,
+            pool: &pool,
             restarts: 3,
             phase: "",
             monitor: &(),

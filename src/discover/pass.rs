@@ -11,7 +11,7 @@ use super::top_k::{Ranked, Top, sort};
 use crate::error::{Error, Result};
 use crate::kernel::combine;
 
-use crate::parallel::{available_threads, in_order};
+use crate::parallel::{available_threads, run_ordered};
 use crate::progress::{Monitor, step};
 use crate::simd::AlignedVec;
 use crate::simd::Level;
@@ -188,7 +188,7 @@ pub(super) fn in_blocks(
         let cancelled = || monitor.cancelled();
         return (0..blocks).try_for_each(|b| use_up(b, make(range(b), &cancelled)));
     }
-    in_order(
+    run_ordered(
         blocks,
         threads,
         monitor,

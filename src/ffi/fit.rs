@@ -22,7 +22,7 @@ use super::progress::{
 use super::run::{Job, Shared, run};
 use super::status::{Failure, Outcome, S3CMTF_BAD_STATE, S3CMTF_SYSTEM};
 use crate::options::Options;
-use crate::parallel::{THREAD_NAME, undisturbed};
+use crate::parallel::{THREAD_NAME, with_signals_blocked};
 use crate::solver::Control;
 
 /// One fit: what it is to do, and once it has begun, how far it is. It runs once, in one of two ways.
@@ -226,7 +226,7 @@ pub extern "C" fn s3cmtf_fit_start(
         // Before the thread is there: it may have ended when this one goes on.
         fit.shared.begin();
         let thread = thread::Builder::new().name(THREAD_NAME.into());
-        let started = undisturbed(|| thread.spawn(move || run(&job, &shared, None)));
+        let started = with_signals_blocked(|| thread.spawn(move || run(&job, &shared, None)));
         fit.thread = Some(started.map_err(|e| {
             fit.shared.unbegin();
             Failure::new(S3CMTF_SYSTEM, format!("cannot start a thread: {e}"))

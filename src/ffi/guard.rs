@@ -101,7 +101,7 @@ fn prepare() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parallel::in_order;
+    use crate::parallel::run_ordered;
 
     #[test]
     fn a_panic_becomes_a_failure_wherever_it_happens() {
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(here.status, S3CMTF_INTERNAL);
         assert!(here.message.contains("on the calling thread"));
         let there = caught(|| {
-            in_order(9, 2, &(), |i, _| assert_ne!(i, 5), |_, ()| Ok(()))?;
+            run_ordered(9, 2, &(), |i, _| assert_ne!(i, 5), |_, ()| Ok(()))?;
             Ok(())
         });
         assert_eq!(there.unwrap_err().status, S3CMTF_INTERNAL);

@@ -3,14 +3,14 @@
 
 use super::error::ErrorHandle;
 use super::guard::guard;
-use crate::parallel::in_order;
+use crate::parallel::run_ordered;
 
 /// Panics on the calling thread (0) or on a thread of the library (1).
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_testing_panic(place: i32, error: Option<&mut ErrorHandle>) -> i32 {
     guard(error, || {
         assert_ne!(place, 0, "as was asked for");
-        in_order(
+        run_ordered(
             9,
             2,
             &(),

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::skew::Skew;
 use crate::error::{Error, Result};
-use crate::parallel::Stop;
+use crate::parallel::StopFlag;
 use crate::random::{Permutation, Stream, mix};
 
 /// Hashes numbers that are cell numbers already.
@@ -146,7 +146,7 @@ impl CellPlan {
     pub(super) fn for_each_row(
         &self,
         piece: Range<u64>,
-        stop: &Stop,
+        stop: &StopFlag,
         mut row: impl FnMut(u64, u32, &mut Stream, &[Vec<u32>]),
     ) {
         let mut seen: HashSet<u64, BuildHasherDefault<MixHasher>> = HashSet::default();
@@ -247,7 +247,7 @@ mod tests {
                 let piece = plan.piece(p);
                 assert_eq!(piece.start, next);
                 next = piece.end;
-                plan.for_each_row(piece, &Stop::new(), |_, row, _, cells| {
+                plan.for_each_row(piece, &StopFlag::new(), |_, row, _, cells| {
                     for k in 0..cells[0].len() {
                         let cell: Vec<u32> = cells.iter().map(|c| c[k]).collect();
                         assert!(all.insert((row, cell)), "a cell twice");

@@ -8,7 +8,7 @@ use super::tensor::check_finite;
 use super::{CellChoice, GenerateOptions, MatrixSpec, Skew};
 use crate::error::Result;
 use crate::format::{CooWriter, Dims, Finished, Values};
-use crate::parallel::in_order;
+use crate::parallel::run_ordered;
 use crate::progress::{Monitor, step};
 use crate::random::{Permutation, Stream};
 
@@ -120,7 +120,7 @@ pub(super) fn write(
         CellChoice::Full => {
             let total = dims[0] * dims[1];
             let mut writer = create(total)?;
-            in_order(
+            run_ordered(
                 total.div_ceil(PIECE),
                 options.threads,
                 monitor,
@@ -143,7 +143,7 @@ pub(super) fn write(
             }];
             let plan = CellPlan::new(total, lead, others, &[options.seed, name, stream::ROW]);
             plan.check()?;
-            in_order(
+            run_ordered(
                 plan.pieces(),
                 options.threads,
                 monitor,

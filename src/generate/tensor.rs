@@ -7,7 +7,7 @@ use super::planted::{Planted, row_order, stream};
 use super::{GenerateOptions, Rounding};
 use crate::error::{Error, Result};
 use crate::format::{CooWriter, Dims, Finished, Values};
-use crate::parallel::{Stop, in_order};
+use crate::parallel::{StopFlag, run_ordered};
 use crate::progress::{Monitor, step};
 use crate::random::Permutation;
 
@@ -68,7 +68,7 @@ pub(super) fn write(
     }
     let mut squares = [0.0; 2];
     let mut done = 0;
-    in_order(
+    run_ordered(
         plan.pieces(),
         options.threads,
         monitor,
@@ -109,7 +109,7 @@ fn make(
     number: u64,
     options: &GenerateOptions,
     planted: &Planted,
-    stop: &Stop,
+    stop: &StopFlag,
     is_test: impl Fn(u64) -> bool,
 ) -> Piece {
     let order = options.order();

@@ -1,84 +1,86 @@
-//! Where threads wait for each other between steps.
+//! A reusable barrier that can be cancelled.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Looks this many times before giving way to other threads.
-const SPINS: usize = 200;
+/// Number of polls before a waiting thread yields its time slice.
+const SPINS_BEFORE_YIELD: usize = 200;
 
-/// A point that a number of threads pass together, again and again.
-pub(crate) struct Meeting {
+/// A point that a fixed number of threads pass together, any number of times. `std::sync::Barrier` blocks
+/// in the kernel and cannot be cancelled; this one spins, since phases of a fit last microseconds.
+pub(crate) struct Barrier {
     threads: usize,
     arrived: AtomicUsize,
     round: AtomicUsize,
-    over: AtomicBool,
-    spins: usize,
+    cancelled: AtomicBool,
+    spins_before_yield: usize,
 }
 
-impl Meeting {
-    pub(crate) fn new(threads: usize) -> Meeting {
-        Meeting {
+impl Barrier {
+    pub(crate) fn new(threads: usize) -> Barrier {
+        Barrier {
             threads,
             arrived: AtomicUsize::new(0),
             round: AtomicUsize::new(0),
-            over: AtomicBool::new(false),
-            // With more threads than cores, looking keeps those from running that are waited for.
-            spins: if threads > super::available_threads() {
+            cancelled: AtomicBool::new(false),
+            // With more threads than CPUs, spinning would keep the late threads from running.
+            spins_before_yield: if threads > super::cpu_affinity::available_threads() {
                 0
             } else {
-                SPINS
+                SPINS_BEFORE_YIELD
             },
         }
     }
 
-    /// Waits for all threads. What they wrote before, all see after. The last to arrive asks `stop`;
-    /// if it says so, or a thread has panicked, all are told to stop: the result is `false`.
+    /// Waits until all threads have arrived. Writes that a thread made before this call are visible to all
+    /// threads after it. The last thread to arrive evaluates `stop`. Returns `false`, on every thread, if
+    /// `stop` returned `true` or the barrier was cancelled.
     pub(crate) fn wait(&self, stop: impl FnOnce() -> bool) -> bool {
         let round = self.round.load(Ordering::Relaxed);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             if stop() {
-                self.over.store(true, Ordering::Relaxed);
+                self.cancelled.store(true, Ordering::Relaxed);
             }
             self.arrived.store(0, Ordering::Relaxed);
             self.round.store(round.wrapping_add(1), Ordering::Release);
         } else {
-            let mut looks = 0;
+            let mut spins = 0;
             while self.round.load(Ordering::Acquire) == round {
-                if self.over.load(Ordering::Relaxed) {
+                if self.cancelled.load(Ordering::Relaxed) {
                     return false;
                 }
-                if looks < self.spins {
-                    looks += 1;
+                if spins < self.spins_before_yield {
+                    spins += 1;
                     std::hint::spin_loop();
                 } else {
                     std::thread::yield_now();
                 }
             }
         }
-        !self.over.load(Ordering::Relaxed)
+        !self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Ends the meeting for everybody: whoever waits, or comes, is told to stop.
-    pub(crate) fn end(&self) {
-        self.over.store(true, Ordering::Relaxed);
+    /// Makes every current and later [`Barrier::wait`] return `false`.
+    pub(crate) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was ended.
-    pub(crate) fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
+    /// Returns whether the barrier was cancelled.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Ends the meeting for everybody if the calling thread panics before the guard is dropped.
-    pub(crate) fn guard(&self) -> Guard<'_> {
-        Guard(self)
+    /// Returns a guard that cancels the barrier if the calling thread panics before the guard is dropped.
+    pub(crate) fn cancel_on_panic(&self) -> CancelOnPanic<'_> {
+        CancelOnPanic(self)
     }
 }
 
-pub(crate) struct Guard<'a>(&'a Meeting);
+pub(crate) struct CancelOnPanic<'a>(&'a Barrier);
 
-impl Drop for Guard<'_> {
+impl Drop for CancelOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.end();
+            self.0.cancel();
         }
     }
 }
@@ -88,20 +90,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_passes_before_all_are_there() {
+    fn no_thread_passes_before_all_have_arrived() {
         let rounds = if cfg!(miri) { 10 } else { 500 };
         for threads in [1, 2, 5] {
-            let meeting = Meeting::new(threads);
+            let barrier = Barrier::new(threads);
             let done = AtomicUsize::new(0);
             std::thread::scope(|scope| {
                 for _ in 0..threads {
                     scope.spawn(|| {
                         for r in 0..rounds {
                             done.fetch_add(1, Ordering::Relaxed);
-                            assert!(meeting.wait(|| false));
+                            assert!(barrier.wait(|| false));
                             let seen = done.load(Ordering::Relaxed);
                             assert!(seen >= (r + 1) * threads, "{seen} in round {r}");
-                            assert!(meeting.wait(|| false));
+                            assert!(barrier.wait(|| false));
                         }
                     });
                 }
@@ -110,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn all_stop_in_the_same_round() {
-        let meeting = Meeting::new(3);
+    fn all_threads_stop_in_the_same_round() {
+        let barrier = Barrier::new(3);
         let rounds = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
                     let mut passed = 0;
-                    while meeting.wait(|| passed == 4) {
+                    while barrier.wait(|| passed == 4) {
                         passed += 1;
                     }
                     rounds.fetch_add(passed, Ordering::Relaxed);
@@ -128,12 +130,12 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_lets_nobody_wait_for_ever() {
-        let meeting = Meeting::new(2);
+    fn a_panic_releases_waiting_threads() {
+        let barrier = Barrier::new(2);
         let result = std::thread::scope(|scope| {
-            let one = scope.spawn(|| meeting.wait(|| false));
+            let one = scope.spawn(|| barrier.wait(|| false));
             let other = scope.spawn(|| {
-                let _guard = meeting.guard();
+                let _guard = barrier.cancel_on_panic();
                 panic!("on purpose");
             });
             assert!(other.join().is_err());

@@ -1,52 +1,31 @@
-//! Who runs what: thread counts, and work in parallel whose result does not depend on them.
+//! Threads, CPU pinning, and parallel work whose result does not depend on the thread count.
+//!
+//! - [`ThreadPool`]: the threads of one fit. `run` executes a closure once per thread, `map` computes
+//!   numbered pieces and returns them in index order. Open `thread_pool.rs` first.
+//! - [`run_ordered`]: produces pieces on several threads and consumes them in order on the caller's.
+//! - [`Barrier`]: lets the threads of one `ThreadPool::run` wait for each other; it can be cancelled.
+//! - [`StopFlag`]: tells workers to return early.
+//! - `worker_threads`: the parked threads behind `ThreadPool`. `spawn` starts single threads.
+//! - `cpu_affinity`, `cpu_topology`: the CPUs that threads are pinned to.
+//! - `signals`: keeps signals of the host process away from these threads.
+//!
+//! A panic on a worker thread is passed on to the caller after all workers have returned.
 
-mod affinity;
 mod barrier;
-mod ordered;
+mod cpu_affinity;
+mod cpu_topology;
+mod run_ordered;
 mod signals;
+mod spawn;
+mod stop_flag;
 mod thread_pool;
-mod topology;
-mod workers;
+mod worker_threads;
 
-use std::thread::{JoinHandle, Scope, ScopedJoinHandle};
-
-use crate::error::{Error, Result};
-
-pub(crate) use affinity::{anywhere, confine, cores_to_share};
-pub(crate) use barrier::Meeting;
-pub use ordered::{Stop, in_order};
-pub(crate) use signals::undisturbed;
-pub(crate) use thread_pool::{Crew, Worker, turns};
-
-/// What every thread of this library is called, in debuggers and to whoever must tell its own threads
-/// from ours.
-pub(crate) const THREAD_NAME: &str = "s3cmtf";
-
-fn builder() -> std::thread::Builder {
-    std::thread::Builder::new().name(THREAD_NAME.into())
-}
-
-/// Starts a thread that ends with its scope.
-pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    work: impl FnOnce() -> T + Send + 'scope,
-) -> Result<ScopedJoinHandle<'scope, T>> {
-    undisturbed(|| builder().spawn_scoped(scope, work)).map_err(not_started)
-}
-
-/// Starts a thread that ends by itself.
-pub(crate) fn spawn<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>> {
-    undisturbed(|| builder().spawn(work)).map_err(not_started)
-}
-
-fn not_started(e: std::io::Error) -> Error {
-    Error::io("cannot start a thread", e)
-}
-
-/// The number of threads to use where the caller has no opinion: the CPUs this process may run on,
-/// within its cgroup quota.
-pub fn available_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
+pub(crate) use barrier::Barrier;
+pub use cpu_affinity::available_threads;
+pub(crate) use cpu_affinity::{cpus_for_concurrent_jobs, restrict_to_cpus, varying_first_cpu};
+pub use run_ordered::run_ordered;
+pub(crate) use signals::with_signals_blocked;
+pub(crate) use spawn::{THREAD_NAME, spawn, spawn_scoped};
+pub use stop_flag::StopFlag;
+pub(crate) use thread_pool::{ThreadPool, WorkerContext, stealing_order};

@@ -1,14 +1,14 @@
-//! Signals stay with the threads of the host.
+//! Signals sent to the process are delivered to threads of the host, never to threads of this library.
 #![allow(unsafe_code)]
 
-/// Starts threads that signals sent to the process are not delivered to: a handler of the host then runs
-/// on a thread of the host. What a thread brings upon itself (SIGSEGV and the like), and what profilers
-/// send, is not held back.
+/// Runs `spawn` with signals blocked on the calling thread. Threads started by `spawn` inherit the mask, so a
+/// signal handler of the host runs on a thread of the host. Signals that a thread raises itself (SIGSEGV and
+/// the like) and SIGPROF stay unblocked.
 #[cfg(unix)]
-pub(crate) fn undisturbed<T>(spawn: impl FnOnce() -> T) -> T {
+pub(crate) fn with_signals_blocked<T>(spawn: impl FnOnce() -> T) -> T {
     use std::mem::MaybeUninit;
 
-    const OWN: [libc::c_int; 7] = [
+    const NEVER_BLOCKED: [libc::c_int; 7] = [
         libc::SIGSEGV,
         libc::SIGBUS,
         libc::SIGFPE,
@@ -18,33 +18,34 @@ pub(crate) fn undisturbed<T>(spawn: impl FnOnce() -> T) -> T {
         libc::SIGPROF,
     ];
 
-    /// Puts the mask of the calling thread back, also after a panic.
-    struct Back(libc::sigset_t);
+    /// Restores the signal mask of the calling thread, also after a panic.
+    struct RestoreMask(libc::sigset_t);
 
-    impl Drop for Back {
+    impl Drop for RestoreMask {
         fn drop(&mut self) {
-            // SAFETY: a mask that was read from this thread.
+            // SAFETY: the mask was read from this thread.
             unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
         }
     }
 
-    let mut all = MaybeUninit::uninit();
-    let mut before = MaybeUninit::uninit();
-    // SAFETY: the set is filled before anything else is done with it. The only thing that can go wrong
-    // is an argument that does not exist; then nothing was changed and there is nothing to put back.
-    let _back = unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        OWN.iter().for_each(|&own| {
-            libc::sigdelset(all.as_mut_ptr(), own);
-        });
-        let done = libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr()) == 0;
-        done.then(|| Back(before.assume_init()))
+    let mut blocked = MaybeUninit::uninit();
+    let mut previous = MaybeUninit::uninit();
+    // SAFETY: `sigfillset` initialises the set before any other use. `pthread_sigmask` fails only for an
+    // invalid first argument; it then changes nothing, and `previous` is not read.
+    let _restore = unsafe {
+        libc::sigfillset(blocked.as_mut_ptr());
+        for signal in NEVER_BLOCKED {
+            libc::sigdelset(blocked.as_mut_ptr(), signal);
+        }
+        let status =
+            libc::pthread_sigmask(libc::SIG_BLOCK, blocked.as_ptr(), previous.as_mut_ptr());
+        (status == 0).then(|| RestoreMask(previous.assume_init()))
     };
     spawn()
 }
 
-/// No signals, nothing to do.
+/// Runs `spawn`: this system has no signals to block.
 #[cfg(not(unix))]
-pub(crate) fn undisturbed<T>(spawn: impl FnOnce() -> T) -> T {
+pub(crate) fn with_signals_blocked<T>(spawn: impl FnOnce() -> T) -> T {
     spawn()
 }

@@ -1,45 +1,47 @@
-//! The threads of a fit.
+//! The threads of a fit: [`ThreadPool`].
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use core_affinity::CoreId;
 
-use super::Stop;
-use super::affinity::cores_for;
-use super::workers::Pool;
+use super::cpu_affinity::cpus_for_threads;
+use super::stop_flag::StopFlag;
+use super::worker_threads::WorkerThreads;
 use crate::error::Result;
 
-/// A number of threads, pinned one per core if that was asked for and is possible. They are started when there is
-/// work for them and live as long as the crew.
-pub(crate) struct Crew {
+/// A fixed number of threads, optionally pinned one per CPU. They are started on first use and live as long as
+/// the pool.
+pub(crate) struct ThreadPool {
     threads: usize,
-    cores: Vec<CoreId>,
-    pool: Mutex<Pool>,
+    /// One CPU per thread; empty if the threads are not pinned.
+    cpus: Vec<CoreId>,
+    workers: Mutex<WorkerThreads>,
 }
 
-/// Which thread of a crew is running.
-pub(crate) struct Worker<'a> {
-    /// From 0.
-    pub number: usize,
-    /// How many there are.
+/// The arguments of a closure that [`ThreadPool::run`] executes on one thread.
+pub(crate) struct WorkerContext<'a> {
+    /// Index of this thread, from 0.
+    pub index: usize,
+    /// Number of threads that run the closure.
     pub threads: usize,
-    /// Whether to give up.
-    pub stop: &'a Stop,
+    /// Set when the closure should return early.
+    pub stop: &'a StopFlag,
 }
 
-impl Crew {
-    /// `place` lets crews side by side begin on different cores.
-    pub(crate) fn new(threads: usize, pinned: bool, place: u64) -> Crew {
+impl ThreadPool {
+    /// Creates a pool. Concurrent pinned pools should pass different values of `first_cpu`
+    /// ([`super::varying_first_cpu`]), so that they start on different cores.
+    pub(crate) fn new(threads: usize, pinned: bool, first_cpu: u64) -> ThreadPool {
         let threads = threads.max(1);
-        Crew {
+        ThreadPool {
             threads,
-            cores: if pinned {
-                cores_for(threads, place)
+            cpus: if pinned {
+                cpus_for_threads(threads, first_cpu)
             } else {
                 Vec::new()
             },
-            pool: Mutex::new(Pool::new()),
+            workers: Mutex::new(WorkerThreads::new()),
         }
     }
 
@@ -47,29 +49,29 @@ impl Crew {
         self.threads
     }
 
-    /// Runs `work` on `threads` of the threads and returns what each gave, in the order of their
-    /// numbers. The calling thread waits, is never pinned, and asks `cancelled` now and then; `None`
-    /// means that it said so and the work was given up.
+    /// Runs `body` on `threads` of the threads and returns their results in the order of the thread index. The
+    /// calling thread waits, is never pinned, and polls `cancelled`. Returns `None` if that returned `true`:
+    /// workers then see [`WorkerContext::stop`], and their results are discarded.
     pub(crate) fn run<T: Send>(
         &self,
         threads: usize,
         cancelled: &mut dyn FnMut() -> bool,
-        work: impl Fn(Worker<'_>) -> T + Sync,
+        body: impl Fn(WorkerContext<'_>) -> T + Sync,
     ) -> Result<Option<Vec<T>>> {
         let threads = threads.clamp(1, self.threads);
-        let stop = Stop::new();
+        let stop = StopFlag::new();
         let results: Vec<Mutex<Option<T>>> = (0..threads).map(|_| Mutex::new(None)).collect();
-        let one = |number: usize| {
-            let made = work(Worker {
-                number,
+        let run_one = |index: usize| {
+            let result = body(WorkerContext {
+                index,
                 threads,
                 stop: &stop,
             });
-            *results[number].lock().unwrap_or_else(|e| e.into_inner()) = Some(made);
+            *results[index].lock().unwrap_or_else(|e| e.into_inner()) = Some(result);
         };
-        let mut pool = self.pool.lock().unwrap_or_else(|e| e.into_inner());
-        pool.grow(threads, &self.cores)?;
-        pool.run(threads, &one, &mut || {
+        let mut workers = self.workers.lock().unwrap_or_else(|e| e.into_inner());
+        workers.grow(threads, &self.cpus)?;
+        workers.run(threads, &run_one, &mut || {
             if !stop.requested() && cancelled() {
                 stop.request();
             }
@@ -77,15 +79,15 @@ impl Crew {
         if stop.requested() {
             return Ok(None);
         }
-        let made = results
+        let results = results
             .into_iter()
             .filter_map(|r| r.into_inner().unwrap_or_else(|e| e.into_inner()));
-        Ok(Some(made.collect()))
+        Ok(Some(results.collect()))
     }
 
-    /// Makes `count` pieces with `work` and returns them in order; each thread makes its own state
-    /// first. A piece is made by the thread whose turn it is ([`turns`]), unless that falls behind: memory then
-    /// lies near the one that will use it. `None` means that `cancelled` said so.
+    /// Computes pieces `0..count` with `work` and returns them in index order. Each thread creates its own
+    /// `state` first. Threads take pieces in [`stealing_order`]: the same thread computes the same pieces in
+    /// every call unless it falls behind, so that memory stays near its CPU. Returns `None` if cancelled.
     pub(crate) fn map<S, T: Send>(
         &self,
         count: usize,
@@ -94,30 +96,34 @@ impl Crew {
         work: impl Fn(&mut S, usize) -> T + Sync,
     ) -> Result<Option<Vec<T>>> {
         let taken: Vec<AtomicBool> = (0..count).map(|_| AtomicBool::new(false)).collect();
-        let made = self.run(self.threads.min(count), cancelled, |worker| {
+        let pieces = self.run(self.threads.min(count), cancelled, |worker| {
             let mut state = state();
-            let mut made = Vec::new();
-            for i in turns(worker.number, worker.threads, count) {
+            let mut pieces = Vec::new();
+            for i in stealing_order(worker.index, worker.threads, count) {
                 if worker.stop.requested() {
                     break;
                 }
                 if !taken[i].swap(true, Ordering::Relaxed) {
-                    made.push((i, work(&mut state, i)));
+                    pieces.push((i, work(&mut state, i)));
                 }
             }
-            made
+            pieces
         })?;
-        Ok(made.map(|made| {
-            let mut all: Vec<(usize, T)> = made.into_iter().flatten().collect();
+        Ok(pieces.map(|pieces| {
+            let mut all: Vec<(usize, T)> = pieces.into_iter().flatten().collect();
             all.sort_unstable_by_key(|(i, _)| *i);
             all.into_iter().map(|(_, piece)| piece).collect()
         }))
     }
 }
 
-/// All of `0..count` in the order in which a thread looks after them: its own first, the same every
-/// time, then those of the others.
-pub(crate) fn turns(thread: usize, threads: usize, count: usize) -> impl Iterator<Item = usize> {
+/// Returns `0..count` in the order in which thread `thread` of `threads` tries to take tasks: its own tasks
+/// `thread`, `thread + threads`, ... first, then those of the following threads.
+pub(crate) fn stealing_order(
+    thread: usize,
+    threads: usize,
+    count: usize,
+) -> impl Iterator<Item = usize> {
     (0..threads).flat_map(move |other| ((thread + other) % threads..count).step_by(threads))
 }
 
@@ -126,22 +132,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_works_and_results_are_in_order() {
-        let crew = Crew::new(3, true, 0);
-        let got = crew.run(3, &mut || false, |w| w.number * 10).unwrap();
+    fn every_thread_runs_and_results_are_in_thread_order() {
+        let pool = ThreadPool::new(3, true, 0);
+        let got = pool.run(3, &mut || false, |w| w.index * 10).unwrap();
         assert_eq!(got, Some(vec![0, 10, 20]));
         assert_eq!(
-            crew.run(1, &mut || false, |w| w.threads).unwrap(),
+            pool.run(1, &mut || false, |w| w.threads).unwrap(),
             Some(vec![1])
         );
     }
 
     #[test]
-    fn pieces_come_back_in_order() {
+    fn map_returns_pieces_in_index_order() {
         for threads in [1, 3] {
-            let crew = Crew::new(threads, false, 0);
+            let pool = ThreadPool::new(threads, false, 0);
             for count in [0, 1, 2, 100] {
-                let got = crew
+                let got = pool
                     .map(count, &mut || false, || (), |(), i| i * i)
                     .unwrap();
                 assert_eq!(got, Some((0..count).map(|i| i * i).collect()));
@@ -150,21 +156,21 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_looks_after_its_own_first_and_then_after_all() {
-        assert!(turns(1, 3, 7).eq([1, 4, 2, 5, 0, 3, 6]));
-        assert!(turns(2, 4, 2).eq([0, 1]));
-        assert!(turns(0, 1, 3).eq([0, 1, 2]));
+    fn a_thread_takes_its_own_tasks_first_and_then_all_others() {
+        assert!(stealing_order(1, 3, 7).eq([1, 4, 2, 5, 0, 3, 6]));
+        assert!(stealing_order(2, 4, 2).eq([0, 1]));
+        assert!(stealing_order(0, 1, 3).eq([0, 1, 2]));
     }
 
     #[test]
-    fn work_that_never_ends_can_be_given_up() {
-        let endless = |w: Worker<'_>| {
+    fn an_endless_closure_can_be_cancelled() {
+        let endless = |w: WorkerContext<'_>| {
             while !w.stop.requested() {
                 std::thread::yield_now();
             }
         };
         assert!(
-            Crew::new(2, false, 0)
+            ThreadPool::new(2, false, 0)
                 .run(2, &mut || true, endless)
                 .unwrap()
                 .is_none()
@@ -172,25 +178,25 @@ mod tests {
     }
 
     #[test]
-    fn threads_live_on_and_more_come_when_they_are_asked_for() {
-        let crew = Crew::new(4, false, 0);
-        let names = |threads: usize| {
-            let name = |_: Worker<'_>| std::thread::current().id();
-            crew.run(threads, &mut || false, name).unwrap().unwrap()
+    fn threads_are_reused_and_added_on_demand() {
+        let pool = ThreadPool::new(4, false, 0);
+        let ids = |threads: usize| {
+            let id = |_: WorkerContext<'_>| std::thread::current().id();
+            pool.run(threads, &mut || false, id).unwrap().unwrap()
         };
-        let (two, four, again) = (names(2), names(4), names(2));
+        let (two, four, again) = (ids(2), ids(4), ids(2));
         assert_eq!((&two[..], &again[..]), (&four[..2], &four[..2]));
-        // Also after a panic, which all others outlive.
-        let panics = || crew.run(4, &mut || false, |w| assert_ne!(w.number, 2, "this one"));
-        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics));
+        // A panic leaves all threads alive.
+        let failing_run = || pool.run(4, &mut || false, |w| assert_ne!(w.index, 2, "this one"));
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(failing_run));
         assert!(caught.is_err());
-        assert_eq!(names(4), four);
+        assert_eq!(ids(4), four);
     }
 
     #[test]
     #[should_panic(expected = "not this one")]
-    fn a_panic_is_passed_on() {
-        let work = |w: Worker<'_>| assert_ne!(w.number, 1, "not this one");
-        let _ = Crew::new(2, false, 0).run(2, &mut || false, work);
+    fn a_panic_reaches_the_caller() {
+        let work = |w: WorkerContext<'_>| assert_ne!(w.index, 1, "not this one");
+        let _ = ThreadPool::new(2, false, 0).run(2, &mut || false, work);
     }
 }

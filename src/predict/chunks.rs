@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::model::Predict;
-use crate::parallel::{available_threads, in_order};
+use crate::parallel::{available_threads, run_ordered};
 use crate::progress::{Monitor, step};
 use crate::simd::Level;
 
@@ -106,7 +106,7 @@ pub(super) fn chunks_of<T: Default + Send, V, F: FnMut(&[u32]) -> V>(
     if threads == 1 || chunks == 1 {
         return (0..chunks).try_for_each(|c| use_up(c, make(c, &|| monitor.cancelled())));
     }
-    in_order(
+    run_ordered(
         chunks,
         threads,
         monitor,

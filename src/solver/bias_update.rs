@@ -13,7 +13,7 @@ use crate::kernel::{Cell, Form, Method, Scratch, TensorKernel, cell_errors};
 use crate::try_alloc::{try_collect, try_zeroed};
 
 use crate::model::{Model, ModelMode};
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::simd::Level;
 
 /// Sums of rows that many units have in common are made in so many groups of units, if that takes no
@@ -33,10 +33,10 @@ pub(super) fn refit(
     entries: &Entries,
     centre: &mut Centre,
     level: Level,
-    crew: &Crew,
+    pool: &ThreadPool,
 ) -> Result<Sums> {
     let units = Units::new(entries);
-    let errors = units.errors(model, level, crew)?;
+    let errors = units.errors(model, level, pool)?;
     let locked = |u: usize| errors[u].lock().unwrap_or_else(|e| e.into_inner());
     // What biases of the mode before moved by, which errors do not have in them yet.
     let mut moved = None;
@@ -64,7 +64,7 @@ pub(super) fn refit(
                         });
                     }
                 };
-                crew.map(parts, &mut || false, || (), one)?;
+                pool.map(parts, &mut || false, || (), one)?;
                 let sum = |i: usize| f64::from_bits(sums[i].load(Ordering::Relaxed));
                 moves(biases, mode, sum, damping)
             }
@@ -81,7 +81,7 @@ pub(super) fn refit(
                     }
                     Ok(sums)
                 };
-                let groups = crew.map(count, &mut || false, || (), one)?;
+                let groups = pool.map(count, &mut || false, || (), one)?;
                 let groups: Result<Vec<Vec<f64>>> =
                     groups.unwrap_or_default().into_iter().collect();
                 let groups = groups?;
@@ -105,7 +105,7 @@ pub(super) fn refit(
         }
         sums
     };
-    let [plain, clipped] = summed(units.count(), crew, || (), one)?;
+    let [plain, clipped] = summed(units.count(), pool, || (), one)?;
     Ok(Sums { plain, clipped })
 }
 
@@ -169,7 +169,12 @@ impl<'a> Units<'a> {
     }
 
     /// The error of every entry of every unit.
-    fn errors(self, model: &Model, level: Level, crew: &Crew) -> Result<Vec<Mutex<Vec<f32>>>> {
+    fn errors(
+        self,
+        model: &Model,
+        level: Level,
+        pool: &ThreadPool,
+    ) -> Result<Vec<Mutex<Vec<f32>>>> {
         let shape = &model.shape;
         let never = &mut || false;
         let found = match self {
@@ -180,7 +185,7 @@ impl<'a> Units<'a> {
                 let form = Form::tensor(shape, first.spec().fiber);
                 let core = form.fiber_first(&model.core);
                 let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
-                crew.map(cells.len(), never, Scratch::default, |scratch, c| {
+                pool.map(cells.len(), never, Scratch::default, |scratch, c| {
                     let found = cell_errors(&cells[c], &form, &core, &rows, level, scratch);
                     Mutex::new(found)
                 })?
@@ -190,7 +195,7 @@ impl<'a> Units<'a> {
                     let kernel = TensorKernel::new(shape, Method::Shared(level));
                     (kernel, vec![0.0f32; shape.rows_len()])
                 };
-                crew.map(self.count(), never, state, |(kernel, rows), u| {
+                pool.map(self.count(), never, state, |(kernel, rows), u| {
                     let each = Self::piece(entries, u).map(|i| {
                         for (n, &row) in entries.row(i).iter().enumerate() {
                             let row = model.modes[n].factor.padded_row(row as usize);

@@ -6,7 +6,7 @@ use super::bias_update::groups;
 use crate::error::{Error, Result};
 use crate::model::BiasModel;
 use crate::options::LAMBDA_BIAS;
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::problem::{EntryChunk, Problem};
 use crate::progress::{Monitor, step};
 use crate::try_alloc::try_zeroed;
@@ -46,8 +46,8 @@ pub fn fit_biases(
     options: &BiasOptions,
     monitor: &dyn Monitor,
 ) -> Result<(BiasModel, f64)> {
-    let crew = Crew::new(1, false, 0);
-    let (model, squares) = fit_and_measure(problem, options, &crew, monitor)?;
+    let pool = ThreadPool::new(1, false, 0);
+    let (model, squares) = fit_and_measure(problem, options, &pool, monitor)?;
     Ok((model, squares.fitted))
 }
 
@@ -62,11 +62,11 @@ pub(super) struct BiasSquares {
     pub others: f64,
 }
 
-/// [`fit_biases`] with all threads of `crew`, and what other entries would say.
+/// [`fit_biases`] with all threads of `pool`, and what other entries would say.
 pub(super) fn fit_and_measure(
     problem: &Problem<'_>,
     options: &BiasOptions,
-    crew: &Crew,
+    pool: &ThreadPool,
     monitor: &dyn Monitor,
 ) -> Result<(BiasModel, BiasSquares)> {
     let maps = problem.row_maps();
@@ -80,7 +80,7 @@ pub(super) fn fit_and_measure(
     let sweeps = finds + options.sweeps;
     let mut passes = Passes {
         problem,
-        crew,
+        pool,
         monitor,
         done: 0,
         count: 1 + sweeps * order,
@@ -189,7 +189,7 @@ fn noise_over_spread(rows: &[[f64; 2]], squares: f64, count: f64) -> f64 {
 /// Passes over the entries of a problem, which are counted from the mean: so values lose nothing as `f32`.
 struct Passes<'a> {
     problem: &'a Problem<'a>,
-    crew: &'a Crew,
+    pool: &'a ThreadPool,
     monitor: &'a dyn Monitor,
     /// How many there were, and how many there will be.
     done: usize,
@@ -236,7 +236,7 @@ impl Passes<'_> {
             return Err(Error::Cancelled);
         }
         let made = self
-            .crew
+            .pool
             .map(groups, &mut watch, EntryChunk::default, one)?;
         let mut made = made.ok_or(Error::Cancelled)?.into_iter();
         let mut sums: Vec<[f64; 2]> = made.next().unwrap_or_else(|| Ok(Vec::new()))?;

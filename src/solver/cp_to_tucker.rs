@@ -6,17 +6,17 @@ use super::gram::moments;
 use crate::error::Result;
 use crate::linalg::{back, eigen, forced_cholesky, forward};
 use crate::model::{Model, Rows};
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 
 /// Fills `to`, a model of zeros with a full core for the same rows, with what comes closest to `from`.
 /// Columns beyond the rank of `from` stay 0.
-pub(super) fn compress(from: &Model, to: &mut Model, crew: &Crew) -> Result<()> {
+pub(super) fn compress(from: &Model, to: &mut Model, pool: &ThreadPool) -> Result<()> {
     let rank = from.shape.ranks[0];
     let strengths: Vec<f64> = from.core[..rank].iter().map(|&g| f64::from(g)).collect();
     let grams = from
         .modes
         .iter()
-        .map(|m| Ok(moments(&m.factor, m.rows.len(), &[], crew)?.gram()))
+        .map(|m| Ok(moments(&m.factor, m.rows.len(), &[], pool)?.gram()))
         .collect::<Result<Vec<Vec<f64>>>>()?;
     let mut shares = Vec::new();
     for (n, mode) in to.modes.iter_mut().enumerate() {
@@ -206,10 +206,10 @@ mod tests {
             all.for_each(|row| row[3] = row[2]);
         }
         from.core[..4].copy_from_slice(&[1.0, -0.5, 2.0, 0.25]);
-        let crew = Crew::new(2, false, 0);
+        let pool = ThreadPool::new(2, false, 0);
         for ranks in [[4usize, 4, 4], [3, 4, 3], [5, 6, 5], [3, 3, 3]] {
             let mut to = made(ModelKind::Tucker, &ranks);
-            compress(&from, &mut to, &crew).unwrap();
+            compress(&from, &mut to, &pool).unwrap();
             for cell in cells.chunks_exact(3) {
                 let cell: Vec<usize> = cell.iter().map(|&i| i as usize).collect();
                 let (a, b) = (value(&from, &cell), value(&to, &cell));
@@ -229,7 +229,7 @@ mod tests {
         }
         // Where they do not, it is less off than what it leaves out is large.
         let mut to = made(ModelKind::Tucker, &[2, 2, 2]);
-        compress(&from, &mut to, &crew).unwrap();
+        compress(&from, &mut to, &pool).unwrap();
         let (mut off, mut all) = (0.0, 0.0);
         for cell in cells.chunks_exact(3) {
             let cell: Vec<usize> = cell.iter().map(|&i| i as usize).collect();

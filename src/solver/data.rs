@@ -18,7 +18,7 @@ use crate::try_alloc::{try_collect, try_zeroed};
 use crate::kernel::CoreShape;
 
 use crate::options::PenaltyPer;
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::problem::{EntryChunk, MatrixKind, Mode, Part, Problem};
 use crate::progress::{Monitor, step};
 use crate::random::{Permutation, key};
@@ -186,7 +186,7 @@ impl Data {
         shape: &CoreShape,
         how: How<'_>,
         plan: Option<&Plan>,
-        crew: &Crew,
+        pool: &ThreadPool,
         monitor: &dyn Monitor,
     ) -> Result<Data> {
         let maps = problem.row_maps();
@@ -227,9 +227,9 @@ impl Data {
                         m => &plan.matrices[m - 1].spec,
                     };
                     match plan.longest.filter(|_| number == 0) {
-                        Some(longest) => colour(spec, (part.len(), longest), crew, monitor, read)
+                        Some(longest) => colour(spec, (part.len(), longest), pool, monitor, read)
                             .map(Entries::Classes),
-                        None => sort(spec, part.len(), crew, monitor, read).map(Entries::Cells),
+                        None => sort(spec, part.len(), pool, monitor, read).map(Entries::Cells),
                     }
                 }
             }
@@ -473,7 +473,7 @@ pub(super) fn held(
     model: &Model,
     centre: &Centre,
     held: Held,
-    crew: &Crew,
+    pool: &ThreadPool,
     monitor: &dyn Monitor,
 ) -> Result<Entries> {
     let (maps, part) = (problem.row_maps(), problem.tensor());
@@ -481,7 +481,7 @@ pub(super) fn held(
     let read = |range: Range<usize>, chunk: &mut EntryChunk| {
         read_tensor(part, &maps, centre, Some((held, true)), range, chunk)
     };
-    sort(&spec, part.len(), crew, monitor, read).map(Entries::Cells)
+    sort(&spec, part.len(), pool, monitor, read).map(Entries::Cells)
 }
 
 /// How entries that errors are measured on are sorted.
@@ -507,7 +507,7 @@ pub(super) fn held_out(
     view: &CooView<'_>,
     model: &Model,
     centre: &Centre,
-    crew: &Crew,
+    pool: &ThreadPool,
     monitor: &dyn Monitor,
 ) -> Result<Entries> {
     let order = model.order();
@@ -536,5 +536,5 @@ pub(super) fn held_out(
         centre.inside(chunk);
         Ok(())
     };
-    sort(&spec, view.len(), crew, monitor, read).map(Entries::Cells)
+    sort(&spec, view.len(), pool, monitor, read).map(Entries::Cells)
 }

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use crate::error::Result;
 use crate::kernel::{Cell, Classes};
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::try_alloc::try_to_vec;
 
 /// The entries of the tensor or of a matrix, as an algorithm wants them.
@@ -56,7 +56,7 @@ impl Shuffled {
 
 impl Entries {
     /// Takes the biases of each mode out of the values as they were read.
-    pub(super) fn take_out(&mut self, biases: &[Vec<f32>], crew: &Crew) -> Result<()> {
+    pub(super) fn take_out(&mut self, biases: &[Vec<f32>], pool: &ThreadPool) -> Result<()> {
         let biases: Vec<&[f32]> = biases.iter().map(Vec::as_slice).collect();
         if biases.is_empty() {
             return Ok(());
@@ -81,7 +81,7 @@ impl Entries {
             let mut cell = all[c].lock().unwrap_or_else(|e| e.into_inner());
             cell.take_out(&biases)
         };
-        let done = crew.map(all.len(), &mut || false, || (), |(), c| take_out(c))?;
+        let done = pool.map(all.len(), &mut || false, || (), |(), c| take_out(c))?;
         done.unwrap_or_default().into_iter().collect()
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::kernel::{Cell, Class, Classes, Palette, Seen, Sorted, Spec};
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::problem::EntryChunk;
 use crate::progress::{Monitor, step};
 
@@ -13,14 +13,14 @@ use crate::progress::{Monitor, step};
 fn chunks(
     spec: &Spec,
     count: usize,
-    crew: &Crew,
+    pool: &ThreadPool,
     monitor: &dyn Monitor,
     read: impl Fn(Range<usize>, &mut EntryChunk) -> Result<()> + Sync,
 ) -> Result<Vec<Sorted>> {
     // Some for every thread, but not too small.
     let size = count.div_ceil(32).clamp(1 << 14, 1 << 17);
     step(monitor, "sorting entries", 0, count as u64)?;
-    let sorted = crew.map(
+    let sorted = pool.map(
         count.div_ceil(size),
         &mut || monitor.cancelled(),
         EntryChunk::default,
@@ -39,18 +39,18 @@ fn chunks(
 pub(super) fn sort(
     spec: &Arc<Spec>,
     count: usize,
-    crew: &Crew,
+    pool: &ThreadPool,
     monitor: &dyn Monitor,
     read: impl Fn(Range<usize>, &mut EntryChunk) -> Result<()> + Sync,
 ) -> Result<Vec<Cell>> {
-    let sorted = chunks(spec, count, crew, monitor, read)?;
+    let sorted = chunks(spec, count, pool, monitor, read)?;
     // All cells of a part together, made by the thread that will run them.
     let part = |p: usize| (p..spec.cells()).step_by(spec.pieces);
     let build = |(): &mut (), p: usize| -> Result<Vec<Cell>> {
         part(p).map(|cell| spec.build(&sorted, cell)).collect()
     };
     let mut cells: Vec<Cell> = Vec::new();
-    for part in all(spec.pieces, crew, monitor, || (), build)? {
+    for part in all(spec.pieces, pool, monitor, || (), build)? {
         cells.extend(part);
     }
     cells.sort_unstable_by_key(Cell::number);
@@ -62,30 +62,30 @@ pub(super) fn sort(
 pub(super) fn colour(
     spec: &Arc<Spec>,
     (count, longest): (usize, usize),
-    crew: &Crew,
+    pool: &ThreadPool,
     monitor: &dyn Monitor,
     read: impl Fn(Range<usize>, &mut EntryChunk) -> Result<()> + Sync,
 ) -> Result<Classes> {
     let palette = Palette::new(&spec.rows, count, longest);
-    let sorted = chunks(&spec.in_pieces(palette.pieces), count, crew, monitor, read)?;
+    let sorted = chunks(&spec.in_pieces(palette.pieces), count, pool, monitor, read)?;
     let piece = |(): &mut (), p| palette.piece(spec, &sorted, p);
-    let pieces = all(palette.pieces, crew, monitor, || (), piece)?;
+    let pieces = all(palette.pieces, pool, monitor, || (), piece)?;
     drop(sorted);
     let colours = palette.colours(spec, pieces)?;
     let class = |seen: &mut Seen, c| Class::new(spec, &colours, c, seen);
-    let classes = all(colours.count(), crew, monitor, Seen::default, class)?;
+    let classes = all(colours.count(), pool, monitor, Seen::default, class)?;
     Ok(Classes::new(spec, classes))
 }
 
 /// Makes `count` pieces, every thread with a state of its own.
 fn all<S, T: Send>(
     count: usize,
-    crew: &Crew,
+    pool: &ThreadPool,
     monitor: &dyn Monitor,
     state: impl Fn() -> S + Sync,
     make: impl Fn(&mut S, usize) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    let made = crew.map(count, &mut || monitor.cancelled(), state, make)?;
+    let made = pool.map(count, &mut || monitor.cancelled(), state, make)?;
     made.ok_or(Error::Cancelled)?.into_iter().collect()
 }
 
@@ -113,8 +113,8 @@ mod tests {
             chunk.values = range.map(|i| i as f32).collect();
             Ok(())
         };
-        let crew = Crew::new(threads, false, 0);
-        let classes = colour(&spec, (count, 9), &crew, &(), read).unwrap();
+        let pool = ThreadPool::new(threads, false, 0);
+        let classes = colour(&spec, (count, 9), &pool, &(), read).unwrap();
         let class = |c: usize| {
             let (first, cells) = classes.class(c);
             let mut entries = Vec::new();

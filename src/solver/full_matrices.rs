@@ -27,7 +27,7 @@ use crate::kernel::{Lists, Rule};
 use crate::linalg::inverse;
 use crate::linalg::{Corners, PASSES, descend};
 use crate::model::{Model, Rows};
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 
 /// Rows or columns at a time.
 const PIECE: usize = 128;
@@ -93,13 +93,13 @@ impl Full {
     }
 
     /// The sum of squared errors over all cells.
-    pub(super) fn squares(&self, rows: &Rows, columns: &Rows, crew: &Crew) -> Result<f64> {
+    pub(super) fn squares(&self, rows: &Rows, columns: &Rows, pool: &ThreadPool) -> Result<f64> {
         let count = self.by_row.rows();
-        let u = moments(rows, count, &[], crew)?;
-        let v = moments(columns, columns.len(), &[], crew)?;
+        let u = moments(rows, count, &[], pool)?;
+        let v = moments(columns, columns.len(), &[], pool)?;
         let across: f64 = u.gram().iter().zip(v.gram()).map(|(a, b)| a * b).sum();
         let along = dot(&self.pull(columns), &u.sum);
-        let listed = crew.map(
+        let listed = pool.map(
             count.div_ceil(PIECE),
             &mut || false,
             || (),
@@ -142,13 +142,13 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 fn for_rows<S>(
     rows: &mut [f32],
     (count, width): (usize, usize),
-    crew: &Crew,
+    pool: &ThreadPool,
     state: impl Fn() -> S + Sync,
     each: impl Fn(&mut S, usize, &mut [f32]) + Sync,
 ) -> Result<()> {
     let pieces = rows[..count * width].chunks_mut(PIECE * width);
     let pieces: Vec<Mutex<&mut [f32]>> = pieces.map(Mutex::new).collect();
-    crew.map(pieces.len(), &mut || false, state, |state, p| {
+    pool.map(pieces.len(), &mut || false, state, |state, p| {
         let mut piece = pieces[p].lock().unwrap_or_else(|e| e.into_inner());
         for (k, row) in piece.chunks_exact_mut(width).enumerate() {
             each(state, p * PIECE + k, row);
@@ -165,20 +165,20 @@ pub(super) fn epoch_side(
     eta: f64,
     after: bool,
     rule: Rule,
-    crew: &Crew,
+    pool: &ThreadPool,
 ) -> Result<()> {
     if !after {
-        solve_columns(model, data, rule, crew)?;
+        solve_columns(model, data, rule, pool)?;
     }
-    step_rows(model, data, 0.5 * eta, rule, crew)?;
+    step_rows(model, data, 0.5 * eta, rule, pool)?;
     if after {
-        solve_columns(model, data, rule, crew)?;
+        solve_columns(model, data, rule, pool)?;
     }
     Ok(())
 }
 
 /// Solves for the columns of all such matrices, given the rows of their modes.
-fn solve_columns(model: &mut Model, data: &Data, rule: Rule, crew: &Crew) -> Result<()> {
+fn solve_columns(model: &mut Model, data: &Data, rule: Rule, pool: &ThreadPool) -> Result<()> {
     for (m, matrix) in data.matrices.iter().enumerate() {
         let weight = f64::from(matrix.weight);
         let Some(full) = matrix.full.as_deref().filter(|_| weight > 0.0) else {
@@ -186,7 +186,7 @@ fn solve_columns(model: &mut Model, data: &Data, rule: Rule, crew: &Crew) -> Res
         };
         let rows = &model.modes[matrix.mode].factor;
         let (rank, width) = (rows.rank(), rows.stride());
-        let u = moments(rows, full.by_row.rows(), &[], crew)?;
+        let u = moments(rows, full.by_row.rows(), &[], pool)?;
         // Every column has all rows of the mode.
         let penalty = matrix.penalties.row(full.by_row.rows() as f64);
         let mut a: Vec<f64> = u.gram().iter().map(|g| weight * g).collect();
@@ -203,7 +203,7 @@ fn solve_columns(model: &mut Model, data: &Data, rule: Rule, crew: &Crew) -> Res
         let columns = model.matrices[m].factor.as_mut_slice()?;
         let state = || (vec![0.0; rank], vec![0.0; rank]);
         let size = (full.base.len(), width);
-        for_rows(columns, size, crew, state, |(right, x), k, column| {
+        for_rows(columns, size, pool, state, |(right, x), k, column| {
             let base = weight * f64::from(full.base[k]);
             right
                 .iter_mut()
@@ -261,7 +261,13 @@ struct Step {
 }
 
 /// Takes the rows of all modes with full matrices a step of `eta` down their gradient.
-fn step_rows(model: &mut Model, data: &Data, eta: f64, rule: Rule, crew: &Crew) -> Result<()> {
+fn step_rows(
+    model: &mut Model,
+    data: &Data,
+    eta: f64,
+    rule: Rule,
+    pool: &ThreadPool,
+) -> Result<()> {
     for (n, mode) in model.modes.iter_mut().enumerate() {
         let eta = eta * f64::from(data.mode_steps[n]);
         let all = data.matrices.iter().zip(&model.matrices);
@@ -277,7 +283,7 @@ fn step_rows(model: &mut Model, data: &Data, eta: f64, rule: Rule, crew: &Crew) 
         let (mut gram, mut right) = (vec![0.0; rank * rank], vec![0.0; rank]);
         for (m, full, columns) in &matrices {
             let weight = f64::from(m.weight);
-            let v = moments(columns, columns.len(), &[], crew)?;
+            let v = moments(columns, columns.len(), &[], pool)?;
             let add = |to: &mut [f64], from: Vec<f64>| {
                 to.iter_mut().zip(from).for_each(|(t, x)| *t += weight * x);
             };
@@ -299,7 +305,7 @@ fn step_rows(model: &mut Model, data: &Data, eta: f64, rule: Rule, crew: &Crew) 
         for_rows(
             rows,
             (count, width),
-            crew,
+            pool,
             state,
             |(steps, s, end), i, row| {
                 s.fill(0.0);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cp_to_tucker::compress;
 use super::data::Held;
 use super::finish::column_norms;
-use super::fit::{Clock, Fit, Known, crew};
+use super::fit::{Clock, Fit, Known, thread_pool};
 use super::hyperparameters::rank;
 use super::input::FitInput;
 use super::observer::{Control, Observer, StopReason};
@@ -143,7 +143,7 @@ impl Drawn {
             return Ok(self.model.clone());
         }
         let (mut model, _) = Model::zeros(problem, options)?;
-        compress(&self.model, &mut model, &crew(options))?;
+        compress(&self.model, &mut model, &thread_pool(options))?;
         Ok(Arc::new(model))
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::error::Result;
 use crate::model::Rows;
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 
 /// How many rows there are, their sum, and the sum of their outer products (the lower triangle).
 pub(super) struct Moments {
@@ -22,7 +22,12 @@ impl Moments {
 }
 
 /// Sums of the first rows and their biases, and of their products.
-pub(super) fn moments(rows: &Rows, count: usize, biases: &[f32], crew: &Crew) -> Result<Moments> {
+pub(super) fn moments(
+    rows: &Rows,
+    count: usize,
+    biases: &[f32],
+    pool: &ThreadPool,
+) -> Result<Moments> {
     /// Rows at a time.
     const PIECE: usize = 512;
     let size = rows.rank() + usize::from(!biases.is_empty());
@@ -31,7 +36,7 @@ pub(super) fn moments(rows: &Rows, count: usize, biases: &[f32], crew: &Crew) ->
         sum: vec![0.0; size],
         square: vec![0.0; size * size],
     };
-    let pieces = crew.map(
+    let pieces = pool.map(
         count.div_ceil(PIECE),
         &mut || false,
         || vec![0.0f64; size],

@@ -1,7 +1,7 @@
 //! Options that are left to the library, settled by the data: by its sizes, and by the noise that some sweeps
 //! of `gibbs` find, which also are where fits start.
 
-use super::fit::{Clock, Fit, Known, crew};
+use super::fit::{Clock, Fit, Known, thread_pool};
 use super::gibbs_init::Drawn;
 use super::input::FitInput;
 use super::observer::{Control, Observer};
@@ -125,7 +125,7 @@ fn centred(problem: &Problem<'_>, o: &mut Options, monitor: &dyn Monitor) -> Res
         o.start_modes = largest(problem);
     }
     check_modes(problem, o)?;
-    let centre = Centre::new(problem, o, &crew(o), monitor)?;
+    let centre = Centre::new(problem, o, &thread_pool(o), monitor)?;
     if o.lambda_bias.is_empty() {
         o.lambda_bias.clone_from(&centre.damping);
     }

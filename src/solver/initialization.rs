@@ -11,7 +11,7 @@ use crate::model::{Model, Rows};
 
 use crate::kernel::CoreKind;
 use crate::options::{Options, Start};
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::problem::Problem;
 use crate::random::Stream;
 
@@ -25,10 +25,10 @@ pub(super) fn fill(
     problem: &Problem<'_>,
     data: &Data,
     options: &Options,
-    crew: &Crew,
+    pool: &ThreadPool,
 ) -> Result<()> {
     if options.start.is_centred() {
-        return identity(model, data, options, crew);
+        return identity(model, data, options, pool);
     }
     let order = model.order();
     let core_entries: f64 = match model.shape.kind {
@@ -64,7 +64,7 @@ pub(super) fn fill(
             &mut mode.factor,
             count,
             &[options.seed, n as u64],
-            crew,
+            pool,
             |s| draw(s, size),
         )?;
     }
@@ -96,7 +96,7 @@ pub(super) fn fill(
         };
         let count = matrix.factor.len();
         let name = [options.seed, (1 << 17) + m as u64];
-        fill_rows(&mut matrix.factor, count, &name, crew, |s| {
+        fill_rows(&mut matrix.factor, count, &name, pool, |s| {
             match options.start {
                 Start::Paper => (size * (1.0 + s.unit())) as f32,
                 _ => draw(s, size * rank.sqrt()),
@@ -111,7 +111,7 @@ const SPREAD: f64 = 0.1;
 const NEAR_ONE: f64 = 0.02;
 
 /// A core of ones on its diagonal; two modes normal around 0, the others near 1.
-fn identity(model: &mut Model, data: &Data, options: &Options, crew: &Crew) -> Result<()> {
+fn identity(model: &mut Model, data: &Data, options: &Options, pool: &ThreadPool) -> Result<()> {
     let core = model.shape.identity();
     model.core.copy_from_slice(&core);
     let size = SPREAD * data.deviation.sqrt();
@@ -125,14 +125,14 @@ fn identity(model: &mut Model, data: &Data, options: &Options, crew: &Crew) -> R
             &mut mode.factor,
             count,
             &[options.seed, n as u64],
-            crew,
+            pool,
             |s| (around + size * s.gauss()) as f32,
         )?;
     }
     for (m, matrix) in model.matrices.iter_mut().enumerate() {
         let name = [options.seed, (1 << 17) + m as u64];
         let count = matrix.factor.len();
-        fill_rows(&mut matrix.factor, count, &name, crew, |s| {
+        fill_rows(&mut matrix.factor, count, &name, pool, |s| {
             (SPREAD * s.gauss()) as f32
         })?;
     }
@@ -144,12 +144,12 @@ fn fill_rows(
     rows: &mut Rows,
     count: usize,
     &[seed, name]: &[u64; 2],
-    crew: &Crew,
+    pool: &ThreadPool,
     draw: impl Fn(&mut Stream) -> f32 + Sync,
 ) -> Result<()> {
     let (rank, stride) = (rows.rank(), rows.stride());
     let all = &mut rows.as_mut_slice()?[..count * stride];
-    let piece = count.div_ceil(crew.threads()).max(PIECE);
+    let piece = count.div_ceil(pool.threads()).max(PIECE);
     let pieces: Vec<Mutex<&mut [f32]>> = all.chunks_mut(piece * stride).map(Mutex::new).collect();
     let fill = |p: usize| {
         let mut rows = pieces[p].lock().unwrap_or_else(|e| e.into_inner());
@@ -158,7 +158,7 @@ fn fill_rows(
             row[..rank].iter_mut().for_each(|x| *x = draw(&mut s));
         }
     };
-    crew.map(pieces.len(), &mut || false, || (), |(), p| fill(p))?;
+    pool.map(pieces.len(), &mut || false, || (), |(), p| fill(p))?;
     Ok(())
 }
 

@@ -10,21 +10,21 @@ use crate::model::Model;
 use crate::simd::Level;
 
 use crate::options::{Options, Penalty};
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::simd::LANES;
 
 /// Entries, or floats, per piece where there are no cells.
 pub(super) const PIECE: usize = 1 << 13;
 
-/// Adds up what `sum` gives for `count` pieces, in order, computing them on the threads of `crew`.
+/// Adds up what `sum` gives for `count` pieces, in order, computing them on the threads of `pool`.
 /// Each thread makes its own state first.
 pub(super) fn summed<S, const K: usize>(
     count: usize,
-    crew: &Crew,
+    pool: &ThreadPool,
     state: impl Fn() -> S + Sync,
     sum: impl Fn(&mut S, usize) -> [f64; K] + Sync,
 ) -> Result<[f64; K]> {
-    let pieces = crew.map(count, &mut || false, state, sum)?;
+    let pieces = pool.map(count, &mut || false, state, sum)?;
     Ok(pieces
         .unwrap_or_default()
         .into_iter()
@@ -45,7 +45,7 @@ pub(super) fn tensor_squares(
     entries: &Entries,
     centre: &Centre,
     level: Level,
-    crew: &Crew,
+    pool: &ThreadPool,
 ) -> Result<Sums> {
     let shape = &model.shape;
     let clip = centre.clip(model.range);
@@ -62,7 +62,7 @@ pub(super) fn tensor_squares(
             let form = Form::tensor(shape, first.spec().fiber);
             let core = form.fiber_first(&model.core);
             let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
-            summed(cells.len(), crew, Scratch::default, |scratch, c| {
+            summed(cells.len(), pool, Scratch::default, |scratch, c| {
                 cell_squares(
                     &cells[c],
                     &form,
@@ -82,7 +82,7 @@ pub(super) fn tensor_squares(
                 )
             };
             let count = entries.len().div_ceil(PIECE);
-            summed(count, crew, state, |(kernel, rows), c| {
+            summed(count, pool, state, |(kernel, rows), c| {
                 let (mut plain, mut clipped) = (0.0, 0.0);
                 for i in c * PIECE..((c + 1) * PIECE).min(entries.len()) {
                     for (n, &row) in entries.row(i).iter().enumerate() {
@@ -110,7 +110,7 @@ fn matrix_squares(
     m: usize,
     data: &MatrixData,
     level: Level,
-    crew: &Crew,
+    pool: &ThreadPool,
 ) -> Result<f64> {
     let rows = &model.modes[data.mode].factor;
     let graph = data.kind.is_graph();
@@ -119,7 +119,7 @@ fn matrix_squares(
         false => &model.matrices[m].factor,
     };
     if let Some(full) = &data.full {
-        return full.squares(rows, columns, crew);
+        return full.squares(rows, columns, pool);
     }
     let one = |a: u32, b: u32, y: f32, weight: f32| {
         let (y, weight) = (f64::from(y), f64::from(weight));
@@ -135,7 +135,7 @@ fn matrix_squares(
             let form = Form::matrix(rows.rank());
             let both = [rows.as_slice(), columns.as_slice()];
             let everything = (f64::NEG_INFINITY, f64::INFINITY);
-            summed(cells.len(), crew, Scratch::default, |scratch, c| {
+            summed(cells.len(), pool, Scratch::default, |scratch, c| {
                 let clip = (everything, &[][..]);
                 let [plain, _] = cell_squares(&cells[c], &form, &[], &both, clip, level, scratch);
                 [plain]
@@ -143,7 +143,7 @@ fn matrix_squares(
         }
         Entries::Cells(_) | Entries::Classes(_) => summed(
             data.entries.cells().len(),
-            crew,
+            pool,
             || (),
             |(), c| {
                 let mut sum = 0.0;
@@ -155,7 +155,7 @@ fn matrix_squares(
             let count = entries.len().div_ceil(PIECE);
             summed(
                 count,
-                crew,
+                pool,
                 || (),
                 |(), c| {
                     let range = c * PIECE..((c + 1) * PIECE).min(entries.len());
@@ -178,7 +178,7 @@ fn penalty(
     prior: &[f32],
     kind: Penalty,
     weight: impl Fn(usize) -> f64 + Sync,
-    crew: &Crew,
+    pool: &ThreadPool,
 ) -> Result<f64> {
     // Large enough that threads pay.
     const FLOATS: usize = 32 * PIECE;
@@ -187,7 +187,7 @@ fn penalty(
     let pieces: Vec<&[f32]> = rows.chunks(per_piece * stride).collect();
     let [sum] = summed(
         pieces.len(),
-        crew,
+        pool,
         || (),
         |(), c| {
             let each = pieces[c].chunks_exact(stride).enumerate();
@@ -207,10 +207,10 @@ fn penalty(
 }
 
 /// What biases add to the loss: that by which solving for them weighs their squares.
-pub(super) fn of_biases(biases: &[Vec<f32>], damping: &[f64], crew: &Crew) -> Result<f64> {
+pub(super) fn of_biases(biases: &[Vec<f32>], damping: &[f64], pool: &ThreadPool) -> Result<f64> {
     let mut size = 0.0;
     for (mode, &lambda) in biases.iter().zip(damping) {
-        size += penalty(mode, &[0.0], Penalty::L2, |_| lambda, crew)?;
+        size += penalty(mode, &[0.0], Penalty::L2, |_| lambda, pool)?;
     }
     Ok(0.5 * size)
 }
@@ -222,12 +222,12 @@ pub(super) fn total(
     tensor_squares: f64,
     options: &Options,
     level: Level,
-    crew: &Crew,
+    pool: &ThreadPool,
 ) -> Result<f64> {
     let kind = options.penalty;
     let mut size = tensor_squares;
     let line = [0.0; LANES];
-    size += penalty(&model.core, &line, kind, |_| data.penalties.lambda, crew)?;
+    size += penalty(&model.core, &line, kind, |_| data.penalties.lambda, pool)?;
     for (n, mode) in model.modes.iter().enumerate() {
         // Not the mean row, which is no parameter.
         let rows = &mode.factor.as_slice()[..mode.rows.len() * mode.factor.stride()];
@@ -236,14 +236,14 @@ pub(super) fn total(
             0 => data.penalties.row(1.0),
             _ => data.penalties.row(mode.weight(i)),
         };
-        size += penalty(rows, &data.priors[n], kind, weight, crew)?;
+        size += penalty(rows, &data.priors[n], kind, weight, pool)?;
     }
     let mut f = 0.5 * size;
     for (m, matrix) in data.matrices.iter().enumerate() {
-        let squares = matrix_squares(model, m, matrix, level, crew)?;
+        let squares = matrix_squares(model, m, matrix, level, pool)?;
         let rows = model.matrices[m].factor.as_slice();
         let weight = |k: usize| matrix.penalties.row(matrix.column_weights[k]);
-        let columns = penalty(rows, &matrix.prior, kind, weight, crew)?;
+        let columns = penalty(rows, &matrix.prior, kind, weight, pool)?;
         f += 0.5 * (f64::from(matrix.weight) * squares + columns);
     }
     Ok(f)

@@ -9,7 +9,7 @@ use crate::format::RowMap;
 
 use crate::model::{Model, Rows};
 use crate::options::Options;
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::problem::{Coupled, EntryChunk, MatrixKind, Problem};
 use crate::progress::Monitor;
 use crate::try_alloc::{try_with_capacity, try_zeroed};
@@ -58,7 +58,7 @@ impl Centre {
     pub(super) fn new(
         problem: &Problem<'_>,
         options: &Options,
-        crew: &Crew,
+        pool: &ThreadPool,
         monitor: &dyn Monitor,
     ) -> Result<Centre> {
         // What cannot be negative has nothing taken out of it.
@@ -85,7 +85,7 @@ impl Centre {
             matrices: Vec::new(),
         };
         if options.biases && !options.nonneg {
-            centre.biases(problem, options, crew, monitor)?;
+            centre.biases(problem, options, pool, monitor)?;
         }
         for matrix in problem.matrices() {
             centre.matrices.push(match out && !matrix.kind.is_graph() {
@@ -107,12 +107,12 @@ impl Centre {
     pub(super) fn before_draws(
         problem: &Problem<'_>,
         options: &Options,
-        crew: &Crew,
+        pool: &ThreadPool,
         monitor: &dyn Monitor,
     ) -> Result<Centre> {
         let mut options = options.clone();
         (options.mean, options.biases) = (false, false);
-        let mut centre = Centre::new(problem, &options, crew, monitor)?;
+        let mut centre = Centre::new(problem, &options, pool, monitor)?;
         if problem.mean().abs() > FAR * problem.deviation() {
             centre.mean = problem.mean();
         }
@@ -123,7 +123,7 @@ impl Centre {
         &mut self,
         problem: &Problem<'_>,
         options: &Options,
-        crew: &Crew,
+        pool: &ThreadPool,
         monitor: &dyn Monitor,
     ) -> Result<()> {
         let how = BiasOptions {
@@ -133,7 +133,7 @@ impl Centre {
             sweeps: SWEEPS,
             mean: Some(self.mean),
         };
-        let (model, squares) = fit_and_measure(problem, &how, crew, monitor)?;
+        let (model, squares) = fit_and_measure(problem, &how, pool, monitor)?;
         for n in 0..problem.order() {
             let biases = model.biases(n);
             let mut inside = try_with_capacity(biases.len() + 1, "biases")?;
@@ -334,8 +334,8 @@ mod tests {
             .collect();
         let view = CooView::new("t", &[6, 10], &[&rows, &columns], Values::F64(&values)).unwrap();
         let problem = Problem::builder(view).build(&()).unwrap();
-        let crew = Crew::new(1, false, 0);
-        let centre = Centre::new(&problem, &Options::default(), &crew, &()).unwrap();
+        let pool = ThreadPool::new(1, false, 0);
+        let centre = Centre::new(&problem, &Options::default(), &pool, &()).unwrap();
         assert_eq!(centre.scale, 64.0);
         // Damping leaves a third of each bias.
         assert!(centre.left < 0.2 && (0.7..1.5).contains(&centre.deviation));

@@ -31,22 +31,22 @@ impl Fit<'_> {
         if self.data.matrices.iter().all(|m| m.full.is_none()) {
             return Ok(());
         }
-        let (model, data, crew) = (&mut self.model, &self.data, &self.crew);
+        let (model, data, pool) = (&mut self.model, &self.data, &self.pool);
         let rule = Rule {
             l1: self.options.penalty == Penalty::L1,
             nonneg: self.options.nonneg,
         };
-        full_matrices::epoch_side(model, data, eta, after, rule, crew)
+        full_matrices::epoch_side(model, data, eta, after, rule, pool)
     }
 
     /// Moves the biases to where the rest of the model leaves them. Returns the squared errors on the training entries,
     /// which that finds; `None` if there are no biases.
     pub(super) fn refit_biases(&mut self) -> Result<Option<Sums>> {
-        let (model, crew) = (&mut self.model, &self.crew);
+        let (model, pool) = (&mut self.model, &self.pool);
         if self.centre.biases.is_empty() {
             return Ok(None);
         }
-        let sums = refit(model, &self.data.tensor, &mut self.centre, self.level, crew)?;
+        let sums = refit(model, &self.data.tensor, &mut self.centre, self.level, pool)?;
         self.centre.describe(model)?;
         self.take_biases_out()?;
         Ok(Some(sums))
@@ -56,7 +56,7 @@ impl Fit<'_> {
     pub(super) fn take_biases_out(&mut self) -> Result<()> {
         let others = self.test.iter_mut().chain(&mut self.valid);
         for entries in others.chain([&mut self.data.tensor]) {
-            entries.take_out(&self.centre.biases, &self.crew)?;
+            entries.take_out(&self.centre.biases, &self.pool)?;
         }
         Ok(())
     }

@@ -81,7 +81,7 @@ impl Fit<'_> {
     ) -> Result<(Model, FitSummary)> {
         let best_epoch = self.keep_best()?;
         if let Some(exact) = &mut self.exact {
-            exact.finish(&mut self.model, &self.crew)?;
+            exact.finish(&mut self.model, &self.pool)?;
         }
         if self.draws() {
             // A draw is what it is.
@@ -94,7 +94,7 @@ impl Fit<'_> {
             let l2 = self.options.penalty == Penalty::L2;
             let unit = (self.centre.scale, l2, self.level);
             let (model, biases) = (&mut self.model, &mut self.centre.biases);
-            fill_cold(model, &self.data, biases, unit, &self.crew)?;
+            fill_cold(model, &self.data, biases, unit, &self.pool)?;
             self.centre.describe(&mut self.model)?;
             self.take_biases_out()?;
         }
@@ -120,7 +120,7 @@ impl Fit<'_> {
             test_rmse,
             valid_rmse,
             clipped: self.options.clip,
-            threads: self.crew.threads(),
+            threads: self.pool.threads(),
             kernel: self.level,
             update_seconds: self.clock.update_seconds,
             eval_seconds: self.clock.eval_seconds,

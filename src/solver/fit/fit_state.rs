@@ -10,7 +10,7 @@ use super::super::standardization::Centre;
 use crate::error::{Error, Result};
 use crate::model::{Model, Parameters, Record, Saved};
 use crate::options::{Algorithm, Options};
-use crate::parallel::{Crew, anywhere, available_threads};
+use crate::parallel::{ThreadPool, available_threads, varying_first_cpu};
 
 /// What is known before a fit begins.
 #[derive(Default)]
@@ -51,12 +51,12 @@ impl Clock {
 }
 
 /// The threads of a fit.
-pub(in crate::solver) fn crew(options: &Options) -> Crew {
+pub(in crate::solver) fn thread_pool(options: &Options) -> ThreadPool {
     let threads = match options.threads {
         0 => available_threads(),
         n => n as usize,
     };
-    Crew::new(threads, options.pin, anywhere())
+    ThreadPool::new(threads, options.pin, varying_first_cpu())
 }
 
 /// What decides which epoch is best must be there, once.

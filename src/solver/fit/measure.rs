@@ -32,19 +32,19 @@ impl Fit<'_> {
             return Ok(sums);
         }
         let (model, tensor, centre) = (&self.model, &self.data.tensor, &self.centre);
-        loss::tensor_squares(model, tensor, centre, self.level, &self.crew)
+        loss::tensor_squares(model, tensor, centre, self.level, &self.pool)
     }
 
     /// The training error and the loss. The squared errors may be `known`.
     pub(super) fn training_error(&self, known: Option<Sums>) -> Result<(f64, f64)> {
-        let (model, data, crew) = (&self.model, &self.data, &self.crew);
+        let (model, data, pool) = (&self.model, &self.data, &self.pool);
         if let Some(exact) = self.exact.as_ref().filter(|e| e.draws()) {
-            let squares = exact.train_squares(model, crew)?;
+            let squares = exact.train_squares(model, pool)?;
             return Ok(((squares / data.tensor.total()).sqrt(), 0.5 * squares));
         }
         let sums = self.training_squares(known)?;
-        let total = loss::total(model, data, sums.plain, &self.options, self.level, crew)?;
-        let biases = loss::of_biases(&self.centre.biases, &self.centre.damping, crew)?;
+        let total = loss::total(model, data, sums.plain, &self.options, self.level, pool)?;
+        let biases = loss::of_biases(&self.centre.biases, &self.centre.damping, pool)?;
         Ok((self.rmse(sums, data.tensor.total()), total + biases))
     }
 
@@ -83,7 +83,7 @@ impl Fit<'_> {
 
     pub(super) fn error_on(&self, on: Measured) -> Result<f64> {
         if let Some(exact) = self.exact.as_ref().filter(|e| e.draws()) {
-            return exact.error_on(on, &self.model, self.options.clip, &self.crew);
+            return exact.error_on(on, &self.model, self.options.clip, &self.pool);
         }
         let entries = match on {
             Measured::Test => &self.test,
@@ -92,7 +92,7 @@ impl Fit<'_> {
         match entries {
             Some(e) if e.len() > 0 => {
                 let (model, centre) = (&self.model, &self.centre);
-                let sums = loss::tensor_squares(model, e, centre, self.level, &self.crew)?;
+                let sums = loss::tensor_squares(model, e, centre, self.level, &self.pool)?;
                 Ok(self.rmse(sums, e.total()))
             }
             _ => Ok(f64::NAN),

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use baseline::rescale;
 use fit_state::check_validation;
-pub(super) use fit_state::{Clock, Known, crew};
+pub(super) use fit_state::{Clock, Known, thread_pool};
 use schedule::out_of_time;
 
 use super::data::{self, Data, Entries, Held, How, Penalties, held_out};
@@ -32,7 +32,7 @@ use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::model::{Epoch, Model, Parameters, check_target, load_saved};
 use crate::options::{Algorithm, Options, Start};
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::problem::{MatrixKind, Problem};
 use crate::progress::Monitor;
 use crate::simd::Level;
@@ -175,7 +175,7 @@ pub(super) struct Fit<'a> {
     /// Those with the lowest validation error.
     best: Option<Parameters>,
     progress: Progress,
-    crew: Crew,
+    pool: ThreadPool,
     /// How `blocked` cuts the problem.
     plan: Option<Plan>,
     /// What `als` and `gibbs` work with.
@@ -213,13 +213,13 @@ impl<'a> Fit<'a> {
             Algorithm::Naive => Level::Scalar,
             _ => Level::choose(options.kernel.level())?,
         };
-        let crew = crew(&options);
+        let pool = thread_pool(&options);
         let mut centre = match centre {
             Some(centre) => centre,
             None if options.algorithm == Algorithm::Gibbs => {
-                Centre::before_draws(problem, &options, &crew, monitor)?
+                Centre::before_draws(problem, &options, &pool, monitor)?
             }
-            None => Centre::new(problem, &options, &crew, monitor)?,
+            None => Centre::new(problem, &options, &pool, monitor)?,
         };
         if options.lambda_bias.is_empty() {
             options.lambda_bias.clone_from(&centre.damping);
@@ -240,7 +240,7 @@ impl<'a> Fit<'a> {
             centre: &centre,
             held,
         };
-        let mut data = Data::new(problem, &model.shape, how, plan.as_ref(), &crew, monitor)?;
+        let mut data = Data::new(problem, &model.shape, how, plan.as_ref(), &pool, monitor)?;
         data.core_step = options.core_step.unwrap_or(1.0);
         let init = input.init.or(drawn.as_deref());
         model.record = record;
@@ -251,7 +251,7 @@ impl<'a> Fit<'a> {
             }
             observer.event(&event);
         }
-        initialization::fill(&mut model, problem, &data, &options, &crew)?;
+        initialization::fill(&mut model, problem, &data, &options, &pool)?;
         let (mut progress, mut best) = match refit {
             Some((progress, best)) => (progress, Some(best)),
             None => (Progress::new(), None),
@@ -288,11 +288,11 @@ impl<'a> Fit<'a> {
         }
         let read = |view: &Option<CooView<'_>>| {
             view.as_ref()
-                .map(|v| held_out(v, &model, &centre, &crew, monitor))
+                .map(|v| held_out(v, &model, &centre, &pool, monitor))
                 .transpose()
         };
         let valid = match held {
-            Some(held) => Some(data::held(problem, &model, &centre, held, &crew, monitor)?),
+            Some(held) => Some(data::held(problem, &model, &centre, held, &pool, monitor)?),
             None => read(&input.valid)?,
         };
         if let (Some(given), Some(0)) = (&input.valid, valid.as_ref().map(Entries::len)) {
@@ -312,7 +312,7 @@ impl<'a> Fit<'a> {
         let mut valid = valid;
         centre.take_biases(&model);
         for entries in test.iter_mut().chain(&mut valid).chain([&mut data.tensor]) {
-            entries.take_out(&centre.biases, &crew)?;
+            entries.take_out(&centre.biases, &pool)?;
         }
         let exact = match options.algorithm.is_exact() {
             true => {
@@ -323,7 +323,7 @@ impl<'a> Fit<'a> {
                 };
                 let held = [test.as_ref(), valid.as_ref()];
                 let how = (begin, level);
-                Some(Solver::new(&mut model, &data, &options, how, held, &crew)?)
+                Some(Solver::new(&mut model, &data, &options, how, held, &pool)?)
             }
             false => None,
         };
@@ -335,7 +335,7 @@ impl<'a> Fit<'a> {
             good: model.parameters()?,
             before: model.parameters()?,
             saved_epoch: progress.epoch,
-            crew,
+            pool,
             plan,
             level,
             options,
@@ -393,10 +393,10 @@ impl<'a> Fit<'a> {
             let name = [number, self.progress.attempts];
             let (options, started) = (&self.options, self.clock.started);
             let mut cancelled = || monitor.cancelled() || out_of_time(options, started);
-            let (model, crew) = (&mut self.model, &self.crew);
+            let (model, pool) = (&mut self.model, &self.pool);
             let squares = match (&self.plan, &mut self.exact) {
                 (_, Some(exact)) => {
-                    exact.sweep(model, &self.centre.biases, number, crew, &mut cancelled)?
+                    exact.sweep(model, &self.centre.biases, number, pool, &mut cancelled)?
                 }
                 (Some(plan), None) => {
                     let blocked = Blocked {
@@ -409,7 +409,7 @@ impl<'a> Fit<'a> {
                         sweeps: self.progress.sweeps as usize,
                         error: self.progress.sweep_error,
                     };
-                    let done = blocked.epoch(model, eta, pace, &name, crew, &mut cancelled)?;
+                    let done = blocked.epoch(model, eta, pace, &name, pool, &mut cancelled)?;
                     done.map(|(squares, pace)| {
                         self.progress.sweeps = pace.sweeps as u64;
                         self.progress.sweep_error = pace.error;
@@ -420,7 +420,7 @@ impl<'a> Fit<'a> {
                     model,
                     eta,
                     &name,
-                    crew,
+                    pool,
                     &mut cancelled,
                 )?,
             };

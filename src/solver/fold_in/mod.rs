@@ -16,7 +16,7 @@ use crate::try_alloc::try_with_capacity;
 
 use crate::model::Model;
 use crate::options::{Algorithm, Penalty};
-use crate::parallel::{Crew, available_threads};
+use crate::parallel::{ThreadPool, available_threads};
 use crate::problem::MatrixKind;
 use crate::progress::{Monitor, step};
 use crate::simd::Level;
@@ -117,13 +117,13 @@ pub fn fold_in(
         0 => available_threads(),
         n => n,
     };
-    let crew = Crew::new(threads, false, 0);
+    let pool = ThreadPool::new(threads, false, 0);
     let work = FoldWork {
         model,
         input,
         fold: &fold,
         units: &units,
-        crew: &crew,
+        pool: &pool,
         monitor,
     };
     let folded = work.folded()?;

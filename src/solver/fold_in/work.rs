@@ -6,7 +6,7 @@ use super::extended_mode::Grown;
 use super::{FoldIn, Units};
 use crate::error::{Error, Result};
 use crate::model::{Model, ModelMatrix, Rows, SampleRows};
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::problem::MatrixKind;
 use crate::progress::{Monitor, step};
 use crate::solver::data::Penalties;
@@ -18,7 +18,7 @@ pub(super) struct FoldWork<'a> {
     pub input: &'a FoldIn<'a>,
     pub fold: &'a Fold<'a>,
     pub units: &'a Units,
-    pub crew: &'a Crew,
+    pub pool: &'a ThreadPool,
     pub monitor: &'a dyn Monitor,
 }
 
@@ -154,7 +154,7 @@ impl FoldWork<'_> {
         );
         let cancelled = &mut || self.monitor.cancelled();
         self.fold
-            .best(&known, &model.modes[n], how, self.crew, cancelled)
+            .best(&known, &model.modes[n], how, self.pool, cancelled)
     }
 
     /// Draws rows for every sample, and returns those for the draw that the rows of the model are.
@@ -215,7 +215,7 @@ impl FoldWork<'_> {
             let own = (&rows[n], &biases[n][..], &by_size[..]);
             let name = [model.options.seed, k.min(count - 1) as u64];
             let cancelled = &mut || self.monitor.cancelled();
-            let found = self.fold.drawn(&known, own, name, self.crew, cancelled)?;
+            let found = self.fold.drawn(&known, own, name, self.pool, cancelled)?;
             if present {
                 last = Some(found);
                 break;

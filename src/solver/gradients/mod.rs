@@ -19,7 +19,7 @@ use crate::simd::Level;
 
 use crate::kernel::{CoreKind, CoreShape};
 use crate::options::{Algorithm, ModelKind, Options, Penalty, Start};
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::problem::{MatrixKind, Problem};
 
 /// Steps of modes, as shares of that of the epoch.
@@ -31,7 +31,7 @@ fn prepared(
     shape: &CoreShape,
     options: &Options,
     plan: Option<&Plan>,
-    crew: &Crew,
+    pool: &ThreadPool,
 ) -> Data {
     let how = How {
         seed: options.seed,
@@ -41,10 +41,10 @@ fn prepared(
             lambda: options.lambda_reg.unwrap(),
             per: options.penalty_per,
         },
-        centre: &Centre::new(problem, options, &Crew::new(1, false, 0), &()).unwrap(),
+        centre: &Centre::new(problem, options, &ThreadPool::new(1, false, 0), &()).unwrap(),
         held: None,
     };
-    Data::new(problem, shape, how, plan, crew, &()).unwrap()
+    Data::new(problem, shape, how, plan, pool, &()).unwrap()
 }
 
 /// f of the paper in f64, straight from its definition.
@@ -223,11 +223,11 @@ fn compare_gradients(dims: &[u64], options: &Options, weighted: bool) {
         "the data should have such a row"
     );
     let (mut model, _) = Model::zeros(&problem, options).unwrap();
-    let crew = Crew::new(1, false, 0);
+    let pool = ThreadPool::new(1, false, 0);
     let plan = (options.algorithm == Algorithm::Blocked)
         .then(|| Plan::new(&problem, &model.shape, options.seed));
-    let data = prepared(&problem, &model.shape, options, plan.as_ref(), &crew);
-    initialization::fill(&mut model, &problem, &data, options, &crew).unwrap();
+    let data = prepared(&problem, &model.shape, options, plan.as_ref(), &pool);
+    initialization::fill(&mut model, &problem, &data, options, &pool).unwrap();
     let all = places(&model);
     for (k, &place) in all.iter().enumerate() {
         if k % 7 == 0 {
@@ -239,7 +239,7 @@ fn compare_gradients(dims: &[u64], options: &Options, weighted: bool) {
         l1: options.penalty == Penalty::L1,
         nonneg: false,
     };
-    full_matrices::epoch_side(&mut model, &data, 0.0, false, rule, &crew).unwrap();
+    full_matrices::epoch_side(&mut model, &data, 0.0, false, rule, &pool).unwrap();
     let full_part = 1 + model.order() + 3;
     let context = format!(
         "{dims:?} {:?} {:?} {:?} {:?} {weighted}",
@@ -247,9 +247,9 @@ fn compare_gradients(dims: &[u64], options: &Options, weighted: bool) {
     );
     check_weights(&tensor, &data.tensor);
     let f = objective(&model, &data, options);
-    let centre = Centre::new(&problem, options, &Crew::new(1, false, 0), &()).unwrap();
-    let sums = loss::tensor_squares(&model, &data.tensor, &centre, Level::best(), &crew).unwrap();
-    let reported = loss::total(&model, &data, sums.plain, options, Level::best(), &crew).unwrap();
+    let centre = Centre::new(&problem, options, &ThreadPool::new(1, false, 0), &()).unwrap();
+    let sums = loss::tensor_squares(&model, &data.tensor, &centre, Level::best(), &pool).unwrap();
+    let reported = loss::total(&model, &data, sums.plain, options, Level::best(), &pool).unwrap();
     assert!(
         (reported / f - 1.0).abs() < 1e-5,
         "loss {reported} against {f}: {context}"
@@ -268,7 +268,7 @@ fn compare_gradients(dims: &[u64], options: &Options, weighted: bool) {
     }
     let before: Vec<f32> = all.iter().map(|&p| *number(&mut model, p)).collect();
     let eta = 1e-4;
-    full_matrices::epoch_side(&mut model, &data, eta, false, rule, &crew).unwrap();
+    full_matrices::epoch_side(&mut model, &data, eta, false, rule, &pool).unwrap();
     match &plan {
         Some(plan) => Blocked {
             data: &data,
@@ -276,18 +276,18 @@ fn compare_gradients(dims: &[u64], options: &Options, weighted: bool) {
             options,
             level: Level::best(),
         }
-        .epoch(&mut model, eta, Pace::first(), &[1], &crew, &mut || false)
+        .epoch(&mut model, eta, Pace::first(), &[1], &pool, &mut || false)
         .map(|done| done.map(|(squares, _)| squares)),
         None => LockFree::new(&data, options, Level::best()).epoch(
             &mut model,
             eta,
             &[1],
-            &crew,
+            &pool,
             &mut || false,
         ),
     }
     .unwrap();
-    full_matrices::epoch_side(&mut model, &data, eta, true, rule, &crew).unwrap();
+    full_matrices::epoch_side(&mut model, &data, eta, true, rule, &pool).unwrap();
     let largest = gradients.iter().fold(0.0f64, |most, g| most.max(g.abs()));
     for ((&place, &x), &gradient) in all.iter().zip(&before).zip(&gradients) {
         if options.penalty == Penalty::L1 && x == 0.0 {
@@ -457,13 +457,13 @@ fn naive_opt_and_the_reference_agree_after_an_epoch() {
                     ..Options::preset("paper").unwrap()
                 };
                 let (mut model, _) = Model::zeros(&problem, &options).unwrap();
-                let crew = Crew::new(1, false, 0);
-                let data = prepared(&problem, &model.shape, &options, None, &crew);
-                initialization::fill(&mut model, &problem, &data, &options, &crew).unwrap();
+                let pool = ThreadPool::new(1, false, 0);
+                let data = prepared(&problem, &model.shape, &options, None, &pool);
+                initialization::fill(&mut model, &problem, &data, &options, &pool).unwrap();
                 let plan = LockFree::new(&data, &options, Level::best());
                 match algorithm {
                     Some(_) => {
-                        plan.epoch(&mut model, 0.01, &[1], &crew, &mut || false)
+                        plan.epoch(&mut model, 0.01, &[1], &pool, &mut || false)
                             .unwrap();
                     }
                     None => {
@@ -539,12 +539,12 @@ fn every_level_of_opt_does_what_naive_does() {
                     ..Options::preset("paper").unwrap()
                 };
                 let (mut model, _) = Model::zeros(&problem, &options).unwrap();
-                let crew = Crew::new(1, false, 0);
+                let pool = ThreadPool::new(1, false, 0);
                 let shape = model.shape.clone();
-                let data = prepared(&problem, &shape, &options, None, &crew);
-                initialization::fill(&mut model, &problem, &data, &options, &crew).unwrap();
+                let data = prepared(&problem, &shape, &options, None, &pool);
+                initialization::fill(&mut model, &problem, &data, &options, &pool).unwrap();
                 LockFree::new(&data, &options, level)
-                    .epoch(&mut model, 0.01, &[1], &crew, &mut || false)
+                    .epoch(&mut model, 0.01, &[1], &pool, &mut || false)
                     .unwrap();
                 let dense = model.shape.dense_core(&model.core);
                 assert_eq!(model.shape.padded_core(&dense), *model.core, "padding");

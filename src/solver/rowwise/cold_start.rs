@@ -18,7 +18,7 @@ use crate::model::Model;
 use crate::simd::Level;
 
 use crate::linalg::{back, forced_cholesky, forward};
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::problem::MatrixKind;
 use crate::random::Stream;
 use crate::simd::padded_len;
@@ -145,10 +145,15 @@ pub(in crate::solver) fn uses(weights: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Rows as sources of entries alone give them: for each numbers one after the other.
-fn rows_of(rows: &[u32], sources: &[Source<'_>], rule: &Rule<'_>, crew: &Crew) -> Result<Vec<f32>> {
+fn rows_of(
+    rows: &[u32],
+    sources: &[Source<'_>],
+    rule: &Rule<'_>,
+    pool: &ThreadPool,
+) -> Result<Vec<f32>> {
     let lists: Vec<&Lists> = sources.iter().map(|s| s.lists).collect();
     let work = Work::on(&lists, rows.to_vec());
-    Ok(update(&work, sources, rule, crew, &mut || false)?.unwrap_or_default())
+    Ok(update(&work, sources, rule, pool, &mut || false)?.unwrap_or_default())
 }
 
 impl Exact {
@@ -161,7 +166,7 @@ impl Exact {
         model: &Model,
         state: &mut State,
         (n, number): (usize, u64),
-        crew: &Crew,
+        pool: &ThreadPool,
     ) -> Result<()> {
         let (Way::Draw { seed }, Some(prior)) = (self.way, &state.priors[n]) else {
             return Ok(());
@@ -169,7 +174,7 @@ impl Exact {
         let mut sources: Vec<Source<'_>> = Vec::new();
         for side in self.sides.iter().filter(|s| s.mode == n) {
             let columns = &model.matrices[side.number].factor;
-            let whole = self.whole(model, side, false, crew)?;
+            let whole = self.whole(model, side, false, pool)?;
             let weight = state.weights[side.number];
             sources.push(self.side_source(columns, &side.by_row, weight, whole));
         }
@@ -191,13 +196,13 @@ impl Exact {
             level: self.level,
         };
         let (size, rank) = (prior.size, model.shape.ranks[n]);
-        let rows = rows_of(&known, &sources, &rule, crew)?;
+        let rows = rows_of(&known, &sources, &rule, pool)?;
         let each = known.iter().zip(rows.chunks_exact(size)).map(|(&i, row)| {
             let i = i as usize;
             (&row[..rank], state.biases[n][i], mode.weight(i))
         });
         let mut found = ColdBiases::regress(rank, each);
-        let rows = rows_of(&cold, &sources, &rule, crew)?;
+        let rows = rows_of(&cold, &sources, &rule, pool)?;
         for (&i, row) in cold.iter().zip(rows.chunks_exact(size)) {
             let mean = found.of(&row[..rank]);
             let name = [seed, stream::COLD, number, n as u64, u64::from(i)];
@@ -232,7 +237,7 @@ pub(in crate::solver) fn fill_cold(
     data: &Data,
     biases: &mut [Vec<f32>],
     (unit, l2, level): (f64, bool, Level),
-    crew: &Crew,
+    pool: &ThreadPool,
 ) -> Result<()> {
     for (n, biases) in biases.iter_mut().enumerate() {
         let (rank, limit) = (model.shape.ranks[n], model.modes[n].rows.len());
@@ -242,7 +247,7 @@ pub(in crate::solver) fn fill_cold(
                 continue;
             }
             if let Some(full) = &matrix.full {
-                let whole = Whole::of_rows(full, &columns.factor, crew)?;
+                let whole = Whole::of_rows(full, &columns.factor, pool)?;
                 let weight = f64::from(matrix.weight);
                 entries.push((full.by_row.clone(), columns, weight, Some(whole)));
                 continue;
@@ -301,13 +306,13 @@ pub(in crate::solver) fn fill_cold(
             graphs: Vec::new(),
             level,
         };
-        let rows = rows_of(&known, &sources, &rule, crew)?;
+        let rows = rows_of(&known, &sources, &rule, pool)?;
         let each = known.iter().zip(rows.chunks_exact(rank)).map(|(&i, row)| {
             let i = i as usize;
             (row, biases[i], mode.weight(i))
         });
         let mut found = ColdBiases::regress(rank, each);
-        let rows = rows_of(&cold, &sources, &rule, crew)?;
+        let rows = rows_of(&cold, &sources, &rule, pool)?;
         // Other penalties have other solutions, and graphs more to say.
         let graph = |m: &MatrixData| m.mode == n && m.kind == MatrixKind::Graph;
         let all_said = l2 && !data.matrices.iter().any(graph);

@@ -13,7 +13,7 @@ use crate::simd::Level;
 
 use crate::kernel::CoreShape;
 
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::random::Stream;
 use crate::simd::padded_len;
 
@@ -136,7 +136,7 @@ impl CoreWork {
         biases: &[Vec<f32>],
         lists: &Lists,
         rule: &CoreRule<'_>,
-        crew: &Crew,
+        pool: &ThreadPool,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Option<()>> {
         let order: Vec<usize> = [self.mode]
@@ -212,8 +212,8 @@ impl CoreWork {
             }
         };
         let weights = |entry: usize, _: usize| lists.weight(entry);
-        let right = self.pass(&levels, &Take::Each(&pulls), lists, crew, cancelled)?;
-        let ones = self.pass(&of_squares, &Take::Each(&weights), lists, crew, cancelled)?;
+        let right = self.pass(&levels, &Take::Each(&pulls), lists, pool, cancelled)?;
+        let ones = self.pass(&of_squares, &Take::Each(&weights), lists, pool, cancelled)?;
         let (Some(mut right), Some(ones)) = (right, ones) else {
             return Ok(None);
         };
@@ -229,7 +229,7 @@ impl CoreWork {
         let used = |k: usize| k % padded_len(last) < last;
         let mut times = |g: &[f64]| -> Result<Option<Vec<f64>>> {
             let core: Vec<f32> = g.iter().map(|&g| g as f32).collect();
-            let product = self.pass(&levels, &Take::Value(&core), lists, crew, cancelled)?;
+            let product = self.pass(&levels, &Take::Value(&core), lists, pool, cancelled)?;
             Ok(product.map(|mut a| {
                 for (k, a) in a.iter_mut().enumerate() {
                     *a = if used(k) {
@@ -266,10 +266,10 @@ impl CoreWork {
         levels: &Levels<'_>,
         take: &Take<'_>,
         lists: &Lists,
-        crew: &Crew,
+        pool: &ThreadPool,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Option<Vec<f64>>> {
-        let done = crew.map(
+        let done = pool.map(
             self.pieces.len(),
             cancelled,
             || (),

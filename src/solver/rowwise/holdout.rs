@@ -3,7 +3,7 @@
 use super::work::{Source, Work, errors};
 use crate::error::Result;
 use crate::kernel::Lists;
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 
 /// Entries, and the sum of the predictions of several models for each.
 pub(super) struct HeldOut {
@@ -63,9 +63,9 @@ impl HeldOut {
         (rows, biases): (&[f32], &[f32]),
         undo: Undo,
         predictions: bool,
-        crew: &Crew,
+        pool: &ThreadPool,
     ) -> Result<(Squares, Vec<Vec<f32>>)> {
-        let pieces = errors(&self.work, source, rows, biases, crew, |range, errors| {
+        let pieces = errors(&self.work, source, rows, biases, pool, |range, errors| {
             let mut squares = Squares::default();
             let mut predicted = Vec::with_capacity(if predictions { errors.len() } else { 0 });
             for (entry, &e) in range.zip(errors) {

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::kernel::Lists;
 use crate::model::{Model, Rows};
 
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::random::Stream;
 use crate::simd::padded_len;
 use crate::solver::gram::moments;
@@ -35,7 +35,7 @@ impl Exact {
         rows: &Rows,
         biases: &[f32],
         (n, number): (usize, u64),
-        crew: &Crew,
+        pool: &ThreadPool,
     ) -> Result<Prior> {
         let size = rows.rank() + usize::from(self.biased);
         Ok(match self.way {
@@ -52,7 +52,7 @@ impl Exact {
                 prior
             }
             Way::Draw { seed } => {
-                let moments = moments(rows, rows.len() - 1, biases, crew)?;
+                let moments = moments(rows, rows.len() - 1, biases, pool)?;
                 let mut s = Stream::new(&[seed, stream::HYPER, number, n as u64]);
                 draw(&moments, &self.beliefs[n], self.biased, &mut s)
             }
@@ -65,14 +65,14 @@ impl Exact {
         model: &Model,
         state: &mut State,
         number: u64,
-        crew: &Crew,
+        pool: &ThreadPool,
     ) -> Result<f64> {
         let Way::Draw { seed } = self.way else {
             return Ok(1.0);
         };
         let squares = match state.squares {
             Some(squares) => squares,
-            None => self.squares(model, state, crew)?,
+            None => self.squares(model, state, pool)?,
         };
         let entries = self.tensor[0].len() as f64;
         let mut s = Stream::new(&[seed, stream::NOISE, number]);
@@ -82,10 +82,10 @@ impl Exact {
     }
 
     /// The sum of squared errors of the tensor by weight, of values as they are here.
-    pub(super) fn squares(&self, model: &Model, state: &State, crew: &Crew) -> Result<f64> {
+    pub(super) fn squares(&self, model: &Model, state: &State, pool: &ThreadPool) -> Result<f64> {
         let n = self.order[0];
         let lists = &self.tensor[n];
-        let pieces = self.errors_by(n, model, state, crew, |range, e| {
+        let pieces = self.errors_by(n, model, state, pool, |range, e| {
             square_sum(lists, range, e)
         })?;
         Ok(pieces.iter().sum())
@@ -97,7 +97,7 @@ impl Exact {
         n: usize,
         model: &Model,
         state: &State,
-        crew: &Crew,
+        pool: &ThreadPool,
         take: impl Fn(Range<usize>, &[f32]) -> T + Sync,
     ) -> Result<Vec<T>> {
         let core = self.core_for(model, n);
@@ -110,7 +110,7 @@ impl Exact {
         };
         let rows = model.modes[n].factor.as_slice();
         let work = Work::new(&[&self.tensor[n]]);
-        errors(&work, &source, rows, &state.biases[n], crew, take)
+        errors(&work, &source, rows, &state.biases[n], pool, take)
     }
 
     pub(super) fn side_precision(
@@ -118,7 +118,7 @@ impl Exact {
         model: &Model,
         side: &Side,
         number: u64,
-        crew: &Crew,
+        pool: &ThreadPool,
     ) -> Result<f64> {
         let Way::Draw { seed } = self.way else {
             return Ok(1.0);
@@ -126,11 +126,11 @@ impl Exact {
         let rows = &model.modes[side.mode].factor;
         let columns = &model.matrices[side.number].factor;
         let (squares, entries) = match &side.full {
-            Some(full) => (full.squares(rows, columns, crew)?, full.cells()),
+            Some(full) => (full.squares(rows, columns, pool)?, full.cells()),
             None => {
                 let source = self.side_source(rows, &side.by_column, 1.0, None);
                 let columns = columns.as_slice();
-                let pieces = errors(&side.work, &source, columns, &[], crew, |range, e| {
+                let pieces = errors(&side.work, &source, columns, &[], pool, |range, e| {
                     square_sum(source.lists, range, e)
                 })?;
                 (pieces.iter().sum(), side.by_column.len() as f64)

@@ -12,7 +12,7 @@ use crate::kernel::Lists;
 use crate::model::Model;
 
 use crate::kernel::CoreKind;
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::random::Stream;
 use crate::solver::finish::column_norms;
 
@@ -28,10 +28,10 @@ const ANEW: f64 = 0.25;
 
 impl Exact {
     /// Finds which entries of the smaller modes have others to agree with.
-    pub(super) fn find_partners(&mut self, crew: &Crew) -> Result<()> {
+    pub(super) fn find_partners(&mut self, pool: &ThreadPool) -> Result<()> {
         for &n in small(&self.order) {
             let rows = self.tensor[n].rows();
-            let found = Partners::new(self.largest(), (n, rows), crew)?;
+            let found = Partners::new(self.largest(), (n, rows), pool)?;
             self.partners.extend(found);
         }
         Ok(())
@@ -48,28 +48,28 @@ impl Exact {
         numbers: Vec<f64>,
         count: impl Fn(usize) -> usize,
         (seed, number): (u64, u64),
-        crew: &Crew,
+        pool: &ThreadPool,
     ) -> Result<Vec<Option<Columns>>> {
         let mut found: Vec<Option<Columns>> = self.order.iter().map(|_| None).collect();
         let residuals = Residuals::new(self.largest(), numbers);
         for partners in &self.partners {
             let n = partners.mode;
             let name = [seed, stream::AGREE, number, n as u64];
-            found[n] = partners.columns(&residuals, count(n), &name, crew)?;
+            found[n] = partners.columns(&residuals, count(n), &name, pool)?;
         }
         Ok(found)
     }
 
     /// Small random rows around 0 in the two largest modes; in the others rows of what entries agree along, and where
     /// they do not tell, rows around 1. A core that lets each number of one of those two meet the same number of the other.
-    pub(super) fn start(&mut self, model: &mut Model, seed: u64, crew: &Crew) -> Result<()> {
+    pub(super) fn start(&mut self, model: &mut Model, seed: u64, pool: &ThreadPool) -> Result<()> {
         let lists = self.largest();
         let found = match self.partners.is_empty() {
             true => Vec::new(),
             false => {
                 let values = (0..looked_at(lists)).map(|e| f64::from(lists.value(e)));
                 let rank = |n: usize| model.shape.ranks[n];
-                self.agreed(values.collect(), rank, (seed, 0), crew)?
+                self.agreed(values.collect(), rank, (seed, 0), pool)?
             }
         };
         for (n, mode) in model.modes.iter_mut().enumerate() {
@@ -118,7 +118,7 @@ impl Exact {
         model: &mut Model,
         state: &State,
         number: u64,
-        crew: &Crew,
+        pool: &ThreadPool,
     ) -> Result<()> {
         let Way::Draw { seed } = self.way else {
             return Ok(());
@@ -129,8 +129,8 @@ impl Exact {
         }
         let rank = model.shape.ranks[0];
         let count = (ANEW * rank as f64) as usize;
-        let left = self.left_over(model, state, crew)?;
-        let found = self.agreed(left, |_| count, (seed, number), crew)?;
+        let left = self.left_over(model, state, pool)?;
+        let found = self.agreed(left, |_| count, (seed, number), pool)?;
         let missed = |c: &Columns| c.strength > STANDS_OUT && c.share > MUCH;
         let shown = found.iter().flatten().filter(|c| missed(c)).count();
         if count == 0 || shown < self.partners.len() {
@@ -167,14 +167,14 @@ impl Exact {
     }
 
     /// What the model leaves of the entries that are looked at.
-    fn left_over(&self, model: &Model, state: &State, crew: &Crew) -> Result<Vec<f64>> {
+    fn left_over(&self, model: &Model, state: &State, pool: &ThreadPool) -> Result<Vec<f64>> {
         let mut all = vec![0.0; looked_at(self.largest())];
         let keep = |range: Range<usize>, e: &[f32]| {
             let kept = all.len().saturating_sub(range.start).min(e.len());
             (range.start, e[..kept].to_vec())
         };
         let largest = *self.order.last().unwrap_or(&0);
-        let pieces = self.errors_by(largest, model, state, crew, keep)?;
+        let pieces = self.errors_by(largest, model, state, pool, keep)?;
         for (first, piece) in pieces.into_iter().filter(|p| !p.1.is_empty()) {
             let place = all[first..].iter_mut().zip(piece);
             place.for_each(|(to, e)| *to = f64::from(e));

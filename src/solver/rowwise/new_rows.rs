@@ -16,7 +16,7 @@ use crate::simd::Level;
 
 use crate::kernel::{CoreKind, CoreShape};
 
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::random::Stream;
 use crate::simd::padded_len;
 use crate::solver::gram::moments;
@@ -78,7 +78,7 @@ impl Fold<'_> {
         known: &Known<'_>,
         mode: &ModelMode,
         (ridges, bias, nonneg): (&[f32], f64, bool),
-        crew: &Crew,
+        pool: &ThreadPool,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Found> {
         let size = self.size(known);
@@ -102,7 +102,7 @@ impl Fold<'_> {
             nonneg: nonneg.then_some(PASSES),
             ..self.rule(&prior, None)
         };
-        let mut rows = self.solve(known, &rule, crew, cancelled)?;
+        let mut rows = self.solve(known, &rule, pool, cancelled)?;
         self.cold(known, &mut rows, None);
         Ok(Found {
             rows,
@@ -116,14 +116,14 @@ impl Fold<'_> {
         known: &Known<'_>,
         (rows, biases, by_size): (&Rows, &[f32], &[usize]),
         [seed, sample]: [u64; 2],
-        crew: &Crew,
+        pool: &ThreadPool,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Found> {
-        let moments = moments(rows, rows.len() - 1, biases, crew)?;
+        let moments = moments(rows, rows.len() - 1, biases, pool)?;
         let biased = !biases.is_empty();
         let prior = expected(&moments, &belief(by_size, self.mode), biased);
         let name = [seed, stream::FOLD, sample, self.mode as u64];
-        let both = self.solve(known, &self.rule(&prior, Some(name)), crew, cancelled)?;
+        let both = self.solve(known, &self.rule(&prior, Some(name)), pool, cancelled)?;
         let (mut rows, mut means) = (Vec::new(), Vec::new());
         for row in both.chunks_exact(2 * prior.size) {
             rows.extend_from_slice(&row[..prior.size]);
@@ -181,7 +181,7 @@ impl Fold<'_> {
         &self,
         known: &Known<'_>,
         rule: &Rule<'_>,
-        crew: &Crew,
+        pool: &ThreadPool,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Vec<f32>> {
         let (shape, n) = (known.shape, self.mode);
@@ -236,7 +236,7 @@ impl Fold<'_> {
             sources.push(side_source(lists, side.columns, how, side.weight, whole));
         }
         let lists: Vec<&Lists> = sources.iter().map(|s| s.lists).collect();
-        let found = update(&Work::new(&lists), &sources, rule, crew, cancelled)?;
+        let found = update(&Work::new(&lists), &sources, rule, pool, cancelled)?;
         let found = found.ok_or(Error::Cancelled)?;
         match found.iter().all(|x| x.is_finite()) {
             true => Ok(found),

@@ -13,7 +13,7 @@ use crate::simd::Level;
 use crate::kernel::CoreKind;
 
 use crate::options::{Algorithm, Options, Penalty};
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::simd::padded_len;
 use crate::solver::data::Data;
 use crate::solver::entries::{Entries, Shuffled};
@@ -58,7 +58,7 @@ impl Solver {
         options: &Options,
         (begin, level): (Begin<'_>, Level),
         held: [Option<&Entries>; 2],
-        crew: &Crew,
+        pool: &ThreadPool,
     ) -> Result<Solver> {
         check(options)?;
         let draws =
@@ -126,9 +126,9 @@ impl Solver {
             })
             .collect();
         let setting = (undo, way, biased, level);
-        let mut exact = Exact::new(&model.shape, &given, &matrices, setting, crew)?;
+        let mut exact = Exact::new(&model.shape, &given, &matrices, setting, pool)?;
         if draws.is_some() {
-            exact.find_partners(crew)?;
+            exact.find_partners(pool)?;
         }
         let mut state = State {
             biases: model
@@ -144,7 +144,7 @@ impl Solver {
             priors: model.modes.iter().map(|_| None).collect(),
         };
         match begin {
-            Begin::Anew if draws.is_some() => exact.start(model, options.seed, crew)?,
+            Begin::Anew if draws.is_some() => exact.start(model, options.seed, pool)?,
             Begin::Resumed => {
                 if let Some(samples) = &model.samples {
                     state.biases.clone_from(&samples.biases);
@@ -206,7 +206,7 @@ impl Solver {
                     biases: solver.state.biases.clone(),
                 });
             }
-            solver.recall(model, crew)?;
+            solver.recall(model, pool)?;
         }
         Ok(solver)
     }
@@ -223,7 +223,7 @@ impl Solver {
         model: &mut Model,
         biases: &[Vec<f32>],
         number: u64,
-        crew: &Crew,
+        pool: &ThreadPool,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Option<f64>> {
         if !self.draws() && !biases.is_empty() {
@@ -239,7 +239,7 @@ impl Solver {
         };
         let done = self
             .exact
-            .sweep(model, &mut self.state, turn, crew, cancelled)?;
+            .sweep(model, &mut self.state, turn, pool, cancelled)?;
         if done.is_none() {
             return Ok(None);
         }
@@ -251,10 +251,10 @@ impl Solver {
             self.state.swap_cold(last);
             self.keep(model)?;
         }
-        let squares = self.note_noise(model, crew)?;
+        let squares = self.note_noise(model, pool)?;
         if kept {
-            if !self.drop_early(model, crew)? {
-                self.count(model, crew)?;
+            if !self.drop_early(model, pool)? {
+                self.count(model, pool)?;
             }
             self.state.swap_cold(last);
         }
@@ -266,7 +266,7 @@ impl Solver {
 
     /// Drops samples from before the draws came to rest: those that fit the entries much worse than the
     /// last. If there are some, counts what is left anew.
-    fn drop_early(&mut self, model: &mut Model, crew: &Crew) -> Result<bool> {
+    fn drop_early(&mut self, model: &mut Model, pool: &ThreadPool) -> Result<bool> {
         let Some(samples) = &mut model.samples else {
             return Ok(false);
         };
@@ -279,7 +279,7 @@ impl Solver {
         for held in [&mut self.test, &mut self.valid].into_iter().flatten() {
             held.forget();
         }
-        self.recall(model, crew)?;
+        self.recall(model, pool)?;
         Ok(true)
     }
 
@@ -333,18 +333,18 @@ impl Solver {
     }
 
     /// Counts the predictions of the present draw towards the mean.
-    fn count(&mut self, model: &Model, crew: &Crew) -> Result<()> {
+    fn count(&mut self, model: &Model, pool: &ThreadPool) -> Result<()> {
         for held in [&mut self.test, &mut self.valid].into_iter().flatten() {
             let (_, predictions) =
                 self.exact
-                    .measure(model, &self.state, held, (true, true), crew)?;
+                    .measure(model, &self.state, held, (true, true), pool)?;
             held.keep(predictions);
         }
         Ok(())
     }
 
     /// Counts the predictions of all samples there are.
-    fn recall(&mut self, model: &mut Model, crew: &Crew) -> Result<()> {
+    fn recall(&mut self, model: &mut Model, pool: &ThreadPool) -> Result<()> {
         let Some(samples) = model.samples.clone().filter(|s| !s.is_empty()) else {
             return Ok(());
         };
@@ -368,7 +368,7 @@ impl Solver {
             if !sample.core.is_empty() {
                 model.core.copy_from_slice(&sample.core);
             }
-            self.count(model, crew)?;
+            self.count(model, pool)?;
         }
         model.restore(&now)?;
         (self.state.biases, self.state.smooth) = (biases, smooth);
@@ -376,7 +376,7 @@ impl Solver {
     }
 
     /// A fit that ends before its first sample has the last whole draw as one.
-    pub(in crate::solver) fn finish(&mut self, model: &mut Model, crew: &Crew) -> Result<()> {
+    pub(in crate::solver) fn finish(&mut self, model: &mut Model, pool: &ThreadPool) -> Result<()> {
         let Some(samples) = model.samples.as_ref().filter(|s| s.is_empty()) else {
             return Ok(());
         };
@@ -389,16 +389,16 @@ impl Solver {
         // No sweep was kept, so none has them. The draw stays as it is: its biases are those of the chain.
         for n in 0..model.order() {
             self.exact
-                .cold_biases(model, &mut self.state, (n, 0), crew)?;
+                .cold_biases(model, &mut self.state, (n, 0), pool)?;
         }
         self.keep(model)?;
-        self.note_noise(model, crew)?;
-        self.count(model, crew)
+        self.note_noise(model, pool)?;
+        self.count(model, pool)
     }
 
     /// Gives the last sample its noise. Returns the sum of squared errors of the draw.
-    fn note_noise(&mut self, model: &mut Model, crew: &Crew) -> Result<f64> {
-        let squares = self.exact.squares(model, &self.state, crew)?;
+    fn note_noise(&mut self, model: &mut Model, pool: &ThreadPool) -> Result<f64> {
+        let squares = self.exact.squares(model, &self.state, pool)?;
         self.state.squares = Some(squares);
         let noise = self.exact.undo.by * (squares / self.entries as f64).sqrt();
         if let Some(last) = model.samples.as_mut().and_then(|s| s.list.last_mut())
@@ -410,10 +410,10 @@ impl Solver {
     }
 
     /// Errors on the training entries, of the present draw.
-    pub(in crate::solver) fn train_squares(&self, model: &Model, crew: &Crew) -> Result<f64> {
+    pub(in crate::solver) fn train_squares(&self, model: &Model, pool: &ThreadPool) -> Result<f64> {
         let squares = match self.state.squares {
             Some(squares) => squares,
-            None => self.exact.squares(model, &self.state, crew)?,
+            None => self.exact.squares(model, &self.state, pool)?,
         };
         Ok(squares * self.exact.undo.by.powi(2))
     }
@@ -425,7 +425,7 @@ impl Solver {
         on: Measured,
         model: &Model,
         clip: bool,
-        crew: &Crew,
+        pool: &ThreadPool,
     ) -> Result<f64> {
         let held = match on {
             Measured::Test => &self.test,
@@ -438,7 +438,7 @@ impl Solver {
             Some(squares) => squares,
             None => {
                 self.exact
-                    .measure(model, &self.state, held, (true, false), crew)?
+                    .measure(model, &self.state, held, (true, false), pool)?
                     .0
             }
         };

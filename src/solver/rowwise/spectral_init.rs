@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::kernel::Lists;
 use crate::linalg::eigen;
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::random::Stream;
 
 /// Entries that are looked at, at most, and about how many of those that have others to agree with.
@@ -151,7 +151,7 @@ impl Partners {
     pub(super) fn new(
         lists: &Lists,
         (mode, rows): (usize, usize),
-        crew: &Crew,
+        pool: &ThreadPool,
     ) -> Result<Option<Partners>> {
         let at = lists.others().iter().position(|&m| m == mode);
         let Some(at) = at.filter(|_| rows <= ROWS) else {
@@ -159,7 +159,7 @@ impl Partners {
         };
         let pieces = pieces(lists);
         let group = |keys: &mut _, p: usize| Groups::new(lists, at, pieces[p].clone(), keys);
-        let found = crew.map(pieces.len(), &mut || false, Vec::new, group)?;
+        let found = pool.map(pieces.len(), &mut || false, Vec::new, group)?;
         let mut groups = Groups::default();
         for found in found.unwrap_or_default() {
             if groups.rows.len() < USED {
@@ -201,7 +201,7 @@ impl Partners {
         residuals: &Residuals,
         count: usize,
         name: &[u64],
-        crew: &Crew,
+        pool: &ThreadPool,
     ) -> Result<Option<Columns>> {
         if residuals.square <= 0.0 {
             return Ok(None);
@@ -214,7 +214,7 @@ impl Partners {
         };
         // Some may be taken up by what lies far below noise.
         let directions = (2 * count + 2).min(rows).min(DIRECTIONS);
-        let found = agreement.directions(directions, &mut s, crew)?;
+        let found = agreement.directions(directions, &mut s, pool)?;
         let strength = found.first().map_or(0.0, |f| f.1);
         let share = |strength: f64| {
             let above = strength.max(0.0).powi(SHARPNESS);
@@ -346,7 +346,7 @@ impl Agreement<'_> {
         &self,
         count: usize,
         s: &mut Stream,
-        crew: &Crew,
+        pool: &ThreadPool,
     ) -> Result<Vec<(Vec<f64>, f64)>> {
         let rows = self.partners.scale.len();
         let mut v: Vec<Vec<f64>> = (0..count)
@@ -354,7 +354,7 @@ impl Agreement<'_> {
             .collect();
         orthonormal(&mut v);
         for _ in 0..PASSES {
-            let mut next = self.times(&v, crew)?;
+            let mut next = self.times(&v, pool)?;
             // Noise goes as far below 0 as above; what is below shall not be found.
             for (to, from) in next.iter_mut().zip(&v) {
                 add(to, self.noise, from);
@@ -362,7 +362,7 @@ impl Agreement<'_> {
             v = next;
             orthonormal(&mut v);
         }
-        let next = self.times(&v, crew)?;
+        let next = self.times(&v, pool)?;
         let within = |k: usize| {
             let (i, j) = (k / count, k % count);
             0.5 * (dot(&v[i], &next[j]) + dot(&v[j], &next[i]))
@@ -379,7 +379,7 @@ impl Agreement<'_> {
         Ok(turned.zip(strengths).collect())
     }
 
-    fn times(&self, v: &[Vec<f64>], crew: &Crew) -> Result<Vec<Vec<f64>>> {
+    fn times(&self, v: &[Vec<f64>], pool: &ThreadPool) -> Result<Vec<Vec<f64>>> {
         let scale = &self.partners.scale;
         let block = |b: usize| {
             let columns = &v[b * BLOCK..v.len().min((b + 1) * BLOCK)];
@@ -396,7 +396,7 @@ impl Agreement<'_> {
             (0..columns.len()).map(column).collect::<Vec<_>>()
         };
         let blocks = v.len().div_ceil(BLOCK);
-        let done = crew.map(blocks, &mut || false, || (), |(), b| block(b))?;
+        let done = pool.map(blocks, &mut || false, || (), |(), b| block(b))?;
         Ok(done.unwrap_or_default().into_iter().flatten().collect())
     }
 }
@@ -466,11 +466,11 @@ mod tests {
 
     fn columns(rows: &[u32], numbers: (&[f32], &[f32]), threads: usize) -> Option<Vec<f32>> {
         let lists = Lists::new(0, &SIZES, rows, numbers).unwrap();
-        let crew = Crew::new(threads, false, 0);
-        let partners = Partners::new(&lists, (2, SIZES[2]), &crew).unwrap()?;
+        let pool = ThreadPool::new(threads, false, 0);
+        let partners = Partners::new(&lists, (2, SIZES[2]), &pool).unwrap()?;
         let values = (0..looked_at(&lists)).map(|e| f64::from(lists.value(e)));
         let residuals = Residuals::new(&lists, values.collect());
-        let found = partners.columns(&residuals, COUNT, &[1, 2], &crew);
+        let found = partners.columns(&residuals, COUNT, &[1, 2], &pool);
         found.unwrap().map(|c| c.numbers)
     }
 

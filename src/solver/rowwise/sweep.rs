@@ -21,7 +21,7 @@ use crate::simd::Level;
 use crate::kernel::{CoreKind, CoreShape};
 
 use crate::linalg::PASSES;
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::random::Stream;
 use crate::simd::padded_len;
 use crate::solver::full_matrices::Full;
@@ -151,14 +151,14 @@ impl Exact {
         tensor: &Given<'_>,
         matrices: &[GivenMatrix<'_>],
         (undo, way, biased, level): (Undo, Way, bool, Level),
-        crew: &Crew,
+        pool: &ThreadPool,
     ) -> Result<Exact> {
         let modes = tensor.limits.len();
         let lists = |given: &Given<'_>, mode| {
             let numbers = (&given.values[..], given.weights);
             Lists::new(mode, &given.limits, given.rows, numbers)
         };
-        let made = crew.map(modes, &mut || false, || (), |(), n| lists(tensor, n))?;
+        let made = pool.map(modes, &mut || false, || (), |(), n| lists(tensor, n))?;
         let per_mode: Vec<Lists> = made
             .unwrap_or_default()
             .into_iter()
@@ -296,7 +296,7 @@ impl Exact {
         model: &Model,
         side: &'a Side,
         columns: bool,
-        crew: &Crew,
+        pool: &ThreadPool,
     ) -> Result<Option<Whole<'a>>> {
         let Some(full) = side.full.as_deref() else {
             return Ok(None);
@@ -305,14 +305,14 @@ impl Exact {
         Ok(Some(match columns {
             true => {
                 let rows = &model.modes[side.mode].factor;
-                let u = moments(rows, full.by_row.rows(), &[], crew)?;
+                let u = moments(rows, full.by_row.rows(), &[], pool)?;
                 Whole {
                     gram: narrow(&u.gram()),
                     right: narrow(&u.sum),
                     by: Some(&full.base),
                 }
             }
-            false => Whole::of_rows(full, &model.matrices[side.number].factor, crew)?,
+            false => Whole::of_rows(full, &model.matrices[side.number].factor, pool)?,
         }))
     }
 
@@ -323,17 +323,17 @@ impl Exact {
         model: &mut Model,
         state: &mut State,
         turn: Turn,
-        crew: &Crew,
+        pool: &ThreadPool,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Option<()>> {
         let Turn { number, kept, .. } = turn;
-        state.precision = self.noise_precision(model, state, number, crew)?;
+        state.precision = self.noise_precision(model, state, number, pool)?;
         if turn.settles {
-            self.look(model, state, number, crew)?;
+            self.look(model, state, number, pool)?;
         }
         let mut precisions = Vec::new();
         for side in &self.sides {
-            precisions.push(self.side_precision(model, side, number, crew)?);
+            precisions.push(self.side_precision(model, side, number, pool)?);
         }
         state.weights = vec![0.0; model.matrices.len()];
         for (side, precision) in self.sides.iter().zip(&precisions) {
@@ -341,16 +341,16 @@ impl Exact {
         }
         for &n in &self.order {
             if self
-                .find_rows(model, state, &precisions, (n, number), crew, cancelled)?
+                .find_rows(model, state, &precisions, (n, number), pool, cancelled)?
                 .is_none()
             {
                 return Ok(None);
             }
             if kept {
-                self.cold_biases(model, state, (n, number), crew)?;
+                self.cold_biases(model, state, (n, number), pool)?;
             }
             for (side, &precision) in self.sides.iter().zip(&precisions).filter(|s| s.0.mode == n) {
-                let found = self.find_columns(model, side, precision, number, crew, cancelled)?;
+                let found = self.find_columns(model, side, precision, number, pool, cancelled)?;
                 if found.is_none() {
                     return Ok(None);
                 }
@@ -366,7 +366,7 @@ impl Exact {
                 level: self.level,
             };
             let lists = &self.tensor[self.order[0]];
-            let found = core.find(model, &state.biases, lists, &rule, crew, cancelled)?;
+            let found = core.find(model, &state.biases, lists, &rule, pool, cancelled)?;
             if found.is_none() {
                 return Ok(None);
             }
@@ -383,11 +383,11 @@ impl Exact {
         state: &mut State,
         precisions: &[f64],
         (n, number): (usize, u64),
-        crew: &Crew,
+        pool: &ThreadPool,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Option<()>> {
         let (rank, width) = (model.shape.ranks[n], padded_len(model.shape.ranks[n]));
-        let prior = self.prior(&model.modes[n].factor, &state.biases[n], (n, number), crew)?;
+        let prior = self.prior(&model.modes[n].factor, &state.biases[n], (n, number), pool)?;
         let core = self.core_for(model, n);
         let smooth = self.order.last() == Some(&n);
         let waits = number == self.first && self.waits.contains(&n);
@@ -409,7 +409,7 @@ impl Exact {
             }];
             for (side, precision) in self.sides.iter().zip(precisions).filter(|s| s.0.mode == n) {
                 let columns = &model.matrices[side.number].factor;
-                let whole = self.whole(model, side, false, crew)?;
+                let whole = self.whole(model, side, false, pool)?;
                 let weight = side.weight * precision;
                 sources.push(self.side_source(columns, &side.by_row, weight, whole));
             }
@@ -428,7 +428,7 @@ impl Exact {
                     .collect(),
                 level: self.level,
             };
-            let Some(found) = update(work, &sources, &rule, crew, cancelled)? else {
+            let Some(found) = update(work, &sources, &rule, pool, cancelled)? else {
                 return Ok(None);
             };
             let numbers = found.len() / work.rows.len().max(1);
@@ -469,7 +469,7 @@ impl Exact {
         side: &Side,
         precision: f64,
         number: u64,
-        crew: &Crew,
+        pool: &ThreadPool,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Option<()>> {
         let target = stream::MATRIX + side.number as u64;
@@ -479,7 +479,7 @@ impl Exact {
             Way::Best { .. } => Prior::ridge(rank, 0.0),
             Way::Draw { .. } if number == self.first => Prior::ridge(rank, 1.0 / FIRST_VARIANCE),
             Way::Draw { seed } => {
-                let moments = moments(columns, columns.len(), &[], crew)?;
+                let moments = moments(columns, columns.len(), &[], pool)?;
                 let mut s = Stream::new(&[seed, stream::HYPER, number, target]);
                 let belief = Belief {
                     mean: 0.0,
@@ -503,9 +503,9 @@ impl Exact {
         };
         let rows = &model.modes[side.mode].factor;
         let weight = side.weight * precision;
-        let whole = self.whole(model, side, true, crew)?;
+        let whole = self.whole(model, side, true, pool)?;
         let source = [self.side_source(rows, &side.by_column, weight, whole)];
-        let Some(found) = update(&side.work, &source, &rule, crew, cancelled)? else {
+        let Some(found) = update(&side.work, &source, &rule, pool, cancelled)? else {
             return Ok(None);
         };
         let numbers = (found.len() / side.by_column.rows().max(1)).max(1);
@@ -549,7 +549,7 @@ impl Exact {
         state: &State,
         on: &HeldOut,
         (smooth, predictions): (bool, bool),
-        crew: &Crew,
+        pool: &ThreadPool,
     ) -> Result<(Squares, Vec<Vec<f32>>)> {
         let n = on.mode;
         let core = self.core_for(model, n);
@@ -572,6 +572,6 @@ impl Exact {
             biased: self.biased,
             whole: None,
         };
-        on.measure(&source, own, self.undo, predictions, crew)
+        on.measure(&source, own, self.undo, predictions, pool)
     }
 }

@@ -14,7 +14,7 @@ use crate::model::Rows;
 use crate::simd::Level;
 
 use crate::linalg::{Corners, descend};
-use crate::parallel::Crew;
+use crate::parallel::ThreadPool;
 use crate::random::Stream;
 use crate::simd::padded_len;
 use crate::solver::full_matrices::Full;
@@ -43,9 +43,13 @@ pub(super) struct Whole<'a> {
 
 impl Whole<'_> {
     /// What all cells of a full matrix say about the rows of its mode, given its columns.
-    pub(super) fn of_rows(full: &Full, columns: &Rows, crew: &Crew) -> Result<Whole<'static>> {
+    pub(super) fn of_rows(
+        full: &Full,
+        columns: &Rows,
+        pool: &ThreadPool,
+    ) -> Result<Whole<'static>> {
         let narrow = |x: &[f64]| x.iter().map(|&x| x as f32).collect();
-        let v = moments(columns, columns.len(), &[], crew)?;
+        let v = moments(columns, columns.len(), &[], pool)?;
         Ok(Whole {
             gram: narrow(&v.gram()),
             right: narrow(&full.pull(columns)),
@@ -213,12 +217,12 @@ pub(super) fn update(
     work: &Work,
     sources: &[Source<'_>],
     rule: &Rule<'_>,
-    crew: &Crew,
+    pool: &ThreadPool,
     cancelled: &mut dyn FnMut() -> bool,
 ) -> Result<Option<Vec<f32>>> {
     let memory = || Memory::new(sources, rule.prior.size);
     let size = rule.numbers();
-    let done = crew.map(work.tasks.len(), cancelled, memory, |m, t| {
+    let done = pool.map(work.tasks.len(), cancelled, memory, |m, t| {
         match &work.tasks[t] {
             Task::Rows(rows) => {
                 let mut out = Vec::with_capacity(rows.len() * size);
@@ -270,7 +274,7 @@ pub(super) fn update(
             _ => unreachable!("every task gives what it is"),
         }
     }
-    let solved = crew.map(long.len(), cancelled, memory, |m, k| {
+    let solved = pool.map(long.len(), cancelled, memory, |m, k| {
         let (at, sums) = &long[k];
         let row = work.rows[*at] as usize;
         let sums: Vec<&Normal> = sums.iter().collect();
@@ -451,7 +455,7 @@ pub(super) fn errors<T: Send>(
     source: &Source<'_>,
     rows: &[f32],
     biases: &[f32],
-    crew: &Crew,
+    pool: &ThreadPool,
     take: impl Fn(Range<usize>, &[f32]) -> T + Sync,
 ) -> Result<Vec<T>> {
     let width = padded_len(source.slopes.rank);
@@ -463,7 +467,7 @@ pub(super) fn errors<T: Send>(
             .slopes
             .errors(source.lists, entries, numbers, room, out);
     };
-    let done = crew.map(work.tasks.len(), &mut || false, memory, |(room, out), t| {
+    let done = pool.map(work.tasks.len(), &mut || false, memory, |(room, out), t| {
         let (range, rows) = match &work.tasks[t] {
             Task::Rows(rows) => {
                 let first = source.lists.of(rows.start).start;

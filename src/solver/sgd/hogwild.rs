@@ -21,7 +21,7 @@ use crate::simd::AlignedVec;
 
 use crate::kernel::CoreShape;
 use crate::options::{Algorithm, Options, Penalty};
-use crate::parallel::{Crew, Worker};
+use crate::parallel::{ThreadPool, WorkerContext};
 use crate::problem::MatrixKind;
 use crate::random::{Stream, key, mix};
 
@@ -151,11 +151,11 @@ impl<'a> LockFree<'a> {
         model: &mut Model,
         eta: f64,
         name: &[u64],
-        crew: &Crew,
+        pool: &ThreadPool,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Option<f64>> {
         let (order, walk) = self.order(name);
-        let hands = self.deal(&order, crew.threads());
+        let hands = self.deal(&order, pool.threads());
         let mut factors = Vec::new();
         for (n, mode) in model.modes.iter_mut().enumerate() {
             let (rows, stride) = (mode.factor.len(), mode.factor.stride());
@@ -197,13 +197,13 @@ impl<'a> LockFree<'a> {
             .sum();
         let all = self.data.tensor.len() as f64 * self.data.core_step;
         let core_eta = eta * all / own.max(1) as f64;
-        let squares = crew.run(hands.len(), cancelled, |worker| {
+        let squares = pool.run(hands.len(), cancelled, |worker| {
             let mut task = Task::new(self, &shared, (eta as f32, core_eta as f32), &worker);
-            for (i, &k) in hands[worker.number].iter().enumerate() {
+            for (i, &k) in hands[worker.index].iter().enumerate() {
                 if worker.stop.requested() {
                     break;
                 }
-                let next = hands[worker.number].get(i + 1).map(|&k| &order[k]);
+                let next = hands[worker.index].get(i + 1).map(|&k| &order[k]);
                 task.block(&order[k], mix(walk ^ k as u64), next);
             }
             task.end()
@@ -243,7 +243,7 @@ impl<'a> Task<'a> {
         plan: &'a LockFree<'a>,
         shared: &'a Shared<'a>,
         (eta, core_eta): (f32, f32),
-        worker: &Worker<'_>,
+        worker: &WorkerContext<'_>,
     ) -> Self {
         let (kernel, level) = match plan.naive() {
             true => (Kernel::Naive(Naive::new(shared.shape)), Level::Scalar),
@@ -261,7 +261,7 @@ impl<'a> Task<'a> {
             kernel,
             level,
             eta,
-            core_eta: (worker.number == 0).then_some(core_eta),
+            core_eta: (worker.index == 0).then_some(core_eta),
             alone: worker.threads == 1,
             factors: shared.factors.iter().map(hand).collect(),
             columns: shared.columns.iter().map(hand).collect(),

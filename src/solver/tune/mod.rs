@@ -39,7 +39,7 @@ use super::stepped::stepped;
 use crate::error::{Error, Result};
 use crate::model::{Model, Saved, check_target};
 use crate::options::{Algorithm, ModelKind, Options, Start};
-use crate::parallel::{Stop, available_threads, in_order};
+use crate::parallel::{StopFlag, available_threads, run_ordered};
 use crate::problem::Problem;
 use crate::progress::{Monitor, step};
 use crate::simd::Level;
@@ -308,7 +308,7 @@ impl<'a> Search<'a> {
         let (problem, how, held, side_by_side) = (self.problem, self.how, self.held, self.jobs);
         let (base, centre) = (self.base.clone(), self.centre.clone());
         let starts = self.starts.clone();
-        let make = |i: u64, stop: &Stop| {
+        let make = |i: u64, stop: &StopFlag| {
             let began = Instant::now();
             let Job {
                 options: o,
@@ -378,7 +378,7 @@ impl<'a> Search<'a> {
             }
             step(limited, &phase, done as u64, total as u64)
         };
-        in_order(new.len() as u64, side_by_side, limited, make, take)
+        run_ordered(new.len() as u64, side_by_side, limited, make, take)
     }
 
     /// Draws what these trials start from, once for all of the same rank.
@@ -542,7 +542,7 @@ impl Monitor for Limited<'_> {
 }
 
 /// Ends a fit of a trial with all others.
-struct Stopped<'a>(&'a Stop);
+struct Stopped<'a>(&'a StopFlag);
 
 impl Monitor for Stopped<'_> {
     fn cancelled(&self) -> bool {

@@ -51,7 +51,7 @@ use crate::simd::AlignedVec;
 
 use crate::kernel::{CoreKind, CoreShape};
 use crate::options::{Options, Penalty};
-use crate::parallel::{Crew, Meeting};
+use crate::parallel::{Barrier, ThreadPool};
 use crate::problem::MatrixKind;
 use crate::random::key;
 
@@ -133,7 +133,7 @@ impl Blocked<'_> {
         eta: f64,
         pace: Pace,
         name: &[u64],
-        crew: &Crew,
+        pool: &ThreadPool,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Option<(f64, Pace)>> {
         let curvature = Curvature::measure(model, self.data, self.level);
@@ -187,9 +187,9 @@ impl Blocked<'_> {
         };
         let core_len = shared.core.parts().rows() * shared.core.stride();
         let classes = self.data.tensor.classes();
-        let threads = crew.threads().min(self.widest());
+        let threads = pool.threads().min(self.widest());
         let groups = classes.map(|c| Groups::new(c, &shared.factors, epoch.cells, threads));
-        let meeting = Meeting::new(threads);
+        let barrier = Barrier::new(threads);
         let spec = &self.plan.spec;
         let turns = Turns::new(self.widest(), spec.coordinates, spec.pieces);
         let merging = AtomicUsize::new(0);
@@ -204,14 +204,14 @@ impl Blocked<'_> {
             }
         };
         prepare(&sweeps[0].read().unwrap_or_else(|e| e.into_inner()), 0);
-        let done = crew.run(threads, cancelled, |worker| {
-            let _guard = meeting.guard();
+        let done = pool.run(threads, cancelled, |worker| {
+            let _guard = barrier.cancel_on_panic();
             let mut tools = Tools {
                 scratch: Scratch::default(),
                 probe: epoch.probe.kernel(self.level),
                 core: AlignedVec::zeroed(core_len),
             };
-            let stop = || worker.stop.requested() || meeting.is_over();
+            let stop = || worker.stop.requested() || barrier.is_cancelled();
             for number in 0.. {
                 let now = sweeps[number % 2].read().unwrap_or_else(|e| e.into_inner());
                 let work = Work {
@@ -225,25 +225,25 @@ impl Blocked<'_> {
                 let all_steps = steps::together(&now.steps, self.plan.together);
                 for (at, steps) in all_steps.enumerate() {
                     if let (Step::Group(g), Some(groups)) = (steps[0], &groups) {
-                        work.cells(groups, &now.groups[g], worker.number, &mut tools);
+                        work.cells(groups, &now.groups[g], worker.index, &mut tools);
                         let next = || {
                             let mut looking = looking.lock().unwrap_or_else(|e| e.into_inner());
                             work.merge_group(groups, &now.groups[g], &mut looking.0);
                             prepare(&now, at + 1);
                             stop()
                         };
-                        if !meeting.wait(next) {
+                        if !barrier.wait(next) {
                             return;
                         }
                         continue;
                     }
-                    let me = (worker.number, threads);
+                    let me = (worker.index, threads);
                     let tasks = self.tasks(steps[0]);
                     let all = turns.take(steps.len(), tasks, me, |round, task| {
                         work.task(steps, round, task, stop, &mut tools)
                     });
                     if !all {
-                        meeting.end();
+                        barrier.cancel();
                     }
                     // The last thread to arrive prepares what comes next, while the others wait.
                     let next = || {
@@ -251,7 +251,7 @@ impl Blocked<'_> {
                         prepare(&now, at + 1);
                         stop()
                     };
-                    if !meeting.wait(next) {
+                    if !barrier.wait(next) {
                         return;
                     }
                     if !matches!(steps[0], Step::Blocks(_)) {
@@ -264,7 +264,7 @@ impl Blocked<'_> {
                         self.look(&shared, &mut looking.0);
                         stop()
                     };
-                    if !meeting.wait(next) {
+                    if !barrier.wait(next) {
                         return;
                     }
                 }
@@ -281,7 +281,7 @@ impl Blocked<'_> {
                     prepare(&after, 0);
                     stop()
                 };
-                if !meeting.wait(next) || now.until == WHOLE {
+                if !barrier.wait(next) || now.until == WHOLE {
                     return;
                 }
             }

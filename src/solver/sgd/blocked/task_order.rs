@@ -50,7 +50,7 @@ impl Turns {
         mut task: impl FnMut(usize, usize) -> bool,
     ) -> bool {
         for round in 0..rounds {
-            for t in crate::parallel::turns(thread, threads, count) {
+            for t in crate::parallel::stealing_order(thread, threads, count) {
                 let taken = &self.taken[t].0;
                 let next = round + 1;
                 let order = Ordering::Relaxed;

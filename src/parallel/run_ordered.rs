@@ -1,91 +1,81 @@
-//! Pieces made in parallel and used in order.
+//! Pieces produced in parallel and consumed in index order.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use super::spawn::spawn_scoped;
+use super::stop_flag::StopFlag;
 use crate::error::{Error, Result};
 use crate::progress::Monitor;
 
-/// Tells the makers of pieces that nobody wants them any more.
-pub struct Stop(AtomicBool);
+/// Pieces per thread that may be in production or waiting to be consumed.
+const WINDOW_PER_THREAD: u64 = 4;
 
-impl Stop {
-    pub(crate) fn new() -> Stop {
-        Stop(AtomicBool::new(false))
-    }
+/// How often the calling thread polls `monitor` while it waits for a piece.
+const CANCEL_POLL: Duration = Duration::from_millis(50);
 
-    /// Whether to give up; what is returned then is thrown away. For pieces that take long.
-    pub fn requested(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn request(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Makes pieces `0..count` with `make` on `threads` threads and hands them to `take`, on the calling
-/// thread, in the order of their numbers. At most a few pieces per thread exist at a time. The
-/// outcome is that of a plain loop, whatever the number of threads.
+/// Produces pieces `0..count` with `produce` on `threads` threads and passes them to `consume`, on the calling
+/// thread, in index order. At most `WINDOW_PER_THREAD` pieces per thread exist at a time. The result is that of
+/// a sequential loop and is independent of the thread count.
 ///
-/// The first error of `take` ends the work and is returned; so does a cancellation by `monitor`,
-/// also while pieces are being made.
-pub fn in_order<T: Send>(
+/// Stops at the first error of `consume` and returns it. Returns [`Error::Cancelled`] if `monitor` cancels, also
+/// while pieces are being produced.
+pub fn run_ordered<T: Send>(
     count: u64,
     threads: usize,
     monitor: &dyn Monitor,
-    make: impl Fn(u64, &Stop) -> T + Sync,
-    mut take: impl FnMut(u64, T) -> Result<()>,
+    produce: impl Fn(u64, &StopFlag) -> T + Sync,
+    mut consume: impl FnMut(u64, T) -> Result<()>,
 ) -> Result<()> {
     let threads = threads
         .max(1)
         .min(usize::try_from(count).unwrap_or(usize::MAX));
     let next = AtomicU64::new(0);
-    // A worker makes a piece only when its turn is near: within this window of what was taken.
-    let taken = AtomicU64::new(0);
-    let window = 4 * threads as u64;
-    let stop = Stop::new();
+    // A worker waits before it produces a piece further than this window ahead of the consumer.
+    let consumed = AtomicU64::new(0);
+    let window = WINDOW_PER_THREAD * threads as u64;
+    let stop = StopFlag::new();
     thread::scope(|scope| {
         let (send, receive) = sync_channel::<(u64, T)>(threads);
         let mut workers = Vec::with_capacity(threads);
         for _ in 0..threads {
             let send = send.clone();
-            let (next, taken, stop, make) = (&next, &taken, &stop, &make);
-            let work = move || {
+            let (next, consumed, stop, produce) = (&next, &consumed, &stop, &produce);
+            let body = move || {
                 let _guard = StopOnPanic(stop);
                 loop {
                     let i = next.fetch_add(1, Ordering::Relaxed);
                     if i >= count {
                         return;
                     }
-                    while i >= taken.load(Ordering::Acquire) + window {
+                    while i >= consumed.load(Ordering::Acquire) + window {
                         if stop.requested() {
                             return;
                         }
                         thread::park_timeout(Duration::from_millis(1));
                     }
-                    // The receiver is gone only if the work has ended.
-                    if stop.requested() || send.send((i, make(i, stop))).is_err() {
+                    // The receiver is dropped only after the last piece or an error.
+                    if stop.requested() || send.send((i, produce(i, stop))).is_err() {
                         return;
                     }
                 }
             };
-            match super::spawn_scoped(scope, work) {
+            match spawn_scoped(scope, body) {
                 Ok(worker) => workers.push(worker),
-                // One is enough; the result does not depend on their number.
+                // One thread suffices; the result does not depend on the thread count.
                 Err(_) if !workers.is_empty() => break,
                 Err(e) => return Err(e),
             }
         }
         drop(send);
         let mut waiting = BTreeMap::new();
-        let mut turn = 0;
+        let mut due = 0;
         let mut outcome = Ok(());
-        while turn < count && outcome.is_ok() {
-            match receive.recv_timeout(Duration::from_millis(50)) {
+        while due < count && outcome.is_ok() {
+            match receive.recv_timeout(CANCEL_POLL) {
                 Ok((i, piece)) => {
                     waiting.insert(i, piece);
                 }
@@ -93,20 +83,21 @@ pub fn in_order<T: Send>(
                     outcome = Err(Error::Cancelled)
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                // All senders gone early means a worker panicked; joining it passes the panic on.
+                // All senders disconnect early only after a panic of a worker; the join below passes it on.
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             while outcome.is_ok()
-                && let Some(piece) = waiting.remove(&turn)
+                && let Some(piece) = waiting.remove(&due)
             {
-                outcome = take(turn, piece);
-                turn += 1;
-                taken.store(turn, Ordering::Release);
+                outcome = consume(due, piece);
+                due += 1;
+                consumed.store(due, Ordering::Release);
             }
         }
         stop.request();
         drop(receive);
-        // A scope ends when the work is done; a library that is unloaded needs the threads gone too.
+        // A scope returns when the closures have returned. A library that may be unloaded afterwards must join
+        // the threads themselves.
         for worker in workers {
             worker
                 .join()
@@ -116,8 +107,8 @@ pub fn in_order<T: Send>(
     })
 }
 
-/// A piece that panicked never comes; without this the others would wait for its turn.
-struct StopOnPanic<'a>(&'a Stop);
+/// Requests a stop if the thread panics: the other workers would otherwise wait for the missing piece.
+struct StopOnPanic<'a>(&'a StopFlag);
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
@@ -132,25 +123,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_arrive_in_order_whatever_the_threads() {
+    fn pieces_are_consumed_in_order_for_any_thread_count() {
         for threads in [1, 2, 3, 16] {
             for count in [0u64, 1, 2, 1000] {
                 let mut seen = Vec::new();
-                let take = |i, x| {
+                let consume = |i, x| {
                     seen.push((i, x));
                     Ok(())
                 };
-                in_order(count, threads, &(), |i, _| i * i, take).unwrap();
+                run_ordered(count, threads, &(), |i, _| i * i, consume).unwrap();
                 assert_eq!(seen, (0..count).map(|i| (i, i * i)).collect::<Vec<_>>());
             }
         }
     }
 
     #[test]
-    fn an_error_ends_the_work() {
+    fn an_error_of_the_consumer_stops_the_workers() {
         for threads in [1, 4] {
             let mut seen = 0;
-            let take = |i, _| {
+            let consume = |i, _| {
                 seen += 1;
                 if i == 10 {
                     Err(Error::Cancelled)
@@ -158,34 +149,34 @@ mod tests {
                     Ok(())
                 }
             };
-            let result = in_order(1_000_000, threads, &(), |i, _| i, take);
+            let result = run_ordered(1_000_000, threads, &(), |i, _| i, consume);
             assert!(matches!(result, Err(Error::Cancelled)));
             assert_eq!(seen, 11);
         }
     }
 
     #[test]
-    fn a_cancellation_reaches_pieces_being_made() {
+    fn cancellation_interrupts_pieces_in_production() {
         struct Cancelled;
         impl Monitor for Cancelled {
             fn cancelled(&self) -> bool {
                 true
             }
         }
-        // This piece is never finished by itself.
-        let endless = |_, stop: &Stop| {
+        // This piece ends only on request.
+        let endless = |_, stop: &StopFlag| {
             while !stop.requested() {
                 thread::yield_now();
             }
         };
-        let result = in_order(5, 2, &Cancelled, endless, |_, ()| Ok(()));
+        let result = run_ordered(5, 2, &Cancelled, endless, |_, ()| Ok(()));
         assert!(matches!(result, Err(Error::Cancelled)));
     }
 
     #[test]
     #[should_panic(expected = "no fifty")]
-    fn a_panic_of_a_worker_is_passed_on() {
-        let _ = in_order(
+    fn a_panic_of_a_worker_reaches_the_caller() {
+        let _ = run_ordered(
             100,
             2,
             &(),

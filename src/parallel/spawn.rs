@@ -1,0 +1,33 @@
+//! Starts threads with the name of this library and with signals blocked.
+
+use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
+
+use super::signals::with_signals_blocked;
+use crate::error::{Error, Result};
+
+/// Name of every thread of this library. Debuggers show it, and a panic hook recognises these threads by it.
+pub(crate) const THREAD_NAME: &str = "s3cmtf";
+
+/// Returns a builder of threads called [`THREAD_NAME`].
+pub(super) fn builder() -> Builder {
+    Builder::new().name(THREAD_NAME.into())
+}
+
+/// Starts a thread that the scope joins.
+pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    body: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>> {
+    with_signals_blocked(|| builder().spawn_scoped(scope, body)).map_err(spawn_error)
+}
+
+/// Starts a thread that is not bound to a scope.
+pub(crate) fn spawn<T: Send + 'static>(
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>> {
+    with_signals_blocked(|| builder().spawn(body)).map_err(spawn_error)
+}
+
+fn spawn_error(e: std::io::Error) -> Error {
+    Error::io("cannot start a thread", e)
+}
