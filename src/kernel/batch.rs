@@ -25,7 +25,7 @@ use super::order4;
 use super::packed_core::{Flat, Flatten};
 use super::per_entry::{self, single};
 use crate::kernel::CoreShape;
-use crate::simd::{Line, stamped};
+use crate::simd::{Line, dispatched};
 
 use crate::simd::{LANES, padded_len};
 
@@ -117,7 +117,7 @@ pub(super) fn work_len(shape: &CoreShape, order: usize, fiber: usize) -> usize {
         + if order4::fits(shape) { order4::WORK } else { 0 }
 }
 
-stamped! {
+dispatched! {
     /// Runs batches; returns the sum of squared errors, by weight, as they were met.
     pub(super) unsafe fn run(job: &Job<'_>, batches: &[Batch]) -> f64 = any_run;
 }
@@ -216,7 +216,7 @@ impl<L: Line, const OWN: bool> Step<L, OWN> {
     }
 }
 
-#[inline(always)]
+/// Chooses the leaf for a job.
 unsafe fn any_run<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     // SAFETY: the caller's promises.
     unsafe {
@@ -224,16 +224,27 @@ unsafe fn any_run<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]) -> f64 {
         // compiled.
         // With few registers a prior or a step of a mode's own is not what takes time, nor is a weight, and every
         // variant takes room.
-        let own = job.own || L::REGISTERS < 32;
-        let special = match (job.fiber.is_some(), job.weighted, own) {
+        let special = if job.fiber.is_none() {
+            if job.weighted {
+                alone::<L, true>(job, batches)
+            } else {
+                alone::<L, false>(job, batches)
+            }
+        } else if const { L::REGISTERS < 4 } {
             // One number at a time is there to compare with.
-            (true, _, _) if L::REGISTERS < 4 => None,
-            (true, false, false) => short::<L, false, false>(job, batches),
-            (true, false, true) => short::<L, false, true>(job, batches),
-            (true, true, _) if L::REGISTERS < 8 => None,
-            (true, true, _) => short::<L, true, true>(job, batches),
-            (false, false, _) => alone::<L, false>(job, batches),
-            (false, true, _) => alone::<L, true>(job, batches),
+            None
+        } else if job.weighted {
+            if const { L::REGISTERS < 8 } {
+                None
+            } else {
+                short::<L, true, true>(job, batches)
+            }
+        } else if const { L::REGISTERS < 32 } {
+            short::<L, false, true>(job, batches)
+        } else if job.own {
+            short::<L, false, true>(job, batches)
+        } else {
+            short::<L, false, false>(job, batches)
         };
         // No closure: it would not have the instructions of the function that this becomes part of.
         if let Some(squares) = special {
@@ -257,7 +268,6 @@ unsafe fn any_run<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]) -> f64 {
 }
 
 /// Entries one by one; `None` if there is nothing special for such a core.
-#[inline(always)]
 unsafe fn alone<L: Racer, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> Option<f64> {
     let shape = job.shape;
     // SAFETY: the caller's promises.
@@ -271,7 +281,6 @@ unsafe fn alone<L: Racer, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> Op
 }
 
 /// Batches whose listed rows are one line each; `None` if they are not.
-#[inline(always)]
 unsafe fn short<L: Line, const W: bool, const OWN: bool>(
     job: &Job<'_>,
     batches: &[Batch],

@@ -9,9 +9,9 @@
 
 use super::batch::{Job, Step};
 use super::blocking::Batch;
-use super::entry::{self, contract};
+use super::entry::{self, contract, contract_inline};
 use crate::simd::LANES;
-use crate::simd::{Line, prefetch};
+use crate::simd::{Line, leaf, prefetch};
 
 /// M for the first batch; [`after_full`] makes the others.
 #[inline(always)]
@@ -95,14 +95,21 @@ impl<L: Line> Pass<L> {
     }
 }
 
-/// After a batch with a full core: steps of the core and of the fiber mode's row; then M for the batch
-/// `next`. `slopes` is memory for one row of that mode.
+leaf! {
+    /// After a batch with a full core: updates of the core and of the fiber mode's row; then M for the batch
+    /// `next`. `slopes` is memory for one row of that mode.
+    pub(super) unsafe fn after_full<L: Line>(job: &Job<'_>, batch: &Batch, next: Option<&Batch>, e: *const f32, m: *mut f32,
+        slopes: *mut f32, lines: usize) = after_full_body;
+}
+
 #[inline(always)]
-pub(super) unsafe fn after_full<L: Line>(
+unsafe fn after_full_body<L: Line>(
     job: &Job<'_>,
     batch: &Batch,
     next: Option<&Batch>,
-    (e, m, slopes): (*const f32, *mut f32, *mut f32),
+    e: *const f32,
+    m: *mut f32,
+    slopes: *mut f32,
     lines: usize,
 ) {
     // SAFETY: the core has `rank` slabs of `lines` lines, E and M one.
@@ -153,7 +160,7 @@ pub(super) unsafe fn after_full<L: Line>(
         step_fiber::<L>(job, batch, count, 1.0, slopes);
         // The same row, which has just moved.
         if next.is_some() && then == u {
-            contract::<L>(job.core, u, rank, lines, m);
+            contract_inline::<L>(job.core, u, rank, lines, m);
         }
     }
 }

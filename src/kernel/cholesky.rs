@@ -4,7 +4,7 @@
 
 use crate::simd::Level;
 use crate::simd::{LANES, padded_len};
-use crate::simd::{Line, stamped};
+use crate::simd::{Line, dispatched};
 
 /// What becomes of the noise in a solution.
 pub(crate) enum Noise<'a> {
@@ -41,7 +41,7 @@ pub(crate) fn solve(
     unsafe { solved(level, size, a.as_mut_ptr(), b, noise) }
 }
 
-stamped! {
+dispatched! {
     unsafe fn solved(size: usize, a: *mut f32, b: &mut [f32], noise: Noise<'_>) -> bool = any_solved;
 }
 

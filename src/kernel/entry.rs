@@ -14,7 +14,7 @@
 
 use crate::kernel::MAX_ORDER;
 use crate::kernel::{CoreKind, CoreShape};
-use crate::simd::{Line, stamped};
+use crate::simd::{Line, dispatched, leaf};
 
 use crate::simd::{LANES, padded_len};
 
@@ -33,28 +33,44 @@ pub(super) fn work_len(shape: &CoreShape) -> usize {
     2 * (all + padded_len(shape.ranks[last]))
 }
 
-stamped! {
+dispatched! {
     /// The value, and the slopes of all rows.
     pub(super) unsafe fn slopes(shape: &CoreShape, core: *const f32, rows: *const f32, slopes: *mut f32, work: *mut f32) -> f32
+        = slopes_leaf;
+}
+leaf! {
+    /// The value, and the slopes of all rows.
+    pub(super) unsafe fn slopes_leaf<L: Line>(shape: &CoreShape, core: *const f32, rows: *const f32, slopes: *mut f32, work: *mut f32) -> f32
         = any_slopes;
 }
-stamped! {
+dispatched! {
     /// The value.
     pub(super) unsafe fn value(shape: &CoreShape, core: *const f32, rows: *const f32, work: *mut f32) -> f32
         = any_value;
 }
-stamped! {
+dispatched! {
     /// `core = keep * core + scale * (u_1 (x) ... (x) u_N)`, on the diagonal only for CP.
     pub(super) unsafe fn step_core(shape: &CoreShape, core: *mut f32, rows: *const f32, keep: f32, scale: f32)
+        = step_core_leaf;
+}
+leaf! {
+    /// `core = keep * core + scale * (u_1 (x) ... (x) u_N)`, on the diagonal only for CP.
+    pub(super) unsafe fn step_core_leaf<L: Line>(shape: &CoreShape, core: *mut f32, rows: *const f32, keep: f32, scale: f32)
         = any_step_core;
 }
 
-stamped! {
+dispatched! {
     /// `out = sum_i u_i from_i` over `rank` slices of `lines` lines.
     pub(super) unsafe fn combine(from: *const f32, u: *const f32, rank: usize, lines: usize, out: *mut f32) = contract;
 }
 
-stamped! {
+leaf! {
+    /// `out = sum_i u_i from_i` over `rank` slices of `lines` lines.
+    pub(super) unsafe fn contract<L: Line>(from: *const f32, u: *const f32, rank: usize, lines: usize, out: *mut f32)
+        = contract_inline;
+}
+
+dispatched! {
     /// `to_i += u_i from` for `rank` slices of `lines` lines.
     pub(super) unsafe fn spread(from: *const f32, u: *const f32, rank: usize, lines: usize, to: *mut f32) = any_spread;
 }
@@ -130,7 +146,7 @@ unsafe fn any_spread<L: Line>(
 /// # Safety
 /// `from` must have `rank * lines` lines, `out` `lines`, `u` `rank` floats.
 #[inline(always)]
-pub(super) unsafe fn contract<L: Line>(
+pub(super) unsafe fn contract_inline<L: Line>(
     from: *const f32,
     u: *const f32,
     rank: usize,
@@ -182,7 +198,7 @@ unsafe fn contract_mode<L: Line>(
     // SAFETY: `from` has that many lines for each index of the mode.
     unsafe {
         let row = rows.add(shape.row(n).start);
-        contract::<L>(from, row, shape.ranks[n], lines, out);
+        contract_inline::<L>(from, row, shape.ranks[n], lines, out);
     }
     lines * LANES
 }

@@ -11,17 +11,17 @@ use super::entry::{any_value, contract};
 use super::hyper_diagonal::{between, vector};
 use super::order_n::load_rows;
 use crate::kernel::CoreKind;
-use crate::simd::{Line, stamped};
+use crate::simd::{Line, dispatched};
 
 use crate::simd::{LANES, padded_len};
 
-stamped! {
+dispatched! {
     /// The sums of squared errors, by weight, of predictions as they are, and clipped to a range after
     /// biases are added, which are where penalties are while fitting.
     pub(super) unsafe fn squares(job: &Job<'_>, batches: &[Batch], clip: (f64, f64)) -> [f64; 2] = any_squares;
 }
 
-stamped! {
+dispatched! {
     /// The error of every entry, one after the other.
     ///
     /// # Safety

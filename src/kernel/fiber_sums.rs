@@ -10,7 +10,7 @@ use super::entry::dot;
 use super::mode_csr::Lists;
 use crate::simd::LANES;
 use crate::simd::Level;
-use crate::simd::{Line, stamped};
+use crate::simd::{Line, dispatched};
 
 /// What the last row of each entry is taken times.
 #[derive(Clone, Copy)]
@@ -71,7 +71,7 @@ pub(crate) fn along(
     }
 }
 
-stamped! {
+dispatched! {
     /// `sum += e u` over `count` entries whose row numbers are `width` apart, with e the number of the entry, or 1, times the
     /// product of `line` and u, or 1.
     unsafe fn sum_along(words: *const u32, width: usize, count: usize, rows: *const f32, lines: usize, line: *const f32, numbers: *const f32, sum: *mut f32) = any_along;

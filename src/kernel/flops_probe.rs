@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::simd::LANES;
 use crate::simd::Level;
-use crate::simd::{Line, stamped};
+use crate::simd::{Line, dispatched};
 
 /// Rounds of multiply-adds between two looks at the clock.
 const ROUNDS: usize = 1 << 14;
@@ -14,15 +14,15 @@ const ROUNDS: usize = 1 << 14;
 // A line is one register of AVX-512, two of AVX2 and four of the portable vectors: as many lines as fill
 // twelve registers, which is enough to hide how long a multiply-add takes, and few enough that none is
 // spilled.
-stamped! {
+dispatched! {
     /// Multiply-adds of twelve lines in each round.
     unsafe fn twelve(rounds: usize) -> f32 = any_twelve;
 }
-stamped! {
+dispatched! {
     /// Multiply-adds of six lines in each round.
     unsafe fn six(rounds: usize) -> f32 = any_six;
 }
-stamped! {
+dispatched! {
     /// Multiply-adds of three lines in each round.
     unsafe fn three(rounds: usize) -> f32 = any_three;
 }

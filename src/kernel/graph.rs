@@ -3,7 +3,7 @@
 
 use super::batch::{ModeRows, Rule, Step};
 use crate::simd::LANES;
-use crate::simd::{Line, stamped};
+use crate::simd::{Line, dispatched};
 
 #[derive(Clone, Copy)]
 pub(super) struct Settings {
@@ -12,7 +12,7 @@ pub(super) struct Settings {
     pub rule: Rule,
 }
 
-stamped! {
+dispatched! {
     /// Runs edges, three words each: two rows and the bits of the similarity. All rows must be in
     /// `rows`, and nobody else may touch them.
     pub(super) unsafe fn run(rows: &ModeRows, edges: &[u32], settings: &Settings) = any_run;

@@ -26,7 +26,7 @@ use std::marker::PhantomData;
 
 use crate::simd::LANES;
 use crate::simd::Level;
-use crate::simd::{Line, Portable, Scalar, prefetch, stamped};
+use crate::simd::{Line, Portable, Scalar, prefetch, dispatched};
 
 /// Lines that can be moved from and to racing memory.
 pub(super) trait Racer: Line {
@@ -126,17 +126,17 @@ impl<'a> RacingRows<'a> {
     }
 }
 
-stamped! {
+dispatched! {
     /// Copies `len` floats of racing memory out.
     unsafe fn take_lines(from: *const f32, to: *mut f32, len: usize) = any_take_lines;
 }
 
-stamped! {
+dispatched! {
     /// Copies `len` floats to racing memory.
     unsafe fn put_lines(to: *mut f32, from: *const f32, len: usize) = any_put_lines;
 }
 
-stamped! {
+dispatched! {
     /// Adds to racing rows of `len` floats together what a thread's own copies of them have gained since
     /// they were `base`, and makes the copies what the rows then are.
     pub(super) unsafe fn fold(shared: *mut f32, own: *mut f32, base: *mut f32, len: usize, nonneg: bool)

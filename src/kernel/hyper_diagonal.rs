@@ -12,7 +12,7 @@ use super::blocking::Batch;
 use super::entry::contract;
 use super::order_n::{load_rows, step_rows};
 use crate::simd::LANES;
-use crate::simd::Line;
+use crate::simd::{Line, leaf};
 
 /// M for a vector between the rows: that of a matrix, a diagonal core, or a full core of order 2.
 #[inline(always)]
@@ -59,7 +59,7 @@ unsafe fn after_vector<L: Line>(
         };
         let count = batch.len as f32;
         match job.between {
-            Between::Full => after_full::<L>(job, batch, None, (e, m, slopes), lines),
+            Between::Full => after_full::<L>(job, batch, None, e, m, slopes, lines),
             Between::Nothing => step_fiber::<L>(job, batch, count, job.weight, e),
             Between::Diagonal => {
                 let u = fiber.row(batch.run.fiber);
@@ -137,9 +137,24 @@ pub(super) unsafe fn around_at<L: Line, const N: usize>(
     }
 }
 
-/// A vector of one line between `N` listed rows of one line.
+leaf! {
+    /// Runs batches of a vector of one line between `N` listed rows of one line.
+    pub(super) unsafe fn line<L: Line, const N: usize, const W: bool, const OWN: bool>(job: &Job<'_>, batches: &[Batch]) -> f64
+        = line_body;
+}
+
+leaf! {
+    /// Runs batches of a vector of any length between `N` listed rows.
+    pub(super) unsafe fn strips<L: Line, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 = strips_body;
+}
+
+leaf! {
+    /// Runs batches of a vector of any length between any number of listed rows.
+    pub(super) unsafe fn lines<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 = lines_body;
+}
+
 #[inline(always)]
-pub(super) unsafe fn line<L: Line, const N: usize, const W: bool, const OWN: bool>(
+unsafe fn line_body<L: Line, const N: usize, const W: bool, const OWN: bool>(
     job: &Job<'_>,
     batches: &[Batch],
 ) -> f64 {
@@ -184,9 +199,8 @@ pub(super) unsafe fn line<L: Line, const N: usize, const W: bool, const OWN: boo
     }
 }
 
-/// A vector of any length between `N` listed rows.
 #[inline(always)]
-pub(super) unsafe fn strips<L: Line, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+unsafe fn strips_body<L: Line, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
         let Some((fiber, rank)) = job.fiber else {
@@ -262,9 +276,8 @@ pub(super) unsafe fn between<L: Line, const N: usize>(
     sum
 }
 
-/// A vector of any length between any number of listed rows.
 #[inline(always)]
-pub(super) unsafe fn lines<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+unsafe fn lines_body<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
         let Some((fiber, rank)) = job.fiber else {

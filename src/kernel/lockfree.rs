@@ -9,7 +9,7 @@ use super::row_cache::Hand;
 use crate::kernel::MAX_ORDER;
 use crate::simd::Level;
 use crate::simd::{AlignedVec, LANES};
-use crate::simd::{prefetch, stamped};
+use crate::simd::{dispatched, leaf, prefetch};
 
 use crate::kernel::{CoreKind, CoreShape};
 
@@ -293,12 +293,12 @@ struct Job<'a> {
     steps: &'a Steps<'a>,
 }
 
-stamped! {
+dispatched! {
     /// Runs entries of a tensor.
     unsafe fn run_tensor(job: &Job<'_>, work: *mut f32) -> (usize, f64) = any_tensor;
 }
 
-stamped! {
+dispatched! {
     /// Runs entries of a matrix, or edges of a graph.
     unsafe fn run_pairs(sides: &[Side<'_>; 2], walk: &Walk<'_>, count: usize, steps: &Steps<'_>, edges: bool) -> usize
         = any_pairs;
@@ -320,7 +320,15 @@ fn look_ahead<L: Racer>(sides: &[Side<'_>], walk: &Walk<'_>, at: usize, done: us
     }
 }
 
-#[inline(always)]
+leaf! {
+    unsafe fn full<L: Racer + Flatten, const HOW: u8>(job: &Job<'_>, flat: &Flat, work: *mut f32) -> (usize, f64) = full_body;
+}
+
+leaf! {
+    /// A hyper-diagonal core.
+    unsafe fn diagonal<L: Racer>(job: &Job<'_>, work: *mut f32) -> (usize, f64) = diagonal_body;
+}
+
 unsafe fn any_tensor<L: Racer + Flatten>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
     let plain = match job.steps.core {
         None => NO_STEP,
@@ -346,7 +354,7 @@ unsafe fn any_tensor<L: Racer + Flatten>(job: &Job<'_>, work: *mut f32) -> (usiz
 }
 
 #[inline(always)]
-unsafe fn full<L: Racer + Flatten, const HOW: u8>(
+unsafe fn full_body<L: Racer + Flatten, const HOW: u8>(
     job: &Job<'_>,
     flat: &Flat,
     work: *mut f32,
@@ -407,9 +415,8 @@ unsafe fn full<L: Racer + Flatten, const HOW: u8>(
     (at, squares)
 }
 
-/// A hyper-diagonal core.
 #[inline(always)]
-unsafe fn diagonal<L: Racer>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
+unsafe fn diagonal_body<L: Racer>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
     let (walk, steps) = (job.walk, job.steps);
     let width = job.shape.core_len();
     let mut at = walk.at;

@@ -1,10 +1,10 @@
 //! A core in the coordinates of other directions: one matrix per mode.
 #![allow(unsafe_code)]
 
-use super::entry::contract;
+use super::entry::contract_inline as contract;
 use crate::kernel::CoreShape;
 use crate::simd::Level;
-use crate::simd::{Line, stamped};
+use crate::simd::{Line, dispatched};
 
 use crate::simd::{LANES, padded_len};
 
@@ -80,12 +80,12 @@ impl Turn {
     }
 }
 
-stamped! {
+dispatched! {
     /// `to[o, a] = sum_b matrix[a, b] from[o, b]`, slices of `inner` lines.
     unsafe fn turn(from: *const f32, to: *mut f32, matrix: *const f32, outer: usize, j: usize, inner: usize)
         = any_turn;
 }
-stamped! {
+dispatched! {
     /// `to[o] = sum_b from[o][b] matrix[b]`, rows of `lines` lines.
     unsafe fn turn_last(from: *const f32, to: *mut f32, matrix: *const f32, outer: usize, j: usize, lines: usize)
         = any_turn_last;

@@ -4,12 +4,12 @@
 
 use crate::simd::LANES;
 use crate::simd::Level;
-use crate::simd::{Line, stamped};
+use crate::simd::{Line, dispatched};
 
 /// Number j of each of sixteen points.
 pub(crate) type Lanes<T> = [T; LANES];
 
-stamped! {
+dispatched! {
     /// What [`nearest`] does.
     unsafe fn find(blocks: &[Lanes<f32>], width: usize, centres: &[f32], squares: &mut [Lanes<f32>], which: &mut [Lanes<u32>])
         = any_find;

@@ -14,7 +14,7 @@ use super::entry::contract;
 use super::mode_csr::Lists;
 use crate::simd::Level;
 use crate::simd::{AlignedVec, LANES, padded_len};
-use crate::simd::{Line, prefetch, stamped};
+use crate::simd::{Line, prefetch, dispatched};
 
 /// Slopes made at a time.
 const BATCH: usize = 64;
@@ -234,11 +234,11 @@ impl Slopes<'_> {
     }
 }
 
-stamped! {
+dispatched! {
     unsafe fn add(slopes: &Slopes<'_>, words: &[u32], weights: &[f32], room: &mut Room, to: &mut Normal) = any_add;
 }
 
-stamped! {
+dispatched! {
     unsafe fn errors(slopes: &Slopes<'_>, words: &[u32], row: &[f32], bias: f32, room: &mut Room, out: &mut [f32]) = any_errors;
 }
 

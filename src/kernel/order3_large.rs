@@ -11,7 +11,7 @@ use super::batch::{Job, LONGEST, Step};
 use super::batch_iter::{Batches, pulling_line};
 use super::batch_update::{after_full, first_m};
 use super::blocking::Batch;
-use crate::simd::Line;
+use crate::simd::{Line, leaf};
 use crate::simd::{LANES, padded_len};
 
 /// Entries that go together.
@@ -31,8 +31,13 @@ struct Parts {
     lb: usize,
 }
 
+leaf! {
+    /// Runs batches.
+    pub(super) unsafe fn large3<L: Line, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> f64 = large3_body;
+}
+
 #[inline(always)]
-pub(super) unsafe fn large3<L: Line, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+unsafe fn large3_body<L: Line, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
         let (ja, jb) = (job.shape.ranks[0], job.shape.ranks[1]);
@@ -84,7 +89,7 @@ pub(super) unsafe fn large3<L: Line, const W: bool>(job: &Job<'_>, batches: &[Ba
             total += f64::from(squares.first());
             outer_sums::<L>(&parts, batch.len as usize, ja);
             let next = batches.get(number + 1);
-            after_full::<L>(job, batch, next, (e, m, slopes), ja * lb);
+            after_full::<L>(job, batch, next, e, m, slopes, ja * lb);
         }
         total
     }

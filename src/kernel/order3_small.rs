@@ -9,12 +9,17 @@ use super::batch_iter::{Batches, one_line, pulling_line};
 use super::batch_update::{after_full, first_m};
 use super::blocking::Batch;
 use crate::simd::LANES;
-use crate::simd::Line;
+use crate::simd::{Line, leaf};
 
-/// At most `J` (an even number) of each row used. M and its transpose are in registers where those
-/// suffice; E is formed after the batch, with its sums in registers.
+leaf! {
+    /// Runs batches of which at most `J` (an even number) of each row is used. M and its transpose are in
+    /// registers where those suffice; E is formed after the batch, with its sums in registers.
+    pub(super) unsafe fn small3<L: Line, const J: usize, const W: bool, const OWN: bool>(job: &Job<'_>, batches: &[Batch]) -> f64
+        = small3_body;
+}
+
 #[inline(always)]
-pub(super) unsafe fn small3<L: Line, const J: usize, const W: bool, const OWN: bool>(
+unsafe fn small3_body<L: Line, const J: usize, const W: bool, const OWN: bool>(
     job: &Job<'_>,
     batches: &[Batch],
 ) -> f64 {
@@ -78,7 +83,7 @@ pub(super) unsafe fn small3<L: Line, const J: usize, const W: bool, const OWN: b
                 sums[i].store(e.add(i * LANES));
             }
             let next = batches.get(number + 1);
-            after_full::<L>(job, batch, next, (e, m, slopes), rows);
+            after_full::<L>(job, batch, next, e, m, slopes, rows);
         }
         total
     }

@@ -14,7 +14,7 @@ use super::batch_iter::{Batches, one_line, pulling_line};
 use super::batch_update::{after_full, first_m};
 use super::blocking::Batch;
 use crate::kernel::CoreShape;
-use crate::simd::Line;
+use crate::simd::{Line, leaf};
 
 use crate::simd::LANES;
 
@@ -32,8 +32,14 @@ pub(super) fn fits(shape: &CoreShape) -> bool {
     shape.order() == 3 && shape.ranks.iter().all(|&j| j <= J)
 }
 
+leaf! {
+    /// Runs batches.
+    pub(super) unsafe fn order4<L: Line, const W: bool, const OWN: bool>(job: &Job<'_>, batches: &[Batch]) -> f64
+        = order4_body;
+}
+
 #[inline(always)]
-pub(super) unsafe fn order4<L: Line, const W: bool, const OWN: bool>(
+unsafe fn order4_body<L: Line, const W: bool, const OWN: bool>(
     job: &Job<'_>,
     batches: &[Batch],
 ) -> f64 {
@@ -136,7 +142,7 @@ pub(super) unsafe fn order4<L: Line, const W: bool, const OWN: bool>(
                 }
             }
             let next = batches.get(number + 1);
-            after_full::<L>(job, batch, next, (e, m, slopes), lines);
+            after_full::<L>(job, batch, next, e, m, slopes, lines);
         }
         total
     }

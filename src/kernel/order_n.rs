@@ -8,13 +8,17 @@ use super::batch::{Job, Step};
 use super::batch_iter::{Batches, pulling};
 use super::batch_update::{after_full, first_m};
 use super::blocking::Batch;
-use super::entry::{any_slopes, any_step_core};
+use super::entry::{slopes_leaf, step_core_leaf};
 use crate::simd::LANES;
-use crate::simd::Line;
+use crate::simd::{Line, leaf};
 
-/// A full core of order 4 or more: M is a core of order 3 or more.
+leaf! {
+    /// Runs batches with a full core of order 4 or more: M is a core of order 3 or more.
+    pub(super) unsafe fn general<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 = general_body;
+}
+
 #[inline(always)]
-pub(super) unsafe fn general<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+unsafe fn general_body<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
         let Some((fiber, _)) = job.fiber else {
@@ -39,16 +43,16 @@ pub(super) unsafe fn general<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
             let mut squares = 0.0f32;
             for entry in entries {
                 load_rows::<L>(job, entry, rows);
-                let value = any_slopes::<L>(shape, m, rows, slopes, work);
+                let value = slopes_leaf::<L>(shape, m, rows, slopes, work);
                 let error = f32::from_bits(*entry.add(job.listed.len())) - value;
                 let pull = pulling(error, entry, job.listed.len(), job.weighted);
                 squares += error * pull;
-                any_step_core::<L>(shape, e, rows, 1.0, pull);
+                step_core_leaf::<L>(shape, e, rows, 1.0, pull);
                 step_rows::<L>(job, entry, rows, slopes, pull);
             }
             total += f64::from(squares);
             let next = batches.get(number + 1);
-            after_full::<L>(job, batch, next, (e, m, fiber_slopes), lines);
+            after_full::<L>(job, batch, next, e, m, fiber_slopes, lines);
         }
         total
     }

@@ -15,7 +15,7 @@
 
 use super::batch::{Rule, moved};
 use crate::kernel::CoreShape;
-use crate::simd::{Line, Portable, Scalar};
+use crate::simd::{Line, Portable, Scalar, leaf};
 
 use crate::simd::{LANES, padded_len};
 
@@ -323,13 +323,15 @@ pub(super) unsafe fn finish<L: Flatten>(
     }
 }
 
-/// The value at an entry whose rows lie in `work`; the slopes come to lie beside them. The step that
-/// is due is made on the way, and T is kept for that of this entry ([`due`]).
-///
-/// # Safety
-/// See the module.
+leaf! {
+    /// The value at an entry whose rows lie in `work`; the slopes come to lie beside them. The step that
+    /// is due is made on the way, and T is kept for that of this entry ([`due`]).
+    pub(super) unsafe fn slopes<L: Flatten, const HOW: u8>(flat: &Flat, turns: Turns, core: *mut f32, work: *mut f32, by: CoreStep) -> f32
+        = slopes_body;
+}
+
 #[inline(always)]
-pub(super) unsafe fn slopes<L: Flatten, const HOW: u8>(
+unsafe fn slopes_body<L: Flatten, const HOW: u8>(
     flat: &Flat,
     turns: Turns,
     core: *mut f32,

@@ -13,7 +13,7 @@ use super::hogwild_rows::Racer;
 use super::hyper_diagonal::{Around, around, around_at, between};
 use super::packed_core::{self, ADD, CoreStep, Flat, Flatten, NO_STEP, STEP, Turns};
 use crate::simd::LANES;
-use crate::simd::prefetch;
+use crate::simd::{leaf, prefetch};
 
 /// Rows of so many entries ahead are asked for, and their penalties: both come from far away.
 const AHEAD: usize = 16;
@@ -23,7 +23,7 @@ const PLAIN: Rule = Rule {
     nonneg: false,
 };
 
-#[inline(always)]
+/// Runs the entries of batches.
 pub(super) unsafe fn single<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     // SAFETY: the caller's promises.
     unsafe {
@@ -97,9 +97,28 @@ impl<'a> Ahead<'a> {
     }
 }
 
-/// A full core. It lies packed in memory of its own meanwhile, and steps with the first entries.
+leaf! {
+    /// Runs entries of a full core. It lies packed in memory of its own meanwhile, and steps with the first entries.
+    unsafe fn full<L: Racer + Flatten>(job: &Job<'_>, flat: &Flat, batches: &[Batch]) -> f64 = full_body;
+}
+
+leaf! {
+    /// Runs entries of a hyper-diagonal core of one line between `N` rows.
+    pub(super) unsafe fn line<L: Racer, const N: usize, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> f64 = line_body;
+}
+
+leaf! {
+    /// Runs entries of a hyper-diagonal core of any length between `N` rows.
+    unsafe fn strips<L: Racer, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 = strips_body;
+}
+
+leaf! {
+    /// Runs entries of a hyper-diagonal core of any length between any number of rows.
+    unsafe fn lines<L: Racer>(job: &Job<'_>, batches: &[Batch]) -> f64 = lines_body;
+}
+
 #[inline(always)]
-unsafe fn full<L: Racer + Flatten>(job: &Job<'_>, flat: &Flat, batches: &[Batch]) -> f64 {
+unsafe fn full_body<L: Racer + Flatten>(job: &Job<'_>, flat: &Flat, batches: &[Batch]) -> f64 {
     // SAFETY: the caller's promises.
     unsafe {
         let mut entries = Ahead::new::<L>(job, job.listed, batches, job.weighted);
@@ -180,9 +199,8 @@ unsafe fn some<L: Racer + Flatten, const HOW: u8>(
     total
 }
 
-/// A hyper-diagonal core of one line between `N` rows.
 #[inline(always)]
-pub(super) unsafe fn line<L: Racer, const N: usize, const W: bool>(
+unsafe fn line_body<L: Racer, const N: usize, const W: bool>(
     job: &Job<'_>,
     batches: &[Batch],
 ) -> f64 {
@@ -216,9 +234,8 @@ pub(super) unsafe fn line<L: Racer, const N: usize, const W: bool>(
     total
 }
 
-/// A hyper-diagonal core of any length between `N` rows.
 #[inline(always)]
-unsafe fn strips<L: Racer, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+unsafe fn strips_body<L: Racer, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     let width = job.shape.core_len();
     let core_shrink = job.core_eta * job.core_penalty;
     let mut total = 0.0f64;
@@ -266,9 +283,8 @@ unsafe fn strips<L: Racer, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> 
     total
 }
 
-/// A hyper-diagonal core of any length between any number of rows.
 #[inline(always)]
-unsafe fn lines<L: Racer>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+unsafe fn lines_body<L: Racer>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     let (width, order) = (job.shape.core_len(), job.listed.len());
     let core_shrink = job.core_eta * job.core_penalty;
     let mut total = 0.0f64;

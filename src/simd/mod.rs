@@ -1,12 +1,12 @@
 //! Sixteen floats at a time: the one vector type every kernel is written in.
 //!
 //! A line is a cache line, the padding unit of rows, and the widest register there is. Each level has
-//! its own type for it; kernels are generic over [`Line`] and stamped once per level by `stamped!`,
+//! its own type for it; kernels are generic over [`Line`] and dispatched once per level by `dispatched!`,
 //! with the instruction set enabled in the outermost function and everything below it inlined.
 //!
 //! # Safety
 //! The methods of a line type of some instruction set may run only on machines that have it. Kernels
-//! get there only through `stamped!`, whose callers promise that the level is available.
+//! get there only through `dispatched!`, whose callers promise that the level is available.
 #![allow(unsafe_code)]
 
 mod aligned;
@@ -43,6 +43,16 @@ pub(crate) trait Line: Copy {
     /// # Safety
     /// They must be writable.
     unsafe fn store(self, to: *mut f32);
+
+    /// Runs a leaf in a function that is compiled with the instruction set of this type and never inlined.
+    ///
+    /// # Safety
+    /// As the leaf; and this machine must have the instruction set.
+    #[inline(never)]
+    unsafe fn call<F: Leaf<Self, Args>, Args>(args: Args) -> F::Output {
+        // SAFETY: the caller's promises; the default is for types that need the baseline only.
+        unsafe { F::run(args) }
+    }
 
     fn splat(x: f32) -> Self;
     fn plus(self, other: Self) -> Self;
@@ -344,10 +354,56 @@ impl Line for Portable {
     }
 }
 
-/// Defines an unsafe function that runs a generic kernel at a level.
+/// A kernel body: compiled by [`Line::call`] as a function of its own, with the instruction set of `V` enabled.
+/// Implemented by [`leaf!`] and [`dispatched!`] only.
+pub(crate) trait Leaf<V, Args> {
+    /// What the kernel returns.
+    type Output;
+
+    /// Runs the kernel; inlined into its caller.
+    ///
+    /// # Safety
+    /// As the kernel; and the caller is compiled with the instruction set of `V` enabled.
+    unsafe fn run(args: Args) -> Self::Output;
+}
+
+/// Declares a kernel that is compiled once per vector type (and constant parameters) as a function of its own:
+/// `$body`, generic and `inline(always)`, becomes part of it with the instruction set enabled.
 ///
-/// Callers must keep the promises of the kernel, and the level must be available.
-macro_rules! stamped {
+/// This is the unit of code that exists per instruction set. Everything above a leaf is compiled for the baseline
+/// and calls leaves; everything below is inlined into them.
+macro_rules! leaf {
+    ($(#[$doc:meta])* $vis:vis unsafe fn $name:ident<$V:ident: $bound:ident $(+ $more:ident)* $(, const $c:ident: $ct:ty)*>
+        ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? = $body:ident;) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// Those of the kernel; and this machine must have the instruction set of the vector type.
+        #[inline(always)]
+        #[allow(clippy::too_many_arguments)]
+        $vis unsafe fn $name<$V: $bound $(+ $more)* $(, const $c: $ct)*>($($arg: $type),*) $(-> $result)? {
+            struct Body<$(const $c: $ct),*>;
+            impl<$V: $bound $(+ $more)* $(, const $c: $ct)*> $crate::simd::Leaf<$V, ($($type,)*)> for Body<$($c),*> {
+                type Output = $crate::simd::leaf!(@result $($result)?);
+
+                #[inline(always)]
+                unsafe fn run(($($arg,)*): ($($type,)*)) -> Self::Output {
+                    // SAFETY: the caller's promises.
+                    unsafe { $body::<$V $(, $c)*>($($arg),*) }
+                }
+            }
+            // SAFETY: the caller's promises.
+            unsafe { $V::call::<Body<$($c),*>, _>(($($arg,)*)) }
+        }
+    };
+    (@result) => { () };
+    (@result $result:ty) => { $result };
+}
+pub(crate) use leaf;
+
+/// Declares a function that runs a generic kernel at the [`Level`] given as its first argument. A kernel that is
+/// `inline(always)` is compiled here as a leaf; any other one calls leaves itself.
+macro_rules! dispatched {
     ($(#[$doc:meta])* $vis:vis unsafe fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? = $generic:ident;) => {
         $(#[$doc])*
         ///
@@ -383,4 +439,4 @@ macro_rules! stamped {
         }
     };
 }
-pub(crate) use stamped;
+pub(crate) use dispatched;

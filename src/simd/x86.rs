@@ -6,7 +6,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{LANES, Line};
+use super::{LANES, Leaf, Line};
 
 /// One register.
 #[derive(Clone, Copy)]
@@ -17,6 +17,16 @@ pub(crate) struct Avx512(pub(crate) __m512);
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Line for Avx512 {
     const REGISTERS: usize = 32;
+
+    #[inline(always)]
+    unsafe fn call<F: Leaf<Self, Args>, Args>(args: Args) -> F::Output {
+        #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
+        #[inline(never)]
+        unsafe fn enabled<F: Leaf<Avx512, Args>, Args>(args: Args) -> F::Output {
+            unsafe { F::run(args) }
+        }
+        unsafe { enabled::<F, Args>(args) }
+    }
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
@@ -270,6 +280,16 @@ pub(crate) struct Avx2(pub(crate) __m256, pub(crate) __m256);
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Line for Avx2 {
     const REGISTERS: usize = 8;
+
+    #[inline(always)]
+    unsafe fn call<F: Leaf<Self, Args>, Args>(args: Args) -> F::Output {
+        #[target_feature(enable = "avx2,fma")]
+        #[inline(never)]
+        unsafe fn enabled<F: Leaf<Avx2, Args>, Args>(args: Args) -> F::Output {
+            unsafe { F::run(args) }
+        }
+        unsafe { enabled::<F, Args>(args) }
+    }
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
