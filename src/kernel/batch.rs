@@ -25,7 +25,7 @@ use super::order4;
 use super::packed_core::{Flat, Flatten};
 use super::per_entry::{self, single};
 use crate::kernel::CoreShape;
-use crate::simd::{Line, dispatched};
+use crate::simd::{F32x16, dispatched};
 
 use crate::simd::{LANES, padded_len};
 
@@ -124,13 +124,13 @@ dispatched! {
 
 /// Numbers after a step of a single entry: `slope` times `scale` is minus the gradient of the error.
 #[inline(always)]
-pub(super) fn moved<L: Line>(x: L, slope: L, scale: f32, shrink: f32, rule: Rule) -> L {
+pub(super) fn moved<L: F32x16>(x: L, slope: L, scale: f32, shrink: f32, rule: Rule) -> L {
     moved_to(x, L::zero(), slope, scale, shrink, rule)
 }
 
 /// The same with a penalty that pulls to `prior` instead of 0.
 #[inline(always)]
-pub(super) fn moved_to<L: Line>(
+pub(super) fn moved_to<L: F32x16>(
     x: L,
     prior: L,
     slope: L,
@@ -139,12 +139,12 @@ pub(super) fn moved_to<L: Line>(
     rule: Rule,
 ) -> L {
     if !rule.l1 && !rule.nonneg {
-        let kept = prior.times_plus(L::splat(shrink), x.times(L::splat(1.0 - shrink)));
-        return slope.times_plus(L::splat(scale), kept);
+        let kept = prior.mul_add(L::splat(shrink), x * L::splat(1.0 - shrink));
+        return slope.mul_add(L::splat(scale), kept);
     }
-    let off = x.minus(prior);
+    let off = x - prior;
     let pulled = if rule.l1 { off.sign() } else { off };
-    let x = pulled.times_plus(L::splat(-shrink), slope.times_plus(L::splat(scale), x));
+    let x = pulled.mul_add(L::splat(-shrink), slope.mul_add(L::splat(scale), x));
     if rule.nonneg { x.at_least_zero() } else { x }
 }
 
@@ -157,7 +157,7 @@ pub(super) struct Step<L, const OWN: bool = true> {
     pub rule: Rule,
 }
 
-impl<L: Line, const OWN: bool> Step<L, OWN> {
+impl<L: F32x16, const OWN: bool> Step<L, OWN> {
     #[inline(always)]
     pub(super) fn new(eta: f32, rule: Rule) -> Self {
         Step {
@@ -170,7 +170,7 @@ impl<L: Line, const OWN: bool> Step<L, OWN> {
     /// Numbers after a step of a row of a mode whose prior and step are `own`, put where they belong.
     ///
     /// # Safety
-    /// As of [`Line::store`], and of [`Line::load`] for the prior.
+    /// As of [`F32x16::store`], and of [`F32x16::load`] for the prior.
     #[inline(always)]
     pub(super) unsafe fn put(
         self,
@@ -185,16 +185,16 @@ impl<L: Line, const OWN: bool> Step<L, OWN> {
         unsafe {
             let (off, scale, penalty) = if OWN {
                 let (prior, step) = own;
-                let off = x.minus(L::load(prior));
-                (off, scale.times(L::splat(step)), penalty * step)
+                let off = x - L::load(prior);
+                (off, scale * L::splat(step), penalty * step)
             } else {
                 (x, scale, penalty)
             };
             // Without branches in between, the penalty goes from memory into the multiply-add; other
             // rules write again what they have to.
-            let pull = off.times(self.minus_eta);
-            let stepped = slope.times_plus(scale, x);
-            pull.times_plus(L::splat(penalty), stepped).store(to);
+            let pull = off * self.minus_eta;
+            let stepped = slope.mul_add(scale, x);
+            pull.mul_add(L::splat(penalty), stepped).store(to);
             if self.rule.l1 || self.rule.nonneg {
                 self.moved(x, off, slope, scale, penalty).store(to);
             }
@@ -206,8 +206,8 @@ impl<L: Line, const OWN: bool> Step<L, OWN> {
     #[inline(always)]
     pub(super) fn moved(self, x: L, off: L, slope: L, scale: L, penalty: f32) -> L {
         let pulled = if self.rule.l1 { off.sign() } else { off };
-        let pull = pulled.times(self.minus_eta);
-        let x = pull.times_plus(L::splat(penalty), slope.times_plus(scale, x));
+        let pull = pulled * self.minus_eta;
+        let x = pull.mul_add(L::splat(penalty), slope.mul_add(scale, x));
         if self.rule.nonneg {
             x.at_least_zero()
         } else {
@@ -281,7 +281,7 @@ unsafe fn alone<L: Racer, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> Op
 }
 
 /// Batches whose listed rows are one line each; `None` if they are not.
-unsafe fn short<L: Line, const W: bool, const OWN: bool>(
+unsafe fn short<L: F32x16, const W: bool, const OWN: bool>(
     job: &Job<'_>,
     batches: &[Batch],
 ) -> Option<f64> {

@@ -8,7 +8,7 @@
 use super::batch::{Job, ModeRows};
 use super::blocking::Batch;
 use crate::simd::LANES;
-use crate::simd::{Line, prefetch};
+use crate::simd::{F32x16, prefetch};
 
 /// The listed modes: their number is known when this is compiled.
 #[inline(always)]
@@ -51,7 +51,7 @@ pub(super) unsafe fn pulling(error: f32, entry: *const u32, rows: usize, weighte
 
 /// The same in every place of a line.
 #[inline(always)]
-pub(super) unsafe fn pulling_line<L: Line>(
+pub(super) unsafe fn pulling_line<L: F32x16>(
     error: L,
     entry: *const u32,
     rows: usize,
@@ -59,7 +59,7 @@ pub(super) unsafe fn pulling_line<L: Line>(
 ) -> L {
     match weighted {
         // SAFETY: the weight is behind the value.
-        true => error.times(L::splat(unsafe { f32::from_bits(*entry.add(rows + 1)) })),
+        true => error * L::splat(unsafe { f32::from_bits(*entry.add(rows + 1)) }),
         false => error,
     }
 }

@@ -11,11 +11,16 @@ use super::batch::{Job, Step};
 use super::blocking::Batch;
 use super::entry::{self, contract, contract_inline};
 use crate::simd::LANES;
-use crate::simd::{Line, leaf, prefetch};
+use crate::simd::{F32x16, leaf, prefetch};
 
 /// M for the first batch; [`after_full`] makes the others.
 #[inline(always)]
-pub(super) unsafe fn first_m<L: Line>(job: &Job<'_>, batches: &[Batch], lines: usize, m: *mut f32) {
+pub(super) unsafe fn first_m<L: F32x16>(
+    job: &Job<'_>,
+    batches: &[Batch],
+    lines: usize,
+    m: *mut f32,
+) {
     if let (Some((fiber, rank)), Some(batch)) = (job.fiber, batches.first()) {
         // SAFETY: the caller's promises.
         unsafe { contract::<L>(job.core, fiber.row(batch.run.fiber), rank, lines, m) };
@@ -42,7 +47,7 @@ struct Pass<L> {
     lines: usize,
 }
 
-impl<L: Line> Pass<L> {
+impl<L: F32x16> Pass<L> {
     /// `R` slabs of the core from `slab` on, with the numbers of the fiber mode's row `u` that belong
     /// to them, and those of the next batch's row. Returns their products with E, not yet summed.
     #[inline(always)]
@@ -58,7 +63,7 @@ impl<L: Line> Pass<L> {
             let mut dots = [L::zero(); R];
             let (mut scale, mut to) = (dots, dots);
             for r in 0..R {
-                scale[r] = L::splat(*u.add(r)).times(self.step.eta);
+                scale[r] = L::splat(*u.add(r)) * self.step.eta;
                 to[r] = L::splat(*next.add(r));
             }
             for k in 0..self.lines {
@@ -77,13 +82,13 @@ impl<L: Line> Pass<L> {
                     g[r] = L::load(slab.add((r * self.lines + k) * LANES));
                 }
                 for r in 0..R {
-                    dots[r] = g[r].times_plus(e, dots[r]);
+                    dots[r] = g[r].mul_add(e, dots[r]);
                     g[r] = if self.keep {
-                        e.times_plus(scale[r], g[r])
+                        e.mul_add(scale[r], g[r])
                     } else {
                         self.step.moved(g[r], g[r], e, scale[r], self.penalty)
                     };
-                    sum = g[r].times_plus(to[r], sum);
+                    sum = g[r].mul_add(to[r], sum);
                 }
                 for r in 0..R {
                     g[r].store(slab.add((r * self.lines + k) * LANES));
@@ -98,12 +103,12 @@ impl<L: Line> Pass<L> {
 leaf! {
     /// After a batch with a full core: updates of the core and of the fiber mode's row; then M for the batch
     /// `next`. `slopes` is memory for one row of that mode.
-    pub(super) unsafe fn after_full<L: Line>(job: &Job<'_>, batch: &Batch, next: Option<&Batch>, e: *const f32, m: *mut f32,
+    pub(super) unsafe fn after_full<L: F32x16>(job: &Job<'_>, batch: &Batch, next: Option<&Batch>, e: *const f32, m: *mut f32,
         slopes: *mut f32, lines: usize) = after_full_body;
 }
 
 #[inline(always)]
-unsafe fn after_full_body<L: Line>(
+unsafe fn after_full_body<L: F32x16>(
     job: &Job<'_>,
     batch: &Batch,
     next: Option<&Batch>,
@@ -168,7 +173,7 @@ unsafe fn after_full_body<L: Line>(
 /// The step of the fiber mode's row after a batch, damped along the direction of the highest
 /// curvature: there the entries one after the other would have stopped where all at once overshoot.
 #[inline(always)]
-pub(super) unsafe fn step_fiber<L: Line>(
+pub(super) unsafe fn step_fiber<L: F32x16>(
     job: &Job<'_>,
     batch: &Batch,
     count: f32,
@@ -195,7 +200,7 @@ pub(super) unsafe fn step_fiber<L: Line>(
         };
         for k in (0..lines * LANES).step_by(LANES) {
             let slope =
-                L::splat(damping).times_plus(L::load(job.steepest.add(k)), L::load(slopes.add(k)));
+                L::splat(damping).mul_add(L::load(job.steepest.add(k)), L::load(slopes.add(k)));
             let (row, own) = (u.add(k), fiber.own(k));
             step.put(L::load(row), own, slope, scale, penalty, row);
         }

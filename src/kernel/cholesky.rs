@@ -3,8 +3,8 @@
 #![allow(unsafe_code)]
 
 use crate::simd::Level;
+use crate::simd::{F32x16, dispatched};
 use crate::simd::{LANES, padded_len};
-use crate::simd::{Line, dispatched};
 
 /// What becomes of the noise in a solution.
 pub(crate) enum Noise<'a> {
@@ -46,7 +46,7 @@ dispatched! {
 }
 
 #[inline(always)]
-unsafe fn any_solved<L: Line>(size: usize, a: *mut f32, b: &mut [f32], noise: Noise<'_>) -> bool {
+unsafe fn any_solved<L: F32x16>(size: usize, a: *mut f32, b: &mut [f32], noise: Noise<'_>) -> bool {
     // SAFETY: the caller's promises.
     unsafe {
         if !cholesky::<L>(size, a) {
@@ -72,7 +72,7 @@ unsafe fn any_solved<L: Line>(size: usize, a: *mut f32, b: &mut [f32], noise: No
 const LEAST: f32 = 1e-5;
 
 #[inline(always)]
-unsafe fn cholesky<L: Line>(size: usize, a: *mut f32) -> bool {
+unsafe fn cholesky<L: F32x16>(size: usize, a: *mut f32) -> bool {
     let width = padded_len(size);
     let lines = width / LANES;
     // SAFETY: the caller's promises.
@@ -96,7 +96,7 @@ unsafe fn cholesky<L: Line>(size: usize, a: *mut f32) -> bool {
             let scale = L::splat(inverse);
             for line in k / LANES..lines {
                 let at = row.add(line * LANES);
-                L::load(at).times(scale).store(at);
+                (L::load(at) * scale).store(at);
             }
             // All that is needed of the diagonal from here on.
             *row.add(k) = inverse;
@@ -105,7 +105,7 @@ unsafe fn cholesky<L: Line>(size: usize, a: *mut f32) -> bool {
                 let target = a.add(i * width);
                 for line in i / LANES..lines {
                     let at = target.add(line * LANES);
-                    by.times_plus(L::load(row.add(line * LANES)), L::load(at))
+                    by.mul_add(L::load(row.add(line * LANES)), L::load(at))
                         .store(at);
                 }
             }
@@ -117,7 +117,7 @@ unsafe fn cholesky<L: Line>(size: usize, a: *mut f32) -> bool {
 /// R^T y = b in place. A line of R holds rubbish up to the diagonal; what it does to b up to k is of no
 /// use any more, so y is kept aside until the line is done.
 #[inline(always)]
-unsafe fn forward<L: Line>(size: usize, r: *const f32, b: &mut [f32]) {
+unsafe fn forward<L: F32x16>(size: usize, r: *const f32, b: &mut [f32]) {
     let width = padded_len(size);
     let b = b.as_mut_ptr();
     // SAFETY: the caller's promises.
@@ -130,7 +130,7 @@ unsafe fn forward<L: Line>(size: usize, r: *const f32, b: &mut [f32]) {
                 y[k - first] = x;
                 let by = L::splat(-x);
                 for at in (first..width).step_by(LANES) {
-                    by.times_plus(L::load(row.add(at)), L::load(b.add(at)))
+                    by.mul_add(L::load(row.add(at)), L::load(b.add(at)))
                         .store(b.add(at));
                 }
             }
@@ -142,7 +142,7 @@ unsafe fn forward<L: Line>(size: usize, r: *const f32, b: &mut [f32]) {
 /// R x = y in place, sixteen numbers at a time from the end: what those behind them take off, and then
 /// one after the other along the columns of a square.
 #[inline(always)]
-unsafe fn back<L: Line>(size: usize, r: *const f32, y: &mut [f32]) -> bool {
+unsafe fn back<L: F32x16>(size: usize, r: *const f32, y: &mut [f32]) -> bool {
     let width = padded_len(size);
     let y = y.as_mut_ptr();
     // SAFETY: the caller's promises.
@@ -156,19 +156,19 @@ unsafe fn back<L: Line>(size: usize, r: *const f32, y: &mut [f32]) -> bool {
                 square[i] = L::load(row.add(first));
                 let mut sum = L::zero();
                 for at in (first + LANES..width).step_by(LANES) {
-                    sum = L::load(row.add(at)).times_plus(L::load(y.add(at)), sum);
+                    sum = L::load(row.add(at)).mul_add(L::load(y.add(at)), sum);
                 }
                 taken[i] = sum.sum();
             }
             let columns = L::transposed(square);
-            let mut left = L::load(y.add(first)).minus(L::load(taken.as_ptr()));
+            let mut left = L::load(y.add(first)) - L::load(taken.as_ptr());
             let mut now = [0.0f32; LANES];
             let mut found = [0.0f32; LANES];
             for k in (0..count).rev() {
                 left.store(now.as_mut_ptr());
                 let x = now[k] * *r.add((first + k) * width + first + k);
                 found[k] = x;
-                left = L::splat(-x).times_plus(columns[k], left);
+                left = L::splat(-x).mul_add(columns[k], left);
             }
             L::load(found.as_ptr()).store(y.add(first));
         }

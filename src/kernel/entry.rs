@@ -14,7 +14,7 @@
 
 use crate::kernel::MAX_ORDER;
 use crate::kernel::{CoreKind, CoreShape};
-use crate::simd::{Line, dispatched, leaf};
+use crate::simd::{F32x16, dispatched, leaf};
 
 use crate::simd::{LANES, padded_len};
 
@@ -40,7 +40,7 @@ dispatched! {
 }
 leaf! {
     /// The value, and the slopes of all rows.
-    pub(super) unsafe fn slopes_leaf<L: Line>(shape: &CoreShape, core: *const f32, rows: *const f32, slopes: *mut f32, work: *mut f32) -> f32
+    pub(super) unsafe fn slopes_leaf<L: F32x16>(shape: &CoreShape, core: *const f32, rows: *const f32, slopes: *mut f32, work: *mut f32) -> f32
         = any_slopes;
 }
 dispatched! {
@@ -55,7 +55,7 @@ dispatched! {
 }
 leaf! {
     /// `core = keep * core + scale * (u_1 (x) ... (x) u_N)`, on the diagonal only for CP.
-    pub(super) unsafe fn step_core_leaf<L: Line>(shape: &CoreShape, core: *mut f32, rows: *const f32, keep: f32, scale: f32)
+    pub(super) unsafe fn step_core_leaf<L: F32x16>(shape: &CoreShape, core: *mut f32, rows: *const f32, keep: f32, scale: f32)
         = any_step_core;
 }
 
@@ -66,7 +66,7 @@ dispatched! {
 
 leaf! {
     /// `out = sum_i u_i from_i` over `rank` slices of `lines` lines.
-    pub(super) unsafe fn contract<L: Line>(from: *const f32, u: *const f32, rank: usize, lines: usize, out: *mut f32)
+    pub(super) unsafe fn contract<L: F32x16>(from: *const f32, u: *const f32, rank: usize, lines: usize, out: *mut f32)
         = contract_inline;
 }
 
@@ -104,12 +104,12 @@ macro_rules! with_rank {
 /// # Safety
 /// Both must be that long.
 #[inline(always)]
-pub(super) unsafe fn dot<L: Line>(a: *const f32, b: *const f32, lines: usize) -> f32 {
+pub(super) unsafe fn dot<L: F32x16>(a: *const f32, b: *const f32, lines: usize) -> f32 {
     // SAFETY: within the lengths promised.
     unsafe {
-        let mut sum = L::load(a).times(L::load(b));
+        let mut sum = L::load(a) * L::load(b);
         for k in 1..lines {
-            sum = L::load(a.add(k * LANES)).times_plus(L::load(b.add(k * LANES)), sum);
+            sum = L::load(a.add(k * LANES)).mul_add(L::load(b.add(k * LANES)), sum);
         }
         sum.sum()
     }
@@ -120,7 +120,7 @@ pub(super) unsafe fn dot<L: Line>(a: *const f32, b: *const f32, lines: usize) ->
 /// # Safety
 /// `to` must have `rank * lines` lines, `from` `lines`, `u` `rank` floats.
 #[inline(always)]
-unsafe fn any_spread<L: Line>(
+unsafe fn any_spread<L: F32x16>(
     from: *const f32,
     u: *const f32,
     rank: usize,
@@ -135,7 +135,7 @@ unsafe fn any_spread<L: Line>(
             for k in 0..lines {
                 let at = slice.add(k * LANES);
                 let line = L::load(from.add(k * LANES));
-                ui.times_plus(line, L::load(at)).store(at);
+                ui.mul_add(line, L::load(at)).store(at);
             }
         }
     }
@@ -146,7 +146,7 @@ unsafe fn any_spread<L: Line>(
 /// # Safety
 /// `from` must have `rank * lines` lines, `out` `lines`, `u` `rank` floats.
 #[inline(always)]
-pub(super) unsafe fn contract_inline<L: Line>(
+pub(super) unsafe fn contract_inline<L: F32x16>(
     from: *const f32,
     u: *const f32,
     rank: usize,
@@ -163,7 +163,7 @@ pub(super) unsafe fn contract_inline<L: Line>(
                 let ui = L::splat(*u.add(i));
                 let slice = from.add((i * lines + k) * LANES);
                 for t in 0..TILE {
-                    sums[t] = ui.times_plus(L::load(slice.add(t * LANES)), sums[t]);
+                    sums[t] = ui.mul_add(L::load(slice.add(t * LANES)), sums[t]);
                 }
             }
             for t in 0..TILE {
@@ -175,7 +175,7 @@ pub(super) unsafe fn contract_inline<L: Line>(
             let mut sum = L::zero();
             for i in 0..rank {
                 let at = from.add((i * lines + k) * LANES);
-                sum = L::splat(*u.add(i)).times_plus(L::load(at), sum);
+                sum = L::splat(*u.add(i)).mul_add(L::load(at), sum);
             }
             sum.store(out.add(k * LANES));
             k += 1;
@@ -185,7 +185,7 @@ pub(super) unsafe fn contract_inline<L: Line>(
 
 /// Contracts mode `n` of a full core that has lost the modes before; returns how many floats are left.
 #[inline(always)]
-unsafe fn contract_mode<L: Line>(
+unsafe fn contract_mode<L: F32x16>(
     shape: &CoreShape,
     n: usize,
     from: *const f32,
@@ -205,7 +205,7 @@ unsafe fn contract_mode<L: Line>(
 
 /// The value of a full core over the modes from `first` on.
 #[inline(always)]
-unsafe fn value_from<L: Line>(
+unsafe fn value_from<L: F32x16>(
     shape: &CoreShape,
     first: usize,
     core: *const f32,
@@ -226,7 +226,7 @@ unsafe fn value_from<L: Line>(
 }
 
 #[inline(always)]
-pub(super) unsafe fn any_value<L: Line>(
+pub(super) unsafe fn any_value<L: F32x16>(
     shape: &CoreShape,
     core: *const f32,
     rows: *const f32,
@@ -241,9 +241,9 @@ pub(super) unsafe fn any_value<L: Line>(
                 for k in (0..shape.core_len()).step_by(LANES) {
                     let mut product = L::load(core.add(k));
                     for n in 0..shape.order() {
-                        product = product.times(L::load(rows.add(shape.row(n).start + k)));
+                        product = product * L::load(rows.add(shape.row(n).start + k));
                     }
-                    total = total.plus(product);
+                    total = total + product;
                 }
                 total.sum()
             }
@@ -252,7 +252,7 @@ pub(super) unsafe fn any_value<L: Line>(
 }
 
 #[inline(always)]
-pub(super) unsafe fn any_slopes<L: Line>(
+pub(super) unsafe fn any_slopes<L: F32x16>(
     shape: &CoreShape,
     core: *const f32,
     rows: *const f32,
@@ -275,7 +275,7 @@ pub(super) unsafe fn any_slopes<L: Line>(
 }
 
 #[inline(always)]
-unsafe fn full_slopes<L: Line>(
+unsafe fn full_slopes<L: F32x16>(
     shape: &CoreShape,
     core: *const f32,
     rows: *const f32,
@@ -316,7 +316,7 @@ unsafe fn full_slopes<L: Line>(
 /// Order 3, rows of one line, `J` rows in the second mode: P_i = sum_j v_j g_ij and Q_j = sum_i u_i
 /// g_ij in one pass; then d_1[i] = P_i . w, d_2[j] = Q_j . w, d_3 = sum_i u_i P_i.
 #[inline(always)]
-unsafe fn slopes3<L: Line, const J: usize>(
+unsafe fn slopes3<L: F32x16, const J: usize>(
     ranks0: usize,
     core: *const f32,
     rows: *const f32,
@@ -337,15 +337,15 @@ unsafe fn slopes3<L: Line, const J: usize>(
                 let g = L::load(slab.add(j * LANES));
                 let vj = L::splat(*v.add(j));
                 if j % 2 == 0 {
-                    even = vj.times_plus(g, even);
+                    even = vj.mul_add(g, even);
                 } else {
-                    odd = vj.times_plus(g, odd);
+                    odd = vj.mul_add(g, odd);
                 }
-                q[j] = ui.times_plus(g, q[j]);
+                q[j] = ui.mul_add(g, q[j]);
             }
-            let p = even.plus(odd);
-            third = ui.times_plus(p, third);
-            *product = p.times(w);
+            let p = even + odd;
+            third = ui.mul_add(p, third);
+            *product = p * w;
         }
         for c in 0..LANES / 4 {
             let four = [
@@ -361,7 +361,7 @@ unsafe fn slopes3<L: Line, const J: usize>(
         for c in 0..J.div_ceil(4) {
             let at = |t: usize| {
                 if 4 * c + t < J {
-                    q[4 * c + t].times(w)
+                    q[4 * c + t] * w
                 } else {
                     L::zero()
                 }
@@ -370,13 +370,13 @@ unsafe fn slopes3<L: Line, const J: usize>(
             d2.add(4 * c).cast::<[f32; 4]>().write(L::sums(four));
         }
         third.store(slopes.add(2 * LANES));
-        third.times(w).sum()
+        (third * w).sum()
     }
 }
 
 /// x^ = sum_j g_j prod_n u_n[j]: products from both ends.
 #[inline(always)]
-pub(super) unsafe fn diagonal_slopes<L: Line>(
+pub(super) unsafe fn diagonal_slopes<L: F32x16>(
     shape: &CoreShape,
     core: *const f32,
     rows: *const f32,
@@ -392,14 +392,14 @@ pub(super) unsafe fn diagonal_slopes<L: Line>(
             let mut before = L::load(core.add(k));
             for n in 0..order {
                 before.store(slopes.add(n * width + k));
-                before = before.times(L::load(rows.add(n * width + k)));
+                before = before * L::load(rows.add(n * width + k));
             }
-            total = total.plus(before);
+            total = total + before;
             let mut after = L::splat(1.0);
             for n in (0..order).rev() {
                 let at = slopes.add(n * width + k);
-                L::load(at).times(after).store(at);
-                after = after.times(L::load(rows.add(n * width + k)));
+                (L::load(at) * after).store(at);
+                after = after * L::load(rows.add(n * width + k));
             }
         }
         total.sum()
@@ -407,7 +407,7 @@ pub(super) unsafe fn diagonal_slopes<L: Line>(
 }
 
 #[inline(always)]
-pub(super) unsafe fn any_step_core<L: Line>(
+pub(super) unsafe fn any_step_core<L: F32x16>(
     shape: &CoreShape,
     core: *mut f32,
     rows: *const f32,
@@ -426,7 +426,7 @@ pub(super) unsafe fn any_step_core<L: Line>(
 }
 
 #[inline(always)]
-unsafe fn step_core_keeping<L: Line, const ALL: bool>(
+unsafe fn step_core_keeping<L: F32x16, const ALL: bool>(
     shape: &CoreShape,
     core: *mut f32,
     rows: *const f32,
@@ -435,17 +435,17 @@ unsafe fn step_core_keeping<L: Line, const ALL: bool>(
 ) {
     let last = shape.order() - 1;
     let keep = L::splat(keep);
-    let kept = |g: L| if ALL { g } else { g.times(keep) };
+    let kept = |g: L| if ALL { g } else { g * keep };
     // SAFETY: the walk visits each row of the core once, in order.
     unsafe {
         if shape.kind == CoreKind::Diagonal {
             for k in (0..shape.core_len()).step_by(LANES) {
                 let mut product = L::splat(scale);
                 for n in 0..shape.order() {
-                    product = product.times(L::load(rows.add(shape.row(n).start + k)));
+                    product = product * L::load(rows.add(shape.row(n).start + k));
                 }
                 let g = core.add(k);
-                product.plus(kept(L::load(g))).store(g);
+                (product + kept(L::load(g))).store(g);
             }
             return;
         }
@@ -468,11 +468,11 @@ unsafe fn step_core_keeping<L: Line, const ALL: bool>(
             if one_line {
                 // All factors at once, read back one by one: a broadcast from memory is free.
                 let mut factors = [0.0f32; LANES];
-                let scaled = L::load(v).times(L::splat(product));
+                let scaled = L::load(v) * L::splat(product);
                 scaled.store(factors.as_mut_ptr());
                 let w = L::load(w);
                 for &c in &factors[..inner] {
-                    let g = L::splat(c).times_plus(w, kept(L::load(fiber)));
+                    let g = L::splat(c).mul_add(w, kept(L::load(fiber)));
                     g.store(fiber);
                     fiber = fiber.add(LANES);
                 }
@@ -481,7 +481,7 @@ unsafe fn step_core_keeping<L: Line, const ALL: bool>(
                 let c = L::splat(product * *v.add(j));
                 for k in 0..lines {
                     let g = fiber.add(k * LANES);
-                    c.times_plus(L::load(w.add(k * LANES)), kept(L::load(g)))
+                    c.mul_add(L::load(w.add(k * LANES)), kept(L::load(g)))
                         .store(g);
                 }
                 fiber = fiber.add(lines * LANES);

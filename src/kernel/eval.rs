@@ -11,7 +11,7 @@ use super::entry::{any_value, contract};
 use super::hyper_diagonal::{between, vector};
 use super::order_n::load_rows;
 use crate::kernel::CoreKind;
-use crate::simd::{Line, dispatched};
+use crate::simd::{F32x16, dispatched};
 
 use crate::simd::{LANES, padded_len};
 
@@ -30,7 +30,7 @@ dispatched! {
 }
 
 #[inline(always)]
-unsafe fn any_errors<L: Line>(job: &Job<'_>, batches: &[Batch], to: *mut f32) {
+unsafe fn any_errors<L: F32x16>(job: &Job<'_>, batches: &[Batch], to: *mut f32) {
     let mut at = 0;
     // SAFETY: the caller's promises.
     unsafe {
@@ -42,7 +42,7 @@ unsafe fn any_errors<L: Line>(job: &Job<'_>, batches: &[Batch], to: *mut f32) {
 }
 
 #[inline(always)]
-unsafe fn any_squares<L: Line>(job: &Job<'_>, batches: &[Batch], clip: (f64, f64)) -> [f64; 2] {
+unsafe fn any_squares<L: F32x16>(job: &Job<'_>, batches: &[Batch], clip: (f64, f64)) -> [f64; 2] {
     let mut sums = [0.0; 2];
     // SAFETY: the caller's promises.
     unsafe {
@@ -60,7 +60,7 @@ unsafe fn any_squares<L: Line>(job: &Job<'_>, batches: &[Batch], clip: (f64, f64
 
 /// Hands over every entry with its batch, the bits of its value, and its prediction.
 #[inline(always)]
-unsafe fn each<L: Line>(
+unsafe fn each<L: F32x16>(
     job: &Job<'_>,
     batches: &[Batch],
     mut take: impl FnMut(&Batch, *const u32, u32, f32),
@@ -143,7 +143,7 @@ fn add(sums: &mut [f64; 2], (bits, weight): (u32, f32), value: f32, bias: f64, c
 
 /// A vector between `N` listed rows.
 #[inline(always)]
-unsafe fn strips<L: Line, const N: usize>(
+unsafe fn strips<L: F32x16, const N: usize>(
     job: &Job<'_>,
     batches: &[Batch],
     mut take: impl FnMut(&Batch, *const u32, u32, f32),
@@ -175,7 +175,7 @@ unsafe fn strips<L: Line, const N: usize>(
 
 /// Order 3, both listed rows one line, at most `J` of the first used.
 #[inline(always)]
-unsafe fn small3<L: Line, const J: usize>(
+unsafe fn small3<L: F32x16, const J: usize>(
     job: &Job<'_>,
     batches: &[Batch],
     mut take: impl FnMut(&Batch, *const u32, u32, f32),
@@ -203,10 +203,10 @@ unsafe fn small3<L: Line, const J: usize>(
                 let (v, w) = (a.row(*entry), b.row(*entry.add(1)));
                 let (mut even, mut odd) = (L::zero(), L::zero());
                 for i in (0..J).step_by(2) {
-                    even = L::splat(*v.add(i)).times_plus(mi[i], even);
-                    odd = L::splat(*v.add(i + 1)).times_plus(mi[i + 1], odd);
+                    even = L::splat(*v.add(i)).mul_add(mi[i], even);
+                    odd = L::splat(*v.add(i + 1)).mul_add(mi[i + 1], odd);
                 }
-                let value = even.plus(odd).times(L::load(w)).sum();
+                let value = ((even + odd) * L::load(w)).sum();
                 take(batch, entry, *entry.add(2), value);
             }
         }

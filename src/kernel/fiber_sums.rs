@@ -10,7 +10,7 @@ use super::entry::dot;
 use super::mode_csr::Lists;
 use crate::simd::LANES;
 use crate::simd::Level;
-use crate::simd::{Line, dispatched};
+use crate::simd::{F32x16, dispatched};
 
 /// What the last row of each entry is taken times.
 #[derive(Clone, Copy)]
@@ -79,7 +79,7 @@ dispatched! {
 
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-unsafe fn any_along<L: Line>(
+unsafe fn any_along<L: F32x16>(
     words: *const u32,
     width: usize,
     count: usize,
@@ -107,7 +107,7 @@ unsafe fn any_along<L: Line>(
             for k in 0..lines {
                 let at = sum.add(k * LANES);
                 let so_far = L::load(at);
-                e.times_plus(L::load(u.add(k * LANES)), so_far).store(at);
+                e.mul_add(L::load(u.add(k * LANES)), so_far).store(at);
             }
         }
     }
@@ -116,7 +116,7 @@ unsafe fn any_along<L: Line>(
 /// The same for rows of one line, with the sum in a register.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-unsafe fn one_line<L: Line>(
+unsafe fn one_line<L: F32x16>(
     words: *const u32,
     width: usize,
     count: usize,
@@ -139,9 +139,9 @@ unsafe fn one_line<L: Line>(
                 e = *numbers.add(i);
             }
             if !line.is_null() {
-                e *= u.times(times).sum();
+                e *= (u * times).sum();
             }
-            all = L::splat(e).times_plus(u, all);
+            all = L::splat(e).mul_add(u, all);
         }
         all.store(sum);
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::simd::LANES;
 use crate::simd::Level;
-use crate::simd::{Line, dispatched};
+use crate::simd::{F32x16, dispatched};
 
 /// Rounds of multiply-adds between two looks at the clock.
 const ROUNDS: usize = 1 << 14;
@@ -28,24 +28,24 @@ dispatched! {
 }
 
 #[inline(always)]
-unsafe fn any_twelve<L: Line>(rounds: usize) -> f32 {
+unsafe fn any_twelve<L: F32x16>(rounds: usize) -> f32 {
     many::<L, 12>(rounds)
 }
 
 #[inline(always)]
-unsafe fn any_six<L: Line>(rounds: usize) -> f32 {
+unsafe fn any_six<L: F32x16>(rounds: usize) -> f32 {
     many::<L, 6>(rounds)
 }
 
 #[inline(always)]
-unsafe fn any_three<L: Line>(rounds: usize) -> f32 {
+unsafe fn any_three<L: F32x16>(rounds: usize) -> f32 {
     many::<L, 3>(rounds)
 }
 
 /// `x = by * x + to`, over and over, for `K` lines that have nothing to do with each other. It tends
 /// to 1, so that no number gets tiny or huge.
 #[inline(always)]
-fn many<L: Line, const K: usize>(rounds: usize) -> f32 {
+fn many<L: F32x16, const K: usize>(rounds: usize) -> f32 {
     let (by, to) = (
         L::splat(black_box(0.9990234)),
         L::splat(black_box(0.0009765625)),
@@ -56,12 +56,12 @@ fn many<L: Line, const K: usize>(rounds: usize) -> f32 {
     }
     for _ in 0..rounds {
         for k in 0..K {
-            lines[k] = by.times_plus(lines[k], to);
+            lines[k] = by.mul_add(lines[k], to);
         }
     }
     let mut all = L::zero();
     for k in 0..K {
-        all = all.plus(lines[k]);
+        all = all + lines[k];
     }
     all.sum()
 }

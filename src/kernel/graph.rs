@@ -3,7 +3,7 @@
 
 use super::batch::{ModeRows, Rule, Step};
 use crate::simd::LANES;
-use crate::simd::{Line, dispatched};
+use crate::simd::{F32x16, dispatched};
 
 #[derive(Clone, Copy)]
 pub(super) struct Settings {
@@ -19,7 +19,7 @@ dispatched! {
 }
 
 #[inline(always)]
-unsafe fn any_run<L: Line>(rows: &ModeRows, edges: &[u32], settings: &Settings) {
+unsafe fn any_run<L: F32x16>(rows: &ModeRows, edges: &[u32], settings: &Settings) {
     let Settings { eta, weight, rule } = *settings;
     let step = Step::<L>::new(eta, rule);
     for edge in edges.chunks_exact(3) {
@@ -34,7 +34,7 @@ unsafe fn any_run<L: Line>(rows: &ModeRows, edges: &[u32], settings: &Settings) 
             let (penalty_u, penalty_v) = (rows.penalty(a), rows.penalty(b));
             for k in (0..rows.stride).step_by(LANES) {
                 let (x, y) = (L::load(u.add(k)), L::load(v.add(k)));
-                let gap = y.times_plus(L::splat(-1.0), x);
+                let gap = y.mul_add(L::splat(-1.0), x);
                 let own = rows.own(k);
                 step.put(x, own, gap, L::splat(-pull), penalty_u, u.add(k));
                 step.put(y, own, gap, L::splat(pull), penalty_v, v.add(k));

@@ -26,10 +26,10 @@ use std::marker::PhantomData;
 
 use crate::simd::LANES;
 use crate::simd::Level;
-use crate::simd::{Line, Portable, Scalar, prefetch, dispatched};
+use crate::simd::{F32x16, Portable, Scalar, dispatched, prefetch};
 
 /// Lines that can be moved from and to racing memory.
-pub(super) trait Racer: Line {
+pub(super) trait Racer: F32x16 {
     /// Reads a line of racing memory.
     ///
     /// # Safety
@@ -174,8 +174,8 @@ unsafe fn any_fold<L: Racer>(
             let mut row = L::take(shared);
             // A row that was not touched is only read, so that its line stays with those who do.
             if *own.cast::<[f32; LANES]>() != *base.cast::<[f32; LANES]>() {
-                let gain = L::load(base).times_plus(L::splat(-1.0), L::load(own));
-                row = row.plus(gain);
+                let gain = L::load(base).mul_add(L::splat(-1.0), L::load(own));
+                row = row + gain;
                 // Two threads can both have taken it down.
                 if nonneg {
                     row = row.at_least_zero();

@@ -12,11 +12,11 @@ use super::blocking::Batch;
 use super::entry::contract;
 use super::order_n::{load_rows, step_rows};
 use crate::simd::LANES;
-use crate::simd::{Line, leaf};
+use crate::simd::{F32x16, leaf};
 
 /// M for a vector between the rows: that of a matrix, a diagonal core, or a full core of order 2.
 #[inline(always)]
-pub(super) unsafe fn vector<L: Line>(
+pub(super) unsafe fn vector<L: F32x16>(
     job: &Job<'_>,
     u: *const f32,
     rank: usize,
@@ -29,9 +29,7 @@ pub(super) unsafe fn vector<L: Line>(
             Between::Full => contract::<L>(job.core, u, rank, lines, m),
             Between::Diagonal => {
                 for k in (0..lines * LANES).step_by(LANES) {
-                    L::load(job.core.add(k))
-                        .times(L::load(u.add(k)))
-                        .store(m.add(k));
+                    (L::load(job.core.add(k)) * L::load(u.add(k))).store(m.add(k));
                 }
             }
             Between::Nothing => {
@@ -46,7 +44,7 @@ pub(super) unsafe fn vector<L: Line>(
 /// The steps after a batch where E is a vector. `m` is memory for one more, `slopes` for one row of
 /// the fiber mode.
 #[inline(always)]
-unsafe fn after_vector<L: Line>(
+unsafe fn after_vector<L: F32x16>(
     job: &Job<'_>,
     batch: &Batch,
     (e, m, slopes): (*const f32, *mut f32, *mut f32),
@@ -68,8 +66,8 @@ unsafe fn after_vector<L: Line>(
                 for k in (0..lines * LANES).step_by(LANES) {
                     let (x, e, g) = (L::load(u.add(k)), L::load(e.add(k)), job.core.add(k));
                     let old = L::load(g);
-                    step.moved(old, old, x.times(e), step.eta, penalty).store(g);
-                    old.times(e).store(slopes.add(k));
+                    step.moved(old, old, x * e, step.eta, penalty).store(g);
+                    (old * e).store(slopes.add(k));
                 }
                 step_fiber::<L>(job, batch, count, 1.0, slopes);
             }
@@ -87,7 +85,7 @@ pub(super) struct Around<L, const N: usize> {
 
 /// What an entry of `N` rows of one line has around the vector `m`.
 #[inline(always)]
-pub(super) unsafe fn around<L: Line, const N: usize>(
+pub(super) unsafe fn around<L: F32x16, const N: usize>(
     m: L,
     listed: &[ModeRows; N],
     entry: *const u32,
@@ -104,7 +102,7 @@ pub(super) unsafe fn around<L: Line, const N: usize>(
 
 /// The same for floats `k..` of rows that begin at `at`.
 #[inline(always)]
-pub(super) unsafe fn around_at<L: Line, const N: usize>(
+pub(super) unsafe fn around_at<L: F32x16, const N: usize>(
     m: L,
     at: &[*mut f32; N],
     k: usize,
@@ -121,13 +119,13 @@ pub(super) unsafe fn around_at<L: Line, const N: usize>(
     let mut product = rows[0];
     let mut slopes = [m; N];
     for n in 1..N {
-        slopes[n] = slopes[n].times(product);
-        product = product.times(rows[n]);
+        slopes[n] = slopes[n] * product;
+        product = product * rows[n];
     }
     let mut after = rows[N - 1];
     for n in (0..N - 1).rev() {
-        slopes[n] = slopes[n].times(after);
-        after = after.times(rows[n]);
+        slopes[n] = slopes[n] * after;
+        after = after * rows[n];
     }
     Around {
         at,
@@ -139,22 +137,22 @@ pub(super) unsafe fn around_at<L: Line, const N: usize>(
 
 leaf! {
     /// Runs batches of a vector of one line between `N` listed rows of one line.
-    pub(super) unsafe fn line<L: Line, const N: usize, const W: bool, const OWN: bool>(job: &Job<'_>, batches: &[Batch]) -> f64
+    pub(super) unsafe fn line<L: F32x16, const N: usize, const W: bool, const OWN: bool>(job: &Job<'_>, batches: &[Batch]) -> f64
         = line_body;
 }
 
 leaf! {
     /// Runs batches of a vector of any length between `N` listed rows.
-    pub(super) unsafe fn strips<L: Line, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 = strips_body;
+    pub(super) unsafe fn strips<L: F32x16, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 = strips_body;
 }
 
 leaf! {
     /// Runs batches of a vector of any length between any number of listed rows.
-    pub(super) unsafe fn lines<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 = lines_body;
+    pub(super) unsafe fn lines<L: F32x16>(job: &Job<'_>, batches: &[Batch]) -> f64 = lines_body;
 }
 
 #[inline(always)]
-unsafe fn line_body<L: Line, const N: usize, const W: bool, const OWN: bool>(
+unsafe fn line_body<L: F32x16, const N: usize, const W: bool, const OWN: bool>(
     job: &Job<'_>,
     batches: &[Batch],
 ) -> f64 {
@@ -180,11 +178,11 @@ unsafe fn line_body<L: Line, const N: usize, const W: bool, const OWN: bool>(
                     slopes,
                 } = around(m, &listed, entry);
                 let value = L::splat(f32::from_bits(*entry.add(N)));
-                let error = value.minus(m.times(product).total());
+                let error = value - (m * product).total();
                 let pull = pulling_line(error, entry, N, W);
-                squares = error.times_plus(pull, squares);
-                e = product.times_plus(pull, e);
-                let scaled = pull.times(scale);
+                squares = error.mul_add(pull, squares);
+                e = product.mul_add(pull, e);
+                let scaled = pull * scale;
                 for n in 0..N {
                     let (own, penalty) = (listed[n].own(0), listed[n].penalty(*entry.add(n)));
                     step.put(rows[n], own, slopes[n], scaled, penalty, at[n]);
@@ -200,7 +198,7 @@ unsafe fn line_body<L: Line, const N: usize, const W: bool, const OWN: bool>(
 }
 
 #[inline(always)]
-unsafe fn strips_body<L: Line, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+unsafe fn strips_body<L: F32x16, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
         let Some((fiber, rank)) = job.fiber else {
@@ -229,10 +227,10 @@ unsafe fn strips_body<L: Line, const N: usize>(job: &Job<'_>, batches: &[Batch])
                     penalties[n] = listed[n].penalty(*entry.add(n));
                 }
                 let value = L::splat(f32::from_bits(*entry.add(N)));
-                let error = value.minus(between::<L, N>(m, &at, width).total());
+                let error = value - between::<L, N>(m, &at, width).total();
                 let pull = pulling_line(error, entry, N, job.weighted);
-                squares = error.times_plus(pull, squares);
-                let scaled = pull.times(scale);
+                squares = error.mul_add(pull, squares);
+                let scaled = pull * scale;
                 // The rows are near by now: once more from there is faster than copies of them.
                 for k in (0..width).step_by(LANES) {
                     let Around {
@@ -241,7 +239,7 @@ unsafe fn strips_body<L: Line, const N: usize>(job: &Job<'_>, batches: &[Batch])
                         product,
                         slopes,
                     } = around_at(L::load(m.add(k)), &at, k);
-                    product.times_plus(pull, L::load(e.add(k))).store(e.add(k));
+                    product.mul_add(pull, L::load(e.add(k))).store(e.add(k));
                     for n in 0..N {
                         let own = listed[n].own(k);
                         step.put(rows[n], own, slopes[n], scaled, penalties[n], at[n]);
@@ -257,7 +255,7 @@ unsafe fn strips_body<L: Line, const N: usize>(job: &Job<'_>, batches: &[Batch])
 
 /// The sum of products of the vector `m` and `N` rows, all of `width` floats, before lines are summed.
 #[inline(always)]
-pub(super) unsafe fn between<L: Line, const N: usize>(
+pub(super) unsafe fn between<L: F32x16, const N: usize>(
     m: *const f32,
     rows: &[*mut f32; N],
     width: usize,
@@ -268,16 +266,16 @@ pub(super) unsafe fn between<L: Line, const N: usize>(
         unsafe {
             let mut product = L::load(m.add(k));
             for n in 0..N - 1 {
-                product = product.times(L::load(rows[n].add(k)));
+                product = product * L::load(rows[n].add(k));
             }
-            sum = product.times_plus(L::load(rows[N - 1].add(k)), sum);
+            sum = product.mul_add(L::load(rows[N - 1].add(k)), sum);
         }
     }
     sum
 }
 
 #[inline(always)]
-unsafe fn lines_body<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+unsafe fn lines_body<L: F32x16>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
         let Some((fiber, rank)) = job.fiber else {
@@ -305,15 +303,15 @@ unsafe fn lines_body<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
                     let mv = L::load(m.add(k));
                     let mut before = L::splat(1.0);
                     for n in 0..order {
-                        before.times(mv).store(slopes.add(n * width + k));
-                        before = before.times(L::load(rows.add(n * width + k)));
+                        (before * mv).store(slopes.add(n * width + k));
+                        before = before * L::load(rows.add(n * width + k));
                     }
-                    sum = before.times_plus(mv, sum);
+                    sum = before.mul_add(mv, sum);
                     let mut after = L::splat(1.0);
                     for n in (0..order).rev() {
                         let at = slopes.add(n * width + k);
-                        L::load(at).times(after).store(at);
-                        after = after.times(L::load(rows.add(n * width + k)));
+                        (L::load(at) * after).store(at);
+                        after = after * L::load(rows.add(n * width + k));
                     }
                 }
                 let error = f32::from_bits(*entry.add(order)) - sum.sum();
@@ -322,10 +320,10 @@ unsafe fn lines_body<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
                 for k in (0..width).step_by(LANES) {
                     let mut product = L::load(rows.add(k));
                     for n in 1..order {
-                        product = product.times(L::load(rows.add(n * width + k)));
+                        product = product * L::load(rows.add(n * width + k));
                     }
                     product
-                        .times_plus(L::splat(pull), L::load(e.add(k)))
+                        .mul_add(L::splat(pull), L::load(e.add(k)))
                         .store(e.add(k));
                 }
                 step_rows::<L>(job, entry, rows, slopes, job.weight * pull);

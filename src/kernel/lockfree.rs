@@ -446,7 +446,7 @@ unsafe fn diagonal_body<L: Racer>(job: &Job<'_>, work: *mut f32) -> (usize, f64)
                 for k in (0..width).step_by(LANES) {
                     let mut product = L::load(work.add(k));
                     for n in 1..job.sides.len() {
-                        product = product.times(L::load(work.add(n * width + k)));
+                        product = product * L::load(work.add(n * width + k));
                     }
                     let g = job.core.add(k);
                     moved(L::load(g), product, eta * pull, eta * penalty, steps.rule).store(g);
@@ -502,7 +502,7 @@ unsafe fn any_pairs<L: Racer>(
             } else {
                 let mut sum = L::zero();
                 for k in (0..stride).step_by(LANES) {
-                    sum = L::take(u.add(k)).times_plus(L::take(v.add(k)), sum);
+                    sum = L::take(u.add(k)).mul_add(L::take(v.add(k)), sum);
                 }
                 walk.pulling(value - sum.sum(), here)
             };
@@ -511,8 +511,8 @@ unsafe fn any_pairs<L: Racer>(
             for k in (0..stride).step_by(LANES) {
                 let (x, y) = (L::take(u.add(k)), L::take(v.add(k)));
                 let (pull_x, pull_y) = if edges {
-                    let gap = x.times_plus(L::splat(-1.0), y);
-                    (gap, gap.times(L::splat(-1.0)))
+                    let gap = x.mul_add(L::splat(-1.0), y);
+                    (gap, gap * L::splat(-1.0))
                 } else {
                     (y, x)
                 };

@@ -4,7 +4,7 @@
 use super::entry::contract_inline as contract;
 use crate::kernel::CoreShape;
 use crate::simd::Level;
-use crate::simd::{Line, dispatched};
+use crate::simd::{F32x16, dispatched};
 
 use crate::simd::{LANES, padded_len};
 
@@ -92,7 +92,7 @@ dispatched! {
 }
 
 #[inline(always)]
-unsafe fn any_turn<L: Line>(
+unsafe fn any_turn<L: F32x16>(
     from: *const f32,
     to: *mut f32,
     matrix: *const f32,
@@ -113,7 +113,7 @@ unsafe fn any_turn<L: Line>(
 }
 
 #[inline(always)]
-unsafe fn any_turn_last<L: Line>(
+unsafe fn any_turn_last<L: F32x16>(
     from: *const f32,
     to: *mut f32,
     matrix: *const f32,

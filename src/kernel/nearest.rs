@@ -4,7 +4,7 @@
 
 use crate::simd::LANES;
 use crate::simd::Level;
-use crate::simd::{Line, dispatched};
+use crate::simd::{F32x16, dispatched};
 
 /// Number j of each of sixteen points.
 pub(crate) type Lanes<T> = [T; LANES];
@@ -39,7 +39,7 @@ pub(crate) fn nearest(
 /// None.
 #[inline(always)]
 #[allow(clippy::needless_range_loop)]
-unsafe fn any_find<L: Line>(
+unsafe fn any_find<L: F32x16>(
     blocks: &[Lanes<f32>],
     width: usize,
     centres: &[f32],

@@ -14,7 +14,7 @@ use super::entry::contract;
 use super::mode_csr::Lists;
 use crate::simd::Level;
 use crate::simd::{AlignedVec, LANES, padded_len};
-use crate::simd::{Line, prefetch, dispatched};
+use crate::simd::{F32x16, dispatched, prefetch};
 
 /// Slopes made at a time.
 const BATCH: usize = 64;
@@ -243,7 +243,7 @@ dispatched! {
 }
 
 #[inline(always)]
-unsafe fn any_add<L: Line>(
+unsafe fn any_add<L: F32x16>(
     slopes: &Slopes<'_>,
     words: &[u32],
     weights: &[f32],
@@ -269,7 +269,7 @@ unsafe fn any_add<L: Line>(
                     let to = room.weighted.as_mut_ptr();
                     for (k, &w) in weights.iter().enumerate() {
                         for at in (k * lines..(k + 1) * lines).map(|line| line * LANES) {
-                            L::load(d.add(at)).times(L::splat(w)).store(to.add(at));
+                            (L::load(d.add(at)) * L::splat(w)).store(to.add(at));
                         }
                     }
                     to.cast_const()
@@ -303,8 +303,8 @@ unsafe fn any_add<L: Line>(
                 let (mut q, mut s) = (L::load(right), L::load(total));
                 for (k, &r) in room.left[..count].iter().enumerate() {
                     let x = L::load(by_weight.add((k * lines + line) * LANES));
-                    q = x.times_plus(L::splat(r), q);
-                    s = s.plus(x);
+                    q = x.mul_add(L::splat(r), q);
+                    s = s + x;
                 }
                 q.store(right);
                 s.store(total);
@@ -320,7 +320,7 @@ unsafe fn any_add<L: Line>(
 
 /// Adds to `R` lines the products of a line of every slope with `R` of its numbers.
 #[inline(always)]
-unsafe fn tile<L: Line, const R: usize>(
+unsafe fn tile<L: F32x16, const R: usize>(
     (numbers, line, width, count): (*const f32, *const f32, usize, usize),
     to: *mut f32,
 ) {
@@ -333,7 +333,7 @@ unsafe fn tile<L: Line, const R: usize>(
         for k in 0..count {
             let (numbers, x) = (numbers.add(k * width), L::load(line.add(k * width)));
             for i in 0..R {
-                sums[i] = x.times_plus(L::splat(*numbers.add(i)), sums[i]);
+                sums[i] = x.mul_add(L::splat(*numbers.add(i)), sums[i]);
             }
         }
         for i in 0..R {
@@ -343,7 +343,7 @@ unsafe fn tile<L: Line, const R: usize>(
 }
 
 #[inline(always)]
-unsafe fn any_errors<L: Line>(
+unsafe fn any_errors<L: F32x16>(
     slopes: &Slopes<'_>,
     words: &[u32],
     row: &[f32],
@@ -363,7 +363,7 @@ unsafe fn any_errors<L: Line>(
                 let mut sum = L::zero();
                 for line in 0..lines {
                     let x = L::load(d.add((k * lines + line) * LANES));
-                    sum = x.times_plus(L::load(row.as_ptr().add(line * LANES)), sum);
+                    sum = x.mul_add(L::load(row.as_ptr().add(line * LANES)), sum);
                 }
                 *e = room.left[k] - bias - sum.sum();
             }
@@ -380,7 +380,7 @@ struct Known {
 
 /// Makes the slopes of a batch and what their values leave.
 #[inline(always)]
-unsafe fn fill<L: Line>(slopes: &Slopes<'_>, words: &[u32], room: &mut Room, known: &mut Known) {
+unsafe fn fill<L: F32x16>(slopes: &Slopes<'_>, words: &[u32], room: &mut Room, known: &mut Known) {
     // SAFETY: the caller's promises.
     unsafe {
         match (slopes.core, &slopes.others[..]) {
@@ -405,7 +405,7 @@ unsafe fn fill<L: Line>(slopes: &Slopes<'_>, words: &[u32], room: &mut Room, kno
 
 /// Products of `N` rows.
 #[inline(always)]
-unsafe fn fill_products<L: Line, const N: usize>(
+unsafe fn fill_products<L: F32x16, const N: usize>(
     slopes: &Slopes<'_>,
     others: &[Other<'_>; N],
     words: &[u32],
@@ -431,7 +431,7 @@ unsafe fn fill_products<L: Line, const N: usize>(
                 };
                 let mut x = row(0);
                 for n in 1..N {
-                    x = x.times(row(n));
+                    x = x * row(n);
                 }
                 x.store(out.add(k * width + at));
             }
@@ -441,7 +441,7 @@ unsafe fn fill_products<L: Line, const N: usize>(
 
 /// Products of any number of rows.
 #[inline(always)]
-unsafe fn fill_any<L: Line>(slopes: &Slopes<'_>, words: &[u32], room: &mut Room) {
+unsafe fn fill_any<L: F32x16>(slopes: &Slopes<'_>, words: &[u32], room: &mut Room) {
     let (width, n) = (padded_len(slopes.rank), slopes.others.len());
     let out = room.slopes.as_mut_ptr();
     // SAFETY: the caller's promises.
@@ -450,7 +450,7 @@ unsafe fn fill_any<L: Line>(slopes: &Slopes<'_>, words: &[u32], room: &mut Room)
             for at in (0..width).step_by(LANES) {
                 let mut x = L::splat(1.0);
                 for (other, &row) in slopes.others.iter().zip(entry) {
-                    x = x.times(L::load(other.rows.as_ptr().add(row as usize * width + at)));
+                    x = x * L::load(other.rows.as_ptr().add(row as usize * width + at));
                 }
                 x.store(out.add(k * width + at));
             }
@@ -460,7 +460,7 @@ unsafe fn fill_any<L: Line>(slopes: &Slopes<'_>, words: &[u32], room: &mut Room)
 
 /// The core contracted with one row after the other; what neighbours share is kept.
 #[inline(always)]
-unsafe fn fill_full<L: Line>(
+unsafe fn fill_full<L: F32x16>(
     slopes: &Slopes<'_>,
     core: &[f32],
     words: &[u32],

@@ -11,7 +11,7 @@ use super::batch::{Job, LONGEST, Step};
 use super::batch_iter::{Batches, pulling_line};
 use super::batch_update::{after_full, first_m};
 use super::blocking::Batch;
-use crate::simd::{Line, leaf};
+use crate::simd::{F32x16, leaf};
 use crate::simd::{LANES, padded_len};
 
 /// Entries that go together.
@@ -33,11 +33,11 @@ struct Parts {
 
 leaf! {
     /// Runs batches.
-    pub(super) unsafe fn large3<L: Line, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> f64 = large3_body;
+    pub(super) unsafe fn large3<L: F32x16, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> f64 = large3_body;
 }
 
 #[inline(always)]
-unsafe fn large3_body<L: Line, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+unsafe fn large3_body<L: F32x16, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
         let (ja, jb) = (job.shape.ranks[0], job.shape.ranks[1]);
@@ -112,7 +112,7 @@ unsafe fn apart(entries: [*const u32; GROUP]) -> bool {
 }
 
 #[inline(always)]
-unsafe fn transpose<L: Line>(parts: &Parts) {
+unsafe fn transpose<L: F32x16>(parts: &Parts) {
     let &Parts { m, mt, la, lb, .. } = parts;
     // SAFETY: both are whole squares of lines.
     unsafe {
@@ -134,7 +134,7 @@ unsafe fn transpose<L: Line>(parts: &Parts) {
 /// Errors and steps of `N` entries without a common row, from the `k`-th of the batch on. Adds their
 /// squared errors.
 #[inline(always)]
-unsafe fn together<L: Line, const N: usize, const W: bool>(
+unsafe fn together<L: F32x16, const N: usize, const W: bool>(
     job: &Job<'_>,
     parts: &Parts,
     entries: [*const u32; N],
@@ -170,17 +170,17 @@ unsafe fn together<L: Line, const N: usize, const W: bool>(
             let (vs, ws) = (vs.add((k + n) * wa), ws.add((k + n) * wb));
             let mut value = L::zero();
             for t in (0..wb).step_by(LANES) {
-                value = L::load(dw.add(t)).times_plus(L::load(pw.add(t)), value);
+                value = L::load(dw.add(t)).mul_add(L::load(pw.add(t)), value);
             }
             let x = L::splat(f32::from_bits(*entries[n].add(2)));
-            let error = x.minus(value.total());
+            let error = x - value.total();
             let pull = pulling_line(error, entries[n], 2, W);
-            squares = error.times_plus(pull, squares);
-            let scale = pull.times(step.eta);
+            squares = error.mul_add(pull, squares);
+            let scale = pull * step.eta;
             let (penalty_v, penalty_w) = (a.penalty(*entries[n]), b.penalty(*entries[n].add(1)));
             for t in (0..wa).step_by(LANES) {
                 let v = L::load(pv.add(t));
-                v.times(pull).store(vs.add(t));
+                (v * pull).store(vs.add(t));
                 let dv = L::load(dv.add(t));
                 step.put(v, a.own(t), dv, scale, penalty_v, pv.add(t));
             }
@@ -197,7 +197,7 @@ unsafe fn together<L: Line, const N: usize, const W: bool>(
 
 /// `out_n = sum_i x_n[i] m_i` for rows `m_i` of `lines` lines, and `N` vectors x.
 #[inline(always)]
-unsafe fn products<L: Line, const N: usize>(
+unsafe fn products<L: F32x16, const N: usize>(
     m: *const f32,
     x: [*mut f32; N],
     rank: usize,
@@ -220,7 +220,7 @@ unsafe fn products<L: Line, const N: usize>(
 
 /// `K` lines of products from line `k` on, their sums in registers.
 #[inline(always)]
-unsafe fn tile<L: Line, const N: usize, const K: usize>(
+unsafe fn tile<L: F32x16, const N: usize, const K: usize>(
     m: *const f32,
     x: [*mut f32; N],
     rank: usize,
@@ -238,7 +238,7 @@ unsafe fn tile<L: Line, const N: usize, const K: usize>(
             for n in 0..N {
                 let xi = L::splat(*x[n].add(i));
                 for t in 0..K {
-                    sums[n][t] = xi.times_plus(row[t], sums[n][t]);
+                    sums[n][t] = xi.mul_add(row[t], sums[n][t]);
                 }
             }
         }
@@ -252,7 +252,7 @@ unsafe fn tile<L: Line, const N: usize, const K: usize>(
 
 /// E = sum_k v_k w_k^T over the entries of a batch.
 #[inline(always)]
-unsafe fn outer_sums<L: Line>(parts: &Parts, count: usize, ja: usize) {
+unsafe fn outer_sums<L: F32x16>(parts: &Parts, count: usize, ja: usize) {
     // SAFETY: rows of E are computed in whole tiles; there is room for a whole line of them.
     unsafe {
         let mut t = 0;
@@ -273,7 +273,7 @@ unsafe fn outer_sums<L: Line>(parts: &Parts, count: usize, ja: usize) {
 
 /// `R` rows of E from row `i` on, `K` lines from line `t` on, their sums in registers.
 #[inline(always)]
-unsafe fn outer_tile<L: Line, const R: usize, const K: usize>(
+unsafe fn outer_tile<L: F32x16, const R: usize, const K: usize>(
     parts: &Parts,
     count: usize,
     i: usize,
@@ -294,7 +294,7 @@ unsafe fn outer_tile<L: Line, const R: usize, const K: usize>(
             for r in 0..R {
                 let vi = L::splat(*v.add(r));
                 for s in 0..K {
-                    sums[r][s] = vi.times_plus(w[s], sums[r][s]);
+                    sums[r][s] = vi.mul_add(w[s], sums[r][s]);
                 }
             }
         }

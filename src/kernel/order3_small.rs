@@ -9,17 +9,17 @@ use super::batch_iter::{Batches, one_line, pulling_line};
 use super::batch_update::{after_full, first_m};
 use super::blocking::Batch;
 use crate::simd::LANES;
-use crate::simd::{Line, leaf};
+use crate::simd::{F32x16, leaf};
 
 leaf! {
     /// Runs batches of which at most `J` (an even number) of each row is used. M and its transpose are in
     /// registers where those suffice; E is formed after the batch, with its sums in registers.
-    pub(super) unsafe fn small3<L: Line, const J: usize, const W: bool, const OWN: bool>(job: &Job<'_>, batches: &[Batch]) -> f64
+    pub(super) unsafe fn small3<L: F32x16, const J: usize, const W: bool, const OWN: bool>(job: &Job<'_>, batches: &[Batch]) -> f64
         = small3_body;
 }
 
 #[inline(always)]
-unsafe fn small3_body<L: Line, const J: usize, const W: bool, const OWN: bool>(
+unsafe fn small3_body<L: F32x16, const J: usize, const W: bool, const OWN: bool>(
     job: &Job<'_>,
     batches: &[Batch],
 ) -> f64 {
@@ -54,19 +54,19 @@ unsafe fn small3_body<L: Line, const J: usize, const W: bool, const OWN: bool>(
                 let (mut d0, mut d1) = (L::zero(), L::zero());
                 let (mut c0, mut c1) = (L::zero(), L::zero());
                 for i in (0..J).step_by(2) {
-                    d0 = L::splat(*pv.add(i)).times_plus(mi[i], d0);
-                    d1 = L::splat(*pv.add(i + 1)).times_plus(mi[i + 1], d1);
-                    c0 = L::splat(*pw.add(i)).times_plus(mj[i], c0);
-                    c1 = L::splat(*pw.add(i + 1)).times_plus(mj[i + 1], c1);
+                    d0 = L::splat(*pv.add(i)).mul_add(mi[i], d0);
+                    d1 = L::splat(*pv.add(i + 1)).mul_add(mi[i + 1], d1);
+                    c0 = L::splat(*pw.add(i)).mul_add(mj[i], c0);
+                    c1 = L::splat(*pw.add(i + 1)).mul_add(mj[i + 1], c1);
                 }
-                let dw = d0.plus(d1);
-                let dv = c0.plus(c1);
-                let error = L::splat(f32::from_bits(*entry.add(2))).minus(dw.times(w).total());
+                let dw = d0 + d1;
+                let dv = c0 + c1;
+                let error = L::splat(f32::from_bits(*entry.add(2))) - (dw * w).total();
                 let pull = pulling_line(error, entry, 2, W);
-                squares = error.times_plus(pull, squares);
-                v.times(pull).store(vs.add(k * LANES));
+                squares = error.mul_add(pull, squares);
+                (v * pull).store(vs.add(k * LANES));
                 w.store(ws.add(k * LANES));
-                let scale = pull.times(step.eta);
+                let scale = pull * step.eta;
                 step.put(v, a.own(0), dv, scale, a.penalty(ra), pv);
                 step.put(w, b.own(0), dw, scale, b.penalty(rb), pw);
             }
@@ -76,7 +76,7 @@ unsafe fn small3_body<L: Line, const J: usize, const W: bool, const OWN: bool>(
                 let w = L::load(ws.add(k * LANES));
                 let v = vs.add(k * LANES);
                 for i in 0..J {
-                    sums[i] = L::splat(*v.add(i)).times_plus(w, sums[i]);
+                    sums[i] = L::splat(*v.add(i)).mul_add(w, sums[i]);
                 }
             }
             for i in 0..J {

@@ -14,7 +14,7 @@ use super::batch_iter::{Batches, one_line, pulling_line};
 use super::batch_update::{after_full, first_m};
 use super::blocking::Batch;
 use crate::kernel::CoreShape;
-use crate::simd::{Line, leaf};
+use crate::simd::{F32x16, leaf};
 
 use crate::simd::LANES;
 
@@ -34,12 +34,12 @@ pub(super) fn fits(shape: &CoreShape) -> bool {
 
 leaf! {
     /// Runs batches.
-    pub(super) unsafe fn order4<L: Line, const W: bool, const OWN: bool>(job: &Job<'_>, batches: &[Batch]) -> f64
+    pub(super) unsafe fn order4<L: F32x16, const W: bool, const OWN: bool>(job: &Job<'_>, batches: &[Batch]) -> f64
         = order4_body;
 }
 
 #[inline(always)]
-unsafe fn order4_body<L: Line, const W: bool, const OWN: bool>(
+unsafe fn order4_body<L: F32x16, const W: bool, const OWN: bool>(
     job: &Job<'_>,
     batches: &[Batch],
 ) -> f64 {
@@ -104,25 +104,25 @@ unsafe fn order4_body<L: Line, const W: bool, const OWN: bool>(
                 let (mut da, mut dc) = (L::zero(), L::zero());
                 for p in 0..PAIRS {
                     pairs[p] = L::halves(*pb.add(2 * p), *pb.add(2 * p + 1));
-                    da = pairs[p].times_plus(s[p], da);
-                    dc = pairs[p].times_plus(q[p], dc);
+                    da = pairs[p].mul_add(s[p], da);
+                    dc = pairs[p].mul_add(q[p], dc);
                 }
                 let (da, dc) = (da.folded(), dc.folded());
                 let (a, b, c) = (L::load(pa), L::load(pb), L::load(pc));
                 let value = L::splat(f32::from_bits(*entry.add(3)));
-                let error = value.minus(dc.times(c).total());
+                let error = value - (dc * c).total();
                 let pull = pulling_line(error, entry, 3, W);
-                squares = error.times_plus(pull, squares);
+                squares = error.mul_add(pull, squares);
                 let twice = L::load_halves(pc, pc);
                 let mut parts = q;
                 for p in 0..PAIRS {
-                    parts[p] = q[p].times(twice);
+                    parts[p] = q[p] * twice;
                     let other = others.add((n * PAIRS + p) * LANES);
-                    pairs[p].times(twice).store(other);
+                    (pairs[p] * twice).store(other);
                 }
                 let db = L::half_sums(parts);
-                a.times(pull).store(firsts.add(n * LANES));
-                let scale = pull.times(step.eta);
+                (a * pull).store(firsts.add(n * LANES));
+                let scale = pull * step.eta;
                 step.put(a, ma.own(0), da, scale, ma.penalty(ra), pa);
                 step.put(b, mb.own(0), db, scale, mb.penalty(rb), pb);
                 step.put(c, mc.own(0), dc, scale, mc.penalty(rc), pc);
@@ -150,7 +150,7 @@ unsafe fn order4_body<L: Line, const W: bool, const OWN: bool>(
 
 /// A packed cube contracted with a row.
 #[inline(always)]
-unsafe fn contracted<L: Line>(cube: *const f32, row: *const f32) -> [L; PAIRS] {
+unsafe fn contracted<L: F32x16>(cube: *const f32, row: *const f32) -> [L; PAIRS] {
     // SAFETY: the lengths are these.
     unsafe {
         let (mut even, mut odd) = ([L::zero(); PAIRS], [L::zero(); PAIRS]);
@@ -158,12 +158,12 @@ unsafe fn contracted<L: Line>(cube: *const f32, row: *const f32) -> [L; PAIRS] {
             let (x, y) = (L::splat(*row.add(i)), L::splat(*row.add(i + 1)));
             for p in 0..PAIRS {
                 let at = cube.add((i * PAIRS + p) * LANES);
-                even[p] = x.times_plus(L::load(at), even[p]);
-                odd[p] = y.times_plus(L::load(at.add(PAIRS * LANES)), odd[p]);
+                even[p] = x.mul_add(L::load(at), even[p]);
+                odd[p] = y.mul_add(L::load(at.add(PAIRS * LANES)), odd[p]);
             }
         }
         for p in 0..PAIRS {
-            even[p] = even[p].plus(odd[p]);
+            even[p] = even[p] + odd[p];
         }
         even
     }
@@ -175,7 +175,7 @@ const ROWS: usize = 4;
 /// The sums over a batch of the first rows' numbers, from some place on, times what belongs to the
 /// other rows.
 #[inline(always)]
-unsafe fn outer_sums<L: Line>(
+unsafe fn outer_sums<L: F32x16>(
     firsts: *const f32,
     others: *const f32,
     count: usize,
@@ -191,7 +191,7 @@ unsafe fn outer_sums<L: Line>(
             for r in 0..ROWS {
                 let first = L::splat(*firsts.add(n * LANES + r));
                 for p in 0..PAIRS {
-                    sums[r][p] = first.times_plus(other[p], sums[r][p]);
+                    sums[r][p] = first.mul_add(other[p], sums[r][p]);
                 }
             }
         }

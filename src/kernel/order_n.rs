@@ -10,15 +10,15 @@ use super::batch_update::{after_full, first_m};
 use super::blocking::Batch;
 use super::entry::{slopes_leaf, step_core_leaf};
 use crate::simd::LANES;
-use crate::simd::{Line, leaf};
+use crate::simd::{F32x16, leaf};
 
 leaf! {
     /// Runs batches with a full core of order 4 or more: M is a core of order 3 or more.
-    pub(super) unsafe fn general<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 = general_body;
+    pub(super) unsafe fn general<L: F32x16>(job: &Job<'_>, batches: &[Batch]) -> f64 = general_body;
 }
 
 #[inline(always)]
-unsafe fn general_body<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+unsafe fn general_body<L: F32x16>(job: &Job<'_>, batches: &[Batch]) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
         let Some((fiber, _)) = job.fiber else {
@@ -60,7 +60,7 @@ unsafe fn general_body<L: Line>(job: &Job<'_>, batches: &[Batch]) -> f64 {
 
 /// Copies the listed rows of an entry one after the other.
 #[inline(always)]
-pub(super) unsafe fn load_rows<L: Line>(job: &Job<'_>, entry: *const u32, rows: *mut f32) {
+pub(super) unsafe fn load_rows<L: F32x16>(job: &Job<'_>, entry: *const u32, rows: *mut f32) {
     // SAFETY: the caller's promises.
     unsafe {
         let mut to = rows;
@@ -76,7 +76,7 @@ pub(super) unsafe fn load_rows<L: Line>(job: &Job<'_>, entry: *const u32, rows: 
 
 /// Steps of the listed rows, given copies of them and their slopes.
 #[inline(always)]
-pub(super) unsafe fn step_rows<L: Line>(
+pub(super) unsafe fn step_rows<L: F32x16>(
     job: &Job<'_>,
     entry: *const u32,
     rows: *const f32,

@@ -15,12 +15,12 @@
 
 use super::batch::{Rule, moved};
 use crate::kernel::CoreShape;
-use crate::simd::{Line, Portable, Scalar, leaf};
+use crate::simd::{F32x16, Portable, Scalar, leaf};
 
 use crate::simd::{LANES, padded_len};
 
-/// What passes over a core need beyond [`Line`].
-pub(super) trait Flatten: Line {
+/// What passes over a core need beyond [`F32x16`].
+pub(super) trait Flatten: F32x16 {
     /// How many sums of lines fit into registers next to everything else.
     const TILE: usize;
 
@@ -239,7 +239,7 @@ impl Flat {
 /// # Safety
 /// See the module.
 #[inline(always)]
-pub(super) unsafe fn pack<L: Line>(flat: &Flat, core: *const f32, out: *mut f32) {
+pub(super) unsafe fn pack<L: F32x16>(flat: &Flat, core: *const f32, out: *mut f32) {
     let rank = flat.ranks[flat.ranks.len() - 2];
     // SAFETY: rows are one line here and shorter there, where each ends in zeros until the next comes.
     unsafe {
@@ -258,7 +258,7 @@ pub(super) unsafe fn pack<L: Line>(flat: &Flat, core: *const f32, out: *mut f32)
 /// # Safety
 /// As of [`pack`].
 #[inline(always)]
-pub(super) unsafe fn unpack<L: Line>(flat: &Flat, from: *const f32, core: *mut f32) {
+pub(super) unsafe fn unpack<L: F32x16>(flat: &Flat, from: *const f32, core: *mut f32) {
     let rank = flat.ranks[flat.ranks.len() - 2];
     // SAFETY: as in `pack`.
     unsafe {
@@ -267,7 +267,7 @@ pub(super) unsafe fn unpack<L: Line>(flat: &Flat, from: *const f32, core: *mut f
         for plane in (0..flat.core_len()).step_by(flat.plane * LANES) {
             for j in 0..rank {
                 let row = L::load(from.add(plane + j * flat.step));
-                row.times(mask).store(to);
+                (row * mask).store(to);
                 to = to.add(LANES);
             }
         }
@@ -356,14 +356,14 @@ unsafe fn slopes_body<L: Flatten, const HOW: u8>(
         let mut at = 0;
         while at + LANES < flat.plane * LANES {
             let next = at + LANES;
-            even = L::load(t.add(at)).times_plus(L::load(m.add(at)), even);
-            odd = L::load(t.add(next)).times_plus(L::load(m.add(next)), odd);
+            even = L::load(t.add(at)).mul_add(L::load(m.add(at)), even);
+            odd = L::load(t.add(next)).mul_add(L::load(m.add(next)), odd);
             at += 2 * LANES;
         }
         if at < flat.plane * LANES {
-            even = L::load(t.add(at)).times_plus(L::load(m.add(at)), even);
+            even = L::load(t.add(at)).mul_add(L::load(m.add(at)), even);
         }
-        let value = even.plus(odd).sum();
+        let value = (even + odd).sum();
         last_two::<L>(flat, m, work);
         value
     }
@@ -381,7 +381,7 @@ pub(super) unsafe fn due<L: Flatten>(flat: &Flat, turns: &mut Turns, work: *mut 
     unsafe {
         let (u, to) = (work.add(flat.starts[0]), work.add(flat.old_u));
         for k in (0..padded_len(flat.ranks[0])).step_by(LANES) {
-            L::load(u.add(k)).times(scale).store(to.add(k));
+            (L::load(u.add(k)) * scale).store(to.add(k));
         }
     }
 }
@@ -401,13 +401,13 @@ unsafe fn outer<L: Flatten>(flat: &Flat, turns: Turns, work: *mut f32) {
                 let vj = L::splat(*v.add(j));
                 for k in 0..lines {
                     let at = (j * lines + k) * LANES;
-                    vj.times(L::load(w.add(k * LANES))).store(t.add(at));
+                    (vj * L::load(w.add(k * LANES))).store(t.add(at));
                 }
             }
         } else {
             let (v, w) = (L::load(v), L::load(w));
             for (l, [from_v, from_w]) in flat.places.iter().enumerate() {
-                let product = v.pick(from_v.as_ptr()).times(w.pick(from_w.as_ptr()));
+                let product = v.pick(from_v.as_ptr()) * w.pick(from_w.as_ptr());
                 product.store(t.add(l * LANES));
             }
         }
@@ -419,7 +419,7 @@ unsafe fn outer<L: Flatten>(flat: &Flat, turns: Turns, work: *mut f32) {
                 let ui = L::splat(*row.add(i));
                 for l in 0..lines {
                     let at = (i * lines + l) * LANES;
-                    ui.times(L::load(from.add(l * LANES))).store(to.add(at));
+                    (ui * L::load(from.add(l * LANES))).store(to.add(at));
                 }
             }
         }
@@ -523,13 +523,13 @@ impl Tile {
                     if HOW != NO_STEP {
                         let old = L::load(self.old_t.add(l * LANES));
                         g = match HOW {
-                            ADD => due.times_plus(old, g),
+                            ADD => due.mul_add(old, g),
                             _ => moved(g, old, scale, by.shrink, by.rule),
                         };
                         g.store(at);
                     }
-                    p = g.times_plus(t[l], p);
-                    sums[l] = ui.times_plus(g, sums[l]);
+                    p = g.mul_add(t[l], p);
+                    sums[l] = ui.mul_add(g, sums[l]);
                 }
                 p.store(product);
                 slice = slice.add(self.step);
@@ -557,17 +557,17 @@ unsafe fn last_two<L: Flatten>(flat: &Flat, m: *const f32, work: *mut f32) {
             let mut sum = L::zero();
             for j in 0..rank {
                 let row = L::load(m.add(j * flat.step + k * LANES));
-                sum = L::splat(*v.add(j)).times_plus(row, sum);
+                sum = L::splat(*v.add(j)).mul_add(row, sum);
                 let product = products.add(j * LANES);
                 if k == 0 {
-                    row.times(wk).store(product);
+                    (row * wk).store(product);
                 } else {
-                    row.times_plus(wk, L::load(product)).store(product);
+                    row.mul_add(wk, L::load(product)).store(product);
                 }
             }
             // A line of a plane without padding ends in the next row.
             if !flat.places.is_empty() {
-                sum = sum.times(L::load(flat.mask.as_ptr()));
+                sum = sum * L::load(flat.mask.as_ptr());
             }
             sum.store(slope.add(k * LANES));
         }

@@ -218,7 +218,7 @@ unsafe fn line_body<L: Racer, const N: usize, const W: bool>(
                 product,
                 slopes,
             } = around(core, &listed, entry);
-            let error = f32::from_bits(*entry.add(N)) - core.times(product).sum();
+            let error = f32::from_bits(*entry.add(N)) - (core * product).sum();
             let pull = pulling(error, entry, N, W);
             total += f64::from(error) * f64::from(pull);
             core = moved(core, product, job.core_eta * pull, core_shrink, job.rule);
@@ -308,7 +308,7 @@ unsafe fn lines_body<L: Racer>(job: &Job<'_>, batches: &[Batch]) -> f64 {
             for k in (0..width).step_by(LANES) {
                 let mut product = L::load(rows.add(k));
                 for n in 1..order {
-                    product = product.times(L::load(rows.add(n * width + k)));
+                    product = product * L::load(rows.add(n * width + k));
                 }
                 let g = job.core.add(k);
                 moved(L::load(g), product, core_scale, core_shrink, job.rule).store(g);

@@ -1,7 +1,7 @@
 //! Sixteen floats at a time: the one vector type every kernel is written in.
 //!
 //! A line is a cache line, the padding unit of rows, and the widest register there is. Each level has
-//! its own type for it; kernels are generic over [`Line`] and dispatched once per level by `dispatched!`,
+//! its own type for it; kernels are generic over [`F32x16`] and dispatched once per level by `dispatched!`,
 //! with the instruction set enabled in the outermost function and everything below it inlined.
 //!
 //! # Safety
@@ -13,6 +13,8 @@ mod aligned;
 mod level;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) mod x86;
+
+use std::ops::{Add, Mul, Sub};
 
 use wide::f32x8;
 
@@ -28,7 +30,9 @@ pub fn padded_len(rank: usize) -> usize {
     rank.next_multiple_of(LANES)
 }
 
-pub(crate) trait Line: Copy {
+pub(crate) trait F32x16:
+    Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
+{
     /// Lines that fit into registers.
     const REGISTERS: usize;
 
@@ -55,12 +59,9 @@ pub(crate) trait Line: Copy {
     }
 
     fn splat(x: f32) -> Self;
-    fn plus(self, other: Self) -> Self;
-    fn minus(self, other: Self) -> Self;
-    fn times(self, other: Self) -> Self;
 
     /// `self * by + to`; rounded once where the machine can.
-    fn times_plus(self, by: Self, to: Self) -> Self;
+    fn mul_add(self, by: Self, to: Self) -> Self;
 
     /// The sum of all floats.
     fn sum(self) -> f32;
@@ -216,7 +217,34 @@ impl Scalar {
     }
 }
 
-impl Line for Scalar {
+impl Add for Scalar {
+    type Output = Self;
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self.map2(other, |a, b| a + b)
+    }
+}
+
+impl Sub for Scalar {
+    type Output = Self;
+
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        self.map2(other, |a, b| a - b)
+    }
+}
+
+impl Mul for Scalar {
+    type Output = Self;
+
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        self.map2(other, |a, b| a * b)
+    }
+}
+
+impl F32x16 for Scalar {
     const REGISTERS: usize = 1;
 
     #[inline(always)]
@@ -237,23 +265,8 @@ impl Line for Scalar {
     }
 
     #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self.map2(other, |a, b| a + b)
-    }
-
-    #[inline(always)]
-    fn minus(self, other: Self) -> Self {
-        self.map2(other, |a, b| a - b)
-    }
-
-    #[inline(always)]
-    fn times(self, other: Self) -> Self {
-        self.map2(other, |a, b| a * b)
-    }
-
-    #[inline(always)]
-    fn times_plus(self, by: Self, to: Self) -> Self {
-        self.times(by).plus(to)
+    fn mul_add(self, by: Self, to: Self) -> Self {
+        self * by + to
     }
 
     #[inline(always)]
@@ -283,7 +296,34 @@ impl Line for Scalar {
 #[derive(Clone, Copy)]
 pub(crate) struct Portable([f32x8; 2]);
 
-impl Line for Portable {
+impl Add for Portable {
+    type Output = Self;
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        Portable([self.0[0] + other.0[0], self.0[1] + other.0[1]])
+    }
+}
+
+impl Sub for Portable {
+    type Output = Self;
+
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        Portable([self.0[0] - other.0[0], self.0[1] - other.0[1]])
+    }
+}
+
+impl Mul for Portable {
+    type Output = Self;
+
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        Portable([self.0[0] * other.0[0], self.0[1] * other.0[1]])
+    }
+}
+
+impl F32x16 for Portable {
     const REGISTERS: usize = 4;
 
     #[inline(always)]
@@ -308,22 +348,7 @@ impl Line for Portable {
     }
 
     #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        Portable([self.0[0] + other.0[0], self.0[1] + other.0[1]])
-    }
-
-    #[inline(always)]
-    fn minus(self, other: Self) -> Self {
-        Portable([self.0[0] - other.0[0], self.0[1] - other.0[1]])
-    }
-
-    #[inline(always)]
-    fn times(self, other: Self) -> Self {
-        Portable([self.0[0] * other.0[0], self.0[1] * other.0[1]])
-    }
-
-    #[inline(always)]
-    fn times_plus(self, by: Self, to: Self) -> Self {
+    fn mul_add(self, by: Self, to: Self) -> Self {
         Portable([
             self.0[0].mul_add(by.0[0], to.0[0]),
             self.0[1].mul_add(by.0[1], to.0[1]),
@@ -354,7 +379,7 @@ impl Line for Portable {
     }
 }
 
-/// A kernel body: compiled by [`Line::call`] as a function of its own, with the instruction set of `V` enabled.
+/// A kernel body: compiled by [`F32x16::call`] as a function of its own, with the instruction set of `V` enabled.
 /// Implemented by [`leaf!`] and [`dispatched!`] only.
 pub(crate) trait Leaf<V, Args> {
     /// What the kernel returns.

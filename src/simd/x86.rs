@@ -5,8 +5,9 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
+use std::ops::{Add, Mul, Sub};
 
-use super::{LANES, Leaf, Line};
+use super::{F32x16, LANES, Leaf};
 
 /// One register.
 #[derive(Clone, Copy)]
@@ -15,7 +16,37 @@ pub(crate) struct Avx512(pub(crate) __m512);
 // SAFETY of all blocks below: the machine has the instruction set, as the module promises; loads and
 // stores keep the caller's promises.
 #[allow(clippy::undocumented_unsafe_blocks)]
-impl Line for Avx512 {
+impl Add for Avx512 {
+    type Output = Self;
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        unsafe { Avx512(_mm512_add_ps(self.0, other.0)) }
+    }
+}
+
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Sub for Avx512 {
+    type Output = Self;
+
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        unsafe { Avx512(_mm512_sub_ps(self.0, other.0)) }
+    }
+}
+
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Mul for Avx512 {
+    type Output = Self;
+
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        unsafe { Avx512(_mm512_mul_ps(self.0, other.0)) }
+    }
+}
+
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl F32x16 for Avx512 {
     const REGISTERS: usize = 32;
 
     #[inline(always)]
@@ -44,22 +75,7 @@ impl Line for Avx512 {
     }
 
     #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        unsafe { Avx512(_mm512_add_ps(self.0, other.0)) }
-    }
-
-    #[inline(always)]
-    fn minus(self, other: Self) -> Self {
-        unsafe { Avx512(_mm512_sub_ps(self.0, other.0)) }
-    }
-
-    #[inline(always)]
-    fn times(self, other: Self) -> Self {
-        unsafe { Avx512(_mm512_mul_ps(self.0, other.0)) }
-    }
-
-    #[inline(always)]
-    fn times_plus(self, by: Self, to: Self) -> Self {
+    fn mul_add(self, by: Self, to: Self) -> Self {
         unsafe { Avx512(_mm512_fmadd_ps(self.0, by.0, to.0)) }
     }
 
@@ -278,7 +294,52 @@ pub(crate) struct Avx2(pub(crate) __m256, pub(crate) __m256);
 
 // SAFETY of all blocks below: as above.
 #[allow(clippy::undocumented_unsafe_blocks)]
-impl Line for Avx2 {
+impl Add for Avx2 {
+    type Output = Self;
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        unsafe {
+            Avx2(
+                _mm256_add_ps(self.0, other.0),
+                _mm256_add_ps(self.1, other.1),
+            )
+        }
+    }
+}
+
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Sub for Avx2 {
+    type Output = Self;
+
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        unsafe {
+            Avx2(
+                _mm256_sub_ps(self.0, other.0),
+                _mm256_sub_ps(self.1, other.1),
+            )
+        }
+    }
+}
+
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl Mul for Avx2 {
+    type Output = Self;
+
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        unsafe {
+            Avx2(
+                _mm256_mul_ps(self.0, other.0),
+                _mm256_mul_ps(self.1, other.1),
+            )
+        }
+    }
+}
+
+#[allow(clippy::undocumented_unsafe_blocks)]
+impl F32x16 for Avx2 {
     const REGISTERS: usize = 8;
 
     #[inline(always)]
@@ -313,37 +374,7 @@ impl Line for Avx2 {
     }
 
     #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        unsafe {
-            Avx2(
-                _mm256_add_ps(self.0, other.0),
-                _mm256_add_ps(self.1, other.1),
-            )
-        }
-    }
-
-    #[inline(always)]
-    fn minus(self, other: Self) -> Self {
-        unsafe {
-            Avx2(
-                _mm256_sub_ps(self.0, other.0),
-                _mm256_sub_ps(self.1, other.1),
-            )
-        }
-    }
-
-    #[inline(always)]
-    fn times(self, other: Self) -> Self {
-        unsafe {
-            Avx2(
-                _mm256_mul_ps(self.0, other.0),
-                _mm256_mul_ps(self.1, other.1),
-            )
-        }
-    }
-
-    #[inline(always)]
-    fn times_plus(self, by: Self, to: Self) -> Self {
+    fn mul_add(self, by: Self, to: Self) -> Self {
         unsafe {
             Avx2(
                 _mm256_fmadd_ps(self.0, by.0, to.0),
