@@ -123,7 +123,7 @@ impl Error {
     }
 
     /// The system has no memory for so many of these.
-    pub(crate) fn memory(count: usize, what: &str) -> Self {
+    pub(crate) fn out_of_memory(count: usize, what: &str) -> Self {
         Error::io(
             format!("no memory for {count} {what}"),
             io::ErrorKind::OutOfMemory.into(),
@@ -136,7 +136,7 @@ impl Error {
 
     /// The error of opening `path` for reading: what does not exist is bad input, what may not be
     /// read is the system's refusal.
-    pub(crate) fn opening(path: &Path, source: io::Error) -> Self {
+    pub(crate) fn cannot_open(path: &Path, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::NotFound => Error::file(
                 path.display().to_string(),
@@ -174,7 +174,7 @@ impl std::error::Error for Error {
 }
 
 /// What a panic said.
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()
         .copied()

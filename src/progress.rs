@@ -21,7 +21,12 @@ pub trait Monitor {
 impl Monitor for () {}
 
 /// Reports progress and turns a cancellation into an error.
-pub(crate) fn step(monitor: &dyn Monitor, phase: &str, done: u64, total: u64) -> Result<()> {
+pub(crate) fn report_progress(
+    monitor: &dyn Monitor,
+    phase: &str,
+    done: u64,
+    total: u64,
+) -> Result<()> {
     if monitor.cancelled() {
         return Err(Error::Cancelled);
     }

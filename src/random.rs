@@ -9,7 +9,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// The finaliser of SplitMix64: a bijection of `u64` that scatters neighbouring inputs.
 #[inline]
-pub(crate) fn mix(x: u64) -> u64 {
+pub(crate) fn splitmix64(x: u64) -> u64 {
     let mut z = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -17,33 +17,35 @@ pub(crate) fn mix(x: u64) -> u64 {
 }
 
 /// One key out of several parts; the order of the parts matters.
-pub(crate) fn key(parts: &[u64]) -> u64 {
-    parts.iter().fold(0, |acc, &p| mix(acc ^ mix(p)))
+pub(crate) fn hash_words(words: &[u64]) -> u64 {
+    words
+        .iter()
+        .fold(0, |acc, &w| splitmix64(acc ^ splitmix64(w)))
 }
 
 /// A uniform number in [0, 1) from 53 bits of a hash.
 #[inline]
-pub(crate) fn unit(hash: u64) -> f64 {
+pub(crate) fn unit_interval(hash: u64) -> f64 {
     (hash >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
 /// A stream of random numbers with the draws this library needs.
-pub(crate) struct Stream {
+pub(crate) struct RandomStream {
     rng: Xoshiro256PlusPlus,
     spare: Option<f64>,
 }
 
-impl Stream {
+impl RandomStream {
     pub(crate) fn new(parts: &[u64]) -> Self {
-        Stream {
-            rng: Xoshiro256PlusPlus::seed_from_u64(key(parts)),
+        RandomStream {
+            rng: Xoshiro256PlusPlus::seed_from_u64(hash_words(parts)),
             spare: None,
         }
     }
 
     #[inline]
-    pub(crate) fn unit(&mut self) -> f64 {
-        unit(self.rng.next_u64())
+    pub(crate) fn uniform(&mut self) -> f64 {
+        unit_interval(self.rng.next_u64())
     }
 
     /// Uniform in `0..n`, without bias worth measuring for the `n` used here (below 2^64 / 2^20).
@@ -53,13 +55,13 @@ impl Stream {
     }
 
     /// Standard normal, by Box and Muller in pairs.
-    pub(crate) fn gauss(&mut self) -> f64 {
+    pub(crate) fn standard_normal(&mut self) -> f64 {
         if let Some(z) = self.spare.take() {
             return z;
         }
         // 1 - u is in (0, 1], so the logarithm is finite.
-        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
-        let (sin, cos) = (std::f64::consts::TAU * self.unit()).sin_cos();
+        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+        let (sin, cos) = (std::f64::consts::TAU * self.uniform()).sin_cos();
         self.spare = Some(radius * sin);
         radius * cos
     }
@@ -77,11 +79,11 @@ pub(crate) struct Permutation {
 impl Permutation {
     pub(crate) fn new(n: u64, seed: &[u64]) -> Self {
         let bits = 64 - n.saturating_sub(1).leading_zeros();
-        let base = key(seed);
+        let base = hash_words(seed);
         Permutation {
             n,
             half_bits: bits.div_ceil(2).max(1),
-            keys: std::array::from_fn(|round| mix(base ^ mix(round as u64 + 1))),
+            keys: std::array::from_fn(|round| splitmix64(base ^ splitmix64(round as u64 + 1))),
         }
     }
 
@@ -94,7 +96,7 @@ impl Permutation {
         loop {
             let (mut left, mut right) = (x >> self.half_bits, x & mask);
             for k in self.keys {
-                (left, right) = (right, left ^ (mix(right ^ k) & mask));
+                (left, right) = (right, left ^ (splitmix64(right ^ k) & mask));
             }
             x = (left << self.half_bits) | right;
             // The network is a bijection of the larger domain, so the walk returns to `0..n`
@@ -137,8 +139,8 @@ mod tests {
 
     #[test]
     fn normal_draws_have_mean_zero_and_variance_one() {
-        let mut s = Stream::new(&[1, 2]);
-        let draws: Vec<f64> = (0..200_000).map(|_| s.gauss()).collect();
+        let mut s = RandomStream::new(&[1, 2]);
+        let draws: Vec<f64> = (0..200_000).map(|_| s.standard_normal()).collect();
         let mean = draws.iter().sum::<f64>() / draws.len() as f64;
         let var = draws.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / draws.len() as f64;
         assert!(
@@ -149,7 +151,7 @@ mod tests {
 
     #[test]
     fn below_covers_its_range_evenly() {
-        let mut s = Stream::new(&[9]);
+        let mut s = RandomStream::new(&[9]);
         let mut counts = [0u32; 7];
         for _ in 0..70_000 {
             counts[s.below(7) as usize] += 1;

@@ -10,13 +10,13 @@ pub(crate) fn try_with_capacity<T>(count: usize, what: &str) -> Result<Vec<T>> {
     let mut items = Vec::new();
     items
         .try_reserve_exact(count)
-        .map_err(|_| Error::memory(count, what))?;
+        .map_err(|_| Error::out_of_memory(count, what))?;
     Ok(items)
 }
 
 /// `count` zeros; pages that are never written cost nothing.
 pub(crate) fn try_zeroed<T: Zeroable>(count: usize, what: &str) -> Result<Vec<T>> {
-    bytemuck::allocation::try_zeroed_vec(count).map_err(|()| Error::memory(count, what))
+    bytemuck::allocation::try_zeroed_vec(count).map_err(|()| Error::out_of_memory(count, what))
 }
 
 /// A copy.

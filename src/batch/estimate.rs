@@ -151,7 +151,7 @@ pub(super) fn bytes(job: &Job, options: &Options) -> Result<u64> {
             // Not more than its file, which is mapped; what text is read into is a file, too.
             Size::of(&spec.file)?;
             fs::metadata(&spec.model)
-                .map_err(|e| Error::opening(&spec.model, e))?
+                .map_err(|e| Error::cannot_open(&spec.model, e))?
                 .len()
         }
     };

@@ -21,7 +21,7 @@ impl Jobs {
     /// Those of a file.
     pub fn open(path: impl AsRef<Path>) -> Result<Jobs> {
         let path = path.as_ref();
-        let file = File::open(path).map_err(|e| Error::opening(path, e))?;
+        let file = File::open(path).map_err(|e| Error::cannot_open(path, e))?;
         if file.metadata().is_ok_and(|m| m.is_dir()) {
             let name = path.display().to_string();
             return Err(Error::file(name, "is a folder; name a file in it"));

@@ -17,7 +17,7 @@ use super::results::{JobResult, JobStatus, Journal};
 use super::spec::{Job, NoJob, Work, name_of_line, resolved};
 use super::work::{self, Common, Prepared};
 use super::{BatchObserver, BatchOptions, BatchSummary};
-use crate::error::{Error, ErrorKind, Result, panic_text};
+use crate::error::{Error, ErrorKind, Result, panic_message};
 use crate::parallel::{
     available_threads, cpus_for_concurrent_jobs, restrict_to_cpus, spawn, spawn_scoped,
 };
@@ -567,7 +567,10 @@ fn fail(result: &mut JobResult, error: &Error) {
 fn caught<T>(work: impl FnOnce() -> T) -> std::result::Result<T, Failed> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic: Box<dyn Any + Send>| Failed {
         reason: "panic",
-        message: format!("internal error, please report it: {}", panic_text(&*panic)),
+        message: format!(
+            "internal error, please report it: {}",
+            panic_message(&*panic)
+        ),
     })
 }
 

@@ -234,7 +234,7 @@ impl Job {
         if let Work::Fit(fit) = &self.work
             && let Some(file) = &fit.config
         {
-            let text = std::fs::read_to_string(file).map_err(|e| Error::opening(file, e))?;
+            let text = std::fs::read_to_string(file).map_err(|e| Error::cannot_open(file, e))?;
             options
                 .apply_text(&text)
                 .map_err(|e| Error::argument(format!("{}: {e}", file.display())))?;

@@ -21,7 +21,7 @@ use crate::linalg::eigen;
 use crate::model::Model;
 use crate::parallel::{ThreadPool, available_threads};
 use crate::progress::Monitor;
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::try_alloc::try_with_capacity;
 
 /// How many clusters are looked at if nothing is said.
@@ -224,7 +224,7 @@ fn find(
     let gap = match (options.k, options.max_k) {
         (Some(_), None) => None,
         (_, most) => {
-            let some = points.some(options.curve_rows, &mut Stream::new(&[seed, SOME]))?;
+            let some = points.some(options.curve_rows, &mut RandomStream::new(&[seed, SOME]))?;
             let counts = (most.unwrap_or(MOST), options.references);
             Some(curve(&some, counts, seed, &work("gap curve"))?)
         }

@@ -3,7 +3,7 @@
 use super::kmeans::{Run, Work};
 use super::points::Points;
 use crate::error::Result;
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 /// What random numbers are for.
 const EVEN: u64 = 0x6761_7001;
@@ -81,7 +81,8 @@ pub(super) fn curve(
     work: &Work<'_>,
 ) -> Result<GapCurve> {
     let most = most.min(points.count).max(1);
-    let even = (0..references as u64).map(|b| points.even(&mut Stream::new(&[seed, EVEN, b])));
+    let even =
+        (0..references as u64).map(|b| points.even(&mut RandomStream::new(&[seed, EVEN, b])));
     let even: Vec<Points> = even.collect::<Result<_>>()?;
     let sets = [points].into_iter().chain(&even);
     let run = |(s, points)| {

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::kernel::nearest;
 use crate::parallel::ThreadPool;
 use crate::progress::Monitor;
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::simd::LANES;
 
 /// More steps than any data takes that has clusters.
@@ -141,7 +141,7 @@ pub(super) struct Places {
 fn cluster(run: &Run<'_>, restart: u64, each: &Each<'_>) -> Result<Found> {
     let (points, width) = (run.points, run.points.width);
     let [seed, purpose, number] = run.name;
-    let mut stream = Stream::new(&[seed, purpose, number, run.k as u64, restart]);
+    let mut stream = RandomStream::new(&[seed, purpose, number, run.k as u64, restart]);
     let places: Vec<Mutex<Places>> = (0..points.chunks())
         .map(|c| {
             let count = points.chunk(c).len();
@@ -306,11 +306,11 @@ mod tests {
     }
 
     fn blobs(centres: &[[f32; 2]], each: usize, noise: f64, seed: u64) -> Vec<Vec<f32>> {
-        let mut s = Stream::new(&[seed]);
+        let mut s = RandomStream::new(&[seed]);
         let mut rows = Vec::new();
         for i in 0..each * centres.len() {
             let c = centres[i % centres.len()];
-            let x = |j: usize, s: &mut Stream| c[j] + (noise * s.gauss()) as f32;
+            let x = |j: usize, s: &mut RandomStream| c[j] + (noise * s.standard_normal()) as f32;
             rows.push(vec![x(0, &mut s), x(1, &mut s)]);
         }
         rows
@@ -372,9 +372,9 @@ mod tests {
     #[test]
     fn the_best_of_all_partitions_of_a_few_points_is_found() {
         for seed in 0..6 {
-            let mut s = Stream::new(&[seed, 77]);
+            let mut s = RandomStream::new(&[seed, 77]);
             let rows: Vec<Vec<f32>> = (0..8)
-                .map(|_| vec![s.gauss() as f32, s.gauss() as f32])
+                .map(|_| vec![s.standard_normal() as f32, s.standard_normal() as f32])
                 .collect();
             let points = points(&rows);
             // One cluster tells what the common scale is.

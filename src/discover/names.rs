@@ -166,7 +166,7 @@ impl RowNames {
         rows: &RowMap,
         check: impl Fn(u32) -> Result<()>,
     ) -> Result<Vec<u32>> {
-        let text = std::fs::read(path).map_err(|e| Error::opening(path, e))?;
+        let text = std::fs::read(path).map_err(|e| Error::cannot_open(path, e))?;
         let file = path.display().to_string();
         let Ok(text) = String::from_utf8(text) else {
             return Err(Error::file(

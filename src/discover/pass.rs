@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::kernel::combine;
 
 use crate::parallel::{available_threads, run_ordered};
-use crate::progress::{Monitor, step};
+use crate::progress::{Monitor, report_progress};
 use crate::simd::AlignedVec;
 use crate::simd::Level;
 
@@ -175,7 +175,7 @@ pub(super) fn in_blocks(
     };
     let mut use_up = |b, made: Result<Vec<Vec<Ranked>>>| {
         let range = range(b);
-        step(monitor, phase, range.end as u64, count as u64)?;
+        report_progress(monitor, phase, range.end as u64, count as u64)?;
         let mut made = range.zip(made?);
         made.try_for_each(|(i, list)| take(i, &list))
     };

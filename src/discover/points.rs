@@ -6,7 +6,7 @@ use crate::kernel::Lanes;
 use crate::try_alloc::try_with_capacity;
 
 use crate::linalg::eigen;
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::simd::LANES;
 use crate::simd::Level;
 
@@ -134,7 +134,7 @@ impl Points {
     }
 
     /// Some of these points, `count` of them drawn from `stream` and in order; all if there are no more.
-    pub(super) fn some(&self, count: usize, stream: &mut Stream) -> Result<Points> {
+    pub(super) fn some(&self, count: usize, stream: &mut RandomStream) -> Result<Points> {
         let mut some = Points::zeros(count.min(self.count), self.width, self.level)?;
         let mut to = 0;
         for i in 0..self.count {
@@ -148,7 +148,7 @@ impl Points {
     }
 
     /// As many points drawn evenly from the box along the principal axes that these points fill.
-    pub(super) fn even(&self, stream: &mut Stream) -> Result<Points> {
+    pub(super) fn even(&self, stream: &mut RandomStream) -> Result<Points> {
         let mut bounds = vec![(f32::INFINITY, f32::NEG_INFINITY); self.width];
         for i in 0..self.count {
             for (b, x) in bounds.iter_mut().zip(self.get(i)) {
@@ -158,7 +158,7 @@ impl Points {
         let mut even = Points::zeros(self.count, self.width, self.level)?;
         for i in 0..self.count {
             for (j, &(low, high)) in bounds.iter().enumerate() {
-                let x = f64::from(low) + stream.unit() * (f64::from(high) - f64::from(low));
+                let x = f64::from(low) + stream.uniform() * (f64::from(high) - f64::from(low));
                 even.set(i, j, x as f32);
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use super::kmeans::{Each, Places, Sums, locked, nearest_of};
 use super::points::{CHUNK, Points};
 use crate::error::Result;
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 /// The first centres: a point, then again and again one of some that are drawn by their squared distance to the nearest
 /// so far, the one that leaves the least sum (greedy k-means++): one draw alone often falls twice into a large group and
@@ -13,7 +13,7 @@ use crate::random::Stream;
 pub(super) fn seeds(
     points: &Points,
     k: usize,
-    stream: &mut Stream,
+    stream: &mut RandomStream,
     (places, each): (&[Mutex<Places>], &Each<'_>),
 ) -> Result<Vec<f32>> {
     let tries = 2 + (k as f64).ln() as usize;
@@ -43,7 +43,7 @@ pub(super) fn seeds(
         }
         drawn.clear();
         for _ in 0..tries {
-            drawn.push(draw(&made, stream.unit() * total, places));
+            drawn.push(draw(&made, stream.uniform() * total, places));
         }
     }
     Ok(centres)

@@ -178,7 +178,7 @@ pub unsafe extern "C" fn s3cmtf_batch_add_file(
         let batch = given(batch, "batch")?;
         // SAFETY: a text of the caller, for this call.
         let file: PathBuf = unsafe { path(file, "file") }?;
-        let lines = std::fs::read(&file).map_err(|e| Error::opening(&file, e))?;
+        let lines = std::fs::read(&file).map_err(|e| Error::cannot_open(&file, e))?;
         // Lines may be there already, and a mark of Unicode is one only at the beginning of a file.
         batch.add(lines.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&lines));
         Ok(())

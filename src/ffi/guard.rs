@@ -18,7 +18,7 @@ use std::thread;
 use super::error::ErrorHandle;
 use super::float;
 use super::status::{Failure, Outcome, S3CMTF_INTERNAL, S3CMTF_OK};
-use crate::error::panic_text;
+use crate::error::panic_message;
 use crate::parallel::THREAD_NAME;
 use crate::simd::Level;
 
@@ -70,7 +70,7 @@ pub(super) fn release(work: impl FnOnce()) {
 }
 
 fn what(panic: &(dyn Any + Send)) -> String {
-    format!("internal error, please report it: {}", panic_text(panic))
+    format!("internal error, please report it: {}", panic_message(panic))
 }
 
 type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Sync + Send>;

@@ -11,8 +11,8 @@ use super::names;
 use super::rows::RowMapBuilder;
 use super::write::{CooWriter, Dims, Finished};
 use crate::error::{Error, Result};
-use crate::progress::{Monitor, step};
-use crate::random::mix;
+use crate::progress::{Monitor, report_progress};
+use crate::random::splitmix64;
 use crate::try_alloc::try_zeroed;
 
 /// How many examples of each fault are kept.
@@ -139,7 +139,7 @@ pub fn check_view(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<CheckRepo
     for (n, &dim) in view.dims().iter().enumerate() {
         let mut rows = RowMapBuilder::new(dim)?;
         for (piece, indices) in view.column(n).chunks(1 << 20).enumerate() {
-            step(monitor, "rows", (piece << 20) as u64, view.len() as u64)?;
+            report_progress(monitor, "rows", (piece << 20) as u64, view.len() as u64)?;
             for &index in indices {
                 rows.mark(index);
             }
@@ -184,7 +184,11 @@ fn for_each_duplicate(
 ) -> Result<()> {
     let order = view.order();
     let columns: Vec<&[u32]> = (0..order).map(|n| view.column(n)).collect();
-    let key = |i: usize| columns.iter().fold(0, |acc, c| mix(acc ^ u64::from(c[i])));
+    let key = |i: usize| {
+        columns
+            .iter()
+            .fold(0, |acc, c| splitmix64(acc ^ u64::from(c[i])))
+    };
     for_each_group(
         view.len() as u64,
         DEFAULT_MEMORY,
@@ -248,7 +252,7 @@ pub fn fix(file: &CooFile, output: &Path, keep: Keep, monitor: &dyn Monitor) -> 
     let mut dropped = 0;
     for i in 0..n {
         if i % (1 << 20) == 0 {
-            step(monitor, "values and indices", i as u64, n as u64)?;
+            report_progress(monitor, "values and indices", i as u64, n as u64)?;
         }
         if !acceptable(i) {
             drop_entry(i as u64);

@@ -12,7 +12,7 @@ use super::names::{self, Names};
 use super::text::{self, Input, Sink, Source, TextOptions, WriterPlan};
 use super::write::{CooWriter, Dims, Finished};
 use crate::error::{Error, Result};
-use crate::progress::{Monitor, step};
+use crate::progress::{Monitor, report_progress};
 
 /// Entries handled between two looks at the monitor.
 const BATCH: usize = 1 << 16;
@@ -223,12 +223,12 @@ pub fn is_binary(path: &Path) -> Result<bool> {
     }
     // Looking into a pipe would take its first bytes, and opening it twice lose its writer.
     if !std::fs::metadata(path)
-        .map_err(|e| Error::opening(path, e))?
+        .map_err(|e| Error::cannot_open(path, e))?
         .is_file()
     {
         return Ok(false);
     }
-    let mut file = File::open(path).map_err(|e| Error::opening(path, e))?;
+    let mut file = File::open(path).map_err(|e| Error::cannot_open(path, e))?;
     let mut head = [0; MAGIC.len()];
     Ok(file.read_exact(&mut head).is_ok() && head == MAGIC)
 }
@@ -313,7 +313,7 @@ pub(crate) fn for_each_batch(
 ) -> Result<()> {
     let mut start = 0;
     while start < view.len() {
-        step(monitor, phase, start as u64, view.len() as u64)?;
+        report_progress(monitor, phase, start as u64, view.len() as u64)?;
         let end = (start + BATCH).min(view.len());
         let columns: Vec<&[u32]> = (0..view.order())
             .map(|n| &view.column(n)[start..end])

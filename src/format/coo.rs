@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::layout::{HEADER_LEN, Header, Section, ValueKind, check_dims};
 use super::memory::{Bytes, OpenMode, ordinary_len};
 use crate::error::{Error, Result};
-use crate::progress::{Monitor, step};
+use crate::progress::{Monitor, report_progress};
 
 /// A column of values as it is stored.
 #[derive(Debug, Clone, Copy)]
@@ -299,7 +299,7 @@ impl CooFile {
     /// [`check`](crate::format::check).
     pub fn open(path: impl AsRef<Path>, mode: OpenMode) -> Result<CooFile> {
         let path = path.as_ref();
-        let file = File::open(path).map_err(|e| Error::opening(path, e))?;
+        let file = File::open(path).map_err(|e| Error::cannot_open(path, e))?;
         CooFile::from_file(file, path, path.display().to_string(), mode)
     }
 
@@ -370,7 +370,7 @@ impl CooFile {
         for (what, section) in sections {
             let mut crc = crc32fast::Hasher::new();
             for piece in self.section(section).chunks(1 << 22) {
-                step(monitor, "checksums", done, total)?;
+                report_progress(monitor, "checksums", done, total)?;
                 crc.update(piece);
                 done += piece.len() as u64;
             }

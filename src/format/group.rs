@@ -4,8 +4,8 @@
 //! are cut into parts by a hash and the columns are read once per part.
 
 use crate::error::{Error, Result};
-use crate::progress::{Monitor, step};
-use crate::random::mix;
+use crate::progress::{Monitor, report_progress};
+use crate::random::splitmix64;
 
 /// The budget where the caller has no opinion: 32M entries at once.
 pub const DEFAULT_MEMORY: u64 = 512 << 20;
@@ -33,13 +33,16 @@ pub(crate) fn for_each_group(
         pairs.clear();
         for i in 0..count {
             if i % (1 << 20) == 0 {
-                step(monitor, "grouping", part * count + i, parts * count)?;
+                report_progress(monitor, "grouping", part * count + i, parts * count)?;
             }
-            let hashed = mix(key(i as usize));
+            let hashed = splitmix64(key(i as usize));
             // The high product bits choose the part, so equal keys share one.
             if (u128::from(hashed) * u128::from(parts)) >> 64 == u128::from(part) {
                 if pairs.try_reserve(1).is_err() {
-                    return Err(Error::memory(pairs.len() + 1, "entries to be grouped"));
+                    return Err(Error::out_of_memory(
+                        pairs.len() + 1,
+                        "entries to be grouped",
+                    ));
                 }
                 pairs.push((hashed, i));
             }
@@ -59,12 +62,12 @@ pub(crate) fn for_each_group(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Stream;
+    use crate::random::RandomStream;
     use std::collections::BTreeMap;
 
     #[test]
     fn groups_are_the_same_for_any_budget() {
-        let mut s = Stream::new(&[3]);
+        let mut s = RandomStream::new(&[3]);
         let keys: Vec<u64> = (0..200_000).map(|_| s.below(120_000)).collect();
         let mut expected: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for (i, &k) in keys.iter().enumerate() {

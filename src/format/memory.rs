@@ -71,7 +71,7 @@ impl Bytes {
     /// Opens a whole ordinary file; also returns its length.
     pub(crate) fn open(path: &Path, mode: OpenMode) -> Result<(Bytes, u64)> {
         let name = path.display().to_string();
-        let file = File::open(path).map_err(|e| Error::opening(path, e))?;
+        let file = File::open(path).map_err(|e| Error::cannot_open(path, e))?;
         let len = ordinary_len(&file, &name)?;
         if len == 0 {
             return Err(Error::file(name, "is empty"));

@@ -55,7 +55,7 @@ impl Names {
     pub fn load(path: impl AsRef<Path>) -> Result<Names> {
         let path = path.as_ref();
         let file = path.display().to_string();
-        let text = std::fs::read(path).map_err(|e| Error::opening(path, e))?;
+        let text = std::fs::read(path).map_err(|e| Error::cannot_open(path, e))?;
         let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&text);
         let mut names = Names::default();
         // Commas separate columns, and quotes may be around them, where the first line has no tab.

@@ -103,7 +103,10 @@ impl RowMapBuilder {
         let map = &mut self.map;
         let missing = map.table.iter().filter(|&&slot| slot == NO_PAGE).count();
         if map.pages.try_reserve_exact(missing).is_err() {
-            return Err(Error::memory(map.pages.len() + missing, "pages of rows"));
+            return Err(Error::out_of_memory(
+                map.pages.len() + missing,
+                "pages of rows",
+            ));
         }
         for (stretch, slot) in map.table.iter_mut().enumerate() {
             if *slot == NO_PAGE {
@@ -124,7 +127,10 @@ impl RowMapBuilder {
 
     pub(crate) fn finish(self) -> Result<RowMap> {
         if self.full {
-            return Err(Error::memory(self.map.pages.len() + 1, "pages of rows"));
+            return Err(Error::out_of_memory(
+                self.map.pages.len() + 1,
+                "pages of rows",
+            ));
         }
         let mut map = self.map;
         let mut before = 0u32;
@@ -195,12 +201,12 @@ impl RowMap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Stream;
+    use crate::random::RandomStream;
     use std::collections::BTreeSet;
 
     #[test]
     fn agrees_with_a_sorted_set() {
-        let mut s = Stream::new(&[1]);
+        let mut s = RandomStream::new(&[1]);
         for (dim, marks) in [
             (1u64, 3),
             (511, 100),
@@ -253,7 +259,7 @@ mod tests {
 
     #[test]
     fn memory_follows_the_rows() {
-        let mut s = Stream::new(&[2]);
+        let mut s = RandomStream::new(&[2]);
         let mut b = RowMapBuilder::new(100_000_000).unwrap();
         for _ in 0..1_000_000 {
             b.mark(s.below(100_000_000) as u32);

@@ -3,7 +3,7 @@
 use super::coo::CooView;
 use super::rows::{RowMap, RowMapBuilder};
 use crate::error::Result;
-use crate::progress::{Monitor, step};
+use crate::progress::{Monitor, report_progress};
 use crate::try_alloc::try_zeroed;
 
 /// What [`summarize`] found.
@@ -79,7 +79,7 @@ pub(crate) fn count_rows(
     let total = 2 * column.len() as u64;
     let mut builder = RowMapBuilder::new(view.dims()[n])?;
     for (piece, indices) in column.chunks(PIECE).enumerate() {
-        step(monitor, "rows", (piece * PIECE) as u64, total)?;
+        report_progress(monitor, "rows", (piece * PIECE) as u64, total)?;
         for (k, &index) in indices.iter().enumerate() {
             if !builder.mark(index) {
                 return Err(view.out_of_range(n, piece * PIECE + k, index));
@@ -89,7 +89,7 @@ pub(crate) fn count_rows(
     let map = builder.finish()?;
     let mut lengths: Vec<u64> = try_zeroed(map.len(), "rows")?;
     for (piece, indices) in column.chunks(PIECE).enumerate() {
-        step(
+        report_progress(
             monitor,
             "rows",
             (column.len() + piece * PIECE) as u64,
@@ -140,7 +140,7 @@ fn summarize_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Option<
     let mut start = 0;
     while start < values.len() {
         let end = (start + (1 << 16)).min(values.len());
-        step(monitor, "values", start as u64, values.len() as u64)?;
+        report_progress(monitor, "values", start as u64, values.len() as u64)?;
         let mut sum = 0.0;
         for i in start..end {
             let v = values.get(i);

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::skew::Skew;
 use crate::error::{Error, Result};
 use crate::parallel::StopFlag;
-use crate::random::{Permutation, Stream, mix};
+use crate::random::{Permutation, RandomStream, splitmix64};
 
 /// Hashes numbers that are cell numbers already.
 #[derive(Default)]
@@ -23,7 +23,7 @@ impl Hasher for MixHasher {
     }
 
     fn write_u64(&mut self, x: u64) {
-        self.0 = mix(x);
+        self.0 = splitmix64(x);
     }
 }
 
@@ -35,8 +35,8 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    fn draw(&self, s: &mut Stream) -> u32 {
-        self.order.apply(self.skew.rank(s.unit(), self.dim)) as u32
+    fn draw(&self, s: &mut RandomStream) -> u32 {
+        self.order.apply(self.skew.rank(s.uniform(), self.dim)) as u32
     }
 }
 
@@ -147,7 +147,7 @@ impl CellPlan {
         &self,
         piece: Range<u64>,
         stop: &StopFlag,
-        mut row: impl FnMut(u64, u32, &mut Stream, &[Vec<u32>]),
+        mut row: impl FnMut(u64, u32, &mut RandomStream, &[Vec<u32>]),
     ) {
         let mut seen: HashSet<u64, BuildHasherDefault<MixHasher>> = HashSet::default();
         let mut cells: Vec<Vec<u32>> = vec![Vec::new(); self.others.len()];
@@ -156,7 +156,7 @@ impl CellPlan {
         while e < piece.end {
             let end = self.row_end(e);
             let rank = self.rank(e);
-            let mut s = Stream::new(&[&self.seed[..], &[rank]].concat());
+            let mut s = RandomStream::new(&[&self.seed[..], &[rank]].concat());
             seen.clear();
             cells.iter_mut().for_each(Vec::clear);
             // Popular cells run out in a row that is nearly full; then any free cell is taken.

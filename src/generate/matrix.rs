@@ -9,8 +9,8 @@ use super::{CellChoice, GenerateOptions, MatrixSpec, Skew};
 use crate::error::Result;
 use crate::format::{CooWriter, Dims, Finished, Values};
 use crate::parallel::run_ordered;
-use crate::progress::{Monitor, step};
-use crate::random::{Permutation, Stream};
+use crate::progress::{Monitor, report_progress};
+use crate::random::{Permutation, RandomStream};
 
 /// Entries per piece of a full matrix, roughly.
 const PIECE: u64 = 1 << 16;
@@ -31,7 +31,7 @@ impl Maker<'_> {
         (i, row): (u32, &[f32]),
         column: u32,
         buffer: &mut [f32],
-        s: &mut Stream,
+        s: &mut RandomStream,
     ) -> f64 {
         if let Some(groups) = &self.groups {
             let own = groups.group(u64::from(i)) == u64::from(column);
@@ -44,7 +44,7 @@ impl Maker<'_> {
             .map(|(&u, &v)| f64::from(u) * f64::from(v))
             .sum();
         let noise = if self.noise_sd > 0.0 {
-            self.noise_sd * s.gauss()
+            self.noise_sd * s.standard_normal()
         } else {
             0.0
         };
@@ -56,7 +56,7 @@ impl Maker<'_> {
 
     /// Values at random cells.
     fn pilot(&self, seed: &[u64]) -> Vec<f64> {
-        let mut s = Stream::new(&[seed, &[stream::PILOT]].concat());
+        let mut s = RandomStream::new(&[seed, &[stream::PILOT]].concat());
         let (mut row, mut buffer) = (vec![0.0; self.rows.rank], vec![0.0; self.rows.rank]);
         (0..20_000)
             .map(|_| {
@@ -175,7 +175,7 @@ pub(super) fn write(
 fn full_piece(maker: &Maker<'_>, seed: &[u64], number: u64, range: std::ops::Range<u64>) -> Piece {
     let mut piece = Piece::default();
     let (mut row, mut buffer) = (vec![0.0; maker.rows.rank], vec![0.0; maker.rows.rank]);
-    let mut s = Stream::new(&[seed, &[stream::ROW, number]].concat());
+    let mut s = RandomStream::new(&[seed, &[stream::ROW, number]].concat());
     let width = maker.columns.rows;
     let mut present = None;
     for cell in range {
@@ -201,7 +201,7 @@ fn push(
     total: u64,
     monitor: &dyn Monitor,
 ) -> Result<()> {
-    step(monitor, phase, *done, total)?;
+    report_progress(monitor, phase, *done, total)?;
     check_finite(&piece.values)?;
     *done += piece.values.len() as u64;
     writer.push(

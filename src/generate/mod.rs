@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::format::npy::NpyWriter;
 use crate::format::{AtomicFile, Finished, Header, atomic};
 use crate::options::ModelKind;
-use crate::progress::{Monitor, step};
+use crate::progress::{Monitor, report_progress};
 use planted::{Factor, Planted};
 
 /// What [`generate`] made.
@@ -186,7 +186,7 @@ fn stage_factor(path: &Path, factor: &Factor, monitor: &dyn Monitor) -> Result<A
     let mut row = vec![0.0; factor.rank];
     for i in 0..factor.rows {
         if i % (1 << 14) == 0 {
-            step(monitor, "writing the planted factors", i, factor.rows)?;
+            report_progress(monitor, "writing the planted factors", i, factor.rows)?;
         }
         factor.row(i as u32, &mut row);
         file.push(&row)?;

@@ -3,7 +3,7 @@
 use super::{GenerateOptions, Skew};
 use crate::kernel::reference::contract_first;
 use crate::options::ModelKind;
-use crate::random::{Permutation, Stream, key, unit};
+use crate::random::{Permutation, RandomStream, hash_words, unit_interval};
 
 /// Names of the random streams, so that none is used twice.
 pub(super) mod stream {
@@ -63,7 +63,7 @@ impl Groups {
 
     /// The group of a row.
     pub(super) fn group(&self, row: u64) -> u64 {
-        let place = unit(key(&[self.seed, stream::GROUP, self.name, row, 1]));
+        let place = unit_interval(hash_words(&[self.seed, stream::GROUP, self.name, row, 1]));
         GROUPS.rank(place, self.count)
     }
 }
@@ -125,7 +125,7 @@ impl Factor {
     }
 
     fn compute(&self, i: u64, out: &mut [f32]) {
-        let mut s = Stream::new(&[self.seed, stream::FACTOR, self.name, i]);
+        let mut s = RandomStream::new(&[self.seed, stream::FACTOR, self.name, i]);
         let common: f64 = self.groups.iter().map(|g| g.weight * g.weight).sum();
         let own = (1.0 - common).max(0.0).sqrt();
         let centres = |j: usize| -> f64 {
@@ -136,7 +136,7 @@ impl Factor {
             self.groups.iter().map(part).sum()
         };
         for (j, x) in out.iter_mut().enumerate() {
-            let z = self.mean + own * s.gauss() + centres(j);
+            let z = self.mean + own * s.standard_normal() + centres(j);
             *x = self.scale * (if self.nonneg { z.abs() } else { z }) as f32;
         }
     }
@@ -188,11 +188,11 @@ impl Planted {
                 Factor::grouped(options, n as u64, options.dims[n], ranks[n], groups)
             })
             .collect();
-        let mut s = Stream::new(&[options.seed, stream::CORE]);
+        let mut s = RandomStream::new(&[options.seed, stream::CORE]);
         let core = match options.model {
             ModelKind::Auto | ModelKind::Tucker => (0..ranks.iter().product())
                 .map(|_| {
-                    let z = s.gauss();
+                    let z = s.standard_normal();
                     (if options.nonneg { z.abs() } else { z }) as f32
                 })
                 .collect(),
@@ -238,15 +238,15 @@ impl Planted {
 
     /// Mean and standard deviation over random cells, drawn as entries are.
     fn pilot(&self, options: &GenerateOptions) -> (f64, f64) {
-        let mut s = Stream::new(&[options.seed, stream::PILOT]);
+        let mut s = RandomStream::new(&[options.seed, stream::PILOT]);
         let mut eval = self.evaluator();
         let draws = 20_000;
         let (mut sum, mut squares) = (0.0, 0.0);
         let orders: Vec<Permutation> = (0..options.order())
             .map(|n| row_order(options, n))
             .collect();
-        let draw = |n: usize, s: &mut Stream| {
-            orders[n].apply(options.skew(n).rank(s.unit(), options.dims[n])) as u32
+        let draw = |n: usize, s: &mut RandomStream| {
+            orders[n].apply(options.skew(n).rank(s.uniform(), options.dims[n])) as u32
         };
         for _ in 0..draws {
             let lead = draw(self.lead, &mut s);

@@ -8,7 +8,7 @@ use super::{GenerateOptions, Rounding};
 use crate::error::{Error, Result};
 use crate::format::{CooWriter, Dims, Finished, Values};
 use crate::parallel::{StopFlag, run_ordered};
-use crate::progress::{Monitor, step};
+use crate::progress::{Monitor, report_progress};
 use crate::random::Permutation;
 
 /// Complete files that still have their temporary names.
@@ -78,7 +78,7 @@ pub(super) fn write(
             })
         },
         |_, piece| {
-            step(monitor, "generating the tensor", done, options.entries)?;
+            report_progress(monitor, "generating the tensor", done, options.entries)?;
             done += piece.entries;
             for (part, writer) in writers.iter_mut().enumerate() {
                 let Entries { columns, values } = &piece.parts[part];
@@ -132,7 +132,7 @@ fn make(
                 .for_each(|(c, column)| *c = column[k]);
             let signal = eval.value(&cell);
             let noise = if planted.noise_sd > 0.0 {
-                planted.noise_sd * s.gauss()
+                planted.noise_sd * s.standard_normal()
             } else {
                 0.0
             };

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::kernel::MAX_ORDER;
 
 use crate::kernel::EntryChunk;
-use crate::random::{Stream, mix};
+use crate::random::{RandomStream, splitmix64};
 use crate::try_alloc::{try_collect, try_with_capacity, try_zeroed};
 
 /// How entries are sorted.
@@ -113,7 +113,8 @@ impl Spec {
             }
             for c in 0..self.coordinates {
                 if free[c] {
-                    let hash = mix(self.seed ^ mix((first + i) as u64 * 8 + c as u64));
+                    let hash =
+                        splitmix64(self.seed ^ splitmix64((first + i) as u64 * 8 + c as u64));
                     cell += ((u128::from(hash) * self.pieces as u128) >> 64) as usize * factor[c];
                 }
             }
@@ -173,7 +174,7 @@ impl Spec {
                 );
             }
         }
-        let mut stream = Stream::new(&[self.seed, cell as u64]);
+        let mut stream = RandomStream::new(&[self.seed, cell as u64]);
         let mut order_of: Vec<u32> = try_collect(n, 0..n as u32, "entries")?;
         for i in (1..n).rev() {
             order_of.swap(i, stream.below(i as u64 + 1) as usize);
@@ -520,7 +521,7 @@ impl Cell {
     /// and is cut evenly. The entries stay where they are.
     pub(crate) fn batches(&self, limit: usize, name: &[u64], batches: &mut Vec<Batch>) {
         batches.clear();
-        let mut stream = Stream::new(name);
+        let mut stream = RandomStream::new(name);
         for &run in &self.runs {
             let count = run.len.div_ceil(limit as u32);
             let turn = stream.below(u64::from(run.len)) as u32;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::blocking::{Sorted, Spec, radix};
 use super::exclusive_rows::Parts;
 use crate::kernel::EntryChunk;
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 fn spec(fiber: Option<usize>) -> Arc<Spec> {
     let parts =
@@ -22,7 +22,7 @@ fn spec(fiber: Option<usize>) -> Arc<Spec> {
 }
 
 fn chunk(from: u64, n: usize) -> EntryChunk {
-    let mut s = Stream::new(&[from]);
+    let mut s = RandomStream::new(&[from]);
     let rows = [50, 40, 9]
         .map(|d| (0..n).map(|_| s.below(d) as u32).collect())
         .to_vec();

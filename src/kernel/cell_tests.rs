@@ -10,7 +10,7 @@ use crate::kernel::{CoreKind, CoreShape};
 use crate::simd::Level;
 
 use crate::kernel::EntryChunk;
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::simd::padded_len;
 
 const ETA: f64 = 0.01;
@@ -54,9 +54,13 @@ impl Case {
         rule: Rule,
     ) -> Case {
         let order = ranks.len();
-        let mut s = Stream::new(&[7, order as u64]);
+        let mut s = RandomStream::new(&[7, order as u64]);
         let mut number = |low: f64| {
-            let x = if rule.nonneg { s.unit() } else { s.gauss() };
+            let x = if rule.nonneg {
+                s.uniform()
+            } else {
+                s.standard_normal()
+            };
             // Some exact zeros: penalties have no slope there.
             if x.abs() < low {
                 0.0
@@ -91,14 +95,14 @@ impl Case {
             .map(|_| f64::from((0.7 * number(0.1)) as f32))
             .collect();
         let n = 40;
-        let mut s = Stream::new(&[8, order as u64]);
+        let mut s = RandomStream::new(&[8, order as u64]);
         let chunk = EntryChunk {
             rows: (0..order)
                 .map(|m| (0..n).map(|_| s.below(ROWS[m] as u64) as u32).collect())
                 .collect(),
-            values: (0..n).map(|_| s.gauss() as f32).collect(),
+            values: (0..n).map(|_| s.standard_normal() as f32).collect(),
             weights: (0..if weighted { n } else { 0 })
-                .map(|_| 2.0 * s.unit() as f32)
+                .map(|_| 2.0 * s.uniform() as f32)
                 .collect(),
         };
         let spec = Arc::new(Spec {

@@ -179,12 +179,14 @@ unsafe fn back<L: F32x16>(size: usize, r: *const f32, y: &mut [f32]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Stream;
+    use crate::random::RandomStream;
 
     /// A well-conditioned matrix as `solve` takes it, and the same in full and `f64`.
     fn matrix(size: usize) -> (Vec<f32>, Vec<f64>) {
-        let mut s = Stream::new(&[size as u64]);
-        let x: Vec<f64> = (0..size * (size + 3)).map(|_| s.gauss()).collect();
+        let mut s = RandomStream::new(&[size as u64]);
+        let x: Vec<f64> = (0..size * (size + 3))
+            .map(|_| s.standard_normal())
+            .collect();
         let width = padded_len(size);
         let (mut a, mut full) = (vec![f32::MAX.sqrt(); size * width], vec![0.0; size * size]);
         for i in 0..size {

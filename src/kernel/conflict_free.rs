@@ -8,7 +8,7 @@ use super::blocking::{Cell, Spec};
 use super::exclusive_rows::{Lease, LeasedRows};
 use super::graph_colouring::{Colours, REST};
 use crate::error::Result;
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::try_alloc::{try_to_vec, try_with_capacity, try_zeroed};
 
 /// Entries of a cell, and cells of a class to aim for: so many that threads of any speed can share
@@ -80,7 +80,7 @@ impl Class {
         let width = spec.width();
         let (members, words) = colours.members(colour);
         let mut order: Vec<u32> = try_to_vec(members, "entries")?;
-        let mut stream = Stream::new(&[spec.seed, colour as u64]);
+        let mut stream = RandomStream::new(&[spec.seed, colour as u64]);
         for i in (1..order.len()).rev() {
             order.swap(i, stream.below(i as u64 + 1) as usize);
         }
@@ -247,7 +247,7 @@ mod tests {
 
     /// Entries at random, in chunks that differ in length; those before `long` all have one row.
     fn classes(n: usize, long: usize, palette: Palette) -> (Colours, Classes) {
-        let mut s = Stream::new(&[n as u64]);
+        let mut s = RandomStream::new(&[n as u64]);
         let mut rows = ROWS
             .map(|d| (0..n).map(|_| s.below(d) as u32).collect::<Vec<u32>>())
             .to_vec();

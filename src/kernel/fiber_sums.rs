@@ -150,11 +150,11 @@ unsafe fn one_line<L: F32x16>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Stream;
+    use crate::random::RandomStream;
 
     #[test]
     fn rows_are_added_up_at_every_level() {
-        let mut s = Stream::new(&[7]);
+        let mut s = RandomStream::new(&[7]);
         let limits = [2, 3, 5];
         let places: Vec<u32> = (0..30).flat_map(|i| [i / 15, i / 5 % 3, i % 5]).collect();
         let mut number = || s.below(2001) as f32 / 1000.0 - 1.0;

@@ -4,7 +4,7 @@ use bytemuck::Zeroable;
 
 use super::blocking::{Sorted, Spec};
 use crate::error::Result;
-use crate::random::{key, mix};
+use crate::random::{hash_words, splitmix64};
 use crate::simd::prefetch;
 use crate::try_alloc::{try_collect, try_with_capacity, try_zeroed};
 
@@ -62,9 +62,9 @@ impl Palette {
         let words = spec.gather(sorted, piece)?;
         let count = (words.len() / spec.width()) as u32;
         let numbers = try_collect(count as usize, 0..count, "entries")?;
-        let seed = key(&[spec.seed, piece as u64]);
+        let seed = hash_words(&[spec.seed, piece as u64]);
         let colours = self.colours as u64;
-        let turn = |i: u32| (((mix(seed ^ u64::from(i)) >> 32) * colours) >> 32) as u32;
+        let turn = |i: u32| (((splitmix64(seed ^ u64::from(i)) >> 32) * colours) >> 32) as u32;
         let (colours, left) = self.round(spec, &words, &numbers, self.colours, turn)?;
         Ok(Piece {
             words,

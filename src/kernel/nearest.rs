@@ -72,18 +72,20 @@ unsafe fn any_find<L: F32x16>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Stream;
+    use crate::random::RandomStream;
 
     #[test]
     fn all_levels_find_the_same_nearest_centres() {
-        let mut s = Stream::new(&[5]);
+        let mut s = RandomStream::new(&[5]);
         for (width, count) in [(1, 1), (3, 4), (12, 20), (17, 5)] {
             let mut blocks = vec![[0.0f32; LANES]; 7 * width];
             blocks
                 .iter_mut()
                 .flatten()
-                .for_each(|x| *x = s.gauss() as f32);
-            let centres: Vec<f32> = (0..width * count).map(|_| s.gauss() as f32).collect();
+                .for_each(|x| *x = s.standard_normal() as f32);
+            let centres: Vec<f32> = (0..width * count)
+                .map(|_| s.standard_normal() as f32)
+                .collect();
             let mut first = None;
             for level in Level::available() {
                 let mut squares = vec![[0.0; LANES]; 7];

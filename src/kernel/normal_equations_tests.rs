@@ -1,7 +1,7 @@
 //! Normal equations against plain sums in `f64`.
 
 use super::{Lists, Normal, Other, Room, Slopes};
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::simd::Level;
 use crate::simd::padded_len;
 
@@ -19,7 +19,7 @@ struct Scene {
 
 impl Scene {
     fn new(limits: &[usize], ranks: &[usize], count: usize) -> Scene {
-        let mut s = Stream::new(&[5, count as u64]);
+        let mut s = RandomStream::new(&[5, count as u64]);
         let rows = limits
             .iter()
             .zip(ranks)
@@ -28,7 +28,7 @@ impl Scene {
                 (0..n * width)
                     .map(|k| {
                         if k % width < rank {
-                            s.gauss() as f32
+                            s.standard_normal() as f32
                         } else {
                             0.0
                         }
@@ -38,7 +38,7 @@ impl Scene {
             .collect();
         let biases = limits
             .iter()
-            .map(|&n| (0..n).map(|_| s.gauss() as f32).collect())
+            .map(|&n| (0..n).map(|_| s.standard_normal() as f32).collect())
             .collect();
         let entries = (0..count * limits.len())
             .map(|k| s.below(limits[k % limits.len()] as u64) as u32)
@@ -49,14 +49,18 @@ impl Scene {
             rows,
             biases,
             entries,
-            values: (0..count).map(|_| s.gauss() as f32).collect(),
+            values: (0..count).map(|_| s.standard_normal() as f32).collect(),
             weights: Vec::new(),
         }
     }
 
     fn weighted(mut self) -> Scene {
-        let mut s = Stream::new(&[6]);
-        self.weights = self.values.iter().map(|_| 3.0 * s.unit() as f32).collect();
+        let mut s = RandomStream::new(&[6]);
+        self.weights = self
+            .values
+            .iter()
+            .map(|_| 3.0 * s.uniform() as f32)
+            .collect();
         self
     }
 
@@ -110,12 +114,12 @@ fn check_scene(scene: &Scene, full: bool) {
         let lists = Lists::new(mode, limits, &scene.entries, numbers).unwrap();
         assert_eq!((lists.len(), lists.rows()), (count, limits[mode]));
         let rank = ranks[mode];
-        let mut s = Stream::new(&[9, mode as u64]);
+        let mut s = RandomStream::new(&[9, mode as u64]);
         let outer: usize = lists.others().iter().map(|&m| ranks[m]).product();
         let core: Vec<f32> = (0..outer * padded_len(rank))
             .map(|k| {
                 if k % padded_len(rank) < rank {
-                    s.gauss() as f32
+                    s.standard_normal() as f32
                 } else {
                     0.0
                 }

@@ -150,11 +150,11 @@ pub(crate) fn spread(level: Level, from: &[f32], u: &[f32], to: &mut [f32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Stream;
+    use crate::random::RandomStream;
 
     #[test]
     fn slices_are_added_to_at_every_level() {
-        let mut s = Stream::new(&[6]);
+        let mut s = RandomStream::new(&[6]);
         for (lines, rank) in [(0, 3), (1, 1), (1, 17), (9, 5)] {
             let len = lines * LANES;
             let mut numbers = |count: usize| -> Vec<f32> {
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn slices_are_combined_at_every_level() {
-        let mut s = Stream::new(&[5]);
+        let mut s = RandomStream::new(&[5]);
         let mut numbers = |count: usize| -> Vec<f32> {
             (0..count)
                 .map(|_| s.below(2001) as f32 / 1000.0 - 1.0)

@@ -37,7 +37,7 @@ pub(super) fn cpus_for_threads(threads: usize, first: u64) -> Vec<CoreId> {
 pub(crate) fn varying_first_cpu() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_or(0, |d| d.as_nanos() as u64);
-    crate::random::key(&[u64::from(std::process::id()), now])
+    crate::random::hash_words(&[u64::from(std::process::id()), now])
 }
 
 /// Returns the CPUs to distribute among concurrent jobs that have `threads` threads in total, best first. Returns

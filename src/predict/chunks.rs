@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::model::Predict;
 use crate::parallel::{available_threads, run_ordered};
-use crate::progress::{Monitor, step};
+use crate::progress::{Monitor, report_progress};
 use crate::simd::Level;
 
 /// Fixed, so that sums per chunk do not depend on the number of threads.
@@ -97,7 +97,7 @@ pub(super) fn chunks_of<T: Default + Send, V, F: FnMut(&[u32]) -> V>(
     };
     let mut use_up = |chunk, made: Result<T>| {
         let range = range(chunk);
-        step(monitor, phase, range.end as u64, n as u64)?;
+        report_progress(monitor, phase, range.end as u64, n as u64)?;
         take(range, made?)
     };
     // On this thread, before there are others.

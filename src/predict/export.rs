@@ -9,7 +9,7 @@ use crate::model::{Model, Rows};
 
 use crate::kernel::CoreKind;
 use crate::problem::MatrixKind;
-use crate::progress::{Monitor, step};
+use crate::progress::{Monitor, report_progress};
 
 /// Writes into `folder` (made if it does not exist), and returns the files:
 ///
@@ -140,7 +140,7 @@ fn write_table(
     let written = atomic::write(path, |out| {
         for index in 0..map.dim() {
             if index % (1 << 14) == 0
-                && let Err(e) = step(monitor, "exporting", index, map.dim())
+                && let Err(e) = report_progress(monitor, "exporting", index, map.dim())
             {
                 cancelled = Some(e);
                 return Err(std::io::Error::other("cancelled"));

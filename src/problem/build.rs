@@ -7,7 +7,7 @@ use super::{Coupled, MatrixKind, Mode, Part, Problem, Values};
 use crate::error::{Error, Result};
 use crate::format::{CooView, MAX_DIM, RowMap, RowMapBuilder};
 
-use crate::progress::{Monitor, step};
+use crate::progress::{Monitor, report_progress};
 use crate::try_alloc::{try_collect, try_zeroed};
 
 /// Collects the parts of a [`Problem`].
@@ -279,7 +279,7 @@ impl Mode {
             None => Vec::new(),
         };
         for (piece, indices) in view.column(n).chunks(1 << 20).enumerate() {
-            step(
+            report_progress(
                 monitor,
                 "counting rows",
                 (piece << 20) as u64,
@@ -327,7 +327,7 @@ fn mark(
     monitor: &dyn Monitor,
 ) -> Result<()> {
     for (piece, indices) in view.column(n).chunks(1 << 20).enumerate() {
-        step(
+        report_progress(
             monitor,
             "finding rows",
             (piece << 20) as u64,
@@ -359,7 +359,7 @@ fn check_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Values> {
     };
     let mut start = 0;
     while start < values.len() {
-        step(
+        report_progress(
             monitor,
             "checking values",
             start as u64,

@@ -3,8 +3,8 @@
 use crate::error::{Error, Result};
 use crate::format::CooView;
 
-use crate::progress::{Monitor, step};
-use crate::random::{Permutation, key};
+use crate::progress::{Monitor, report_progress};
+use crate::random::{Permutation, hash_words};
 use crate::try_alloc::{try_collect, try_with_capacity};
 
 /// Names the random stream of drawn zeros.
@@ -24,7 +24,7 @@ fn by_row(view: &CooView<'_>) -> Result<Vec<(u32, u32, usize)>> {
 
 /// A matrix all of whose cells count has one value in each.
 pub(super) fn check_cells(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<()> {
-    step(monitor, "looking for doubles", 0, view.len() as u64)?;
+    report_progress(monitor, "looking for doubles", 0, view.len() as u64)?;
     let double = by_row(view)?
         .array_windows()
         .filter(|[a, b]| (a.0, a.1) == (b.0, b.1))
@@ -58,7 +58,7 @@ pub(super) fn draw(
     for row in cells.chunk_by(|a, b| a.0 == b.0) {
         if zeros[0].len() >= told + EVERY {
             told = zeros[0].len();
-            step(monitor, "drawing zeros", told as u64, 0)?;
+            report_progress(monitor, "drawing zeros", told as u64, 0)?;
         }
         let mut listed: Vec<u32> = row.iter().map(|cell| cell.1).collect();
         listed.dedup();
@@ -70,14 +70,14 @@ pub(super) fn draw(
             continue;
         }
         let index = row[0].0;
-        let places = Permutation::new(size, &[key(name), ZEROS, u64::from(index)]);
+        let places = Permutation::new(size, &[hash_words(name), ZEROS, u64::from(index)]);
         let drawn = (0..size).map(|k| places.apply(k) as u32);
         let drawn = drawn.filter(|column| listed.binary_search(column).is_err());
         let mut own: Vec<u32> = try_with_capacity(wanted, "zeros")?;
         own.extend(drawn.take(wanted));
         for list in &mut zeros {
             if list.try_reserve(wanted).is_err() {
-                return Err(Error::memory(list.len() + wanted, "zeros"));
+                return Err(Error::out_of_memory(list.len() + wanted, "zeros"));
             }
         }
         zeros[0].extend(std::iter::repeat_n(index, wanted));

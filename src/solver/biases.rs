@@ -8,7 +8,7 @@ use crate::model::BiasModel;
 use crate::options::LAMBDA_BIAS;
 use crate::parallel::ThreadPool;
 use crate::problem::{EntryChunk, Problem};
-use crate::progress::{Monitor, step};
+use crate::progress::{Monitor, report_progress};
 use crate::try_alloc::try_zeroed;
 
 /// How [`fit_biases`] works.
@@ -209,7 +209,7 @@ impl Passes<'_> {
         let (seen, stop) = (AtomicU64::new(0), AtomicBool::new(false));
         let mut watch = || {
             let done = (self.done * n) as u64 + seen.load(Ordering::Relaxed);
-            let told = step(
+            let told = report_progress(
                 self.monitor,
                 "fitting biases",
                 done,

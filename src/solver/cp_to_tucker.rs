@@ -155,7 +155,7 @@ mod tests {
     use crate::format::{CooView, Values};
     use crate::options::{ModelKind, Options};
     use crate::problem::{MatrixKind, Problem};
-    use crate::random::Stream;
+    use crate::random::RandomStream;
 
     /// The value of a cell, from factors and dense core alone.
     fn value(model: &Model, cell: &[usize]) -> f64 {
@@ -192,14 +192,21 @@ mod tests {
             Model::zeros(&problem, &o).unwrap().0
         };
         let mut from = made(ModelKind::Cp, &[4]);
-        let mut s = Stream::new(&[7]);
+        let mut s = RandomStream::new(&[7]);
         for mode in &mut from.modes {
             let all = mode.factor.as_mut_slice().unwrap().chunks_exact_mut(8);
-            all.for_each(|row| row[..4].iter_mut().for_each(|x| *x = s.gauss() as f32));
+            all.for_each(|row| {
+                row[..4]
+                    .iter_mut()
+                    .for_each(|x| *x = s.standard_normal() as f32)
+            });
         }
         let v = from.matrices[0].factor.as_mut_slice().unwrap();
-        v.chunks_exact_mut(8)
-            .for_each(|row| row[..4].iter_mut().for_each(|x| *x = s.gauss() as f32));
+        v.chunks_exact_mut(8).for_each(|row| {
+            row[..4]
+                .iter_mut()
+                .for_each(|x| *x = s.standard_normal() as f32)
+        });
         // The fourth column is the third once more, so that three are enough.
         for mode in &mut from.modes {
             let all = mode.factor.as_mut_slice().unwrap().chunks_exact_mut(8);

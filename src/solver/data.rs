@@ -20,8 +20,8 @@ use crate::kernel::CoreShape;
 use crate::options::PenaltyPer;
 use crate::parallel::ThreadPool;
 use crate::problem::{EntryChunk, MatrixKind, Mode, Part, Problem};
-use crate::progress::{Monitor, step};
-use crate::random::{Permutation, key};
+use crate::progress::{Monitor, report_progress};
+use crate::random::{Permutation, hash_words};
 use crate::simd::padded_len;
 
 /// Names the random streams of a fit, so that none is used twice.
@@ -149,7 +149,7 @@ impl Held {
     pub(super) fn new(share: f64, fitted: f64, seed: u64) -> Held {
         let key_of = |share: f64| (share * u64::MAX as f64) as u64;
         Held {
-            seed: key(&[seed, stream::HOLD]),
+            seed: hash_words(&[seed, stream::HOLD]),
             held: key_of(share),
             fitted: key_of(share + fitted),
         }
@@ -158,7 +158,7 @@ impl Held {
     /// Whether entry number `entry` of all is one of those that are held, or of those that are fitted
     /// to.
     fn has(self, entry: usize, held: bool) -> bool {
-        let key = key(&[self.seed, entry as u64]);
+        let key = hash_words(&[self.seed, entry as u64]);
         match held {
             true => key < self.held,
             false => (self.held..=self.fitted).contains(&key),
@@ -428,7 +428,7 @@ fn copy(
     let mut chunk = EntryChunk::default();
     let chunks = |visit: &mut dyn FnMut(&EntryChunk), chunk: &mut EntryChunk| -> Result<()> {
         for start in (0..n).step_by(CHUNK) {
-            step(monitor, "copying entries", start as u64, n as u64)?;
+            report_progress(monitor, "copying entries", start as u64, n as u64)?;
             read(start..(start + CHUNK).min(n), chunk)?;
             visit(chunk);
         }

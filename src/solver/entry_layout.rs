@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Cell, Class, Classes, Palette, Seen, Sorted, Spec};
 use crate::parallel::ThreadPool;
 use crate::problem::EntryChunk;
-use crate::progress::{Monitor, step};
+use crate::progress::{Monitor, report_progress};
 
 /// Copies `count` entries in chunks, each sorted by cell.
 fn chunks(
@@ -19,7 +19,7 @@ fn chunks(
 ) -> Result<Vec<Sorted>> {
     // Some for every thread, but not too small.
     let size = count.div_ceil(32).clamp(1 << 14, 1 << 17);
-    step(monitor, "sorting entries", 0, count as u64)?;
+    report_progress(monitor, "sorting entries", 0, count as u64)?;
     let sorted = pool.map(
         count.div_ceil(size),
         &mut || monitor.cancelled(),
@@ -30,7 +30,7 @@ fn chunks(
         },
     )?;
     let sorted = sorted.ok_or(Error::Cancelled)?.into_iter().collect();
-    step(monitor, "sorting entries", count as u64 / 2, count as u64)?;
+    report_progress(monitor, "sorting entries", count as u64 / 2, count as u64)?;
     sorted
 }
 
@@ -92,7 +92,7 @@ fn all<S, T: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::mix;
+    use crate::random::splitmix64;
 
     /// The entries of each class, cell by cell.
     fn classes(threads: usize, rows: usize, count: usize) -> Vec<Vec<(Vec<u32>, u32)>> {
@@ -105,7 +105,7 @@ mod tests {
             seed: 3,
             weighted: false,
         });
-        let row = |i: usize, m: u64| (mix(i as u64 * 3 + m) % rows as u64) as u32;
+        let row = |i: usize, m: u64| (splitmix64(i as u64 * 3 + m) % rows as u64) as u32;
         let read = |range: Range<usize>, chunk: &mut EntryChunk| {
             chunk.rows = (0..3)
                 .map(|m| range.clone().map(|i| row(i, m)).collect())

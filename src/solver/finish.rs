@@ -6,7 +6,7 @@ use crate::model::{Before, Model, Rows};
 
 use crate::kernel::{CoreKind, CoreShape};
 
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::simd::padded_len;
 
 /// U(n) = Q R by modified Gram-Schmidt, twice, in `f64`; U(n) <- Q, G <- G x_n R, and V <- V R^T for
@@ -83,10 +83,10 @@ fn orthonormal_columns(rows: &mut Rows, count: usize, name: u64) -> Result<Vec<f
         if norm <= 1e-12 * before || norm == 0.0 {
             // A column the others span already: any direction completes the basis, with weight 0.
             r[j * rank + j] = 0.0;
-            let mut s = Stream::new(&[name, j as u64]);
+            let mut s = RandomStream::new(&[name, j as u64]);
             norm = 0.0;
             while norm <= 1e-6 {
-                column.iter_mut().for_each(|x| *x = s.gauss());
+                column.iter_mut().for_each(|x| *x = s.standard_normal());
                 remove(column, done);
                 norm = dot(column, column).sqrt();
             }

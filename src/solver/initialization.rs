@@ -13,7 +13,7 @@ use crate::kernel::CoreKind;
 use crate::options::{Options, Start};
 use crate::parallel::ThreadPool;
 use crate::problem::Problem;
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 /// Rows that a thread fills at least.
 const PIECE: usize = 1 << 12;
@@ -51,10 +51,10 @@ pub(super) fn fill(
     } else {
         0.1
     };
-    let draw = |s: &mut Stream, size: f64| -> f32 {
+    let draw = |s: &mut RandomStream, size: f64| -> f32 {
         let x = match options.start {
-            Start::Paper => size * (0.5 + 0.5 * s.unit()),
-            _ => size * s.gauss(),
+            Start::Paper => size * (0.5 + 0.5 * s.uniform()),
+            _ => size * s.standard_normal(),
         };
         (if options.nonneg { x.abs() } else { x }) as f32
     };
@@ -68,7 +68,7 @@ pub(super) fn fill(
             |s| draw(s, size),
         )?;
     }
-    let mut s = Stream::new(&[options.seed, stream::START, 1 << 16]);
+    let mut s = RandomStream::new(&[options.seed, stream::START, 1 << 16]);
     match model.shape.kind {
         CoreKind::Full => {
             let entries: usize = model.shape.ranks.iter().product();
@@ -98,7 +98,7 @@ pub(super) fn fill(
         let name = [options.seed, (1 << 17) + m as u64];
         fill_rows(&mut matrix.factor, count, &name, pool, |s| {
             match options.start {
-                Start::Paper => (size * (1.0 + s.unit())) as f32,
+                Start::Paper => (size * (1.0 + s.uniform())) as f32,
                 _ => draw(s, size * rank.sqrt()),
             }
         })?;
@@ -126,14 +126,14 @@ fn identity(model: &mut Model, data: &Data, options: &Options, pool: &ThreadPool
             count,
             &[options.seed, n as u64],
             pool,
-            |s| (around + size * s.gauss()) as f32,
+            |s| (around + size * s.standard_normal()) as f32,
         )?;
     }
     for (m, matrix) in model.matrices.iter_mut().enumerate() {
         let name = [options.seed, (1 << 17) + m as u64];
         let count = matrix.factor.len();
         fill_rows(&mut matrix.factor, count, &name, pool, |s| {
-            (SPREAD * s.gauss()) as f32
+            (SPREAD * s.standard_normal()) as f32
         })?;
     }
     model.refresh_means()
@@ -145,7 +145,7 @@ fn fill_rows(
     count: usize,
     &[seed, name]: &[u64; 2],
     pool: &ThreadPool,
-    draw: impl Fn(&mut Stream) -> f32 + Sync,
+    draw: impl Fn(&mut RandomStream) -> f32 + Sync,
 ) -> Result<()> {
     let (rank, stride) = (rows.rank(), rows.stride());
     let all = &mut rows.as_mut_slice()?[..count * stride];
@@ -154,7 +154,7 @@ fn fill_rows(
     let fill = |p: usize| {
         let mut rows = pieces[p].lock().unwrap_or_else(|e| e.into_inner());
         for (i, row) in rows.chunks_exact_mut(stride).enumerate() {
-            let mut s = Stream::new(&[seed, stream::START, name, (p * piece + i) as u64]);
+            let mut s = RandomStream::new(&[seed, stream::START, name, (p * piece + i) as u64]);
             row[..rank].iter_mut().for_each(|x| *x = draw(&mut s));
         }
     };

@@ -10,7 +10,7 @@ use super::{Sink, Source, TextOptions, TextResult, quote};
 use crate::error::{Error, Result};
 use crate::format::layout::{MAX_DIM, MAX_ORDER, MIN_ORDER, check_dims};
 use crate::format::names::Names;
-use crate::progress::{Monitor, step};
+use crate::progress::{Monitor, report_progress};
 
 /// How CSV and TSV are read. Columns are named by their header or numbered from 1.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -111,7 +111,7 @@ pub(super) fn read(
         records += 1;
         if records.is_multiple_of(1 << 16) {
             let (done, total) = source.progress();
-            step(monitor, "reading", done, total)?;
+            report_progress(monitor, "reading", done, total)?;
         }
         let bad = |what: String| Error::text(&source.name, line, what);
         // The reader skips empty lines but not blank ones.

@@ -352,7 +352,7 @@ fn plain_decimal(text: &[u8]) -> Option<(f64, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Stream;
+    use crate::random::RandomStream;
 
     fn parser(order: usize) -> EntryParser {
         EntryParser::new(order, None, ValueKind::F64)
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn fast_agrees_with_slow_on_random_and_odd_lines() {
-        let mut s = Stream::new(&[4]);
+        let mut s = RandomStream::new(&[4]);
         let pieces: &[&[u8]] = &[
             b"1",
             b"0",
@@ -438,7 +438,7 @@ mod tests {
 
     #[test]
     fn decimals_are_correctly_rounded() {
-        let mut s = Stream::new(&[5]);
+        let mut s = RandomStream::new(&[5]);
         for _ in 0..200_000 {
             let digits = 1 + s.below(15) as usize;
             let number = s.below(10u64.pow(digits as u32));

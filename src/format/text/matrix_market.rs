@@ -5,7 +5,7 @@ use super::lines::Lines;
 use super::{Sink, Source, TextOptions, TextResult, quote, starts_with_ignore_case};
 use crate::error::{Error, Result};
 use crate::format::layout::MAX_DIM;
-use crate::progress::{Monitor, step};
+use crate::progress::{Monitor, report_progress};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Symmetry {
@@ -44,7 +44,7 @@ pub(super) fn read(
         lines_seen += 1;
         if lines_seen.is_multiple_of(1 << 16) {
             let (done, total) = source.progress();
-            step(monitor, "reading", done, total)?;
+            report_progress(monitor, "reading", done, total)?;
         }
         match fields(line).next() {
             None => continue,

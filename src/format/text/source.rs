@@ -49,7 +49,7 @@ impl Source {
     pub(crate) fn open(input: Input) -> Result<Source> {
         let (name, raw, total): (String, Box<dyn Read>, u64) = match input {
             Input::Path(path) => {
-                let file = File::open(&path).map_err(|e| Error::opening(&path, e))?;
+                let file = File::open(&path).map_err(|e| Error::cannot_open(&path, e))?;
                 let name = path.display().to_string();
                 let meta = file
                     .metadata()

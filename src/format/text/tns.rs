@@ -5,7 +5,7 @@ use super::lines::Lines;
 use super::{Sink, Source, TextOptions, TextResult};
 use crate::error::{Error, Result};
 use crate::format::layout::{MAX_ORDER, MIN_ORDER, check_dims};
-use crate::progress::{Monitor, step};
+use crate::progress::{Monitor, report_progress};
 
 pub(super) fn read(
     source: &mut Source,
@@ -31,7 +31,7 @@ pub(super) fn read(
         lines_seen += 1;
         if lines_seen.is_multiple_of(1 << 16) {
             let (done, total) = source.progress();
-            step(monitor, "reading", done, total)?;
+            report_progress(monitor, "reading", done, total)?;
         }
         let is_entry = match line {
             [b'0'..=b'9', ..] => true,

@@ -18,7 +18,7 @@ use crate::model::Model;
 use crate::options::{Algorithm, Penalty};
 use crate::parallel::{ThreadPool, available_threads};
 use crate::problem::MatrixKind;
-use crate::progress::{Monitor, step};
+use crate::progress::{Monitor, report_progress};
 use crate::simd::Level;
 
 /// Everything that is known of new rows of one mode.
@@ -288,7 +288,7 @@ fn tensor_lists(
     if let Some(view) = &input.tensor {
         for i in 0..count {
             if i % (1 << 16) == 0 {
-                step(monitor, "reading entries", i as u64, count as u64)?;
+                report_progress(monitor, "reading entries", i as u64, count as u64)?;
             }
             match view.weight(i)? {
                 Some(0.0) => continue,
@@ -341,7 +341,7 @@ fn matrix_lists(
         let (mut rows, mut values, mut weights) = (Vec::new(), Vec::new(), Vec::new());
         for i in 0..view.len() {
             if i % (1 << 16) == 0 {
-                step(monitor, "reading entries", i as u64, view.len() as u64)?;
+                report_progress(monitor, "reading entries", i as u64, view.len() as u64)?;
             }
             let (index, column) = (view.column(0)[i], view.column(1)[i]);
             if u64::from(column) >= view.dims()[1] {

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::model::{Model, ModelMatrix, Rows, SampleRows};
 use crate::parallel::ThreadPool;
 use crate::problem::MatrixKind;
-use crate::progress::{Monitor, step};
+use crate::progress::{Monitor, report_progress};
 use crate::solver::data::Penalties;
 use crate::solver::rowwise::{Fold, Found, Known, Side, unround, uses};
 
@@ -175,7 +175,7 @@ impl FoldWork<'_> {
         // The last, which has no number of its own, is the draw that the rows of the model are.
         let mut last = None;
         for k in 0..=count {
-            step(self.monitor, "folding in", k as u64, count as u64 + 1)?;
+            report_progress(self.monitor, "folding in", k as u64, count as u64 + 1)?;
             let sample = samples.list[k.min(count - 1)].clone();
             let present = k == count;
             for m in 0..model.order() {

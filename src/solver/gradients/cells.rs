@@ -1,7 +1,7 @@
 //! Entries for tests.
 
 use crate::format::{CooView, Values};
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 /// Entries drawn at random, all different cells.
 pub(super) struct Cells {
@@ -13,7 +13,7 @@ pub(super) struct Cells {
 
 impl Cells {
     pub(super) fn new(dims: &[u64], count: usize, seed: u64, positive: bool) -> Cells {
-        let mut s = Stream::new(&[seed]);
+        let mut s = RandomStream::new(&[seed]);
         let mut cells = Cells {
             columns: vec![Vec::new(); dims.len()],
             values: Vec::new(),
@@ -28,7 +28,7 @@ impl Cells {
                     .iter_mut()
                     .zip(cell)
                     .for_each(|(c, i)| c.push(i));
-                let x = s.gauss();
+                let x = s.standard_normal();
                 cells.values.push(if positive { x.abs() } else { x });
             }
         }

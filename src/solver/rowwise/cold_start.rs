@@ -20,7 +20,7 @@ use crate::simd::Level;
 use crate::linalg::{back, forced_cholesky, forward};
 use crate::parallel::ThreadPool;
 use crate::problem::MatrixKind;
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::simd::padded_len;
 use crate::solver::data::{Data, MatrixData};
 
@@ -206,7 +206,7 @@ impl Exact {
         for (&i, row) in cold.iter().zip(rows.chunks_exact(size)) {
             let mean = found.of(&row[..rank]);
             let name = [seed, stream::COLD, number, n as u64, u64::from(i)];
-            let drawn = mean + found.deviation * Stream::new(&name).gauss();
+            let drawn = mean + found.deviation * RandomStream::new(&name).standard_normal();
             found.rows.push((i, drawn as f32, mean as f32));
         }
         state.cold[n] = Some(found);
@@ -369,9 +369,9 @@ mod tests {
 
     #[test]
     fn biases_that_follow_from_rows_are_found() {
-        let mut s = Stream::new(&[1]);
+        let mut s = RandomStream::new(&[1]);
         let rows: Vec<[f32; 3]> = (0..4000)
-            .map(|_| [0; 3].map(|_| s.gauss() as f32))
+            .map(|_| [0; 3].map(|_| s.standard_normal() as f32))
             .collect();
         let bias = |r: &[f32; 3]| 0.5 + 2.0 * r[0] - r[2];
         // Every second row has no weight, and no say.

@@ -14,7 +14,7 @@ use crate::simd::Level;
 use crate::kernel::CoreShape;
 
 use crate::parallel::ThreadPool;
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::simd::padded_len;
 
 /// The most steps of a solution.
@@ -184,7 +184,7 @@ impl CoreWork {
                     });
                 let off: f64 = off.sum();
                 let half = 0.5 * shape.ranks.iter().product::<usize>() as f64;
-                let mut s = Stream::new(&[seed, stream::CORE, rule.number]);
+                let mut s = RandomStream::new(&[seed, stream::CORE, rule.number]);
                 gamma(&mut s, 1.5 * half) / (0.5 * (half * VARIANCE + off))
             }
         };
@@ -207,7 +207,7 @@ impl CoreWork {
                 Way::Best { .. } => r as f32,
                 Way::Draw { seed } => {
                     let name = [seed, stream::CORE, rule.number, 1, entry as u64];
-                    (r + weight.sqrt() * Stream::new(&name).gauss()) as f32
+                    (r + weight.sqrt() * RandomStream::new(&name).standard_normal()) as f32
                 }
             }
         };
@@ -221,7 +221,7 @@ impl CoreWork {
             *r += ridge * center[k];
             if let Way::Draw { seed } = rule.way {
                 let name = [seed, stream::CORE, rule.number, 2, k as u64];
-                *r += ridge.sqrt() * Stream::new(&name).gauss();
+                *r += ridge.sqrt() * RandomStream::new(&name).standard_normal();
             }
         }
         let last = levels.rows[levels.rows.len() - 1].1;

@@ -64,11 +64,11 @@ pub(super) fn colours(rows: usize, graphs: &[&Links]) -> Vec<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Stream;
+    use crate::random::RandomStream;
 
     #[test]
     fn linked_rows_have_different_colours_and_every_row_has_one() {
-        let mut s = Stream::new(&[1]);
+        let mut s = RandomStream::new(&[1]);
         let pairs: Vec<u32> = (0..400).map(|_| s.below(60) as u32).collect();
         let links = Links::new(60, &pairs, &[1.0; 200]);
         let classes = colours(60, &[&links]);

@@ -10,7 +10,7 @@ use crate::kernel::Lists;
 use crate::model::{Model, Rows};
 
 use crate::parallel::ThreadPool;
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::simd::padded_len;
 use crate::solver::gram::moments;
 
@@ -53,7 +53,7 @@ impl Exact {
             }
             Way::Draw { seed } => {
                 let moments = moments(rows, rows.len() - 1, biases, pool)?;
-                let mut s = Stream::new(&[seed, stream::HYPER, number, n as u64]);
+                let mut s = RandomStream::new(&[seed, stream::HYPER, number, n as u64]);
                 draw(&moments, &self.beliefs[n], self.biased, &mut s)
             }
         })
@@ -75,7 +75,7 @@ impl Exact {
             None => self.squares(model, state, pool)?,
         };
         let entries = self.tensor[0].len() as f64;
-        let mut s = Stream::new(&[seed, stream::NOISE, number]);
+        let mut s = RandomStream::new(&[seed, stream::NOISE, number]);
         // An entry's noise has this precision times its weight. As if one more entry had an error of a
         // thousandth.
         Ok(gamma(&mut s, 0.5 * (1.0 + entries)) / (0.5 * (1e-6 + squares)))
@@ -136,7 +136,7 @@ impl Exact {
                 (pieces.iter().sum(), side.by_column.len() as f64)
             }
         };
-        let mut s = Stream::new(&[
+        let mut s = RandomStream::new(&[
             seed,
             stream::NOISE,
             number,

@@ -13,7 +13,7 @@ use crate::model::Model;
 
 use crate::kernel::CoreKind;
 use crate::parallel::ThreadPool;
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::solver::finish::column_norms;
 
 /// Sweeps before which it is looked what draws have left over. Later ones are for coming to rest.
@@ -87,11 +87,11 @@ impl Exact {
             }
             let rows = mode.factor.as_mut_slice()?.chunks_exact_mut(stride);
             for (i, row) in rows.enumerate() {
-                let mut s = Stream::new(&[seed, stream::ROWS, 0, n as u64, i as u64]);
+                let mut s = RandomStream::new(&[seed, stream::ROWS, 0, n as u64, i as u64]);
                 let found = columns.and_then(|c| c.numbers.get(i * rank..(i + 1) * rank));
                 for (j, x) in row[..rank].iter_mut().enumerate() {
                     let around = found.map_or(mean, |row| f64::from(row[j]));
-                    *x = (around + spread * s.gauss()) as f32;
+                    *x = (around + spread * s.standard_normal()) as f32;
                 }
             }
         }
@@ -149,12 +149,12 @@ impl Exact {
             let stride = mode.factor.stride();
             let rows = mode.factor.as_mut_slice()?.chunks_exact_mut(stride);
             for (i, row) in rows.enumerate() {
-                let mut s = Stream::new(&[seed, stream::AGREE, number, n as u64, i as u64]);
+                let mut s = RandomStream::new(&[seed, stream::AGREE, number, n as u64, i as u64]);
                 let found = columns.as_ref().map(|c| &c.numbers[..]);
                 let found = found.and_then(|c| c.get(i * count..(i + 1) * count));
                 for (k, &j) in anew.iter().enumerate() {
                     let around = found.map_or(self.beliefs[n].mean, |row| f64::from(row[k]));
-                    row[j] = (around + spread * s.gauss()) as f32;
+                    row[j] = (around + spread * s.standard_normal()) as f32;
                 }
             }
         }

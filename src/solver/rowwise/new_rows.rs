@@ -17,7 +17,7 @@ use crate::simd::Level;
 use crate::kernel::{CoreKind, CoreShape};
 
 use crate::parallel::ThreadPool;
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::simd::padded_len;
 use crate::solver::gram::moments;
 
@@ -171,7 +171,7 @@ impl Fold<'_> {
                     let mean = bias_of(known.cold, &means[i * size..][..rank]);
                     let name = [seed, stream::COLD, sample, mode, u64::from(self.names[i])];
                     let deviation = f64::from(known.cold[rank + 1]);
-                    (mean + deviation * Stream::new(&name).gauss()) as f32
+                    (mean + deviation * RandomStream::new(&name).standard_normal()) as f32
                 }
             };
         }

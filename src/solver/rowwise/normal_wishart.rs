@@ -3,7 +3,7 @@
 
 use crate::kernel::Noise;
 use crate::linalg::{back, cholesky, forced_cholesky, forward};
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::simd::padded_len;
 use crate::solver::gram::Moments;
 
@@ -45,22 +45,22 @@ impl Prior {
 }
 
 /// A standard normal number to a given power of nothing: the sum of squares of `freedom` of them.
-fn chi_square(s: &mut Stream, freedom: f64) -> f64 {
+fn chi_square(s: &mut RandomStream, freedom: f64) -> f64 {
     2.0 * gamma(s, 0.5 * freedom)
 }
 
 /// A draw from the gamma distribution with this shape and rate 1, by Marsaglia and Tsang.
-pub(super) fn gamma(s: &mut Stream, shape: f64) -> f64 {
+pub(super) fn gamma(s: &mut RandomStream, shape: f64) -> f64 {
     if shape < 1.0 {
-        let u = (1.0 - s.unit()).powf(1.0 / shape);
+        let u = (1.0 - s.uniform()).powf(1.0 / shape);
         return gamma(s, shape + 1.0) * u;
     }
     let d = shape - 1.0 / 3.0;
     let c = 1.0 / (9.0 * d).sqrt();
     loop {
-        let z = s.gauss();
+        let z = s.standard_normal();
         let v = (1.0 + c * z).powi(3);
-        if v > 0.0 && (1.0 - s.unit()).ln() < 0.5 * z * z + d - d * v + d * v.ln() {
+        if v > 0.0 && (1.0 - s.uniform()).ln() < 0.5 * z * z + d - d * v + d * v.ln() {
             return d * v;
         }
     }
@@ -138,7 +138,7 @@ pub(super) fn expected(rows: &Moments, belief: &Belief, biased: bool) -> Prior {
 }
 
 /// Draws mean and precision given the rows. The last number of a row is a bias if `biased`.
-pub(super) fn draw(rows: &Moments, belief: &Belief, biased: bool, s: &mut Stream) -> Prior {
+pub(super) fn draw(rows: &Moments, belief: &Belief, biased: bool, s: &mut RandomStream) -> Prior {
     let Learnt {
         center,
         beta,
@@ -153,7 +153,9 @@ pub(super) fn draw(rows: &Moments, belief: &Belief, biased: bool, s: &mut Stream
     for j in 0..size {
         column.fill(0.0);
         column[j] = chi_square(s, freedom - j as f64).sqrt();
-        column[j + 1..].iter_mut().for_each(|x| *x = s.gauss());
+        column[j + 1..]
+            .iter_mut()
+            .for_each(|x| *x = s.standard_normal());
         back(size, &c, &mut column);
         (0..size).for_each(|i| b[i * size + j] = column[i]);
     }
@@ -167,7 +169,9 @@ pub(super) fn draw(rows: &Moments, belief: &Belief, biased: bool, s: &mut Stream
         }
     }
     let l = cholesky(size, &precision).unwrap_or_else(|| forced_cholesky(size, &precision));
-    let mut off: Vec<f64> = (0..size).map(|_| s.gauss() / beta.sqrt()).collect();
+    let mut off: Vec<f64> = (0..size)
+        .map(|_| s.standard_normal() / beta.sqrt())
+        .collect();
     back(size, &l, &mut off);
     let center: Vec<f64> = center.iter().zip(off).map(|(c, o)| c + o).collect();
     Prior::around(&center, &precision)
@@ -214,7 +218,7 @@ mod tests {
     #[test]
     fn gamma_has_its_mean_and_variance() {
         for shape in [0.3, 1.0, 2.5, 40.0] {
-            let mut s = Stream::new(&[3]);
+            let mut s = RandomStream::new(&[3]);
             let draws: Vec<f64> = (0..100_000).map(|_| gamma(&mut s, shape)).collect();
             let mean = draws.iter().sum::<f64>() / draws.len() as f64;
             let square = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
@@ -227,7 +231,7 @@ mod tests {
     #[test]
     fn with_many_rows_the_draw_is_their_mean_and_covariance() {
         // Two numbers, deviations 2 and 0.5, correlation 0.6, means 3 and -1.
-        let mut s = Stream::new(&[4]);
+        let mut s = RandomStream::new(&[4]);
         let size = 2;
         let mut rows = Moments {
             count: 0.0,
@@ -235,7 +239,7 @@ mod tests {
             square: vec![0.0; 4],
         };
         for _ in 0..50_000 {
-            let (a, b) = (s.gauss(), s.gauss());
+            let (a, b) = (s.standard_normal(), s.standard_normal());
             let x = [3.0 + 2.0 * a, -1.0 + 0.5 * (0.6 * a + 0.8 * b)];
             rows.count += 1.0;
             for i in 0..size {

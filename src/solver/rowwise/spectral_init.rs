@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::kernel::Lists;
 use crate::linalg::eigen;
 use crate::parallel::ThreadPool;
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 /// Entries that are looked at, at most, and about how many of those that have others to agree with.
 const ENTRIES: usize = 1 << 22;
@@ -206,7 +206,7 @@ impl Partners {
         if residuals.square <= 0.0 {
             return Ok(None);
         }
-        let (rows, mut s) = (self.scale.len(), Stream::new(name));
+        let (rows, mut s) = (self.scale.len(), RandomStream::new(name));
         let agreement = Agreement {
             partners: self,
             values: self.groups.values(residuals),
@@ -224,7 +224,7 @@ impl Partners {
         for c in 0..count {
             let mut column = vec![0.0; rows];
             for (direction, strength) in &found {
-                let by = share(*strength) * s.gauss();
+                let by = share(*strength) * s.standard_normal();
                 add(&mut column, by, direction);
             }
             let scaled = column.iter_mut().zip(&self.scale);
@@ -345,12 +345,12 @@ impl Agreement<'_> {
     fn directions(
         &self,
         count: usize,
-        s: &mut Stream,
+        s: &mut RandomStream,
         pool: &ThreadPool,
     ) -> Result<Vec<(Vec<f64>, f64)>> {
         let rows = self.partners.scale.len();
         let mut v: Vec<Vec<f64>> = (0..count)
-            .map(|_| (0..rows).map(|_| s.gauss()).collect())
+            .map(|_| (0..rows).map(|_| s.standard_normal()).collect())
             .collect();
         orthonormal(&mut v);
         for _ in 0..PASSES {
@@ -441,19 +441,19 @@ mod tests {
     const COUNT: usize = 20;
 
     fn factor(n: usize) -> Vec<f64> {
-        let mut s = Stream::new(&[7, n as u64]);
-        (0..SIZES[n]).map(|_| s.gauss()).collect()
+        let mut s = RandomStream::new(&[7, n as u64]);
+        (0..SIZES[n]).map(|_| s.standard_normal()).collect()
     }
 
     /// Entries of a product of three columns with as much noise, of a part of the cells that `has` chooses from.
     fn planted(has: impl Fn(usize, usize, usize) -> bool) -> (Vec<u32>, Vec<f32>) {
         let [a, b, c] = [0, 1, 2].map(factor);
-        let mut s = Stream::new(&[8]);
+        let mut s = RandomStream::new(&[8]);
         let (mut rows, mut values) = (Vec::new(), Vec::new());
         for (i, x) in a.iter().enumerate() {
             for (j, y) in b.iter().enumerate() {
                 for (k, z) in c.iter().enumerate() {
-                    let (chance, noise) = (s.unit(), s.gauss());
+                    let (chance, noise) = (s.uniform(), s.standard_normal());
                     if has(i, j, k) && chance < 0.3 {
                         rows.extend([i as u32, j as u32, k as u32]);
                         values.push((x * y * z + noise) as f32);

@@ -22,7 +22,7 @@ use crate::kernel::{CoreKind, CoreShape};
 
 use crate::linalg::PASSES;
 use crate::parallel::ThreadPool;
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::simd::padded_len;
 use crate::solver::full_matrices::Full;
 use crate::solver::gram::moments;
@@ -480,7 +480,7 @@ impl Exact {
             Way::Draw { .. } if number == self.first => Prior::ridge(rank, 1.0 / FIRST_VARIANCE),
             Way::Draw { seed } => {
                 let moments = moments(columns, columns.len(), &[], pool)?;
-                let mut s = Stream::new(&[seed, stream::HYPER, number, target]);
+                let mut s = RandomStream::new(&[seed, stream::HYPER, number, target]);
                 let belief = Belief {
                     mean: 0.0,
                     ..self.beliefs[side.mode]

@@ -15,7 +15,7 @@ use crate::simd::Level;
 
 use crate::linalg::{Corners, descend};
 use crate::parallel::ThreadPool;
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::simd::padded_len;
 use crate::solver::full_matrices::Full;
 use crate::solver::gram::moments;
@@ -338,9 +338,10 @@ impl Rule<'_> {
             return Noise::None;
         };
         let name = self.names.map_or(row as u64, |names| u64::from(names[row]));
-        let mut s = Stream::new(&[seed, purpose, sweep, target, name]);
+        let mut s = RandomStream::new(&[seed, purpose, sweep, target, name]);
         let (used, padding) = noise.split_at_mut(self.prior.size);
-        used.iter_mut().for_each(|z| *z = s.gauss() as f32);
+        used.iter_mut()
+            .for_each(|z| *z = s.standard_normal() as f32);
         padding.fill(0.0);
         match self.means {
             true => Noise::Beside(noise),

@@ -23,7 +23,7 @@ use crate::kernel::CoreShape;
 use crate::options::{Algorithm, Options, Penalty};
 use crate::parallel::{ThreadPool, WorkerContext};
 use crate::problem::MatrixKind;
-use crate::random::{Stream, key, mix};
+use crate::random::{RandomStream, hash_words, splitmix64};
 
 /// Entries per block.
 const BLOCK: usize = 256;
@@ -86,13 +86,13 @@ impl<'a> LockFree<'a> {
     /// The blocks in the order of an epoch, and the number its walks through them are drawn from.
     fn order(&self, name: &[u64]) -> (Vec<Block>, u64) {
         let mut order = self.blocks.clone();
-        let mut s = Stream::new(&[&[self.options.seed, stream::ORDER], name].concat());
+        let mut s = RandomStream::new(&[&[self.options.seed, stream::ORDER], name].concat());
         for i in (1..order.len()).rev() {
             order.swap(i, s.below(i as u64 + 1) as usize);
         }
         (
             order,
-            key(&[&[self.options.seed, stream::WALK], name].concat()),
+            hash_words(&[&[self.options.seed, stream::WALK], name].concat()),
         )
     }
 
@@ -204,7 +204,7 @@ impl<'a> LockFree<'a> {
                     break;
                 }
                 let next = hands[worker.index].get(i + 1).map(|&k| &order[k]);
-                task.block(&order[k], mix(walk ^ k as u64), next);
+                task.block(&order[k], splitmix64(walk ^ k as u64), next);
             }
             task.end()
         })?;
@@ -535,7 +535,7 @@ pub(in crate::solver) fn visits(plan: &LockFree<'_>, name: &[u64]) -> Vec<(usize
     let (order, walk) = plan.order(name);
     let of = |(k, block): (usize, &Block)| {
         let part = block.part as usize;
-        entries_of(block, mix(walk ^ k as u64))
+        entries_of(block, splitmix64(walk ^ k as u64))
             .map(move |i| (part, i))
             .collect::<Vec<_>>()
     };
@@ -565,7 +565,7 @@ mod tests {
     #[test]
     fn small_modes_have_copies_when_threads_share_them() {
         let entries = |rows: u32, skewed: bool| {
-            let mut s = Stream::new(&[1]);
+            let mut s = RandomStream::new(&[1]);
             let row = (0..200_000).map(|_| match skewed && s.below(2) == 0 {
                 true => 0,
                 false => s.below(u64::from(rows)) as u32,

@@ -41,7 +41,7 @@ use crate::model::{Model, Saved, check_target};
 use crate::options::{Algorithm, ModelKind, Options, Start};
 use crate::parallel::{StopFlag, available_threads, run_ordered};
 use crate::problem::Problem;
-use crate::progress::{Monitor, step};
+use crate::progress::{Monitor, report_progress};
 use crate::simd::Level;
 
 /// One in so many goes on to the next rung.
@@ -376,7 +376,7 @@ impl<'a> Search<'a> {
             if control == Control::Stop {
                 limited.stopped.set(true);
             }
-            step(limited, &phase, done as u64, total as u64)
+            report_progress(limited, &phase, done as u64, total as u64)
         };
         run_ordered(new.len() as u64, side_by_side, limited, make, take)
     }

@@ -7,7 +7,7 @@ use super::super::hyperparameters::{CORE_STEP, rank};
 use crate::error::{Error, Result};
 use crate::options::{Algorithm, Kind, ModelKind, Options, TABLE};
 use crate::problem::Problem;
-use crate::random::{key, unit};
+use crate::random::{hash_words, unit_interval};
 
 /// Options that are the same for all trials: they say how a fit runs or is measured, or are lists themselves.
 const SAME: [&str; 17] = [
@@ -220,7 +220,14 @@ impl<'a> Draws<'a> {
             let place = TABLE.iter().position(|o| o.name == name).unwrap_or(0) as u64;
             let chance = |m: usize| {
                 let seed = self.base.seed;
-                unit(key(&[seed, stream::TUNE, number, attempt, place, m as u64]))
+                unit_interval(hash_words(&[
+                    seed,
+                    stream::TUNE,
+                    number,
+                    attempt,
+                    place,
+                    m as u64,
+                ]))
             };
             let value = match name {
                 "matrix_weights" => {

@@ -38,7 +38,7 @@ impl State {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|e| match e.kind() {
             std::io::ErrorKind::InvalidData => not_a_state(&name),
-            _ => Error::opening(path, e),
+            _ => Error::cannot_open(path, e),
         })?;
         if !text.starts_with(HEAD) {
             return Err(not_a_state(&name));

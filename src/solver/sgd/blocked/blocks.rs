@@ -11,7 +11,7 @@ use super::task_order::Turns;
 use super::{Blocked, Epoch, Shared, Sweep, WHOLE, steady};
 use crate::kernel::MAX_ORDER;
 use crate::kernel::{self, Cell, Form, Hold, LONGEST, Lease, Scratch, Settings};
-use crate::random::mix;
+use crate::random::splitmix64;
 use crate::simd::AlignedVec;
 use crate::solver::data::stream;
 
@@ -84,7 +84,7 @@ impl Work<'_> {
         });
         let leases = &leases[..modes.len()];
         // Matrices come before or after the tensor, as chance has it.
-        let first = mix(self.epoch.key ^ cell as u64) & 1 == 1;
+        let first = splitmix64(self.epoch.key ^ cell as u64) & 1 == 1;
         if first {
             self.matrices(cell, slot, leases, tools);
         }

@@ -20,7 +20,7 @@ use crate::simd::Level;
 
 use crate::kernel::CoreKind;
 
-use crate::random::mix;
+use crate::random::splitmix64;
 use crate::simd::padded_len;
 
 use crate::solver::data::{Data, stream};
@@ -121,7 +121,7 @@ pub(super) fn sample(cells: &[Cell], order: usize, count: usize) -> Vec<(Vec<u32
     (0..count.min(filled.len() * count))
         .map(|k| {
             let cell = filled[k * filled.len() / count];
-            let hash = mix((stream::SAMPLE << 32) ^ k as u64);
+            let hash = splitmix64((stream::SAMPLE << 32) ^ k as u64);
             let mut rows = vec![0; order];
             let entry = (hash % cell.len() as u64) as usize;
             cell.rows_of(entry, &mut rows);
@@ -310,8 +310,8 @@ mod tests {
     #[test]
     fn eigenvectors_are_orthonormal_and_diagonalise() {
         for n in [1, 2, 5, 12] {
-            let mut s = crate::random::Stream::new(&[n as u64]);
-            let b: Vec<f64> = (0..n * n).map(|_| s.gauss()).collect();
+            let mut s = crate::random::RandomStream::new(&[n as u64]);
+            let b: Vec<f64> = (0..n * n).map(|_| s.standard_normal()).collect();
             let a: Vec<f64> = (0..n * n)
                 .map(|k| (0..n).map(|t| b[k / n * n + t] * b[k % n * n + t]).sum())
                 .collect();

@@ -13,7 +13,7 @@ use super::tree_reduce::Gather;
 use super::{Blocked, WHOLE};
 use crate::kernel::MAX_ORDER;
 use crate::kernel::{self, Cell, Classes, Hold, LeasedRows, OpenClass, Settings};
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::solver::data::stream;
 
 /// Cells of a group at most, and the floats that their moves of the core may take.
@@ -121,7 +121,7 @@ impl Blocked<'_> {
         most: usize,
     ) -> Vec<Group> {
         let mut groups = Vec::new();
-        let mut stream = Stream::new(&[&[self.options.seed, stream::WALK], name].concat());
+        let mut stream = RandomStream::new(&[&[self.options.seed, stream::WALK], name].concat());
         for class in 0..classes.count() {
             let (_, count) = classes.class(class);
             let mut order: Vec<usize> = (0..count).collect();

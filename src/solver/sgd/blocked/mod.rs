@@ -53,7 +53,7 @@ use crate::kernel::{CoreKind, CoreShape};
 use crate::options::{Options, Penalty};
 use crate::parallel::{Barrier, ThreadPool};
 use crate::problem::MatrixKind;
-use crate::random::key;
+use crate::random::hash_words;
 
 /// What the step size times the curvature of a whole batch may be.
 const STEADY: f64 = 0.7;
@@ -148,7 +148,7 @@ impl Blocked<'_> {
             priors: self.data.priors.iter().map(Vec::as_slice).collect(),
             rule: self.rule(),
             name,
-            key: key(name),
+            key: hash_words(name),
             penalties: self.data.row_penalty.iter().map(Vec::as_slice).collect(),
             matrix_forms: matrix_forms(self),
             matrix_limits: self.matrix_limits(&curvature, eta),

@@ -13,7 +13,7 @@ use crate::kernel::{CoreKind, CoreShape};
 use crate::kernel::{LONGEST, Parts, Spec};
 
 use crate::problem::{MatrixKind, Problem};
-use crate::random::{Stream, key};
+use crate::random::{RandomStream, hash_words};
 use crate::simd::padded_len;
 
 /// Rows of a block should fit a core's own cache with room to spare.
@@ -147,7 +147,7 @@ impl Plan {
                 .collect(),
             pieces: cut.pieces,
             coordinates: cut.modes.len().max(1),
-            seed: key(&stream(1, 0)),
+            seed: hash_words(&stream(1, 0)),
             weighted: problem.tensor().is_weighted(),
         });
         let matrices = problem
@@ -155,7 +155,7 @@ impl Plan {
             .iter()
             .enumerate()
             .map(|(k, m)| {
-                let seed = key(&stream(2, k));
+                let seed = hash_words(&stream(2, k));
                 let rows = &modes[m.mode];
                 let (n, columns) = (m.entries.len(), m.columns.counts());
                 let name = (seed, m.entries.is_weighted());
@@ -291,7 +291,7 @@ fn graph_plan(rows: &Arc<Parts>, seed: u64) -> MatrixPlan {
 /// first, each to the part that has the least.
 fn even_parts(counts: &[u64], count: usize, name: &[u64]) -> Arc<Parts> {
     let mut order: Vec<u32> = (0..counts.len() as u32).collect();
-    let mut stream = Stream::new(name);
+    let mut stream = RandomStream::new(name);
     for i in (1..order.len()).rev() {
         order.swap(i, stream.below(i as u64 + 1) as usize);
     }

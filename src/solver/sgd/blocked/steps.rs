@@ -1,7 +1,7 @@
 //! The order of the steps of an epoch.
 
 use crate::problem::MatrixKind;
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 /// A number of tasks that have nothing in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(super) fn order(
     alone: &[(usize, MatrixKind, usize)],
     name: &[u64],
 ) -> Vec<Step> {
-    let mut stream = Stream::new(name);
+    let mut stream = RandomStream::new(name);
     let mut tensor = Vec::with_capacity(shifts);
     for row in shuffled(shifts / in_a_row, &mut stream) {
         let first = stream.below(in_a_row as u64) as usize;
@@ -56,7 +56,7 @@ pub(super) fn order(
     timed.into_iter().map(|(_, step)| step).collect()
 }
 
-fn shuffled(count: usize, stream: &mut Stream) -> Vec<usize> {
+fn shuffled(count: usize, stream: &mut RandomStream) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     for i in (1..count).rev() {
         order.swap(i, stream.below(i as u64 + 1) as usize);

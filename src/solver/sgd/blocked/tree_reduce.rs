@@ -59,7 +59,7 @@ impl Gather {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Stream;
+    use crate::random::RandomStream;
 
     #[test]
     fn sums_have_everything_once_and_do_not_depend_on_who_comes_first() {
@@ -68,7 +68,7 @@ mod tests {
             let mut first = None;
             for round in 0..20 {
                 let mut order: Vec<usize> = (0..count).collect();
-                let mut stream = Stream::new(&[round]);
+                let mut stream = RandomStream::new(&[round]);
                 for i in (1..count).rev() {
                     order.swap(i, stream.below(i as u64 + 1) as usize);
                 }
