@@ -177,7 +177,7 @@ fn of_fit(spec: &FitJob, options: &Options) -> Result<u64> {
         // Chunks that are sorted and the cells that are made of them (`solver::sort`), or shuffled entries and their values
         // without biases, which are less.
         let cells = 2 * entry(order);
-        // For each mode a list with the other rows, value and weight of each entry (`kernel::Lists`), made from a copy.
+        // For each mode a list with the other rows, value and weight of each entry (`kernel::ModeCsr`), made from a copy.
         let listed = order * 4 * (order + weight) + entry(order);
         cells + if lists { listed } else { 0 }
     };

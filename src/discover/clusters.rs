@@ -17,7 +17,7 @@ use super::points::Points;
 use crate::error::{Error, Result};
 use crate::format::CooView;
 
-use crate::linalg::eigen;
+use crate::linalg::{Eigen, symmetric_eigen};
 use crate::model::Model;
 use crate::parallel::{ThreadPool, available_threads};
 use crate::progress::Monitor;
@@ -398,7 +398,7 @@ fn by_predictions(model: &Model, mode: usize, rows: &[u32]) -> Result<Vec<f64>> 
             whole.iter_mut().zip(part).for_each(add);
         }
     }
-    let (values, vectors) = eigen(rank, &whole);
+    let Eigen { values, vectors } = symmetric_eigen(rank, &whole);
     let root = |k: usize| vectors[k % rank * rank + k / rank] * values[k % rank].max(0.0).sqrt();
     Ok((0..rank * rank).map(root).collect())
 }

@@ -216,8 +216,14 @@ pub(super) fn nearest_of(points: &Points, chunk: usize, centres: &[f32]) -> (Vec
     let blocks = points.blocks(chunk);
     let count = blocks.len() / points.width;
     let (mut squares, mut which) = (vec![[0.0; LANES]; count], vec![[0; LANES]; count]);
-    let to = (&mut squares[..], &mut which[..]);
-    nearest(points.level, (blocks, points.width), centres, to);
+    nearest(
+        points.level,
+        blocks,
+        points.width,
+        centres,
+        &mut squares,
+        &mut which,
+    );
     // Behind the last point there are none.
     let count = points.chunk(chunk).len();
     let mut both = (squares.into_flattened(), which.into_flattened());

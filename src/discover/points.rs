@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Lanes;
 use crate::try_alloc::try_with_capacity;
 
-use crate::linalg::eigen;
+use crate::linalg::symmetric_eigen;
 use crate::random::RandomStream;
 use crate::simd::LANES;
 use crate::simd::Level;
@@ -71,7 +71,7 @@ impl Points {
             size if size > f64::MIN_POSITIVE => size,
             _ => 1.0,
         };
-        let axes = eigen(width, &spread).1;
+        let axes = symmetric_eigen(width, &spread).vectors;
         // On this thread, before there are others.
         let level = Level::choose(None)?;
         let mut points = Points::zeros(count, width, level)?;

@@ -1,28 +1,32 @@
-//! Small systems of equations with a symmetric positive definite matrix: A = R^T R, R upper
-//! triangular, row by row, so that everything runs along lines.
+//! Cholesky solution of small symmetric positive definite systems in `f32` with SIMD.
+//!
+//! A = R^T R with R upper triangular, computed row by row so that all loops run along rows. With standard
+//! normal z, x = A^-1 b + R^-1 z is a sample of the normal distribution with precision A and mean A^-1 b.
 #![allow(unsafe_code)]
 
 use crate::simd::Level;
 use crate::simd::{F32x16, dispatched};
 use crate::simd::{LANES, padded_len};
 
-/// What becomes of the noise in a solution.
+/// Standard normal noise z that turns a solution into a posterior sample.
 pub(crate) enum Noise<'a> {
-    /// There is none.
+    /// No sample: the solution is the mean A^-1 b.
     None,
-    /// The solution becomes a draw with precision A, if this is standard normal.
-    Added(&'a [f32]),
-    /// This becomes such a draw, beside the solution.
-    Beside(&'a mut [f32]),
+    /// The solution becomes the sample A^-1 b + R^-1 z.
+    Sample(&'a [f32]),
+    /// The solution is the mean; z becomes the sample.
+    MeanAndSample(&'a mut [f32]),
 }
 
-/// Solves A x = b in place. Of A, rows padded like those of factors, only the upper triangle counts;
-/// it becomes R. With noise, R^-1 times it is added. False if A is not positive definite as far as `f32`
-/// can tell; A, b and what is beside are then of no use.
+/// Solves A x = b in place by Cholesky factorization.
+///
+/// Only the upper triangle of A is read; its rows are padded like factor rows, and R overwrites it. Returns
+/// false if A is not positive definite to `f32` precision or the solution is not finite; `a`, `b` and
+/// the noise then hold no meaningful values.
 ///
 /// # Panics
-/// If a length is not that of the padded `size`.
-pub(crate) fn solve(
+/// If a length is not that of the padded `size`, or the machine does not have the level.
+pub(crate) fn cholesky_solve(
     level: Level,
     size: usize,
     a: &mut [f32],
@@ -34,62 +38,66 @@ pub(crate) fn solve(
     assert_eq!((a.len(), b.len()), (size * width, width));
     assert!(match &noise {
         Noise::None => true,
-        Noise::Added(z) => z.len() == width,
-        Noise::Beside(z) => z.len() == width,
+        Noise::Sample(z) => z.len() == width,
+        Noise::MeanAndSample(z) => z.len() == width,
     });
     // SAFETY: the lengths were checked, the level is available.
-    unsafe { solved(level, size, a.as_mut_ptr(), b, noise) }
+    unsafe { solve(level, size, a.as_mut_ptr(), b, noise) }
 }
 
 dispatched! {
-    unsafe fn solved(size: usize, a: *mut f32, b: &mut [f32], noise: Noise<'_>) -> bool = any_solved;
+    unsafe fn solve(size: usize, a: *mut f32, b: &mut [f32], noise: Noise<'_>) -> bool = any_solve;
 }
 
 #[inline(always)]
-unsafe fn any_solved<L: F32x16>(size: usize, a: *mut f32, b: &mut [f32], noise: Noise<'_>) -> bool {
-    // SAFETY: the caller's promises.
+unsafe fn any_solve<L: F32x16>(size: usize, a: *mut f32, b: &mut [f32], noise: Noise<'_>) -> bool {
+    // SAFETY: the caller's obligations.
     unsafe {
-        if !cholesky::<L>(size, a) {
+        if !factorize::<L>(size, a) {
             return false;
         }
-        forward::<L>(size, a, b);
-        let beside = match noise {
+        solve_transposed::<L>(size, a, b);
+        let sample_is_finite = match noise {
             Noise::None => true,
-            Noise::Added(noise) => {
+            Noise::Sample(noise) => {
                 b.iter_mut().zip(noise).for_each(|(y, z)| *y += z);
                 true
             }
-            Noise::Beside(noise) => {
+            Noise::MeanAndSample(noise) => {
                 noise.iter_mut().zip(&*b).for_each(|(z, y)| *z += y);
-                back::<L>(size, a, noise)
+                solve_upper::<L>(size, a, noise)
             }
         };
-        beside && back::<L>(size, a, b)
+        sample_is_finite && solve_upper::<L>(size, a, b)
     }
 }
 
-/// A pivot this much smaller than the diagonal it began as is rounding and nothing else.
-const LEAST: f32 = 1e-5;
+/// Smallest accepted ratio of a pivot to the diagonal element of A that it came from; below, the pivot is
+/// rounding error.
+const MIN_PIVOT_RATIO: f32 = 1e-5;
 
+/// Replaces the upper triangle of A by R, with the reciprocals of R's diagonal on the diagonal. Returns
+/// false if A is not positive definite.
 #[inline(always)]
-unsafe fn cholesky<L: F32x16>(size: usize, a: *mut f32) -> bool {
+unsafe fn factorize<L: F32x16>(size: usize, a: *mut f32) -> bool {
     let width = padded_len(size);
     let lines = width / LANES;
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller's obligations.
     unsafe {
-        let mut least = [0.0f32; LANES];
+        let mut min_pivots = [0.0f32; LANES];
         for k in 0..size {
-            // The pivots of sixteen rows ahead, before anything is taken off them.
+            // Recovers the original diagonal of the next sixteen rows from what was subtracted so far.
             if k % LANES == 0 {
-                for (t, slot) in least.iter_mut().enumerate().take(size - k) {
+                for (t, min_pivot) in min_pivots.iter_mut().enumerate().take(size - k) {
                     let i = k + t;
-                    let taken: f32 = (0..k).map(|m| *a.add(m * width + i)).map(|x| x * x).sum();
-                    *slot = LEAST * (*a.add(i * width + i) + taken);
+                    let subtracted: f32 =
+                        (0..k).map(|m| *a.add(m * width + i)).map(|x| x * x).sum();
+                    *min_pivot = MIN_PIVOT_RATIO * (*a.add(i * width + i) + subtracted);
                 }
             }
             let row = a.add(k * width);
             let pivot = *row.add(k);
-            if pivot.is_nan() || pivot <= least[k % LANES] || pivot.is_infinite() {
+            if pivot.is_nan() || pivot <= min_pivots[k % LANES] || pivot.is_infinite() {
                 return false;
             }
             let inverse = 1.0 / pivot.sqrt();
@@ -98,7 +106,7 @@ unsafe fn cholesky<L: F32x16>(size: usize, a: *mut f32) -> bool {
                 let at = row.add(line * LANES);
                 (L::load(at) * scale).store(at);
             }
-            // All that is needed of the diagonal from here on.
+            // The triangular solves need only the reciprocal of the diagonal.
             *row.add(k) = inverse;
             for i in k + 1..size {
                 let by = L::splat(-*row.add(i));
@@ -114,13 +122,15 @@ unsafe fn cholesky<L: F32x16>(size: usize, a: *mut f32) -> bool {
     true
 }
 
-/// R^T y = b in place. A line of R holds rubbish up to the diagonal; what it does to b up to k is of no
-/// use any more, so y is kept aside until the line is done.
+/// Solves R^T y = b in place.
+///
+/// The vector of R that holds the diagonal has arbitrary values left of it. They spoil elements of b before
+/// k, which are no longer needed, so y is kept in a buffer until its vector is complete.
 #[inline(always)]
-unsafe fn forward<L: F32x16>(size: usize, r: *const f32, b: &mut [f32]) {
+unsafe fn solve_transposed<L: F32x16>(size: usize, r: *const f32, b: &mut [f32]) {
     let width = padded_len(size);
     let b = b.as_mut_ptr();
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller's obligations.
     unsafe {
         for first in (0..size).step_by(LANES) {
             let mut y = [0.0f32; LANES];
@@ -139,38 +149,40 @@ unsafe fn forward<L: F32x16>(size: usize, r: *const f32, b: &mut [f32]) {
     }
 }
 
-/// R x = y in place, sixteen numbers at a time from the end: what those behind them take off, and then
-/// one after the other along the columns of a square.
+/// Solves R x = y in place and returns whether x is finite.
+///
+/// Works on sixteen elements at a time from the end: subtracts the contribution of later elements, then
+/// substitutes within a transposed sixteen by sixteen block, whose columns are vectors.
 #[inline(always)]
-unsafe fn back<L: F32x16>(size: usize, r: *const f32, y: &mut [f32]) -> bool {
+unsafe fn solve_upper<L: F32x16>(size: usize, r: *const f32, y: &mut [f32]) -> bool {
     let width = padded_len(size);
     let y = y.as_mut_ptr();
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller's obligations.
     unsafe {
         for first in (0..size).step_by(LANES).rev() {
             let count = LANES.min(size - first);
-            let mut taken = [0.0f32; LANES];
-            let mut square = [L::zero(); LANES];
+            let mut later = [0.0f32; LANES];
+            let mut block = [L::zero(); LANES];
             for i in 0..count {
                 let row = r.add((first + i) * width);
-                square[i] = L::load(row.add(first));
+                block[i] = L::load(row.add(first));
                 let mut sum = L::zero();
                 for at in (first + LANES..width).step_by(LANES) {
                     sum = L::load(row.add(at)).mul_add(L::load(y.add(at)), sum);
                 }
-                taken[i] = sum.sum();
+                later[i] = sum.sum();
             }
-            let columns = L::transposed(square);
-            let mut left = L::load(y.add(first)) - L::load(taken.as_ptr());
+            let columns = L::transposed(block);
+            let mut rest = L::load(y.add(first)) - L::load(later.as_ptr());
             let mut now = [0.0f32; LANES];
-            let mut found = [0.0f32; LANES];
+            let mut solution = [0.0f32; LANES];
             for k in (0..count).rev() {
-                left.store(now.as_mut_ptr());
+                rest.store(now.as_mut_ptr());
                 let x = now[k] * *r.add((first + k) * width + first + k);
-                found[k] = x;
-                left = L::splat(-x).mul_add(columns[k], left);
+                solution[k] = x;
+                rest = L::splat(-x).mul_add(columns[k], rest);
             }
-            L::load(found.as_ptr()).store(y.add(first));
+            L::load(solution.as_ptr()).store(y.add(first));
         }
         (0..size).all(|k| (*y.add(k)).is_finite())
     }
@@ -181,7 +193,7 @@ mod tests {
     use super::*;
     use crate::random::RandomStream;
 
-    /// A well-conditioned matrix as `solve` takes it, and the same in full and `f64`.
+    /// Returns a well-conditioned matrix in the layout of `cholesky_solve`, and the same in full in `f64`.
     fn matrix(size: usize) -> (Vec<f32>, Vec<f64>) {
         let mut s = RandomStream::new(&[size as u64]);
         let x: Vec<f64> = (0..size * (size + 3))
@@ -207,14 +219,14 @@ mod tests {
     }
 
     #[test]
-    fn the_solution_solves_at_every_level_and_size() {
+    fn solves_at_every_level_and_size() {
         for level in Level::available() {
             for size in (1..=20).chain([31, 32, 33, 47, 64, 65, 72]) {
                 let (mut a, full) = matrix(size);
                 let right: Vec<f64> = (0..size).map(|i| 1.0 + i as f64).collect();
                 let mut b = vec![0.0f32; padded_len(size)];
                 b.iter_mut().zip(&right).for_each(|(b, &r)| *b = r as f32);
-                assert!(solve(level, size, &mut a, &mut b, Noise::None));
+                assert!(cholesky_solve(level, size, &mut a, &mut b, Noise::None));
                 for i in 0..size {
                     let got: f64 = (0..size)
                         .map(|j| full[i * size + j] * f64::from(b[j]))
@@ -230,29 +242,29 @@ mod tests {
     }
 
     #[test]
-    fn noise_has_the_inverse_as_its_covariance() {
+    fn samples_have_the_inverse_as_covariance() {
         for level in Level::available() {
             let size = 18;
             let (a, full) = matrix(size);
-            // The squared length of R^-1 z in the norm of A is that of z.
+            // The squared norm of R^-1 z in the metric A equals that of z.
             let mut z: Vec<f32> = (0..size).map(|i| (i as f32 - 7.0) / 5.0).collect();
             let length: f64 = z.iter().map(|&z| f64::from(z) * f64::from(z)).sum();
             z.resize(padded_len(size), 0.0);
             let mut b = vec![0.0f32; padded_len(size)];
             let mut added = b.clone();
-            assert!(solve(
+            assert!(cholesky_solve(
                 level,
                 size,
                 &mut a.clone(),
                 &mut added,
-                Noise::Added(&z)
+                Noise::Sample(&z)
             ));
-            assert!(solve(
+            assert!(cholesky_solve(
                 level,
                 size,
                 &mut a.clone(),
                 &mut b,
-                Noise::Beside(&mut z)
+                Noise::MeanAndSample(&mut z)
             ));
             assert!(b.iter().all(|&b| b == 0.0) && added == z);
             let x = z;
@@ -264,18 +276,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_positive_definite_is_refused() {
+    fn rejects_matrices_that_are_not_positive_definite() {
         for level in Level::available() {
             for size in [2, 17, 40] {
                 let width = padded_len(size);
                 let mut zero = vec![0.0f32; size * width];
                 let mut b = vec![1.0f32; width];
-                assert!(!solve(level, size, &mut zero, &mut b, Noise::None));
-                // All ones has rank 1.
+                assert!(!cholesky_solve(level, size, &mut zero, &mut b, Noise::None));
+                // A matrix of ones has rank 1.
                 let mut ones = vec![1.0f32; size * width];
-                assert!(!solve(level, size, &mut ones, &mut b, Noise::None));
+                assert!(!cholesky_solve(level, size, &mut ones, &mut b, Noise::None));
                 let mut bad = vec![f32::NAN; size * width];
-                assert!(!solve(level, size, &mut bad, &mut b, Noise::None));
+                assert!(!cholesky_solve(level, size, &mut bad, &mut b, Noise::None));
             }
         }
     }

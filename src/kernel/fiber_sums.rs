@@ -1,107 +1,115 @@
-//! Runs of entries that differ in their last row only: what the core of the exact solvers is found with.
+//! Weighted sums of factor rows along fibers: runs of entries that differ in their last row only.
+//!
+//! The least-squares problem of a full core is made of such sums.
 //!
 //! # Safety
-//! The kernel trusts its pointers; [`fiber_sums`] checks every length, and [`Lists`] checked every row.
+//! The kernel trusts its pointers; [`add_fiber`] checks every length, and [`ModeCsr::new`] every row.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
 
 use super::entry::dot;
-use super::mode_csr::Lists;
+use super::mode_csr::ModeCsr;
 use crate::simd::LANES;
 use crate::simd::Level;
 use crate::simd::{F32x16, dispatched};
 
-/// What the last row of each entry is taken times.
+/// The coefficient e of each entry in the sum of e u.
 #[derive(Clone, Copy)]
-pub(crate) enum Share<'a> {
-    /// A number for each entry.
+pub(crate) enum Coefficients<'a> {
+    /// One coefficient per entry.
     Given(&'a [f32]),
-    /// The value at the entry, which is the product of its row with these numbers, times its weight.
-    Value(&'a [f32]),
+    /// The entry's weight times c . u, with c the core contracted with the rows that the fiber shares: the
+    /// model's value at the entry.
+    ModelValue(&'a [f32]),
 }
 
-/// Adds the last rows of some entries, each times its share, to `sum`. `rows` are all rows of the last mode of `lists`, each as
-/// long as `sum`.
+/// Adds e u over `entries` to `sum`, where u is an entry's row of the last of the other modes of `csr`.
+///
+/// `rows` holds all rows of that mode, each as long as `sum`.
 ///
 /// # Panics
-/// If this machine does not have the level, there are no such entries, or the lengths are not whole lines and those of each
-/// other.
-pub(crate) fn along(
+/// If the machine does not have the level, the entries do not exist, or lengths are not multiples of
+/// [`LANES`] or do not match.
+pub(crate) fn add_fiber(
     level: Level,
-    (lists, entries): (&Lists, Range<usize>),
+    csr: &ModeCsr,
+    entries: Range<usize>,
     rows: &[f32],
-    share: Share<'_>,
+    coefficients: Coefficients<'_>,
     sum: &mut [f32],
 ) {
     let lines = sum.len() / LANES;
-    let limits = lists.limits();
-    let needed = limits[limits.len() - 1].checked_mul(sum.len());
+    let row_counts = csr.other_row_counts();
+    let needed = row_counts[row_counts.len() - 1].checked_mul(sum.len());
     assert!(level.is_available() && lines > 0 && sum.len().is_multiple_of(LANES));
     assert!(needed.is_some_and(|n| n <= rows.len()));
-    let (count, width) = (entries.len(), limits.len() + 1);
-    let words = lists.words(entries.clone());
-    let (line, numbers) = match share {
-        Share::Given(numbers) => (&[][..], numbers),
-        Share::Value(line) => (line, lists.weights(entries)),
+    let (count, width) = (entries.len(), row_counts.len() + 1);
+    let records = csr.records(entries.clone());
+    let (contracted, scales) = match coefficients {
+        Coefficients::Given(scales) => (&[][..], scales),
+        Coefficients::ModelValue(contracted) => (contracted, csr.weights(entries)),
     };
-    assert!(numbers.len() == count || (numbers.is_empty() && !line.is_empty()));
-    assert!(line.is_empty() || line.len() == sum.len());
+    assert!(scales.len() == count || (scales.is_empty() && !contracted.is_empty()));
+    assert!(contracted.is_empty() || contracted.len() == sum.len());
     if count == 0 {
         return;
     }
-    let or_null = |a: &[f32]| match a.is_empty() {
-        true => std::ptr::null(),
-        false => a.as_ptr(),
+    let or_null = |a: &[f32]| {
+        if a.is_empty() {
+            std::ptr::null()
+        } else {
+            a.as_ptr()
+        }
     };
-    // SAFETY: the lengths were checked here, and so was the level; rows were checked against the limits when the lists
-    // were made. The last row of an entry is the last word but one of the `width` that it has.
+    // SAFETY: lengths and level are checked above, row indices by `ModeCsr::new`. The last row of an entry
+    // is the last but one of the `width` words of its record.
     unsafe {
-        sum_along(
+        fiber_sum(
             level,
-            words.as_ptr().add(width - 2),
+            records.as_ptr().add(width - 2),
             width,
             count,
             rows.as_ptr(),
             lines,
-            or_null(line),
-            or_null(numbers),
+            or_null(contracted),
+            or_null(scales),
             sum.as_mut_ptr(),
         )
     }
 }
 
 dispatched! {
-    /// `sum += e u` over `count` entries whose row numbers are `width` apart, with e the number of the entry, or 1, times the
-    /// product of `line` and u, or 1.
-    unsafe fn sum_along(words: *const u32, width: usize, count: usize, rows: *const f32, lines: usize, line: *const f32, numbers: *const f32, sum: *mut f32) = any_along;
+    /// `sum += e u` over `count` entries whose row indices are `width` words apart. e is the entry's scale
+    /// times `contracted . u`; a null pointer stands for factors of 1.
+    unsafe fn fiber_sum(indices: *const u32, width: usize, count: usize, rows: *const f32, lines: usize, contracted: *const f32, scales: *const f32, sum: *mut f32) = any_fiber_sum;
 }
 
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-unsafe fn any_along<L: F32x16>(
-    words: *const u32,
+unsafe fn any_fiber_sum<L: F32x16>(
+    indices: *const u32,
     width: usize,
     count: usize,
     rows: *const f32,
     lines: usize,
-    line: *const f32,
-    numbers: *const f32,
+    contracted: *const f32,
+    scales: *const f32,
     sum: *mut f32,
 ) {
-    // SAFETY: within what the caller promised.
+    // SAFETY: the caller's obligations.
     unsafe {
         if lines == 1 {
-            return one_line::<L>(words, width, count, rows, line, numbers, sum);
+            return fiber_sum_one_vector::<L>(indices, width, count, rows, contracted, scales, sum);
         }
         for i in 0..count {
-            let u = rows.add(*words.add(i * width) as usize * lines * LANES);
+            let u = rows.add(*indices.add(i * width) as usize * lines * LANES);
             let mut e = 1.0;
-            if !numbers.is_null() {
-                e = *numbers.add(i);
+            if !scales.is_null() {
+                e = *scales.add(i);
             }
-            if !line.is_null() {
-                e *= dot::<L>(line, u, lines);
+            if !contracted.is_null() {
+                e *= dot::<L>(contracted, u, lines);
             }
             let e = L::splat(e);
             for k in 0..lines {
@@ -113,72 +121,83 @@ unsafe fn any_along<L: F32x16>(
     }
 }
 
-/// The same for rows of one line, with the sum in a register.
+/// The same for rows of one vector, with the sum in a register.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-unsafe fn one_line<L: F32x16>(
-    words: *const u32,
+unsafe fn fiber_sum_one_vector<L: F32x16>(
+    indices: *const u32,
     width: usize,
     count: usize,
     rows: *const f32,
-    line: *const f32,
-    numbers: *const f32,
+    contracted: *const f32,
+    scales: *const f32,
     sum: *mut f32,
 ) {
-    // SAFETY: within what the caller promised.
+    // SAFETY: the caller's obligations.
     unsafe {
-        let mut all = L::load(sum);
-        let times = match line.is_null() {
-            true => L::zero(),
-            false => L::load(line),
+        let mut total = L::load(sum);
+        let contracted_vector = if contracted.is_null() {
+            L::zero()
+        } else {
+            L::load(contracted)
         };
         for i in 0..count {
-            let u = L::load(rows.add(*words.add(i * width) as usize * LANES));
+            let u = L::load(rows.add(*indices.add(i * width) as usize * LANES));
             let mut e = 1.0;
-            if !numbers.is_null() {
-                e = *numbers.add(i);
+            if !scales.is_null() {
+                e = *scales.add(i);
             }
-            if !line.is_null() {
-                e *= (u * times).sum();
+            if !contracted.is_null() {
+                e *= (u * contracted_vector).sum();
             }
-            all = L::splat(e).mul_add(u, all);
+            total = L::splat(e).mul_add(u, total);
         }
-        all.store(sum);
+        total.store(sum);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::mode_csr::CooSlices;
     use super::*;
     use crate::random::RandomStream;
 
     #[test]
-    fn rows_are_added_up_at_every_level() {
+    fn sums_match_at_every_level() {
         let mut s = RandomStream::new(&[7]);
-        let limits = [2, 3, 5];
-        let places: Vec<u32> = (0..30).flat_map(|i| [i / 15, i / 5 % 3, i % 5]).collect();
-        let mut number = || s.below(2001) as f32 / 1000.0 - 1.0;
-        let values: Vec<f32> = (0..30).map(|_| number()).collect();
-        let weights: Vec<f32> = (0..30).map(|_| number().abs()).collect();
+        let row_counts = [2, 3, 5];
+        let indices: Vec<u32> = (0..30).flat_map(|i| [i / 15, i / 5 % 3, i % 5]).collect();
+        let mut uniform = || s.below(2001) as f32 / 1000.0 - 1.0;
+        let values: Vec<f32> = (0..30).map(|_| uniform()).collect();
+        let weights: Vec<f32> = (0..30).map(|_| uniform().abs()).collect();
         for (lines, weights) in [(1, &weights[..]), (3, &weights), (1, &[])] {
-            let lists = Lists::new(0, &limits, &places, (&values, weights)).unwrap();
+            let entries = CooSlices {
+                row_counts: &row_counts,
+                rows: &indices,
+                values: &values,
+                weights,
+            };
+            let csr = ModeCsr::new(0, entries).unwrap();
             let len = lines * LANES;
-            let rows: Vec<f32> = (0..5 * len).map(|_| number()).collect();
-            let line: Vec<f32> = (0..len).map(|_| number()).collect();
-            let before: Vec<f32> = (0..len).map(|_| number()).collect();
-            let given: Vec<f32> = (0..9).map(|_| number()).collect();
-            for share in [Share::Given(&given), Share::Value(&line)] {
+            let rows: Vec<f32> = (0..5 * len).map(|_| uniform()).collect();
+            let contracted: Vec<f32> = (0..len).map(|_| uniform()).collect();
+            let before: Vec<f32> = (0..len).map(|_| uniform()).collect();
+            let given: Vec<f32> = (0..9).map(|_| uniform()).collect();
+            for coefficients in [
+                Coefficients::Given(&given),
+                Coefficients::ModelValue(&contracted),
+            ] {
                 let mut expected: Vec<f64> = before.iter().map(|&b| f64::from(b)).collect();
                 for (i, entry) in (3..12).enumerate() {
-                    let last = *lists.entry(entry).last().unwrap() as usize;
+                    let last = *csr.other_rows(entry).last().unwrap() as usize;
                     let u = &rows[last * len..][..len];
-                    let e = match share {
-                        Share::Given(given) => f64::from(given[i]),
-                        Share::Value(line) => {
-                            let terms = line.iter().zip(u);
+                    let e = match coefficients {
+                        Coefficients::Given(given) => f64::from(given[i]),
+                        Coefficients::ModelValue(contracted) => {
+                            let terms = contracted.iter().zip(u);
                             let value: f64 =
                                 terms.map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
-                            f64::from(lists.weight(entry)) * value
+                            f64::from(csr.weight(entry)) * value
                         }
                     };
                     for (x, &u) in expected.iter_mut().zip(u) {
@@ -187,7 +206,7 @@ mod tests {
                 }
                 for level in Level::available() {
                     let mut sum = before.clone();
-                    along(level, (&lists, 3..12), &rows, share, &mut sum);
+                    add_fiber(level, &csr, 3..12, &rows, coefficients, &mut sum);
                     for (&a, b) in sum.iter().zip(&expected) {
                         assert!((f64::from(a) - b).abs() < 2e-5, "{} {a} {b}", level.name());
                     }

@@ -17,8 +17,8 @@
 //! - `flat`, `lockfree`: runs of single entries of a lock-free fit, the core read once per entry; `hand`: the rows
 //!   a thread of it works on.
 //! - [`hogwild_rows`]: rows that several threads update without synchronization.
-//! - `lists`, `normal`, `cholesky`: entries by row, the normal equations of a row, and their solution,
-//!   for the exact solvers; `along`: runs of entries, for the core of those.
+//! - `mode_csr`, `partials`, `normal_equations`, `cholesky`: entries by row, the normal equations of a row,
+//!   and their solution, for `als` and `gibbs`; `fiber_sums`: sums along fibers, for the core of those.
 //! - `peak`: what the machine could do at most.
 // One index runs over several arrays at once in most loops here.
 #![allow(clippy::needless_range_loop)]
@@ -62,6 +62,7 @@ mod order_n;
 mod packed_core;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod packed_core_x86;
+mod partials;
 mod per_entry;
 pub mod reference;
 mod row_cache;
@@ -70,19 +71,20 @@ mod tensor;
 pub(crate) use batch::{LONGEST, Rule};
 pub(crate) use blocking::{Cell, Sorted, Spec};
 pub(crate) use cell::{Form, Hold, Scratch, Settings, cell_errors, cell_squares, run, run_graph};
-pub(crate) use cholesky::{Noise, solve};
+pub(crate) use cholesky::{Noise, cholesky_solve};
 pub(crate) use conflict_free::{Class, Classes, OpenClass, Seen};
 pub use core_shape::{CoreKind, CoreShape, MAX_ORDER};
 pub use entry_chunk::EntryChunk;
 pub(crate) use exclusive_rows::{Lease, LeasedRows, Parts};
-pub(crate) use fiber_sums::{Share, along};
+pub(crate) use fiber_sums::{Coefficients, add_fiber};
 pub use flops_probe::peak_flops;
 pub(crate) use graph_colouring::Palette;
 pub(crate) use lockfree::{Runner, Steps, Walk, run_edges, run_matrix};
-pub(crate) use mode_csr::Lists;
-pub(crate) use mode_product::Turn;
+pub(crate) use mode_csr::{CooSlices, ModeCsr};
+pub(crate) use mode_product::ModeProducts;
 pub(crate) use nearest::{Lanes, nearest};
-pub(crate) use normal_equations::{Normal, Other, Room, Slopes};
+pub(crate) use normal_equations::NormalEquations;
+pub(crate) use partials::{OtherMode, Partials, PartialsScratch};
 pub(crate) use row_cache::Hand;
 pub use tensor::{Method, TensorKernel};
 pub(crate) use tensor::{combine, spread};

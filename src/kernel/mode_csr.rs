@@ -1,167 +1,192 @@
-//! Entries listed row by row of one mode: what exact solvers go through.
+//! Tensor entries grouped by the rows of one mode, in compressed sparse row (CSR) form.
+
+use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::try_alloc::{try_collect, try_zeroed};
 
-/// Entries grouped by their row of one mode, and within a row sorted by the other modes, that with
-/// the fewest rows first: neighbours then share most of their rows.
+/// Entries in coordinate form, borrowed: the input of [`ModeCsr::new`].
+#[derive(Clone, Copy)]
+pub(crate) struct CooSlices<'a> {
+    /// Number of rows of each mode.
+    pub row_counts: &'a [usize],
+    /// Row indices, one entry after the other, one index per mode.
+    pub rows: &'a [u32],
+    /// One value per entry.
+    pub values: &'a [f32],
+    /// One weight per entry; empty if entries are unweighted.
+    pub weights: &'a [f32],
+}
+
+/// The entries of a tensor or matrix, grouped by their row of one mode.
 ///
-/// Every index in it was checked against the number of rows of its mode.
-pub(crate) struct Lists {
-    /// The other modes, in the order in which an entry lists its rows.
-    others: Vec<usize>,
-    /// How many rows each of them has.
-    limits: Vec<usize>,
-    /// Where the entries of each row begin, and where the last end.
-    starts: Vec<usize>,
-    /// For each entry its other rows and the bits of its value.
-    words: Vec<u32>,
-    /// For each entry its weight; empty if entries have none.
+/// Within a row, entries are sorted by the other modes, the mode with the fewest rows first, so that
+/// neighbouring entries share most of their rows. [`ModeCsr::new`] checks every row index against the
+/// number of rows of its mode; kernels rely on that.
+pub(crate) struct ModeCsr {
+    /// The other modes, in the order in which an entry record stores its rows.
+    other_modes: Vec<usize>,
+    /// Number of rows of each of [`Self::other_modes`].
+    other_row_counts: Vec<usize>,
+    /// The CSR row pointer: first entry of each row, and the number of entries at the end.
+    row_starts: Vec<usize>,
+    /// One record of `order` words per entry: its rows of the other modes, then the bits of its value.
+    records: Vec<u32>,
+    /// One weight per entry; empty if entries are unweighted.
     weights: Vec<f32>,
 }
 
-impl Lists {
-    /// Groups entries by `mode`. `rows` holds the rows of one entry after the other, `limits` how many
-    /// rows each mode has; `weights` is empty if entries have none.
-    pub(crate) fn new(
-        mode: usize,
-        limits: &[usize],
-        rows: &[u32],
-        (values, weights): (&[f32], &[f32]),
-    ) -> Result<Lists> {
-        let order = limits.len();
+impl ModeCsr {
+    /// Groups `entries` by their row of `mode`, by a stable radix sort: O(order * (entries + rows)).
+    ///
+    /// # Panics
+    /// If the slices disagree in length or a row index is out of range.
+    pub(crate) fn new(mode: usize, entries: CooSlices<'_>) -> Result<ModeCsr> {
+        let CooSlices {
+            row_counts,
+            rows,
+            values,
+            weights,
+        } = entries;
+        let order = row_counts.len();
         assert!(weights.is_empty() || weights.len() == values.len());
         assert_eq!(rows.len(), order * values.len());
         if values.len() > u32::MAX as usize {
             return Err(Error::argument(format!(
-                "{} entries; row-wise solvers take at most {}",
+                "{} entries; als and gibbs take at most {}",
                 values.len(),
                 u32::MAX
             )));
         }
         for (k, &row) in rows.iter().enumerate() {
-            assert!(
-                (row as usize) < limits[k % order],
-                "a row that is not there"
-            );
+            assert!((row as usize) < row_counts[k % order], "row out of range");
         }
-        let mut others: Vec<usize> = (0..order).filter(|&m| m != mode).collect();
-        others.sort_by_key(|&m| limits[m]);
-        // The least significant first: each pass keeps the order of those before.
-        let mut places: Vec<u32> = try_zeroed(values.len(), "entries")?;
-        places
+        let mut other_modes: Vec<usize> = (0..order).filter(|&m| m != mode).collect();
+        other_modes.sort_by_key(|&m| row_counts[m]);
+        // Least significant mode first: each counting sort keeps the order of the passes before it.
+        let mut permutation: Vec<u32> = try_zeroed(values.len(), "entries")?;
+        permutation
             .iter_mut()
             .enumerate()
             .for_each(|(i, p)| *p = i as u32);
         let mut sorted: Vec<u32> = try_zeroed(values.len(), "entries")?;
-        let mut starts = Vec::new();
-        for &m in others.iter().rev().chain([&mode]) {
-            starts = try_zeroed(limits[m] + 1, "rows")?;
+        let mut row_starts = Vec::new();
+        for &m in other_modes.iter().rev().chain([&mode]) {
+            row_starts = try_zeroed(row_counts[m] + 1, "rows")?;
             let row = |p: u32| rows[p as usize * order + m] as usize;
-            places.iter().for_each(|&p| starts[row(p) + 1] += 1);
-            for i in 0..limits[m] {
-                starts[i + 1] += starts[i];
+            permutation
+                .iter()
+                .for_each(|&p| row_starts[row(p) + 1] += 1);
+            for i in 0..row_counts[m] {
+                row_starts[i + 1] += row_starts[i];
             }
-            let mut next = starts.clone();
-            for &p in &places {
+            let mut next = row_starts.clone();
+            for &p in &permutation {
                 let slot = &mut next[row(p)];
                 sorted[*slot] = p;
                 *slot += 1;
             }
-            std::mem::swap(&mut places, &mut sorted);
+            std::mem::swap(&mut permutation, &mut sorted);
         }
         drop(sorted);
-        let mut words: Vec<u32> = try_zeroed(rows.len(), "indices")?;
-        for (to, &p) in words.chunks_exact_mut(order).zip(&places) {
-            for (slot, &m) in to.iter_mut().zip(&others) {
+        let mut records: Vec<u32> = try_zeroed(rows.len(), "indices")?;
+        for (record, &p) in records.chunks_exact_mut(order).zip(&permutation) {
+            for (slot, &m) in record.iter_mut().zip(&other_modes) {
                 *slot = rows[p as usize * order + m];
             }
-            to[order - 1] = values[p as usize].to_bits();
+            record[order - 1] = values[p as usize].to_bits();
         }
-        let sorted = places[..weights.len()].iter().map(|&p| weights[p as usize]);
-        Ok(Lists {
-            weights: try_collect(weights.len(), sorted, "entries")?,
-            limits: others.iter().map(|&m| limits[m]).collect(),
-            others,
-            starts,
-            words,
+        let sorted_weights = permutation[..weights.len()]
+            .iter()
+            .map(|&p| weights[p as usize]);
+        Ok(ModeCsr {
+            weights: try_collect(weights.len(), sorted_weights, "entries")?,
+            other_row_counts: other_modes.iter().map(|&m| row_counts[m]).collect(),
+            other_modes,
+            row_starts,
+            records,
         })
     }
 
-    /// The other modes, in the order in which an entry lists its rows.
-    pub(crate) fn others(&self) -> &[usize] {
-        &self.others
+    /// The other modes, in the order in which [`ModeCsr::other_rows`] returns an entry's rows.
+    pub(crate) fn other_modes(&self) -> &[usize] {
+        &self.other_modes
     }
 
-    pub(super) fn limits(&self) -> &[usize] {
-        &self.limits
+    /// Number of rows of each of [`ModeCsr::other_modes`].
+    pub(super) fn other_row_counts(&self) -> &[usize] {
+        &self.other_row_counts
     }
 
-    /// The number of rows.
-    pub(crate) fn rows(&self) -> usize {
-        self.starts.len() - 1
+    /// Number of rows of the mode that entries are grouped by.
+    pub(crate) fn row_count(&self) -> usize {
+        self.row_starts.len() - 1
     }
 
-    /// The number of entries.
+    /// Number of entries.
     pub(crate) fn len(&self) -> usize {
-        self.starts[self.rows()]
+        self.row_starts[self.row_count()]
     }
 
     /// The entries of a row.
-    pub(crate) fn of(&self, row: usize) -> std::ops::Range<usize> {
-        self.starts[row]..self.starts[row + 1]
+    pub(crate) fn row_entries(&self, row: usize) -> Range<usize> {
+        self.row_starts[row]..self.row_starts[row + 1]
     }
 
-    pub(super) fn words(&self, entries: std::ops::Range<usize>) -> &[u32] {
-        let width = self.others.len() + 1;
-        &self.words[entries.start * width..entries.end * width]
+    /// The records of some entries: for each the rows of the other modes, then the bits of the value.
+    pub(super) fn records(&self, entries: Range<usize>) -> &[u32] {
+        let width = self.other_modes.len() + 1;
+        &self.records[entries.start * width..entries.end * width]
     }
 
-    /// The weights of some entries; empty if entries have none.
-    pub(crate) fn weights(&self, entries: std::ops::Range<usize>) -> &[f32] {
-        match self.weights.is_empty() {
-            true => &[],
-            false => &self.weights[entries],
+    /// The weights of some entries; empty if entries are unweighted.
+    pub(crate) fn weights(&self, entries: Range<usize>) -> &[f32] {
+        if self.weights.is_empty() {
+            &[]
+        } else {
+            &self.weights[entries]
         }
     }
 
-    /// The weight of an entry: 1 if it has none.
+    /// The weight of an entry: 1 if entries are unweighted.
     #[inline]
     pub(crate) fn weight(&self, entry: usize) -> f32 {
         self.weights.get(entry).copied().unwrap_or(1.0)
     }
 
-    /// What the entries of a row weigh together: their number if they have no weights.
-    pub(crate) fn weight_of(&self, row: usize) -> f64 {
-        let entries = self.of(row);
-        match self.weights.is_empty() {
-            true => entries.len() as f64,
-            false => self.weights[entries].iter().map(|&w| f64::from(w)).sum(),
+    /// Sum of the weights of a row's entries: their number if they are unweighted.
+    pub(crate) fn row_weight(&self, row: usize) -> f64 {
+        let entries = self.row_entries(row);
+        if self.weights.is_empty() {
+            entries.len() as f64
+        } else {
+            self.weights[entries].iter().map(|&w| f64::from(w)).sum()
         }
     }
 
-    /// What all entries weigh together: their number if they have no weights.
-    pub(crate) fn total(&self) -> f64 {
-        match self.weights.is_empty() {
-            true => self.len() as f64,
-            false => self.weights.iter().map(|&w| f64::from(w)).sum(),
+    /// Sum of all weights: the number of entries if they are unweighted.
+    pub(crate) fn total_weight(&self) -> f64 {
+        if self.weights.is_empty() {
+            self.len() as f64
+        } else {
+            self.weights.iter().map(|&w| f64::from(w)).sum()
         }
     }
 
-    /// The row of an entry, or where it would be.
+    /// The row that an entry belongs to, by binary search.
     pub(crate) fn row_of(&self, entry: usize) -> usize {
-        self.starts[1..].partition_point(|&end| end <= entry)
+        self.row_starts[1..].partition_point(|&end| end <= entry)
     }
 
-    /// The other rows of an entry.
-    pub(crate) fn entry(&self, entry: usize) -> &[u32] {
-        let width = self.others.len() + 1;
-        &self.words[entry * width..(entry + 1) * width - 1]
+    /// The rows of an entry in the other modes.
+    pub(crate) fn other_rows(&self, entry: usize) -> &[u32] {
+        let width = self.other_modes.len() + 1;
+        &self.records[entry * width..(entry + 1) * width - 1]
     }
 
     /// The value of an entry.
     pub(crate) fn value(&self, entry: usize) -> f32 {
-        let width = self.others.len() + 1;
-        f32::from_bits(self.words[(entry + 1) * width - 1])
+        let width = self.other_modes.len() + 1;
+        f32::from_bits(self.records[(entry + 1) * width - 1])
     }
 }

@@ -1,4 +1,4 @@
-//! A core in the coordinates of other directions: one matrix per mode.
+//! Mode products G x_1 A(1) x_2 A(2) ... x_N A(N) of a full core with one square matrix per mode.
 #![allow(unsafe_code)]
 
 use super::entry::contract_inline as contract;
@@ -8,21 +8,20 @@ use crate::simd::{F32x16, dispatched};
 
 use crate::simd::{LANES, padded_len};
 
-/// Multiplies every mode of a full core with a matrix of its own.
-pub(crate) struct Turn {
+/// Multiplies every mode of a full core by a square matrix of its own.
+pub(crate) struct ModeProducts {
     level: Level,
     shape: CoreShape,
-    /// For each mode but the last the matrix, row by row; for the last one its transpose, with rows
-    /// padded to whole lines.
+    /// The matrix of each mode, row-major; that of the last mode transposed, its rows padded.
     matrices: Vec<Vec<f32>>,
 }
 
-impl Turn {
-    /// From square matrices, row by row.
+impl ModeProducts {
+    /// Takes one square matrix per mode, row-major.
     ///
     /// # Panics
     /// If a matrix has another size than its mode, or the machine does not have the level.
-    pub(crate) fn new(level: Level, shape: &CoreShape, matrices: &[&[f32]]) -> Turn {
+    pub(crate) fn new(level: Level, shape: &CoreShape, matrices: &[&[f32]]) -> ModeProducts {
         assert!(level.is_available() && matrices.len() == shape.order());
         let last = shape.order() - 1;
         let matrices = matrices
@@ -34,21 +33,21 @@ impl Turn {
                 if n < last {
                     return m.to_vec();
                 }
-                let mut turned = vec![0.0; j * padded_len(j)];
+                let mut transposed = vec![0.0; j * padded_len(j)];
                 for a in 0..j {
-                    (0..j).for_each(|b| turned[b * padded_len(j) + a] = m[a * j + b]);
+                    (0..j).for_each(|b| transposed[b * padded_len(j) + a] = m[a * j + b]);
                 }
-                turned
+                transposed
             })
             .collect();
-        Turn {
+        ModeProducts {
             level,
             shape: shape.clone(),
             matrices,
         }
     }
 
-    /// Turns `core`; `work` is memory that it may change places with.
+    /// Replaces `core` by its products with the matrices. `work` is scratch memory; the two may be swapped.
     ///
     /// # Panics
     /// If a length is not that of the core.
@@ -65,13 +64,13 @@ impl Turn {
                 .product::<usize>()
                 * lines;
             let (from, to) = (core.as_ptr(), work.as_mut_ptr());
-            // SAFETY: both have `outer * j * inner` lines (`outer` rows of `inner` lines for the last
-            // mode), and the matrix is as large as its mode wants it.
+            // SAFETY: both have `outer * j * inner` vectors (`outer` rows of `lines` vectors for the
+            // last mode), and `new` has checked the size of the matrix.
             unsafe {
                 if n < last {
-                    turn(self.level, from, to, matrix.as_ptr(), outer, j, inner);
+                    multiply(self.level, from, to, matrix.as_ptr(), outer, j, inner);
                 } else {
-                    turn_last(self.level, from, to, matrix.as_ptr(), outer, j, lines);
+                    multiply_last(self.level, from, to, matrix.as_ptr(), outer, j, lines);
                 }
             }
             std::mem::swap(core, work);
@@ -81,18 +80,18 @@ impl Turn {
 }
 
 dispatched! {
-    /// `to[o, a] = sum_b matrix[a, b] from[o, b]`, slices of `inner` lines.
-    unsafe fn turn(from: *const f32, to: *mut f32, matrix: *const f32, outer: usize, j: usize, inner: usize)
-        = any_turn;
+    /// `to[o, a] = sum_b matrix[a, b] from[o, b]`, slices of `inner` vectors.
+    unsafe fn multiply(from: *const f32, to: *mut f32, matrix: *const f32, outer: usize, j: usize, inner: usize)
+        = any_multiply;
 }
 dispatched! {
-    /// `to[o] = sum_b from[o][b] matrix[b]`, rows of `lines` lines.
-    unsafe fn turn_last(from: *const f32, to: *mut f32, matrix: *const f32, outer: usize, j: usize, lines: usize)
-        = any_turn_last;
+    /// `to[o] = sum_b from[o][b] matrix[b]`, rows of `lines` vectors.
+    unsafe fn multiply_last(from: *const f32, to: *mut f32, matrix: *const f32, outer: usize, j: usize, lines: usize)
+        = any_multiply_last;
 }
 
 #[inline(always)]
-unsafe fn any_turn<L: F32x16>(
+unsafe fn any_multiply<L: F32x16>(
     from: *const f32,
     to: *mut f32,
     matrix: *const f32,
@@ -102,7 +101,7 @@ unsafe fn any_turn<L: F32x16>(
 ) {
     for o in 0..outer {
         for a in 0..j {
-            // SAFETY: the caller's promises.
+            // SAFETY: the caller's obligations.
             unsafe {
                 let from = from.add(o * j * inner * LANES);
                 let to = to.add((o * j + a) * inner * LANES);
@@ -113,7 +112,7 @@ unsafe fn any_turn<L: F32x16>(
 }
 
 #[inline(always)]
-unsafe fn any_turn_last<L: F32x16>(
+unsafe fn any_multiply_last<L: F32x16>(
     from: *const f32,
     to: *mut f32,
     matrix: *const f32,
@@ -122,7 +121,7 @@ unsafe fn any_turn_last<L: F32x16>(
     lines: usize,
 ) {
     for o in 0..outer {
-        // SAFETY: the caller's promises.
+        // SAFETY: the caller's obligations.
         unsafe {
             let at = o * lines * LANES;
             contract::<L>(matrix, from.add(at), j, lines, to.add(at));
@@ -136,7 +135,7 @@ mod tests {
     use crate::kernel::CoreKind;
 
     #[test]
-    fn a_core_is_turned_as_the_definition_has_it() {
+    fn products_match_the_definition() {
         for ranks in [vec![2, 3], vec![3, 2, 4], vec![2, 5, 18], vec![2, 3, 2, 3]] {
             let shape = CoreShape::new(CoreKind::Full, &ranks);
             let dense: Vec<f32> = (0..ranks.iter().product())
@@ -160,7 +159,7 @@ mod tests {
             let views: Vec<&[f32]> = matrices.iter().map(Vec::as_slice).collect();
             for level in Level::available() {
                 let mut core = shape.padded_core(&dense);
-                Turn::new(level, &shape, &views).apply(&mut core, &mut Vec::new());
+                ModeProducts::new(level, &shape, &views).apply(&mut core, &mut Vec::new());
                 let got = shape.dense_core(&core);
                 let close = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-4;
                 assert!(got.iter().zip(&expected).all(close), "{ranks:?} {level:?}");

@@ -1,71 +1,76 @@
-//! The nearest of some centres for many points. Loops over a block of points become vectors of the level; nothing is
-//! fused or summed in another order, so that all levels give the same bits.
+//! The nearest of several centres for each of many points.
+//!
+//! The compiler vectorises the loops over the points of a block. Multiplications and additions are not fused
+//! or reordered, so all levels return the same bits.
 #![allow(unsafe_code)]
 
 use crate::simd::LANES;
 use crate::simd::Level;
 use crate::simd::{F32x16, dispatched};
 
-/// Number j of each of sixteen points.
+/// One value for each point of a block of sixteen.
 pub(crate) type Lanes<T> = [T; LANES];
 
 dispatched! {
-    /// What [`nearest`] does.
-    unsafe fn find(blocks: &[Lanes<f32>], width: usize, centres: &[f32], squares: &mut [Lanes<f32>], which: &mut [Lanes<u32>])
-        = any_find;
+    /// The implementation of [`nearest`].
+    unsafe fn find_nearest(blocks: &[Lanes<f32>], width: usize, centres: &[f32], squared_distances: &mut [Lanes<f32>], indices: &mut [Lanes<u32>])
+        = any_find_nearest;
 }
 
-/// For each point its squared distance to the nearest centre, and which that is, the first of equally near ones. A block
-/// of points has `width` lines, one for each of their numbers.
+/// Computes for each point the squared distance to its nearest centre, and the index of that centre; the
+/// first one wins ties. A block of points has `width` elements, one per coordinate.
 ///
 /// # Panics
-/// If this machine does not have the level, or the lengths are not those of each other.
+/// If the machine does not have the level, or lengths do not match.
 pub(crate) fn nearest(
     level: Level,
-    (blocks, width): (&[Lanes<f32>], usize),
+    blocks: &[Lanes<f32>],
+    width: usize,
     centres: &[f32],
-    (squares, which): (&mut [Lanes<f32>], &mut [Lanes<u32>]),
+    squared_distances: &mut [Lanes<f32>],
+    indices: &mut [Lanes<u32>],
 ) {
     assert!(level.is_available() && width > 0 && centres.len().is_multiple_of(width));
     assert_eq!(
-        (blocks.len(), squares.len()),
-        (squares.len() * width, which.len())
+        (blocks.len(), squared_distances.len()),
+        (squared_distances.len() * width, indices.len())
     );
-    // SAFETY: the level is there; the kernel has no other promises.
-    unsafe { find(level, blocks, width, centres, squares, which) }
+    // SAFETY: the level is available; the kernel has no other obligations.
+    unsafe { find_nearest(level, blocks, width, centres, squared_distances, indices) }
 }
 
 /// # Safety
 /// None.
 #[inline(always)]
 #[allow(clippy::needless_range_loop)]
-unsafe fn any_find<L: F32x16>(
+unsafe fn any_find_nearest<L: F32x16>(
     blocks: &[Lanes<f32>],
     width: usize,
     centres: &[f32],
-    squares: &mut [Lanes<f32>],
-    which: &mut [Lanes<u32>],
+    squared_distances: &mut [Lanes<f32>],
+    indices: &mut [Lanes<u32>],
 ) {
-    // Places instead of iterators: these are not inlined into functions of other instruction sets in every build.
-    for b in 0..squares.len() {
+    // Indices instead of iterators: not every build inlines iterators into functions of another
+    // instruction set.
+    for b in 0..squared_distances.len() {
         let block = &blocks[b * width..(b + 1) * width];
-        let (mut least, mut first) = ([f32::INFINITY; LANES], [0u32; LANES]);
+        let (mut smallest, mut argmin) = ([f32::INFINITY; LANES], [0u32; LANES]);
         for c in 0..centres.len() / width {
             let centre = &centres[c * width..(c + 1) * width];
             let mut sums = [0.0f32; LANES];
             for j in 0..width {
-                let (line, x) = (&block[j], centre[j]);
+                let (points, x) = (&block[j], centre[j]);
                 for i in 0..LANES {
-                    sums[i] += (line[i] - x) * (line[i] - x);
+                    sums[i] += (points[i] - x) * (points[i] - x);
                 }
             }
             for i in 0..LANES {
-                let closer = sums[i] < least[i];
-                least[i] = if closer { sums[i] } else { least[i] };
-                first[i] = if closer { c as u32 } else { first[i] };
+                let is_closer = sums[i] < smallest[i];
+                smallest[i] = if is_closer { sums[i] } else { smallest[i] };
+                argmin[i] = if is_closer { c as u32 } else { argmin[i] };
             }
         }
-        (squares[b], which[b]) = (least, first);
+        (squared_distances[b], indices[b]) = (smallest, argmin);
     }
 }
 
@@ -75,7 +80,7 @@ mod tests {
     use crate::random::RandomStream;
 
     #[test]
-    fn all_levels_find_the_same_nearest_centres() {
+    fn all_levels_return_the_same_nearest_centres() {
         let mut s = RandomStream::new(&[5]);
         for (width, count) in [(1, 1), (3, 4), (12, 20), (17, 5)] {
             let mut blocks = vec![[0.0f32; LANES]; 7 * width];
@@ -88,13 +93,15 @@ mod tests {
                 .collect();
             let mut first = None;
             for level in Level::available() {
-                let mut squares = vec![[0.0; LANES]; 7];
-                let mut which = vec![[0; LANES]; 7];
+                let mut distances = vec![[0.0; LANES]; 7];
+                let mut indices = vec![[0; LANES]; 7];
                 nearest(
                     level,
-                    (&blocks, width),
+                    &blocks,
+                    width,
                     &centres,
-                    (&mut squares, &mut which),
+                    &mut distances,
+                    &mut indices,
                 );
                 for p in 0..7 * LANES {
                     let (b, i) = (p / LANES, p % LANES);
@@ -105,11 +112,11 @@ mod tests {
                         each.map(|x| x * x).sum()
                     };
                     let least = (0..count).map(square).fold(f64::INFINITY, f64::min);
-                    assert!((f64::from(squares[b][i]) - least).abs() < 1e-5 * (1.0 + least));
-                    assert!((square(which[b][i] as usize) - least).abs() < 1e-5 * (1.0 + least));
+                    assert!((f64::from(distances[b][i]) - least).abs() < 1e-5 * (1.0 + least));
+                    assert!((square(indices[b][i] as usize) - least).abs() < 1e-5 * (1.0 + least));
                 }
-                let first = first.get_or_insert((squares.clone(), which.clone()));
-                assert_eq!(*first, (squares, which), "{level:?}");
+                let first = first.get_or_insert((distances.clone(), indices.clone()));
+                assert_eq!(*first, (distances, indices), "{level:?}");
             }
         }
     }

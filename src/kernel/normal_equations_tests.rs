@@ -1,26 +1,27 @@
-//! Normal equations against plain sums in `f64`.
+//! Normal equations compared with plain sums in `f64`.
 
-use super::{Lists, Normal, Other, Room, Slopes};
+use super::{CooSlices, ModeCsr, NormalEquations, OtherMode, Partials, PartialsScratch};
 use crate::random::RandomStream;
 use crate::simd::Level;
 use crate::simd::padded_len;
 
-struct Scene {
-    limits: Vec<usize>,
+/// Random factors, biases and entries.
+struct TestData {
+    row_counts: Vec<usize>,
     ranks: Vec<usize>,
     /// Padded rows of each mode.
     rows: Vec<Vec<f32>>,
     biases: Vec<Vec<f32>>,
     entries: Vec<u32>,
     values: Vec<f32>,
-    /// Empty if entries have none.
+    /// Empty if entries are unweighted.
     weights: Vec<f32>,
 }
 
-impl Scene {
-    fn new(limits: &[usize], ranks: &[usize], count: usize) -> Scene {
+impl TestData {
+    fn new(row_counts: &[usize], ranks: &[usize], count: usize) -> TestData {
         let mut s = RandomStream::new(&[5, count as u64]);
-        let rows = limits
+        let rows = row_counts
             .iter()
             .zip(ranks)
             .map(|(&n, &rank)| {
@@ -36,15 +37,15 @@ impl Scene {
                     .collect()
             })
             .collect();
-        let biases = limits
+        let biases = row_counts
             .iter()
             .map(|&n| (0..n).map(|_| s.standard_normal() as f32).collect())
             .collect();
-        let entries = (0..count * limits.len())
-            .map(|k| s.below(limits[k % limits.len()] as u64) as u32)
+        let entries = (0..count * row_counts.len())
+            .map(|k| s.below(row_counts[k % row_counts.len()] as u64) as u32)
             .collect();
-        Scene {
-            limits: limits.to_vec(),
+        TestData {
+            row_counts: row_counts.to_vec(),
             ranks: ranks.to_vec(),
             rows,
             biases,
@@ -54,7 +55,7 @@ impl Scene {
         }
     }
 
-    fn weighted(mut self) -> Scene {
+    fn weighted(mut self) -> TestData {
         let mut s = RandomStream::new(&[6]);
         self.weights = self
             .values
@@ -73,10 +74,10 @@ impl Scene {
             .collect()
     }
 
-    /// The slope of an entry by its row of `mode`; the core has the other modes in the order of
-    /// `others` and then this one.
-    fn slope(&self, e: usize, mode: usize, others: &[usize], core: Option<&[f32]>) -> Vec<f64> {
-        let order = self.limits.len();
+    /// The partial derivative of an entry's value by its row of `mode`. The core has the other modes in the
+    /// order of `others`, then `mode`.
+    fn partial(&self, e: usize, mode: usize, others: &[usize], core: Option<&[f32]>) -> Vec<f64> {
+        let order = self.row_counts.len();
         let rank = self.ranks[mode];
         let rows: Vec<Vec<f64>> = others
             .iter()
@@ -101,21 +102,26 @@ impl Scene {
     }
 }
 
-fn check(limits: &[usize], ranks: &[usize], full: bool, count: usize) {
-    check_scene(&Scene::new(limits, ranks, count), full);
-    check_scene(&Scene::new(limits, ranks, count).weighted(), full);
+fn check(row_counts: &[usize], ranks: &[usize], full: bool, count: usize) {
+    check_data(&TestData::new(row_counts, ranks, count), full);
+    check_data(&TestData::new(row_counts, ranks, count).weighted(), full);
 }
 
-fn check_scene(scene: &Scene, full: bool) {
-    let (limits, ranks, count) = (&scene.limits, &scene.ranks, scene.values.len());
-    let order = limits.len();
+fn check_data(data: &TestData, full: bool) {
+    let (row_counts, ranks, count) = (&data.row_counts, &data.ranks, data.values.len());
+    let order = row_counts.len();
     for mode in 0..order {
-        let numbers = (&scene.values[..], &scene.weights[..]);
-        let lists = Lists::new(mode, limits, &scene.entries, numbers).unwrap();
-        assert_eq!((lists.len(), lists.rows()), (count, limits[mode]));
+        let entries = CooSlices {
+            row_counts,
+            rows: &data.entries,
+            values: &data.values,
+            weights: &data.weights,
+        };
+        let csr = ModeCsr::new(mode, entries).unwrap();
+        assert_eq!((csr.len(), csr.row_count()), (count, row_counts[mode]));
         let rank = ranks[mode];
         let mut s = RandomStream::new(&[9, mode as u64]);
-        let outer: usize = lists.others().iter().map(|&m| ranks[m]).product();
+        let outer: usize = csr.other_modes().iter().map(|&m| ranks[m]).product();
         let core: Vec<f32> = (0..outer * padded_len(rank))
             .map(|k| {
                 if k % padded_len(rank) < rank {
@@ -127,60 +133,59 @@ fn check_scene(scene: &Scene, full: bool) {
             .collect();
         let core = full.then_some(&core[..]);
         for level in Level::available() {
-            let slopes = Slopes {
-                others: lists
-                    .others()
+            let partials = Partials {
+                others: csr
+                    .other_modes()
                     .iter()
-                    .map(|&m| Other {
-                        rows: &scene.rows[m],
+                    .map(|&m| OtherMode {
+                        rows: &data.rows[m],
                         rank: ranks[m],
-                        biases: if m == 0 { &[] } else { &scene.biases[m] },
+                        biases: if m == 0 { &[] } else { &data.biases[m] },
                     })
                     .collect(),
                 core,
                 rank,
-                mean: 0.5,
                 level,
             };
-            let mut room = Room::default();
-            for i in 0..limits[mode] {
-                let mut got = Normal::new(rank);
-                let all = lists.of(i);
+            let mut scratch = PartialsScratch::default();
+            for i in 0..row_counts[mode] {
+                let mut got = NormalEquations::new(rank);
+                let all = csr.row_entries(i);
                 let half = all.start + all.len() / 2;
-                slopes.add(&lists, all.start..half, &mut room, &mut got);
-                let mut rest = Normal::new(rank);
-                slopes.add(&lists, half..all.end, &mut room, &mut rest);
+                partials.accumulate(&csr, all.start..half, &mut scratch, &mut got);
+                let mut rest = NormalEquations::new(rank);
+                partials.accumulate(&csr, half..all.end, &mut scratch, &mut rest);
                 got.add(&rest);
                 let mine: Vec<usize> = (0..count)
-                    .filter(|e| scene.entries[e * order + mode] as usize == i)
+                    .filter(|e| data.entries[e * order + mode] as usize == i)
                     .collect();
-                assert_eq!(got.count, mine.len());
-                let mut square = vec![0.0; rank * rank];
-                let (mut right, mut total) = (vec![0.0; rank], vec![0.0; rank]);
-                let mut errors = Vec::new();
+                assert_eq!(got.entry_count, mine.len());
+                let mut gram = vec![0.0; rank * rank];
+                let (mut rhs, mut partial_sum) = (vec![0.0; rank], vec![0.0; rank]);
+                let mut residuals = Vec::new();
                 let u: Vec<f32> =
-                    scene.rows[mode][i * padded_len(rank)..][..padded_len(rank)].to_vec();
+                    data.rows[mode][i * padded_len(rank)..][..padded_len(rank)].to_vec();
                 let mut size = 1.0f64;
-                let (mut weights, mut residuals) = (0.0, 0.0);
+                let (mut weight_sum, mut residual_sum) = (0.0, 0.0);
                 for &e in &mine {
-                    let d = scene.slope(e, mode, lists.others(), core);
+                    let d = data.partial(e, mode, csr.other_modes(), core);
                     let biases: f64 = (1..order)
                         .filter(|&m| m != mode)
-                        .map(|m| f64::from(scene.biases[m][scene.entries[e * order + m] as usize]))
+                        .map(|m| f64::from(data.biases[m][data.entries[e * order + m] as usize]))
                         .sum();
-                    let r = f64::from(scene.values[e]) - 0.5 - biases;
-                    let w = f64::from(scene.weights.get(e).copied().unwrap_or(1.0));
-                    weights += w;
-                    residuals += w * r;
+                    let r = f64::from(data.values[e]) - biases;
+                    let w = f64::from(data.weights.get(e).copied().unwrap_or(1.0));
+                    weight_sum += w;
+                    residual_sum += w * r;
                     size += d.iter().map(|x| x * x).sum::<f64>() + r * r;
                     for a in 0..rank {
                         for b in 0..rank {
-                            square[a * rank + b] += w * d[a] * d[b];
+                            gram[a * rank + b] += w * d[a] * d[b];
                         }
-                        right[a] += w * d[a] * r;
-                        total[a] += w * d[a];
+                        rhs[a] += w * d[a] * r;
+                        partial_sum[a] += w * d[a];
                     }
-                    errors.push(
+                    residuals.push(
                         r - 0.25
                             - d.iter()
                                 .zip(&u)
@@ -189,29 +194,31 @@ fn check_scene(scene: &Scene, full: bool) {
                     );
                 }
                 let near = |a: f32, b: f64| (f64::from(a) - b).abs() < 1e-5 * size;
-                assert!((got.weight - weights).abs() < 1e-9 * size);
-                assert!((got.residuals - residuals).abs() < 1e-5 * size);
+                assert!((got.weight_sum - weight_sum).abs() < 1e-9 * size);
+                assert!((got.residual_sum - residual_sum).abs() < 1e-5 * size);
                 for a in 0..rank {
-                    for (b, &x) in got.square(a).iter().enumerate() {
+                    for (b, &x) in got.gram_row(a).iter().enumerate() {
                         assert!(
-                            near(x, square[a * rank + a + b]),
+                            near(x, gram[a * rank + a + b]),
                             "{level:?} {ranks:?} {a} {b}"
                         );
                     }
-                    assert!(near(got.right()[a], right[a]) && near(got.slopes()[a], total[a]));
+                    assert!(
+                        near(got.rhs()[a], rhs[a]) && near(got.partial_sum()[a], partial_sum[a])
+                    );
                 }
                 let mut out = vec![0.0; all.len()];
-                slopes.errors(&lists, all, (&u, 0.25), &mut room, &mut out);
-                errors.sort_by(f64::total_cmp);
+                partials.residuals(&csr, all, &u, 0.25, &mut scratch, &mut out);
+                residuals.sort_by(f64::total_cmp);
                 out.sort_by(f32::total_cmp);
-                assert!(out.iter().zip(&errors).all(|(&a, &b)| near(a, b)));
+                assert!(out.iter().zip(&residuals).all(|(&a, &b)| near(a, b)));
             }
         }
     }
 }
 
 #[test]
-fn products_of_rows_at_every_level_rank_and_order() {
+fn hyper_diagonal_core_at_every_level_rank_and_order() {
     for rank in [1, 2, 3, 4, 5, 8, 12, 15, 16, 17, 24, 31, 32, 33, 48, 64, 72] {
         check(&[7, 3, 5], &[rank; 3], false, 400);
     }
@@ -221,7 +228,7 @@ fn products_of_rows_at_every_level_rank_and_order() {
 }
 
 #[test]
-fn full_cores_at_every_level_rank_and_order() {
+fn full_core_at_every_level_rank_and_order() {
     for rank in [1, 3, 8, 16, 17, 20] {
         check(&[7, 3, 5], &[rank; 3], true, 300);
     }

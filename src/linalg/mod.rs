@@ -1,7 +1,28 @@
-//! Small dense linear algebra in `f64`.
+//! Small dense linear algebra in `f64`: vectors, and row-major matrices as flat slices.
+//!
+//! Used for hyperpriors, spectral initialisation, orthogonalisation, and wherever `f32` is not precise enough.
+//! Matrices have the size of a rank, so the algorithms are the plain textbook ones and single-threaded.
+//! Every function sums in a fixed order, so results are reproducible.
+//!
+//! - [`vector`]: inner products and updates of vectors.
+//! - [`cholesky`]: factorization, triangular solves and inverse of symmetric positive definite matrices.
+//! - [`symmetric_eigen`]: eigenvalues and eigenvectors of symmetric matrices (Jacobi).
+//! - [`gram_schmidt`]: orthonormal columns, and QR.
+//! - [`conjugate_gradient`]: systems known through matrix-vector products only.
+//! - [`coordinate_descent`]: quadratic problems with bounds or an l1 penalty.
 
+mod cholesky;
+mod conjugate_gradient;
 mod coordinate_descent;
-mod dense;
+mod gram_schmidt;
+mod symmetric_eigen;
+mod vector;
 
-pub(crate) use coordinate_descent::*;
-pub(crate) use dense::*;
+pub(crate) use cholesky::{
+    cholesky, inverse, regularized_cholesky, solve_lower, solve_lower_transposed,
+};
+pub(crate) use conjugate_gradient::{ConjugateGradient, Operator};
+pub(crate) use coordinate_descent::{CoordinateDescent, WARM_START_PASSES};
+pub(crate) use gram_schmidt::{orthonormalize, qr};
+pub(crate) use symmetric_eigen::{Eigen, JacobiTolerance, jacobi, symmetric_eigen};
+pub(crate) use vector::{add_scaled, dot, scale_to_norm};

@@ -2,9 +2,9 @@
 //! singular vectors of the tensor do that it stands for), from matrices as small as its rank. Where ranks suffice, rows
 //! are only turned, and penalties on their squares stay what they are.
 
-use super::gram::moments;
+use super::gram::row_moments;
 use crate::error::Result;
-use crate::linalg::{back, eigen, forced_cholesky, forward};
+use crate::linalg::{regularized_cholesky, solve_lower, solve_lower_transposed, symmetric_eigen};
 use crate::model::{Model, Rows};
 use crate::parallel::ThreadPool;
 
@@ -16,7 +16,7 @@ pub(super) fn compress(from: &Model, to: &mut Model, pool: &ThreadPool) -> Resul
     let grams = from
         .modes
         .iter()
-        .map(|m| Ok(moments(&m.factor, m.rows.len(), &[], pool)?.gram()))
+        .map(|m| Ok(row_moments(&m.factor, m.rows.len(), &[], pool)?.gram()))
         .collect::<Result<Vec<Vec<f64>>>>()?;
     let mut shares = Vec::new();
     for (n, mode) in to.modes.iter_mut().enumerate() {
@@ -70,7 +70,7 @@ struct Basis {
 impl Basis {
     /// For `columns` columns, of a factor with this Gram matrix, where two of its columns count by `weights`.
     fn new(rank: usize, columns: usize, gram: &[f64], weights: &[f64]) -> Basis {
-        let l = forced_cholesky(rank, gram);
+        let l = regularized_cholesky(rank, gram);
         // L^T W L, whose largest eigenvectors are sought.
         let product = |a: &dyn Fn(usize, usize) -> f64, b: &dyn Fn(usize, usize) -> f64| {
             let at = |k: usize| (0..rank).map(|j| a(k / rank, j) * b(j, k % rank)).sum();
@@ -78,7 +78,7 @@ impl Basis {
         };
         let half = product(&|i, j| weights[i * rank + j], &|i, j| l[i * rank + j]);
         let whole = product(&|i, j| l[j * rank + i], &|i, j| half[i * rank + j]);
-        let vectors = eigen(rank, &whole).1;
+        let vectors = symmetric_eigen(rank, &whole).vectors;
         let size = columns.min(rank);
         // The columns of the factor in an orthonormal basis: V^T L^T.
         let mut shares = vec![0.0; size * rank];
@@ -98,17 +98,17 @@ impl Basis {
                 each.map(|(x, y)| x * y).sum()
             })
             .collect();
-        let c = forced_cholesky(size, &products);
+        let c = regularized_cholesky(size, &products);
         let mut column = vec![0.0; size];
         for j in 0..rank {
             (0..size).for_each(|k| column[k] = shares[k * rank + j]);
-            forward(size, &c, &mut column);
+            solve_lower(size, &c, &mut column);
             (0..size).for_each(|k| shares[k * rank + j] = column[k]);
         }
         let mut into = vec![0.0; rank * size];
         for (k, vector) in vectors.chunks_exact(rank).take(size).enumerate() {
             let mut turned = vector.to_vec();
-            back(rank, &l, &mut turned);
+            solve_lower_transposed(rank, &l, &mut turned);
             for (row, x) in into.chunks_exact_mut(size).zip(turned) {
                 (0..=k).for_each(|m| row[m] += x * c[k * size + m]);
             }

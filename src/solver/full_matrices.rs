@@ -21,11 +21,10 @@ use std::sync::{Arc, Mutex};
 
 use super::data::{Data, MatrixData};
 use super::entries::Shuffled;
-use super::gram::moments;
+use super::gram::row_moments;
 use crate::error::Result;
-use crate::kernel::{Lists, Rule};
-use crate::linalg::inverse;
-use crate::linalg::{Corners, PASSES, descend};
+use crate::kernel::{CooSlices, ModeCsr, Rule};
+use crate::linalg::{CoordinateDescent, WARM_START_PASSES, dot, inverse};
 use crate::model::{Model, Rows};
 use crate::parallel::ThreadPool;
 
@@ -35,8 +34,8 @@ const PIECE: usize = 128;
 /// A matrix all of whose cells count.
 pub(super) struct Full {
     /// What its listed cells are above those that are not.
-    pub by_row: Arc<Lists>,
-    pub by_column: Arc<Lists>,
+    pub by_row: Arc<ModeCsr>,
+    pub by_column: Arc<ModeCsr>,
     /// What a cell that is not listed is, by column.
     pub base: Vec<f32>,
 }
@@ -44,7 +43,13 @@ pub(super) struct Full {
 impl Full {
     pub(super) fn new(rows: usize, entries: &Shuffled, base: Vec<f32>) -> Result<Full> {
         let limits = [rows, base.len()];
-        let lists = |mode| Lists::new(mode, &limits, &entries.rows, (&entries.values, &[]));
+        let entries = CooSlices {
+            row_counts: &limits,
+            rows: &entries.rows,
+            values: &entries.values,
+            weights: &[],
+        };
+        let lists = |mode| ModeCsr::new(mode, entries);
         Ok(Full {
             by_row: Arc::new(lists(0)?),
             by_column: Arc::new(lists(1)?),
@@ -54,13 +59,13 @@ impl Full {
 
     /// The number of cells.
     pub(super) fn cells(&self) -> f64 {
-        self.by_row.rows() as f64 * self.base.len() as f64
+        self.by_row.row_count() as f64 * self.base.len() as f64
     }
 
     /// The largest absolute value of a cell.
     pub(super) fn largest(&self) -> f32 {
         let listed = (0..self.by_row.len()).map(|e| {
-            let column = self.by_row.entry(e)[0];
+            let column = self.by_row.other_rows(e)[0];
             self.base[column as usize] + self.by_row.value(e)
         });
         let all = self.base.iter().copied().chain(listed);
@@ -70,10 +75,10 @@ impl Full {
     /// The sum of the squares of all cells.
     pub(super) fn size(&self) -> f64 {
         let square = |x: f32| f64::from(x) * f64::from(x);
-        let rows = self.by_row.rows() as f64;
+        let rows = self.by_row.row_count() as f64;
         let base = rows * self.base.iter().map(|&b| square(b)).sum::<f64>();
         let listed = (0..self.by_row.len()).map(|e| {
-            let base = self.base[self.by_row.entry(e)[0] as usize];
+            let base = self.base[self.by_row.other_rows(e)[0] as usize];
             let value = self.by_row.value(e);
             square(value) + 2.0 * f64::from(base) * f64::from(value)
         });
@@ -94,9 +99,9 @@ impl Full {
 
     /// The sum of squared errors over all cells.
     pub(super) fn squares(&self, rows: &Rows, columns: &Rows, pool: &ThreadPool) -> Result<f64> {
-        let count = self.by_row.rows();
-        let u = moments(rows, count, &[], pool)?;
-        let v = moments(columns, columns.len(), &[], pool)?;
+        let count = self.by_row.row_count();
+        let u = row_moments(rows, count, &[], pool)?;
+        let v = row_moments(columns, columns.len(), &[], pool)?;
         let across: f64 = u.gram().iter().zip(v.gram()).map(|(a, b)| a * b).sum();
         let along = dot(&self.pull(columns), &u.sum);
         let listed = pool.map(
@@ -106,8 +111,8 @@ impl Full {
             |(), p| {
                 let mut sum = 0.0;
                 for i in p * PIECE..((p + 1) * PIECE).min(count) {
-                    for e in self.by_row.of(i) {
-                        let k = self.by_row.entry(e)[0] as usize;
+                    for e in self.by_row.row_entries(i) {
+                        let k = self.by_row.other_rows(e)[0] as usize;
                         let pairs = rows.row(i).iter().zip(columns.row(k));
                         let uv: f64 = pairs.map(|(&u, &v)| f64::from(u) * f64::from(v)).sum();
                         sum -= 2.0 * f64::from(self.by_row.value(e)) * uv;
@@ -123,18 +128,14 @@ impl Full {
 }
 
 /// The sum of the rows of `others` that the entries of row `i` meet, times their values.
-fn met(lists: &Lists, i: usize, others: &Rows, weight: f64, sum: &mut [f64]) {
-    for e in lists.of(i) {
+fn met(lists: &ModeCsr, i: usize, others: &Rows, weight: f64, sum: &mut [f64]) {
+    for e in lists.row_entries(i) {
         let by = weight * f64::from(lists.value(e));
-        let row = others.row(lists.entry(e)[0] as usize);
+        let row = others.row(lists.other_rows(e)[0] as usize);
         sum.iter_mut()
             .zip(row)
             .for_each(|(s, &x)| *s += by * f64::from(x));
     }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
 /// Does `each` to every row of a factor that is one of the first `count`, in pieces; every thread makes
@@ -186,19 +187,19 @@ fn solve_columns(model: &mut Model, data: &Data, rule: Rule, pool: &ThreadPool) 
         };
         let rows = &model.modes[matrix.mode].factor;
         let (rank, width) = (rows.rank(), rows.stride());
-        let u = moments(rows, full.by_row.rows(), &[], pool)?;
+        let u = row_moments(rows, full.by_row.row_count(), &[], pool)?;
         // Every column has all rows of the mode.
-        let penalty = matrix.penalties.row(full.by_row.rows() as f64);
+        let penalty = matrix.penalties.row(full.by_row.row_count() as f64);
         let mut a: Vec<f64> = u.gram().iter().map(|g| weight * g).collect();
         if !rule.l1 {
             (0..rank).for_each(|j| a[j * rank + j] += penalty);
         }
         let inverse = (!rule.l1 && !rule.nonneg).then(|| inverse(rank, &a));
-        let corners = Corners {
+        let problem = CoordinateDescent {
             nonneg: rule.nonneg,
             l1: if rule.l1 { penalty } else { 0.0 },
             prior: &matrix.prior,
-            passes: PASSES,
+            passes: WARM_START_PASSES,
         };
         let columns = model.matrices[m].factor.as_mut_slice()?;
         let state = || (vec![0.0; rank], vec![0.0; rank]);
@@ -219,7 +220,7 @@ fn solve_columns(model: &mut Model, data: &Data, rule: Rule, pool: &ThreadPool) 
                     x.iter_mut()
                         .zip(&*column)
                         .for_each(|(x, &v)| *x = f64::from(v));
-                    descend(&a, right, corners, x);
+                    problem.minimize(&a, right, x);
                 }
             }
             column.iter_mut().zip(&*x).for_each(|(v, &x)| *v = x as f32);
@@ -283,7 +284,7 @@ fn step_rows(
         let (mut gram, mut right) = (vec![0.0; rank * rank], vec![0.0; rank]);
         for (m, full, columns) in &matrices {
             let weight = f64::from(m.weight);
-            let v = moments(columns, columns.len(), &[], pool)?;
+            let v = row_moments(columns, columns.len(), &[], pool)?;
             let add = |to: &mut [f64], from: Vec<f64>| {
                 to.iter_mut().zip(from).for_each(|(t, x)| *t += weight * x);
             };
@@ -392,13 +393,13 @@ impl Pull<'_> {
                 keep * x[j] + eta * pull + square * f64::from(self.prior[j])
             })
             .collect();
-        let corners = Corners {
+        let problem = CoordinateDescent {
             nonneg: self.rule.nonneg,
             l1,
             prior: self.prior,
-            passes: PASSES,
+            passes: WARM_START_PASSES,
         };
-        descend(&a, &right, corners, &mut x);
+        problem.minimize(&a, &right, &mut x);
         row.iter_mut().zip(x).for_each(|(u, x)| *u = x as f32);
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::cp_to_tucker::compress;
 use super::data::Held;
-use super::finish::column_norms;
 use super::fit::{Clock, Fit, Known, thread_pool};
 use super::hyperparameters::rank;
 use super::input::FitInput;
 use super::observer::{Control, Observer, StopReason};
+use super::reparametrization::column_norms;
 use super::standardization::Centre;
 use crate::error::{Error, Result};
 use crate::model::{Epoch, Model};

@@ -1,68 +1,75 @@
-//! Sums over rows and over products of their numbers, in `f64` and over fixed pieces: the result does not
-//! depend on the number of threads.
+//! Sums and Gram matrices of factor rows, in `f64`.
+//!
+//! Rows are summed in chunks of fixed size, and the chunks in order, so the result is independent of the
+//! thread count.
 
 use crate::error::Result;
 use crate::model::Rows;
 use crate::parallel::ThreadPool;
 
-/// How many rows there are, their sum, and the sum of their outer products (the lower triangle).
-pub(super) struct Moments {
+/// First and second moments of some rows, not divided by their number.
+pub(super) struct RowMoments {
+    /// Number of rows.
     pub count: f64,
+    /// Sum of the rows.
     pub sum: Vec<f64>,
-    pub square: Vec<f64>,
+    /// Sum of the outer products u u^T: the lower triangle, row-major.
+    pub outer_products: Vec<f64>,
 }
 
-impl Moments {
-    /// The sum of outer products, all of it.
+impl RowMoments {
+    /// Returns the full Gram matrix U^T U.
     pub(super) fn gram(&self) -> Vec<f64> {
         let size = self.sum.len();
-        let at = |i: usize, j: usize| self.square[i.max(j) * size + i.min(j)];
-        (0..size * size).map(|k| at(k / size, k % size)).collect()
+        let element = |i: usize, j: usize| self.outer_products[i.max(j) * size + i.min(j)];
+        (0..size * size)
+            .map(|k| element(k / size, k % size))
+            .collect()
     }
 }
 
-/// Sums of the first rows and their biases, and of their products.
-pub(super) fn moments(
+/// Computes the moments of the first `count` rows. If there are biases, they count as one more column.
+pub(super) fn row_moments(
     rows: &Rows,
     count: usize,
     biases: &[f32],
     pool: &ThreadPool,
-) -> Result<Moments> {
-    /// Rows at a time.
-    const PIECE: usize = 512;
+) -> Result<RowMoments> {
+    /// Number of rows that one task sums.
+    const CHUNK_ROWS: usize = 512;
     let size = rows.rank() + usize::from(!biases.is_empty());
-    let none = || Moments {
+    let zero = || RowMoments {
         count: count as f64,
         sum: vec![0.0; size],
-        square: vec![0.0; size * size],
+        outer_products: vec![0.0; size * size],
     };
-    let pieces = pool.map(
-        count.div_ceil(PIECE),
+    let chunks = pool.map(
+        count.div_ceil(CHUNK_ROWS),
         &mut || false,
         || vec![0.0f64; size],
-        |x, p| {
-            let mut m = none();
-            for i in p * PIECE..((p + 1) * PIECE).min(count) {
-                let numbers = rows.row(i).iter().chain(biases.get(i));
+        |x, chunk| {
+            let mut m = zero();
+            for i in chunk * CHUNK_ROWS..((chunk + 1) * CHUNK_ROWS).min(count) {
+                let elements = rows.row(i).iter().chain(biases.get(i));
                 x.iter_mut()
-                    .zip(numbers)
+                    .zip(elements)
                     .for_each(|(x, &u)| *x = f64::from(u));
                 for a in 0..size {
                     m.sum[a] += x[a];
-                    let (y, row) = (x[a], &mut m.square[a * size..=a * size + a]);
+                    let (y, row) = (x[a], &mut m.outer_products[a * size..=a * size + a]);
                     row.iter_mut().zip(&*x).for_each(|(s, x)| *s += x * y);
                 }
             }
             m
         },
     )?;
-    let mut total = none();
-    for m in pieces.unwrap_or_default() {
+    let mut total = zero();
+    for m in chunks.unwrap_or_default() {
         total.sum.iter_mut().zip(m.sum).for_each(|(t, x)| *t += x);
         total
-            .square
+            .outer_products
             .iter_mut()
-            .zip(m.square)
+            .zip(m.outer_products)
             .for_each(|(t, x)| *t += x);
     }
     Ok(total)

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use super::data::{Data, stream};
-use super::finish;
+use super::reparametrization;
 use super::standardization::Centre;
 use crate::error::{Error, Result};
 use crate::format::RowMap;
@@ -190,7 +190,7 @@ pub(super) fn from_model(
     centre.rescale(&mut balanced.core, &mut columns.collect::<Vec<_>>(), false)?;
     if !is_centred(init) {
         // Factors of norm 1 and a large core do not suit one step size.
-        finish::rebalance(&mut balanced)?;
+        reparametrization::rebalance(&mut balanced)?;
     }
     let taken = match part {
         true => init.shape.ranks[0],

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use super::super::finish;
 use super::super::input::FitSummary;
 use super::super::observer::{Event, Observer, StopReason};
+use super::super::reparametrization;
 use super::super::rowwise::{Measured, fill_cold};
 use super::{Fit, Known};
 use crate::error::{Error, Result};
@@ -86,9 +86,9 @@ impl Fit<'_> {
         if self.draws() {
             // A draw is what it is.
         } else if self.options.nonneg {
-            finish::normalise_columns(&mut self.model)?;
+            reparametrization::normalise_columns(&mut self.model)?;
         } else if self.options.orthogonal && self.options.model == ModelKind::Tucker {
-            finish::orthogonalise(&mut self.model)?;
+            reparametrization::orthogonalise(&mut self.model)?;
         }
         if !self.centre.biases.is_empty() {
             let l2 = self.options.penalty == Penalty::L2;

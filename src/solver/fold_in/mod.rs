@@ -11,7 +11,7 @@ use super::rowwise::Fold;
 use crate::error::{Error, Result};
 use crate::format::{CooView, MAX_DIM};
 
-use crate::kernel::Lists;
+use crate::kernel::{CooSlices, ModeCsr};
 use crate::try_alloc::try_with_capacity;
 
 use crate::model::Model;
@@ -111,7 +111,7 @@ pub fn fold_in(
         level,
     };
     summary.without_entries = (0..names.len())
-        .filter(|&i| fold.tensor.of(i).is_empty())
+        .filter(|&i| fold.tensor.row_entries(i).is_empty())
         .count() as u64;
     let threads = match input.threads {
         0 => available_threads(),
@@ -280,7 +280,7 @@ fn tensor_lists(
     units: &Units,
     summary: &mut FoldSummary,
     monitor: &dyn Monitor,
-) -> Result<Lists> {
+) -> Result<ModeCsr> {
     let count = input.tensor.as_ref().map_or(0, CooView::len);
     let mut rows: Vec<u32> = try_with_capacity(count * model.order(), "indices")?;
     let mut values: Vec<f32> = try_with_capacity(count, "entries")?;
@@ -323,7 +323,13 @@ fn tensor_lists(
         _ => mode.factor.len(),
     });
     let limits: Vec<usize> = limits.collect();
-    Lists::new(input.mode, &limits, &rows, (&values, &weights))
+    let entries = CooSlices {
+        row_counts: &limits,
+        rows: &rows,
+        values: &values,
+        weights: &weights,
+    };
+    ModeCsr::new(input.mode, entries)
 }
 
 /// The entries of each matrix that is given, in their order.
@@ -334,7 +340,7 @@ fn matrix_lists(
     units: &Units,
     summary: &mut FoldSummary,
     monitor: &dyn Monitor,
-) -> Result<Vec<Lists>> {
+) -> Result<Vec<ModeCsr>> {
     let mut all = Vec::new();
     for given in &input.matrices {
         let (view, matrix) = (&given.entries, &model.matrices[given.number]);
@@ -370,7 +376,13 @@ fn matrix_lists(
         }
         summary.matrix_entries += values.len() as u64;
         let limits = [names.len(), matrix.columns.len()];
-        all.push(Lists::new(0, &limits, &rows, (&values, &weights))?);
+        let entries = CooSlices {
+            row_counts: &limits,
+            rows: &rows,
+            values: &values,
+            weights: &weights,
+        };
+        all.push(ModeCsr::new(0, entries)?);
     }
     Ok(all)
 }

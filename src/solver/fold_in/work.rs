@@ -47,12 +47,13 @@ impl FoldWork<'_> {
                 new.map(|r| (f64::from(r[rank]) * self.units.by) as f32),
             );
         }
-        let counts = (0..self.fold.names.len()).map(|i| self.fold.tensor.of(i).len() as u64);
+        let counts =
+            (0..self.fold.names.len()).map(|i| self.fold.tensor.row_entries(i).len() as u64);
         mode.counts = grown.list(&old.counts, counts);
         let weights: Vec<f64> = (0..self.fold.names.len())
-            .map(|i| self.fold.tensor.weight_of(i))
+            .map(|i| self.fold.tensor.row_weight(i))
             .collect();
-        let counted = |i: usize| weights[i] == self.fold.tensor.of(i).len() as f64;
+        let counted = |i: usize| weights[i] == self.fold.tensor.row_entries(i).len() as f64;
         if !old.weights.is_empty() || !(0..weights.len()).all(counted) {
             let before: Vec<f64> = (0..old.counts.len()).map(|i| old.weight(i)).collect();
             mode.weights = grown.list(&before, weights.into_iter());
@@ -80,7 +81,7 @@ impl FoldWork<'_> {
             let matrix = &self.model.matrices[given.number];
             match matrix.kind {
                 MatrixKind::Full => matrix.columns.len() as f64,
-                _ => lists.weight_of(row),
+                _ => lists.row_weight(row),
             }
         })
     }
@@ -140,7 +141,7 @@ impl FoldWork<'_> {
         // A row that only matrices know spreads its penalty over their entries.
         let ridges: Vec<f32> = (0..self.fold.names.len())
             .map(|i| {
-                let uses = match self.fold.tensor.weight_of(i) {
+                let uses = match self.fold.tensor.row_weight(i) {
                     0.0 => uses(self.weights_in_matrices(i)),
                     weight => weight,
                 };

@@ -12,12 +12,12 @@ use super::normal_wishart::Prior;
 use super::sweep::{Exact, State, Way, stream};
 use super::work::{Pull, Rule, Source, Whole, Work, update};
 use crate::error::Result;
-use crate::kernel::{Lists, Other, Slopes};
+use crate::kernel::{CooSlices, ModeCsr, OtherMode, Partials};
 
 use crate::model::Model;
 use crate::simd::Level;
 
-use crate::linalg::{back, forced_cholesky, forward};
+use crate::linalg::{regularized_cholesky, solve_lower, solve_lower_transposed};
 use crate::parallel::ThreadPool;
 use crate::problem::MatrixKind;
 use crate::random::RandomStream;
@@ -80,9 +80,9 @@ impl ColdBiases {
         let ridge = RIDGE / f64::max(count, 1.0) * trace / rank as f64;
         if ridge > 0.0 {
             (0..rank).for_each(|i| square[i * rank + i] += ridge);
-            let l = forced_cholesky(rank, &square);
-            forward(rank, &l, &mut slopes);
-            back(rank, &l, &mut slopes);
+            let l = regularized_cholesky(rank, &square);
+            solve_lower(rank, &l, &mut slopes);
+            solve_lower_transposed(rank, &l, &mut slopes);
         } else {
             slopes.fill(0.0);
         }
@@ -125,7 +125,8 @@ pub(super) fn bias_of(numbers: &[f32], row: &[f32]) -> f64 {
 /// something of.
 fn chosen(counts: &[u64], sources: &[Source<'_>]) -> (Vec<u32>, Vec<u32>) {
     let said = |row: &u32| {
-        let by = |s: &Source<'_>| s.whole.is_some() || !s.lists.of(*row as usize).is_empty();
+        let by =
+            |s: &Source<'_>| s.whole.is_some() || !s.lists.row_entries(*row as usize).is_empty();
         sources.iter().any(by)
     };
     let rows = (0..counts.len() as u32).filter(said);
@@ -151,7 +152,7 @@ fn rows_of(
     rule: &Rule<'_>,
     pool: &ThreadPool,
 ) -> Result<Vec<f32>> {
-    let lists: Vec<&Lists> = sources.iter().map(|s| s.lists).collect();
+    let lists: Vec<&ModeCsr> = sources.iter().map(|s| s.lists).collect();
     let work = Work::on(&lists, rows.to_vec());
     Ok(update(&work, sources, rule, pool, &mut || false)?.unwrap_or_default())
 }
@@ -261,7 +262,13 @@ pub(in crate::solver) fn fill_cold(
                 }
             });
             let limits = [limit, columns.columns.len()];
-            let lists = Lists::new(0, &limits, &rows, (&values, &weights))?;
+            let entries_of_rows = CooSlices {
+                row_counts: &limits,
+                rows: &rows,
+                values: &values,
+                weights: &weights,
+            };
+            let lists = ModeCsr::new(0, entries_of_rows)?;
             entries.push((Arc::new(lists), columns, f64::from(matrix.weight), None));
         }
         if entries.is_empty() {
@@ -284,7 +291,7 @@ pub(in crate::solver) fn fill_cold(
         let ridges: Vec<f32> = (0..limit)
             .map(|row| {
                 let each = sources.iter().zip(&all_cells);
-                let each = each.map(|(s, all)| all.unwrap_or_else(|| s.lists.weight_of(row)));
+                let each = each.map(|(s, all)| all.unwrap_or_else(|| s.lists.row_weight(row)));
                 data.penalties.row(uses(each)) as f32
             })
             .collect();
@@ -313,7 +320,7 @@ pub(in crate::solver) fn fill_cold(
         });
         let mut found = ColdBiases::regress(rank, each);
         let rows = rows_of(&cold, &sources, &rule, pool)?;
-        // Other penalties have other solutions, and graphs more to say.
+        // OtherMode penalties have other solutions, and graphs more to say.
         let graph = |m: &MatrixData| m.mode == n && m.kind == MatrixKind::Graph;
         let all_said = l2 && !data.matrices.iter().any(graph);
         let stride = padded_len(rank);
@@ -336,24 +343,23 @@ pub(in crate::solver) fn fill_cold(
 
 /// The entries of a matrix, given the rows of its columns.
 pub(super) fn side_source<'a>(
-    lists: &'a Lists,
+    lists: &'a ModeCsr,
     columns: &'a [f32],
     (rank, level): (usize, Level),
     weight: f64,
     whole: Option<Whole<'a>>,
 ) -> Source<'a> {
     debug_assert!(columns.len().is_multiple_of(padded_len(rank)));
-    let other = Other {
+    let other = OtherMode {
         rows: columns,
         rank,
         biases: &[],
     };
     Source {
-        slopes: Slopes {
+        slopes: Partials {
             others: vec![other],
             core: None,
             rank,
-            mean: 0.0,
             level,
         },
         lists,

@@ -6,8 +6,9 @@ use std::ops::Range;
 use super::normal_wishart::gamma;
 use super::sweep::{Way, stream};
 use crate::error::Result;
-use crate::kernel::{Lists, Share, along, combine, spread};
+use crate::kernel::{Coefficients, ModeCsr, add_fiber, combine, spread};
 
+use crate::linalg::{ConjugateGradient, Operator};
 use crate::model::Model;
 use crate::simd::Level;
 
@@ -17,11 +18,11 @@ use crate::parallel::ThreadPool;
 use crate::random::RandomStream;
 use crate::simd::padded_len;
 
-/// The most steps of a solution.
-const STEPS: usize = 20;
-
-/// It is good enough when what is left has become so much smaller.
-const CLOSE: f64 = 1e-2;
+/// Accuracy of the core update: the next sweep starts from its result.
+const CG: ConjugateGradient = ConjugateGradient {
+    iterations: 20,
+    tolerance: 1e-2,
+};
 
 /// The variance that the core's numbers have around their start before anything is known.
 const VARIANCE: f64 = 0.01;
@@ -120,7 +121,7 @@ impl Levels<'_> {
 }
 
 impl CoreWork {
-    pub(super) fn new(lists: &Lists, mode: usize) -> CoreWork {
+    pub(super) fn new(lists: &ModeCsr, mode: usize) -> CoreWork {
         let length = lists.len().div_ceil(64).max(1 << 13);
         let starts = (0..lists.len()).step_by(length);
         CoreWork {
@@ -134,14 +135,14 @@ impl CoreWork {
         &self,
         model: &mut Model,
         biases: &[Vec<f32>],
-        lists: &Lists,
+        lists: &ModeCsr,
         rule: &CoreRule<'_>,
         pool: &ThreadPool,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Option<()>> {
         let order: Vec<usize> = [self.mode]
             .into_iter()
-            .chain(lists.others().iter().copied())
+            .chain(lists.other_modes().iter().copied())
             .collect();
         let shape = model.shape.clone();
         let start = permuted(&shape, &model.core, &order, rule.by);
@@ -202,7 +203,7 @@ impl CoreWork {
         // The right side, with noise where the core is drawn.
         let pulls = |entry: usize, row: usize| {
             let weight = weight * f64::from(lists.weight(entry));
-            let r = weight * f64::from(value(entry, row, lists.entry(entry)));
+            let r = weight * f64::from(value(entry, row, lists.other_rows(entry)));
             match rule.way {
                 Way::Best { .. } => r as f32,
                 Way::Draw { seed } => {
@@ -251,7 +252,7 @@ impl CoreWork {
         let mut core: Vec<f64> = start.iter().map(|&g| f64::from(g)).collect();
         let found = match rule.way {
             Way::Best { nonneg: true, .. } => scaled_steps(&mut core, &right, &mut times)?,
-            _ => conjugate(&mut core, &right, &scale, &mut times)?,
+            _ => CG.solve(&mut core, &right, &scale, &mut times)?,
         };
         if found.is_some() && core.iter().all(|g| (*g as f32).is_finite()) {
             let found = unpermuted(&shape, &core, &order, rule.by);
@@ -265,7 +266,7 @@ impl CoreWork {
         &self,
         levels: &Levels<'_>,
         take: &Take<'_>,
-        lists: &Lists,
+        lists: &ModeCsr,
         pool: &ThreadPool,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Option<Vec<f64>>> {
@@ -301,7 +302,7 @@ const RUNS: usize = 256;
 struct Pass<'a> {
     levels: &'a Levels<'a>,
     take: &'a Take<'a>,
-    lists: &'a Lists,
+    lists: &'a ModeCsr,
     /// The rows of all levels but the last that the following belong to.
     known: Vec<Option<u32>>,
     /// The core, contracted with the known rows up to each level.
@@ -314,7 +315,7 @@ struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    fn new(levels: &'a Levels<'a>, take: &'a Take<'a>, lists: &'a Lists) -> Pass<'a> {
+    fn new(levels: &'a Levels<'a>, take: &'a Take<'a>, lists: &'a ModeCsr) -> Pass<'a> {
         let depth = levels.rows.len();
         let each = || (1..depth).map(|k| vec![0.0; levels.floats(k)]).collect();
         Pass {
@@ -335,13 +336,13 @@ impl<'a> Pass<'a> {
         let mut row = lists.row_of(entries.start);
         let (mut at, mut runs) = (entries.start, 0);
         while at < entries.end {
-            while lists.of(row).end <= at {
+            while lists.row_entries(row).end <= at {
                 row += 1;
             }
             // All entries that differ in their last row only.
-            let shared = |entry: usize| &lists.entry(entry)[..self.known.len() - 1];
+            let shared = |entry: usize| &lists.other_rows(entry)[..self.known.len() - 1];
             let first = shared(at);
-            let rest = at + 1..entries.end.min(lists.of(row).end);
+            let rest = at + 1..entries.end.min(lists.row_entries(row).end);
             let run = at..at + 1 + rest.take_while(|&e| shared(e).iter().eq(first)).count();
             if runs == RUNS {
                 self.flush(0);
@@ -349,15 +350,15 @@ impl<'a> Pass<'a> {
             }
             self.turn_to(row as u32, first);
             let share = match self.take {
-                Take::Value(_) => Share::Value(&self.values[self.known.len() - 1]),
+                Take::Value(_) => Coefficients::ModelValue(&self.values[self.known.len() - 1]),
                 Take::Each(take) => {
                     self.shares.clear();
                     self.shares.extend(run.clone().map(|e| take(e, row)));
-                    Share::Given(&self.shares)
+                    Coefficients::Given(&self.shares)
                 }
             };
             let sum = &mut self.sums[self.known.len() - 1];
-            along(self.levels.kernel, (lists, run.clone()), rows, share, sum);
+            add_fiber(self.levels.kernel, lists, run.clone(), rows, share, sum);
             (at, runs) = (run.end, runs + 1);
         }
         self.flush(0);
@@ -404,62 +405,9 @@ impl<'a> Pass<'a> {
     }
 }
 
-type Times<'a> = dyn FnMut(&[f64]) -> Result<Option<Vec<f64>>> + 'a;
-
-/// Conjugate gradients, each number scaled by what the diagonal says.
-fn conjugate(
-    g: &mut [f64],
-    right: &[f64],
-    scale: &[f64],
-    times: &mut Times<'_>,
-) -> Result<Option<()>> {
-    let inner = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    let Some(product) = times(g)? else {
-        return Ok(None);
-    };
-    let mut left: Vec<f64> = right.iter().zip(product).map(|(r, p)| r - p).collect();
-    let scaled = |left: &[f64]| {
-        left.iter()
-            .zip(scale)
-            .map(|(l, s)| l * s)
-            .collect::<Vec<f64>>()
-    };
-    let mut direction = scaled(&left);
-    let mut length = inner(&left, &direction);
-    let enough = CLOSE * CLOSE * length.max(CLOSE * CLOSE * inner(right, &scaled(right)));
-    for _ in 0..STEPS {
-        if length.is_nan() || length <= enough {
-            break;
-        }
-        let Some(product) = times(&direction)? else {
-            return Ok(None);
-        };
-        let curvature = inner(&direction, &product);
-        if curvature.is_nan() || curvature <= 0.0 {
-            break;
-        }
-        let step = length / curvature;
-        g.iter_mut()
-            .zip(&direction)
-            .for_each(|(g, d)| *g += step * d);
-        left.iter_mut()
-            .zip(&product)
-            .for_each(|(l, p)| *l -= step * p);
-        let next = scaled(&left);
-        let new_length = inner(&left, &next);
-        let keep = new_length / length;
-        direction
-            .iter_mut()
-            .zip(next)
-            .for_each(|(d, n)| *d = n + keep * *d);
-        length = new_length;
-    }
-    Ok(Some(()))
-}
-
 /// A few steps that keep every number at 0 or above: each multiplies with what is wanted over what is
 /// there, which never makes the loss larger.
-fn scaled_steps(g: &mut [f64], right: &[f64], times: &mut Times<'_>) -> Result<Option<()>> {
+fn scaled_steps(g: &mut [f64], right: &[f64], times: &mut Operator<'_>) -> Result<Option<()>> {
     for _ in 0..4 {
         let Some(product) = times(g)? else {
             return Ok(None);
@@ -497,25 +445,5 @@ mod tests {
         let core = diagonal(&shape, &[1, 0, 2]);
         let ones: Vec<usize> = (0..18).filter(|&k| core[k] == 1.0).collect();
         assert_eq!(ones, [0, 6 + 3 + 1, 12 + 2]);
-    }
-
-    #[test]
-    fn conjugate_gradients_solve() {
-        let a = [4.0, 1.0, 0.5, 1.0, 3.0, 0.2, 0.5, 0.2, 2.0];
-        let right = [1.0, 2.0, 3.0];
-        let mut times = |g: &[f64]| {
-            Ok(Some(
-                (0..3)
-                    .map(|i| (0..3).map(|j| a[i * 3 + j] * g[j]).sum())
-                    .collect(),
-            ))
-        };
-        let mut g = [0.0; 3];
-        conjugate(&mut g, &right, &[0.25, 1.0 / 3.0, 0.5], &mut times).unwrap();
-        let product: Vec<f64> = times(&g).unwrap().unwrap();
-        assert!(
-            product.iter().zip(right).all(|(p, r)| (p - r).abs() < 1e-2),
-            "{product:?}"
-        );
     }
 }

@@ -2,14 +2,14 @@
 
 use super::work::{Source, Work, errors};
 use crate::error::Result;
-use crate::kernel::Lists;
+use crate::kernel::{CooSlices, ModeCsr};
 use crate::parallel::ThreadPool;
 
 /// Entries, and the sum of the predictions of several models for each.
 pub(super) struct HeldOut {
     /// The mode they are listed by.
     pub mode: usize,
-    pub lists: Lists,
+    pub lists: ModeCsr,
     work: Work,
     sums: Vec<f32>,
     models: usize,
@@ -36,11 +36,17 @@ impl HeldOut {
     pub(super) fn new(
         limits: &[usize],
         rows: &[u32],
-        numbers: (&[f32], &[f32]),
+        (values, weights): (&[f32], &[f32]),
     ) -> Result<HeldOut> {
         // Long lists are quicker than many.
         let mode = (0..limits.len()).min_by_key(|&m| limits[m]).unwrap_or(0);
-        let lists = Lists::new(mode, limits, rows, numbers)?;
+        let entries = CooSlices {
+            row_counts: limits,
+            rows,
+            values,
+            weights,
+        };
+        let lists = ModeCsr::new(mode, entries)?;
         Ok(HeldOut {
             mode,
             work: Work::new(&[&lists]),
@@ -52,7 +58,7 @@ impl HeldOut {
 
     /// What all weigh together.
     pub(super) fn total(&self) -> f64 {
-        self.lists.total()
+        self.lists.total_weight()
     }
 
     /// The errors of one model, whose slopes by the rows of the mode `source` says; `rows` and `biases`

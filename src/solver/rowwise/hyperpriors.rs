@@ -6,13 +6,13 @@ use super::normal_wishart::{Prior, draw, gamma};
 use super::sweep::{Exact, Side, State, Way, stream};
 use super::work::{Source, Work, errors};
 use crate::error::Result;
-use crate::kernel::Lists;
+use crate::kernel::ModeCsr;
 use crate::model::{Model, Rows};
 
 use crate::parallel::ThreadPool;
 use crate::random::RandomStream;
 use crate::simd::padded_len;
-use crate::solver::gram::moments;
+use crate::solver::gram::row_moments;
 
 /// The variance of a factor's numbers before anything is known, and that of biases, where values have
 /// one of about 1.
@@ -52,7 +52,7 @@ impl Exact {
                 prior
             }
             Way::Draw { seed } => {
-                let moments = moments(rows, rows.len() - 1, biases, pool)?;
+                let moments = row_moments(rows, rows.len() - 1, biases, pool)?;
                 let mut s = RandomStream::new(&[seed, stream::HYPER, number, n as u64]);
                 draw(&moments, &self.beliefs[n], self.biased, &mut s)
             }
@@ -150,7 +150,7 @@ impl Exact {
 }
 
 /// The sum of squared errors of some entries, by weight.
-fn square_sum(lists: &Lists, entries: Range<usize>, errors: &[f32]) -> f64 {
+fn square_sum(lists: &ModeCsr, entries: Range<usize>, errors: &[f32]) -> f64 {
     let each = entries.zip(errors);
     each.map(|(entry, &e)| f64::from(lists.weight(entry)) * (f64::from(e) * f64::from(e)))
         .sum()

@@ -8,13 +8,13 @@ use super::normal_wishart::Belief;
 use super::spectral_init::{Columns, Partners, Residuals, looked_at};
 use super::sweep::{Exact, State, Way, stream};
 use crate::error::Result;
-use crate::kernel::Lists;
+use crate::kernel::ModeCsr;
 use crate::model::Model;
 
 use crate::kernel::CoreKind;
 use crate::parallel::ThreadPool;
 use crate::random::RandomStream;
-use crate::solver::finish::column_norms;
+use crate::solver::reparametrization::column_norms;
 
 /// Sweeps before which it is looked what draws have left over. Later ones are for coming to rest.
 const LOOKS: [u64; 2] = [4, 7];
@@ -30,7 +30,7 @@ impl Exact {
     /// Finds which entries of the smaller modes have others to agree with.
     pub(super) fn find_partners(&mut self, pool: &ThreadPool) -> Result<()> {
         for &n in small(&self.order) {
-            let rows = self.tensor[n].rows();
+            let rows = self.tensor[n].row_count();
             let found = Partners::new(self.largest(), (n, rows), pool)?;
             self.partners.extend(found);
         }
@@ -38,7 +38,7 @@ impl Exact {
     }
 
     /// The entries by rows of the mode that has the most.
-    fn largest(&self) -> &Lists {
+    fn largest(&self) -> &ModeCsr {
         &self.tensor[*self.order.last().unwrap_or(&0)]
     }
 

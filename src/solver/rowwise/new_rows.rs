@@ -9,7 +9,7 @@ use super::normal_wishart::{Prior, expected};
 use super::sweep::stream;
 use super::work::{Pull, Rule, Source, Whole, Work, update};
 use crate::error::{Error, Result};
-use crate::kernel::{Lists, Other, Slopes};
+use crate::kernel::{ModeCsr, OtherMode, Partials};
 
 use crate::model::{ModelMode, Rows};
 use crate::simd::Level;
@@ -19,7 +19,7 @@ use crate::kernel::{CoreKind, CoreShape};
 use crate::parallel::ThreadPool;
 use crate::random::RandomStream;
 use crate::simd::padded_len;
-use crate::solver::gram::moments;
+use crate::solver::gram::row_moments;
 
 /// Numbers of 0 and above are found in so many passes at most.
 const PASSES: usize = 10_000;
@@ -30,9 +30,9 @@ pub(in crate::solver) struct Fold<'a> {
     /// The indices of the rows, ascending.
     pub names: &'a [u32],
     /// The entries of the tensor by new row. In other modes rows never seen are the mean row.
-    pub tensor: Lists,
+    pub tensor: ModeCsr,
     /// The entries of each matrix of the mode by new row.
-    pub matrices: Vec<Lists>,
+    pub matrices: Vec<ModeCsr>,
     pub level: Level,
 }
 
@@ -119,7 +119,7 @@ impl Fold<'_> {
         pool: &ThreadPool,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Found> {
-        let moments = moments(rows, rows.len() - 1, biases, pool)?;
+        let moments = row_moments(rows, rows.len() - 1, biases, pool)?;
         let biased = !biases.is_empty();
         let prior = expected(&moments, &belief(by_size, self.mode), biased);
         let name = [seed, stream::FOLD, sample, self.mode as u64];
@@ -162,7 +162,9 @@ impl Fold<'_> {
             return;
         }
         for (i, row) in rows.chunks_exact_mut(size).enumerate() {
-            if !self.tensor.of(i).is_empty() || self.matrices.iter().all(|m| m.of(i).is_empty()) {
+            if !self.tensor.row_entries(i).is_empty()
+                || self.matrices.iter().all(|m| m.row_entries(i).is_empty())
+            {
                 continue;
             }
             row[rank] = match draw {
@@ -185,7 +187,7 @@ impl Fold<'_> {
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Vec<f32>> {
         let (shape, n) = (known.shape, self.mode);
-        let others = self.tensor.others();
+        let others = self.tensor.other_modes();
         let mut rows: Vec<Cow<'_, [f32]>> = others
             .iter()
             .map(|&m| Cow::Borrowed(known.rows[m]))
@@ -196,7 +198,7 @@ impl Fold<'_> {
                 Some(permuted(shape, known.core, &order, known.by))
             }
             CoreKind::Diagonal => {
-                // Slopes are products of rows: the core goes into those of one mode, the smallest.
+                // Partials are products of rows: the core goes into those of one mode, the smallest.
                 let by = (1.0 / known.by) as f32;
                 let stride = padded_len(shape.ranks[n]);
                 for row in rows[0].to_mut().chunks_exact_mut(stride) {
@@ -207,11 +209,11 @@ impl Fold<'_> {
                 None
             }
         };
-        let slopes = Slopes {
+        let slopes = Partials {
             others: others
                 .iter()
                 .zip(&rows)
-                .map(|(&m, rows)| Other {
+                .map(|(&m, rows)| OtherMode {
                     rows,
                     rank: shape.ranks[m],
                     biases: known.biases[m],
@@ -219,7 +221,6 @@ impl Fold<'_> {
                 .collect(),
             core: core.as_deref(),
             rank: shape.ranks[n],
-            mean: 0.0,
             level: self.level,
         };
         let mut sources = vec![Source {
@@ -235,7 +236,7 @@ impl Fold<'_> {
             let whole = side.base.as_ref().map(all);
             sources.push(side_source(lists, side.columns, how, side.weight, whole));
         }
-        let lists: Vec<&Lists> = sources.iter().map(|s| s.lists).collect();
+        let lists: Vec<&ModeCsr> = sources.iter().map(|s| s.lists).collect();
         let found = update(&Work::new(&lists), &sources, rule, pool, cancelled)?;
         let found = found.ok_or(Error::Cancelled)?;
         match found.iter().all(|x| x.is_finite()) {

@@ -2,10 +2,10 @@
 //! that are themselves drawn, given all rows of a mode (Normal-Wishart).
 
 use crate::kernel::Noise;
-use crate::linalg::{back, cholesky, forced_cholesky, forward};
+use crate::linalg::{cholesky, regularized_cholesky, solve_lower, solve_lower_transposed};
 use crate::random::RandomStream;
 use crate::simd::padded_len;
-use crate::solver::gram::Moments;
+use crate::solver::gram::RowMoments;
 
 /// The normal distribution of a row: its precision, and the precision times the mean.
 pub(super) struct Prior {
@@ -90,7 +90,7 @@ struct Learnt {
 }
 
 /// The last number of a row is a bias if `biased`; its mean is thought to be 0.
-fn learn(rows: &Moments, belief: &Belief, biased: bool) -> Learnt {
+fn learn(rows: &RowMoments, belief: &Belief, biased: bool) -> Learnt {
     let size = rows.sum.len();
     let n = rows.count;
     let believed = |i: usize| match biased && i + 1 == size {
@@ -103,7 +103,7 @@ fn learn(rows: &Moments, belief: &Belief, biased: bool) -> Learnt {
     let shrink = belief.mean_rows * n / beta;
     for i in 0..size {
         for j in 0..=i {
-            scatter[i * size + j] = rows.square[i * size + j] - n * mean[i] * mean[j]
+            scatter[i * size + j] = rows.outer_products[i * size + j] - n * mean[i] * mean[j]
                 + shrink * (mean[i] - believed(i)) * (mean[j] - believed(j));
         }
         scatter[i * size + i] += belief.variance * (size as f64 + belief.rows);
@@ -119,7 +119,7 @@ fn learn(rows: &Moments, belief: &Belief, biased: bool) -> Learnt {
 }
 
 /// The means of mean and precision, given the rows.
-pub(super) fn expected(rows: &Moments, belief: &Belief, biased: bool) -> Prior {
+pub(super) fn expected(rows: &RowMoments, belief: &Belief, biased: bool) -> Prior {
     let Learnt {
         center,
         scatter,
@@ -127,18 +127,23 @@ pub(super) fn expected(rows: &Moments, belief: &Belief, biased: bool) -> Prior {
         ..
     } = learn(rows, belief, biased);
     let size = center.len();
-    let c = cholesky(size, &scatter).unwrap_or_else(|| forced_cholesky(size, &scatter));
+    let c = cholesky(size, &scatter).unwrap_or_else(|| regularized_cholesky(size, &scatter));
     let mut precision = vec![0.0; size * size];
     for (j, column) in precision.chunks_exact_mut(size).enumerate() {
         column[j] = freedom;
-        forward(size, &c, column);
-        back(size, &c, column);
+        solve_lower(size, &c, column);
+        solve_lower_transposed(size, &c, column);
     }
     Prior::around(&center, &precision)
 }
 
 /// Draws mean and precision given the rows. The last number of a row is a bias if `biased`.
-pub(super) fn draw(rows: &Moments, belief: &Belief, biased: bool, s: &mut RandomStream) -> Prior {
+pub(super) fn draw(
+    rows: &RowMoments,
+    belief: &Belief,
+    biased: bool,
+    s: &mut RandomStream,
+) -> Prior {
     let Learnt {
         center,
         beta,
@@ -146,7 +151,7 @@ pub(super) fn draw(rows: &Moments, belief: &Belief, biased: bool, s: &mut Random
         freedom,
     } = learn(rows, belief, biased);
     let size = center.len();
-    let c = cholesky(size, &scatter).unwrap_or_else(|| forced_cholesky(size, &scatter));
+    let c = cholesky(size, &scatter).unwrap_or_else(|| regularized_cholesky(size, &scatter));
     // Bartlett: B = C^-T A, and the precision is B B^T.
     let mut b = vec![0.0; size * size];
     let mut column = vec![0.0; size];
@@ -156,7 +161,7 @@ pub(super) fn draw(rows: &Moments, belief: &Belief, biased: bool, s: &mut Random
         column[j + 1..]
             .iter_mut()
             .for_each(|x| *x = s.standard_normal());
-        back(size, &c, &mut column);
+        solve_lower_transposed(size, &c, &mut column);
         (0..size).for_each(|i| b[i * size + j] = column[i]);
     }
     let mut precision = vec![0.0; size * size];
@@ -168,11 +173,11 @@ pub(super) fn draw(rows: &Moments, belief: &Belief, biased: bool, s: &mut Random
             precision[j * size + i] = dot;
         }
     }
-    let l = cholesky(size, &precision).unwrap_or_else(|| forced_cholesky(size, &precision));
+    let l = cholesky(size, &precision).unwrap_or_else(|| regularized_cholesky(size, &precision));
     let mut off: Vec<f64> = (0..size)
         .map(|_| s.standard_normal() / beta.sqrt())
         .collect();
-    back(size, &l, &mut off);
+    solve_lower_transposed(size, &l, &mut off);
     let center: Vec<f64> = center.iter().zip(off).map(|(c, o)| c + o).collect();
     Prior::around(&center, &precision)
 }
@@ -187,12 +192,12 @@ pub(super) fn solve_carefully(size: usize, a: &[f32], b: &mut [f32], noise: Nois
             full[j * size + i] = f64::from(a[i * width + j]);
         }
     }
-    let l = forced_cholesky(size, &full);
+    let l = regularized_cholesky(size, &full);
     let finite = |x: f64| if (x as f32).is_finite() { x } else { 0.0 };
     let mut y: Vec<f64> = b[..size].iter().map(|&b| finite(f64::from(b))).collect();
-    forward(size, &l, &mut y);
+    solve_lower(size, &l, &mut y);
     let put = |mut y: Vec<f64>, to: &mut [f32]| {
-        back(size, &l, &mut y);
+        solve_lower_transposed(size, &l, &mut y);
         to.iter_mut()
             .zip(y)
             .for_each(|(t, y)| *t = finite(y) as f32);
@@ -205,8 +210,8 @@ pub(super) fn solve_carefully(size: usize, a: &[f32], b: &mut [f32], noise: Nois
     };
     match noise {
         Noise::None => {}
-        Noise::Added(noise) => return put(with(noise), b),
-        Noise::Beside(noise) => put(with(noise), noise),
+        Noise::Sample(noise) => return put(with(noise), b),
+        Noise::MeanAndSample(noise) => put(with(noise), noise),
     }
     put(y, b);
 }
@@ -233,10 +238,10 @@ mod tests {
         // Two numbers, deviations 2 and 0.5, correlation 0.6, means 3 and -1.
         let mut s = RandomStream::new(&[4]);
         let size = 2;
-        let mut rows = Moments {
+        let mut rows = RowMoments {
             count: 0.0,
             sum: vec![0.0; 2],
-            square: vec![0.0; 4],
+            outer_products: vec![0.0; 4],
         };
         for _ in 0..50_000 {
             let (a, b) = (s.standard_normal(), s.standard_normal());
@@ -244,7 +249,7 @@ mod tests {
             rows.count += 1.0;
             for i in 0..size {
                 rows.sum[i] += x[i];
-                (0..=i).for_each(|j| rows.square[i * size + j] += x[i] * x[j]);
+                (0..=i).for_each(|j| rows.outer_products[i * size + j] += x[i] * x[j]);
             }
         }
         let belief = Belief {
@@ -275,7 +280,12 @@ mod tests {
     fn singular_equations_have_a_finite_solution() {
         let width = padded_len(3);
         let (mut x, mut z) = ([0.0; 3], [1.0; 3]);
-        solve_carefully(3, &vec![0.0; 3 * width], &mut x, Noise::Beside(&mut z));
+        solve_carefully(
+            3,
+            &vec![0.0; 3 * width],
+            &mut x,
+            Noise::MeanAndSample(&mut z),
+        );
         assert!(x == [0.0; 3] && z.iter().all(|z| z.is_finite()));
         x = [1.0; 3];
         solve_carefully(3, &vec![1.0; 3 * width], &mut x, Noise::None);

@@ -7,8 +7,8 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::kernel::Lists;
-use crate::linalg::eigen;
+use crate::kernel::ModeCsr;
+use crate::linalg::{Eigen, add_scaled, dot, orthonormalize, scale_to_norm, symmetric_eigen};
 use crate::parallel::ThreadPool;
 use crate::random::RandomStream;
 
@@ -50,12 +50,12 @@ pub(super) struct Residuals {
 }
 
 /// The rows of the lists' own mode whose entries are looked at, in pieces: the first ones.
-fn pieces(lists: &Lists) -> Vec<Range<usize>> {
+fn pieces(lists: &ModeCsr) -> Vec<Range<usize>> {
     let (mut pieces, mut begin) = (Vec::new(), 0);
-    let rows = (0..lists.rows()).take_while(|&i| lists.of(i).end <= ENTRIES);
+    let rows = (0..lists.row_count()).take_while(|&i| lists.row_entries(i).end <= ENTRIES);
     let rows = rows.count();
     for i in 0..rows {
-        if lists.of(i).end - lists.of(begin).start >= PIECE || i + 1 == rows {
+        if lists.row_entries(i).end - lists.row_entries(begin).start >= PIECE || i + 1 == rows {
             pieces.push(begin..i + 1);
             begin = i + 1;
         }
@@ -64,20 +64,22 @@ fn pieces(lists: &Lists) -> Vec<Range<usize>> {
 }
 
 /// How many entries are looked at.
-pub(super) fn looked_at(lists: &Lists) -> usize {
-    pieces(lists).last().map_or(0, |p| lists.of(p.end - 1).end)
+pub(super) fn looked_at(lists: &ModeCsr) -> usize {
+    pieces(lists)
+        .last()
+        .map_or(0, |p| lists.row_entries(p.end - 1).end)
 }
 
 impl Residuals {
     /// Takes out of numbers for the first entries what the rows of each mode have in common, one mode after the other.
-    pub(super) fn new(lists: &Lists, mut numbers: Vec<f64>) -> Residuals {
+    pub(super) fn new(lists: &ModeCsr, mut numbers: Vec<f64>) -> Residuals {
         let entries = 0..numbers.len();
         take_means(&mut numbers, lists, 0.0, entries.clone().map(|_| 0));
-        for k in 0..lists.others().len() {
-            let row = |e: usize| lists.entry(e)[k] as usize;
+        for k in 0..lists.other_modes().len() {
+            let row = |e: usize| lists.other_rows(e)[k] as usize;
             take_means(&mut numbers, lists, DAMPING, entries.clone().map(row));
         }
-        let own = (0..lists.rows()).flat_map(|i| lists.of(i).map(move |_| i));
+        let own = (0..lists.row_count()).flat_map(|i| lists.row_entries(i).map(move |_| i));
         take_means(&mut numbers, lists, DAMPING, own.take(entries.len()));
         let most = CUT * mean_square(&numbers, lists).sqrt();
         let by = if most.is_normal() { 1.0 / most } else { 0.0 };
@@ -94,7 +96,7 @@ impl Residuals {
 }
 
 /// The mean square of numbers for the first entries, by weight.
-fn mean_square(numbers: &[f64], lists: &Lists) -> f64 {
+fn mean_square(numbers: &[f64], lists: &ModeCsr) -> f64 {
     let (mut squares, mut weight) = (0.0, 0.0);
     for (e, x) in numbers.iter().enumerate() {
         let w = f64::from(lists.weight(e));
@@ -106,7 +108,7 @@ fn mean_square(numbers: &[f64], lists: &Lists) -> f64 {
 /// Takes out of numbers for the first entries the mean of their row, by weight.
 fn take_means(
     numbers: &mut [f64],
-    lists: &Lists,
+    lists: &ModeCsr,
     damping: f64,
     rows: impl Iterator<Item = usize> + Clone,
 ) {
@@ -149,11 +151,11 @@ pub(super) struct Columns {
 impl Partners {
     /// Those of one of the lists' other modes, which has so many rows; `None` if there are too few to tell anything.
     pub(super) fn new(
-        lists: &Lists,
+        lists: &ModeCsr,
         (mode, rows): (usize, usize),
         pool: &ThreadPool,
     ) -> Result<Option<Partners>> {
-        let at = lists.others().iter().position(|&m| m == mode);
+        let at = lists.other_modes().iter().position(|&m| m == mode);
         let Some(at) = at.filter(|_| rows <= ROWS) else {
             return Ok(None);
         };
@@ -225,11 +227,11 @@ impl Partners {
             let mut column = vec![0.0; rows];
             for (direction, strength) in &found {
                 let by = share(*strength) * s.standard_normal();
-                add(&mut column, by, direction);
+                add_scaled(&mut column, by, direction);
             }
             let scaled = column.iter_mut().zip(&self.scale);
             scaled.for_each(|(x, s)| *x *= s);
-            scale_to(&mut column, (rows as f64).sqrt());
+            scale_to_norm(&mut column, (rows as f64).sqrt());
             let place = numbers.iter_mut().skip(c).step_by(count);
             place.zip(&column).for_each(|(to, &x)| *to = x as f32);
         }
@@ -244,7 +246,7 @@ impl Partners {
 }
 
 /// What the entries of a cell weigh.
-fn weight_of(lists: &Lists, cell: &Range<u32>) -> f64 {
+fn weight_of(lists: &ModeCsr, cell: &Range<u32>) -> f64 {
     let entries = cell.start as usize..cell.end as usize;
     entries.map(|e| f64::from(lists.weight(e))).sum()
 }
@@ -260,7 +262,7 @@ struct Groups {
 impl Groups {
     /// Those of some rows of the lists' own mode, whose cells differ only in the row that entries list at `at`.
     fn new(
-        lists: &Lists,
+        lists: &ModeCsr,
         at: usize,
         rows: Range<usize>,
         keys: &mut Vec<(u64, u32, u32)>,
@@ -268,8 +270,8 @@ impl Groups {
         let mut out = Groups::default();
         for i in rows {
             keys.clear();
-            for e in lists.of(i).filter(|&e| lists.weight(e) > 0.0) {
-                let entry = lists.entry(e);
+            for e in lists.row_entries(i).filter(|&e| lists.weight(e) > 0.0) {
+                let entry = lists.other_rows(e);
                 let others = entry.iter().enumerate().filter(|(k, _)| *k != at);
                 let key = others.fold(0u64, |key, (_, &row)| {
                     let mixed = (key ^ u64::from(row)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -352,15 +354,15 @@ impl Agreement<'_> {
         let mut v: Vec<Vec<f64>> = (0..count)
             .map(|_| (0..rows).map(|_| s.standard_normal()).collect())
             .collect();
-        orthonormal(&mut v);
+        orthonormalize(&mut v);
         for _ in 0..PASSES {
             let mut next = self.times(&v, pool)?;
             // Noise goes as far below 0 as above; what is below shall not be found.
             for (to, from) in next.iter_mut().zip(&v) {
-                add(to, self.noise, from);
+                add_scaled(to, self.noise, from);
             }
             v = next;
-            orthonormal(&mut v);
+            orthonormalize(&mut v);
         }
         let next = self.times(&v, pool)?;
         let within = |k: usize| {
@@ -368,11 +370,14 @@ impl Agreement<'_> {
             0.5 * (dot(&v[i], &next[j]) + dot(&v[j], &next[i]))
         };
         let within: Vec<f64> = (0..count * count).map(within).collect();
-        let (strengths, turns) = eigen(count, &within);
+        let Eigen {
+            values: strengths,
+            vectors: turns,
+        } = symmetric_eigen(count, &within);
         let turned = turns.chunks_exact(count).map(|turn| {
             let mut out = vec![0.0; rows];
             let each = turn.iter().zip(&v);
-            each.for_each(|(&by, v)| add(&mut out, by, v));
+            each.for_each(|(&by, v)| add_scaled(&mut out, by, v));
             out
         });
         let strengths = strengths.into_iter().map(|s| s / self.noise);
@@ -401,40 +406,10 @@ impl Agreement<'_> {
     }
 }
 
-/// Makes columns orthogonal, and 1 long.
-fn orthonormal(v: &mut [Vec<f64>]) {
-    for k in 0..v.len() {
-        let (before, rest) = v.split_at_mut(k);
-        let own = &mut rest[0];
-        // What rounding leaves after the first time is gone after the second.
-        for _ in 0..2 {
-            for other in &*before {
-                let along = dot(own, other);
-                add(own, -along, other);
-            }
-            scale_to(own, 1.0);
-        }
-    }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
-fn add(to: &mut [f64], by: f64, what: &[f64]) {
-    to.iter_mut().zip(what).for_each(|(t, w)| *t += by * w);
-}
-
-fn scale_to(v: &mut [f64], length: f64) {
-    let size = dot(v, v).sqrt();
-    if size > 0.0 {
-        v.iter_mut().for_each(|x| *x *= length / size);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::CooSlices;
 
     /// More than one piece and more than one block.
     const SIZES: [usize; 3] = [150, 100, 12];
@@ -464,8 +439,22 @@ mod tests {
         (rows, values)
     }
 
-    fn columns(rows: &[u32], numbers: (&[f32], &[f32]), threads: usize) -> Option<Vec<f32>> {
-        let lists = Lists::new(0, &SIZES, rows, numbers).unwrap();
+    fn csr(rows: &[u32], values: &[f32], weights: &[f32]) -> ModeCsr {
+        let entries = CooSlices {
+            row_counts: &SIZES,
+            rows,
+            values,
+            weights,
+        };
+        ModeCsr::new(0, entries).unwrap()
+    }
+
+    fn columns(
+        rows: &[u32],
+        (values, weights): (&[f32], &[f32]),
+        threads: usize,
+    ) -> Option<Vec<f32>> {
+        let lists = csr(rows, values, weights);
         let pool = ThreadPool::new(threads, false, 0);
         let partners = Partners::new(&lists, (2, SIZES[2]), &pool).unwrap()?;
         let values = (0..looked_at(&lists)).map(|e| f64::from(lists.value(e)));
@@ -487,7 +476,7 @@ mod tests {
             assert!(along.abs() > 0.95, "{column}: {along}");
             assert!((dot(&own, &own) / SIZES[2] as f64 - 1.0).abs() < 1e-3);
         }
-        let lists = Lists::new(0, &SIZES, &rows, (&values, &[])).unwrap();
+        let lists = csr(&rows, &values, &[]);
         assert!(pieces(&lists).len() > 1);
         for threads in [2, 5] {
             assert!(columns(&rows, (&values, &[]), threads).unwrap() == found);

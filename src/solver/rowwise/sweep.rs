@@ -13,19 +13,19 @@ use super::normal_wishart::{Belief, Prior, draw};
 use super::spectral_init::Partners;
 use super::work::{Pull, Rule, Source, Whole, Work, update};
 use crate::error::Result;
-use crate::kernel::{Lists, Other, Slopes};
+use crate::kernel::{CooSlices, ModeCsr, OtherMode, Partials};
 
 use crate::model::{Model, Rows};
 use crate::simd::Level;
 
 use crate::kernel::{CoreKind, CoreShape};
 
-use crate::linalg::PASSES;
+use crate::linalg::WARM_START_PASSES;
 use crate::parallel::ThreadPool;
 use crate::random::RandomStream;
 use crate::simd::padded_len;
 use crate::solver::full_matrices::Full;
-use crate::solver::gram::moments;
+use crate::solver::gram::row_moments;
 
 /// Names the random streams.
 pub(super) mod stream {
@@ -48,8 +48,8 @@ pub(super) struct Side {
     pub weight: f64,
     /// The penalty on each of its columns.
     ridges: Vec<f32>,
-    pub by_row: Arc<Lists>,
-    pub by_column: Arc<Lists>,
+    pub by_row: Arc<ModeCsr>,
+    pub by_column: Arc<ModeCsr>,
     pub work: Work,
     /// The mean over its entries of the squares of their values times their weights; 1 if they are all 0.
     pub square: f64,
@@ -75,7 +75,7 @@ pub(super) enum Way {
 
 /// What a sweep reads.
 pub(super) struct Exact {
-    pub tensor: Vec<Lists>,
+    pub tensor: Vec<ModeCsr>,
     /// For each mode, one per colour.
     work: Vec<Vec<Work>>,
     core: Option<CoreWork>,
@@ -155,11 +155,16 @@ impl Exact {
     ) -> Result<Exact> {
         let modes = tensor.limits.len();
         let lists = |given: &Given<'_>, mode| {
-            let numbers = (&given.values[..], given.weights);
-            Lists::new(mode, &given.limits, given.rows, numbers)
+            let entries = CooSlices {
+                row_counts: &given.limits,
+                rows: given.rows,
+                values: &given.values,
+                weights: given.weights,
+            };
+            ModeCsr::new(mode, entries)
         };
         let made = pool.map(modes, &mut || false, || (), |(), n| lists(tensor, n))?;
-        let per_mode: Vec<Lists> = made
+        let per_mode: Vec<ModeCsr> = made
             .unwrap_or_default()
             .into_iter()
             .collect::<Result<_>>()?;
@@ -203,7 +208,7 @@ impl Exact {
                 .iter()
                 .filter(|s: &&Side| s.mode == n)
                 .map(|s| &*s.by_row);
-            let all: Vec<&Lists> = [&per_mode[n]].into_iter().chain(sides).collect();
+            let all: Vec<&ModeCsr> = [&per_mode[n]].into_iter().chain(sides).collect();
             let linked: Vec<&Links> = graphs
                 .iter()
                 .filter(|g| g.mode == n)
@@ -246,17 +251,16 @@ impl Exact {
         biases: &'a [Vec<f32>],
         n: usize,
         core: Option<&'a [f32]>,
-    ) -> Slopes<'a> {
-        let others = self.tensor[n].others().iter().map(|&m| Other {
+    ) -> Partials<'a> {
+        let others = self.tensor[n].other_modes().iter().map(|&m| OtherMode {
             rows: model.modes[m].factor.as_slice(),
             rank: model.shape.ranks[m],
             biases: &biases[m],
         });
-        Slopes {
+        Partials {
             others: others.collect(),
             core,
             rank: model.shape.ranks[n],
-            mean: 0.0,
             level: self.level,
         }
     }
@@ -264,7 +268,12 @@ impl Exact {
     /// The core with the modes as slopes by rows of mode `n` need them; `None` if it is diagonal.
     pub(super) fn core_for(&self, model: &Model, n: usize) -> Option<Vec<f32>> {
         self.core.as_ref()?;
-        let order: Vec<usize> = self.tensor[n].others().iter().copied().chain([n]).collect();
+        let order: Vec<usize> = self.tensor[n]
+            .other_modes()
+            .iter()
+            .copied()
+            .chain([n])
+            .collect();
         Some(super::core_update::permuted(
             &model.shape,
             &model.core,
@@ -276,7 +285,7 @@ impl Exact {
     pub(super) fn side_source<'a>(
         &self,
         rows: &'a Rows,
-        lists: &'a Lists,
+        lists: &'a ModeCsr,
         weight: f64,
         whole: Option<Whole<'a>>,
     ) -> Source<'a> {
@@ -305,7 +314,7 @@ impl Exact {
         Ok(Some(match columns {
             true => {
                 let rows = &model.modes[side.mode].factor;
-                let u = moments(rows, full.by_row.rows(), &[], pool)?;
+                let u = row_moments(rows, full.by_row.row_count(), &[], pool)?;
                 Whole {
                     gram: narrow(&u.gram()),
                     right: narrow(&u.sum),
@@ -479,7 +488,7 @@ impl Exact {
             Way::Best { .. } => Prior::ridge(rank, 0.0),
             Way::Draw { .. } if number == self.first => Prior::ridge(rank, 1.0 / FIRST_VARIANCE),
             Way::Draw { seed } => {
-                let moments = moments(columns, columns.len(), &[], pool)?;
+                let moments = row_moments(columns, columns.len(), &[], pool)?;
                 let mut s = RandomStream::new(&[seed, stream::HYPER, number, target]);
                 let belief = Belief {
                     mean: 0.0,
@@ -508,7 +517,7 @@ impl Exact {
         let Some(found) = update(&side.work, &source, &rule, pool, cancelled)? else {
             return Ok(None);
         };
-        let numbers = (found.len() / side.by_column.rows().max(1)).max(1);
+        let numbers = (found.len() / side.by_column.row_count().max(1)).max(1);
         let columns = model.matrices[side.number].factor.as_mut_slice()?;
         for (row, found) in columns
             .chunks_exact_mut(width)
@@ -530,7 +539,7 @@ impl Exact {
 
     fn nonneg(&self) -> Option<usize> {
         // The next sweep goes on from there.
-        matches!(self.way, Way::Best { nonneg: true, .. }).then_some(PASSES)
+        matches!(self.way, Way::Best { nonneg: true, .. }).then_some(WARM_START_PASSES)
     }
 
     /// The name of a stream for rows, if they are drawn.
@@ -557,7 +566,7 @@ impl Exact {
         let mut own = (model.modes[n].factor.as_slice(), &state.biases[n][..]);
         let last = self.order[self.order.len() - 1];
         if smooth && !state.smooth.0.is_empty() {
-            match self.tensor[n].others().iter().position(|&m| m == last) {
+            match self.tensor[n].other_modes().iter().position(|&m| m == last) {
                 Some(k) => {
                     slopes.others[k].rows = &state.smooth.0;
                     slopes.others[k].biases = &state.smooth.1;

@@ -8,22 +8,22 @@ use std::ops::Range;
 use super::graph::Links;
 use super::normal_wishart::{Prior, solve_carefully};
 use crate::error::Result;
-use crate::kernel::{Lists, Noise, Normal, Room, Slopes, solve};
+use crate::kernel::{ModeCsr, Noise, NormalEquations, Partials, PartialsScratch, cholesky_solve};
 
 use crate::model::Rows;
 use crate::simd::Level;
 
-use crate::linalg::{Corners, descend};
+use crate::linalg::CoordinateDescent;
 use crate::parallel::ThreadPool;
 use crate::random::RandomStream;
 use crate::simd::padded_len;
 use crate::solver::full_matrices::Full;
-use crate::solver::gram::moments;
+use crate::solver::gram::row_moments;
 
 /// Entries that count towards the rows of a mode, or of the columns of a matrix.
 pub(super) struct Source<'a> {
-    pub lists: &'a Lists,
-    pub slopes: Slopes<'a>,
+    pub lists: &'a ModeCsr,
+    pub slopes: Partials<'a>,
     /// What their squared errors are multiplied with.
     pub weight: f64,
     /// Whether the row's bias is in them.
@@ -49,7 +49,7 @@ impl Whole<'_> {
         pool: &ThreadPool,
     ) -> Result<Whole<'static>> {
         let narrow = |x: &[f64]| x.iter().map(|&x| x as f32).collect();
-        let v = moments(columns, columns.len(), &[], pool)?;
+        let v = row_moments(columns, columns.len(), &[], pool)?;
         Ok(Whole {
             gram: narrow(&v.gram()),
             right: narrow(&full.pull(columns)),
@@ -82,10 +82,10 @@ impl Whole<'_> {
 }
 
 impl Source<'_> {
-    fn add(&self, entries: Range<usize>, room: &mut Room, to: &mut Normal) {
+    fn add(&self, entries: Range<usize>, room: &mut PartialsScratch, to: &mut NormalEquations) {
         match self.whole {
-            None => self.slopes.add(self.lists, entries, room, to),
-            Some(_) => self.slopes.add_right(self.lists, entries, to),
+            None => self.slopes.accumulate(self.lists, entries, room, to),
+            Some(_) => self.slopes.accumulate_rhs(self.lists, entries, to),
         }
     }
 }
@@ -109,17 +109,17 @@ const PER_ROW: usize = 64;
 
 impl Work {
     /// The work on all rows of these lists, which are those of the sources in order.
-    pub(super) fn new(lists: &[&Lists]) -> Work {
-        let rows = lists.first().map_or(0, |l| l.rows());
+    pub(super) fn new(lists: &[&ModeCsr]) -> Work {
+        let rows = lists.first().map_or(0, |l| l.row_count());
         Work::on(lists, (0..rows as u32).collect())
     }
 
     /// The work on these rows.
-    pub(super) fn on(lists: &[&Lists], rows: Vec<u32>) -> Work {
+    pub(super) fn on(lists: &[&ModeCsr], rows: Vec<u32>) -> Work {
         let length = |row: u32| {
             lists
                 .iter()
-                .map(|l| l.of(row as usize).len())
+                .map(|l| l.row_entries(row as usize).len())
                 .sum::<usize>()
         };
         let total: usize = rows.iter().map(|&row| length(row) + PER_ROW).sum();
@@ -135,7 +135,7 @@ impl Work {
                 // At most so many pieces, each with memory for its sums.
                 let length = limit.max(here.div_ceil(64));
                 for (s, l) in lists.iter().enumerate() {
-                    let all = l.of(row as usize);
+                    let all = l.row_entries(row as usize);
                     let starts = all.clone().step_by(length);
                     tasks.extend(starts.map(|a| Task::Piece(at, s, a..(a + length).min(all.end))));
                 }
@@ -187,13 +187,13 @@ pub(super) struct Rule<'a> {
 
 enum Done {
     Rows(Vec<f32>),
-    Piece(Box<Normal>),
+    Piece(Box<NormalEquations>),
 }
 
 /// Memory of one thread.
 struct Memory {
-    room: Room,
-    sums: Vec<Normal>,
+    room: PartialsScratch,
+    sums: Vec<NormalEquations>,
     a: Vec<f32>,
     b: Vec<f32>,
     noise: Vec<f32>,
@@ -202,8 +202,11 @@ struct Memory {
 impl Memory {
     fn new(sources: &[Source<'_>], size: usize) -> Memory {
         Memory {
-            room: Room::default(),
-            sums: sources.iter().map(|s| Normal::new(s.slopes.rank)).collect(),
+            room: PartialsScratch::default(),
+            sums: sources
+                .iter()
+                .map(|s| NormalEquations::new(s.slopes.rank))
+                .collect(),
             a: vec![0.0; size * padded_len(size)],
             b: vec![0.0; padded_len(size)],
             noise: vec![0.0; padded_len(size)],
@@ -230,9 +233,9 @@ pub(super) fn update(
                     let row = row as usize;
                     for (source, sums) in sources.iter().zip(&mut m.sums) {
                         sums.clear();
-                        source.add(source.lists.of(row), &mut m.room, sums);
+                        source.add(source.lists.row_entries(row), &mut m.room, sums);
                     }
-                    let sums: Vec<&Normal> = m.sums.iter().collect();
+                    let sums: Vec<&NormalEquations> = m.sums.iter().collect();
                     rule.solve(
                         row,
                         sources,
@@ -245,7 +248,7 @@ pub(super) fn update(
             }
             Task::Piece(_, s, entries) => {
                 let source = &sources[*s];
-                let mut sums = Box::new(Normal::new(source.slopes.rank));
+                let mut sums = Box::new(NormalEquations::new(source.slopes.rank));
                 source.add(entries.clone(), &mut m.room, &mut sums);
                 Done::Piece(sums)
             }
@@ -256,7 +259,7 @@ pub(super) fn update(
     };
     let mut out = vec![0.0f32; work.rows.len() * size];
     // Pieces of one row follow each other.
-    let mut long: Vec<(usize, Vec<Normal>)> = Vec::new();
+    let mut long: Vec<(usize, Vec<NormalEquations>)> = Vec::new();
     for (task, done) in work.tasks.iter().zip(done) {
         match (task, done) {
             (Task::Rows(rows), Done::Rows(numbers)) => {
@@ -264,7 +267,7 @@ pub(super) fn update(
             }
             (Task::Piece(row, s, _), Done::Piece(piece)) => {
                 if long.last().is_none_or(|(last, _)| last != row) {
-                    let none = sources.iter().map(|s| Normal::new(s.slopes.rank));
+                    let none = sources.iter().map(|s| NormalEquations::new(s.slopes.rank));
                     long.push((*row, none.collect()));
                 }
                 if let Some((_, sums)) = long.last_mut() {
@@ -277,7 +280,7 @@ pub(super) fn update(
     let solved = pool.map(long.len(), cancelled, memory, |m, k| {
         let (at, sums) = &long[k];
         let row = work.rows[*at] as usize;
-        let sums: Vec<&Normal> = sums.iter().collect();
+        let sums: Vec<&NormalEquations> = sums.iter().collect();
         let mut out = Vec::with_capacity(size);
         rule.solve(
             row,
@@ -313,7 +316,7 @@ impl Rule<'_> {
         &self,
         row: usize,
         sources: &[Source<'_>],
-        sums: &[&Normal],
+        sums: &[&NormalEquations],
         (a, b, noise): (&mut [f32], &mut [f32], &mut [f32]),
         out: &mut Vec<f32>,
     ) {
@@ -322,7 +325,7 @@ impl Rule<'_> {
         if let Some(passes) = self.nonneg {
             let before = &self.rows[row * padded_len(size)..][..size];
             solve_bounded(size, a, b, before, passes);
-        } else if !solve(self.level, size, a, b, self.noise(row, noise)) {
+        } else if !cholesky_solve(self.level, size, a, b, self.noise(row, noise)) {
             self.equations(row, sources, sums, a, b);
             solve_carefully(size, a, b, self.noise(row, noise));
         }
@@ -344,8 +347,8 @@ impl Rule<'_> {
             .for_each(|z| *z = s.standard_normal() as f32);
         padding.fill(0.0);
         match self.means {
-            true => Noise::Beside(noise),
-            false => Noise::Added(noise),
+            true => Noise::MeanAndSample(noise),
+            false => Noise::Sample(noise),
         }
     }
 
@@ -354,7 +357,7 @@ impl Rule<'_> {
         &self,
         row: usize,
         sources: &[Source<'_>],
-        sums: &[&Normal],
+        sums: &[&NormalEquations],
         a: &mut [f32],
         b: &mut [f32],
     ) {
@@ -378,32 +381,32 @@ impl Rule<'_> {
                     .zip(&whole.right)
                     .for_each(|(b, r)| *b += by * r);
             }
-            if sums.count == 0 {
+            if sums.entry_count == 0 {
                 continue;
             }
             for i in 0..rank {
                 let row = &mut a[i * width + i..];
                 row.iter_mut()
-                    .zip(sums.square(i))
+                    .zip(sums.gram_row(i))
                     .for_each(|(a, s)| *a += weight * s);
             }
             b.iter_mut()
-                .zip(sums.right())
+                .zip(sums.rhs())
                 .for_each(|(b, r)| *b += weight * r);
             if source.biased {
                 let last = size - 1;
-                for (i, s) in sums.slopes().iter().enumerate() {
+                for (i, s) in sums.partial_sum().iter().enumerate() {
                     a[i * width + last] += weight * s;
                 }
-                a[last * width + last] += (source.weight * sums.weight) as f32;
-                b[last] += (source.weight * sums.residuals) as f32;
+                a[last * width + last] += (source.weight * sums.weight_sum) as f32;
+                b[last] += (source.weight * sums.residual_sum) as f32;
             }
         }
         if let (Some(bias), Some((source, sums))) =
             (self.biases.get(row), sources.iter().zip(sums).next())
         {
             let weight = source.weight as f32 * bias;
-            let sums = sums.slopes();
+            let sums = sums.partial_sum();
             b.iter_mut().zip(sums).for_each(|(b, s)| *b -= weight * s);
         }
         let rank = sources.first().map_or(0, |s| s.slopes.rank);
@@ -439,13 +442,13 @@ fn solve_bounded(size: usize, a: &[f32], b: &mut [f32], before: &[f32], passes: 
     let full: Vec<f64> = (0..size * size).map(|k| at(k / size, k % size)).collect();
     let right: Vec<f64> = b[..size].iter().map(|&b| f64::from(b)).collect();
     let mut x: Vec<f64> = before.iter().map(|&x| f64::from(x)).collect();
-    let corners = Corners {
+    let problem = CoordinateDescent {
         nonneg: true,
         l1: 0.0,
         prior: &[],
         passes,
     };
-    descend(&full, &right, corners, &mut x);
+    problem.minimize(&full, &right, &mut x);
     b.iter_mut().zip(x).for_each(|(b, x)| *b = x as f32);
 }
 
@@ -460,19 +463,22 @@ pub(super) fn errors<T: Send>(
     take: impl Fn(Range<usize>, &[f32]) -> T + Sync,
 ) -> Result<Vec<T>> {
     let width = padded_len(source.slopes.rank);
-    let memory = || (Room::default(), Vec::new());
-    let one = |room: &mut Room, row: usize, entries: Range<usize>, out: &mut [f32]| {
+    let memory = || (PartialsScratch::default(), Vec::new());
+    let one = |room: &mut PartialsScratch, row: usize, entries: Range<usize>, out: &mut [f32]| {
         let bias = biases.get(row).copied().unwrap_or(0.0);
-        let numbers = (&rows[row * width..(row + 1) * width], bias);
+        let row = &rows[row * width..(row + 1) * width];
         source
             .slopes
-            .errors(source.lists, entries, numbers, room, out);
+            .residuals(source.lists, entries, row, bias, room, out);
     };
     let done = pool.map(work.tasks.len(), &mut || false, memory, |(room, out), t| {
         let (range, rows) = match &work.tasks[t] {
             Task::Rows(rows) => {
-                let first = source.lists.of(rows.start).start;
-                (first..source.lists.of(rows.end - 1).end, rows.clone())
+                let first = source.lists.row_entries(rows.start).start;
+                (
+                    first..source.lists.row_entries(rows.end - 1).end,
+                    rows.clone(),
+                )
             }
             Task::Piece(row, _, entries) => (entries.clone(), *row..row + 1),
         };
@@ -480,7 +486,7 @@ pub(super) fn errors<T: Send>(
         out.clear();
         out.resize(range.len(), 0.0);
         for row in rows {
-            let all = source.lists.of(row);
+            let all = source.lists.row_entries(row);
             let entries = all.start.max(range.start)..all.end.min(range.end);
             let place = entries.start - range.start..entries.end - range.start;
             one(room, row, entries, &mut out[place]);

@@ -2,7 +2,7 @@
 //! curvature the product of theirs.
 
 use super::curvature::{Basis, highest, share};
-use crate::kernel::Turn;
+use crate::kernel::ModeProducts;
 
 use crate::kernel::{CoreKind, CoreShape};
 use crate::simd::Level;
@@ -14,8 +14,8 @@ const LARGEST: usize = 8192;
 pub(super) enum CoreMerge {
     /// All directions are known: to them, and back.
     Turned {
-        there: Turn,
-        back: Turn,
+        there: ModeProducts,
+        back: ModeProducts,
         curvature: Vec<f32>,
     },
     /// The direction of the highest curvature, and the highest of all others for the rest.
@@ -58,8 +58,8 @@ impl CoreMerge {
             let there: Vec<&[f32]> = bases.iter().map(|b| b.directions.as_slice()).collect();
             let back: Vec<&[f32]> = transposed.iter().map(Vec::as_slice).collect();
             return CoreMerge::Turned {
-                there: Turn::new(level, shape, &there),
-                back: Turn::new(level, shape, &back),
+                there: ModeProducts::new(level, shape, &there),
+                back: ModeProducts::new(level, shape, &back),
                 curvature: product(&|b, i| b.curvature[i]),
             };
         }

@@ -15,6 +15,7 @@
 
 use crate::kernel::{Cell, Method, TensorKernel};
 
+use crate::linalg::{Eigen, JacobiTolerance, jacobi};
 use crate::model::Model;
 use crate::simd::Level;
 
@@ -38,6 +39,13 @@ const LARGEST_TURNED: usize = 24;
 /// Curvature is taken for this much higher than the sample has it: where it really is, moves that are
 /// added up overshoot, while moves that fall short are made up for in the next step.
 const SAFETY: f32 = 4.0;
+
+/// Accuracy of the eigenvectors: what is measured on a sample needs no more.
+const EIGEN_TOLERANCE: JacobiTolerance = JacobiTolerance {
+    off_diagonal: 2e-10,
+    negligible: 1e-16,
+    sweeps: 12,
+};
 
 /// Directions, each with its curvature: orthonormal rows.
 #[derive(Debug, Clone)]
@@ -179,52 +187,13 @@ impl Moments {
                 curvature: rows.map(bound).collect(),
             };
         }
-        let (values, vectors) = eigen(self.sums.clone(), self.rank);
+        let Eigen { values, vectors } = jacobi(self.rank, self.sums.clone(), EIGEN_TOLERANCE);
         Basis {
             rank: self.rank,
             directions: vectors.iter().map(|&x| x as f32).collect(),
             curvature: values.iter().map(|v| (v.max(0.0) * scale) as f32).collect(),
         }
     }
-}
-
-/// Eigenvalues and eigenvectors (rows) of a symmetric matrix, by Jacobi's rotations.
-fn eigen(mut a: Vec<f64>, n: usize) -> (Vec<f64>, Vec<f64>) {
-    let mut v = vec![0.0; n * n];
-    (0..n).for_each(|i| v[i * n + i] = 1.0);
-    let total: f64 = a.iter().map(|x| x * x).sum();
-    for _ in 0..12 {
-        let off: f64 = (0..n)
-            .flat_map(|i| (0..i).map(move |j| (i, j)))
-            .map(|(i, j)| a[i * n + j] * a[i * n + j])
-            .sum();
-        if off <= 1e-10 * total {
-            break;
-        }
-        for p in 0..n {
-            for q in p + 1..n {
-                let apq = a[p * n + q];
-                if apq * apq <= 1e-16 * total {
-                    continue;
-                }
-                let theta = (a[q * n + q] - a[p * n + p]) / (2.0 * apq);
-                let t = theta.signum() / (theta.abs() + (theta * theta + 1.0).sqrt());
-                let c = 1.0 / (t * t + 1.0).sqrt();
-                let s = t * c;
-                for k in 0..n {
-                    let (x, y) = (a[k * n + p], a[k * n + q]);
-                    (a[k * n + p], a[k * n + q]) = (c * x - s * y, s * x + c * y);
-                }
-                for k in 0..n {
-                    let (x, y) = (a[p * n + k], a[q * n + k]);
-                    (a[p * n + k], a[q * n + k]) = (c * x - s * y, s * x + c * y);
-                    let (x, y) = (v[p * n + k], v[q * n + k]);
-                    (v[p * n + k], v[q * n + k]) = (c * x - s * y, s * x + c * y);
-                }
-            }
-        }
-    }
-    ((0..n).map(|i| a[i * n + i]).collect(), v)
 }
 
 /// What the sum of moves is multiplied with along a direction: `all` entries in all, `one` in one
@@ -306,26 +275,6 @@ pub(super) fn highest(values: &[f32], without: Option<usize>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn eigenvectors_are_orthonormal_and_diagonalise() {
-        for n in [1, 2, 5, 12] {
-            let mut s = crate::random::RandomStream::new(&[n as u64]);
-            let b: Vec<f64> = (0..n * n).map(|_| s.standard_normal()).collect();
-            let a: Vec<f64> = (0..n * n)
-                .map(|k| (0..n).map(|t| b[k / n * n + t] * b[k % n * n + t]).sum())
-                .collect();
-            let (values, v) = eigen(a.clone(), n);
-            for i in 0..n {
-                for j in 0..n {
-                    let dot: f64 = (0..n).map(|t| v[i * n + t] * v[j * n + t]).sum();
-                    assert!((dot - f64::from(u8::from(i == j))).abs() < 1e-9);
-                    let av: f64 = (0..n).map(|t| a[j * n + t] * v[i * n + t]).sum();
-                    assert!((av - values[i] * v[i * n + j]).abs() < 1e-4 * values[i].abs() + 1e-4);
-                }
-            }
-        }
-    }
 
     #[test]
     fn moves_are_averaged_where_curvature_is_high_and_added_where_it_is_low() {

@@ -1,27 +1,27 @@
-//! What happens to a fitted model at the end, none of which changes a prediction: orthonormal factors
-//! for Tucker, normalised columns for non-negative models; and the opposite before a warm start.
+//! Changes of a model's parameters that leave its predictions unchanged: orthonormal factors of Tucker
+//! models and normalised columns of non-negative models after a fit, balanced scales before a warm start.
 
 use crate::error::Result;
+use crate::linalg::qr;
 use crate::model::{Before, Model, Rows};
 
 use crate::kernel::{CoreKind, CoreShape};
 
-use crate::random::RandomStream;
 use crate::simd::padded_len;
 
-/// U(n) = Q R by modified Gram-Schmidt, twice, in `f64`; U(n) <- Q, G <- G x_n R, and V <- V R^T for
-/// every matrix of that mode.
+/// Makes the columns of every factor orthonormal: with U(n) = Q R, sets U(n) <- Q, G <- G x_n R, and
+/// V <- V R^T for every matrix coupled to mode n.
 pub(super) fn orthogonalise(model: &mut Model) -> Result<()> {
     for n in 0..model.order() {
         let count = model.modes[n].rows.len();
         let rank = model.shape.ranks[n];
         if count < rank {
-            // An empty mode: nothing to make orthonormal.
+            // An empty mode has nothing to orthonormalise.
             continue;
         }
-        let r = orthonormal_columns(&mut model.modes[n].factor, count, n as u64)?;
+        let r = orthonormalize_factor(&mut model.modes[n].factor, count, n)?;
         multiply_core(&model.shape, &mut model.core, n, rank, &r);
-        turn(&mut model.modes[n].before, rank, &r);
+        transform_prior(&mut model.modes[n].before, rank, &r);
         for matrix in model.matrices.iter_mut().filter(|m| m.mode == n) {
             multiply_rows(&mut matrix.factor, rank, &r)?;
         }
@@ -30,26 +30,27 @@ pub(super) fn orthogonalise(model: &mut Model) -> Result<()> {
     model.refresh_means()
 }
 
-/// What rows are thought to be like, for rows q instead of u = q R.
-fn turn(before: &mut Before, rank: usize, r: &[f64]) {
-    let metric: Vec<f64> = match before.metric.is_empty() {
-        true => (0..rank * rank)
+/// Transforms the penalty on rows u for rows q with u = R^T q: with M the metric and p = M times the row that
+/// the penalty shrinks to, M <- R M R^T and p <- R p.
+fn transform_prior(before: &mut Before, rank: usize, r: &[f64]) {
+    let metric: Vec<f64> = if before.metric.is_empty() {
+        (0..rank * rank)
             .map(|k| f64::from(u8::from(k / rank == k % rank)))
-            .collect(),
-        false => before.metric.iter().map(|&m| f64::from(m)).collect(),
+            .collect()
+    } else {
+        before.metric.iter().map(|&m| f64::from(m)).collect()
     };
-    // R M, then R M R^T.
-    let times = |r: &[f64], m: &dyn Fn(usize, usize) -> f64| -> Vec<f64> {
-        let at = |k: usize| {
+    let multiply = |r: &[f64], m: &dyn Fn(usize, usize) -> f64| -> Vec<f64> {
+        let element = |k: usize| {
             let row = &r[k / rank * rank..][..rank];
             let each = row.iter().enumerate();
             each.map(|(j, x)| x * m(j, k % rank)).sum()
         };
-        (0..rank * rank).map(at).collect()
+        (0..rank * rank).map(element).collect()
     };
-    let half = times(r, &|i, j| metric[i * rank + j]);
-    let whole = times(&half, &|i, j| r[j * rank + i]);
-    before.metric = whole.iter().map(|&m| m as f32).collect();
+    let r_metric = multiply(r, &|i, j| metric[i * rank + j]);
+    let transformed = multiply(&r_metric, &|i, j| r[j * rank + i]);
+    before.metric = transformed.iter().map(|&m| m as f32).collect();
     if !before.pull.is_empty() {
         let pull = r.chunks_exact(rank).map(|row| {
             let each = row.iter().zip(&before.pull);
@@ -59,40 +60,15 @@ fn turn(before: &mut Before, rank: usize, r: &[f64]) {
     }
 }
 
-/// Replaces the first `count` rows by Q and returns R, row-major.
-fn orthonormal_columns(rows: &mut Rows, count: usize, name: u64) -> Result<Vec<f64>> {
+/// Replaces the first `count` rows, as a matrix, by the Q of its QR factorization and returns R, row-major.
+fn orthonormalize_factor(rows: &mut Rows, count: usize, mode: usize) -> Result<Vec<f64>> {
     let (rank, stride) = (rows.rank(), rows.stride());
-    // Column after column.
-    let mut q: Vec<Vec<f64>> = (0..rank)
-        .map(|j| {
-            (0..count)
-                .map(|i| f64::from(rows.as_slice()[i * stride + j]))
-                .collect()
-        })
-        .collect();
-    let mut r = vec![0.0; rank * rank];
-    for j in 0..rank {
-        let (done, rest) = q.split_at_mut(j);
-        let column = &mut rest[0];
-        let before = dot(column, column).sqrt();
-        for (k, share) in remove(column, done).into_iter().enumerate() {
-            r[k * rank + j] = share;
-        }
-        let mut norm = dot(column, column).sqrt();
-        r[j * rank + j] = norm;
-        if norm <= 1e-12 * before || norm == 0.0 {
-            // A column the others span already: any direction completes the basis, with weight 0.
-            r[j * rank + j] = 0.0;
-            let mut s = RandomStream::new(&[name, j as u64]);
-            norm = 0.0;
-            while norm <= 1e-6 {
-                column.iter_mut().for_each(|x| *x = s.standard_normal());
-                remove(column, done);
-                norm = dot(column, column).sqrt();
-            }
-        }
-        column.iter_mut().for_each(|x| *x /= norm);
-    }
+    let column = |j: usize| -> Vec<f64> {
+        let elements = rows.as_slice().iter().skip(j).step_by(stride).take(count);
+        elements.map(|&u| f64::from(u)).collect()
+    };
+    let mut q: Vec<Vec<f64>> = (0..rank).map(column).collect();
+    let r = qr(&mut q, mode as u64);
     let out = rows.as_mut_slice()?;
     for (j, column) in q.iter().enumerate() {
         for (i, &x) in column.iter().enumerate() {
@@ -102,28 +78,7 @@ fn orthonormal_columns(rows: &mut Rows, count: usize, name: u64) -> Result<Vec<f
     Ok(r)
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
-}
-
-/// Takes the share of each of `others` (orthonormal) out of `column` and returns the shares. The
-/// second pass removes what rounding left of the first.
-fn remove(column: &mut [f64], others: &[Vec<f64>]) -> Vec<f64> {
-    let mut shares = vec![0.0; others.len()];
-    for _ in 0..2 {
-        for (total, other) in shares.iter_mut().zip(others) {
-            let share = dot(column, other);
-            *total += share;
-            column
-                .iter_mut()
-                .zip(other)
-                .for_each(|(x, y)| *x -= share * y);
-        }
-    }
-    shares
-}
-
-/// G <- G x_n R for a full core.
+/// Computes the mode product G <- G x_n R of a full core.
 fn multiply_core(shape: &CoreShape, core: &mut [f32], n: usize, rank: usize, r: &[f64]) {
     let dense = shape.dense_core(core);
     let inner: usize = shape.ranks[n + 1..].iter().product();
@@ -144,7 +99,7 @@ fn multiply_core(shape: &CoreShape, core: &mut [f32], n: usize, rank: usize, r: 
     core.copy_from_slice(&shape.padded_core(&out));
 }
 
-/// Each row v <- R v.
+/// Replaces each row v by R v.
 fn multiply_rows(rows: &mut Rows, rank: usize, r: &[f64]) -> Result<()> {
     let stride = rows.stride();
     let mut out = vec![0.0f32; rank];
@@ -159,15 +114,16 @@ fn multiply_rows(rows: &mut Rows, rank: usize, r: &[f64]) -> Result<()> {
     Ok(())
 }
 
-/// Multiplies column `j` of mode `n` by `by[j]`, and the core and the matrices of that mode by its
-/// inverse, so that predictions stay.
-fn rescale_mode(model: &mut Model, n: usize, by: &[f64]) -> Result<()> {
+/// Multiplies column `j` of mode `n`'s factor by `scales[j]`, and divides the core and the columns of the
+/// mode's matrices by it, which leaves predictions unchanged.
+fn rescale_mode(model: &mut Model, n: usize, scales: &[f64]) -> Result<()> {
     let (rank, stride) = (model.shape.ranks[n], padded_len(model.shape.ranks[n]));
     let mut inverse = vec![0.0; rank * rank];
-    by.iter()
+    scales
+        .iter()
         .enumerate()
         .for_each(|(j, s)| inverse[j * rank + j] = 1.0 / s);
-    turn(&mut model.modes[n].before, rank, &inverse);
+    transform_prior(&mut model.modes[n].before, rank, &inverse);
     for row in model.modes[n]
         .factor
         .as_mut_slice()?
@@ -175,14 +131,14 @@ fn rescale_mode(model: &mut Model, n: usize, by: &[f64]) -> Result<()> {
     {
         row[..rank]
             .iter_mut()
-            .zip(by)
+            .zip(scales)
             .for_each(|(u, s)| *u = (f64::from(*u) * s) as f32);
     }
     for matrix in model.matrices.iter_mut().filter(|m| m.mode == n) {
         for row in matrix.factor.as_mut_slice()?.chunks_exact_mut(stride) {
             row[..rank]
                 .iter_mut()
-                .zip(by)
+                .zip(scales)
                 .for_each(|(v, s)| *v = (f64::from(*v) / s) as f32);
         }
     }
@@ -190,7 +146,7 @@ fn rescale_mode(model: &mut Model, n: usize, by: &[f64]) -> Result<()> {
         CoreKind::Diagonal => {
             model.core[..rank]
                 .iter_mut()
-                .zip(by)
+                .zip(scales)
                 .for_each(|(g, s)| *g = (f64::from(*g) / s) as f32);
         }
         CoreKind::Full => multiply_core(&model.shape, &mut model.core, n, rank, &inverse),
@@ -198,7 +154,7 @@ fn rescale_mode(model: &mut Model, n: usize, by: &[f64]) -> Result<()> {
     Ok(())
 }
 
-/// The norm of each column over the rows that exist.
+/// Returns the norm of each column of mode `n`'s factor, without the mean row.
 pub(super) fn column_norms(model: &Model, n: usize) -> Vec<f64> {
     let mode = &model.modes[n];
     let mut squares = vec![0.0f64; model.shape.ranks[n]];
@@ -211,21 +167,21 @@ pub(super) fn column_norms(model: &Model, n: usize) -> Vec<f64> {
     squares.iter().map(|s| s.sqrt()).collect()
 }
 
-/// Columns of every factor get norm 1; their norms move into the core, and V is rescaled with its
-/// mode. Columns of zeros stay.
+/// Scales the columns of every factor to norm 1. Their norms move into the core, and the columns of coupled
+/// matrices are rescaled with their mode. Columns of zeros stay.
 pub(super) fn normalise_columns(model: &mut Model) -> Result<()> {
     for n in 0..model.order() {
-        let by: Vec<f64> = column_norms(model, n)
+        let scales: Vec<f64> = column_norms(model, n)
             .iter()
             .map(|&s| if s > 0.0 { 1.0 / s } else { 1.0 })
             .collect();
-        rescale_mode(model, n, &by)?;
+        rescale_mode(model, n, &scales)?;
     }
     model.refresh_means()
 }
 
-/// Spreads scales evenly over factors and core: after orthogonalisation factors are small and the
-/// core large, which one step size does not suit.
+/// Gives factors and core the same root mean square. After orthogonalisation factors are small and the core
+/// is large, which one learning rate does not suit.
 pub(super) fn rebalance(model: &mut Model) -> Result<()> {
     let rms = |squares: f64, n: f64| (squares / n.max(1.0)).sqrt();
     let square = |xs: &[f32]| xs.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>();
@@ -248,8 +204,8 @@ pub(super) fn rebalance(model: &mut Model) -> Result<()> {
     let log_mean =
         (sizes.iter().map(|s| s.ln()).sum::<f64>() + core.ln()) / (sizes.len() as f64 + 1.0);
     for (n, size) in sizes.iter().enumerate() {
-        let by = vec![log_mean.exp() / size; model.shape.ranks[n]];
-        rescale_mode(model, n, &by)?;
+        let scales = vec![log_mean.exp() / size; model.shape.ranks[n]];
+        rescale_mode(model, n, &scales)?;
     }
     model.orthogonal = false;
     model.refresh_means()

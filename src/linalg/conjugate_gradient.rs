@@ -1,0 +1,98 @@
+//! Preconditioned conjugate gradients for symmetric positive definite systems A x = b.
+
+use super::vector::dot;
+use crate::error::Result;
+
+/// A function that returns A v for a symmetric positive definite A, or `None` to cancel.
+pub(crate) type Operator<'a> = dyn FnMut(&[f64]) -> Result<Option<Vec<f64>>> + 'a;
+
+/// When the iteration stops.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConjugateGradient {
+    /// Maximum number of iterations, each of which applies A once.
+    pub iterations: usize,
+    /// Relative tolerance: of the residual compared with the initial one, and of the residual compared with
+    /// b, squared.
+    pub tolerance: f64,
+}
+
+impl ConjugateGradient {
+    /// Improves `x` towards the solution of A x = b, with a diagonal preconditioner: `inverse_diagonal`
+    /// approximates the inverse of A's diagonal. Returns `None` if `times_a` does; `x` is then unfinished.
+    pub(crate) fn solve(
+        &self,
+        x: &mut [f64],
+        b: &[f64],
+        inverse_diagonal: &[f64],
+        times_a: &mut Operator<'_>,
+    ) -> Result<Option<()>> {
+        let Some(product) = times_a(x)? else {
+            return Ok(None);
+        };
+        let mut residual: Vec<f64> = b.iter().zip(product).map(|(b, p)| b - p).collect();
+        let precondition = |v: &[f64]| -> Vec<f64> {
+            let each = v.iter().zip(inverse_diagonal);
+            each.map(|(v, s)| v * s).collect()
+        };
+        let mut direction = precondition(&residual);
+        let mut squared = dot(&residual, &direction);
+        let tolerance = self.tolerance * self.tolerance;
+        let enough = tolerance * squared.max(tolerance * dot(b, &precondition(b)));
+        for _ in 0..self.iterations {
+            if squared.is_nan() || squared <= enough {
+                break;
+            }
+            let Some(product) = times_a(&direction)? else {
+                return Ok(None);
+            };
+            let curvature = dot(&direction, &product);
+            if curvature.is_nan() || curvature <= 0.0 {
+                break;
+            }
+            let step = squared / curvature;
+            x.iter_mut()
+                .zip(&direction)
+                .for_each(|(x, d)| *x += step * d);
+            residual
+                .iter_mut()
+                .zip(&product)
+                .for_each(|(r, p)| *r -= step * p);
+            let preconditioned = precondition(&residual);
+            let next = dot(&residual, &preconditioned);
+            let ratio = next / squared;
+            direction
+                .iter_mut()
+                .zip(preconditioned)
+                .for_each(|(d, z)| *d = z + ratio * *d);
+            squared = next;
+        }
+        Ok(Some(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn solves_a_small_system() {
+        let a = [4.0, 1.0, 0.5, 1.0, 3.0, 0.2, 0.5, 0.2, 2.0];
+        let b = [1.0, 2.0, 3.0];
+        let mut times_a = |x: &[f64]| {
+            let row = |i: usize| (0..3).map(|j| a[i * 3 + j] * x[j]).sum();
+            Ok(Some((0..3).map(row).collect()))
+        };
+        let cg = ConjugateGradient {
+            iterations: 20,
+            tolerance: 1e-2,
+        };
+        let mut x = [0.0; 3];
+        cg.solve(&mut x, &b, &[0.25, 1.0 / 3.0, 0.5], &mut times_a)
+            .unwrap();
+        let product: Vec<f64> = times_a(&x).unwrap().unwrap();
+        assert!(
+            product.iter().zip(b).all(|(p, b)| (p - b).abs() < 1e-2),
+            "{product:?}"
+        );
+    }
+}
