@@ -4,7 +4,9 @@ use std::sync::OnceLock;
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use s3cmtf::discover::{AVERAGE, Recommend, Seen, Similar, recommend, similar};
+use s3cmtf::discover::{
+    AVERAGE_ROW, ObservedPairs, RecommendOptions, SimilarOptions, recommend, similar_rows,
+};
 use s3cmtf::format::{CooFile, OpenMode};
 use s3cmtf::generate::{GenerateOptions, generate};
 use s3cmtf::model::Model;
@@ -15,8 +17,8 @@ use s3cmtf::solver::{FitInput, fit};
 const ROWS: usize = 10_000;
 
 /// A model, and what was seen of it.
-fn data() -> &'static (Model, Seen) {
-    static DATA: OnceLock<(Model, Seen)> = OnceLock::new();
+fn data() -> &'static (Model, ObservedPairs) {
+    static DATA: OnceLock<(Model, ObservedPairs)> = OnceLock::new();
     DATA.get_or_init(|| {
         let dir = tempfile::tempdir().unwrap();
         let options = GenerateOptions::new(&[ROWS as u64, ROWS as u64, 50], 400_000);
@@ -27,7 +29,7 @@ fn data() -> &'static (Model, Seen) {
         (options.rank, options.epochs) = (vec![12], 1);
         let input = FitInput::default();
         let (model, _) = fit(&problem, &options, &input, &mut (), &()).unwrap();
-        let seen = Seen::new(&[file.view()], 0, 1).unwrap();
+        let seen = ObservedPairs::new(&[file.view()], 0, 1).unwrap();
         (model, seen)
     })
 }
@@ -35,14 +37,14 @@ fn data() -> &'static (Model, Seen) {
 #[divan::bench(sample_count = 10, sample_size = 1)]
 fn recommend_to_all(bencher: Bencher<'_, '_>) {
     let (model, seen) = data();
-    let how = Recommend {
-        seen: Some(seen),
+    let how = RecommendOptions {
+        exclude_observed: Some(seen),
         threads: 1,
-        ..Recommend::new(1, 10)
+        ..RecommendOptions::new(1, 10)
     };
-    let index = |q: usize, cell: &mut [u32]| cell.copy_from_slice(&[q as u32, 0, AVERAGE]);
+    let index = |q: usize, cell: &mut [u32]| cell.copy_from_slice(&[q as u32, 0, AVERAGE_ROW]);
     let run = || {
-        recommend(model, (ROWS, index), &how, &(), |_, list| {
+        recommend(model, ROWS, index, &how, &(), |_, list| {
             black_box(list);
             Ok(())
         })
@@ -55,13 +57,13 @@ fn recommend_to_all(bencher: Bencher<'_, '_>) {
 fn like_all(bencher: Bencher<'_, '_>) {
     let (model, _) = data();
     let rows: Vec<u32> = (0..ROWS as u32).collect();
-    let how = Similar {
+    let how = SimilarOptions {
         mode: 1,
         top: 10,
         threads: 1,
     };
     let run = || {
-        similar(model, &rows, &how, &(), |_, list| {
+        similar_rows(model, &rows, &how, &(), |_, list| {
             black_box(list);
             Ok(())
         })

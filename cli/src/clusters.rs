@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use s3cmtf::Result;
 use s3cmtf::discover::{
-    Cluster, ClusterOptions, Clusters, GapCurve, Label, RowNames, Space, clusters, compare,
+    Cluster, ClusterOptions, ClusterSpace, Clusters, GapCurve, Label, RowNames, cluster_rows,
+    compare_clusterings,
 };
 use s3cmtf::format::{CooFile, Names, OpenMode, TextOptions};
 use s3cmtf::model;
@@ -117,7 +118,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let mut columns = column_names(&a.matrix_names, &widths.collect::<Vec<_>>())?;
     for (m, file) in a.matrix.iter().enumerate() {
         names.check_matrix(mode, file)?;
-        if columns.of(m).is_none()
+        if columns.of_mode(m).is_none()
             && let Some(beside) = Names::beside(file, 1)?
         {
             columns.set(m, beside)?;
@@ -127,15 +128,15 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         k: a.k,
         max_k: a.max_k,
         restarts: a.restarts,
-        references: a.references,
+        reference_sets: a.references,
         curve_rows: a.curve_rows,
-        least: a.least,
+        min_entries: a.least,
         space: match a.space.as_str() {
-            "columns" => Space::Columns,
-            _ => Space::Predictions,
+            "columns" => ClusterSpace::Columns,
+            _ => ClusterSpace::Predictions,
         },
-        members: if a.csv { usize::MAX } else { a.top },
-        labels: a.labels,
+        max_members: if a.csv { usize::MAX } else { a.top },
+        max_labels: a.labels,
         seed: a.seed,
         threads: a.threads,
         ..ClusterOptions::new(mode)
@@ -143,10 +144,10 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let views: Vec<_> = files.iter().map(CooFile::view).collect();
     let (found, other) = match (&other, &a.against) {
         (Some(other), Some(file)) => {
-            let (found, other) = compare(&model, other, &how, &views, progress)?;
+            let (found, other) = compare_clusterings(&model, other, &how, &views, progress)?;
             (found, Some((file, other)))
         }
-        _ => (clusters(&model, &how, &views, progress)?, None),
+        _ => (cluster_rows(&model, &how, &views, progress)?, None),
     };
     let shown = Shown {
         arguments: a,
@@ -216,9 +217,9 @@ impl Shown<'_> {
             });
             json!({
                 "chosen": curve.chosen,
-                "settled": curve.settled,
+                "settled": curve.is_conclusive,
                 "largest": curve.largest,
-                "taken": curve.taken(),
+                "taken": curve.recommended(),
                 "rows": curve.rows,
                 "points": points.collect::<Vec<_>>(),
             })
@@ -227,15 +228,15 @@ impl Shown<'_> {
             "mode": found.mode + 1,
             "rows": found.rows.len(),
             "k": found.clusters.len(),
-            "explained": found.explained,
-            "information": found.information,
+            "explained": found.explained_variance,
+            "information": found.uncertainty_coefficients,
             "clusters": found.clusters.iter().map(cluster).collect::<Vec<_>>(),
             "gap": found.gap.as_ref().map(gap),
         })
     }
 
     fn print_csv(&self, found: &Clusters, out: &mut Output) {
-        let named = self.names.of(found.mode).is_some();
+        let named = self.names.of_mode(found.mode).is_some();
         out.line(match named {
             true => "row,row_name,cluster,distance",
             false => "row,cluster,distance",
@@ -261,9 +262,14 @@ impl Shown<'_> {
             counted(found.rows.len() as u64, "row", "rows"),
             found.mode + 1,
             counted(found.clusters.len() as u64, "cluster", "clusters"),
-            100.0 * found.explained
+            100.0 * found.explained_variance
         ));
-        for (file, share) in self.arguments.matrix.iter().zip(&found.information) {
+        for (file, share) in self
+            .arguments
+            .matrix
+            .iter()
+            .zip(&found.uncertainty_coefficients)
+        {
             out.line(format!(
                 "clusters tell {:.1}% of what {} says of a row",
                 100.0 * share,
@@ -277,10 +283,10 @@ impl Shown<'_> {
                 counted(cluster.size, "row", "rows"),
                 number(cluster.radius)
             ));
-            for l in cluster.labels.iter().filter(|l| l.is_clear()) {
+            for l in cluster.labels.iter().filter(|l| l.is_significant()) {
                 out.line(format!(
                     "    {:<24} {:>7} of its rows, {} of all: {:.1} times as many, p {}",
-                    plain(&self.columns.label(l.matrix, l.column)),
+                    plain(&self.columns.display_name(l.matrix, l.column)),
                     grouped(l.count),
                     grouped(l.overall),
                     l.lift,
@@ -338,7 +344,11 @@ impl Shown<'_> {
         }
         let Some(other) = other else { return };
         for (file, found) in [(own, found), other] {
-            let told = self.arguments.matrix.iter().zip(&found.information);
+            let told = self
+                .arguments
+                .matrix
+                .iter()
+                .zip(&found.uncertainty_coefficients);
             let told = told.map(|(matrix, share)| {
                 format!("; they tell {:.1}% of {}", 100.0 * share, matrix.display())
             });
@@ -346,7 +356,7 @@ impl Shown<'_> {
                 "{}: {}, {:.1}% of the variance between them{}",
                 file.display(),
                 counted(found.clusters.len() as u64, "cluster", "clusters"),
-                100.0 * found.explained,
+                100.0 * found.explained_variance,
                 told.collect::<String>()
             ));
         }
@@ -359,7 +369,7 @@ fn stops(curve: &GapCurve) -> String {
         true => ", the most that were looked at",
         false => "",
     };
-    if !curve.settled {
+    if !curve.is_conclusive {
         return format!(
             "the rule stops nowhere up to {}, the most that were looked at; the gap still grows",
             curve.chosen
@@ -368,8 +378,8 @@ fn stops(curve: &GapCurve) -> String {
     let mut line = format!("the rule stops at {}", curve.chosen);
     if curve.rises_again() {
         line += &format!("; the gap is largest at {}{last}", curve.largest);
-        if curve.taken() > curve.chosen {
-            let stop = match curve.taken() {
+        if curve.recommended() > curve.chosen {
+            let stop = match curve.recommended() {
                 last if last == curve.points.len() => format!("nowhere, and {last} are"),
                 k => format!("at {k}, which is"),
             };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use s3cmtf::discover::{
-    Association, Concept, ConceptOptions, Concepts, Ranked, RowNames, concepts,
+    Association, Concept, ConceptOptions, Concepts, RankedRow, RowNames, describe_concepts,
 };
 use s3cmtf::format::OpenMode;
 use s3cmtf::model::{self, Model};
@@ -73,9 +73,9 @@ pub(super) fn run(a: &Arguments, out: &mut Output) -> Result<Verdict> {
         mode: mode_from_one(a.mode)?,
         given,
         top: a.top,
-        least: a.least,
+        min_entries: a.least,
     };
-    let found = concepts(&model, &how)?;
+    let found = describe_concepts(&model, &how)?;
     let all = found.concepts.len();
     let ends = match (a.ends, how.given.is_empty()) {
         (Some(0), _) => {
@@ -139,7 +139,7 @@ impl Shown<'_> {
         listed: impl Fn(usize) -> bool,
     ) -> Value {
         let mode = how.mode;
-        let rows = |list: &[Ranked]| -> Vec<Value> {
+        let rows = |list: &[RankedRow]| -> Vec<Value> {
             let each = list.iter().map(|r| {
                 let mut row = row_json(self.names, mode, r.index);
                 row["loading"] = r.score.into();
@@ -151,7 +151,7 @@ impl Shown<'_> {
             let each = list.iter().map(|a| {
                 let mut column = row_json(self.columns, a.matrix, a.column);
                 column["matrix"] = (a.matrix + 1).into();
-                column["share"] = a.share.into();
+                column["share"] = a.contribution.into();
                 column
             });
             each.collect()
@@ -159,14 +159,14 @@ impl Shown<'_> {
         let concepts = found.concepts.iter().enumerate();
         let concepts = concepts.filter(|(place, _)| listed(*place)).map(|(_, c)| {
             json!({
-                "concept": c.number + 1,
+                "concept": c.column + 1,
                 "strength": c.strength,
                 "effect": c.effect,
-                "turned": c.turned,
+                "turned": c.sign_flipped,
                 "largest": rows(&c.largest),
                 "smallest": rows(&c.smallest),
-                "with": columns(&c.with),
-                "against": columns(&c.against),
+                "with": columns(&c.positive),
+                "against": columns(&c.negative),
             })
         });
         let given = how.given.iter().map(|&(n, row)| {
@@ -175,7 +175,7 @@ impl Shown<'_> {
             row
         });
         let profile = found.profile.as_ref().map(|p| {
-            let rows: Vec<&[f64]> = p.numbers.chunks_exact(p.columns).collect();
+            let rows: Vec<&[f64]> = p.values.chunks_exact(p.columns).collect();
             json!({"mode": p.mode + 1, "rows": rows})
         });
         json!({
@@ -190,25 +190,25 @@ impl Shown<'_> {
         out.line(format!(
             "  {}. concept {}: strength {}, effect {}",
             place + 1,
-            concept.number + 1,
+            concept.column + 1,
             number(concept.strength),
             number(concept.effect)
         ));
         let columns = |list: &[Association]| -> String {
             let several = self.model.matrices().len() > 1;
             let each = list.iter().map(|a| {
-                let label = self.columns.label(a.matrix, a.column);
-                let label = match several && self.columns.of(a.matrix).is_none() {
+                let label = self.columns.display_name(a.matrix, a.column);
+                let label = match several && self.columns.of_mode(a.matrix).is_none() {
                     true => format!("matrix {} column {label}", a.matrix + 1),
                     false => label,
                 };
-                format!("{} {:+.2}", plain(&label), a.share)
+                format!("{} {:+.2}", plain(&label), a.contribution)
             });
             each.collect::<Vec<_>>().join(", ")
         };
-        if !concept.with.is_empty() {
-            out.line(format!("     with     {}", columns(&concept.with)));
-            out.line(format!("     against  {}", columns(&concept.against)));
+        if !concept.positive.is_empty() {
+            out.line(format!("     with     {}", columns(&concept.positive)));
+            out.line(format!("     against  {}", columns(&concept.negative)));
         }
         let ends = [("large", &concept.largest), ("small", &concept.smallest)];
         for (end, list) in ends {

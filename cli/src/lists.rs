@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use s3cmtf::discover::{Ranked, RowNames};
+use s3cmtf::discover::{RankedRow, RowNames};
 use s3cmtf::format::Names;
 use s3cmtf::model::Model;
 use s3cmtf::{Error, Result};
@@ -37,7 +37,7 @@ impl NameArguments {
     pub(super) fn row_names(&self, model: &Model, beside: &[&Path]) -> Result<RowNames> {
         let sizes: Vec<Option<u64>> = model.dims().into_iter().map(Some).collect();
         let mut names = loaded(&self.names, &sizes, ("--names", ["mode", "modes", "rows"]))?;
-        names.look_beside(beside)?;
+        names.load_sidecars(beside)?;
         Ok(names)
     }
 }
@@ -68,7 +68,7 @@ pub(super) fn column_names_of(
     let widths: Vec<Option<u64>> = (0..count.max(model.matrices().len())).map(width).collect();
     let mut names = column_names(specs, &widths)?;
     for m in 0..widths.len() {
-        if names.of(m).is_none()
+        if names.of_mode(m).is_none()
             && let Some(beside) = Names::of_columns(file, m)?
         {
             names.set(m, beside)?;
@@ -93,7 +93,7 @@ fn loaded(
             let are = if count == 1 { "is" } else { "are" };
             return Err(wrong(format!("there {are} {there}")));
         }
-        if names.of(n).is_some() {
+        if names.of_mode(n).is_some() {
             let why = format!("{one} {} has names already; give one file for each", n + 1);
             return Err(wrong(why));
         }
@@ -210,7 +210,7 @@ impl<'a> Lists<'a> {
     pub(super) fn print(
         &mut self,
         of: &[(usize, u32)],
-        list: &[Ranked],
+        list: &[RankedRow],
         out: &mut Output,
     ) -> Result<()> {
         if out.json {
@@ -228,7 +228,7 @@ impl<'a> Lists<'a> {
     }
 
     /// Written at once: a tree of values for every row would take longer than finding it.
-    fn to_json(&self, of: &[(usize, u32)], list: &[Ranked]) -> String {
+    fn to_json(&self, of: &[(usize, u32)], list: &[RankedRow]) -> String {
         let mut text = String::from("{\"for\":[");
         let row = |text: &mut String, (mode, index): (usize, u32), what: &str, value: String| {
             let comma = if text.ends_with('[') { "" } else { "," };
@@ -253,8 +253,8 @@ impl<'a> Lists<'a> {
     }
 
     /// Numbers and names, names only of modes that have some.
-    fn print_csv(&self, of: &[(usize, u32)], list: &[Ranked], out: &mut Output) {
-        let named = |mode: usize| self.names.of(mode).is_some();
+    fn print_csv(&self, of: &[(usize, u32)], list: &[RankedRow], out: &mut Output) {
+        let named = |mode: usize| self.names.of_mode(mode).is_some();
         if self.done == 0 {
             let mut head = String::new();
             let mut column = |what: &str, name: bool| {
@@ -291,7 +291,7 @@ impl<'a> Lists<'a> {
         }
     }
 
-    fn print_text(&self, of: &[(usize, u32)], list: &[Ranked], out: &mut Output) {
+    fn print_text(&self, of: &[(usize, u32)], list: &[RankedRow], out: &mut Output) {
         let titles = of.iter().map(|&(mode, index)| {
             let number = u64::from(index) + 1;
             match self.names.name(mode, index) {

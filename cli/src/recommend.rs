@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use s3cmtf::discover::{AVERAGE, Measure, Recommend, Seen, recommend};
+use s3cmtf::discover::{AVERAGE_ROW, ObservedPairs, RankBy, RecommendOptions, recommend};
 use s3cmtf::format::{CooFile, OpenMode, TextOptions};
 use s3cmtf::model;
 use s3cmtf::{Error, Result};
@@ -105,7 +105,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         ref rows => rows[q],
     };
     let index = |q: usize, cell: &mut [u32]| {
-        cell.fill(AVERAGE);
+        cell.fill(AVERAGE_ROW);
         (0..given.len()).for_each(|g| cell[given[g].0] = row(g, q));
     };
     let files = a
@@ -144,12 +144,12 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
                 ));
             }
         }
-        Seen::new(&views, by, mode)
+        ObservedPairs::new(&views, by, mode)
     });
     let seen = seen.transpose()?;
     let rows = &model.modes()[mode].rows;
     let list = |file: &Option<PathBuf>| {
-        let listed = file.as_ref().map(|f| names.list(mode, f, rows));
+        let listed = file.as_ref().map(|f| names.read_list(mode, f, rows));
         listed.transpose()
     };
     let (only, without) = (list(&a.only)?, list(&a.not)?.unwrap_or_default());
@@ -165,16 +165,16 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             ));
         }
     }
-    let how = Recommend {
-        measure: a.quantile.map_or(Measure::Mean, Measure::Quantile),
-        seen: seen.as_ref(),
-        only: only.as_deref(),
-        without: &without,
+    let how = RecommendOptions {
+        rank_by: a.quantile.map_or(RankBy::Mean, RankBy::Quantile),
+        exclude_observed: seen.as_ref(),
+        candidates: only.as_deref(),
+        exclude: &without,
         threads: a.list.threads,
-        ..Recommend::new(mode, a.list.top()?)
+        ..RecommendOptions::new(mode, a.list.top()?)
     };
     let mut lists = Lists::new(&a.list, &names, mode, "score");
-    recommend(&model, (count, index), &how, progress, |q, list| {
+    recommend(&model, count, index, &how, progress, |q, list| {
         let of: Vec<(usize, u32)> = (0..given.len()).map(|g| (given[g].0, row(g, q))).collect();
         lists.print(&of, list, out)
     })?;

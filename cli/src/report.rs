@@ -142,7 +142,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let mut columns = column_names_of(&a.matrix_names, (&model, &a.model), matrices.len())?;
     for (m, (mode, path, _)) in matrices.iter().enumerate() {
         names.check_matrix(*mode, path)?;
-        if columns.of(m).is_none()
+        if columns.of_mode(m).is_none()
             && let Some(beside) = Names::beside(path, 1)?
         {
             columns.set(m, beside)?;

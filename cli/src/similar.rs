@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use s3cmtf::Result;
-use s3cmtf::discover::{Similar, similar};
+use s3cmtf::discover::{SimilarOptions, similar_rows};
 use s3cmtf::format::OpenMode;
 use s3cmtf::model;
 
@@ -40,13 +40,13 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let names = a.list.row_names(&model, &[a.model.as_path()])?;
     let (mode, row) = mode_and_row(&a.row, "", &model)?;
     let rows = names.select(mode, row, &model.modes()[mode].rows)?;
-    let how = Similar {
+    let how = SimilarOptions {
         mode,
         top: a.list.top()?,
         threads: a.list.threads,
     };
     let mut lists = Lists::new(&a.list, &names, mode, "cosine");
-    similar(&model, &rows, &how, progress, |q, list| {
+    similar_rows(&model, &rows, &how, progress, |q, list| {
         lists.print(&[(mode, rows[q])], list, out)
     })?;
     Ok(Verdict::Good)

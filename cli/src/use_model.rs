@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use s3cmtf::discover::{Measure, RankingOptions, RankingReport, RowNames, evaluate_ranking};
+use s3cmtf::discover::{RankBy, RankingOptions, RankingReport, RowNames, evaluate_ranking};
 use s3cmtf::format::{CooFile, CooView, CooWriter, Dims, OpenMode, ValueKind, Values};
 use s3cmtf::model::{self, Model};
 use s3cmtf::predict::{evaluate, export, predict_all, predict_spread};
@@ -132,7 +132,7 @@ fn refuse_other_rows<'a>(
     }
     let files = files.into_iter().map(PathBuf::as_path);
     let files: Vec<&Path> = [model].into_iter().chain(files).collect();
-    RowNames::check_beside(order, &files)
+    RowNames::check_sidecars(order, &files)
 }
 
 pub(super) fn eval(a: &EvalArguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
@@ -201,10 +201,10 @@ fn ranking_of(
     let mode = mode_from_one(rank)?;
     let how = RankingOptions {
         mode,
-        by: a.by.map_or(Ok(usize::from(mode == 0)), mode_from_one)?,
-        at: a.at,
-        measure: a.quantile.map_or(Measure::Mean, Measure::Quantile),
-        relevant: a.relevant,
+        user_mode: a.by.map_or(Ok(usize::from(mode == 0)), mode_from_one)?,
+        list_len: a.at,
+        rank_by: a.quantile.map_or(RankBy::Mean, RankBy::Quantile),
+        min_relevant_value: a.relevant,
         threads: a.threads,
     };
     let report = evaluate_ranking(model, &test.view(), &train.view(), &how, progress)?;
@@ -212,7 +212,7 @@ fn ranking_of(
         return Err(Error::Argument(format!(
             "{}: no row of mode {} has a relevant entry to be found; lower --relevant, or is it --exclude itself?",
             test.name(),
-            how.by + 1
+            how.user_mode + 1
         )));
     }
     Ok((how, report))
@@ -223,14 +223,14 @@ fn print_ranking(how: &RankingOptions, report: &RankingReport, out: &mut Output)
         "  rankings of mode {} for {} of mode {}, the first {}:",
         how.mode + 1,
         counted(report.users, "row", "rows"),
-        how.by + 1,
-        grouped(how.at as u64)
+        how.user_mode + 1,
+        grouped(how.list_len as u64)
     ));
     let mut object = json!({
         "mode": how.mode + 1,
-        "by": how.by + 1,
-        "at": how.at,
-        "relevant": how.relevant,
+        "by": how.user_mode + 1,
+        "at": how.list_len,
+        "relevant": how.min_relevant_value,
         "users": report.users,
     });
     for (what, m) in [("model", report.model), ("popularity", report.popularity)] {

@@ -1,108 +1,88 @@
-//! Rows of a mode in clusters.
-//!
-//! What distances mean: as for likeness, rows are what they predict. The squared distance of two rows is the mean
-//! squared difference of what they predict for the cells of the tensor, without biases, over the variance of that among
-//! the rows, and the same is added for each coupled matrix of the mode. So however a model is written, distances are
-//! the same, and a matrix counts as much as the tensor. With u M u^T the mean square of what a row u predicts for a
-//! part, and S the covariance of the rows, the metric is the sum over parts of M / tr(M S).
+//! k-means clusters of the rows of a mode, with their members and labels.
 
-use super::check_mode;
-use super::compatibility::{check_rows, check_same_data};
-use super::enrichment::{Label, enrich};
-use super::gap::{GapCurve, curve};
-use super::kmeans::{Run, Work};
-use super::layer::Layer;
-use super::metric::metric;
-use super::points::Points;
+use super::cluster_points::{ClusterSpace, cluster_points};
+use super::compatibility::{check_label_matrix, check_same_data};
+use super::enrichment::{ClusteredRows, Label, enrichment};
+use super::gap_statistic::{GapCurve, gap_curve};
+use super::kmeans::{Clustering, KMeansRunner, KMeansTask, PointSet};
+use super::model_rows::check_mode;
 use crate::error::{Error, Result};
 use crate::format::CooView;
-
-use crate::linalg::{Eigen, symmetric_eigen};
 use crate::model::Model;
 use crate::parallel::{ThreadPool, available_threads};
 use crate::progress::Monitor;
 use crate::random::RandomStream;
 use crate::try_alloc::try_with_capacity;
 
-/// How many clusters are looked at if nothing is said.
-const MOST: usize = 20;
+/// The largest k of the gap curve, unless [`ClusterOptions::max_k`] is given.
+const DEFAULT_MAX_K: usize = 20;
 
-/// Steps end when they gain less than this: rows without clusters would move for hundreds of them.
-const ENOUGH: f64 = 1e-5;
+/// The tolerance of the final k-means runs. Rows without cluster structure would otherwise move for hundreds of iterations.
+const TOLERANCE: f64 = 1e-5;
 
-/// What random numbers are for.
-const SOME: u64 = 0x636c_7501;
-const FINAL: u64 = 0x636c_7502;
+/// Purposes of random streams.
+const SUBSAMPLE_STREAM: u64 = 0x636c_7501;
+const CLUSTERING_STREAM: u64 = 0x636c_7502;
 
-/// What distances between rows are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Space {
-    /// Those of what rows predict, for the tensor and for the matrices of their mode.
-    #[default]
-    Predictions,
-    /// Those of the numbers of the factor, its columns brought to the same norm, as in the paper.
-    Columns,
-}
-
-/// How to cluster.
+/// Options of [`cluster_rows`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClusterOptions {
     /// The mode whose rows are clustered, counted from 0.
     pub mode: usize,
-    /// How many clusters; without it the gap statistic chooses, see [`GapCurve::taken`].
+    /// The number of clusters; without it, the gap statistic chooses ([`GapCurve::recommended`]).
     pub k: Option<usize>,
-    /// The most clusters of the gap curve, which there is if this or no `k` is given; by default 20.
+    /// The largest k of the gap curve; 20 by default. With `k` and without `max_k` there is no gap curve.
     pub max_k: Option<usize>,
-    /// How often k-means starts anew; the best result counts.
+    /// The number of k-means runs, of which the best is taken.
     pub restarts: usize,
-    /// How many reference sets the gap curve has.
-    pub references: usize,
-    /// The gap curve is measured on so many rows, drawn by the seed, if there are more.
+    /// The number of reference sets of the gap statistic.
+    pub reference_sets: usize,
+    /// The largest number of rows for the gap curve. More rows are subsampled.
     pub curve_rows: usize,
-    /// The least number of tensor entries of a row that counts.
-    pub least: u64,
-    /// What distances are.
-    pub space: Space,
-    /// How many members of each cluster to give, the nearest to its centre first.
-    pub members: usize,
-    /// How many labels of each cluster to give for each matrix.
-    pub labels: usize,
-    /// For all random choices.
+    /// The smallest number of tensor entries of a clustered row.
+    pub min_entries: u64,
+    /// The distances between rows.
+    pub space: ClusterSpace,
+    /// The largest number of members listed per cluster.
+    pub max_members: usize,
+    /// The largest number of labels listed per cluster and matrix.
+    pub max_labels: usize,
+    /// The seed of all random choices.
     pub seed: u64,
-    /// 0 means all this process may use; results do not depend on the number.
+    /// The number of threads; 0 means all that this process may use. Results do not depend on it.
     pub threads: usize,
 }
 
 impl ClusterOptions {
-    /// What is usual.
+    /// Returns the default options.
     pub fn new(mode: usize) -> ClusterOptions {
         ClusterOptions {
             mode,
             k: None,
             max_k: None,
             restarts: 10,
-            references: 10,
+            reference_sets: 10,
             curve_rows: 20_000,
-            least: 1,
-            space: Space::Predictions,
-            members: 10,
-            labels: 5,
+            min_entries: 1,
+            space: ClusterSpace::Predictions,
+            max_members: 10,
+            max_labels: 5,
             seed: 0,
             threads: 0,
         }
     }
 
     fn check(&self) -> Result<()> {
-        let numbers = [
+        let counts = [
             (self.k.unwrap_or(1), "k"),
             (self.max_k.unwrap_or(1), "max_k"),
             (self.restarts, "restarts"),
-            (self.references, "references"),
+            (self.reference_sets, "references"),
             (self.curve_rows, "curve_rows"),
         ];
-        match numbers.iter().find(|(n, _)| *n == 0) {
-            Some((_, what)) => Err(Error::argument(format!(
-                "{what} is 0; it must be at least 1"
+        match counts.iter().find(|(n, _)| *n == 0) {
+            Some((_, option)) => Err(Error::argument(format!(
+                "{option} is 0; it must be at least 1"
             ))),
             None => Ok(()),
         }
@@ -114,52 +94,54 @@ impl ClusterOptions {
 pub struct Member {
     /// The row, counted from 0.
     pub index: u32,
-    /// Its distance to the centre; 1 is the root mean square distance of all rows to their mean.
+    /// Its distance to the centre, in units of the root mean square distance of all rows to their mean.
     pub distance: f64,
 }
 
-/// A cluster.
+/// A cluster of rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
-    /// How many rows it has.
+    /// The number of its rows.
     pub size: u64,
     /// The root mean square distance of its rows to the centre, in the unit of [`Member::distance`].
     pub radius: f64,
-    /// The mean of its rows in the factor.
+    /// The mean of its factor rows.
     pub centre: Vec<f64>,
     /// The rows nearest to the centre, the nearest first.
     pub members: Vec<Member>,
-    /// What it has more of than all rows, by matrix and then by p-value.
+    /// The over-represented labels, by matrix and then by ascending p-value.
     pub labels: Vec<Label>,
 }
 
-/// The rows of a mode in clusters.
+/// The clusters of the rows of a mode.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Clusters {
     /// The mode, counted from 0.
     pub mode: usize,
-    /// The rows that were clustered, ascending.
+    /// The clustered rows, ascending.
     pub rows: Vec<u32>,
-    /// The cluster of each.
-    pub which: Vec<u32>,
-    /// The clusters, the largest first; fewer than were asked for if there are fewer different rows.
+    /// The cluster of each row.
+    pub assignments: Vec<u32>,
+    /// The clusters, the largest first. There are fewer than requested if there are fewer distinct rows.
     pub clusters: Vec<Cluster>,
-    /// The share of the variance of rows that is between clusters.
-    pub explained: f64,
-    /// For each matrix of labels how much of it the cluster of a row tells: mutual information over entropy, added up
-    /// over columns.
-    pub information: Vec<f64>,
-    /// The gaps, if they were measured.
+    /// The between-cluster fraction of the total variance of the rows.
+    pub explained_variance: f64,
+    /// For each label matrix, the uncertainty coefficient of its labels given the clusters (Theil's U): mutual information
+    /// divided by entropy, both summed over columns.
+    pub uncertainty_coefficients: Vec<f64>,
+    /// The gap curve, if it was computed.
     pub gap: Option<GapCurve>,
 }
 
-/// Clusters the rows of a mode by k-means, seeded by greedy k-means++. Rows are those that the model knows with at least
-/// `least` tensor entries. For a model of samples they are those of its last draw.
+/// Clusters the rows of a mode by k-means with greedy k-means++ seeding.
 ///
-/// `labels` are matrices whose first mode is that of the rows, such as those the model was fitted with; a row has a
-/// column if it has an entry above 0 there. They have as many rows as the mode; where their sizes are but the largest
-/// indices they may have fewer. Results depend on the seed alone.
-pub fn clusters(
+/// The rows are those of the model with at least `min_entries` tensor entries. In a model with posterior samples they are
+/// the rows of the last sample.
+///
+/// `labels` are matrices whose first mode has the rows of the clustered mode, such as the matrices of the fit. A row has
+/// the label of a column if its entry there is above 0. A matrix with inferred sizes may have fewer rows than the mode.
+/// The result depends on the seed and not on the number of threads.
+pub fn cluster_rows(
     model: &Model,
     options: &ClusterOptions,
     labels: &[CooView<'_>],
@@ -167,15 +149,17 @@ pub fn clusters(
 ) -> Result<Clusters> {
     check_mode(model, options.mode)?;
     for view in labels {
-        check_rows(model, options.mode, view)?;
+        check_label_matrix(model, options.mode, view)?;
     }
-    find(model, options, labels, monitor)
+    cluster_checked(model, options, labels, monitor)
 }
 
-/// Clusters the rows of a mode of two models alike, to compare them. Both are of the same data, one of them fitted
-/// without matrices perhaps: their modes have the same sizes, or else the same rows have tensor entries in both (a
-/// matrix may know rows that the tensor does not have). `labels` have the rows of `model`.
-pub fn compare(
+/// Clusters the rows of a mode of two models with the same options, to compare them.
+///
+/// Both models are of the same data; one may have been fitted without matrices. Each mode has the same size in both, or
+/// the same rows have tensor entries in both (a matrix may add rows that the tensor does not have). `labels` have the rows
+/// of `model`.
+pub fn compare_clusterings(
     model: &Model,
     other: &Model,
     options: &ClusterOptions,
@@ -183,11 +167,11 @@ pub fn compare(
     monitor: &dyn Monitor,
 ) -> Result<(Clusters, Clusters)> {
     check_same_data(model, other)?;
-    let found = clusters(model, options, labels, monitor)?;
-    Ok((found, find(other, options, labels, monitor)?))
+    let found = cluster_rows(model, options, labels, monitor)?;
+    Ok((found, cluster_checked(other, options, labels, monitor)?))
 }
 
-fn find(
+fn cluster_checked(
     model: &Model,
     options: &ClusterOptions,
     labels: &[CooView<'_>],
@@ -198,23 +182,68 @@ fn find(
     let own = &model.modes()[mode];
     let chosen = (0u32..)
         .zip(own.rows.indices())
-        .filter(|&(r, _)| own.counts[r as usize] >= options.least);
+        .filter(|&(r, _)| own.counts[r as usize] >= options.min_entries);
     let (compact, rows): (Vec<u32>, Vec<u32>) = chosen.unzip();
     if rows.is_empty() {
         return Err(Error::argument(format!(
             "no row of mode {} has {} tensor entries; the model has {} rows of it",
             mode + 1,
-            options.least,
+            options.min_entries,
             own.rows.len()
         )));
     }
-    let points = points(model, mode, options.space, &compact)?;
+    let points = cluster_points(model, mode, options.space, &compact)?;
+    let (mut clustering, gap) = run_kmeans(&points, options, monitor)?;
+    sort_by_size(&mut clustering, points.width);
+    let assignments = &clustering.assignments;
+    let mut clusters = clusters_with_means(model, mode, &compact, &clustering);
+    let total = describe_members(&mut clusters, &points, &rows, &clustering, options);
+    let mut positions: Vec<Option<u32>> = try_with_capacity(own.rows.len(), "rows")?;
+    positions.resize(own.rows.len(), None);
+    (0u32..)
+        .zip(&compact)
+        .for_each(|(i, &r)| positions[r as usize] = Some(i));
+    let clustered = ClusteredRows {
+        rows: &own.rows,
+        positions: &positions,
+        assignments,
+        sizes: &clustering.sizes,
+    };
+    let mut uncertainty_coefficients = Vec::new();
+    for (m, view) in labels.iter().enumerate() {
+        let found = enrichment(view, m, options.max_labels, &clustered)?;
+        for (cluster, labels) in clusters.iter_mut().zip(found.labels) {
+            cluster.labels.extend(labels);
+        }
+        uncertainty_coefficients.push(found.uncertainty_coefficient);
+    }
+    Ok(Clusters {
+        mode,
+        rows,
+        assignments: clustering.assignments,
+        clusters,
+        explained_variance: if total > 0.0 {
+            (1.0 - clustering.within / total).max(0.0)
+        } else {
+            0.0
+        },
+        uncertainty_coefficients,
+        gap,
+    })
+}
+
+/// Computes the gap curve, unless only `k` is given, and the best clustering.
+fn run_kmeans(
+    points: &PointSet,
+    options: &ClusterOptions,
+    monitor: &dyn Monitor,
+) -> Result<(Clustering, Option<GapCurve>)> {
     let threads = match options.threads {
         0 => available_threads(),
         t => t,
     };
     let pool = ThreadPool::new(threads, false, 0);
-    let work = |phase| Work {
+    let runner = |phase| KMeansRunner {
         pool: &pool,
         restarts: options.restarts,
         phase,
@@ -223,182 +252,118 @@ fn find(
     let seed = options.seed;
     let gap = match (options.k, options.max_k) {
         (Some(_), None) => None,
-        (_, most) => {
-            let some = points.some(options.curve_rows, &mut RandomStream::new(&[seed, SOME]))?;
-            let counts = (most.unwrap_or(MOST), options.references);
-            Some(curve(&some, counts, seed, &work("gap curve"))?)
+        (_, max_k) => {
+            let mut stream = RandomStream::new(&[seed, SUBSAMPLE_STREAM]);
+            let subsample = points.subsample(options.curve_rows, &mut stream)?;
+            Some(gap_curve(
+                &subsample,
+                max_k.unwrap_or(DEFAULT_MAX_K),
+                options.reference_sets,
+                seed,
+                &runner("gap curve"),
+            )?)
         }
     };
-    let wanted = options.k.or(gap.as_ref().map(GapCurve::taken)).unwrap_or(1);
-    let run = Run {
-        points: &points,
-        k: wanted.min(points.count),
-        name: [seed, FINAL, 0],
-        enough: ENOUGH,
+    let recommended = gap.as_ref().map(GapCurve::recommended);
+    let k = options.k.or(recommended).unwrap_or(1);
+    let task = KMeansTask {
+        points,
+        k: k.min(points.count),
+        stream_key: [seed, CLUSTERING_STREAM, 0],
+        tolerance: TOLERANCE,
     };
-    let found = work("clustering").best(&[run], |found| found)?;
-    let Some(found) = found.into_iter().next() else {
-        return Err(Error::Cancelled);
-    };
-    // The largest first, and of equal ones that with the first row.
-    let mut first = vec![usize::MAX; found.sizes.len()];
-    for (i, &w) in found.which.iter().enumerate().rev() {
-        first[w as usize] = i;
+    let best = runner("clustering").best_of_restarts(&[task], |clustering| clustering)?;
+    match best.into_iter().next() {
+        Some(clustering) => Ok((clustering, gap)),
+        None => Err(Error::Cancelled),
     }
-    let mut order: Vec<usize> = (0..found.sizes.len()).collect();
-    order.sort_by_key(|&c| (std::cmp::Reverse(found.sizes[c]), first[c]));
-    let mut number = vec![0u32; order.len()];
-    (0u32..)
-        .zip(&order)
-        .for_each(|(new, &old)| number[old] = new);
-    let which: Vec<u32> = found.which.iter().map(|&w| number[w as usize]).collect();
-    let mut list = describe(model, mode, &compact, &which, order.len());
-    let mut near: Vec<Vec<Member>> = vec![Vec::new(); order.len()];
-    let (mut total, mean) = (0.0, vec![0.0; points.width]);
-    for (i, (&w, &index)) in which.iter().zip(&rows).enumerate() {
-        let centre = &found.centres[order[w as usize] * points.width..];
-        let square = points.distance(i, centre);
-        total += points.distance(i, &mean);
-        list[w as usize].radius += square;
-        near[w as usize].push(Member {
-            index,
-            distance: square.sqrt(),
-        });
-    }
-    for (cluster, mut near) in list.iter_mut().zip(near) {
-        cluster.radius = (cluster.radius / cluster.size as f64).sqrt();
-        near.sort_by(|a, b| {
-            let by_distance = a.distance.total_cmp(&b.distance);
-            by_distance.then(a.index.cmp(&b.index))
-        });
-        near.truncate(options.members);
-        cluster.members = near;
-    }
-    let mut place: Vec<Option<u32>> = try_with_capacity(own.rows.len(), "rows")?;
-    place.resize(own.rows.len(), None);
-    (0u32..)
-        .zip(&compact)
-        .for_each(|(i, &r)| place[r as usize] = Some(i));
-    let sizes: Vec<u64> = list.iter().map(|c| c.size).collect();
-    let mut information = Vec::new();
-    for (m, view) in labels.iter().enumerate() {
-        let by = (m, options.labels);
-        let found = enrich(view, by, (&own.rows, &place), (&which, &sizes))?;
-        for (cluster, labels) in list.iter_mut().zip(found.labels) {
-            cluster.labels.extend(labels);
-        }
-        information.push(found.information);
-    }
-    Ok(Clusters {
-        mode,
-        rows,
-        which,
-        clusters: list,
-        explained: if total > 0.0 {
-            (1.0 - found.within / total).max(0.0)
-        } else {
-            0.0
-        },
-        information,
-        gap,
-    })
 }
 
-/// Sizes and mean rows of clusters.
-fn describe(model: &Model, mode: usize, rows: &[u32], which: &[u32], count: usize) -> Vec<Cluster> {
+/// Renumbers the clusters by descending size; of equal ones, that with the first row comes first.
+fn sort_by_size(clustering: &mut Clustering, width: usize) {
+    let sizes = &clustering.sizes;
+    let mut first_row = vec![usize::MAX; sizes.len()];
+    for (i, &cluster) in clustering.assignments.iter().enumerate().rev() {
+        first_row[cluster as usize] = i;
+    }
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.sort_by_key(|&c| (std::cmp::Reverse(sizes[c]), first_row[c]));
+    let mut new_number = vec![0u32; order.len()];
+    (0u32..)
+        .zip(&order)
+        .for_each(|(new, &old)| new_number[old] = new);
+    for cluster in &mut clustering.assignments {
+        *cluster = new_number[*cluster as usize];
+    }
+    let centres = order
+        .iter()
+        .flat_map(|&c| &clustering.centres[c * width..(c + 1) * width]);
+    let (centres, sizes) = (centres.copied().collect(), order.iter().map(|&c| sizes[c]));
+    clustering.sizes = sizes.collect();
+    clustering.centres = centres;
+}
+
+/// Returns the clusters with their sizes and the means of their factor rows.
+fn clusters_with_means(
+    model: &Model,
+    mode: usize,
+    rows: &[u32],
+    clustering: &Clustering,
+) -> Vec<Cluster> {
     let rank = model.shape().ranks[mode];
-    let mut list: Vec<Cluster> = (0..count)
-        .map(|_| Cluster {
-            size: 0,
+    let mut clusters: Vec<Cluster> = clustering
+        .sizes
+        .iter()
+        .map(|&size| Cluster {
+            size,
             radius: 0.0,
             centre: vec![0.0; rank],
             members: Vec::new(),
             labels: Vec::new(),
         })
         .collect();
-    for (&row, &w) in rows.iter().zip(which) {
-        let cluster = &mut list[w as usize];
-        cluster.size += 1;
-        let numbers = model.modes()[mode].factor.row(row as usize);
+    for (&row, &cluster) in rows.iter().zip(&clustering.assignments) {
+        let cluster = &mut clusters[cluster as usize];
+        let values = model.modes()[mode].factor.row(row as usize);
         let add = |(c, &x): (&mut f64, &f32)| *c += f64::from(x);
-        cluster.centre.iter_mut().zip(numbers).for_each(add);
+        cluster.centre.iter_mut().zip(values).for_each(add);
     }
-    for cluster in &mut list {
+    for cluster in &mut clusters {
         let size = cluster.size.max(1) as f64;
         cluster.centre.iter_mut().for_each(|c| *c /= size);
     }
-    list
+    clusters
 }
 
-/// The rows as points whose distances are those wanted.
-fn points(model: &Model, mode: usize, space: Space, rows: &[u32]) -> Result<Points> {
-    let factor = &model.modes()[mode].factor;
-    let rank = model.shape().ranks[mode];
-    let frame = match space {
-        Space::Predictions => by_predictions(model, mode, rows)?,
-        Space::Columns => {
-            let mut squares = vec![0.0f64; rank];
-            for &row in rows {
-                let add = |(s, &x): (&mut f64, &f32)| *s += f64::from(x) * f64::from(x);
-                squares
-                    .iter_mut()
-                    .zip(factor.row(row as usize))
-                    .for_each(add);
-            }
-            let mut frame = vec![0.0; rank * rank];
-            for (j, &s) in squares.iter().enumerate().filter(|(_, s)| **s > 0.0) {
-                frame[j * rank + j] = 1.0 / s.sqrt();
-            }
-            frame
-        }
-    };
-    Points::new(rows.len(), &frame, rank, |i, to| {
-        to.copy_from_slice(factor.row(rows[i] as usize))
-    })
-}
-
-/// What rows are multiplied with so that their distances are those of their predictions.
-fn by_predictions(model: &Model, mode: usize, rows: &[u32]) -> Result<Vec<f64>> {
-    let rank = model.shape().ranks[mode];
-    let factor = &model.modes()[mode].factor;
-    let mut mean = vec![0.0f64; rank];
-    for &row in rows {
-        let add = |(m, &x): (&mut f64, &f32)| *m += f64::from(x) / rows.len() as f64;
-        mean.iter_mut().zip(factor.row(row as usize)).for_each(add);
+/// Sets the radius and the nearest members of each cluster. Returns the total sum of squares: of the distances of all rows
+/// to their mean, which is the origin.
+fn describe_members(
+    clusters: &mut [Cluster],
+    points: &PointSet,
+    rows: &[u32],
+    clustering: &Clustering,
+    options: &ClusterOptions,
+) -> f64 {
+    let mut members: Vec<Vec<Member>> = vec![Vec::new(); clusters.len()];
+    let (mut total, origin) = (0.0, vec![0.0; points.width]);
+    for (i, (&c, &index)) in clustering.assignments.iter().zip(rows).enumerate() {
+        let centre = &clustering.centres[c as usize * points.width..];
+        let square = points.squared_distance(i, centre);
+        total += points.squared_distance(i, &origin);
+        clusters[c as usize].radius += square;
+        members[c as usize].push(Member {
+            index,
+            distance: square.sqrt(),
+        });
     }
-    let mut spread = vec![0.0f64; rank * rank];
-    let mut row = vec![0.0f64; rank];
-    for &r in rows {
-        let numbers = factor.row(r as usize).iter().zip(&mean);
-        let take = |(x, (&u, m)): (&mut f64, (&f32, &f64))| *x = f64::from(u) - m;
-        row.iter_mut().zip(numbers).for_each(take);
-        for (line, &x) in spread.chunks_exact_mut(rank).zip(&row) {
-            let add = |(s, y): (&mut f64, &f64)| *s += x * y / rows.len() as f64;
-            line.iter_mut().zip(&row).for_each(add);
-        }
+    for (cluster, mut members) in clusters.iter_mut().zip(members) {
+        cluster.radius = (cluster.radius / cluster.size as f64).sqrt();
+        members.sort_by(|a, b| {
+            let by_distance = a.distance.total_cmp(&b.distance);
+            by_distance.then(a.index.cmp(&b.index))
+        });
+        members.truncate(options.max_members);
+        cluster.members = members;
     }
-    let mut parts = vec![metric(model, &Layer::own(model), mode, &[])?];
-    for matrix in model.matrices().iter().filter(|m| m.mode == mode) {
-        let mut square = vec![0.0f64; rank * rank];
-        for c in 0..matrix.factor.len() {
-            let v = matrix.factor.row(c);
-            for (line, &x) in square.chunks_exact_mut(rank).zip(v) {
-                let add = |(s, &y): (&mut f64, &f32)| *s += f64::from(x) * f64::from(y);
-                line.iter_mut().zip(v).for_each(add);
-            }
-        }
-        parts.push(square);
-    }
-    let mut whole = vec![0.0f64; rank * rank];
-    for part in &parts {
-        let variance: f64 = part.iter().zip(&spread).map(|(m, s)| m * s).sum();
-        // A part that says the same of all rows tells none from another.
-        if variance > f64::MIN_POSITIVE && variance.is_finite() {
-            let add = |(w, m): (&mut f64, &f64)| *w += m / variance;
-            whole.iter_mut().zip(part).for_each(add);
-        }
-    }
-    let Eigen { values, vectors } = symmetric_eigen(rank, &whole);
-    let root = |k: usize| vectors[k % rank * rank + k / rank] * values[k % rank].max(0.0).sqrt();
-    Ok((0..rank * rank).map(root).collect())
+    total
 }

@@ -1,38 +1,39 @@
-//! Whether what is put beside each other means the same rows.
+//! Checks that a label matrix, or a second model, describes the same rows as a model.
 
 use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::model::Model;
 
-/// Refuses what is not a matrix with the rows of a mode.
-pub(crate) fn check_rows(model: &Model, mode: usize, matrix: &CooView<'_>) -> Result<()> {
+/// Returns an error unless `matrix` is a matrix whose first mode has the rows of `mode` of the model.
+pub(crate) fn check_label_matrix(model: &Model, mode: usize, matrix: &CooView<'_>) -> Result<()> {
     if matrix.order() != 2 {
         return Err(Error::argument(format!(
-            "{}: has {} modes; what labels clusters is a matrix, whose first mode has the rows that are clustered",
+            "{}: has {} modes; cluster labels are a matrix whose first mode has the rows that are clustered",
             matrix.name(),
             matrix.order()
         )));
     }
-    let (has, wanted) = (matrix.dims()[0], model.dims()[mode]);
-    // Sizes that are only the largest indices miss the last rows if nothing is said of them.
-    if has == wanted || has < wanted && matrix.dims_inferred() {
+    let (rows, expected) = (matrix.dims()[0], model.dims()[mode]);
+    // A size inferred from the largest index leaves out trailing rows without entries.
+    if rows == expected || rows < expected && matrix.dims_inferred() {
         return Ok(());
     }
-    let inferred = match matrix.dims_inferred() {
-        true => " or fewer",
-        false => "",
+    let or_fewer = if matrix.dims_inferred() {
+        " or fewer"
+    } else {
+        ""
     };
     Err(Error::argument(format!(
-        "{}: has {has} rows, but mode {} of the model has {wanted}; what labels clusters is a matrix with the rows of that \
-         mode, {wanted} of them{inferred}, in the same order. If it is of that mode, state the sizes of both (--dims) when \
+        "{}: has {rows} rows, but mode {} of the model has {expected}; cluster labels are a matrix with the rows of that \
+         mode, {expected} of them{or_fewer}, in the same order. If it is of that mode, state the sizes of both (--dims) when \
          converting",
         matrix.name(),
         mode + 1,
     )))
 }
 
-/// Refuses two models that are not of the same rows, as far as can be told: modes have the same sizes, or else the same
-/// rows have tensor entries.
+/// Returns an error if two models cannot be of the same tensor: each mode has the same size in both, or the same rows
+/// have tensor entries.
 pub(crate) fn check_same_data(model: &Model, other: &Model) -> Result<()> {
     if other.order() != model.order() {
         return Err(Error::argument(format!(
@@ -66,7 +67,7 @@ pub(crate) fn check_same_data(model: &Model, other: &Model) -> Result<()> {
             let row = first.map_or(0, |(i, &row)| shorter.get(i).map_or(row, |&s| s.min(row)));
             return Err(Error::argument(format!(
                 "mode {} has {other_size} rows in the model to compare with and {size} in this one, and row {} has tensor \
-                 entries in one of them alone; only models of the same rows are compared: fit both to the same tensor, or \
+                 entries in only one of them; only models of the same rows are compared: fit both to the same tensor, or \
                  state the same sizes (--dims) when converting",
                 n + 1,
                 u64::from(row) + 1

@@ -1,89 +1,94 @@
-//! What the columns of a factor stand for, and how much each matters to somebody: the paper's personal profile.
+//! The meaning of the columns of a factor (latent concepts), and their strength for given rows: the personal profile of
+//! the paper.
 //!
-//! With the core contracted with the rows that are given, R = G x_1 u, concept j of a mode adds v_j (R w)_j to the
-//! prediction of a cell, where v is the row of that mode and w that of the mode left. Columns have any scale and sign in
-//! a fit, so that neither the numbers of R nor those of a column mean anything by themselves: what is meant is the root
-//! mean square of what the concept adds, over all rows v and w by their entries. With columns of norm 1 that have
-//! nothing to do with each other this is the norm of a row of R, the paper's strength, but for a common factor.
+//! Let R = G x_1 u be the core contracted with the rows that are given. Concept j of a mode then adds v_j (R w)_j to the
+//! prediction of a position, where v is the row of that mode and w the row of the remaining mode. A fit determines
+//! neither the scale nor the sign of a column, so the entries of R and of a column have no meaning by themselves.
+//! The strength of a concept is therefore the root mean square of its contribution over all rows v and w, weighted by
+//! their tensor entries. For orthonormal columns it equals the norm of a row of R, the strength defined in the paper,
+//! up to a common factor.
 
-use super::layer::Layer;
-use super::metric::{mean_square, metric};
-use super::top_k::Ranked;
-use super::{check_mode, known};
+use std::cmp::Ordering;
+
+use super::core_contraction::{contract_given, contract_means};
+use super::model_rows::{check_mode, compact_row};
+use super::parameter_view::ParameterView;
+use super::prediction_metric::{prediction_metric, second_moment};
+use super::top_k::RankedRow;
 use crate::error::{Error, Result};
 use crate::model::{Model, ModelMatrix};
 
-use crate::kernel::CoreKind;
-
-/// What to describe.
+/// Options of [`describe_concepts`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConceptOptions {
     /// The mode whose concepts are described, counted from 0.
     pub mode: usize,
-    /// For whom: modes and their rows. Modes that are not here are averaged over.
+    /// Modes and their given rows, counted from 0. The other modes are averaged over.
     pub given: Vec<(usize, u32)>,
-    /// How many rows and columns of matrices to give for each concept, at either end.
+    /// The largest number of rows, and of columns per matrix, at each end of a concept.
     pub top: usize,
-    /// The least number of tensor entries of a row that is listed.
-    pub least: u64,
+    /// The smallest number of tensor entries of a listed row.
+    pub min_entries: u64,
 }
 
 impl ConceptOptions {
-    /// Ten of each, for nobody.
+    /// Returns options with lists of ten and no given rows.
     pub fn new(mode: usize) -> ConceptOptions {
         ConceptOptions {
             mode,
             given: Vec::new(),
             top: 10,
-            least: 1,
+            min_entries: 1,
         }
     }
 }
 
-/// A column of a coupled matrix and what it has to do with a concept.
+/// The association of a column of a coupled matrix with a concept.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Association {
-    /// Which matrix of the model, counted from 0.
+    /// The matrix of the model, counted from 0.
     pub matrix: usize,
     /// The column, counted from 0.
     pub column: u32,
-    /// What a row of loading 1 gets from the concept in the prediction of this column, over the root mean square of
-    /// those predictions.
-    pub share: f64,
+    /// The contribution of the concept to the prediction of this column for a row of loading 1, divided by the root mean
+    /// square of the predictions of the column.
+    pub contribution: f64,
 }
 
 /// A latent concept: a column of a factor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Concept {
-    /// Which column, counted from 0.
-    pub number: usize,
-    /// The root mean square of what it adds to predictions.
+    /// The column of the factor, counted from 0.
+    pub column: usize,
+    /// The root mean square of its contribution to predictions.
     pub strength: f64,
-    /// What it adds for a row of loading 1, the modes that are not given being at their mean rows. Never below 0: the
-    /// sign of the column is turned so.
+    /// Its contribution for a row of loading 1 when modes without a given row are at their mean rows. The sign of the
+    /// column is chosen so that this is not negative.
     pub effect: f64,
-    /// Whether the sign was turned.
-    pub turned: bool,
-    /// The rows with the largest loadings, the largest first, and of equal ones that with more entries. A loading is a number of the column over the root mean
-    /// square of them all, by entries.
-    pub largest: Vec<Ranked>,
-    /// The rows with the smallest loadings, the smallest first, and of equal ones that with more entries.
-    pub smallest: Vec<Ranked>,
-    /// Columns of the matrices of the mode that go with it most, for each matrix the largest share first.
-    pub with: Vec<Association>,
-    /// Those that go against it most, the smallest share first.
-    pub against: Vec<Association>,
+    /// Whether the sign of the column was flipped.
+    pub sign_flipped: bool,
+    /// The rows with the largest loadings, in descending order. Ties go to the row with more entries.
+    ///
+    /// A loading is a value of the column divided by the root mean square of the column, weighted by tensor entries.
+    pub largest: Vec<RankedRow>,
+    /// The rows with the smallest loadings, in ascending order. Ties go to the row with more entries.
+    pub smallest: Vec<RankedRow>,
+    /// The columns of each matrix of the mode with the largest contributions, in descending order per matrix.
+    pub positive: Vec<Association>,
+    /// The columns with the smallest contributions, in ascending order per matrix.
+    pub negative: Vec<Association>,
 }
 
-/// R, the core contracted with the rows that are given, where one mode besides is left; at columns of root mean square 1.
+/// The matrix R, scaled to factor columns of root mean square 1. It exists if exactly one mode besides the described one
+/// has no given row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
     /// The mode of its columns, counted from 0.
     pub mode: usize,
-    /// How many columns it has.
+    /// The number of its columns.
     pub columns: usize,
-    /// Its numbers, row by row: a row for each concept, in the order of the factor.
-    pub numbers: Vec<f64>,
+    /// Its values, row-major, with one row per concept in the order of the factor columns.
+    pub values: Vec<f64>,
 }
 
 /// The concepts of a mode.
@@ -93,13 +98,14 @@ pub struct Concepts {
     pub mode: usize,
     /// The concepts, the strongest first.
     pub concepts: Vec<Concept>,
-    /// R, if it is a matrix.
+    /// The profile, if R is a matrix.
     pub profile: Option<Profile>,
 }
 
-/// Describes the concepts of a mode, for the rows that are given or for nobody. Those rows must be known to the model.
-/// For a model of samples they are those of its last draw.
-pub fn concepts(model: &Model, options: &ConceptOptions) -> Result<Concepts> {
+/// Describes the concepts of a mode, for the given rows or on average.
+///
+/// The model must have the given rows. In a model with posterior samples, the concepts are those of the last sample.
+pub fn describe_concepts(model: &Model, options: &ConceptOptions) -> Result<Concepts> {
     let mode = options.mode;
     check_mode(model, mode)?;
     let mut given: Vec<(usize, usize)> = Vec::new();
@@ -116,62 +122,70 @@ pub fn concepts(model: &Model, options: &ConceptOptions) -> Result<Concepts> {
                 }
             )));
         }
-        given.push((n, known(model, n, index)? as usize));
+        given.push((n, compact_row(model, n, index)? as usize));
     }
-    let layer = Layer::own(model);
+    let parameters = ParameterView::own(model);
     let rank = model.shape().ranks[mode];
-    let diagonal = |square: Vec<f64>, rank: usize| -> Vec<f64> {
-        (0..rank).map(|j| square[j * rank + j].max(0.0)).collect()
-    };
-    let square = mean_square(model, &layer, mode)?;
-    let sizes: Vec<f64> = roots(diagonal(square.clone(), rank));
-    let squares = diagonal(metric(model, &layer, mode, &given)?, rank);
-    let left = contracted(model, &layer, mode, &given);
-    let mean = averaged(model, &layer, mode, &left);
-    let profile = match left.modes[..] {
+    let moment = second_moment(model, &parameters, mode)?;
+    let column_rms = square_roots(diagonal(&moment, rank));
+    let metric = prediction_metric(model, &parameters, mode, &given)?;
+    let contribution_squares = diagonal(&metric, rank);
+    let contracted = contract_given(model, &parameters, mode, &given);
+    let mean_effect = contract_means(model, &parameters, mode, &contracted);
+    let profile = match contracted.modes[..] {
         [other] => {
             let columns = model.shape().ranks[other];
-            let others = roots(diagonal(mean_square(model, &layer, other)?, columns));
-            let scaled = left.numbers.iter().enumerate();
-            let scaled = scaled.map(|(k, r)| r * sizes[k / columns] * others[k % columns]);
+            let moment = second_moment(model, &parameters, other)?;
+            let other_rms = square_roots(diagonal(&moment, columns));
+            let scaled = contracted.values.iter().enumerate();
+            let scaled = scaled.map(|(k, r)| r * column_rms[k / columns] * other_rms[k % columns]);
             Some(Profile {
                 mode: other,
                 columns,
-                numbers: scaled.collect(),
+                values: scaled.collect(),
             })
         }
         _ => None,
     };
     let mut concepts = Vec::new();
-    for number in 0..rank {
-        let turned = mean[number] < 0.0;
-        let sign = if turned { -1.0 } else { 1.0 };
-        let (largest, smallest) = extremes(model, options, number, sign, sizes[number]);
-        let (mut with, mut against) = (Vec::new(), Vec::new());
+    for column in 0..rank {
+        let sign_flipped = mean_effect[column] < 0.0;
+        let sign = if sign_flipped { -1.0 } else { 1.0 };
+        let loadings = loadings(model, options, column, sign, column_rms[column]);
+        let (mut positive, mut negative) = (Vec::new(), Vec::new());
         let matrices = model.matrices().iter().enumerate();
         for (m, matrix) in matrices.filter(|(_, matrix)| matrix.mode == mode) {
-            let mut list = associations((m, matrix), number, sign * sizes[number], &square);
+            let scale = sign * column_rms[column];
+            let mut list = associations(m, matrix, column, scale, &moment);
             let top = options.top.min(list.len());
-            // Of equal shares the smaller column is first at either end.
-            list.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.column.cmp(&b.column)));
-            with.extend_from_slice(&list[..top]);
-            list.sort_by(|a, b| a.share.total_cmp(&b.share).then(a.column.cmp(&b.column)));
-            against.extend_from_slice(&list[..top]);
+            // Ties go to the smaller column at either end.
+            list.sort_by(|a, b| {
+                b.contribution
+                    .total_cmp(&a.contribution)
+                    .then(a.column.cmp(&b.column))
+            });
+            positive.extend_from_slice(&list[..top]);
+            list.sort_by(|a, b| {
+                a.contribution
+                    .total_cmp(&b.contribution)
+                    .then(a.column.cmp(&b.column))
+            });
+            negative.extend_from_slice(&list[..top]);
         }
         concepts.push(Concept {
-            number,
-            strength: sizes[number] * squares[number].sqrt(),
-            effect: sizes[number] * mean[number].abs(),
-            turned,
-            largest,
-            smallest,
-            with,
-            against,
+            column,
+            strength: column_rms[column] * contribution_squares[column].sqrt(),
+            effect: column_rms[column] * mean_effect[column].abs(),
+            sign_flipped,
+            largest: extremes(&loadings, options.top, |a, b| b.total_cmp(&a)),
+            smallest: extremes(&loadings, options.top, |a, b| a.total_cmp(&b)),
+            positive,
+            negative,
         });
     }
     concepts.sort_by(|a, b| {
         let by_strength = b.strength.total_cmp(&a.strength);
-        by_strength.then(a.number.cmp(&b.number))
+        by_strength.then(a.column.cmp(&b.column))
     });
     Ok(Concepts {
         mode,
@@ -180,52 +194,76 @@ pub fn concepts(model: &Model, options: &ConceptOptions) -> Result<Concepts> {
     })
 }
 
-fn roots(squares: Vec<f64>) -> Vec<f64> {
+/// Returns the diagonal of a square matrix, with negative rounding errors set to 0.
+fn diagonal(matrix: &[f64], rank: usize) -> Vec<f64> {
+    (0..rank).map(|j| matrix[j * rank + j].max(0.0)).collect()
+}
+
+fn square_roots(squares: Vec<f64>) -> Vec<f64> {
     squares.iter().map(|s| s.sqrt()).collect()
 }
 
-/// The rows at either end of a column.
-fn extremes(
+/// The loading of a row, with its number of tensor entries.
+struct Loading {
+    row: RankedRow,
+    entries: u64,
+}
+
+/// Returns the loadings of a column for all rows with enough entries.
+fn loadings(
     model: &Model,
     options: &ConceptOptions,
-    number: usize,
+    column: usize,
     sign: f64,
-    size: f64,
-) -> (Vec<Ranked>, Vec<Ranked>) {
+    column_rms: f64,
+) -> Vec<Loading> {
     let own = &model.modes()[options.mode];
-    let mut list: Vec<(Ranked, u64)> = Vec::new();
+    let mut list = Vec::new();
     for (row, index) in own.rows.indices().enumerate() {
-        let count = own.counts[row];
-        if count >= options.least {
-            let x = sign * f64::from(own.factor.row(row)[number]);
-            // Never -0, which is not what 0 is to an order.
-            let score = if size > 0.0 { x / size + 0.0 } else { 0.0 };
+        let entries = own.counts[row];
+        if entries >= options.min_entries {
+            let x = sign * f64::from(own.factor.row(row)[column]);
+            // Adding 0 turns -0 into 0, which `total_cmp` would tell apart.
+            let score = if column_rms > 0.0 {
+                x / column_rms + 0.0
+            } else {
+                0.0
+            };
             if !score.is_nan() {
-                list.push((Ranked { index, score }, count));
+                let row = RankedRow { index, score };
+                list.push(Loading { row, entries });
             }
         }
     }
-    let top = options.top.min(list.len());
-    // In a non-negative model many rows have 0, and of equal loadings those say most that are known best.
-    let mut end = |falling: bool| -> Vec<Ranked> {
-        list.sort_by(|(a, of_a), (b, of_b)| {
-            let by_score = match falling {
-                true => b.score.total_cmp(&a.score),
-                false => a.score.total_cmp(&b.score),
-            };
-            by_score.then(of_b.cmp(of_a)).then(a.index.cmp(&b.index))
-        });
-        list[..top].iter().map(|(row, _)| *row).collect()
-    };
-    (end(true), end(false))
+    list
 }
 
-/// What all columns of a matrix have to do with a concept.
+/// Returns the first `top` rows in the given order of loadings.
+///
+/// Many loadings are 0 in a non-negative model. Ties go to the row with more entries, whose loading is the most reliable.
+fn extremes(
+    loadings: &[Loading],
+    top: usize,
+    by_score: impl Fn(f64, f64) -> Ordering,
+) -> Vec<RankedRow> {
+    let mut list: Vec<&Loading> = loadings.iter().collect();
+    list.sort_by(|a, b| {
+        by_score(a.row.score, b.row.score)
+            .then(b.entries.cmp(&a.entries))
+            .then(a.row.index.cmp(&b.row.index))
+    });
+    list.iter().take(top).map(|loading| loading.row).collect()
+}
+
+/// Computes the associations of all columns of a matrix with a concept.
+///
+/// `scale` is the value of a row of loading 1 in the column of the factor.
 fn associations(
-    (m, matrix): (usize, &ModelMatrix),
-    number: usize,
-    size: f64,
-    square: &[f64],
+    matrix_number: usize,
+    matrix: &ModelMatrix,
+    concept: usize,
+    scale: f64,
+    moment: &[f64],
 ) -> Vec<Association> {
     let mut list = Vec::new();
     for (c, column) in matrix
@@ -235,125 +273,22 @@ fn associations(
         .take(matrix.factor.len())
     {
         let v = matrix.factor.row(c);
-        let lines = square.chunks_exact(v.len()).zip(v);
-        let all: f64 = lines
+        let lines = moment.chunks_exact(v.len()).zip(v);
+        let mean_square: f64 = lines
             .map(|(line, &x)| {
-                let each = line.iter().zip(v);
-                f64::from(x) * each.map(|(a, &y)| a * f64::from(y)).sum::<f64>()
+                let products = line.iter().zip(v);
+                f64::from(x) * products.map(|(a, &y)| a * f64::from(y)).sum::<f64>()
             })
             .sum();
-        let share = match all.sqrt() {
-            all if all > f64::MIN_POSITIVE => size * f64::from(v[number]) / all,
+        let contribution = match mean_square.sqrt() {
+            rms if rms > f64::MIN_POSITIVE => scale * f64::from(v[concept]) / rms,
             _ => 0.0,
         };
         list.push(Association {
-            matrix: m,
+            matrix: matrix_number,
             column,
-            share,
+            contribution,
         });
     }
     list
-}
-
-/// The core after some of its modes are contracted.
-struct Left {
-    /// The modes that are left besides the one described, ascending.
-    modes: Vec<usize>,
-    /// The mode described comes first, then the others. Of a diagonal core that has two others or more, the diagonal
-    /// alone.
-    numbers: Vec<f64>,
-}
-
-/// The core contracted with the rows that are given.
-fn contracted(model: &Model, layer: &Layer<'_>, mode: usize, given: &[(usize, usize)]) -> Left {
-    let shape = model.shape();
-    let row = |n: usize, row: usize| -> Vec<f64> {
-        let mut numbers = vec![0.0f32; shape.ranks[n]];
-        layer.read(n, row, &mut numbers);
-        numbers.iter().map(|&x| f64::from(x)).collect()
-    };
-    let is_given = |n: &usize| given.iter().any(|(m, _)| m == n);
-    let modes: Vec<usize> = (0..shape.order())
-        .filter(|n| *n != mode && !is_given(n))
-        .collect();
-    let rank = shape.ranks[mode];
-    if shape.kind == CoreKind::Diagonal {
-        let core = layer.core()[..rank].iter().map(|&g| f64::from(g));
-        let mut diagonal: Vec<f64> = core.collect();
-        for &(n, r) in given {
-            let times = |(d, x): (&mut f64, f64)| *d *= x;
-            diagonal.iter_mut().zip(row(n, r)).for_each(times);
-        }
-        if modes.len() != 1 {
-            return Left {
-                modes,
-                numbers: diagonal,
-            };
-        }
-        let mut numbers = vec![0.0; rank * rank];
-        (0..rank).for_each(|j| numbers[j * rank + j] = diagonal[j]);
-        return Left { modes, numbers };
-    }
-    let dense = shape.dense_core(layer.core());
-    let mut numbers: Vec<f64> = dense.iter().map(|&g| f64::from(g)).collect();
-    let mut ranks = shape.ranks.clone();
-    for &(n, r) in given {
-        numbers = along(&numbers, &ranks, n, &row(n, r));
-        ranks[n] = 1;
-    }
-    // The mode described first.
-    let after: usize = ranks[mode + 1..].iter().product();
-    let before = numbers.len() / (rank * after).max(1);
-    let mut first = Vec::with_capacity(numbers.len());
-    for j in 0..rank {
-        for b in 0..before {
-            first.extend_from_slice(&numbers[(b * rank + j) * after..][..after]);
-        }
-    }
-    Left {
-        modes,
-        numbers: first,
-    }
-}
-
-/// That contracted with the mean rows of the modes left: what each concept counts for a row, on the average.
-fn averaged(model: &Model, layer: &Layer<'_>, mode: usize, left: &Left) -> Vec<f64> {
-    let shape = model.shape();
-    let rank = shape.ranks[mode];
-    let mean = |n: usize| -> Vec<f64> {
-        let mut numbers = vec![0.0f32; shape.ranks[n]];
-        layer.read(n, model.modes()[n].rows.len(), &mut numbers);
-        numbers.iter().map(|&x| f64::from(x)).collect()
-    };
-    let mut numbers = left.numbers.clone();
-    if shape.kind == CoreKind::Diagonal {
-        if left.modes.len() == 1 {
-            numbers = (0..rank).map(|j| numbers[j * rank + j]).collect();
-        }
-        for &n in &left.modes {
-            let times = |(d, x): (&mut f64, f64)| *d *= x;
-            numbers.iter_mut().zip(mean(n)).for_each(times);
-        }
-        return numbers;
-    }
-    let mut ranks: Vec<usize> = vec![rank];
-    ranks.extend(left.modes.iter().map(|&n| shape.ranks[n]));
-    for (at, &n) in left.modes.iter().enumerate() {
-        numbers = along(&numbers, &ranks, at + 1, &mean(n));
-        ranks[at + 1] = 1;
-    }
-    numbers
-}
-
-/// A dense tensor contracted with a vector along mode `n`.
-fn along(from: &[f64], ranks: &[usize], n: usize, by: &[f64]) -> Vec<f64> {
-    let after: usize = ranks[n + 1..].iter().product();
-    let mut out = Vec::with_capacity(from.len() / by.len().max(1));
-    for block in from.chunks_exact((by.len() * after).max(1)) {
-        for k in 0..after {
-            let each = by.iter().enumerate();
-            out.push(each.map(|(j, x)| x * block[j * after + k]).sum());
-        }
-    }
-    out
 }

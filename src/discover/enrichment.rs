@@ -1,102 +1,126 @@
-//! What clusters have more of than all rows have: columns of a matrix, by counts.
+//! Label enrichment: the columns of a matrix that are over-represented in a cluster.
+//!
+//! A row has a label if its entry in that column is above 0. Let N be the number of clustered rows, K the number of them
+//! with the label, n the size of the cluster and k the number of rows in it with the label. If the n rows were sampled
+//! without replacement from the N, k would have the hypergeometric distribution. The p-value is the upper tail
+//! P(X >= k) (Fisher's one-sided exact test). The Bonferroni correction multiplies it by the number of tests.
 
 use crate::error::Result;
 use crate::format::{CooView, RowMap};
-
 use crate::try_alloc::try_with_capacity;
 
-/// A column of a matrix that a cluster has more of than there is overall.
+/// A column of a matrix that is over-represented in a cluster.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Label {
-    /// Which matrix, counted from 0.
+    /// The matrix, counted from 0.
     pub matrix: usize,
     /// The column, counted from 0.
     pub column: u32,
-    /// How many rows of the cluster have it.
+    /// The number of rows of the cluster with the label.
     pub count: u64,
-    /// How many of all clustered rows have it.
+    /// The number of all clustered rows with the label.
     pub overall: u64,
-    /// The share of the cluster that has it over the share of all.
+    /// The fraction of the cluster with the label, divided by the fraction of all rows with it.
     pub lift: f64,
-    /// The logarithm of the odds in the cluster over the odds outside, half a row added to each of the four counts.
+    /// The log odds ratio of the label inside and outside the cluster, with 1/2 added to each of the four counts
+    /// (Haldane-Anscombe correction).
     pub log_odds: f64,
-    /// How likely at least so many are if as many rows as the cluster has are drawn from all (hypergeometric).
+    /// The hypergeometric probability of at least `count` rows with the label in a random cluster of the same size.
     pub p_value: f64,
-    /// The decimal logarithm of that, which says something where the p-value itself is too small for a number and 0.
+    /// The decimal logarithm of the p-value. It stays finite where the p-value itself underflows to 0.
     pub log10_p: f64,
-    /// The p-value times the number of tests of the matrix, one for each cluster and column that some row has, and at
-    /// most 1 (Bonferroni).
+    /// The Bonferroni-corrected p-value, at most 1. The number of tests is the number of clusters times the number of
+    /// columns of the matrix that occur.
     pub corrected_p: f64,
 }
 
 impl Label {
-    /// Whether the cluster has more of it than chance gives: the corrected p-value is at most 0.05.
-    pub fn is_clear(&self) -> bool {
-        self.corrected_p <= CLEAR
+    /// Whether the over-representation is significant: the corrected p-value is at most 0.05.
+    pub fn is_significant(&self) -> bool {
+        self.corrected_p <= SIGNIFICANCE_LEVEL
     }
 }
 
-/// A label with a corrected p-value above is no news.
-const CLEAR: f64 = 0.05;
+/// The largest corrected p-value of a significant label.
+const SIGNIFICANCE_LEVEL: f64 = 0.05;
 
-/// What a matrix says of clusters.
-pub(super) struct Enriched {
-    /// The best labels of each cluster.
-    pub labels: Vec<Vec<Label>>,
-    /// How much of what columns say of rows the cluster of a row tells: their mutual information over their entropy,
-    /// both added up over columns.
-    pub information: f64,
+/// The clustered rows of a mode.
+pub(super) struct ClusteredRows<'a> {
+    /// The rows of the mode.
+    pub rows: &'a RowMap,
+    /// For each compact row, its position among the clustered rows.
+    pub positions: &'a [Option<u32>],
+    /// The cluster of each clustered row.
+    pub assignments: &'a [u32],
+    /// The number of rows of each cluster.
+    pub sizes: &'a [u64],
 }
 
-/// Counts the columns of a matrix in clusters. A row has a column if it has an entry above 0 there. `place` is the place
-/// of each compact row among those clustered.
-pub(super) fn enrich(
+/// The labels of all clusters in one matrix.
+pub(super) struct Enrichment {
+    /// The labels of each cluster, by ascending p-value.
+    pub labels: Vec<Vec<Label>>,
+    /// The uncertainty coefficient of the labels given the clusters (Theil's U): their mutual information divided by the
+    /// entropy of the labels, both summed over columns. It is between 0 and 1.
+    pub uncertainty_coefficient: f64,
+}
+
+/// Tests each column of a matrix for over-representation in each cluster, and keeps up to `max_labels` per cluster.
+///
+/// `matrix` is the number of the matrix that the labels carry.
+pub(super) fn enrichment(
     view: &CooView<'_>,
-    (matrix, most): (usize, usize),
-    (map, place): (&RowMap, &[Option<u32>]),
-    (which, sizes): (&[u32], &[u64]),
-) -> Result<Enriched> {
+    matrix: usize,
+    max_labels: usize,
+    clustered: &ClusteredRows<'_>,
+) -> Result<Enrichment> {
+    let sizes = clustered.sizes;
+    // The column in the upper 32 bits, the position of the clustered row in the lower 32.
     let mut pairs: Vec<u64> = try_with_capacity(view.len(), "entries")?;
     for (i, (&row, &column)) in view.column(0).iter().zip(view.column(1)).enumerate() {
-        let row = map.compact(row).and_then(|r| place[r as usize]);
-        if let Some(row) = row
+        let row = clustered.rows.compact(row);
+        let position = row.and_then(|r| clustered.positions[r as usize]);
+        if let Some(position) = position
             && view.values().get(i) > 0.0
         {
-            pairs.push(u64::from(column) << 32 | u64::from(row));
+            pairs.push(u64::from(column) << 32 | u64::from(position));
         }
     }
     pairs.sort_unstable();
     pairs.dedup();
-    let all = which.len() as u64;
+    let all = clustered.assignments.len() as u64;
     let mut found: Vec<Vec<Label>> = vec![Vec::new(); sizes.len()];
     let mut counts = vec![0u64; sizes.len()];
-    let (mut told, mut entropy) = (0.0, 0.0);
+    let (mut mutual_information, mut entropy) = (0.0, 0.0);
     let columns = || pairs.chunk_by(|a, b| a >> 32 == b >> 32);
     let tests = (columns().count() * sizes.len()) as f64;
     for group in columns() {
         counts.fill(0);
-        let each = group.iter().map(|&pair| which[pair as u32 as usize]);
-        each.for_each(|cluster| counts[cluster as usize] += 1);
+        let clusters = group
+            .iter()
+            .map(|&pair| clustered.assignments[pair as u32 as usize]);
+        clusters.for_each(|cluster| counts[cluster as usize] += 1);
         let (column, overall) = ((group[0] >> 32) as u32, group.len() as u64);
-        let bits = entropy_of(overall, all);
+        let bits = binary_entropy(overall, all);
         entropy += bits;
-        told += bits;
+        mutual_information += bits;
         for ((&count, &size), found) in counts.iter().zip(sizes).zip(&mut found) {
-            told -= entropy_of(count, size) * size as f64 / all as f64;
+            mutual_information -= binary_entropy(count, size) * size as f64 / all as f64;
             if count as f64 * all as f64 <= overall as f64 * size as f64 {
                 continue;
             }
-            let log_p = log_tail(count, size, overall, all).min(0.0);
+            let log_p = log_upper_tail(count, size, overall, all).min(0.0);
             let half = |x: u64| x as f64 + 0.5;
-            let (rest, others) = (overall - count, all - size);
+            let (outside_with, outside) = (overall - count, all - size);
             let label = Label {
                 matrix,
                 column,
                 count,
                 overall,
                 lift: count as f64 / size as f64 * all as f64 / overall as f64,
-                log_odds: (half(count) * half(others - rest) / (half(size - count) * half(rest)))
-                    .ln(),
+                log_odds: (half(count) * half(outside - outside_with)
+                    / (half(size - count) * half(outside_with)))
+                .ln(),
                 p_value: log_p.exp(),
                 log10_p: log_p / std::f64::consts::LN_10,
                 corrected_p: (log_p + tests.ln()).min(0.0).exp(),
@@ -109,38 +133,42 @@ pub(super) fn enrich(
             let by_p = a.log10_p.total_cmp(&b.log10_p);
             by_p.then(a.column.cmp(&b.column))
         });
-        list.truncate(most);
+        list.truncate(max_labels);
         list
     });
-    Ok(Enriched {
+    Ok(Enrichment {
         labels: labels.collect(),
-        information: if entropy > 0.0 {
-            (told / entropy).max(0.0)
+        uncertainty_coefficient: if entropy > 0.0 {
+            (mutual_information / entropy).max(0.0)
         } else {
             0.0
         },
     })
 }
 
-/// The bits that `count` of `all` leave open.
-fn entropy_of(count: u64, all: u64) -> f64 {
-    let part = |x: u64| match x {
+/// Returns the entropy in bits of a binary variable that is 1 in `count` of `all` cases.
+fn binary_entropy(count: u64, all: u64) -> f64 {
+    let term = |x: u64| match x {
         0 => 0.0,
         x => -(x as f64 / all as f64) * (x as f64 / all as f64).log2(),
     };
-    part(count) + part(all - count)
+    term(count) + term(all - count)
 }
 
-/// The logarithm of how likely at least `count` of `having` rows out of `all` are among `size` that are drawn.
-fn log_tail(count: u64, size: u64, having: u64, all: u64) -> f64 {
-    let choose = |n: u64, k: u64| log_factorial(n) - log_factorial(k) - log_factorial(n - k);
-    let first = choose(having, count) + choose(all - having, size - count) - choose(all, size);
-    // Each term of the sum is the one before times a ratio below 1: more than expected are counted here.
+/// Returns ln P(X >= `count`) of the hypergeometric distribution: `size` rows are sampled without replacement from `all`,
+/// of which `with_label` have the label.
+///
+/// `count` must exceed the expected number, so that the terms of the sum decrease.
+fn log_upper_tail(count: u64, size: u64, with_label: u64, all: u64) -> f64 {
+    let log_choose = |n: u64, k: u64| log_factorial(n) - log_factorial(k) - log_factorial(n - k);
+    let first = log_choose(with_label, count) + log_choose(all - with_label, size - count)
+        - log_choose(all, size);
+    // The sum relative to its first term.
     let (mut sum, mut term) = (1.0, 1.0);
-    for x in count..size.min(having) {
-        let up = (having - x) as f64 * (size - x) as f64;
-        let down = (x + 1) as f64 * (all + x + 1 - having - size) as f64;
-        term *= up / down;
+    for x in count..size.min(with_label) {
+        let numerator = (with_label - x) as f64 * (size - x) as f64;
+        let denominator = (x + 1) as f64 * (all + x + 1 - with_label - size) as f64;
+        term *= numerator / denominator;
         sum += term;
         if term < 1e-17 * sum {
             break;
@@ -149,7 +177,7 @@ fn log_tail(count: u64, size: u64, having: u64, all: u64) -> f64 {
     first + f64::ln(sum)
 }
 
-/// The logarithm of n!, by Stirling's series from 16 on.
+/// Returns ln n!, by Stirling's series from n = 16 on.
 fn log_factorial(n: u64) -> f64 {
     if n < 16 {
         return (2..=n).map(|i| i as f64).product::<f64>().ln();
@@ -165,10 +193,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tails_are_sums_of_shares_of_all_draws() {
+    fn upper_tails_equal_sums_of_binomial_coefficients() {
         let choose =
             |n: u64, k: u64| -> f64 { (0..k).map(|i| (n - i) as f64 / (i + 1) as f64).product() };
-        for (count, size, having, all) in [
+        for (count, size, with_label, all) in [
             (3u64, 5u64, 6u64, 20u64),
             (5, 5, 6, 20),
             (1, 1, 1, 2),
@@ -176,14 +204,18 @@ mod tests {
             (7, 7, 7, 7),
             (12, 40, 13, 60),
         ] {
-            let each = (count..=size.min(having)).filter(|x| size - x <= all - having);
+            let each = (count..=size.min(with_label)).filter(|x| size - x <= all - with_label);
             let sum: f64 = each
-                .map(|x| choose(having, x) * choose(all - having, size - x))
+                .map(|x| choose(with_label, x) * choose(all - with_label, size - x))
                 .sum();
             let expected = sum / choose(all, size);
-            let p = log_tail(count, size, having, all).exp();
+            let p = log_upper_tail(count, size, with_label, all).exp();
             assert!((p / expected - 1.0).abs() < 1e-9, "{p} {expected}");
         }
+    }
+
+    #[test]
+    fn log_factorial_equals_the_sum_of_logarithms() {
         let mut sum = 0.0;
         for n in 1..200u64 {
             sum += (n as f64).ln();

@@ -1,293 +1,309 @@
-//! The rows of a mode that a model predicts the most for.
+//! Recommendations: the rows of a mode with the largest predictions for given rows of the other modes.
 
-use super::layer::Layer;
-use super::pass::{Directions, TILE, Table, Whole, best, in_blocks, ranked};
-use super::seen::{Seen, SeenBy};
-use super::top_k::Ranked;
-use super::{check_mode, known};
+use super::batch_scoring::{
+    CandidateTable, QueryRun, QueryVectors, ScoreRule, TILE, TopKScorer, rescore,
+};
+use super::model_rows::{check_mode, compact_row};
+use super::observed_pairs::{ObservedPairs, ObservedRows};
+use super::parameter_view::ParameterView;
+use super::top_k::RankedRow;
 use crate::error::{Error, Result};
 use crate::kernel::{Method, TensorKernel};
-use crate::predict::{normal_quantile, samples_for, spreader};
-use crate::try_alloc::try_collect;
-
 use crate::model::{Model, Predict};
+use crate::predict::{normal_quantile, samples_for, spreader};
 use crate::progress::Monitor;
 use crate::simd::Level;
+use crate::try_alloc::try_collect;
 
-/// In the index of a query: the mode has no row of its own there, and its mean row stands for it. The core being
-/// multilinear, that is the mean of the predictions over all rows, by their entries.
-pub const AVERAGE: u32 = u32::MAX;
+/// An index of a query that stands for the mean row of its mode.
+///
+/// The model is multilinear, so the prediction for the mean row is the mean of the predictions over all rows, weighted by
+/// their tensor entries.
+pub const AVERAGE_ROW: u32 = u32::MAX;
 
-/// What rows are ranked by.
+/// The quantity that rows are ranked by.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Measure {
+pub enum RankBy {
     /// The prediction.
     Mean,
-    /// A quantile of the value, above 0 and below 1, which a model of samples knows: a low one prefers what is sure.
+    /// A quantile of the predictive distribution, with a probability above 0 and below 1. It needs a model with posterior
+    /// samples. A low quantile prefers rows with a small predictive variance.
     Quantile(f64),
 }
 
-/// How to recommend.
+/// Options of [`recommend`].
 #[derive(Clone, Copy)]
-pub struct Recommend<'a> {
+pub struct RecommendOptions<'a> {
     /// The mode whose rows are ranked, counted from 0.
     pub mode: usize,
-    /// How many rows to give for each query, if there are that many.
+    /// The largest number of rows per query.
     pub top: usize,
-    /// What rows are ranked by.
-    pub measure: Measure,
-    /// What is left out for those who have seen it; queries have a row of the mode of these.
-    pub seen: Option<&'a Seen>,
-    /// The only rows that count. Those that the model does not know cannot be ranked.
-    pub only: Option<&'a [u32]>,
-    /// Rows that do not count.
-    pub without: &'a [u32],
-    /// 0 means all this process may use; results do not depend on the number.
+    /// The quantity that rows are ranked by.
+    pub rank_by: RankBy,
+    /// Pairs of rows to leave out. Each query then names a row of their query mode.
+    pub exclude_observed: Option<&'a ObservedPairs>,
+    /// The only rows that may be recommended. Rows that the model does not have are ignored.
+    pub candidates: Option<&'a [u32]>,
+    /// Rows that are never recommended.
+    pub exclude: &'a [u32],
+    /// The number of threads; 0 means all that this process may use. Results do not depend on it.
     pub threads: usize,
 }
 
-impl Recommend<'_> {
-    /// The `top` rows of `mode` by their predictions.
+impl RecommendOptions<'_> {
+    /// Ranks all rows of `mode` by their predictions and returns the `top` best.
     pub fn new(mode: usize, top: usize) -> Self {
-        Recommend {
+        RecommendOptions {
             mode,
             top,
-            measure: Measure::Mean,
-            seen: None,
-            only: None,
-            without: &[],
+            rank_by: RankBy::Mean,
+            exclude_observed: None,
+            candidates: None,
+            exclude: &[],
             threads: 0,
         }
     }
 }
 
-/// Ranks the rows of a mode for each of `count` queries, and hands over the best ones query by query, in order.
-/// `index` writes the index of a query: a row for each mode, or [`AVERAGE`]; that of the ranked mode does not matter.
-/// Rows of the index must be known to the model, and only rows that it knows are ranked.
+/// Ranks the rows of a mode for each of `count` queries. `take` receives the best rows of each query, in order.
 ///
-/// A score is what is predicted for the cell, bit by bit, not limited to the range of the training values. Of equal
-/// scores the smaller row comes first. All rows are scored in single precision first; which of two rows whose
-/// predictions differ by no more than its rounding is the last of the list is decided there.
+/// `write_index` writes the index of a query: a row for each mode, or [`AVERAGE_ROW`]. The index of the ranked mode is
+/// ignored. The model must have the other rows. Only rows of the model are ranked.
+///
+/// A score is bit for bit the prediction for its position, not clipped to the range of the training values. Of equal
+/// scores the smaller row comes first. All candidates are first scored in single precision. Rounding there decides which
+/// of two rows with nearly equal predictions is the last of a list.
 pub fn recommend(
     model: &Model,
-    (count, index): (usize, impl Fn(usize, &mut [u32]) + Sync),
-    options: &Recommend<'_>,
+    count: usize,
+    write_index: impl Fn(usize, &mut [u32]) + Sync,
+    options: &RecommendOptions<'_>,
     monitor: &dyn Monitor,
-    take: impl FnMut(usize, &[Ranked]) -> Result<()>,
+    take: impl FnMut(usize, &[RankedRow]) -> Result<()>,
 ) -> Result<()> {
     check_mode(model, options.mode)?;
-    let mut cell = vec![AVERAGE; model.order()];
+    let mut index = vec![AVERAGE_ROW; model.order()];
     for q in 0..count {
-        index(q, &mut cell);
-        let nobody = |seen: &&Seen| cell.get(seen.by()).is_none_or(|&i| i == AVERAGE);
-        if let Some(seen) = options.seen.filter(nobody) {
+        write_index(q, &mut index);
+        let has_no_row = |observed: &&ObservedPairs| {
+            index
+                .get(observed.query_mode())
+                .is_none_or(|&i| i == AVERAGE_ROW)
+        };
+        if let Some(observed) = options.exclude_observed.filter(has_no_row) {
             return Err(Error::argument(format!(
-                "what was seen is left out by rows of mode {}, but a query has no row of that mode",
-                seen.by() + 1
+                "observed rows are excluded by rows of mode {}, but a query has no row of that mode",
+                observed.query_mode() + 1
             )));
         }
-        for (n, &i) in cell.iter().enumerate() {
-            if n != options.mode && i != AVERAGE {
-                known(model, n, i)?;
+        for (n, &i) in index.iter().enumerate() {
+            if n != options.mode && i != AVERAGE_ROW {
+                compact_row(model, n, i)?;
             }
         }
     }
-    recommend_anyone(model, (count, index), options, monitor, take)
+    recommend_unchecked(model, count, write_index, options, monitor, take)
 }
 
-/// The same, but rows that the model does not know have the mean row of their mode.
-pub(super) fn recommend_anyone(
+/// As [`recommend`], but a row that the model does not have is replaced by the mean row of its mode.
+pub(super) fn recommend_unchecked(
     model: &Model,
-    (count, index): (usize, impl Fn(usize, &mut [u32]) + Sync),
-    options: &Recommend<'_>,
+    count: usize,
+    write_index: impl Fn(usize, &mut [u32]) + Sync,
+    options: &RecommendOptions<'_>,
     monitor: &dyn Monitor,
-    take: impl FnMut(usize, &[Ranked]) -> Result<()>,
+    take: impl FnMut(usize, &[RankedRow]) -> Result<()>,
 ) -> Result<()> {
     let (mode, order) = (options.mode, model.order());
     check_mode(model, mode)?;
-    if let Some(seen) = options.seen
-        && (seen.mode() != mode || seen.by() >= order)
+    if let Some(observed) = options.exclude_observed
+        && (observed.ranked_mode() != mode || observed.query_mode() >= order)
     {
         return Err(Error::argument(format!(
-            "rows of mode {} are ranked, but what was seen is of mode {}",
+            "rows of mode {} are ranked, but the observed rows to exclude are of mode {}",
             mode + 1,
-            seen.mode() + 1
+            observed.ranked_mode() + 1
         )));
     }
-    // On this thread, before there are others.
+    // Before threads start: choosing a level reads the environment.
     let level = Level::choose(None)?;
-    let mut scores = Vec::new();
-    let mut layers = Layer::all(model, true);
-    let whole = match options.measure {
-        Measure::Mean => Whole::Sum,
-        Measure::Quantile(q) => {
+    let mut z_scores = Vec::new();
+    let mut parameters = ParameterView::per_sample(model, true);
+    let rule = match options.rank_by {
+        RankBy::Mean => ScoreRule::Sum,
+        RankBy::Quantile(q) => {
             let samples = samples_for(model, &[q])?;
-            scores.push(normal_quantile(q));
-            layers.extend(Layer::all(model, false));
+            z_scores.push(normal_quantile(q));
+            parameters.extend(ParameterView::per_sample(model, false));
             let noise: f64 = samples.list().map(|s| s.noise * s.noise).sum();
-            Whole::Quantile {
-                score: scores[0],
-                variance: noise / samples.len() as f64,
+            ScoreRule::Quantile {
+                z: z_scores[0],
+                noise_variance: noise / samples.len() as f64,
             }
         }
     };
-    let table = Biased {
+    let table = BiasedRows {
         model,
         mode,
-        layers,
+        parameters,
     };
     let (rows, indices) = candidates(model, options)?;
-    let most = options.top.min(rows.len());
-    let make = |range: std::ops::Range<usize>, stop: &dyn Fn() -> bool| {
-        let mut cells = vec![AVERAGE; order * range.len()];
-        let mut directions = Directions::new(&table, range.len());
-        let mut contraction = Contraction::new(&table, level);
-        for (q, cell) in cells.chunks_exact_mut(order).enumerate() {
-            index(range.start + q, cell);
-            cell[mode] = AVERAGE;
-            contraction.place(cell, q, &mut directions);
+    let k = options.top.min(rows.len());
+    let scorer = TopKScorer {
+        table: &table,
+        rows: &rows,
+        rule,
+        level,
+        k,
+    };
+    let answer = |range: std::ops::Range<usize>, is_cancelled: &dyn Fn() -> bool| {
+        let mut query_indices = vec![AVERAGE_ROW; order * range.len()];
+        let mut vectors = QueryVectors::new(&table, range.len());
+        let mut builder = QueryBuilder::new(&table, level);
+        for (q, index) in query_indices.chunks_exact_mut(order).enumerate() {
+            write_index(range.start + q, index);
+            index[mode] = AVERAGE_ROW;
+            builder.build(index, q, &mut vectors);
         }
-        let seen = |q: usize| {
-            options.seen.map_or(SeenBy::default(), |seen| {
-                seen.of(cells[q * order + seen.by()])
-            })
+        let observed_rows = |q: usize| {
+            options
+                .exclude_observed
+                .map_or(ObservedRows::default(), |observed| {
+                    observed.partners(query_indices[q * order + observed.query_mode()])
+                })
         };
-        let seen: Vec<SeenBy<'_>> = (0..range.len()).map(seen).collect();
-        let skip = |q: usize, place: usize| seen[q].contains(indices[place]);
-        let tops = best(
-            (&table, &rows),
-            &directions,
-            (whole, level),
-            most,
-            skip,
-            stop,
-        )?;
-        let mut mean = model.predictor()?;
-        let mut spread = match (options.measure, model.samples()) {
-            (Measure::Quantile(_), Some(samples)) => {
-                let anything = (f64::NEG_INFINITY, f64::INFINITY);
-                Some(spreader(model, samples, &scores, anything)?)
+        let observed: Vec<ObservedRows<'_>> = (0..range.len()).map(observed_rows).collect();
+        let is_excluded = |q: usize, position: usize| observed[q].contains(indices[position]);
+        let tops = scorer.top_k(&vectors, is_excluded, is_cancelled)?;
+        let mut predict_mean = model.predictor()?;
+        let mut predict_interval = match (options.rank_by, model.samples()) {
+            (RankBy::Quantile(_), Some(samples)) => {
+                let unclipped = (f64::NEG_INFINITY, f64::INFINITY);
+                Some(spreader(model, samples, &z_scores, unclipped)?)
             }
             _ => None,
         };
         let mut lists = Vec::new();
-        for (cell, top) in cells.chunks_exact_mut(order).zip(tops) {
-            if stop() {
+        for (index, top) in query_indices.chunks_exact_mut(order).zip(tops) {
+            if is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            lists.push(ranked(top, |place| {
-                cell[mode] = indices[place];
-                let score = match &mut spread {
-                    Some(spread) => spread(cell).quantiles[0],
-                    None => mean(cell),
+            lists.push(rescore(top, |position| {
+                index[mode] = indices[position];
+                let score = match &mut predict_interval {
+                    Some(predict) => predict(index).quantiles[0],
+                    None => predict_mean(index),
                 };
-                Ranked {
-                    index: cell[mode],
+                RankedRow {
+                    index: index[mode],
                     score,
                 }
             }));
         }
         Ok(lists)
     };
-    in_blocks(
-        (count, most),
-        options.threads,
-        ("recommending", monitor),
-        make,
-        take,
-    )
+    let run = QueryRun {
+        count,
+        list_len: k,
+        threads: options.threads,
+        phase: "recommending",
+        monitor,
+    };
+    run.answer_in_blocks(answer, take)
 }
 
-/// The compact rows that count, ascending, and their indices.
-fn candidates(model: &Model, options: &Recommend<'_>) -> Result<(Vec<u32>, Vec<u32>)> {
+/// Returns the compact rows that may be recommended, ascending, and their indices.
+fn candidates(model: &Model, options: &RecommendOptions<'_>) -> Result<(Vec<u32>, Vec<u32>)> {
     let map = &model.modes()[options.mode].rows;
-    let mut counts: Vec<bool> = try_collect(
+    let mut is_candidate: Vec<bool> = try_collect(
         map.len(),
-        std::iter::repeat_n(options.only.is_none(), map.len()),
+        std::iter::repeat_n(options.candidates.is_none(), map.len()),
         "rows",
     )?;
     let lists = [
-        (options.only.unwrap_or(&[]), true),
-        (options.without, false),
+        (options.candidates.unwrap_or(&[]), true),
+        (options.exclude, false),
     ];
-    for (list, whether) in lists {
+    for (list, value) in lists {
         for row in list.iter().filter_map(|&i| map.compact(i)) {
-            counts[row as usize] = whether;
+            is_candidate[row as usize] = value;
         }
     }
     let chosen = (0..)
         .zip(map.indices())
-        .filter(|&(row, _)| counts[row as usize]);
+        .filter(|&(row, _)| is_candidate[row as usize]);
     Ok(chosen.unzip())
 }
 
-/// The rows of a mode, each with its bias behind it.
-struct Biased<'a> {
+/// The rows of a mode, each followed by its bias.
+struct BiasedRows<'a> {
     model: &'a Model,
     mode: usize,
-    layers: Vec<Layer<'a>>,
+    parameters: Vec<ParameterView<'a>>,
 }
 
-impl Table for Biased<'_> {
-    fn layers(&self) -> usize {
-        self.layers.len()
+impl CandidateTable for BiasedRows<'_> {
+    fn parameter_sets(&self) -> usize {
+        self.parameters.len()
     }
 
     fn width(&self) -> usize {
         self.model.shape().ranks[self.mode] + 1
     }
 
-    fn fill(&self, layer: usize, rows: &[u32], slices: &mut [f32]) {
-        let (layer, rank) = (&self.layers[layer], self.width() - 1);
-        let mut numbers = vec![0.0; rank];
+    fn transpose(&self, parameter_set: usize, rows: &[u32], tile: &mut [f32]) {
+        let (parameters, rank) = (&self.parameters[parameter_set], self.width() - 1);
+        let mut values = vec![0.0; rank];
         for (i, &row) in rows.iter().enumerate() {
-            layer.read(self.mode, row as usize, &mut numbers);
-            for (j, &x) in numbers.iter().enumerate() {
-                slices[j * TILE + i] = x;
+            parameters.read(self.mode, row as usize, &mut values);
+            for (j, &x) in values.iter().enumerate() {
+                tile[j * TILE + i] = x;
             }
-            slices[rank * TILE + i] = layer.bias(self.mode, row as usize) as f32;
+            tile[rank * TILE + i] = parameters.bias(self.mode, row as usize) as f32;
         }
     }
 }
 
-/// Finds the directions of queries, on one thread: the core contracted with the rows of all modes but the ranked one,
-/// which is the slope of the prediction by the row of that.
-struct Contraction<'a> {
-    table: &'a Biased<'a>,
+/// Computes the query vectors, on one thread.
+///
+/// The query vector is the core contracted with the rows of all modes but the ranked one, which is the gradient of the
+/// prediction with respect to the ranked row. A last value of 1 multiplies the bias.
+struct QueryBuilder<'a> {
+    table: &'a BiasedRows<'a>,
     kernel: TensorKernel,
     rows: Vec<f32>,
-    slopes: Vec<f32>,
+    gradients: Vec<f32>,
 }
 
-impl<'a> Contraction<'a> {
-    fn new(table: &'a Biased<'a>, level: Level) -> Contraction<'a> {
+impl<'a> QueryBuilder<'a> {
+    fn new(table: &'a BiasedRows<'a>, level: Level) -> QueryBuilder<'a> {
         let shape = table.model.shape();
-        Contraction {
+        QueryBuilder {
             table,
             kernel: TensorKernel::new(shape, Method::Shared(level)),
-            // The row of the ranked mode stays 0: its own slope does not depend on it.
+            // The row of the ranked mode stays 0: its own gradient does not depend on it.
             rows: vec![0.0; shape.rows_len()],
-            slopes: vec![0.0; shape.rows_len()],
+            gradients: vec![0.0; shape.rows_len()],
         }
     }
 
-    /// Writes the directions of a query in all layers.
-    fn place(&mut self, cell: &[u32], query: usize, to: &mut Directions) {
+    /// Writes the vectors and offsets of a query in all parameter sets.
+    fn build(&mut self, index: &[u32], query: usize, vectors: &mut QueryVectors) {
         let (model, mode) = (self.table.model, self.table.mode);
         let shape = model.shape();
-        for (l, layer) in self.table.layers.iter().enumerate() {
-            let (direction, base) = to.of(l, query);
-            *base = layer.mean();
-            for (n, &i) in cell.iter().enumerate().filter(|&(n, _)| n != mode) {
+        for (set, parameters) in self.table.parameters.iter().enumerate() {
+            let (vector, offset) = vectors.get_mut(set, query);
+            *offset = parameters.mean();
+            for (n, &i) in index.iter().enumerate().filter(|&(n, _)| n != mode) {
                 let (row, start) = (model.row_of(n, i) as usize, shape.row(n).start);
-                layer.read(n, row, &mut self.rows[start..start + shape.ranks[n]]);
-                *base += layer.bias(n, row);
+                parameters.read(n, row, &mut self.rows[start..start + shape.ranks[n]]);
+                *offset += parameters.bias(n, row);
             }
             self.kernel
-                .slopes(layer.core(), &self.rows, &mut self.slopes);
+                .slopes(parameters.core(), &self.rows, &mut self.gradients);
             let (rank, start) = (shape.ranks[mode], shape.row(mode).start);
-            direction[..rank].copy_from_slice(&self.slopes[start..start + rank]);
-            direction[rank] = 1.0;
+            vector[..rank].copy_from_slice(&self.gradients[start..start + rank]);
+            vector[rank] = 1.0;
         }
     }
 }

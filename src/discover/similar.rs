@@ -1,126 +1,138 @@
-//! Rows that are like others.
+//! Nearest neighbours of a row, by the cosine similarity of predictions.
 //!
-//! Numbers of rows cannot be compared as they are: a core may stretch or turn any of them, and rows and core of the
-//! same model can be written in many ways. What a row means is what it predicts, and two rows are as alike as their
-//! predictions, without biases, over all cells: the cosine of u and v is that in the metric M, u M v^T over the roots
-//! of u M u^T and v M v^T. With the core unfolded along the mode, M = G (A_2 (x) ... (x) A_N) G^T, where A_n is the
-//! mean of w^T w over the rows w of another mode, by their entries. However the model is written, that is the same.
-//! With samples the products of all of them are added up, so that what is not sure is less alike.
+//! Factor rows cannot be compared directly, because factors and core are only determined up to invertible matrices
+//! between them. Instead, the similarity of rows u and v is the cosine of their predictions over all positions, without
+//! mean and biases:
+//!
+//! cos(u, v) = u M v^T / sqrt((u M u^T) (v M v^T)), with M from [`prediction_metric`].
+//!
+//! It is the same for every parametrisation of a model. In a model with posterior samples each of the three inner products
+//! is a sum over all samples, so that uncertain rows are less similar.
 
-use super::layer::Layer;
-use super::metric::metric;
-use super::pass::{Directions, TILE, Table, Whole, best, in_blocks, ranked};
-use super::top_k::Ranked;
-use super::{check_mode, known};
+use super::batch_scoring::{
+    CandidateTable, QueryRun, QueryVectors, ScoreRule, TILE, TopKScorer, rescore,
+};
+use super::model_rows::{check_mode, compact_row};
+use super::parameter_view::ParameterView;
+use super::prediction_metric::prediction_metric;
+use super::top_k::RankedRow;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::progress::Monitor;
 use crate::simd::Level;
 use crate::try_alloc::try_zeroed;
 
-/// What to compare.
+/// Options of [`similar_rows`].
 #[derive(Clone, Copy)]
-pub struct Similar {
+pub struct SimilarOptions {
     /// The mode whose rows are compared, counted from 0.
     pub mode: usize,
-    /// How many rows to give for each, if there are that many.
+    /// The largest number of neighbours per row.
     pub top: usize,
-    /// 0 means all this process may use; results do not depend on the number.
+    /// The number of threads; 0 means all that this process may use. Results do not depend on it.
     pub threads: usize,
 }
 
-/// For each of `rows`, the rows of the same mode whose predictions point the same way most: their cosines are the
-/// scores, the largest first. Rows must be known to the model. Rows without tensor entries are never given, nor is a
-/// row as its own neighbour; a row that predicts nothing but 0 is like no other.
-pub fn similar(
+/// Finds the most similar rows of the same mode for each of `rows`. `take` receives the neighbours of each row in order,
+/// with their cosines as scores, the largest first.
+///
+/// The model must have all `rows`. A row is not its own neighbour, and rows without tensor entries are never neighbours.
+/// A row whose predictions are all 0 has no neighbours and is none.
+pub fn similar_rows(
     model: &Model,
     rows: &[u32],
-    options: &Similar,
+    options: &SimilarOptions,
     monitor: &dyn Monitor,
-    take: impl FnMut(usize, &[Ranked]) -> Result<()>,
+    take: impl FnMut(usize, &[RankedRow]) -> Result<()>,
 ) -> Result<()> {
     let mode = options.mode;
     check_mode(model, mode)?;
-    // On this thread, before there are others.
+    // Before threads start: choosing a level reads the environment.
     let level = Level::choose(None)?;
-    let known = |&index: &u32| known(model, mode, index);
-    let asked = rows.iter().map(known).collect::<Result<Vec<u32>>>()?;
-    let scaled = Scaled::new(model, mode, monitor)?;
+    let compact = |&index: &u32| compact_row(model, mode, index);
+    let queries = rows.iter().map(compact).collect::<Result<Vec<u32>>>()?;
+    let table = NormalizedRows::new(model, mode, monitor)?;
     let counts = &model.modes()[mode].counts;
-    let used =
-        |&(row, _): &(u32, u32)| counts[row as usize] > 0 && scaled.norms[row as usize] > 0.0;
+    let is_candidate =
+        |&(row, _): &(u32, u32)| counts[row as usize] > 0 && table.norms[row as usize] > 0.0;
     let all = (0..).zip(model.modes()[mode].rows.indices());
-    let (rows, indices): (Vec<u32>, Vec<u32>) = all.filter(used).unzip();
-    let most = options.top.min(rows.len());
-    let make = |range: std::ops::Range<usize>, stop: &dyn Fn() -> bool| {
-        let mut directions = Directions::new(&scaled, range.len());
-        let asked = &asked[range];
-        let mut out = vec![0.0; scaled.width()];
-        for (q, &row) in asked.iter().enumerate() {
-            for layer in 0..scaled.layers() {
-                scaled.direction(layer, row as usize, &mut out);
-                let (to, _) = directions.of(layer, q);
+    let (rows, indices): (Vec<u32>, Vec<u32>) = all.filter(is_candidate).unzip();
+    let k = options.top.min(rows.len());
+    let scorer = TopKScorer {
+        table: &table,
+        rows: &rows,
+        rule: ScoreRule::Sum,
+        level,
+        k,
+    };
+    let answer = |range: std::ops::Range<usize>, is_cancelled: &dyn Fn() -> bool| {
+        let mut vectors = QueryVectors::new(&table, range.len());
+        let queries = &queries[range];
+        let mut out = vec![0.0; table.width()];
+        for (q, &row) in queries.iter().enumerate() {
+            for set in 0..table.parameter_sets() {
+                table.query_vector(set, row as usize, &mut out);
+                let (to, _) = vectors.get_mut(set, q);
                 to.iter_mut().zip(&out).for_each(|(t, &x)| *t = x as f32);
             }
         }
-        // A row without a norm has no direction, and is like none.
-        let skip = |q: usize, place: usize| {
-            rows[place] == asked[q] || scaled.norms[asked[q] as usize] == 0.0
+        let is_excluded = |q: usize, position: usize| {
+            rows[position] == queries[q] || table.norms[queries[q] as usize] == 0.0
         };
-        let whole = (Whole::Sum, level);
-        let tops = best((&scaled, &rows), &directions, whole, most, skip, stop)?;
+        let tops = scorer.top_k(&vectors, is_excluded, is_cancelled)?;
         let exact = |&row: &u32, top| {
-            ranked(top, |place| Ranked {
-                index: indices[place],
-                score: scaled.cosine(row as usize, rows[place] as usize),
+            rescore(top, |position| RankedRow {
+                index: indices[position],
+                score: table.cosine(row as usize, rows[position] as usize),
             })
         };
-        if stop() {
+        if is_cancelled() {
             return Err(Error::Cancelled);
         }
-        Ok(asked
+        Ok(queries
             .iter()
             .zip(tops)
             .map(|(row, top)| exact(row, top))
             .collect())
     };
-    in_blocks(
-        (asked.len(), most),
-        options.threads,
-        ("comparing", monitor),
-        make,
-        take,
-    )
+    let run = QueryRun {
+        count: queries.len(),
+        list_len: k,
+        threads: options.threads,
+        phase: "comparing",
+        monitor,
+    };
+    run.answer_in_blocks(answer, take)
 }
 
-/// The rows of a mode, each divided by its norm in the metric.
-struct Scaled<'a> {
+/// The rows of a mode, each divided by its norm in the prediction metric.
+struct NormalizedRows<'a> {
     mode: usize,
     rank: usize,
-    layers: Vec<Layer<'a>>,
-    /// The metric of each layer, row-major.
+    parameters: Vec<ParameterView<'a>>,
+    /// The prediction metric of each parameter set, row-major.
     metrics: Vec<Vec<f64>>,
-    /// The norm of each compact row, over all layers; 0 if it has none.
+    /// The norm of each compact row, over all parameter sets; 0 if it is not positive and finite.
     norms: Vec<f64>,
 }
 
-impl<'a> Scaled<'a> {
-    fn new(model: &'a Model, mode: usize, monitor: &dyn Monitor) -> Result<Scaled<'a>> {
-        let layers = Layer::all(model, false);
+impl<'a> NormalizedRows<'a> {
+    fn new(model: &'a Model, mode: usize, monitor: &dyn Monitor) -> Result<NormalizedRows<'a>> {
+        let parameters = ParameterView::per_sample(model, false);
         let rank = model.shape().ranks[mode];
         let count = model.modes()[mode].rows.len();
         let mut norms: Vec<f64> = try_zeroed(count, "rows")?;
         let mut metrics = Vec::new();
-        let (mut row, mut turned) = (vec![0.0f32; rank], vec![0.0f64; rank]);
-        for layer in &layers {
+        let (mut row, mut product) = (vec![0.0f32; rank], vec![0.0f64; rank]);
+        for parameters in &parameters {
             if monitor.cancelled() {
                 return Err(Error::Cancelled);
             }
-            let metric = metric(model, layer, mode, &[])?;
+            let metric = prediction_metric(model, parameters, mode, &[])?;
             for (i, norm) in norms.iter_mut().enumerate() {
-                layer.read(mode, i, &mut row);
-                times(&metric, &row, &mut turned);
-                *norm += product(&turned, &row);
+                parameters.read(mode, i, &mut row);
+                matrix_vector(&metric, &row, &mut product);
+                *norm += dot(&product, &row);
             }
             metrics.push(metric);
         }
@@ -131,64 +143,64 @@ impl<'a> Scaled<'a> {
                 0.0
             };
         }
-        Ok(Scaled {
+        Ok(NormalizedRows {
             mode,
             rank,
-            layers,
+            parameters,
             metrics,
             norms,
         })
     }
 
-    /// A row times the metric, over its norm.
-    fn direction(&self, layer: usize, row: usize, out: &mut [f64]) {
-        let mut numbers = vec![0.0; self.rank];
-        self.layers[layer].read(self.mode, row, &mut numbers);
-        times(&self.metrics[layer], &numbers, out);
+    /// Computes M u^T / |u| of a row u.
+    fn query_vector(&self, parameter_set: usize, row: usize, out: &mut [f64]) {
+        let mut values = vec![0.0; self.rank];
+        self.parameters[parameter_set].read(self.mode, row, &mut values);
+        matrix_vector(&self.metrics[parameter_set], &values, out);
         let norm = self.norms[row];
         out.iter_mut()
             .for_each(|x| *x = if norm > 0.0 { *x / norm } else { 0.0 });
     }
 
     fn cosine(&self, a: usize, b: usize) -> f64 {
-        let (mut direction, mut row) = (vec![0.0; self.rank], vec![0.0; self.rank]);
+        let (mut query, mut row) = (vec![0.0; self.rank], vec![0.0; self.rank]);
         let mut sum = 0.0;
-        for (l, layer) in self.layers.iter().enumerate() {
-            self.direction(l, a, &mut direction);
-            layer.read(self.mode, b, &mut row);
-            sum += product(&direction, &row);
+        for (set, parameters) in self.parameters.iter().enumerate() {
+            self.query_vector(set, a, &mut query);
+            parameters.read(self.mode, b, &mut row);
+            sum += dot(&query, &row);
         }
         (sum / self.norms[b]).clamp(-1.0, 1.0)
     }
 }
 
-impl Table for Scaled<'_> {
-    fn layers(&self) -> usize {
-        self.layers.len()
+impl CandidateTable for NormalizedRows<'_> {
+    fn parameter_sets(&self) -> usize {
+        self.parameters.len()
     }
 
     fn width(&self) -> usize {
         self.rank
     }
 
-    fn fill(&self, layer: usize, rows: &[u32], slices: &mut [f32]) {
-        let mut numbers = vec![0.0; self.rank];
+    fn transpose(&self, parameter_set: usize, rows: &[u32], tile: &mut [f32]) {
+        let mut values = vec![0.0; self.rank];
         for (i, &row) in rows.iter().enumerate() {
-            self.layers[layer].read(self.mode, row as usize, &mut numbers);
+            self.parameters[parameter_set].read(self.mode, row as usize, &mut values);
             let norm = self.norms[row as usize];
-            for (j, &x) in numbers.iter().enumerate() {
-                slices[j * TILE + i] = (f64::from(x) / norm) as f32;
+            for (j, &x) in values.iter().enumerate() {
+                tile[j * TILE + i] = (f64::from(x) / norm) as f32;
             }
         }
     }
 }
 
-fn times(metric: &[f64], row: &[f32], out: &mut [f64]) {
-    for (o, line) in out.iter_mut().zip(metric.chunks_exact(row.len())) {
-        *o = product(line, row);
+fn matrix_vector(matrix: &[f64], vector: &[f32], out: &mut [f64]) {
+    for (o, row) in out.iter_mut().zip(matrix.chunks_exact(vector.len())) {
+        *o = dot(row, vector);
     }
 }
 
-fn product(a: &[f64], b: &[f32]) -> f64 {
+fn dot(a: &[f64], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(x, &y)| x * f64::from(y)).sum()
 }

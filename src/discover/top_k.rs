@@ -1,107 +1,117 @@
-//! The best few of many scores.
+//! Selection of the k best of many scores.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// A row and what it scores.
+/// A row and its score.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ranked {
+pub struct RankedRow {
     /// The row, counted from 0.
     pub index: u32,
     /// Its score.
     pub score: f64,
 }
 
-/// Puts the best first; of equal scores the smaller row. What is no number is left out.
-pub(super) fn sort(list: &mut Vec<Ranked>) {
+/// Sorts by descending score, then by ascending row. Rows whose score is NaN are removed.
+pub(super) fn sort_best_first(list: &mut Vec<RankedRow>) {
     list.retain(|r| !r.score.is_nan());
     list.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.index.cmp(&b.index)));
 }
 
-/// A place in a list of rows, by its score. The largest is the worst, so that a heap has that on top.
-struct Kept {
+/// A position in the list of candidate rows, with its score. The order is reversed, so that the top of a max-heap is the
+/// worst of the kept positions.
+struct HeapEntry {
     score: f32,
-    place: u32,
+    position: u32,
 }
 
-impl Ord for Kept {
-    fn cmp(&self, other: &Kept) -> Ordering {
+impl Ord for HeapEntry {
+    fn cmp(&self, other: &HeapEntry) -> Ordering {
         let by_score = other.score.total_cmp(&self.score);
-        by_score.then(self.place.cmp(&other.place))
+        by_score.then(self.position.cmp(&other.position))
     }
 }
 
-impl PartialOrd for Kept {
-    fn partial_cmp(&self, other: &Kept) -> Option<Ordering> {
+impl PartialOrd for HeapEntry {
+    fn partial_cmp(&self, other: &HeapEntry) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Kept {
-    fn eq(&self, other: &Kept) -> bool {
+impl PartialEq for HeapEntry {
+    fn eq(&self, other: &HeapEntry) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Kept {}
+impl Eq for HeapEntry {}
 
-/// Scores looked at together: most are below what is kept, which one test tells for all of them.
-const TOGETHER: usize = 16;
+/// Scores tested together against the threshold. Most groups hold no score above it, and one branch then rejects the
+/// group.
+const SCORES_PER_TEST: usize = 16;
 
-/// The `most` best of the scores offered so far, which come in the order of their places.
-pub(super) struct Top {
-    most: usize,
-    heap: BinaryHeap<Kept>,
+/// The `k` best of the scores offered so far. Scores are offered in ascending order of their positions.
+pub(super) struct TopK {
+    k: usize,
+    heap: BinaryHeap<HeapEntry>,
 }
 
-impl Top {
-    pub(super) fn new(most: usize) -> Top {
-        Top {
-            most,
+impl TopK {
+    pub(super) fn new(k: usize) -> TopK {
+        TopK {
+            k,
             heap: BinaryHeap::new(),
         }
     }
 
-    /// What a score must be above to be kept. Places come in order, so that of equal scores the first is.
-    fn floor(&self) -> f32 {
+    /// Returns the score that a new score must exceed to be kept. Of equal scores the first position stays.
+    fn threshold(&self) -> f32 {
         match self.heap.peek() {
-            Some(worst) if self.heap.len() >= self.most => worst.score,
+            Some(worst) if self.heap.len() >= self.k => worst.score,
             _ => f32::NEG_INFINITY,
         }
     }
 
-    /// Offers the scores of the places from `first` on. One that is no number is above nothing; `skip` tells places
-    /// that do not count, and is asked only where the score would.
-    pub(super) fn offer(&mut self, scores: &[f32], first: usize, skip: impl Fn(usize) -> bool) {
-        if self.most == 0 {
+    /// Offers the scores of the positions from `first` on.
+    ///
+    /// NaN scores are never kept. `is_excluded` is only called for positions whose score exceeds the threshold.
+    pub(super) fn offer(
+        &mut self,
+        scores: &[f32],
+        first: usize,
+        is_excluded: impl Fn(usize) -> bool,
+    ) {
+        if self.k == 0 {
             return;
         }
-        let mut floor = self.floor();
-        for (c, these) in scores.chunks(TOGETHER).enumerate() {
-            // Without a branch for each.
-            if !these.iter().fold(false, |any, &s| any | (s > floor)) {
+        let mut threshold = self.threshold();
+        for (c, group) in scores.chunks(SCORES_PER_TEST).enumerate() {
+            // A bitwise OR instead of `any`: it has no branch per score and vectorises.
+            if !group.iter().fold(false, |any, &s| any | (s > threshold)) {
                 continue;
             }
-            for (k, &score) in these.iter().enumerate() {
-                let place = first + c * TOGETHER + k;
-                if score > floor && !skip(place) {
-                    // There are no two zeros: one would be above the other here, and is not elsewhere.
-                    let (score, place) = (score + 0.0, place as u32);
-                    let kept = Kept { score, place };
-                    if self.heap.len() < self.most {
-                        self.heap.push(kept);
+            for (offset, &score) in group.iter().enumerate() {
+                let position = first + c * SCORES_PER_TEST + offset;
+                if score > threshold && !is_excluded(position) {
+                    // Adding 0 turns -0 into 0: `total_cmp` in the heap orders the two, `>` above does not.
+                    let entry = HeapEntry {
+                        score: score + 0.0,
+                        position: position as u32,
+                    };
+                    if self.heap.len() < self.k {
+                        self.heap.push(entry);
                     } else if let Some(mut worst) = self.heap.peek_mut() {
-                        *worst = kept;
+                        *worst = entry;
                     }
-                    floor = self.floor();
+                    threshold = self.threshold();
                 }
             }
         }
     }
 
-    /// The places kept, in no order.
-    pub(super) fn places(self) -> impl Iterator<Item = usize> {
-        self.heap.into_iter().map(|kept| kept.place as usize)
+    /// Returns the kept positions, in no particular order.
+    pub(super) fn positions(self) -> impl Iterator<Item = usize> {
+        self.heap.into_iter().map(|entry| entry.position as usize)
     }
 }
 
@@ -110,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_are_kept_whatever_the_scores() {
+    fn the_k_largest_scores_are_kept() {
         let nan = f32::NAN;
         let scores: Vec<f32> = (0..100u32)
             .map(|i| match i % 10 {
@@ -118,19 +128,19 @@ mod tests {
                 k => ((i * 37 + k) % 23) as f32 - 11.0,
             })
             .collect();
-        for most in [0, 1, 5, 89, 90, 1000] {
+        for k in [0, 1, 5, 89, 90, 1000] {
             let mut expected: Vec<usize> = (0..100).filter(|i| i % 10 != 3 && i % 7 != 0).collect();
             expected.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]).then(a.cmp(&b)));
-            expected.truncate(most);
+            expected.truncate(k);
             expected.sort();
             for piece in [1, 7, 16, 100] {
-                let mut top = Top::new(most);
-                for (k, these) in scores.chunks(piece).enumerate() {
-                    top.offer(these, k * piece, |place| place % 7 == 0);
+                let mut top = TopK::new(k);
+                for (p, these) in scores.chunks(piece).enumerate() {
+                    top.offer(these, p * piece, |position| position % 7 == 0);
                 }
-                let mut found: Vec<usize> = top.places().collect();
+                let mut found: Vec<usize> = top.positions().collect();
                 found.sort();
-                assert_eq!(found, expected, "{most} {piece}");
+                assert_eq!(found, expected, "k {k}, pieces of {piece}");
             }
         }
     }

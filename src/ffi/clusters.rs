@@ -11,7 +11,7 @@ use super::guard::{guard, release};
 use super::model::{ModelHandle, of as model_of};
 use super::status::Outcome;
 use super::tables::{Column, Table, one_of};
-use crate::discover::{Cluster, ClusterOptions, Clusters, Space, clusters};
+use crate::discover::{Cluster, ClusterOptions, ClusterSpace, Clusters, cluster_rows};
 
 /// Distances are those of what rows predict, for the tensor and for the coupled matrices of their mode.
 pub const S3CMTF_SPACE_PREDICTIONS: i32 = 0;
@@ -63,19 +63,19 @@ pub unsafe extern "C" fn s3cmtf_clusters_new(
         let some = |n: u64| (n > 0).then(|| size(n));
         let usual = ClusterOptions::new(place(mode, model.order(), "mode")?);
         let spaces = [
-            (S3CMTF_SPACE_PREDICTIONS, Space::Predictions),
-            (S3CMTF_SPACE_COLUMNS, Space::Columns),
+            (S3CMTF_SPACE_PREDICTIONS, ClusterSpace::Predictions),
+            (S3CMTF_SPACE_COLUMNS, ClusterSpace::Columns),
         ];
         let how = ClusterOptions {
             k: some(k),
             max_k: some(max_k),
             restarts: some(restarts).unwrap_or(usual.restarts),
-            references: some(references).unwrap_or(usual.references),
+            reference_sets: some(references).unwrap_or(usual.reference_sets),
             curve_rows: some(curve_rows).unwrap_or(usual.curve_rows),
-            least,
+            min_entries: least,
             space: choice(space, &spaces, "space")?,
-            members: size(members),
-            labels: size(labels),
+            max_members: size(members),
+            max_labels: size(labels),
             seed,
             threads: self::threads(threads)?,
             ..usual
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn s3cmtf_clusters_new(
             let matrix = given(*matrix, &format!("matrices[{m}]"))?;
             views.push(entries_of(Some(matrix))?);
         }
-        let found = self::clusters(model, &how, &views, &Token(cancel))?;
+        let found = cluster_rows(model, &how, &views, &Token(cancel))?;
         hand_over(out, ClustersHandle { found });
         Ok(())
     })
@@ -105,7 +105,7 @@ pub extern "C" fn s3cmtf_clusters_get_count(
     guard(error, || {
         let (clusters, out) = (given(clusters, "clusters")?, given(count, "count")?);
         out.write(clusters.found.clusters.len() as u64);
-        explained.map(|out| out.write(clusters.found.explained));
+        explained.map(|out| out.write(clusters.found.explained_variance));
         Ok(())
     })
 }
@@ -271,7 +271,7 @@ pub unsafe extern "C" fn s3cmtf_clusters_copy_rows(
         let own = &clusters.found;
         let integers: &[Column<'_, u64>] = &[
             (rows, &|k| u64::from(own.rows[k]), "rows"),
-            (which, &|k| u64::from(own.which[k]), "which"),
+            (which, &|k| u64::from(own.assignments[k]), "which"),
         ];
         let table = Table {
             count: own.rows.len(),
@@ -350,7 +350,7 @@ pub unsafe extern "C" fn s3cmtf_clusters_copy_curve(
         };
         // SAFETY: buffers of the caller, for this call.
         unsafe { table.copy(capacity, found) }?;
-        settled.map(|out| out.write(curve.map_or(0, |c| i32::from(c.settled))));
+        settled.map(|out| out.write(curve.map_or(0, |c| i32::from(c.is_conclusive))));
         rows.map(|out| out.write(curve.map_or(0, |c| c.rows as u64)));
         Ok(())
     })
@@ -370,7 +370,7 @@ pub unsafe extern "C" fn s3cmtf_clusters_copy_information(
 ) -> i32 {
     guard(error, || {
         let clusters = given(clusters, "clusters")?;
-        let list = &clusters.found.information;
+        let list = &clusters.found.uncertainty_coefficients;
         let reals: &[Column<'_, f64>] = &[(shares, &|k| list[k], "shares")];
         let table = Table {
             count: list.len(),

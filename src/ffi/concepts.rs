@@ -9,7 +9,7 @@ use super::guard::{guard, release};
 use super::model::{ModelHandle, of as model_of};
 use super::status::Outcome;
 use super::tables::{Column, Table, one_of};
-use crate::discover::{Concept, ConceptOptions, Concepts, concepts};
+use crate::discover::{Concept, ConceptOptions, Concepts, describe_concepts};
 
 /// The largest of a list come first.
 pub const S3CMTF_LARGEST: i32 = 0;
@@ -61,8 +61,8 @@ pub unsafe extern "C" fn s3cmtf_concepts_new(
             let row = place(row, dim, &format!("given_rows[{k}]"))?;
             how.given.push((n, row as u32));
         }
-        (how.top, how.least) = (usize::try_from(top).unwrap_or(usize::MAX), least);
-        let found = self::concepts(model, &how)?;
+        (how.top, how.min_entries) = (usize::try_from(top).unwrap_or(usize::MAX), least);
+        let found = describe_concepts(model, &how)?;
         hand_over(out, ConceptsHandle { found });
         Ok(())
     })
@@ -98,7 +98,7 @@ pub extern "C" fn s3cmtf_concepts_get(
 ) -> i32 {
     guard(error, || {
         let concept = of(concepts, index)?;
-        column.map(|out| out.write(concept.number as u64));
+        column.map(|out| out.write(concept.column as u64));
         strength.map(|out| out.write(concept.strength));
         effect.map(|out| out.write(concept.effect));
         Ok(())
@@ -156,12 +156,12 @@ pub unsafe extern "C" fn s3cmtf_concepts_copy_columns(
 ) -> i32 {
     guard(error, || {
         let concept = of(concepts, index)?;
-        let list = end_of(end, &concept.with, &concept.against)?;
+        let list = end_of(end, &concept.positive, &concept.negative)?;
         let integers: &[Column<'_, u64>] = &[
             (matrices, &|k| list[k].matrix as u64, "matrices"),
             (columns, &|k| u64::from(list[k].column), "columns"),
         ];
-        let reals: &[Column<'_, f64>] = &[(shares, &|k| list[k].share, "shares")];
+        let reals: &[Column<'_, f64>] = &[(shares, &|k| list[k].contribution, "shares")];
         let table = Table {
             count: list.len(),
             integers,
@@ -184,7 +184,7 @@ pub extern "C" fn s3cmtf_concepts_get_turned(
 ) -> i32 {
     guard(error, || {
         let (concept, out) = (of(concepts, index)?, given(turned, "turned")?);
-        out.write(i32::from(concept.turned));
+        out.write(i32::from(concept.sign_flipped));
         Ok(())
     })
 }
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn s3cmtf_concepts_copy_profile(
     guard(error, || {
         let own = &given(concepts, "concepts")?.found;
         let profile = own.profile.as_ref();
-        let list = profile.map_or(&[][..], |p| &p.numbers);
+        let list = profile.map_or(&[][..], |p| &p.values);
         let table = Table {
             count: list.len(),
             integers: &[],

@@ -9,7 +9,7 @@ use super::arg::{given, hand_over, path, place, text, text_out};
 use super::error::ErrorHandle;
 use super::guard::{guard, release};
 use super::status::Outcome;
-use crate::discover::named;
+use crate::discover::find_by_name;
 use crate::format::Names;
 
 use crate::kernel::MAX_ORDER;
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn s3cmtf_names_find(
         let (names, out) = (of(names)?, given(row, "row")?);
         // SAFETY: a text of the caller, for this call.
         let name = unsafe { text(name, "name") }?;
-        out.write(u64::from(named(names, name, "row")?));
+        out.write(u64::from(find_by_name(names, name, "row")?));
         Ok(())
     })
 }

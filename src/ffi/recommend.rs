@@ -14,8 +14,8 @@ use super::model::{ModelHandle, of};
 use super::predict::require_usable;
 use super::status::{Failure, Outcome, S3CMTF_OUT_OF_MEMORY};
 use crate::discover::{
-    AVERAGE, Measure, Ranked, RankingOptions, Recommend, Seen, Similar, evaluate_ranking,
-    recommend, similar,
+    AVERAGE_ROW, ObservedPairs, RankBy, RankedRow, RankingOptions, RecommendOptions,
+    SimilarOptions, evaluate_ranking, recommend, similar_rows,
 };
 use crate::error::Result;
 
@@ -90,25 +90,25 @@ pub unsafe extern "C" fn s3cmtf_model_recommend(
                 let by = place(exclude_by, model.order(), "exclude_by")?;
                 let view = entries_of(Some(entries))?;
                 model.check_order(&view)?;
-                Some(Seen::new(&[view], by, mode)?)
+                Some(ObservedPairs::new(&[view], by, mode)?)
             }
         };
         // SAFETY: buffers of the caller, for this call.
         let to = unsafe { Outputs::new((rows, scores, found), capacity, (count, top), base) }?;
-        let how = Recommend {
-            measure: measure(quantile),
-            seen: seen.as_ref(),
-            only: only.as_deref(),
-            without: &without,
+        let how = RecommendOptions {
+            rank_by: rank_by(quantile),
+            exclude_observed: seen.as_ref(),
+            candidates: only.as_deref(),
+            exclude: &without,
             threads,
-            ..Recommend::new(mode, to.top)
+            ..RecommendOptions::new(mode, to.top)
         };
         let index = |q: usize, cell: &mut [u32]| {
             for (n, slot) in cell.iter_mut().enumerate() {
-                *slot = indices.get(n, q).map_or(AVERAGE, |i| i as u32);
+                *slot = indices.get(n, q).map_or(AVERAGE_ROW, |i| i as u32);
             }
         };
-        to.collect(|take| recommend(model, (to.count, index), &how, &Token(cancel), take))
+        to.collect(|take| recommend(model, to.count, index, &how, &Token(cancel), take))
     })
 }
 
@@ -148,12 +148,12 @@ pub unsafe extern "C" fn s3cmtf_model_similar(
         let threads = self::threads(threads)?;
         // SAFETY: buffers of the caller, for this call.
         let to = unsafe { Outputs::new((rows, scores, found), capacity, (count, top), 0) }?;
-        let how = Similar {
+        let how = SimilarOptions {
             mode,
             top: to.top,
             threads,
         };
-        to.collect(|take| similar(model, &asked, &how, &Token(cancel), take))
+        to.collect(|take| similar_rows(model, &asked, &how, &Token(cancel), take))
     })
 }
 
@@ -191,10 +191,10 @@ pub unsafe extern "C" fn s3cmtf_model_evaluate_ranking(
         let (test, train) = (entries_of(coo)?, entries_of(Some(given(train, "train")?))?);
         let how = RankingOptions {
             mode: place(mode, model.order(), "mode")?,
-            by: place(by, model.order(), "by")?,
-            at: usize::try_from(at).unwrap_or(usize::MAX),
-            measure: measure(quantile),
-            relevant: Some(relevant),
+            user_mode: place(by, model.order(), "by")?,
+            list_len: usize::try_from(at).unwrap_or(usize::MAX),
+            rank_by: rank_by(quantile),
+            min_relevant_value: Some(relevant),
             threads: self::threads(threads)?,
         };
         let outputs = [of_model, of_popularity].map(|to| {
@@ -217,10 +217,10 @@ pub unsafe extern "C" fn s3cmtf_model_evaluate_ranking(
 }
 
 /// What rows are ranked by: 0 means their predictions.
-fn measure(quantile: f64) -> Measure {
+fn rank_by(quantile: f64) -> RankBy {
     match quantile {
-        0.0 => Measure::Mean,
-        q => Measure::Quantile(q),
+        0.0 => RankBy::Mean,
+        q => RankBy::Quantile(q),
     }
 }
 
@@ -235,7 +235,7 @@ struct Outputs {
 }
 
 /// Takes lists as they come, in order.
-type Take<'a> = &'a mut dyn FnMut(usize, &[Ranked]) -> Result<()>;
+type Take<'a> = &'a mut dyn FnMut(usize, &[RankedRow]) -> Result<()>;
 
 impl Outputs {
     /// Checks the buffers.
@@ -281,7 +281,7 @@ impl Outputs {
 
     /// Writes lists when all are made: a failure leaves the caller's buffers alone.
     fn collect(&self, make: impl FnOnce(Take<'_>) -> Result<()>) -> Outcome {
-        let mut lists: Vec<Vec<Ranked>> = Vec::new();
+        let mut lists: Vec<Vec<RankedRow>> = Vec::new();
         lists.try_reserve_exact(self.count).map_err(|_| {
             Failure::new(
                 S3CMTF_OUT_OF_MEMORY,

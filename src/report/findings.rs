@@ -6,8 +6,8 @@ use super::Context;
 use super::chart::{Curve, Curves, Mark, inline_bar};
 use super::html::{counted, grouped, number, percent};
 use crate::discover::{
-    Association, Cluster, ClusterOptions, Clusters, Concept, ConceptOptions, GapCurve, Ranked,
-    clusters, compare, concepts,
+    Association, Cluster, ClusterOptions, Clusters, Concept, ConceptOptions, GapCurve, RankedRow,
+    cluster_rows, compare_clusterings, describe_concepts,
 };
 use crate::error::Result;
 use crate::format::CooView;
@@ -39,7 +39,7 @@ impl Context<'_> {
                 top: self.options.top,
                 ..ConceptOptions::new(n)
             };
-            let found = concepts(model, &how)?.concepts;
+            let found = describe_concepts(model, &how)?.concepts;
             let most = found.first().map_or(0.0, |c| c.strength);
             let _ = writeln!(
                 out,
@@ -65,29 +65,29 @@ impl Context<'_> {
         let share = if most > 0.0 { c.strength / most } else { 0.0 };
         let mut out = format!(
             "<div class=\"card\"><h4>Column {} <small>strength {}</small></h4>{}",
-            c.number + 1,
+            c.column + 1,
             number(c.strength),
             inline_bar(share)
         );
         let chips = |list: &[Association], class: &str, with: bool| -> String {
             let good = list
                 .iter()
-                .filter(|a| (a.share > 0.05) == with && a.share.abs() > 0.05);
+                .filter(|a| (a.contribution > 0.05) == with && a.contribution.abs() > 0.05);
             good.take(self.options.top)
                 .map(|a| {
                     format!(
                         "<li class=\"{class}\">{} {}</li>",
                         self.column(a.matrix, a.column),
-                        number((a.share * 100.0).round() / 100.0)
+                        number((a.contribution * 100.0).round() / 100.0)
                     )
                 })
                 .collect()
         };
-        let labels = chips(&c.with, "strong", true) + &chips(&c.against, "weak", false);
+        let labels = chips(&c.positive, "strong", true) + &chips(&c.negative, "weak", false);
         if !labels.is_empty() {
             let _ = write!(out, "<ul class=\"chips\">{labels}</ul>");
         }
-        let list = |title: &str, rows: &[Ranked]| -> String {
+        let list = |title: &str, rows: &[RankedRow]| -> String {
             let items: String = rows
                 .iter()
                 .map(|r| {
@@ -137,10 +137,10 @@ impl Context<'_> {
                 k: asked,
                 max_k: Some(most),
                 restarts: RESTARTS,
-                references: REFERENCES,
+                reference_sets: REFERENCES,
                 curve_rows: CURVE_ROWS,
-                members: self.options.top,
-                labels: 4,
+                max_members: self.options.top,
+                max_labels: 4,
                 seed: self.options.seed,
                 threads: self.options.threads,
                 ..ClusterOptions::new(n)
@@ -151,10 +151,11 @@ impl Context<'_> {
                 of_mode.map(|(m, (_, view))| (m, view.clone())).unzip();
             let (found, other) = match self.options.against {
                 Some(other) => {
-                    let (found, other) = compare(self.model, other, &how, &views, self.monitor)?;
+                    let (found, other) =
+                        compare_clusterings(self.model, other, &how, &views, self.monitor)?;
                     (found, Some(other))
                 }
-                None => (clusters(self.model, &how, &views, self.monitor)?, None),
+                None => (cluster_rows(self.model, &how, &views, self.monitor)?, None),
             };
             out += &self.clusters_of(n, &found, other.as_ref(), &numbers);
         }
@@ -175,9 +176,9 @@ impl Context<'_> {
             "<div class=\"grid2\"><div><p>{} in {}, with {} of their variance between them.",
             counted(rows, "row", "rows"),
             counted(found.clusters.len() as u64, "cluster", "clusters"),
-            percent(found.explained)
+            percent(found.explained_variance)
         );
-        for (&m, share) in numbers.iter().zip(&found.information) {
+        for (&m, share) in numbers.iter().zip(&found.uncertainty_coefficients) {
             let _ = write!(
                 out,
                 " They tell {} of what matrix {} says of a row.",
@@ -194,7 +195,11 @@ impl Context<'_> {
                 " The other model has {}",
                 counted(other.clusters.len() as u64, "cluster", "clusters")
             );
-            for (at, (&m, share)) in numbers.iter().zip(&other.information).enumerate() {
+            for (at, (&m, share)) in numbers
+                .iter()
+                .zip(&other.uncertainty_coefficients)
+                .enumerate()
+            {
                 let join = if at == 0 { ", which tell" } else { " and" };
                 let _ = write!(out, "{join} {} of matrix {}", percent(*share), m + 1);
             }
@@ -226,7 +231,7 @@ impl Context<'_> {
             inline_bar(share)
         );
         // What is hardly more than usual says nothing.
-        let said = c.labels.iter().filter(|l| l.is_clear());
+        let said = c.labels.iter().filter(|l| l.is_significant());
         let chips: String = said
             .map(|l| {
                 format!(
@@ -263,7 +268,7 @@ fn said_of(gap: &GapCurve, shown: usize) -> String {
         true => ", the most that were looked at",
         false => "",
     };
-    let mut out = match (gap.settled, gap.chosen) {
+    let mut out = match (gap.is_conclusive, gap.chosen) {
         (false, _) => " The gap still grows at the last number that was looked at.".to_string(),
         (true, 1) if !gap.rises_again() => {
             " No number of clusters is clearly better than one.".to_string()
@@ -274,7 +279,7 @@ fn said_of(gap: &GapCurve, shown: usize) -> String {
         ),
         (true, k) => format!(" The rule stops at {k}."),
     };
-    if shown != gap.taken() {
+    if shown != gap.recommended() {
         let _ = write!(out, " {shown} were asked for.");
     }
     out

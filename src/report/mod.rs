@@ -16,7 +16,7 @@ mod settings;
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::discover::{RowNames, check_rows, check_same_data};
+use crate::discover::{RowNames, check_label_matrix, check_same_data};
 use crate::error::{Error, Result};
 use crate::format::{CooView, atomic};
 use crate::model::{BiasModel, Model};
@@ -97,12 +97,15 @@ impl Context<'_> {
 
     /// A row for people, escaped.
     fn row(&self, mode: usize, row: u32) -> String {
-        escape(&html::cut(&self.options.names.label(mode, row), 80))
+        escape(&html::cut(&self.options.names.display_name(mode, row), 80))
     }
 
     /// A column of a matrix for people, escaped.
     fn column(&self, matrix: usize, column: u32) -> String {
-        escape(&html::cut(&self.options.columns.label(matrix, column), 60))
+        escape(&html::cut(
+            &self.options.columns.display_name(matrix, column),
+            60,
+        ))
     }
 }
 
@@ -124,7 +127,7 @@ pub fn report(model: &Model, options: &ReportOptions<'_>, monitor: &dyn Monitor)
                 model.order()
             )));
         }
-        check_rows(model, *mode, view)?;
+        check_label_matrix(model, *mode, view)?;
     }
     for (at, &(mode, k)) in options.clusters.iter().enumerate() {
         let again = options.clusters[..at].iter().any(|c| c.0 == mode);

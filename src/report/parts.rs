@@ -6,7 +6,7 @@ use super::Context;
 use super::chart::bars;
 use super::heat_map::Heat;
 use super::html::{counted, escape, grouped, number};
-use crate::discover::{ConceptOptions, concepts};
+use crate::discover::{ConceptOptions, describe_concepts};
 use crate::error::Result;
 use crate::kernel::CoreKind;
 
@@ -180,8 +180,8 @@ impl Context<'_> {
                 top: 0,
                 ..ConceptOptions::new(n)
             };
-            let found = concepts(self.model, &how)?.concepts;
-            let columns: Vec<usize> = found.iter().map(|c| c.number).take(COLUMNS).collect();
+            let found = describe_concepts(self.model, &how)?.concepts;
+            let columns: Vec<usize> = found.iter().map(|c| c.column).take(COLUMNS).collect();
             let more = match rank > COLUMNS {
                 true => format!("The {COLUMNS} strongest of {rank} columns, the strongest first."),
                 false => "The strongest column comes first.".into(),
@@ -197,7 +197,9 @@ impl Context<'_> {
                     columns: columns.len(),
                     numbers: &numbers,
                     full: numbers.iter().fold(0.0, |m, x| x.abs().max(m)),
-                    rows: names.map(|i| self.options.names.label(n, i)).collect(),
+                    rows: names
+                        .map(|i| self.options.names.display_name(n, i))
+                        .collect(),
                 };
                 let _ = writeln!(
                     out,

@@ -1,7 +1,9 @@
 //! Concepts and clusters of models, against plain computations in `f64`.
 
 use crate::common::later::{Entries, fitted, mixed, options, planted, rmse};
-use s3cmtf::discover::{ClusterOptions, Clusters, ConceptOptions, Space, clusters, concepts};
+use s3cmtf::discover::{
+    ClusterOptions, ClusterSpace, Clusters, ConceptOptions, cluster_rows, describe_concepts,
+};
 use s3cmtf::model::Model;
 use s3cmtf::options::{Algorithm, ModelKind};
 
@@ -87,33 +89,33 @@ fn strengths_are_what_concepts_add() {
                 top: 4,
                 ..ConceptOptions::new(1)
             };
-            let found = concepts(model, &how).unwrap();
+            let found = describe_concepts(model, &how).unwrap();
             assert_eq!(found.concepts.len(), rank);
             let strengths: Vec<f64> = found.concepts.iter().map(|c| c.strength).collect();
             assert!(strengths.windows(2).all(|w| w[0] >= w[1]));
             for c in &found.concepts {
-                let expected = squares[c.number].sqrt();
+                let expected = squares[c.column].sqrt();
                 let near = 1e-5 * strengths[0];
                 assert!((c.strength - expected).abs() < near, "{c:?} {expected}");
                 assert!(c.strength >= c.effect * (1.0 - 1e-4) - near && c.effect >= 0.0);
                 // What a row of the list gets from the concept is its loading times the effect.
                 for r in c.largest.iter().chain(&c.smallest) {
                     let film = model.modes()[1].rows.compact(r.index).unwrap() as usize;
-                    let adds = parts(model, [u, film, m])[c.number];
+                    let adds = parts(model, [u, film, m])[c.column];
                     assert!(
                         (adds - r.score * c.effect).abs() < 10.0 * near,
                         "{adds} {r:?}"
                     );
                     assert_ne!(r.index, 7, "it has no entries");
                 }
-                let sign = if c.turned { -1.0 } else { 1.0 };
+                let sign = if c.sign_flipped { -1.0 } else { 1.0 };
                 let mut all: Vec<f64> = (0..films)
                     .filter(|&f| model.modes()[1].counts[f] > 0)
-                    .map(|f| sign * row(model, 1, f)[c.number])
+                    .map(|f| sign * row(model, 1, f)[c.column])
                     .collect();
                 all.sort_by(|a, b| b.total_cmp(a));
                 let size: f64 = (0..films)
-                    .map(|f| share[1][f] * row(model, 1, f)[c.number].powi(2))
+                    .map(|f| share[1][f] * row(model, 1, f)[c.column].powi(2))
                     .sum();
                 for (k, r) in c.largest.iter().enumerate() {
                     assert!((r.score - all[k] / size.sqrt()).abs() < 1e-5);
@@ -127,7 +129,7 @@ fn strengths_are_what_concepts_add() {
                 let counts = &model.modes()[1].counts;
                 order.retain(|&f| counts[f] > 0);
                 order.sort_by(|&a, &b| {
-                    let x = |f: usize| sign * row(model, 1, f)[c.number];
+                    let x = |f: usize| sign * row(model, 1, f)[c.column];
                     let by = x(a).partial_cmp(&x(b)).unwrap();
                     by.then(counts[b].cmp(&counts[a])).then(a.cmp(&b))
                 });
@@ -136,16 +138,16 @@ fn strengths_are_what_concepts_add() {
                     .map(|&f| model.modes()[1].rows.indices().nth(f).unwrap());
                 assert!(expected.eq(c.smallest.iter().map(|r| r.index)));
                 // Genres: what a loading of 1 adds over the root mean square of what is predicted.
-                assert_eq!((c.with.len(), c.against.len()), (4, 4));
-                for a in c.with.iter().chain(&c.against) {
+                assert_eq!((c.positive.len(), c.negative.len()), (4, 4));
+                for a in c.positive.iter().chain(&c.negative) {
                     let v = model.matrices()[0].factor.row(a.column as usize);
                     let dot = |f: usize| -> f64 {
                         let each = row(model, 1, f).into_iter().zip(v);
                         each.map(|(x, &y)| x * f64::from(y)).sum()
                     };
                     let all: f64 = (0..films).map(|f| share[1][f] * dot(f).powi(2)).sum();
-                    let expected = sign * size.sqrt() * f64::from(v[c.number]) / all.sqrt();
-                    assert!((a.share - expected).abs() < 1e-4, "{a:?} {expected}");
+                    let expected = sign * size.sqrt() * f64::from(v[c.column]) / all.sqrt();
+                    assert!((a.contribution - expected).abs() < 1e-4, "{a:?} {expected}");
                 }
             }
             // R is a matrix where one mode is left, and its rows have the paper's norms.
@@ -159,7 +161,7 @@ fn strengths_are_what_concepts_add() {
                     let sum: f64 = all.map(|(r, s)| s * row(model, n, r)[j].powi(2)).sum();
                     sum.sqrt()
                 };
-                for (at, x) in profile.numbers.iter().enumerate() {
+                for (at, x) in profile.values.iter().enumerate() {
                     let (j, k) = (at / ranks[2], at % ranks[2]);
                     let each = user
                         .iter()
@@ -174,8 +176,8 @@ fn strengths_are_what_concepts_add() {
             given: vec![(1, 3)],
             ..ConceptOptions::new(1)
         };
-        assert!(concepts(model, &same).is_err());
-        assert!(concepts(model, &ConceptOptions::new(3)).is_err());
+        assert!(describe_concepts(model, &same).is_err());
+        assert!(describe_concepts(model, &ConceptOptions::new(3)).is_err());
     }
 }
 
@@ -186,11 +188,11 @@ fn distances_are_those_of_predictions() {
         let share: Vec<Vec<f64>> = (0..3).map(|n| shares(model, n)).collect();
         let how = ClusterOptions {
             k: Some(3),
-            members: usize::MAX,
+            max_members: usize::MAX,
             threads: 1,
             ..ClusterOptions::new(1)
         };
-        let found = clusters(model, &how, &[], &()).unwrap();
+        let found = cluster_rows(model, &how, &[], &()).unwrap();
         assert_eq!(found.rows.len(), 44);
         assert!(!found.rows.contains(&7) && found.gap.is_none());
         // All that a film predicts, cell by cell with the root of its share; then the same of genres.
@@ -230,7 +232,7 @@ fn distances_are_those_of_predictions() {
         let mut within = 0.0;
         for (c, cluster) in found.clusters.iter().enumerate() {
             let own: Vec<usize> = (0..found.rows.len())
-                .filter(|&i| found.which[i] as usize == c)
+                .filter(|&i| found.assignments[i] as usize == c)
                 .collect();
             assert_eq!(own.len() as u64, cluster.size);
             let centre: Vec<f64> = (0..whole[0].len())
@@ -247,7 +249,10 @@ fn distances_are_those_of_predictions() {
             }
         }
         let expected = 1.0 - within / (2.0 * found.rows.len() as f64);
-        assert!((found.explained - expected).abs() < 1e-3, "{expected}");
+        assert!(
+            (found.explained_variance - expected).abs() < 1e-3,
+            "{expected}"
+        );
     }
 }
 
@@ -289,27 +294,27 @@ fn same(a: &Clusters, b: &Clusters) -> bool {
 #[test]
 fn kinds_of_films_are_found_counted_and_labelled() {
     let (model, matrix) = kind_model();
-    for space in [Space::Predictions, Space::Columns] {
+    for space in [ClusterSpace::Predictions, ClusterSpace::Columns] {
         let mut how = ClusterOptions {
             max_k: Some(8),
             restarts: 4,
-            members: 3,
+            max_members: 3,
             threads: 1,
             space,
             ..ClusterOptions::new(1)
         };
-        if space == Space::Columns {
+        if space == ClusterSpace::Columns {
             how.k = Some(4);
         }
-        let found = clusters(&model, &how, &[matrix.view()], &()).unwrap();
+        let found = cluster_rows(&model, &how, &[matrix.view()], &()).unwrap();
         let gap = found.gap.as_ref().unwrap();
         assert_eq!(gap.points.len(), 8);
         assert_eq!(found.clusters.len(), 4, "{gap:?}");
-        if space == Space::Predictions {
-            assert_eq!((gap.chosen, gap.settled), (4, true));
+        if space == ClusterSpace::Predictions {
+            assert_eq!((gap.chosen, gap.is_conclusive), (4, true));
         }
         for (i, &r) in found.rows.iter().enumerate() {
-            assert_eq!(found.which[i], found.which[r as usize % 4]);
+            assert_eq!(found.assignments[i], found.assignments[r as usize % 4]);
         }
         for cluster in &found.clusters {
             assert_eq!((cluster.size, cluster.members.len()), (30, 3));
@@ -330,17 +335,17 @@ fn kinds_of_films_are_found_counted_and_labelled() {
             for l in &cluster.labels {
                 let corrected = (l.p_value * 20.0).min(1.0);
                 assert!((l.corrected_p / corrected - 1.0).abs() < 1e-9, "{l:?}");
-                assert_eq!(l.is_clear(), l.column == group, "{l:?}");
+                assert_eq!(l.is_significant(), l.column == group, "{l:?}");
             }
         }
-        assert!(found.information[0] > 0.7 && found.information[0] < 1.0);
+        assert!(found.uncertainty_coefficients[0] > 0.7 && found.uncertainty_coefficients[0] < 1.0);
         for threads in [2, 3, 7] {
             how.threads = threads;
-            let more = clusters(&model, &how, &[matrix.view()], &()).unwrap();
+            let more = cluster_rows(&model, &how, &[matrix.view()], &()).unwrap();
             assert!(same(&found, &more), "{threads} threads");
         }
         how.seed = 99;
-        let other = clusters(&model, &how, &[], &()).unwrap();
+        let other = cluster_rows(&model, &how, &[], &()).unwrap();
         assert_eq!(other.clusters.len(), 4);
     }
 }
@@ -353,7 +358,7 @@ fn more_clusters_than_rows_and_rows_that_there_are_not() {
         ..ClusterOptions::new(mode)
     };
     // Three months.
-    let found = clusters(&model, &how(2, 50), &[], &()).unwrap();
+    let found = cluster_rows(&model, &how(2, 50), &[], &()).unwrap();
     assert_eq!(found.clusters.len(), 3);
     assert!(
         found
@@ -361,17 +366,19 @@ fn more_clusters_than_rows_and_rows_that_there_are_not() {
             .iter()
             .all(|c| c.radius == 0.0 && c.size == 1)
     );
-    let chosen = clusters(&model, &ClusterOptions::new(2), &[], &()).unwrap();
+    let chosen = cluster_rows(&model, &ClusterOptions::new(2), &[], &()).unwrap();
     assert_eq!(chosen.gap.unwrap().points.len(), 3);
     let mut many = how(1, 2);
-    many.least = 1_000_000;
-    let message = clusters(&model, &many, &[], &()).unwrap_err().to_string();
+    many.min_entries = 1_000_000;
+    let message = cluster_rows(&model, &many, &[], &())
+        .unwrap_err()
+        .to_string();
     assert!(message.contains("no row of mode 2"), "{message}");
     for wrong in [how(3, 2), how(1, 0)] {
-        assert!(clusters(&model, &wrong, &[], &()).is_err());
+        assert!(cluster_rows(&model, &wrong, &[], &()).is_err());
     }
     let (tensor, _) = planted();
-    let message = clusters(&model, &how(1, 2), &[tensor.view()], &());
+    let message = cluster_rows(&model, &how(1, 2), &[tensor.view()], &());
     assert!(message.unwrap_err().to_string().contains("matrix"));
 }
 
@@ -402,10 +409,10 @@ fn chances_too_small_for_a_number_have_a_logarithm() {
     let model = fitted(&tensor, None, &o);
     let how = ClusterOptions {
         k: Some(2),
-        labels: 1,
+        max_labels: 1,
         ..ClusterOptions::new(1)
     };
-    let found = clusters(&model, &how, &[matrix.view()], &()).unwrap();
+    let found = cluster_rows(&model, &how, &[matrix.view()], &()).unwrap();
     let mut zero = 0;
     for cluster in &found.clusters {
         let label = &cluster.labels[0];

@@ -1,7 +1,7 @@
 //! Concepts of models of any order and kind, against sums over all cells in `f64`.
 
 use crate::common::later::{Entries, fitted, mixed, options};
-use s3cmtf::discover::{ConceptOptions, concepts};
+use s3cmtf::discover::{ConceptOptions, describe_concepts};
 use s3cmtf::model::Model;
 
 use s3cmtf::kernel::CoreKind;
@@ -138,19 +138,19 @@ fn check(model: &Model, mode: usize, given: &[(usize, u32)]) {
         given: given.to_vec(),
         ..ConceptOptions::new(mode)
     };
-    let found = concepts(model, &how).unwrap();
+    let found = describe_concepts(model, &how).unwrap();
     assert_eq!((found.mode, found.concepts.len()), (mode, rank));
     let near = 1e-5 * found.concepts[0].strength;
     assert!(near > 0.0);
     for c in &found.concepts {
-        let expected = squares[c.number].sqrt();
+        let expected = squares[c.column].sqrt();
         assert!((c.strength - expected).abs() < near, "{c:?} {expected}");
-        let effect = effects[c.number];
+        let effect = effects[c.column];
         assert!((c.effect - effect.abs()).abs() < near, "{c:?} {effect}");
-        assert!(c.turned == (effect < 0.0) || effect.abs() < near);
-        let sign = if c.turned { -1.0 } else { 1.0 };
+        assert!(c.sign_flipped == (effect < 0.0) || effect.abs() < near);
+        let sign = if c.sign_flipped { -1.0 } else { 1.0 };
         let best = (0..model.modes()[mode].rows.len())
-            .map(|r| sign * row(model, mode, r)[c.number] / size(mode, c.number).max(1e-30))
+            .map(|r| sign * row(model, mode, r)[c.column] / size(mode, c.column).max(1e-30))
             .fold(f64::NEG_INFINITY, f64::max);
         assert!((c.largest[0].score - best).abs() < 1e-5, "{c:?} {best}");
     }
@@ -169,12 +169,12 @@ fn check(model: &Model, mode: usize, given: &[(usize, u32)]) {
         let each = given.iter().map(|&(n, _)| average[n][place[n]]);
         expected[place[mode] * profile.columns + place[profile.mode]] += g * each.product::<f64>();
     }
-    for (at, (x, r)) in profile.numbers.iter().zip(expected).enumerate() {
+    for (at, (x, r)) in profile.values.iter().zip(expected).enumerate() {
         let (j, k) = (at / profile.columns, at % profile.columns);
         let r = r * size(mode, j) * size(profile.mode, k);
         assert!((x - r).abs() < near, "{x} {r}");
     }
-    assert_eq!(profile.numbers.len(), rank * profile.columns);
+    assert_eq!(profile.values.len(), rank * profile.columns);
 }
 
 #[test]
@@ -190,10 +190,10 @@ fn concepts_of_any_order_and_kind() {
                     (1..=others.len()).for_each(|k| check(&model, mode, &others[..k]));
                 }
                 if nonneg {
-                    let all =
-                        (0..dims.len()).map(|n| concepts(&model, &ConceptOptions::new(n)).unwrap());
+                    let all = (0..dims.len())
+                        .map(|n| describe_concepts(&model, &ConceptOptions::new(n)).unwrap());
                     let mut all = all.flat_map(|found| found.concepts);
-                    assert!(all.all(|c| !c.turned), "nothing is below 0");
+                    assert!(all.all(|c| !c.sign_flipped), "nothing is below 0");
                 }
             }
         }

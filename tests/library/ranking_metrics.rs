@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::later::{fitted_to, mixed, options, planted};
-use s3cmtf::discover::{AVERAGE, Measure, RankingMetrics, RankingOptions, evaluate_ranking};
+use s3cmtf::discover::{AVERAGE_ROW, RankBy, RankingMetrics, RankingOptions, evaluate_ranking};
 use s3cmtf::model::Predict;
 use s3cmtf::options::{Algorithm, ModelKind};
 use s3cmtf::problem::MatrixKind;
@@ -70,7 +70,7 @@ fn rankings_are_measured_as_defined() {
         let mut scores = BTreeMap::new();
         for &user in users.keys() {
             for &film in &films {
-                scores.insert((user, film), predict(&[user, film, AVERAGE]));
+                scores.insert((user, film), predict(&[user, film, AVERAGE_ROW]));
             }
         }
         let count = |film: u32| train.columns[1].iter().filter(|&&f| f == film).count();
@@ -84,10 +84,10 @@ fn rankings_are_measured_as_defined() {
         for threads in [1, 3] {
             let how = RankingOptions {
                 mode: 1,
-                by: 0,
-                at,
-                measure: Measure::Mean,
-                relevant,
+                user_mode: 0,
+                list_len: at,
+                rank_by: RankBy::Mean,
+                min_relevant_value: relevant,
                 threads,
             };
             let report = evaluate_ranking(&model, &test.view(), &train.view(), &how, &()).unwrap();
@@ -105,35 +105,41 @@ fn rankings_are_measured_as_defined() {
     }
     let how = RankingOptions {
         mode: 1,
-        by: 1,
-        at: 3,
-        measure: Measure::Mean,
-        relevant: None,
+        user_mode: 1,
+        list_len: 3,
+        rank_by: RankBy::Mean,
+        min_relevant_value: None,
         threads: 1,
     };
     for (how, word) in [
         (how, "another mode"),
         (
             RankingOptions {
-                at: 0,
-                by: 0,
+                list_len: 0,
+                user_mode: 0,
                 ..how
             },
             "at least 1",
         ),
-        (RankingOptions { by: 3, ..how }, "3 modes"),
         (
             RankingOptions {
-                by: 0,
-                measure: Measure::Quantile(0.1),
+                user_mode: 3,
+                ..how
+            },
+            "3 modes",
+        ),
+        (
+            RankingOptions {
+                user_mode: 0,
+                rank_by: RankBy::Quantile(0.1),
                 ..how
             },
             "samples",
         ),
         (
             RankingOptions {
-                by: 0,
-                relevant: Some(f64::NAN),
+                user_mode: 0,
+                min_relevant_value: Some(f64::NAN),
                 ..how
             },
             "number",
@@ -144,8 +150,8 @@ fn rankings_are_measured_as_defined() {
     }
     // Nobody with anything relevant: no figures, and no division.
     let how = RankingOptions {
-        by: 0,
-        relevant: Some(1e9),
+        user_mode: 0,
+        min_relevant_value: Some(1e9),
         ..how
     };
     let report = evaluate_ranking(&model, &test.view(), &train.view(), &how, &()).unwrap();

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::common::Scratch;
 use crate::common::later::{Entries, fitted, options, planted};
 use s3cmtf::discover::{
-    AVERAGE, Measure, Ranked, Recommend, RowNames, Seen, Similar, recommend, similar,
+    AVERAGE_ROW, ObservedPairs, RankBy, RankedRow, RecommendOptions, RowNames, SimilarOptions,
+    recommend, similar_rows,
 };
 use s3cmtf::format::Names;
 use s3cmtf::model::{Model, Predict};
@@ -34,10 +35,10 @@ fn models() -> (Entries, Vec<Model>) {
     (tensor, models.into())
 }
 
-fn all(model: &Model, cells: &[Vec<u32>], how: &Recommend<'_>) -> Vec<Vec<Ranked>> {
+fn all(model: &Model, cells: &[Vec<u32>], how: &RecommendOptions<'_>) -> Vec<Vec<RankedRow>> {
     let mut lists = Vec::new();
     let index = |q: usize, to: &mut [u32]| to.copy_from_slice(&cells[q]);
-    recommend(model, (cells.len(), index), how, &(), |q, list| {
+    recommend(model, cells.len(), index, how, &(), |q, list| {
         assert_eq!(q, lists.len());
         lists.push(list.to_vec());
         Ok(())
@@ -78,7 +79,7 @@ fn value(model: &Model, index: &[u32], baseline: bool) -> f64 {
 }
 
 /// Checks a list against what every candidate scores, up to rounding.
-fn check(list: &[Ranked], scores: &BTreeMap<u32, f64>, top: usize, near: f64) {
+fn check(list: &[RankedRow], scores: &BTreeMap<u32, f64>, top: usize, near: f64) {
     assert_eq!(list.len(), top.min(scores.len()));
     assert!(list.windows(2).all(|w| w[0].score > w[1].score
         || w[0].score == w[1].score && w[0].index < w[1].index));
@@ -100,17 +101,17 @@ fn check(list: &[Ranked], scores: &BTreeMap<u32, f64>, top: usize, near: f64) {
 #[test]
 fn recommendations_are_the_largest_predictions() {
     let (tensor, models) = models();
-    let seen = Seen::new(&[tensor.view()], 0, 1).unwrap();
+    let seen = ObservedPairs::new(&[tensor.view()], 0, 1).unwrap();
     let known: Vec<u32> = models[0].modes()[1].rows.indices().collect();
     assert!(!known.contains(&11) && known.contains(&7));
     for (m, model) in models.iter().enumerate() {
         let mut predict = model.predictor().unwrap();
-        for month in [AVERAGE, 2] {
+        for month in [AVERAGE_ROW, 2] {
             let users: Vec<u32> = model.modes()[0].rows.indices().collect();
             // What is in the place of the ranked mode does not matter.
             let cells: Vec<Vec<u32>> = users.iter().map(|&u| vec![u, 3, month]).collect();
-            let mut how = Recommend::new(1, 5);
-            how.seen = Some(&seen);
+            let mut how = RecommendOptions::new(1, 5);
+            how.exclude_observed = Some(&seen);
             let lists = all(model, &cells, &how);
             for (list, user) in lists.iter().zip(&users) {
                 let own = (0..tensor.values.len()).filter(|&i| tensor.columns[0][i] == *user);
@@ -135,10 +136,10 @@ fn recommendations_are_the_largest_predictions() {
             }
         }
         // Users for a film, over all months.
-        let how = Recommend::new(0, 4);
-        let lists = all(model, &[vec![AVERAGE, 9, AVERAGE]], &how);
+        let how = RecommendOptions::new(0, 4);
+        let lists = all(model, &[vec![AVERAGE_ROW, 9, AVERAGE_ROW]], &how);
         let users = model.modes()[0].rows.indices();
-        let scores = users.map(|u| (u, predict(&[u, 9, AVERAGE]))).collect();
+        let scores = users.map(|u| (u, predict(&[u, 9, AVERAGE_ROW]))).collect();
         check(&lists[0], &scores, 4, 2e-4);
     }
 }
@@ -146,20 +147,20 @@ fn recommendations_are_the_largest_predictions() {
 #[test]
 fn results_do_not_depend_on_the_threads() {
     let (tensor, models) = models();
-    let seen = Seen::new(&[tensor.view()], 0, 1).unwrap();
+    let seen = ObservedPairs::new(&[tensor.view()], 0, 1).unwrap();
     for model in &models {
         let users: Vec<u32> = model.modes()[0].rows.indices().collect();
-        let cells: Vec<Vec<u32>> = users.iter().map(|&u| vec![u, 0, AVERAGE]).collect();
+        let cells: Vec<Vec<u32>> = users.iter().map(|&u| vec![u, 0, AVERAGE_ROW]).collect();
         let run = |threads: usize| {
-            let mut how = Recommend::new(1, 6);
-            (how.seen, how.threads) = (Some(&seen), threads);
+            let mut how = RecommendOptions::new(1, 6);
+            (how.exclude_observed, how.threads) = (Some(&seen), threads);
             let mut lists = all(model, &cells, &how);
-            let options = Similar {
+            let options = SimilarOptions {
                 mode: 0,
                 top: 6,
                 threads,
             };
-            similar(model, &users, &options, &(), |_, list| {
+            similar_rows(model, &users, &options, &(), |_, list| {
                 lists.push(list.to_vec());
                 Ok(())
             })
@@ -172,9 +173,9 @@ fn results_do_not_depend_on_the_threads() {
             assert_eq!(run(threads), one);
         }
         // Alone or among others is the same too.
-        let how = Recommend {
-            seen: Some(&seen),
-            ..Recommend::new(1, 6)
+        let how = RecommendOptions {
+            exclude_observed: Some(&seen),
+            ..RecommendOptions::new(1, 6)
         };
         assert_eq!(all(model, &cells[17..18], &how)[0], one[17]);
     }
@@ -185,16 +186,16 @@ fn rows_can_be_chosen_and_left_out() {
     let (tensor, models) = models();
     let model = &models[0];
     let cell = [vec![4, 0, 1]];
-    let rows = |how: &Recommend<'_>| -> Vec<u32> {
+    let rows = |how: &RecommendOptions<'_>| -> Vec<u32> {
         all(model, &cell, how)[0].iter().map(|r| r.index).collect()
     };
-    let everything = rows(&Recommend::new(1, usize::MAX));
+    let everything = rows(&RecommendOptions::new(1, usize::MAX));
     // All that the model knows, also the film that only its genres are known of.
     assert_eq!(everything.len(), model.modes()[1].rows.len());
     assert!(everything.contains(&7) && !everything.contains(&11));
     let chosen = [40, 3, 7, 11, 3, 20, 4_000_000];
-    let mut how = Recommend::new(1, 100);
-    how.only = Some(&chosen);
+    let mut how = RecommendOptions::new(1, 100);
+    how.candidates = Some(&chosen);
     let expected: Vec<u32> = everything
         .iter()
         .copied()
@@ -202,7 +203,7 @@ fn rows_can_be_chosen_and_left_out() {
         .collect();
     assert_eq!(rows(&how), expected);
     assert_eq!(expected.len(), 4);
-    how.without = &[3, 20, 99];
+    how.exclude = &[3, 20, 99];
     let expected: Vec<u32> = expected
         .into_iter()
         .filter(|i| ![3, 20].contains(i))
@@ -213,25 +214,25 @@ fn rows_can_be_chosen_and_left_out() {
     how.top = 0;
     assert!(rows(&how).is_empty());
     how.top = 5;
-    how.only = Some(&[]);
+    how.candidates = Some(&[]);
     assert!(rows(&how).is_empty());
     // Who has seen everything is recommended nothing.
     let mut watched = Entries::new(&tensor.dims);
     (0..45).for_each(|film| watched.push(&[4, film, 0], 1.0));
-    let seen = Seen::new(&[watched.view()], 0, 1).unwrap();
-    let how = Recommend {
-        seen: Some(&seen),
-        ..Recommend::new(1, 5)
+    let seen = ObservedPairs::new(&[watched.view()], 0, 1).unwrap();
+    let how = RecommendOptions {
+        exclude_observed: Some(&seen),
+        ..RecommendOptions::new(1, 5)
     };
     assert!(rows(&how).is_empty());
     assert!(all(model, &[], &how).is_empty());
     // By the film instead: users who have not seen it.
-    let seen = Seen::new(&[tensor.view()], 1, 0).unwrap();
-    let how = Recommend {
-        seen: Some(&seen),
-        ..Recommend::new(0, 100)
+    let seen = ObservedPairs::new(&[tensor.view()], 1, 0).unwrap();
+    let how = RecommendOptions {
+        exclude_observed: Some(&seen),
+        ..RecommendOptions::new(0, 100)
     };
-    let list = &all(model, &[vec![0, 9, AVERAGE]], &how)[0];
+    let list = &all(model, &[vec![0, 9, AVERAGE_ROW]], &how)[0];
     let saw = |u: u32| (0..tensor.values.len()).any(|i| tensor.index(i)[..2] == [u, 9]);
     assert!(!list.is_empty() && list.iter().all(|r| !saw(r.index)));
 }
@@ -241,9 +242,9 @@ fn a_quantile_can_rank() {
     let (_, models) = models();
     let model = models.last().unwrap();
     let rows: Vec<u32> = model.modes()[1].rows.indices().collect();
-    for (quantile, month) in [(0.05, AVERAGE), (0.5, 1), (0.9, 3)] {
-        let mut how = Recommend::new(1, 7);
-        how.measure = Measure::Quantile(quantile);
+    for (quantile, month) in [(0.05, AVERAGE_ROW), (0.5, 1), (0.9, 3)] {
+        let mut how = RecommendOptions::new(1, 7);
+        how.rank_by = RankBy::Quantile(quantile);
         let cells: Vec<Vec<u32>> = [0u32, 3, 59].iter().map(|&u| vec![u, 0, month]).collect();
         for (list, cell) in all(model, &cells, &how).iter().zip(&cells) {
             let mut spreads = Vec::new();
@@ -273,12 +274,12 @@ fn a_quantile_can_rank() {
         }
     }
     for (model, quantile, word) in [(model, 1.0, "quantile"), (&models[0], 0.5, "samples")] {
-        let how = Recommend {
-            measure: Measure::Quantile(quantile),
-            ..Recommend::new(1, 7)
+        let how = RecommendOptions {
+            rank_by: RankBy::Quantile(quantile),
+            ..RecommendOptions::new(1, 7)
         };
-        let index = |_: usize, to: &mut [u32]| to.fill(AVERAGE);
-        let error = recommend(model, (1, index), &how, &(), |_, _| Ok(())).unwrap_err();
+        let index = |_: usize, to: &mut [u32]| to.fill(AVERAGE_ROW);
+        let error = recommend(model, 1, index, &how, &(), |_, _| Ok(())).unwrap_err();
         assert!(error.to_string().contains(word), "{error}");
     }
 }
@@ -313,13 +314,13 @@ fn rows_are_as_alike_as_what_they_predict() {
             let slices: BTreeMap<u32, Vec<f64>> =
                 rows.iter().map(|&r| (r, slice(model, mode, r))).collect();
             let asked: Vec<u32> = rows.iter().copied().step_by(4).collect();
-            let how = Similar {
+            let how = SimilarOptions {
                 mode,
                 top: 3,
                 threads: 1,
             };
             let mut count = 0;
-            similar(model, &asked, &how, &(), |q, list| {
+            similar_rows(model, &asked, &how, &(), |q, list| {
                 let own = &slices[&asked[q]];
                 let scores = rows.iter().zip(&model.modes()[mode].counts);
                 let scores = scores.filter(|&(&r, &count)| r != asked[q] && count > 0);
@@ -339,12 +340,12 @@ fn rows_are_as_alike_as_what_they_predict() {
     assert!(models.iter().any(|m| m.shape().kind == CoreKind::Diagonal));
     // The film without tensor entries is nobody's neighbour, but may be asked for.
     for model in &models {
-        let how = Similar {
+        let how = SimilarOptions {
             mode: 1,
             top: 1000,
             threads: 2,
         };
-        similar(model, &[7, 8], &how, &(), |q, list| {
+        similar_rows(model, &[7, 8], &how, &(), |q, list| {
             assert!(
                 list.iter()
                     .all(|r| r.index != 7 && (-1.0..=1.0).contains(&r.score))
@@ -360,12 +361,12 @@ fn rows_are_as_alike_as_what_they_predict() {
 fn what_a_model_does_not_know_is_said() {
     let (tensor, models) = models();
     let model = &models[0];
-    let fails = |cell: [u32; 3], how: &Recommend<'_>| {
+    let fails = |cell: [u32; 3], how: &RecommendOptions<'_>| {
         let index = |_: usize, to: &mut [u32]| to.copy_from_slice(&cell);
-        let error = recommend(model, (1, index), how, &(), |_, _| Ok(())).unwrap_err();
+        let error = recommend(model, 1, index, how, &(), |_, _| Ok(())).unwrap_err();
         error.to_string()
     };
-    let how = Recommend::new(1, 3);
+    let how = RecommendOptions::new(1, 3);
     let error = fails([5, 0, 0], &how);
     assert!(
         error.contains("row 6 of mode 1 is not in the model"),
@@ -373,28 +374,28 @@ fn what_a_model_does_not_know_is_said() {
     );
     assert!(error.contains("nearest that it has is 5"), "{error}");
     assert!(fails([900, 0, 0], &how).contains("nearest that it has is 60"));
-    assert!(fails([0, 0, 0], &Recommend::new(3, 3)).contains("3 modes"));
-    let seen = Seen::new(&[tensor.view()], 1, 0).unwrap();
-    let other = Recommend {
-        seen: Some(&seen),
+    assert!(fails([0, 0, 0], &RecommendOptions::new(3, 3)).contains("3 modes"));
+    let seen = ObservedPairs::new(&[tensor.view()], 1, 0).unwrap();
+    let other = RecommendOptions {
+        exclude_observed: Some(&seen),
         ..how
     };
     assert!(fails([0, 0, 0], &other).contains("mode 2"));
-    let seen = Seen::new(&[tensor.view()], 2, 1).unwrap();
-    let nobody = Recommend {
-        seen: Some(&seen),
+    let seen = ObservedPairs::new(&[tensor.view()], 2, 1).unwrap();
+    let nobody = RecommendOptions {
+        exclude_observed: Some(&seen),
         ..how
     };
-    assert!(fails([0, 0, AVERAGE], &nobody).contains("no row of that mode"));
+    assert!(fails([0, 0, AVERAGE_ROW], &nobody).contains("no row of that mode"));
     for (by, mode) in [(0, 0), (0, 3)] {
-        assert!(Seen::new(&[tensor.view()], by, mode).is_err());
+        assert!(ObservedPairs::new(&[tensor.view()], by, mode).is_err());
     }
-    let how = Similar {
+    let how = SimilarOptions {
         mode: 1,
         top: 3,
         threads: 1,
     };
-    let error = similar(model, &[0, 11], &how, &(), |_, _| Ok(())).unwrap_err();
+    let error = similar_rows(model, &[0, 11], &how, &(), |_, _| Ok(())).unwrap_err();
     assert!(error.to_string().contains("row 12 of mode 2"), "{error}");
 }
 
@@ -406,8 +407,8 @@ fn rows_have_names_and_wrong_ones_are_set_right() {
     let path = scratch.file("data.mode2.tsv", format!("index\tname\n{films}"));
     let mut names = RowNames::new(3);
     let train = scratch.join("data.train.coo");
-    names.look_beside(&[&train]).unwrap();
-    assert!(names.of(0).is_none() && names.of(1).is_some());
+    names.load_sidecars(&[&train]).unwrap();
+    assert!(names.of_mode(0).is_none() && names.of_mode(1).is_some());
     let (_, models) = models();
     let map = &models[0].modes()[1].rows;
     let find = |text: &str| names.find(1, text, map);
@@ -418,12 +419,12 @@ fn rows_have_names_and_wrong_ones_are_set_right() {
         "2\tToy Soldiers (1991)\n6\tCasino (1995)\n",
     );
     let (same, other) = (scratch.join("same.coo"), scratch.join("other.coo"));
-    RowNames::check_beside(3, &[&train, &same]).unwrap();
+    RowNames::check_sidecars(3, &[&train, &same]).unwrap();
     scratch.file("other.mode2.tsv", "1\tHeat (1995)\n");
     let mut given = names.clone();
     let refused = [
-        given.look_beside(&[&train, &same, &other]).unwrap_err(),
-        RowNames::check_beside(3, &[&train, &other]).unwrap_err(),
+        given.load_sidecars(&[&train, &same, &other]).unwrap_err(),
+        RowNames::check_sidecars(3, &[&train, &other]).unwrap_err(),
     ];
     for text in refused.map(|e| e.to_string()) {
         assert!(
@@ -435,11 +436,11 @@ fn rows_have_names_and_wrong_ones_are_set_right() {
     scratch.file("odd.mode2.tsv", "1\tx\n1\ty\n");
     let odd = [scratch.join("odd.coo"), scratch.join("odd.train.coo")];
     let odd = odd.each_ref().map(|f| f.as_path());
-    given.look_beside(&odd).unwrap();
-    RowNames::check_beside(3, &odd).unwrap();
-    assert!(RowNames::new(3).look_beside(&odd).is_err());
+    given.load_sidecars(&odd).unwrap();
+    RowNames::check_sidecars(3, &odd).unwrap();
+    assert!(RowNames::new(3).load_sidecars(&odd).is_err());
     assert_eq!(
-        (names.label(1, 2), names.label(1, 99)),
+        (names.display_name(1, 2), names.display_name(1, 99)),
         ("Jumanji (1995)".into(), "100".into())
     );
     // A name that looks like a number is a name first.
@@ -481,10 +482,10 @@ fn rows_have_names_and_wrong_ones_are_set_right() {
     }
     assert!(error(0, "Alice").contains("no names"));
     let list = scratch.file("list.txt", "Heat (1995)\n\n3\r\n#1\n");
-    assert_eq!(names.list(1, &list, map).unwrap(), [4, 2, 0]);
+    assert_eq!(names.read_list(1, &list, map).unwrap(), [4, 2, 0]);
     for text in ["Heat (1995)\nHeet (1995)\n", "Jumanji (1995)\n1995\n"] {
         let bad = scratch.file("bad.txt", text);
-        let error = names.list(1, &bad, map).unwrap_err().to_string();
+        let error = names.read_list(1, &bad, map).unwrap_err().to_string();
         assert!(error.contains("line 2"), "{error}");
     }
     let select = |text: &str| names.select(1, text, map);

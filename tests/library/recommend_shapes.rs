@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::common::later::{Entries, Quiet, mixed};
-use s3cmtf::discover::{AVERAGE, Ranked, Recommend, Similar, recommend, similar};
+use s3cmtf::discover::{
+    AVERAGE_ROW, RankedRow, RecommendOptions, SimilarOptions, recommend, similar_rows,
+};
 use s3cmtf::model::{Model, Predict};
 use s3cmtf::options::{ModelKind, Options};
 use s3cmtf::problem::Problem;
@@ -41,7 +43,7 @@ fn models() -> Vec<Model> {
 }
 
 /// The best of all scores, by sorting all of them.
-fn check(list: &[Ranked], scores: &BTreeMap<u32, f64>, top: usize, near: f64) {
+fn check(list: &[RankedRow], scores: &BTreeMap<u32, f64>, top: usize, near: f64) {
     let mut sorted: Vec<f64> = scores.values().copied().collect();
     sorted.sort_by(|a, b| b.total_cmp(a));
     assert_eq!(list.len(), top);
@@ -59,15 +61,15 @@ fn all_rows_are_ranked_whatever_the_shape() {
             let others = (mode + 1) % model.order();
             let cells: Vec<Vec<u32>> = (0..3)
                 .map(|q| {
-                    let mut cell = vec![AVERAGE; model.order()];
+                    let mut cell = vec![AVERAGE_ROW; model.order()];
                     cell[others] = q % model.dims()[others] as u32;
                     cell
                 })
                 .collect();
             let index = |q: usize, to: &mut [u32]| to.copy_from_slice(&cells[q]);
             let top = 7.min(model.modes()[mode].rows.len());
-            let how = Recommend::new(mode, 7);
-            recommend(model, (3, index), &how, &(), |q, list| {
+            let how = RecommendOptions::new(mode, 7);
+            recommend(model, 3, index, &how, &(), |q, list| {
                 let mut cell = cells[q].clone();
                 let scores = model.modes()[mode].rows.indices().map(|row| {
                     cell[mode] = row;
@@ -121,12 +123,12 @@ fn likeness_is_that_of_predictions_whatever_the_shape() {
             // A few of the many rows are enough to compare with.
             let some: Vec<u32> = rows.iter().copied().step_by(1 + rows.len() / 40).collect();
             let slices: BTreeMap<u32, Vec<f64>> = some.iter().map(|&r| (r, slice(r))).collect();
-            let how = Similar {
+            let how = SimilarOptions {
                 mode,
                 top: usize::MAX,
                 threads: 2,
             };
-            similar(model, &some[..2], &how, &(), |q, list| {
+            similar_rows(model, &some[..2], &how, &(), |q, list| {
                 assert_eq!(list.len(), rows.len() - 1);
                 assert!(list.windows(2).all(|w| w[0].score >= w[1].score));
                 let own = &slices[&some[q]];

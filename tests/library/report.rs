@@ -275,7 +275,7 @@ fn what_does_not_fit_is_said() {
             max_k: 2,
             ..none()
         },
-        "what labels clusters is a matrix",
+        "cluster labels are a matrix",
     );
     let empty = entries(&[60, 45, 5], 0);
     let page = report(

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use s3cmtf::Result;
 use s3cmtf::discover::{
-    AVERAGE, Cluster, ClusterOptions, Clusters, Ranked, Recommend, RowNames, Seen, clusters,
-    compare, recommend,
+    AVERAGE_ROW, Cluster, ClusterOptions, Clusters, ObservedPairs, RankedRow, RecommendOptions,
+    RowNames, cluster_rows, compare_clusterings, recommend,
 };
 use s3cmtf::format::{CooFile, CooView};
 use s3cmtf::model::Model;
@@ -132,7 +132,7 @@ impl Set {
                 if view.values().get(i) > 0.0
                     && let Some(own) = labels.get_mut(row as usize)
                 {
-                    own.push(names.label(m, column));
+                    own.push(names.display_name(m, column));
                 }
             }
         }
@@ -169,9 +169,9 @@ impl Teller<'_> {
         let who = self.somebody(model);
         let labels = self.set.labels(ranked)?;
         let of = |view: &CooView<'_>| {
-            let mut rated: Vec<Ranked> = (0..view.len())
+            let mut rated: Vec<RankedRow> = (0..view.len())
                 .filter(|&i| view.column(0)[i] == who)
-                .map(|i| Ranked {
+                .map(|i| RankedRow {
                     index: view.column(ranked)[i],
                     score: view.values().get(i),
                 })
@@ -183,24 +183,24 @@ impl Teller<'_> {
         // A row may have been rated again and again.
         let mut listed = HashSet::new();
         let highest = known.iter().filter(|r| listed.insert(r.index));
-        let highest: Vec<&Ranked> = highest.take(HIGHEST).collect();
-        let seen = Seen::new(&[train], 0, ranked)?;
-        let how = Recommend {
-            seen: Some(&seen),
+        let highest: Vec<&RankedRow> = highest.take(HIGHEST).collect();
+        let seen = ObservedPairs::new(&[train], 0, ranked)?;
+        let how = RecommendOptions {
+            exclude_observed: Some(&seen),
             threads: self.a.threads,
-            ..Recommend::new(ranked, LISTED)
+            ..RecommendOptions::new(ranked, LISTED)
         };
         let mut best = Vec::new();
         let index = |_: usize, cell: &mut [u32]| {
-            cell.fill(AVERAGE);
+            cell.fill(AVERAGE_ROW);
             cell[0] = who;
         };
-        recommend(model, (1, index), &how, self.progress, |_, list| {
+        recommend(model, 1, index, &how, self.progress, |_, list| {
             best = list.to_vec();
             Ok(())
         })?;
         let rated = |row: u32| kept.iter().find(|k| k.index == row).map(|k| k.score);
-        let name = |row: u32| self.names.label(ranked, row);
+        let name = |row: u32| self.names.display_name(ranked, row);
         let label = |row: u32| match labels.get(row as usize) {
             Some(own) => cut_list(own, 24),
             None => String::new(),
@@ -232,7 +232,7 @@ impl Teller<'_> {
             let note = rated(r.index).map_or(String::new(), |value| format!("rated {value:.1}"));
             out.line(line(format!("{:.1}", r.score), r.index, note));
         }
-        let row = |r: &Ranked, what: &str| {
+        let row = |r: &RankedRow, what: &str| {
             let mut row = row_json(&self.names, ranked, r.index);
             row[what] = r.score.into();
             row["labels"] = json!(labels.get(r.index as usize));
@@ -257,17 +257,17 @@ impl Teller<'_> {
         let how = ClusterOptions {
             k: self.groups(mode),
             restarts: 20,
-            members: MEMBERS,
-            labels: 1,
+            max_members: MEMBERS,
+            max_labels: 1,
             seed: self.a.seed,
             threads: self.a.threads,
             ..ClusterOptions::new(mode)
         };
         let model = &errors.told().model;
         match errors.other() {
-            Some(other) => compare(model, &other.model, &how, &views, self.progress)
+            Some(other) => compare_clusterings(model, &other.model, &how, &views, self.progress)
                 .map(|(found, other)| (found, Some(other))),
-            None => Ok((clusters(model, &how, &views, self.progress)?, None)),
+            None => Ok((cluster_rows(model, &how, &views, self.progress)?, None)),
         }
     }
 
@@ -296,10 +296,13 @@ impl Teller<'_> {
         let columns = self.set.column_names()?;
         let own: Vec<usize> = self.tables(mode).map(|(m, _)| m).collect();
         let told = |c: &Cluster| {
-            let clear = c.labels.iter().filter(|l| l.is_clear());
+            let clear = c.labels.iter().filter(|l| l.is_significant());
             let each = clear.map(|l| {
                 let share = 100.0 * l.count as f64 / c.size.max(1) as f64;
-                format!("{} {share:.0}%", columns.label(own[l.matrix], l.column))
+                format!(
+                    "{} {share:.0}%",
+                    columns.display_name(own[l.matrix], l.column)
+                )
             });
             cut_list(&each.collect::<Vec<_>>(), 34)
         };
@@ -320,7 +323,7 @@ impl Teller<'_> {
             let members = c
                 .members
                 .iter()
-                .map(|m| cut(&self.names.label(mode, m.index), 30));
+                .map(|m| cut(&self.names.display_name(mode, m.index), 30));
             out.line(format!(
                 "  {:>3}  {:>5} rows  {:<34}  {}",
                 k + 1,
@@ -341,8 +344,8 @@ impl Teller<'_> {
             out.line(format!(
                 "  Clusters tell {1:.0}% of the {0} of a row (uncoupled {2:.0}%){3}",
                 table.what,
-                100.0 * found.information[place],
-                100.0 * other.information[place],
+                100.0 * found.uncertainty_coefficients[place],
+                100.0 * other.uncertainty_coefficients[place],
                 match (with, without) {
                     (Some(with), Some(without)) => format!(
                         "; the most frequent one of its cluster is that of {:.0}% of the rows (uncoupled {:.0}%)",
@@ -354,8 +357,8 @@ impl Teller<'_> {
             ));
             matches.push(json!({
                 "what": table.what,
-                "told": found.information[place],
-                "told_uncoupled": other.information[place],
+                "told": found.uncertainty_coefficients[place],
+                "told_uncoupled": other.uncertainty_coefficients[place],
                 "right": with,
                 "right_uncoupled": without,
             }));
@@ -449,7 +452,7 @@ fn match_of(found: &Clusters, file: &CooFile) -> Option<f64> {
     let column = single(file)?;
     let width = file.header().dims[1] as usize;
     let mut counts = vec![0u64; found.clusters.len() * width];
-    for (&row, &which) in found.rows.iter().zip(&found.which) {
+    for (&row, &which) in found.rows.iter().zip(&found.assignments) {
         let c = (*column.get(row as usize)?)?;
         counts[which as usize * width + c as usize] += 1;
     }

@@ -1,35 +1,42 @@
-//! The numbers of a model as the layers of a pass: the model itself, or each of its samples.
+//! Read access to one set of model parameters: the model's own, or those of one posterior sample.
 
 use crate::model::{Model, Sample, SampleRows, Samples};
 
-/// The model, or one of its samples.
+/// The parameters of the model itself, or of one of its posterior samples.
 #[derive(Clone, Copy)]
-pub(super) struct Layer<'a> {
+pub(super) struct ParameterView<'a> {
     model: &'a Model,
     sample: Option<(&'a Samples, &'a Sample)>,
-    smooth: bool,
+    use_conditional_means: bool,
 }
 
-impl<'a> Layer<'a> {
-    /// What the numbers of a model are: its own, or those of its samples; of their smooth rows if asked for.
-    pub(super) fn all(model: &'a Model, smooth: bool) -> Vec<Layer<'a>> {
-        let of = |sample| Layer {
+impl<'a> ParameterView<'a> {
+    /// Returns one view per posterior sample, or the model's own view if it has no samples.
+    ///
+    /// With `use_conditional_means`, rows of the mode whose conditional means are stored (`Sample::smooth`) are those
+    /// means instead of the sampled rows. Predictions then have the same expectation and less Monte Carlo variance
+    /// (Rao-Blackwellisation).
+    pub(super) fn per_sample(
+        model: &'a Model,
+        use_conditional_means: bool,
+    ) -> Vec<ParameterView<'a>> {
+        let view = |sample| ParameterView {
             model,
             sample,
-            smooth,
+            use_conditional_means,
         };
         match model.samples() {
-            None => vec![of(None)],
-            Some(samples) => samples.list().map(|s| of(Some((samples, s)))).collect(),
+            None => vec![view(None)],
+            Some(samples) => samples.list().map(|s| view(Some((samples, s)))).collect(),
         }
     }
 
-    /// Its own numbers, which are those of the last draw if it has samples.
-    pub(super) fn own(model: &'a Model) -> Layer<'a> {
-        Layer {
+    /// Returns the view of the model's own factors and core. In a model with samples they are the last sample.
+    pub(super) fn own(model: &'a Model) -> ParameterView<'a> {
+        ParameterView {
             model,
             sample: None,
-            smooth: false,
+            use_conditional_means: false,
         }
     }
 
@@ -40,7 +47,7 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// What is added to every prediction.
+    /// The global mean, an additive term of every prediction.
     pub(super) fn mean(&self) -> f64 {
         match self.sample {
             None => self.model.mean(),
@@ -49,13 +56,14 @@ impl<'a> Layer<'a> {
     }
 
     fn sample_rows(&self, samples: &Samples, sample: &'a Sample, mode: usize) -> &'a SampleRows {
-        match self.smooth && mode == samples.smooth_mode() {
-            true => &sample.smooth,
-            false => &sample.modes[mode],
+        if self.use_conditional_means && mode == samples.smooth_mode() {
+            &sample.smooth
+        } else {
+            &sample.modes[mode]
         }
     }
 
-    /// Writes a compact row without its padding.
+    /// Writes the factor values of a compact row, without padding.
     pub(super) fn read(&self, mode: usize, row: usize, out: &mut [f32]) {
         match self.sample {
             None => out.copy_from_slice(self.model.modes()[mode].factor.row(row)),
@@ -63,7 +71,7 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// What is added to predictions for a compact row.
+    /// Returns the bias of a compact row; 0 in a model without biases.
     pub(super) fn bias(&self, mode: usize, row: usize) -> f64 {
         match self.sample {
             None => {

@@ -1,0 +1,106 @@
+//! k-means clustering with restarts.
+//!
+//! A [`PointSet`] and the number of clusters enter as a [`KMeansTask`]; the best [`Clustering`] of several restarts
+//! leaves. A run samples its initial centres (`seeding.rs`, greedy k-means++) and then iterates (`lloyd.rs`).
+//!
+//! Squared distances in single precision decide the assignments. Sums are made in double precision, chunk by chunk and
+//! then in the order of the chunks. The result is therefore independent of the number of threads.
+
+mod assignment;
+mod lloyd;
+mod point_set;
+mod seeding;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{Error, Result};
+use crate::parallel::ThreadPool;
+use crate::progress::Monitor;
+use assignment::ChunkSums;
+
+pub(super) use lloyd::{Clustering, KMeansTask};
+pub(super) use point_set::PointSet;
+
+/// From this number of chunks on, threads share the chunks of one run. Below it, each thread takes whole runs.
+const MIN_CHUNKS_TO_SHARE: usize = 16;
+
+/// Runs k-means tasks with restarts on a thread pool.
+pub(super) struct KMeansRunner<'a> {
+    pub pool: &'a ThreadPool,
+    /// The number of runs per task.
+    pub restarts: usize,
+    /// The name of the work in progress reports.
+    pub phase: &'a str,
+    pub monitor: &'a dyn Monitor,
+}
+
+impl KMeansRunner<'_> {
+    /// Runs every task `restarts` times and returns `summarize` of the run with the smallest within-cluster sum of
+    /// squares, the first of equal ones.
+    pub(super) fn best_of_restarts<T: Send>(
+        &self,
+        tasks: &[KMeansTask<'_>],
+        summarize: impl Fn(Clustering) -> T + Sync,
+    ) -> Result<Vec<T>> {
+        let restarts = self.restarts.max(1);
+        let total = tasks.len() * restarts;
+        let done = AtomicU64::new(0);
+        let mut is_cancelled = || {
+            let done = done.load(Ordering::Relaxed);
+            self.monitor.progress(self.phase, done, total as u64);
+            self.monitor.cancelled()
+        };
+        if is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let summarized = |clustering: Clustering| (clustering.within, summarize(clustering));
+        let share_chunks = tasks
+            .iter()
+            .any(|task| task.points.chunks() >= MIN_CHUNKS_TO_SHARE);
+        let results: Vec<Result<(f64, T)>> = if share_chunks {
+            let mut results = Vec::new();
+            for at in 0..total {
+                if is_cancelled() {
+                    return Err(Error::Cancelled);
+                }
+                let task = &tasks[at / restarts];
+                let in_parallel = |work: &(dyn Fn(usize) -> ChunkSums + Sync)| {
+                    let chunks = task.points.chunks();
+                    let stop = &mut || self.monitor.cancelled();
+                    let sums = self.pool.map(chunks, stop, || (), |(), i| work(i))?;
+                    sums.ok_or(Error::Cancelled)
+                };
+                let clustering = lloyd::run(task, (at % restarts) as u64, &in_parallel);
+                results.push(clustering.map(summarized));
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+            results
+        } else {
+            let one_run = |(): &mut (), at: usize| {
+                let task = &tasks[at / restarts];
+                let sequentially = |work: &(dyn Fn(usize) -> ChunkSums + Sync)| {
+                    Ok((0..task.points.chunks()).map(work).collect())
+                };
+                let clustering = lloyd::run(task, (at % restarts) as u64, &sequentially);
+                let result = clustering.map(summarized);
+                done.fetch_add(1, Ordering::Relaxed);
+                result
+            };
+            let results = self.pool.map(total, &mut is_cancelled, || (), one_run)?;
+            results.ok_or(Error::Cancelled)?
+        };
+        let mut best: Vec<Option<(f64, T)>> = Vec::new();
+        best.resize_with(tasks.len(), || None);
+        for (at, result) in results.into_iter().enumerate() {
+            let result = result?;
+            let slot = &mut best[at / restarts];
+            if slot.as_ref().is_none_or(|(within, _)| result.0 < *within) {
+                *slot = Some(result);
+            }
+        }
+        let summaries = best.into_iter().flatten();
+        Ok(summaries.map(|(_, summary)| summary).collect())
+    }
+}
