@@ -9,7 +9,7 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use s3cmtf::format::{CooFile, OpenMode};
 use s3cmtf::generate::{GenerateOptions, generate};
-use s3cmtf::model::Epoch;
+use s3cmtf::model::EpochMetrics;
 use s3cmtf::options::{Algorithm, ModelKind, Options};
 use s3cmtf::parallel::available_threads;
 use s3cmtf::problem::Problem;
@@ -62,7 +62,7 @@ struct Steps {
 }
 
 impl Observer for Steps {
-    fn epoch(&mut self, _: &Epoch) -> Control {
+    fn epoch(&mut self, _: &EpochMetrics) -> Control {
         // Whoever wanted another epoch may have gone.
         if self.done.send(()).is_ok() && self.go.recv().is_ok() {
             Control::Continue

@@ -11,19 +11,19 @@ use crate::simd::Level;
 
 /// The type of an option, and what values it takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum OptionKind {
     /// `true` or `false`.
     Flag,
     /// A whole number from the first to the second.
-    Whole(u64, u64),
+    Integer(u64, u64),
     /// A finite number from the first to the second.
     Real(f64, f64),
     /// One of these words.
     Choice(&'static [&'static str]),
     /// One whole number from the first to the second, or one per mode separated by commas.
-    Ranks(usize, usize),
+    IntegerList(usize, usize),
     /// Finite numbers from the first to the second, separated by commas.
-    Reals(f64, f64),
+    RealList(f64, f64),
 }
 
 /// One row of the table.
@@ -32,7 +32,7 @@ pub struct OptionInfo {
     /// The name, with underscores; the command line has dashes instead.
     pub name: &'static str,
     /// Type and range.
-    pub kind: Kind,
+    pub kind: OptionKind,
     /// The default, as [`Options::set`] takes it.
     pub default: &'static str,
     /// What it does.
@@ -56,7 +56,7 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// Whether rows are found one by one from all their entries.
-    pub fn is_exact(self) -> bool {
+    pub fn is_rowwise(self) -> bool {
         matches!(self, Algorithm::Als | Algorithm::Gibbs)
     }
 }
@@ -83,12 +83,12 @@ pub enum Penalty {
 
 /// How factors start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
+pub enum Initialization {
     /// `Drawn`, or with `nonneg` `Paper`; `gibbs`: as with anything but `Sgd`, two modes around 0 and the others along what entries
     /// agree on, or near 1.
     Auto,
     /// Where some sweeps of `gibbs` come to; penalties pull rows to the mean of theirs.
-    Drawn,
+    Gibbs,
     /// A core of ones on its diagonal; two modes normal around 0 and the others near 1, where
     /// penalties keep them.
     Identity,
@@ -102,7 +102,7 @@ pub enum Start {
 
 /// How the step size falls from epoch to epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Schedule {
+pub enum LearningRateSchedule {
     /// The paper's: eta / (1 + decay t).
     Inverse,
     /// eta (1 - t / epochs)^2: ends where it was told to end.
@@ -111,13 +111,13 @@ pub enum Schedule {
 
 /// How penalties grow with the number n of entries a row has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PenaltyPer {
+pub enum PenaltyScaling {
     /// The paper's: the same for every row.
-    Row,
+    Constant,
     /// With the root of n.
-    Root,
+    SqrtCount,
     /// With n.
-    Entry,
+    Count,
 }
 
 /// Which instruction set the kernels use.
@@ -153,7 +153,7 @@ macro_rules! choices {
         const $words: &[&str] = &[$($word),+];
 
         impl OptionValue for $type {
-            fn parse(text: &str, _: &Kind) -> std::result::Result<Self, String> {
+            fn parse(text: &str, _: &OptionKind) -> std::result::Result<Self, String> {
                 match text {
                     $($word => Ok($type::$variant),)+
                     _ => Err(format!("it must be one of {}", $words.join(", "))),
@@ -172,27 +172,30 @@ macro_rules! choices {
 choices!(Algorithm, ALGORITHMS: Blocked = "blocked", Opt = "opt", Naive = "naive", Als = "als", Gibbs = "gibbs");
 choices!(ModelKind, MODELS: Auto = "auto", Tucker = "tucker", Cp = "cp");
 choices!(Penalty, PENALTIES: L2 = "l2", L1 = "l1");
-choices!(Start, STARTS: Auto = "auto", Drawn = "drawn", Identity = "identity", Sgd = "sgd", Paper = "paper", Normal = "normal");
-choices!(Schedule, SCHEDULES: Inverse = "inverse", Square = "square");
-choices!(PenaltyPer, PENALTIES_PER: Row = "row", Root = "root", Entry = "entry");
+choices!(Initialization, STARTS: Auto = "auto", Gibbs = "drawn", Identity = "identity", Sgd = "sgd", Paper = "paper", Normal = "normal");
+choices!(LearningRateSchedule, SCHEDULES: Inverse = "inverse", Square = "square");
+choices!(PenaltyScaling, PENALTIES_PER: Constant = "row", SqrtCount = "root", Count = "entry");
 choices!(KernelChoice, KERNELS: Auto = "auto", Scalar = "scalar", Wide = "wide", Avx2 = "avx2", Avx512 = "avx512");
 
 /// The penalty on biases where nothing tells how much rows differ.
-pub(crate) const LAMBDA_BIAS: f64 = 5.0;
+pub(crate) const DEFAULT_LAMBDA_BIAS: f64 = 5.0;
 
 impl Options {
     /// The penalty on the biases of mode `n`.
     pub(crate) fn bias_penalty(&self, n: usize) -> f64 {
         let listed = &self.lambda_bias;
         let own = if listed.len() == 1 { 0 } else { n };
-        listed.get(own).copied().unwrap_or(LAMBDA_BIAS)
+        listed.get(own).copied().unwrap_or(DEFAULT_LAMBDA_BIAS)
     }
 }
 
-impl Start {
+impl Initialization {
     /// Whether rows start near a prior: around 0 or 1, or drawn.
-    pub(crate) fn is_centred(self) -> bool {
-        matches!(self, Start::Drawn | Start::Identity | Start::Sgd)
+    pub(crate) fn defines_prior_mean(self) -> bool {
+        matches!(
+            self,
+            Initialization::Gibbs | Initialization::Identity | Initialization::Sgd
+        )
     }
 }
 
@@ -206,7 +209,7 @@ macro_rules! options {
         }
 
         /// All options, in the order they are shown.
-        pub const TABLE: &[OptionInfo] = &[
+        pub const OPTION_TABLE: &[OptionInfo] = &[
             $(OptionInfo { name: stringify!($name), kind: $kind, default: $default, help: $help },)+
         ];
 
@@ -230,7 +233,7 @@ macro_rules! options {
                     _ => {
                         return Err(Error::argument(format!(
                             "there is no option '{name}'; options are {}",
-                            TABLE.iter().map(|o| o.name).collect::<Vec<_>>().join(", ")
+                            OPTION_TABLE.iter().map(|o| o.name).collect::<Vec<_>>().join(", ")
                         )));
                     }
                 }
@@ -256,81 +259,81 @@ macro_rules! options {
 }
 
 options! {
-    algorithm: Algorithm, Kind::Choice(ALGORITHMS), "blocked",
+    algorithm: Algorithm, OptionKind::Choice(ALGORITHMS), "blocked",
         "How the model is fitted: blocked is fast and reproducible with any number of threads; opt and naive are the paper's lock-free algorithms, with results shared between modes and with each mode computed anew; als finds the best row given everything else, one after the other; gibbs draws rows and averages predictions, the most accurate";
-    model: ModelKind, Kind::Choice(MODELS), "auto",
+    model: ModelKind, OptionKind::Choice(MODELS), "auto",
         "A full core (tucker) or a hyper-diagonal one (cp); auto is cp if the rank is left to the library, else tucker";
-    rank: Vec<usize>, Kind::Ranks(1, 1024), "auto",
+    rank: Vec<usize>, OptionKind::IntegerList(1, 1024), "auto",
         "The rank of each mode, or one for all; auto goes by the size of the data";
-    epochs: u64, Kind::Whole(0, 1_000_000), "30",
+    epochs: u64, OptionKind::Integer(0, 1_000_000), "30",
         "The most passes over the data";
-    eta: Option<f64>, Kind::Real(0.0, 1e6), "auto",
+    eta: Option<f64>, OptionKind::Real(0.0, 1e6), "auto",
         "The step size at the start";
-    schedule: Schedule, Kind::Choice(SCHEDULES), "square",
+    schedule: LearningRateSchedule, OptionKind::Choice(SCHEDULES), "square",
         "How the step size falls: eta (1 - t / epochs)^2 (square) or eta / (1 + decay t) (inverse)";
-    decay: f64, Kind::Real(0.0, 1e6), "0.1",
+    decay: f64, OptionKind::Real(0.0, 1e6), "0.1",
         "How fast the step size falls with the inverse schedule";
-    core_step: Option<f64>, Kind::Real(0.0, 1e6), "auto",
+    core_step: Option<f64>, OptionKind::Real(0.0, 1e6), "auto",
         "The step size of the core, as a share of that of factors";
-    mode_steps: Vec<f64>, Kind::Reals(0.0, 1e6), "auto",
+    mode_steps: Vec<f64>, OptionKind::RealList(0.0, 1e6), "auto",
         "The step size of the rows of each mode, as a share of eta, or one for all modes; auto is 1 for all; als and gibbs have no steps";
-    mean: bool, Kind::Flag, "true",
+    mean: bool, OptionKind::Flag, "true",
         "Take the mean out of the values and scale them inside; predictions are those of the values as they are";
-    biases: bool, Kind::Flag, "true",
+    biases: bool, OptionKind::Flag, "true",
         "One number per row of every mode beside the factors, which is added to predictions; not with nonneg";
-    lambda_bias: Vec<f64>, Kind::Reals(0.0, f64::MAX), "auto",
+    lambda_bias: Vec<f64>, OptionKind::RealList(0.0, f64::MAX), "auto",
         "The penalty on biases of each mode, or one for all: acts like so many more entries of bias 0 in every row; auto is the noise over what rows of a mode differ by, in variances";
-    lambda_reg: Option<f64>, Kind::Real(0.0, f64::MAX), "auto",
+    lambda_reg: Option<f64>, OptionKind::Real(0.0, f64::MAX), "auto",
         "The weight of the penalty on factors, core and columns of matrices; auto goes by the noise found in the data";
-    penalty_per: PenaltyPer, Kind::Choice(PENALTIES_PER), "root",
+    penalty_per: PenaltyScaling, OptionKind::Choice(PENALTIES_PER), "root",
         "Whether the penalty of a row is the same for all (row) or grows with the root of its entries (root) or with its entries (entry)";
-    lambda_m: f64, Kind::Real(0.0, f64::MAX), "1",
+    lambda_m: f64, OptionKind::Real(0.0, f64::MAX), "1",
         "The weight of coupled matrices and graphs that are given without one of their own";
-    matrix_weights: Vec<f64>, Kind::Reals(0.0, f64::MAX), "auto",
+    matrix_weights: Vec<f64>, OptionKind::RealList(0.0, f64::MAX), "auto",
         "A weight for each coupled matrix, then for each graph, in the order they are given in; it counts where one has no weight of its own; auto is lambda_m for all";
-    penalty: Penalty, Kind::Choice(PENALTIES), "l2",
+    penalty: Penalty, OptionKind::Choice(PENALTIES), "l2",
         "Whether squares (l2) or absolute values (l1) are penalised";
-    start: Start, Kind::Choice(STARTS), "auto",
+    start: Initialization, OptionKind::Choice(STARTS), "auto",
         "How factors and core start: where some sweeps of gibbs come to (drawn), two modes around 0 and the others near 1 with a diagonal core (identity), where a few epochs of SGD from there come to (sgd, only for gibbs), all positive and nearly constant (paper), or all normal around 0; auto is drawn, with nonneg paper; gibbs starts as identity with anything but sgd, its smaller modes along what entries agree on";
-    start_modes: Vec<usize>, Kind::Ranks(1, MAX_ORDER), "auto",
+    start_modes: Vec<usize>, OptionKind::IntegerList(1, MAX_ORDER), "auto",
         "The two modes that start around 0 with start=identity, counted from 1; auto is the two largest";
-    nonneg: bool, Kind::Flag, "false",
+    nonneg: bool, OptionKind::Flag, "false",
         "Keep factors, core and columns of matrices at 0 or above";
-    orthogonal: bool, Kind::Flag, "true",
+    orthogonal: bool, OptionKind::Flag, "true",
         "Make the columns of each factor orthonormal at the end (tucker without nonneg only)";
-    clip: bool, Kind::Flag, "true",
+    clip: bool, OptionKind::Flag, "true",
         "Limit predictions to the range of the training values when errors are measured";
-    burn_in: u64, Kind::Whole(0, 1_000_000), "8",
+    burn_in: u64, OptionKind::Integer(0, 1_000_000), "8",
         "Sweeps of gibbs before its first sample";
-    samples: u64, Kind::Whole(1, 100_000), "50",
+    samples: u64, OptionKind::Integer(1, 100_000), "50",
         "Samples of gibbs, which predictions are averaged over: it goes on for burn_in + samples * thin sweeps, and up to three times as many to make up for samples from before the draws came to rest, whatever epochs says";
-    thin: u64, Kind::Whole(1, 1_000_000), "1",
+    thin: u64, OptionKind::Integer(1, 1_000_000), "1",
         "Sweeps of gibbs for each sample";
-    tolerance: f64, Kind::Real(0.0, 1.0), "0",
+    tolerance: f64, OptionKind::Real(0.0, 1.0), "0",
         "Stop when the training loss changes by less than this share between two evaluations; 0 never does";
-    patience: u64, Kind::Whole(0, 1_000_000), "0",
+    patience: u64, OptionKind::Integer(0, 1_000_000), "0",
         "Stop after this many evaluations without a better validation error, and keep the best model; 0 never does";
-    valid_fraction: f64, Kind::Real(0.0, 1.0), "0",
+    valid_fraction: f64, OptionKind::Real(0.0, 1.0), "0",
         "Hold out this part of the entries, by chance, to decide which epoch is best and, with patience, when to stop; 0 holds out none";
-    refit: bool, Kind::Flag, "true",
+    refit: bool, OptionKind::Flag, "true",
         "With valid_fraction, fit to all entries in the end, for as many epochs as were best; else the model of the best epoch is kept";
-    time_limit: f64, Kind::Real(0.0, f64::MAX), "0",
+    time_limit: f64, OptionKind::Real(0.0, f64::MAX), "0",
         "Stop after this many seconds of fitting; 0 never does";
-    eval_every: u64, Kind::Whole(1, 1_000_000), "1",
+    eval_every: u64, OptionKind::Integer(1, 1_000_000), "1",
         "Measure errors after every so many epochs";
-    attempts: u64, Kind::Whole(0, 100), "10",
+    attempts: u64, OptionKind::Integer(0, 100), "10",
         "How often a fit that diverges goes back to its last good epoch with half the step size";
-    checkpoint_every: u64, Kind::Whole(1, 1_000_000), "1",
+    checkpoint_every: u64, OptionKind::Integer(1, 1_000_000), "1",
         "Write the checkpoint after every so many epochs";
-    checkpoint_seconds: f64, Kind::Real(0.0, f64::MAX), "0",
+    checkpoint_seconds: f64, OptionKind::Real(0.0, f64::MAX), "0",
         "Write the checkpoint after every so many seconds instead; 0 goes by epochs";
-    threads: u64, Kind::Whole(0, 4096), "0",
+    threads: u64, OptionKind::Integer(0, 4096), "0",
         "The number of threads; 0 takes all this process may use";
-    pin: bool, Kind::Flag, "true",
+    pin: bool, OptionKind::Flag, "true",
         "Keep each thread on a core of its own";
-    kernel: KernelChoice, Kind::Choice(KERNELS), "auto",
+    kernel: KernelChoice, OptionKind::Choice(KERNELS), "auto",
         "The instruction set; auto takes the fastest there is, or what S3CMTF_KERNEL says";
-    seed: u64, Kind::Whole(0, u64::MAX), "0",
+    seed: u64, OptionKind::Integer(0, u64::MAX), "0",
         "Decides everything that is random";
 }
 
@@ -384,10 +387,10 @@ impl Options {
 
     /// Reads what [`Options::to_text`] wrote, perhaps by a later version: options this one does not
     /// know are passed over.
-    pub(crate) fn from_saved(text: &str) -> Result<Options> {
+    pub(crate) fn from_saved_text(text: &str) -> Result<Options> {
         let known = |line: &&str| {
             let name = line.split('=').next().unwrap_or_default();
-            TABLE.iter().any(|o| o.name == name)
+            OPTION_TABLE.iter().any(|o| o.name == name)
         };
         Options::from_text(&text.lines().filter(known).collect::<Vec<_>>().join("\n"))
     }
@@ -408,7 +411,7 @@ impl Options {
 
     /// All options as lines `name=value`, which [`Options::from_text`] reads back.
     pub fn to_text(&self) -> String {
-        TABLE
+        OPTION_TABLE
             .iter()
             .map(|o| format!("{}={}\n", o.name, self.get(o.name).unwrap_or_default()))
             .collect()
@@ -429,7 +432,7 @@ mod tests {
     #[test]
     fn every_option_is_set_by_name_and_printed_back() {
         let mut options = Options::default();
-        for info in TABLE {
+        for info in OPTION_TABLE {
             assert_eq!(
                 options.get(info.name).unwrap(),
                 info.default,
@@ -441,12 +444,14 @@ mod tests {
                 .set(&info.name.replace('_', "-"), info.default)
                 .unwrap();
             let wrong = match info.kind {
-                Kind::Flag => vec!["maybe", ""],
-                Kind::Whole(..) => vec!["-1", "1.5", "x", ""],
-                Kind::Real(..) => vec!["nan", "inf", "-1", "x"],
-                Kind::Choice(_) => vec!["", "none"],
-                Kind::Ranks(..) => vec!["0", "1,0", "", "1,2,3,4,5,6,7,8,9", "5000", "1,,2"],
-                Kind::Reals(..) => vec!["", "1,-1", "1,,2", "nan", "x"],
+                OptionKind::Flag => vec!["maybe", ""],
+                OptionKind::Integer(..) => vec!["-1", "1.5", "x", ""],
+                OptionKind::Real(..) => vec!["nan", "inf", "-1", "x"],
+                OptionKind::Choice(_) => vec!["", "none"],
+                OptionKind::IntegerList(..) => {
+                    vec!["0", "1,0", "", "1,2,3,4,5,6,7,8,9", "5000", "1,,2"]
+                }
+                OptionKind::RealList(..) => vec!["", "1,-1", "1,,2", "nan", "x"],
             };
             for value in wrong {
                 let error = options.set(info.name, value).unwrap_err().to_string();

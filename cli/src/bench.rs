@@ -8,7 +8,7 @@ use s3cmtf::format::{CooFile, CooView, OpenMode, TextOptions, Values};
 use s3cmtf::generate::{PRESETS, generate, preset};
 use s3cmtf::kernel::peak_flops;
 
-use s3cmtf::model::Epoch;
+use s3cmtf::model::EpochMetrics;
 use s3cmtf::options::{Algorithm, ModelKind, Options};
 use s3cmtf::parallel::available_threads;
 use s3cmtf::problem::Problem;
@@ -389,7 +389,7 @@ struct Watch<'a> {
 }
 
 impl Observer for Watch<'_> {
-    fn epoch(&mut self, figures: &Epoch) -> Control {
+    fn epoch(&mut self, figures: &EpochMetrics) -> Control {
         self.fastest = self.fastest.min(figures.update_seconds);
         if self.progress.cancelled() {
             Control::Stop

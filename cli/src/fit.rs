@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use s3cmtf::format::{CooFile, Names, OpenMode, TextOptions};
-use s3cmtf::model::{self, Epoch, Model};
-use s3cmtf::options::{Kind, Options, PRESETS, TABLE};
+use s3cmtf::model::{self, EpochMetrics, Model};
+use s3cmtf::options::{OPTION_TABLE, OptionKind, Options, PRESETS};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{Control, Event, FitInput, FitSummary, Observer, fit};
 use s3cmtf::{Error, Monitor, Result};
@@ -71,28 +71,28 @@ pub(super) fn command(command: Command) -> Command {
         .arg(path("init", "MODEL", "Start from this model; rows it lacks start anew"))
         .arg(path("checkpoint", "FILE", "Keep a checkpoint here while fitting"))
         .arg(path("resume", "FILE", "Go on from this checkpoint"));
-    for option in TABLE {
+    for option in OPTION_TABLE {
         let long = option.name.replace('_', "-");
         let arg = Arg::new(option.name)
             .help(format!("{} [default: {}]", option.help, option.default))
             .help_heading("Fitting");
         let arg = match option.kind {
             // Flags that are on by default are turned off.
-            Kind::Flag if option.default == "true" => {
+            OptionKind::Flag if option.default == "true" => {
                 let no: &'static str = Box::leak(format!("no-{long}").into_boxed_str());
                 arg.long(no)
                     .action(ArgAction::SetTrue)
                     .help(format!("Not this: {}", lower_first(option.help)))
             }
-            Kind::Flag => arg
+            OptionKind::Flag => arg
                 .long(leak(long))
                 .action(ArgAction::SetTrue)
                 .help(option.help),
-            Kind::Choice(words) => arg.long(leak(long)).value_name(leak(words.join("|"))),
-            Kind::Ranks(..) => arg.long(leak(long)).value_name("J[,J...]"),
-            Kind::Reals(..) => arg.long(leak(long)).value_name("X[,X...]"),
-            Kind::Whole(..) => arg.long(leak(long)).value_name("N"),
-            Kind::Real(..) => arg
+            OptionKind::Choice(words) => arg.long(leak(long)).value_name(leak(words.join("|"))),
+            OptionKind::IntegerList(..) => arg.long(leak(long)).value_name("J[,J...]"),
+            OptionKind::RealList(..) => arg.long(leak(long)).value_name("X[,X...]"),
+            OptionKind::Integer(..) => arg.long(leak(long)).value_name("N"),
+            OptionKind::Real(..) => arg
                 .long(leak(long))
                 .value_name("X")
                 .allow_negative_numbers(true),
@@ -137,9 +137,9 @@ fn options_of(a: &ArgMatches, init: Option<&Model>) -> Result<Options> {
         options.model = init.options().model;
     }
     apply_config(a, &mut options)?;
-    for option in TABLE {
+    for option in OPTION_TABLE {
         match option.kind {
-            Kind::Flag => {
+            OptionKind::Flag => {
                 if a.get_flag(option.name) {
                     let value = if option.default == "true" {
                         "false"
@@ -439,7 +439,7 @@ pub(super) struct Watcher<'a> {
 }
 
 impl Observer for Watcher<'_> {
-    fn epoch(&mut self, e: &Epoch) -> Control {
+    fn epoch(&mut self, e: &EpochMetrics) -> Control {
         let shown = |name: &str, x: f64| {
             if x.is_nan() {
                 String::new()
@@ -517,7 +517,7 @@ impl Watcher<'_> {
 }
 
 /// The figures of an epoch.
-pub(super) fn epoch_json(e: &Epoch) -> Value {
+pub(super) fn epoch_json(e: &EpochMetrics) -> Value {
     json!({
         "epoch": e.epoch,
         "eta": e.eta,

@@ -7,7 +7,7 @@ use s3cmtf::format::{
     CooFile, Header, ModeSummary, Names, OpenMode, Summary, TextOptions, ValueKind, summarize,
 };
 use s3cmtf::model;
-use s3cmtf::options::TABLE;
+use s3cmtf::options::OPTION_TABLE;
 use s3cmtf::problem::MatrixKind;
 use s3cmtf::{Error, Result};
 use serde_json::json;
@@ -106,7 +106,7 @@ fn show_model(path: &Path, out: &mut Output) -> Result<()> {
         ));
     }
     let record = m.record();
-    if let Some(e) = &record.ending {
+    if let Some(e) = &record.outcome {
         out.line(format!(
             "  stopped ({}) after {} s on {} with {} kernels; the model is that of epoch {}",
             e.reason,
@@ -116,8 +116,8 @@ fn show_model(path: &Path, out: &mut Output) -> Result<()> {
             e.best_epoch
         ));
     }
-    for note in &record.notes {
-        out.line(format!("  after epoch {}: {}", note.epoch, note.text));
+    for event in &record.events {
+        out.line(format!("  after epoch {}: {}", event.epoch, event.message));
     }
     out.line(format!(
         "  options: {}",
@@ -134,13 +134,13 @@ fn show_model(path: &Path, out: &mut Output) -> Result<()> {
         "biases": biases,
         "offsets": offsets,
         "epochs": m.history().len(),
-        "reason": record.ending.as_ref().map(|e| &e.reason),
-        "best_epoch": record.ending.as_ref().map(|e| e.best_epoch),
-        "kernel": record.ending.as_ref().map(|e| &e.kernel),
-        "threads": record.ending.as_ref().map(|e| e.threads),
-        "seconds": record.ending.as_ref().map(|e| e.seconds),
-        "events": record.notes.iter().map(|n| json!({"epoch": n.epoch, "event": n.what, "text": n.text})).collect::<Vec<_>>(),
-        "options": TABLE.iter().map(|o| (o.name.to_string(), json!(options.get(o.name)))).collect::<serde_json::Map<_, _>>(),
+        "reason": record.outcome.as_ref().map(|e| &e.reason),
+        "best_epoch": record.outcome.as_ref().map(|e| e.best_epoch),
+        "kernel": record.outcome.as_ref().map(|e| &e.kernel),
+        "threads": record.outcome.as_ref().map(|e| e.threads),
+        "seconds": record.outcome.as_ref().map(|e| e.seconds),
+        "events": record.events.iter().map(|n| json!({"epoch": n.epoch, "event": n.kind, "text": n.message})).collect::<Vec<_>>(),
+        "options": OPTION_TABLE.iter().map(|o| (o.name.to_string(), json!(options.get(o.name)))).collect::<serde_json::Map<_, _>>(),
     }));
     Ok(())
 }

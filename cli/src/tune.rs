@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, value_parser};
 use s3cmtf::format::CooFile;
 use s3cmtf::model;
-use s3cmtf::options::{Kind, OptionInfo, Options, TABLE};
+use s3cmtf::options::{OPTION_TABLE, OptionInfo, OptionKind, Options};
 use s3cmtf::solver::Control;
 use s3cmtf::solver::tune::{
     Space, Trial, TuneObserver, TuneOptions, TuneProgress, TuneResult, tune,
@@ -56,7 +56,7 @@ pub(super) fn command(command: Command) -> Command {
         .arg(number("fit-threads", format!("Threads of one fit; as many fits as fit into --threads run side by side [default: {}]", defaults.fit_threads)))
         .arg(path("checkpoint", "FILE", "Keep the state of the search here"))
         .arg(path("resume", "FILE", "Go on from this state, with the same data and settings"));
-    for option in TABLE {
+    for option in OPTION_TABLE {
         command = command.arg(argument(option));
     }
     TextArguments::augment_args(command)
@@ -68,11 +68,11 @@ fn argument(option: &OptionInfo) -> Arg {
         .help_heading("Fitting")
         .help(option.help);
     match option.kind {
-        Kind::Flag if option.default == "true" => arg
+        OptionKind::Flag if option.default == "true" => arg
             .long(leak(format!("no-{long}")))
             .action(ArgAction::SetTrue)
             .help(format!("Not this: {}", lower_first(option.help))),
-        Kind::Flag => arg.long(leak(long)).action(ArgAction::SetTrue),
+        OptionKind::Flag => arg.long(leak(long)).action(ArgAction::SetTrue),
         _ => {
             let value = match Space::searches(option.name) {
                 true => "RANGE",
@@ -91,8 +91,8 @@ fn options_of(a: &ArgMatches) -> Result<(Options, Space)> {
     let mut options = Options::preset(preset.map_or("default", String::as_str))?;
     apply_config(a, &mut options)?;
     let mut space = Space::default();
-    for option in TABLE {
-        if option.kind == Kind::Flag {
+    for option in OPTION_TABLE {
+        if option.kind == OptionKind::Flag {
             if a.get_flag(option.name) {
                 options.set(
                     option.name,
@@ -206,7 +206,7 @@ impl TuneObserver for Watcher<'_> {
 
 /// Options in which trials differ.
 fn differing(trials: &[Trial]) -> Vec<&'static str> {
-    let names = TABLE.iter().map(|o| o.name);
+    let names = OPTION_TABLE.iter().map(|o| o.name);
     let value = |t: &Trial, name: &str| t.options.get(name);
     let differ = |name: &&str| {
         trials

@@ -12,7 +12,7 @@ use std::path::Path;
 use super::spec::{FitJob, Job, Work};
 use crate::error::{Error, Result};
 use crate::format::{self, CooFile, OpenMode};
-use crate::options::{Algorithm, ModelKind, Options, Start};
+use crate::options::{Algorithm, Initialization, ModelKind, Options};
 use crate::problem::MatrixKind;
 use crate::simd::padded_len;
 use crate::solver::likely_rank;
@@ -161,9 +161,10 @@ pub(super) fn bytes(job: &Job, options: &Options) -> Result<u64> {
 fn of_fit(spec: &FitJob, options: &Options) -> Result<u64> {
     let draws = options.algorithm == Algorithm::Gibbs;
     // Lists of the entries of each row.
-    let exact = options.algorithm.is_exact();
+    let exact = options.algorithm.is_rowwise();
     let drawn = !exact
-        && (options.start == Start::Drawn || (options.start == Start::Auto && !options.nonneg));
+        && (options.start == Initialization::Gibbs
+            || (options.start == Initialization::Auto && !options.nonneg));
     let lists = exact || drawn;
     let copies = COPIES + if drawn { DRAWN } else { 0 };
     let weight = u64::from(spec.weights.is_some());
@@ -223,7 +224,7 @@ fn of_fit(spec: &FitJob, options: &Options) -> Result<u64> {
         let kept = 2 * 8 + weight * 2 * 8 + 2 * 4;
         add(count, (copies * row).saturating_add(kept));
         if draws {
-            // Digits of half the bits and a scale (`model::SampleRows`).
+            // Digits of half the bits and a scale (`model::QuantizedRows`).
             let sample = 2 * (rank_of(mode) as u64 + 1) + 4;
             let all = count.saturating_mul(options.samples.saturating_mul(sample));
             samples = samples.saturating_add(all);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::format::TextOptions;
 use crate::json::Json;
-use crate::options::TABLE;
+use crate::options::OPTION_TABLE;
 
 /// What is made of a part of a line, or what is wrong with it.
 pub(super) type Parsed<T> = std::result::Result<T, String>;
@@ -108,7 +108,11 @@ impl Fields {
         };
         // Matrices and graphs have no options, whatever their fields are called.
         let of_job = ["fit", "predict"].contains(&of);
-        if of_job && TABLE.iter().any(|o| o.name == name.replace('-', "_")) {
+        if of_job
+            && OPTION_TABLE
+                .iter()
+                .any(|o| o.name == name.replace('-', "_"))
+        {
             return Err(format!(
                 "{name:?} is an option; it belongs into \"options\""
             ));

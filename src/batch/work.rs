@@ -12,7 +12,7 @@ use super::spec::{FitJob, Job, PredictJob, Work};
 use crate::error::{Error, Result};
 use crate::format::{self, CooFile, CooWriter, Dims, Names, TextOptions, ValueKind, Values};
 use crate::json::Writer;
-use crate::model::{self, Epoch};
+use crate::model::{self, EpochMetrics};
 use crate::options::Options;
 use crate::predict::predict_all;
 use crate::problem::Problem;
@@ -248,7 +248,7 @@ impl Log {
 }
 
 impl Observer for Log {
-    fn epoch(&mut self, e: &Epoch) -> Control {
+    fn epoch(&mut self, e: &EpochMetrics) -> Control {
         let line = Writer::new()
             .whole("epoch", e.epoch)
             .real("eta", e.eta)

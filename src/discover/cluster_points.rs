@@ -14,7 +14,7 @@ use super::parameter_view::ParameterView;
 use super::prediction_metric::prediction_metric;
 use crate::error::Result;
 use crate::linalg::{Eigen, symmetric_eigen};
-use crate::model::{Model, Rows};
+use crate::model::{FactorMatrix, Model};
 
 /// The distances between rows that are clustered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,7 +45,7 @@ pub(super) fn cluster_points(
 }
 
 /// Returns the diagonal matrix that scales all columns to norm 1.
-fn column_transform(factor: &Rows, rows: &[u32], rank: usize) -> Vec<f64> {
+fn column_transform(factor: &FactorMatrix, rows: &[u32], rank: usize) -> Vec<f64> {
     let mut squares = vec![0.0f64; rank];
     for &row in rows {
         let add = |(s, &x): (&mut f64, &f32)| *s += f64::from(x) * f64::from(x);
@@ -93,7 +93,7 @@ fn prediction_transform(model: &Model, mode: usize, rows: &[u32]) -> Result<Vec<
 }
 
 /// Returns the covariance matrix of the rows.
-fn covariance(factor: &Rows, rows: &[u32], rank: usize) -> Vec<f64> {
+fn covariance(factor: &FactorMatrix, rows: &[u32], rank: usize) -> Vec<f64> {
     let mut mean = vec![0.0f64; rank];
     for &row in rows {
         let add = |(m, &x): (&mut f64, &f32)| *m += f64::from(x) / rows.len() as f64;

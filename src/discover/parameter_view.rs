@@ -1,19 +1,19 @@
 //! Read access to one set of model parameters: the model's own, or those of one posterior sample.
 
-use crate::model::{Model, Sample, SampleRows, Samples};
+use crate::model::{Model, PosteriorSample, PosteriorSamples, QuantizedRows};
 
 /// The parameters of the model itself, or of one of its posterior samples.
 #[derive(Clone, Copy)]
 pub(super) struct ParameterView<'a> {
     model: &'a Model,
-    sample: Option<(&'a Samples, &'a Sample)>,
+    sample: Option<(&'a PosteriorSamples, &'a PosteriorSample)>,
     use_conditional_means: bool,
 }
 
 impl<'a> ParameterView<'a> {
     /// Returns one view per posterior sample, or the model's own view if it has no samples.
     ///
-    /// With `use_conditional_means`, rows of the mode whose conditional means are stored (`Sample::smooth`) are those
+    /// With `use_conditional_means`, rows of the mode whose conditional means are stored (`PosteriorSample::smooth`) are those
     /// means instead of the sampled rows. Predictions then have the same expectation and less Monte Carlo variance
     /// (Rao-Blackwellisation).
     pub(super) fn per_sample(
@@ -27,7 +27,7 @@ impl<'a> ParameterView<'a> {
         };
         match model.samples() {
             None => vec![view(None)],
-            Some(samples) => samples.list().map(|s| view(Some((samples, s)))).collect(),
+            Some(samples) => samples.iter().map(|s| view(Some((samples, s)))).collect(),
         }
     }
 
@@ -55,9 +55,14 @@ impl<'a> ParameterView<'a> {
         }
     }
 
-    fn sample_rows(&self, samples: &Samples, sample: &'a Sample, mode: usize) -> &'a SampleRows {
-        if self.use_conditional_means && mode == samples.smooth_mode() {
-            &sample.smooth
+    fn sample_rows(
+        &self,
+        samples: &PosteriorSamples,
+        sample: &'a PosteriorSample,
+        mode: usize,
+    ) -> &'a QuantizedRows {
+        if self.use_conditional_means && mode == samples.conditional_mode() {
+            &sample.conditional_means
         } else {
             &sample.modes[mode]
         }
@@ -67,7 +72,7 @@ impl<'a> ParameterView<'a> {
     pub(super) fn read(&self, mode: usize, row: usize, out: &mut [f32]) {
         match self.sample {
             None => out.copy_from_slice(self.model.modes()[mode].factor.row(row)),
-            Some((samples, sample)) => self.sample_rows(samples, sample, mode).read(row, out),
+            Some((samples, sample)) => self.sample_rows(samples, sample, mode).read_row(row, out),
         }
     }
 
@@ -78,9 +83,9 @@ impl<'a> ParameterView<'a> {
                 let bias = self.model.modes()[mode].biases.get(row);
                 bias.copied().map_or(0.0, f64::from)
             }
-            Some((samples, sample)) if samples.biased() => {
+            Some((samples, sample)) if samples.has_biases() => {
                 let rows = self.sample_rows(samples, sample, mode);
-                samples.scale() * f64::from(rows.last(row))
+                samples.scale() * f64::from(rows.last_value(row))
             }
             Some(_) => 0.0,
         }

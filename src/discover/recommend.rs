@@ -135,7 +135,10 @@ pub(super) fn recommend_unchecked(
             let samples = samples_for(model, &[q])?;
             z_scores.push(normal_quantile(q));
             parameters.extend(ParameterView::per_sample(model, false));
-            let noise: f64 = samples.list().map(|s| s.noise * s.noise).sum();
+            let noise: f64 = samples
+                .iter()
+                .map(|s| s.noise_deviation * s.noise_deviation)
+                .sum();
             ScoreRule::Quantile {
                 z: z_scores[0],
                 noise_variance: noise / samples.len() as f64,

@@ -12,7 +12,7 @@ use super::indices::value_kind;
 use super::model::{ModelHandle, of};
 use super::status::{Failure, Outcome};
 use crate::format::{RowMap, ValueKind};
-use crate::model::{Model, ModelMatrix, Rows};
+use crate::model::{FactorMatrix, Model, ModelMatrix};
 
 use crate::kernel::CoreKind;
 
@@ -323,7 +323,7 @@ fn factorized(model: &Model, matrix: u64) -> Outcome<&ModelMatrix> {
 }
 
 fn view(
-    factor: &Rows,
+    factor: &FactorMatrix,
     count: usize,
     numbers: &mut MaybeUninit<*const f32>,
     rows: Option<&mut MaybeUninit<u64>>,
@@ -453,7 +453,7 @@ impl Numbers {
         self.write(count, all.iter().copied().take(count).chain(zeros))
     }
 
-    fn rows(&self, factor: &Rows, count: usize, layout: i32) -> Outcome {
+    fn rows(&self, factor: &FactorMatrix, count: usize, layout: i32) -> Outcome {
         let (all, stride, rank) = (factor.as_slice(), factor.stride(), factor.rank());
         if column_major(layout)? {
             let columns = (0..rank).flat_map(|j| (0..count).map(move |i| all[i * stride + j]));

@@ -9,7 +9,7 @@ use super::arg::{c_text, choice, flag, given, hand_over, name_of, place, slice, 
 use super::error::ErrorHandle;
 use super::guard::{guard, release};
 use super::status::{Failure, Outcome};
-use crate::options::{Kind, Options, PRESETS, TABLE};
+use crate::options::{OPTION_TABLE, OptionKind, Options, PRESETS};
 
 /// An option is true or false.
 pub const S3CMTF_OPTION_TYPE_FLAG: i32 = 1;
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn s3cmtf_options_set_whole(
     value: u64,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
-    let is_whole = |kind: Kind| matches!(kind, Kind::Whole(..));
+    let is_whole = |kind: OptionKind| matches!(kind, OptionKind::Integer(..));
     // SAFETY: a text of the caller, for this call.
     guard(error, || unsafe {
         set_typed(options, name, "whole number", is_whole, &value.to_string())
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn s3cmtf_options_set_real(
     value: f64,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
-    let is_real = |kind: Kind| matches!(kind, Kind::Real(..));
+    let is_real = |kind: OptionKind| matches!(kind, OptionKind::Real(..));
     // SAFETY: a text of the caller, for this call.
     guard(error, || unsafe {
         set_typed(options, name, "number", is_real, &format!("{value:e}"))
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn s3cmtf_options_set_flag(
 ) -> i32 {
     guard(error, || {
         let value = flag(value, "value")?.to_string();
-        let is_flag = |kind: Kind| matches!(kind, Kind::Flag);
+        let is_flag = |kind: OptionKind| matches!(kind, OptionKind::Flag);
         // SAFETY: a text of the caller, for this call.
         unsafe { set_typed(options, name, "flag", is_flag, &value) }
     })
@@ -166,12 +166,12 @@ unsafe fn set_typed(
     options: Option<&mut OptionsHandle>,
     name: *const c_char,
     what: &str,
-    fits: impl Fn(Kind) -> bool,
+    fits: impl Fn(OptionKind) -> bool,
     value: &str,
 ) -> Outcome {
     // SAFETY: the caller's promise.
     let key = unsafe { text(name, "name") }?.replace('-', "_");
-    match TABLE.iter().find(|o| o.name == key) {
+    match OPTION_TABLE.iter().find(|o| o.name == key) {
         Some(option) if !fits(option.kind) => Err(Failure::argument(format!(
             "the option '{key}' is not a {what}; set it with the function of its type, or as a text"
         ))),
@@ -228,7 +228,7 @@ pub extern "C" fn s3cmtf_options_free(options: Option<Box<OptionsHandle>>) {
 /// The number of options in the table.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_option_count() -> u64 {
-    TABLE.len() as u64
+    OPTION_TABLE.len() as u64
 }
 
 /// The type of an option: S3CMTF_OPTION_TYPE_FLAG and so on. `index` counts from 0.
@@ -241,14 +241,16 @@ pub extern "C" fn s3cmtf_option_type(
 ) -> i32 {
     guard(error, || {
         let out = given(option_type, "option_type")?;
-        out.write(match TABLE[place(index, TABLE.len(), "index")?].kind {
-            Kind::Flag => S3CMTF_OPTION_TYPE_FLAG,
-            Kind::Whole(..) => S3CMTF_OPTION_TYPE_WHOLE,
-            Kind::Real(..) => S3CMTF_OPTION_TYPE_REAL,
-            Kind::Choice(_) => S3CMTF_OPTION_TYPE_CHOICE,
-            Kind::Ranks(..) => S3CMTF_OPTION_TYPE_RANKS,
-            Kind::Reals(..) => S3CMTF_OPTION_TYPE_REALS,
-        });
+        out.write(
+            match OPTION_TABLE[place(index, OPTION_TABLE.len(), "index")?].kind {
+                OptionKind::Flag => S3CMTF_OPTION_TYPE_FLAG,
+                OptionKind::Integer(..) => S3CMTF_OPTION_TYPE_WHOLE,
+                OptionKind::Real(..) => S3CMTF_OPTION_TYPE_REAL,
+                OptionKind::Choice(_) => S3CMTF_OPTION_TYPE_CHOICE,
+                OptionKind::IntegerList(..) => S3CMTF_OPTION_TYPE_RANKS,
+                OptionKind::RealList(..) => S3CMTF_OPTION_TYPE_REALS,
+            },
+        );
         Ok(())
     })
 }
@@ -264,7 +266,7 @@ pub extern "C" fn s3cmtf_option_text(
 ) -> i32 {
     guard(error, || {
         let out = given(text, "text")?;
-        let index = place(index, TABLE.len(), "index")?;
+        let index = place(index, OPTION_TABLE.len(), "index")?;
         let column = choice(
             what,
             &[
@@ -305,16 +307,16 @@ fn texts() -> &'static [[CString; 6]] {
     TEXTS.get_or_init(|| {
         let row = |o: &crate::options::OptionInfo| {
             let (low, high, words) = match o.kind {
-                Kind::Flag => (String::new(), String::new(), String::new()),
-                Kind::Whole(a, b) => (a.to_string(), b.to_string(), String::new()),
-                Kind::Real(a, b) | Kind::Reals(a, b) => {
+                OptionKind::Flag => (String::new(), String::new(), String::new()),
+                OptionKind::Integer(a, b) => (a.to_string(), b.to_string(), String::new()),
+                OptionKind::Real(a, b) | OptionKind::RealList(a, b) => {
                     (format!("{a:e}"), format!("{b:e}"), String::new())
                 }
-                Kind::Ranks(a, b) => (a.to_string(), b.to_string(), String::new()),
-                Kind::Choice(words) => (String::new(), String::new(), words.join(",")),
+                OptionKind::IntegerList(a, b) => (a.to_string(), b.to_string(), String::new()),
+                OptionKind::Choice(words) => (String::new(), String::new(), words.join(",")),
             };
             [o.name, o.default, o.help, &low, &high, &words].map(c_text)
         };
-        TABLE.iter().map(row).collect()
+        OPTION_TABLE.iter().map(row).collect()
     })
 }

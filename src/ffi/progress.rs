@@ -7,7 +7,7 @@ use std::ptr;
 use super::arg::{Sized64, struct_out};
 use super::library::{S3CMTF_KERNEL_UNKNOWN, kernel_number};
 use super::status::Outcome;
-use crate::model::Epoch;
+use crate::model::EpochMetrics;
 use crate::solver::{FitSummary, StopReason};
 
 /// The fit has not begun.
@@ -152,7 +152,7 @@ impl Progress {
         }
     }
 
-    pub(super) fn set_epoch(&mut self, e: &Epoch) {
+    pub(super) fn set_epoch(&mut self, e: &EpochMetrics) {
         self.epoch = e.epoch;
         self.eta = e.eta;
         self.loss = e.loss;

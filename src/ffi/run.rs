@@ -17,7 +17,7 @@ use super::progress::{
 };
 use super::status::Outcome;
 use crate::error::Error;
-use crate::model::{Epoch, Model};
+use crate::model::{EpochMetrics, Model};
 use crate::options::Options;
 use crate::progress::Monitor;
 use crate::solver::{Control, Event, FitInput, Observer, StopReason, fit};
@@ -174,7 +174,7 @@ impl Watch<'_> {
 }
 
 impl Observer for Watch<'_> {
-    fn epoch(&mut self, figures: &Epoch) -> Control {
+    fn epoch(&mut self, figures: &EpochMetrics) -> Control {
         self.shared.lock().progress.set_epoch(figures);
         match self.tell(S3CMTF_EVENT_EPOCH, None) {
             true => Control::Stop,

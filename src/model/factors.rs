@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::record::Record;
-use super::rows::Rows;
-use super::samples::Samples;
+use super::record::FitRecord;
+use super::rows::FactorMatrix;
+use super::samples::PosteriorSamples;
 use crate::error::{Error, Result};
 use crate::format::{CooView, RowMap};
 use crate::kernel::{CoreKind, CoreShape};
@@ -27,26 +27,26 @@ pub struct ModelMode {
     pub weights: Vec<f64>,
     /// One row per row that exists, and behind them their mean by the weight of their entries, which
     /// stands in for rows never seen.
-    pub factor: Rows,
+    pub factor: FactorMatrix,
     /// What is added to predictions for each row that exists, and behind them their mean by entries, for rows never seen.
     /// Empty if the model has no biases.
     pub biases: Vec<f32>,
     /// What a row is thought to be like before its entries are seen, which rows that are folded in later
     /// need.
-    pub(crate) before: Before,
+    pub(crate) prior: RowPrior,
 }
 
 /// What a penalty pulls the rows of a mode to, and the bias that goes with what matrices say of a row.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Before {
+pub(crate) struct RowPrior {
     /// The penalty of a row u is `u M u^T - 2 u . pull`, times a number: M, row-major without padding;
     /// empty if it is the identity.
     pub metric: Vec<f32>,
     /// One number per number of a row; empty if all are 0.
-    pub pull: Vec<f32>,
+    pub linear: Vec<f32>,
     /// The bias of a row without tensor entries is the product of these with the row that its matrices
     /// give, plus the last of them. Empty if nothing is known.
-    pub cold: Vec<f32>,
+    pub cold_bias: Vec<f32>,
 }
 
 impl ModelMode {
@@ -83,7 +83,7 @@ pub struct ModelMatrix {
     /// Which columns exist.
     pub columns: Arc<RowMap>,
     /// One row per column that exists.
-    pub factor: Rows,
+    pub factor: FactorMatrix,
     /// What is added to predictions for each column. Empty if there are no offsets.
     pub offsets: Vec<f32>,
     /// What squared errors of values as they are counted in the fit, before the weight; `None` in models
@@ -93,7 +93,7 @@ pub struct ModelMatrix {
 
 /// The figures of one epoch. What was not measured is NaN.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Epoch {
+pub struct EpochMetrics {
     /// The epoch, counted from 1.
     pub epoch: u64,
     /// Its step size.
@@ -126,12 +126,12 @@ pub struct Model {
     pub(crate) precision: Option<f64>,
     pub(crate) range: (f64, f64),
     pub(crate) options: Options,
-    pub(crate) history: Vec<Epoch>,
-    pub(crate) record: Record,
+    pub(crate) history: Vec<EpochMetrics>,
+    pub(crate) record: FitRecord,
     pub(crate) orthogonal: bool,
-    pub(crate) samples: Option<Samples>,
+    pub(crate) samples: Option<PosteriorSamples>,
     /// During a fit: what a full core is pulled to, at the scale of the fit; empty if it is not.
-    pub(crate) core_pull: Vec<f32>,
+    pub(crate) core_prior_mean: Vec<f32>,
 }
 
 impl Model {
@@ -163,9 +163,9 @@ impl Model {
                 rows: mode.rows().clone(),
                 counts: try_to_vec(mode.counts(), "rows")?,
                 weights: try_to_vec(mode.weights(), "rows")?,
-                factor: Rows::zeros(mode.rows().len() + 1, rank)?,
+                factor: FactorMatrix::zeros(mode.rows().len() + 1, rank)?,
                 biases: Vec::new(),
-                before: Before::default(),
+                prior: RowPrior::default(),
             });
         }
         let mut matrices = Vec::new();
@@ -176,7 +176,7 @@ impl Model {
                 penalty: m.penalty,
                 kind: m.kind,
                 columns: m.columns.rows().clone(),
-                factor: Rows::zeros(m.columns.rows().len(), ranks[m.mode])?,
+                factor: FactorMatrix::zeros(m.columns.rows().len(), ranks[m.mode])?,
                 offsets: Vec::new(),
                 precision: None,
             });
@@ -191,9 +191,9 @@ impl Model {
             range: problem.range(),
             options: options.clone(),
             history: Vec::new(),
-            record: Record::default(),
+            record: FitRecord::default(),
             orthogonal: false,
-            core_pull: Vec::new(),
+            core_prior_mean: Vec::new(),
             samples: None,
         };
         Ok((model, lowered))
@@ -265,12 +265,12 @@ impl Model {
     }
 
     /// The figures of every epoch it was fitted for.
-    pub fn history(&self) -> &[Epoch] {
+    pub fn history(&self) -> &[EpochMetrics] {
         &self.history
     }
 
     /// What happened in the fit and how it ended, as far as that is known.
-    pub fn record(&self) -> &Record {
+    pub fn record(&self) -> &FitRecord {
         &self.record
     }
 
@@ -281,7 +281,7 @@ impl Model {
 
     /// The samples that predictions are averaged over, if the model has some. Factors, core, columns of
     /// matrices and biases are then those of the last draw.
-    pub fn samples(&self) -> Option<&Samples> {
+    pub fn samples(&self) -> Option<&PosteriorSamples> {
         self.samples.as_ref().filter(|s| !s.is_empty())
     }
 
@@ -301,7 +301,7 @@ impl Model {
                 weights: try_to_vec(&mode.weights, "rows")?,
                 factor: mode.factor.try_clone()?,
                 biases: try_to_vec(&mode.biases, "biases")?,
-                before: mode.before.clone(),
+                prior: mode.prior.clone(),
             });
         }
         let mut matrices = Vec::new();
@@ -325,13 +325,13 @@ impl Model {
             history: self.history.clone(),
             record: self.record.clone(),
             orthogonal: self.orthogonal,
-            core_pull: self.core_pull.clone(),
+            core_prior_mean: self.core_prior_mean.clone(),
             samples: self.samples.clone(),
         })
     }
 
     /// Recomputes the mean rows.
-    pub(crate) fn refresh_means(&mut self) -> Result<()> {
+    pub(crate) fn update_mean_rows(&mut self) -> Result<()> {
         for mode in &mut self.modes {
             let (n, stride, rank) = (mode.rows.len(), mode.factor.stride(), mode.factor.rank());
             let mut mean = vec![0.0f64; rank];
@@ -363,8 +363,11 @@ impl Model {
         self.core.iter().all(|g| g.is_finite())
             && self.mean.is_finite()
             && biases.chain(offsets).flatten().all(|x| x.is_finite())
-            && self.modes.iter().all(|m| m.before.is_finite())
-            && self.samples.as_ref().is_none_or(Samples::is_finite)
+            && self.modes.iter().all(|m| m.prior.is_finite())
+            && self
+                .samples
+                .as_ref()
+                .is_none_or(PosteriorSamples::is_finite)
             && factors
                 .into_iter()
                 .all(|f| f.as_slice().iter().all(|x| x.is_finite()))
@@ -375,14 +378,14 @@ impl Model {
         let factors = self.modes.iter().map(|m| &m.factor);
         let columns = self.matrices.iter().map(|m| &m.factor);
         let numbers: usize = factors.chain(columns).map(|f| f.as_slice().len()).sum();
-        let samples = self.samples.as_ref().map_or(0, |s| s.list.len());
+        let samples = self.samples.as_ref().map_or(0, |s| s.samples.len());
         // A sample has half as many bits for a number.
         4 * (numbers + self.core.len()) + 2 * samples * numbers
     }
 
     /// A copy of all numbers that fitting changes.
-    pub(crate) fn parameters(&self) -> Result<Parameters> {
-        Ok(Parameters {
+    pub(crate) fn snapshot(&self) -> Result<ParameterSnapshot> {
+        Ok(ParameterSnapshot {
             core: self.core.to_vec(),
             factors: self
                 .modes
@@ -403,7 +406,7 @@ impl Model {
     }
 
     /// Goes back to such a copy.
-    pub(crate) fn restore(&mut self, from: &Parameters) -> Result<()> {
+    pub(crate) fn restore(&mut self, from: &ParameterSnapshot) -> Result<()> {
         self.core.copy_from_slice(&from.core);
         for (mode, rows) in self.modes.iter_mut().zip(&from.factors) {
             mode.factor.copy_from(rows)?;
@@ -418,9 +421,9 @@ impl Model {
     }
 }
 
-impl Before {
+impl RowPrior {
     fn is_finite(&self) -> bool {
-        [&self.metric, &self.pull, &self.cold]
+        [&self.metric, &self.linear, &self.cold_bias]
             .into_iter()
             .flatten()
             .all(|x| x.is_finite())
@@ -428,14 +431,14 @@ impl Before {
 }
 
 /// A copy of all numbers of a model that fitting changes.
-pub(crate) struct Parameters {
+pub(crate) struct ParameterSnapshot {
     pub core: Vec<f32>,
-    pub factors: Vec<Rows>,
-    pub columns: Vec<Rows>,
+    pub factors: Vec<FactorMatrix>,
+    pub columns: Vec<FactorMatrix>,
     pub biases: Vec<Vec<f32>>,
 }
 
-impl Parameters {
+impl ParameterSnapshot {
     /// Overwrites the copy with the present numbers of `model`.
     pub(crate) fn update(&mut self, model: &Model) -> Result<()> {
         self.core.copy_from_slice(&model.core);

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::container::{Container, Opened};
-use super::factors::{Before, Epoch, Model, ModelMatrix, ModelMode, Parameters};
-use super::record::Record;
-use super::rows::Rows;
-use super::samples::Samples;
+use super::factors::{EpochMetrics, Model, ModelMatrix, ModelMode, ParameterSnapshot, RowPrior};
+use super::record::FitRecord;
+use super::rows::FactorMatrix;
+use super::samples::PosteriorSamples;
 use crate::error::Result;
 use crate::format::{AtomicFile, MAX_DIM, MIN_ORDER, OpenMode, RowMap, RowMapBuilder};
 use crate::kernel::{CoreKind, CoreShape};
@@ -40,21 +40,21 @@ pub fn check_target(path: impl AsRef<Path>) -> Result<()> {
 }
 
 /// What a checkpoint holds besides the model.
-pub(crate) struct Saved {
+pub(crate) struct Checkpoint {
     /// Lines `name=value` of the fit's state, and of its options.
     pub state: String,
     pub options: String,
     /// The version of the library that wrote it, if it says so.
     pub library: Option<String>,
     /// The best parameters so far, if they are not the present ones.
-    pub best: Option<Parameters>,
+    pub best: Option<ParameterSnapshot>,
 }
 
 /// Writes a model and, for a checkpoint, the state of the fit.
 pub(crate) fn save_with(
     model: &Model,
     path: &Path,
-    extra: Option<(&str, Option<&Parameters>)>,
+    extra: Option<(&str, Option<&ParameterSnapshot>)>,
 ) -> Result<()> {
     let mut c = Container::default();
     let list = |items: Vec<String>| items.join(",");
@@ -92,7 +92,7 @@ pub(crate) fn save_with(
     c.add("meta", meta.into_bytes());
     c.add("options", model.options.to_text().into_bytes());
     c.add("core", bytemuck::cast_slice::<f32, u8>(&model.core));
-    add_numbers(&mut c, "core.pull".into(), &model.core_pull);
+    add_numbers(&mut c, "core.pull".into(), &model.core_prior_mean);
     let ids =
         |map: &RowMap| bytemuck::cast_slice::<u32, u8>(&map.indices().collect::<Vec<_>>()).to_vec();
     for (n, mode) in model.modes.iter().enumerate() {
@@ -112,9 +112,9 @@ pub(crate) fn save_with(
             bytemuck::cast_slice::<f32, u8>(mode.factor.as_slice()),
         );
         add_numbers(&mut c, format!("mode{n}.biases"), &mode.biases);
-        add_numbers(&mut c, format!("mode{n}.metric"), &mode.before.metric);
-        add_numbers(&mut c, format!("mode{n}.pull"), &mode.before.pull);
-        add_numbers(&mut c, format!("mode{n}.cold"), &mode.before.cold);
+        add_numbers(&mut c, format!("mode{n}.metric"), &mode.prior.metric);
+        add_numbers(&mut c, format!("mode{n}.pull"), &mode.prior.linear);
+        add_numbers(&mut c, format!("mode{n}.cold"), &mode.prior.cold_bias);
     }
     for (m, matrix) in model.matrices.iter().enumerate() {
         c.add(format!("matrix{m}.indices"), ids(&matrix.columns));
@@ -178,7 +178,7 @@ fn numbers(file: &Opened, name: &str, count: usize) -> Result<Vec<f32>> {
     try_to_vec(numbers, "numbers")
 }
 
-fn epoch_numbers(e: &Epoch) -> [f64; EPOCH] {
+fn epoch_numbers(e: &EpochMetrics) -> [f64; EPOCH] {
     [
         e.epoch as f64,
         e.eta,
@@ -196,12 +196,12 @@ fn epoch_numbers(e: &Epoch) -> [f64; EPOCH] {
 pub fn load(path: impl AsRef<Path>, mode: OpenMode) -> Result<Model> {
     let mut model = read_model(&Opened::open(path.as_ref(), mode)?)?;
     // Not in checkpoints, nor in files of earlier versions.
-    model.describe_draw();
+    model.apply_sample_biases();
     Ok(model)
 }
 
 /// Opens a checkpoint, as a private copy: it may be replaced while the fit goes on.
-pub(crate) fn load_saved(path: &Path) -> Result<(Model, Saved)> {
+pub(crate) fn load_checkpoint(path: &Path) -> Result<(Model, Checkpoint)> {
     let file = Opened::open(path, OpenMode::Private)?;
     let model = read_model(&file)?;
     if file.range("state").is_none() {
@@ -214,7 +214,7 @@ pub(crate) fn load_saved(path: &Path) -> Result<(Model, Saved)> {
     let best = match file.range("best.core") {
         None => None,
         Some(_) => {
-            let mut best = model.parameters()?;
+            let mut best = model.snapshot()?;
             let core = file.numbers::<f32>("best.core")?;
             if core.len() != best.core.len() {
                 return Err(file.wrong("the best core has another size"));
@@ -233,7 +233,7 @@ pub(crate) fn load_saved(path: &Path) -> Result<(Model, Saved)> {
         }
     };
     let mut meta = file.text("meta")?.lines();
-    let saved = Saved {
+    let saved = Checkpoint {
         state,
         options: file.text("options")?.to_string(),
         library: meta.find_map(|l| Some(l.strip_prefix("library=")?.to_string())),
@@ -242,7 +242,7 @@ pub(crate) fn load_saved(path: &Path) -> Result<(Model, Saved)> {
     Ok((model, saved))
 }
 
-fn fill(file: &Opened, name: &str, rows: &mut Rows) -> Result<()> {
+fn fill(file: &Opened, name: &str, rows: &mut FactorMatrix) -> Result<()> {
     let numbers = file.numbers::<f32>(name)?;
     let target = rows.as_mut_slice()?;
     if numbers.len() != target.len() {
@@ -310,10 +310,10 @@ fn read_model(file: &Opened) -> Result<Model> {
             )));
         }
         modes.push(ModelMode {
-            before: Before {
+            prior: RowPrior {
                 metric: numbers(file, &format!("mode{n}.metric"), ranks[n] * ranks[n])?,
-                pull: numbers(file, &format!("mode{n}.pull"), ranks[n])?,
-                cold: numbers(file, &format!("mode{n}.cold"), ranks[n] + 1)?,
+                linear: numbers(file, &format!("mode{n}.pull"), ranks[n])?,
+                cold_bias: numbers(file, &format!("mode{n}.cold"), ranks[n] + 1)?,
             },
             biases: numbers(file, &format!("mode{n}.biases"), rows.len() + 1)?,
             rows,
@@ -369,7 +369,7 @@ fn read_model(file: &Opened) -> Result<Model> {
         .as_chunks::<EPOCH>()
         .0
         .iter()
-        .map(|e| Epoch {
+        .map(|e| EpochMetrics {
             epoch: e[0] as u64,
             eta: e[1],
             loss: e[2],
@@ -381,7 +381,7 @@ fn read_model(file: &Opened) -> Result<Model> {
             entries_per_second: e[8],
         });
     let mut model = Model {
-        core_pull: numbers(file, "core.pull", core.len())?,
+        core_prior_mean: numbers(file, "core.pull", core.len())?,
         shape,
         core: AlignedVec::from(core),
         modes,
@@ -396,19 +396,19 @@ fn read_model(file: &Opened) -> Result<Model> {
             parse(file, "low", find("low")?)?,
             parse(file, "high", find("high")?)?,
         ),
-        options: Options::from_saved(file.text("options")?)
+        options: Options::from_saved_text(file.text("options")?)
             .map_err(|e| file.wrong(&e.to_string()))?,
         history: history.collect(),
         // Earlier versions kept none.
         record: match file.range("record") {
-            Some(_) => Record::from_text(file.text("record")?)
+            Some(_) => FitRecord::from_text(file.text("record")?)
                 .map_err(|line| file.wrong(&format!("the record of the fit has {line:?}")))?,
-            None => Record::default(),
+            None => FitRecord::default(),
         },
         orthogonal: parse(file, "orthogonal", find("orthogonal")?)?,
         samples: None,
     };
-    model.samples = Samples::read(file, &model)?;
+    model.samples = PosteriorSamples::read(file, &model)?;
     if !(model.range.0.is_finite() && model.range.1.is_finite() && model.range.0 <= model.range.1) {
         return Err(file.wrong("the range of the training values makes no sense"));
     }
@@ -428,11 +428,11 @@ fn read_map(file: &Opened, name: &str, dim: u64) -> Result<Arc<RowMap>> {
     Ok(Arc::new(builder.finish()?))
 }
 
-fn read_rows(file: &Opened, name: &str, rank: usize, rows: usize) -> Result<Rows> {
+fn read_rows(file: &Opened, name: &str, rank: usize, rows: usize) -> Result<FactorMatrix> {
     let range = file
         .range(name)
         .ok_or_else(|| file.wrong(&format!("section {name} is missing")))?;
-    Rows::mapped(file.bytes.clone(), range, rank)
+    FactorMatrix::mapped(file.bytes.clone(), range, rank)
         .filter(|r| r.len() == rows)
         .ok_or_else(|| file.wrong(&format!("section {name} has the wrong length")))
 }

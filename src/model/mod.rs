@@ -9,14 +9,14 @@ mod rows;
 mod samples;
 
 pub use biases::BiasModel;
-pub use factors::{Epoch, Model, ModelMatrix, ModelMode};
+pub use factors::{EpochMetrics, Model, ModelMatrix, ModelMode};
 pub use file::{check_target, is_model, load, save};
-pub use record::{Ending, Note, Record};
-pub use rows::Rows;
-pub use samples::{Sample, SampleRows, Samples};
+pub use record::{FitEvent, FitOutcome, FitRecord};
+pub use rows::FactorMatrix;
+pub use samples::{PosteriorSample, PosteriorSamples, QuantizedRows};
 
-pub(crate) use factors::{Before, Parameters};
-pub(crate) use file::{Saved, load_saved, save_with};
+pub(crate) use factors::{ParameterSnapshot, RowPrior};
+pub(crate) use file::{Checkpoint, load_checkpoint, save_with};
 
 use crate::error::Result;
 

@@ -5,18 +5,18 @@ use std::str::FromStr;
 
 /// Something that happened in a fit.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Note {
+pub struct FitEvent {
     /// After this epoch.
     pub epoch: u64,
     /// What it was, in a word: `rolled-back`, `rank-lowered`, `refit`, `warning`.
-    pub what: String,
+    pub kind: String,
     /// The same for people.
-    pub text: String,
+    pub message: String,
 }
 
 /// How a fit ended. Errors are those of the model; NaN if not measured.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Ending {
+pub struct FitOutcome {
     /// Why it ended, in a word.
     pub reason: String,
     /// Epochs run.
@@ -45,34 +45,38 @@ pub struct Ending {
 
 /// What is kept of a fit. Models of earlier versions have none of it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Record {
+pub struct FitRecord {
     /// What happened, in order.
-    pub notes: Vec<Note>,
+    pub events: Vec<FitEvent>,
     /// How it ended; a checkpoint does not know yet.
-    pub ending: Option<Ending>,
+    pub outcome: Option<FitOutcome>,
 }
 
-impl Record {
+impl FitRecord {
     /// Adds what happened.
-    pub(crate) fn note(&mut self, epoch: u64, what: &str, text: &str) {
-        self.notes.push(Note {
+    pub(crate) fn add_event(&mut self, epoch: u64, kind: &str, text: &str) {
+        self.events.push(FitEvent {
             epoch,
-            what: what.into(),
-            text: text.replace(['\n', '\r'], " "),
+            kind: kind.into(),
+            message: text.replace(['\n', '\r'], " "),
         });
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.notes.is_empty() && self.ending.is_none()
+        self.events.is_empty() && self.outcome.is_none()
     }
 
     /// Lines `name=value`: `note=EPOCH WHAT TEXT` for each note, then the fields of the ending by their names.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
-        for note in &self.notes {
-            let _ = writeln!(text, "note={} {} {}", note.epoch, note.what, note.text);
+        for event in &self.events {
+            let _ = writeln!(
+                text,
+                "note={} {} {}",
+                event.epoch, event.kind, event.message
+            );
         }
-        if let Some(e) = &self.ending {
+        if let Some(e) = &self.outcome {
             let _ = write!(
                 text,
                 "reason={}\nepochs={}\nbest_epoch={}\ntrain_rmse={:e}\ntest_rmse={:e}\nvalid_rmse={:e}\nclipped={}\n\
@@ -96,12 +100,12 @@ impl Record {
 
     /// Reads such lines, perhaps of a later version: names this one does not know are passed over. The error is the line
     /// that makes no sense.
-    pub(super) fn from_text(text: &str) -> Result<Record, String> {
+    pub(super) fn from_text(text: &str) -> Result<FitRecord, String> {
         fn set<T: FromStr>(slot: &mut T, value: &str) -> Option<()> {
             *slot = value.parse().ok()?;
             Some(())
         }
-        let mut record = Record::default();
+        let mut record = FitRecord::default();
         for line in text.lines() {
             let (name, value) = line.split_once('=').ok_or(line)?;
             if name == "note" {
@@ -109,10 +113,10 @@ impl Record {
                 let epoch = words.next().and_then(|w| w.parse().ok());
                 let note = epoch.zip(words.next());
                 let (epoch, what) = note.ok_or(line)?;
-                record.note(epoch, what, words.next().unwrap_or_default());
+                record.add_event(epoch, what, words.next().unwrap_or_default());
                 continue;
             }
-            let e = record.ending.get_or_insert_default();
+            let e = record.outcome.get_or_insert_default();
             let read = match name {
                 "reason" => set(&mut e.reason, value),
                 "epochs" => set(&mut e.epochs, value),
@@ -140,24 +144,24 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        let mut record = Record::default();
-        assert_eq!(Record::from_text(&record.to_text()).unwrap(), record);
-        record.note(3, "rolled-back", "the loss exploded:\nback to 2 = x");
-        record.note(0, "warning", "");
-        record.ending = Some(Ending {
+        let mut record = FitRecord::default();
+        assert_eq!(FitRecord::from_text(&record.to_text()).unwrap(), record);
+        record.add_event(3, "rolled-back", "the loss exploded:\nback to 2 = x");
+        record.add_event(0, "warning", "");
+        record.outcome = Some(FitOutcome {
             reason: "patience".into(),
             epochs: 12,
             train_rmse: 0.1 + 0.2,
             test_rmse: 1e-300,
             kernel: "avx2".into(),
             clipped: true,
-            ..Ending::default()
+            ..FitOutcome::default()
         });
         let text = record.to_text() + "later=1\n";
-        assert_eq!(Record::from_text(&text).unwrap(), record);
-        assert_eq!(record.notes[0].text, "the loss exploded: back to 2 = x");
+        assert_eq!(FitRecord::from_text(&text).unwrap(), record);
+        assert_eq!(record.events[0].message, "the loss exploded: back to 2 = x");
         for wrong in ["note=x rolled-back y", "note=3", "epochs=-1", "nothing"] {
-            assert_eq!(Record::from_text(wrong).unwrap_err(), wrong);
+            assert_eq!(FitRecord::from_text(wrong).unwrap_err(), wrong);
         }
     }
 }

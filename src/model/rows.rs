@@ -19,15 +19,15 @@ enum Memory {
 }
 
 /// A matrix of `rows` x `rank` floats; each row starts a cache line and is padded with zeros.
-pub struct Rows {
+pub struct FactorMatrix {
     memory: Memory,
     rows: usize,
     rank: usize,
 }
 
-impl Rows {
+impl FactorMatrix {
     /// All zeros.
-    pub fn zeros(rows: usize, rank: usize) -> Result<Rows> {
+    pub fn zeros(rows: usize, rank: usize) -> Result<FactorMatrix> {
         let bytes = rows
             .checked_mul(padded_len(rank))
             .and_then(|floats| floats.checked_mul(4))
@@ -41,7 +41,7 @@ impl Rows {
         if bytes >= HUGE {
             let _ = memory.advise(memmap2::Advice::HugePage);
         }
-        Ok(Rows {
+        Ok(FactorMatrix {
             memory: Memory::Owned(memory),
             rows,
             rank,
@@ -53,12 +53,12 @@ impl Rows {
         bytes: Arc<Bytes>,
         at: std::ops::Range<usize>,
         rank: usize,
-    ) -> Option<Rows> {
+    ) -> Option<FactorMatrix> {
         let row = padded_len(rank) * 4;
         let fits = at.end <= bytes.as_slice().len()
             && at.len().is_multiple_of(row)
             && at.start.is_multiple_of(64);
-        fits.then(|| Rows {
+        fits.then(|| FactorMatrix {
             rows: at.len() / row,
             memory: Memory::Mapped(bytes, at),
             rank,
@@ -110,14 +110,14 @@ impl Rows {
     }
 
     /// An owned copy.
-    pub fn try_clone(&self) -> Result<Rows> {
-        let mut copy = Rows::zeros(self.rows, self.rank)?;
+    pub fn try_clone(&self) -> Result<FactorMatrix> {
+        let mut copy = FactorMatrix::zeros(self.rows, self.rank)?;
         copy.as_mut_slice()?.copy_from_slice(self.as_slice());
         Ok(copy)
     }
 
     /// Overwrites these rows with those of `other`, which must have the same shape.
-    pub(crate) fn copy_from(&mut self, other: &Rows) -> Result<()> {
+    pub(crate) fn copy_from(&mut self, other: &FactorMatrix) -> Result<()> {
         assert_eq!((self.rows, self.rank), (other.rows, other.rank));
         self.as_mut_slice()?.copy_from_slice(other.as_slice());
         Ok(())

@@ -1,4 +1,4 @@
-//! Samples of a model: what `gibbs` draws, kept small. Predictions are averaged over them.
+//! PosteriorSamples of a model: what `gibbs` draws, kept small. Predictions are averaged over them.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::try_alloc::try_to_vec;
 /// Rows of one sample: whole numbers of 16 bits, and for each row what they are multiplied with. That
 /// is half the size of floats, and exact to a share of 1/65534 of the largest number of a row.
 #[derive(Clone, Default)]
-pub struct SampleRows {
+pub struct QuantizedRows {
     numbers: usize,
     scales: Vec<f32>,
     digits: Vec<i16>,
 }
 
-impl SampleRows {
+impl QuantizedRows {
     /// Rows of `numbers` each, one after the other, rounded.
-    pub(crate) fn round(numbers: usize, rows: &[f32]) -> SampleRows {
+    pub(crate) fn quantize(numbers: usize, rows: &[f32]) -> QuantizedRows {
         const MOST: f32 = i16::MAX as f32;
         let mut scales = Vec::with_capacity(rows.len() / numbers.max(1));
         let mut digits = Vec::with_capacity(rows.len());
@@ -33,7 +33,7 @@ impl SampleRows {
                     .map(|x| (x * by).round().clamp(-MOST, MOST) as i16),
             );
         }
-        SampleRows {
+        QuantizedRows {
             numbers,
             scales,
             digits,
@@ -41,8 +41,10 @@ impl SampleRows {
     }
 
     /// Rows of others, each of the same numbers.
-    pub(crate) fn collect<'r>(rows: impl Iterator<Item = (&'r SampleRows, usize)>) -> SampleRows {
-        let mut all = SampleRows::default();
+    pub(crate) fn gather<'r>(
+        rows: impl Iterator<Item = (&'r QuantizedRows, usize)>,
+    ) -> QuantizedRows {
+        let mut all = QuantizedRows::default();
         for (from, i) in rows {
             all.numbers = from.numbers;
             all.scales.push(from.scales[i]);
@@ -67,7 +69,7 @@ impl SampleRows {
     /// # Panics
     /// If there is no such row, or it is shorter.
     #[inline]
-    pub fn read(&self, row: usize, out: &mut [f32]) {
+    pub fn read_row(&self, row: usize, out: &mut [f32]) {
         let (scale, from) = (self.scales[row], &self.digits[row * self.numbers..]);
         out.iter_mut()
             .zip(&from[..self.numbers])
@@ -76,64 +78,64 @@ impl SampleRows {
 
     /// The last number of a row: its bias, where rows have one.
     #[inline]
-    pub fn last(&self, row: usize) -> f32 {
+    pub fn last_value(&self, row: usize) -> f32 {
         f32::from(self.digits[(row + 1) * self.numbers - 1]) * self.scales[row]
     }
 }
 
 /// One sample.
 #[derive(Clone)]
-pub struct Sample {
+pub struct PosteriorSample {
     /// The deviation of the noise.
-    pub noise: f64,
+    pub noise_deviation: f64,
     /// The core, laid out as that of the model; empty if it is the model's.
     pub core: Vec<f32>,
     /// For each mode its rows as drawn, and behind them their mean by entries. With biases, a row has
     /// one more number than its rank.
-    pub modes: Vec<SampleRows>,
+    pub modes: Vec<QuantizedRows>,
     /// For one mode, the means of the distributions that its rows were drawn from: predictions made of
     /// them scatter less around the same mean.
-    pub smooth: SampleRows,
+    pub conditional_means: QuantizedRows,
     /// For each matrix the rows of its columns; none of a graph. Empty in models of earlier versions.
-    pub(crate) columns: Vec<SampleRows>,
+    pub(crate) columns: Vec<QuantizedRows>,
     /// What squared errors of each matrix counted. Empty in models of earlier versions.
     pub(crate) weights: Vec<f64>,
     /// For each mode the bias of a row without tensor entries: what the row that its matrices give is
     /// multiplied with, what is added, and the deviation around that. Empty without matrices.
-    pub(crate) cold: Vec<Vec<f32>>,
+    pub(crate) cold_bias: Vec<Vec<f32>>,
 }
 
 /// All samples of a model.
 #[derive(Clone)]
-pub struct Samples {
+pub struct PosteriorSamples {
     /// What predictions of a sample are raised by: the mean of the training values.
     pub(crate) mean: f64,
     /// What biases are multiplied with.
     pub(crate) scale: f64,
     /// Whether rows have biases.
-    pub(crate) biased: bool,
+    pub(crate) has_biases: bool,
     /// The mode with smooth rows.
-    pub(crate) smooth: usize,
+    pub(crate) conditional_mode: usize,
     /// The samples. Shared, because a checkpoint may be written while more are drawn.
-    pub(crate) list: Vec<Arc<Sample>>,
+    pub(crate) samples: Vec<Arc<PosteriorSample>>,
     /// The biases of the draw that the rows of the model are, which a resumed fit needs.
     pub(crate) biases: Vec<Vec<f32>>,
 }
 
-impl Samples {
+impl PosteriorSamples {
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.list.len()
+        self.samples.len()
     }
 
     /// Whether there are none yet.
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.samples.is_empty()
     }
 
     /// The samples.
-    pub fn list(&self) -> impl Iterator<Item = &Sample> {
-        self.list.iter().map(|s| &**s)
+    pub fn iter(&self) -> impl Iterator<Item = &PosteriorSample> {
+        self.samples.iter().map(|s| &**s)
     }
 
     /// What predictions of a sample are raised by.
@@ -147,27 +149,27 @@ impl Samples {
     }
 
     /// Whether rows have a bias as their last number.
-    pub fn biased(&self) -> bool {
-        self.biased
+    pub fn has_biases(&self) -> bool {
+        self.has_biases
     }
 
     /// The mode with smooth rows.
-    pub fn smooth_mode(&self) -> usize {
-        self.smooth
+    pub fn conditional_mode(&self) -> usize {
+        self.conditional_mode
     }
 
     pub(super) fn is_finite(&self) -> bool {
-        let rows = |r: &SampleRows| r.scales.iter().all(|s| s.is_finite());
+        let rows = |r: &QuantizedRows| r.scales.iter().all(|s| s.is_finite());
         self.mean.is_finite()
             && self.scale.is_finite()
             && self.biases.iter().flatten().all(|b| b.is_finite())
-            && self.list().all(|s| {
-                s.noise.is_finite()
+            && self.iter().all(|s| {
+                s.noise_deviation.is_finite()
                     && s.core.iter().all(|g| g.is_finite())
-                    && s.modes.iter().chain([&s.smooth]).all(rows)
+                    && s.modes.iter().chain([&s.conditional_means]).all(rows)
                     && s.columns.iter().all(rows)
                     && s.weights.iter().all(|w| w.is_finite())
-                    && s.cold.iter().flatten().all(|x| x.is_finite())
+                    && s.cold_bias.iter().flatten().all(|x| x.is_finite())
             })
     }
 
@@ -178,15 +180,15 @@ impl Samples {
             self.len(),
             self.mean.to_bits(),
             self.scale.to_bits(),
-            self.biased,
-            self.smooth
+            self.has_biases,
+            self.conditional_mode
         );
         c.add("samples", meta.into_bytes());
-        let noise: Vec<f64> = self.list().map(|s| s.noise).collect();
+        let noise: Vec<f64> = self.iter().map(|s| s.noise_deviation).collect();
         c.add("samples.noise", bytemuck::cast_slice(&noise).to_vec());
-        let cores: Vec<f32> = self.list().flat_map(|s| &s.core).copied().collect();
+        let cores: Vec<f32> = self.iter().flat_map(|s| &s.core).copied().collect();
         c.add("samples.core", bytemuck::cast_slice(&cores).to_vec());
-        let mut add = |name: String, rows: &mut dyn Iterator<Item = &SampleRows>| {
+        let mut add = |name: String, rows: &mut dyn Iterator<Item = &QuantizedRows>| {
             let (mut scales, mut digits) = (Vec::new(), Vec::new());
             for r in rows {
                 scales.extend_from_slice(&r.scales);
@@ -204,23 +206,26 @@ impl Samples {
         for n in 0..self.biases.len() {
             add(
                 format!("samples.mode{n}"),
-                &mut self.list().map(|s| &s.modes[n]),
+                &mut self.iter().map(|s| &s.modes[n]),
             );
         }
-        add("samples.smooth".into(), &mut self.list().map(|s| &s.smooth));
-        let matrices = self.list.first().map_or(0, |s| s.columns.len());
+        add(
+            "samples.conditional_mode".into(),
+            &mut self.iter().map(|s| &s.conditional_means),
+        );
+        let matrices = self.samples.first().map_or(0, |s| s.columns.len());
         for m in 0..matrices {
             add(
                 format!("samples.matrix{m}"),
-                &mut self.list().map(|s| &s.columns[m]),
+                &mut self.iter().map(|s| &s.columns[m]),
             );
         }
-        let weights: Vec<f64> = self.list().flat_map(|s| &s.weights).copied().collect();
+        let weights: Vec<f64> = self.iter().flat_map(|s| &s.weights).copied().collect();
         c.add("samples.weights", bytemuck::cast_slice(&weights).to_vec());
-        for n in 0..self.list.first().map_or(0, |s| s.cold.len()) {
-            let cold: Vec<f32> = self.list().flat_map(|s| &s.cold[n]).copied().collect();
+        for n in 0..self.samples.first().map_or(0, |s| s.cold_bias.len()) {
+            let cold: Vec<f32> = self.iter().flat_map(|s| &s.cold_bias[n]).copied().collect();
             c.add(
-                format!("samples.cold{n}"),
+                format!("samples.cold_bias{n}"),
                 bytemuck::cast_slice(&cold).to_vec(),
             );
         }
@@ -233,7 +238,7 @@ impl Samples {
     }
 
     /// Reads them back, for a model that is otherwise complete; `None` if there are none.
-    pub(super) fn read(file: &Opened, model: &Model) -> Result<Option<Samples>> {
+    pub(super) fn read(file: &Opened, model: &Model) -> Result<Option<PosteriorSamples>> {
         if file.range("samples").is_none() {
             return Ok(None);
         }
@@ -264,7 +269,7 @@ impl Samples {
         if noise.len() != count || cores.len() != count * core {
             return Err(bad("count"));
         }
-        let read = |name: &str, rows: usize, numbers: usize| -> Result<Vec<SampleRows>> {
+        let read = |name: &str, rows: usize, numbers: usize| -> Result<Vec<QuantizedRows>> {
             let scales = file.numbers::<f32>(&format!("{name}.scales"))?;
             let digits = file.numbers::<i16>(&format!("{name}.digits"))?;
             let whole = rows
@@ -275,7 +280,7 @@ impl Samples {
             }
             (0..count)
                 .map(|k| {
-                    Ok(SampleRows {
+                    Ok(QuantizedRows {
                         numbers,
                         scales: try_to_vec(&scales[k * rows..(k + 1) * rows], "rows")?,
                         digits: try_to_vec(
@@ -308,7 +313,7 @@ impl Samples {
                 return Err(bad("weights"));
             }
             for (n, cold) in cold.iter_mut().enumerate() {
-                let name = format!("samples.cold{n}");
+                let name = format!("samples.cold_bias{n}");
                 if file.range(&name).is_some() {
                     *cold = file.numbers::<f32>(&name)?;
                 }
@@ -327,32 +332,32 @@ impl Samples {
             }
             biases.push(try_to_vec(now, "rows")?);
         }
-        let smooth_rows = rows("samples.smooth", smooth)?;
+        let smooth_rows = rows("samples.conditional_mode", smooth)?;
         let columns_len = columns.len();
-        let list = noise
+        let samples = noise
             .iter()
             .zip(smooth_rows)
             .enumerate()
             .map(|(k, (&noise, smooth))| {
-                Arc::new(Sample {
-                    noise,
+                Arc::new(PosteriorSample {
+                    noise_deviation: noise,
                     core: cores[k * core..(k + 1) * core].to_vec(),
                     modes: modes.iter_mut().filter_map(Iterator::next).collect(),
-                    smooth,
+                    conditional_means: smooth,
                     columns: columns.iter_mut().filter_map(Iterator::next).collect(),
                     weights: weights[k * columns_len..(k + 1) * columns_len].to_vec(),
-                    cold: cold
+                    cold_bias: cold
                         .iter()
                         .map(|c| c[k * (c.len() / count)..(k + 1) * (c.len() / count)].to_vec())
                         .collect(),
                 })
             });
-        let samples = Samples {
+        let samples = PosteriorSamples {
             mean: bits("mean")?,
             scale: bits("scale")?,
-            biased,
-            smooth,
-            list: list.collect(),
+            has_biases: biased,
+            conditional_mode: smooth,
+            samples: samples.collect(),
             biases,
         };
         Ok(Some(samples))
@@ -362,7 +367,7 @@ impl Samples {
 impl Model {
     /// Gives a model of samples the mean and the biases of the draw that its rows are, as models without samples
     /// have theirs.
-    pub(crate) fn describe_draw(&mut self) {
+    pub(crate) fn apply_sample_biases(&mut self) {
         let Some(samples) = &self.samples else {
             return;
         };
@@ -383,16 +388,16 @@ mod tests {
         let rows = [
             1.0f32, -2.0, 0.25, 0.0, 0.0, 0.0, 1e-30, -3e-30, 2e-30, 1e30, 5e29, -1e28,
         ];
-        let kept = SampleRows::round(3, &rows);
+        let kept = QuantizedRows::quantize(3, &rows);
         assert_eq!(kept.len(), 4);
         let mut out = [0.0f32; 3];
         for (i, row) in rows.chunks(3).enumerate() {
-            kept.read(i, &mut out);
+            kept.read_row(i, &mut out);
             let largest = row.iter().fold(0.0f32, |m, x| m.max(x.abs()));
             for (a, b) in out.iter().zip(row) {
                 assert!((a - b).abs() <= largest / 65_000.0, "{row:?} {out:?}");
             }
-            assert_eq!(kept.last(i), out[2]);
+            assert_eq!(kept.last_value(i), out[2]);
         }
     }
 }

@@ -1,16 +1,16 @@
 //! Values of options, from text and to text.
 
-use super::Kind;
+use super::OptionKind;
 use crate::kernel::MAX_ORDER;
 
 /// A value of an option: parsing, printing.
 pub(super) trait OptionValue: Sized {
-    fn parse(text: &str, kind: &Kind) -> std::result::Result<Self, String>;
+    fn parse(text: &str, kind: &OptionKind) -> std::result::Result<Self, String>;
     fn print(&self) -> String;
 }
 
 impl OptionValue for bool {
-    fn parse(text: &str, _: &Kind) -> std::result::Result<Self, String> {
+    fn parse(text: &str, _: &OptionKind) -> std::result::Result<Self, String> {
         match text {
             "true" | "1" | "yes" | "on" => Ok(true),
             "false" | "0" | "no" | "off" => Ok(false),
@@ -24,8 +24,8 @@ impl OptionValue for bool {
 }
 
 impl OptionValue for u64 {
-    fn parse(text: &str, kind: &Kind) -> std::result::Result<Self, String> {
-        let Kind::Whole(low, high) = *kind else {
+    fn parse(text: &str, kind: &OptionKind) -> std::result::Result<Self, String> {
+        let OptionKind::Integer(low, high) = *kind else {
             unreachable!("the table gives whole numbers a range")
         };
         text.parse::<u64>()
@@ -43,8 +43,8 @@ impl OptionValue for u64 {
 }
 
 impl OptionValue for f64 {
-    fn parse(text: &str, kind: &Kind) -> std::result::Result<Self, String> {
-        let Kind::Real(low, high) = *kind else {
+    fn parse(text: &str, kind: &OptionKind) -> std::result::Result<Self, String> {
+        let OptionKind::Real(low, high) = *kind else {
             unreachable!("the table gives numbers a range")
         };
         text.parse::<f64>()
@@ -68,7 +68,7 @@ impl OptionValue for f64 {
 const AUTO: &str = "auto";
 
 impl OptionValue for Option<f64> {
-    fn parse(text: &str, kind: &Kind) -> std::result::Result<Self, String> {
+    fn parse(text: &str, kind: &OptionKind) -> std::result::Result<Self, String> {
         if text == AUTO {
             return Ok(None);
         }
@@ -84,8 +84,8 @@ impl OptionValue for Option<f64> {
 }
 
 impl OptionValue for Vec<usize> {
-    fn parse(text: &str, kind: &Kind) -> std::result::Result<Self, String> {
-        let Kind::Ranks(low, high) = *kind else {
+    fn parse(text: &str, kind: &OptionKind) -> std::result::Result<Self, String> {
+        let OptionKind::IntegerList(low, high) = *kind else {
             unreachable!("the table gives ranks a range")
         };
         if text == AUTO {
@@ -112,15 +112,15 @@ impl OptionValue for Vec<usize> {
 }
 
 impl OptionValue for Vec<f64> {
-    fn parse(text: &str, kind: &Kind) -> std::result::Result<Self, String> {
-        let Kind::Reals(low, high) = *kind else {
+    fn parse(text: &str, kind: &OptionKind) -> std::result::Result<Self, String> {
+        let OptionKind::RealList(low, high) = *kind else {
             unreachable!("the table gives numbers a range")
         };
         if text == AUTO {
             return Ok(Vec::new());
         }
         text.split(',')
-            .map(|x| f64::parse(x.trim(), &Kind::Real(low, high)))
+            .map(|x| f64::parse(x.trim(), &OptionKind::Real(low, high)))
             .collect::<std::result::Result<_, _>>()
             .map_err(|what| format!("{what}, or several separated by commas, or {AUTO}"))
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::format::npy::NpyWriter;
 use crate::format::{RowMap, atomic};
-use crate::model::{Model, Rows};
+use crate::model::{FactorMatrix, Model};
 
 use crate::kernel::CoreKind;
 use crate::problem::MatrixKind;
@@ -110,7 +110,7 @@ pub fn export(model: &Model, folder: &Path, monitor: &dyn Monitor) -> Result<Vec
     Ok(files)
 }
 
-fn write_npy(path: &Path, rows: &Rows, count: usize) -> Result<()> {
+fn write_npy(path: &Path, rows: &FactorMatrix, count: usize) -> Result<()> {
     let mut file = NpyWriter::create(path, "<f4", &[count as u64, rows.rank() as u64])?;
     for i in 0..count {
         file.push(rows.row(i))?;
@@ -131,7 +131,7 @@ fn write_list<T: bytemuck::NoUninit>(path: &Path, kind: &str, numbers: &[T]) -> 
 
 fn write_table(
     path: &Path,
-    rows: &Rows,
+    rows: &FactorMatrix,
     map: &RowMap,
     missing: &[f32],
     monitor: &dyn Monitor,

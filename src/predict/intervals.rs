@@ -6,7 +6,7 @@ use super::chunks::{Cells, cells_of, chunks_of};
 use super::values::Predictor;
 use crate::error::{Error, Result};
 use crate::format::CooView;
-use crate::model::{Model, Samples};
+use crate::model::{Model, PosteriorSamples};
 use crate::progress::Monitor;
 
 /// What is predicted for a cell.
@@ -96,7 +96,7 @@ fn spread(
 }
 
 /// The samples of a model, which must have some, for quantiles that are some.
-pub(crate) fn samples_for<'m>(model: &'m Model, quantiles: &[f64]) -> Result<&'m Samples> {
+pub(crate) fn samples_for<'m>(model: &'m Model, quantiles: &[f64]) -> Result<&'m PosteriorSamples> {
     let Some(samples) = model.samples() else {
         return Err(Error::argument(
             "the model has no samples, so it does not know how sure it is; fit one with algorithm gibbs",
@@ -114,7 +114,7 @@ pub(crate) fn samples_for<'m>(model: &'m Model, quantiles: &[f64]) -> Result<&'m
 /// quantiles are limited to the range.
 pub(crate) fn spreader<'m>(
     model: &'m Model,
-    samples: &'m Samples,
+    samples: &'m PosteriorSamples,
     scores: &'m [f64],
     (low, high): (f64, f64),
 ) -> Result<impl FnMut(&[u32]) -> Spread + 'm> {

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::format::CooView;
 use crate::kernel::{Method, TensorKernel};
 
-use crate::model::{Model, Predict, Samples};
+use crate::model::{Model, PosteriorSamples, Predict};
 use crate::simd::Level;
 
 use crate::progress::Monitor;
@@ -69,24 +69,24 @@ impl<'a> Predictor<'a> {
     /// What each sample gives, with the deviation of its noise; of its smooth rows if asked for.
     pub(super) fn each(
         &mut self,
-        samples: &Samples,
+        samples: &PosteriorSamples,
         index: &[u32],
         smooth: bool,
         mut take: impl FnMut(f64, f64),
     ) {
         let shape = self.model.shape();
         self.place(index);
-        for sample in samples.list() {
+        for sample in samples.iter() {
             let mut biases = 0.0;
             for (n, &row) in self.places.iter().enumerate() {
-                let rows = match smooth && n == samples.smooth_mode() {
-                    true => &sample.smooth,
+                let rows = match smooth && n == samples.conditional_mode() {
+                    true => &sample.conditional_means,
                     false => &sample.modes[n],
                 };
                 let start = shape.row(n).start;
-                rows.read(row, &mut self.rows[start..start + shape.ranks[n]]);
-                if samples.biased() {
-                    biases += f64::from(rows.last(row));
+                rows.read_row(row, &mut self.rows[start..start + shape.ranks[n]]);
+                if samples.has_biases() {
+                    biases += f64::from(rows.last_value(row));
                 }
             }
             let core = match sample.core.is_empty() {
@@ -96,7 +96,7 @@ impl<'a> Predictor<'a> {
             let value = f64::from(self.kernel.value(core, &self.rows));
             take(
                 samples.mean() + samples.scale() * biases + value,
-                sample.noise,
+                sample.noise_deviation,
             );
         }
     }

@@ -5,16 +5,16 @@ use std::fmt::Write;
 use super::Context;
 use super::chart::{Curve, Curves, Mark};
 use super::html::{counted, escape, facts, grouped, number, seconds};
-use crate::model::{Epoch, Model};
+use crate::model::{EpochMetrics, Model};
 
 /// A figure of an epoch.
-type Figure = fn(&Epoch) -> f64;
+type Figure = fn(&EpochMetrics) -> f64;
 
 /// A curve with its name and class.
 type Line<'a> = (&'a str, &'static str, Vec<(f64, f64)>);
 
 /// The numbers of an epoch and the seconds until its end.
-fn timed(model: &Model) -> impl Iterator<Item = (&Epoch, f64)> {
+fn timed(model: &Model) -> impl Iterator<Item = (&EpochMetrics, f64)> {
     let mut until = 0.0;
     model.history().iter().map(move |e| {
         until += e.update_seconds + e.eval_seconds;
@@ -62,16 +62,16 @@ impl Context<'_> {
     fn marks(&self) -> Vec<Mark> {
         let record = self.model.record();
         let mut marks: Vec<Mark> = record
-            .notes
+            .events
             .iter()
-            .filter(|n| n.what == "rolled-back")
+            .filter(|n| n.kind == "rolled-back")
             .map(|n| Mark {
                 at: n.epoch as f64,
                 class: "alarm",
-                text: n.text.clone(),
+                text: n.message.clone(),
             })
             .collect();
-        if let Some(ending) = &record.ending {
+        if let Some(ending) = &record.outcome {
             marks.push(Mark {
                 at: ending.best_epoch as f64,
                 class: "",
@@ -115,7 +115,7 @@ impl Context<'_> {
         if model.history().is_empty() {
             out += "<p>The model has no history: it was not fitted here, or only its start was kept.</p>\n";
         }
-        let exact = model.options().algorithm.is_exact();
+        let exact = model.options().algorithm.is_rowwise();
         let loss = picture(
             "Loss by epoch",
             "epoch",
@@ -141,7 +141,7 @@ impl Context<'_> {
             out += "<p class=\"note\">This algorithm solves for rows, or draws them; it has no learning rate.</p>\n";
         }
         let mut rows = Vec::new();
-        if let Some(e) = &record.ending {
+        if let Some(e) = &record.outcome {
             rows.push(("Ended", escape(reason(&e.reason))));
             let epochs = counted(e.epochs, "epoch", "epochs");
             rows.push((
@@ -167,27 +167,27 @@ impl Context<'_> {
         if !rows.is_empty() {
             out += &facts(&rows);
         }
-        if !record.notes.is_empty() {
+        if !record.events.is_empty() {
             out += "<h3>Events</h3>\n<div class=\"scroll\"><table><thead><tr><th>After epoch</th><th>Event</th><th></th></tr></thead><tbody>\n";
             const MOST: usize = 40;
-            for n in record.notes.iter().take(MOST) {
+            for n in record.events.iter().take(MOST) {
                 let _ = writeln!(
                     out,
                     "<tr><td>{}</td><td>{}</td><td>{}</td></tr>",
                     grouped(n.epoch),
-                    escape(&n.what),
-                    escape(&n.text)
+                    escape(&n.kind),
+                    escape(&n.message)
                 );
             }
             out += "</tbody></table></div>\n";
-            if record.notes.len() > MOST {
+            if record.events.len() > MOST {
                 let _ = writeln!(
                     out,
                     "<p class=\"note\">and {} more.</p>",
-                    record.notes.len() - MOST
+                    record.events.len() - MOST
                 );
             }
-        } else if record.ending.is_some() {
+        } else if record.outcome.is_some() {
             out +=
                 "<p class=\"note\">Nothing went wrong on the way: no rollback, no warning.</p>\n";
         }
@@ -216,7 +216,7 @@ impl Context<'_> {
         }
         rows.push(("Updating", seconds(update)));
         rows.push(("Measuring errors", seconds(eval)));
-        if let Some(e) = &self.model.record().ending {
+        if let Some(e) = &self.model.record().outcome {
             rows.push(("All in all", seconds(e.seconds)));
             rows.push(("Threads", grouped(e.threads)));
             rows.push(("Kernels", escape(&e.kernel)));

@@ -272,7 +272,7 @@ impl Context<'_> {
         let entries: u64 = model.modes()[0].counts.iter().sum();
         let mut tiles = vec![(grouped(entries), "training entries".to_string())];
         let last = model.history().iter().rfind(|e| e.loss.is_finite());
-        let ending = model.record().ending.as_ref();
+        let ending = model.record().outcome.as_ref();
         let train = ending.map(|e| e.train_rmse);
         let train = train
             .or(last.map(|e| e.train_rmse))

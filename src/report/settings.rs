@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::Context;
 use super::html::{escape, number};
-use crate::options::{Kind, TABLE};
+use crate::options::{OPTION_TABLE, OptionKind};
 
 impl Context<'_> {
     pub(super) fn settings(&self) -> String {
@@ -19,7 +19,7 @@ impl Context<'_> {
             },
             escape(&self.command())
         );
-        for option in TABLE {
+        for option in OPTION_TABLE {
             let value = options.get(option.name).unwrap_or_default();
             let changed = if value == option.default {
                 ""
@@ -78,7 +78,7 @@ impl Context<'_> {
             );
             words.push(format!("--{option} {}", quoted(&spec)));
         }
-        for option in TABLE {
+        for option in OPTION_TABLE {
             let value = o.get(option.name).unwrap_or_default();
             let long = option.name.replace('_', "-");
             // Weights stand with the matrices.
@@ -86,8 +86,8 @@ impl Context<'_> {
                 continue;
             }
             words.push(match option.kind {
-                Kind::Flag if option.default == "true" => format!("--no-{long}"),
-                Kind::Flag => format!("--{long}"),
+                OptionKind::Flag if option.default == "true" => format!("--no-{long}"),
+                OptionKind::Flag => format!("--{long}"),
                 _ => format!("--{long} {}", quoted(&value)),
             });
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::bias_update::groups;
 use crate::error::{Error, Result};
 use crate::model::BiasModel;
-use crate::options::LAMBDA_BIAS;
+use crate::options::DEFAULT_LAMBDA_BIAS;
 use crate::parallel::ThreadPool;
 use crate::problem::{EntryChunk, Problem};
 use crate::progress::{Monitor, report_progress};
@@ -174,7 +174,7 @@ fn noise_over_spread(rows: &[[f64; 2]], squares: f64, count: f64) -> f64 {
     let free = count - number;
     if free < ENTRIES {
         // Nearly all entries are in rows of their own: there is nothing to tell.
-        return LAMBDA_BIAS;
+        return DEFAULT_LAMBDA_BIAS;
     }
     let noise = (squares - explained) / free;
     if noise.is_nan() || noise <= 0.0 {
@@ -182,7 +182,8 @@ fn noise_over_spread(rows: &[[f64; 2]], squares: f64, count: f64) -> f64 {
     }
     let between = (explained - sum * sum / weight - (number - 1.0) * noise).max(0.0);
     let before = ROWS * weight / number;
-    let spread = (between + before * noise / LAMBDA_BIAS) / (weight - weight2 / weight + before);
+    let spread =
+        (between + before * noise / DEFAULT_LAMBDA_BIAS) / (weight - weight2 / weight + before);
     (noise / spread).max(LEAST)
 }
 

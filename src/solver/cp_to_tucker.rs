@@ -5,7 +5,7 @@
 use super::gram::row_moments;
 use crate::error::Result;
 use crate::linalg::{regularized_cholesky, solve_lower, solve_lower_transposed, symmetric_eigen};
-use crate::model::{Model, Rows};
+use crate::model::{FactorMatrix, Model};
 use crate::parallel::ThreadPool;
 
 /// Fills `to`, a model of zeros with a full core for the same rows, with what comes closest to `from`.
@@ -39,7 +39,7 @@ pub(super) fn compress(from: &Model, to: &mut Model, pool: &ThreadPool) -> Resul
     let mut core = Vec::with_capacity(to.shape.ranks.iter().product());
     multiply(&strengths, &shares, &mut core);
     to.core.copy_from_slice(&to.shape.padded_core(&core));
-    to.refresh_means()
+    to.update_mean_rows()
 }
 
 /// Adds to a core what columns of these strengths add up to, mode after mode.
@@ -123,7 +123,7 @@ impl Basis {
     }
 
     /// Columns of `to` beyond the basis stay 0.
-    fn turn_rows(&self, from: &Rows, to: &mut Rows) -> Result<()> {
+    fn turn_rows(&self, from: &FactorMatrix, to: &mut FactorMatrix) -> Result<()> {
         let stride = to.stride();
         let rows = to.as_mut_slice()?.chunks_exact_mut(stride);
         for (i, row) in rows.enumerate() {
@@ -136,7 +136,7 @@ impl Basis {
         Ok(())
     }
 
-    fn turn_columns(&self, from: &Rows, to: &mut Rows) -> Result<()> {
+    fn turn_columns(&self, from: &FactorMatrix, to: &mut FactorMatrix) -> Result<()> {
         let stride = to.stride();
         let rows = to.as_mut_slice()?.chunks_exact_mut(stride);
         for (i, row) in rows.enumerate() {

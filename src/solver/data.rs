@@ -17,7 +17,7 @@ use crate::try_alloc::{try_collect, try_zeroed};
 
 use crate::kernel::CoreShape;
 
-use crate::options::PenaltyPer;
+use crate::options::PenaltyScaling;
 use crate::parallel::ThreadPool;
 use crate::problem::{EntryChunk, MatrixKind, Mode, Part, Problem};
 use crate::progress::{Monitor, report_progress};
@@ -89,7 +89,7 @@ pub(super) struct Data {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Penalties {
     pub lambda: f64,
-    pub per: PenaltyPer,
+    pub per: PenaltyScaling,
 }
 
 impl Penalties {
@@ -97,9 +97,9 @@ impl Penalties {
     pub(super) fn row(self, weight: f64) -> f64 {
         self.lambda
             * match self.per {
-                PenaltyPer::Row => 1.0,
-                PenaltyPer::Root => weight.sqrt(),
-                PenaltyPer::Entry => weight,
+                PenaltyScaling::Constant => 1.0,
+                PenaltyScaling::SqrtCount => weight.sqrt(),
+                PenaltyScaling::Count => weight,
             }
     }
 

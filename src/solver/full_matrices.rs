@@ -25,7 +25,7 @@ use super::gram::row_moments;
 use crate::error::Result;
 use crate::kernel::{CooSlices, ModeCsr, Rule};
 use crate::linalg::{CoordinateDescent, WARM_START_PASSES, dot, inverse};
-use crate::model::{Model, Rows};
+use crate::model::{FactorMatrix, Model};
 use crate::parallel::ThreadPool;
 
 /// Rows or columns at a time.
@@ -86,7 +86,7 @@ impl Full {
     }
 
     /// The sum of columns, each times what its cells are that are not listed.
-    pub(super) fn pull(&self, columns: &Rows) -> Vec<f64> {
+    pub(super) fn pull(&self, columns: &FactorMatrix) -> Vec<f64> {
         let mut sum = vec![0.0; columns.rank()];
         for (k, &base) in self.base.iter().enumerate().filter(|(_, b)| **b != 0.0) {
             let row = columns.row(k).iter();
@@ -98,7 +98,12 @@ impl Full {
     }
 
     /// The sum of squared errors over all cells.
-    pub(super) fn squares(&self, rows: &Rows, columns: &Rows, pool: &ThreadPool) -> Result<f64> {
+    pub(super) fn squares(
+        &self,
+        rows: &FactorMatrix,
+        columns: &FactorMatrix,
+        pool: &ThreadPool,
+    ) -> Result<f64> {
         let count = self.by_row.row_count();
         let u = row_moments(rows, count, &[], pool)?;
         let v = row_moments(columns, columns.len(), &[], pool)?;
@@ -128,7 +133,7 @@ impl Full {
 }
 
 /// The sum of the rows of `others` that the entries of row `i` meet, times their values.
-fn met(lists: &ModeCsr, i: usize, others: &Rows, weight: f64, sum: &mut [f64]) {
+fn met(lists: &ModeCsr, i: usize, others: &FactorMatrix, weight: f64, sum: &mut [f64]) {
     for e in lists.row_entries(i) {
         let by = weight * f64::from(lists.value(e));
         let row = others.row(lists.other_rows(e)[0] as usize);
@@ -240,7 +245,7 @@ pub(super) struct FullRow {
 
 /// What full matrices do to the rows of a mode.
 struct Pull<'a> {
-    matrices: Vec<(&'a MatrixData, &'a Full, &'a Rows)>,
+    matrices: Vec<(&'a MatrixData, &'a Full, &'a FactorMatrix)>,
     /// Sums over the matrices, times their weights.
     gram: Vec<f64>,
     right: Vec<f64>,
@@ -272,7 +277,7 @@ fn step_rows(
     for (n, mode) in model.modes.iter_mut().enumerate() {
         let eta = eta * f64::from(data.mode_steps[n]);
         let all = data.matrices.iter().zip(&model.matrices);
-        let matrices: Vec<(&MatrixData, &Full, &Rows)> = all
+        let matrices: Vec<(&MatrixData, &Full, &FactorMatrix)> = all
             .filter(|(m, _)| m.mode == n)
             .filter_map(|(m, columns)| Some((m, m.full.as_deref()?, &columns.factor)))
             .collect();

@@ -12,8 +12,8 @@ use super::observer::{Control, Observer, StopReason};
 use super::reparametrization::column_norms;
 use super::standardization::Centre;
 use crate::error::{Error, Result};
-use crate::model::{Epoch, Model};
-use crate::options::{Algorithm, ModelKind, Options, Penalty, Start};
+use crate::model::{EpochMetrics, Model};
+use crate::options::{Algorithm, Initialization, ModelKind, Options, Penalty};
 use crate::problem::Problem;
 use crate::progress::Monitor;
 
@@ -66,7 +66,7 @@ impl Drawn {
         let mut o = options.clone();
         (o.algorithm, o.penalty) = (Algorithm::Gibbs, Penalty::L2);
         (o.model, o.rank) = (ModelKind::Cp, vec![drawn_rank(problem, options)]);
-        (o.start, o.start_modes) = (Start::Identity, vec![1, 2]);
+        (o.start, o.start_modes) = (Initialization::Identity, vec![1, 2]);
         (o.eta, o.lambda_reg, o.core_step) = (Some(0.0), Some(0.0), Some(1.0));
         (o.burn_in, o.samples, o.thin) = (MOST, 1, 1);
         (o.eval_every, o.tolerance, o.patience, o.valid_fraction) = (1, 0.0, 0, 0.0);
@@ -166,7 +166,7 @@ struct Rest {
 }
 
 impl Observer for Rest {
-    fn epoch(&mut self, figures: &Epoch) -> Control {
+    fn epoch(&mut self, figures: &EpochMetrics) -> Control {
         let now = figures.train_rmse.powi(2);
         self.squares.push(now);
         let sweeps = self.squares.len();

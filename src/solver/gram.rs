@@ -4,7 +4,7 @@
 //! thread count.
 
 use crate::error::Result;
-use crate::model::Rows;
+use crate::model::FactorMatrix;
 use crate::parallel::ThreadPool;
 
 /// First and second moments of some rows, not divided by their number.
@@ -30,7 +30,7 @@ impl RowMoments {
 
 /// Computes the moments of the first `count` rows. If there are biases, they count as one more column.
 pub(super) fn row_moments(
-    rows: &Rows,
+    rows: &FactorMatrix,
     count: usize,
     biases: &[f32],
     pool: &ThreadPool,

@@ -7,10 +7,10 @@ use super::input::FitInput;
 use super::observer::{Control, Observer};
 use super::standardization::Centre;
 use crate::error::{Error, Result};
-use crate::model::{Epoch, Model};
+use crate::model::{EpochMetrics, Model};
 
 use crate::kernel::CoreKind;
-use crate::options::{Algorithm, ModelKind, Options, PenaltyPer, Start};
+use crate::options::{Algorithm, Initialization, ModelKind, Options, PenaltyScaling};
 use crate::problem::Problem;
 use crate::progress::Monitor;
 
@@ -52,10 +52,14 @@ pub(super) fn settle(
     if o.algorithm == Algorithm::Gibbs {
         return Ok(without(settled_gibbs(problem, o, init)));
     }
-    if o.start == Start::Auto {
-        o.start = if o.nonneg { Start::Paper } else { Start::Drawn };
+    if o.start == Initialization::Auto {
+        o.start = if o.nonneg {
+            Initialization::Paper
+        } else {
+            Initialization::Gibbs
+        };
     }
-    if o.nonneg && o.start == Start::Drawn {
+    if o.nonneg && o.start == Initialization::Gibbs {
         return Err(Error::argument(
             "start = drawn: what is drawn is negative, too; with nonneg it must be paper, normal or identity",
         ));
@@ -76,12 +80,12 @@ pub(super) fn settle(
     if o.rank.is_empty() {
         o.rank = vec![rank(problem, o.model)];
     }
-    if o.start == Start::Sgd {
+    if o.start == Initialization::Sgd {
         return Err(Error::argument(
             "start = sgd: that is for gibbs; other algorithms start as auto, drawn, identity, paper or normal",
         ));
     }
-    if !o.start.is_centred() {
+    if !o.start.defines_prior_mean() {
         o.eta.get_or_insert(0.001);
         o.lambda_reg.get_or_insert(0.1);
         o.core_step.get_or_insert(1.0);
@@ -89,10 +93,10 @@ pub(super) fn settle(
     }
     let centre = centred(problem, &mut o, monitor)?;
     let deviation = centre.deviation * centre.scale;
-    if centre.constant && options.start == Start::Auto {
-        o.start = Start::Identity;
+    if centre.constant && options.start == Initialization::Auto {
+        o.start = Initialization::Identity;
     }
-    let starts = o.start == Start::Drawn && init.is_none();
+    let starts = o.start == Initialization::Gibbs && init.is_none();
     let open = (o.eta.is_none() || o.lambda_reg.is_none()) && !centre.constant;
     // What is drawn has either sign, and says little about numbers that do not.
     let drawn = match (starts || open) && !o.nonneg {
@@ -101,15 +105,15 @@ pub(super) fn settle(
     };
     let mut noise = centre.left;
     if let Some(drawn) = &drawn {
-        if options.start == Start::Auto && drawn.cancels(deviation) {
-            o.start = Start::Identity;
+        if options.start == Initialization::Auto && drawn.cancels(deviation) {
+            o.start = Initialization::Identity;
         }
         noise = drawn.share_of_noise(&centre, deviation.powi(2));
     }
     paced(problem, &mut o, &centre, noise);
     Ok(Settled {
         centre: Some(centre),
-        drawn: drawn.filter(|_| starts && o.start == Start::Drawn),
+        drawn: drawn.filter(|_| starts && o.start == Initialization::Gibbs),
         options: o,
     })
 }
@@ -167,9 +171,9 @@ impl Heavy {
     fn new(problem: &Problem<'_>, o: &Options) -> Heavy {
         let mean = problem.weight() / problem.count() as f64;
         let penalty = match o.penalty_per {
-            PenaltyPer::Row => mean,
-            PenaltyPer::Root => mean.sqrt(),
-            PenaltyPer::Entry => 1.0,
+            PenaltyScaling::Constant => mean,
+            PenaltyScaling::SqrtCount => mean.sqrt(),
+            PenaltyScaling::Count => 1.0,
         };
         Heavy { mean, penalty }
     }
@@ -193,8 +197,8 @@ fn settled_gibbs(problem: &Problem<'_>, mut o: Options, init: Option<&Model>) ->
             _ => rank(problem, o.model),
         }];
     }
-    if o.start == Start::Auto {
-        o.start = Start::Identity;
+    if o.start == Initialization::Auto {
+        o.start = Initialization::Identity;
     }
     o.eta.get_or_insert(0.0);
     o.lambda_reg.get_or_insert(0.0);
@@ -295,7 +299,7 @@ pub(super) fn error_at<'a>(
 struct Until(u64);
 
 impl Observer for Until {
-    fn epoch(&mut self, figures: &Epoch) -> Control {
+    fn epoch(&mut self, figures: &EpochMetrics) -> Control {
         match figures.epoch >= self.0 {
             true => Control::Stop,
             false => Control::Continue,

@@ -7,10 +7,10 @@ use super::reparametrization;
 use super::standardization::Centre;
 use crate::error::{Error, Result};
 use crate::format::RowMap;
-use crate::model::{Model, Rows};
+use crate::model::{FactorMatrix, Model};
 
 use crate::kernel::CoreKind;
-use crate::options::{Options, Start};
+use crate::options::{Initialization, Options};
 use crate::parallel::ThreadPool;
 use crate::problem::Problem;
 use crate::random::RandomStream;
@@ -27,7 +27,7 @@ pub(super) fn fill(
     options: &Options,
     pool: &ThreadPool,
 ) -> Result<()> {
-    if options.start.is_centred() {
+    if options.start.defines_prior_mean() {
         return identity(model, data, options, pool);
     }
     let order = model.order();
@@ -38,7 +38,7 @@ pub(super) fn fill(
     // The size of one factor such that a product of order + 1 of them, summed over the core, has the
     // size of the values.
     let size = match options.start {
-        Start::Paper => {
+        Initialization::Paper => {
             let (low, high) = problem.range();
             let largest = if high > 0.0 { high } else { low.abs() };
             (largest / core_entries).powf(1.0 / (order as f64 + 1.0))
@@ -53,7 +53,7 @@ pub(super) fn fill(
     };
     let draw = |s: &mut RandomStream, size: f64| -> f32 {
         let x = match options.start {
-            Start::Paper => size * (0.5 + 0.5 * s.uniform()),
+            Initialization::Paper => size * (0.5 + 0.5 * s.uniform()),
             _ => size * s.standard_normal(),
         };
         (if options.nonneg { x.abs() } else { x }) as f32
@@ -98,12 +98,12 @@ pub(super) fn fill(
         let name = [options.seed, (1 << 17) + m as u64];
         fill_rows(&mut matrix.factor, count, &name, pool, |s| {
             match options.start {
-                Start::Paper => (size * (1.0 + s.uniform())) as f32,
+                Initialization::Paper => (size * (1.0 + s.uniform())) as f32,
                 _ => draw(s, size * rank.sqrt()),
             }
         })?;
     }
-    model.refresh_means()
+    model.update_mean_rows()
 }
 
 /// How far rows of two modes are from 0 at the start, for values of deviation 1, and others from 1.
@@ -136,12 +136,12 @@ fn identity(model: &mut Model, data: &Data, options: &Options, pool: &ThreadPool
             (SPREAD * s.standard_normal()) as f32
         })?;
     }
-    model.refresh_means()
+    model.update_mean_rows()
 }
 
 /// Fills the first `count` rows; each has random numbers of its own.
 fn fill_rows(
-    rows: &mut Rows,
+    rows: &mut FactorMatrix,
     count: usize,
     &[seed, name]: &[u64; 2],
     pool: &ThreadPool,
@@ -164,7 +164,7 @@ fn fill_rows(
 
 /// Whether a finished model still is where its priors are: nothing was turned or normalised at the end.
 pub(super) fn is_centred(model: &Model) -> bool {
-    model.options.start.is_centred() && !model.orthogonal && !model.options.nonneg
+    model.options.start.defines_prior_mean() && !model.orthogonal && !model.options.nonneg
 }
 
 /// Takes over the rows, core and columns of a fitted model; rows it lacks keep their starting values, and so do
@@ -221,7 +221,7 @@ pub(super) fn from_model(
         }
         model.core.iter_mut().for_each(|g| *g = g.max(0.0));
     }
-    model.refresh_means()
+    model.update_mean_rows()
 }
 
 /// Notes where penalties pull rows and core to: for a model that was drawn, the mean of the rows of each mode and
@@ -229,21 +229,26 @@ pub(super) fn from_model(
 pub(super) fn pull(model: &mut Model, options: &Options, fresh: bool) {
     for (n, mode) in model.modes.iter_mut().enumerate() {
         let around_1 = fresh && !options.start_modes.contains(&(n + 1));
-        mode.before.pull = match options.start {
+        mode.prior.linear = match options.start {
             // The mean of all rows is kept behind them.
-            Start::Drawn => mode.factor.row(mode.factor.len() - 1).to_vec(),
-            Start::Identity if around_1 => vec![1.0; mode.factor.rank()],
+            Initialization::Gibbs => mode.factor.row(mode.factor.len() - 1).to_vec(),
+            Initialization::Identity if around_1 => vec![1.0; mode.factor.rank()],
             _ => Vec::new(),
         };
     }
-    model.core_pull = match (options.start, model.shape.kind) {
-        (Start::Drawn, CoreKind::Full) => model.core.to_vec(),
-        (Start::Identity, CoreKind::Full) if fresh => model.shape.identity(),
+    model.core_prior_mean = match (options.start, model.shape.kind) {
+        (Initialization::Gibbs, CoreKind::Full) => model.core.to_vec(),
+        (Initialization::Identity, CoreKind::Full) if fresh => model.shape.identity(),
         _ => Vec::new(),
     };
 }
 
-fn take_rows(to: &mut Rows, to_map: &RowMap, from: &Rows, from_map: &RowMap) -> Result<()> {
+fn take_rows(
+    to: &mut FactorMatrix,
+    to_map: &RowMap,
+    from: &FactorMatrix,
+    from_map: &RowMap,
+) -> Result<()> {
     let stride = to.stride();
     let out = to.as_mut_slice()?;
     for (row, index) in out.chunks_exact_mut(stride).zip(to_map.indices()) {

@@ -1,6 +1,6 @@
 //! What a fit tells while it runs.
 
-use crate::model::{Epoch, Record};
+use crate::model::{EpochMetrics, FitRecord};
 
 /// Whether a fit goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,20 +42,20 @@ pub enum Event {
 
 impl Event {
     /// Adds it to what is kept of a fit, if it says something about the model.
-    pub(super) fn record(&self, record: &mut Record, epoch: u64) {
+    pub(super) fn record(&self, record: &mut FitRecord, epoch: u64) {
         match self {
-            Event::RankLowered(text) => record.note(epoch, "rank-lowered", text),
+            Event::RankLowered(text) => record.add_event(epoch, "rank-lowered", text),
             Event::RolledBack { epoch, eta } => {
                 let text = format!("the loss exploded: back to epoch {epoch}, eta {eta}");
-                record.note(*epoch, "rolled-back", &text);
+                record.add_event(*epoch, "rolled-back", &text);
             }
             Event::Refit { epochs } => {
                 let text = format!(
                     "the best epoch is known; all entries are fitted to for {epochs} epochs"
                 );
-                record.note(epoch, "refit", &text);
+                record.add_event(epoch, "refit", &text);
             }
-            Event::Warning(text) => record.note(epoch, "warning", text),
+            Event::Warning(text) => record.add_event(epoch, "warning", text),
             Event::Checkpoint { .. } | Event::Stopped(_) => {}
         }
     }
@@ -93,7 +93,7 @@ impl StopReason {
 /// Watches a fit, on the thread that called it. `()` watches nothing.
 pub trait Observer {
     /// After every epoch; figures that were not measured are NaN.
-    fn epoch(&mut self, figures: &Epoch) -> Control {
+    fn epoch(&mut self, figures: &EpochMetrics) -> Control {
         let _ = figures;
         Control::Continue
     }

@@ -3,7 +3,7 @@
 
 use crate::error::Result;
 use crate::linalg::qr;
-use crate::model::{Before, Model, Rows};
+use crate::model::{FactorMatrix, Model, RowPrior};
 
 use crate::kernel::{CoreKind, CoreShape};
 
@@ -21,18 +21,18 @@ pub(super) fn orthogonalise(model: &mut Model) -> Result<()> {
         }
         let r = orthonormalize_factor(&mut model.modes[n].factor, count, n)?;
         multiply_core(&model.shape, &mut model.core, n, rank, &r);
-        transform_prior(&mut model.modes[n].before, rank, &r);
+        transform_prior(&mut model.modes[n].prior, rank, &r);
         for matrix in model.matrices.iter_mut().filter(|m| m.mode == n) {
             multiply_rows(&mut matrix.factor, rank, &r)?;
         }
     }
     model.orthogonal = true;
-    model.refresh_means()
+    model.update_mean_rows()
 }
 
 /// Transforms the penalty on rows u for rows q with u = R^T q: with M the metric and p = M times the row that
 /// the penalty shrinks to, M <- R M R^T and p <- R p.
-fn transform_prior(before: &mut Before, rank: usize, r: &[f64]) {
+fn transform_prior(before: &mut RowPrior, rank: usize, r: &[f64]) {
     let metric: Vec<f64> = if before.metric.is_empty() {
         (0..rank * rank)
             .map(|k| f64::from(u8::from(k / rank == k % rank)))
@@ -51,17 +51,17 @@ fn transform_prior(before: &mut Before, rank: usize, r: &[f64]) {
     let r_metric = multiply(r, &|i, j| metric[i * rank + j]);
     let transformed = multiply(&r_metric, &|i, j| r[j * rank + i]);
     before.metric = transformed.iter().map(|&m| m as f32).collect();
-    if !before.pull.is_empty() {
+    if !before.linear.is_empty() {
         let pull = r.chunks_exact(rank).map(|row| {
-            let each = row.iter().zip(&before.pull);
+            let each = row.iter().zip(&before.linear);
             each.map(|(x, &p)| x * f64::from(p)).sum::<f64>() as f32
         });
-        before.pull = pull.collect();
+        before.linear = pull.collect();
     }
 }
 
 /// Replaces the first `count` rows, as a matrix, by the Q of its QR factorization and returns R, row-major.
-fn orthonormalize_factor(rows: &mut Rows, count: usize, mode: usize) -> Result<Vec<f64>> {
+fn orthonormalize_factor(rows: &mut FactorMatrix, count: usize, mode: usize) -> Result<Vec<f64>> {
     let (rank, stride) = (rows.rank(), rows.stride());
     let column = |j: usize| -> Vec<f64> {
         let elements = rows.as_slice().iter().skip(j).step_by(stride).take(count);
@@ -100,7 +100,7 @@ fn multiply_core(shape: &CoreShape, core: &mut [f32], n: usize, rank: usize, r: 
 }
 
 /// Replaces each row v by R v.
-fn multiply_rows(rows: &mut Rows, rank: usize, r: &[f64]) -> Result<()> {
+fn multiply_rows(rows: &mut FactorMatrix, rank: usize, r: &[f64]) -> Result<()> {
     let stride = rows.stride();
     let mut out = vec![0.0f32; rank];
     for row in rows.as_mut_slice()?.chunks_exact_mut(stride) {
@@ -123,7 +123,7 @@ fn rescale_mode(model: &mut Model, n: usize, scales: &[f64]) -> Result<()> {
         .iter()
         .enumerate()
         .for_each(|(j, s)| inverse[j * rank + j] = 1.0 / s);
-    transform_prior(&mut model.modes[n].before, rank, &inverse);
+    transform_prior(&mut model.modes[n].prior, rank, &inverse);
     for row in model.modes[n]
         .factor
         .as_mut_slice()?
@@ -177,7 +177,7 @@ pub(super) fn normalise_columns(model: &mut Model) -> Result<()> {
             .collect();
         rescale_mode(model, n, &scales)?;
     }
-    model.refresh_means()
+    model.update_mean_rows()
 }
 
 /// Gives factors and core the same root mean square. After orthogonalisation factors are small and the core
@@ -208,5 +208,5 @@ pub(super) fn rebalance(model: &mut Model) -> Result<()> {
         rescale_mode(model, n, &scales)?;
     }
     model.orthogonal = false;
-    model.refresh_means()
+    model.update_mean_rows()
 }

@@ -3,8 +3,8 @@
 use super::input::FitInput;
 use super::sgd::blocked::Pace;
 use crate::error::{Error, Result};
-use crate::model::{Model, Saved};
-use crate::options::{Options, TABLE};
+use crate::model::{Checkpoint, Model};
+use crate::options::{OPTION_TABLE, Options};
 
 /// Where a fit stands between two epochs: what a checkpoint keeps besides the model.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,13 +102,13 @@ impl Progress {
 
     /// Where the fit stood that wrote a checkpoint. One that another version wrote does if what it lacks was not
     /// there to be done, and if it has nothing that this version does not know.
-    pub(super) fn of(saved: &Saved, input: &FitInput<'_>) -> Result<Progress> {
+    pub(super) fn of(saved: &Checkpoint, input: &FitInput<'_>) -> Result<Progress> {
         let missing = |later: &[&str], all: &[&'static str], text: &str| -> Vec<&'static str> {
             let said = |name: &str| lines(text).any(|(n, _)| n == name);
             let all = all.iter().copied();
             all.filter(|n| !later.contains(n) && !said(n)).collect()
         };
-        let options: Vec<&str> = TABLE.iter().map(|o| o.name).collect();
+        let options: Vec<&str> = OPTION_TABLE.iter().map(|o| o.name).collect();
         let state = Progress::new().numbers().map(|(name, _)| name);
         let later = [&LATER_OPTIONS[..], &MAY_CHANGE].concat();
         let mut lacks = missing(&later, &options, &saved.options);
@@ -204,7 +204,7 @@ const LATER_STATE: [&str; 3] = ["refit", "before", "ended"];
 /// library was settled when the fit began.
 pub(super) fn resumed_options(now: &Options, saved: &Options) -> Result<Options> {
     let mut options = saved.clone();
-    for option in TABLE {
+    for option in OPTION_TABLE {
         let (a, b) = (
             now.get(option.name).unwrap_or_default(),
             saved.get(option.name).unwrap_or_default(),

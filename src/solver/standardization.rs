@@ -7,7 +7,7 @@ use super::biases::{BiasOptions, fit_and_measure};
 use crate::error::Result;
 use crate::format::RowMap;
 
-use crate::model::{Model, Rows};
+use crate::model::{FactorMatrix, Model};
 use crate::options::Options;
 use crate::parallel::ThreadPool;
 use crate::problem::{Coupled, EntryChunk, MatrixKind, Problem};
@@ -224,7 +224,7 @@ impl Centre {
     pub(super) fn rescale(
         &self,
         core: &mut [f32],
-        columns: &mut [&mut Rows],
+        columns: &mut [&mut FactorMatrix],
         out: bool,
     ) -> Result<()> {
         let by = |scale: f64| {

@@ -9,7 +9,7 @@ use super::input::FitInput;
 use super::observer::{Event, StopReason};
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::options::{Algorithm, Options, Penalty, Schedule, Start};
+use crate::options::{Algorithm, Initialization, LearningRateSchedule, Options, Penalty};
 use crate::problem::Problem;
 use crate::progress::Monitor;
 
@@ -30,11 +30,11 @@ pub(super) fn stepped(
     let mut o = Options {
         algorithm: Algorithm::Blocked,
         penalty: Penalty::L2,
-        start: Start::Identity,
+        start: Initialization::Identity,
         start_modes: Vec::new(),
         epochs: EPOCHS,
         eval_every: EPOCHS,
-        schedule: Schedule::Square,
+        schedule: LearningRateSchedule::Square,
         mean: true,
         mode_steps: Vec::new(),
         attempts: defaults.attempts,

@@ -2,7 +2,7 @@
 
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::model::Model;
-use s3cmtf::options::{Algorithm, ModelKind, Options, Start};
+use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options};
 use s3cmtf::predict::{evaluate, predict_all};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{Control, FitInput, FoldIn, FoldMatrix, FoldSummary, Observer, fit, fold_in};
@@ -10,7 +10,7 @@ use s3cmtf::solver::{Control, FitInput, FoldIn, FoldMatrix, FoldSummary, Observe
 pub struct Quiet;
 
 impl Observer for Quiet {
-    fn epoch(&mut self, _: &s3cmtf::model::Epoch) -> Control {
+    fn epoch(&mut self, _: &s3cmtf::model::EpochMetrics) -> Control {
         Control::Continue
     }
 
@@ -113,7 +113,7 @@ pub fn options(algorithm: Algorithm, model: ModelKind, rank: usize) -> Options {
     let mut o = Options::default();
     (o.algorithm, o.model, o.rank) = (algorithm, model, vec![rank]);
     (o.threads, o.seed) = (2, 3);
-    (o.start, o.start_modes) = (Start::Identity, vec![1, 2]);
+    (o.start, o.start_modes) = (Initialization::Identity, vec![1, 2]);
     o.lambda_reg = Some(0.7);
     o.eta = Some(0.02);
     o

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use s3cmtf::format::{CooFile, CooView, OpenMode, summarize};
 use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec, generate};
-use s3cmtf::model::{Epoch, Model, Predict};
-use s3cmtf::options::{Options, Start};
+use s3cmtf::model::{EpochMetrics, Model, Predict};
+use s3cmtf::options::{Initialization, Options};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{Control, FitInput, FitSummary, Observer, fit};
 
@@ -15,7 +15,7 @@ use super::Scratch;
 pub struct Until(pub u64);
 
 impl Observer for Until {
-    fn epoch(&mut self, figures: &Epoch) -> Control {
+    fn epoch(&mut self, figures: &EpochMetrics) -> Control {
         match figures.epoch < self.0 {
             true => Control::Continue,
             false => Control::Stop,
@@ -49,7 +49,7 @@ pub fn planted(name: &str, options: &GenerateOptions) -> Planted {
 pub fn options(rank: &[usize]) -> Options {
     let mut o = Options::preset("paper").unwrap();
     o.rank = rank.to_vec();
-    o.start = Start::Normal;
+    o.start = Initialization::Normal;
     o.eta = Some(0.02);
     o.decay = 0.01;
     o.lambda_reg = Some(0.001);

@@ -544,8 +544,8 @@ fn samples_are_thought_to_take_what_they_take() {
     let memory = |k: usize| summary.jobs[k].memory as f64;
     // Of the numbers of a sample: 16 bits each and 32 for each row, and its core. Writing takes a copy of all of them.
     let model = model::load(dir.join("many.s3m"), OpenMode::Mapped).unwrap();
-    let sample = model.samples().unwrap().list().next().unwrap();
-    let rows = sample.modes.iter().chain([&sample.smooth]);
+    let sample = model.samples().unwrap().iter().next().unwrap();
+    let rows = sample.modes.iter().chain([&sample.conditional_means]);
     let rows: usize = rows.map(|rows| rows.len()).sum();
     let one = (rows * (2 * 3 + 4) + 4 * sample.core.len()) as f64;
     assert!(rows > 115 && sample.core.len() == 3 * 3 * 16);

@@ -22,7 +22,7 @@ fn models() -> Vec<Model> {
         let mut o = options(algorithm, kind, 3);
         (o.epochs, o.samples, o.nonneg, o.biases) = (8, 4, nonneg, !nonneg);
         if nonneg {
-            o.start = s3cmtf::options::Start::Auto;
+            o.start = s3cmtf::options::Initialization::Auto;
         }
         fitted(&tensor, Some(&genres), &o)
     });

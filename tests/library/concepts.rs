@@ -32,7 +32,7 @@ fn model(dims: &[u64], kind: ModelKind, nonneg: bool) -> Model {
     let mut o = options(Algorithm::Als, kind, 3);
     (o.epochs, o.nonneg, o.biases, o.lambda_reg) = (8, nonneg, false, Some(0.001));
     if nonneg {
-        o.start = s3cmtf::options::Start::Auto;
+        o.start = s3cmtf::options::Initialization::Auto;
     }
     if kind == ModelKind::Tucker && !nonneg {
         o.rank = (0..dims.len()).map(|n| 2 + n % 2).collect();

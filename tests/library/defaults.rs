@@ -5,7 +5,7 @@ use crate::common::{Scratch, read_real, real_data};
 use s3cmtf::format::{CooFile, CooView, OpenMode, Values};
 use s3cmtf::generate::GenerateOptions;
 use s3cmtf::model::{self, Predict};
-use s3cmtf::options::{Algorithm, ModelKind, Options, Start};
+use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options};
 use s3cmtf::predict::evaluate;
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{BiasOptions, FitInput, StopReason, fit, fit_biases};
@@ -65,7 +65,10 @@ fn what_is_open_is_settled_and_kept_in_the_model() {
     let o = model.options();
     assert!(o.eta.is_some() && o.lambda_reg.is_some() && o.core_step == Some(0.0));
     assert_eq!((o.model, o.rank.len()), (ModelKind::Cp, 1));
-    assert_eq!((o.start, &o.start_modes[..]), (Start::Drawn, &[1, 2][..]));
+    assert_eq!(
+        (o.start, &o.start_modes[..]),
+        (Initialization::Gibbs, &[1, 2][..])
+    );
     let mut tucker = defaults();
     tucker.rank = vec![4];
     let (model, _) = fit(&problem, &tucker, &FitInput::default(), &mut (), &()).unwrap();
@@ -142,13 +145,17 @@ fn what_is_drawn_is_not_for_models_without_negative_numbers() {
         .build(&())
         .unwrap();
     let mut o = defaults();
-    (o.start, o.nonneg) = (Start::Drawn, true);
+    (o.start, o.nonneg) = (Initialization::Gibbs, true);
     let refused = fit(&problem, &o, &FitInput::default(), &mut (), &());
     let text = refused.err().expect("it is refused").to_string();
     assert!(text.contains("drawn") && text.contains("nonneg"), "{text}");
     // Those it names are not.
     for algorithm in [Algorithm::Blocked, Algorithm::Als] {
-        for start in [Start::Identity, Start::Paper, Start::Normal] {
+        for start in [
+            Initialization::Identity,
+            Initialization::Paper,
+            Initialization::Normal,
+        ] {
             (o.algorithm, o.start) = (algorithm, start);
             let (_, found) = fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
             assert!(found.train_rmse.is_finite(), "{algorithm:?} {start:?}");

@@ -2,7 +2,7 @@
 
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::model::Predict;
-use s3cmtf::options::{Algorithm, ModelKind, Options, Start};
+use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, fit};
 
@@ -31,7 +31,7 @@ fn try_fit(view: CooView<'_>, options: &Options) -> Result<f64, String> {
 fn kinds() -> Vec<Options> {
     let mut all = Vec::new();
     for model in [ModelKind::Tucker, ModelKind::Cp] {
-        for start in [Start::Paper, Start::Normal] {
+        for start in [Initialization::Paper, Initialization::Normal] {
             for nonneg in [false, true] {
                 let mut o = quick();
                 o.model = model;

@@ -4,7 +4,7 @@
 use crate::common::Scratch;
 use crate::common::planted::{deviation, numbers, options, predictions, run, small};
 use s3cmtf::format::{CooView, OpenMode, Values};
-use s3cmtf::model::{self, Epoch};
+use s3cmtf::model::{self, EpochMetrics};
 use s3cmtf::options::Options;
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{Control, Event, FitInput, Observer, StopReason, fit};
@@ -226,7 +226,7 @@ fn a_warm_start_goes_on_from_a_model_also_with_larger_sizes() {
     // Also from a non-negative model, whose columns have norm 1, and into a non-negative fit.
     let mut nonneg = options(&[4]);
     nonneg.nonneg = true;
-    nonneg.start = s3cmtf::options::Start::Paper;
+    nonneg.start = s3cmtf::options::Initialization::Paper;
     let (positive, before) = run(&data, &nonneg, false);
     let again = |init: &model::Model| {
         let problem = Problem::builder(data.train.view()).build(&()).unwrap();
@@ -269,13 +269,13 @@ fn a_warm_start_goes_on_from_a_model_also_with_larger_sizes() {
 
 #[derive(Default)]
 struct Watch {
-    epochs: Vec<Epoch>,
+    epochs: Vec<EpochMetrics>,
     events: Vec<Event>,
     stop_after: Option<u64>,
 }
 
 impl Observer for Watch {
-    fn epoch(&mut self, figures: &Epoch) -> Control {
+    fn epoch(&mut self, figures: &EpochMetrics) -> Control {
         self.epochs.push(*figures);
         if Some(figures.epoch) == self.stop_after {
             Control::Stop

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::common::{read_real, real_data};
 use s3cmtf::format::CooFile;
-use s3cmtf::options::{Algorithm, Options, Start};
+use s3cmtf::options::{Algorithm, Initialization, Options};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, FitSummary, fit};
 
@@ -33,7 +33,7 @@ fn run(folder: &Path, matrices: &[(&str, usize, f64)], options: &Options) -> Fit
 /// The paper's settings.
 fn paper(rank: usize, epochs: u64, threads: u64, seed: u64) -> Options {
     let mut o = Options::preset("paper").unwrap();
-    o.start = Start::Paper;
+    o.start = Initialization::Paper;
     o.rank = vec![rank];
     o.eta = Some(0.001);
     o.lambda_reg = Some(0.1);

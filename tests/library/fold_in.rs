@@ -6,7 +6,7 @@ use crate::common::later::{
 };
 use s3cmtf::format::OpenMode;
 use s3cmtf::model::{Model, load, save};
-use s3cmtf::options::{Algorithm, ModelKind, Penalty, PenaltyPer};
+use s3cmtf::options::{Algorithm, ModelKind, Penalty, PenaltyScaling};
 use s3cmtf::predict::predict_spread;
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, FoldIn, FoldSummary, fit, fold_in};
@@ -49,9 +49,9 @@ fn a_row_is_the_minimum_of_f_given_the_rest() {
     let (all, genres) = planted();
     let new = |j: u32| j % 9 == 4;
     for (per, biases) in [
-        (PenaltyPer::Root, true),
-        (PenaltyPer::Row, false),
-        (PenaltyPer::Entry, true),
+        (PenaltyScaling::SqrtCount, true),
+        (PenaltyScaling::Constant, false),
+        (PenaltyScaling::Count, true),
     ] {
         let base = all.filtered(|x| !new(x[1]));
         let mut o = options(Algorithm::Blocked, ModelKind::Cp, 3);
@@ -129,9 +129,9 @@ fn a_row_is_the_minimum_of_f_given_the_rest() {
                 }
             }
             let grows = match per {
-                PenaltyPer::Row => 1.0,
-                PenaltyPer::Root => f64::sqrt(count),
-                PenaltyPer::Entry => count,
+                PenaltyScaling::Constant => 1.0,
+                PenaltyScaling::SqrtCount => f64::sqrt(count),
+                PenaltyScaling::Count => count,
             };
             (0..rank).for_each(|s| a[s][s] += 0.7 * grows);
             a[rank][rank] += match biases {

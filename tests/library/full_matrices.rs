@@ -4,7 +4,7 @@ use crate::common::Scratch;
 use crate::common::planted::numbers;
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::model::Model;
-use s3cmtf::options::{Algorithm, ModelKind, Options, Penalty, PenaltyPer, Start};
+use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options, Penalty, PenaltyScaling};
 use s3cmtf::problem::{MatrixKind, Problem, ProblemBuilder};
 use s3cmtf::solver::{Event, FitInput, FitSummary, Observer, fit};
 
@@ -116,7 +116,7 @@ fn options(algorithm: Algorithm, paper: bool) -> Options {
     o.algorithm = algorithm;
     o.rank = vec![4];
     if paper {
-        o.start = Start::Normal;
+        o.start = Initialization::Normal;
         (o.eta, o.lambda_reg) = (Some(0.01), Some(0.2));
     } else {
         o.model = ModelKind::Cp;
@@ -214,11 +214,11 @@ fn sgd_ends_where_listed_zeros_end_it() {
             let mut o = options(algorithm, paper);
             (o.penalty, o.nonneg) = (penalty, nonneg);
             if nonneg {
-                (o.start, o.start_modes) = (Start::Paper, Vec::new());
+                (o.start, o.start_modes) = (Initialization::Paper, Vec::new());
                 (o.eta, o.lambda_reg) = (Some(0.01), Some(0.2));
             }
             // The penalty of a row of matrices alone is that of the loss then.
-            o.penalty_per = PenaltyPer::Row;
+            o.penalty_per = PenaltyScaling::Constant;
             (o.epochs, o.eval_every, o.decay) = (300, 300, 0.02);
             let loss = |kind| {
                 let (model, _) = world.with(kind, |p| fitted(p, &o));
@@ -329,7 +329,7 @@ fn a_resumed_fit_ends_where_an_uninterrupted_one_does() {
     for kind in [MatrixKind::Full, MatrixKind::Sampled(2)] {
         for algorithm in [Algorithm::Blocked, Algorithm::Opt, Algorithm::Gibbs] {
             let mut o = options(algorithm, false);
-            o.schedule = s3cmtf::options::Schedule::Inverse;
+            o.schedule = s3cmtf::options::LearningRateSchedule::Inverse;
             (o.epochs, o.burn_in, o.samples) = (6, 2, 4);
             let path = dir.join("c.s3m");
             let (whole, resumed) = world.with(kind, |p| {

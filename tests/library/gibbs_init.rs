@@ -4,11 +4,11 @@ use crate::common::Scratch;
 use crate::common::planted::{Planted, Until, numbers, planted, predictions, small};
 use s3cmtf::format::{CooView, OpenMode, Values};
 use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec};
-use s3cmtf::options::{Algorithm, ModelKind, Options, Start};
+use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, fit};
 
-fn options(algorithm: Algorithm, start: Start) -> Options {
+fn options(algorithm: Algorithm, start: Initialization) -> Options {
     let mut o = Options::default();
     o.algorithm = algorithm;
     o.start = start;
@@ -31,26 +31,26 @@ fn a_start_by_sgd_is_one_of_its_own_and_the_same_for_any_number_of_threads() {
         ..FitInput::default()
     };
     for kind in [ModelKind::Cp, ModelKind::Tucker] {
-        let with = |start: Start, set: &dyn Fn(&mut Options)| {
+        let with = |start: Initialization, set: &dyn Fn(&mut Options)| {
             let mut o = options(Algorithm::Gibbs, start);
             o.model = kind;
             set(&mut o);
             fit(&problem, &o, &input, &mut (), &()).unwrap()
         };
-        let (stepped, summary) = with(Start::Sgd, &|_| ());
+        let (stepped, summary) = with(Initialization::Sgd, &|_| ());
         let bits = numbers(&stepped);
         for threads in [2, 3] {
-            assert!(bits == numbers(&with(Start::Sgd, &|o| o.threads = threads).0));
+            assert!(bits == numbers(&with(Initialization::Sgd, &|o| o.threads = threads).0));
         }
         // What plays no part in `gibbs` plays none in its start.
-        let same = with(Start::Sgd, &|o| {
+        let same = with(Initialization::Sgd, &|o| {
             (o.mean, o.mode_steps, o.epochs) = (false, vec![0.0], 77);
         });
         assert!(bits == numbers(&same.0), "{kind:?}");
-        let (anew, _) = with(Start::Identity, &|_| ());
+        let (anew, _) = with(Initialization::Identity, &|_| ());
         assert!(bits != numbers(&anew), "{kind:?}");
         assert!(summary.test_rmse.is_finite());
-        assert_eq!(stepped.options().start, Start::Sgd);
+        assert_eq!(stepped.options().start, Initialization::Sgd);
     }
 }
 
@@ -65,7 +65,7 @@ fn sgd_does_not_start_from_itself_and_constant_values_start_anew() {
         Algorithm::Als,
     ];
     for algorithm in others {
-        let o = options(algorithm, Start::Sgd);
+        let o = options(algorithm, Initialization::Sgd);
         let told = fit(&problem, &o, &FitInput::default(), &mut (), &());
         let told = told.err().expect("refused").to_string();
         assert!(told.contains("start = sgd: that is for gibbs"));
@@ -75,7 +75,7 @@ fn sgd_does_not_start_from_itself_and_constant_values_start_anew() {
     let same = [2.5; 30];
     let view = CooView::new("same", &[30, 7], &slices, Values::F64(&same)).unwrap();
     let problem = Problem::builder(view.clone()).build(&()).unwrap();
-    let o = options(Algorithm::Gibbs, Start::Sgd);
+    let o = options(Algorithm::Gibbs, Initialization::Sgd);
     let (model, _) = fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
     let found = predictions(&model, &view);
     assert!(found.iter().all(|x| (x - 2.5).abs() < 0.1), "{found:?}");
@@ -131,8 +131,8 @@ fn starts_with_biases(scale: f64) {
         };
         fit(&problem, o, &input, &mut (), &()).unwrap()
     };
-    let (sgd, known) = error(&options(Algorithm::Blocked, Start::Identity), None);
-    let mut o = options(Algorithm::Gibbs, Start::Identity);
+    let (sgd, known) = error(&options(Algorithm::Blocked, Initialization::Identity), None);
+    let mut o = options(Algorithm::Gibbs, Initialization::Identity);
     o.model = sgd.options().model;
     (o.burn_in, o.samples) = (4, 8);
     let (_, from) = error(&o, Some(&sgd));
@@ -187,7 +187,7 @@ fn what_entries_agree_on_is_the_same_for_any_threads_and_after_a_break() {
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     let dir = Scratch::new("agree-resume");
     let part = |epochs: u64, threads: u64, input: &FitInput<'_>| {
-        let mut o = options(Algorithm::Gibbs, Start::Auto);
+        let mut o = options(Algorithm::Gibbs, Initialization::Auto);
         (o.model, o.rank, o.threads) = (ModelKind::Cp, vec![12], threads);
         (o.burn_in, o.samples) = (8, epochs - 8);
         fit(&problem, &o, input, &mut (), &())
@@ -202,7 +202,7 @@ fn what_entries_agree_on_is_the_same_for_any_threads_and_after_a_break() {
             checkpoint: Some(path.clone()),
             ..FitInput::default()
         };
-        let mut o = options(Algorithm::Gibbs, Start::Auto);
+        let mut o = options(Algorithm::Gibbs, Initialization::Auto);
         (o.model, o.rank, o.threads) = (ModelKind::Cp, vec![12], 2);
         (o.burn_in, o.samples) = (8, 2);
         let mut until = Until(sweeps);
@@ -233,7 +233,7 @@ fn samples_of_the_first_sweep_are_whole() {
         .matrix(2, data.matrices[0].view(), 1.0, MatrixKind::Observed)
         .build(&())
         .unwrap();
-    let mut o = options(Algorithm::Gibbs, Start::Auto);
+    let mut o = options(Algorithm::Gibbs, Initialization::Auto);
     (o.model, o.burn_in, o.samples) = (ModelKind::Cp, 0, 3);
     let (fitted, _) = fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
     let kept = fitted.samples().map(|s| s.len());

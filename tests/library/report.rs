@@ -156,12 +156,12 @@ fn rollbacks_and_endings_are_kept_with_the_model() {
     // By their words: NaN is no number.
     let words = |m: &Model| format!("{:?}", m.record());
     assert_eq!(words(&read), words(&fitted));
-    let kept = |m: &Model, what: &str| m.record().notes.iter().filter(|n| n.what == what).count();
+    let kept = |m: &Model, what: &str| m.record().events.iter().filter(|n| n.kind == what).count();
     assert_eq!(
         (kept(&read, "rolled-back"), kept(&read, "rank-lowered")),
         (back, lowered)
     );
-    let ending = read.record().ending.clone().unwrap();
+    let ending = read.record().outcome.clone().unwrap();
     assert_eq!(
         (ending.reason.as_str(), ending.epochs, ending.threads),
         ("epochs", summary.epochs, 1)
@@ -193,9 +193,9 @@ fn a_refit_is_noted_once_and_ranks_too() {
     let (model, _) = fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
     let notes: Vec<&str> = model
         .record()
-        .notes
+        .events
         .iter()
-        .map(|n| n.what.as_str())
+        .map(|n| n.kind.as_str())
         .collect();
     assert_eq!(notes, ["rank-lowered", "refit"]);
 }

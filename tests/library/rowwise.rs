@@ -9,8 +9,10 @@ use crate::common::planted::{Planted, numbers, planted, predictions, run, small}
 use s3cmtf::Monitor;
 use s3cmtf::format::{CooView, OpenMode, Values};
 use s3cmtf::generate::GenerateOptions;
-use s3cmtf::model::{self, Epoch, Model};
-use s3cmtf::options::{Algorithm, KernelChoice, ModelKind, Options, Penalty, PenaltyPer, Start};
+use s3cmtf::model::{self, EpochMetrics, Model};
+use s3cmtf::options::{
+    Algorithm, Initialization, KernelChoice, ModelKind, Options, Penalty, PenaltyScaling,
+};
 use s3cmtf::predict::{evaluate, export, predict_spread};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::simd::Level;
@@ -22,8 +24,8 @@ fn options(algorithm: Algorithm, model: ModelKind, rank: usize) -> Options {
     o.model = model;
     o.rank = vec![rank];
     o.lambda_reg = Some(0.01);
-    o.penalty_per = PenaltyPer::Row;
-    o.start = Start::Normal;
+    o.penalty_per = PenaltyScaling::Constant;
+    o.start = Initialization::Normal;
     o.burn_in = 20;
     sweeps(&mut o, 60);
     o.threads = 1;
@@ -148,7 +150,7 @@ struct Losses {
 }
 
 impl Observer for Losses {
-    fn epoch(&mut self, epoch: &Epoch) -> Control {
+    fn epoch(&mut self, epoch: &EpochMetrics) -> Control {
         self.all.push(epoch.loss);
         match self.stop {
             Some(last) if epoch.epoch >= last => Control::Stop,
@@ -331,8 +333,8 @@ fn a_model_of_samples_survives_its_file() {
         let noise = |m: &Model| {
             m.samples()
                 .unwrap()
-                .list()
-                .map(|s| s.noise)
+                .iter()
+                .map(|s| s.noise_deviation)
                 .collect::<Vec<_>>()
         };
         assert_eq!(noise(&loaded), noise(&model));

@@ -3,8 +3,8 @@
 use crate::common::Scratch;
 use crate::common::planted::numbers;
 use s3cmtf::format::{CooView, Values};
-use s3cmtf::model::{Epoch, Model};
-use s3cmtf::options::{Algorithm, ModelKind, Options, Start};
+use s3cmtf::model::{EpochMetrics, Model};
+use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options};
 use s3cmtf::problem::Problem;
 use s3cmtf::solver::{Control, Event, FitInput, FitSummary, Observer, StopReason, fit};
 
@@ -64,7 +64,7 @@ struct Watch {
 }
 
 impl Observer for Watch {
-    fn epoch(&mut self, e: &Epoch) -> Control {
+    fn epoch(&mut self, e: &EpochMetrics) -> Control {
         self.epochs.push(e.epoch);
         match self.stop_after == Some(self.epochs.len()) {
             true => Control::Stop,
@@ -82,7 +82,7 @@ impl Observer for Watch {
 fn options(algorithm: Algorithm) -> Options {
     let mut o = Options::preset("paper").unwrap();
     o.algorithm = algorithm;
-    (o.model, o.rank, o.start) = (ModelKind::Cp, vec![12], Start::Normal);
+    (o.model, o.rank, o.start) = (ModelKind::Cp, vec![12], Initialization::Normal);
     (o.mean, o.biases, o.lambda_bias) = (true, true, vec![5.0]);
     (o.eta, o.lambda_reg, o.epochs, o.threads) = (Some(0.06), Some(0.01), 40, 1);
     if algorithm == Algorithm::Als {

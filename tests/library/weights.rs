@@ -4,7 +4,7 @@ use crate::common::Scratch;
 use crate::common::planted::{numbers, predictions};
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::model::Model;
-use s3cmtf::options::{Algorithm, ModelKind, Options, PenaltyPer, Start};
+use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options, PenaltyScaling};
 use s3cmtf::predict::evaluate;
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, FitSummary, fit};
@@ -130,9 +130,9 @@ fn options(algorithm: Algorithm, model: ModelKind, rank: usize) -> Options {
     o.algorithm = algorithm;
     o.model = model;
     o.rank = vec![rank];
-    o.start = Start::Normal;
+    o.start = Initialization::Normal;
     o.eta = Some(0.005);
-    o.penalty_per = PenaltyPer::Root;
+    o.penalty_per = PenaltyScaling::SqrtCount;
     (o.mean, o.biases) = (true, true);
     (o.epochs, o.threads) = (2, 1);
     (o.burn_in, o.samples) = (1, 2);
@@ -256,9 +256,9 @@ fn entries_of_weight_0_are_not_there() {
 fn a_whole_weight_is_an_entry_listed_so_often() {
     let times = |e: usize| 1 + e % 3;
     for (model, per) in [
-        (ModelKind::Cp, PenaltyPer::Root),
-        (ModelKind::Tucker, PenaltyPer::Entry),
-        (ModelKind::Cp, PenaltyPer::Row),
+        (ModelKind::Cp, PenaltyScaling::SqrtCount),
+        (ModelKind::Tucker, PenaltyScaling::Count),
+        (ModelKind::Cp, PenaltyScaling::Constant),
     ] {
         let entries = Entries::new(&[40, 30, 5], 2500);
         let matrix = matrix(&entries);
@@ -280,7 +280,7 @@ fn a_whole_weight_is_an_entry_listed_so_often() {
     }
     // The loss of everything else, at the start.
     for (entries, mut o) in everything() {
-        if entries.dims[0] > 1000 || o.algorithm == Algorithm::Gibbs || o.algorithm.is_exact() {
+        if entries.dims[0] > 1000 || o.algorithm == Algorithm::Gibbs || o.algorithm.is_rowwise() {
             continue;
         }
         (o.eta, o.epochs, o.biases, o.orthogonal) = (Some(1e-12), 1, false, false);

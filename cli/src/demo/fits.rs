@@ -1,7 +1,7 @@
 //! The fits of a demo, and how good they are.
 
 use s3cmtf::format::{CooView, Names, Values};
-use s3cmtf::model::{self, BiasModel, Epoch, Model};
+use s3cmtf::model::{self, BiasModel, EpochMetrics, Model};
 use s3cmtf::options::Options;
 use s3cmtf::predict::evaluate;
 use s3cmtf::problem::Problem;
@@ -260,7 +260,7 @@ struct Bar<'a> {
 }
 
 impl Observer for Bar<'_> {
-    fn epoch(&mut self, figures: &Epoch) -> Control {
+    fn epoch(&mut self, figures: &EpochMetrics) -> Control {
         self.log += &format!("{}\n", epoch_json(figures));
         self.progress
             .progress(self.what, figures.epoch, self.epochs);

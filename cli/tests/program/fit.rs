@@ -257,7 +257,7 @@ fn presets_config_and_the_options_of_the_table() {
     let n = model::load(dir.join("n.s3m"), OpenMode::Mapped).unwrap();
     assert!(!n.options().orthogonal && !n.options().pin && n.options().nonneg);
     let help = run(["fit", "--help"]).ok().out;
-    for option in s3cmtf::options::TABLE {
+    for option in s3cmtf::options::OPTION_TABLE {
         assert!(
             help.contains(&option.name.replace('_', "-")),
             "{} is missing in the help",

@@ -7,7 +7,7 @@ use super::super::standardization::Centre;
 use super::Fit;
 use crate::error::Result;
 use crate::kernel::Rule;
-use crate::model::{Parameters, Rows};
+use crate::model::{FactorMatrix, ParameterSnapshot};
 use crate::options::Penalty;
 
 /// The penalty per entry of a core off where it started, for values of deviation 1.
@@ -21,7 +21,7 @@ impl Fit<'_> {
         let entries = self.data.tensor.total();
         let pull = CORE_PENALTY * self.centre.deviation.powi(2) * eta * entries;
         let keep = (1.0 / (1.0 + pull)) as f32;
-        for (g, t) in self.model.core.iter_mut().zip(&self.model.core_pull) {
+        for (g, t) in self.model.core.iter_mut().zip(&self.model.core_prior_mean) {
             *g = t + keep * (*g - t);
         }
     }
@@ -71,7 +71,7 @@ impl Fit<'_> {
     /// Brings the model, and the best so far, to the scale of the values (`out`) or back.
     pub(super) fn scale(&mut self, out: bool) -> Result<()> {
         let columns = self.model.matrices.iter_mut().map(|m| &mut m.factor);
-        let mut columns: Vec<&mut Rows> = columns.collect();
+        let mut columns: Vec<&mut FactorMatrix> = columns.collect();
         self.centre
             .rescale(&mut self.model.core, &mut columns, out)?;
         match &mut self.best {
@@ -82,7 +82,11 @@ impl Fit<'_> {
 }
 
 /// Brings parameters to the scale of the values (`out`) or back.
-pub(super) fn rescale(centre: &Centre, parameters: &mut Parameters, out: bool) -> Result<()> {
-    let mut columns: Vec<&mut Rows> = parameters.columns.iter_mut().collect();
+pub(super) fn rescale(
+    centre: &Centre,
+    parameters: &mut ParameterSnapshot,
+    out: bool,
+) -> Result<()> {
+    let mut columns: Vec<&mut FactorMatrix> = parameters.columns.iter_mut().collect();
     centre.rescale(&mut parameters.core, &mut columns, out)
 }

@@ -8,15 +8,15 @@ use super::super::reparametrization;
 use super::super::rowwise::{Measured, fill_cold};
 use super::{Fit, Known};
 use crate::error::{Error, Result};
-use crate::model::{Ending, Model, Saved};
+use crate::model::{Checkpoint, FitOutcome, Model};
 use crate::options::{ModelKind, Penalty};
 
 impl Fit<'_> {
     /// What a fit goes on from, as a checkpoint would have it but for the best model so far.
-    pub(in super::super) fn paused(mut self) -> Result<(Model, Saved)> {
+    pub(in super::super) fn paused(mut self) -> Result<(Model, Checkpoint)> {
         self.best = None;
         self.scale(true)?;
-        let saved = Saved {
+        let saved = Checkpoint {
             state: self.progress.to_text(),
             options: self.options.to_text(),
             library: None,
@@ -40,7 +40,7 @@ impl Fit<'_> {
     /// Makes the model the best there is, and says which epoch's it is.
     fn keep_best(&mut self) -> Result<u64> {
         // The last epoch may be better than the best that was measured by the rule.
-        self.model.refresh_means()?;
+        self.model.update_mean_rows()?;
         let finite = self.model.is_finite();
         let last_is_best = match self.progress.refit {
             0 if finite => self.error_on(Measured::Valid)? < self.progress.best_valid,
@@ -57,7 +57,7 @@ impl Fit<'_> {
             // The last epochs may not have been evaluated.
             self.restore_good()?;
         }
-        self.model.refresh_means()?;
+        self.model.update_mean_rows()?;
         Ok(best_epoch)
     }
 
@@ -67,7 +67,7 @@ impl Fit<'_> {
         let best_valid = self.error_on(Measured::Valid)?;
         let progress = self.progress.to_refit(best_epoch, best_valid);
         Ok(Known {
-            refit: Some((progress, self.model.parameters()?)),
+            refit: Some((progress, self.model.snapshot()?)),
             record: std::mem::take(&mut self.model.record),
             clock: Some(self.clock),
             ..Known::default()
@@ -126,7 +126,7 @@ impl Fit<'_> {
             eval_seconds: self.clock.eval_seconds,
             seconds: self.clock.started.elapsed().as_secs_f64(),
         };
-        self.model.record.ending = Some(Ending {
+        self.model.record.outcome = Some(FitOutcome {
             reason: reason.name().into(),
             epochs: summary.epochs,
             best_epoch,
@@ -140,9 +140,9 @@ impl Fit<'_> {
             eval_seconds: summary.eval_seconds,
             seconds: summary.seconds,
         });
-        self.model.describe_draw();
+        self.model.apply_sample_biases();
         self.model.options = self.options;
-        self.model.core_pull = Vec::new();
+        self.model.core_prior_mean = Vec::new();
         Ok((self.model, summary))
     }
 }

@@ -8,7 +8,7 @@ use super::super::input::FitInput;
 use super::super::resume::Progress;
 use super::super::standardization::Centre;
 use crate::error::{Error, Result};
-use crate::model::{Model, Parameters, Record, Saved};
+use crate::model::{Checkpoint, FitRecord, Model, ParameterSnapshot};
 use crate::options::{Algorithm, Options};
 use crate::parallel::{ThreadPool, available_threads, varying_first_cpu};
 
@@ -16,7 +16,7 @@ use crate::parallel::{ThreadPool, available_threads, varying_first_cpu};
 #[derive(Default)]
 pub(in crate::solver) struct Known {
     /// The checkpoint it goes on from.
-    pub resumed: Option<(Model, Saved)>,
+    pub resumed: Option<(Model, Checkpoint)>,
     /// Where it starts, unless it is told otherwise.
     pub start: Option<Arc<Model>>,
     /// What is taken out of the values.
@@ -25,9 +25,9 @@ pub(in crate::solver) struct Known {
     pub held: Option<Held>,
     /// After a fit with some entries held out: where one to all of them begins, and what the best model
     /// was.
-    pub refit: Option<(Progress, Parameters)>,
+    pub refit: Option<(Progress, ParameterSnapshot)>,
     /// What has happened so far.
-    pub record: Record,
+    pub record: FitRecord,
     /// How long that took.
     pub clock: Option<Clock>,
 }

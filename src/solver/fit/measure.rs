@@ -6,7 +6,7 @@ use super::super::loss::{self, Sums};
 use super::super::rowwise::Measured;
 use super::{EXPLOSION, Fit, SETBACK};
 use crate::error::Result;
-use crate::model::Epoch;
+use crate::model::EpochMetrics;
 
 /// Squared errors that are less than this share of the variance may grow.
 const LITTLE: f64 = 0.1;
@@ -100,9 +100,13 @@ impl Fit<'_> {
     }
 
     /// Fills in what an epoch led to; the squared errors on the training entries may be `known`.
-    pub(super) fn evaluate(&mut self, figures: &mut Epoch, known: Option<Sums>) -> Result<()> {
+    pub(super) fn evaluate(
+        &mut self,
+        figures: &mut EpochMetrics,
+        known: Option<Sums>,
+    ) -> Result<()> {
         let began = Instant::now();
-        self.model.refresh_means()?;
+        self.model.update_mean_rows()?;
         (figures.train_rmse, figures.loss) = self.training_error(known)?;
         figures.test_rmse = self.error_on(Measured::Test)?;
         figures.valid_rmse = self.error_on(Measured::Valid)?;

@@ -30,8 +30,8 @@ use super::standardization::Centre;
 use super::stepped::stepped;
 use crate::error::{Error, Result};
 use crate::format::CooView;
-use crate::model::{Epoch, Model, Parameters, check_target, load_saved};
-use crate::options::{Algorithm, Options, Start};
+use crate::model::{EpochMetrics, Model, ParameterSnapshot, check_target, load_checkpoint};
+use crate::options::{Algorithm, Initialization, Options};
 use crate::parallel::ThreadPool;
 use crate::problem::{MatrixKind, Problem};
 use crate::progress::Monitor;
@@ -79,7 +79,7 @@ pub fn fit(
         check_target(path)?;
     }
     let mut known = Known {
-        resumed: input.resume.as_deref().map(load_saved).transpose()?,
+        resumed: input.resume.as_deref().map(load_checkpoint).transpose()?,
         // What is tried before takes time, too.
         clock: Some(Clock::start()),
         ..Known::default()
@@ -106,7 +106,7 @@ pub fn fit(
             let o = settled.options;
             known.start = match settled.drawn {
                 Some(drawn) => Some(drawn.start(problem, &o)?),
-                None if o.start == Start::Sgd && input.init.is_none() => {
+                None if o.start == Initialization::Sgd && input.init.is_none() => {
                     let found = stepped(problem, &o, None, known.clock, monitor)?.transpose();
                     found.unwrap_or_else(|event| {
                         event.record(&mut known.record, 0);
@@ -138,7 +138,7 @@ pub fn fit(
             centre,
             ..fit.into_refit()?
         };
-        if options.start == Start::Drawn && input.init.is_none() {
+        if options.start == Initialization::Gibbs && input.init.is_none() {
             // From what was held out before, too.
             let drawn = Drawn::new(problem, &options, 0.0, known.clock, monitor)?;
             known.start = Some(drawn.start(problem, &options)?);
@@ -169,11 +169,11 @@ pub(super) struct Fit<'a> {
     valid: Option<Entries>,
     model: Model,
     /// The parameters after the last epoch known to be good.
-    good: Parameters,
+    good: ParameterSnapshot,
     /// The parameters before the present epoch.
-    before: Parameters,
+    before: ParameterSnapshot,
     /// Those with the lowest validation error.
-    best: Option<Parameters>,
+    best: Option<ParameterSnapshot>,
     progress: Progress,
     pool: ThreadPool,
     /// How `blocked` cuts the problem.
@@ -259,15 +259,15 @@ impl<'a> Fit<'a> {
         if let Some((saved, rest)) = resumed {
             same_shape(&model, &saved, input)?;
             progress = Progress::of(&rest, input)?;
-            let mut parameters = saved.parameters()?;
+            let mut parameters = saved.snapshot()?;
             rescale(&centre, &mut parameters, false)?;
             model.restore(&parameters)?;
             model.history = saved.history.clone();
             model.record = saved.record.clone();
             model.samples = saved.samples;
-            model.core_pull = saved.core_pull;
+            model.core_prior_mean = saved.core_prior_mean;
             for (mode, old) in model.modes.iter_mut().zip(saved.modes) {
-                mode.before.pull = old.before.pull;
+                mode.prior.linear = old.prior.linear;
             }
             best = rest.best;
             best.iter_mut()
@@ -284,7 +284,7 @@ impl<'a> Fit<'a> {
             );
         }
         for (mode, prior) in model.modes.iter().zip(&mut data.priors) {
-            prior[..mode.before.pull.len()].copy_from_slice(&mode.before.pull);
+            prior[..mode.prior.linear.len()].copy_from_slice(&mode.prior.linear);
         }
         let read = |view: &Option<CooView<'_>>| {
             view.as_ref()
@@ -314,7 +314,7 @@ impl<'a> Fit<'a> {
         for entries in test.iter_mut().chain(&mut valid).chain([&mut data.tensor]) {
             entries.take_out(&centre.biases, &pool)?;
         }
-        let exact = match options.algorithm.is_exact() {
+        let exact = match options.algorithm.is_rowwise() {
             true => {
                 let begin = match (goes_on, init) {
                     (true, _) => Begin::Resumed,
@@ -332,8 +332,8 @@ impl<'a> Fit<'a> {
             test,
             valid,
             centre,
-            good: model.parameters()?,
-            before: model.parameters()?,
+            good: model.snapshot()?,
+            before: model.snapshot()?,
             saved_epoch: progress.epoch,
             pool,
             plan,
@@ -347,7 +347,7 @@ impl<'a> Fit<'a> {
             clock,
             saved_at: Instant::now(),
         };
-        if fit.options.start == Start::Drawn && !goes_on {
+        if fit.options.start == Initialization::Gibbs && !goes_on {
             // Biases were found without the rows.
             fit.refit_biases()?;
             fit.good.update(&fit.model)?;
@@ -443,7 +443,7 @@ impl<'a> Fit<'a> {
             };
             let update_seconds = began.elapsed().as_secs_f64();
             self.clock.update_seconds += update_seconds;
-            let mut figures = Epoch {
+            let mut figures = EpochMetrics {
                 epoch: number,
                 eta,
                 loss: f64::NAN,
@@ -495,7 +495,7 @@ impl<'a> Fit<'a> {
     /// Updates what is known to be good and best, writes the checkpoint, and decides whether to stop.
     fn after_epoch(
         &mut self,
-        figures: &Epoch,
+        figures: &EpochMetrics,
         evaluated: bool,
         checkpoint: bool,
         observer: &mut dyn Observer,
@@ -514,7 +514,7 @@ impl<'a> Fit<'a> {
     /// What the figures of an evaluated epoch mean for stopping and for the best model. Epochs that
     /// were measured only because they are the last or have a checkpoint decide nothing: a fit that
     /// is resumed must go the way of one that never stopped.
-    fn decide(&mut self, figures: &Epoch) -> Result<Option<StopReason>> {
+    fn decide(&mut self, figures: &EpochMetrics) -> Result<Option<StopReason>> {
         if !figures.epoch.is_multiple_of(self.options.eval_every) {
             return Ok(None);
         }
@@ -539,7 +539,7 @@ impl<'a> Fit<'a> {
                     // The mean of all samples is better than any one draw.
                     _ if draws => {}
                     Some(best) => best.update(&self.model)?,
-                    None => self.best = Some(self.model.parameters()?),
+                    None => self.best = Some(self.model.snapshot()?),
                 }
             } else {
                 progress.since_best += 1;

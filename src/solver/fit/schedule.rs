@@ -5,8 +5,8 @@ use std::time::Instant;
 use super::super::observer::StopReason;
 use super::super::resume::{PATIENCE, TOLERANCE};
 use super::Fit;
-use crate::model::Samples;
-use crate::options::{Options, Schedule};
+use crate::model::PosteriorSamples;
+use crate::options::{LearningRateSchedule, Options};
 
 /// The square schedule ends with this share of the first step.
 const LEAST_STEP: f64 = 0.002;
@@ -33,7 +33,7 @@ impl Fit<'_> {
         match (self.draws(), self.progress.refit) {
             (true, _) => {
                 let asked = o.burn_in.saturating_add(o.samples.saturating_mul(o.thin));
-                let kept = self.model.samples.as_ref().map_or(0, Samples::len) as u64;
+                let kept = self.model.samples.as_ref().map_or(0, PosteriorSamples::len) as u64;
                 let lacks = o.samples.saturating_sub(kept).saturating_mul(o.thin);
                 let under_way = now.saturating_sub(o.burn_in) % o.thin;
                 let last = (now.max(o.burn_in) - under_way).saturating_add(lacks);
@@ -48,8 +48,8 @@ impl Fit<'_> {
     pub(super) fn eta_of(&self, epoch: u64) -> f64 {
         let t = (epoch - 1) as f64;
         let share = match self.options.schedule {
-            Schedule::Inverse => 1.0 / (1.0 + self.options.decay * t),
-            Schedule::Square => {
+            LearningRateSchedule::Inverse => 1.0 / (1.0 + self.options.decay * t),
+            LearningRateSchedule::Square => {
                 let left = 1.0 - t / self.options.epochs.max(1) as f64;
                 (left * left).max(LEAST_STEP)
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::format::{RowMap, RowMapBuilder};
 
-use crate::model::{Rows, SampleRows};
+use crate::model::{FactorMatrix, QuantizedRows};
 use crate::try_alloc::try_with_capacity;
 
 /// The rows of a mode with new ones among them.
@@ -60,11 +60,11 @@ impl Grown {
     /// The same of factor rows; the mean row stays the last.
     pub(super) fn rows<'r>(
         &self,
-        old: &Rows,
+        old: &FactorMatrix,
         new: impl Iterator<Item = &'r [f32]>,
-    ) -> Result<Rows> {
+    ) -> Result<FactorMatrix> {
         let new: Vec<&[f32]> = new.collect();
-        let mut all = Rows::zeros(self.from.len() + 1, old.rank())?;
+        let mut all = FactorMatrix::zeros(self.from.len() + 1, old.rank())?;
         let (rank, stride) = (all.rank(), all.stride());
         let from = self
             .from
@@ -81,14 +81,14 @@ impl Grown {
     }
 
     /// The same of the rows of a sample, with so many numbers each.
-    pub(super) fn sample(&self, old: &SampleRows, numbers: usize, new: &[f32]) -> SampleRows {
-        let new = SampleRows::round(numbers, new);
+    pub(super) fn sample(&self, old: &QuantizedRows, numbers: usize, new: &[f32]) -> QuantizedRows {
+        let new = QuantizedRows::quantize(numbers, new);
         let from = self
             .from
             .iter()
             .copied()
             .chain([From::Old(self.old as u32)]);
-        SampleRows::collect(from.map(|from| match from {
+        QuantizedRows::gather(from.map(|from| match from {
             From::Old(i) => (old, i as usize),
             From::New(i) => (&new, i as usize),
         }))

@@ -200,7 +200,7 @@ fn check(model: &Model, input: &FoldIn<'_>) -> Result<()> {
             ));
         }
         let kept = match model.samples() {
-            Some(samples) => samples.list().all(|s| s.columns.len() > number),
+            Some(samples) => samples.iter().all(|s| s.columns.len() > number),
             None => matrix.precision.is_some(),
         };
         if !kept {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::format::{OpenMode, Values};
-use crate::model::{Epoch, load, save};
+use crate::model::{EpochMetrics, load, save};
 use crate::options::Options;
 use crate::problem::Problem;
 use crate::solver::{Control, Event, FitInput, Observer, fit};
@@ -12,7 +12,7 @@ use crate::solver::{Control, Event, FitInput, Observer, fit};
 struct Quiet;
 
 impl Observer for Quiet {
-    fn epoch(&mut self, _: &Epoch) -> Control {
+    fn epoch(&mut self, _: &EpochMetrics) -> Control {
         Control::Continue
     }
 
@@ -57,11 +57,11 @@ fn models_of_earlier_versions_are_read() {
         model
             .modes
             .iter_mut()
-            .for_each(|m| m.before = Default::default());
-        for sample in model.samples.iter_mut().flat_map(|s| &mut s.list) {
+            .for_each(|m| m.prior = Default::default());
+        for sample in model.samples.iter_mut().flat_map(|s| &mut s.samples) {
             let sample = Arc::make_mut(sample);
             (sample.columns, sample.weights) = (Vec::new(), Vec::new());
-            sample.cold.clear();
+            sample.cold_bias.clear();
         }
         save(&model, &path).unwrap();
         let model = load(&path, OpenMode::Private).unwrap();

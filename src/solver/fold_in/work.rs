@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::extended_mode::Grown;
 use super::{FoldIn, Units};
 use crate::error::{Error, Result};
-use crate::model::{Model, ModelMatrix, Rows, SampleRows};
+use crate::model::{FactorMatrix, Model, ModelMatrix, QuantizedRows};
 use crate::parallel::ThreadPool;
 use crate::problem::MatrixKind;
 use crate::progress::{Monitor, report_progress};
@@ -123,7 +123,7 @@ impl FoldWork<'_> {
         let inside = |biases: &[f32]| biases.iter().map(|b| (f64::from(*b) / by) as f32).collect();
         let biases: Vec<Vec<f32>> = model.modes.iter().map(|m| inside(&m.biases)).collect();
         let columns = self.columns(|m| model.matrices[m].factor.as_slice().to_vec());
-        let cold: Vec<f32> = inside(&model.modes[n].before.cold);
+        let cold: Vec<f32> = inside(&model.modes[n].prior.cold_bias);
         let known = Known {
             shape: &model.shape,
             core: &model.core,
@@ -166,8 +166,8 @@ impl FoldWork<'_> {
         };
         let mut by_size: Vec<usize> = (0..model.order()).collect();
         by_size.sort_by_key(|&m| model.modes[m].rows.len());
-        let count = samples.list.len();
-        let mut rows: Vec<Rows> = model
+        let count = samples.samples.len();
+        let mut rows: Vec<FactorMatrix> = model
             .modes
             .iter()
             .map(|m| m.factor.try_clone())
@@ -177,7 +177,7 @@ impl FoldWork<'_> {
         let mut last = None;
         for k in 0..=count {
             report_progress(self.monitor, "folding in", k as u64, count as u64 + 1)?;
-            let sample = samples.list[k.min(count - 1)].clone();
+            let sample = samples.samples[k.min(count - 1)].clone();
             let present = k == count;
             for m in 0..model.order() {
                 match present {
@@ -198,7 +198,7 @@ impl FoldWork<'_> {
                 // What had no weight has no precision either.
                 false => 0.0,
             };
-            let noise = sample.noise / samples.scale;
+            let noise = sample.noise_deviation / samples.scale;
             let known = Known {
                 shape: &model.shape,
                 core: match present || sample.core.is_empty() {
@@ -206,12 +206,12 @@ impl FoldWork<'_> {
                     false => &sample.core,
                 },
                 by: samples.scale,
-                rows: rows.iter().map(Rows::as_slice).collect(),
+                rows: rows.iter().map(FactorMatrix::as_slice).collect(),
                 biases: biases.iter().map(Vec::as_slice).collect(),
                 sides: self.sides(&columns, weights),
                 // Entries that are explained without error still leave a row its distribution.
                 precision: 1.0 / (noise * noise).max(1e-12),
-                cold: sample.cold.get(n).map_or(&[], Vec::as_slice),
+                cold: sample.cold_bias.get(n).map_or(&[], Vec::as_slice),
             };
             let own = (&rows[n], &biases[n][..], &by_size[..]);
             let name = [model.options.seed, k.min(count - 1) as u64];
@@ -224,15 +224,15 @@ impl FoldWork<'_> {
             let size = found.rows.len() / self.fold.names.len();
             let mut new = (*sample).clone();
             new.modes[n] = grown.sample(&sample.modes[n], size, &found.rows);
-            if samples.smooth == n {
-                new.smooth = grown.sample(&sample.smooth, size, &found.means);
+            if samples.conditional_mode == n {
+                new.conditional_means = grown.sample(&sample.conditional_means, size, &found.means);
             }
-            samples.list[k] = Arc::new(new);
+            samples.samples[k] = Arc::new(new);
         }
         let found = last.ok_or_else(|| Error::argument("the model has no samples"))?;
         let rank = model.shape.ranks[n];
         let size = found.rows.len() / self.fold.names.len();
-        if samples.biased {
+        if samples.has_biases {
             let new = found.rows.chunks_exact(size).map(|r| r[rank]);
             samples.biases[n] = grown.list(&samples.biases[n], new);
         }
@@ -241,11 +241,11 @@ impl FoldWork<'_> {
 }
 
 /// The columns of a matrix in a sample, padded.
-fn padded_columns(columns: &SampleRows, matrix: &ModelMatrix) -> Vec<f32> {
+fn padded_columns(columns: &QuantizedRows, matrix: &ModelMatrix) -> Vec<f32> {
     let (rank, stride) = (matrix.factor.rank(), matrix.factor.stride());
     let mut all = vec![0.0; matrix.factor.len() * stride];
     for (i, row) in all.chunks_exact_mut(stride).enumerate() {
-        columns.read(i, &mut row[..rank]);
+        columns.read_row(i, &mut row[..rank]);
     }
     all
 }

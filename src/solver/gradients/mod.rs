@@ -18,7 +18,7 @@ use crate::model::Model;
 use crate::simd::Level;
 
 use crate::kernel::{CoreKind, CoreShape};
-use crate::options::{Algorithm, ModelKind, Options, Penalty, Start};
+use crate::options::{Algorithm, Initialization, ModelKind, Options, Penalty};
 use crate::parallel::ThreadPool;
 use crate::problem::{MatrixKind, Problem};
 
@@ -330,7 +330,7 @@ fn an_epoch_follows_the_gradient_of_every_term() {
         for penalty in [Penalty::L2, Penalty::L1] {
             for algorithm in [Algorithm::Naive, Algorithm::Opt, Algorithm::Blocked] {
                 let mut options = Options {
-                    start: Start::Normal,
+                    start: Initialization::Normal,
                     lambda_reg: Some(1.5),
                     penalty,
                     algorithm,
@@ -354,7 +354,7 @@ fn reference_epoch(model: &mut Model, data: &Data, eta: f64, visits: &[(usize, u
     let narrow = |x: f64| x as f32;
     let wide = |xs: &[f32]| xs.iter().map(|&x| f64::from(x)).collect::<Vec<f64>>();
     let row = |model: &Model, n: usize, i: u32| wide(model.modes[n].factor.row(i as usize));
-    let put = |rows: &mut crate::model::Rows, i: u32, values: &[f64]| {
+    let put = |rows: &mut crate::model::FactorMatrix, i: u32, values: &[f64]| {
         let stride = rows.stride();
         let out = &mut rows.as_mut_slice().unwrap()[i as usize * stride..];
         out.iter_mut()
@@ -452,7 +452,7 @@ fn naive_opt_and_the_reference_agree_after_an_epoch() {
                     } else {
                         ranks.clone()
                     },
-                    start: Start::Normal,
+                    start: Initialization::Normal,
                     mode_steps: MODE_STEPS[..if weighted { dims.len() } else { 0 }].to_vec(),
                     ..Options::preset("paper").unwrap()
                 };
@@ -534,7 +534,7 @@ fn every_level_of_opt_does_what_naive_does() {
                         ModelKind::Cp => vec![ranks[0]],
                         _ => ranks.clone(),
                     },
-                    start: Start::Normal,
+                    start: Initialization::Normal,
                     mode_steps: MODE_STEPS[..if nonneg { 0 } else { dims.len() }].to_vec(),
                     ..Options::preset("paper").unwrap()
                 };

@@ -295,10 +295,10 @@ pub(in crate::solver) fn fill_cold(
                 data.penalties.row(uses(each)) as f32
             })
             .collect();
-        let before = &model.modes[n].before;
+        let before = &model.modes[n].prior;
         let pull = Pull {
             metric: &before.metric,
-            right: &before.pull,
+            right: &before.linear,
         };
         let prior = Prior::ridge(rank, 0.0);
         let rule = Rule {
@@ -336,7 +336,7 @@ pub(in crate::solver) fn fill_cold(
         found.base *= unit;
         let mut numbers = found.numbers();
         numbers.truncate(rank + 1);
-        model.modes[n].before.cold = numbers;
+        model.modes[n].prior.cold_bias = numbers;
     }
     Ok(())
 }

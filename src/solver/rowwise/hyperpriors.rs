@@ -7,7 +7,7 @@ use super::sweep::{Exact, Side, State, Way, stream};
 use super::work::{Source, Work, errors};
 use crate::error::Result;
 use crate::kernel::ModeCsr;
-use crate::model::{Model, Rows};
+use crate::model::{FactorMatrix, Model};
 
 use crate::parallel::ThreadPool;
 use crate::random::RandomStream;
@@ -32,7 +32,7 @@ impl Exact {
     /// The prior of the rows of mode `n`.
     pub(super) fn prior(
         &self,
-        rows: &Rows,
+        rows: &FactorMatrix,
         biases: &[f32],
         (n, number): (usize, u64),
         pool: &ThreadPool,

@@ -11,7 +11,7 @@ use super::work::{Pull, Rule, Source, Whole, Work, update};
 use crate::error::{Error, Result};
 use crate::kernel::{ModeCsr, OtherMode, Partials};
 
-use crate::model::{ModelMode, Rows};
+use crate::model::{FactorMatrix, ModelMode};
 use crate::simd::Level;
 
 use crate::kernel::{CoreKind, CoreShape};
@@ -87,8 +87,8 @@ impl Fold<'_> {
             prior.precision[(size - 1) * padded_len(size) + size - 1] = bias as f32;
         }
         let pull = Pull {
-            metric: &mode.before.metric,
-            right: &mode.before.pull,
+            metric: &mode.prior.metric,
+            right: &mode.prior.linear,
         };
         // From the mean row, until nothing changes; there are no biases then.
         let mean = known.rows[self.mode].chunks_exact(padded_len(size)).last();
@@ -114,7 +114,7 @@ impl Fold<'_> {
     pub(in crate::solver) fn drawn(
         &self,
         known: &Known<'_>,
-        (rows, biases, by_size): (&Rows, &[f32], &[usize]),
+        (rows, biases, by_size): (&FactorMatrix, &[f32], &[usize]),
         [seed, sample]: [u64; 2],
         pool: &ThreadPool,
         cancelled: &mut dyn FnMut() -> bool,

@@ -7,7 +7,7 @@ use super::cold_start::ColdBiases;
 use super::holdout::{HeldOut, Squares, Undo};
 use super::sweep::{Exact, Given, GivenMatrix, State, Turn, Way};
 use crate::error::{Error, Result};
-use crate::model::{Model, Rows, Sample, SampleRows, Samples};
+use crate::model::{FactorMatrix, Model, PosteriorSample, PosteriorSamples, QuantizedRows};
 use crate::simd::Level;
 
 use crate::kernel::CoreKind;
@@ -197,12 +197,12 @@ impl Solver {
         };
         if draws.is_some() {
             if !matches!(begin, Begin::Resumed) || model.samples.is_none() {
-                model.samples = Some(Samples {
+                model.samples = Some(PosteriorSamples {
                     mean: model.mean + undo.plus,
                     scale: undo.by,
-                    biased,
-                    smooth: *solver.exact.order.last().unwrap_or(&0),
-                    list: Vec::new(),
+                    has_biases: biased,
+                    conditional_mode: *solver.exact.order.last().unwrap_or(&0),
+                    samples: Vec::new(),
                     biases: solver.state.biases.clone(),
                 });
             }
@@ -270,10 +270,14 @@ impl Solver {
         let Some(samples) = &mut model.samples else {
             return Ok(false);
         };
-        let most = EARLY * samples.list.last().map_or(f64::INFINITY, |s| s.noise);
-        let before = samples.list.len();
-        samples.list.retain(|s| s.noise <= most);
-        if samples.list.len() == before {
+        let most = EARLY
+            * samples
+                .samples
+                .last()
+                .map_or(f64::INFINITY, |s| s.noise_deviation);
+        let before = samples.samples.len();
+        samples.samples.retain(|s| s.noise_deviation <= most);
+        if samples.samples.len() == before {
             return Ok(false);
         }
         for held in [&mut self.test, &mut self.valid].into_iter().flatten() {
@@ -292,7 +296,7 @@ impl Solver {
         }
         let last = *self.exact.order.last().unwrap_or(&0);
         let rank = model.shape.ranks[last];
-        let mut rows = Rows::zeros(model.modes[last].factor.len(), rank)?;
+        let mut rows = FactorMatrix::zeros(model.modes[last].factor.len(), rank)?;
         rows.as_mut_slice()?.copy_from_slice(&self.state.smooth.0);
         // Rows never seen are the mean in either case.
         let mean = (rows.len() - 1) * padded_len(rank);
@@ -308,17 +312,17 @@ impl Solver {
             let (rank, stride) = (m.factor.rank(), m.factor.stride());
             let rows = m.factor.as_slice().chunks_exact(stride);
             let all: Vec<f32> = rows.flat_map(|row| &row[..rank]).copied().collect();
-            SampleRows::round(rank, &all)
+            QuantizedRows::quantize(rank, &all)
         });
         let weights = self.state.weights.clone();
-        let sample = Sample {
-            noise: 0.0,
+        let sample = PosteriorSample {
+            noise_deviation: 0.0,
             core,
             modes,
-            smooth,
+            conditional_means: smooth,
             columns: columns.take(weights.len()).collect(),
             weights,
-            cold: self
+            cold_bias: self
                 .state
                 .cold
                 .iter()
@@ -326,8 +330,8 @@ impl Solver {
                 .collect(),
         };
         if let Some(samples) = &mut model.samples {
-            debug_assert_eq!(samples.biased, biased);
-            samples.list.push(Arc::new(sample));
+            debug_assert_eq!(samples.has_biases, biased);
+            samples.samples.push(Arc::new(sample));
         }
         Ok(())
     }
@@ -348,9 +352,9 @@ impl Solver {
         let Some(samples) = model.samples.clone().filter(|s| !s.is_empty()) else {
             return Ok(());
         };
-        let (now, biases) = (model.parameters()?, self.state.biases.clone());
+        let (now, biases) = (model.snapshot()?, self.state.biases.clone());
         let smooth = self.state.smooth.clone();
-        for sample in samples.list() {
+        for sample in samples.iter() {
             for (n, mode) in model.modes.iter_mut().enumerate() {
                 unround(
                     &sample.modes[n],
@@ -358,12 +362,16 @@ impl Solver {
                     &mut self.state.biases[n],
                 )?;
             }
-            let mut rows = model.modes[samples.smooth].factor.try_clone()?;
+            let mut rows = model.modes[samples.conditional_mode].factor.try_clone()?;
             self.state
                 .smooth
                 .1
-                .resize(self.state.biases[samples.smooth].len(), 0.0);
-            unround(&sample.smooth, &mut rows, &mut self.state.smooth.1)?;
+                .resize(self.state.biases[samples.conditional_mode].len(), 0.0);
+            unround(
+                &sample.conditional_means,
+                &mut rows,
+                &mut self.state.smooth.1,
+            )?;
             self.state.smooth.0 = rows.as_slice().to_vec();
             if !sample.core.is_empty() {
                 model.core.copy_from_slice(&sample.core);
@@ -380,7 +388,7 @@ impl Solver {
         let Some(samples) = model.samples.as_ref().filter(|s| s.is_empty()) else {
             return Ok(());
         };
-        let last = samples.smooth;
+        let last = samples.conditional_mode;
         self.state.biases.clone_from(&samples.biases);
         self.state.smooth = (
             model.modes[last].factor.as_slice().to_vec(),
@@ -401,10 +409,10 @@ impl Solver {
         let squares = self.exact.squares(model, &self.state, pool)?;
         self.state.squares = Some(squares);
         let noise = self.exact.undo.by * (squares / self.entries as f64).sqrt();
-        if let Some(last) = model.samples.as_mut().and_then(|s| s.list.last_mut())
-            && last.noise == 0.0
+        if let Some(last) = model.samples.as_mut().and_then(|s| s.samples.last_mut())
+            && last.noise_deviation == 0.0
         {
-            Arc::make_mut(last).noise = noise;
+            Arc::make_mut(last).noise_deviation = noise;
         }
         Ok(squares)
     }
@@ -499,30 +507,30 @@ impl Undo {
 }
 
 /// Rows and biases of a mode as a sample, and rounded as it keeps them.
-fn round(rows: &mut Rows, biases: &mut [f32]) -> Result<SampleRows> {
+fn round(rows: &mut FactorMatrix, biases: &mut [f32]) -> Result<QuantizedRows> {
     let numbers = rows.rank() + usize::from(!biases.is_empty());
     let mut all = Vec::with_capacity(rows.len() * numbers);
     for i in 0..rows.len() {
         all.extend_from_slice(rows.row(i));
         all.extend(biases.get(i));
     }
-    let kept = SampleRows::round(numbers, &all);
+    let kept = QuantizedRows::quantize(numbers, &all);
     unround(&kept, rows, biases)?;
     Ok(kept)
 }
 
 /// The opposite.
 pub(in crate::solver) fn unround(
-    kept: &SampleRows,
-    rows: &mut Rows,
+    kept: &QuantizedRows,
+    rows: &mut FactorMatrix,
     biases: &mut [f32],
 ) -> Result<()> {
     let (rank, stride) = (rows.rank(), rows.stride());
     for (i, row) in rows.as_mut_slice()?.chunks_exact_mut(stride).enumerate() {
-        kept.read(i, &mut row[..rank]);
+        kept.read_row(i, &mut row[..rank]);
     }
     for (i, bias) in biases.iter_mut().enumerate() {
-        *bias = kept.last(i);
+        *bias = kept.last_value(i);
     }
     Ok(())
 }
@@ -568,5 +576,5 @@ fn take_in_core(model: &mut Model, by: f64) -> Result<()> {
         }
     }
     model.core[..rank].fill(by as f32);
-    model.refresh_means()
+    model.update_mean_rows()
 }

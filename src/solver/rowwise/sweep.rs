@@ -15,7 +15,7 @@ use super::work::{Pull, Rule, Source, Whole, Work, update};
 use crate::error::Result;
 use crate::kernel::{CooSlices, ModeCsr, OtherMode, Partials};
 
-use crate::model::{Model, Rows};
+use crate::model::{FactorMatrix, Model};
 use crate::simd::Level;
 
 use crate::kernel::{CoreKind, CoreShape};
@@ -284,7 +284,7 @@ impl Exact {
 
     pub(super) fn side_source<'a>(
         &self,
-        rows: &'a Rows,
+        rows: &'a FactorMatrix,
         lists: &'a ModeCsr,
         weight: f64,
         whole: Option<Whole<'a>>,
@@ -380,7 +380,7 @@ impl Exact {
                 return Ok(None);
             }
         }
-        model.refresh_means()?;
+        model.update_mean_rows()?;
         state.squares = None;
         Ok(Some(()))
     }

@@ -10,7 +10,7 @@ use super::normal_wishart::{Prior, solve_carefully};
 use crate::error::Result;
 use crate::kernel::{ModeCsr, Noise, NormalEquations, Partials, PartialsScratch, cholesky_solve};
 
-use crate::model::Rows;
+use crate::model::FactorMatrix;
 use crate::simd::Level;
 
 use crate::linalg::CoordinateDescent;
@@ -45,7 +45,7 @@ impl Whole<'_> {
     /// What all cells of a full matrix say about the rows of its mode, given its columns.
     pub(super) fn of_rows(
         full: &Full,
-        columns: &Rows,
+        columns: &FactorMatrix,
         pool: &ThreadPool,
     ) -> Result<Whole<'static>> {
         let narrow = |x: &[f64]| x.iter().map(|&x| x as f32).collect();

@@ -37,8 +37,8 @@ use super::observer::{Control, StopReason};
 use super::standardization::Centre;
 use super::stepped::stepped;
 use crate::error::{Error, Result};
-use crate::model::{Model, Saved, check_target};
-use crate::options::{Algorithm, ModelKind, Options, Start};
+use crate::model::{Checkpoint, Model, check_target};
+use crate::options::{Algorithm, Initialization, ModelKind, Options};
 use crate::parallel::{StopFlag, available_threads, run_ordered};
 use crate::problem::Problem;
 use crate::progress::{Monitor, report_progress};
@@ -169,7 +169,7 @@ fn check(problem: &Problem<'_>, options: &Options, how: &TuneOptions<'_>) -> Res
 }
 
 /// A fit that can go on.
-type Paused = (Model, Saved);
+type Paused = (Model, Checkpoint);
 
 /// A search under way.
 struct Search<'a> {
@@ -324,10 +324,10 @@ impl<'a> Search<'a> {
             };
             let measured = || {
                 let start = match starts.get(&drawn_rank(problem, o)) {
-                    Some(drawn) if o.start == Start::Drawn && paused.is_none() => {
+                    Some(drawn) if o.start == Initialization::Gibbs && paused.is_none() => {
                         Some(drawn.start(problem, o)?)
                     }
-                    _ if o.start == Start::Sgd && paused.is_none() => {
+                    _ if o.start == Initialization::Sgd && paused.is_none() => {
                         let found = stepped(problem, o, held, None, &Stopped(stop))?;
                         found.and_then(|start| start.ok())
                     }
@@ -389,7 +389,7 @@ impl<'a> Search<'a> {
         {
             let fresh = paused.lock().unwrap_or_else(|e| e.into_inner()).is_none();
             let rank = drawn_rank(self.problem, options);
-            if !fresh || options.start != Start::Drawn || self.starts.contains_key(&rank) {
+            if !fresh || options.start != Initialization::Gibbs || self.starts.contains_key(&rank) {
                 continue;
             }
             // The same whichever trial comes first.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::super::data::stream;
 use super::super::hyperparameters::{CORE_STEP, rank};
 use crate::error::{Error, Result};
-use crate::options::{Algorithm, Kind, ModelKind, Options, TABLE};
+use crate::options::{Algorithm, ModelKind, OPTION_TABLE, OptionKind, Options};
 use crate::problem::Problem;
 use crate::random::{hash_words, unit_interval};
 
@@ -77,7 +77,7 @@ impl Space {
     /// Restricts an option to values separated by commas (`8,16,32`) or to an interval (`0.005..0.1`).
     pub fn set(&mut self, name: &str, range: &str) -> Result<()> {
         let key = name.replace('-', "_");
-        let Some(info) = TABLE.iter().find(|o| o.name == key) else {
+        let Some(info) = OPTION_TABLE.iter().find(|o| o.name == key) else {
             // The same words as for any option.
             return Options::default().set(name, range);
         };
@@ -87,7 +87,7 @@ impl Space {
             )));
         }
         let bad = |what: String| Error::argument(format!("{key} = {range:?}: {what}"));
-        let numeric = !matches!(info.kind, Kind::Flag | Kind::Choice(_));
+        let numeric = !matches!(info.kind, OptionKind::Flag | OptionKind::Choice(_));
         let parsed = match range.split_once("..").filter(|_| numeric) {
             Some((low, high)) => {
                 let number = |end: &str| -> Result<f64> {
@@ -211,13 +211,16 @@ impl<'a> Draws<'a> {
         let later = |o: &&crate::options::OptionInfo| !["model", "rank"].contains(&o.name);
         let names = ["model", "rank"]
             .into_iter()
-            .chain(TABLE.iter().filter(later).map(|o| o.name));
+            .chain(OPTION_TABLE.iter().filter(later).map(|o| o.name));
         for name in names.filter(|name| Space::searches(name)) {
             let share = SHARES[(number % SHARES.len() as u64) as usize];
             let Some(range) = self.range(name, &o, share) else {
                 continue;
             };
-            let place = TABLE.iter().position(|o| o.name == name).unwrap_or(0) as u64;
+            let place = OPTION_TABLE
+                .iter()
+                .position(|o| o.name == name)
+                .unwrap_or(0) as u64;
             let chance = |m: usize| {
                 let seed = self.base.seed;
                 unit_interval(hash_words(&[
@@ -271,7 +274,7 @@ impl<'a> Draws<'a> {
         if let Some(range) = self.space.ranges.get(name) {
             return Some(range.clone());
         }
-        let steps = !o.algorithm.is_exact();
+        let steps = !o.algorithm.is_rowwise();
         let draws = o.algorithm == Algorithm::Gibbs;
         let times = |x: f64, (low, high): (f64, f64)| {
             let range = Range::Between(x * low.powf(share), x * high.powf(share));
@@ -319,7 +322,9 @@ impl<'a> Draws<'a> {
 
     fn core_step(&self, full: bool) -> f64 {
         match (self.base.start, full) {
-            (start, true) if start.is_centred() && self.base.model == ModelKind::Cp => CORE_STEP,
+            (start, true) if start.defines_prior_mean() && self.base.model == ModelKind::Cp => {
+                CORE_STEP
+            }
             _ => self.base.core_step.unwrap_or(1.0),
         }
     }
@@ -327,7 +332,7 @@ impl<'a> Draws<'a> {
     /// What follows from what was chosen.
     fn settled(&self, mut o: Options) -> Result<Options> {
         let searched = self.space.ranges.contains_key("core_step");
-        let centred = o.start.is_centred();
+        let centred = o.start.defines_prior_mean();
         if !searched && o.model != self.base.model && centred {
             match o.model {
                 ModelKind::Cp => o.core_step = Some(0.0),
@@ -342,8 +347,11 @@ impl<'a> Draws<'a> {
 }
 
 fn whole(name: &str) -> bool {
-    let kind = TABLE.iter().find(|o| o.name == name).map(|o| o.kind);
-    matches!(kind, Some(Kind::Whole(..) | Kind::Ranks(..)))
+    let kind = OPTION_TABLE.iter().find(|o| o.name == name).map(|o| o.kind);
+    matches!(
+        kind,
+        Some(OptionKind::Integer(..) | OptionKind::IntegerList(..))
+    )
 }
 
 /// A value by `chance`, from 0 to 1.

@@ -6,7 +6,7 @@ use super::super::observer::{Control, StopReason};
 use super::space::Space;
 use crate::error::Result;
 use crate::format::{CooView, atomic};
-use crate::options::{Options, TABLE};
+use crate::options::{OPTION_TABLE, Options};
 
 /// What the file of options leaves to each fit: it says nothing about the model.
 const LEFT_OUT: [&str; 4] = ["threads", "pin", "kernel", "time_limit"];
@@ -68,7 +68,7 @@ pub struct Trial {
 impl Trial {
     /// Its options as lines `name=value`, but for those that say nothing about the model (`threads`).
     pub fn to_text(&self) -> String {
-        let kept = TABLE.iter().filter(|o| !LEFT_OUT.contains(&o.name));
+        let kept = OPTION_TABLE.iter().filter(|o| !LEFT_OUT.contains(&o.name));
         kept.map(|o| {
             format!(
                 "{}={}\n",

@@ -70,7 +70,7 @@ impl Blocked<'_> {
         }
         let entries = self.data.tensor.len() / self.plan.spec.cells() * self.plan.together;
         let most = 1 << (entries / SHARE).clamp(1, WHOLE).ilog2();
-        match self.options.start.is_centred() {
+        match self.options.start.defines_prior_mean() {
             // What all blocks have in common stays near its prior.
             true => most.min(CENTRED),
             false => most,
