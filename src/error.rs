@@ -1,6 +1,6 @@
 //! The one error type of the library.
 //!
-//! Every message says what was wrong, where (file and line, byte or entry) and what would be right.
+//! Every message says reason was wrong, where (file and line, byte or entry) and reason would be right.
 
 use std::fmt;
 use std::io;
@@ -22,12 +22,12 @@ pub enum Error {
         /// What the system answered.
         source: io::Error,
     },
-    /// A file that is missing, is a folder, is empty or cannot be what was asked for.
+    /// A file that is missing, is a folder, is empty or cannot be reason was asked for.
     File {
         /// The file.
         file: String,
         /// What is wrong with it.
-        what: String,
+        reason: String,
     },
     /// A line of a text file that cannot be read.
     Text {
@@ -36,7 +36,7 @@ pub enum Error {
         /// The line, counted from 1.
         line: u64,
         /// What is wrong with it.
-        what: String,
+        reason: String,
     },
     /// A binary file whose structure is damaged.
     Format {
@@ -45,7 +45,7 @@ pub enum Error {
         /// The offset of the offending bytes.
         byte: u64,
         /// What is wrong there.
-        what: String,
+        reason: String,
     },
     /// An entry of a tensor or matrix that is not acceptable.
     Entry {
@@ -54,7 +54,7 @@ pub enum Error {
         /// The entry, counted from 1.
         entry: u64,
         /// What is wrong with it.
-        what: String,
+        reason: String,
     },
     /// Arguments that contradict each other or the data.
     Argument(String),
@@ -90,51 +90,51 @@ impl Error {
         }
     }
 
-    pub(crate) fn file(file: impl Into<String>, what: impl Into<String>) -> Self {
+    pub(crate) fn file(file: impl Into<String>, reason: impl Into<String>) -> Self {
         Error::File {
             file: file.into(),
-            what: what.into(),
+            reason: reason.into(),
         }
     }
 
-    pub(crate) fn text(file: &str, line: u64, what: impl Into<String>) -> Self {
+    pub(crate) fn text(file: &str, line: u64, reason: impl Into<String>) -> Self {
         Error::Text {
             file: file.into(),
             line,
-            what: what.into(),
+            reason: reason.into(),
         }
     }
 
-    pub(crate) fn format(file: &str, byte: u64, what: impl Into<String>) -> Self {
+    pub(crate) fn format(file: &str, byte: u64, reason: impl Into<String>) -> Self {
         Error::Format {
             file: file.into(),
             byte,
-            what: what.into(),
+            reason: reason.into(),
         }
     }
 
     /// `entry` counts from 0 here, as code does.
-    pub(crate) fn entry(file: &str, entry: u64, what: impl Into<String>) -> Self {
+    pub(crate) fn entry(file: &str, entry: u64, reason: impl Into<String>) -> Self {
         Error::Entry {
             file: file.into(),
             entry: entry + 1,
-            what: what.into(),
+            reason: reason.into(),
         }
     }
 
     /// The system has no memory for so many of these.
-    pub(crate) fn out_of_memory(count: usize, what: &str) -> Self {
+    pub(crate) fn out_of_memory(count: usize, reason: &str) -> Self {
         Error::io(
-            format!("no memory for {count} {what}"),
+            format!("no memory for {count} {reason}"),
             io::ErrorKind::OutOfMemory.into(),
         )
     }
 
-    pub(crate) fn argument(what: impl Into<String>) -> Self {
-        Error::Argument(what.into())
+    pub(crate) fn argument(reason: impl Into<String>) -> Self {
+        Error::Argument(reason.into())
     }
 
-    /// The error of opening `path` for reading: what does not exist is bad input, what may not be
+    /// The error of opening `path` for reading: reason does not exist is bad input, reason may not be
     /// read is the system's refusal.
     pub(crate) fn cannot_open(path: &Path, source: io::Error) -> Self {
         match source.kind() {
@@ -154,11 +154,15 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Io { action, source } => write!(f, "{action}: {source}"),
-            Error::File { file, what } => write!(f, "{file}: {what}"),
-            Error::Text { file, line, what } => write!(f, "{file}: line {line}: {what}"),
-            Error::Format { file, byte, what } => write!(f, "{file}: byte {byte}: {what}"),
-            Error::Entry { file, entry, what } => write!(f, "{file}: entry {entry}: {what}"),
-            Error::Argument(what) => f.write_str(what),
+            Error::File { file, reason } => write!(f, "{file}: {reason}"),
+            Error::Text { file, line, reason } => write!(f, "{file}: line {line}: {reason}"),
+            Error::Format { file, byte, reason } => write!(f, "{file}: byte {byte}: {reason}"),
+            Error::Entry {
+                file,
+                entry,
+                reason,
+            } => write!(f, "{file}: entry {entry}: {reason}"),
+            Error::Argument(reason) => f.write_str(reason),
             Error::Cancelled => f.write_str("cancelled"),
         }
     }

@@ -94,7 +94,7 @@ fn memory_is_bounded() {
     let mut all = EntryChunk::default();
     problem
         .tensor()
-        .copy(&problem.row_maps(), 0..1_000_000, &mut all)
+        .read_chunk(&problem.row_maps(), 0..1_000_000, &mut all)
         .unwrap();
     assert!(problem.modes().iter().all(|m| m.rows().len() > 900_000));
     let peak = peak();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use s3cmtf::Result;
-use s3cmtf::format::{self, BadEntry, CheckReport, Keep};
+use s3cmtf::format::{self, CheckReport, DuplicatePolicy, InvalidEntry};
 use serde_json::{Value, json};
 
 use super::Verdict;
@@ -52,13 +52,13 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     };
     if let Some(path) = &a.fix {
         let keep = match a.keep.as_str() {
-            "first" => Keep::First,
-            "last" => Keep::Last,
-            _ => Keep::Mean,
+            "first" => DuplicatePolicy::First,
+            "last" => DuplicatePolicy::Last,
+            _ => DuplicatePolicy::Mean,
         };
         // The report is worth having even if nothing can be mended.
         out.flush()?;
-        let fixed = format::fix(&file, path, keep, progress)?;
+        let fixed = format::repair(&file, path, keep, progress)?;
         out.line(format!(
             "{}: {} entries ({} left out, {} merged)",
             path.display(),
@@ -91,36 +91,37 @@ fn print_report(r: &CheckReport, dims: &[u64], text: bool, out: &mut Output) {
             sections.join(", ")
         )),
     }
-    let entries = |out: &mut Output, what: &str, right: &str, count: u64, first: &[BadEntry]| {
-        if count == 0 {
-            out.line(format!("  {} {what}", mark(true)));
-            return;
-        }
-        out.line(format!(
-            "  {} {what}: {} entries; {right}",
-            mark(false),
-            grouped(count)
-        ));
-        for e in first {
-            let weight = e.weight.map_or(String::new(), |w| format!(", weight {w}"));
-            let mode = e.mode.map_or(String::new(), |m| {
-                format!(" (mode {} has size {})", m + 1, dims[m])
-            });
+    let entries =
+        |out: &mut Output, what: &str, right: &str, count: u64, first: &[InvalidEntry]| {
+            if count == 0 {
+                out.line(format!("  {} {what}", mark(true)));
+                return;
+            }
             out.line(format!(
-                "      entry {}: {} = {}{weight}{mode}",
-                e.entry + 1,
-                cell(&e.index),
-                e.value
+                "  {} {what}: {} entries; {right}",
+                mark(false),
+                grouped(count)
             ));
-        }
-    };
+            for e in first {
+                let weight = e.weight.map_or(String::new(), |w| format!(", weight {w}"));
+                let mode = e.mode.map_or(String::new(), |m| {
+                    format!(" (mode {} has size {})", m + 1, dims[m])
+                });
+                out.line(format!(
+                    "      entry {}: {} = {}{weight}{mode}",
+                    e.entry + 1,
+                    cell(&e.index),
+                    e.value
+                ));
+            }
+        };
     let ranged = &r.out_of_range;
     entries(
         out,
         "indices in range",
         "they must not exceed the sizes",
         ranged.count,
-        &ranged.first,
+        &ranged.examples,
     );
     let finite = &r.not_finite;
     entries(
@@ -128,7 +129,7 @@ fn print_report(r: &CheckReport, dims: &[u64], text: bool, out: &mut Output) {
         "values finite",
         "NaN, infinity and negative weights are not allowed",
         finite.count,
-        &finite.first,
+        &finite.examples,
     );
     if r.duplicates.count == 0 {
         out.line(format!("  {} no duplicates", mark(true)));
@@ -137,9 +138,9 @@ fn print_report(r: &CheckReport, dims: &[u64], text: bool, out: &mut Output) {
             "  {} duplicates: {} cells are listed more than once, {} entries too many; --fix OUT merges them",
             mark(false),
             grouped(r.duplicates.count),
-            grouped(r.surplus)
+            grouped(r.repeated_entries)
         ));
-        for d in &r.duplicates.first {
+        for d in &r.duplicates.examples {
             let listed: Vec<String> = d
                 .entries
                 .iter()
@@ -169,7 +170,7 @@ fn cell(index: &[u32]) -> String {
 
 fn to_json(r: &CheckReport, name: &str, count: u64, dims: &[u64]) -> Value {
     let from_one = |index: &[u32]| index.iter().map(|&i| u64::from(i) + 1).collect::<Vec<_>>();
-    let entries = |first: &[BadEntry]| {
+    let entries = |first: &[InvalidEntry]| {
         first
             .iter()
             // JSON has no NaN or infinity; as text they survive.
@@ -182,12 +183,12 @@ fn to_json(r: &CheckReport, name: &str, count: u64, dims: &[u64]) -> Value {
         "count": count,
         "dims": dims,
         "damaged_sections": r.damaged,
-        "out_of_range": {"count": r.out_of_range.count, "first": entries(&r.out_of_range.first)},
-        "not_finite": {"count": r.not_finite.count, "first": entries(&r.not_finite.first)},
+        "out_of_range": {"count": r.out_of_range.count, "first": entries(&r.out_of_range.examples)},
+        "not_finite": {"count": r.not_finite.count, "first": entries(&r.not_finite.examples)},
         "duplicates": {
             "cells": r.duplicates.count,
-            "surplus": r.surplus,
-            "first": r.duplicates.first.iter().map(|d| json!({
+            "surplus": r.repeated_entries,
+            "first": r.duplicates.examples.iter().map(|d| json!({
                 "index": from_one(&d.index),
                 "entries": d.entries.iter().map(|(e, v)| json!([e + 1, v])).collect::<Vec<_>>(),
             })).collect::<Vec<_>>(),

@@ -119,7 +119,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     for (m, file) in a.matrix.iter().enumerate() {
         names.check_matrix(mode, file)?;
         if columns.of_mode(m).is_none()
-            && let Some(beside) = Names::beside(file, 1)?
+            && let Some(beside) = Names::load_beside(file, 1)?
         {
             columns.set(m, beside)?;
         }

@@ -413,11 +413,11 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
     // Whatever ended the fit, the work is kept.
     model::save(&model, target)?;
     if let Some(tensor) = given("tensor") {
-        Names::follow(tensor, target, model.order())?;
+        Names::copy_to_model(tensor, target, model.order())?;
     }
     for (m, (spec, _)) in opened.matrices.iter().enumerate() {
         if !spec.kind.is_graph() {
-            Names::put_columns(Names::beside(&spec.file, 1)?.as_ref(), target, m)?;
+            Names::save_columns(Names::load_beside(&spec.file, 1)?.as_ref(), target, m)?;
         }
     }
     if let Some(e) = failed {

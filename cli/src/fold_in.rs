@@ -164,9 +164,9 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         _ => None,
     };
     model::save(&folded, &a.output)?;
-    Names::follow(&a.model, &a.output, folded.order())?;
+    Names::copy_to_model(&a.model, &a.output, folded.order())?;
     for m in 0..folded.matrices().len() {
-        Names::put_columns(Names::of_columns(&a.model, m)?.as_ref(), &a.output, m)?;
+        Names::save_columns(Names::load_columns(&a.model, m)?.as_ref(), &a.output, m)?;
     }
     let changed = match summary.replaced {
         0 => String::new(),

@@ -224,7 +224,7 @@ fn print_mode(n: usize, mode: &ModeSummary, names: Option<&Names>, out: &mut Out
         grouped(mode.dim),
         number(mode.mean_length)
     ));
-    let Some((row, length)) = mode.longest else {
+    let Some((row, length)) = mode.longest_row else {
         return;
     };
     let called = names
@@ -274,7 +274,7 @@ fn to_json(name: &str, header: &Header, s: &Summary, names: &[Option<Names>]) ->
             "dim": m.dim,
             "rows_used": m.rows_used,
             "mean_length": m.mean_length,
-            "longest": m.longest.map(|(row, length)| json!({
+            "longest": m.longest_row.map(|(row, length)| json!({
                 "row": u64::from(row) + 1,
                 "length": length,
                 "name": names.get(n).and_then(Option::as_ref).and_then(|x| x.name(u64::from(row))),

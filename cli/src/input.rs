@@ -152,7 +152,7 @@ pub(super) fn open_with(
     if s3cmtf::model::is_model(path) {
         return Err(Error::File {
             file: path.display().to_string(),
-            what: "is a model, not data; `s3cmtf info` shows what it holds".into(),
+            reason: "is a model, not data; `s3cmtf info` shows what it holds".into(),
         });
     }
     format::open(input(path, progress), OpenMode::Mapped, options, progress)
@@ -193,7 +193,7 @@ pub(super) fn any_text<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Resu
 }
 
 fn is_text(path: &Path) -> Result<bool> {
-    Ok(path == Path::new("-") || !format::is_binary(path)?)
+    Ok(path == Path::new("-") || !format::is_coo_file(path)?)
 }
 
 /// Sets an option of text from `NAME=VALUE` as typed.
@@ -219,7 +219,7 @@ pub(super) fn same_file(a: &Path, b: &Path) -> bool {
 /// The names of each mode of `file` that has any.
 pub(super) fn names_of(file: &CooFile) -> Result<Vec<Option<Names>>> {
     (0..file.header().dims.len())
-        .map(|mode| Names::beside(file.path(), mode))
+        .map(|mode| Names::load_beside(file.path(), mode))
         .collect()
 }
 

@@ -69,7 +69,7 @@ pub(super) fn column_names_of(
     let mut names = column_names(specs, &widths)?;
     for m in 0..widths.len() {
         if names.of_mode(m).is_none()
-            && let Some(beside) = Names::of_columns(file, m)?
+            && let Some(beside) = Names::load_columns(file, m)?
         {
             names.set(m, beside)?;
         }

@@ -143,7 +143,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     for (m, (mode, path, _)) in matrices.iter().enumerate() {
         names.check_matrix(*mode, path)?;
         if columns.of_mode(m).is_none()
-            && let Some(beside) = Names::beside(path, 1)?
+            && let Some(beside) = Names::load_beside(path, 1)?
         {
             columns.set(m, beside)?;
         }

@@ -62,14 +62,14 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     });
     let rule = match a.last_per {
         None => SplitRule::Random,
-        Some(mode) => SplitRule::LastPer {
-            row: mode_from_one(mode)?,
-            by: mode_from_one(a.by.unwrap_or(file.header().dims.len()))?,
+        Some(mode) => SplitRule::LastPerRow {
+            row_mode: mode_from_one(mode)?,
+            order_mode: mode_from_one(a.by.unwrap_or(file.header().dims.len()))?,
         },
     };
     let options = SplitOptions {
-        test: a.test,
-        valid: a.valid,
+        test_fraction: a.test,
+        valid_fraction: a.valid,
         seed: a.seed,
         rule,
     };

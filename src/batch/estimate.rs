@@ -52,7 +52,7 @@ struct Size {
 
 impl Size {
     fn of(path: &Path) -> Result<Size> {
-        if format::is_binary(path)? {
+        if format::is_coo_file(path)? {
             let file = CooFile::open(path, OpenMode::Mapped)?;
             let header = file.header();
             let entries = header.count;
@@ -63,7 +63,7 @@ impl Size {
                 pages,
             });
         }
-        let mut source = format::Source::open(path.into())?;
+        let mut source = format::TextSource::open(path.into())?;
         let mut text = Vec::new();
         // What cannot be read fails when the job reads it, and says where.
         let _ = source.take_reader().take(LOOKED_AT).read_to_end(&mut text);

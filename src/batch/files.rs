@@ -75,7 +75,7 @@ impl Opened {
             let name = path.display().to_string();
             return Err(Error::file(name, "is a model, not data"));
         }
-        let how = match format::is_binary(path)? {
+        let how = match format::is_coo_file(path)? {
             true => TextOptions::default(),
             false => text.clone(),
         };

@@ -85,7 +85,7 @@ fn check_text<'a>(
         return Ok(());
     }
     for file in files {
-        if !format::is_binary(file)? {
+        if !format::is_coo_file(file)? {
             return Ok(());
         }
     }
@@ -174,10 +174,14 @@ fn run_fit(
         return Ok(());
     }
     model::save(&model, &job.output)?;
-    Names::follow(&spec.tensor, &job.output, model.order())?;
+    Names::copy_to_model(&spec.tensor, &job.output, model.order())?;
     for (m, matrix) in spec.matrices.iter().enumerate() {
         if !matrix.kind.is_graph() {
-            Names::put_columns(Names::beside(&matrix.file, 1)?.as_ref(), &job.output, m)?;
+            Names::save_columns(
+                Names::load_beside(&matrix.file, 1)?.as_ref(),
+                &job.output,
+                m,
+            )?;
         }
     }
     result.status = JobStatus::Done;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::model_rows::unknown_row;
 use super::name_suggestions::find_by_name;
 use crate::error::{Error, Result};
-use crate::format::{Names, RowMap, find_beside};
+use crate::format::{Names, RowMap, find_names_beside};
 
 /// The largest number of rows with the same name that an error lists.
 const MAX_LISTED_ROWS: usize = 5;
@@ -79,7 +79,7 @@ impl RowNames {
 
     /// Checks that the names beside a matrix file agree with those of `mode`, which its rows belong to.
     pub fn check_matrix(&self, mode: usize, file: &Path) -> Result<()> {
-        let Some(found) = Names::beside(file, 0)? else {
+        let Some(found) = Names::load_beside(file, 0)? else {
             return Ok(());
         };
         let sidecar = self.sidecars.get(mode).and_then(Option::as_ref);
@@ -323,7 +323,7 @@ struct Sidecar<'a> {
 fn find_sidecars<'a>(files: &[&'a Path], mode: usize) -> Vec<Sidecar<'a>> {
     let mut found: Vec<Sidecar<'_>> = Vec::new();
     for &data in files {
-        if let Some(names) = find_beside(data, mode)
+        if let Some(names) = find_names_beside(data, mode)
             && found.iter().all(|before| before.names != names)
         {
             found.push(Sidecar { data, names });

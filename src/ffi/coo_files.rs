@@ -13,7 +13,9 @@ use super::guard::guard;
 use super::indices::value_kind;
 use super::status::{Failure, Outcome};
 use super::text::{TextHandle, text_options};
-use crate::format::{self, CheckReport, Input, Keep, OpenMode, SplitOptions, SplitRule, ValueKind};
+use crate::format::{
+    self, CheckReport, DuplicatePolicy, Input, OpenMode, SplitOptions, SplitRule, ValueKind,
+};
 use crate::progress::Monitor;
 
 /// Where s3cmtf_coo_check() counts sections of a file whose bytes do not match their checksum.
@@ -64,7 +66,7 @@ pub unsafe extern "C" fn s3cmtf_coo_check(
             report.out_of_range.count,
             report.not_finite.count,
             report.duplicates.count,
-            report.surplus,
+            report.repeated_entries,
         ];
         // SAFETY: a buffer of the caller, for this call.
         unsafe { copy_out(&found[..number], counts, capacity, "counts") }
@@ -189,13 +191,13 @@ pub unsafe extern "C" fn s3cmtf_coo_fix(
         let keep = choice(
             keep,
             &[
-                (S3CMTF_KEEP_MEAN, Keep::Mean),
-                (S3CMTF_KEEP_FIRST, Keep::First),
-                (S3CMTF_KEEP_LAST, Keep::Last),
+                (S3CMTF_KEEP_MEAN, DuplicatePolicy::Mean),
+                (S3CMTF_KEEP_FIRST, DuplicatePolicy::First),
+                (S3CMTF_KEEP_LAST, DuplicatePolicy::Last),
             ],
             "keep",
         )?;
-        let fixed = format::fix(coo.source.file()?, &path, keep, &Token(cancel))?;
+        let fixed = format::repair(coo.source.file()?, &path, keep, &Token(cancel))?;
         for (out, number) in [(dropped, fixed.dropped), (merged, fixed.merged)] {
             if let Some(out) = out {
                 out.write(number);
@@ -235,14 +237,14 @@ pub unsafe extern "C" fn s3cmtf_coo_split(
                     "row and by must both be modes, or neither",
                 ));
             }
-            (row, by) => SplitRule::LastPer {
-                row: place(row, order, "row")?,
-                by: place(by, order, "by")?,
+            (row, by) => SplitRule::LastPerRow {
+                row_mode: place(row, order, "row")?,
+                order_mode: place(by, order, "by")?,
             },
         };
         let options = SplitOptions {
-            test,
-            valid,
+            test_fraction: test,
+            valid_fraction: valid,
             seed,
             rule,
         };

@@ -10,7 +10,7 @@ use super::coo::{CooHandle, S3CMTF_F32, S3CMTF_F64, Source, of};
 use super::error::ErrorHandle;
 use super::guard::guard;
 use super::indices::numbers;
-use crate::format::{CooView, Floats, ValueKind, Values};
+use crate::format::{CooView, OwnedValues, ValueKind, Values};
 
 /// Entries with weights of their own.
 pub(super) struct Weighted {
@@ -19,7 +19,7 @@ pub(super) struct Weighted {
 }
 
 enum Weights {
-    Copied(Floats),
+    Copied(OwnedValues),
     /// The values of others.
     Of(Arc<Source>),
 }
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn s3cmtf_coo_new_weighted(
         let count = coo.source.view().len() as u64;
         // SAFETY: an array of the caller, for this call.
         let weights = unsafe { numbers(weights, count, weight_type, ("weights", "weight_type")) }?;
-        let weights = Weights::Copied(Floats::copy(weights)?);
+        let weights = Weights::Copied(OwnedValues::copy(weights)?);
         hand_over(out, CooHandle::weighted(coo, weights));
         Ok(())
     })

@@ -58,7 +58,7 @@ pub unsafe extern "C" fn s3cmtf_names_open_beside(
         // SAFETY: a text of the caller, for this call.
         let path = unsafe { self::path(path, "path") }?;
         let mode = place(mode, MAX_ORDER, "mode")?;
-        match Names::beside(&path, mode)? {
+        match Names::load_beside(&path, mode)? {
             Some(names) => hand_over(out, NamesHandle { names }),
             None => {
                 out.write(null_mut());

@@ -9,7 +9,7 @@ use super::group::{DEFAULT_MEMORY, for_each_group};
 use super::layout::Header;
 use super::names;
 use super::rows::RowMapBuilder;
-use super::write::{CooWriter, Dims, Finished};
+use super::write::{CooWriter, Dims, StagedCoo};
 use crate::error::{Error, Result};
 use crate::progress::{Monitor, report_progress};
 use crate::random::splitmix64;
@@ -24,14 +24,14 @@ pub struct Faults<T> {
     /// How many.
     pub count: u64,
     /// The first few.
-    pub first: Vec<T>,
+    pub examples: Vec<T>,
 }
 
 impl<T> Default for Faults<T> {
     fn default() -> Self {
         Faults {
             count: 0,
-            first: Vec::new(),
+            examples: Vec::new(),
         }
     }
 }
@@ -39,15 +39,15 @@ impl<T> Default for Faults<T> {
 impl<T> Faults<T> {
     fn add(&mut self, example: impl FnOnce() -> T) {
         self.count += 1;
-        if self.first.len() < EXAMPLES {
-            self.first.push(example());
+        if self.examples.len() < EXAMPLES {
+            self.examples.push(example());
         }
     }
 }
 
 /// An entry that is not acceptable by itself. Entries, modes and indices count from 0.
 #[derive(Debug, Clone, PartialEq)]
-pub struct BadEntry {
+pub struct InvalidEntry {
     /// The entry.
     pub entry: u64,
     /// Its indices.
@@ -62,7 +62,7 @@ pub struct BadEntry {
 
 /// A cell that is listed more than once.
 #[derive(Debug, Clone, PartialEq)]
-pub struct DuplicateCell {
+pub struct DuplicatePosition {
     /// The cell's indices, counted from 0.
     pub index: Vec<u32>,
     /// The entries that list it (counted from 0), with their values.
@@ -75,13 +75,13 @@ pub struct CheckReport {
     /// The sections whose bytes do not match their checksum.
     pub damaged: Vec<String>,
     /// Indices that are not below the size of their mode.
-    pub out_of_range: Faults<BadEntry>,
+    pub out_of_range: Faults<InvalidEntry>,
     /// Values or weights that are NaN or infinite, and weights below 0.
-    pub not_finite: Faults<BadEntry>,
+    pub not_finite: Faults<InvalidEntry>,
     /// Cells listed more than once.
-    pub duplicates: Faults<DuplicateCell>,
+    pub duplicates: Faults<DuplicatePosition>,
     /// Entries that repeat a cell already listed before them.
-    pub surplus: u64,
+    pub repeated_entries: u64,
     /// For each mode, the rows without an entry. These are no fault.
     pub empty_rows: Vec<u64>,
 }
@@ -120,7 +120,7 @@ pub fn check_view(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<CheckRepo
             if outside.is_none() && finite {
                 continue;
             }
-            let bad = || BadEntry {
+            let bad = || InvalidEntry {
                 entry: i as u64,
                 index: view.index(i),
                 mode: outside,
@@ -146,11 +146,11 @@ pub fn check_view(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<CheckRepo
         }
         report.empty_rows.push(dim - rows.finish()?.len() as u64);
     }
-    let mut cells: Vec<DuplicateCell> = Vec::new();
+    let mut cells: Vec<DuplicatePosition> = Vec::new();
     for_each_duplicate(view, monitor, |entries| {
         report.duplicates.count += 1;
-        report.surplus += entries.len() as u64 - 1;
-        cells.push(DuplicateCell {
+        report.repeated_entries += entries.len() as u64 - 1;
+        cells.push(DuplicatePosition {
             index: view.index(entries[0] as usize),
             entries: entries
                 .iter()
@@ -167,7 +167,7 @@ pub fn check_view(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<CheckRepo
     })?;
     cells.sort_unstable_by_key(|c| c.entries[0].0);
     cells.truncate(EXAMPLES);
-    report.duplicates.first = cells;
+    report.duplicates.examples = cells;
     Ok(report)
 }
 
@@ -210,9 +210,9 @@ fn for_each_duplicate(
     )
 }
 
-/// Which entry of a cell listed more than once [`fix`] keeps.
+/// Which entry of a cell listed more than once [`repair`] keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Keep {
+pub enum DuplicatePolicy {
     /// One entry at the place of the first, with the mean of the values. With weights: their
     /// weighted mean and the sum of the weights, which leaves the least-squares solution unchanged.
     #[default]
@@ -223,9 +223,9 @@ pub enum Keep {
     Last,
 }
 
-/// What [`fix`] did.
+/// What [`repair`] did.
 #[derive(Debug, Clone)]
-pub struct Fixed {
+pub struct RepairReport {
     /// The header of the new file.
     pub header: Header,
     /// Entries left out because an index was out of range or a value not finite.
@@ -237,7 +237,12 @@ pub struct Fixed {
 /// Writes a copy of `file` that passes [`check`]: entries that are not acceptable are left out and
 /// every cell is listed once. A file whose checksums do not match is refused, since any of its
 /// entries may be wrong.
-pub fn fix(file: &CooFile, output: &Path, keep: Keep, monitor: &dyn Monitor) -> Result<Fixed> {
+pub fn repair(
+    file: &CooFile,
+    output: &Path,
+    keep: DuplicatePolicy,
+    monitor: &dyn Monitor,
+) -> Result<RepairReport> {
     file.require_intact(monitor)?;
     let view = file.view();
     let n = view.len();
@@ -270,10 +275,10 @@ pub fn fix(file: &CooFile, output: &Path, keep: Keep, monitor: &dyn Monitor) -> 
             return Ok(());
         }
         let kept = match keep {
-            Keep::Mean | Keep::First => good[0],
-            Keep::Last => good[good.len() - 1],
+            DuplicatePolicy::Mean | DuplicatePolicy::First => good[0],
+            DuplicatePolicy::Last => good[good.len() - 1],
         };
-        if keep == Keep::Mean {
+        if keep == DuplicatePolicy::Mean {
             let weight = |e: u64| view.weights().map_or(1.0, |w| w.get(e as usize));
             let value = |e: u64| view.values().get(e as usize);
             let total: f64 = good.iter().map(|&e| weight(e)).sum();
@@ -312,7 +317,7 @@ pub fn fix(file: &CooFile, output: &Path, keep: Keep, monitor: &dyn Monitor) -> 
         monitor,
     )?;
     names.into_iter().try_for_each(AtomicFile::commit)?;
-    Ok(Fixed {
+    Ok(RepairReport {
         header: finished.commit()?,
         dropped,
         merged,
@@ -326,7 +331,7 @@ fn write_kept(
     means: &[(u64, f64, f64)],
     kept: u64,
     monitor: &dyn Monitor,
-) -> Result<Finished> {
+) -> Result<StagedCoo> {
     use super::coo::Values;
     let view = file.view();
     let h = file.header();
@@ -369,7 +374,7 @@ fn write_kept(
         let weights = h.weight_kind.map(|_| Values::F64(&weights));
         writer.push(&columns, Values::F64(&values), weights)
     })?;
-    writer.stage(Dims::of(h))
+    writer.stage(Dims::from_header(h))
 }
 
 #[cfg(test)]
@@ -418,22 +423,22 @@ mod tests {
         let r = check(&file, &()).unwrap();
         assert!(!r.is_clean() && r.damaged.is_empty());
         assert_eq!(
-            (r.out_of_range.count, r.out_of_range.first[0].mode),
+            (r.out_of_range.count, r.out_of_range.examples[0].mode),
             (1, Some(0))
         );
-        assert_eq!((r.not_finite.count, r.not_finite.first[0].entry), (1, 4));
-        assert_eq!((r.duplicates.count, r.surplus), (2, 3));
+        assert_eq!((r.not_finite.count, r.not_finite.examples[0].entry), (1, 4));
+        assert_eq!((r.duplicates.count, r.repeated_entries), (2, 3));
         assert_eq!(
-            r.duplicates.first[0].entries,
+            r.duplicates.examples[0].entries,
             [(0, 1.0), (2, 3.0), (5, 8.0)]
         );
         assert_eq!(r.empty_rows, [1, 0]);
         for (keep, expected) in [
-            (Keep::Mean, vec![4.0, 4.0, 5.0]),
-            (Keep::First, vec![1.0, 2.0, 5.0]),
-            (Keep::Last, vec![8.0, 6.0, 5.0]),
+            (DuplicatePolicy::Mean, vec![4.0, 4.0, 5.0]),
+            (DuplicatePolicy::First, vec![1.0, 2.0, 5.0]),
+            (DuplicatePolicy::Last, vec![8.0, 6.0, 5.0]),
         ] {
-            let fixed = fix(&file, &out, keep, &()).unwrap();
+            let fixed = repair(&file, &out, keep, &()).unwrap();
             assert_eq!((fixed.dropped, fixed.merged, fixed.header.count), (2, 3, 3));
             let back = CooFile::open(&out, OpenMode::Mapped).unwrap();
             let values: Vec<f64> = (0..3).map(|i| back.view().values().get(i)).collect();
@@ -447,7 +452,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (path, out) = (dir.path().join("a.coo"), dir.path().join("b.coo"));
         let file = write(&path, &[(0, 0, 1.0, 3.0), (0, 0, 5.0, 1.0)], &[1, 1]);
-        fix(&file, &out, Keep::Mean, &()).unwrap();
+        repair(&file, &out, DuplicatePolicy::Mean, &()).unwrap();
         let back = CooFile::open(&out, OpenMode::Mapped).unwrap();
         assert_eq!(
             (
@@ -472,7 +477,9 @@ mod tests {
         std::fs::write(&path, bytes).unwrap();
         let file = CooFile::open(&path, OpenMode::Mapped).unwrap();
         assert_eq!(check(&file, &()).unwrap().damaged, ["values"]);
-        let error = fix(&file, &out, Keep::Mean, &()).unwrap_err().to_string();
+        let error = repair(&file, &out, DuplicatePolicy::Mean, &())
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("values") && !out.exists(), "{error}");
     }
 }

@@ -9,8 +9,8 @@ use super::coo::{CooFile, CooView, Values};
 use super::layout::{Header, MAGIC, ValueKind};
 use super::memory::OpenMode;
 use super::names::{self, Names};
-use super::text::{self, Input, Sink, Source, TextOptions, WriterPlan};
-use super::write::{CooWriter, Dims, Finished};
+use super::text::{self, Input, Sink, TextOptions, TextSource, WriterPlan};
+use super::write::{CooWriter, Dims, StagedCoo};
 use crate::error::{Error, Result};
 use crate::progress::{Monitor, report_progress};
 
@@ -19,7 +19,7 @@ const BATCH: usize = 1 << 16;
 
 /// What [`convert`] made.
 #[derive(Debug)]
-pub struct Converted {
+pub struct ConversionReport {
     /// The header of the new file.
     pub header: Header,
     /// The names files written beside it: mode (from 0), path, number of names.
@@ -36,17 +36,17 @@ pub fn convert(
     output: &Path,
     options: &TextOptions,
     monitor: &dyn Monitor,
-) -> Result<Converted> {
+) -> Result<ConversionReport> {
     refuse_text_name(output)?;
     if let Input::Path(path) = &input
-        && is_binary(path)?
+        && is_coo_file(path)?
     {
         options.require_only_dims(path)?;
         let file = CooFile::open(path, OpenMode::Mapped)?;
         let names = names::carry(path, &output.with_extension(""), file.header().dims.len())?;
         let finished = rewrite(&file, output, options, monitor)?;
         names.into_iter().try_for_each(AtomicFile::commit)?;
-        return Ok(Converted {
+        return Ok(ConversionReport {
             header: finished.commit()?,
             names: Vec::new(),
         });
@@ -75,7 +75,7 @@ pub fn convert(
     staged.into_iter().try_for_each(AtomicFile::commit)?;
     let kept: Vec<usize> = written.iter().map(|w| w.0).collect();
     names::remove_stale(output, &kept);
-    Ok(Converted {
+    Ok(ConversionReport {
         header: finished.commit()?,
         names: written,
     })
@@ -128,7 +128,7 @@ pub fn open(
         Input::Reader { name, .. } => PathBuf::from(name),
     };
     if let Input::Path(path) = &input
-        && is_binary(path)?
+        && is_coo_file(path)?
     {
         options.require_only_dims(path)?;
         let file = CooFile::open(path, mode)?;
@@ -189,8 +189,8 @@ fn import(
     options: &TextOptions,
     default_kind: ValueKind,
     monitor: &dyn Monitor,
-) -> Result<(Finished, text::TextResult)> {
-    let source = Source::open(input)?;
+) -> Result<(StagedCoo, text::TextResult)> {
+    let source = TextSource::open(input)?;
     if source.head.starts_with(&MAGIC) {
         return Err(Error::file(
             source.name,
@@ -214,7 +214,7 @@ fn import(
 }
 
 /// Whether the file is meant to be binary COO: by its extension or by its first bytes.
-pub fn is_binary(path: &Path) -> Result<bool> {
+pub fn is_coo_file(path: &Path) -> Result<bool> {
     if path
         .extension()
         .is_some_and(|e| e.eq_ignore_ascii_case("coo"))
@@ -238,11 +238,11 @@ fn rewrite(
     output: &Path,
     options: &TextOptions,
     monitor: &dyn Monitor,
-) -> Result<Finished> {
+) -> Result<StagedCoo> {
     file.require_intact(monitor)?;
     let dims = match &options.dims {
         Some(dims) => Dims::Stated(dims.clone()),
-        None => Dims::of(file.header()),
+        None => Dims::from_header(file.header()),
     };
     stage(&file.view(), output, options.value_kind, dims, monitor)
 }
@@ -258,7 +258,7 @@ pub fn write(
     refuse_text_name(output)?;
     let dims = view.dims().to_vec();
     let dims = if view.dims_inferred() {
-        Dims::Kept(dims)
+        Dims::InferredEarlier(dims)
     } else {
         Dims::Stated(dims)
     };
@@ -271,7 +271,7 @@ fn stage(
     kind: Option<ValueKind>,
     dims: Dims,
     monitor: &dyn Monitor,
-) -> Result<Finished> {
+) -> Result<StagedCoo> {
     let kind = |own: Values<'_>| kind.unwrap_or(own.kind());
     let mut writer = CooWriter::create(
         output,

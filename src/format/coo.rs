@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::layout::{HEADER_LEN, Header, Section, ValueKind, check_dims};
-use super::memory::{Bytes, OpenMode, ordinary_len};
+use super::memory::{FileBytes, OpenMode, ordinary_len};
 use crate::error::{Error, Result};
 use crate::progress::{Monitor, report_progress};
 
@@ -289,7 +289,7 @@ pub struct CooFile {
     path: PathBuf,
     name: String,
     header: Header,
-    bytes: Bytes,
+    bytes: FileBytes,
     temporary: bool,
 }
 
@@ -321,7 +321,7 @@ impl CooFile {
             .map_err(reading)?;
         let header = Header::decode(&head, len, &name)?;
         file.seek(SeekFrom::Start(0)).map_err(reading)?;
-        let bytes = Bytes::load(&file, header.file_size, mode, &name)?;
+        let bytes = FileBytes::load(&file, header.file_size, mode, &name)?;
         // What was checked must be what is used, also if the file changed in between.
         if bytes.as_slice()[..HEADER_LEN as usize] != head[..] {
             return Err(Error::file(name, "changed while it was being opened"));

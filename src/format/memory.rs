@@ -26,14 +26,14 @@ pub enum OpenMode {
     Private,
 }
 
-pub(crate) enum Bytes {
+pub(crate) enum FileBytes {
     Mapped(Mmap),
     Private(MmapMut),
 }
 
-impl Bytes {
+impl FileBytes {
     /// `len` is the length the caller has checked the header against.
-    pub(crate) fn load(file: &File, len: u64, mode: OpenMode, name: &str) -> Result<Bytes> {
+    pub(crate) fn load(file: &File, len: u64, mode: OpenMode, name: &str) -> Result<FileBytes> {
         let len = usize::try_from(len).map_err(|_| {
             Error::file(
                 name,
@@ -49,7 +49,7 @@ impl Bytes {
                 // without a check at the place of use.
                 let map =
                     unsafe { memmap2::MmapOptions::new().len(len).map(file) }.map_err(failed)?;
-                Ok(Bytes::Mapped(map))
+                Ok(FileBytes::Mapped(map))
             }
             OpenMode::Private => {
                 // An anonymous map: page-aligned, so columns keep their alignment, and memory that
@@ -63,26 +63,26 @@ impl Bytes {
                         Error::io(format!("cannot read {name}"), e)
                     }
                 })?;
-                Ok(Bytes::Private(copy))
+                Ok(FileBytes::Private(copy))
             }
         }
     }
 
     /// Opens a whole ordinary file; also returns its length.
-    pub(crate) fn open(path: &Path, mode: OpenMode) -> Result<(Bytes, u64)> {
+    pub(crate) fn open(path: &Path, mode: OpenMode) -> Result<(FileBytes, u64)> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|e| Error::cannot_open(path, e))?;
         let len = ordinary_len(&file, &name)?;
         if len == 0 {
             return Err(Error::file(name, "is empty"));
         }
-        Ok((Bytes::load(&file, len, mode, &name)?, len))
+        Ok((FileBytes::load(&file, len, mode, &name)?, len))
     }
 
     pub(crate) fn as_slice(&self) -> &[u8] {
         match self {
-            Bytes::Mapped(map) => map,
-            Bytes::Private(map) => map,
+            FileBytes::Mapped(map) => map,
+            FileBytes::Private(map) => map,
         }
     }
 }

@@ -20,26 +20,27 @@ mod text;
 mod write;
 
 pub use check::{
-    BadEntry, CheckReport, DuplicateCell, Faults, Fixed, Keep, check, check_view, fix,
+    CheckReport, DuplicatePolicy, DuplicatePosition, Faults, InvalidEntry, RepairReport, check,
+    check_view, repair,
 };
-pub use convert::{Converted, convert, is_binary, open, write, write_tns};
+pub use convert::{ConversionReport, convert, is_coo_file, open, write, write_tns};
 pub use coo::{CooFile, CooView, Values};
 pub use layout::{
     ALIGN, HEADER_LEN, Header, MAGIC, MAX_DIM, MIN_ORDER, Section, VERSION, ValueKind,
 };
 pub use memory::OpenMode;
 pub use names::Names;
-pub(crate) use names::find_beside;
+pub(crate) use names::find_names_beside;
 pub use owned::CooData;
-pub(crate) use owned::Floats;
+pub(crate) use owned::OwnedValues;
 pub use rows::RowMap;
-pub use split::{Part, SplitOptions, SplitRule, split};
+pub use split::{SplitOptions, SplitPart, SplitRule, split};
 pub use summary::{ModeSummary, Summary, ValueSummary, summarize};
-pub(crate) use text::Source;
+pub(crate) use text::TextSource;
 pub use text::{DelimitedOptions, Input, TextFormat, TextOptions};
 pub use write::{CooWriter, Dims};
 
 pub(crate) use atomic::AtomicFile;
-pub(crate) use memory::Bytes;
+pub(crate) use memory::FileBytes;
 pub(crate) use rows::RowMapBuilder;
-pub(crate) use write::Finished;
+pub(crate) use write::StagedCoo;

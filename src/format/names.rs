@@ -2,7 +2,7 @@
 //!
 //! A names file is tab-separated text: `index`, `name`, and further columns that are ignored, with
 //! or without a header line; indices count from 1. Importing text with string ids writes one beside
-//! the output for each such mode: `ratings.coo` gets `ratings.mode1.tsv`. [`Names::beside`] finds
+//! the output for each such mode: `ratings.coo` gets `ratings.mode1.tsv`. [`Names::load_beside`] finds
 //! it again, also for `ratings.train.coo`, by leaving out one extension after the other.
 
 use std::borrow::Cow;
@@ -35,7 +35,7 @@ struct Called {
 
 impl Names {
     /// Names for the first rows, in their order.
-    pub fn list<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Names {
+    pub fn from_names<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Names {
         let mut all = Names::default();
         for (at, name) in (0u32..).zip(names) {
             let name: Arc<str> = name.as_ref().into();
@@ -45,7 +45,7 @@ impl Names {
         all
     }
 
-    /// Writes a names file, complete or not at all. [`Names::beside`] finds it beside `data.coo` if it is called
+    /// Writes a names file, complete or not at all. [`Names::load_beside`] finds it beside `data.coo` if it is called
     /// `data.mode1.tsv`.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.stage(path.as_ref())?.commit()
@@ -160,18 +160,18 @@ impl Names {
     }
 
     /// The names beside a COO file, if there are any for `mode` (counted from 0).
-    pub fn beside(coo: &Path, mode: usize) -> Result<Option<Names>> {
-        find_beside(coo, mode).map(Names::load).transpose()
+    pub fn load_beside(coo: &Path, mode: usize) -> Result<Option<Names>> {
+        find_names_beside(coo, mode).map(Names::load).transpose()
     }
 
     /// Puts copies of the names beside `from` beside the model `to` that was made of it, under the whole name of that
     /// (`model.s3m.mode1.tsv`), where no other data has its names. Names that are found there anyway stay where they are,
     /// and those of an earlier model of that name go.
-    pub fn follow(from: &Path, to: &Path, order: usize) -> Result<()> {
+    pub fn copy_to_model(from: &Path, to: &Path, order: usize) -> Result<()> {
         for file in carry(from, to, order)? {
             file.commit()?;
         }
-        for mode in (0..order).filter(|&mode| find_beside(from, mode).is_none()) {
+        for mode in (0..order).filter(|&mode| find_names_beside(from, mode).is_none()) {
             remove_own(&path_beside(to, mode));
         }
         Ok(())
@@ -179,14 +179,14 @@ impl Names {
 
     /// The names of the columns of a coupled matrix of a model, counted from 0, that lie beside the model: those in
     /// `model.s3m.matrix1.tsv` or `model.matrix1.tsv`.
-    pub fn of_columns(model: &Path, matrix: usize) -> Result<Option<Names>> {
+    pub fn load_columns(model: &Path, matrix: usize) -> Result<Option<Names>> {
         let found = find_with(model, &columns_end(matrix));
         found.map(Names::load).transpose()
     }
 
-    /// Puts names of the columns of a coupled matrix where [`of_columns`](Self::of_columns) finds them. Without any, those
+    /// Puts names of the columns of a coupled matrix where [`load_columns`](Self::load_columns) finds them. Without any, those
     /// of an earlier model of that name go.
-    pub fn put_columns(names: Option<&Names>, model: &Path, matrix: usize) -> Result<()> {
+    pub fn save_columns(names: Option<&Names>, model: &Path, matrix: usize) -> Result<()> {
         let path = with_end(model, &columns_end(matrix));
         match names {
             Some(names) => names.save(path),
@@ -274,7 +274,7 @@ impl Names {
 pub(crate) fn carry(from: &Path, to: &Path, order: usize) -> Result<Vec<AtomicFile>> {
     let mut staged = Vec::new();
     for mode in 0..order {
-        let (source, found) = (find_beside(from, mode), find_beside(to, mode));
+        let (source, found) = (find_names_beside(from, mode), find_names_beside(to, mode));
         if let Some(source) = source
             && found.as_ref() != Some(&source)
         {
@@ -301,7 +301,7 @@ fn remove_own(path: &Path) {
 }
 
 /// The names file of `mode` that belongs to a COO file or prefix.
-pub(crate) fn find_beside(coo: &Path, mode: usize) -> Option<PathBuf> {
+pub(crate) fn find_names_beside(coo: &Path, mode: usize) -> Option<PathBuf> {
     find_with(coo, &mode_end(mode))
 }
 
@@ -392,14 +392,16 @@ mod tests {
         }
         names.stage(&path_for(&coo, 0)).unwrap().commit().unwrap();
         for file in ["r.coo", "r.train.coo"] {
-            let back = Names::beside(&dir.path().join(file), 0).unwrap().unwrap();
+            let back = Names::load_beside(&dir.path().join(file), 0)
+                .unwrap()
+                .unwrap();
             assert_eq!(back.len(), odd.len());
             for (i, n) in odd.iter().enumerate() {
                 assert_eq!(back.name(i as u64), Some(*n));
                 assert_eq!(back.find(n), Some(i as u32));
             }
         }
-        assert!(Names::beside(&coo, 1).unwrap().is_none());
+        assert!(Names::load_beside(&coo, 1).unwrap().is_none());
     }
 
     #[test]

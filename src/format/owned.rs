@@ -6,23 +6,23 @@ use crate::error::{Error, Result};
 use crate::try_alloc::{try_to_vec, try_with_capacity};
 
 /// Values or weights in memory of their own.
-pub(crate) enum Floats {
+pub(crate) enum OwnedValues {
     F32(Vec<f32>),
     F64(Vec<f64>),
 }
 
-impl Floats {
-    pub(crate) fn copy(values: Values<'_>) -> Result<Floats> {
+impl OwnedValues {
+    pub(crate) fn copy(values: Values<'_>) -> Result<OwnedValues> {
         Ok(match values {
-            Values::F32(v) => Floats::F32(try_to_vec(v, "entries")?),
-            Values::F64(v) => Floats::F64(try_to_vec(v, "entries")?),
+            Values::F32(v) => OwnedValues::F32(try_to_vec(v, "entries")?),
+            Values::F64(v) => OwnedValues::F64(try_to_vec(v, "entries")?),
         })
     }
 
     pub(crate) fn values(&self) -> Values<'_> {
         match self {
-            Floats::F32(v) => Values::F32(v),
-            Floats::F64(v) => Values::F64(v),
+            OwnedValues::F32(v) => Values::F32(v),
+            OwnedValues::F64(v) => Values::F64(v),
         }
     }
 }
@@ -47,7 +47,7 @@ pub struct CooData {
     dims: Vec<u64>,
     dims_inferred: bool,
     columns: Vec<Vec<u32>>,
-    values: Floats,
+    values: OwnedValues,
 }
 
 impl CooData {
@@ -95,7 +95,7 @@ impl CooData {
             columns.push(column);
             largest.push(top + 1);
         }
-        let values = Floats::copy(values)?;
+        let values = OwnedValues::copy(values)?;
         Ok(CooData {
             dims_inferred: dims.is_none(),
             dims: dims.map_or(largest, <[u64]>::to_vec),

@@ -19,11 +19,11 @@ pub enum SplitRule {
     Random,
     /// In each row of mode `row`, the share (rounded to whole entries row by row) of the entries with the largest index in mode `by`; among equals,
     /// those later in the file. Both modes count from 0.
-    LastPer {
+    LastPerRow {
         /// The mode whose rows each lose their last entries.
-        row: usize,
+        row_mode: usize,
         /// The mode that says what is last, such as time.
-        by: usize,
+        order_mode: usize,
     },
 }
 
@@ -31,9 +31,9 @@ pub enum SplitRule {
 #[derive(Debug, Clone)]
 pub struct SplitOptions {
     /// The part of the entries to hold out for testing.
-    pub test: f64,
+    pub test_fraction: f64,
     /// The part to hold out for validation.
-    pub valid: f64,
+    pub valid_fraction: f64,
     /// Decides which entries, for [`SplitRule::Random`].
     pub seed: u64,
     /// How they are chosen.
@@ -42,7 +42,7 @@ pub struct SplitOptions {
 
 /// One part that was written.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct SplitPart {
     /// `train`, `valid` or `test`.
     pub name: &'static str,
     /// Its file.
@@ -92,8 +92,8 @@ pub fn split(
     prefix: &Path,
     options: &SplitOptions,
     monitor: &dyn Monitor,
-) -> Result<Vec<Part>> {
-    let (test, valid) = (options.test, options.valid);
+) -> Result<Vec<SplitPart>> {
+    let (test, valid) = (options.test_fraction, options.valid_fraction);
     if !(0.0..1.0).contains(&test) || !(0.0..1.0).contains(&valid) || test + valid >= 1.0 {
         return Err(Error::argument(format!(
             "test {test} and valid {valid} must be 0 or more and add up to less than 1"
@@ -118,7 +118,10 @@ pub fn split(
                 [n.saturating_sub(test + valid), valid, test],
             )
         }
-        SplitRule::LastPer { row, by } => {
+        SplitRule::LastPerRow {
+            row_mode: row,
+            order_mode: by,
+        } => {
             for mode in [row, by] {
                 if mode >= view.order() {
                     return Err(Error::argument(format!(
@@ -204,7 +207,7 @@ fn write_parts(
     counts: [u64; 3],
     wanted: [bool; 3],
     monitor: &dyn Monitor,
-) -> Result<Vec<Part>> {
+) -> Result<Vec<SplitPart>> {
     let view = file.view();
     let h = file.header();
     let mut outputs: Vec<(u8, PathBuf, CooWriter)> = Vec::new();
@@ -250,14 +253,14 @@ fn write_parts(
     let mut staged = Vec::new();
     for (part, path, writer) in outputs {
         // Sizes are those of the whole: a part may lack the last row.
-        staged.push((part, path, writer.stage(Dims::of(h))?));
+        staged.push((part, path, writer.stage(Dims::from_header(h))?));
     }
     let names = names::carry(file.path(), prefix, h.dims.len())?;
     names.into_iter().try_for_each(AtomicFile::commit)?;
     let mut written = Vec::new();
     for (part, path, finished) in staged {
         let header = finished.commit()?;
-        written.push(Part {
+        written.push(SplitPart {
             name: NAMES[part as usize],
             path,
             count: header.count,
@@ -285,7 +288,7 @@ mod tests {
         CooFile::open(&path, OpenMode::Mapped).unwrap()
     }
 
-    fn read(parts: &[Part], name: &str) -> Vec<(u32, u32, u32)> {
+    fn read(parts: &[SplitPart], name: &str) -> Vec<(u32, u32, u32)> {
         let part = parts.iter().find(|p| p.name == name).unwrap();
         let f = CooFile::open(&part.path, OpenMode::Private).unwrap();
         let v = f.view();
@@ -308,8 +311,8 @@ mod tests {
         let f = example(dir.path(), 100_003);
         let run = |seed, prefix: &str| {
             let options = SplitOptions {
-                test: 0.2,
-                valid: 0.1,
+                test_fraction: 0.2,
+                valid_fraction: 0.1,
                 seed,
                 rule: SplitRule::Random,
             };
@@ -342,10 +345,13 @@ mod tests {
     fn last_per_row_holds_out_the_latest() {
         let dir = tempfile::tempdir().unwrap();
         let f = example(dir.path(), 1000);
-        let rule = SplitRule::LastPer { row: 0, by: 2 };
+        let rule = SplitRule::LastPerRow {
+            row_mode: 0,
+            order_mode: 2,
+        };
         let options = SplitOptions {
-            test: 0.2,
-            valid: 0.1,
+            test_fraction: 0.2,
+            valid_fraction: 0.1,
             seed: 0,
             rule,
         };
@@ -380,13 +386,34 @@ mod tests {
             (0.6, 0.4, r),
             (0.0, 0.0, r),
             (0.01, 0.0, r),
-            (0.2, 0.0, SplitRule::LastPer { row: 3, by: 2 }),
-            (0.2, 0.0, SplitRule::LastPer { row: 0, by: 3 }),
-            (0.2, 0.0, SplitRule::LastPer { row: 1, by: 1 }),
+            (
+                0.2,
+                0.0,
+                SplitRule::LastPerRow {
+                    row_mode: 3,
+                    order_mode: 2,
+                },
+            ),
+            (
+                0.2,
+                0.0,
+                SplitRule::LastPerRow {
+                    row_mode: 0,
+                    order_mode: 3,
+                },
+            ),
+            (
+                0.2,
+                0.0,
+                SplitRule::LastPerRow {
+                    row_mode: 1,
+                    order_mode: 1,
+                },
+            ),
         ] {
             let options = SplitOptions {
-                test,
-                valid,
+                test_fraction: test,
+                valid_fraction: valid,
                 seed: 0,
                 rule,
             };

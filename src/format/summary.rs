@@ -42,7 +42,7 @@ pub struct ModeSummary {
     /// Rows with at least one entry.
     pub rows_used: u64,
     /// The index (from 0) of the row with the most entries, the first of equals, and their number.
-    pub longest: Option<(u32, u64)>,
+    pub longest_row: Option<(u32, u64)>,
     /// Entries per row that has any.
     pub mean_length: f64,
     /// How many rows have 1, 2 to 3, 4 to 7, ... entries: element `k` counts lengths from 2^k.
@@ -122,7 +122,7 @@ fn summarize_mode(dim: u64, map: &RowMap, lengths: &[u64]) -> ModeSummary {
     ModeSummary {
         dim,
         rows_used,
-        longest,
+        longest_row: longest,
         mean_length: lengths.iter().sum::<u64>() as f64 / (rows_used.max(1)) as f64,
         histogram,
     }
@@ -196,7 +196,7 @@ mod tests {
         );
         assert!((values.deviation - (35.0f64 / 12.0).sqrt()).abs() < 1e-9);
         assert_eq!(s.modes[0].rows_used, 3);
-        assert_eq!(s.modes[0].longest, Some((0, 3)));
+        assert_eq!(s.modes[0].longest_row, Some((0, 3)));
         assert_eq!(s.modes[0].mean_length, 2.0);
         assert_eq!(s.modes[0].histogram, [1, 2]);
         assert_eq!(s.modes[1].rows_used, 3);

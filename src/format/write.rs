@@ -25,14 +25,14 @@ pub enum Dims {
     /// The largest index seen in each mode, plus one.
     Inferred,
     /// These sizes, which an earlier file inferred; every index must be below them.
-    Kept(Vec<u64>),
+    InferredEarlier(Vec<u64>),
 }
 
 impl Dims {
     /// The sizes of an existing file, inferred or stated as they were there.
-    pub fn of(header: &Header) -> Dims {
+    pub fn from_header(header: &Header) -> Dims {
         if header.dims_inferred {
-            Dims::Kept(header.dims.clone())
+            Dims::InferredEarlier(header.dims.clone())
         } else {
             Dims::Stated(header.dims.clone())
         }
@@ -87,12 +87,12 @@ struct Column {
 }
 
 /// A complete file that still has its temporary name.
-pub(crate) struct Finished {
+pub(crate) struct StagedCoo {
     out: Out,
     pub(crate) header: Header,
 }
 
-impl Finished {
+impl StagedCoo {
     pub(crate) fn commit(self) -> Result<Header> {
         if let Out::Named(f) = self.out {
             f.commit()?;
@@ -302,7 +302,7 @@ impl CooWriter {
     }
 
     /// [`finish`](Self::finish) without the rename, for several files that must appear together.
-    pub(crate) fn stage(mut self, dims: Dims) -> Result<Finished> {
+    pub(crate) fn stage(mut self, dims: Dims) -> Result<StagedCoo> {
         if let Some(promised) = self.promised.filter(|&p| p != self.count) {
             return Err(Error::argument(format!(
                 "{} entries, but the file was created for {promised}",
@@ -311,7 +311,7 @@ impl CooWriter {
         }
         let (dims, inferred) = match dims {
             Dims::Stated(dims) => (dims, false),
-            Dims::Kept(dims) => (dims, true),
+            Dims::InferredEarlier(dims) => (dims, true),
             Dims::Inferred if self.count == 0 => {
                 return Err(Error::file(
                     self.name(),
@@ -375,7 +375,7 @@ impl CooWriter {
         if let Out::Named(f) = &mut self.out {
             f.sync()?;
         }
-        Ok(Finished {
+        Ok(StagedCoo {
             out: self.out,
             header,
         })

@@ -7,7 +7,7 @@ use super::planted::{Factor, Groups, Planted, row_order, stream};
 use super::tensor::check_finite;
 use super::{CellChoice, GenerateOptions, MatrixSpec, Skew};
 use crate::error::Result;
-use crate::format::{CooWriter, Dims, Finished, Values};
+use crate::format::{CooWriter, Dims, StagedCoo, Values};
 use crate::parallel::run_ordered;
 use crate::progress::{Monitor, report_progress};
 use crate::random::{Permutation, RandomStream};
@@ -85,7 +85,7 @@ pub(super) fn write(
     spec: &MatrixSpec,
     planted: &Planted,
     monitor: &dyn Monitor,
-) -> Result<(Finished, Factor)> {
+) -> Result<(StagedCoo, Factor)> {
     let name = stream::MATRIX * (m as u64 + 1);
     let seed = [options.seed, name];
     let rows = &planted.factors[spec.mode];

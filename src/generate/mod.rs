@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::format::npy::NpyWriter;
-use crate::format::{AtomicFile, Finished, Header, atomic};
+use crate::format::{AtomicFile, Header, StagedCoo, atomic};
 use crate::options::ModelKind;
 use crate::progress::{Monitor, report_progress};
 use planted::{Factor, Planted};
@@ -92,7 +92,7 @@ pub fn generate(
     for file in truth {
         file.commit()?;
     }
-    let commit = |(path, finished): (PathBuf, Finished)| Ok((path, finished.commit()?));
+    let commit = |(path, finished): (PathBuf, StagedCoo)| Ok((path, finished.commit()?));
     Ok(Generated {
         matrices: matrices.into_iter().map(commit).collect::<Result<_>>()?,
         test: made.test.map(commit).transpose()?,

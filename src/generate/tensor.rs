@@ -6,15 +6,15 @@ use super::cells::{Axis, CellPlan};
 use super::planted::{Planted, row_order, stream};
 use super::{GenerateOptions, Rounding};
 use crate::error::{Error, Result};
-use crate::format::{CooWriter, Dims, Finished, Values};
+use crate::format::{CooWriter, Dims, StagedCoo, Values};
 use crate::parallel::{StopFlag, run_ordered};
 use crate::progress::{Monitor, report_progress};
 use crate::random::Permutation;
 
 /// Complete files that still have their temporary names.
 pub(super) struct Made {
-    pub train: (PathBuf, Finished),
-    pub test: Option<(PathBuf, Finished)>,
+    pub train: (PathBuf, StagedCoo),
+    pub test: Option<(PathBuf, StagedCoo)>,
     pub floor_rmse: f64,
 }
 

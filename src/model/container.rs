@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::format::{AtomicFile, Bytes, OpenMode};
+use crate::format::{AtomicFile, FileBytes, OpenMode};
 
 const MAGIC: [u8; 8] = *b"\x89S3MOD\r\n";
 const VERSION: u32 = 1;
@@ -94,7 +94,7 @@ fn checksum(head: &[u8], table: &[u8]) -> u32 {
 /// An opened file of sections.
 pub(super) struct Opened {
     pub name: String,
-    pub bytes: Arc<Bytes>,
+    pub bytes: Arc<FileBytes>,
     sections: Vec<(String, std::ops::Range<usize>)>,
 }
 
@@ -103,7 +103,7 @@ impl Opened {
     /// data, and a damaged one must not predict.
     pub(super) fn open(path: &Path, mode: OpenMode) -> Result<Opened> {
         let name = path.display().to_string();
-        let (bytes, len) = Bytes::open(path, mode)?;
+        let (bytes, len) = FileBytes::open(path, mode)?;
         let all = bytes.as_slice();
         let bad = |byte: usize, what: &str| Err(Error::format(&name, byte as u64, what));
         if len < 8 || all[..8] != MAGIC {

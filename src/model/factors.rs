@@ -169,7 +169,11 @@ impl Model {
             });
         }
         let mut matrices = Vec::new();
-        for (m, weight) in problem.matrices().iter().zip(problem.weights(options)?) {
+        for (m, weight) in problem
+            .matrices()
+            .iter()
+            .zip(problem.matrix_weights(options)?)
+        {
             matrices.push(ModelMatrix {
                 mode: m.mode,
                 weight,

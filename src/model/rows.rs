@@ -5,7 +5,7 @@ use std::sync::Arc;
 use memmap2::MmapMut;
 
 use crate::error::{Error, Result};
-use crate::format::Bytes;
+use crate::format::FileBytes;
 use crate::simd::padded_len;
 
 /// From so many bytes on, memory is asked for in huge pages.
@@ -15,7 +15,7 @@ const HUGE: usize = 4 << 20;
 enum Memory {
     /// Anonymous pages: aligned, zeroed, and given back to the system when dropped.
     Owned(MmapMut),
-    Mapped(Arc<Bytes>, std::ops::Range<usize>),
+    Mapped(Arc<FileBytes>, std::ops::Range<usize>),
 }
 
 /// A matrix of `rows` x `rank` floats; each row starts a cache line and is padded with zeros.
@@ -50,7 +50,7 @@ impl FactorMatrix {
 
     /// Rows that lie in a mapped file, padding included.
     pub(super) fn mapped(
-        bytes: Arc<Bytes>,
+        bytes: Arc<FileBytes>,
         at: std::ops::Range<usize>,
         rank: usize,
     ) -> Option<FactorMatrix> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::zeros::{check_cells, draw};
-use super::{Coupled, MatrixKind, Mode, Part, Problem, Values};
+use super::{CoupledMatrix, EntrySource, MatrixKind, Problem, ProblemMode, Values};
 use crate::error::{Error, Result};
 use crate::format::{CooView, MAX_DIM, RowMap, RowMapBuilder};
 
@@ -104,7 +104,7 @@ impl<'a> ProblemBuilder<'a> {
                 _ => matrix.dims()[1],
             };
             let mut own = RowMapBuilder::new(size)?;
-            let mut part = Part::new(matrix.clone());
+            let mut part = EntrySource::new(matrix.clone());
             match given.kind {
                 MatrixKind::Graph => {}
                 MatrixKind::Observed => mark(matrix, 1, &mut own, monitor)?,
@@ -126,7 +126,12 @@ impl<'a> ProblemBuilder<'a> {
         }
         let mut modes = Vec::with_capacity(builders.len());
         for (n, rows) in builders.into_iter().enumerate() {
-            modes.push(Mode::count(rows.finish()?, &self.tensor, n, monitor)?);
+            modes.push(ProblemMode::count(
+                rows.finish()?,
+                &self.tensor,
+                n,
+                monitor,
+            )?);
         }
         let mut matrices = Vec::with_capacity(parts.len());
         for (given, (entries, columns, constant)) in self.matrices.into_iter().zip(parts) {
@@ -138,8 +143,8 @@ impl<'a> ProblemBuilder<'a> {
                 kind,
             } = given;
             let mut columns = match kind {
-                MatrixKind::Graph => Mode::empty(columns),
-                _ => Mode::count(columns, &matrix, 1, monitor)?,
+                MatrixKind::Graph => ProblemMode::empty(columns),
+                _ => ProblemMode::count(columns, &matrix, 1, monitor)?,
             };
             if kind == MatrixKind::Full {
                 columns.counts.fill(modes[mode].rows.len() as u64);
@@ -149,18 +154,18 @@ impl<'a> ProblemBuilder<'a> {
                     columns.counts[row as usize] += 1;
                 }
             }
-            matrices.push(Coupled {
+            matrices.push(CoupledMatrix {
                 mode,
                 weight,
                 penalty,
                 kind,
-                constant: constant && entries.zeros[0].is_empty(),
+                is_constant: constant && entries.zeros[0].is_empty(),
                 entries,
                 columns,
             });
         }
         Ok(Problem {
-            tensor: Part::new(self.tensor),
+            tensor: EntrySource::new(self.tensor),
             modes,
             matrices,
             values,
@@ -271,8 +276,13 @@ impl<'a> ProblemBuilder<'a> {
     }
 }
 
-impl Mode {
-    fn count(rows: RowMap, view: &CooView<'_>, n: usize, monitor: &dyn Monitor) -> Result<Mode> {
+impl ProblemMode {
+    fn count(
+        rows: RowMap,
+        view: &CooView<'_>,
+        n: usize,
+        monitor: &dyn Monitor,
+    ) -> Result<ProblemMode> {
         let mut counts: Vec<u64> = try_zeroed(rows.len(), "rows")?;
         let mut weights: Vec<f64> = match view.weights() {
             Some(_) => try_zeroed(rows.len(), "rows")?,
@@ -296,7 +306,7 @@ impl Mode {
                 }
             }
         }
-        Ok(Mode {
+        Ok(ProblemMode {
             indices: try_collect(rows.len(), rows.indices(), "rows")?,
             rows: Arc::new(rows),
             counts,
@@ -304,8 +314,8 @@ impl Mode {
         })
     }
 
-    fn empty(rows: RowMap) -> Mode {
-        Mode {
+    fn empty(rows: RowMap) -> ProblemMode {
+        ProblemMode {
             rows: Arc::new(rows),
             indices: Vec::new(),
             counts: Vec::new(),
@@ -463,7 +473,7 @@ mod tests {
         assert_eq!((p.mean(), p.range()), (3.0, (1.0, 6.0)));
         let maps = p.row_maps();
         let mut chunk = EntryChunk::default();
-        p.tensor().copy(&maps, 1..3, &mut chunk).unwrap();
+        p.tensor().read_chunk(&maps, 1..3, &mut chunk).unwrap();
         assert_eq!(chunk.rows, [vec![3, 2], vec![1, 1], vec![1, 0]]);
         assert_eq!(chunk.values, [2.0, 6.0]);
     }
@@ -547,9 +557,9 @@ mod tests {
             let values = [1.0, value, 6.0];
             let changed =
                 CooView::new("T", &[10, 2, 4], &[rows, B, C], Values::F32(&values)).unwrap();
-            let part = Part::new(changed);
+            let part = EntrySource::new(changed);
             let error = part
-                .copy(&maps, 0..3, &mut EntryChunk::default())
+                .read_chunk(&maps, 0..3, &mut EntryChunk::default())
                 .unwrap_err()
                 .to_string();
             assert!(error.contains("entry 2: is not what it was"), "{error}");

@@ -6,7 +6,7 @@
 //! takes memory for the rows that occur and not for the sizes of the modes.
 //!
 //! The entries themselves stay where they are. A solver copies them into its own layout with
-//! [`Part::copy`], which validates every index again: a file that changed under its map gives an
+//! [`EntrySource::read_chunk`], which validates every index again: a file that changed under its map gives an
 //! error there, never an index out of bounds.
 
 mod build;
@@ -15,7 +15,7 @@ mod zeros;
 
 pub use crate::kernel::EntryChunk;
 pub use build::ProblemBuilder;
-pub use part::Part;
+pub use part::EntrySource;
 
 use std::fmt;
 use std::sync::Arc;
@@ -73,14 +73,14 @@ impl fmt::Display for MatrixKind {
 }
 
 /// One mode of the tensor.
-pub struct Mode {
+pub struct ProblemMode {
     pub(crate) rows: Arc<RowMap>,
     pub(crate) indices: Vec<u32>,
     pub(crate) counts: Vec<u64>,
     pub(crate) weights: Vec<f64>,
 }
 
-impl Mode {
+impl ProblemMode {
     /// The size of the mode.
     pub fn dim(&self) -> u64 {
         self.rows.dim()
@@ -111,7 +111,7 @@ impl Mode {
 }
 
 /// A matrix coupled to a mode.
-pub struct Coupled<'a> {
+pub struct CoupledMatrix<'a> {
     /// The mode, counted from 0.
     pub mode: usize,
     /// Its weight, lambda_m of the paper; `None` takes that of the options.
@@ -122,12 +122,12 @@ pub struct Coupled<'a> {
     pub kind: MatrixKind,
     /// Its entries, with the zeros that were drawn behind those listed. Compact rows are those of the
     /// mode.
-    pub entries: Part<'a>,
+    pub entries: EntrySource<'a>,
     /// Its columns that occur, with their numbers of entries: all rows of the mode if it is full. A
     /// graph's columns are rows of its mode and stand there; its own list is empty.
-    pub columns: Mode,
+    pub columns: ProblemMode,
     /// Whether all its entries have the same value.
-    pub constant: bool,
+    pub is_constant: bool,
 }
 
 /// A validated tensor with its coupled matrices.
@@ -150,9 +150,9 @@ pub struct Coupled<'a> {
 /// # }
 /// ```
 pub struct Problem<'a> {
-    tensor: Part<'a>,
-    modes: Vec<Mode>,
-    matrices: Vec<Coupled<'a>>,
+    tensor: EntrySource<'a>,
+    modes: Vec<ProblemMode>,
+    matrices: Vec<CoupledMatrix<'a>>,
     values: Values,
 }
 
@@ -180,27 +180,27 @@ impl<'a> Problem<'a> {
     }
 
     /// What all tensor entries weigh together: their number if they have no weights.
-    pub fn weight(&self) -> f64 {
+    pub fn total_weight(&self) -> f64 {
         self.values.weight
     }
 
     /// The tensor's entries.
-    pub fn tensor(&self) -> &Part<'a> {
+    pub fn tensor(&self) -> &EntrySource<'a> {
         &self.tensor
     }
 
     /// The modes of the tensor.
-    pub fn modes(&self) -> &[Mode] {
+    pub fn modes(&self) -> &[ProblemMode] {
         &self.modes
     }
 
     /// The coupled matrices.
-    pub fn matrices(&self) -> &[Coupled<'a>] {
+    pub fn matrices(&self) -> &[CoupledMatrix<'a>] {
         &self.matrices
     }
 
     /// The weight of each coupled matrix: its own, or what `options` say.
-    pub fn weights(&self, options: &Options) -> Result<Vec<f64>> {
+    pub fn matrix_weights(&self, options: &Options) -> Result<Vec<f64>> {
         let (listed, matrices) = (&options.matrix_weights, self.matrices.len());
         if !listed.is_empty() && listed.len() != matrices {
             return Err(Error::argument(format!(
@@ -209,7 +209,7 @@ impl<'a> Problem<'a> {
                 listed.len()
             )));
         }
-        let weight = |(m, matrix): (usize, &Coupled<'_>)| {
+        let weight = |(m, matrix): (usize, &CoupledMatrix<'_>)| {
             let open = listed.get(m).copied().unwrap_or(options.lambda_m);
             matrix.weight.unwrap_or(open)
         };
@@ -240,7 +240,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// The rows of each mode, as [`Part::copy`] takes them for the tensor.
+    /// The rows of each mode, as [`EntrySource::read_chunk`] takes them for the tensor.
     pub fn row_maps(&self) -> Vec<&RowMap> {
         self.modes.iter().map(|m| &*m.rows).collect()
     }
@@ -256,7 +256,7 @@ impl<'a> Problem<'a> {
     }
 
     /// The standard deviation of the tensor's values, by weight; 0 without entries.
-    pub fn deviation(&self) -> f64 {
+    pub fn standard_deviation(&self) -> f64 {
         self.values.deviation
     }
 

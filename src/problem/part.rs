@@ -7,16 +7,16 @@ use crate::format::{CooView, RowMap};
 use crate::kernel::EntryChunk;
 
 /// The entries of one tensor or matrix of a problem, still where they came from.
-pub struct Part<'a> {
+pub struct EntrySource<'a> {
     pub(crate) view: CooView<'a>,
     /// Cells of a matrix that are 0 and count as entries behind those of the view: rows and columns.
     pub(super) zeros: [Vec<u32>; 2],
 }
 
-impl<'a> Part<'a> {
+impl<'a> EntrySource<'a> {
     /// The entries of a view and nothing else.
-    pub(super) fn new(view: CooView<'a>) -> Part<'a> {
-        Part {
+    pub(super) fn new(view: CooView<'a>) -> EntrySource<'a> {
+        EntrySource {
             view,
             zeros: Default::default(),
         }
@@ -54,18 +54,18 @@ impl<'a> Part<'a> {
     ///
     /// # Panics
     /// If the range is not inside, or there are not as many maps as modes.
-    pub fn copy(
+    pub fn read_chunk(
         &self,
         maps: &[&RowMap],
         range: Range<usize>,
         chunk: &mut EntryChunk,
     ) -> Result<()> {
-        self.copy_from(maps, range, 0.0, None, chunk)
+        self.read_selected(maps, range, 0.0, None, chunk)
     }
 
     /// The same, with values counted from `zero`: so small differences of large values are not lost.
     /// Only entries that `chosen` says, by their number among all, are copied.
-    pub(crate) fn copy_from(
+    pub(crate) fn read_selected(
         &self,
         maps: &[&RowMap],
         range: Range<usize>,

@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(problem.modes()[0].indices(), [0, 1, 2, 4, 7]);
         let maps = [problem.row_maps()[0], matrix.columns.rows()];
         let mut chunk = crate::problem::EntryChunk::default();
-        matrix.entries.copy(&maps, 7..15, &mut chunk).unwrap();
+        matrix.entries.read_chunk(&maps, 7..15, &mut chunk).unwrap();
         assert_eq!(chunk.values, [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
         assert_eq!(chunk.rows[0].len(), 8);
         // A cell that is listed twice has no one value.

@@ -227,7 +227,7 @@ impl Passes<'_> {
                 }
                 let range = start..(start + CHUNK).min(n);
                 let len = range.len() as u64;
-                tensor.copy_from(&maps, range, zero, None, chunk)?;
+                tensor.read_selected(&maps, range, zero, None, chunk)?;
                 (0..chunk.values.len()).for_each(|k| add(chunk, k, &mut sums));
                 seen.fetch_add(len, Ordering::Relaxed);
             }

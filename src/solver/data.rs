@@ -19,7 +19,7 @@ use crate::kernel::CoreShape;
 
 use crate::options::PenaltyScaling;
 use crate::parallel::ThreadPool;
-use crate::problem::{EntryChunk, MatrixKind, Mode, Part, Problem};
+use crate::problem::{EntryChunk, EntrySource, MatrixKind, Problem, ProblemMode};
 use crate::progress::{Monitor, report_progress};
 use crate::random::{Permutation, hash_words};
 use crate::simd::padded_len;
@@ -121,7 +121,7 @@ struct Uses<'a> {
 }
 
 impl<'a> Uses<'a> {
-    fn of(mode: &'a Mode) -> Self {
+    fn of(mode: &'a ProblemMode) -> Self {
         Uses {
             counts: mode.counts(),
             weights: mode.weights(),
@@ -190,7 +190,7 @@ impl Data {
         monitor: &dyn Monitor,
     ) -> Result<Data> {
         let maps = problem.row_maps();
-        let copy = |part: &Part<'_>, maps: &[&RowMap], number: usize, kind: MatrixKind| {
+        let copy = |part: &EntrySource<'_>, maps: &[&RowMap], number: usize, kind: MatrixKind| {
             let read = |range: Range<usize>, chunk: &mut EntryChunk| match number {
                 0 => read_tensor(
                     part,
@@ -201,7 +201,7 @@ impl Data {
                     chunk,
                 ),
                 m => {
-                    part.copy(maps, range, chunk)?;
+                    part.read_chunk(maps, range, chunk)?;
                     how.centre.matrix_inside(m - 1, kind, chunk);
                     if kind.is_graph() {
                         // What an edge weighs is part of its similarity.
@@ -400,7 +400,7 @@ impl Data {
 
 /// Reads entries of the tensor as they are inside, leaving out those that are held or all others.
 fn read_tensor(
-    part: &Part<'_>,
+    part: &EntrySource<'_>,
     maps: &[&RowMap],
     centre: &Centre,
     held: Option<(Held, bool)>,
@@ -409,7 +409,7 @@ fn read_tensor(
 ) -> Result<()> {
     let chosen = held.map(|(held, those)| move |entry: usize| held.has(entry, those));
     let chosen = chosen.as_ref().map(|c| c as &dyn Fn(usize) -> bool);
-    part.copy_from(maps, range, centre.mean, chosen, chunk)?;
+    part.read_selected(maps, range, centre.mean, chosen, chunk)?;
     centre.inside(chunk);
     Ok(())
 }

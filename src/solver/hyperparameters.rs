@@ -169,7 +169,7 @@ struct Heavy {
 
 impl Heavy {
     fn new(problem: &Problem<'_>, o: &Options) -> Heavy {
-        let mean = problem.weight() / problem.count() as f64;
+        let mean = problem.total_weight() / problem.count() as f64;
         let penalty = match o.penalty_per {
             PenaltyScaling::Constant => mean,
             PenaltyScaling::SqrtCount => mean.sqrt(),

@@ -10,7 +10,7 @@ use crate::format::RowMap;
 use crate::model::{FactorMatrix, Model};
 use crate::options::Options;
 use crate::parallel::ThreadPool;
-use crate::problem::{Coupled, EntryChunk, MatrixKind, Problem};
+use crate::problem::{CoupledMatrix, EntryChunk, MatrixKind, Problem};
 use crate::progress::Monitor;
 use crate::try_alloc::{try_with_capacity, try_zeroed};
 
@@ -65,7 +65,7 @@ impl Centre {
         let out = options.mean && !options.nonneg;
         let mean = if out { problem.mean() } else { 0.0 };
         let deviation = match out {
-            true => problem.deviation(),
+            true => problem.standard_deviation(),
             false => problem.root_mean_square(),
         };
         let scale = if out { power(deviation) } else { 1.0 };
@@ -113,7 +113,7 @@ impl Centre {
         let mut options = options.clone();
         (options.mean, options.biases) = (false, false);
         let mut centre = Centre::new(problem, &options, pool, monitor)?;
-        if problem.mean().abs() > FAR * problem.deviation() {
+        if problem.mean().abs() > FAR * problem.standard_deviation() {
             centre.mean = problem.mean();
         }
         Ok(centre)
@@ -142,7 +142,7 @@ impl Centre {
             self.biases.push(inside);
         }
         self.damping = squares.damping;
-        let variance = (self.deviation * self.scale).powi(2) * problem.weight();
+        let variance = (self.deviation * self.scale).powi(2) * problem.total_weight();
         if variance > 0.0 {
             self.left = (squares.fitted / variance).min(1.0);
             self.left_of_others = squares.others / variance;
@@ -256,7 +256,7 @@ fn power(deviation: f64) -> f64 {
 }
 
 /// The offsets of the columns of a matrix and the scale of what they leave.
-fn of_matrix(problem: &Problem<'_>, matrix: &Coupled<'_>) -> Result<MatrixCentre> {
+fn of_matrix(problem: &Problem<'_>, matrix: &CoupledMatrix<'_>) -> Result<MatrixCentre> {
     const CHUNK: usize = 1 << 16;
     let columns: &RowMap = matrix.columns.rows();
     let maps = [problem.row_maps()[matrix.mode], columns];
@@ -267,7 +267,7 @@ fn of_matrix(problem: &Problem<'_>, matrix: &Coupled<'_>) -> Result<MatrixCentre
     for start in (0..n).step_by(CHUNK) {
         matrix
             .entries
-            .copy(&maps, start..(start + CHUNK).min(n), &mut chunk)?;
+            .read_chunk(&maps, start..(start + CHUNK).min(n), &mut chunk)?;
         for (k, (&value, &column)) in chunk.values.iter().zip(&chunk.rows[1]).enumerate() {
             let (value, weight) = (f64::from(value), f64::from(chunk.weight(k)));
             let sum = &mut sums[column as usize];
@@ -343,7 +343,7 @@ mod tests {
         let maps = problem.row_maps();
         problem
             .tensor()
-            .copy_from(&maps, 0..60, centre.mean, None, &mut chunk)
+            .read_selected(&maps, 0..60, centre.mean, None, &mut chunk)
             .unwrap();
         let outside = chunk.values.clone();
         centre.inside(&mut chunk);

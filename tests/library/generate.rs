@@ -282,7 +282,7 @@ fn presets_have_the_shapes_of_the_papers_data() {
         assert!(values.min >= 0.5 && values.max <= 5.0);
         // Uneven, but no row has a share that real data has not.
         for mode in &s.modes[..2] {
-            let longest = mode.longest.unwrap().1 as f64;
+            let longest = mode.longest_row.unwrap().1 as f64;
             assert!(longest > 4.0 * mode.mean_length, "{name}: {mode:?}");
         }
     }

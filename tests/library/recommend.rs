@@ -512,7 +512,7 @@ fn rows_have_names_and_wrong_ones_are_set_right() {
     names
         .set(
             1,
-            Names::list(["#6", "all", "1-3", "=6", "6", "twin", "@list", "twin"]),
+            Names::from_names(["#6", "all", "1-3", "=6", "6", "twin", "@list", "twin"]),
         )
         .unwrap();
     let select = |text: &str| names.select(1, text, map);

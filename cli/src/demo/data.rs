@@ -71,17 +71,17 @@ pub(super) fn plant(
         place(category, city, *count - 1)
     });
     let names = [
-        Names::list((0..USERS as usize).map(person)),
-        Names::list(places),
-        Names::list((0..MONTHS as usize).map(month)),
+        Names::from_names((0..USERS as usize).map(person)),
+        Names::from_names(places),
+        Names::from_names((0..MONTHS as usize).map(month)),
     ];
     // Where every command finds them.
     for (n, names) in names.iter().enumerate() {
         names.save(folder.join(format!("tensor.mode{}.tsv", n + 1)))?;
     }
     let columns = [
-        ("category", Names::list(CATEGORIES.map(|c| c.0))),
-        ("city", Names::list(CITIES)),
+        ("category", Names::from_names(CATEGORIES.map(|c| c.0))),
+        ("city", Names::from_names(CITIES)),
     ];
     let mut tables = Vec::new();
     for (m, (file, (what, columns))) in files.into_iter().zip(columns).enumerate() {

@@ -101,7 +101,7 @@ impl Teller<'_> {
                 .columns
                 .as_ref()
                 .filter(|_| m < fitted.matrices().len());
-            Names::put_columns(columns, &model, m)?;
+            Names::save_columns(columns, &model, m)?;
         }
         let log = self.a.output.join(format!("{what}.log.jsonl"));
         std::fs::write(&log, watcher.log).map_err(|source| Error::Io {

@@ -30,7 +30,8 @@ pub(super) fn open(
     if !folder.is_dir() {
         return Err(Error::File {
             file: folder.display().to_string(),
-            what: "is no folder; --data takes one with tensor.train.tns and tensor.test.tns".into(),
+            reason: "is no folder; --data takes one with tensor.train.tns and tensor.test.tns"
+                .into(),
         });
     }
     let read = |path: &Path| open_with(path, &TextOptions::default(), progress);
@@ -39,7 +40,7 @@ pub(super) fn open(
         Some(path) => read(&path),
         None => Err(Error::File {
             file: folder.join(format!("{stem}.tns")).display().to_string(),
-            what: "is missing; a folder for a demo has tensor.train and tensor.test as .coo, .tns or .tns.gz".into(),
+            reason: "is missing; a folder for a demo has tensor.train and tensor.test as .coo, .tns or .tns.gz".into(),
         }),
     }
     };
@@ -49,7 +50,7 @@ pub(super) fn open(
     if test.header().dims.len() != order {
         return Err(Error::File {
             file: test.name().into(),
-            what: format!(
+            reason: format!(
                 "has {} modes, but {} has {order}; entries for training and testing are of one tensor",
                 test.header().dims.len(),
                 train.name()
@@ -146,7 +147,7 @@ fn meta(path: &Path) -> Result<Value> {
     serde_json::from_str(&text).map_err(|e| Error::Text {
         file: path.display().to_string(),
         line: e.line() as u64,
-        what: format!("is not JSON: {e}"),
+        reason: format!("is not JSON: {e}"),
     })
 }
 
@@ -208,7 +209,7 @@ fn listed(said: &Value, width: u64) -> Option<Names> {
     let lists = said.as_object()?.values().filter_map(Value::as_array);
     let texts = lists.filter_map(|l| l.iter().map(Value::as_str).collect::<Option<Vec<&str>>>());
     let mut fitting = texts.filter(|l| l.len() as u64 == width);
-    fitting.next().map(Names::list)
+    fitting.next().map(Names::from_names)
 }
 
 /// The names in `movies.tsv` of a `movie`, `category.tsv` of a `category`; which file that is, is noted.

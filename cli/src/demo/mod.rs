@@ -50,7 +50,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     if a.output.exists() && !a.output.is_dir() {
         return Err(Error::File {
             file: a.output.display().to_string(),
-            what: "is no folder; -o takes one to write into, which is made if need be".into(),
+            reason: "is no folder; -o takes one to write into, which is made if need be".into(),
         });
     }
     if a.data
@@ -59,7 +59,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     {
         return Err(Error::File {
             file: a.output.display().to_string(),
-            what: "is the folder of --data, and models and a page would be written among the data; give -o another".into(),
+            reason: "is the folder of --data, and models and a page would be written among the data; give -o another".into(),
         });
     }
     let set = match &a.data {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use super::entry::{Entry, EntryParser};
-use super::{Sink, Source, TextOptions, TextResult, quote};
+use super::{Sink, TextOptions, TextResult, TextSource, quote};
 use crate::error::{Error, Result};
 use crate::format::layout::{MAX_DIM, MAX_ORDER, MIN_ORDER, check_dims};
 use crate::format::names::Names;
@@ -58,7 +58,7 @@ struct Roles {
 }
 
 pub(super) fn read(
-    source: &mut Source,
+    source: &mut TextSource,
     delimiter: u8,
     options: &TextOptions,
     sink: &mut Sink<'_>,

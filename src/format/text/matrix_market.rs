@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, EntryParser, fields};
 use super::lines::Lines;
-use super::{Sink, Source, TextOptions, TextResult, quote, starts_with_ignore_case};
+use super::{Sink, TextOptions, TextResult, TextSource, quote, starts_with_ignore_case};
 use crate::error::{Error, Result};
 use crate::format::layout::MAX_DIM;
 use crate::progress::{Monitor, report_progress};
@@ -15,7 +15,7 @@ enum Symmetry {
 }
 
 pub(super) fn read(
-    source: &mut Source,
+    source: &mut TextSource,
     options: &TextOptions,
     sink: &mut Sink<'_>,
     monitor: &dyn Monitor,

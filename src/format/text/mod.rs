@@ -15,7 +15,7 @@ pub use delimited::DelimitedOptions;
 pub use source::Input;
 
 pub(crate) use sink::{Sink, WriterPlan};
-pub(crate) use source::Source;
+pub(crate) use source::TextSource;
 
 use std::path::Path;
 
@@ -189,7 +189,7 @@ pub(crate) struct TextResult {
 
 /// Reads all of `source` into `sink`.
 pub(crate) fn read(
-    mut source: Source,
+    mut source: TextSource,
     options: &TextOptions,
     sink: &mut Sink<'_>,
     monitor: &dyn Monitor,

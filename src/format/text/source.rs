@@ -33,7 +33,7 @@ impl From<&Path> for Input {
 const HEAD: usize = 4096;
 
 /// An opened input.
-pub(crate) struct Source {
+pub(crate) struct TextSource {
     pub name: String,
     /// The start of the decoded text.
     pub head: Vec<u8>,
@@ -45,8 +45,8 @@ pub(crate) struct Source {
     total: u64,
 }
 
-impl Source {
-    pub(crate) fn open(input: Input) -> Result<Source> {
+impl TextSource {
+    pub(crate) fn open(input: Input) -> Result<TextSource> {
         let (name, raw, total): (String, Box<dyn Read>, u64) = match input {
             Input::Path(path) => {
                 let file = File::open(&path).map_err(|e| Error::cannot_open(&path, e))?;
@@ -82,7 +82,7 @@ impl Source {
         } else {
             Box::new(whole)
         };
-        let mut source = Source {
+        let mut source = TextSource {
             name,
             head: Vec::new(),
             reader: None,

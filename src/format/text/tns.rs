@@ -2,13 +2,13 @@
 
 use super::entry::{Entry, EntryParser, fields};
 use super::lines::Lines;
-use super::{Sink, Source, TextOptions, TextResult};
+use super::{Sink, TextOptions, TextResult, TextSource};
 use crate::error::{Error, Result};
 use crate::format::layout::{MAX_ORDER, MIN_ORDER, check_dims};
 use crate::progress::{Monitor, report_progress};
 
 pub(super) fn read(
-    source: &mut Source,
+    source: &mut TextSource,
     options: &TextOptions,
     sink: &mut Sink<'_>,
     monitor: &dyn Monitor,

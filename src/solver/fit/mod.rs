@@ -85,7 +85,7 @@ pub fn fit(
         ..Known::default()
     };
     for matrix in problem.matrices() {
-        if matrix.constant && matrix.kind == MatrixKind::Observed && matrix.entries.len() > 1 {
+        if matrix.is_constant && matrix.kind == MatrixKind::Observed && matrix.entries.len() > 1 {
             let event = Event::Warning(format!(
                 "{}: all its entries have the same value, so that it teaches nothing; if what is not listed \
                  is 0, couple it as full, or sampled with a number of zeros for each entry",
@@ -228,7 +228,7 @@ impl<'a> Fit<'a> {
         let plan = (options.algorithm == Algorithm::Blocked)
             .then(|| Plan::new(problem, &model.shape, options.seed));
         centre.describe(&mut model)?;
-        let weights = problem.weights(&options)?;
+        let weights = problem.matrix_weights(&options)?;
         let how = How {
             seed: options.seed,
             weights: &weights,

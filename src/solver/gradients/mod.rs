@@ -35,7 +35,7 @@ fn prepared(
 ) -> Data {
     let how = How {
         seed: options.seed,
-        weights: &problem.weights(options).unwrap(),
+        weights: &problem.matrix_weights(options).unwrap(),
         mode_steps: &problem.mode_steps(options).unwrap(),
         penalties: Penalties {
             lambda: options.lambda_reg.unwrap(),

@@ -223,7 +223,7 @@ impl<'a> Search<'a> {
                 seconds: 0.0,
             });
         }
-        let weights = problem.weights(base)?;
+        let weights = problem.matrix_weights(base)?;
         let kernel = match base.algorithm {
             Algorithm::Naive => Level::Scalar,
             _ => Level::choose(base.kernel.level())?,

@@ -160,7 +160,10 @@ impl<'a> Draws<'a> {
         given: &Options,
         base: &'a Options,
     ) -> Result<Draws<'a>> {
-        let weights = problem.weights(base)?.into_iter().zip(problem.matrices());
+        let weights = problem
+            .matrix_weights(base)?
+            .into_iter()
+            .zip(problem.matrices());
         Ok(Draws {
             space,
             base,
