@@ -14,9 +14,9 @@
 //! point to, every row an entry or a batch names lies there, and `work` has [`work_len`] floats.
 #![allow(unsafe_code)]
 
-use super::blocking::Batch;
 use super::entry;
-use super::hogwild_rows::Racer;
+use super::entry_block::FiberBatch;
+use super::hogwild_rows::HogwildVector;
 use super::hyper_diagonal::{line, lines, strips};
 use super::order_n::general;
 use super::order3_large::{GROUP, large3};
@@ -119,7 +119,7 @@ pub(super) fn work_len(shape: &CoreShape, order: usize, fiber: usize) -> usize {
 
 dispatched! {
     /// Runs batches; returns the sum of squared errors, by weight, as they were met.
-    pub(super) unsafe fn run(job: &Job<'_>, batches: &[Batch]) -> f64 = any_run;
+    pub(super) unsafe fn run(job: &Job<'_>, batches: &[FiberBatch]) -> f64 = any_run;
 }
 
 /// Numbers after a step of a single entry: `slope` times `scale` is minus the gradient of the error.
@@ -217,7 +217,7 @@ impl<L: F32x16, const OWN: bool> Step<L, OWN> {
 }
 
 /// Chooses the leaf for a job.
-unsafe fn any_run<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+unsafe fn any_run<L: HogwildVector + Flatten>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 {
     // SAFETY: the caller's promises.
     unsafe {
         // Where an entry takes little time, what it has beside rows and a value is known when this is
@@ -268,7 +268,10 @@ unsafe fn any_run<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]) -> f64 {
 }
 
 /// Entries one by one; `None` if there is nothing special for such a core.
-unsafe fn alone<L: Racer, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> Option<f64> {
+unsafe fn alone<L: HogwildVector, const W: bool>(
+    job: &Job<'_>,
+    batches: &[FiberBatch],
+) -> Option<f64> {
     let shape = job.shape;
     // SAFETY: the caller's promises.
     unsafe {
@@ -283,7 +286,7 @@ unsafe fn alone<L: Racer, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> Op
 /// Batches whose listed rows are one line each; `None` if they are not.
 unsafe fn short<L: F32x16, const W: bool, const OWN: bool>(
     job: &Job<'_>,
-    batches: &[Batch],
+    batches: &[FiberBatch],
 ) -> Option<f64> {
     let shape = job.shape;
     // SAFETY: the caller's promises.

@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use super::batch::{Job, ModeRows};
-use super::blocking::Batch;
+use super::entry_block::FiberBatch;
 use crate::simd::LANES;
 use crate::simd::{F32x16, prefetch};
 
@@ -70,7 +70,7 @@ pub(super) struct Batches<'a> {
     words: usize,
     entries: *const u32,
     listed: &'a [ModeRows],
-    batches: &'a [Batch],
+    batches: &'a [FiberBatch],
 }
 
 impl<'a> Batches<'a> {
@@ -80,7 +80,7 @@ impl<'a> Batches<'a> {
     pub(super) unsafe fn new(
         job: &Job<'a>,
         listed: &'a [ModeRows],
-        batches: &'a [Batch],
+        batches: &'a [FiberBatch],
         weighted: bool,
     ) -> Batches<'a> {
         let all = Batches {
@@ -109,7 +109,7 @@ impl<'a> Batches<'a> {
 }
 
 impl<'a> Iterator for Batches<'a> {
-    type Item = (&'a Batch, Entries<'a>);
+    type Item = (&'a FiberBatch, Entries<'a>);
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
@@ -150,7 +150,7 @@ struct Ring {
 impl Ring {
     /// A batch of entries of `words` words.
     #[inline(always)]
-    unsafe fn new(entries: *const u32, words: usize, batch: &Batch) -> Ring {
+    unsafe fn new(entries: *const u32, words: usize, batch: &FiberBatch) -> Ring {
         // SAFETY: the run is inside the entries.
         unsafe {
             let start = entries.add(batch.run.start as usize * words);
@@ -203,7 +203,7 @@ impl Ring {
 pub(super) struct Singles<'a> {
     entries: *const u32,
     words: usize,
-    batches: &'a [Batch],
+    batches: &'a [FiberBatch],
     here: Ring,
 }
 
@@ -213,7 +213,7 @@ impl<'a> Singles<'a> {
     pub(super) unsafe fn new(
         job: &Job<'a>,
         rows: usize,
-        batches: &'a [Batch],
+        batches: &'a [FiberBatch],
         weighted: bool,
     ) -> Singles<'a> {
         Singles {

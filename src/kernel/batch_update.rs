@@ -8,8 +8,8 @@
 #![allow(unsafe_code)]
 
 use super::batch::{Job, Step};
-use super::blocking::Batch;
 use super::entry::{self, contract, contract_inline};
+use super::entry_block::FiberBatch;
 use crate::simd::LANES;
 use crate::simd::{F32x16, leaf, prefetch};
 
@@ -17,13 +17,13 @@ use crate::simd::{F32x16, leaf, prefetch};
 #[inline(always)]
 pub(super) unsafe fn first_m<L: F32x16>(
     job: &Job<'_>,
-    batches: &[Batch],
+    batches: &[FiberBatch],
     lines: usize,
     m: *mut f32,
 ) {
     if let (Some((fiber, rank)), Some(batch)) = (job.fiber, batches.first()) {
         // SAFETY: the caller's promises.
-        unsafe { contract::<L>(job.core, fiber.row(batch.run.fiber), rank, lines, m) };
+        unsafe { contract::<L>(job.core, fiber.row(batch.run.fiber_row), rank, lines, m) };
     }
 }
 
@@ -103,15 +103,15 @@ impl<L: F32x16> Pass<L> {
 leaf! {
     /// After a batch with a full core: updates of the core and of the fiber mode's row; then M for the batch
     /// `next`. `slopes` is memory for one row of that mode.
-    pub(super) unsafe fn after_full<L: F32x16>(job: &Job<'_>, batch: &Batch, next: Option<&Batch>, e: *const f32, m: *mut f32,
+    pub(super) unsafe fn after_full<L: F32x16>(job: &Job<'_>, batch: &FiberBatch, next: Option<&FiberBatch>, e: *const f32, m: *mut f32,
         slopes: *mut f32, lines: usize) = after_full_body;
 }
 
 #[inline(always)]
 unsafe fn after_full_body<L: F32x16>(
     job: &Job<'_>,
-    batch: &Batch,
-    next: Option<&Batch>,
+    batch: &FiberBatch,
+    next: Option<&FiberBatch>,
     e: *const f32,
     m: *mut f32,
     slopes: *mut f32,
@@ -123,9 +123,9 @@ unsafe fn after_full_body<L: F32x16>(
             return;
         };
         let count = batch.len as f32;
-        let u = fiber.row(batch.run.fiber);
+        let u = fiber.row(batch.run.fiber_row);
         let then = match next {
-            Some(next) => fiber.row(next.run.fiber),
+            Some(next) => fiber.row(next.run.fiber_row),
             None => u,
         };
         let penalty = job.core_penalty * count;
@@ -175,7 +175,7 @@ unsafe fn after_full_body<L: F32x16>(
 #[inline(always)]
 pub(super) unsafe fn step_fiber<L: F32x16>(
     job: &Job<'_>,
-    batch: &Batch,
+    batch: &FiberBatch,
     count: f32,
     weight: f32,
     slopes: *const f32,
@@ -185,9 +185,9 @@ pub(super) unsafe fn step_fiber<L: F32x16>(
         let Some((fiber, _)) = job.fiber else {
             return;
         };
-        let u = fiber.row(batch.run.fiber);
+        let u = fiber.row(batch.run.fiber_row);
         let lines = fiber.stride / LANES;
-        let penalty = fiber.penalty(batch.run.fiber) * count;
+        let penalty = fiber.penalty(batch.run.fiber_row) * count;
         let step = Step::<L>::new(job.eta, job.rule);
         let scale = L::splat(job.eta * weight);
         let x = job.steepness * count;

@@ -4,11 +4,11 @@
 use std::ops::Range;
 
 use super::batch::{self, Between, Job, LONGEST, ModeRows, Rule};
-use super::blocking::Spec;
-use super::blocking::{Batch, Cell};
-use super::conflict_free::CellRows;
+use super::blocking::BlockingSpec;
+use super::conflict_free::BlockRows;
+use super::entry_block::{EntryBlock, FiberBatch};
 use super::eval::{errors, squares};
-use super::exclusive_rows::Lease;
+use super::exclusive_rows::PartRefMut;
 use super::graph;
 use super::packed_core::Flat;
 use crate::kernel::MAX_ORDER;
@@ -117,9 +117,9 @@ impl Form {
         self.fiber.into_iter().chain(listed).collect()
     }
 
-    fn check(&self, spec: &Spec, core: usize) {
+    fn check(&self, spec: &BlockingSpec, core: usize) {
         assert_eq!(
-            (spec.fiber, spec.rows.len()),
+            (spec.fiber_mode, spec.row_counts.len()),
             (self.fiber, self.ranks.len())
         );
         assert_eq!(core, self.slabs() * self.slab());
@@ -129,9 +129,9 @@ impl Form {
 /// Rows of a mode that only the caller touches.
 pub(crate) enum Hold<'a> {
     /// The part of the mode that a cell needs.
-    Leased(&'a Lease<'a>),
+    Leased(&'a PartRefMut<'a>),
     /// Those of a cell of a class.
-    Class(&'a CellRows<'a>),
+    Class(&'a BlockRows<'a>),
     /// All of them.
     Own(&'a mut [f32]),
 }
@@ -167,7 +167,7 @@ pub(crate) struct Settings<'a> {
 /// Memory for running cells. One per thread.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    batches: Vec<Batch>,
+    batches: Vec<FiberBatch>,
     work: AlignedVec,
 }
 
@@ -183,21 +183,22 @@ impl Scratch {
 }
 
 /// Whether a lease covers all rows that entries of this cell have in mode `m`.
-fn covers(cell: &Cell, m: usize, lease: &Lease<'_>) -> bool {
-    cell.spec().cuts[m].as_ref().is_some_and(|(c, parts)| {
-        std::sync::Arc::ptr_eq(parts, lease.parts()) && lease.part() == cell.place()[*c]
+fn covers(cell: &EntryBlock, m: usize, lease: &PartRefMut<'_>) -> bool {
+    cell.spec().cuts[m].as_ref().is_some_and(|cut| {
+        std::sync::Arc::ptr_eq(&cut.partition, lease.partition())
+            && lease.part() == cell.coordinates()[cut.axis]
     })
 }
 
 /// The modes whose rows entries list.
 fn listed<'a>(
-    spec: &Spec,
+    spec: &BlockingSpec,
     modes: &[ModeRows],
     memory: &'a mut [ModeRows; MAX_ORDER],
 ) -> &'a [ModeRows] {
     let mut count = 0;
-    for (m, mode) in modes[..spec.rows.len()].iter().enumerate() {
-        if spec.fiber != Some(m) {
+    for (m, mode) in modes[..spec.row_counts.len()].iter().enumerate() {
+        if spec.fiber_mode != Some(m) {
             memory[count] = *mode;
             count += 1;
         }
@@ -211,7 +212,7 @@ fn listed<'a>(
 /// # Panics
 /// If the rows held are not those the cell needs, or a length is wrong.
 pub(crate) fn run(
-    cell: &Cell,
+    cell: &EntryBlock,
     form: &Form,
     core: &mut [f32],
     holds: &mut [Hold<'_>],
@@ -225,7 +226,7 @@ pub(crate) fn run(
     let spec = cell.spec();
     form.check(spec, core.len());
     assert!(settings.level.is_available() && settings.limit >= 1);
-    let order = spec.rows.len();
+    let order = spec.row_counts.len();
     assert!(holds.len() == order && settings.penalties.len() == order);
     assert_eq!(
         (settings.priors.len(), settings.mode_steps.len()),
@@ -241,15 +242,15 @@ pub(crate) fn run(
             }
             Hold::Class(rows) => {
                 let (start, apart) = rows.rows(m);
-                assert!(std::ptr::eq(rows.cell(), cell) && apart == stride);
+                assert!(std::ptr::eq(rows.block(), cell) && apart == stride);
                 start
             }
             Hold::Own(rows) => {
-                assert!(rows.len() >= spec.rows[m] * stride);
+                assert!(rows.len() >= spec.row_counts[m] * stride);
                 rows.as_mut_ptr()
             }
         };
-        assert!(settings.penalties[m].len() >= spec.rows[m]);
+        assert!(settings.penalties[m].len() >= spec.row_counts[m]);
         assert!(settings.priors[m].len() >= stride);
         modes[m] = ModeRows {
             start,
@@ -261,11 +262,11 @@ pub(crate) fn run(
     }
     let mut memory = [ModeRows::NONE; MAX_ORDER];
     let listed = listed(spec, &modes, &mut memory);
-    let longest = spec.fiber.map_or(0, |f| modes[f].stride);
-    let fiber_step = spec.fiber.map_or(1.0, |f| modes[f].step);
+    let longest = spec.fiber_mode.map_or(0, |f| modes[f].stride);
+    let fiber_step = spec.fiber_mode.map_or(1.0, |f| modes[f].step);
     assert!(settings.steepest.0.len() >= longest);
     scratch.work(form);
-    cell.batches(settings.limit.min(LONGEST), name, &mut scratch.batches);
+    cell.shuffled_batches(settings.limit.min(LONGEST), name, &mut scratch.batches);
     let cut = |share: f64| (scratch.batches.len() as f64 * share) as usize;
     let batches = &scratch.batches[cut(settings.share.start)..cut(settings.share.end)];
     if batches.is_empty() {
@@ -274,7 +275,7 @@ pub(crate) fn run(
     if let Some(flat) = &form.flat {
         flat.prepare(&mut scratch.work[..flat.work]);
     }
-    let entries: usize = batches.iter().map(Batch::len).sum();
+    let entries: usize = batches.iter().map(FiberBatch::len).sum();
     let core_entries = match form.flat {
         Some(_) => entries.div_ceil(settings.core_every.max(1)),
         None => entries,
@@ -287,12 +288,12 @@ pub(crate) fn run(
         core_penalty: settings.core_penalty,
         core_eta: settings.core_eta * (entries as f32 / core_entries as f32),
         core_entries,
-        fiber: spec.fiber.map(|f| (modes[f], form.ranks[f])),
+        fiber: spec.fiber_mode.map(|f| (modes[f], form.ranks[f])),
         listed,
         own: (0..order)
-            .filter(|&m| spec.fiber != Some(m))
+            .filter(|&m| spec.fiber_mode != Some(m))
             .any(|m| settings.mode_steps[m] != 1.0 || settings.priors[m].iter().any(|&x| x != 0.0)),
-        entries: cell.entries().as_ptr(),
+        entries: cell.records().as_ptr(),
         weighted: spec.weighted,
         eta: settings.eta,
         weight: settings.weight,
@@ -315,15 +316,17 @@ pub(crate) fn run(
 /// # Panics
 /// If the leases are not those the cell needs, or a length is wrong.
 pub(crate) fn run_graph(
-    cell: &Cell,
-    leases: &mut [Lease<'_>],
+    cell: &EntryBlock,
+    leases: &mut [PartRefMut<'_>],
     settings: &Settings<'_>,
     name: &[u64],
     scratch: &mut Scratch,
 ) {
     let Some(first) = leases.first() else { return };
     let spec = cell.spec();
-    assert!(settings.level.is_available() && spec.fiber.is_none() && spec.rows.len() == 2);
+    assert!(
+        settings.level.is_available() && spec.fiber_mode.is_none() && spec.row_counts.len() == 2
+    );
     assert!(
         !spec.weighted,
         "what an edge weighs is part of its similarity"
@@ -334,7 +337,7 @@ pub(crate) fn run_graph(
                 .iter()
                 .any(|l| covers(cell, m, l) && l.start() == first.start())
         );
-        assert!(settings.penalties[m].len() >= spec.rows[m]);
+        assert!(settings.penalties[m].len() >= spec.row_counts[m]);
     }
     assert!(settings.priors[0].len() >= first.stride());
     let rows = ModeRows {
@@ -344,7 +347,7 @@ pub(crate) fn run_graph(
         prior: settings.priors[0].as_ptr(),
         step: settings.mode_steps[0],
     };
-    cell.batches(LONGEST, name, &mut scratch.batches);
+    cell.shuffled_batches(LONGEST, name, &mut scratch.batches);
     let level = settings.level;
     let settings = graph::Settings {
         eta: settings.eta,
@@ -352,7 +355,7 @@ pub(crate) fn run_graph(
         rule: settings.rule,
     };
     for batch in &scratch.batches {
-        for edges in batch.pieces(cell) {
+        for edges in batch.record_slices(cell) {
             // SAFETY: the level is available; both rows of every edge are in leased parts of the same
             // rows, since leases of one set of parts share its memory.
             unsafe { graph::run(level, &rows, edges, &settings) };
@@ -366,7 +369,7 @@ pub(crate) fn run_graph(
 /// # Panics
 /// If a length is wrong.
 pub(crate) fn cell_squares(
-    cell: &Cell,
+    cell: &EntryBlock,
     form: &Form,
     core: &[f32],
     rows: &[&[f32]],
@@ -383,12 +386,12 @@ pub(crate) fn cell_squares(
     sums
 }
 
-/// The error of every entry of a cell, in the order of [`Cell::rows_in`].
+/// The error of every entry of a cell, in the order of [`EntryBlock::for_each_row_of_mode`].
 ///
 /// # Panics
 /// If a length is wrong.
 pub(crate) fn cell_errors(
-    cell: &Cell,
+    cell: &EntryBlock,
     form: &Form,
     core: &[f32],
     rows: &[&[f32]],
@@ -408,27 +411,27 @@ pub(crate) fn cell_errors(
 /// Calls `look` with a job that reads all entries of a cell in order; biases are where penalties are
 /// otherwise.
 fn looking(
-    cell: &Cell,
+    cell: &EntryBlock,
     form: &Form,
     core: &[f32],
     (rows, biases): (&[&[f32]], &[&[f32]]),
     scratch: &mut Scratch,
-    look: impl FnOnce(&Job<'_>, &[Batch]),
+    look: impl FnOnce(&Job<'_>, &[FiberBatch]),
 ) {
     if cell.len() == 0 {
         return;
     }
     let spec = cell.spec();
     form.check(spec, core.len());
-    assert!(rows.len() == spec.rows.len());
+    assert!(rows.len() == spec.row_counts.len());
     let modes: Vec<ModeRows> = rows
         .iter()
         .enumerate()
         .map(|(m, rows)| {
             let stride = padded_len(form.ranks[m]);
-            assert!(rows.len() >= spec.rows[m] * stride);
+            assert!(rows.len() >= spec.row_counts[m] * stride);
             let bias = biases.get(m);
-            assert!(bias.is_none_or(|b| b.len() >= spec.rows[m]));
+            assert!(bias.is_none_or(|b| b.len() >= spec.row_counts[m]));
             ModeRows {
                 start: rows.as_ptr().cast_mut(),
                 stride,
@@ -442,7 +445,7 @@ fn looking(
     let listed = listed(spec, &modes, &mut memory);
     scratch.work(form);
     scratch.batches.clear();
-    scratch.batches.extend(cell.whole());
+    scratch.batches.extend(cell.whole_runs());
     let job = Job {
         between: form.between,
         shape: &form.shape,
@@ -451,10 +454,10 @@ fn looking(
         core_penalty: 0.0,
         core_eta: 0.0,
         core_entries: 0,
-        fiber: spec.fiber.map(|f| (modes[f], form.ranks[f])),
+        fiber: spec.fiber_mode.map(|f| (modes[f], form.ranks[f])),
         listed,
         own: false,
-        entries: cell.entries().as_ptr(),
+        entries: cell.records().as_ptr(),
         weighted: spec.weighted,
         eta: 0.0,
         weight: 1.0,

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::batch::Rule;
-use super::blocking::{Cell, Spec};
+use super::blocking::BlockingSpec;
 use super::cell::{Form, Hold, Scratch, Settings, cell_squares, run};
+use super::entry_block::EntryBlock;
+use super::entry_sort::SortedChunk;
 use super::reference;
 use crate::kernel::{CoreKind, CoreShape};
 use crate::simd::Level;
@@ -35,7 +37,7 @@ struct Case {
     shape: CoreShape,
     fiber: Option<usize>,
     rule: Rule,
-    cell: Cell,
+    cell: EntryBlock,
     start: State,
     penalties: Vec<Vec<f32>>,
     /// Where penalties pull rows of each mode to.
@@ -105,16 +107,17 @@ impl Case {
                 .map(|_| 2.0 * s.uniform() as f32)
                 .collect(),
         };
-        let spec = Arc::new(Spec {
-            rows: ROWS[..order].to_vec(),
-            fiber,
+        let spec = Arc::new(BlockingSpec {
+            row_counts: ROWS[..order].to_vec(),
+            fiber_mode: fiber,
             cuts: vec![None; order],
-            pieces: 1,
-            coordinates: 1,
+            parts_per_axis: 1,
+            axes: 1,
             seed: 5,
             weighted,
         });
-        let cell = spec.build(&[spec.sort(&chunk, 0).unwrap()], 0).unwrap();
+        let cell =
+            EntryBlock::new(&spec, &[SortedChunk::new(&spec, &chunk, 0).unwrap()], 0).unwrap();
         Case {
             shape: CoreShape::new(kind, ranks),
             fiber,
@@ -194,14 +197,18 @@ impl Case {
         let mut state = self.start.clone();
         let order = self.shape.order();
         let mut batches = Vec::new();
-        self.cell.batches(LIMIT, name, &mut batches);
+        self.cell.shuffled_batches(LIMIT, name, &mut batches);
         let mut squares = 0.0;
         for batch in &batches {
             let core = state.core.clone();
             let mut core_pull = vec![0.0; state.core.len()];
             let mut fiber_pull: Option<(u32, Vec<f64>)> = None;
-            for words in batch.pieces(&self.cell).concat().chunks(self.cell.words()) {
-                let mut entry = vec![batch.run.fiber; order];
+            for words in batch
+                .record_slices(&self.cell)
+                .concat()
+                .chunks(self.cell.record_words())
+            {
+                let mut entry = vec![batch.run.fiber_row; order];
                 let listed = (0..order).filter(|&m| self.fiber != Some(m));
                 listed.zip(words).for_each(|(m, &row)| entry[m] = row);
                 let core = match self.fiber {
@@ -318,7 +325,7 @@ impl Case {
             &mut scratch,
         );
         let mut squares = 0.0;
-        self.cell.each(|entry, value, weight| {
+        self.cell.for_each_entry(|entry, value, weight| {
             let rows: Vec<&[f64]> = (0..order)
                 .map(|m| self.start.rows[m][entry[m] as usize].as_slice())
                 .collect();

@@ -1,252 +1,281 @@
-//! Entries in classes: no two cells of a class have a row in common, so that any number of threads may
-//! work on the cells of one at the same time, in any order. For data that has hardly any rows in common.
+//! Entries in conflict-free classes, for data in which hardly any two entries share a row.
+//!
+//! A class consists of blocks of which no two share a row of any mode, so any number of threads may process the
+//! blocks of one class at the same time and in any order. Classes come from a colouring of the entries.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::blocking::{Cell, Spec};
-use super::exclusive_rows::{Lease, LeasedRows};
-use super::graph_colouring::{Colours, REST};
+use super::blocking::BlockingSpec;
+use super::entry_block::EntryBlock;
+use super::exclusive_rows::{ExclusiveRows, PartRefMut};
+use super::graph_colouring::{EntryColouring, MAX_CONFLICTING_ENTRIES};
 use crate::error::Result;
 use crate::random::RandomStream;
 use crate::try_alloc::{try_to_vec, try_with_capacity, try_zeroed};
 
-/// Entries of a cell, and cells of a class to aim for: so many that threads of any speed can share
-/// them, so few that copying the core for each costs little.
-const LEAST: usize = 128;
-const MOST: usize = 512;
-const CELLS: usize = 128;
+/// Entries that a block should have at least: each block copies the core.
+const MIN_BLOCK_ENTRIES: usize = 128;
 
-/// Rows that a class has, to see whether any comes twice. None before and after.
+/// Entries that a block has at most.
+const MAX_BLOCK_ENTRIES: usize = 512;
+
+/// Blocks of a class to aim for, so that threads of different speed share the work evenly.
+const TARGET_BLOCKS: usize = 128;
+
+/// A set of rows per mode, to check that no two blocks of a class share a row. Empty between checks.
 #[derive(Default)]
-pub(crate) struct Seen {
-    /// For each mode, a bit for each row.
+pub(crate) struct RowBitSets {
+    /// For each mode, one bit per row.
     modes: Vec<Vec<u64>>,
 }
 
-impl Seen {
-    /// Calls `visit` for the bits and the bit of every row of every entry.
-    fn each(&mut self, cells: &[Cell], mut visit: impl FnMut(&mut u64, u64)) {
-        for cell in cells {
-            for entry in cell.entries().chunks_exact(cell.words()) {
-                for (mode, &row) in self.modes.iter_mut().zip(entry) {
+impl RowBitSets {
+    /// Calls `visit` with the word and the bit of every row of every entry.
+    fn for_each_row(&mut self, blocks: &[EntryBlock], mut visit: impl FnMut(&mut u64, u64)) {
+        for block in blocks {
+            for record in block.records().chunks_exact(block.record_words()) {
+                for (mode, &row) in self.modes.iter_mut().zip(record) {
                     visit(&mut mode[row as usize / 64], 1 << (row % 64));
                 }
             }
         }
     }
 
-    /// Makes sure that no two of the cells have a row in common.
+    /// Checks that no two of `blocks` share a row.
     ///
     /// # Panics
-    /// If two have, or one of several has a row twice.
-    fn check(&mut self, spec: &Spec, cells: &[Cell]) -> Result<()> {
-        if cells.len() < 2 {
+    /// If two blocks share a row, or one of several blocks contains a row twice.
+    fn assert_disjoint(&mut self, spec: &BlockingSpec, blocks: &[EntryBlock]) -> Result<()> {
+        if blocks.len() < 2 {
             return Ok(());
         }
         if self.modes.is_empty() {
-            let bits = |rows: &usize| try_zeroed(rows.div_ceil(64), "rows");
-            self.modes = spec.rows.iter().map(bits).collect::<Result<_>>()?;
+            let words = |rows: &usize| try_zeroed(rows.div_ceil(64), "rows");
+            self.modes = spec.row_counts.iter().map(words).collect::<Result<_>>()?;
         }
-        assert_eq!(self.modes.len(), spec.rows.len());
-        self.each(cells, |bits, bit| {
-            assert!(
-                *bits & bit == 0,
-                "two cells of a class have a row in common"
-            );
-            *bits |= bit;
+        assert_eq!(self.modes.len(), spec.row_counts.len());
+        self.for_each_row(blocks, |word, bit| {
+            assert!(*word & bit == 0, "two blocks of a class share a row");
+            *word |= bit;
         });
-        self.each(cells, |bits, _| *bits = 0);
+        self.for_each_row(blocks, |word, _| *word = 0);
         Ok(())
     }
 }
 
-/// Cells of which no two have a row in common: that was checked.
-pub(crate) struct Class {
-    cells: Vec<Cell>,
+/// Blocks of which no two share a row; the constructor checks this.
+pub(crate) struct ConflictFreeClass {
+    blocks: Vec<EntryBlock>,
 }
 
-impl Class {
-    /// The entries of a colour, in random order.
+impl ConflictFreeClass {
+    /// Builds the class of one colour. Its entries are in random order.
     ///
     /// # Panics
-    /// If an entry names a row that is not there, or two cells have a row in common.
+    /// If an entry has a row beyond the row counts, or two blocks share a row.
     pub(crate) fn new(
-        spec: &Arc<Spec>,
-        colours: &Colours,
+        spec: &Arc<BlockingSpec>,
+        colouring: &EntryColouring,
         colour: usize,
-        seen: &mut Seen,
-    ) -> Result<Class> {
-        let width = spec.width();
-        let (members, words) = colours.members(colour);
-        let mut order: Vec<u32> = try_to_vec(members, "entries")?;
+        rows: &mut RowBitSets,
+    ) -> Result<ConflictFreeClass> {
+        let width = spec.full_record_words();
+        let (entries, records) = colouring.entries(colour);
+        let mut order: Vec<u32> = try_to_vec(entries, "entries")?;
         let mut stream = RandomStream::new(&[spec.seed, colour as u64]);
         for i in (1..order.len()).rev() {
             order.swap(i, stream.below(i as u64 + 1) as usize);
         }
-        // The colours that are not apart are one cell.
-        let count = match colour + 1 == colours.count() {
-            true if order.len() <= REST => 1,
-            _ => (order.len() / LEAST)
-                .clamp(1, CELLS)
-                .max(order.len().div_ceil(MOST)),
+        // Entries of the last colour may conflict: they form a single block.
+        let count = if colour + 1 == colouring.count() && order.len() <= MAX_CONFLICTING_ENTRIES {
+            1
+        } else {
+            (order.len() / MIN_BLOCK_ENTRIES)
+                .clamp(1, TARGET_BLOCKS)
+                .max(order.len().div_ceil(MAX_BLOCK_ENTRIES))
         };
         let cut = |k: usize| order.len() * k / count;
-        let cell = |k: usize| {
-            let members = &order[cut(k)..cut(k + 1)];
-            let mut entries = try_with_capacity(members.len() * width, "words of entries")?;
-            for &i in members {
-                entries.extend_from_slice(&words[i as usize * width..][..width]);
+        let block = |k: usize| {
+            let entries = &order[cut(k)..cut(k + 1)];
+            let mut own = try_with_capacity(entries.len() * width, "words of entries")?;
+            for &i in entries {
+                own.extend_from_slice(&records[i as usize * width..][..width]);
             }
-            Ok(spec.cell_of(entries))
+            Ok(EntryBlock::from_records(spec, own))
         };
-        Class::of(spec, (0..count).map(cell).collect::<Result<_>>()?, seen)
+        let blocks = (0..count).map(block).collect::<Result<_>>()?;
+        ConflictFreeClass::from_blocks(spec, blocks, rows)
     }
 
     /// # Panics
-    /// If two cells have a row in common.
-    fn of(spec: &Spec, cells: Vec<Cell>, seen: &mut Seen) -> Result<Class> {
-        seen.check(spec, &cells)?;
-        Ok(Class { cells })
+    /// If two blocks share a row.
+    fn from_blocks(
+        spec: &BlockingSpec,
+        blocks: Vec<EntryBlock>,
+        rows: &mut RowBitSets,
+    ) -> Result<ConflictFreeClass> {
+        rows.assert_disjoint(spec, &blocks)?;
+        Ok(ConflictFreeClass { blocks })
     }
 }
 
-/// Cells in classes. No two cells of a class have a row in common: that was checked when they were put
-/// together, and nothing changes them afterwards.
-pub(crate) struct Classes {
-    cells: Vec<Cell>,
+/// The blocks of all conflict-free classes. No two blocks of a class share a row: the constructor of each class
+/// checked this, and nothing changes rows afterwards.
+pub(crate) struct ConflictFreeClasses {
+    /// The blocks of all classes, class after class.
+    blocks: Vec<EntryBlock>,
+    /// Index of the first block of each class, and the number of blocks.
     starts: Vec<usize>,
     entries: usize,
 }
 
-impl Classes {
-    /// All of them together.
+impl ConflictFreeClasses {
+    /// Combines classes and numbers their blocks.
     ///
     /// # Panics
-    /// If cells are not of one kind.
-    pub(crate) fn new(spec: &Arc<Spec>, classes: Vec<Class>) -> Classes {
+    /// If a block has another blocking than `spec`.
+    pub(crate) fn new(
+        spec: &Arc<BlockingSpec>,
+        classes: Vec<ConflictFreeClass>,
+    ) -> ConflictFreeClasses {
         let mut starts = vec![0];
-        let mut cells = Vec::new();
+        let mut blocks = Vec::new();
         for class in classes {
-            for mut cell in class.cells {
-                assert!(Arc::ptr_eq(cell.spec(), spec) && spec.fiber.is_none());
-                cell.set_number(cells.len());
-                cells.push(cell);
+            for mut block in class.blocks {
+                assert!(Arc::ptr_eq(block.spec(), spec) && spec.fiber_mode.is_none());
+                block.set_index(blocks.len());
+                blocks.push(block);
             }
-            starts.push(cells.len());
+            starts.push(blocks.len());
         }
-        Classes {
-            entries: cells.iter().map(Cell::len).sum(),
-            cells,
+        ConflictFreeClasses {
+            entries: blocks.iter().map(EntryBlock::len).sum(),
+            blocks,
             starts,
         }
     }
 
-    /// How many there are.
+    /// Number of classes.
     pub(crate) fn count(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// The number of entries.
+    /// Number of entries.
     pub(crate) fn len(&self) -> usize {
         self.entries
     }
 
-    /// The cells of all classes, whose values can be changed; their rows cannot.
-    pub(crate) fn cells_mut(&mut self) -> &mut [Cell] {
-        &mut self.cells
+    /// Returns the blocks of all classes, to change their values; their rows cannot change.
+    pub(crate) fn blocks_mut(&mut self) -> &mut [EntryBlock] {
+        &mut self.blocks
     }
 
-    /// The cells of all classes.
-    pub(crate) fn cells(&self) -> &[Cell] {
-        &self.cells
+    /// Returns the blocks of all classes.
+    pub(crate) fn blocks(&self) -> &[EntryBlock] {
+        &self.blocks
     }
 
-    /// The number of the first cell of a class, and how many it has.
-    pub(crate) fn class(&self, class: usize) -> (usize, usize) {
-        let (start, end) = (self.starts[class], self.starts[class + 1]);
-        (start, end - start)
+    /// Returns the range of the blocks of a class.
+    pub(crate) fn block_range(&self, class: usize) -> Range<usize> {
+        self.starts[class]..self.starts[class + 1]
     }
 
-    /// Leases all rows of all modes to the cells of a class.
+    /// Borrows all rows of all modes for the blocks of a class.
     ///
     /// # Panics
-    /// If somebody else uses a row, or the rows are not those the cells need.
-    pub(crate) fn open<'a>(&'a self, class: usize, modes: &'a [LeasedRows<'a>]) -> OpenClass<'a> {
-        let (start, count) = self.class(class);
-        let spec = self.cells[start].spec();
-        let fits = |(rows, mode): (&usize, &LeasedRows<'_>)| mode.parts().rows() >= *rows;
-        assert!(spec.rows.len() == modes.len() && spec.rows.iter().zip(modes).all(fits));
-        let all = |mode: &'a LeasedRows<'a>| (0..mode.parts().count()).map(|p| mode.lease(p));
-        OpenClass {
-            cells: &self.cells[start..start + count],
-            taken: (0..count).map(|_| AtomicBool::new(false)).collect(),
-            modes: modes.iter().map(|mode| all(mode).collect()).collect(),
+    /// If another borrow of a row exists, or `modes` do not have the rows of the blocks.
+    pub(crate) fn borrow_rows<'a>(
+        &'a self,
+        class: usize,
+        modes: &'a [ExclusiveRows<'a>],
+    ) -> ClassRows<'a> {
+        let range = self.block_range(class);
+        let spec = self.blocks[range.start].spec();
+        let has_rows =
+            |(rows, mode): (&usize, &ExclusiveRows<'_>)| mode.partition().row_count() >= *rows;
+        assert!(
+            spec.row_counts.len() == modes.len() && spec.row_counts.iter().zip(modes).all(has_rows)
+        );
+        let all_parts = |mode: &'a ExclusiveRows<'a>| {
+            (0..mode.partition().part_count()).map(|part| mode.borrow_part_mut(part))
+        };
+        ClassRows {
+            taken: range.clone().map(|_| AtomicBool::new(false)).collect(),
+            blocks: &self.blocks[range],
+            modes: modes.iter().map(|mode| all_parts(mode).collect()).collect(),
         }
     }
 }
 
-/// All rows, for the cells of one class.
-pub(crate) struct OpenClass<'a> {
-    cells: &'a [Cell],
-    /// Whether each cell has been taken.
+/// A borrow of all rows, distributed among the blocks of one class.
+pub(crate) struct ClassRows<'a> {
+    blocks: &'a [EntryBlock],
+    /// Whether each block has been taken.
     taken: Vec<AtomicBool>,
     /// For each mode, all of its parts.
-    modes: Vec<Vec<Lease<'a>>>,
+    modes: Vec<Vec<PartRefMut<'a>>>,
 }
 
-impl OpenClass<'_> {
-    /// The only use of the rows of a cell.
+impl ClassRows<'_> {
+    /// Returns the exclusive use of the rows of block `block` of the class. Each block can be taken once.
     ///
     /// # Panics
-    /// If the cell was taken before.
-    pub(crate) fn take(&self, cell: usize) -> CellRows<'_> {
-        let taken = self.taken[cell].swap(true, Ordering::SeqCst);
-        assert!(!taken, "cell {cell} was taken before: a wrong schedule");
-        CellRows { class: self, cell }
+    /// If the block was taken before.
+    pub(crate) fn take_block(&self, block: usize) -> BlockRows<'_> {
+        let taken = self.taken[block].swap(true, Ordering::SeqCst);
+        assert!(!taken, "block {block} was taken before: a wrong schedule");
+        BlockRows { class: self, block }
     }
 }
 
-/// The only use of the rows of a cell.
-pub(crate) struct CellRows<'a> {
-    class: &'a OpenClass<'a>,
-    cell: usize,
+/// The exclusive use of the rows of one block.
+pub(crate) struct BlockRows<'a> {
+    class: &'a ClassRows<'a>,
+    block: usize,
 }
 
-impl CellRows<'_> {
-    pub(crate) fn cell(&self) -> &Cell {
-        &self.class.cells[self.cell]
+impl BlockRows<'_> {
+    pub(crate) fn block(&self) -> &EntryBlock {
+        &self.class.blocks[self.block]
     }
 
-    /// Where row 0 of a mode is, and how far rows are apart; only rows of the cell may be touched.
+    /// Returns the address of row 0 of mode `m` and the stride of rows. Only rows of the block may be accessed.
     pub(super) fn rows(&self, m: usize) -> (*mut f32, usize) {
-        let lease = &self.class.modes[m][0];
-        (lease.start(), lease.stride())
+        let part = &self.class.modes[m][0];
+        (part.start(), part.stride())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::graph_colouring::Palette;
+    use super::super::entry_chunk::EntryChunk;
+    use super::super::entry_sort::SortedChunk;
+    use super::super::graph_colouring::ColouringPlan;
+    use super::super::row_partition::RowPartition;
     use super::*;
-    use crate::kernel::EntryChunk;
 
     const ROWS: [u64; 3] = [900, 700, 800];
 
-    fn spec() -> Arc<Spec> {
-        Arc::new(Spec {
-            rows: ROWS.map(|r| r as usize).to_vec(),
-            fiber: None,
+    fn spec() -> Arc<BlockingSpec> {
+        Arc::new(BlockingSpec {
+            row_counts: ROWS.map(|r| r as usize).to_vec(),
+            fiber_mode: None,
             cuts: vec![None; 3],
-            pieces: 1,
-            coordinates: 1,
+            parts_per_axis: 1,
+            axes: 1,
             seed: 5,
             weighted: false,
         })
     }
 
-    /// Entries at random, in chunks that differ in length; those before `long` all have one row.
-    fn classes(n: usize, long: usize, palette: Palette) -> (Colours, Classes) {
+    /// Classes of `n` random entries, sorted in chunks of different length. The first `long` entries share a row.
+    fn classes(
+        n: usize,
+        long: usize,
+        plan: ColouringPlan,
+    ) -> (EntryColouring, ConflictFreeClasses) {
         let mut s = RandomStream::new(&[n as u64]);
         let mut rows = ROWS
             .map(|d| (0..n).map(|_| s.below(d) as u32).collect::<Vec<u32>>())
@@ -258,54 +287,54 @@ mod tests {
             weights: Vec::new(),
         };
         let spec = spec();
-        let pieces = spec.in_pieces(palette.pieces);
-        let sort = |w: &[usize]| pieces.sort(&chunk(w[0], w[1]), w[0]).unwrap();
+        let by_shard = spec.random_shards(plan.shards);
+        let sort = |w: &[usize]| SortedChunk::new(&by_shard, &chunk(w[0], w[1]), w[0]).unwrap();
         let sorted: Vec<_> = [0, n / 3, n / 2, n].windows(2).map(sort).collect();
-        let made = (0..palette.pieces).map(|p| palette.piece(&spec, &sorted, p).unwrap());
-        let colours = palette.colours(&spec, made.collect()).unwrap();
-        let seen = &mut Seen::default();
-        let class = |c| Class::new(&spec, &colours, c, seen).unwrap();
-        let classes = (0..colours.count()).map(class).collect();
-        let classes = Classes::new(&spec, classes);
-        (colours, classes)
+        let shards = (0..plan.shards).map(|s| plan.colour_shard(&spec, &sorted, s).unwrap());
+        let colouring = plan.combine(&spec, shards.collect()).unwrap();
+        let rows = &mut RowBitSets::default();
+        let class = |c| ConflictFreeClass::new(&spec, &colouring, c, rows).unwrap();
+        let classes = (0..colouring.count()).map(class).collect();
+        let classes = ConflictFreeClasses::new(&spec, classes);
+        (colouring, classes)
     }
 
     #[test]
-    fn every_entry_is_in_one_class_and_no_row_twice_in_any() {
-        // Few colours leave many entries; the third has more than a mask has bits.
-        for (n, long, pieces, each) in [
+    fn every_entry_is_in_one_class_and_no_class_contains_a_row_twice() {
+        // Few colours leave many entries uncoloured; the long rows exceed the 64 colours of a mask.
+        for (n, long, shards, colours) in [
             (20_000, 0, 1, 40),
             (20_000, 0, 4, 5),
             (9000, 150, 1, 40),
             (9000, 150, 3, 4),
         ] {
-            let (colours, classes) = classes(n, long, Palette::fixed(pieces, each));
-            assert_eq!((classes.len(), classes.count()), (n, colours.count()));
+            let (colouring, classes) = classes(n, long, ColouringPlan::fixed(shards, colours));
+            assert_eq!((classes.len(), classes.count()), (n, colouring.count()));
             assert!(classes.count() > 20);
-            // Those of pieces are nearly even.
-            let sizes = (0..pieces * each).map(|c| colours.members(c).0.len());
-            let (least, most) = (sizes.clone().min().unwrap(), sizes.max().unwrap());
-            assert!(4 * least > 3 * most, "{least} {most}");
+            // The colours of the shards have nearly the same size.
+            let sizes = (0..shards * colours).map(|c| colouring.entries(c).0.len());
+            let (smallest, largest) = (sizes.clone().min().unwrap(), sizes.max().unwrap());
+            assert!(4 * smallest > 3 * largest, "{smallest} {largest}");
             let mut found = Vec::new();
             for class in 0..classes.count() {
-                let (first, count) = classes.class(class);
-                let mut seen = ROWS.map(|r| vec![None; r as usize]);
+                let range = classes.block_range(class);
+                // Entries of the last class may conflict if they form a single block.
+                let may_conflict = class + 1 == classes.count() && range.len() == 1;
+                let mut block_of_row = ROWS.map(|r| vec![None; r as usize]);
                 let mut entries = 0;
-                for number in first..first + count {
-                    let cell = &classes.cells()[number];
-                    assert_eq!(cell.number(), number);
-                    entries += cell.len();
-                    cell.each(|rows, value, _| {
+                for index in range {
+                    let block = &classes.blocks()[index];
+                    assert_eq!(block.index(), index);
+                    entries += block.len();
+                    block.for_each_entry(|rows, value, _| {
                         found.push(value as usize);
-                        for (seen, &row) in seen.iter_mut().zip(rows) {
-                            let last = seen[row as usize].replace(number);
-                            // Only the smallest colours are not apart, in a cell of their own.
-                            let alone = class + 1 == classes.count() && count == 1;
-                            assert!(last.is_none() || alone);
+                        for (block_of_row, &row) in block_of_row.iter_mut().zip(rows) {
+                            let last = block_of_row[row as usize].replace(index);
+                            assert!(last.is_none() || may_conflict);
                         }
                     });
                 }
-                assert_eq!(entries, colours.members(class).0.len());
+                assert_eq!(entries, colouring.entries(class).0.len());
             }
             found.sort_unstable();
             assert!(found.into_iter().eq(0..n));
@@ -313,38 +342,40 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a row in common")]
-    fn cells_with_a_common_row_are_refused() {
+    #[should_panic(expected = "share a row")]
+    fn blocks_that_share_a_row_are_rejected() {
         let spec = spec();
-        let cell = |rows: [u32; 3]| spec.cell_of([&rows[..], &[0]].concat());
-        let cells = vec![cell([1, 2, 3]), cell([4, 5, 6]), cell([7, 2, 9])];
-        let _ = Class::of(&spec, cells, &mut Seen::default());
+        let block = |rows: [u32; 3]| EntryBlock::from_records(&spec, [&rows[..], &[0]].concat());
+        let blocks = vec![block([1, 2, 3]), block([4, 5, 6]), block([7, 2, 9])];
+        let _ = ConflictFreeClass::from_blocks(&spec, blocks, &mut RowBitSets::default());
     }
 
     #[test]
-    fn rows_of_one_class_are_forgotten_for_the_next() {
+    fn row_sets_are_empty_again_after_a_check() {
         let spec = spec();
-        let seen = &mut Seen::default();
+        let rows = &mut RowBitSets::default();
         for _ in 0..2 {
-            let cell = |rows: [u32; 3]| spec.cell_of([&rows[..], &[0]].concat());
-            let cells = vec![cell([1, 2, 3]), cell([4, 5, 6])];
-            assert_eq!(Class::of(&spec, cells, seen).unwrap().cells.len(), 2);
+            let block =
+                |rows: [u32; 3]| EntryBlock::from_records(&spec, [&rows[..], &[0]].concat());
+            let blocks = vec![block([1, 2, 3]), block([4, 5, 6])];
+            let class = ConflictFreeClass::from_blocks(&spec, blocks, rows).unwrap();
+            assert_eq!(class.blocks.len(), 2);
         }
     }
 
     #[test]
     #[should_panic(expected = "taken before")]
-    fn a_cell_is_taken_once() {
-        let (_, classes) = classes(5000, 0, Palette::fixed(1, 8));
+    fn a_block_can_be_taken_once() {
+        let (_, classes) = classes(5000, 0, ColouringPlan::fixed(1, 8));
         let mut memory: Vec<Vec<f32>> = ROWS.map(|r| vec![0.0; r as usize * 16]).to_vec();
-        let rows: Vec<LeasedRows<'_>> = memory
+        let rows: Vec<ExclusiveRows<'_>> = memory
             .iter_mut()
             .zip(ROWS)
-            .map(|(m, r)| LeasedRows::new(m, 16, &super::super::Parts::neighbours(r as usize, 4)))
+            .map(|(m, r)| ExclusiveRows::new(m, 16, &RowPartition::contiguous(r as usize, 4)))
             .collect();
-        drop(classes.open(0, &rows));
-        let open = classes.open(1, &rows);
-        let (_one, _other) = (open.take(0), open.take(1));
-        let _again = open.take(0);
+        drop(classes.borrow_rows(0, &rows));
+        let class = classes.borrow_rows(1, &rows);
+        let (_one, _other) = (class.take_block(0), class.take_block(1));
+        let _again = class.take_block(0);
     }
 }

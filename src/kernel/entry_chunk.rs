@@ -1,13 +1,13 @@
-//! A chunk of entries on its way from a problem into a solver's own layout.
+//! A chunk of entries between a problem and the layout of a solver.
 
-/// Entries in structure-of-arrays form: compact, validated row numbers and `f32` values.
+/// Entries in structure-of-arrays form: compact, validated row indices and `f32` values.
 #[derive(Debug, Default)]
 pub struct EntryChunk {
-    /// One column of compact row numbers per mode.
+    /// One column of compact row indices per mode.
     pub rows: Vec<Vec<u32>>,
-    /// The values.
+    /// One value per entry.
     pub values: Vec<f32>,
-    /// The weights; empty if the data has none.
+    /// One weight per entry; empty if the data has none.
     pub weights: Vec<f32>,
 }
 
@@ -40,10 +40,10 @@ impl EntryChunk {
     }
 }
 
-/// Keeps the items at the positions `kept`, which must ascend.
-fn keep<T: Copy>(numbers: &mut Vec<T>, kept: &[usize]) {
+/// Keeps the items at the ascending positions `kept`.
+fn keep<T: Copy>(items: &mut Vec<T>, kept: &[usize]) {
     for (to, &k) in kept.iter().enumerate() {
-        numbers[to] = numbers[k];
+        items[to] = items[k];
     }
-    numbers.truncate(kept.len());
+    items.truncate(kept.len());
 }

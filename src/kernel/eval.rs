@@ -6,8 +6,8 @@
 
 use super::batch::{Between, Job, ModeRows};
 use super::batch_iter::{Batches, first_of, one_line};
-use super::blocking::Batch;
 use super::entry::{any_value, contract};
+use super::entry_block::FiberBatch;
 use super::hyper_diagonal::{between, vector};
 use super::order_n::load_rows;
 use crate::kernel::CoreKind;
@@ -18,7 +18,7 @@ use crate::simd::{LANES, padded_len};
 dispatched! {
     /// The sums of squared errors, by weight, of predictions as they are, and clipped to a range after
     /// biases are added, which are where penalties are while fitting.
-    pub(super) unsafe fn squares(job: &Job<'_>, batches: &[Batch], clip: (f64, f64)) -> [f64; 2] = any_squares;
+    pub(super) unsafe fn squares(job: &Job<'_>, batches: &[FiberBatch], clip: (f64, f64)) -> [f64; 2] = any_squares;
 }
 
 dispatched! {
@@ -26,11 +26,11 @@ dispatched! {
     ///
     /// # Safety
     /// There is room for all of them.
-    pub(super) unsafe fn errors(job: &Job<'_>, batches: &[Batch], to: *mut f32) = any_errors;
+    pub(super) unsafe fn errors(job: &Job<'_>, batches: &[FiberBatch], to: *mut f32) = any_errors;
 }
 
 #[inline(always)]
-unsafe fn any_errors<L: F32x16>(job: &Job<'_>, batches: &[Batch], to: *mut f32) {
+unsafe fn any_errors<L: F32x16>(job: &Job<'_>, batches: &[FiberBatch], to: *mut f32) {
     let mut at = 0;
     // SAFETY: the caller's promises.
     unsafe {
@@ -42,7 +42,11 @@ unsafe fn any_errors<L: F32x16>(job: &Job<'_>, batches: &[Batch], to: *mut f32) 
 }
 
 #[inline(always)]
-unsafe fn any_squares<L: F32x16>(job: &Job<'_>, batches: &[Batch], clip: (f64, f64)) -> [f64; 2] {
+unsafe fn any_squares<L: F32x16>(
+    job: &Job<'_>,
+    batches: &[FiberBatch],
+    clip: (f64, f64),
+) -> [f64; 2] {
     let mut sums = [0.0; 2];
     // SAFETY: the caller's promises.
     unsafe {
@@ -62,8 +66,8 @@ unsafe fn any_squares<L: F32x16>(job: &Job<'_>, batches: &[Batch], clip: (f64, f
 #[inline(always)]
 unsafe fn each<L: F32x16>(
     job: &Job<'_>,
-    batches: &[Batch],
-    mut take: impl FnMut(&Batch, *const u32, u32, f32),
+    batches: &[FiberBatch],
+    mut take: impl FnMut(&FiberBatch, *const u32, u32, f32),
 ) {
     // SAFETY: the caller's promises.
     unsafe {
@@ -94,7 +98,7 @@ unsafe fn each<L: F32x16>(
             let core = match job.fiber {
                 None => job.core.cast_const(),
                 Some((fiber, rank)) => {
-                    let u = fiber.row(batch.run.fiber);
+                    let u = fiber.row(batch.run.fiber_row);
                     if full {
                         contract::<L>(job.core, u, rank, shape.core_len() / LANES, m);
                     } else {
@@ -114,7 +118,7 @@ unsafe fn each<L: F32x16>(
 
 /// The sum of the biases of an entry.
 #[inline(always)]
-unsafe fn bias(job: &Job<'_>, listed: &[ModeRows], batch: &Batch, entry: *const u32) -> f64 {
+unsafe fn bias(job: &Job<'_>, listed: &[ModeRows], batch: &FiberBatch, entry: *const u32) -> f64 {
     let mut sum = 0.0;
     // SAFETY: the caller's promises: biases are there for every row, or not at all.
     unsafe {
@@ -126,7 +130,7 @@ unsafe fn bias(job: &Job<'_>, listed: &[ModeRows], batch: &Batch, entry: *const 
         if let Some((fiber, _)) = job.fiber
             && !fiber.penalty.is_null()
         {
-            sum += f64::from(fiber.penalty(batch.run.fiber));
+            sum += f64::from(fiber.penalty(batch.run.fiber_row));
         }
     }
     sum
@@ -145,8 +149,8 @@ fn add(sums: &mut [f64; 2], (bits, weight): (u32, f32), value: f32, bias: f64, c
 #[inline(always)]
 unsafe fn strips<L: F32x16, const N: usize>(
     job: &Job<'_>,
-    batches: &[Batch],
-    mut take: impl FnMut(&Batch, *const u32, u32, f32),
+    batches: &[FiberBatch],
+    mut take: impl FnMut(&FiberBatch, *const u32, u32, f32),
 ) {
     // SAFETY: the caller's promises.
     unsafe {
@@ -156,7 +160,7 @@ unsafe fn strips<L: F32x16, const N: usize>(
             let m = match job.fiber {
                 None => job.core,
                 Some((fiber, rank)) => {
-                    let u = fiber.row(batch.run.fiber);
+                    let u = fiber.row(batch.run.fiber_row);
                     vector::<L>(job, u, rank, width / LANES, job.work);
                     job.work
                 }
@@ -177,8 +181,8 @@ unsafe fn strips<L: F32x16, const N: usize>(
 #[inline(always)]
 unsafe fn small3<L: F32x16, const J: usize>(
     job: &Job<'_>,
-    batches: &[Batch],
-    mut take: impl FnMut(&Batch, *const u32, u32, f32),
+    batches: &[FiberBatch],
+    mut take: impl FnMut(&FiberBatch, *const u32, u32, f32),
 ) {
     // SAFETY: the caller's promises.
     unsafe {
@@ -193,7 +197,7 @@ unsafe fn small3<L: F32x16, const J: usize>(
             L::zero().store(m.add(i * LANES));
         }
         for (batch, entries) in Batches::new(job, &listed, batches, job.weighted) {
-            let u = fiber.row(batch.run.fiber);
+            let u = fiber.row(batch.run.fiber_row);
             contract::<L>(job.core, u, rank, job.shape.ranks[0], m);
             let mut mi = [L::zero(); J];
             for i in 0..J {

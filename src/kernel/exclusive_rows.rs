@@ -1,232 +1,175 @@
-//! Rows that threads take turns at, part by part: no two ever touch the same part at once.
+//! Factor rows with exclusive ownership per part, checked at run time.
 //!
-//! A [`LeasedRows`] takes over memory for a while. Whoever wants to change rows leases their part and
-//! is then its only user; whoever only reads shares all of them with other readers. Who may lease what
-//! is the schedule's business; here a lease that is already taken is a mistake and panics, so that a
-//! wrong schedule cannot become a data race.
+//! [`ExclusiveRows`] is to the parts of a row partition what `RefCell` is to a value, across threads: a thread
+//! borrows one part mutably ([`ExclusiveRows::borrow_part_mut`]), or all rows shared
+//! ([`ExclusiveRows::borrow_all`]). The schedule of the solver decides which thread borrows which part. A conflicting
+//! borrow panics and never blocks, so a wrong schedule cannot become a data race.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::row_partition::RowPartition;
 use crate::simd::LANES;
 
-/// Rows sorted into parts.
-pub(crate) struct Parts {
-    of: Vec<u16>,
-    members: Vec<u32>,
-    starts: Vec<usize>,
-}
-
-impl Parts {
-    /// From the part of every row.
-    ///
-    /// # Panics
-    /// If a row is in a part beyond `count`.
-    pub(crate) fn new(of: Vec<u16>, count: usize) -> Arc<Parts> {
-        let mut starts = vec![0usize; count + 1];
-        for &p in &of {
-            starts[usize::from(p) + 1] += 1;
-        }
-        for p in 0..count {
-            starts[p + 1] += starts[p];
-        }
-        let mut at = starts.clone();
-        let mut members = vec![0; of.len()];
-        for (row, &p) in of.iter().enumerate() {
-            members[at[usize::from(p)]] = row as u32;
-            at[usize::from(p)] += 1;
-        }
-        Arc::new(Parts {
-            of,
-            members,
-            starts,
-        })
-    }
-
-    /// `rows` rows in `count` parts of neighbours.
-    pub(crate) fn neighbours(rows: usize, count: usize) -> Arc<Parts> {
-        let count = count.clamp(1, rows.max(1));
-        let of = (0..rows).map(|r| (r * count / rows) as u16).collect();
-        Parts::new(of, count)
-    }
-
-    /// The number of parts.
-    pub(crate) fn count(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    /// The number of rows.
-    pub(crate) fn rows(&self) -> usize {
-        self.of.len()
-    }
-
-    /// The part of a row.
-    #[inline]
-    pub(crate) fn of(&self, row: u32) -> u16 {
-        self.of[row as usize]
-    }
-
-    /// The rows of a part.
-    pub(crate) fn members(&self, part: usize) -> &[u32] {
-        &self.members[self.starts[part]..self.starts[part + 1]]
-    }
-}
-
-/// Rows of floats in memory taken over for a while, leased part by part.
-pub(crate) struct LeasedRows<'a> {
+/// Rows of floats in borrowed memory, each part of which has one user at a time.
+pub(crate) struct ExclusiveRows<'a> {
     start: *mut f32,
     stride: usize,
-    parts: Arc<Parts>,
-    /// Whether each part is leased.
-    leased: Vec<AtomicBool>,
-    /// How many read all of them.
+    partition: Arc<RowPartition>,
+    /// Whether each part is mutably borrowed.
+    borrowed: Vec<AtomicBool>,
+    /// Number of shared borrows of all rows.
     readers: AtomicUsize,
     memory: PhantomData<&'a mut [f32]>,
 }
 
-// SAFETY: the memory is reached only through leases and shares. There is at most one lease of a part.
-// A lease is marked before it looks for readers and a reader counted before it looks for leases, all in
-// one order that everybody agrees on (SeqCst): of two at the same time at least one sees the other, and
-// panics before it has touched anything. Taking one synchronizes with giving the last one back.
-unsafe impl Sync for LeasedRows<'_> {}
-// SAFETY: a pointer to memory borrowed for `'a`, with no tie to a thread.
-unsafe impl Send for LeasedRows<'_> {}
+// SAFETY: the memory is accessed only through borrows. There is at most one mutable borrow of a part. A mutable
+// borrow sets its flag before it reads `readers`; a shared borrow increments `readers` before it reads the flags. All
+// four accesses are sequentially consistent, so of two concurrent borrows at least one observes the other and
+// panics before it accesses a row. A borrow synchronizes with the release of the previous one.
+unsafe impl Sync for ExclusiveRows<'_> {}
+// SAFETY: the pointer refers to memory borrowed for `'a` and is not tied to a thread.
+unsafe impl Send for ExclusiveRows<'_> {}
 
-impl<'a> LeasedRows<'a> {
-    /// Takes over `memory`, rows of `stride` floats of which the first belong to `parts`.
+impl<'a> ExclusiveRows<'a> {
+    /// Borrows `memory`, rows of `stride` floats. The first rows are those of `partition`; further rows are not
+    /// accessible.
     ///
     /// # Panics
-    /// If there are fewer rows than in `parts`, or the stride is not whole lines.
-    pub(crate) fn new(memory: &'a mut [f32], stride: usize, parts: &Arc<Parts>) -> Self {
+    /// If `memory` has fewer rows than `partition`, or the stride is not a multiple of [`LANES`].
+    pub(crate) fn new(memory: &'a mut [f32], stride: usize, partition: &Arc<RowPartition>) -> Self {
         assert!(stride > 0 && stride.is_multiple_of(LANES));
-        assert!(memory.len() / stride >= parts.rows());
-        LeasedRows {
+        assert!(memory.len() / stride >= partition.row_count());
+        ExclusiveRows {
             start: memory.as_mut_ptr(),
             stride,
-            leased: (0..parts.count()).map(|_| AtomicBool::new(false)).collect(),
+            borrowed: (0..partition.part_count())
+                .map(|_| AtomicBool::new(false))
+                .collect(),
             readers: AtomicUsize::new(0),
-            parts: parts.clone(),
+            partition: partition.clone(),
             memory: PhantomData,
         }
     }
 
-    pub(crate) fn parts(&self) -> &Arc<Parts> {
-        &self.parts
+    pub(crate) fn partition(&self) -> &Arc<RowPartition> {
+        &self.partition
     }
 
+    /// Number of floats per row.
     pub(crate) fn stride(&self) -> usize {
         self.stride
     }
 
-    /// The only use of a part until the lease is dropped.
+    /// Borrows a part mutably until the guard is dropped.
     ///
     /// # Panics
-    /// If somebody else has it, or reads.
-    pub(crate) fn lease(&self, part: usize) -> Lease<'_> {
-        let taken = self.leased[part].swap(true, Ordering::SeqCst);
-        assert!(!taken, "part {part} is in use: a wrong schedule");
-        let lease = Lease { rows: self, part };
+    /// If the part or all rows are borrowed already.
+    pub(crate) fn borrow_part_mut(&self, part: usize) -> PartRefMut<'_> {
+        let was_borrowed = self.borrowed[part].swap(true, Ordering::SeqCst);
+        assert!(!was_borrowed, "part {part} is in use: a wrong schedule");
+        let guard = PartRefMut { rows: self, part };
         let readers = self.readers.load(Ordering::SeqCst);
         assert!(readers == 0, "part {part} is being read: a wrong schedule");
-        lease
+        guard
     }
 
-    /// A share in reading all rows until it is dropped.
+    /// Borrows all rows for reading until the guard is dropped.
     ///
     /// # Panics
-    /// If somebody is changing any.
-    pub(crate) fn share(&self) -> Share<'_> {
+    /// If a part is mutably borrowed.
+    pub(crate) fn borrow_all(&self) -> AllRowsRef<'_> {
         self.readers.fetch_add(1, Ordering::SeqCst);
-        let share = Share { rows: self };
-        for (part, leased) in self.leased.iter().enumerate() {
+        let guard = AllRowsRef { rows: self };
+        for (part, borrowed) in self.borrowed.iter().enumerate() {
             assert!(
-                !leased.load(Ordering::SeqCst),
+                !borrowed.load(Ordering::SeqCst),
                 "part {part} is being changed: a wrong schedule"
             );
         }
-        share
+        guard
     }
 
     fn row(&self, part: usize, row: u32) -> *mut f32 {
         assert_eq!(
-            usize::from(self.parts.of(row)),
+            usize::from(self.partition.part_of(row)),
             part,
             "the row is not in the part"
         );
-        // SAFETY: `of` has the row, so it lies in the memory.
+        // SAFETY: the partition has the row, so it lies in the memory.
         unsafe { self.start.add(row as usize * self.stride) }
     }
 }
 
-/// The only use of a part.
-pub(crate) struct Lease<'a> {
-    rows: &'a LeasedRows<'a>,
+/// A mutable borrow of one part.
+pub(crate) struct PartRefMut<'a> {
+    rows: &'a ExclusiveRows<'a>,
     part: usize,
 }
 
-impl Lease<'_> {
+impl PartRefMut<'_> {
     pub(crate) fn part(&self) -> usize {
         self.part
     }
 
-    pub(crate) fn parts(&self) -> &Arc<Parts> {
-        &self.rows.parts
+    pub(crate) fn partition(&self) -> &Arc<RowPartition> {
+        &self.rows.partition
     }
 
     pub(super) fn stride(&self) -> usize {
         self.rows.stride
     }
 
-    /// Where row 0 is or would be; only rows of the part may be touched.
+    /// Returns the address of row 0, whether it belongs to the part or not. Only rows of the part may be accessed.
     pub(super) fn start(&self) -> *mut f32 {
         self.rows.start
     }
 
-    /// A row of the part, to read.
+    /// Returns a row of the part.
     ///
     /// # Panics
     /// If the row is in another part.
-    pub(crate) fn get(&self, row: u32) -> &[f32] {
+    pub(crate) fn row(&self, row: u32) -> &[f32] {
         let start = self.rows.row(self.part, row);
-        // SAFETY: in the memory, and nobody else has the part; what this lease changes it changes
+        // SAFETY: the row lies in the memory, and no other borrow of the part exists; this one writes only
         // through `&mut self`.
         unsafe { std::slice::from_raw_parts(start, self.rows.stride) }
     }
 
-    /// A row of the part.
+    /// Returns a row of the part for writing.
     ///
     /// # Panics
     /// If the row is in another part.
-    pub(crate) fn row(&mut self, row: u32) -> &mut [f32] {
+    pub(crate) fn row_mut(&mut self, row: u32) -> &mut [f32] {
         let start = self.rows.row(self.part, row);
-        // SAFETY: in the memory, and nobody else has the part.
+        // SAFETY: the row lies in the memory, and no other borrow of the part exists.
         unsafe { std::slice::from_raw_parts_mut(start, self.rows.stride) }
     }
 }
 
-impl Drop for Lease<'_> {
+impl Drop for PartRefMut<'_> {
     fn drop(&mut self) {
-        self.rows.leased[self.part].store(false, Ordering::SeqCst);
+        self.rows.borrowed[self.part].store(false, Ordering::SeqCst);
     }
 }
 
-/// A share in reading all rows.
-pub(crate) struct Share<'a> {
-    rows: &'a LeasedRows<'a>,
+/// A shared borrow of all rows.
+pub(crate) struct AllRowsRef<'a> {
+    rows: &'a ExclusiveRows<'a>,
 }
 
-impl Share<'_> {
-    /// The rows, one after the other.
+impl AllRowsRef<'_> {
+    /// Returns all rows of the partition, row after row.
     pub(crate) fn rows(&self) -> &[f32] {
-        let len = self.rows.parts.rows() * self.rows.stride;
-        // SAFETY: that many floats lie in the memory, and nobody changes them.
+        let len = self.rows.partition.row_count() * self.rows.stride;
+        // SAFETY: the memory has that many floats, and no mutable borrow exists.
         unsafe { std::slice::from_raw_parts(self.rows.start, len) }
     }
 }
 
-impl Drop for Share<'_> {
+impl Drop for AllRowsRef<'_> {
     fn drop(&mut self) {
         self.rows.readers.fetch_sub(1, Ordering::SeqCst);
     }
@@ -236,97 +179,83 @@ impl Drop for Share<'_> {
 mod tests {
     use super::*;
 
-    fn rows(memory: &mut [f32]) -> LeasedRows<'_> {
-        let parts = Parts::new(vec![0, 1, 0, 1], 2);
-        LeasedRows::new(memory, 16, &parts)
+    fn rows(memory: &mut [f32]) -> ExclusiveRows<'_> {
+        let partition = RowPartition::new(vec![0, 1, 0, 1], 2);
+        ExclusiveRows::new(memory, 16, &partition)
     }
 
     #[test]
-    fn parts_know_their_rows() {
-        let parts = Parts::new(vec![0, 2, 0, 1], 3);
-        assert_eq!(
-            (parts.members(0), parts.members(1), parts.members(2)),
-            (&[0, 2][..], &[3][..], &[1][..])
-        );
-        let parts = Parts::neighbours(10, 3);
-        assert_eq!((parts.count(), parts.rows()), (3, 10));
-        assert_eq!(parts.members(0), [0, 1, 2, 3]);
-        assert_eq!(Parts::neighbours(2, 5).count(), 2);
-        assert_eq!(Parts::neighbours(0, 5).rows(), 0);
-    }
-
-    #[test]
-    fn leases_and_shares_take_turns() {
+    fn a_part_can_be_borrowed_again_after_the_guard_is_dropped() {
         let mut memory = vec![0.0; 64];
         let rows = rows(&mut memory);
         {
-            let (mut a, mut b) = (rows.lease(0), rows.lease(1));
-            a.row(2)[0] = 1.0;
-            b.row(1)[0] = 2.0;
+            let (mut a, mut b) = (rows.borrow_part_mut(0), rows.borrow_part_mut(1));
+            a.row_mut(2)[0] = 1.0;
+            b.row_mut(1)[0] = 2.0;
         }
         {
-            let (a, b) = (rows.share(), rows.share());
+            let (a, b) = (rows.borrow_all(), rows.borrow_all());
             assert_eq!((a.rows()[32], b.rows()[16]), (1.0, 2.0));
             assert_eq!(a.rows().len(), 64);
         }
-        assert_eq!(rows.lease(1).row(1)[0], 2.0);
+        assert_eq!(rows.borrow_part_mut(1).row(1)[0], 2.0);
     }
 
     #[test]
     #[should_panic(expected = "in use")]
-    fn a_part_is_leased_once() {
+    fn a_part_has_one_mutable_borrow() {
         let mut memory = vec![0.0; 64];
         let rows = rows(&mut memory);
-        let _one = rows.lease(1);
-        let _other = rows.lease(1);
+        let _one = rows.borrow_part_mut(1);
+        let _other = rows.borrow_part_mut(1);
     }
 
     #[test]
     #[should_panic(expected = "being read")]
-    fn what_is_read_is_not_leased() {
+    fn a_part_cannot_be_borrowed_mutably_while_all_rows_are_read() {
         let mut memory = vec![0.0; 64];
         let rows = rows(&mut memory);
-        let _share = rows.share();
-        let _lease = rows.lease(1);
+        let _all = rows.borrow_all();
+        let _part = rows.borrow_part_mut(1);
     }
 
     #[test]
     #[should_panic(expected = "being changed")]
-    fn a_leased_part_is_not_read() {
+    fn rows_cannot_be_read_while_a_part_is_borrowed_mutably() {
         let mut memory = vec![0.0; 64];
         let rows = rows(&mut memory);
-        let _lease = rows.lease(1);
-        let _share = rows.share();
+        let _part = rows.borrow_part_mut(1);
+        let _all = rows.borrow_all();
     }
 
     #[test]
     #[should_panic(expected = "not in the part")]
-    fn a_lease_reaches_only_its_part() {
+    fn a_borrow_gives_access_to_its_own_part_only() {
         let mut memory = vec![0.0; 64];
-        rows(&mut memory).lease(0).row(1);
+        rows(&mut memory).borrow_part_mut(0).row_mut(1);
     }
 
     #[test]
-    fn threads_see_what_the_one_before_wrote() {
+    fn a_borrow_synchronizes_with_the_previous_one() {
         let mut memory = vec![0.0; 64];
         let rows = rows(&mut memory);
-        let turn = std::sync::atomic::AtomicUsize::new(0);
+        let next = std::sync::atomic::AtomicUsize::new(0);
         let rounds = if cfg!(miri) { 20 } else { 2000 };
         std::thread::scope(|scope| {
             for t in 0..2 {
-                let (rows, turn) = (&rows, &turn);
+                let (rows, next) = (&rows, &next);
                 scope.spawn(move || {
                     for r in 0..rounds {
-                        // Relaxed on purpose: the lease alone must carry the writes over.
-                        while turn.load(Ordering::Relaxed) != 2 * r + t {
+                        // Relaxed on purpose: the borrow alone must make the writes visible.
+                        while next.load(Ordering::Relaxed) != 2 * r + t {
                             std::thread::yield_now();
                         }
-                        let mut lease = rows.lease(0);
-                        let x = lease.row(0)[0];
+                        let mut part = rows.borrow_part_mut(0);
+                        let x = part.row(0)[0];
                         assert_eq!(x, (2 * r + t) as f32);
-                        lease.row(0)[0] = x + 1.0;
-                        drop(lease);
-                        turn.store(2 * r + t + 1, Ordering::Relaxed);
+                        part.row_mut(0)[0] = x + 1.0;
+                        drop(part);
+                        next.store(2 * r + t + 1, Ordering::Relaxed);
                     }
                 });
             }

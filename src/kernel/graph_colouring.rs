@@ -1,266 +1,308 @@
-//! Entries in colours: no two entries of a colour have a row in common.
+//! Greedy colouring of the conflict graph of entries: two entries conflict if they share a row, and no two
+//! entries of one colour conflict.
+//!
+//! Each row has a bit mask of the colours of its entries. An entry takes the first colour, from a random first
+//! choice on, that no mask of its rows contains. Entries are split into random shards that threads colour
+//! independently, each with colours of its own. Entries for which no colour is left are coloured together at the
+//! end.
 
 use bytemuck::Zeroable;
 
-use super::blocking::{Sorted, Spec};
+use super::blocking::BlockingSpec;
+use super::entry_sort::{SortedChunk, concat_records};
 use crate::error::Result;
 use crate::random::{hash_words, splitmix64};
 use crate::simd::prefetch;
 use crate::try_alloc::{try_collect, try_with_capacity, try_zeroed};
 
-/// Masks of so many entries ahead are asked for.
-const AHEAD: usize = 12;
+/// The masks of the entry this many entries ahead are prefetched.
+const PREFETCH_DISTANCE: usize = 12;
 
-/// Pieces there are at most, and entries that each should have.
-const PIECES: usize = 8;
-const PIECE: usize = 125_000;
+/// Upper bound of the number of shards.
+const MAX_SHARDS: usize = 8;
 
-/// Entries that a colour should have where there are several pieces: each is a step.
-const COLOUR: usize = 4096;
+/// Entries that each shard should have.
+const MIN_SHARD_ENTRIES: usize = 125_000;
 
-/// The smallest colours, of so few entries in all, become one that goes without the promise: it is for
-/// one thread.
-pub(super) const REST: usize = 512;
+/// Entries that a colour should have if there are several shards: each colour costs a barrier per epoch.
+const MIN_COLOUR_ENTRIES: usize = 4096;
 
-/// In how many pieces entries get colours, so that threads can share that, and how many colours each
-/// piece has: of the data alone.
+/// The smallest colours, of at most this many entries together, are merged into a last colour whose entries may
+/// conflict. One thread processes it alone.
+pub(super) const MAX_CONFLICTING_ENTRIES: usize = 512;
+
+/// Number of shards and of colours per shard: a function of the data alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Palette {
-    pub pieces: usize,
-    colours: usize,
+pub(crate) struct ColouringPlan {
+    pub shards: usize,
+    colours_per_shard: usize,
 }
 
-impl Palette {
-    /// For `count` entries, the longest row having `longest` of them.
-    pub(crate) fn new(rows: &[usize], count: usize, longest: usize) -> Palette {
-        let rows = rows.iter().copied().min().unwrap_or(0).max(1);
-        let mut pieces = PIECES.min(count / PIECE);
-        while pieces > 1 {
-            // So many that hardly any entry finds none, in rows of the usual length and in the longest.
-            let usual = count as f64 / (rows * pieces) as f64;
-            let longest = longest as f64 / pieces as f64;
-            let colours = (3.0 * usual + 1.5).max(longest + longest.sqrt()).ceil() as usize;
-            if colours <= u64::COLOURS && pieces * colours * COLOUR <= count {
-                return Palette { pieces, colours };
+impl ColouringPlan {
+    /// Plans the colouring of `entries` entries in modes of `row_counts` rows. `longest_row` is the largest number
+    /// of entries of a row.
+    pub(crate) fn new(row_counts: &[usize], entries: usize, longest_row: usize) -> ColouringPlan {
+        let rows = row_counts.iter().copied().min().unwrap_or(0).max(1);
+        let mut shards = MAX_SHARDS.min(entries / MIN_SHARD_ENTRIES);
+        while shards > 1 {
+            // Enough colours that hardly any entry finds none, in rows of mean length and in the longest.
+            let mean = entries as f64 / (rows * shards) as f64;
+            let longest = longest_row as f64 / shards as f64;
+            let colours = (3.0 * mean + 1.5).max(longest + longest.sqrt()).ceil() as usize;
+            if colours <= u64::MAX_COLOURS && shards * colours * MIN_COLOUR_ENTRIES <= entries {
+                return ColouringPlan {
+                    shards,
+                    colours_per_shard: colours,
+                };
             }
-            pieces /= 2;
+            shards /= 2;
         }
-        Palette {
-            pieces: 1,
-            colours: longest.clamp(1, u64::COLOURS),
+        ColouringPlan {
+            shards: 1,
+            colours_per_shard: longest_row.clamp(1, u64::MAX_COLOURS),
         }
     }
 
-    /// As a test wants it.
     #[cfg(test)]
-    pub(super) fn fixed(pieces: usize, colours: usize) -> Palette {
-        Palette { pieces, colours }
+    pub(super) fn fixed(shards: usize, colours_per_shard: usize) -> ColouringPlan {
+        ColouringPlan {
+            shards,
+            colours_per_shard,
+        }
     }
 
-    /// Gives the entries of a piece colours; `sorted` has entries by piece.
-    pub(crate) fn piece(&self, spec: &Spec, sorted: &[Sorted], piece: usize) -> Result<Piece> {
-        let words = spec.gather(sorted, piece)?;
-        let count = (words.len() / spec.width()) as u32;
-        let numbers = try_collect(count as usize, 0..count, "entries")?;
-        let seed = hash_words(&[spec.seed, piece as u64]);
-        let colours = self.colours as u64;
-        let turn = |i: u32| (((splitmix64(seed ^ u64::from(i)) >> 32) * colours) >> 32) as u32;
-        let (colours, left) = self.round(spec, &words, &numbers, self.colours, turn)?;
-        Ok(Piece {
-            words,
+    /// Colours the entries of one shard. `chunks` are sorted by shard
+    /// ([`BlockingSpec::random_shards`]).
+    pub(crate) fn colour_shard(
+        &self,
+        spec: &BlockingSpec,
+        chunks: &[SortedChunk],
+        shard: usize,
+    ) -> Result<ColouredShard> {
+        let records = concat_records(spec, chunks, shard)?;
+        let count = (records.len() / spec.full_record_words()) as u32;
+        let entries = try_collect(count as usize, 0..count, "entries")?;
+        let seed = hash_words(&[spec.seed, shard as u64]);
+        let colours = self.colours_per_shard as u64;
+        let first_choice =
+            |i: u32| (((splitmix64(seed ^ u64::from(i)) >> 32) * colours) >> 32) as u32;
+        let (colours, uncoloured) = colour_entries(
+            spec,
+            &records,
+            &entries,
+            self.colours_per_shard,
+            first_choice,
+        )?;
+        Ok(ColouredShard {
+            records,
             colours,
-            left,
+            uncoloured,
         })
     }
 
-    /// Gives entries colours, with masks that are large enough and no larger.
-    fn round(
+    /// Combines the colours of all shards and adds colours for the entries that are still without one.
+    pub(crate) fn combine(
         &self,
-        spec: &Spec,
-        words: &[u32],
-        numbers: &[u32],
-        colours: usize,
-        turn: impl Fn(u32) -> u32,
-    ) -> Result<(Vec<Vec<u32>>, Vec<u32>)> {
-        if colours <= u8::COLOURS {
-            return Masks::<u8>::new(spec, words)?.give(numbers, colours, turn);
-        }
-        Masks::<u64>::new(spec, words)?.give(numbers, colours, turn)
-    }
-
-    /// All colours of all pieces, and more for those entries that were left.
-    pub(crate) fn colours(&self, spec: &Spec, pieces: Vec<Piece>) -> Result<Colours> {
-        let width = spec.width();
-        let left = |p: &Piece| p.left.len();
-        let count: usize = pieces.iter().map(left).sum();
-        let mut words = try_with_capacity(count * width, "words of entries")?;
-        for piece in &pieces {
-            for &i in &piece.left {
-                words.extend_from_slice(&piece.words[i as usize * width..][..width]);
+        spec: &BlockingSpec,
+        shards: Vec<ColouredShard>,
+    ) -> Result<EntryColouring> {
+        let width = spec.full_record_words();
+        let count: usize = shards.iter().map(|shard| shard.uncoloured.len()).sum();
+        let mut records = try_with_capacity(count * width, "words of entries")?;
+        for shard in &shards {
+            for &i in &shard.uncoloured {
+                records.extend_from_slice(&shard.records[i as usize * width..][..width]);
             }
         }
-        let mut left: Vec<u32> = try_collect(count, 0..count as u32, "entries")?;
+        let mut uncoloured: Vec<u32> = try_collect(count, 0..count as u32, "entries")?;
         let mut colours = Vec::new();
-        let most = match self.colours <= u8::COLOURS {
-            true => u8::COLOURS,
-            false => u64::COLOURS,
+        let colours_per_round = if self.colours_per_shard <= u8::MAX_COLOURS {
+            u8::MAX_COLOURS
+        } else {
+            u64::MAX_COLOURS
         };
-        while left.len() > REST {
-            let (more, rest) = self.round(spec, &words, &left, most, |_| 0)?;
+        while uncoloured.len() > MAX_CONFLICTING_ENTRIES {
+            let (more, rest) =
+                colour_entries(spec, &records, &uncoloured, colours_per_round, |_| 0)?;
             colours.extend(more);
-            left = rest;
+            uncoloured = rest;
         }
-        // The largest first, and the smallest in one.
         colours.sort_by_key(|c| std::cmp::Reverse(c.len()));
-        while let Some(last) = colours.pop_if(|c| c.len() + left.len() <= REST) {
-            left.extend(last);
+        let mut conflicting = uncoloured;
+        while let Some(smallest) =
+            colours.pop_if(|c| c.len() + conflicting.len() <= MAX_CONFLICTING_ENTRIES)
+        {
+            conflicting.extend(smallest);
         }
-        if !left.is_empty() {
-            colours.push(left);
+        if !conflicting.is_empty() {
+            colours.push(conflicting);
         }
-        let mut all = Colours {
-            words: try_with_capacity(pieces.len() + 1, "pieces")?,
+        let mut all = EntryColouring {
+            records: try_with_capacity(shards.len() + 1, "pieces")?,
             colours: Vec::new(),
         };
-        let pieces = pieces.into_iter().map(|p| (p.words, p.colours));
-        for (words, colours) in pieces.chain([(words, colours)]) {
-            let piece = all.words.len();
+        let shards = shards.into_iter().map(|s| (s.records, s.colours));
+        for (records, colours) in shards.chain([(records, colours)]) {
+            let shard = all.records.len();
             let colours = colours.into_iter().filter(|c| !c.is_empty());
-            all.colours.extend(colours.map(|c| (piece, c)));
-            all.words.push(words);
+            all.colours
+                .extend(colours.map(|entries| Colour { shard, entries }));
+            all.records.push(records);
         }
         Ok(all)
     }
 }
 
-/// Some of the entries, those of a colour together.
-pub(crate) struct Piece {
-    /// Rows and values, one entry after the other.
-    words: Vec<u32>,
-    /// For each colour, numbers of entries.
+/// The entries of one shard by colour.
+pub(crate) struct ColouredShard {
+    /// Complete entry records.
+    records: Vec<u32>,
+    /// For each colour, the indices of its entries.
     colours: Vec<Vec<u32>>,
-    /// Entries that found none.
-    left: Vec<u32>,
+    /// Indices of the entries for which no colour was left.
+    uncoloured: Vec<u32>,
 }
 
-/// All entries, those of a colour together.
-pub(crate) struct Colours {
-    /// For each piece, rows and values, one entry after the other.
-    words: Vec<Vec<u32>>,
-    /// For each colour, its piece and numbers of entries of that.
-    colours: Vec<(usize, Vec<u32>)>,
+/// The entries of one colour.
+struct Colour {
+    shard: usize,
+    /// Indices of entries in the shard.
+    entries: Vec<u32>,
 }
 
-impl Colours {
-    /// How many there are.
+/// All entries by colour.
+pub(crate) struct EntryColouring {
+    /// For each shard, complete entry records.
+    records: Vec<Vec<u32>>,
+    colours: Vec<Colour>,
+}
+
+impl EntryColouring {
+    /// Number of colours.
     pub(crate) fn count(&self) -> usize {
         self.colours.len()
     }
 
-    /// The entries of a colour, and the words that they are numbers of.
-    pub(super) fn members(&self, colour: usize) -> (&[u32], &[u32]) {
-        let (piece, members) = &self.colours[colour];
-        (members, &self.words[*piece])
+    /// Returns the indices of the entries of a colour, and the records that they index.
+    pub(super) fn entries(&self, colour: usize) -> (&[u32], &[u32]) {
+        let Colour { shard, entries } = &self.colours[colour];
+        (entries, &self.records[*shard])
     }
 }
 
-/// Some colours.
-trait Mask: Copy + Zeroable {
-    /// How many there can be.
-    const COLOURS: usize;
+/// A set of colours as a bit mask.
+trait ColourMask: Copy + Zeroable {
+    /// Number of bits.
+    const MAX_COLOURS: usize;
     fn bits(self) -> u64;
-    fn add(&mut self, colour: usize);
+    fn insert(&mut self, colour: usize);
 }
 
-impl Mask for u8 {
-    const COLOURS: usize = 8;
+impl ColourMask for u8 {
+    const MAX_COLOURS: usize = 8;
 
     fn bits(self) -> u64 {
         self.into()
     }
 
-    fn add(&mut self, colour: usize) {
+    fn insert(&mut self, colour: usize) {
         *self |= 1 << colour;
     }
 }
 
-impl Mask for u64 {
-    const COLOURS: usize = 64;
+impl ColourMask for u64 {
+    const MAX_COLOURS: usize = 64;
 
     fn bits(self) -> u64 {
         self
     }
 
-    fn add(&mut self, colour: usize) {
+    fn insert(&mut self, colour: usize) {
         *self |= 1 << colour;
     }
 }
 
-/// For every row of every mode, which colours it has seen.
-struct Masks<'a, M> {
-    /// The entries, of so many words each.
-    words: &'a [u32],
-    width: usize,
+/// Colours `entries` of `records` with the smallest masks that hold `colours` colours. See
+/// [`RowMasks::colour_entries`].
+fn colour_entries(
+    spec: &BlockingSpec,
+    records: &[u32],
+    entries: &[u32],
+    colours: usize,
+    first_choice: impl Fn(u32) -> u32,
+) -> Result<(Vec<Vec<u32>>, Vec<u32>)> {
+    if colours <= u8::MAX_COLOURS {
+        RowMasks::<u8>::new(spec, records)?.colour_entries(entries, colours, first_choice)
+    } else {
+        RowMasks::<u64>::new(spec, records)?.colour_entries(entries, colours, first_choice)
+    }
+}
+
+/// For every row of every mode, the set of colours of its entries.
+struct RowMasks<'a, M> {
+    /// Complete entry records of `record_words` words.
+    records: &'a [u32],
+    record_words: usize,
     modes: Vec<Vec<M>>,
 }
 
-impl<'a, M: Mask> Masks<'a, M> {
-    fn new(spec: &Spec, words: &'a [u32]) -> Result<Self> {
-        let modes = spec.rows.iter().map(|&rows| try_zeroed(rows, "rows"));
-        Ok(Masks {
-            words,
-            width: spec.width(),
+impl<'a, M: ColourMask> RowMasks<'a, M> {
+    fn new(spec: &BlockingSpec, records: &'a [u32]) -> Result<Self> {
+        let modes = spec.row_counts.iter().map(|&rows| try_zeroed(rows, "rows"));
+        Ok(RowMasks {
+            records,
+            record_words: spec.full_record_words(),
             modes: modes.collect::<Result<_>>()?,
         })
     }
 
     fn rows(&self, i: u32) -> &'a [u32] {
-        &self.words[i as usize * self.width..][..self.modes.len()]
+        &self.records[i as usize * self.record_words..][..self.modes.len()]
     }
 
-    fn ask(&self, i: u32) {
+    fn prefetch(&self, i: u32) {
         for (mode, &row) in self.modes.iter().zip(self.rows(i)) {
             prefetch(mode.as_ptr().wrapping_add(row as usize).cast());
         }
     }
 
-    /// Gives each entry of `numbers` one of so many colours, the first from its `turn` on that none of
-    /// its rows has seen. Returns the entries of each colour, and those that found none.
-    fn give(
+    /// Gives each of `entries` the first of `colours` colours, cyclically from `first_choice` on, that none of its
+    /// rows has. Returns the entries of each colour, and those for which no colour was left.
+    fn colour_entries(
         mut self,
-        numbers: &[u32],
+        entries: &[u32],
         colours: usize,
-        turn: impl Fn(u32) -> u32,
+        first_choice: impl Fn(u32) -> u32,
     ) -> Result<(Vec<Vec<u32>>, Vec<u32>)> {
-        let each = numbers.len() / colours;
-        let given = (0..colours).map(|_| try_with_capacity(each + each / 8, "entries"));
-        let mut given: Vec<Vec<u32>> = given.collect::<Result<_>>()?;
-        let mut left = Vec::new();
-        for (k, &i) in numbers.iter().enumerate() {
-            if let Some(&next) = numbers.get(k + AHEAD) {
-                self.ask(next);
+        let mean = entries.len() / colours;
+        let coloured = (0..colours).map(|_| try_with_capacity(mean + mean / 8, "entries"));
+        let mut coloured: Vec<Vec<u32>> = coloured.collect::<Result<_>>()?;
+        let mut uncoloured = Vec::new();
+        for (k, &i) in entries.iter().enumerate() {
+            if let Some(&next) = entries.get(k + PREFETCH_DISTANCE) {
+                self.prefetch(next);
             }
-            match self.take(i, colours, turn(i)) {
-                Some(colour) => given[colour].push(i),
-                None => left.push(i),
+            match self.assign_colour(i, colours, first_choice(i)) {
+                Some(colour) => coloured[colour].push(i),
+                None => uncoloured.push(i),
             }
         }
-        Ok((given, left))
+        Ok((coloured, uncoloured))
     }
 
-    /// A colour for entry `i`, the first free one from `turn` on.
-    fn take(&mut self, i: u32, colours: usize, turn: u32) -> Option<usize> {
+    /// Returns the first free colour of entry `i` from `first_choice` on, and adds it to the masks of its rows.
+    fn assign_colour(&mut self, i: u32, colours: usize, first_choice: u32) -> Option<usize> {
         let rows = self.rows(i);
-        let pairs = self.modes.iter().zip(rows);
-        let seen = pairs.fold(0, |seen, (mode, &row)| seen | mode[row as usize].bits());
-        let free = !seen & (u64::MAX >> (u64::BITS as usize - colours));
+        let masks = self.modes.iter().zip(rows);
+        let used = masks.fold(0, |used, (mode, &row)| used | mode[row as usize].bits());
+        let free = !used & (u64::MAX >> (u64::BITS as usize - colours));
         if free == 0 {
             return None;
         }
-        let from_turn = free.rotate_right(turn).trailing_zeros();
-        let colour = ((from_turn + turn) % u64::BITS) as usize;
+        let offset = free.rotate_right(first_choice).trailing_zeros();
+        let colour = ((offset + first_choice) % u64::BITS) as usize;
         for (mode, &row) in self.modes.iter_mut().zip(rows) {
-            mode[row as usize].add(colour);
+            mode[row as usize].insert(colour);
         }
         Some(colour)
     }
@@ -271,17 +313,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_large_and_so_are_colours() {
-        let palette = |rows, count, longest| {
-            let p = Palette::new(&[rows, 2 * rows, rows], count, longest);
-            (p.pieces, p.colours)
+    fn shards_and_colours_have_many_entries() {
+        let plan = |rows, entries, longest_row| {
+            let p = ColouringPlan::new(&[rows, 2 * rows, rows], entries, longest_row);
+            (p.shards, p.colours_per_shard)
         };
         // Rows of hardly one entry, of ten, of a hundred, and a long one among short ones.
-        assert_eq!(palette(990_000, 1_000_000, 3), (8, 2));
-        assert_eq!(palette(100_000, 1_000_000, 27), (8, 6));
-        assert_eq!(palette(10_000, 1_000_000, 140), (1, 64));
-        assert_eq!(palette(900_000, 1_000_000, 400), (1, 64));
-        assert_eq!(palette(200_000, 249_999, 9), (1, 9));
-        assert_eq!(palette(0, 0, 0), (1, 1));
+        assert_eq!(plan(990_000, 1_000_000, 3), (8, 2));
+        assert_eq!(plan(100_000, 1_000_000, 27), (8, 6));
+        assert_eq!(plan(10_000, 1_000_000, 140), (1, 64));
+        assert_eq!(plan(900_000, 1_000_000, 400), (1, 64));
+        assert_eq!(plan(200_000, 249_999, 9), (1, 9));
+        assert_eq!(plan(0, 0, 0), (1, 1));
     }
 }

@@ -1,25 +1,23 @@
-//! Rows that several threads read and write without synchronization (HOGWILD!).
+//! Factor rows that several threads read and write without synchronization (HOGWILD!).
 //!
-//! The paper's schedule lets threads overwrite each other's updates: rows are rarely shared, and a
-//! lost or torn update costs a little accuracy and nothing else. In Rust, as in C, ordinary loads
-//! and stores that race are undefined behaviour, through references and raw pointers alike. So no
-//! reference into such memory exists while threads race; a [`RacingRows`] is the only way in, and it
-//! moves whole rows between the shared memory and buffers of the calling thread:
+//! The paper's schedule lets threads overwrite each other's updates: rows are rarely shared, and a lost or torn
+//! update costs a little accuracy and nothing else. In Rust, as in C, ordinary loads and stores that race are
+//! undefined behaviour, through references and raw pointers alike. So no reference into such memory exists while
+//! threads race. [`HogwildRows`] is the only access to it, and moves whole rows between the shared memory and
+//! buffers of the calling thread:
 //!
-//! - with vector moves in `asm!` of the width of the level (AVX-512, AVX2, else SSE or NEON), which
-//!   the compiler treats as opaque memory accesses: it can neither assume that nobody else writes nor
-//!   split or repeat them;
-//! - at the scalar level, under Miri, and where there is neither SSE nor NEON, with relaxed atomics,
-//!   one float at a time. So a run at that level is one without data races, for tools that look for
-//!   them.
+//! - with vector moves in `asm!` of the width of the level (AVX-512, AVX2, else SSE or NEON). To the compiler these
+//!   are opaque memory accesses: it can neither assume that no other thread writes nor split or repeat them;
+//! - with relaxed atomics, one float at a time, at the scalar level, under Miri, and on machines with neither SSE nor
+//!   NEON. A fit at the scalar level therefore has no data race that Miri or ThreadSanitizer would report.
 //!
 //! All threads of a fit use one level.
 //!
-//! What the hardware promises: a vector move may be seen in parts by another thread, but an aligned
-//! 4-byte float in it is never torn. So a row read during an update can mix old and new
-//! floats, and each float is one that somebody wrote. What the language promises: inline assembly
-//! may do what the hardware does to memory the compiler believes shared; Rust has no words yet for
-//! assembly that races with assembly, and no compiler has given it another meaning.
+//! The hardware guarantees that another thread never sees a torn aligned 4-byte float, but it may see a vector
+//! move in parts. A row read during an update can therefore mix old and new floats, each of which some thread
+//! wrote. The language allows inline assembly to do what the hardware does to memory the compiler treats as
+//! shared. Rust does not yet define races between assembly and assembly, and no compiler has given them another
+//! meaning.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -28,50 +26,49 @@ use crate::simd::LANES;
 use crate::simd::Level;
 use crate::simd::{F32x16, Portable, Scalar, dispatched, prefetch};
 
-/// Lines that can be moved from and to racing memory.
-pub(super) trait Racer: F32x16 {
-    /// Reads a line of racing memory.
+/// Vectors that can be moved from and to memory that other threads access at the same time.
+pub(super) trait HogwildVector: F32x16 {
+    /// Loads a vector from shared memory.
     ///
     /// # Safety
     /// `from` must point to [`LANES`] floats, aligned to 4 bytes, that stay allocated.
-    unsafe fn take(from: *const f32) -> Self;
+    unsafe fn load_shared(from: *const f32) -> Self;
 
-    /// Writes a line of racing memory.
+    /// Stores a vector to shared memory.
     ///
     /// # Safety
-    /// As for `take`, and no reference into them may exist.
-    unsafe fn put(self, to: *mut f32);
+    /// As for `load_shared`, and no reference into them may exist.
+    unsafe fn store_shared(self, to: *mut f32);
 
-    /// Asks for the line at `at`, soon to be written; nothing happens if there is none.
+    /// Prefetches the vector at `at` for writing. Any address is allowed.
     #[inline(always)]
-    fn expect(at: *const f32) {
+    fn prefetch_for_write(at: *const f32) {
         prefetch(at);
     }
 }
 
-/// Rows of floats, padded to whole lines, shared between racing threads.
-pub struct RacingRows<'a> {
+/// Rows of floats, padded to whole vectors, that threads access without synchronization.
+pub struct HogwildRows<'a> {
     start: *mut f32,
     rows: usize,
     stride: usize,
     memory: PhantomData<&'a mut [f32]>,
 }
 
-// SAFETY: all access through a shared `RacingRows` goes through `Racer`, which uses
-// assembly or atomics and never a reference into the memory; the lifetime keeps every other access
-// out as long as it exists.
-unsafe impl Sync for RacingRows<'_> {}
-// SAFETY: it is only a pointer to memory borrowed for `'a`, with no tie to a thread.
-unsafe impl Send for RacingRows<'_> {}
+// SAFETY: all accesses through a shared `HogwildRows` go through `HogwildVector`, which uses assembly or atomics
+// and never a reference into the memory. The lifetime excludes every other access while it exists.
+unsafe impl Sync for HogwildRows<'_> {}
+// SAFETY: the pointer refers to memory borrowed for `'a` and is not tied to a thread.
+unsafe impl Send for HogwildRows<'_> {}
 
-impl<'a> RacingRows<'a> {
-    /// Takes over `memory`, rows of `stride` floats, until the end of its borrow.
+impl<'a> HogwildRows<'a> {
+    /// Borrows `memory`, rows of `stride` floats.
     ///
     /// # Panics
     /// If `stride` is not a multiple of [`LANES`] or `memory` not a whole number of rows.
     pub fn new(memory: &'a mut [f32], stride: usize) -> Self {
         assert!(stride > 0 && stride.is_multiple_of(LANES) && memory.len().is_multiple_of(stride));
-        RacingRows {
+        HogwildRows {
             start: memory.as_mut_ptr(),
             rows: memory.len() / stride,
             stride,
@@ -79,88 +76,88 @@ impl<'a> RacingRows<'a> {
         }
     }
 
-    /// The number of rows.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.rows
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// Floats of a row.
+    /// Number of floats per row.
     pub fn stride(&self) -> usize {
         self.stride
     }
 
-    /// The memory, for [`Racer`] alone.
+    /// Returns the address of row 0. Only [`HogwildVector`] may access it.
     pub(super) fn start(&self) -> *mut f32 {
         self.start
     }
 
-    fn at(&self, level: Level, row: u32, len: usize) -> *mut f32 {
+    fn row_address(&self, level: Level, row: u32, len: usize) -> *mut f32 {
         assert!((row as usize) < self.rows && len == self.stride && level.is_available());
         // SAFETY: the row is inside the memory, which is `rows * stride` floats long.
         unsafe { self.start.add(row as usize * self.stride) }
     }
 
-    /// Copies a row out.
+    /// Copies a row to `out`.
     ///
     /// # Panics
-    /// If there is no such row or `out` is not one row long, or the machine does not have the level.
+    /// If there is no such row, `out` is not one row long, or the machine does not support the level.
     pub fn load(&self, level: Level, row: u32, out: &mut [f32]) {
-        let from = self.at(level, row, out.len());
-        // SAFETY: `at` gave the start of `out.len()` floats inside the memory, which are whole lines.
-        unsafe { take_lines(level, from, out.as_mut_ptr(), out.len()) }
+        let from = self.row_address(level, row, out.len());
+        // SAFETY: `row_address` returned the start of `out.len()` floats inside the memory, which are whole vectors.
+        unsafe { load_floats(level, from, out.as_mut_ptr(), out.len()) }
     }
 
-    /// Copies a row in.
+    /// Overwrites a row with `from`.
     ///
     /// # Panics
-    /// If there is no such row or `from` is not one row long, or the machine does not have the level.
+    /// If there is no such row, `from` is not one row long, or the machine does not support the level.
     pub fn store(&self, level: Level, row: u32, from: &[f32]) {
-        let to = self.at(level, row, from.len());
-        // SAFETY: as in `load`; nobody holds a reference into this memory.
-        unsafe { put_lines(level, to, from.as_ptr(), from.len()) }
+        let to = self.row_address(level, row, from.len());
+        // SAFETY: as in `load`; no reference into this memory exists.
+        unsafe { store_floats(level, to, from.as_ptr(), from.len()) }
     }
 }
 
 dispatched! {
-    /// Copies `len` floats of racing memory out.
-    unsafe fn take_lines(from: *const f32, to: *mut f32, len: usize) = any_take_lines;
+    /// Copies `len` floats from shared memory.
+    unsafe fn load_floats(from: *const f32, to: *mut f32, len: usize) = any_load_floats;
 }
 
 dispatched! {
-    /// Copies `len` floats to racing memory.
-    unsafe fn put_lines(to: *mut f32, from: *const f32, len: usize) = any_put_lines;
+    /// Copies `len` floats to shared memory.
+    unsafe fn store_floats(to: *mut f32, from: *const f32, len: usize) = any_store_floats;
 }
 
 dispatched! {
-    /// Adds to racing rows of `len` floats together what a thread's own copies of them have gained since
-    /// they were `base`, and makes the copies what the rows then are.
-    pub(super) unsafe fn fold(shared: *mut f32, own: *mut f32, base: *mut f32, len: usize, nonneg: bool)
-        = any_fold;
+    /// Adds `own - base` to `len` floats of shared memory and copies the sums to `own` and `base`, the calling
+    /// thread's replica of them and its state at the last exchange.
+    pub(super) unsafe fn exchange_replica(shared: *mut f32, own: *mut f32, base: *mut f32, len: usize, nonneg: bool)
+        = any_exchange_replica;
 }
 
 #[inline(always)]
-unsafe fn any_take_lines<L: Racer>(from: *const f32, to: *mut f32, len: usize) {
+unsafe fn any_load_floats<L: HogwildVector>(from: *const f32, to: *mut f32, len: usize) {
     for k in (0..len).step_by(LANES) {
-        // SAFETY: the caller's promises.
-        unsafe { L::take(from.add(k)).store(to.add(k)) };
+        // SAFETY: the caller guarantees the memory.
+        unsafe { L::load_shared(from.add(k)).store(to.add(k)) };
     }
 }
 
 #[inline(always)]
-unsafe fn any_put_lines<L: Racer>(to: *mut f32, from: *const f32, len: usize) {
+unsafe fn any_store_floats<L: HogwildVector>(to: *mut f32, from: *const f32, len: usize) {
     for k in (0..len).step_by(LANES) {
-        // SAFETY: the caller's promises.
-        unsafe { L::load(from.add(k)).put(to.add(k)) };
+        // SAFETY: the caller guarantees the memory.
+        unsafe { L::load(from.add(k)).store_shared(to.add(k)) };
     }
 }
 
 #[inline(always)]
-unsafe fn any_fold<L: Racer>(
+unsafe fn any_exchange_replica<L: HogwildVector>(
     shared: *mut f32,
     own: *mut f32,
     base: *mut f32,
@@ -168,19 +165,19 @@ unsafe fn any_fold<L: Racer>(
     nonneg: bool,
 ) {
     for k in (0..len).step_by(LANES) {
-        // SAFETY: the caller's promises; own and base belong to this thread.
+        // SAFETY: the caller guarantees the memory; own and base belong to this thread.
         unsafe {
             let (shared, own, base) = (shared.add(k), own.add(k), base.add(k));
-            let mut row = L::take(shared);
-            // A row that was not touched is only read, so that its line stays with those who do.
+            let mut row = L::load_shared(shared);
+            // An unchanged row is only read, so that its cache line can stay shared.
             if *own.cast::<[f32; LANES]>() != *base.cast::<[f32; LANES]>() {
-                let gain = L::load(base).mul_add(L::splat(-1.0), L::load(own));
-                row = row + gain;
-                // Two threads can both have taken it down.
+                let delta = L::load(base).mul_add(L::splat(-1.0), L::load(own));
+                row = row + delta;
+                // Several threads may have decreased it, each to no less than 0.
                 if nonneg {
                     row = row.at_least_zero();
                 }
-                row.put(shared);
+                row.store_shared(shared);
             }
             row.store(own);
             row.store(base);
@@ -188,27 +185,27 @@ unsafe fn any_fold<L: Racer>(
     }
 }
 
-impl Racer for Scalar {
+impl HogwildVector for Scalar {
     #[inline(always)]
-    unsafe fn take(from: *const f32) -> Self {
+    unsafe fn load_shared(from: *const f32) -> Self {
         use std::sync::atomic::{AtomicU32, Ordering};
-        let mut line = [0.0f32; LANES];
-        for (k, x) in line.iter_mut().enumerate() {
-            // SAFETY: a float of ours, aligned, only ever accessed atomically while threads race.
+        let mut floats = [0.0f32; LANES];
+        for (k, x) in floats.iter_mut().enumerate() {
+            // SAFETY: an aligned float of the shared memory, only accessed atomically while threads race.
             let shared = unsafe { AtomicU32::from_ptr(from.add(k).cast_mut().cast()) };
             *x = f32::from_bits(shared.load(Ordering::Relaxed));
         }
-        // SAFETY: one line.
-        unsafe { Scalar::load(line.as_ptr()) }
+        // SAFETY: `floats` has the length of a vector.
+        unsafe { Scalar::load(floats.as_ptr()) }
     }
 
     #[inline(always)]
-    unsafe fn put(self, to: *mut f32) {
+    unsafe fn store_shared(self, to: *mut f32) {
         use std::sync::atomic::{AtomicU32, Ordering};
-        let mut line = [0.0f32; LANES];
-        // SAFETY: one line.
-        unsafe { self.store(line.as_mut_ptr()) };
-        for (k, x) in line.iter().enumerate() {
+        let mut floats = [0.0f32; LANES];
+        // SAFETY: `floats` has the length of a vector.
+        unsafe { self.store(floats.as_mut_ptr()) };
+        for (k, x) in floats.iter().enumerate() {
             // SAFETY: as above.
             let shared = unsafe { AtomicU32::from_ptr(to.add(k).cast()) };
             shared.store(x.to_bits(), Ordering::Relaxed);
@@ -216,24 +213,24 @@ impl Racer for Scalar {
     }
 }
 
-impl Racer for Portable {
+impl HogwildVector for Portable {
     #[inline(always)]
-    unsafe fn take(from: *const f32) -> Self {
-        let mut line = [0.0f32; LANES];
-        // SAFETY: the caller's promise.
+    unsafe fn load_shared(from: *const f32) -> Self {
+        let mut floats = [0.0f32; LANES];
+        // SAFETY: the caller guarantees the memory.
         unsafe {
-            load_line(from, &mut line);
-            Portable::load(line.as_ptr())
+            load_16_floats(from, &mut floats);
+            Portable::load(floats.as_ptr())
         }
     }
 
     #[inline(always)]
-    unsafe fn put(self, to: *mut f32) {
-        let mut line = [0.0f32; LANES];
-        // SAFETY: the caller's promise.
+    unsafe fn store_shared(self, to: *mut f32) {
+        let mut floats = [0.0f32; LANES];
+        // SAFETY: the caller guarantees the memory.
         unsafe {
-            self.store(line.as_mut_ptr());
-            store_line(to, &line);
+            self.store(floats.as_mut_ptr());
+            store_16_floats(to, &floats);
         }
     }
 }
@@ -242,11 +239,11 @@ impl Racer for Portable {
 /// `from` must point to [`LANES`] floats that stay allocated.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
-unsafe fn load_line(from: *const f32, to: &mut [f32; LANES]) {
+unsafe fn load_16_floats(from: *const f32, to: &mut [f32; LANES]) {
     use std::arch::asm;
     use std::arch::x86_64::{__m128, _mm_storeu_ps};
     let (a, b, c, d): (__m128, __m128, __m128, __m128);
-    // SAFETY: the 64 bytes at `from` are readable by the caller's promise; the assembly only reads
+    // SAFETY: the 64 bytes at `from` are readable as the caller guarantees; the assembly only reads
     // them. SSE is part of the x86-64 baseline.
     unsafe {
         asm!(
@@ -273,11 +270,11 @@ unsafe fn load_line(from: *const f32, to: &mut [f32; LANES]) {
 /// `to` must point to [`LANES`] floats that stay allocated and into which no reference exists.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
-unsafe fn store_line(to: *mut f32, from: &[f32; LANES]) {
+unsafe fn store_16_floats(to: *mut f32, from: &[f32; LANES]) {
     use std::arch::asm;
     use std::arch::x86_64::_mm_loadu_ps;
     let from = from.as_ptr();
-    // SAFETY: the 64 bytes at `to` are writable by the caller's promise; `from` is a line of ours.
+    // SAFETY: the 64 bytes at `to` are writable as the caller guarantees; `from` is an array of this thread.
     unsafe {
         asm!(
             "movups [{p}], {a}",
@@ -298,11 +295,11 @@ unsafe fn store_line(to: *mut f32, from: &[f32; LANES]) {
 /// `from` must point to [`LANES`] floats that stay allocated.
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 #[inline(always)]
-unsafe fn load_line(from: *const f32, to: &mut [f32; LANES]) {
+unsafe fn load_16_floats(from: *const f32, to: &mut [f32; LANES]) {
     use std::arch::aarch64::{float32x4_t, vst1q_f32};
     use std::arch::asm;
     let (a, b, c, d): (float32x4_t, float32x4_t, float32x4_t, float32x4_t);
-    // SAFETY: the 64 bytes at `from` are readable by the caller's promise; NEON is part of the
+    // SAFETY: the 64 bytes at `from` are readable as the caller guarantees; NEON is part of the
     // AArch64 baseline.
     unsafe {
         asm!(
@@ -327,11 +324,11 @@ unsafe fn load_line(from: *const f32, to: &mut [f32; LANES]) {
 /// `to` must point to [`LANES`] floats that stay allocated and into which no reference exists.
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 #[inline(always)]
-unsafe fn store_line(to: *mut f32, from: &[f32; LANES]) {
+unsafe fn store_16_floats(to: *mut f32, from: &[f32; LANES]) {
     use std::arch::aarch64::vld1q_f32;
     use std::arch::asm;
     let from = from.as_ptr();
-    // SAFETY: the 64 bytes at `to` are writable by the caller's promise; `from` is a line of ours.
+    // SAFETY: the 64 bytes at `to` are writable as the caller guarantees; `from` is an array of this thread.
     unsafe {
         asm!(
             "stp {a:q}, {b:q}, [{p}]",
@@ -349,18 +346,18 @@ unsafe fn store_line(to: *mut f32, from: &[f32; LANES]) {
 /// # Safety
 /// `from` must point to [`LANES`] floats that stay allocated, aligned to 4 bytes.
 #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
-unsafe fn load_line(from: *const f32, to: &mut [f32; LANES]) {
-    // SAFETY: the caller's promise.
-    unsafe { Scalar::take(from).store(to.as_mut_ptr()) }
+unsafe fn load_16_floats(from: *const f32, to: &mut [f32; LANES]) {
+    // SAFETY: the caller guarantees the memory.
+    unsafe { Scalar::load_shared(from).store(to.as_mut_ptr()) }
 }
 
 /// # Safety
 /// `to` must point to [`LANES`] floats that stay allocated, aligned to 4 bytes, into which no
 /// reference exists.
 #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
-unsafe fn store_line(to: *mut f32, from: &[f32; LANES]) {
-    // SAFETY: the caller's promise.
-    unsafe { Scalar::load(from.as_ptr()).put(to) }
+unsafe fn store_16_floats(to: *mut f32, from: &[f32; LANES]) {
+    // SAFETY: the caller guarantees the memory.
+    unsafe { Scalar::load(from.as_ptr()).store_shared(to) }
 }
 
 #[cfg(test)]
@@ -368,11 +365,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_come_back_as_they_went_in() {
+    fn a_stored_row_is_loaded_unchanged() {
         for level in Level::available() {
             let mut memory = vec![0.0f32; 3 * 32];
             {
-                let rows = RacingRows::new(&mut memory, 32);
+                let rows = HogwildRows::new(&mut memory, 32);
                 let row: Vec<f32> = (0..32).map(|i| i as f32 + 0.5).collect();
                 rows.store(level, 1, &row);
                 let mut back = vec![0.0; 32];
@@ -387,11 +384,11 @@ mod tests {
     }
 
     #[test]
-    fn racing_threads_leave_floats_that_somebody_wrote() {
+    fn racing_threads_only_read_floats_that_a_thread_wrote() {
         for level in Level::available() {
             let mut memory = vec![1.0f32; 16];
             let rounds = if cfg!(miri) { 50 } else { 20_000 };
-            let rows = RacingRows::new(&mut memory, 16);
+            let rows = HogwildRows::new(&mut memory, 16);
             std::thread::scope(|scope| {
                 for t in 0..3 {
                     let rows = &rows;
@@ -411,8 +408,8 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "assertion failed")]
-    fn a_row_that_is_not_there_is_refused() {
+    fn a_missing_row_is_rejected() {
         let mut memory = vec![0.0f32; 32];
-        RacingRows::new(&mut memory, 16).load(Level::Scalar, 2, &mut [0.0; 16]);
+        HogwildRows::new(&mut memory, 16).load(Level::Scalar, 2, &mut [0.0; 16]);
     }
 }

@@ -8,8 +8,8 @@
 use super::batch::{Between, Job, ModeRows, Step};
 use super::batch_iter::{Batches, first_of, one_line, pulling, pulling_line};
 use super::batch_update::{after_full, step_fiber};
-use super::blocking::Batch;
 use super::entry::contract;
+use super::entry_block::FiberBatch;
 use super::order_n::{load_rows, step_rows};
 use crate::simd::LANES;
 use crate::simd::{F32x16, leaf};
@@ -46,7 +46,7 @@ pub(super) unsafe fn vector<L: F32x16>(
 #[inline(always)]
 unsafe fn after_vector<L: F32x16>(
     job: &Job<'_>,
-    batch: &Batch,
+    batch: &FiberBatch,
     (e, m, slopes): (*const f32, *mut f32, *mut f32),
     lines: usize,
 ) {
@@ -60,7 +60,7 @@ unsafe fn after_vector<L: F32x16>(
             Between::Full => after_full::<L>(job, batch, None, e, m, slopes, lines),
             Between::Nothing => step_fiber::<L>(job, batch, count, job.weight, e),
             Between::Diagonal => {
-                let u = fiber.row(batch.run.fiber);
+                let u = fiber.row(batch.run.fiber_row);
                 let penalty = job.core_penalty * count;
                 let step = Step::<L>::new(job.core_eta, job.rule);
                 for k in (0..lines * LANES).step_by(LANES) {
@@ -137,24 +137,24 @@ pub(super) unsafe fn around_at<L: F32x16, const N: usize>(
 
 leaf! {
     /// Runs batches of a vector of one line between `N` listed rows of one line.
-    pub(super) unsafe fn line<L: F32x16, const N: usize, const W: bool, const OWN: bool>(job: &Job<'_>, batches: &[Batch]) -> f64
+    pub(super) unsafe fn line<L: F32x16, const N: usize, const W: bool, const OWN: bool>(job: &Job<'_>, batches: &[FiberBatch]) -> f64
         = line_body;
 }
 
 leaf! {
     /// Runs batches of a vector of any length between `N` listed rows.
-    pub(super) unsafe fn strips<L: F32x16, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 = strips_body;
+    pub(super) unsafe fn strips<L: F32x16, const N: usize>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 = strips_body;
 }
 
 leaf! {
     /// Runs batches of a vector of any length between any number of listed rows.
-    pub(super) unsafe fn lines<L: F32x16>(job: &Job<'_>, batches: &[Batch]) -> f64 = lines_body;
+    pub(super) unsafe fn lines<L: F32x16>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 = lines_body;
 }
 
 #[inline(always)]
 unsafe fn line_body<L: F32x16, const N: usize, const W: bool, const OWN: bool>(
     job: &Job<'_>,
-    batches: &[Batch],
+    batches: &[FiberBatch],
 ) -> f64 {
     // SAFETY: the caller's promises.
     unsafe {
@@ -166,7 +166,7 @@ unsafe fn line_body<L: F32x16, const N: usize, const W: bool, const OWN: bool>(
         let scale = L::splat(job.eta * job.weight);
         let mut total = 0.0f64;
         for (batch, entries) in Batches::new(job, &listed, batches, W) {
-            vector::<L>(job, fiber.row(batch.run.fiber), rank, 1, job.work);
+            vector::<L>(job, fiber.row(batch.run.fiber_row), rank, 1, job.work);
             let m = L::load(job.work);
             let mut e = L::zero();
             let mut squares = L::zero();
@@ -198,7 +198,7 @@ unsafe fn line_body<L: F32x16, const N: usize, const W: bool, const OWN: bool>(
 }
 
 #[inline(always)]
-unsafe fn strips_body<L: F32x16, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+unsafe fn strips_body<L: F32x16, const N: usize>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
         let Some((fiber, rank)) = job.fiber else {
@@ -214,7 +214,7 @@ unsafe fn strips_body<L: F32x16, const N: usize>(job: &Job<'_>, batches: &[Batch
         let scale = L::splat(job.eta * job.weight);
         let mut total = 0.0f64;
         for (batch, entries) in Batches::new(job, &listed, batches, job.weighted) {
-            vector::<L>(job, fiber.row(batch.run.fiber), rank, lines, m);
+            vector::<L>(job, fiber.row(batch.run.fiber_row), rank, lines, m);
             for k in (0..width).step_by(LANES) {
                 L::zero().store(e.add(k));
             }
@@ -275,7 +275,7 @@ pub(super) unsafe fn between<L: F32x16, const N: usize>(
 }
 
 #[inline(always)]
-unsafe fn lines_body<L: F32x16>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+unsafe fn lines_body<L: F32x16>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
         let Some((fiber, rank)) = job.fiber else {
@@ -291,7 +291,7 @@ unsafe fn lines_body<L: F32x16>(job: &Job<'_>, batches: &[Batch]) -> f64 {
         let fiber_slopes = slopes.add(order * width);
         let mut total = 0.0f64;
         for (batch, entries) in Batches::new(job, job.listed, batches, job.weighted) {
-            vector::<L>(job, fiber.row(batch.run.fiber), rank, lines, m);
+            vector::<L>(job, fiber.row(batch.run.fiber_row), rank, lines, m);
             for k in 0..lines {
                 L::zero().store(e.add(k * LANES));
             }

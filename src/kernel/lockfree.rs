@@ -3,9 +3,9 @@
 
 use super::batch::{Rule, moved, moved_to};
 use super::entry;
-use super::hogwild_rows::Racer;
+use super::hogwild_rows::HogwildVector;
 use super::packed_core::{self, ADD, CoreStep, Flat, Flatten, NO_STEP, STEP, Turns};
-use super::row_cache::Hand;
+use super::row_cache::RowCache;
 use crate::kernel::MAX_ORDER;
 use crate::simd::Level;
 use crate::simd::{AlignedVec, LANES};
@@ -138,19 +138,19 @@ impl Runner {
     /// If something does not fit together, or an entry names a row that is not there.
     pub(crate) fn tensor(
         &mut self,
-        hands: &mut [Hand<'_>],
+        row_caches: &mut [RowCache<'_>],
         walk: &Walk<'_>,
         count: usize,
         steps: &Steps<'_>,
     ) -> (usize, f64) {
         let order = self.shape.order();
         walk.check(order);
-        assert_eq!((hands.len(), steps.penalties.len()), (order, order));
+        assert_eq!((row_caches.len(), steps.penalties.len()), (order, order));
         assert_eq!((steps.priors.len(), steps.modes.len()), (order, order));
         let mut sides = [Side::default(); MAX_ORDER];
-        for (n, hand) in hands.iter_mut().enumerate() {
-            assert_eq!(hand.stride(), self.shape.row(n).len());
-            sides[n] = Side::new(hand, steps, n);
+        for (n, cache) in row_caches.iter_mut().enumerate() {
+            assert_eq!(cache.stride(), self.shape.row(n).len());
+            sides[n] = Side::new(cache, steps, n);
         }
         let job = Job {
             shape: &self.shape,
@@ -181,8 +181,8 @@ impl Runner {
 /// If something does not fit together, or an entry names a row that is not there.
 pub(crate) fn run_matrix(
     level: Level,
-    rows: &mut Hand<'_>,
-    columns: &mut Hand<'_>,
+    rows: &mut RowCache<'_>,
+    columns: &mut RowCache<'_>,
     walk: &Walk<'_>,
     count: usize,
     steps: &Steps<'_>,
@@ -200,7 +200,7 @@ pub(crate) fn run_matrix(
 /// If something does not fit together, or an edge names a row that is not there.
 pub(crate) fn run_edges(
     level: Level,
-    rows: &mut Hand<'_>,
+    rows: &mut RowCache<'_>,
     walk: &Walk<'_>,
     count: usize,
     steps: &Steps<'_>,
@@ -237,14 +237,14 @@ impl Default for Side<'_> {
 }
 
 impl<'a> Side<'a> {
-    fn new(hand: &mut Hand<'_>, steps: &Steps<'a>, n: usize) -> Side<'a> {
+    fn new(cache: &mut RowCache<'_>, steps: &Steps<'a>, n: usize) -> Side<'a> {
         let (penalty, prior) = (steps.penalties[n], steps.priors[n]);
         // A factor has the mean of its rows as one more.
-        assert!(penalty.len() <= hand.rows() && prior.len() >= hand.stride());
+        assert!(penalty.len() <= cache.rows() && prior.len() >= cache.stride());
         Side {
-            start: hand.start(),
+            start: cache.start(),
             rows: penalty.len(),
-            stride: hand.stride(),
+            stride: cache.stride(),
             penalty,
             prior,
             eta: steps.eta * steps.modes[n],
@@ -268,16 +268,16 @@ impl<'a> Side<'a> {
     /// # Safety
     /// `k` and the line after it are within the stride.
     #[inline(always)]
-    unsafe fn prior<L: Racer>(&self, k: usize) -> L {
+    unsafe fn prior<L: HogwildVector>(&self, k: usize) -> L {
         // SAFETY: as long as a row, which was checked.
         unsafe { L::load(self.prior.as_ptr().add(k)) }
     }
 
     #[inline(always)]
-    fn expect<L: Racer>(&self, row: u32) {
+    fn prefetch_for_write<L: HogwildVector>(&self, row: u32) {
         let at = self.start.wrapping_add(row as usize * self.stride);
         for k in (0..self.stride).step_by(LANES) {
-            L::expect(at.wrapping_add(k));
+            L::prefetch_for_write(at.wrapping_add(k));
         }
         prefetch(self.penalty.as_ptr().wrapping_add(row as usize));
     }
@@ -309,10 +309,10 @@ const AHEAD: usize = 6;
 
 /// Asks for what comes: rows of the entry at `at`, and a part of the next block.
 #[inline(always)]
-fn look_ahead<L: Racer>(sides: &[Side<'_>], walk: &Walk<'_>, at: usize, done: usize) {
+fn look_ahead<L: HogwildVector>(sides: &[Side<'_>], walk: &Walk<'_>, at: usize, done: usize) {
     let rows = &walk.rows[at * walk.order..(at + 1) * walk.order];
     for (side, &row) in sides.iter().zip(rows) {
-        side.expect::<L>(row);
+        side.prefetch_for_write::<L>(row);
     }
     if let Some((rows, values)) = walk.next {
         prefetch(rows.as_ptr().wrapping_add(done * walk.order).cast());
@@ -321,15 +321,15 @@ fn look_ahead<L: Racer>(sides: &[Side<'_>], walk: &Walk<'_>, at: usize, done: us
 }
 
 leaf! {
-    unsafe fn full<L: Racer + Flatten, const HOW: u8>(job: &Job<'_>, flat: &Flat, work: *mut f32) -> (usize, f64) = full_body;
+    unsafe fn full<L: HogwildVector + Flatten, const HOW: u8>(job: &Job<'_>, flat: &Flat, work: *mut f32) -> (usize, f64) = full_body;
 }
 
 leaf! {
     /// A hyper-diagonal core.
-    unsafe fn diagonal<L: Racer>(job: &Job<'_>, work: *mut f32) -> (usize, f64) = diagonal_body;
+    unsafe fn diagonal<L: HogwildVector>(job: &Job<'_>, work: *mut f32) -> (usize, f64) = diagonal_body;
 }
 
-unsafe fn any_tensor<L: Racer + Flatten>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
+unsafe fn any_tensor<L: HogwildVector + Flatten>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
     let plain = match job.steps.core {
         None => NO_STEP,
         Some((eta, penalty)) => {
@@ -354,7 +354,7 @@ unsafe fn any_tensor<L: Racer + Flatten>(job: &Job<'_>, work: *mut f32) -> (usiz
 }
 
 #[inline(always)]
-unsafe fn full_body<L: Racer + Flatten, const HOW: u8>(
+unsafe fn full_body<L: HogwildVector + Flatten, const HOW: u8>(
     job: &Job<'_>,
     flat: &Flat,
     work: *mut f32,
@@ -382,7 +382,7 @@ unsafe fn full_body<L: Racer + Flatten, const HOW: u8>(
                 let (from, _) = side.row(*entry.add(n));
                 let to = work.add(flat.row(n).0);
                 for k in (0..side.stride).step_by(LANES) {
-                    L::take(from.add(k)).store(to.add(k));
+                    L::load_shared(from.add(k)).store(to.add(k));
                 }
             }
             // No step is due at the first entry, so that nothing shrinks either.
@@ -403,7 +403,8 @@ unsafe fn full_body<L: Racer + Flatten, const HOW: u8>(
                 for k in (0..side.stride).step_by(LANES) {
                     let (x, d) = (L::load(work.add(row + k)), L::load(work.add(slope + k)));
                     let scale = side.eta * pull;
-                    moved_to(x, side.prior(k), d, scale, shrink, steps.rule).put(to.add(k));
+                    moved_to(x, side.prior(k), d, scale, shrink, steps.rule)
+                        .store_shared(to.add(k));
                 }
             }
             at = walk.after(at);
@@ -416,7 +417,7 @@ unsafe fn full_body<L: Racer + Flatten, const HOW: u8>(
 }
 
 #[inline(always)]
-unsafe fn diagonal_body<L: Racer>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
+unsafe fn diagonal_body<L: HogwildVector>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
     let (walk, steps) = (job.walk, job.steps);
     let width = job.shape.core_len();
     let mut at = walk.at;
@@ -435,7 +436,7 @@ unsafe fn diagonal_body<L: Racer>(job: &Job<'_>, work: *mut f32) -> (usize, f64)
             for (n, side) in job.sides.iter().enumerate() {
                 let (from, _) = side.row(*entry.add(n));
                 for k in (0..width).step_by(LANES) {
-                    L::take(from.add(k)).store(work.add(n * width + k));
+                    L::load_shared(from.add(k)).store(work.add(n * width + k));
                 }
             }
             let value = entry::diagonal_slopes::<L>(job.shape, job.core, work, slopes);
@@ -460,7 +461,8 @@ unsafe fn diagonal_body<L: Racer>(job: &Job<'_>, work: *mut f32) -> (usize, f64)
                         L::load(slopes.add(n * width + k)),
                     );
                     let scale = side.eta * pull;
-                    moved_to(x, side.prior(k), d, scale, shrink, steps.rule).put(to.add(k));
+                    moved_to(x, side.prior(k), d, scale, shrink, steps.rule)
+                        .store_shared(to.add(k));
                 }
             }
             at = walk.after(at);
@@ -471,7 +473,7 @@ unsafe fn diagonal_body<L: Racer>(job: &Job<'_>, work: *mut f32) -> (usize, f64)
 
 /// y^ = u . v for a matrix; w |u - v|^2 pulls the two rows of an edge together.
 #[inline(always)]
-unsafe fn any_pairs<L: Racer>(
+unsafe fn any_pairs<L: HogwildVector>(
     sides: &[Side<'_>; 2],
     walk: &Walk<'_>,
     count: usize,
@@ -502,14 +504,14 @@ unsafe fn any_pairs<L: Racer>(
             } else {
                 let mut sum = L::zero();
                 for k in (0..stride).step_by(LANES) {
-                    sum = L::take(u.add(k)).mul_add(L::take(v.add(k)), sum);
+                    sum = L::load_shared(u.add(k)).mul_add(L::load_shared(v.add(k)), sum);
                 }
                 walk.pulling(value - sum.sum(), here)
             };
             let by = |n: usize| sides[n].eta * steps.weight * scale;
             let (scale_u, scale_v) = (by(0), by(1));
             for k in (0..stride).step_by(LANES) {
-                let (x, y) = (L::take(u.add(k)), L::take(v.add(k)));
+                let (x, y) = (L::load_shared(u.add(k)), L::load_shared(v.add(k)));
                 let (pull_x, pull_y) = if edges {
                     let gap = x.mul_add(L::splat(-1.0), y);
                     (gap, gap * L::splat(-1.0))
@@ -517,8 +519,8 @@ unsafe fn any_pairs<L: Racer>(
                     (y, x)
                 };
                 let (prior_x, prior_y) = (sides[0].prior(k), sides[1].prior(k));
-                moved_to(x, prior_x, pull_x, scale_u, shrink_u, steps.rule).put(u.add(k));
-                moved_to(y, prior_y, pull_y, scale_v, shrink_v, steps.rule).put(v.add(k));
+                moved_to(x, prior_x, pull_x, scale_u, shrink_u, steps.rule).store_shared(u.add(k));
+                moved_to(y, prior_y, pull_y, scale_v, shrink_v, steps.rule).store_shared(v.add(k));
             }
         }
     }

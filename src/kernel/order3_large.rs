@@ -10,7 +10,7 @@
 use super::batch::{Job, LONGEST, Step};
 use super::batch_iter::{Batches, pulling_line};
 use super::batch_update::{after_full, first_m};
-use super::blocking::Batch;
+use super::entry_block::FiberBatch;
 use crate::simd::{F32x16, leaf};
 use crate::simd::{LANES, padded_len};
 
@@ -33,11 +33,11 @@ struct Parts {
 
 leaf! {
     /// Runs batches.
-    pub(super) unsafe fn large3<L: F32x16, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> f64 = large3_body;
+    pub(super) unsafe fn large3<L: F32x16, const W: bool>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 = large3_body;
 }
 
 #[inline(always)]
-unsafe fn large3_body<L: F32x16, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+unsafe fn large3_body<L: F32x16, const W: bool>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
         let (ja, jb) = (job.shape.ranks[0], job.shape.ranks[1]);

@@ -7,21 +7,21 @@
 use super::batch::{Job, LONGEST, Step};
 use super::batch_iter::{Batches, one_line, pulling_line};
 use super::batch_update::{after_full, first_m};
-use super::blocking::Batch;
+use super::entry_block::FiberBatch;
 use crate::simd::LANES;
 use crate::simd::{F32x16, leaf};
 
 leaf! {
     /// Runs batches of which at most `J` (an even number) of each row is used. M and its transpose are in
     /// registers where those suffice; E is formed after the batch, with its sums in registers.
-    pub(super) unsafe fn small3<L: F32x16, const J: usize, const W: bool, const OWN: bool>(job: &Job<'_>, batches: &[Batch]) -> f64
+    pub(super) unsafe fn small3<L: F32x16, const J: usize, const W: bool, const OWN: bool>(job: &Job<'_>, batches: &[FiberBatch]) -> f64
         = small3_body;
 }
 
 #[inline(always)]
 unsafe fn small3_body<L: F32x16, const J: usize, const W: bool, const OWN: bool>(
     job: &Job<'_>,
-    batches: &[Batch],
+    batches: &[FiberBatch],
 ) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {

@@ -12,7 +12,7 @@
 use super::batch::{Job, LONGEST, Step};
 use super::batch_iter::{Batches, one_line, pulling_line};
 use super::batch_update::{after_full, first_m};
-use super::blocking::Batch;
+use super::entry_block::FiberBatch;
 use crate::kernel::CoreShape;
 use crate::simd::{F32x16, leaf};
 
@@ -34,14 +34,14 @@ pub(super) fn fits(shape: &CoreShape) -> bool {
 
 leaf! {
     /// Runs batches.
-    pub(super) unsafe fn order4<L: F32x16, const W: bool, const OWN: bool>(job: &Job<'_>, batches: &[Batch]) -> f64
+    pub(super) unsafe fn order4<L: F32x16, const W: bool, const OWN: bool>(job: &Job<'_>, batches: &[FiberBatch]) -> f64
         = order4_body;
 }
 
 #[inline(always)]
 unsafe fn order4_body<L: F32x16, const W: bool, const OWN: bool>(
     job: &Job<'_>,
-    batches: &[Batch],
+    batches: &[FiberBatch],
 ) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {

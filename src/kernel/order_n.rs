@@ -7,18 +7,18 @@
 use super::batch::{Job, Step};
 use super::batch_iter::{Batches, pulling};
 use super::batch_update::{after_full, first_m};
-use super::blocking::Batch;
 use super::entry::{slopes_leaf, step_core_leaf};
+use super::entry_block::FiberBatch;
 use crate::simd::LANES;
 use crate::simd::{F32x16, leaf};
 
 leaf! {
     /// Runs batches with a full core of order 4 or more: M is a core of order 3 or more.
-    pub(super) unsafe fn general<L: F32x16>(job: &Job<'_>, batches: &[Batch]) -> f64 = general_body;
+    pub(super) unsafe fn general<L: F32x16>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 = general_body;
 }
 
 #[inline(always)]
-unsafe fn general_body<L: F32x16>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+unsafe fn general_body<L: F32x16>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
         let Some((fiber, _)) = job.fiber else {

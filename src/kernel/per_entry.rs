@@ -7,9 +7,9 @@
 
 use super::batch::{Job, ModeRows, Rule, moved, moved_to};
 use super::batch_iter::{Singles, first_of, one_line, pulling};
-use super::blocking::Batch;
 use super::entry::diagonal_slopes;
-use super::hogwild_rows::Racer;
+use super::entry_block::FiberBatch;
+use super::hogwild_rows::HogwildVector;
 use super::hyper_diagonal::{Around, around, around_at, between};
 use super::packed_core::{self, ADD, CoreStep, Flat, Flatten, NO_STEP, STEP, Turns};
 use crate::simd::LANES;
@@ -24,7 +24,10 @@ const PLAIN: Rule = Rule {
 };
 
 /// Runs the entries of batches.
-pub(super) unsafe fn single<L: Racer + Flatten>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+pub(super) unsafe fn single<L: HogwildVector + Flatten>(
+    job: &Job<'_>,
+    batches: &[FiberBatch],
+) -> f64 {
     // SAFETY: the caller's promises.
     unsafe {
         match job.flat {
@@ -48,10 +51,10 @@ struct Ahead<'a> {
 
 impl<'a> Ahead<'a> {
     #[inline(always)]
-    unsafe fn new<L: Racer>(
+    unsafe fn new<L: HogwildVector>(
         job: &Job<'a>,
         listed: &'a [ModeRows],
-        batches: &'a [Batch],
+        batches: &'a [FiberBatch],
         weighted: bool,
     ) -> Self {
         // SAFETY: the caller's promises.
@@ -71,7 +74,7 @@ impl<'a> Ahead<'a> {
     }
 
     #[inline(always)]
-    unsafe fn ask<L: Racer>(&mut self) {
+    unsafe fn ask<L: HogwildVector>(&mut self) {
         // SAFETY: the entry is in a run; asking for its rows reads nothing.
         unsafe {
             if let Some(entry) = self.ahead.next() {
@@ -79,7 +82,7 @@ impl<'a> Ahead<'a> {
                     let number = *entry.add(n);
                     let row = mode.row(number);
                     for k in (0..mode.stride).step_by(LANES) {
-                        L::expect(row.add(k));
+                        L::prefetch_for_write(row.add(k));
                     }
                     prefetch(mode.penalty.add(number as usize));
                 }
@@ -88,7 +91,7 @@ impl<'a> Ahead<'a> {
     }
 
     #[inline(always)]
-    unsafe fn next<L: Racer>(&mut self) -> Option<*const u32> {
+    unsafe fn next<L: HogwildVector>(&mut self) -> Option<*const u32> {
         // SAFETY: the caller's promises.
         unsafe {
             self.ask::<L>();
@@ -99,26 +102,30 @@ impl<'a> Ahead<'a> {
 
 leaf! {
     /// Runs entries of a full core. It lies packed in memory of its own meanwhile, and steps with the first entries.
-    unsafe fn full<L: Racer + Flatten>(job: &Job<'_>, flat: &Flat, batches: &[Batch]) -> f64 = full_body;
+    unsafe fn full<L: HogwildVector + Flatten>(job: &Job<'_>, flat: &Flat, batches: &[FiberBatch]) -> f64 = full_body;
 }
 
 leaf! {
     /// Runs entries of a hyper-diagonal core of one line between `N` rows.
-    pub(super) unsafe fn line<L: Racer, const N: usize, const W: bool>(job: &Job<'_>, batches: &[Batch]) -> f64 = line_body;
+    pub(super) unsafe fn line<L: HogwildVector, const N: usize, const W: bool>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 = line_body;
 }
 
 leaf! {
     /// Runs entries of a hyper-diagonal core of any length between `N` rows.
-    unsafe fn strips<L: Racer, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 = strips_body;
+    unsafe fn strips<L: HogwildVector, const N: usize>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 = strips_body;
 }
 
 leaf! {
     /// Runs entries of a hyper-diagonal core of any length between any number of rows.
-    unsafe fn lines<L: Racer>(job: &Job<'_>, batches: &[Batch]) -> f64 = lines_body;
+    unsafe fn lines<L: HogwildVector>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 = lines_body;
 }
 
 #[inline(always)]
-unsafe fn full_body<L: Racer + Flatten>(job: &Job<'_>, flat: &Flat, batches: &[Batch]) -> f64 {
+unsafe fn full_body<L: HogwildVector + Flatten>(
+    job: &Job<'_>,
+    flat: &Flat,
+    batches: &[FiberBatch],
+) -> f64 {
     // SAFETY: the caller's promises.
     unsafe {
         let mut entries = Ahead::new::<L>(job, job.listed, batches, job.weighted);
@@ -145,7 +152,7 @@ unsafe fn full_body<L: Racer + Flatten>(job: &Job<'_>, flat: &Flat, batches: &[B
 
 /// The next entries, at most `count` of them.
 #[inline(always)]
-unsafe fn some<L: Racer + Flatten, const HOW: u8>(
+unsafe fn some<L: HogwildVector + Flatten, const HOW: u8>(
     job: &Job<'_>,
     flat: &Flat,
     core: *mut f32,
@@ -200,9 +207,9 @@ unsafe fn some<L: Racer + Flatten, const HOW: u8>(
 }
 
 #[inline(always)]
-unsafe fn line_body<L: Racer, const N: usize, const W: bool>(
+unsafe fn line_body<L: HogwildVector, const N: usize, const W: bool>(
     job: &Job<'_>,
-    batches: &[Batch],
+    batches: &[FiberBatch],
 ) -> f64 {
     let core_shrink = job.core_eta * job.core_penalty;
     let mut total = 0.0f64;
@@ -235,7 +242,10 @@ unsafe fn line_body<L: Racer, const N: usize, const W: bool>(
 }
 
 #[inline(always)]
-unsafe fn strips_body<L: Racer, const N: usize>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+unsafe fn strips_body<L: HogwildVector, const N: usize>(
+    job: &Job<'_>,
+    batches: &[FiberBatch],
+) -> f64 {
     let width = job.shape.core_len();
     let core_shrink = job.core_eta * job.core_penalty;
     let mut total = 0.0f64;
@@ -284,7 +294,7 @@ unsafe fn strips_body<L: Racer, const N: usize>(job: &Job<'_>, batches: &[Batch]
 }
 
 #[inline(always)]
-unsafe fn lines_body<L: Racer>(job: &Job<'_>, batches: &[Batch]) -> f64 {
+unsafe fn lines_body<L: HogwildVector>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 {
     let (width, order) = (job.shape.core_len(), job.listed.len());
     let core_shrink = job.core_eta * job.core_penalty;
     let mut total = 0.0f64;

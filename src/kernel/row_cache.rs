@@ -1,84 +1,96 @@
-//! What a thread of a lock-free fit holds: the shared rows, or copies of its own of rows that all
-//! threads would write all the time.
+//! A thread's access to the rows of a lock-free fit: the shared rows themselves, or a private replica of them.
 //!
-//! A mode of few rows is hot: the line of a row would go from core to core with every entry. A thread
-//! with copies of such a mode works on those, and now and then adds what they have gained to the
-//! shared rows and takes over what others have added. Nothing is lost but what two threads add to a
-//! row in the same moment, as without copies.
+//! All threads write the few rows of a small mode all the time; their cache lines would move between CPUs with
+//! every entry. A thread therefore updates a private replica of such a mode. It periodically adds the change of the
+//! replica to the shared rows and copies the sum back. An update is lost only if two threads exchange a row
+//! at the same moment.
 #![allow(unsafe_code)]
 
-use super::hogwild_rows::{RacingRows, fold};
+use super::hogwild_rows::{HogwildRows, exchange_replica};
 use crate::simd::AlignedVec;
 use crate::simd::Level;
 
-/// A thread's way to the rows of a mode or of a matrix.
-pub(crate) struct Hand<'a> {
-    shared: &'a RacingRows<'a>,
+/// A thread's access to the rows of one factor.
+pub(crate) struct RowCache<'a> {
+    shared: &'a HogwildRows<'a>,
     level: Level,
-    /// Copies, and what they were when they were made; `None` for rows that are used in place.
-    copies: Option<(AlignedVec, AlignedVec)>,
-    /// Entries from one exchange with the shared rows to the next, and since the last.
-    period: usize,
-    since: usize,
+    /// `None` if the thread accesses the shared rows in place.
+    replica: Option<Replica>,
+    /// Number of entries between two exchanges with the shared rows.
+    exchange_period: usize,
+    /// Number of entries since the last exchange.
+    entries_since_exchange: usize,
     nonneg: bool,
 }
 
-impl<'a> Hand<'a> {
-    /// With a period, a thread's own copies; without, the rows themselves.
+/// A thread's private copy of all rows.
+struct Replica {
+    rows: AlignedVec,
+    /// The rows after the last exchange.
+    base: AlignedVec,
+}
+
+impl<'a> RowCache<'a> {
+    /// Creates an access with a private replica if there is an exchange period, and in place otherwise.
     ///
     /// # Panics
-    /// If the machine does not have the level.
+    /// If the machine does not support the level.
     pub(crate) fn new(
-        shared: &'a RacingRows<'a>,
+        shared: &'a HogwildRows<'a>,
         level: Level,
-        period: Option<usize>,
+        exchange_period: Option<usize>,
         nonneg: bool,
-    ) -> Hand<'a> {
+    ) -> RowCache<'a> {
         assert!(level.is_available());
         let len = shared.len() * shared.stride();
-        let mut hand = Hand {
+        let mut cache = RowCache {
             shared,
             level,
-            copies: period.map(|_| (AlignedVec::zeroed(len), AlignedVec::zeroed(len))),
-            period: period.unwrap_or(usize::MAX).max(1),
-            since: 0,
+            replica: exchange_period.map(|_| Replica {
+                rows: AlignedVec::zeroed(len),
+                base: AlignedVec::zeroed(len),
+            }),
+            exchange_period: exchange_period.unwrap_or(usize::MAX).max(1),
+            entries_since_exchange: 0,
             nonneg,
         };
-        // Both are zero: nothing to add, everything to take over.
-        hand.exchange();
-        hand
+        // Rows and base are equal, so this only copies the shared rows.
+        cache.exchange();
+        cache
     }
 
-    /// How many entries may come before the next exchange.
-    pub(crate) fn room(&self) -> usize {
-        self.period - self.since
+    /// Returns the number of entries until the next exchange.
+    pub(crate) fn entries_until_exchange(&self) -> usize {
+        self.exchange_period - self.entries_since_exchange
     }
 
-    /// Counts entries, and exchanges when it is time.
-    pub(crate) fn used(&mut self, entries: usize) {
-        if self.copies.is_some() {
-            self.since += entries;
-            if self.since >= self.period {
+    /// Counts processed entries and exchanges when the period is over.
+    pub(crate) fn count_entries(&mut self, entries: usize) {
+        if self.replica.is_some() {
+            self.entries_since_exchange += entries;
+            if self.entries_since_exchange >= self.exchange_period {
                 self.exchange();
             }
         }
     }
 
-    /// Adds to the shared rows what the copies have gained, and takes over what is there.
+    /// Adds the change of the replica since the last exchange to the shared rows, and copies them to the replica.
     pub(crate) fn exchange(&mut self) {
-        self.since = 0;
-        if let Some((own, base)) = &mut self.copies {
+        self.entries_since_exchange = 0;
+        if let Some(replica) = &mut self.replica {
             let len = self.shared.len() * self.shared.stride();
-            let (own, base) = (own.as_mut_ptr(), base.as_mut_ptr());
-            // SAFETY: all are `len` floats long, whole lines; the level was checked.
-            unsafe { fold(self.level, self.shared.start(), own, base, len, self.nonneg) }
+            let shared = self.shared.start();
+            let (own, base) = (replica.rows.as_mut_ptr(), replica.base.as_mut_ptr());
+            // SAFETY: all are `len` floats long, whole vectors; the constructor checked the level.
+            unsafe { exchange_replica(self.level, shared, own, base, len, self.nonneg) }
         }
     }
 
-    /// Where the rows are that this thread works on, for [`super::hogwild_rows::Racer`] alone.
+    /// Returns the address of row 0 of the rows that this thread accesses. Only
+    /// [`super::hogwild_rows::HogwildVector`] may access it.
     pub(super) fn start(&mut self) -> *mut f32 {
-        match &mut self.copies {
-            Some((own, _)) => own.as_mut_ptr(),
+        match &mut self.replica {
+            Some(replica) => replica.rows.as_mut_ptr(),
             None => self.shared.start(),
         }
     }
@@ -91,29 +103,29 @@ impl<'a> Hand<'a> {
         self.shared.stride()
     }
 
-    /// Copies a row out.
+    /// Copies a row to `out`.
     ///
     /// # Panics
     /// If there is no such row or `out` is not one row long.
     pub(crate) fn load(&self, row: u32, out: &mut [f32]) {
-        match &self.copies {
-            Some((own, _)) => {
+        match &self.replica {
+            Some(replica) => {
                 let stride = self.shared.stride();
-                out.copy_from_slice(&own[row as usize * stride..][..stride]);
+                out.copy_from_slice(&replica.rows[row as usize * stride..][..stride]);
             }
             None => self.shared.load(self.level, row, out),
         }
     }
 
-    /// Copies a row in.
+    /// Overwrites a row with `from`.
     ///
     /// # Panics
     /// If there is no such row or `from` is not one row long.
     pub(crate) fn store(&mut self, row: u32, from: &[f32]) {
-        match &mut self.copies {
-            Some((own, _)) => {
+        match &mut self.replica {
+            Some(replica) => {
                 let stride = self.shared.stride();
-                own[row as usize * stride..][..stride].copy_from_slice(from);
+                replica.rows[row as usize * stride..][..stride].copy_from_slice(from);
             }
             None => self.shared.store(self.level, row, from),
         }
@@ -125,35 +137,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_two_hands_add_is_all_there() {
+    fn exchanges_of_two_replicas_add_up() {
         for level in Level::available() {
             let mut memory: Vec<f32> = (0..3 * 32).map(|k| k as f32).collect();
             let expected: Vec<f32> = (0..96)
                 .map(|k| k as f32 + if (32..64).contains(&k) { 3.0 } else { 0.0 })
                 .collect();
             {
-                let rows = RacingRows::new(&mut memory, 32);
-                let mut hands = [1, 2].map(|_| Hand::new(&rows, level, Some(5), false));
+                let rows = HogwildRows::new(&mut memory, 32);
+                let mut caches = [1, 2].map(|_| RowCache::new(&rows, level, Some(5), false));
                 let mut row = [0.0; 32];
-                for (hand, gain) in hands.iter_mut().zip([1.0, 2.0]) {
-                    hand.load(1, &mut row);
-                    row.iter_mut().for_each(|x| *x += gain);
-                    hand.store(1, &row);
+                for (cache, delta) in caches.iter_mut().zip([1.0, 2.0]) {
+                    cache.load(1, &mut row);
+                    row.iter_mut().for_each(|x| *x += delta);
+                    cache.store(1, &row);
                 }
                 let mut before = [0.0; 32];
                 rows.load(level, 1, &mut before);
                 assert_eq!(before[3], 35.0);
-                for hand in &mut hands {
-                    hand.used(4);
-                    assert_eq!(hand.room(), 1);
-                    hand.used(1);
-                    assert_eq!(hand.room(), 5);
+                for cache in &mut caches {
+                    cache.count_entries(4);
+                    assert_eq!(cache.entries_until_exchange(), 1);
+                    cache.count_entries(1);
+                    assert_eq!(cache.entries_until_exchange(), 5);
                 }
-                // The first has not seen what the second added after it.
-                hands[0].load(1, &mut row);
+                // The first replica lacks what the second added after its exchange.
+                caches[0].load(1, &mut row);
                 assert_eq!(row[3], 36.0);
-                hands[0].exchange();
-                hands[0].load(1, &mut row);
+                caches[0].exchange();
+                caches[0].load(1, &mut row);
                 assert_eq!(row[3], 38.0);
             }
             assert_eq!(memory, expected, "{}", level.name());
@@ -161,28 +173,28 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_both_take_down_stay_at_zero() {
+    fn rows_that_two_threads_decrease_stay_nonnegative() {
         let mut memory = vec![1.0f32; 16];
         {
-            let rows = RacingRows::new(&mut memory, 16);
-            let mut hands = [1, 2].map(|_| Hand::new(&rows, Level::best(), Some(5), true));
-            for hand in &mut hands {
-                hand.store(0, &[0.25; 16]);
-                hand.exchange();
+            let rows = HogwildRows::new(&mut memory, 16);
+            let mut caches = [1, 2].map(|_| RowCache::new(&rows, Level::best(), Some(5), true));
+            for cache in &mut caches {
+                cache.store(0, &[0.25; 16]);
+                cache.exchange();
             }
         }
         assert_eq!(memory, [0.0; 16]);
     }
 
     #[test]
-    fn without_a_period_rows_are_used_in_place() {
+    fn without_a_period_the_shared_rows_are_accessed_in_place() {
         let mut memory = vec![1.0f32; 32];
         {
-            let rows = RacingRows::new(&mut memory, 16);
-            let mut hand = Hand::new(&rows, Level::best(), None, false);
-            hand.store(1, &[2.0; 16]);
-            hand.used(1000);
-            assert_eq!(hand.room(), usize::MAX);
+            let rows = HogwildRows::new(&mut memory, 16);
+            let mut cache = RowCache::new(&rows, Level::best(), None, false);
+            cache.store(1, &[2.0; 16]);
+            cache.count_entries(1000);
+            assert_eq!(cache.entries_until_exchange(), usize::MAX);
         }
         assert_eq!((memory[15], memory[16]), (1.0, 2.0));
     }

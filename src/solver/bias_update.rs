@@ -9,7 +9,7 @@ use super::entries::Shuffled;
 use super::loss::{PIECE, Sums, summed};
 use super::standardization::Centre;
 use crate::error::Result;
-use crate::kernel::{Cell, Form, Method, Scratch, TensorKernel, cell_errors};
+use crate::kernel::{EntryBlock, Form, Method, Scratch, TensorKernel, cell_errors};
 use crate::try_alloc::{try_collect, try_zeroed};
 
 use crate::model::{Model, ModelMode};
@@ -133,7 +133,7 @@ fn moves(
 /// Entries in units that threads take: cells, or pieces of those in random order.
 #[derive(Clone, Copy)]
 enum Units<'a> {
-    Cells(&'a [Cell]),
+    Cells(&'a [EntryBlock]),
     Pieces(&'a Shuffled),
 }
 
@@ -164,8 +164,10 @@ impl<'a> Units<'a> {
             return None;
         };
         let spec = cells.first()?.spec();
-        let (coordinate, _) = spec.cuts[n].as_ref()?;
-        Some((spec.pieces, move |u: usize| cells[u].place()[*coordinate]))
+        let axis = spec.cuts[n].as_ref()?.axis;
+        Some((spec.parts_per_axis, move |u: usize| {
+            cells[u].coordinates()[axis]
+        }))
     }
 
     /// The error of every entry of every unit.
@@ -182,7 +184,7 @@ impl<'a> Units<'a> {
                 let Some(first) = cells.first() else {
                     return Ok(Vec::new());
                 };
-                let form = Form::tensor(shape, first.spec().fiber);
+                let form = Form::tensor(shape, first.spec().fiber_mode);
                 let core = form.fiber_first(&model.core);
                 let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
                 pool.map(cells.len(), never, Scratch::default, |scratch, c| {
@@ -214,7 +216,7 @@ impl<'a> Units<'a> {
     #[inline]
     fn each(self, u: usize, n: usize, mut take: impl FnMut(usize, u32)) {
         match self {
-            Units::Cells(cells) => cells[u].rows_in(n, take),
+            Units::Cells(cells) => cells[u].for_each_row_of_mode(n, take),
             Units::Pieces(entries) => {
                 let each = Self::piece(entries, u).enumerate();
                 each.for_each(|(i, e)| take(i, entries.row(e)[n]));
@@ -235,7 +237,7 @@ impl<'a> Units<'a> {
     #[inline]
     fn base(self, u: usize, i: usize) -> f32 {
         match self {
-            Units::Cells(cells) => cells[u].base(i),
+            Units::Cells(cells) => cells[u].original_value(i),
             Units::Pieces(entries) => entries.base[u * PIECE + i],
         }
     }

@@ -11,7 +11,7 @@ use super::standardization::Centre;
 use crate::error::{Error, Result};
 use crate::format::{CooView, RowMap};
 
-use crate::kernel::Spec;
+use crate::kernel::BlockingSpec;
 use crate::model::Model;
 use crate::try_alloc::{try_collect, try_zeroed};
 
@@ -485,17 +485,17 @@ pub(super) fn held(
 }
 
 /// How entries that errors are measured on are sorted.
-fn error_spec(model: &Model, count: usize, weighted: bool) -> Arc<Spec> {
+fn error_spec(model: &Model, count: usize, weighted: bool) -> Arc<BlockingSpec> {
     /// Entries per cell.
     const CELL: usize = 1 << 15;
     // Any mode will do to group by; that with the fewest rows makes the longest groups.
     let rows: Vec<usize> = model.modes.iter().map(|m| m.factor.len()).collect();
-    Arc::new(Spec {
-        fiber: (0..model.order()).min_by_key(|&m| rows[m]),
+    Arc::new(BlockingSpec {
+        fiber_mode: (0..model.order()).min_by_key(|&m| rows[m]),
         cuts: vec![None; rows.len()],
-        rows,
-        pieces: count.div_ceil(CELL).max(1),
-        coordinates: 1,
+        row_counts: rows,
+        parts_per_axis: count.div_ceil(CELL).max(1),
+        axes: 1,
         seed: 0,
         weighted,
     })

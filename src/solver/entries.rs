@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use crate::error::Result;
-use crate::kernel::{Cell, Classes};
+use crate::kernel::{ConflictFreeClasses, EntryBlock};
 use crate::parallel::ThreadPool;
 use crate::try_alloc::try_to_vec;
 
@@ -12,9 +12,9 @@ pub(super) enum Entries {
     /// For the lock-free algorithms: in random order.
     Shuffled(Shuffled),
     /// For `blocked`, and for measuring errors: sorted into cells.
-    Cells(Vec<Cell>),
+    Cells(Vec<EntryBlock>),
     /// For `blocked`, if hardly any entries share a row.
-    Classes(Classes),
+    Classes(ConflictFreeClasses),
 }
 
 /// Entries with their rows one after the other.
@@ -63,7 +63,7 @@ impl Entries {
         }
         let cells = match self {
             Entries::Cells(cells) => &mut cells[..],
-            Entries::Classes(classes) => classes.cells_mut(),
+            Entries::Classes(classes) => classes.blocks_mut(),
             Entries::Shuffled(s) => {
                 if s.base.is_empty() {
                     s.base = try_to_vec(&s.values, "entries")?;
@@ -76,10 +76,10 @@ impl Entries {
                 return Ok(());
             }
         };
-        let all: Vec<Mutex<&mut Cell>> = cells.iter_mut().map(Mutex::new).collect();
+        let all: Vec<Mutex<&mut EntryBlock>> = cells.iter_mut().map(Mutex::new).collect();
         let take_out = |c: usize| {
             let mut cell = all[c].lock().unwrap_or_else(|e| e.into_inner());
-            cell.take_out(&biases)
+            cell.subtract_biases(&biases)
         };
         let done = pool.map(all.len(), &mut || false, || (), |(), c| take_out(c))?;
         done.unwrap_or_default().into_iter().collect()
@@ -88,7 +88,7 @@ impl Entries {
     pub(super) fn len(&self) -> usize {
         match self {
             Entries::Shuffled(s) => s.len(),
-            Entries::Cells(cells) => cells.iter().map(Cell::len).sum(),
+            Entries::Cells(cells) => cells.iter().map(EntryBlock::len).sum(),
             Entries::Classes(classes) => classes.len(),
         }
     }
@@ -97,7 +97,7 @@ impl Entries {
     pub(super) fn total(&self) -> f64 {
         match self {
             Entries::Shuffled(s) => s.total(),
-            _ => self.cells().iter().map(Cell::total).sum(),
+            _ => self.cells().iter().map(EntryBlock::total_weight).sum(),
         }
     }
 
@@ -117,7 +117,7 @@ impl Entries {
                 crc.update(bytemuck::cast_slice(&s.values));
                 crc.update(bytemuck::cast_slice(&s.weights));
             }
-            _ => self.cells().iter().for_each(|c| c.mark(crc)),
+            _ => self.cells().iter().for_each(|c| c.update_checksum(crc)),
         }
     }
 
@@ -127,7 +127,10 @@ impl Entries {
             Entries::Shuffled(s) => {
                 (0..s.len()).for_each(|i| take(s.row(i), s.values[i], s.weight(i)));
             }
-            _ => self.cells().iter().for_each(|c| c.each(&mut take)),
+            _ => self
+                .cells()
+                .iter()
+                .for_each(|c| c.for_each_entry(&mut take)),
         }
     }
 
@@ -146,16 +149,16 @@ impl Entries {
     ///
     /// # Panics
     /// If they are in random order.
-    pub(super) fn cells(&self) -> &[Cell] {
+    pub(super) fn cells(&self) -> &[EntryBlock] {
         match self {
             Entries::Shuffled(_) => unreachable!("blocked has entries in cells"),
             Entries::Cells(cells) => cells,
-            Entries::Classes(classes) => classes.cells(),
+            Entries::Classes(classes) => classes.blocks(),
         }
     }
 
     /// The classes, if entries are in classes.
-    pub(super) fn classes(&self) -> Option<&Classes> {
+    pub(super) fn classes(&self) -> Option<&ConflictFreeClasses> {
         match self {
             Entries::Classes(classes) => Some(classes),
             _ => None,

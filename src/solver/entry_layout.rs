@@ -4,19 +4,22 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::kernel::{Cell, Class, Classes, Palette, Seen, Sorted, Spec};
+use crate::kernel::{
+    BlockingSpec, ColouringPlan, ConflictFreeClass, ConflictFreeClasses, EntryBlock, RowBitSets,
+    SortedChunk,
+};
 use crate::parallel::ThreadPool;
 use crate::problem::EntryChunk;
 use crate::progress::{Monitor, report_progress};
 
 /// Copies `count` entries in chunks, each sorted by cell.
 fn chunks(
-    spec: &Spec,
+    spec: &BlockingSpec,
     count: usize,
     pool: &ThreadPool,
     monitor: &dyn Monitor,
     read: impl Fn(Range<usize>, &mut EntryChunk) -> Result<()> + Sync,
-) -> Result<Vec<Sorted>> {
+) -> Result<Vec<SortedChunk>> {
     // Some for every thread, but not too small.
     let size = count.div_ceil(32).clamp(1 << 14, 1 << 17);
     report_progress(monitor, "sorting entries", 0, count as u64)?;
@@ -26,7 +29,7 @@ fn chunks(
         EntryChunk::default,
         |chunk, c| {
             let range = c * size..((c + 1) * size).min(count);
-            read(range.clone(), chunk).and_then(|()| spec.sort(chunk, range.start))
+            read(range.clone(), chunk).and_then(|()| SortedChunk::new(spec, chunk, range.start))
         },
     )?;
     let sorted = sorted.ok_or(Error::Cancelled)?.into_iter().collect();
@@ -37,44 +40,46 @@ fn chunks(
 /// Copies `count` entries into cells. Chunks are sorted by cell first, then every cell takes its part
 /// of each: entries go through memory twice, and the result does not depend on the threads.
 pub(super) fn sort(
-    spec: &Arc<Spec>,
+    spec: &Arc<BlockingSpec>,
     count: usize,
     pool: &ThreadPool,
     monitor: &dyn Monitor,
     read: impl Fn(Range<usize>, &mut EntryChunk) -> Result<()> + Sync,
-) -> Result<Vec<Cell>> {
+) -> Result<Vec<EntryBlock>> {
     let sorted = chunks(spec, count, pool, monitor, read)?;
     // All cells of a part together, made by the thread that will run them.
-    let part = |p: usize| (p..spec.cells()).step_by(spec.pieces);
-    let build = |(): &mut (), p: usize| -> Result<Vec<Cell>> {
-        part(p).map(|cell| spec.build(&sorted, cell)).collect()
+    let part = |p: usize| (p..spec.block_count()).step_by(spec.parts_per_axis);
+    let build = |(): &mut (), p: usize| -> Result<Vec<EntryBlock>> {
+        part(p)
+            .map(|cell| EntryBlock::new(spec, &sorted, cell))
+            .collect()
     };
-    let mut cells: Vec<Cell> = Vec::new();
-    for part in all(spec.pieces, pool, monitor, || (), build)? {
+    let mut cells: Vec<EntryBlock> = Vec::new();
+    for part in all(spec.parts_per_axis, pool, monitor, || (), build)? {
         cells.extend(part);
     }
-    cells.sort_unstable_by_key(Cell::number);
+    cells.sort_unstable_by_key(EntryBlock::index);
     Ok(cells)
 }
 
 /// Copies `count` entries into classes, the longest row having `longest` of them. Pieces of them get
 /// colours first, and then every colour becomes a class: the result does not depend on the threads.
 pub(super) fn colour(
-    spec: &Arc<Spec>,
+    spec: &Arc<BlockingSpec>,
     (count, longest): (usize, usize),
     pool: &ThreadPool,
     monitor: &dyn Monitor,
     read: impl Fn(Range<usize>, &mut EntryChunk) -> Result<()> + Sync,
-) -> Result<Classes> {
-    let palette = Palette::new(&spec.rows, count, longest);
-    let sorted = chunks(&spec.in_pieces(palette.pieces), count, pool, monitor, read)?;
-    let piece = |(): &mut (), p| palette.piece(spec, &sorted, p);
-    let pieces = all(palette.pieces, pool, monitor, || (), piece)?;
+) -> Result<ConflictFreeClasses> {
+    let plan = ColouringPlan::new(&spec.row_counts, count, longest);
+    let sorted = chunks(&spec.random_shards(plan.shards), count, pool, monitor, read)?;
+    let piece = |(): &mut (), p| plan.colour_shard(spec, &sorted, p);
+    let pieces = all(plan.shards, pool, monitor, || (), piece)?;
     drop(sorted);
-    let colours = palette.colours(spec, pieces)?;
-    let class = |seen: &mut Seen, c| Class::new(spec, &colours, c, seen);
-    let classes = all(colours.count(), pool, monitor, Seen::default, class)?;
-    Ok(Classes::new(spec, classes))
+    let colouring = plan.combine(spec, pieces)?;
+    let class = |rows: &mut RowBitSets, c| ConflictFreeClass::new(spec, &colouring, c, rows);
+    let classes = all(colouring.count(), pool, monitor, RowBitSets::default, class)?;
+    Ok(ConflictFreeClasses::new(spec, classes))
 }
 
 /// Makes `count` pieces, every thread with a state of its own.
@@ -96,12 +101,12 @@ mod tests {
 
     /// The entries of each class, cell by cell.
     fn classes(threads: usize, rows: usize, count: usize) -> Vec<Vec<(Vec<u32>, u32)>> {
-        let spec = Arc::new(Spec {
-            rows: vec![rows; 3],
-            fiber: None,
+        let spec = Arc::new(BlockingSpec {
+            row_counts: vec![rows; 3],
+            fiber_mode: None,
             cuts: vec![None; 3],
-            pieces: 1,
-            coordinates: 1,
+            parts_per_axis: 1,
+            axes: 1,
             seed: 3,
             weighted: false,
         });
@@ -116,10 +121,11 @@ mod tests {
         let pool = ThreadPool::new(threads, false, 0);
         let classes = colour(&spec, (count, 9), &pool, &(), read).unwrap();
         let class = |c: usize| {
-            let (first, cells) = classes.class(c);
             let mut entries = Vec::new();
-            for cell in &classes.cells()[first..first + cells] {
-                cell.each(|rows, value, _| entries.push((rows.to_vec(), value.to_bits())));
+            for cell in &classes.blocks()[classes.block_range(c)] {
+                cell.for_each_entry(|rows, value, _| {
+                    entries.push((rows.to_vec(), value.to_bits()))
+                });
             }
             entries
         };

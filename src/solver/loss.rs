@@ -59,7 +59,7 @@ pub(super) fn tensor_squares(
                     clipped: 0.0,
                 });
             };
-            let form = Form::tensor(shape, first.spec().fiber);
+            let form = Form::tensor(shape, first.spec().fiber_mode);
             let core = form.fiber_first(&model.core);
             let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
             summed(cells.len(), pool, Scratch::default, |scratch, c| {
@@ -147,7 +147,8 @@ fn matrix_squares(
             || (),
             |(), c| {
                 let mut sum = 0.0;
-                data.entries.cells()[c].each(|rows, y, w| sum += one(rows[0], rows[1], y, w));
+                data.entries.cells()[c]
+                    .for_each_entry(|rows, y, w| sum += one(rows[0], rows[1], y, w));
                 [sum]
             },
         )?,

@@ -3,15 +3,17 @@
 //! An epoch visits all tensor and matrix entries in a random order. Entries were shuffled when they
 //! were copied; every epoch shuffles blocks of them and walks through each block in another order.
 //! Blocks are dealt to the threads in turn, and threads update rows without synchronization
-//! ([`RacingRows`]); of modes and matrices with few rows every thread has copies, which it exchanges
-//! with the others every so many entries ([`Hand`]). One thread updates the core, with the step eta P
+//! ([`HogwildRows`]); of modes and matrices with few rows every thread has copies, which it exchanges
+//! with the others every so many entries ([`RowCache`]). One thread updates the core, with the step eta P
 //! as Algorithm 1 has it (P being what its share of the entries makes it): its core is its own,
 //! published after each block and read by the others before each of theirs. With one thread all of
 //! this is plain sequential SGD, and bit-identical from run to run.
 
 use crate::error::Result;
-use crate::kernel::hogwild_rows::RacingRows;
-use crate::kernel::{Hand, Method, Rule, Runner, Steps, TensorKernel, Walk, run_edges, run_matrix};
+use crate::kernel::hogwild_rows::HogwildRows;
+use crate::kernel::{
+    Method, RowCache, Rule, Runner, Steps, TensorKernel, Walk, run_edges, run_matrix,
+};
 use crate::solver::data::{Data, Shuffled, stream};
 
 use crate::model::Model;
@@ -50,9 +52,9 @@ pub(in crate::solver) struct LockFree<'a> {
 /// Rows of all factors as threads see them, each with the period of its copies if it has any.
 struct Shared<'a> {
     shape: &'a CoreShape,
-    core: RacingRows<'a>,
-    factors: Vec<(RacingRows<'a>, Option<usize>)>,
-    columns: Vec<(RacingRows<'a>, Option<usize>)>,
+    core: HogwildRows<'a>,
+    factors: Vec<(HogwildRows<'a>, Option<usize>)>,
+    columns: Vec<(HogwildRows<'a>, Option<usize>)>,
 }
 
 impl<'a> LockFree<'a> {
@@ -160,7 +162,10 @@ impl<'a> LockFree<'a> {
         for (n, mode) in model.modes.iter_mut().enumerate() {
             let (rows, stride) = (mode.factor.len(), mode.factor.stride());
             let period = period(self.data.tensor.shuffled(), n, (rows, stride), hands.len());
-            factors.push((RacingRows::new(mode.factor.as_mut_slice()?, stride), period));
+            factors.push((
+                HogwildRows::new(mode.factor.as_mut_slice()?, stride),
+                period,
+            ));
         }
         let mut columns = Vec::new();
         for (matrix, data) in model.matrices.iter_mut().zip(&self.data.matrices) {
@@ -170,7 +175,7 @@ impl<'a> LockFree<'a> {
                 MatrixKind::Graph | MatrixKind::Full => None,
                 _ => period(data.entries.shuffled(), 1, (rows, stride), hands.len()),
             };
-            let rows = RacingRows::new(matrix.factor.as_mut_slice()?, stride);
+            let rows = HogwildRows::new(matrix.factor.as_mut_slice()?, stride);
             columns.push((rows, period));
         }
         let mut core = match self.naive() {
@@ -184,7 +189,7 @@ impl<'a> LockFree<'a> {
         let core_len = core.len();
         let shared = Shared {
             shape: &model.shape,
-            core: RacingRows::new(&mut core, core_len),
+            core: HogwildRows::new(&mut core, core_len),
             factors,
             columns,
         };
@@ -227,8 +232,8 @@ struct Task<'a> {
     /// The step of the core; `None` on threads that leave it alone.
     core_eta: Option<f32>,
     alone: bool,
-    factors: Vec<Hand<'a>>,
-    columns: Vec<Hand<'a>>,
+    factors: Vec<RowCache<'a>>,
+    columns: Vec<RowCache<'a>>,
     squares: f64,
 }
 
@@ -252,8 +257,8 @@ impl<'a> Task<'a> {
                 plan.level,
             ),
         };
-        let hand = |(rows, period): &'a (RacingRows<'a>, Option<usize>)| {
-            Hand::new(rows, level, *period, plan.options.nonneg)
+        let hand = |(rows, period): &'a (HogwildRows<'a>, Option<usize>)| {
+            RowCache::new(rows, level, *period, plan.options.nonneg)
         };
         let mut task = Task {
             plan,
@@ -297,10 +302,17 @@ impl<'a> Task<'a> {
     /// How many entries of a part may be run before copies have to be exchanged.
     fn room(&self, part: u32) -> usize {
         match (part as usize).checked_sub(1) {
-            None => self.factors.iter().map(Hand::room).min().unwrap_or(1),
+            None => self
+                .factors
+                .iter()
+                .map(RowCache::entries_until_exchange)
+                .min()
+                .unwrap_or(1),
             Some(m) => {
                 let mode = self.plan.data.matrices[m].mode;
-                self.factors[mode].room().min(self.columns[m].room())
+                self.factors[mode]
+                    .entries_until_exchange()
+                    .min(self.columns[m].entries_until_exchange())
             }
         }
     }
@@ -311,7 +323,7 @@ impl<'a> Task<'a> {
             self.shared.core.store(self.level, 0, self.kernel.core());
         }
         let all = self.factors.iter_mut().chain(&mut self.columns);
-        all.for_each(Hand::exchange);
+        all.for_each(RowCache::exchange);
         self.squares
     }
 
@@ -340,7 +352,7 @@ impl<'a> Task<'a> {
             Kernel::Naive(naive) => naive.tensor(&mut self.factors, walk, count, &steps),
         };
         self.squares += squares;
-        self.factors.iter_mut().for_each(|f| f.used(count));
+        self.factors.iter_mut().for_each(|f| f.count_entries(count));
         at
     }
 
@@ -362,8 +374,8 @@ impl<'a> Task<'a> {
             MatrixKind::Graph => run_edges(self.level, factor, walk, count, &steps),
             _ => run_matrix(self.level, factor, columns, walk, count, &steps),
         };
-        factor.used(count);
-        columns.used(count);
+        factor.count_entries(count);
+        columns.count_entries(count);
         at
     }
 }
@@ -401,7 +413,7 @@ impl Naive {
     /// As [`Runner::tensor`].
     fn tensor(
         &mut self,
-        hands: &mut [Hand<'_>],
+        hands: &mut [RowCache<'_>],
         walk: &Walk<'_>,
         count: usize,
         steps: &Steps<'_>,

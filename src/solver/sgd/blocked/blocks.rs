@@ -10,7 +10,7 @@ use super::steps::{Step, pair};
 use super::task_order::Turns;
 use super::{Blocked, Epoch, Shared, Sweep, WHOLE, steady};
 use crate::kernel::MAX_ORDER;
-use crate::kernel::{self, Cell, Form, Hold, LONGEST, Lease, Scratch, Settings};
+use crate::kernel::{self, EntryBlock, Form, Hold, LONGEST, PartRefMut, Scratch, Settings};
 use crate::random::splitmix64;
 use crate::simd::AlignedVec;
 use crate::solver::data::stream;
@@ -33,7 +33,7 @@ pub(super) struct Work<'a> {
 }
 
 /// What is leased of every cut mode.
-type Leases<'a> = [Option<Lease<'a>>];
+type Leases<'a> = [Option<PartRefMut<'a>>];
 
 impl Work<'_> {
     /// Does one task of a round of steps that are merged together; `false` if `stop` says so before it
@@ -49,8 +49,8 @@ impl Work<'_> {
         match steps[round] {
             Step::Blocks(s) => {
                 let cell = self.fit.plan.cell(s, task);
-                let place = self.fit.plan.spec.place(cell);
-                let place = &place[..self.fit.plan.spec.coordinates];
+                let place = self.fit.plan.spec.coordinates(cell);
+                let place = &place[..self.fit.plan.spec.axes];
                 if !self.turns.wait(place, round, stop) {
                     return false;
                 }
@@ -76,11 +76,11 @@ impl Work<'_> {
 
     /// A block: a cell of the tensor and the matrix entries that go with it.
     fn block(&self, cell: usize, slot: &mut Slot, tools: &mut Tools) {
-        let place = self.fit.plan.spec.place(cell);
+        let place = self.fit.plan.spec.coordinates(cell);
         let modes = &self.fit.plan.modes;
-        let leases: [Option<Lease<'_>>; MAX_ORDER] = array::from_fn(|n| {
+        let leases: [Option<PartRefMut<'_>>; MAX_ORDER] = array::from_fn(|n| {
             let coordinate = modes.get(n)?.coordinate?;
-            Some(self.shared.factors[n].lease(place[coordinate]))
+            Some(self.shared.factors[n].borrow_part_mut(place[coordinate]))
         });
         let leases = &leases[..modes.len()];
         // Matrices come before or after the tensor, as chance has it.
@@ -107,7 +107,8 @@ impl Work<'_> {
         let cell = &data.tensor.cells()[number];
         let (limit, steepness) = self.limit(cell, slot, leases, &mut tools.probe);
         for (n, copy) in slot.modes.iter_mut().enumerate() {
-            copy.iter_mut().for_each(|c| cell.count(n, &mut c.counts));
+            copy.iter_mut()
+                .for_each(|c| cell.add_row_counts(n, &mut c.counts));
         }
         let seen = cell.len() as u32;
         slot.core.counts.iter_mut().for_each(|c| *c += seen);
@@ -138,7 +139,7 @@ impl Work<'_> {
             &self.name(0, number),
             &mut tools.scratch,
         );
-        slot.seen += cell.total() * self.sweep.share();
+        slot.seen += cell.total_weight() * self.sweep.share();
     }
 
     /// The matrix entries that go with a block.
@@ -154,9 +155,9 @@ impl Work<'_> {
             }
             let lease = plan.spec.cuts[1]
                 .as_ref()
-                .map(|(c, _)| self.shared.columns[m].lease(cell.place()[*c]));
+                .map(|cut| self.shared.columns[m].borrow_part_mut(cell.coordinates()[cut.axis]));
             if let Some(copy) = slot.columns[m].as_mut() {
-                cell.count(1, &mut copy.counts);
+                cell.add_row_counts(1, &mut copy.counts);
             }
             let copy = slot.columns[m].as_mut();
             let mut holds = [
@@ -170,13 +171,13 @@ impl Work<'_> {
     fn part_of_matrix(&self, m: usize, ahead: usize, task: usize, tools: &mut Tools) {
         let spec = &self.fit.plan.matrices[m].spec;
         let data = &self.fit.data.matrices[m];
-        let place = [task, (task + ahead) % spec.pieces];
-        let cell = &data.entries.cells()[spec.cell(&place)];
+        let place = [task, (task + ahead) % spec.parts_per_axis];
+        let cell = &data.entries.cells()[spec.block_at(&place)];
         if cell.len() == 0 {
             return;
         }
-        let rows = self.shared.factors[data.mode].lease(place[0]);
-        let columns = self.shared.columns[m].lease(place[1]);
+        let rows = self.shared.factors[data.mode].borrow_part_mut(place[0]);
+        let columns = self.shared.columns[m].borrow_part_mut(place[1]);
         let mut holds = [Hold::Leased(&rows), Hold::Leased(&columns)];
         self.matrix(m, cell, 0.0..1.0, &mut holds, tools);
     }
@@ -184,18 +185,18 @@ impl Work<'_> {
     fn part_of_graph(&self, m: usize, round: usize, task: usize, tools: &mut Tools) {
         let data = &self.fit.data.matrices[m];
         let spec = &self.fit.plan.matrices[m].spec;
-        let (p, q) = pair(spec.pieces, round, task);
+        let (p, q) = pair(spec.parts_per_axis, round, task);
         let rows = &self.shared.factors[data.mode];
-        let mut leases = vec![rows.lease(p)];
+        let mut leases = vec![rows.borrow_part_mut(p)];
         if q != p {
-            leases.push(rows.lease(q));
+            leases.push(rows.borrow_part_mut(q));
         }
         let penalty = &self.fit.data.matrix_row_penalty[data.mode][..];
         let penalties = [penalty; 2];
         let priors = [&self.fit.data.priors[data.mode][..]; 2];
         let steps = [self.fit.data.mode_steps[data.mode]; 2];
         let settings = self.settings(data.weight, &penalties, &priors, &steps);
-        let cells = [spec.cell(&[p, q]), spec.cell(&[q, p])];
+        let cells = [spec.block_at(&[p, q]), spec.block_at(&[q, p])];
         for &cell in &cells[..1 + usize::from(p != q)] {
             let name = self.name(m + 1, cell);
             let cell = &data.entries.cells()[cell];
@@ -206,7 +207,7 @@ impl Work<'_> {
     fn matrix(
         &self,
         m: usize,
-        cell: &Cell,
+        cell: &EntryBlock,
         share: Range<f64>,
         holds: &mut [Hold<'_>],
         tools: &mut Tools,
@@ -229,7 +230,7 @@ impl Work<'_> {
             &mut [],
             holds,
             &settings,
-            &self.name(m + 1, cell.number()),
+            &self.name(m + 1, cell.index()),
             &mut tools.scratch,
         );
     }
@@ -282,16 +283,16 @@ impl Work<'_> {
     /// fit, so every block looks at some of its own entries.
     fn limit(
         &self,
-        cell: &Cell,
+        cell: &EntryBlock,
         slot: &Slot,
         leases: &Leases<'_>,
         probe: &mut ProbeKernel,
     ) -> (usize, f32) {
-        let Some(fiber) = self.fit.plan.spec.fiber else {
+        let Some(fiber) = self.fit.plan.spec.fiber_mode else {
             return (LONGEST, 0.0);
         };
         let row = |n: usize, row: u32| match (&leases[n], &slot.modes[n]) {
-            (Some(lease), _) => lease.get(row),
+            (Some(lease), _) => lease.row(row),
             (None, Some(copy)) => copy.row(row),
             (None, None) => unreachable!("what is not cut is copied"),
         };
@@ -310,7 +311,7 @@ pub(super) fn matrix_forms(fit: &Blocked<'_>) -> Vec<Form> {
     ranks.map(Form::matrix).collect()
 }
 
-fn hold<'a>(lease: Option<&'a Lease<'a>>, copy: Option<&'a mut Copied>) -> Hold<'a> {
+fn hold<'a>(lease: Option<&'a PartRefMut<'a>>, copy: Option<&'a mut Copied>) -> Hold<'a> {
     match (lease, copy) {
         (Some(lease), _) => Hold::Leased(lease),
         (None, Some(copy)) => Hold::Own(&mut copy.rows),

@@ -13,7 +13,7 @@
 //! second moments of the slopes, for the columns of a matrix those of the rows, for the core those of
 //! the products of rows, taken as the product of the modes' moments.
 
-use crate::kernel::{Cell, Method, TensorKernel};
+use crate::kernel::{EntryBlock, Method, TensorKernel};
 
 use crate::linalg::{Eigen, JacobiTolerance, jacobi};
 use crate::model::Model;
@@ -124,15 +124,15 @@ impl Curvature {
 }
 
 /// The rows of some entries, spread over all cells, and their weights.
-pub(super) fn sample(cells: &[Cell], order: usize, count: usize) -> Vec<(Vec<u32>, f32)> {
-    let filled: Vec<&Cell> = cells.iter().filter(|c| c.len() > 0).collect();
+pub(super) fn sample(cells: &[EntryBlock], order: usize, count: usize) -> Vec<(Vec<u32>, f32)> {
+    let filled: Vec<&EntryBlock> = cells.iter().filter(|c| c.len() > 0).collect();
     (0..count.min(filled.len() * count))
         .map(|k| {
             let cell = filled[k * filled.len() / count];
             let hash = splitmix64((stream::SAMPLE << 32) ^ k as u64);
             let mut rows = vec![0; order];
             let entry = (hash % cell.len() as u64) as usize;
-            cell.rows_of(entry, &mut rows);
+            cell.rows_of_entry(entry, &mut rows);
             (rows, cell.weight(entry))
         })
         .collect()

@@ -12,7 +12,9 @@ use super::task_order::Runs;
 use super::tree_reduce::Gather;
 use super::{Blocked, WHOLE};
 use crate::kernel::MAX_ORDER;
-use crate::kernel::{self, Cell, Classes, Hold, LeasedRows, OpenClass, Settings};
+use crate::kernel::{
+    self, ClassRows, ConflictFreeClasses, EntryBlock, ExclusiveRows, Hold, Settings,
+};
 use crate::random::RandomStream;
 use crate::solver::data::stream;
 
@@ -39,11 +41,11 @@ pub(super) struct Group {
 
 /// What the groups of an epoch are run with.
 pub(super) struct Groups<'a> {
-    classes: &'a Classes,
-    factors: &'a [LeasedRows<'a>],
+    classes: &'a ConflictFreeClasses,
+    factors: &'a [ExclusiveRows<'a>],
     gather: Gather,
     /// The class of the group that runs; it is opened while threads wait for each other.
-    open: Mutex<Option<Arc<OpenClass<'a>>>>,
+    open: Mutex<Option<Arc<ClassRows<'a>>>>,
     /// Who does which cell of it.
     runs: Runs,
     /// What the moves of the core are multiplied with after it.
@@ -56,8 +58,8 @@ fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<'a> Groups<'a> {
     pub(super) fn new(
-        classes: &'a Classes,
-        factors: &'a [LeasedRows<'a>],
+        classes: &'a ConflictFreeClasses,
+        factors: &'a [ExclusiveRows<'a>],
         most_cells: usize,
         threads: usize,
     ) -> Self {
@@ -73,20 +75,19 @@ impl<'a> Groups<'a> {
 
     /// Opens the class of a group that is about to run. All threads must be waiting.
     pub(super) fn open(&self, group: &Group) {
-        let class = self.classes.open(group.class, self.factors);
+        let class = self.classes.borrow_rows(group.class, self.factors);
         *locked(&self.open) = Some(Arc::new(class));
     }
 
     /// The cells of a group.
-    fn cells<'g>(&'g self, group: &'g Group) -> impl Iterator<Item = &'g Cell> {
-        let (first, _) = self.classes.class(group.class);
-        let cells = &self.classes.cells()[first..];
+    fn cells<'g>(&'g self, group: &'g Group) -> impl Iterator<Item = &'g EntryBlock> {
+        let cells = &self.classes.blocks()[self.classes.block_range(group.class)];
         group.cells.iter().map(|&c| &cells[c])
     }
 
     /// Entries of a group, and those of each of its cells by and large.
     fn entries(&self, group: &Group) -> (usize, f64) {
-        let all: usize = self.cells(group).map(Cell::len).sum();
+        let all: usize = self.cells(group).map(EntryBlock::len).sum();
         (all, all as f64 / group.cells.len() as f64)
     }
 }
@@ -104,7 +105,7 @@ pub(super) fn core_every(curvature: &Curvature, eta: f64) -> usize {
 }
 
 /// So many sweeps that groups still have entries.
-pub(super) fn most_sweeps(classes: &Classes) -> usize {
+pub(super) fn most_sweeps(classes: &ConflictFreeClasses) -> usize {
     1 << (classes.len() / classes.count().max(1) / LEAST)
         .clamp(1, WHOLE)
         .ilog2()
@@ -115,7 +116,7 @@ impl Blocked<'_> {
     /// order in every epoch.
     pub(super) fn groups(
         &self,
-        classes: &Classes,
+        classes: &ConflictFreeClasses,
         name: &[u64],
         (from, until): (usize, usize),
         most: usize,
@@ -123,7 +124,7 @@ impl Blocked<'_> {
         let mut groups = Vec::new();
         let mut stream = RandomStream::new(&[&[self.options.seed, stream::WALK], name].concat());
         for class in 0..classes.count() {
-            let (_, count) = classes.class(class);
+            let count = classes.block_range(class).len();
             let mut order: Vec<usize> = (0..count).collect();
             for i in (1..count).rev() {
                 order.swap(i, stream.below(i as u64 + 1) as usize);
@@ -158,8 +159,8 @@ impl Work<'_> {
                 let shares = self.fit.core_shares(self.epoch, (all as f64, one));
                 *locked(&groups.shares) = shares;
             }
-            let rows = open.take(group.cells[task]);
-            let before = self.shared.core.share();
+            let rows = open.take_block(group.cells[task]);
+            let before = self.shared.core.borrow_all();
             tools.core.copy_from_slice(before.rows());
             let mut holds: [Hold<'_>; MAX_ORDER] = array::from_fn(|_| Hold::Class(&rows));
             let settings = Settings {
@@ -174,12 +175,12 @@ impl Work<'_> {
                 )
             };
             let squares = kernel::run(
-                rows.cell(),
+                rows.block(),
                 &self.shared.form,
                 &mut tools.core,
                 &mut holds[..order],
                 &settings,
-                &self.name(0, rows.cell().number()),
+                &self.name(0, rows.block().index()),
                 &mut tools.scratch,
             );
             groups.gather.put(task, group.cells.len(), |sum| {
@@ -196,7 +197,10 @@ impl Work<'_> {
         *locked(&groups.open) = None;
         groups.runs.again();
         let mut sum = groups.gather.total();
-        apart.add(sum.squares, groups.cells(group).map(Cell::total).sum());
+        apart.add(
+            sum.squares,
+            groups.cells(group).map(EntryBlock::total_weight).sum(),
+        );
         self.move_core(&mut sum.moves, &locked(&groups.shares));
     }
 }

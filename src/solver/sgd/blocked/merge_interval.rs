@@ -68,7 +68,7 @@ impl Blocked<'_> {
         if let Some(classes) = self.data.tensor.classes() {
             return groups::most_sweeps(classes);
         }
-        let entries = self.data.tensor.len() / self.plan.spec.cells() * self.plan.together;
+        let entries = self.data.tensor.len() / self.plan.spec.block_count() * self.plan.together;
         let most = 1 << (entries / SHARE).clamp(1, WHOLE).ilog2();
         match self.options.start.defines_prior_mean() {
             // What all blocks have in common stays near its prior.

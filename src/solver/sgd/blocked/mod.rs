@@ -41,7 +41,9 @@ use steps::{Step, pairs};
 use task_order::{Turns, take_turns};
 
 use crate::error::Result;
-use crate::kernel::{Classes, Form, LONGEST, LeasedRows, Parts, Rule, Scratch};
+use crate::kernel::{
+    ConflictFreeClasses, ExclusiveRows, Form, LONGEST, RowPartition, Rule, Scratch,
+};
 use crate::solver::data::{Data, stream};
 
 use crate::model::Model;
@@ -72,9 +74,9 @@ pub(in crate::solver) struct Blocked<'a> {
 /// Everything an epoch changes, as threads see it.
 struct Shared<'a> {
     form: Form,
-    core: LeasedRows<'a>,
-    factors: Vec<LeasedRows<'a>>,
-    columns: Vec<LeasedRows<'a>>,
+    core: ExclusiveRows<'a>,
+    factors: Vec<ExclusiveRows<'a>>,
+    columns: Vec<ExclusiveRows<'a>>,
     slots: Vec<RwLock<Slot>>,
 }
 
@@ -137,7 +139,7 @@ impl Blocked<'_> {
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Option<(f64, Pace)>> {
         let curvature = Curvature::measure(model, self.data, self.level);
-        let form = Form::tensor(&model.shape, self.plan.spec.fiber);
+        let form = Form::tensor(&model.shape, self.plan.spec.fiber_mode);
         let core_merge = self.core_merge(&form, &model.shape, &curvature);
         let epoch = Epoch {
             core: core_merge,
@@ -152,7 +154,7 @@ impl Blocked<'_> {
             penalties: self.data.row_penalty.iter().map(Vec::as_slice).collect(),
             matrix_forms: matrix_forms(self),
             matrix_limits: self.matrix_limits(&curvature, eta),
-            steepest: match self.plan.spec.fiber {
+            steepest: match self.plan.spec.fiber_mode {
                 Some(f) => curvature.slopes[f].steepest(),
                 None => (Vec::new(), 0.0),
             },
@@ -160,22 +162,22 @@ impl Blocked<'_> {
             curvature,
         };
         let mut core = form.fiber_first(&model.core);
-        let core_parts = Parts::neighbours(form.slabs(), 4);
+        let core_parts = RowPartition::contiguous(form.slabs(), 4);
         let mut factors = Vec::new();
         for (mode, plan) in model.modes.iter_mut().zip(&self.plan.modes) {
             let stride = mode.factor.stride();
             let memory = mode.factor.as_mut_slice()?;
-            factors.push(LeasedRows::new(memory, stride, &plan.parts));
+            factors.push(ExclusiveRows::new(memory, stride, &plan.parts));
         }
-        let none = Parts::neighbours(0, 1);
+        let none = RowPartition::contiguous(0, 1);
         let mut columns = Vec::new();
         for (matrix, plan) in model.matrices.iter_mut().zip(&self.plan.matrices) {
             let stride = matrix.factor.stride();
             let memory = matrix.factor.as_mut_slice()?;
             let parts = plan.columns.as_ref().unwrap_or(&none);
-            columns.push(LeasedRows::new(memory, stride, parts));
+            columns.push(ExclusiveRows::new(memory, stride, parts));
         }
-        let core_rows = LeasedRows::new(&mut core, form.slab(), &core_parts);
+        let core_rows = ExclusiveRows::new(&mut core, form.slab(), &core_parts);
         let shared = Shared {
             slots: (0..self.blocks())
                 .map(|_| RwLock::new(self.slot(&core_rows, &factors, &columns)))
@@ -185,13 +187,13 @@ impl Blocked<'_> {
             factors,
             columns,
         };
-        let core_len = shared.core.parts().rows() * shared.core.stride();
+        let core_len = shared.core.partition().row_count() * shared.core.stride();
         let classes = self.data.tensor.classes();
         let threads = pool.threads().min(self.widest());
         let groups = classes.map(|c| Groups::new(c, &shared.factors, epoch.cells, threads));
         let barrier = Barrier::new(threads);
         let spec = &self.plan.spec;
-        let turns = Turns::new(self.widest(), spec.coordinates, spec.pieces);
+        let turns = Turns::new(self.widest(), spec.axes, spec.parts_per_axis);
         let merging = AtomicUsize::new(0);
         let merges = self.merges(&shared);
         // The sweep that runs, and the one before or after it.
@@ -311,7 +313,7 @@ impl Blocked<'_> {
         // Blocks have nearly the same number of entries.
         let entries = self.data.tensor.len() as f64 * (until - from) as f64 / WHOLE as f64;
         let all = entries / self.plan.steps() as f64 * self.plan.together as f64;
-        let one = all / self.plan.spec.pieces as f64;
+        let one = all / self.plan.spec.parts_per_axis as f64;
         let groups = match self.data.tensor.classes() {
             Some(classes) => self.groups(classes, epoch.name, (from, until), epoch.cells),
             None => Vec::new(),
@@ -358,8 +360,8 @@ impl Blocked<'_> {
     fn tasks(&self, step: Step) -> usize {
         match step {
             Step::Blocks(_) | Step::Group(_) => self.blocks(),
-            Step::Matrix(m, _) => self.plan.matrices[m].spec.pieces,
-            Step::Graph(m, round) => pairs(self.plan.matrices[m].spec.pieces, round),
+            Step::Matrix(m, _) => self.plan.matrices[m].spec.parts_per_axis,
+            Step::Graph(m, round) => pairs(self.plan.matrices[m].spec.parts_per_axis, round),
         }
     }
 
@@ -367,15 +369,15 @@ impl Blocked<'_> {
     fn blocks(&self) -> usize {
         match self.plan.longest {
             Some(_) => 0,
-            None => self.plan.spec.pieces,
+            None => self.plan.spec.parts_per_axis,
         }
     }
 
     /// The most tasks a step has.
     fn widest(&self) -> usize {
-        let matrices = self.plan.matrices.iter().map(|m| m.spec.pieces);
+        let matrices = self.plan.matrices.iter().map(|m| m.spec.parts_per_axis);
         let classes = self.data.tensor.classes();
-        let cells = |c: &Classes| (0..c.count()).map(|k| c.class(k).1).max();
+        let cells = |c: &ConflictFreeClasses| (0..c.count()).map(|k| c.block_range(k).len()).max();
         let cells = classes.and_then(cells).unwrap_or(0);
         matrices.chain([self.blocks(), cells]).max().unwrap_or(1)
     }
@@ -389,7 +391,7 @@ impl Blocked<'_> {
             .iter()
             .enumerate()
             .filter(|(_, plan)| all && matches!(plan.place, Place::Steps))
-            .map(|(m, plan)| (m, self.data.matrices[m].kind, plan.spec.pieces))
+            .map(|(m, plan)| (m, self.data.matrices[m].kind, plan.spec.parts_per_axis))
             .collect();
         let name = [&[self.options.seed, stream::ORDER], name].concat();
         if self.plan.longest.is_some() {
@@ -397,7 +399,7 @@ impl Blocked<'_> {
         }
         let in_a_row = match self.plan.together {
             1 => 1,
-            _ => self.plan.spec.pieces,
+            _ => self.plan.spec.parts_per_axis,
         };
         steps::order((self.plan.steps(), in_a_row), Step::Blocks, &alone, &name)
     }

@@ -9,8 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use crate::kernel::{BlockingSpec, LONGEST, ModeCut, RowPartition};
 use crate::kernel::{CoreKind, CoreShape};
-use crate::kernel::{LONGEST, Parts, Spec};
 
 use crate::problem::{MatrixKind, Problem};
 use crate::random::{RandomStream, hash_words};
@@ -22,10 +22,10 @@ const BLOCK_BYTES: usize = 512 << 10;
 /// Copies of small modes are at most this large.
 const COPY_BYTES: usize = 256 << 10;
 
-/// Parts to aim for where the rows would fit fewer: so that many threads have work.
+/// RowPartition to aim for where the rows would fit fewer: so that many threads have work.
 const PARTS: usize = 16;
 
-/// Parts there are at most.
+/// RowPartition there are at most.
 const MOST_PARTS: usize = 128;
 
 /// Entries a block should have at least: with batches, so many for each row of the fiber mode within
@@ -40,14 +40,14 @@ const CLASS_ENTRIES: usize = 2048;
 /// Entries of a block between merges, if it takes several blocks to have them.
 const MERGE_ENTRIES: usize = 8192;
 
-/// Parts of modes that are not cut, for merging and for matrices and graphs on them.
+/// RowPartition of modes that are not cut, for merging and for matrices and graphs on them.
 const MERGE_PARTS: usize = 16;
 
 /// A mode of the tensor in the plan.
 pub(in crate::solver) struct ModePlan {
     /// Which coordinate of a block its part is, if it is cut.
     pub coordinate: Option<usize>,
-    pub parts: Arc<Parts>,
+    pub parts: Arc<RowPartition>,
 }
 
 /// Where the entries of a matrix are worked on.
@@ -63,18 +63,18 @@ pub(in crate::solver) enum Place {
 /// A matrix in the plan.
 pub(in crate::solver) struct MatrixPlan {
     pub place: Place,
-    /// Parts of its columns; `None` for a graph.
-    pub columns: Option<Arc<Parts>>,
+    /// RowPartition of its columns; `None` for a graph.
+    pub columns: Option<Arc<RowPartition>>,
     /// Whether blocks work on copies of the columns.
     pub copied: bool,
-    pub spec: Arc<Spec>,
+    pub spec: Arc<BlockingSpec>,
 }
 
 /// How a problem is cut.
 pub(in crate::solver) struct Plan {
     pub modes: Vec<ModePlan>,
     pub matrices: Vec<MatrixPlan>,
-    pub spec: Arc<Spec>,
+    pub spec: Arc<BlockingSpec>,
     /// How many steps of the tensor are merged together: more than one if blocks are short.
     pub together: usize,
     /// The entries of the longest row, if the tensor is not cut: hardly any entries share a row, and
@@ -134,19 +134,19 @@ impl Plan {
                 },
                 None => ModePlan {
                     coordinate: None,
-                    parts: Parts::neighbours(counts.len(), MERGE_PARTS),
+                    parts: RowPartition::contiguous(counts.len(), MERGE_PARTS),
                 },
             })
             .collect();
-        let spec = Arc::new(Spec {
-            rows: sizes.counts.iter().map(|c| c.len()).collect(),
-            fiber: cut.fiber,
+        let spec = Arc::new(BlockingSpec {
+            row_counts: sizes.counts.iter().map(|c| c.len()).collect(),
+            fiber_mode: cut.fiber,
             cuts: modes
                 .iter()
-                .map(|m| m.coordinate.map(|c| (c, m.parts.clone())))
+                .map(|m| m.coordinate.map(|axis| cut_at(axis, &m.parts)))
                 .collect(),
-            pieces: cut.pieces,
-            coordinates: cut.modes.len().max(1),
+            parts_per_axis: cut.pieces,
+            axes: cut.modes.len().max(1),
             seed: hash_words(&stream(1, 0)),
             weighted: problem.tensor().is_weighted(),
         });
@@ -170,8 +170,8 @@ impl Plan {
         Plan {
             modes,
             matrices,
-            together: (MERGE_ENTRIES * spec.cells() / sizes.entries.max(1))
-                .clamp(1, spec.cells() / spec.pieces),
+            together: (MERGE_ENTRIES * spec.block_count() / sizes.entries.max(1))
+                .clamp(1, spec.block_count() / spec.parts_per_axis),
             longest,
             spec,
         }
@@ -179,53 +179,61 @@ impl Plan {
 
     /// Steps of the tensor in an epoch; the blocks of a step have no part in common.
     pub(in crate::solver) fn steps(&self) -> usize {
-        self.spec.pieces.pow(self.spec.coordinates as u32 - 1)
+        self.spec.parts_per_axis.pow(self.spec.axes as u32 - 1)
     }
 
     /// The cell of block `p` in a step.
     pub(in crate::solver) fn cell(&self, step: usize, p: usize) -> usize {
-        let (pieces, mut rest) = (self.spec.pieces, step);
+        let (pieces, mut rest) = (self.spec.parts_per_axis, step);
         let mut place = [0; crate::kernel::MAX_ORDER];
-        for (c, slot) in place.iter_mut().enumerate().take(self.spec.coordinates) {
+        for (c, slot) in place.iter_mut().enumerate().take(self.spec.axes) {
             let mut shift = 0;
             if c > 0 {
                 (shift, rest) = (rest % pieces, rest / pieces);
             }
             *slot = (p + shift) % pieces;
         }
-        self.spec.cell(&place)
+        self.spec.block_at(&place)
+    }
+}
+
+fn cut_at(axis: usize, partition: &Arc<RowPartition>) -> ModeCut {
+    ModeCut {
+        axis,
+        partition: partition.clone(),
     }
 }
 
 /// A matrix whose rows are cut: its entries go with the blocks that have their row.
 fn in_blocks(
-    rows: &Arc<Parts>,
+    rows: &Arc<RowPartition>,
     coordinate: usize,
     columns: &[u64],
     entries: usize,
-    tensor: &Spec,
+    tensor: &BlockingSpec,
     (seed, weighted): (u64, bool),
 ) -> MatrixPlan {
     // Copying the columns for every block must cost less than the entries do.
-    let copied = columns.len() < tensor.pieces || columns.len() * tensor.cells() <= entries;
+    let copied =
+        columns.len() < tensor.parts_per_axis || columns.len() * tensor.block_count() <= entries;
     let other = usize::from(coordinate == 0);
     let parts = if copied {
-        Parts::neighbours(columns.len(), MERGE_PARTS)
+        RowPartition::contiguous(columns.len(), MERGE_PARTS)
     } else {
-        even_parts(columns, tensor.pieces, &[seed])
+        even_parts(columns, tensor.parts_per_axis, &[seed])
     };
     MatrixPlan {
         place: Place::Blocks,
         copied,
-        spec: Arc::new(Spec {
-            rows: vec![rows.rows(), columns.len()],
-            fiber: Some(1),
+        spec: Arc::new(BlockingSpec {
+            row_counts: vec![rows.row_count(), columns.len()],
+            fiber_mode: Some(1),
             cuts: vec![
-                Some((coordinate, rows.clone())),
-                (!copied).then(|| (other, parts.clone())),
+                Some(cut_at(coordinate, &rows)),
+                (!copied).then(|| cut_at(other, &parts)),
             ],
-            pieces: tensor.pieces,
-            coordinates: tensor.coordinates,
+            parts_per_axis: tensor.parts_per_axis,
+            axes: tensor.axes,
             seed,
             weighted,
         }),
@@ -234,17 +242,25 @@ fn in_blocks(
 }
 
 /// A matrix on a mode that is not cut.
-fn in_steps(rows: &Arc<Parts>, columns: &[u64], (seed, weighted): (u64, bool)) -> MatrixPlan {
-    let parts = even_parts(columns, rows.count().min(columns.len().max(1)), &[seed]);
+fn in_steps(
+    rows: &Arc<RowPartition>,
+    columns: &[u64],
+    (seed, weighted): (u64, bool),
+) -> MatrixPlan {
+    let parts = even_parts(
+        columns,
+        rows.part_count().min(columns.len().max(1)),
+        &[seed],
+    );
     MatrixPlan {
         place: Place::Steps,
         copied: false,
-        spec: Arc::new(Spec {
-            rows: vec![rows.rows(), columns.len()],
-            fiber: Some(1),
-            cuts: vec![Some((0, rows.clone())), Some((1, parts.clone()))],
-            pieces: rows.count(),
-            coordinates: 2,
+        spec: Arc::new(BlockingSpec {
+            row_counts: vec![rows.row_count(), columns.len()],
+            fiber_mode: Some(1),
+            cuts: vec![Some(cut_at(0, &rows)), Some(cut_at(1, &parts))],
+            parts_per_axis: rows.part_count(),
+            axes: 2,
             seed,
             weighted,
         }),
@@ -253,33 +269,33 @@ fn in_steps(rows: &Arc<Parts>, columns: &[u64], (seed, weighted): (u64, bool)) -
 }
 
 /// A matrix whose entries are not worked on in an epoch; only its columns are there.
-fn outside(rows: &Arc<Parts>, columns: &[u64], seed: u64) -> MatrixPlan {
+fn outside(rows: &Arc<RowPartition>, columns: &[u64], seed: u64) -> MatrixPlan {
     MatrixPlan {
         place: Place::Outside,
         copied: false,
-        spec: Arc::new(Spec {
-            rows: vec![rows.rows(), columns.len()],
-            fiber: None,
+        spec: Arc::new(BlockingSpec {
+            row_counts: vec![rows.row_count(), columns.len()],
+            fiber_mode: None,
             cuts: vec![None; 2],
-            pieces: 1,
-            coordinates: 1,
+            parts_per_axis: 1,
+            axes: 1,
             seed,
             weighted: false,
         }),
-        columns: Some(Parts::neighbours(columns.len(), MERGE_PARTS)),
+        columns: Some(RowPartition::contiguous(columns.len(), MERGE_PARTS)),
     }
 }
 
-fn graph_plan(rows: &Arc<Parts>, seed: u64) -> MatrixPlan {
+fn graph_plan(rows: &Arc<RowPartition>, seed: u64) -> MatrixPlan {
     MatrixPlan {
         place: Place::Steps,
         copied: false,
-        spec: Arc::new(Spec {
-            rows: vec![rows.rows(); 2],
-            fiber: None,
-            cuts: vec![Some((0, rows.clone())), Some((1, rows.clone()))],
-            pieces: rows.count(),
-            coordinates: 2,
+        spec: Arc::new(BlockingSpec {
+            row_counts: vec![rows.row_count(); 2],
+            fiber_mode: None,
+            cuts: vec![Some(cut_at(0, &rows)), Some(cut_at(1, &rows))],
+            parts_per_axis: rows.part_count(),
+            axes: 2,
             seed,
             weighted: false,
         }),
@@ -289,7 +305,7 @@ fn graph_plan(rows: &Arc<Parts>, seed: u64) -> MatrixPlan {
 
 /// Rows in random order, in `count` parts of nearly the same number of entries: the longest rows
 /// first, each to the part that has the least.
-fn even_parts(counts: &[u64], count: usize, name: &[u64]) -> Arc<Parts> {
+fn even_parts(counts: &[u64], count: usize, name: &[u64]) -> Arc<RowPartition> {
     let mut order: Vec<u32> = (0..counts.len() as u32).collect();
     let mut stream = RandomStream::new(name);
     for i in (1..order.len()).rev() {
@@ -314,7 +330,7 @@ fn even_parts(counts: &[u64], count: usize, name: &[u64]) -> Arc<Parts> {
             least.0.0 += counts[row as usize].max(1);
         }
     }
-    Parts::new(of, count)
+    RowPartition::new(of, count)
 }
 
 impl Sizes<'_> {
@@ -526,7 +542,7 @@ mod tests {
         let counts: Vec<u64> = (0..5000u64).map(|i| 20_000 / (i + 10)).collect();
         let parts = even_parts(&counts, 16, &[1]);
         let loads: Vec<u64> = (0..16)
-            .map(|p| parts.members(p).iter().map(|&r| counts[r as usize]).sum())
+            .map(|p| parts.rows_of(p).iter().map(|&r| counts[r as usize]).sum())
             .collect();
         let (least, most) = (loads.iter().min().unwrap(), loads.iter().max().unwrap());
         assert!(most - least < most / 50, "{loads:?}");

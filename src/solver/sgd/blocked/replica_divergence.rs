@@ -2,7 +2,7 @@
 
 use super::curvature::sample;
 use crate::kernel::MAX_ORDER;
-use crate::kernel::{Cell, Form, Method, Spec, TensorKernel};
+use crate::kernel::{BlockingSpec, EntryBlock, Form, Method, TensorKernel};
 use crate::solver::data::Data;
 
 use crate::model::Model;
@@ -35,8 +35,8 @@ pub(super) struct ProbeKernel {
 }
 
 impl Probe {
-    pub(super) fn new(model: &Model, data: &Data, spec: &Spec) -> Probe {
-        let order = Form::tensor(&model.shape, spec.fiber).mode_order();
+    pub(super) fn new(model: &Model, data: &Data, spec: &BlockingSpec) -> Probe {
+        let order = Form::tensor(&model.shape, spec.fiber_mode).mode_order();
         let ranks: Vec<usize> = order.iter().map(|&n| model.shape.ranks[n]).collect();
         let shape = CoreShape::new(model.shape.kind, &ranks);
         let entries = sample(data.tensor.cells(), order.len(), PROBES);
@@ -96,7 +96,7 @@ impl ProbeKernel {
     pub(super) fn curvature<'a>(
         &mut self,
         probe: &Probe,
-        cell: &Cell,
+        cell: &EntryBlock,
         core: &[f32],
         row: impl Fn(usize, u32) -> &'a [f32],
     ) -> (f64, f64) {
@@ -107,7 +107,7 @@ impl ProbeKernel {
         let count = LOOKS.min(cell.len());
         for k in 0..count {
             let number = k * cell.len() / count;
-            cell.rows_of(number, entry);
+            cell.rows_of_entry(number, entry);
             let weight = f64::from(cell.weight(number));
             let mut outer = 1.0;
             for (k, &n) in probe.order.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use super::blocks::Work;
 use super::{Blocked, Shared};
-use crate::kernel::{Lease, LeasedRows};
+use crate::kernel::{ExclusiveRows, PartRefMut};
 use crate::simd::AlignedVec;
 
 /// A block's copies of what no block owns, and how many entries each row saw.
@@ -25,8 +25,8 @@ pub(super) struct Copied {
 }
 
 impl Copied {
-    fn new(rows: &LeasedRows<'_>) -> Copied {
-        let count = rows.parts().rows();
+    fn new(rows: &ExclusiveRows<'_>) -> Copied {
+        let count = rows.partition().row_count();
         Copied {
             rows: AlignedVec::zeroed(count * rows.stride()),
             counts: vec![0; count],
@@ -38,8 +38,8 @@ impl Copied {
         &self.rows[row as usize * stride..][..stride]
     }
 
-    fn load(&mut self, from: &LeasedRows<'_>) {
-        self.rows.copy_from_slice(from.share().rows());
+    fn load(&mut self, from: &ExclusiveRows<'_>) {
+        self.rows.copy_from_slice(from.borrow_all().rows());
         self.counts.fill(0);
     }
 }
@@ -61,9 +61,9 @@ impl Slot {
 impl Blocked<'_> {
     pub(super) fn slot(
         &self,
-        core: &LeasedRows<'_>,
-        factors: &[LeasedRows<'_>],
-        columns: &[LeasedRows<'_>],
+        core: &ExclusiveRows<'_>,
+        factors: &[ExclusiveRows<'_>],
+        columns: &[ExclusiveRows<'_>],
     ) -> Slot {
         Slot {
             core: Copied::new(core),
@@ -88,12 +88,12 @@ impl Blocked<'_> {
         add(What::Core, 1);
         for (n, plan) in self.plan.modes.iter().enumerate() {
             if plan.coordinate.is_none() {
-                add(What::Mode(n), plan.parts.count());
+                add(What::Mode(n), plan.parts.part_count());
             }
         }
         for (m, plan) in self.plan.matrices.iter().enumerate() {
             if plan.copied {
-                add(What::Columns(m), shared.columns[m].parts().count());
+                add(What::Columns(m), shared.columns[m].partition().part_count());
             }
         }
         all
@@ -145,11 +145,11 @@ impl Work<'_> {
         };
         let eta = self.epoch.eta * step * self.sweep.share() as f32;
         let stride = rows.stride();
-        let mut lease = rows.lease(part);
+        let mut lease = rows.borrow_part_mut(part);
         let mut moves = vec![0.0f32; stride];
-        for &row in rows.parts().members(part) {
+        for &row in rows.partition().rows_of(part) {
             let at = row as usize * stride;
-            let old = lease.row(row);
+            let old = lease.row_mut(row);
             if let Some((all, one)) = add_moves(&copies, row as usize, at, old, &mut moves) {
                 basis.apply(&mut moves, eta, penalties[row as usize], (all, one));
                 let next = old.iter_mut().zip(&moves);
@@ -162,14 +162,16 @@ impl Work<'_> {
     fn merge_core(&self, copies: &[&Copied]) {
         let rows = &self.shared.core;
         let stride = rows.stride();
-        let mut moves = vec![0.0f32; rows.parts().rows() * stride];
-        let mut leases: Vec<Lease<'_>> = (0..rows.parts().count()).map(|p| rows.lease(p)).collect();
+        let mut moves = vec![0.0f32; rows.partition().row_count() * stride];
+        let mut leases: Vec<PartRefMut<'_>> = (0..rows.partition().part_count())
+            .map(|p| rows.borrow_part_mut(p))
+            .collect();
         let mut seen = None;
         for lease in &mut leases {
             let part = lease.part();
-            for &slab in rows.parts().members(part) {
+            for &slab in rows.partition().rows_of(part) {
                 let at = slab as usize * stride;
-                let old = lease.row(slab);
+                let old = lease.row_mut(slab);
                 seen = add_moves(copies, slab as usize, at, old, &mut moves[at..at + stride]);
             }
         }
@@ -185,11 +187,11 @@ impl Work<'_> {
         let rows = &self.shared.core;
         let stride = rows.stride();
         self.epoch.core.apply(moves, &mut Vec::new(), shares);
-        for part in 0..rows.parts().count() {
-            let mut lease = rows.lease(part);
-            for &slab in rows.parts().members(lease.part()) {
+        for part in 0..rows.partition().part_count() {
+            let mut lease = rows.borrow_part_mut(part);
+            for &slab in rows.partition().rows_of(lease.part()) {
                 let moves = &moves[slab as usize * stride..][..stride];
-                let old = lease.row(slab);
+                let old = lease.row_mut(slab);
                 let next = old.iter_mut().zip(moves);
                 next.for_each(|(x, m)| *x = self.epoch.rule.bounded(*x + m));
             }

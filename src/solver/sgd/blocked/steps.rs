@@ -10,7 +10,7 @@ pub(super) enum Step {
     Blocks(usize),
     /// A group of cells of a class of the tensor.
     Group(usize),
-    /// Parts of a matrix on a mode that is not cut: the matrix, and how far columns are ahead of rows.
+    /// RowPartition of a matrix on a mode that is not cut: the matrix, and how far columns are ahead of rows.
     Matrix(usize, usize),
     /// Pairs of parts of a graph: the matrix, and the round.
     Graph(usize, usize),

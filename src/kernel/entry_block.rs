@@ -1,0 +1,378 @@
+//! A block of entries in the layout of the kernels, and its fiber batches.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::blocking::BlockingSpec;
+use super::core_shape::MAX_ORDER;
+use super::entry_sort::{SortedChunk, concat_records, radix_sort};
+use crate::error::Result;
+use crate::random::RandomStream;
+use crate::try_alloc::{try_collect, try_with_capacity};
+
+/// Consecutive entries of a block that share their row of the fiber mode. Without a fiber mode all entries of a
+/// block form one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FiberRun {
+    /// The shared row; 0 without a fiber mode.
+    pub fiber_row: u32,
+    /// Index of the first entry.
+    pub start: u32,
+    /// Number of entries.
+    pub len: u32,
+}
+
+/// `len` consecutive entries of a run from entry `first` of the run on. The run is cyclic: its first entry
+/// follows its last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FiberBatch {
+    pub(super) run: FiberRun,
+    pub(super) first: u32,
+    pub(super) len: u32,
+}
+
+impl FiberBatch {
+    pub(super) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Returns the records of the batch in `block` as two slices: up to the end of the run, and from its start.
+    pub(super) fn record_slices<'a>(&self, block: &'a EntryBlock) -> [&'a [u32]; 2] {
+        let width = block.record_words();
+        let run =
+            &block.records[self.run.start as usize * width..][..self.run.len as usize * width];
+        let (first, len) = (self.first as usize, self.len as usize);
+        let end = (first + len).min(self.run.len as usize);
+        let wrapped = first + len - end;
+        [&run[first * width..end * width], &run[..wrapped * width]]
+    }
+}
+
+/// The entries of one block. The constructors check that every row lies within the row counts and, for a cut
+/// mode, in the block's part; nothing changes rows afterwards. Kernels rely on this.
+pub(crate) struct EntryBlock {
+    spec: Arc<BlockingSpec>,
+    index: usize,
+    /// For each entry its rows of the non-fiber modes, the bits of its value and, if entries have weights, the
+    /// bits of its weight.
+    records: Vec<u32>,
+    runs: Vec<FiberRun>,
+    /// Sum of the weights; the number of entries if they have none.
+    total_weight: f64,
+    /// The values before biases were subtracted; empty if none were.
+    original_values: Vec<f32>,
+}
+
+impl EntryBlock {
+    /// Builds block `index` from all sorted chunks. The entries of a run are in random order.
+    ///
+    /// # Panics
+    /// If an entry does not belong to the block.
+    pub(crate) fn new(
+        spec: &Arc<BlockingSpec>,
+        chunks: &[SortedChunk],
+        index: usize,
+    ) -> Result<EntryBlock> {
+        let (order, width) = (spec.order(), spec.full_record_words());
+        let unsorted = concat_records(spec, chunks, index)?;
+        let n = unsorted.len() / width;
+        assert!(n < u32::MAX as usize, "a block of too many entries");
+        let coordinates = spec.coordinates(index);
+        for record in unsorted.chunks_exact(width) {
+            for (m, &row) in record[..order].iter().enumerate() {
+                let in_part = match &spec.cuts[m] {
+                    Some(cut) => {
+                        (row as usize) < cut.partition.row_count()
+                            && usize::from(cut.partition.part_of(row)) == coordinates[cut.axis]
+                    }
+                    None => true,
+                };
+                assert!(
+                    in_part && (row as usize) < spec.row_counts[m],
+                    "an entry in the wrong block"
+                );
+            }
+        }
+        let mut stream = RandomStream::new(&[spec.seed, index as u64]);
+        let mut sequence: Vec<u32> = try_collect(n, 0..n as u32, "entries")?;
+        for i in (1..n).rev() {
+            sequence.swap(i, stream.below(i as u64 + 1) as usize);
+        }
+        let mut runs = Vec::new();
+        match spec.fiber_mode {
+            Some(f) => {
+                let fiber_row = |i: u32| unsorted[i as usize * width + f];
+                radix_sort(&mut sequence, spec.row_counts[f], fiber_row)?;
+                let mut start = 0;
+                for end in 1..=n {
+                    if end == n || fiber_row(sequence[end]) != fiber_row(sequence[start]) {
+                        runs.push(FiberRun {
+                            fiber_row: fiber_row(sequence[start]),
+                            start: start as u32,
+                            len: (end - start) as u32,
+                        });
+                        start = end;
+                    }
+                }
+            }
+            None => runs.extend(single_run(n)),
+        }
+        let non_fiber = spec.non_fiber_modes();
+        let mut records = try_with_capacity(n * spec.record_words(), "words of entries")?;
+        for &i in &sequence {
+            let record = &unsorted[i as usize * width..][..width];
+            records.extend(non_fiber.iter().map(|&m| record[m]));
+            records.extend_from_slice(&record[order..]);
+        }
+        Ok(EntryBlock {
+            index,
+            total_weight: total_weight(spec, &records),
+            spec: spec.clone(),
+            records,
+            runs,
+            original_values: Vec::new(),
+        })
+    }
+
+    /// Builds a block from complete records, for a blocking without cuts and fiber mode. Its index is 0 until
+    /// [`Self::set_index`].
+    ///
+    /// # Panics
+    /// If an entry has a row beyond the row counts, or the blocking has a cut or a fiber mode.
+    pub(super) fn from_records(spec: &Arc<BlockingSpec>, records: Vec<u32>) -> EntryBlock {
+        let (order, width) = (spec.order(), spec.full_record_words());
+        assert!(spec.fiber_mode.is_none() && spec.cuts.iter().all(Option::is_none));
+        assert!(records.len().is_multiple_of(width) && records.len() / width < u32::MAX as usize);
+        for record in records.chunks_exact(width) {
+            let mut rows = record[..order].iter().zip(&spec.row_counts);
+            assert!(rows.all(|(&row, &row_count)| (row as usize) < row_count));
+        }
+        EntryBlock {
+            index: 0,
+            runs: single_run(records.len() / width).into_iter().collect(),
+            total_weight: total_weight(spec, &records),
+            spec: spec.clone(),
+            records,
+            original_values: Vec::new(),
+        }
+    }
+
+    /// Sets each value to the value as built minus the biases of the entry's rows.
+    ///
+    /// # Panics
+    /// If a row has no bias.
+    pub(crate) fn subtract_biases(&mut self, biases: &[&[f32]]) -> Result<()> {
+        let (width, non_fiber) = (self.record_words(), self.spec.non_fiber_modes());
+        let value_at = non_fiber.len();
+        if self.original_values.is_empty() {
+            let values = self.records.chunks_exact(width);
+            let values = values.map(|record| f32::from_bits(record[value_at]));
+            self.original_values = try_collect(self.len(), values, "entries")?;
+        }
+        for run in &self.runs {
+            let fiber_mode = self.spec.fiber_mode;
+            let fiber_bias =
+                fiber_mode.map_or(0.0, |f| f64::from(biases[f][run.fiber_row as usize]));
+            for i in run.start as usize..(run.start + run.len) as usize {
+                let record = &mut self.records[i * width..][..width];
+                let rows = non_fiber.iter().zip(&*record);
+                let row_biases = rows.map(|(&m, &row)| f64::from(biases[m][row as usize]));
+                let bias = fiber_bias + row_biases.sum::<f64>();
+                record[value_at] = ((f64::from(self.original_values[i]) - bias) as f32).to_bits();
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` with the index of every entry, ascending, and its row of mode `m`.
+    #[inline]
+    pub(crate) fn for_each_row_of_mode(&self, m: usize, mut visit: impl FnMut(usize, u32)) {
+        if self.spec.fiber_mode == Some(m) {
+            for run in &self.runs {
+                let entries = run.start as usize..(run.start + run.len) as usize;
+                entries.for_each(|i| visit(i, run.fiber_row));
+            }
+            return;
+        }
+        let at = self.spec.record_position(m);
+        let records = self.records.chunks_exact(self.record_words());
+        records
+            .enumerate()
+            .for_each(|(i, record)| visit(i, record[at]));
+    }
+
+    /// Returns the value of entry `i` before biases were subtracted.
+    #[inline]
+    pub(crate) fn original_value(&self, i: usize) -> f32 {
+        match self.original_values.get(i) {
+            Some(value) => *value,
+            None => {
+                let value_at = self.spec.non_fiber_modes().len();
+                f32::from_bits(self.records[i * self.record_words() + value_at])
+            }
+        }
+    }
+
+    /// Returns the weight of entry `i`: 1 if entries have none.
+    #[inline]
+    pub(crate) fn weight(&self, i: usize) -> f32 {
+        if self.spec.weighted {
+            f32::from_bits(self.records[(i + 1) * self.record_words() - 1])
+        } else {
+            1.0
+        }
+    }
+
+    /// Returns the sum of all weights: the number of entries if they have none.
+    pub(crate) fn total_weight(&self) -> f64 {
+        self.total_weight
+    }
+
+    pub(crate) fn spec(&self) -> &Arc<BlockingSpec> {
+        &self.spec
+    }
+
+    /// Returns the index of the block in its grid, or among the blocks of all conflict-free classes.
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    pub(super) fn set_index(&mut self, index: usize) {
+        self.index = index;
+    }
+
+    /// Returns the coordinates of the block in its grid.
+    pub(crate) fn coordinates(&self) -> [usize; MAX_ORDER] {
+        self.spec.coordinates(self.index)
+    }
+
+    /// Number of entries.
+    pub(crate) fn len(&self) -> usize {
+        self.records.len() / self.record_words()
+    }
+
+    /// Number of u32 words of an entry record.
+    pub(super) fn record_words(&self) -> usize {
+        self.spec.record_words()
+    }
+
+    /// Returns the records of all entries.
+    pub(super) fn records(&self) -> &[u32] {
+        &self.records
+    }
+
+    /// Calls `visit` with the rows of all modes, the value and the weight of every entry.
+    pub(crate) fn for_each_entry(&self, mut visit: impl FnMut(&[u32], f32, f32)) {
+        let width = self.record_words();
+        let mut rows = vec![0; self.spec.order()];
+        let non_fiber = self.spec.non_fiber_modes();
+        for run in &self.runs {
+            if let Some(f) = self.spec.fiber_mode {
+                rows[f] = run.fiber_row;
+            }
+            for i in run.start..run.start + run.len {
+                let record = &self.records[i as usize * width..][..width];
+                for (k, &m) in non_fiber.iter().enumerate() {
+                    rows[m] = record[k];
+                }
+                let value = f32::from_bits(record[non_fiber.len()]);
+                visit(&rows, value, self.weight(i as usize));
+            }
+        }
+    }
+
+    /// Writes the rows of entry `i` in mode order.
+    pub(crate) fn rows_of_entry(&self, i: usize, rows: &mut [u32]) {
+        let width = self.record_words();
+        if let Some(f) = self.spec.fiber_mode {
+            let run = self.runs.partition_point(|r| (r.start as usize) <= i) - 1;
+            rows[f] = self.runs[run].fiber_row;
+        }
+        let fiber_mode = self.spec.fiber_mode;
+        let non_fiber = (0..rows.len()).filter(|&m| fiber_mode != Some(m));
+        for (k, m) in non_fiber.enumerate() {
+            rows[m] = self.records[i * width + k];
+        }
+    }
+
+    /// Adds to `counts` the number of entries of each row of mode `m` in this block.
+    pub(crate) fn add_row_counts(&self, m: usize, counts: &mut [u32]) {
+        if self.spec.fiber_mode == Some(m) {
+            for run in &self.runs {
+                counts[run.fiber_row as usize] += run.len;
+            }
+        } else {
+            let at = self.spec.record_position(m);
+            for record in self.records.chunks_exact(self.record_words()) {
+                counts[record[at] as usize] += 1;
+            }
+        }
+    }
+
+    /// Adds all entries to a checksum.
+    pub(crate) fn update_checksum(&self, crc: &mut crc32fast::Hasher) {
+        crc.update(bytemuck::cast_slice(&self.records));
+        for run in &self.runs {
+            crc.update(bytemuck::cast_slice(&[run.fiber_row, run.len]));
+        }
+    }
+
+    /// Returns one batch per run, of any length, in storage order.
+    pub(super) fn whole_runs(&self) -> impl Iterator<Item = FiberBatch> {
+        self.runs.iter().map(|&run| FiberBatch {
+            run,
+            first: 0,
+            len: run.len,
+        })
+    }
+
+    /// Replaces `batches` by batches of at most `max_len` entries in random order. Each run starts at a random
+    /// entry and is cut evenly. The records do not move.
+    pub(crate) fn shuffled_batches(
+        &self,
+        max_len: usize,
+        stream_id: &[u64],
+        batches: &mut Vec<FiberBatch>,
+    ) {
+        batches.clear();
+        let mut stream = RandomStream::new(stream_id);
+        for &run in &self.runs {
+            let count = run.len.div_ceil(max_len as u32);
+            let rotation = stream.below(u64::from(run.len)) as u32;
+            let cut = |k: u32| (u64::from(run.len) * u64::from(k) / u64::from(count)) as u32;
+            for k in 0..count {
+                let Range { start, end } = cut(k)..cut(k + 1);
+                batches.push(FiberBatch {
+                    run,
+                    first: (rotation + start) % run.len,
+                    len: end - start,
+                });
+            }
+        }
+        for i in (1..batches.len()).rev() {
+            batches.swap(i, stream.below(i as u64 + 1) as usize);
+        }
+    }
+}
+
+/// Returns the run of a block without a fiber mode; none if it is empty.
+fn single_run(entries: usize) -> Option<FiberRun> {
+    (entries > 0).then_some(FiberRun {
+        fiber_row: 0,
+        start: 0,
+        len: entries as u32,
+    })
+}
+
+/// Returns the sum of the weights of `records`: the number of records if they have none.
+fn total_weight(spec: &BlockingSpec, records: &[u32]) -> f64 {
+    let width = spec.record_words();
+    if spec.weighted {
+        let records = records.chunks_exact(width);
+        records
+            .map(|record| f64::from(f32::from_bits(record[width - 1])))
+            .sum()
+    } else {
+        (records.len() / width) as f64
+    }
+}

@@ -1,0 +1,104 @@
+//! Tests of sorting entries into blocks and of fiber batches.
+
+use std::sync::Arc;
+
+use super::blocking::{BlockingSpec, ModeCut};
+use super::entry_block::EntryBlock;
+use super::entry_chunk::EntryChunk;
+use super::entry_sort::{SortedChunk, radix_sort};
+use super::row_partition::RowPartition;
+use crate::random::RandomStream;
+
+fn spec(fiber_mode: Option<usize>) -> Arc<BlockingSpec> {
+    let cut = |axis, row_count: usize, part_count: usize| {
+        let part_of = (0..row_count)
+            .map(|r| (r * 7 % part_count) as u16)
+            .collect();
+        let partition = RowPartition::new(part_of, part_count);
+        Some(ModeCut { axis, partition })
+    };
+    Arc::new(BlockingSpec {
+        row_counts: vec![50, 40, 9],
+        fiber_mode,
+        cuts: vec![cut(0, 50, 4), cut(1, 40, 4), None],
+        parts_per_axis: 4,
+        axes: 2,
+        seed: 3,
+        weighted: false,
+    })
+}
+
+fn chunk(first_value: u64, n: usize) -> EntryChunk {
+    let mut s = RandomStream::new(&[first_value]);
+    let rows = [50, 40, 9]
+        .map(|d| (0..n).map(|_| s.below(d) as u32).collect())
+        .to_vec();
+    EntryChunk {
+        rows,
+        values: (0..n).map(|i| i as f32 + first_value as f32).collect(),
+        weights: Vec::new(),
+    }
+}
+
+#[test]
+fn every_entry_is_in_its_block_once_and_in_one_batch() {
+    for fiber_mode in [None, Some(0), Some(2)] {
+        let spec = spec(fiber_mode);
+        let chunks = [chunk(1000, 700), chunk(5000, 300)];
+        let sorted: Vec<SortedChunk> = chunks
+            .iter()
+            .map(|c| SortedChunk::new(&spec, c, 0).unwrap())
+            .collect();
+        let mut found = Vec::new();
+        for b in 0..spec.block_count() {
+            let block = EntryBlock::new(&spec, &sorted, b).unwrap();
+            assert_eq!(spec.block_at(&block.coordinates()), b);
+            block.for_each_entry(|rows, value, _| found.push((value as u32, rows.to_vec())));
+            let mut batches = Vec::new();
+            block.shuffled_batches(16, &[1, b as u64], &mut batches);
+            let mut visits = vec![0; block.len()];
+            for batch in &batches {
+                assert!(batch.len >= 1 && batch.len <= 16);
+                for i in 0..batch.len {
+                    visits[(batch.run.start + (batch.first + i) % batch.run.len) as usize] += 1;
+                }
+            }
+            assert!(visits.iter().all(|&v| v == 1));
+            if fiber_mode == Some(2) {
+                assert!(block.whole_runs().count() <= 9);
+            }
+        }
+        found.sort_unstable();
+        let mut expected: Vec<(u32, Vec<u32>)> = chunks
+            .iter()
+            .flat_map(|c| {
+                (0..c.values.len())
+                    .map(|i| (c.values[i] as u32, c.rows.iter().map(|r| r[i]).collect()))
+            })
+            .collect();
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn radix_sort_is_stable_and_handles_keys_of_several_digits() {
+    let keys: Vec<u32> = (0..1000u32)
+        .map(|i| i.wrapping_mul(2_654_435_761) % 70_000 / 7 * 7)
+        .collect();
+    let mut items: Vec<u32> = (0..1000).collect();
+    radix_sort(&mut items, 70_000, |i| keys[i as usize]).unwrap();
+    let mut expected: Vec<u32> = (0..1000).collect();
+    expected.sort_by_key(|&i| keys[i as usize]);
+    assert_eq!(items, expected);
+}
+
+#[test]
+#[should_panic(expected = "wrong block")]
+fn an_entry_of_another_block_is_rejected() {
+    let wrong = SortedChunk {
+        records: vec![49, 39, 0, 0],
+        starts: vec![0, 1].into_iter().chain([1; 15]).collect(),
+    };
+    let _ = EntryBlock::new(&spec(None), &[wrong], 0);
+}

@@ -1,0 +1,124 @@
+//! Sorts chunks of entries by block, and indices by key.
+
+use super::blocking::BlockingSpec;
+use super::entry_chunk::EntryChunk;
+use crate::error::Result;
+use crate::random::splitmix64;
+use crate::try_alloc::{try_with_capacity, try_zeroed};
+
+/// The entries of one chunk, sorted by block.
+pub(crate) struct SortedChunk {
+    /// Entry records of [`BlockingSpec::full_record_words`] words, block after block.
+    pub(super) records: Vec<u32>,
+    /// For each block, the number of the chunk's first entry in it; the last is the number of entries.
+    pub(super) starts: Vec<u32>,
+}
+
+impl SortedChunk {
+    /// Sorts the entries of `chunk` by block with a counting sort. `first_entry` is the index of its first entry
+    /// among all entries; it seeds the coordinates of axes without a mode.
+    ///
+    /// # Panics
+    /// If `chunk` has weights and `spec` has not, or the reverse.
+    pub(crate) fn new(
+        spec: &BlockingSpec,
+        chunk: &EntryChunk,
+        first_entry: usize,
+    ) -> Result<SortedChunk> {
+        let (n, order, width) = (chunk.values.len(), spec.order(), spec.full_record_words());
+        assert_eq!(chunk.weights.len(), if spec.weighted { n } else { 0 });
+        let mut blocks = try_with_capacity(n, "entries")?;
+        let mut starts = vec![0u32; spec.block_count() + 1];
+        let random_axis: Vec<bool> = (0..spec.axes)
+            .map(|axis| !spec.cuts.iter().flatten().any(|cut| cut.axis == axis))
+            .collect();
+        let axis_stride: Vec<usize> = (0..spec.axes)
+            .map(|axis| spec.parts_per_axis.pow(axis as u32))
+            .collect();
+        for i in 0..n {
+            let mut block = 0;
+            for (column, cut) in chunk.rows.iter().zip(&spec.cuts) {
+                if let Some(cut) = cut {
+                    block += usize::from(cut.partition.part_of(column[i])) * axis_stride[cut.axis];
+                }
+            }
+            for axis in 0..spec.axes {
+                if random_axis[axis] {
+                    let hash = splitmix64(
+                        spec.seed ^ splitmix64((first_entry + i) as u64 * 8 + axis as u64),
+                    );
+                    let part = (u128::from(hash) * spec.parts_per_axis as u128) >> 64;
+                    block += part as usize * axis_stride[axis];
+                }
+            }
+            starts[block + 1] += 1;
+            blocks.push(block as u32);
+        }
+        for b in 0..spec.block_count() {
+            starts[b + 1] += starts[b];
+        }
+        let mut next = starts.clone();
+        let mut records: Vec<u32> = try_zeroed(n * width, "words of entries")?;
+        for i in 0..n {
+            let slot = &mut next[blocks[i] as usize];
+            let record = &mut records[*slot as usize * width..][..width];
+            *slot += 1;
+            for (word, column) in record.iter_mut().zip(&chunk.rows) {
+                *word = column[i];
+            }
+            record[order] = chunk.values[i].to_bits();
+            if spec.weighted {
+                record[order + 1] = chunk.weights[i].to_bits();
+            }
+        }
+        Ok(SortedChunk { records, starts })
+    }
+
+    /// Returns the records of one block.
+    fn block(&self, spec: &BlockingSpec, block: usize) -> &[u32] {
+        let start = |b: usize| self.starts[b] as usize * spec.full_record_words();
+        &self.records[start(block)..start(block + 1)]
+    }
+}
+
+/// Concatenates the records of one block from all chunks.
+pub(super) fn concat_records(
+    spec: &BlockingSpec,
+    chunks: &[SortedChunk],
+    block: usize,
+) -> Result<Vec<u32>> {
+    let pieces = chunks.iter().map(|chunk| chunk.block(spec, block));
+    let mut records =
+        try_with_capacity(pieces.clone().map(<[u32]>::len).sum(), "words of entries")?;
+    pieces.for_each(|piece| records.extend_from_slice(piece));
+    Ok(records)
+}
+
+/// Sorts `items` by a key below `key_limit` with a stable least-significant-digit radix sort.
+pub(super) fn radix_sort(
+    items: &mut Vec<u32>,
+    key_limit: usize,
+    key: impl Fn(u32) -> u32,
+) -> Result<()> {
+    const DIGIT_BITS: u32 = 8;
+    let mut sorted = try_zeroed(items.len(), "entries")?;
+    let mut shift = 0;
+    while shift < u32::BITS && key_limit.saturating_sub(1) >> shift > 0 {
+        let digit = |i: u32| (key(i) >> shift) as usize & ((1 << DIGIT_BITS) - 1);
+        let mut starts = [0usize; (1 << DIGIT_BITS) + 1];
+        for &i in items.iter() {
+            starts[digit(i) + 1] += 1;
+        }
+        for d in 0..1 << DIGIT_BITS {
+            starts[d + 1] += starts[d];
+        }
+        for &i in items.iter() {
+            let slot = &mut starts[digit(i)];
+            sorted[*slot] = i;
+            *slot += 1;
+        }
+        std::mem::swap(items, &mut sorted);
+        shift += DIGIT_BITS;
+    }
+    Ok(())
+}
