@@ -91,7 +91,7 @@ impl<F: Fn()> Drop for Back<F> {
 }
 
 /// Runs `work` in the standard mode.
-pub(super) fn standard<T>(work: impl FnOnce() -> T) -> T {
+pub(super) fn standard<T>(work: &mut dyn FnMut() -> T) -> T {
     let mode = machine::read();
     let outer = HOST.replace(mode);
     let _back = Back(|| {
@@ -125,9 +125,11 @@ mod tests {
         let host = machine::STANDARD | 0x4000 | 0x8040;
         let before = machine::read();
         machine::write(host);
-        let inside = standard(|| (machine::read(), super::host(machine::read), machine::read()));
-        let panicked =
-            std::panic::catch_unwind(|| standard(|| std::panic::resume_unwind(Box::new(()))));
+        let inside =
+            standard(&mut || (machine::read(), super::host(machine::read), machine::read()));
+        let panicked = std::panic::catch_unwind(|| {
+            standard(&mut || -> () { std::panic::resume_unwind(Box::new(())) })
+        });
         let after = machine::read();
         machine::write(before);
         assert_eq!(inside, (machine::STANDARD, host, machine::STANDARD));

@@ -28,7 +28,13 @@ thread_local! {
 
 /// Runs the body of a call and turns what it returns into a status.
 pub(super) fn guard(error: Option<&mut ErrorHandle>, body: impl FnOnce() -> Outcome) -> i32 {
-    match caught(body) {
+    // The boundary is compiled once; only this closure and the body are compiled per call.
+    let mut body = Some(body);
+    guard_dyn(error, &mut || body.take().map_or(Ok(()), |body| body()))
+}
+
+fn guard_dyn(error: Option<&mut ErrorHandle>, body: &mut dyn FnMut() -> Outcome) -> i32 {
+    match caught_dyn(body) {
         Ok(()) => S3CMTF_OK,
         Err(failure) => {
             if let Some(error) = error {
@@ -41,13 +47,26 @@ pub(super) fn guard(error: Option<&mut ErrorHandle>, body: impl FnOnce() -> Outc
 
 /// Runs `body` in the standard floating-point mode and turns a panic into a failure.
 pub(super) fn caught<T>(body: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+    let (mut body, mut value) = (Some(body), None);
+    caught_dyn(&mut || {
+        value = body.take().map(|body| body()).transpose()?;
+        Ok(())
+    })?;
+    Ok(value.expect("a body that succeeds returns a value"))
+}
+
+/// [`caught`] without type parameters; calls `body` once.
+fn caught_dyn(body: &mut dyn FnMut() -> Outcome) -> Outcome {
     prepare();
     let was = INSIDE.replace(true);
     // What a panic leaves half done is the object of the call, which the status says not to use.
-    let result = catch_unwind(AssertUnwindSafe(|| match was {
-        // The mode is the standard one already, and the host's is kept.
-        true => body(),
-        false => float::standard(body),
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        if was {
+            // The mode is the standard one already, and the host's is kept.
+            body()
+        } else {
+            float::standard(body)
+        }
     }));
     INSIDE.set(was);
     result.unwrap_or_else(|panic| Err(Failure::new(S3CMTF_INTERNAL, what(&*panic))))
@@ -63,8 +82,11 @@ pub(super) fn outside<T>(work: impl FnOnce() -> T) -> T {
 
 /// Frees what `work` frees; what cannot be told to anybody is let go.
 pub(super) fn release(work: impl FnOnce()) {
-    let _ = caught(|| {
-        work();
+    let mut work = Some(work);
+    let _ = caught_dyn(&mut || {
+        if let Some(work) = work.take() {
+            work();
+        }
         Ok(())
     });
 }
