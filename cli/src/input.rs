@@ -1,11 +1,7 @@
-//! Arguments shared by every command that reads a tensor or matrix, and reading them.
+//! Opens tensors and matrices: arguments for reading text, binary and text files, standard input, names.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::time::Duration;
 
 use clap::Args;
 use s3cmtf::format::{
@@ -13,13 +9,13 @@ use s3cmtf::format::{
 };
 use s3cmtf::{Error, Monitor, Result};
 
-use super::mode_from_one;
-use super::progress::Progress;
+use crate::interruptible_reader::InterruptibleReader;
+use crate::progress::Progress;
 
-/// How text is read.
+/// Arguments for reading text, which every command that reads entries has.
 #[derive(Args)]
 #[command(next_help_heading = "Reading text")]
-pub(super) struct TextArguments {
+pub(crate) struct TextArguments {
     /// Format of the text; by default from the extension, else from the content
     #[arg(long, value_name = "FORMAT", value_parser = ["tns", "mtx", "csv", "tsv"])]
     from: Option<String>,
@@ -70,12 +66,13 @@ pub(super) struct TextArguments {
 }
 
 impl TextArguments {
-    /// Whether names say which rows are meant.
-    pub(super) fn has_names(&self) -> bool {
+    /// Returns whether names of an earlier conversion determine the indices.
+    pub(crate) fn has_names(&self) -> bool {
         !self.names.is_empty()
     }
 
-    pub(super) fn options(&self) -> Result<TextOptions> {
+    /// Returns the options of the library.
+    pub(crate) fn options(&self) -> Result<TextOptions> {
         let mut names = Vec::new();
         for spec in &self.names {
             add_names(&mut names, spec, "--names")?;
@@ -112,10 +109,10 @@ impl TextArguments {
     }
 }
 
-/// Adds a file of names for a mode, each once.
+/// Adds the file of names in `MODE:FILE`. A second file for the same mode is an error.
 fn add_names(names: &mut Vec<(usize, PathBuf)>, spec: &str, option: &str) -> Result<()> {
     let (mode, file) = mode_and_file(spec, option)?;
-    if names.iter().any(|(before, _)| *before == mode) {
+    if names.iter().any(|(named, _)| *named == mode) {
         return Err(Error::Argument(format!(
             "{option} {spec}: mode {} has names already; give one file for each",
             mode + 1
@@ -125,8 +122,14 @@ fn add_names(names: &mut Vec<(usize, PathBuf)>, spec: &str, option: &str) -> Res
     Ok(())
 }
 
-/// Splits `MODE:FILE`; modes count from 1 there and from 0 here.
-pub(super) fn mode_and_file(spec: &str, option: &str) -> Result<(usize, PathBuf)> {
+/// Converts a mode as typed, counted from 1, to the count from 0 of the library.
+pub(crate) fn mode_from_one(mode: usize) -> Result<usize> {
+    mode.checked_sub(1)
+        .ok_or_else(|| Error::Argument("mode 0 does not exist; modes are numbered from 1".into()))
+}
+
+/// Splits `MODE:FILE` and returns the mode counted from 0. Errors name `option`.
+pub(crate) fn mode_and_file(spec: &str, option: &str) -> Result<(usize, PathBuf)> {
     let parsed = spec
         .split_once(':')
         .and_then(|(m, f)| Some((m.parse().ok()?, f)));
@@ -138,13 +141,13 @@ pub(super) fn mode_and_file(spec: &str, option: &str) -> Result<(usize, PathBuf)
     }
 }
 
-/// Opens a binary COO file, or text through a temporary binary copy.
-pub(super) fn open(path: &Path, text: &TextArguments, progress: &Progress) -> Result<CooFile> {
+/// Opens a binary COO file, or converts text to a temporary binary file and opens that.
+pub(crate) fn open(path: &Path, text: &TextArguments, progress: &Progress) -> Result<CooFile> {
     open_with(path, &text.options()?, progress)
 }
 
-/// The same with options of the library.
-pub(super) fn open_with(
+/// Like [`open`], with the options of the library.
+pub(crate) fn open_with(
     path: &Path,
     options: &TextOptions,
     progress: &Progress,
@@ -152,30 +155,39 @@ pub(super) fn open_with(
     if s3cmtf::model::is_model(path) {
         return Err(Error::File {
             file: path.display().to_string(),
-            reason: "is a model, not data; `s3cmtf info` shows what it holds".into(),
+            reason: "is a model, not data; `s3cmtf info` describes it".into(),
         });
     }
-    format::open(input(path, progress), OpenMode::Mapped, options, progress)
-        // A read that Ctrl-C interrupted is a cancellation, not a failure.
-        .map_err(|e| {
-            if progress.cancelled() {
-                Error::Cancelled
-            } else {
-                e
-            }
-        })
+    format::open(
+        input_of(path, progress),
+        OpenMode::Mapped,
+        options,
+        progress,
+    )
+    .map_err(|e| cancelled_or(e, progress))
 }
 
-/// How the text among the files of a problem is read; binary ones may stand beside it.
-pub(super) struct Mixed {
+/// Returns `Cancelled` if Ctrl-C was pressed, since then it interrupted a read; else `error`.
+pub(crate) fn cancelled_or(error: Error, progress: &Progress) -> Error {
+    if progress.cancelled() {
+        Error::Cancelled
+    } else {
+        error
+    }
+}
+
+/// The options for a set of files, some of which may be text and others binary.
+pub(crate) struct InputFormat {
+    /// Options for the text files.
     pub options: TextOptions,
-    /// Of all the files.
+    /// Whether any file of the set is text.
     pub any_text: bool,
 }
 
-impl Mixed {
-    /// Opens one of the files. If none is text the options are wrong, which opening any of them says.
-    pub(super) fn open(&self, path: &Path, progress: &Progress) -> Result<CooFile> {
+impl InputFormat {
+    /// Opens a file of the set. The options apply to text only; if no file is text, they are passed on to the library,
+    /// which rejects them for a binary file.
+    pub(crate) fn open(&self, path: &Path, progress: &Progress) -> Result<CooFile> {
         if self.any_text && !is_text(path)? {
             return open_with(path, &TextOptions::default(), progress);
         }
@@ -183,23 +195,23 @@ impl Mixed {
     }
 }
 
-/// Whether any of some files is text.
-pub(super) fn any_text<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<bool> {
-    let mut any = false;
+/// Returns whether any of the files is text.
+pub(crate) fn any_text<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<bool> {
+    let mut found = false;
     for file in files {
-        any |= is_text(file)?;
+        found |= is_text(file)?;
     }
-    Ok(any)
+    Ok(found)
 }
 
 fn is_text(path: &Path) -> Result<bool> {
     Ok(path == Path::new("-") || !format::is_coo_file(path)?)
 }
 
-/// Sets an option of text from `NAME=VALUE` as typed.
-pub(super) fn set_text(options: &mut TextOptions, spec: &str, option: &str) -> Result<()> {
+/// Sets an option for reading text from `NAME=VALUE` as typed. Errors name `option`.
+pub(crate) fn set_text_option(options: &mut TextOptions, spec: &str, option: &str) -> Result<()> {
     match spec.split_once('=') {
-        // Modes count from 1 here.
+        // The library counts modes from 0, the command line from 1.
         Some(("names", file)) => add_names(&mut options.delimited.names, file, option)?,
         Some((name, value)) => options.set(name, value)?,
         None => {
@@ -211,25 +223,26 @@ pub(super) fn set_text(options: &mut TextOptions, spec: &str, option: &str) -> R
     Ok(())
 }
 
-/// Whether two names mean one file that exists.
-pub(super) fn same_file(a: &Path, b: &Path) -> bool {
+/// Returns whether two paths name the same existing file.
+pub(crate) fn same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
-/// The names of each mode of `file` that has any.
-pub(super) fn names_of(file: &CooFile) -> Result<Vec<Option<Names>>> {
+/// Returns the names stored beside `file` for each mode that has any.
+pub(crate) fn names_beside(file: &CooFile) -> Result<Vec<Option<Names>>> {
     (0..file.header().dims.len())
         .map(|mode| Names::load_beside(file.path(), mode))
         .collect()
 }
 
-/// A file, or standard input for `-`.
-pub(super) fn input(path: &Path, progress: &Progress) -> Input {
-    let name = match path == Path::new("-") {
-        true => "standard input".into(),
-        false => path.display().to_string(),
+/// Returns the input for a path; `-` is standard input.
+pub(crate) fn input_of(path: &Path, progress: &Progress) -> Input {
+    let name = if path == Path::new("-") {
+        "standard input".into()
+    } else {
+        path.display().to_string()
     };
-    match waiting(path, progress) {
+    match stream(path, progress) {
         Some(reader) => Input::Reader {
             name,
             reader: Box::new(reader),
@@ -238,78 +251,18 @@ pub(super) fn input(path: &Path, progress: &Progress) -> Input {
     }
 }
 
-/// What may keep a reader waiting (standard input for `-`, a named pipe) is read so that Ctrl-C ends the wait.
-pub(super) fn waiting(path: &Path, progress: &Progress) -> Option<Waiting> {
+/// Returns a reader for an input that may wait for data: standard input (`-`) or a named pipe. `None` for other files.
+pub(crate) fn stream(path: &Path, progress: &Progress) -> Option<InterruptibleReader> {
     if path == Path::new("-") {
-        return Some(Waiting::new(|| Ok(io::stdin()), progress.interrupted()));
+        return Some(InterruptibleReader::new(
+            || Ok(io::stdin()),
+            progress.interrupted(),
+        ));
     }
-    let meta = std::fs::metadata(path);
-    let waits = meta.is_ok_and(|m| !m.is_file() && !m.is_dir());
-    // Opening a pipe waits for its writer.
+    let metadata = std::fs::metadata(path);
+    let is_stream = metadata.is_ok_and(|m| !m.is_file() && !m.is_dir());
     let file = path.to_path_buf();
-    waits.then(|| Waiting::new(move || std::fs::File::open(file), progress.interrupted()))
-}
-
-/// A reader that Ctrl-C interrupts even while it waits for data: another thread reads.
-pub(super) struct Waiting {
-    pieces: Receiver<io::Result<Vec<u8>>>,
-    current: io::Cursor<Vec<u8>>,
-    interrupted: Arc<AtomicBool>,
-}
-
-impl Waiting {
-    fn new<R: Read>(
-        open: impl FnOnce() -> io::Result<R> + Send + 'static,
-        interrupted: Arc<AtomicBool>,
-    ) -> Self {
-        let (send, pieces) = sync_channel(4);
-        std::thread::spawn(move || {
-            let mut source = match open() {
-                Ok(source) => source,
-                Err(e) => {
-                    let _ = send.send(Err(e));
-                    return;
-                }
-            };
-            loop {
-                let mut piece = vec![0; 1 << 18];
-                let read = source.read(&mut piece);
-                let end = matches!(read, Ok(0));
-                let message = read.map(|n| {
-                    piece.truncate(n);
-                    piece
-                });
-                let failed = message.is_err();
-                if send.send(message).is_err() || end || failed {
-                    return;
-                }
-            }
-        });
-        Waiting {
-            pieces,
-            current: io::Cursor::default(),
-            interrupted,
-        }
-    }
-}
-
-impl Read for Waiting {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        loop {
-            if self.interrupted.load(Ordering::Relaxed) {
-                return Err(io::Error::other("interrupted"));
-            }
-            let n = self.current.read(buf)?;
-            if n > 0 {
-                return Ok(n);
-            }
-            match self.pieces.recv_timeout(Duration::from_millis(50)) {
-                Ok(Ok(piece)) if piece.is_empty() => return Ok(0),
-                Ok(Ok(piece)) => self.current = io::Cursor::new(piece),
-                Ok(Err(e)) => return Err(e),
-                Err(RecvTimeoutError::Disconnected) => return Ok(0),
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-        }
-    }
+    is_stream.then(|| {
+        InterruptibleReader::new(move || std::fs::File::open(file), progress.interrupted())
+    })
 }

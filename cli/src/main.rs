@@ -1,36 +1,37 @@
-//! Command line: arguments in, text or JSON out, exit codes.
+//! The command-line program. Arguments come in; text or JSON lines and an exit code go out. All computation is in the
+//! library.
 //!
-//! Modes and indices are numbered from 1 here; the library counts from 0.
+//! - `commands/`: one file per command; start with `commands/mod.rs`, then `commands/fit.rs`.
+//! - `bench/` and `demo/`: the two largest commands.
+//! - `input`, `output`, `progress`: files, standard output, the progress bar and Ctrl-C.
+//! - `option_arguments`, `coupling_spec`, `fit_data`, `fit_observer`: shared by `fit`, `tune`, `batch` and `fold-in`.
+//! - `row_names`, `row_lists`: names of rows and ranked lists of them.
+//!
+//! Modes and indices are numbered from 1 on the command line and from 0 in the library.
 #![deny(unsafe_code)]
 
-mod batch;
 mod bench;
-mod check;
-mod clusters;
-mod concepts;
-mod convert;
+mod commands;
+mod coupling_spec;
 mod demo;
-mod fit;
-mod fold_in;
-mod generate;
-mod info;
+mod fit_data;
+mod fit_observer;
 mod input;
-mod lists;
+mod interruptible_reader;
+mod option_arguments;
+mod outcome;
 mod output;
 mod progress;
-mod recommend;
-mod report;
-mod similar;
-mod split;
-mod tune;
-mod use_model;
+mod row_lists;
+mod row_names;
 
-use std::marker::PhantomData;
 use std::process::ExitCode;
 
-use clap::{Args, FromArgMatches, Parser, Subcommand};
-use s3cmtf::{Error, ErrorKind, Result};
+use clap::Parser;
+use s3cmtf::ErrorKind;
 
+use commands::Command;
+use outcome::Outcome;
 use output::Output;
 use progress::Progress;
 
@@ -49,91 +50,18 @@ struct Arguments {
     json: bool,
 }
 
-#[derive(Subcommand)]
-enum Command {
-    Demo(demo::Arguments),
-    Convert(convert::Arguments),
-    Check(check::Arguments),
-    Info(info::Arguments),
-    Split(split::Arguments),
-    Generate(generate::Arguments),
-    /// Fit a model to a tensor and its coupled matrices
-    Fit(FromTable<FitCommand>),
-    /// Search for better options than a fit chooses by itself
-    Tune(FromTable<TuneCommand>),
-    Eval(use_model::EvalArguments),
-    Predict(use_model::PredictArguments),
-    Export(use_model::ExportArguments),
-    FoldIn(fold_in::Arguments),
-    Recommend(recommend::Arguments),
-    Similar(similar::Arguments),
-    Concepts(concepts::Arguments),
-    Clusters(clusters::Arguments),
-    Report(report::Arguments),
-    Batch(batch::Arguments),
-    Bench(bench::Arguments),
-}
-
-/// A command whose arguments come from the library's option table rather than from a type.
-trait TableCommand {
-    fn arguments(command: clap::Command) -> clap::Command;
-}
-
-struct FitCommand;
-
-impl TableCommand for FitCommand {
-    fn arguments(command: clap::Command) -> clap::Command {
-        fit::command(command)
-    }
-}
-
-struct TuneCommand;
-
-impl TableCommand for TuneCommand {
-    fn arguments(command: clap::Command) -> clap::Command {
-        tune::command(command)
-    }
-}
-
-/// The arguments of such a command.
-struct FromTable<C>(clap::ArgMatches, PhantomData<C>);
-
-impl<C> FromArgMatches for FromTable<C> {
-    fn from_arg_matches(matches: &clap::ArgMatches) -> std::result::Result<Self, clap::Error> {
-        Ok(FromTable(matches.clone(), PhantomData))
-    }
-
-    fn update_from_arg_matches(
-        &mut self,
-        matches: &clap::ArgMatches,
-    ) -> std::result::Result<(), clap::Error> {
-        self.0 = matches.clone();
-        Ok(())
-    }
-}
-
-impl<C: TableCommand> Args for FromTable<C> {
-    fn augment_args(command: clap::Command) -> clap::Command {
-        C::arguments(command)
-    }
-
-    fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        C::arguments(command)
-    }
-}
-
-/// Parses the arguments, runs the command, prints what it says.
+/// Parses the arguments, runs the command, and prints its output.
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let progress = Progress::new(arguments.json);
     let mut output = Output::new(arguments.json);
-    let outcome = dispatch(&arguments.command, &progress, &mut output);
+    let outcome = commands::run(&arguments.command, &progress, &mut output);
     progress.clear();
-    match outcome.and_then(|verdict| output.finish().map(|()| verdict)) {
-        Ok(Verdict::Good) => ExitCode::SUCCESS,
-        Ok(Verdict::Bad) => ExitCode::from(2),
+    match outcome.and_then(|outcome| output.finish().map(|()| outcome)) {
+        Ok(Outcome::Success) => ExitCode::SUCCESS,
+        Ok(Outcome::InvalidInput) => ExitCode::from(2),
         Err(error) => {
-            output::complain(&format!("s3cmtf: {error}"));
+            output::print_stderr(&format!("s3cmtf: {error}"));
             match error.kind() {
                 ErrorKind::BadInput => ExitCode::from(2),
                 ErrorKind::System => ExitCode::from(1),
@@ -141,41 +69,4 @@ fn main() -> ExitCode {
             }
         }
     }
-}
-
-/// What a command that ran to its end has to say.
-enum Verdict {
-    Good,
-    /// The input is bad, and the output says how.
-    Bad,
-}
-
-fn dispatch(command: &Command, progress: &Progress, output: &mut Output) -> Result<Verdict> {
-    match command {
-        Command::Demo(a) => demo::run(a, progress, output),
-        Command::Convert(a) => convert::run(a, progress, output),
-        Command::Check(a) => check::run(a, progress, output),
-        Command::Info(a) => info::run(a, progress, output),
-        Command::Split(a) => split::run(a, progress, output),
-        Command::Generate(a) => generate::run(a, progress, output),
-        Command::Fit(a) => fit::run(&a.0, progress, output),
-        Command::Tune(a) => tune::run(&a.0, progress, output),
-        Command::Eval(a) => use_model::eval(a, progress, output),
-        Command::Predict(a) => use_model::predict(a, progress, output),
-        Command::Export(a) => use_model::export_model(a, progress, output),
-        Command::FoldIn(a) => fold_in::run(a, progress, output),
-        Command::Recommend(a) => recommend::run(a, progress, output),
-        Command::Similar(a) => similar::run(a, progress, output),
-        Command::Concepts(a) => concepts::run(a, output),
-        Command::Clusters(a) => clusters::run(a, progress, output),
-        Command::Report(a) => report::run(a, progress, output),
-        Command::Batch(a) => batch::run(a, progress, output),
-        Command::Bench(a) => bench::run(a, progress, output),
-    }
-}
-
-/// A mode as typed, counted from 1, as the library counts it.
-fn mode_from_one(mode: usize) -> Result<usize> {
-    mode.checked_sub(1)
-        .ok_or_else(|| Error::Argument("mode 0 does not exist; modes are numbered from 1".into()))
 }

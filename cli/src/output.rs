@@ -1,4 +1,4 @@
-//! Standard output: text for people, or one JSON object per line.
+//! Standard output as text or as one JSON object per line, and the formats of numbers.
 
 use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
@@ -6,42 +6,41 @@ use std::io::{self, Write};
 
 use s3cmtf::{Error, Result};
 
-/// Collects what a command says. Nothing is printed with `println!`, which panics when the reader
-/// of a pipe has gone.
-pub(super) struct Output {
+/// Buffers the output of a command. Commands do not use `println!`, which panics when the reader of a pipe has closed it.
+pub(crate) struct Output {
     pub json: bool,
     text: String,
 }
 
 impl Output {
-    pub(super) fn new(json: bool) -> Self {
+    pub(crate) fn new(json: bool) -> Self {
         Output {
             json,
             text: String::new(),
         }
     }
 
-    /// A line for people.
-    pub(super) fn line(&mut self, line: impl AsRef<str>) {
+    /// Appends a line of text; ignored with `--json`.
+    pub(crate) fn line(&mut self, line: impl AsRef<str>) {
         if !self.json {
             self.text.push_str(line.as_ref());
             self.text.push('\n');
         }
     }
 
-    /// An object for programs, as it is written in JSON.
-    pub(super) fn object(&mut self, value: &dyn Display) {
+    /// Appends a JSON object; ignored without `--json`.
+    pub(crate) fn object(&mut self, value: &dyn Display) {
         if self.json {
             let _ = writeln!(self.text, "{value}");
         }
     }
 
-    /// Prints what has been said so far, for commands that take long.
-    pub(super) fn flush(&mut self) -> Result<()> {
+    /// Writes the buffered output, so that long commands show it early.
+    pub(crate) fn flush(&mut self) -> Result<()> {
         let text = std::mem::take(&mut self.text);
         let mut out = io::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            // Nobody reads on: `s3cmtf info x | head -3` is no failure.
+            // A closed pipe is no failure, as in `s3cmtf info x | head -3`.
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             Err(source) => Err(Error::Io {
                 action: "cannot write to standard output".into(),
@@ -51,52 +50,59 @@ impl Output {
         }
     }
 
-    pub(super) fn finish(mut self) -> Result<()> {
+    pub(crate) fn finish(mut self) -> Result<()> {
         self.flush()
     }
 }
 
-/// A line on standard error. If that cannot be written there is nowhere left to say so.
-pub(super) fn complain(line: &str) {
+/// Writes a line to standard error. A failure to write is ignored, since it cannot be reported anywhere.
+pub(crate) fn print_stderr(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// A name for a terminal: control characters would move its cursor or change its colours, and are replaced.
-pub(super) fn plain(name: &str) -> Cow<'_, str> {
-    match name.contains(char::is_control) {
-        true => name.replace(char::is_control, "\u{fffd}").into(),
-        false => name.into(),
+/// Returns a name that is safe to print on a terminal: control characters are replaced.
+pub(crate) fn printable(name: &str) -> Cow<'_, str> {
+    if name.contains(char::is_control) {
+        name.replace(char::is_control, "\u{fffd}").into()
+    } else {
+        name.into()
     }
 }
 
-/// An error, in the units of the values: with so many decimals where those say something.
-pub(super) fn error(x: f64, decimals: usize) -> String {
-    match x == 0.0 || !x.is_finite() || (0.01..1e6).contains(&x) {
-        true => format!("{x:.decimals$}"),
-        false => format!("{x:.decimals$e}"),
+/// Formats an error (RMSE or MAE) with a fixed number of decimals, in scientific notation if it is tiny or huge.
+pub(crate) fn format_error(x: f64, decimals: usize) -> String {
+    if x == 0.0 || !x.is_finite() || (0.01..1e6).contains(&x) {
+        format!("{x:.decimals$}")
+    } else {
+        format!("{x:.decimals$e}")
     }
 }
 
-/// A root of a mean square.
-pub(super) fn rmse(x: f64) -> String {
-    error(x, 4)
+/// Formats a root mean square error.
+pub(crate) fn format_rmse(x: f64) -> String {
+    format_error(x, 4)
 }
 
-/// A p-value behind `p`; one too small for a number is not 0.
-pub(super) fn chance(p: f64) -> String {
-    match p == 0.0 {
-        true => "< 1e-300".into(),
-        false => format!("= {p:.1e}"),
+/// Formats a p-value as the text after `p`. A value that underflowed to 0 is printed as a bound.
+pub(crate) fn format_p_value(p: f64) -> String {
+    if p == 0.0 {
+        "< 1e-300".into()
+    } else {
+        format!("= {p:.1e}")
     }
 }
 
-/// A number with the noun it counts.
-pub(super) fn counted(n: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(n), if n == 1 { one } else { many })
+/// Formats a count with its noun: `1 row`, `2 rows`.
+pub(crate) fn format_count(n: u64, singular: &str, plural: &str) -> String {
+    format!(
+        "{} {}",
+        format_integer(n),
+        if n == 1 { singular } else { plural }
+    )
 }
 
-/// 1234567 as 1,234,567.
-pub(super) fn grouped(n: u64) -> String {
+/// Formats an integer with separators of thousands: `1,234,567`.
+pub(crate) fn format_integer(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (i, d) in digits.chars().enumerate() {
@@ -108,27 +114,27 @@ pub(super) fn grouped(n: u64) -> String {
     out
 }
 
-/// Sizes as `71,000 x 11,000 x 157`.
-pub(super) fn shape(dims: &[u64]) -> String {
+/// Formats the sizes of modes: `71,000 x 11,000 x 157`.
+pub(crate) fn format_dims(dims: &[u64]) -> String {
     dims.iter()
-        .map(|&d| grouped(d))
+        .map(|&d| format_integer(d))
         .collect::<Vec<_>>()
         .join(" x ")
 }
 
-/// A number with about six significant digits and no needless zeros.
-pub(super) fn number(x: f64) -> String {
+/// Formats a value with about six significant digits, without trailing zeros.
+pub(crate) fn format_number(x: f64) -> String {
     if x != 0.0 && !(1e-4..1e7).contains(&x.abs()) {
         return format!("{x:.5e}");
     }
-    // Between 1e-4 and 1e7 here, so between 0 and 9 decimals.
+    // The magnitude is -4 to 6 here, so there are 0 to 9 decimals.
     let magnitude = if x == 0.0 {
         0
     } else {
         x.abs().log10().floor() as i32
     };
-    let digits = (5 - magnitude).max(0) as usize;
-    let text = format!("{x:.digits$}");
+    let decimals = (5 - magnitude).max(0) as usize;
+    let text = format!("{x:.decimals$}");
     if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.').to_string()
     } else {
@@ -141,22 +147,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_read_well() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1234567), "1,234,567");
-        assert_eq!(shape(&[71000, 157]), "71,000 x 157");
-        assert_eq!(number(3.5), "3.5");
-        assert_eq!(number(0.0), "0");
-        assert_eq!(number(-12.345678), "-12.3457");
-        assert_eq!(number(1.5e-9), "1.50000e-9");
-        assert_eq!(number(123456.0), "123456");
-        assert_eq!(number(0.000123456789), "0.000123457");
-        assert_eq!(chance(0.00123), "= 1.2e-3");
-        assert_eq!(chance((-800f64).exp()), "< 1e-300");
-        assert_eq!(counted(1, "entry", "entries"), "1 entry");
-        let errors = [0.85123, 12.0, 0.0, 3.25e-7, 4.5e8, f64::NAN].map(rmse);
-        let read = [
+    fn numbers_are_formatted_for_reading() {
+        assert_eq!(format_integer(0), "0");
+        assert_eq!(format_integer(999), "999");
+        assert_eq!(format_integer(1234567), "1,234,567");
+        assert_eq!(format_dims(&[71000, 157]), "71,000 x 157");
+        assert_eq!(format_number(3.5), "3.5");
+        assert_eq!(format_number(0.0), "0");
+        assert_eq!(format_number(-12.345678), "-12.3457");
+        assert_eq!(format_number(1.5e-9), "1.50000e-9");
+        assert_eq!(format_number(123456.0), "123456");
+        assert_eq!(format_number(0.000123456789), "0.000123457");
+        assert_eq!(format_p_value(0.00123), "= 1.2e-3");
+        assert_eq!(format_p_value((-800f64).exp()), "< 1e-300");
+        assert_eq!(format_count(1, "entry", "entries"), "1 entry");
+        let errors = [0.85123, 12.0, 0.0, 3.25e-7, 4.5e8, f64::NAN].map(format_rmse);
+        let expected = [
             "0.8512",
             "12.0000",
             "0.0000",
@@ -164,6 +170,6 @@ mod tests {
             "4.5000e8",
             "NaN",
         ];
-        assert_eq!(errors, read);
+        assert_eq!(errors, expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Progress on standard error and Ctrl-C.
+//! Progress on standard error, and cancellation by Ctrl-C.
 
 use std::cell::{Cell, RefCell};
 use std::io::IsTerminal;
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use s3cmtf::Monitor;
 
-/// Anything shorter shows nothing.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// Between two lines where there is no terminal.
-const EVERY: Duration = Duration::from_secs(5);
+/// Time before a command shows any progress.
+const QUIET_TIME: Duration = Duration::from_secs(1);
+/// Time between two lines where standard error is no terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A bar on a terminal, a line now and then otherwise, nothing with `--json`. Cancels on Ctrl-C.
-pub(super) struct Progress {
+/// Shows a bar on a terminal, lines at intervals otherwise, and nothing with `--json`. Cancels on Ctrl-C.
+pub(crate) struct Progress {
     quiet: bool,
     terminal: bool,
     started: Instant,
@@ -25,14 +25,14 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(json: bool) -> Self {
+    pub(crate) fn new(json: bool) -> Self {
         let interrupted = Arc::new(AtomicBool::new(false));
         let flag = interrupted.clone();
-        // Without a handler Ctrl-C still ends the program, only less tidily.
+        // If no handler can be set, Ctrl-C ends the process at once and leaves temporary files.
         let _ = ctrlc::set_handler(move || {
-            // The first asks; the second does not wait for an answer.
+            // The first Ctrl-C requests cancellation; the second ends the process at once.
             if flag.swap(true, Ordering::SeqCst) {
-                remove_unfinished();
+                remove_unfinished_files();
                 std::process::exit(130);
             }
         });
@@ -46,13 +46,13 @@ impl Progress {
         }
     }
 
-    /// Set by Ctrl-C.
-    pub(super) fn interrupted(&self) -> Arc<AtomicBool> {
+    /// Returns the flag that Ctrl-C sets.
+    pub(crate) fn interrupted(&self) -> Arc<AtomicBool> {
         self.interrupted.clone()
     }
 
-    /// Takes the bar off the screen.
-    pub(super) fn clear(&self) {
+    /// Removes the bar from the terminal.
+    pub(crate) fn clear(&self) {
         if let Some(bar) = self.bar.borrow_mut().take() {
             bar.finish_and_clear();
         }
@@ -63,7 +63,7 @@ impl Progress {
         let bar =
             slot.get_or_insert_with(|| ProgressBar::new(1).with_elapsed(self.started.elapsed()));
         if bar.message() != phase {
-            // The input's length is not known from a pipe: then only what has been done is shown.
+            // The total is 0 if unknown, as for a pipe: then only the amount done is shown.
             let template = if total == 0 {
                 "{msg:24} {bytes} {elapsed}"
             } else {
@@ -77,9 +77,13 @@ impl Progress {
         bar.set_position(done);
     }
 
-    /// The line to print now where there is no terminal, if it is time for one.
+    /// Returns the line to print where there is no terminal, or `None` within the interval after the last one.
     fn line(&self, phase: &str, done: u64, total: u64) -> Option<String> {
-        if self.last_line.get().is_some_and(|t| t.elapsed() < EVERY) {
+        if self
+            .last_line
+            .get()
+            .is_some_and(|t| t.elapsed() < LINE_INTERVAL)
+        {
             return None;
         }
         self.last_line.set(Some(Instant::now()));
@@ -88,25 +92,25 @@ impl Progress {
             Some(percent) => format!("{phase}: {percent}% after {seconds} s"),
             None => format!(
                 "{phase}: {} done after {seconds} s",
-                super::output::grouped(done)
+                crate::output::format_integer(done)
             ),
         })
     }
 
-    fn shows_nothing(&self) -> bool {
-        self.quiet || self.started.elapsed() < PATIENCE
+    fn is_silent(&self) -> bool {
+        self.quiet || self.started.elapsed() < QUIET_TIME
     }
 }
 
 impl Monitor for Progress {
     fn progress(&self, phase: &str, done: u64, total: u64) {
-        if self.shows_nothing() {
+        if self.is_silent() {
             return;
         }
         if self.terminal {
             self.draw(phase, done, total);
         } else if let Some(line) = self.line(phase, done, total) {
-            super::output::complain(&line);
+            crate::output::print_stderr(&line);
         }
     }
 
@@ -115,20 +119,20 @@ impl Monitor for Progress {
     }
 }
 
-/// Removes files that this process is writing under hidden temporary names: nobody will finish them. Where the system does not tell which they are, they stay.
-fn remove_unfinished() {
+/// Removes the temporary files that this process is writing. They stay where `/proc` does not exist to list them.
+fn remove_unfinished_files() {
     let Ok(open) = std::fs::read_dir("/proc/self/fd") else {
         return;
     };
     for entry in open.flatten() {
         let number = entry.file_name();
-        // What the shell gave us is not ours.
-        let ours = number.to_str().and_then(|n| n.parse::<u32>().ok());
+        // Descriptors up to 2 come from the parent process.
+        let descriptor = number.to_str().and_then(|n| n.parse::<u32>().ok());
         let Ok(path) = std::fs::read_link(entry.path()) else {
             continue;
         };
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if ours.is_some_and(|n| n > 2 && written(n))
+        if descriptor.is_some_and(|n| n > 2 && is_open_for_writing(n))
             && name.starts_with('.')
             && name.ends_with(".tmp")
         {
@@ -137,11 +141,12 @@ fn remove_unfinished() {
     }
 }
 
-/// Whether an open file may be written to; those that are read may have any name.
-fn written(number: u32) -> bool {
-    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).unwrap_or_default();
+/// Returns whether a file descriptor is open for writing. A file that is only read may have any name.
+fn is_open_for_writing(descriptor: u32) -> bool {
+    let info =
+        std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).unwrap_or_default();
     let flags = info.lines().find_map(|l| l.strip_prefix("flags:"));
-    // The lowest two bits are 0 for reading only.
+    // The lowest two bits are the access mode; 0 is read-only.
     flags
         .and_then(|f| u64::from_str_radix(f.trim(), 8).ok())
         .is_some_and(|f| f & 3 != 0)
@@ -153,7 +158,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn only_unfinished_files_are_removed() {
+    fn only_temporary_files_open_for_writing_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         let unfinished = tempfile::Builder::new()
             .prefix(".out.coo.")
@@ -164,34 +169,34 @@ mod tests {
         let mine = dir.path().join(".mine.tmp");
         std::fs::write(&mine, "read").unwrap();
         let read = std::fs::File::open(&mine).unwrap();
-        remove_unfinished();
+        remove_unfinished_files();
         assert!(!unfinished.path().exists());
         assert!(dir.path().join("out.coo").exists() && mine.exists());
         drop((written, read));
     }
 
-    fn started(ago: Duration, json: bool) -> Progress {
+    fn progress_started(ago: Duration, json: bool) -> Progress {
         let mut progress = Progress::new(json);
         progress.started = Instant::now() - ago;
         progress
     }
 
     #[test]
-    fn short_work_and_json_show_nothing() {
-        assert!(started(Duration::ZERO, false).shows_nothing());
-        assert!(started(2 * PATIENCE, true).shows_nothing());
-        assert!(!started(2 * PATIENCE, false).shows_nothing());
+    fn short_commands_and_json_show_no_progress() {
+        assert!(progress_started(Duration::ZERO, false).is_silent());
+        assert!(progress_started(2 * QUIET_TIME, true).is_silent());
+        assert!(!progress_started(2 * QUIET_TIME, false).is_silent());
     }
 
     #[test]
-    fn lines_come_now_and_then() {
-        let progress = started(Duration::from_secs(7), false);
+    fn lines_are_printed_at_intervals() {
+        let progress = progress_started(Duration::from_secs(7), false);
         assert_eq!(
             progress.line("reading", 1, 4).unwrap(),
             "reading: 25% after 7 s"
         );
         assert_eq!(progress.line("reading", 2, 4), None);
-        progress.last_line.set(Some(Instant::now() - EVERY));
+        progress.last_line.set(Some(Instant::now() - LINE_INTERVAL));
         assert_eq!(
             progress.line("reading", 1234, 0).unwrap(),
             "reading: 1,234 done after 7 s"
@@ -199,13 +204,16 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_shows_the_share_or_only_what_is_done() {
-        let progress = started(2 * PATIENCE, false);
+    fn bar_shows_percentage_or_amount_if_total_is_unknown() {
+        let progress = progress_started(2 * QUIET_TIME, false);
         progress.draw("reading", 30, 120);
         let bar = progress.bar.borrow().as_ref().unwrap().clone();
         assert_eq!((bar.position(), bar.length()), (30, Some(120)));
         progress.draw("from a pipe", 500, 0);
-        assert!(bar.length() > Some(500), "an unknown end is not reached");
+        assert!(
+            bar.length() > Some(500),
+            "a bar of unknown length must not look finished"
+        );
         progress.clear();
         assert!(progress.bar.borrow().is_none());
     }

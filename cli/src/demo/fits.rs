@@ -1,4 +1,4 @@
-//! The fits of a demo, and how good they are.
+//! Fits the models of a demo and compares their test errors.
 
 use s3cmtf::format::{CooView, Names, Values};
 use s3cmtf::model::{self, BiasModel, EpochMetrics, Model};
@@ -11,54 +11,57 @@ use s3cmtf::solver::{
 use s3cmtf::{Error, Monitor, Result};
 use serde_json::{Value, json};
 
-use super::super::fit::epoch_json;
-use super::super::output::{Output, counted, grouped, rmse};
-use super::super::progress::Progress;
-use super::story::Teller;
+use super::context::Context;
+use crate::fit_observer::epoch_json;
+use crate::output::{Output, format_count, format_integer, format_rmse};
+use crate::progress::Progress;
 
-/// Rows with at most so many entries are few to learn from.
-const FEW: u64 = 20;
+/// Rows with at most this number of training entries count as rows with few entries.
+const FEW_ENTRIES: u64 = 20;
 
-/// What was fitted and how good it is.
-pub(super) struct Errors {
-    pub mean: f64,
-    pub biases: f64,
-    /// Without matrices.
-    pub uncoupled: Fitted,
-    /// With them, if there are any.
-    pub coupled: Option<Fitted>,
-    /// Entries per second of updating.
-    pub speed: f64,
+/// The fitted models and the test errors of simpler ones.
+pub(super) struct Fits {
+    /// Test RMSE of the training mean.
+    pub mean_rmse: f64,
+    /// Test RMSE of mean and biases.
+    pub bias_rmse: f64,
+    /// The model fitted without matrices.
+    pub uncoupled: Fit,
+    /// The model fitted with matrices, if there are any.
+    pub coupled: Option<Fit>,
+    /// Tensor entries per second of the updates of the main model.
+    pub entries_per_second: f64,
 }
 
-/// A model, how it was fitted, and what it is called.
-pub(super) struct Fitted {
+/// A fitted model and the summary of its fit.
+pub(super) struct Fit {
     pub model: Model,
     pub summary: FitSummary,
-    pub what: &'static str,
+    /// The stem of its files: `uncoupled`, `coupled` or, without matrices, `model`.
+    pub name: &'static str,
 }
 
-impl Errors {
-    /// The model that is told about.
-    pub(super) fn told(&self) -> &Fitted {
+impl Fits {
+    /// Returns the model that recommends and clusters: the coupled one if there is one.
+    pub(super) fn main(&self) -> &Fit {
         self.coupled.as_ref().unwrap_or(&self.uncoupled)
     }
 
-    /// The model to compare it with.
-    pub(super) fn other(&self) -> Option<&Fitted> {
+    /// Returns the uncoupled model if there is a coupled one to compare it with.
+    pub(super) fn comparison(&self) -> Option<&Fit> {
         self.coupled.as_ref().map(|_| &self.uncoupled)
     }
 
-    /// All that was fitted.
-    pub(super) fn fits(&self) -> impl Iterator<Item = &Fitted> {
+    /// Returns all fitted models.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Fit> {
         [&self.uncoupled].into_iter().chain(&self.coupled)
     }
 }
 
-impl Fitted {
+impl Fit {
     pub(super) fn to_json(&self) -> Value {
         json!({
-            "fit": self.what,
+            "fit": self.name,
             "model": self.model.options().get("model").unwrap_or_default(),
             "ranks": self.model.shape().ranks,
             "epochs": self.summary.epochs,
@@ -67,206 +70,235 @@ impl Fitted {
     }
 }
 
-impl Teller<'_> {
-    fn fit(&self, problem: &Problem<'_>, what: &'static str) -> Result<Fitted> {
-        // Nothing is tuned: these are the choices that a fit makes by itself.
-        let mut options = Options::default();
-        options.seed = self.a.seed;
-        options.threads = self.a.threads as u64;
-        let input = FitInput {
-            test: Some(self.set.test.view()),
-            ..FitInput::default()
-        };
-        let mut watcher = Bar {
-            progress: self.progress,
-            what,
-            epochs: options.epochs,
-            log: String::new(),
-        };
-        let (fitted, summary) = fit(problem, &options, &input, &mut watcher, self.progress)?;
-        self.progress.clear();
-        if self.progress.cancelled() {
-            return Err(Error::Cancelled);
-        }
-        let model = self.a.output.join(format!("{what}.s3m"));
-        model::save(&fitted, &model)?;
-        for (n, names) in self.set.names.iter().enumerate() {
-            if let Some(names) = names {
-                names.save(self.a.output.join(format!("{what}.mode{}.tsv", n + 1)))?;
-            }
-        }
-        for (m, table) in self.set.tables.iter().enumerate() {
-            // The model that is fitted without has none of them.
-            let columns = table
-                .columns
-                .as_ref()
-                .filter(|_| m < fitted.matrices().len());
-            Names::save_columns(columns, &model, m)?;
-        }
-        let log = self.a.output.join(format!("{what}.log.jsonl"));
-        std::fs::write(&log, watcher.log).map_err(|source| Error::Io {
-            action: format!("cannot write {}", log.display()),
-            source,
-        })?;
-        Ok(Fitted {
-            model: fitted,
-            summary,
-            what,
-        })
+/// Fits a model with default options, and saves it with names and a log in the output folder.
+fn fit_and_save(context: &Context<'_>, problem: &Problem<'_>, name: &'static str) -> Result<Fit> {
+    let (arguments, data) = (context.arguments, context.data);
+    let mut options = Options::default();
+    options.seed = arguments.seed;
+    options.threads = arguments.threads as u64;
+    let input = FitInput {
+        test: Some(data.test.view()),
+        ..FitInput::default()
+    };
+    let mut observer = LogObserver {
+        progress: context.progress,
+        name,
+        epochs: options.epochs,
+        log: String::new(),
+    };
+    let (fitted, summary) = fit(problem, &options, &input, &mut observer, context.progress)?;
+    context.progress.clear();
+    if context.progress.cancelled() {
+        return Err(Error::Cancelled);
     }
-
-    pub(super) fn errors(&self, out: &mut Output) -> Result<Errors> {
-        let (set, test) = (self.set, self.set.test.view());
-        let alone = Problem::builder(set.train.view()).build(self.progress)?;
-        let mut builder = Problem::builder(set.train.view()).seed(self.a.seed);
-        for t in &set.tables {
-            builder = builder.matrix(t.mode, t.file.view(), None, t.kind);
+    let file = arguments.output.join(format!("{name}.s3m"));
+    model::save(&fitted, &file)?;
+    for (n, names) in data.names.iter().enumerate() {
+        if let Some(names) = names {
+            names.save(arguments.output.join(format!("{name}.mode{}.tsv", n + 1)))?;
         }
-        let problem = builder.build(self.progress)?;
-        let clip = problem.range();
-        let mean = BiasModel::new(problem.mean(), Vec::new());
-        let (biases, _) = fit_biases(&problem, &BiasOptions::default(), self.progress)?;
-        let mean = evaluate(&mean, &test, clip, 0, self.progress)?.clipped.rmse;
-        let biases = evaluate(&biases, &test, clip, 0, self.progress)?
-            .clipped
-            .rmse;
-        // Without matrices there is nothing to compare.
-        let (uncoupled, coupled) = match set.tables.is_empty() {
-            true => (self.fit(&alone, "model")?, None),
-            false => {
-                let uncoupled = self.fit(&alone, "uncoupled")?;
-                (uncoupled, Some(self.fit(&problem, "coupled")?))
-            }
-        };
-        let mut errors = Errors {
-            mean,
-            biases,
-            uncoupled,
-            coupled,
-            speed: 0.0,
-        };
-        let told = errors.told();
-        let history = told.model.history();
-        let seconds: f64 = history.iter().map(|e| e.update_seconds).sum();
-        let done = history
-            .iter()
-            .map(|e| e.entries_per_second * e.update_seconds);
-        let speed = done.sum::<f64>() / seconds.max(1e-9);
-        let mut rows = vec![("the mean", mean), ("mean and biases", biases)];
-        rows.extend(errors.fits().map(|f| (f.what, f.summary.test_rmse)));
-        rows.extend(set.floor.map(|floor| ("the planted model", floor)));
-        out.line(format!("\nRMSE on the test entries:\n\n{}", table(&rows)));
-        for Fitted {
-            model,
-            summary,
-            what,
-        } in errors.fits()
-        {
-            let ranks: Vec<String> = model.shape().ranks.iter().map(usize::to_string).collect();
-            out.line(format!(
-                "{what}: {} of ranks {}, as the fit chose, after {} in {:.1} s",
-                model.options().get("model").unwrap_or_default(),
-                ranks.join(" x "),
-                counted(summary.epochs, "epoch", "epochs"),
-                summary.seconds
-            ));
-        }
-        out.line(format!(
-            "{} entries/s on {} with {} kernels",
-            grouped(speed as u64),
-            counted(told.summary.threads as u64, "thread", "threads"),
-            told.summary.kernel.name()
-        ));
-        if let Some(other) = errors.other() {
-            for mode in 0..set.modes.len() {
-                if set.tables.iter().any(|t| t.mode == mode) {
-                    self.where_it_helps(mode, &other.model, &told.model, out)?;
-                }
-            }
-        }
-        out.flush()?;
-        errors.speed = speed;
-        Ok(errors)
     }
-
-    /// Errors on test entries of rows with few training entries.
-    fn where_it_helps(
-        &self,
-        mode: usize,
-        without: &Model,
-        with: &Model,
-        out: &mut Output,
-    ) -> Result<()> {
-        let test = self.set.test.view();
-        let own = &with.modes()[mode];
-        let few = |i: u32| {
-            own.rows
-                .compact(i)
-                .is_none_or(|r| own.counts[r as usize] <= FEW)
-        };
-        let chosen: Vec<usize> = (0..test.len())
-            .filter(|&i| few(test.column(mode)[i]))
-            .collect();
-        if chosen.is_empty() {
-            return Ok(());
-        }
-        let columns: Vec<Vec<u32>> = (0..test.order())
-            .map(|n| chosen.iter().map(|&i| test.column(n)[i]).collect())
-            .collect();
-        let values: Vec<f64> = chosen.iter().map(|&i| test.values().get(i)).collect();
-        let columns: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
-        let some = CooView::new(
-            "some test entries",
-            test.dims(),
-            &columns,
-            Values::F64(&values),
-        )?;
-        let error = |m: &Model| -> Result<f64> {
-            let e = evaluate(m, &some, with.range(), self.a.threads, self.progress)?;
-            Ok(e.clipped.rmse)
-        };
-        let (before, after) = (error(without)?, error(with)?);
-        out.line(format!(
-            "Where a {} has at most {FEW} training entries ({}): {} uncoupled, {} coupled",
-            self.set.modes[mode],
-            counted(chosen.len() as u64, "test entry", "test entries"),
-            rmse(before),
-            rmse(after)
-        ));
-        out.object(&json!({"few": {
-            "mode": mode + 1, "at_most": FEW, "count": chosen.len(),
-            "test_rmse_uncoupled": before, "test_rmse_coupled": after,
-        }}));
-        Ok(())
+    for (m, matrix) in data.matrices.iter().enumerate() {
+        // The uncoupled model has no matrices, so names of an earlier run are removed.
+        let columns = matrix
+            .column_names
+            .as_ref()
+            .filter(|_| m < fitted.matrices().len());
+        Names::save_columns(columns, &file, m)?;
     }
+    let log = arguments.output.join(format!("{name}.log.jsonl"));
+    std::fs::write(&log, observer.log).map_err(|source| Error::Io {
+        action: format!("cannot write {}", log.display()),
+        source,
+    })?;
+    Ok(Fit {
+        model: fitted,
+        summary,
+        name,
+    })
 }
 
-/// Errors with bars.
-fn table(rows: &[(&str, f64)]) -> String {
-    let most = rows.iter().map(|r| r.1).fold(1e-300, f64::max);
-    let lines = rows.iter().map(|(what, error)| {
-        let bar = "#".repeat((error / most * 40.0).round() as usize);
-        format!("  {what:>18}  {}  {bar}\n", rmse(*error))
+/// Fits all models and prints their test errors.
+pub(super) fn fit_models(context: &Context<'_>, out: &mut Output) -> Result<Fits> {
+    let (data, progress) = (context.data, context.progress);
+    let test = data.test.view();
+    let uncoupled_problem = Problem::builder(data.train.view()).build(progress)?;
+    let mut builder = Problem::builder(data.train.view()).seed(context.arguments.seed);
+    for m in &data.matrices {
+        builder = builder.matrix(m.mode, m.file.view(), None, m.kind);
+    }
+    let coupled_problem = builder.build(progress)?;
+    let clip = coupled_problem.range();
+    let mean = BiasModel::new(coupled_problem.mean(), Vec::new());
+    let (biases, _) = fit_biases(&coupled_problem, &BiasOptions::default(), progress)?;
+    let mean_rmse = evaluate(&mean, &test, clip, 0, progress)?.clipped.rmse;
+    let bias_rmse = evaluate(&biases, &test, clip, 0, progress)?.clipped.rmse;
+    let (uncoupled, coupled) = if data.matrices.is_empty() {
+        (fit_and_save(context, &uncoupled_problem, "model")?, None)
+    } else {
+        let uncoupled = fit_and_save(context, &uncoupled_problem, "uncoupled")?;
+        let coupled = fit_and_save(context, &coupled_problem, "coupled")?;
+        (uncoupled, Some(coupled))
+    };
+    let mut fits = Fits {
+        mean_rmse,
+        bias_rmse,
+        uncoupled,
+        coupled,
+        entries_per_second: 0.0,
+    };
+    fits.entries_per_second = entries_per_second(&fits.main().model);
+    print_errors(context, &fits, out);
+    if let Some(uncoupled) = fits.comparison() {
+        for mode in 0..data.mode_names.len() {
+            if data.matrices_of(mode).next().is_some() {
+                print_errors_of_short_rows(
+                    context,
+                    mode,
+                    &uncoupled.model,
+                    &fits.main().model,
+                    out,
+                )?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(fits)
+}
+
+/// Returns the entries per second of all updates of a fit.
+fn entries_per_second(model: &Model) -> f64 {
+    let history = model.history();
+    let seconds: f64 = history.iter().map(|e| e.update_seconds).sum();
+    let updated_entries = history
+        .iter()
+        .map(|e| e.entries_per_second * e.update_seconds);
+    updated_entries.sum::<f64>() / seconds.max(1e-9)
+}
+
+/// Prints the test errors, the ranks that the fits chose, and the speed.
+fn print_errors(context: &Context<'_>, fits: &Fits, out: &mut Output) {
+    let mut rows = vec![
+        ("the mean", fits.mean_rmse),
+        ("mean and biases", fits.bias_rmse),
+    ];
+    rows.extend(fits.all().map(|f| (f.name, f.summary.test_rmse)));
+    let planted = context.data.planted_rmse;
+    rows.extend(planted.map(|rmse| ("the planted model", rmse)));
+    out.line(format!(
+        "\nRMSE on the test entries:\n\n{}",
+        bar_chart(&rows)
+    ));
+    for Fit {
+        model,
+        summary,
+        name,
+    } in fits.all()
+    {
+        let ranks: Vec<String> = model.shape().ranks.iter().map(usize::to_string).collect();
+        out.line(format!(
+            "{name}: {} of ranks {} (chosen by the fit), {} in {:.1} s",
+            model.options().get("model").unwrap_or_default(),
+            ranks.join(" x "),
+            format_count(summary.epochs, "epoch", "epochs"),
+            summary.seconds
+        ));
+    }
+    let summary = &fits.main().summary;
+    out.line(format!(
+        "{} entries/s on {} with {} kernels",
+        format_integer(fits.entries_per_second as u64),
+        format_count(summary.threads as u64, "thread", "threads"),
+        summary.kernel.name()
+    ));
+}
+
+/// Prints the errors on the test entries of rows with few training entries, where matrices help most.
+fn print_errors_of_short_rows(
+    context: &Context<'_>,
+    mode: usize,
+    uncoupled: &Model,
+    coupled: &Model,
+    out: &mut Output,
+) -> Result<()> {
+    let test = context.data.test.view();
+    let rows = &coupled.modes()[mode];
+    let has_few_entries = |i: u32| {
+        rows.rows
+            .compact(i)
+            .is_none_or(|r| rows.counts[r as usize] <= FEW_ENTRIES)
+    };
+    let chosen: Vec<usize> = (0..test.len())
+        .filter(|&i| has_few_entries(test.column(mode)[i]))
+        .collect();
+    if chosen.is_empty() {
+        return Ok(());
+    }
+    let columns: Vec<Vec<u32>> = (0..test.order())
+        .map(|n| chosen.iter().map(|&i| test.column(n)[i]).collect())
+        .collect();
+    let values: Vec<f64> = chosen.iter().map(|&i| test.values().get(i)).collect();
+    let columns: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
+    let chosen_entries = CooView::new(
+        "some test entries",
+        test.dims(),
+        &columns,
+        Values::F64(&values),
+    )?;
+    let threads = context.arguments.threads;
+    let test_rmse = |m: &Model| -> Result<f64> {
+        let e = evaluate(
+            m,
+            &chosen_entries,
+            coupled.range(),
+            threads,
+            context.progress,
+        )?;
+        Ok(e.clipped.rmse)
+    };
+    let (uncoupled_rmse, coupled_rmse) = (test_rmse(uncoupled)?, test_rmse(coupled)?);
+    out.line(format!(
+        "Where a {} has at most {FEW_ENTRIES} training entries ({}): {} uncoupled, {} coupled",
+        context.data.mode_names[mode],
+        format_count(chosen.len() as u64, "test entry", "test entries"),
+        format_rmse(uncoupled_rmse),
+        format_rmse(coupled_rmse)
+    ));
+    out.object(&json!({"few": {
+        "mode": mode + 1, "at_most": FEW_ENTRIES, "count": chosen.len(),
+        "test_rmse_uncoupled": uncoupled_rmse, "test_rmse_coupled": coupled_rmse,
+    }}));
+    Ok(())
+}
+
+/// Formats errors as a bar chart.
+fn bar_chart(rows: &[(&str, f64)]) -> String {
+    /// Characters of the longest bar.
+    const BAR_WIDTH: f64 = 40.0;
+    let largest = rows.iter().map(|r| r.1).fold(1e-300, f64::max);
+    let lines = rows.iter().map(|(name, error)| {
+        let bar = "#".repeat((error / largest * BAR_WIDTH).round() as usize);
+        format!("  {name:>18}  {}  {bar}\n", format_rmse(*error))
     });
     lines.collect()
 }
 
-/// Shows a fit as progress and keeps its log.
-struct Bar<'a> {
+/// Shows the progress of a fit and collects its log as lines of JSON.
+struct LogObserver<'a> {
     progress: &'a Progress,
-    what: &'static str,
+    name: &'static str,
     epochs: u64,
     log: String,
 }
 
-impl Observer for Bar<'_> {
-    fn epoch(&mut self, figures: &EpochMetrics) -> Control {
-        self.log += &format!("{}\n", epoch_json(figures));
-        self.progress
-            .progress(self.what, figures.epoch, self.epochs);
-        match self.progress.cancelled() {
-            true => Control::Stop,
-            false => Control::Continue,
+impl Observer for LogObserver<'_> {
+    fn epoch(&mut self, epoch: &EpochMetrics) -> Control {
+        self.log += &format!("{}\n", epoch_json(epoch));
+        self.progress.progress(self.name, epoch.epoch, self.epochs);
+        if self.progress.cancelled() {
+            Control::Stop
+        } else {
+            Control::Continue
         }
     }
 

@@ -208,7 +208,7 @@ fn a_folder_of_files_is_told_about() {
         "thing <",
         "kind <",
         "Where a client has",
-        "of the category of a row",
+        "of the entropy of category",
         "(item) in 5 clusters",
         "report.html",
     ] {
@@ -239,7 +239,7 @@ fn a_folder_of_files_is_told_about() {
         "thing <",
         "kind <",
         "Where a client has",
-        "clocks.tsv has the names of no mode",
+        "clocks.tsv matches no mode",
     ] {
         assert!(text.contains(word), "{word}: {text}");
     }
@@ -336,7 +336,7 @@ fn a_folder_of_files_is_told_about() {
         .failed(2, &["tensor.test.tns", "has 2 modes", "has 3"]);
     assert!(!dir.join("none").exists());
     let file = data.join("tensor.test.tns").display().to_string();
-    run(["demo", "-o", &file]).failed(2, &["is no folder; -o takes one"]);
+    run(["demo", "-o", &file]).failed(2, &["is no folder; -o takes a folder"]);
     fs::write(data.join("meta.json"), "{").unwrap();
     fs::copy(data.join("tensor.train.tns"), data.join("tensor.test.tns")).unwrap();
     run(["demo", "--data", folder, "-o", &out]).failed(2, &["meta.json", "is not JSON"]);

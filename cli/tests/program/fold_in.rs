@@ -79,7 +79,7 @@ fn rows_are_added_and_the_model_is_used_like_any_other() {
         assert!(!std::path::Path::new(&most).exists());
         let ran = run(again.iter().chain(&["--replace"])).ok();
         assert!(
-            ran.out.contains("0 rows of mode 1 added, 1 row found anew"),
+            ran.out.contains("0 rows of mode 1 added, 1 row replaced"),
             "{}",
             ran.out
         );
@@ -90,7 +90,7 @@ fn rows_are_added_and_the_model_is_used_like_any_other() {
             ])
             .ok();
             assert!(
-                ran.out.contains("1 row known from matrices alone"),
+                ran.out.contains("1 row determined by matrices alone"),
                 "{}",
                 ran.out
             );

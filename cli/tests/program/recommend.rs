@@ -172,7 +172,7 @@ fn lists_are_printed_with_names() {
             .all(|l| l["rows"].as_array().unwrap().is_empty())
     );
     let text = all(&free[..6], &["--only", &some, "--not", &some]).ok().out;
-    assert!(text.contains("nothing is left"), "{text}");
+    assert!(text.contains("no rows remain"), "{text}");
     // Over everything, and all of the mode.
     let text = run(["recommend", &model, "--rank", "2", "-k", "500"])
         .ok()
@@ -356,7 +356,7 @@ fn rows_that_a_model_does_not_know_are_said_to_be_left_out() {
     let found = all(&base, &["--only", &listed]).ok();
     assert_eq!(found.json()[0]["rows"].as_array().unwrap().len(), 2);
     assert!(
-        found.err.contains("does not know 2 of the 4 rows") && found.err.contains("row 2"),
+        found.err.contains("does not have 2 of the 4 rows") && found.err.contains("row 2"),
         "{}",
         found.err
     );

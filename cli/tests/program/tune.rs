@@ -83,7 +83,7 @@ fn what_tune_writes_is_what_fit_takes() {
         .ok()
         .out;
     assert!(
-        text.contains("trial 0 is the plain fit") && text.contains("validation RMSE"),
+        text.contains("trial 0 has the default options") && text.contains("validation RMSE"),
         "{text}"
     );
     assert_eq!(fs::read_to_string(dir.join("again.conf")).unwrap(), config);

@@ -11,134 +11,137 @@ use s3cmtf::model::{self, Model};
 use s3cmtf::{Error, Result};
 use serde_json::{Value, json};
 
-use super::lists::{NameArguments, column_names_of, mode_and_row, row_json};
-use super::output::{Output, number, plain};
-use super::{Verdict, mode_from_one};
+use crate::input::mode_from_one;
+use crate::outcome::Outcome;
+use crate::output::{Output, format_number, printable};
+use crate::row_names::{NameArguments, column_names_of_model, mode_and_row, row_json};
 
-/// Strongest and weakest concepts that are printed for somebody, if nothing is said.
-const ENDS: usize = 2;
+/// Number of strongest and of weakest concepts printed with `--for` by default.
+const DEFAULT_ENDS: usize = 2;
 
-/// Say what the columns of a factor stand for, and how much each matters to somebody
+/// Describe the columns of a factor (concepts), and their effect on the predictions for a row
 ///
-/// The strength of a concept is the root mean square of what it adds to predictions; with --for, to those for that
-/// row. A loading is a number of its column, over the root mean square of them all. Columns mean most in a model fitted
-/// with --nonneg or --model cp; in others they may be turned at will.
+/// The strength of a concept is the root mean square of its contribution to predictions; with --for, to those of that
+/// row. A loading is an entry of its column, divided by the root mean square of the column. Concepts are identified best in
+/// a model fitted with --nonneg or --model cp; in a Tucker model they are determined only up to a rotation.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     s3cmtf concepts model.s3m 2 --names 2:movies.tsv --matrix-names 1:genres.tsv\n  \
     s3cmtf concepts model.s3m 2 --for 1:17 --names 2:movies.tsv --matrix-names 1:genres.tsv")]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// The model
     model: PathBuf,
 
     /// The mode whose concepts are described
     mode: usize,
 
-    /// For whom: a row of another mode, by name or number (#12 is a number in any case, =12 a name). Modes that no row is
-    /// given of are averaged over
+    /// A row of another mode, by name or number (#12 is always a number, =12 always a name). Modes without a given row are
+    /// averaged over
     #[arg(long = "for", value_name = "MODE:ROW")]
     rows: Vec<String>,
 
-    /// How many rows and columns of matrices to list at either end of a concept
+    /// Number of rows, and of columns of matrices, listed at either end of a concept
     #[arg(short = 'k', long, value_name = "K", default_value_t = 5)]
     top: usize,
 
-    /// Print so many of the strongest concepts and of the weakest; by default all, and 2 of each with --for
+    /// Print the N strongest and the N weakest concepts; by default all, and 2 of each with --for
     #[arg(long, value_name = "N")]
     ends: Option<usize>,
 
-    /// List only rows with at least so many tensor entries
+    /// List only rows with at least N tensor entries
     #[arg(long, value_name = "N", default_value_t = 1)]
     least: u64,
 
     #[command(flatten)]
     names: NameArguments,
 
-    /// Names of the columns of a coupled matrix, which are numbered as `info` does: an index and a name in each line.
-    /// Those that `fit` and `demo` left beside the model are found without
+    /// Names of the columns of a coupled matrix, numbered as `info` prints them: an index and a name in each line.
+    /// Those that `fit` and `demo` wrote beside the model are found automatically
     #[arg(long, value_name = "N:FILE")]
     matrix_names: Vec<String>,
 }
 
-pub(super) fn run(a: &Arguments, out: &mut Output) -> Result<Verdict> {
+pub(super) fn run(a: &Arguments, out: &mut Output) -> Result<Outcome> {
     let model = model::load(&a.model, OpenMode::Mapped)?;
     let names = a.names.row_names(&model, &[a.model.as_path()])?;
-    let columns = column_names_of(&a.matrix_names, (&model, &a.model), 0)?;
+    let columns = column_names_of_model(&a.matrix_names, &model, &a.model, 0)?;
     let mut given = Vec::new();
     for spec in &a.rows {
         let (n, row) = mode_and_row(spec, "--for ", &model)?;
         given.push((n, names.find(n, row, &model.modes()[n].rows)?));
     }
-    let how = ConceptOptions {
+    let options = ConceptOptions {
         mode: mode_from_one(a.mode)?,
         given,
         top: a.top,
         min_entries: a.least,
     };
-    let found = describe_concepts(&model, &how)?;
+    let found = describe_concepts(&model, &options)?;
     let all = found.concepts.len();
-    let ends = match (a.ends, how.given.is_empty()) {
+    let ends = match (a.ends, options.given.is_empty()) {
         (Some(0), _) => {
             return Err(Error::Argument(
-                "--ends 0: no concepts; give at least 1".into(),
+                "--ends 0: at least 1 concept must be printed".into(),
             ));
         }
         (Some(ends), _) => ends,
         (None, true) => all,
-        // Programs can leave out what they do not want.
+        // With --json all are printed; the reader can filter.
         (None, false) if out.json => all,
-        (None, false) => ENDS,
+        (None, false) => DEFAULT_ENDS,
     };
-    let shown = Shown {
+    let printer = ConceptPrinter {
         model: &model,
         names: &names,
         columns: &columns,
     };
-    let listed = |place: usize| place < ends || place + ends >= all;
+    let is_shown = |place: usize| place < ends || place + ends >= all;
     if out.json {
-        out.object(&shown.to_json(&how, &found, listed));
-        return Ok(Verdict::Good);
+        out.object(&printer.to_json(&options, &found, is_shown));
+        return Ok(Outcome::Success);
     }
-    out.line(shown.title(&how));
+    out.line(printer.title(&options));
     for (place, concept) in found.concepts.iter().enumerate() {
-        if listed(place) {
-            shown.print(how.mode, place, concept, out);
+        if is_shown(place) {
+            printer.print(options.mode, place, concept, out);
         } else if place == ends {
-            out.line(format!("  ... {} between ...", all - 2 * ends));
+            out.line(format!("  ... {} omitted ...", all - 2 * ends));
         }
     }
-    Ok(Verdict::Good)
+    Ok(Outcome::Success)
 }
 
-struct Shown<'a> {
+/// Prints concepts as text or JSON.
+struct ConceptPrinter<'a> {
     model: &'a Model,
     names: &'a RowNames,
     columns: &'a RowNames,
 }
 
-impl Shown<'_> {
-    fn title(&self, how: &ConceptOptions) -> String {
-        let of = format!("concepts of mode {}", how.mode + 1);
-        let each = how.given.iter().map(|&(n, row)| {
+impl ConceptPrinter<'_> {
+    fn title(&self, options: &ConceptOptions) -> String {
+        let of = format!("concepts of mode {}", options.mode + 1);
+        let rows = options.given.iter().map(|&(n, row)| {
             let number = u64::from(row) + 1;
             match self.names.name(n, row) {
-                Some(name) => format!("row {number} of mode {}, {}", n + 1, plain(name)),
+                Some(name) => format!("row {number} of mode {}, {}", n + 1, printable(name)),
                 None => format!("row {number} of mode {}", n + 1),
             }
         });
-        match how.given.is_empty() {
-            true => format!("{of}, the strongest first:"),
-            false => format!("{of} for {}:", each.collect::<Vec<_>>().join("; ")),
+        if options.given.is_empty() {
+            format!("{of}, the strongest first:")
+        } else {
+            format!("{of} for {}:", rows.collect::<Vec<_>>().join("; "))
         }
     }
 
     fn to_json(
         &self,
-        how: &ConceptOptions,
+        options: &ConceptOptions,
         found: &Concepts,
-        listed: impl Fn(usize) -> bool,
+        is_shown: impl Fn(usize) -> bool,
     ) -> Value {
-        let mode = how.mode;
+        let mode = options.mode;
         let rows = |list: &[RankedRow]| -> Vec<Value> {
             let each = list.iter().map(|r| {
                 let mut row = row_json(self.names, mode, r.index);
@@ -157,19 +160,21 @@ impl Shown<'_> {
             each.collect()
         };
         let concepts = found.concepts.iter().enumerate();
-        let concepts = concepts.filter(|(place, _)| listed(*place)).map(|(_, c)| {
-            json!({
-                "concept": c.column + 1,
-                "strength": c.strength,
-                "effect": c.effect,
-                "turned": c.sign_flipped,
-                "largest": rows(&c.largest),
-                "smallest": rows(&c.smallest),
-                "with": columns(&c.positive),
-                "against": columns(&c.negative),
-            })
-        });
-        let given = how.given.iter().map(|&(n, row)| {
+        let concepts = concepts
+            .filter(|(place, _)| is_shown(*place))
+            .map(|(_, c)| {
+                json!({
+                    "concept": c.column + 1,
+                    "strength": c.strength,
+                    "effect": c.effect,
+                    "turned": c.sign_flipped,
+                    "largest": rows(&c.largest),
+                    "smallest": rows(&c.smallest),
+                    "with": columns(&c.positive),
+                    "against": columns(&c.negative),
+                })
+            });
+        let given = options.given.iter().map(|&(n, row)| {
             let mut row = row_json(self.names, n, row);
             row["mode"] = (n + 1).into();
             row
@@ -191,18 +196,19 @@ impl Shown<'_> {
             "  {}. concept {}: strength {}, effect {}",
             place + 1,
             concept.column + 1,
-            number(concept.strength),
-            number(concept.effect)
+            format_number(concept.strength),
+            format_number(concept.effect)
         ));
         let columns = |list: &[Association]| -> String {
             let several = self.model.matrices().len() > 1;
             let each = list.iter().map(|a| {
                 let label = self.columns.display_name(a.matrix, a.column);
-                let label = match several && self.columns.of_mode(a.matrix).is_none() {
-                    true => format!("matrix {} column {label}", a.matrix + 1),
-                    false => label,
+                let label = if several && self.columns.of_mode(a.matrix).is_none() {
+                    format!("matrix {} column {label}", a.matrix + 1)
+                } else {
+                    label
                 };
-                format!("{} {:+.2}", plain(&label), a.contribution)
+                format!("{} {:+.2}", printable(&label), a.contribution)
             });
             each.collect::<Vec<_>>().join(", ")
         };
@@ -218,7 +224,7 @@ impl Shown<'_> {
                     if k == 0 { end } else { "" },
                     r.score,
                     u64::from(r.index) + 1,
-                    plain(self.names.name(mode, r.index).unwrap_or_default())
+                    printable(self.names.name(mode, r.index).unwrap_or_default())
                 );
                 out.line(line.trim_end());
             }

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
+use s3cmtf::Result;
 use s3cmtf::format::{self, ValueKind};
-use s3cmtf::{Error, Monitor, Result};
 use serde_json::json;
 
-use super::Verdict;
-use super::input::{TextArguments, input, open_with};
-use super::output::{Output, counted, shape};
-use super::progress::Progress;
+use crate::input::{TextArguments, cancelled_or, input_of, open_with};
+use crate::outcome::Outcome;
+use crate::output::{Output, format_count, format_dims};
+use crate::progress::Progress;
 
 /// Turn text into a binary COO file (or a binary file back into .tns)
 ///
@@ -25,7 +25,7 @@ Examples:
   s3cmtf convert ratings.csv ratings.coo --columns user,movie,month --value stars
   s3cmtf convert genres.csv genres.coo --names 1:ratings.mode2.tsv --no-value
   zcat big.tns.gz | s3cmtf convert - big.coo --dims 1000000,50000,365")]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// The text, or a binary COO file, or - for standard input
     input: PathBuf,
 
@@ -40,7 +40,7 @@ pub(super) struct Arguments {
     text: TextArguments,
 }
 
-pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let started = Instant::now();
     let mut options = a.text.options()?;
     options.value_kind = a.values.as_deref().map(|v| {
@@ -57,21 +57,15 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         let file = open_with(&a.input, &options, progress)?;
         format::write_tns(&file, &a.output, progress)?;
         report(a, file.header(), &[], started, out);
-        return Ok(Verdict::Good);
+        return Ok(Outcome::Success);
     }
-    let converted = format::convert(input(&a.input, progress), &a.output, &options, progress)
-        // A read that Ctrl-C interrupted is a cancellation, not a failure.
-        .map_err(|e| {
-            if progress.cancelled() {
-                Error::Cancelled
-            } else {
-                e
-            }
-        })?;
+    let converted = format::convert(input_of(&a.input, progress), &a.output, &options, progress)
+        .map_err(|e| cancelled_or(e, progress))?;
     report(a, &converted.header, &converted.names, started, out);
-    Ok(Verdict::Good)
+    Ok(Outcome::Success)
 }
 
+/// Prints the converted file and the files of names.
 fn report(
     a: &Arguments,
     header: &format::Header,
@@ -83,8 +77,8 @@ fn report(
     out.line(format!(
         "{}: {}, {}{} ({:.2} s)",
         a.output.display(),
-        counted(header.count, "entry", "entries"),
-        shape(&header.dims),
+        format_count(header.count, "entry", "entries"),
+        format_dims(&header.dims),
         if header.dims_inferred {
             " (the largest indices)"
         } else {
@@ -96,7 +90,7 @@ fn report(
         out.line(format!(
             "{}: {} of mode {}",
             path.display(),
-            counted(*count as u64, "name", "names"),
+            format_count(*count as u64, "name", "names"),
             mode + 1
         ));
     }

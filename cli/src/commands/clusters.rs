@@ -12,15 +12,19 @@ use s3cmtf::format::{CooFile, Names, OpenMode, TextOptions};
 use s3cmtf::model;
 use serde_json::{Value, json};
 
-use super::input::open_with;
-use super::lists::{NameArguments, column_names, quoted, row_json};
-use super::output::{Output, chance, counted, grouped, number, plain};
-use super::progress::Progress;
-use super::{Verdict, mode_from_one};
+use crate::input::mode_from_one;
+use crate::input::open_with;
+use crate::outcome::Outcome;
+use crate::output::{
+    Output, format_count, format_integer, format_number, format_p_value, printable,
+};
+use crate::progress::Progress;
+use crate::row_lists::csv_field;
+use crate::row_names::{NameArguments, column_names, row_json};
 
-/// Find the rows of a mode that belong together
+/// Cluster the rows of a mode
 ///
-/// k-means, with seeds far from each other. Distances are those of what rows predict for the tensor and for the coupled
+/// k-means with k-means++ seeding. The distance of two rows is that of their predictions for the tensor and for the coupled
 /// matrices of their mode. Without -k the gap statistic chooses the number of clusters. Rows without tensor entries are
 /// left out.
 #[derive(Args)]
@@ -28,7 +32,7 @@ use super::{Verdict, mode_from_one};
     s3cmtf clusters model.s3m 2 --matrix genres.coo --names 2:movies.tsv --matrix-names 1:genres.tsv\n  \
     s3cmtf clusters model.s3m 2 -k 12 --matrix genres.coo --csv > clusters.csv\n  \
     s3cmtf clusters coupled.s3m 2 --max-k 20 --against uncoupled.s3m")]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// The model
     model: PathBuf,
 
@@ -39,48 +43,48 @@ pub(super) struct Arguments {
     #[arg(short = 'k', value_name = "K")]
     k: Option<usize>,
 
-    /// The most clusters of the gap curve; with -k there is a curve only if this is given [default: 20]
+    /// The largest number of clusters of the gap curve; with -k there is a curve only if this is given [default: 20]
     #[arg(long, value_name = "K")]
     max_k: Option<usize>,
 
-    /// How often k-means starts anew; the best result counts
+    /// Random restarts of k-means; the best result is kept
     #[arg(long, value_name = "N", default_value_t = 10)]
     restarts: usize,
 
-    /// How many sets of even points the gap is measured against
+    /// Uniform reference data sets of the gap statistic
     #[arg(long, value_name = "B", default_value_t = 10)]
     references: usize,
 
-    /// Measure the gap curve on so many rows if there are more
+    /// The largest number of rows that the gap curve is computed on; a sample if there are more
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     curve_rows: usize,
 
-    /// Cluster only rows with at least so many tensor entries
+    /// Cluster only rows with at least N tensor entries
     #[arg(long, value_name = "N", default_value_t = 1)]
     least: u64,
 
-    /// What distances are: of what rows predict, or of the numbers of the factor with columns of the same norm
+    /// The space of distances: the predictions of rows, or the columns of the factor scaled to equal norm
     #[arg(long, value_name = "SPACE", default_value = "predictions", value_parser = ["predictions", "columns"])]
     space: String,
 
-    /// A matrix to label clusters by: its first mode has the rows of the mode, all in the same order, and a row has a column if its entry is above 0. As
-    /// the model was fitted with, or another. Binary COO or text
+    /// A matrix that labels the clusters, coupled to the model or another: its rows are the rows of the mode in the same
+    /// order, and a row has a label if its entry is above 0. Binary COO or text
     #[arg(long, value_name = "FILE")]
     matrix: Vec<PathBuf>,
 
-    /// Names of the columns of such a matrix, numbered from 1 as given: an index and a name in each line
+    /// Names of the columns of a matrix, numbered from 1 in the order given: an index and a name in each line
     #[arg(long, value_name = "N:FILE")]
     matrix_names: Vec<String>,
 
-    /// Labels of each cluster for each matrix, at most; printed are those that chance does not give
+    /// Labels of each cluster for each matrix, at most; only statistically significant ones are printed
     #[arg(long, value_name = "N", default_value_t = 3)]
     labels: usize,
 
-    /// Members of each cluster to list, the nearest to its centre first
+    /// Members of each cluster to list, nearest to the centre first
     #[arg(long, value_name = "N", default_value_t = 5)]
     top: usize,
 
-    /// Another model of the same data, fitted without matrices perhaps, to compare with
+    /// Another model of the same data to compare with, such as one fitted without matrices
     #[arg(long, value_name = "MODEL", conflicts_with = "csv")]
     against: Option<PathBuf>,
 
@@ -91,7 +95,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     csv: bool,
 
-    /// For all random choices
+    /// Seed of all random choices
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
 
@@ -100,15 +104,15 @@ pub(super) struct Arguments {
     threads: usize,
 }
 
-pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let mode = mode_from_one(a.mode)?;
     let model = model::load(&a.model, OpenMode::Mapped)?;
     let other = a.against.as_ref();
     let other = other.map(|file| model::load(file, OpenMode::Mapped));
     let other = other.transpose()?;
-    let beside = [&a.model].into_iter().chain(&a.against);
-    let beside: Vec<&Path> = beside.map(PathBuf::as_path).collect();
-    let names = a.names.row_names(&model, &beside)?;
+    let model_files = [&a.model].into_iter().chain(&a.against);
+    let model_files: Vec<&Path> = model_files.map(PathBuf::as_path).collect();
+    let names = a.names.row_names(&model, &model_files)?;
     let files = a
         .matrix
         .iter()
@@ -124,7 +128,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             columns.set(m, beside)?;
         }
     }
-    let how = ClusterOptions {
+    let options = ClusterOptions {
         k: a.k,
         max_k: a.max_k,
         restarts: a.restarts,
@@ -144,40 +148,41 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let views: Vec<_> = files.iter().map(CooFile::view).collect();
     let (found, other) = match (&other, &a.against) {
         (Some(other), Some(file)) => {
-            let (found, other) = compare_clusterings(&model, other, &how, &views, progress)?;
+            let (found, other) = compare_clusterings(&model, other, &options, &views, progress)?;
             (found, Some((file, other)))
         }
-        _ => (cluster_rows(&model, &how, &views, progress)?, None),
+        _ => (cluster_rows(&model, &options, &views, progress)?, None),
     };
-    let shown = Shown {
+    let printer = ClusterPrinter {
         arguments: a,
         names: &names,
         columns: &columns,
     };
     if out.json {
-        let mut object = shown.to_json(&found);
+        let mut object = printer.to_json(&found);
         if let Some((file, other)) = &other {
-            object["against"] = shown.to_json(other);
+            object["against"] = printer.to_json(other);
             object["against"]["model"] = file.display().to_string().into();
         }
         out.object(&object);
     } else if a.csv {
-        shown.print_csv(&found, out);
+        printer.print_csv(&found, out);
     } else {
-        shown.print(&found, out);
+        printer.print(&found, out);
         let other = other.as_ref().map(|(file, other)| (*file, other));
-        shown.print_curves(&found, other, out);
+        printer.print_curves(&found, other, out);
     }
-    Ok(Verdict::Good)
+    Ok(Outcome::Success)
 }
 
-struct Shown<'a> {
+/// Prints the clusters of one or two models.
+struct ClusterPrinter<'a> {
     arguments: &'a Arguments,
     names: &'a RowNames,
     columns: &'a RowNames,
 }
 
-impl Shown<'_> {
+impl ClusterPrinter<'_> {
     fn to_json(&self, found: &Clusters) -> Value {
         let label = |l: &Label| {
             let mut label = row_json(self.columns, l.matrix, l.column);
@@ -236,19 +241,19 @@ impl Shown<'_> {
     }
 
     fn print_csv(&self, found: &Clusters, out: &mut Output) {
-        let named = self.names.of_mode(found.mode).is_some();
-        out.line(match named {
-            true => "row,row_name,cluster,distance",
-            false => "row,cluster,distance",
+        let has_names = self.names.of_mode(found.mode).is_some();
+        out.line(if has_names {
+            "row,row_name,cluster,distance"
+        } else {
+            "row,cluster,distance"
         });
         for (c, cluster) in found.clusters.iter().enumerate() {
             for m in &cluster.members {
-                let name = match named {
-                    true => {
-                        let name = self.names.name(found.mode, m.index);
-                        format!("{},", quoted(name.unwrap_or_default()))
-                    }
-                    false => String::new(),
+                let name = if has_names {
+                    let name = self.names.name(found.mode, m.index);
+                    format!("{},", csv_field(name.unwrap_or_default()))
+                } else {
+                    String::new()
                 };
                 let row = u64::from(m.index) + 1;
                 out.line(format!("{row},{name}{},{}", c + 1, m.distance as f32));
@@ -258,21 +263,21 @@ impl Shown<'_> {
 
     fn print(&self, found: &Clusters, out: &mut Output) {
         out.line(format!(
-            "{} of mode {} in {}, {:.1}% of their variance between them",
-            counted(found.rows.len() as u64, "row", "rows"),
+            "{} of mode {} in {}, {:.1}% of the variance is between clusters",
+            format_count(found.rows.len() as u64, "row", "rows"),
             found.mode + 1,
-            counted(found.clusters.len() as u64, "cluster", "clusters"),
+            format_count(found.clusters.len() as u64, "cluster", "clusters"),
             100.0 * found.explained_variance
         ));
-        for (file, share) in self
+        for (file, fraction) in self
             .arguments
             .matrix
             .iter()
             .zip(&found.uncertainty_coefficients)
         {
             out.line(format!(
-                "clusters tell {:.1}% of what {} says of a row",
-                100.0 * share,
+                "clusters explain {:.1}% of the entropy of {}",
+                100.0 * fraction,
                 file.display()
             ));
         }
@@ -280,17 +285,17 @@ impl Shown<'_> {
             out.line(format!(
                 "cluster {}: {}, radius {}",
                 c + 1,
-                counted(cluster.size, "row", "rows"),
-                number(cluster.radius)
+                format_count(cluster.size, "row", "rows"),
+                format_number(cluster.radius)
             ));
             for l in cluster.labels.iter().filter(|l| l.is_significant()) {
                 out.line(format!(
-                    "    {:<24} {:>7} of its rows, {} of all: {:.1} times as many, p {}",
-                    plain(&self.columns.display_name(l.matrix, l.column)),
-                    grouped(l.count),
-                    grouped(l.overall),
+                    "    {:<24} {:>7} of its rows, {} of all rows: lift {:.1}, p {}",
+                    printable(&self.columns.display_name(l.matrix, l.column)),
+                    format_integer(l.count),
+                    format_integer(l.overall),
                     l.lift,
-                    chance(l.p_value)
+                    format_p_value(l.p_value)
                 ));
             }
             for m in &cluster.members {
@@ -298,13 +303,14 @@ impl Shown<'_> {
                     "      {:<8}  {:>8}  {}",
                     format!("{:.4}", m.distance),
                     u64::from(m.index) + 1,
-                    plain(self.names.name(found.mode, m.index).unwrap_or_default())
+                    printable(self.names.name(found.mode, m.index).unwrap_or_default())
                 );
                 out.line(line.trim_end());
             }
         }
     }
 
+    /// Prints the gap curves, and a comparison if there is another model.
     fn print_curves(
         &self,
         found: &Clusters,
@@ -320,11 +326,11 @@ impl Shown<'_> {
         }
         if !curves.is_empty() {
             out.line(
-                "gap and its standard error by the number of clusters (* where the rule stops):",
+                "gap statistic and its standard error by the number of clusters (* where the rule stops):",
             );
         }
-        let most = curves.iter().map(|(_, c)| c.points.len()).max();
-        for k in 0..most.unwrap_or(0) {
+        let longest = curves.iter().map(|(_, c)| c.points.len()).max();
+        for k in 0..longest.unwrap_or(0) {
             let mut line = format!("  {:>3}", k + 1);
             for (_, curve) in &curves {
                 line += &match curve.points.get(k) {
@@ -340,38 +346,43 @@ impl Shown<'_> {
             out.line(line.trim_end());
         }
         for (file, curve) in &curves {
-            out.line(format!("{}: {}", file.display(), stops(curve)));
+            out.line(format!("{}: {}", file.display(), describe_stop(curve)));
         }
         let Some(other) = other else { return };
         for (file, found) in [(own, found), other] {
-            let told = self
+            let information = self
                 .arguments
                 .matrix
                 .iter()
                 .zip(&found.uncertainty_coefficients);
-            let told = told.map(|(matrix, share)| {
-                format!("; they tell {:.1}% of {}", 100.0 * share, matrix.display())
+            let information = information.map(|(matrix, fraction)| {
+                let percent = 100.0 * fraction;
+                format!(
+                    "; they explain {percent:.1}% of the entropy of {}",
+                    matrix.display()
+                )
             });
             out.line(format!(
-                "{}: {}, {:.1}% of the variance between them{}",
+                "{}: {}, {:.1}% of the variance is between clusters{}",
                 file.display(),
-                counted(found.clusters.len() as u64, "cluster", "clusters"),
+                format_count(found.clusters.len() as u64, "cluster", "clusters"),
                 100.0 * found.explained_variance,
-                told.collect::<String>()
+                information.collect::<String>()
             ));
         }
     }
 }
 
-/// Where the rule stops, and what the rest of the curve says of that.
-fn stops(curve: &GapCurve) -> String {
-    let last = match curve.largest == curve.points.len() {
-        true => ", the most that were looked at",
-        false => "",
+/// Describes where the rule of the gap statistic stops, and whether the curve rises again after that.
+fn describe_stop(curve: &GapCurve) -> String {
+    let last = if curve.largest == curve.points.len() {
+        ", the end of the curve"
+    } else {
+        ""
     };
     if !curve.is_conclusive {
         return format!(
-            "the rule stops nowhere up to {}, the most that were looked at; the gap still grows",
+            "the rule does not stop up to {}, the end of the curve; the gap still grows",
             curve.chosen
         );
     }
@@ -379,13 +390,14 @@ fn stops(curve: &GapCurve) -> String {
     if curve.rises_again() {
         line += &format!("; the gap is largest at {}{last}", curve.largest);
         if curve.recommended() > curve.chosen {
-            let stop = match curve.recommended() {
-                last if last == curve.points.len() => format!("nowhere, and {last} are"),
-                k => format!("at {k}, which is"),
+            line += &match curve.recommended() {
+                last if last == curve.points.len() => format!(
+                    "; among the numbers whose gap exceeds that of one cluster it does not stop, so {last} are used without -k"
+                ),
+                k => format!(
+                    "; among the numbers whose gap exceeds that of one cluster it stops at {k}, which is used without -k"
+                ),
             };
-            line += &format!(
-                "; of numbers whose gaps are above that of one cluster it stops {stop} taken without -k"
-            );
         }
     }
     line

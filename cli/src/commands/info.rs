@@ -12,14 +12,16 @@ use s3cmtf::problem::MatrixKind;
 use s3cmtf::{Error, Result};
 use serde_json::json;
 
-use super::Verdict;
-use super::input::{TextArguments, names_of, open};
-use super::output::{Output, counted, grouped, number, rmse, shape};
-use super::progress::Progress;
+use crate::input::{TextArguments, names_beside, open};
+use crate::outcome::Outcome;
+use crate::output::{
+    Output, format_count, format_dims, format_integer, format_number, format_rmse,
+};
+use crate::progress::Progress;
 
-/// Show what a file holds: sizes, values, how long its rows are; of a model, how it was fitted
+/// Describe a file: sizes, values, entries per row; for a model, how it was fitted
 #[derive(Args)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// A binary COO file, or text, or a model
     file: PathBuf,
 
@@ -27,25 +29,25 @@ pub(super) struct Arguments {
     text: TextArguments,
 }
 
-pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     if model::is_model(&a.file) {
         if a.text.options()? != TextOptions::default() {
             return Err(Error::Argument(format!(
-                "{}: is a model; options about reading text do not apply to it",
+                "{}: is a model; options for reading text do not apply",
                 a.file.display()
             )));
         }
-        show_model(&a.file, out)?;
-        return Ok(Verdict::Good);
+        print_model(&a.file, out)?;
+        return Ok(Outcome::Success);
     }
     let file = open(&a.file, &a.text, progress)?;
-    let names = names_of(&file)?;
-    show(&file, &names, progress, out)?;
-    Ok(Verdict::Good)
+    let names = names_beside(&file)?;
+    print_data(&file, &names, progress, out)?;
+    Ok(Outcome::Success)
 }
 
-/// Prints what a model is and how it was fitted.
-fn show_model(path: &Path, out: &mut Output) -> Result<()> {
+/// Describes a model and how it was fitted.
+fn print_model(path: &Path, out: &mut Output) -> Result<()> {
     let m = model::load(path, OpenMode::Mapped)?;
     let ranks: Vec<String> = m.shape().ranks.iter().map(usize::to_string).collect();
     let options = m.options();
@@ -53,38 +55,38 @@ fn show_model(path: &Path, out: &mut Output) -> Result<()> {
     out.line(path.display().to_string());
     out.line(format!(
         "  a {kind} model of {}, ranks {}",
-        shape(&m.dims()),
+        format_dims(&m.dims()),
         ranks.join(" x ")
     ));
     for (n, mode) in m.modes().iter().enumerate() {
         out.line(format!(
             "  mode {}: {} of {} rows, {} training entries",
             n + 1,
-            grouped(mode.rows.len() as u64),
-            grouped(mode.rows.dim()),
-            grouped(mode.counts.iter().sum())
+            format_integer(mode.rows.len() as u64),
+            format_integer(mode.rows.dim()),
+            format_integer(mode.counts.iter().sum())
         ));
     }
     for (k, matrix) in m.matrices().iter().enumerate() {
-        let what = match matrix.kind {
+        let description = match matrix.kind {
             MatrixKind::Graph => "graph".to_string(),
             kind => format!(
                 "{kind} matrix with {} columns",
-                grouped(matrix.columns.len() as u64)
+                format_integer(matrix.columns.len() as u64)
             ),
         };
         out.line(format!(
-            "  {} {what} on mode {}, weight {}",
+            "  {} {description} on mode {}, weight {}",
             k + 1,
             matrix.mode + 1,
-            number(matrix.weight)
+            format_number(matrix.weight)
         ));
     }
     let biases = m.modes().iter().any(|x| !x.biases.is_empty());
     let offsets = m.matrices().iter().any(|x| !x.offsets.is_empty());
     out.line(format!(
         "  mean {}, {}{}",
-        number(m.mean()),
+        format_number(m.mean()),
         if biases { "biases" } else { "no biases" },
         match (m.matrices().is_empty(), offsets) {
             (true, _) => "",
@@ -95,14 +97,14 @@ fn show_model(path: &Path, out: &mut Output) -> Result<()> {
     let (low, high) = m.range();
     out.line(format!(
         "  training values {} to {}",
-        number(low),
-        number(high)
+        format_number(low),
+        format_number(high)
     ));
     if let Some(last) = m.history().iter().rfind(|e| e.loss.is_finite()) {
         out.line(format!(
             "  after {} epochs: training RMSE {}",
             last.epoch,
-            rmse(last.train_rmse)
+            format_rmse(last.train_rmse)
         ));
     }
     let record = m.record();
@@ -110,8 +112,8 @@ fn show_model(path: &Path, out: &mut Output) -> Result<()> {
         out.line(format!(
             "  stopped ({}) after {} s on {} with {} kernels; the model is that of epoch {}",
             e.reason,
-            number(e.seconds),
-            counted(e.threads, "thread", "threads"),
+            format_number(e.seconds),
+            format_count(e.threads, "thread", "threads"),
             e.kernel,
             e.best_epoch
         ));
@@ -145,61 +147,58 @@ fn show_model(path: &Path, out: &mut Output) -> Result<()> {
     Ok(())
 }
 
-/// Prints the summary of a file.
-fn show(
+/// Describes a file of entries.
+fn print_data(
     file: &CooFile,
     names: &[Option<Names>],
     progress: &Progress,
     out: &mut Output,
 ) -> Result<()> {
-    let (name, header, view, text) = (
-        file.name(),
-        file.header(),
-        &file.view(),
-        file.is_temporary(),
-    );
+    let (name, header, view) = (file.name(), file.header(), &file.view());
+    let is_text = file.is_temporary();
     let s = summarize(view, progress)?;
     out.line(name);
     out.line(format!(
         "  order {}, {}{}",
         s.dims.len(),
-        shape(&s.dims),
+        format_dims(&s.dims),
         if view.dims_inferred() {
             " (the largest indices)"
         } else {
             ""
         }
     ));
-    let cells = if s.density > 0.0 {
+    let positions_per_entry = if s.density > 0.0 {
         1.0 / s.density
     } else {
         f64::INFINITY
     };
-    let one_in = if cells >= 2.0 && cells.is_finite() {
-        format!(" (one cell in {})", number(cells))
+    let one_in = if positions_per_entry >= 2.0 && positions_per_entry.is_finite() {
+        format!(" (one position in {})", format_number(positions_per_entry))
     } else {
         String::new()
     };
     out.line(format!(
         "  {} entries, density {}{one_in}",
-        grouped(s.count),
-        number(s.density)
+        format_integer(s.count),
+        format_number(s.density)
     ));
     if let Some(v) = s.values {
         out.line(format!(
-            "  values {} to {}, mean {}, deviation {}{}{}",
-            number(v.min),
-            number(v.max),
-            number(v.mean),
-            number(v.deviation),
-            if text {
+            "  values {} to {}, mean {}, standard deviation {}{}{}",
+            format_number(v.min),
+            format_number(v.max),
+            format_number(v.mean),
+            format_number(v.deviation),
+            if is_text {
                 String::new()
             } else {
-                format!(", stored as {}", kind(header.value_kind))
+                format!(", stored as {}", kind_name(header.value_kind))
             },
-            header
-                .weight_kind
-                .map_or(String::new(), |k| format!(", with weights as {}", kind(k)))
+            header.weight_kind.map_or(String::new(), |k| format!(
+                ", with weights as {}",
+                kind_name(k)
+            ))
         ));
     }
     for (n, mode) in s.modes.iter().enumerate() {
@@ -209,34 +208,36 @@ fn show(
     Ok(())
 }
 
-fn kind(k: ValueKind) -> &'static str {
-    match k {
+fn kind_name(kind: ValueKind) -> &'static str {
+    match kind {
         ValueKind::F32 => "f32",
         ValueKind::F64 => "f64",
     }
 }
 
+/// Prints the number of rows used, the longest row, and a histogram of entries per row.
 fn print_mode(n: usize, mode: &ModeSummary, names: Option<&Names>, out: &mut Output) {
     out.line(format!(
         "  mode {}: {} of {} rows used, {} entries each on average",
         n + 1,
-        grouped(mode.rows_used),
-        grouped(mode.dim),
-        number(mode.mean_length)
+        format_integer(mode.rows_used),
+        format_integer(mode.dim),
+        format_number(mode.mean_length)
     ));
     let Some((row, length)) = mode.longest_row else {
         return;
     };
-    let called = names
+    let name = names
         .and_then(|names| names.name(u64::from(row)))
         .map_or(String::new(), |name| format!(" ({name})"));
     out.line(format!(
-        "    longest: row {}{called} with {}",
-        grouped(u64::from(row) + 1),
-        grouped(length)
+        "    longest: row {}{name} with {}",
+        format_integer(u64::from(row) + 1),
+        format_integer(length)
     ));
-    const WIDTH: u64 = 40;
-    let most = mode.histogram.iter().copied().max().unwrap_or(1).max(1);
+    /// Characters of the longest bar.
+    const BAR_WIDTH: u64 = 40;
+    let largest_bin = mode.histogram.iter().copied().max().unwrap_or(1).max(1);
     let shortest = mode
         .histogram
         .iter()
@@ -249,9 +250,9 @@ fn print_mode(n: usize, mode: &ModeSummary, names: Option<&Names>, out: &mut Out
         } else {
             format!("{low} to {high}")
         };
-        // Any row at all is worth a mark.
-        let bar = "#".repeat((rows * WIDTH).div_ceil(most) as usize);
-        let line = format!("    {range:>20} | {bar:<40} {}", grouped(rows));
+        // Rounded up, so that a bin with few rows still has a mark.
+        let bar = "#".repeat((rows * BAR_WIDTH).div_ceil(largest_bin) as usize);
+        let line = format!("    {range:>20} | {bar:<40} {}", format_integer(rows));
         out.line(line.trim_end());
     }
 }
@@ -264,8 +265,8 @@ fn to_json(name: &str, header: &Header, s: &Summary, names: &[Option<Names>]) ->
         "dims_inferred": header.dims_inferred,
         "count": s.count,
         "density": s.density,
-        "value_kind": kind(header.value_kind),
-        "weight_kind": header.weight_kind.map(kind),
+        "value_kind": kind_name(header.value_kind),
+        "weight_kind": header.weight_kind.map(kind_name),
         "values": s.values.map(|v| json!({
             "min": v.min, "max": v.max, "mean": v.mean, "deviation": v.deviation,
         })),

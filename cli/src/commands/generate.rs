@@ -11,26 +11,27 @@ use s3cmtf::options::ModelKind;
 use s3cmtf::parallel::available_threads;
 use serde_json::json;
 
-use super::output::{Output, grouped, number, shape};
-use super::progress::Progress;
-use super::{Verdict, mode_from_one};
+use crate::input::mode_from_one;
+use crate::outcome::Outcome;
+use crate::output::{Output, format_dims, format_integer, format_number};
+use crate::progress::Progress;
 
-/// Make planted data: a tensor and coupled matrices drawn from a known model
+/// Generate planted data: a tensor and coupled matrices sampled from a known model
 ///
 /// Writes tensor.train.coo, tensor.test.coo, matrix1.coo, ... and truth/ (the planted factors as
-/// .npy) into a folder. The same seed gives the same bytes, whatever the number of threads.
+/// .npy) into a folder. The files depend on the seed, not on the number of threads.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   s3cmtf generate -o ml --like movielens --scale 0.1
   s3cmtf generate -o small --dims 1000,500,20 --entries 50000 --rank 4 --noise 0.1 --test 0.2
   s3cmtf generate -o pair --dims 2000,800,30 --entries 20000 --rank 6 --matrix 2:40:full --skew 1:20")]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// The folder to write into
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
 
-    /// Data like one of the paper's
+    /// Data shaped like a data set of the paper
     #[arg(long, value_name = "NAME", value_parser = PRESETS, conflicts_with_all = ["dims", "entries"], required_unless_present = "dims")]
     like: Option<String>,
 
@@ -59,11 +60,11 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "RANKS", value_delimiter = ',')]
     rank: Vec<usize>,
 
-    /// Deviation of the noise relative to that of the planted values; by default 0
+    /// Standard deviation of the noise relative to that of the planted values; by default 0
     #[arg(long, value_name = "RATIO")]
     noise: Option<f64>,
 
-    /// Deviation of the planted values; by default 1
+    /// Standard deviation of the planted values; by default 1
     #[arg(long, value_name = "X")]
     deviation: Option<f64>,
 
@@ -71,7 +72,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     mean: Option<f64>,
 
-    /// Mean of the factor entries, whose deviation is 1; above 0, rows have biases
+    /// Mean of the factor entries, whose standard deviation is 1; above 0, rows have biases
     #[arg(long, value_name = "X")]
     factor_mean: Option<f64>,
 
@@ -79,23 +80,23 @@ pub(super) struct Arguments {
     #[arg(long)]
     nonneg: bool,
 
-    /// How uneven rows are: EXPONENT[:SHIFT] of the Zipf-Mandelbrot law, for each mode or for all
+    /// Distribution of entries over rows: EXPONENT[:SHIFT] of the Zipf-Mandelbrot law, for each mode or one for all
     #[arg(long, value_name = "SKEWS", value_delimiter = ',')]
     skew: Vec<String>,
 
-    /// A coupled matrix: its mode, its columns, which cells, and for 0/1 values the share of ones; or groups that rows
-    /// belong to, with the share of their variance that is common to a group
+    /// A coupled matrix: its mode, number of columns, all or some positions, and for 0/1 values the fraction of ones; or
+    /// groups of rows, with the fraction of the variance that the rows of a group share
     #[arg(
         long,
-        value_name = "MODE:COLUMNS[:full|:ENTRIES][:ones=SHARE|:groups=SHARE]"
+        value_name = "MODE:COLUMNS[:full|:ENTRIES][:ones=FRACTION|:groups=FRACTION]"
     )]
     matrix: Vec<String>,
 
-    /// The part of the entries that goes to the test tensor; by default 0, with --like 0.2
-    #[arg(long, value_name = "PART")]
+    /// Fraction of the entries that goes to the test tensor; by default 0, with --like 0.2
+    #[arg(long, value_name = "FRACTION")]
     test: Option<f64>,
 
-    /// How values are stored
+    /// Storage type of the values
     #[arg(long, value_name = "KIND", default_value = "f32", value_parser = ["f32", "f64"])]
     values: String,
 
@@ -103,7 +104,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     no_truth: bool,
 
-    /// Decides everything
+    /// Seed of all random choices
     #[arg(long, default_value_t = 0)]
     seed: u64,
 
@@ -112,12 +113,12 @@ pub(super) struct Arguments {
     threads: Option<usize>,
 }
 
-pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let started = Instant::now();
     let options = options(a)?;
-    let made = generate(&a.output, &options, progress)?;
-    report(&made, started.elapsed().as_secs_f64(), out);
-    Ok(Verdict::Good)
+    let generated = generate(&a.output, &options, progress)?;
+    report(&generated, started.elapsed().as_secs_f64(), out);
+    Ok(Outcome::Success)
 }
 
 fn options(a: &Arguments) -> Result<GenerateOptions> {
@@ -137,7 +138,11 @@ fn options(a: &Arguments) -> Result<GenerateOptions> {
         o.skew = a.skew.iter().map(|s| s.parse()).collect::<Result<_>>()?;
     }
     if !a.matrix.is_empty() {
-        o.matrices = a.matrix.iter().map(|s| matrix(s)).collect::<Result<_>>()?;
+        o.matrices = a
+            .matrix
+            .iter()
+            .map(|s| parse_matrix(s))
+            .collect::<Result<_>>()?;
     }
     for (given, slot) in [
         (a.noise, &mut o.noise),
@@ -162,8 +167,8 @@ fn options(a: &Arguments) -> Result<GenerateOptions> {
     Ok(o)
 }
 
-/// A coupled matrix as typed, its mode counted from 1.
-fn matrix(text: &str) -> Result<MatrixSpec> {
+/// Parses a coupled matrix, whose mode is counted from 1 as typed.
+fn parse_matrix(text: &str) -> Result<MatrixSpec> {
     let spec: MatrixSpec = text.parse()?;
     Ok(MatrixSpec {
         mode: mode_from_one(spec.mode)?,
@@ -171,34 +176,34 @@ fn matrix(text: &str) -> Result<MatrixSpec> {
     })
 }
 
-/// Prints what was made.
-fn report(made: &Generated, seconds: f64, out: &mut Output) {
-    let files = [&made.train]
+/// Prints the files written and the RMSE of the planted model.
+fn report(generated: &Generated, seconds: f64, out: &mut Output) {
+    let files = [&generated.train]
         .into_iter()
-        .chain(&made.test)
-        .chain(&made.matrices);
+        .chain(&generated.test)
+        .chain(&generated.matrices);
     for (path, header) in files {
         out.line(format!(
             "{}: {} entries, {}",
             path.display(),
-            grouped(header.count),
-            shape(&header.dims)
+            format_integer(header.count),
+            format_dims(&header.dims)
         ));
     }
-    if let Some(truth) = &made.truth {
-        out.line(format!("{}: the planted model", truth.display()));
+    if let Some(truth) = &generated.truth {
+        out.line(format!("{}: factors of the planted model", truth.display()));
     }
     out.line(format!(
-        "error of the planted model itself: {} ({seconds:.2} s)",
-        number(made.floor_rmse)
+        "RMSE of the planted model: {} ({seconds:.2} s)",
+        format_number(generated.floor_rmse)
     ));
     let file = |(path, header): &(PathBuf, s3cmtf::format::Header)| json!({"output": path.display().to_string(), "count": header.count, "dims": header.dims});
     out.object(&json!({
-        "train": file(&made.train),
-        "test": made.test.as_ref().map(file),
-        "matrices": made.matrices.iter().map(file).collect::<Vec<_>>(),
-        "truth": made.truth.as_ref().map(|p| p.display().to_string()),
-        "floor_rmse": made.floor_rmse,
+        "train": file(&generated.train),
+        "test": generated.test.as_ref().map(file),
+        "matrices": generated.matrices.iter().map(file).collect::<Vec<_>>(),
+        "truth": generated.truth.as_ref().map(|p| p.display().to_string()),
+        "floor_rmse": generated.floor_rmse,
         "seconds": seconds,
     }));
 }

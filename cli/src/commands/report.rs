@@ -9,35 +9,36 @@ use s3cmtf::report::{ReportOptions, write_report};
 use s3cmtf::{Error, Result};
 use serde_json::json;
 
-use super::fit::coupled;
-use super::input::{open_with, same_file};
-use super::lists::{NameArguments, column_names_of, files_of};
-use super::output::{Output, complain, counted, grouped};
-use super::progress::Progress;
-use super::{Verdict, mode_from_one};
+use crate::coupling_spec::CouplingSpec;
+use crate::input::mode_from_one;
+use crate::input::{open_with, same_file};
+use crate::outcome::Outcome;
+use crate::output::{Output, format_count, format_integer, print_stderr};
+use crate::progress::Progress;
+use crate::row_names::{NameArguments, column_names_of_model, files_in};
 
-/// Write a page about a model: data, how the fit went, core, factors, concepts, clusters, speed, settings
+/// Write an HTML report on a model: data, convergence, core, factors, concepts, clusters, speed, settings
 ///
-/// One file of HTML with its pictures in it, for a browser or a printer; it needs no network. Whatever is not given is
-/// left out: a model alone gives a page.
+/// The report is one HTML file with embedded figures; it loads nothing from the network. Only the model is required;
+/// sections whose inputs are not given are left out.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     s3cmtf report model.s3m -o report.html\n  \
     s3cmtf report model.s3m --data train.coo --test test.coo --matrix 2:genres.coo --modes user,film,month \\\n      \
     --names 2:movies.tsv --matrix-names 1:genres.tsv -o report.html")]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// The model
     model: PathBuf,
 
-    /// Where the page goes
+    /// File to write the report to
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
 
-    /// The heading; by default the name of the model's file
+    /// Title; by default the file name of the model
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
 
-    /// The entries that were fitted to. Binary COO or text
+    /// The training entries. Binary COO or text
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
 
@@ -45,12 +46,11 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     test: Option<PathBuf>,
 
-    /// A matrix whose first mode has the rows of a mode, as in the fit and in the same order; says what clusters have
-    /// in common
+    /// A matrix that labels clusters, in the order of the fit; its rows are the rows of the mode
     #[arg(long, value_name = "MODE:FILE")]
     matrix: Vec<String>,
 
-    /// What the modes are called, such as user,film,month
+    /// Names of the modes, such as user,film,month
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     modes: Vec<String>,
 
@@ -61,15 +61,15 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N:FILE")]
     matrix_names: Vec<String>,
 
-    /// Another model of the same data, fitted without matrices perhaps, to compare with
+    /// Another model of the same data to compare with, such as one fitted without matrices
     #[arg(long, value_name = "MODEL")]
     against: Option<PathBuf>,
 
-    /// The most clusters that are looked for in a mode; 0 leaves clusters out
+    /// The largest number of clusters of a mode; 0 leaves clusters out
     #[arg(long, value_name = "K", default_value_t = 12)]
     max_k: usize,
 
-    /// Show so many clusters of a mode instead of as many as the gap statistic says
+    /// Number of clusters of a mode, instead of the choice of the gap statistic
     #[arg(long, value_name = "MODE:K")]
     clusters: Vec<String>,
 
@@ -77,7 +77,7 @@ pub(super) struct Arguments {
     #[arg(short = 'k', long, value_name = "N", default_value_t = 6)]
     top: usize,
 
-    /// For clusters
+    /// Seed of the clustering
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
 
@@ -86,7 +86,7 @@ pub(super) struct Arguments {
     threads: usize,
 }
 
-pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     model::check_target(&a.output)?;
     let model = model::load(&a.model, OpenMode::Mapped)?;
     let against = a.against.as_ref();
@@ -97,21 +97,21 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let test = a.test.as_deref().map(open).transpose()?;
     let mut matrices: Vec<(usize, PathBuf, CooFile)> = Vec::new();
     for spec in &a.matrix {
-        let spec = coupled(spec, "--matrix")?;
+        let spec = CouplingSpec::parse(spec, "--matrix")?;
         let file = open(&spec.file)?;
         matrices.push((spec.mode, spec.file, file));
     }
-    let read = [Some(&a.model), a.data.as_ref(), a.test.as_ref()];
-    let read = read.into_iter().flatten().chain(&a.against);
-    let named = [
+    let inputs = [Some(&a.model), a.data.as_ref(), a.test.as_ref()];
+    let inputs = inputs.into_iter().flatten().chain(&a.against);
+    let name_files = [
         a.names.files()?,
-        files_of(&a.matrix_names, "--matrix-names")?,
+        files_in(&a.matrix_names, "--matrix-names")?,
     ];
-    let read = read.chain(matrices.iter().map(|(_, path, _)| path));
-    let read = read.chain(named.iter().flatten());
-    if let Some(input) = read.into_iter().find(|input| same_file(input, &a.output)) {
+    let inputs = inputs.chain(matrices.iter().map(|(_, path, _)| path));
+    let inputs = inputs.chain(name_files.iter().flatten());
+    if let Some(input) = inputs.into_iter().find(|input| same_file(input, &a.output)) {
         return Err(Error::Argument(format!(
-            "{} is read here and would be overwritten; write to another file",
+            "{} is read by this command and would be overwritten; write to another file",
             input.display()
         )));
     }
@@ -119,27 +119,30 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         return Err(Error::Argument(format!(
             "--modes {}: {}, but the model has {}; give one for each",
             a.modes.join(","),
-            counted(a.modes.len() as u64, "name", "names"),
-            counted(model.order() as u64, "mode", "modes"),
+            format_count(a.modes.len() as u64, "name", "names"),
+            format_count(model.order() as u64, "mode", "modes"),
         )));
     }
     if let Some(data) = &data {
         model.check_order(&data.view())?;
     }
-    let fitted: u64 = model.modes()[0].counts.iter().sum();
-    if let Some(data) = data.as_ref().filter(|d| d.header().count != fitted) {
-        let has = counted(data.header().count, "entry", "entries");
-        complain(&format!(
-            "{} has {has}, but the model was fitted to {}: the page says so of both",
+    let training_entries: u64 = model.modes()[0].counts.iter().sum();
+    if let Some(data) = data
+        .as_ref()
+        .filter(|d| d.header().count != training_entries)
+    {
+        let entries = format_count(data.header().count, "entry", "entries");
+        print_stderr(&format!(
+            "warning: {} has {entries}, but the model was fitted to {}; the report shows both numbers",
             data.name(),
-            grouped(fitted)
+            format_integer(training_entries)
         ));
     }
-    let beside = [&a.model].into_iter().chain(&a.data);
-    let beside = beside.chain(&a.test).chain(&a.against);
-    let beside: Vec<&Path> = beside.map(PathBuf::as_path).collect();
-    let names = a.names.row_names(&model, &beside)?;
-    let mut columns = column_names_of(&a.matrix_names, (&model, &a.model), matrices.len())?;
+    let named_files = [&a.model].into_iter().chain(&a.data);
+    let named_files = named_files.chain(&a.test).chain(&a.against);
+    let named_files: Vec<&Path> = named_files.map(PathBuf::as_path).collect();
+    let names = a.names.row_names(&model, &named_files)?;
+    let mut columns = column_names_of_model(&a.matrix_names, &model, &a.model, matrices.len())?;
     for (m, (mode, path, _)) in matrices.iter().enumerate() {
         names.check_matrix(*mode, path)?;
         if columns.of_mode(m).is_none()
@@ -148,11 +151,11 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             columns.set(m, beside)?;
         }
     }
-    let clusters = a.clusters.iter().map(|spec| clusters_of(spec));
+    let clusters = a.clusters.iter().map(|spec| parse_clusters(spec));
     let clusters: Vec<(usize, usize)> = clusters.collect::<Result<_>>()?;
-    let name = || a.model.file_name().unwrap_or_default().to_string_lossy();
+    let file_name = || a.model.file_name().unwrap_or_default().to_string_lossy();
     let options = ReportOptions {
-        title: a.title.clone().unwrap_or_else(|| name().into_owned()),
+        title: a.title.clone().unwrap_or_else(|| file_name().into_owned()),
         data: data.as_ref().map(CooFile::view),
         test: test.as_ref().map(CooFile::view),
         modes: a.modes.clone(),
@@ -172,21 +175,21 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     write_report(&model, &options, &a.output, progress)?;
     let bytes = std::fs::metadata(&a.output).map_or(0, |m| m.len());
     out.line(format!(
-        "{}: {} KB, to be opened in a browser",
+        "{}: {} KB; open it in a browser",
         a.output.display(),
-        grouped(bytes.div_ceil(1024))
+        format_integer(bytes.div_ceil(1024))
     ));
     out.object(&json!({"output": a.output.display().to_string(), "bytes": bytes}));
-    Ok(Verdict::Good)
+    Ok(Outcome::Success)
 }
 
-/// A mode and a number of clusters.
-fn clusters_of(spec: &str) -> Result<(usize, usize)> {
-    let both = spec.split_once(':');
-    let both = both.and_then(|(mode, k)| Some((mode.parse().ok()?, k.parse().ok()?)));
-    let Some((mode, k)) = both else {
+/// Parses `MODE:K`. Returns the mode counted from 0 and the number of clusters.
+fn parse_clusters(spec: &str) -> Result<(usize, usize)> {
+    let parts = spec.split_once(':');
+    let parsed = parts.and_then(|(mode, k)| Some((mode.parse().ok()?, k.parse().ok()?)));
+    let Some((mode, k)) = parsed else {
         return Err(Error::Argument(format!(
-            "--clusters {spec}: give a mode and how many clusters to show of it, as in 2:24"
+            "--clusters {spec}: expected MODE:K, a mode and its number of clusters, such as 2:24"
         )));
     };
     Ok((mode_from_one(mode)?, k))

@@ -1,8 +1,8 @@
 //! `s3cmtf tune`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, value_parser};
+use clap::{Arg, ArgMatches, Args, Command, value_parser};
 use s3cmtf::format::CooFile;
 use s3cmtf::model;
 use s3cmtf::options::{OPTION_TABLE, OptionInfo, OptionKind, Options};
@@ -13,16 +13,20 @@ use s3cmtf::solver::tune::{
 use s3cmtf::{Error, Monitor, Result};
 use serde_json::{Map, Value, json};
 
-use super::Verdict;
-use super::fit::{Opened, Watcher, apply_config, data_arguments, finite, leak, lower_first, path};
-use super::input::{TextArguments, same_file};
-use super::output::{Output, counted, rmse};
-use super::progress::Progress;
+use crate::fit_data::FitData;
+use crate::fit_observer::{ConsoleObserver, json_number};
+use crate::input::{TextArguments, same_file};
+use crate::option_arguments::{
+    apply_config, apply_flag, data_arguments, flag_argument, leak_str, path_argument,
+};
+use crate::outcome::Outcome;
+use crate::output::{Output, format_count, format_rmse};
+use crate::progress::Progress;
 
-/// Trials that are shown as text; `--json` shows all.
-const SHOWN: usize = 20;
+/// Number of trials in the table; `--json` prints all.
+const SHOWN_TRIALS: usize = 20;
 
-/// Adds the arguments to the command: every option of a fit may have a range.
+/// Adds the arguments of `tune`. Options of a fit that can be searched take a range.
 pub(super) fn command(command: Command) -> Command {
     let defaults = TuneOptions::default();
     let number = |name: &'static str, help: String| {
@@ -35,8 +39,8 @@ pub(super) fn command(command: Command) -> Command {
     let mut command = data_arguments(command)
         .after_help(
             "Options of a fit take values separated by commas (--rank 8,16,32) or an interval (--eta 0.005..0.1). \
-             Rank, model, step, penalties, the step of the core and the weights of matrices without one of their \
-             own are searched in any case, around what a fit would choose.\n\n\
+             Rank, model, step size, penalties, the step size of the core and the weights of matrices without one \
+             of their own are always searched, around the values that a fit would choose.\n\n\
              Examples:\n  \
              s3cmtf tune --tensor train.coo --matrix 2:genres.coo -o best.conf\n  \
              s3cmtf fit --tensor train.coo --matrix 2:genres.coo --config best.conf -o model.s3m\n  \
@@ -47,122 +51,110 @@ pub(super) fn command(command: Command) -> Command {
         .arg(
             Arg::new("valid")
                 .long("valid")
-                .value_name("FILE|PART")
-                .help(format!("Entries to compare trials on, or the part of the tensor's that is held out for that [default: {}]", defaults.fraction)),
+                .value_name("FILE|FRACTION")
+                .help(format!("Entries to compare trials on, or the fraction of the tensor's entries to hold out for that [default: {}]", defaults.fraction)),
         )
-        .arg(path("output", "CONFIG", "Where the best options go, for fit --config").short('o').required(true))
-        .arg(number("trials", format!("How many sets of options are tried, the plain fit among them [default: {}]", defaults.trials)))
-        .arg(number("rungs", format!("How often trials are compared, each time the best third goes on with three times the epochs [default: {}]", defaults.rungs)))
-        .arg(number("fit-threads", format!("Threads of one fit; as many fits as fit into --threads run side by side [default: {}]", defaults.fit_threads)))
-        .arg(path("checkpoint", "FILE", "Keep the state of the search here"))
-        .arg(path("resume", "FILE", "Go on from this state, with the same data and settings"));
+        .arg(path_argument("output", "CONFIG", "File to write the best options to, for fit --config").short('o').required(true))
+        .arg(number("trials", format!("Number of sets of options to try, including the default options [default: {}]", defaults.trials)))
+        .arg(number("rungs", format!("Rounds of comparison; after each the best third continues with three times the epochs [default: {}]", defaults.rungs)))
+        .arg(number("fit-threads", format!("Threads per fit; as many fits run concurrently as --threads allows [default: {}]", defaults.fit_threads)))
+        .arg(path_argument("checkpoint", "FILE", "Save the state of the search here"))
+        .arg(path_argument("resume", "FILE", "Continue from this state, with the same data and settings"));
     for option in OPTION_TABLE {
-        command = command.arg(argument(option));
+        command = command.arg(option_argument(option));
     }
     TextArguments::augment_args(command)
 }
 
-fn argument(option: &OptionInfo) -> Arg {
+/// Returns the argument of an option of the table.
+fn option_argument(option: &OptionInfo) -> Arg {
     let long = option.name.replace('_', "-");
     let arg = Arg::new(option.name)
         .help_heading("Fitting")
         .help(option.help);
-    match option.kind {
-        OptionKind::Flag if option.default == "true" => arg
-            .long(leak(format!("no-{long}")))
-            .action(ArgAction::SetTrue)
-            .help(format!("Not this: {}", lower_first(option.help))),
-        OptionKind::Flag => arg.long(leak(long)).action(ArgAction::SetTrue),
-        _ => {
-            let value = match Space::searches(option.name) {
-                true => "RANGE",
-                false => "VALUE",
-            };
-            arg.long(leak(long))
-                .value_name(value)
-                .allow_hyphen_values(true)
-        }
+    if option.kind == OptionKind::Flag {
+        return flag_argument(arg, option);
     }
+    let value = if Space::searches(option.name) {
+        "RANGE"
+    } else {
+        "VALUE"
+    };
+    arg.long(leak_str(long))
+        .value_name(value)
+        .allow_hyphen_values(true)
 }
 
-/// Options that are the same for all trials, and the ranges of others.
-fn options_of(a: &ArgMatches) -> Result<(Options, Space)> {
+/// Returns the options that all trials share, and the ranges of those that are searched.
+fn options_and_space(a: &ArgMatches) -> Result<(Options, Space)> {
     let preset = a.get_one::<String>("preset");
     let mut options = Options::preset(preset.map_or("default", String::as_str))?;
     apply_config(a, &mut options)?;
     let mut space = Space::default();
     for option in OPTION_TABLE {
         if option.kind == OptionKind::Flag {
-            if a.get_flag(option.name) {
-                options.set(
-                    option.name,
-                    if option.default == "true" {
-                        "false"
-                    } else {
-                        "true"
-                    },
-                )?;
-            }
+            apply_flag(a, option, &mut options)?;
         } else if let Some(value) = a.get_one::<String>(option.name) {
-            match Space::searches(option.name) {
-                true => space.set(option.name, value)?,
-                false => options.set(option.name, value)?,
+            if Space::searches(option.name) {
+                space.set(option.name, value)?;
+            } else {
+                options.set(option.name, value)?;
             }
         }
     }
     Ok((options, space))
 }
 
-pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let given = |name: &str| a.get_one::<PathBuf>(name);
     let target = given("output").expect("clap requires it");
-    let (options, space) = options_of(a)?;
+    let (options, space) = options_and_space(a)?;
     model::check_target(target)?;
-    let mut how = TuneOptions {
+    let mut tune_options = TuneOptions {
         space,
         checkpoint: given("checkpoint").cloned(),
         resume: given("resume").cloned(),
         ..TuneOptions::default()
     };
-    for (name, to) in [
-        ("trials", &mut how.trials),
-        ("rungs", &mut how.rungs),
-        ("fit-threads", &mut how.fit_threads),
+    for (name, setting) in [
+        ("trials", &mut tune_options.trials),
+        ("rungs", &mut tune_options.rungs),
+        ("fit-threads", &mut tune_options.fit_threads),
     ] {
         if let Some(n) = a.get_one::<usize>(name) {
-            *to = *n;
+            *setting = *n;
         }
     }
-    // A number is a part; a file with such a name has a folder in front.
+    // A number is a fraction; a file whose name is a number needs a folder in front.
     let valid = a.get_one::<String>("valid");
-    let part = valid.and_then(|v| v.parse::<f64>().ok());
-    let valid: Option<PathBuf> = valid.filter(|_| part.is_none()).map(PathBuf::from);
-    how.fraction = part.unwrap_or(how.fraction);
-    let others: Vec<&PathBuf> = valid.iter().collect();
-    let opened = Opened::new(a, &others, progress)?;
+    let fraction = valid.and_then(|v| v.parse::<f64>().ok());
+    let valid: Option<PathBuf> = valid.filter(|_| fraction.is_none()).map(PathBuf::from);
+    tune_options.fraction = fraction.unwrap_or(tune_options.fraction);
+    let other_files: Vec<&PathBuf> = valid.iter().collect();
+    let data = FitData::open(a, &other_files, progress)?;
     let state = given("checkpoint").or(given("resume"));
-    opened.spare(a, &[valid.as_ref()], &[Some(target), state])?;
+    data.check_outputs(a, &[valid.as_ref()], &[Some(target), state])?;
     if state.is_some_and(|s| s == target || same_file(s, target)) {
         return Err(Error::Argument(format!(
-            "{} cannot be both the state and the options found; use two files",
+            "{} cannot be both the checkpoint and the output; use two files",
             target.display()
         )));
     }
     let valid = valid
-        .map(|path| opened.entries(&path, progress))
+        .map(|path| data.open_entries(&path, progress))
         .transpose()?;
-    how.valid = valid.as_ref().map(CooFile::view);
-    let problem = opened.problem(options.seed, progress)?;
-    let mut watcher = Watcher {
+    tune_options.valid = valid.as_ref().map(CooFile::view);
+    let problem = data.build_problem(options.seed, progress)?;
+    let mut observer = ConsoleObserver {
         progress,
         out,
-        failed: None,
+        output_error: None,
     };
-    let result = tune(&problem, &options, &how, &mut watcher, progress)?;
-    let failed = watcher.failed.take();
-    // Whatever ended the search, what it found is kept.
+    let result = tune(&problem, &options, &tune_options, &mut observer, progress)?;
+    let output_error = observer.output_error.take();
+    // The best options are saved even if the search was cancelled or its output could not be written.
     s3cmtf::solver::tune::save(result.best(), target)?;
-    if let Some(e) = failed {
+    if let Some(e) = output_error {
         return Err(e);
     }
     report(&result, target, out);
@@ -170,24 +162,24 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
         out.flush()?;
         return Err(Error::Cancelled);
     }
-    Ok(Verdict::Good)
+    Ok(Outcome::Success)
 }
 
-impl TuneObserver for Watcher<'_> {
+impl TuneObserver for ConsoleObserver<'_> {
     fn trial(&mut self, p: &TuneProgress<'_>) -> Control {
         let t = p.trial;
-        let what = match &t.failed {
+        let result = match &t.failed {
             Some(why) => format!("failed: {why}"),
-            None => rmse(t.valid_rmse),
+            None => format_rmse(t.valid_rmse),
         };
         self.out.line(format!(
-            "rung {}/{}  {:>4}/{}  trial {:>4}  {what}  best {}",
+            "rung {}/{}  {:>4}/{}  trial {:>4}  {result}  best {}",
             p.rung,
             p.rungs,
             p.done,
             p.total,
             t.number,
-            rmse(p.best)
+            format_rmse(p.best)
         ));
         self.out.object(&json!({
             "rung": p.rung,
@@ -196,16 +188,16 @@ impl TuneObserver for Watcher<'_> {
             "total": p.total,
             "trial": t.number,
             "epochs": t.epochs,
-            "valid_rmse": finite(t.valid_rmse),
-            "best": finite(p.best),
+            "valid_rmse": json_number(t.valid_rmse),
+            "best": json_number(p.best),
             "failed": t.failed,
         }));
         self.flush()
     }
 }
 
-/// Options in which trials differ.
-fn differing(trials: &[Trial]) -> Vec<&'static str> {
+/// Returns the names of the options in which the trials differ.
+fn differing_options(trials: &[Trial]) -> Vec<&'static str> {
     let names = OPTION_TABLE.iter().map(|o| o.name);
     let value = |t: &Trial, name: &str| t.options.get(name);
     let differ = |name: &&str| {
@@ -216,10 +208,11 @@ fn differing(trials: &[Trial]) -> Vec<&'static str> {
     names.filter(differ).collect()
 }
 
-fn report(result: &TuneResult, target: &std::path::Path, out: &mut Output) {
-    let names = differing(&result.trials);
+/// Prints the table of trials and the summary.
+fn report(result: &TuneResult, target: &Path, out: &mut Output) {
+    let names = differing_options(&result.trials);
     let mut rows = vec![
-        ["", "trial", "epochs", "error"]
+        ["", "trial", "epochs", "RMSE"]
             .into_iter()
             .chain(names.iter().copied())
             .map(str::to_string)
@@ -230,7 +223,7 @@ fn report(result: &TuneResult, target: &std::path::Path, out: &mut Output) {
         let error = match t.failed {
             Some(_) => "failed".into(),
             None if t.rungs == 0 => "-".into(),
-            None => rmse(t.valid_rmse),
+            None => format_rmse(t.valid_rmse),
         };
         let head = [
             (place + 1).to_string(),
@@ -249,46 +242,55 @@ fn report(result: &TuneResult, target: &std::path::Path, out: &mut Output) {
             "trial": t.number,
             "rungs": t.rungs,
             "epochs": t.epochs,
-            "valid_rmse": finite(t.valid_rmse),
+            "valid_rmse": json_number(t.valid_rmse),
             "failed": t.failed,
             "seconds": t.seconds,
             "options": options,
         }));
     }
-    // The plain fit is always shown.
-    let plain = result.trials.iter().position(|t| t.number == 0);
-    let shown = |place: usize| place <= SHOWN || Some(place) == plain.map(|p| p + 1);
+    // Trial 0, the fit with default options, is always shown.
+    let default_trial = result.trials.iter().position(|t| t.number == 0);
+    let is_shown =
+        |place: usize| place <= SHOWN_TRIALS || Some(place) == default_trial.map(|p| p + 1);
     let width = |column: usize| rows.iter().map(|r| r[column].len()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
     out.line("");
-    for (_, row) in rows.iter().enumerate().filter(|(place, _)| shown(*place)) {
+    for (_, row) in rows
+        .iter()
+        .enumerate()
+        .filter(|(place, _)| is_shown(*place))
+    {
         let cells = row
             .iter()
             .zip(&widths)
             .map(|(cell, &w)| format!("{cell:>w$}"));
         out.line(cells.collect::<Vec<_>>().join("  "));
     }
-    if result.trials.len() > SHOWN {
+    if result.trials.len() > SHOWN_TRIALS {
         out.line(format!(
-            "and {} (trial 0 is the plain fit)",
-            counted((result.trials.len() - SHOWN) as u64, "other", "others")
+            "and {} (trial 0 has the default options)",
+            format_count(
+                (result.trials.len() - SHOWN_TRIALS) as u64,
+                "other",
+                "others"
+            )
         ));
     } else {
-        out.line("(trial 0 is the plain fit)");
+        out.line("(trial 0 has the default options)");
     }
     let best = result.best();
     let failed = result.trials.iter().filter(|t| t.failed.is_some()).count();
-    let base = plain.map_or(f64::NAN, |p| result.trials[p].valid_rmse);
+    let default_rmse = default_trial.map_or(f64::NAN, |p| result.trials[p].valid_rmse);
     out.line(format!(
-        "{}: trial {} of {}, validation RMSE {} (plain fit {}), {} failed, stopped ({}), {:.1} s",
+        "{}: trial {} of {}, validation RMSE {} (default options {}), {} failed, stopped ({}), {:.1} s",
         target.display(),
         best.number,
         result.trials.len(),
-        rmse(best.valid_rmse),
-        rmse(base),
+        format_rmse(best.valid_rmse),
+        format_rmse(default_rmse),
         failed,
         match result.reason {
-            s3cmtf::solver::StopReason::Epochs => "all done",
+            s3cmtf::solver::StopReason::Epochs => "all rungs done",
             reason => reason.name(),
         },
         result.seconds
@@ -297,8 +299,8 @@ fn report(result: &TuneResult, target: &std::path::Path, out: &mut Output) {
         "trial": best.number,
         "trials": result.trials.len(),
         "failed": failed,
-        "valid_rmse": finite(best.valid_rmse),
-        "plain_rmse": finite(base),
+        "valid_rmse": json_number(best.valid_rmse),
+        "plain_rmse": json_number(default_rmse),
         "reason": result.reason.name(),
         "seconds": result.seconds,
         "output": target.display().to_string(),

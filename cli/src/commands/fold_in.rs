@@ -10,23 +10,25 @@ use s3cmtf::solver::{FoldIn, FoldMatrix, fold_in};
 use s3cmtf::{Error, Result};
 use serde_json::json;
 
-use super::fit::{Coupled, coupled, matrix_text};
-use super::input::{Mixed, TextArguments, any_text, same_file};
-use super::output::{Output, counted};
-use super::progress::Progress;
-use super::{Verdict, mode_from_one};
+use crate::coupling_spec::CouplingSpec;
+use crate::fit_data::matrix_text_options;
+use crate::input::mode_from_one;
+use crate::input::{InputFormat, TextArguments, any_text, same_file};
+use crate::outcome::Outcome;
+use crate::output::{Output, format_count};
+use crate::progress::Progress;
 
-/// Add rows that came after training to a model
+/// Add new rows to a model without fitting it again
 ///
-/// The rows of one mode that the entries are about are found in closed form, given everything else in the
-/// model, and a model that has them is written; what it predicts for all other rows stays as it was.
-/// Everything that is known of these rows must be given: the model keeps no entries.
+/// Solves for the rows of one mode that occur in the entries, in closed form with everything else in the model fixed, and
+/// writes a model with these rows. Predictions for all other rows do not change. Give all entries of the new rows: the
+/// model keeps none.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     s3cmtf fold-in model.s3m --mode 1 --tensor new-users.tns -o model2.s3m\n  \
     s3cmtf fold-in model.s3m --mode 2 --tensor new-films.tns --matrix 2:genres.tns -o model2.s3m\n  \
     s3cmtf fold-in model.s3m --mode 2 --matrix 2:genres.tns -o model2.s3m")]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// The model
     model: PathBuf,
 
@@ -38,21 +40,20 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE", required_unless_present = "matrix")]
     tensor: Option<PathBuf>,
 
-    /// Entries that a matrix of this mode has for the new rows, with another weight than in the fit if need
-    /// be. The first belongs to the first matrix that was coupled to the mode, and so on; 2.3:FILE is the
-    /// third of mode 2
+    /// Entries of the new rows in a coupled matrix of this mode, optionally with another weight than in the fit. The first
+    /// --matrix belongs to the first matrix coupled to the mode, and so on; 2.3:FILE is the third of mode 2
     #[arg(long, value_name = "MODE:FILE[:WEIGHT]")]
     matrix: Vec<String>,
 
-    /// How text of matrices is read, as for fit
+    /// Options for reading text of matrices, as for fit
     #[arg(long, value_name = "NAME=VALUE")]
     matrix_text: Vec<String>,
 
-    /// Find rows anew that the model has already
+    /// Solve again for rows that the model has already
     #[arg(long)]
     replace: bool,
 
-    /// Where the new model goes
+    /// File to write the new model to
     #[arg(short, long, value_name = "MODEL")]
     output: PathBuf,
 
@@ -64,43 +65,52 @@ pub(super) struct Arguments {
     text: TextArguments,
 }
 
-/// A matrix as typed: its number in the model and the rest.
-fn matrix_of(spec: &str, place: usize, mode: usize, model: &Model) -> Result<(usize, Coupled)> {
-    let bad = |what: &str| Error::Argument(format!("--matrix {spec}: {what}"));
+/// Parses `--matrix`. Returns the number of the matrix in the model, and the rest. `position` is the number of the option
+/// among those given, which selects the matrix unless the specification does.
+fn parse_matrix(
+    spec: &str,
+    position: usize,
+    mode: usize,
+    model: &Model,
+) -> Result<(usize, CouplingSpec)> {
+    let invalid = |what: &str| Error::Argument(format!("--matrix {spec}: {what}"));
     let (target, rest) = spec.split_once(':').unwrap_or((spec, ""));
-    let (given, place) = match target.split_once('.') {
-        None => (coupled(spec, "--matrix")?, place),
+    let (given, position) = match target.split_once('.') {
+        None => (CouplingSpec::parse(spec, "--matrix")?, position),
         Some((mode, number)) => {
             let number = number.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
             let number =
-                number.ok_or_else(|| bad("expected MODE.NUMBER:FILE, such as 2.3:tags.coo"))?;
-            (coupled(&format!("{mode}:{rest}"), "--matrix")?, number)
+                number.ok_or_else(|| invalid("expected MODE.NUMBER:FILE, such as 2.3:tags.coo"))?;
+            (
+                CouplingSpec::parse(&format!("{mode}:{rest}"), "--matrix")?,
+                number,
+            )
         }
     };
     if given.mode != mode {
-        return Err(bad(&format!(
+        return Err(invalid(&format!(
             "rows of mode {} are folded in; a matrix must be one of that mode",
             mode + 1
         )));
     }
     if given.penalty.is_some() {
-        return Err(bad(
-            "columns are not fitted again; leave the second number out",
+        return Err(invalid(
+            "columns are not fitted, so they take no penalty; leave the second number out",
         ));
     }
     let all = model.matrices().iter().enumerate();
     let mut own = all.filter(|(_, m)| m.mode == mode && !m.kind.is_graph());
-    match own.nth(place) {
+    match own.nth(position) {
         Some((number, _)) => Ok((number, given)),
-        None => Err(bad(&format!(
+        None => Err(invalid(&format!(
             "the model has no matrix {} on mode {}",
-            place + 1,
+            position + 1,
             mode + 1
         ))),
     }
 }
 
-pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let model = model::load(&a.model, OpenMode::Mapped)?;
     let mode = mode_from_one(a.mode)?;
     if mode >= model.order() {
@@ -111,24 +121,31 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         )));
     }
     model::check_target(&a.output)?;
-    let entries = Mixed {
+    let entry_format = InputFormat {
         options: a.text.options()?,
         any_text: any_text(&a.tensor)?,
     };
-    let open = |path: &PathBuf| entries.open(path, progress);
+    let open = |path: &PathBuf| entry_format.open(path, progress);
     let tensor = a.tensor.as_ref().map(open).transpose()?;
-    let mut given: Vec<(usize, Coupled)> = Vec::new();
-    for (place, spec) in a.matrix.iter().enumerate() {
-        given.push(matrix_of(spec, place, mode, &model)?);
+    let mut given: Vec<(usize, CouplingSpec)> = Vec::new();
+    for (position, spec) in a.matrix.iter().enumerate() {
+        given.push(parse_matrix(spec, position, mode, &model)?);
     }
-    let any = any_text(given.iter().map(|(_, spec)| &spec.file))?;
-    let text = Mixed {
-        options: matrix_text(a.matrix_text.iter(), any && entries.options.zero_based)?,
-        any_text: any,
+    let any_text_matrix = any_text(given.iter().map(|(_, spec)| &spec.file))?;
+    let matrix_format = InputFormat {
+        options: matrix_text_options(
+            a.matrix_text.iter(),
+            any_text_matrix && entry_format.options.zero_based,
+        )?,
+        any_text: any_text_matrix,
     };
     let mut matrices: Vec<(usize, Option<f64>, CooFile)> = Vec::new();
     for (number, spec) in &given {
-        matrices.push((*number, spec.weight, text.open(&spec.file, progress)?));
+        matrices.push((
+            *number,
+            spec.weight,
+            matrix_format.open(&spec.file, progress)?,
+        ));
     }
     let inputs = given.iter().map(|(_, spec)| &spec.file);
     let mut inputs = inputs.chain(&a.tensor).chain([&a.model]);
@@ -170,26 +187,26 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     }
     let changed = match summary.replaced {
         0 => String::new(),
-        n => format!(", {} found anew", counted(n, "row", "rows")),
+        n => format!(", {} replaced", format_count(n, "row", "rows")),
     };
     out.line(format!(
         "{}: {} of mode {} added{changed}, from {} and {} of matrices",
         a.output.display(),
-        counted(summary.added, "row", "rows"),
+        format_count(summary.added, "row", "rows"),
         a.mode,
-        counted(summary.entries, "entry", "entries"),
+        format_count(summary.entries, "entry", "entries"),
         summary.matrix_entries,
     ));
     if summary.without_entries > 0 {
         out.line(format!(
-            "  {} known from matrices alone",
-            counted(summary.without_entries, "row", "rows")
+            "  {} determined by matrices alone",
+            format_count(summary.without_entries, "row", "rows")
         ));
     }
     if summary.unknown > 0 {
         out.line(format!(
-            "  {} with a row of another mode that the model does not know, taken for its mean",
-            counted(summary.unknown, "entry", "entries")
+            "  {} with an unknown row in another mode; the mean row of that mode is used",
+            format_count(summary.unknown, "entry", "entries")
         ));
     }
     if let Some(e) = &errors {
@@ -209,5 +226,5 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         "matrix_entries": summary.matrix_entries,
         "clipped_rmse": errors.map(|e| e.clipped.rmse),
     }}));
-    Ok(Verdict::Good)
+    Ok(Outcome::Success)
 }

@@ -7,25 +7,25 @@ use s3cmtf::Result;
 use s3cmtf::format::{self, CheckReport, DuplicatePolicy, InvalidEntry};
 use serde_json::{Value, json};
 
-use super::Verdict;
-use super::input::{TextArguments, open};
-use super::output::{Output, grouped, number, shape};
-use super::progress::Progress;
+use crate::input::{TextArguments, open};
+use crate::outcome::Outcome;
+use crate::output::{Output, format_dims, format_integer, format_number};
+use crate::progress::Progress;
 
 /// Check a file: structure, checksums, index ranges, values, duplicates, empty rows
 ///
-/// Exits with 2 if anything is wrong. With --fix, a mended copy is written and the exit is 0: cells listed more than
-/// once are merged, entries out of range or not finite left out.
+/// Exits with 2 if anything is wrong. With --fix, a corrected copy is written and the exit code is 0: duplicate entries
+/// are merged, entries out of range or not finite are dropped.
 #[derive(Args)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// A binary COO file, or text
     file: PathBuf,
 
-    /// Write a mended copy here
+    /// Write a corrected copy here
     #[arg(long, value_name = "OUT")]
     fix: Option<PathBuf>,
 
-    /// What --fix keeps of a cell that is listed more than once
+    /// The value that --fix keeps of duplicate entries
     #[arg(long, value_name = "WHICH", default_value = "mean", value_parser = ["mean", "first", "last"], requires = "fix")]
     keep: String,
 
@@ -33,22 +33,22 @@ pub(super) struct Arguments {
     text: TextArguments,
 }
 
-pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let file = open(&a.file, &a.text, progress)?;
     let report = format::check(&file, progress)?;
     let h = file.header();
     let name = file.name();
     out.line(format!(
         "{name}: {} entries, {}",
-        grouped(h.count),
-        shape(&h.dims)
+        format_integer(h.count),
+        format_dims(&h.dims)
     ));
     print_report(&report, &h.dims, file.is_temporary(), out);
     let mut object = to_json(&report, name, h.count, &h.dims);
-    let mut verdict = if report.is_clean() {
-        Verdict::Good
+    let mut outcome = if report.is_clean() {
+        Outcome::Success
     } else {
-        Verdict::Bad
+        Outcome::InvalidInput
     };
     if let Some(path) = &a.fix {
         let keep = match a.keep.as_str() {
@@ -56,15 +56,15 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             "last" => DuplicatePolicy::Last,
             _ => DuplicatePolicy::Mean,
         };
-        // The report is worth having even if nothing can be mended.
+        // Print the report even if the copy cannot be written.
         out.flush()?;
         let fixed = format::repair(&file, path, keep, progress)?;
         out.line(format!(
             "{}: {} entries ({} left out, {} merged)",
             path.display(),
-            grouped(fixed.header.count),
-            grouped(fixed.dropped),
-            grouped(fixed.merged)
+            format_integer(fixed.header.count),
+            format_integer(fixed.dropped),
+            format_integer(fixed.merged)
         ));
         object["fixed"] = json!({
             "output": path.display().to_string(),
@@ -72,18 +72,19 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             "dropped": fixed.dropped,
             "merged": fixed.merged,
         });
-        verdict = Verdict::Good;
+        outcome = Outcome::Success;
     }
     out.object(&object);
-    Ok(verdict)
+    Ok(outcome)
 }
 
-fn print_report(r: &CheckReport, dims: &[u64], text: bool, out: &mut Output) {
+/// Prints the report as a list of checks with the first entries that fail each.
+fn print_report(r: &CheckReport, dims: &[u64], is_text: bool, out: &mut Output) {
     let mark = |ok: bool| if ok { "ok " } else { "BAD" };
     out.line(format!("  {} structure", mark(true)));
     match &r.damaged[..] {
-        // Text has none; those of its temporary copy say nothing.
-        [] if text => {}
+        // Text has no checksums, and those of its temporary copy were just written.
+        [] if is_text => {}
         [] => out.line(format!("  {} checksums", mark(true))),
         sections => out.line(format!(
             "  {} checksums: the bytes of {} changed since they were written; copy or convert the file again",
@@ -91,16 +92,16 @@ fn print_report(r: &CheckReport, dims: &[u64], text: bool, out: &mut Output) {
             sections.join(", ")
         )),
     }
-    let entries =
-        |out: &mut Output, what: &str, right: &str, count: u64, first: &[InvalidEntry]| {
+    let print_entries =
+        |out: &mut Output, check: &str, rule: &str, count: u64, first: &[InvalidEntry]| {
             if count == 0 {
-                out.line(format!("  {} {what}", mark(true)));
+                out.line(format!("  {} {check}", mark(true)));
                 return;
             }
             out.line(format!(
-                "  {} {what}: {} entries; {right}",
+                "  {} {check}: {} entries; {rule}",
                 mark(false),
-                grouped(count)
+                format_integer(count)
             ));
             for e in first {
                 let weight = e.weight.map_or(String::new(), |w| format!(", weight {w}"));
@@ -110,13 +111,13 @@ fn print_report(r: &CheckReport, dims: &[u64], text: bool, out: &mut Output) {
                 out.line(format!(
                     "      entry {}: {} = {}{weight}{mode}",
                     e.entry + 1,
-                    cell(&e.index),
+                    format_index(&e.index),
                     e.value
                 ));
             }
         };
     let ranged = &r.out_of_range;
-    entries(
+    print_entries(
         out,
         "indices in range",
         "they must not exceed the sizes",
@@ -124,7 +125,7 @@ fn print_report(r: &CheckReport, dims: &[u64], text: bool, out: &mut Output) {
         &ranged.examples,
     );
     let finite = &r.not_finite;
-    entries(
+    print_entries(
         out,
         "values finite",
         "NaN, infinity and negative weights are not allowed",
@@ -135,32 +136,36 @@ fn print_report(r: &CheckReport, dims: &[u64], text: bool, out: &mut Output) {
         out.line(format!("  {} no duplicates", mark(true)));
     } else {
         out.line(format!(
-            "  {} duplicates: {} cells are listed more than once, {} entries too many; --fix OUT merges them",
+            "  {} duplicates: {} positions occur more than once, {} entries in excess; --fix OUT merges them",
             mark(false),
-            grouped(r.duplicates.count),
-            grouped(r.repeated_entries)
+            format_integer(r.duplicates.count),
+            format_integer(r.repeated_entries)
         ));
         for d in &r.duplicates.examples {
-            let listed: Vec<String> = d
+            let entries: Vec<String> = d
                 .entries
                 .iter()
-                .map(|(e, v)| format!("entry {} = {}", e + 1, number(*v)))
+                .map(|(e, v)| format!("entry {} = {}", e + 1, format_number(*v)))
                 .collect();
-            out.line(format!("      {}: {}", cell(&d.index), listed.join(", ")));
+            out.line(format!(
+                "      {}: {}",
+                format_index(&d.index),
+                entries.join(", ")
+            ));
         }
     }
     for (n, (&empty, &dim)) in r.empty_rows.iter().zip(dims).enumerate() {
         out.line(format!(
             "      mode {}: {} of {} rows are empty",
             n + 1,
-            grouped(empty),
-            grouped(dim)
+            format_integer(empty),
+            format_integer(dim)
         ));
     }
 }
 
-/// A cell with indices from 1.
-fn cell(index: &[u32]) -> String {
+/// Formats the position of an entry, with indices from 1.
+fn format_index(index: &[u32]) -> String {
     let indices: Vec<String> = index
         .iter()
         .map(|&i| (u64::from(i) + 1).to_string())
@@ -173,7 +178,7 @@ fn to_json(r: &CheckReport, name: &str, count: u64, dims: &[u64]) -> Value {
     let entries = |first: &[InvalidEntry]| {
         first
             .iter()
-            // JSON has no NaN or infinity; as text they survive.
+            // Values are text here, since JSON cannot represent NaN and infinity.
             .map(|e| json!({"entry": e.entry + 1, "index": from_one(&e.index), "value": e.value.to_string(), "weight": e.weight.map(|w| w.to_string()), "mode": e.mode.map(|m| m + 1)}))
             .collect::<Vec<_>>()
     };

@@ -8,25 +8,26 @@ use s3cmtf::discover::{SimilarOptions, similar_rows};
 use s3cmtf::format::OpenMode;
 use s3cmtf::model;
 
-use super::Verdict;
-use super::lists::{ListArguments, Lists, mode_and_row};
-use super::output::Output;
-use super::progress::Progress;
+use crate::outcome::Outcome;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::row_lists::{ListArguments, ListPrinter};
+use crate::row_names::mode_and_row;
 
-/// List the rows of a mode that are most like some of its rows
+/// List the rows of a mode that are most similar to given rows
 ///
-/// Rows are as alike as what they predict: cosines are those of the predictions over all cells, without biases, so
-/// that the scale of a core or of columns does not matter. Rows without tensor entries are left out.
+/// The similarity of two rows is the cosine of their predictions over all positions, without biases. It does not depend on
+/// the scale of the core or of factor columns. Rows without tensor entries are left out.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     s3cmtf similar model.s3m 2:1 --names 2:movies.tsv\n  \
     s3cmtf similar model.s3m \"2:Toy Story (1995)\" -k 20 --names 2:movies.tsv\n  \
     s3cmtf similar model.s3m 2:all --csv > alike.csv")]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// The model
     model: PathBuf,
 
-    /// The row, by name or number (#12 is a number in any case, =12 a name); or many: a range of numbers (2:1-100),
+    /// The row, by name or number (#12 is always a number, =12 always a name); or several: a range of numbers (2:1-100),
     /// 2:all, or 2:@FILE with a row in each line
     #[arg(value_name = "MODE:ROW")]
     row: String,
@@ -35,19 +36,19 @@ pub(super) struct Arguments {
     list: ListArguments,
 }
 
-pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let model = model::load(&a.model, OpenMode::Mapped)?;
     let names = a.list.row_names(&model, &[a.model.as_path()])?;
     let (mode, row) = mode_and_row(&a.row, "", &model)?;
     let rows = names.select(mode, row, &model.modes()[mode].rows)?;
-    let how = SimilarOptions {
+    let options = SimilarOptions {
         mode,
         top: a.list.top()?,
         threads: a.list.threads,
     };
-    let mut lists = Lists::new(&a.list, &names, mode, "cosine");
-    similar_rows(&model, &rows, &how, progress, |q, list| {
+    let mut lists = ListPrinter::new(&a.list, &names, mode, "cosine");
+    similar_rows(&model, &rows, &options, progress, |q, list| {
         lists.print(&[(mode, rows[q])], list, out)
     })?;
-    Ok(Verdict::Good)
+    Ok(Outcome::Success)
 }

@@ -8,22 +8,24 @@ use s3cmtf::format::{CooFile, OpenMode, TextOptions};
 use s3cmtf::model;
 use s3cmtf::{Error, Result};
 
-use super::input::open_with;
-use super::lists::{ListArguments, Lists, mode_and_row};
-use super::output::{Output, complain, counted, grouped, shape};
-use super::progress::Progress;
-use super::{Verdict, mode_from_one};
+use crate::input::mode_from_one;
+use crate::input::open_with;
+use crate::outcome::Outcome;
+use crate::output::{Output, format_count, format_dims, format_integer, print_stderr};
+use crate::progress::Progress;
+use crate::row_lists::{ListArguments, ListPrinter};
+use crate::row_names::mode_and_row;
 
-/// List the rows of a mode that a model predicts the most for
+/// List the rows of a mode with the largest predictions
 ///
-/// Scores are predictions, not limited to the range of the training values. Modes that no row is given of are
-/// averaged over. Rows that the model does not know are not ranked.
+/// Scores are predictions, not clipped to the range of the training values. Modes without a given row are averaged over.
+/// Rows that the model does not have are not ranked.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     s3cmtf recommend model.s3m --rank 2 --for 1:17 --exclude train.coo --names 2:movies.tsv\n  \
     s3cmtf recommend model.s3m --rank 2 --for 1:17 --for 3:5 -k 20 --only new-films.txt\n  \
     s3cmtf recommend model.s3m --rank 2 --for 1:all --exclude train.coo --csv > lists.csv")]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// The model
     model: PathBuf,
 
@@ -31,16 +33,16 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "MODE")]
     rank: usize,
 
-    /// For whom: a row of another mode, by name or number (#12 is a number in any case, =12 a name). Of one mode it may
-    /// be many rows: given again and again, a range of numbers (1:1-100), 1:all, or 1:@FILE with a row in each line
+    /// The row of another mode to recommend for, by name or number (#12 is always a number, =12 always a name). One mode may
+    /// have several rows: repeat the option, or give a range of numbers (1:1-100), 1:all, or 1:@FILE with a row in each line
     #[arg(long = "for", value_name = "MODE:ROW")]
     rows: Vec<String>,
 
-    /// Entries that are known already, as trained on; their rows are left out. Binary COO or text
+    /// Entries whose rows are left out, such as the training entries. Binary COO or text
     #[arg(long, value_name = "FILE")]
     exclude: Vec<PathBuf>,
 
-    /// The mode that excluded entries are looked up by; by default that of the first --for
+    /// The mode whose row selects the excluded entries; by default that of the first --for
     #[arg(long, value_name = "MODE", requires = "exclude")]
     exclude_by: Option<usize>,
 
@@ -53,7 +55,7 @@ pub(super) struct Arguments {
     not: Option<PathBuf>,
 
     /// Rank by this quantile of the value instead of the prediction, for a model fitted with gibbs: 0.1 prefers
-    /// what is sure
+    /// rows with little uncertainty
     #[arg(long, value_name = "Q")]
     quantile: Option<f64>,
 
@@ -61,7 +63,7 @@ pub(super) struct Arguments {
     list: ListArguments,
 }
 
-pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let model = model::load(&a.model, OpenMode::Mapped)?;
     let mode = mode_from_one(a.rank)?;
     if mode >= model.order() {
@@ -71,10 +73,10 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             model.order()
         )));
     }
-    let beside = [&a.model].into_iter().chain(&a.exclude);
-    let beside: Vec<&Path> = beside.map(PathBuf::as_path).collect();
-    let names = a.list.row_names(&model, &beside)?;
-    // The modes that rows are given of, in the order typed, with all their rows.
+    let named_files = [&a.model].into_iter().chain(&a.exclude);
+    let named_files: Vec<&Path> = named_files.map(PathBuf::as_path).collect();
+    let names = a.list.row_names(&model, &named_files)?;
+    // The modes with given rows in the order typed, each with its rows.
     let mut given: Vec<(usize, Vec<u32>)> = Vec::new();
     for spec in &a.rows {
         let (n, row) = mode_and_row(spec, "--for ", &model)?;
@@ -85,21 +87,21 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         }
         let mut rows = names.select(n, row, &model.modes()[n].rows)?;
         match given.iter_mut().find(|(m, _)| *m == n) {
-            Some((_, before)) => before.append(&mut rows),
+            Some((_, earlier)) => earlier.append(&mut rows),
             None => given.push((n, rows)),
         }
     }
-    let many: Vec<usize> = (0..given.len())
+    let with_several: Vec<usize> = (0..given.len())
         .filter(|&g| given[g].1.len() != 1)
         .collect();
-    if many.len() > 1 {
+    if with_several.len() > 1 {
         return Err(Error::Argument(format!(
-            "--for: many rows of mode {} and of mode {}; give many of one mode alone",
-            given[many[0]].0 + 1,
-            given[many[1]].0 + 1
+            "--for: several rows of mode {} and of mode {}; only one mode may have several",
+            given[with_several[0]].0 + 1,
+            given[with_several[1]].0 + 1
         )));
     }
-    let count = many.first().map_or(1, |&g| given[g].1.len());
+    let count = with_several.first().map_or(1, |&g| given[g].1.len());
     let row = |g: usize, q: usize| match given[g].1[..] {
         [one] => one,
         ref rows => rows[q],
@@ -113,34 +115,34 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         .iter()
         .map(|file| open_with(file, &TextOptions::default(), progress))
         .collect::<Result<Vec<CooFile>>>()?;
-    let seen = match (files.is_empty(), a.exclude_by, given.first()) {
+    let exclude_by = match (files.is_empty(), a.exclude_by, given.first()) {
         (true, ..) => None,
         (false, Some(by), _) => Some(mode_from_one(by)?),
         (false, None, Some((by, _))) => Some(*by),
         (false, None, None) => {
             return Err(Error::Argument(
-                "--exclude: entries of whom? Give a row with --for".into(),
+                "--exclude: no row selects the entries to exclude; give one with --for".into(),
             ));
         }
     };
-    if let Some(by) = seen.filter(|by| given.iter().all(|(n, _)| n != by)) {
+    if let Some(by) = exclude_by.filter(|by| given.iter().all(|(n, _)| n != by)) {
         return Err(Error::Argument(format!(
             "--exclude-by {}: no row of that mode is given with --for",
             by + 1
         )));
     }
-    let seen = seen.map(|by| {
+    let seen = exclude_by.map(|by| {
         let views: Vec<_> = files.iter().map(CooFile::view).collect();
         views.iter().try_for_each(|view| model.check_order(view))?;
         let dims = model.dims();
         for view in &views {
             let beyond = |&n: &usize| view.dims()[n] > dims[n];
             if (0..dims.len()).any(|n| beyond(&n)) {
-                complain(&format!(
-                    "{} is {}, but the model is {}; are its entries those of other data?",
+                print_stderr(&format!(
+                    "{} is {}, but the model is {}; does it belong to other data?",
                     view.name(),
-                    shape(view.dims()),
-                    shape(&dims)
+                    format_dims(view.dims()),
+                    format_dims(&dims)
                 ));
             }
         }
@@ -148,24 +150,24 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     });
     let seen = seen.transpose()?;
     let rows = &model.modes()[mode].rows;
-    let list = |file: &Option<PathBuf>| {
-        let listed = file.as_ref().map(|f| names.read_list(mode, f, rows));
-        listed.transpose()
+    let read_rows = |file: &Option<PathBuf>| {
+        let read = file.as_ref().map(|f| names.read_list(mode, f, rows));
+        read.transpose()
     };
-    let (only, without) = (list(&a.only)?, list(&a.not)?.unwrap_or_default());
+    let (only, without) = (read_rows(&a.only)?, read_rows(&a.not)?.unwrap_or_default());
     if let (Some(file), Some(only)) = (&a.only, &only) {
         let unknown = || only.iter().filter(|&&i| rows.compact(i).is_none());
         if let Some(&first) = unknown().next() {
-            complain(&format!(
-                "{}: the model does not know {} of the {}, and cannot rank them; the first is row {}",
+            print_stderr(&format!(
+                "{}: the model does not have {} of the {} and cannot rank them; the first is row {}",
                 file.display(),
-                grouped(unknown().count() as u64),
-                counted(only.len() as u64, "row", "rows"),
+                format_integer(unknown().count() as u64),
+                format_count(only.len() as u64, "row", "rows"),
                 u64::from(first) + 1
             ));
         }
     }
-    let how = RecommendOptions {
+    let options = RecommendOptions {
         rank_by: a.quantile.map_or(RankBy::Mean, RankBy::Quantile),
         exclude_observed: seen.as_ref(),
         candidates: only.as_deref(),
@@ -173,10 +175,10 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         threads: a.list.threads,
         ..RecommendOptions::new(mode, a.list.top()?)
     };
-    let mut lists = Lists::new(&a.list, &names, mode, "score");
-    recommend(&model, count, index, &how, progress, |q, list| {
-        let of: Vec<(usize, u32)> = (0..given.len()).map(|g| (given[g].0, row(g, q))).collect();
-        lists.print(&of, list, out)
+    let mut lists = ListPrinter::new(&a.list, &names, mode, "score");
+    recommend(&model, count, index, &options, progress, |q, list| {
+        let rows: Vec<(usize, u32)> = (0..given.len()).map(|g| (given[g].0, row(g, q))).collect();
+        lists.print(&rows, list, out)
     })?;
-    Ok(Verdict::Good)
+    Ok(Outcome::Success)
 }

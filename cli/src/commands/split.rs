@@ -7,40 +7,41 @@ use s3cmtf::Result;
 use s3cmtf::format::{SplitOptions, SplitRule, ValueKind, split};
 use serde_json::json;
 
-use super::input::{TextArguments, open_with};
-use super::output::{Output, grouped};
-use super::progress::Progress;
-use super::{Verdict, mode_from_one};
+use crate::input::mode_from_one;
+use crate::input::{TextArguments, open_with};
+use crate::outcome::Outcome;
+use crate::output::{Output, format_integer};
+use crate::progress::Progress;
 
-/// Cut a tensor into training, validation and test parts
+/// Split a tensor into training, validation and test entries
 ///
 /// Writes PREFIX.train.coo, PREFIX.test.coo and, with --valid, PREFIX.valid.coo.
 #[derive(Args)]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// A binary COO file, or text
     file: PathBuf,
 
-    /// The part of the entries for testing
-    #[arg(long, value_name = "PART", default_value_t = 0.2)]
+    /// Fraction of the entries for testing
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.2)]
     test: f64,
 
-    /// The part of the entries for validation
-    #[arg(long, value_name = "PART", default_value_t = 0.0)]
+    /// Fraction of the entries for validation
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.0)]
     valid: f64,
 
-    /// Decides which entries
+    /// Seed of the random choice of entries
     #[arg(long, default_value_t = 0)]
     seed: u64,
 
-    /// Hold out the last entries of each row of this mode instead of random ones; the part is rounded to whole entries in each row
+    /// Hold out the last entries of each row of this mode instead of random ones; the fraction is rounded to whole entries in each row
     #[arg(long, value_name = "MODE")]
     last_per: Option<usize>,
 
-    /// With --last-per: the mode whose index says what is last; by default the last mode
+    /// With --last-per: the mode whose index orders the entries; by default the last mode
     #[arg(long, value_name = "MODE", requires = "last_per")]
     by: Option<usize>,
 
-    /// Where the parts go; by default beside the file, under its name without extension
+    /// Prefix of the output files; by default the input file without its extension
     #[arg(short, long, value_name = "PREFIX")]
     output: Option<PathBuf>,
 
@@ -48,17 +49,17 @@ pub(super) struct Arguments {
     text: TextArguments,
 }
 
-pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
-    // As `convert` would store it.
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
+    // Stored as `convert` does by default.
     let mut options = a.text.options()?;
     options.value_kind = Some(ValueKind::F32);
     let file = open_with(&a.file, &options, progress)?;
     let prefix = a.output.clone().unwrap_or_else(|| {
-        let plain = match a.file.extension() {
+        let uncompressed = match a.file.extension() {
             Some(e) if e.eq_ignore_ascii_case("gz") => a.file.with_extension(""),
             _ => a.file.clone(),
         };
-        plain.with_extension("")
+        uncompressed.with_extension("")
     });
     let rule = match a.last_per {
         None => SplitRule::Random,
@@ -77,7 +78,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         out.line(format!(
             "{}: {} entries",
             part.path.display(),
-            grouped(part.count)
+            format_integer(part.count)
         ));
         out.object(&json!({
             "part": part.name,
@@ -85,5 +86,5 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             "count": part.count,
         }));
     }
-    Ok(Verdict::Good)
+    Ok(Outcome::Success)
 }

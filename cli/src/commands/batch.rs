@@ -11,11 +11,11 @@ use s3cmtf::solver::Control;
 use s3cmtf::{Error, Result};
 use serde_json::{Value, json};
 
-use super::Verdict;
-use super::fit::{Watcher, finite};
-use super::input::waiting;
-use super::output::{Output, counted, grouped};
-use super::progress::Progress;
+use crate::fit_observer::{ConsoleObserver, json_number};
+use crate::input::stream;
+use crate::outcome::Outcome;
+use crate::output::{Output, format_count, format_integer};
+use crate::progress::Progress;
 
 /// Run many fits and predictions side by side, one in each line of a file
 ///
@@ -34,7 +34,7 @@ use super::progress::Progress;
     make-jobs | s3cmtf batch - -o results\n\n\
     Exit codes: 0 all jobs are done, 1 the batch could not go on, 2 a job failed or bad usage, 130 interrupted."
 )]
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     /// The jobs, or - for standard input, whose jobs begin as they come
     jobs: PathBuf,
 
@@ -55,13 +55,13 @@ pub(super) struct Arguments {
     memory: Option<String>,
 }
 
-pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Verdict> {
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let piped = a.jobs == Path::new("-");
     let folder = match &a.output {
         Some(folder) => folder.clone(),
         None if piped => {
             return Err(Error::Argument(
-                "jobs from standard input have no name to call the results by; name a folder with -o".into(),
+                "jobs from standard input need a folder for their results; name one with -o".into(),
             ));
         }
         None => a.jobs.with_extension("batch"),
@@ -71,42 +71,42 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         Some((_, Some(bytes))) if bytes > 0 => bytes,
         Some((text, _)) => {
             return Err(Error::Argument(format!(
-                "--memory {text}: it must be a number of bytes, or of K, M, G or T of them, such as 16G"
+                "--memory {text}: expected a number of bytes, optionally with K, M, G or T, such as 16G"
             )));
         }
     };
-    let jobs = match waiting(&a.jobs, progress) {
+    let jobs = match stream(&a.jobs, progress) {
         Some(reader) if piped => Jobs::read("standard input", reader),
         Some(reader) => Jobs::read(a.jobs.display().to_string(), reader),
         None => Jobs::open(&a.jobs)?,
     };
-    let how = BatchOptions {
+    let options = BatchOptions {
         threads: a.threads as usize,
         job_threads: a.job_threads as usize,
         memory,
         ..BatchOptions::new(folder)
     };
-    let mut watcher = Watcher {
+    let mut observer = ConsoleObserver {
         progress,
         out,
-        failed: None,
+        output_error: None,
     };
-    let summary = run_jobs(jobs, &how, &mut watcher, progress)?;
-    if let Some(e) = watcher.failed.take() {
+    let summary = run_jobs(jobs, &options, &mut observer, progress)?;
+    if let Some(e) = observer.output_error.take() {
         return Err(e);
     }
-    report(&summary, &how.folder, out);
+    report(&summary, &options.folder, out);
     if summary.interrupted {
         out.flush()?;
         return Err(Error::Cancelled);
     }
     Ok(match summary.count(JobStatus::Failed) {
-        0 => Verdict::Good,
-        _ => Verdict::Bad,
+        0 => Outcome::Success,
+        _ => Outcome::InvalidInput,
     })
 }
 
-impl BatchObserver for Watcher<'_> {
+impl BatchObserver for ConsoleObserver<'_> {
     fn started(&mut self, job: &JobResult) {
         self.out.object(&json!({
             "started": job.id,
@@ -119,29 +119,30 @@ impl BatchObserver for Watcher<'_> {
     }
 
     fn ended(&mut self, job: &JobResult) -> Control {
-        let why = match job.message.is_empty() {
-            true => String::new(),
-            false => format!(": {}", job.message),
+        let message = if job.message.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", job.message)
         };
         self.out.line(format!(
-            "{}: {}{}{why}",
+            "{}: {}{}{message}",
             job.id,
             job.status.name(),
-            figures(job)
+            format_metrics(job)
         ));
-        self.out.object(&object(job));
+        self.out.object(&job_json(job));
         self.flush()
     }
 }
 
-/// What a job gave, in a few words.
-fn figures(job: &JobResult) -> String {
+/// Formats the metrics of a finished job: ` (reason, epochs, errors, time)`.
+fn format_metrics(job: &JobResult) -> String {
     let mut words = Vec::new();
     if !job.reason.is_empty() {
         words.push(job.reason.clone());
     }
     if job.epochs > 0 {
-        words.push(counted(job.epochs, "epoch", "epochs"));
+        words.push(format_count(job.epochs, "epoch", "epochs"));
     }
     for (name, error) in [
         ("train", job.train_rmse),
@@ -153,18 +154,19 @@ fn figures(job: &JobResult) -> String {
         }
     }
     if job.predictions > 0 {
-        words.push(counted(job.predictions, "prediction", "predictions"));
+        words.push(format_count(job.predictions, "prediction", "predictions"));
     }
     if job.seconds > 0.0 {
         words.push(format!("{:.1} s", job.seconds));
     }
-    match words.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", words.join(", ")),
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", words.join(", "))
     }
 }
 
-fn object(job: &JobResult) -> Value {
+fn job_json(job: &JobResult) -> Value {
     let path = |p: &Path| p.display().to_string();
     json!({
         "id": job.id,
@@ -180,19 +182,25 @@ fn object(job: &JobResult) -> Value {
         "memory_bytes": job.memory,
         "seconds": job.seconds,
         "epochs": job.epochs,
-        "train_rmse": finite(job.train_rmse),
-        "test_rmse": finite(job.test_rmse),
-        "valid_rmse": finite(job.valid_rmse),
+        "train_rmse": json_number(job.train_rmse),
+        "test_rmse": json_number(job.test_rmse),
+        "valid_rmse": json_number(job.valid_rmse),
         "predictions": job.predictions,
         "resumed_from": job.resumed_from,
     })
 }
 
+/// Prints the table of jobs and the totals.
 fn report(summary: &BatchSummary, folder: &Path, out: &mut Output) {
-    let error = |x: f64| match x.is_finite() {
-        true => format!("{x:.4}"),
-        false => "-".into(),
+    let format_rmse = |x: f64| {
+        if x.is_finite() {
+            format!("{x:.4}")
+        } else {
+            "-".into()
+        }
     };
+    /// The first columns are text, aligned to the left; the others are numbers, aligned to the right.
+    const TEXT_COLUMNS: usize = 4;
     let head = [
         "job", "kind", "status", "reason", "threads", "MiB", "s", "epochs", "train", "test",
     ];
@@ -204,11 +212,11 @@ fn report(summary: &BatchSummary, folder: &Path, out: &mut Output) {
             job.status.name().into(),
             job.reason.clone(),
             job.threads.to_string(),
-            grouped(job.memory >> 20),
+            format_integer(job.memory >> 20),
             format!("{:.1}", job.seconds),
             job.epochs.to_string(),
-            error(job.train_rmse),
-            error(job.test_rmse),
+            format_rmse(job.train_rmse),
+            format_rmse(job.test_rmse),
         ]);
     }
     out.line("");
@@ -222,10 +230,12 @@ fn report(summary: &BatchSummary, folder: &Path, out: &mut Output) {
         let widths: Vec<usize> = (0..head.len()).map(width).collect();
         for row in &rows {
             let cells = row.iter().zip(&widths).enumerate();
-            // Words to the left, numbers to the right.
-            let cells = cells.map(|(column, (cell, &w))| match column < 4 {
-                true => format!("{cell:<w$}"),
-                false => format!("{cell:>w$}"),
+            let cells = cells.map(|(column, (cell, &w))| {
+                if column < TEXT_COLUMNS {
+                    format!("{cell:<w$}")
+                } else {
+                    format!("{cell:>w$}")
+                }
             });
             out.line(cells.collect::<Vec<_>>().join("  ").trim_end());
         }
@@ -246,9 +256,9 @@ fn report(summary: &BatchSummary, folder: &Path, out: &mut Output) {
     out.line(format!(
         "{}: {}: {}; {}, {:.1} s",
         folder.display(),
-        counted(summary.jobs.len() as u64, "job", "jobs"),
+        format_count(summary.jobs.len() as u64, "job", "jobs"),
         counts.join(", "),
-        counted(summary.threads as u64, "thread", "threads"),
+        format_count(summary.threads as u64, "thread", "threads"),
         summary.seconds
     ));
     out.object(&json!({"summary": {

@@ -1,0 +1,169 @@
+//! `s3cmtf bench` measures the speed of fits. Arguments come in; a table or JSON objects go out.
+//!
+//! This file runs the measurements. `variant` lists the combinations that are measured, `data` opens or generates the
+//! tensor, `flops` counts operations and measures the peak of the machine, `results` derives and prints the figures.
+
+mod arguments;
+mod data;
+mod flops;
+mod results;
+mod variant;
+
+use s3cmtf::format::CooFile;
+use s3cmtf::model::EpochMetrics;
+use s3cmtf::options::Algorithm;
+use s3cmtf::problem::Problem;
+use s3cmtf::solver::{Control, Event, FitInput, Observer, fit};
+use s3cmtf::{Error, Monitor, Result};
+
+pub(crate) use arguments::Arguments;
+use data::{BenchData, EntrySample};
+use flops::{Peak, flops_per_entry, measure_peak};
+use results::Results;
+use variant::variants;
+
+use crate::outcome::Outcome;
+use crate::output::{Output, format_count, format_dims, format_integer};
+use crate::progress::Progress;
+
+/// Largest number of entries that `naive` is measured on.
+const MAX_SAMPLE: usize = 200_000;
+/// Smallest number of entries that `naive` is measured on, if the tensor has as many.
+const MIN_SAMPLE: usize = 1000;
+/// Floating-point operations of `naive` that the sample is sized for, between these limits.
+const SAMPLE_FLOPS: f64 = 2e9;
+
+/// Measures all variants and prints the results.
+pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
+    let mut variants = variants(a)?;
+    let data = BenchData::open(a, progress)?;
+    let tensor = data.train.view();
+    let problem = Problem::builder(tensor.clone()).build(progress)?;
+    let ranks = vec![a.rank as usize; tensor.order()];
+    let naive_flops = flops_per_entry(&variants[0].options, Algorithm::Naive, &ranks);
+    let sample_size = ((SAMPLE_FLOPS / naive_flops) as usize).clamp(MIN_SAMPLE, MAX_SAMPLE);
+    let sample = EntrySample::new(&tensor, sample_size);
+    let sample_view = sample.view(&tensor)?;
+    let sample_problem = Problem::builder(sample_view).build(progress)?;
+    let input = FitInput {
+        test: data.test.as_ref().map(CooFile::view),
+        ..FitInput::default()
+    };
+    let mut peaks: Vec<Peak> = Vec::new();
+    for v in &variants {
+        if !peaks
+            .iter()
+            .any(|p| (p.level, p.threads) == (v.level, v.options.threads))
+        {
+            peaks.push(Peak {
+                level: v.level,
+                threads: v.options.threads,
+                flops: 0.0,
+            });
+        }
+    }
+    let mut notes: Vec<String> = Vec::new();
+    let steps = a.repeats * (peaks.len() + variants.len()) as u64;
+    let mut step = 0;
+    let mut begin_step = || {
+        progress.progress("measuring", step, steps);
+        step += 1;
+        if progress.cancelled() {
+            return Err(Error::Cancelled);
+        }
+        Ok(())
+    };
+    // Interleaved, so that a temporary slowdown of the machine affects all variants alike.
+    for _ in 0..a.repeats {
+        for peak in &mut peaks {
+            begin_step()?;
+            peak.flops = peak.flops.max(measure_peak(peak.level, peak.threads));
+        }
+        for v in &mut variants {
+            begin_step()?;
+            let problem = if v.is_naive() {
+                &sample_problem
+            } else {
+                &problem
+            };
+            let mut fastest = FastestEpoch {
+                progress,
+                seconds: f64::INFINITY,
+                notes: &mut notes,
+            };
+            let (model, summary) = fit(
+                problem,
+                &v.options,
+                &input,
+                &mut fastest,
+                &SilentMonitor(progress),
+            )?;
+            let entries_per_second = problem.count() as f64 / fastest.seconds.max(1e-9);
+            if progress.cancelled() {
+                return Err(Error::Cancelled);
+            }
+            v.entries_per_second = v.entries_per_second.max(entries_per_second);
+            v.test_rmse = summary.test_rmse;
+            v.ranks = model.shape().ranks.clone();
+        }
+    }
+    progress.clear();
+    let results = Results {
+        variants,
+        peaks,
+        entries: problem.count(),
+        sampled_entries: sample_problem.count(),
+        repeats: a.repeats,
+    };
+    out.line(format!(
+        "{}: {} entries, {}; {}, rank {}; the fastest of {} in {}\n",
+        data.name,
+        format_integer(problem.count()),
+        format_dims(tensor.dims()),
+        a.model,
+        a.rank,
+        format_count(a.epochs, "epoch", "epochs"),
+        format_count(a.repeats, "repeat", "repeats"),
+    ));
+    results.print(out);
+    for note in notes {
+        out.line(note);
+    }
+    Ok(Outcome::Success)
+}
+
+/// Passes Ctrl-C on to a fit, and shows none of its progress.
+struct SilentMonitor<'a>(&'a Progress);
+
+impl Monitor for SilentMonitor<'_> {
+    fn cancelled(&self) -> bool {
+        self.0.cancelled()
+    }
+}
+
+/// Records the fastest epoch of a fit and the notes on lowered ranks.
+struct FastestEpoch<'a> {
+    progress: &'a Progress,
+    /// Seconds of the updates of the fastest epoch.
+    seconds: f64,
+    notes: &'a mut Vec<String>,
+}
+
+impl Observer for FastestEpoch<'_> {
+    fn epoch(&mut self, epoch: &EpochMetrics) -> Control {
+        self.seconds = self.seconds.min(epoch.update_seconds);
+        if self.progress.cancelled() {
+            Control::Stop
+        } else {
+            Control::Continue
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        if let Event::RankLowered(text) = event
+            && !self.notes.contains(text)
+        {
+            self.notes.push(text.clone());
+        }
+    }
+}

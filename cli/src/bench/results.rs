@@ -1,0 +1,127 @@
+//! The results of `bench`: derived figures, the table and the JSON objects.
+
+use serde_json::{Value, json};
+
+use super::flops::{Peak, flops_per_entry};
+use super::variant::Variant;
+use crate::output::{Output, format_count, format_integer};
+
+/// All measurements.
+pub(super) struct Results {
+    pub variants: Vec<Variant>,
+    pub peaks: Vec<Peak>,
+    /// Entries of the tensor.
+    pub entries: u64,
+    /// Entries that `naive` is measured on.
+    pub sampled_entries: u64,
+    pub repeats: u64,
+}
+
+impl Results {
+    /// Returns the parallel efficiency: the speed per thread relative to that of the smallest number of threads.
+    fn efficiency(&self, v: &Variant) -> f64 {
+        let same = |o: &&Variant| {
+            o.is_requested && (o.options.algorithm, o.level) == (v.options.algorithm, v.level)
+        };
+        let fewest = self
+            .variants
+            .iter()
+            .filter(same)
+            .min_by_key(|o| o.options.threads)
+            .unwrap_or(v);
+        (v.entries_per_second / v.threads()) / (fewest.entries_per_second / fewest.threads())
+    }
+
+    /// Returns the speed relative to `naive` on one thread, which is always measured.
+    fn ratio_to_naive(&self, v: &Variant) -> f64 {
+        let naive = self
+            .variants
+            .iter()
+            .find(|o| o.is_naive() && o.options.threads == 1);
+        v.entries_per_second / naive.map_or(f64::NAN, |o| o.entries_per_second)
+    }
+
+    /// Returns the peak for the instruction set and threads of a variant.
+    fn peak_flops(&self, v: &Variant) -> f64 {
+        let same = |p: &&Peak| (p.level, p.threads) == (v.level, v.options.threads);
+        self.peaks.iter().find(same).map_or(f64::NAN, |p| p.flops)
+    }
+
+    /// Prints the table of variants, and the peaks.
+    pub fn print(&self, out: &mut Output) {
+        out.line(
+            "algorithm  kernel  threads  million/s  per thread  ns/entry  efficiency  GFLOP/s  of peak  test RMSE     x naive",
+        );
+        for v in self.variants.iter().filter(|v| v.is_requested) {
+            let flops =
+                v.entries_per_second * flops_per_entry(&v.options, v.options.algorithm, &v.ranks);
+            let (efficiency, ratio) = (self.efficiency(v), self.ratio_to_naive(v));
+            let (peak, mark) = (self.peak_flops(v), if v.is_naive() { "*" } else { " " });
+            let rmse = match v.test_rmse {
+                x if x.is_finite() => format!("{x:.4}{mark}"),
+                _ => "- ".into(),
+            };
+            out.line(format!(
+                "{:<9}  {:<6}  {:>7}  {:>9.3}  {:>10.3}  {:>8.1}  {:>9.0}%  {:>7.2}  {:>6.1}%  {rmse:>10}  {ratio:>9.1}",
+                v.algorithm_name(),
+                v.level.name(),
+                v.options.threads,
+                v.entries_per_second / 1e6,
+                v.entries_per_second / 1e6 / v.threads(),
+                1e9 / v.entries_per_second,
+                100.0 * efficiency,
+                flops / 1e9,
+                100.0 * flops / peak,
+            ));
+            let rmse = match v.test_rmse {
+                x if x.is_finite() => json!(x),
+                _ => Value::Null,
+            };
+            out.object(&json!({
+                "algorithm": v.algorithm_name(),
+                "kernel": v.level.name(),
+                "model": v.options.get("model"),
+                "rank": v.options.rank.first(),
+                "ranks": v.ranks,
+                "threads": v.options.threads,
+                "entries": if v.is_naive() { self.sampled_entries } else { self.entries },
+                "epochs": v.options.epochs,
+                "repeats": self.repeats,
+                "entries_per_second": v.entries_per_second,
+                "entries_per_second_per_thread": v.entries_per_second / v.threads(),
+                "ns_per_entry": 1e9 / v.entries_per_second,
+                "efficiency": efficiency,
+                "gflops": flops / 1e9,
+                "peak_gflops": peak / 1e9,
+                "peak_share": flops / peak,
+                "test_rmse": rmse,
+                "ratio_to_naive": ratio,
+                "seed": v.options.seed,
+            }));
+        }
+        out.line(format!(
+            "\nnaive ran one epoch on {}{}.",
+            if self.sampled_entries < self.entries {
+                format!(
+                    "a sample of {} entries",
+                    format_integer(self.sampled_entries)
+                )
+            } else {
+                "all entries".into()
+            },
+            if self.variants.iter().any(|v| v.is_requested && v.is_naive()) {
+                "; its test RMSE (*) is therefore higher"
+            } else {
+                ""
+            }
+        ));
+        for p in &self.peaks {
+            out.line(format!(
+                "peak of {} on {}: {:.1} GFLOP/s",
+                p.level.name(),
+                format_count(p.threads, "thread", "threads"),
+                p.flops / 1e9
+            ));
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! `s3cmtf eval`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use s3cmtf::discover::{RankBy, RankingOptions, RankingReport, evaluate_ranking};
+use s3cmtf::format::{CooFile, OpenMode};
+use s3cmtf::model::{self, Model};
+use s3cmtf::predict::evaluate;
+use s3cmtf::{Error, Result};
+use serde_json::{Value, json};
+
+use crate::input::{InputFormat, TextArguments, any_text, mode_from_one};
+use crate::outcome::Outcome;
+use crate::output::{Output, format_count, format_error, format_integer};
+use crate::progress::Progress;
+use crate::row_names::check_names_match_model;
+
+/// RankBy the errors of a model on a file: RMSE and MAE, clipped and unclipped
+///
+/// With --rank also ranking metrics: for each row of another mode (a user), the top rows without a training entry of that
+/// user, compared with a ranking by popularity.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The model
+    model: PathBuf,
+
+    /// Entries with their values: binary COO, or text
+    file: PathBuf,
+
+    /// Also rank the rows of this mode: hit rate, recall and NDCG
+    #[arg(long, value_name = "MODE", requires = "exclude")]
+    rank: Option<usize>,
+
+    /// Length of the rankings (the K of recall@K)
+    #[arg(long, value_name = "K", default_value_t = 10, requires = "rank")]
+    at: usize,
+
+    /// The mode whose rows (users) the rankings are for; by default the first other mode
+    #[arg(long, value_name = "MODE", requires = "rank")]
+    by: Option<usize>,
+
+    /// The training entries; rows that a user has among them are not ranked
+    #[arg(long, value_name = "FILE", requires = "rank")]
+    exclude: Option<PathBuf>,
+
+    /// Smallest value of a relevant entry; by default every entry is relevant
+    #[arg(
+        long,
+        value_name = "VALUE",
+        requires = "rank",
+        allow_negative_numbers = true
+    )]
+    relevant: Option<f64>,
+
+    /// Rank by this quantile of the value instead of the prediction, for a model fitted with gibbs
+    #[arg(long, value_name = "Q", requires = "rank")]
+    quantile: Option<f64>,
+
+    /// Number of threads; 0 takes all this process may use
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+
+    #[command(flatten)]
+    text: TextArguments,
+}
+
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
+    let model = model::load(&a.model, OpenMode::Mapped)?;
+    let format = InputFormat {
+        options: a.text.options()?,
+        any_text: any_text([&a.file].into_iter().chain(&a.exclude))?,
+    };
+    let file = format.open(&a.file, progress)?;
+    model.check_order(&file.view())?;
+    let files = [&a.file].into_iter().chain(&a.exclude);
+    check_names_match_model(&a.model, model.order(), files, &a.text)?;
+    let ranking = match (a.rank, &a.exclude) {
+        (Some(rank), Some(train)) => Some(evaluate_ranking_of(
+            a,
+            &model,
+            rank,
+            &format.open(train, progress)?,
+            &file,
+            progress,
+        )?),
+        _ => None,
+    };
+    let e = evaluate(&model, &file.view(), model.range(), a.threads, progress)?;
+    if e.count == 0 {
+        return Err(Error::Argument(format!(
+            "{}: has no entries to measure errors on",
+            file.name()
+        )));
+    }
+    out.line(format!(
+        "{}: {}",
+        file.name(),
+        format_count(e.count, "entry", "entries")
+    ));
+    let (low, high) = model.range();
+    let clipped = format!("clipped to {low} to {high}");
+    for (kind, errors) in [("unclipped", e.plain), (clipped.as_str(), e.clipped)] {
+        out.line(format!(
+            "  {kind:<28}  RMSE {}  MAE {}",
+            format_error(errors.rmse, 6),
+            format_error(errors.mae, 6)
+        ));
+    }
+    let mut object = json!({
+        "file": file.name(),
+        "count": e.count,
+        "rmse": e.plain.rmse,
+        "mae": e.plain.mae,
+        "clipped_rmse": e.clipped.rmse,
+        "clipped_mae": e.clipped.mae,
+    });
+    if let Some((options, report)) = ranking {
+        object["ranking"] = print_ranking(&options, &report, out);
+    }
+    out.object(&object);
+    Ok(Outcome::Success)
+}
+
+/// Computes the ranking metrics of the model and of a ranking by popularity.
+fn evaluate_ranking_of(
+    a: &Arguments,
+    model: &Model,
+    rank: usize,
+    train: &CooFile,
+    test: &CooFile,
+    progress: &Progress,
+) -> Result<(RankingOptions, RankingReport)> {
+    let mode = mode_from_one(rank)?;
+    let options = RankingOptions {
+        mode,
+        user_mode: a.by.map_or(Ok(usize::from(mode == 0)), mode_from_one)?,
+        list_len: a.at,
+        rank_by: a.quantile.map_or(RankBy::Mean, RankBy::Quantile),
+        min_relevant_value: a.relevant,
+        threads: a.threads,
+    };
+    let report = evaluate_ranking(model, &test.view(), &train.view(), &options, progress)?;
+    if report.users == 0 {
+        return Err(Error::Argument(format!(
+            "{}: no row of mode {} has a relevant entry outside the --exclude file; lower --relevant, or give test entries",
+            test.name(),
+            options.user_mode + 1
+        )));
+    }
+    Ok((options, report))
+}
+
+/// Prints the ranking metrics and returns them as a JSON object.
+fn print_ranking(options: &RankingOptions, report: &RankingReport, out: &mut Output) -> Value {
+    out.line(format!(
+        "  rankings of mode {} for {} of mode {}, top {}:",
+        options.mode + 1,
+        format_count(report.users, "row", "rows"),
+        options.user_mode + 1,
+        format_integer(options.list_len as u64)
+    ));
+    let mut object = json!({
+        "mode": options.mode + 1,
+        "by": options.user_mode + 1,
+        "at": options.list_len,
+        "relevant": options.min_relevant_value,
+        "users": report.users,
+    });
+    for (source, m) in [("model", report.model), ("popularity", report.popularity)] {
+        out.line(format!(
+            "    {source:<12}  hit rate {:.4}  recall {:.4}  NDCG {:.4}",
+            m.hit_rate, m.recall, m.ndcg
+        ));
+        object[source] = json!({"hit_rate": m.hit_rate, "recall": m.recall, "ndcg": m.ndcg});
+    }
+    object
+}

@@ -1,0 +1,39 @@
+//! `s3cmtf export`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use s3cmtf::Result;
+use s3cmtf::format::OpenMode;
+use s3cmtf::model;
+use s3cmtf::predict::export;
+use serde_json::json;
+
+use crate::outcome::Outcome;
+use crate::output::Output;
+use crate::progress::Progress;
+
+/// Write a model as .npy files and as text in the layout of the original program
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The model
+    model: PathBuf,
+
+    /// The folder to write into
+    folder: PathBuf,
+}
+
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
+    let files = export(
+        &model::load(&a.model, OpenMode::Mapped)?,
+        &a.folder,
+        progress,
+    )?;
+    for file in &files {
+        out.line(file.display().to_string());
+    }
+    out.object(
+        &json!({"files": files.iter().map(|f| f.display().to_string()).collect::<Vec<_>>()}),
+    );
+    Ok(Outcome::Success)
+}

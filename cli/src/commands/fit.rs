@@ -1,0 +1,218 @@
+//! `s3cmtf fit`
+
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgMatches, Args, Command};
+use s3cmtf::format::{CooFile, Names, OpenMode};
+use s3cmtf::model::{self, Model};
+use s3cmtf::options::{OPTION_TABLE, OptionKind, Options};
+use s3cmtf::solver::{FitInput, FitSummary, fit};
+use s3cmtf::{Error, Monitor, Result};
+use serde_json::json;
+
+use crate::fit_data::FitData;
+use crate::fit_observer::{ConsoleObserver, json_number};
+use crate::input::{TextArguments, same_file};
+use crate::option_arguments::{
+    apply_config, apply_flag, data_arguments, flag_argument, leak_str, path_argument,
+};
+use crate::outcome::Outcome;
+use crate::output::{Output, format_count, format_rmse};
+use crate::progress::Progress;
+
+/// Adds the arguments of `fit`; its options come from the library's table.
+pub(super) fn command(command: Command) -> Command {
+    let mut command = data_arguments(command)
+        .about("Fit a model to a tensor and its coupled matrices")
+        .after_help(
+            "Examples:\n  \
+             s3cmtf fit --tensor train.coo --test test.coo --rank 8 -o model.s3m\n  \
+             s3cmtf fit --tensor train.coo --matrix 2:genres.coo:10 --preset paper --rank 12 -o model.s3m\n  \
+             s3cmtf fit --tensor train.coo --valid valid.coo --patience 3 --checkpoint run.s3m -o model.s3m\n  \
+             s3cmtf fit --tensor train.coo --valid 0.1 --patience 3 -o model.s3m\n  \
+             s3cmtf fit --tensor train.coo --resume run.s3m --epochs 100 -o model.s3m",
+        )
+        .arg(path_argument("test", "FILE", "Entries to measure the test error on"))
+        .arg(path_argument("valid", "FILE|FRACTION", "Entries that decide, with --patience, when to stop and which model is best: a file, or which part of the tensor's to hold out (--valid-fraction)"))
+        .arg(path_argument("output", "MODEL", "Where the model goes").short('o').required(true))
+        .arg(path_argument("init", "MODEL", "Start from this model; rows it lacks start anew"))
+        .arg(path_argument("checkpoint", "FILE", "DuplicatePolicy a checkpoint here while fitting"))
+        .arg(path_argument("resume", "FILE", "Go on from this checkpoint"));
+    for option in OPTION_TABLE {
+        let long = option.name.replace('_', "-");
+        let arg = Arg::new(option.name)
+            .help(format!("{} [default: {}]", option.help, option.default))
+            .help_heading("Fitting");
+        let arg = match option.kind {
+            OptionKind::Flag => flag_argument(arg, option),
+            OptionKind::Choice(words) => arg
+                .long(leak_str(long))
+                .value_name(leak_str(words.join("|"))),
+            OptionKind::IntegerList(..) => arg.long(leak_str(long)).value_name("J[,J...]"),
+            OptionKind::RealList(..) => arg.long(leak_str(long)).value_name("X[,X...]"),
+            OptionKind::Integer(..) => arg.long(leak_str(long)).value_name("N"),
+            OptionKind::Real(..) => arg
+                .long(leak_str(long))
+                .value_name("X")
+                .allow_negative_numbers(true),
+        };
+        command = command.arg(arg);
+    }
+    TextArguments::augment_args(command)
+}
+
+/// Collects the options of the fit. Arguments override the `--config` file, which overrides the options of the `--resume`
+/// checkpoint, or else the preset with the ranks and kind of the `--init` model.
+fn fit_options(a: &ArgMatches, init: Option<&Model>) -> Result<Options> {
+    let preset = a
+        .get_one::<String>("preset")
+        .map_or("default", String::as_str);
+    let mut options = match a.get_one::<PathBuf>("resume") {
+        Some(path) => model::load(path, OpenMode::Mapped)?.options().clone(),
+        None => Options::preset(preset)?,
+    };
+    if let Some(init) = init {
+        options.rank = init.shape().ranks.clone();
+        options.model = init.options().model;
+    }
+    apply_config(a, &mut options)?;
+    for option in OPTION_TABLE {
+        if option.kind == OptionKind::Flag {
+            apply_flag(a, option, &mut options)?;
+        } else if let Some(value) = a.get_one::<String>(option.name) {
+            options.set(option.name, value)?;
+        }
+    }
+    Ok(options)
+}
+
+/// Returns the value of `--valid` if it is a number; else it is a file.
+fn as_fraction(path: &Path) -> Option<f64> {
+    path.to_str()?.parse().ok()
+}
+
+pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Result<Outcome> {
+    let given = |name: &str| {
+        a.get_one::<PathBuf>(name)
+            .filter(|p| name != "valid" || as_fraction(p).is_none())
+    };
+    let target = given("output").expect("clap requires it");
+    let init = given("init")
+        .map(|p| model::load(p, OpenMode::Mapped))
+        .transpose()?;
+    let mut options = fit_options(a, init.as_ref())?;
+    if let Some(fraction) = a.get_one::<PathBuf>("valid").and_then(|p| as_fraction(p)) {
+        if !(fraction > 0.0 && fraction < 1.0) {
+            return Err(Error::Argument(format!(
+                "--valid {fraction}: a fraction must be above 0 and below 1; for a file of that name write ./{fraction}"
+            )));
+        }
+        options.valid_fraction = fraction;
+    }
+    model::check_target(target)?;
+    let other_files: Vec<&PathBuf> = ["test", "valid"].into_iter().filter_map(given).collect();
+    let data = FitData::open(a, &other_files, progress)?;
+    let open = |path: &PathBuf| data.open_entries(path, progress);
+    let test = given("test").map(open).transpose()?;
+    let valid = given("valid").map(open).transpose()?;
+    let problem = data.build_problem(options.seed, progress)?;
+    let checkpoint = given("checkpoint").or(given("resume"));
+    let other_inputs = [given("test"), given("valid"), given("init")];
+    data.check_outputs(a, &other_inputs, &[Some(target), checkpoint])?;
+    if checkpoint.is_some_and(|c| c == target || same_file(c, target)) {
+        return Err(Error::Argument(format!(
+            "{} cannot be both the checkpoint and the model; use two files",
+            target.display()
+        )));
+    }
+    let input = FitInput {
+        test: test.as_ref().map(CooFile::view),
+        valid: valid.as_ref().map(CooFile::view),
+        init: init.as_ref(),
+        checkpoint: checkpoint.cloned(),
+        resume: given("resume").cloned(),
+    };
+    let mut observer = ConsoleObserver {
+        progress,
+        out,
+        output_error: None,
+    };
+    let (model, summary) = fit(&problem, &options, &input, &mut observer, progress)?;
+    let output_error = observer.output_error.take();
+    // The model is saved even if the fit was cancelled or its output could not be written.
+    model::save(&model, target)?;
+    if let Some(tensor) = given("tensor") {
+        Names::copy_to_model(tensor, target, model.order())?;
+    }
+    for (m, (spec, _)) in data.matrices.iter().enumerate() {
+        if !spec.kind.is_graph() {
+            Names::save_columns(Names::load_beside(&spec.file, 1)?.as_ref(), target, m)?;
+        }
+    }
+    if let Some(e) = output_error {
+        return Err(e);
+    }
+    report(&model, &summary, target, out);
+    if progress.cancelled() {
+        out.flush()?;
+        return Err(Error::Cancelled);
+    }
+    Ok(Outcome::Success)
+}
+
+/// Prints the summary of the fit.
+fn report(model: &Model, s: &FitSummary, target: &Path, out: &mut Output) {
+    let optional_rmse = |name: &str, x: f64| {
+        if x.is_nan() {
+            String::new()
+        } else {
+            format!(", {name} RMSE {}", format_rmse(x))
+        }
+    };
+    out.line(format!(
+        "{}: stopped ({}) after {} epochs, model of epoch {}{}{}{}{}; {:.2} s updating, {:.2} s measuring, {}",
+        target.display(),
+        s.reason.name(),
+        s.epochs,
+        s.best_epoch,
+        optional_rmse("training", s.train_rmse),
+        optional_rmse("validation", s.valid_rmse),
+        optional_rmse("test", s.test_rmse),
+        if s.clipped { " (clipped)" } else { " (not clipped)" },
+        s.update_seconds,
+        s.eval_seconds,
+        format_count(s.threads as u64, "thread", "threads")
+    ));
+    let o = model.options();
+    out.object(&json!({"summary": {
+        "train_rmse": json_number(s.train_rmse),
+        "test_rmse": json_number(s.test_rmse),
+        "valid_rmse": json_number(s.valid_rmse),
+        "best_epoch": s.best_epoch,
+        "clipped": s.clipped,
+        "threads": s.threads,
+        "kernel": s.kernel.name(),
+        "algorithm": o.get("algorithm"),
+        "model": o.get("model"),
+        "ranks": model.shape().ranks,
+        "seed": o.seed,
+        "epochs": s.epochs,
+        "reason": s.reason.name(),
+        "seconds": s.seconds,
+        "update_seconds": s.update_seconds,
+        "eval_seconds": s.eval_seconds,
+        "peak_memory_bytes": peak_memory_bytes(),
+        "output": target.display().to_string(),
+    }}));
+}
+
+/// Returns the peak resident memory of this process in bytes, on Linux.
+fn peak_memory_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
+    line.split_whitespace()
+        .nth(1)?
+        .parse::<u64>()
+        .ok()
+        .map(|kb| kb * 1024)
+}

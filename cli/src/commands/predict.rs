@@ -1,0 +1,180 @@
+//! `s3cmtf predict`
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use clap::Args;
+use s3cmtf::format::{CooView, CooWriter, Dims, OpenMode, ValueKind, Values};
+use s3cmtf::model::{self, Model};
+use s3cmtf::predict::{predict_all, predict_spread};
+use s3cmtf::{Error, Result};
+use serde_json::json;
+
+use crate::input::{TextArguments, open, same_file};
+use crate::outcome::Outcome;
+use crate::output::{Output, format_integer};
+use crate::progress::Progress;
+use crate::row_names::check_names_match_model;
+
+/// Predict the values at the positions in a file
+///
+/// Prints a line per position: its indices, then the prediction. With -o, writes a binary COO file.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The model
+    model: PathBuf,
+
+    /// The positions: binary COO, or text (with --no-value if it has no value column)
+    file: PathBuf,
+
+    /// Write a binary COO file instead of printing
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+
+    /// Do not clip predictions to the range of the training values
+    #[arg(long)]
+    no_clip: bool,
+
+    /// Also print the predictive standard deviation, for a model fitted with gibbs
+    #[arg(long, conflicts_with = "output")]
+    deviation: bool,
+
+    /// Also print these predictive quantiles, such as 0.05,0.95, for a model fitted with gibbs
+    #[arg(
+        long,
+        value_name = "Q[,Q...]",
+        value_delimiter = ',',
+        conflicts_with = "output"
+    )]
+    quantiles: Vec<f64>,
+
+    /// Number of threads; 0 takes all this process may use
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+
+    #[command(flatten)]
+    text: TextArguments,
+}
+
+/// Returns the storage type of predictions. Single precision is enough unless the values lie in a narrow range far from 0.
+fn value_kind(model: &Model) -> ValueKind {
+    let (low, high) = model.range();
+    if high - low < 1e-3 * low.abs().max(high.abs()) {
+        ValueKind::F64
+    } else {
+        ValueKind::F32
+    }
+}
+
+/// Formats a prediction with the digits of its storage type.
+fn format_prediction(x: f64, kind: ValueKind) -> String {
+    match kind {
+        ValueKind::F64 => x.to_string(),
+        ValueKind::F32 => (x as f32).to_string(),
+    }
+}
+
+/// Receives the predictions at a range of entries.
+type Receiver<'a> = dyn FnMut(Range<usize>, &[f64]) -> Result<()> + 'a;
+
+pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
+    let model = model::load(&a.model, OpenMode::Mapped)?;
+    let kind = value_kind(&model);
+    let file = open(&a.file, &a.text, progress)?;
+    check_names_match_model(&a.model, model.order(), [&a.file], &a.text)?;
+    let view = file.view();
+    let predict = |receiver: &mut Receiver<'_>| {
+        predict_all(&model, &view, !a.no_clip, a.threads, progress, receiver)
+    };
+    if a.deviation || !a.quantiles.is_empty() {
+        return print_predictive_distribution(a, &model, &view, progress, out);
+    }
+    let Some(path) = &a.output else {
+        predict(&mut |range, values| {
+            for (i, x) in range.zip(values) {
+                let index: Vec<u64> = (0..view.order())
+                    .map(|n| u64::from(view.column(n)[i]) + 1)
+                    .collect();
+                if out.json {
+                    out.object(&json!({"index": index, "prediction": x}));
+                } else {
+                    let index: Vec<String> = index.iter().map(u64::to_string).collect();
+                    out.line(format!(
+                        "{} {}",
+                        index.join(" "),
+                        format_prediction(*x, kind)
+                    ));
+                }
+            }
+            out.flush()
+        })?;
+        return Ok(Outcome::Success);
+    };
+    if [&a.file, &a.model]
+        .into_iter()
+        .any(|input| same_file(input, path))
+    {
+        return Err(Error::Argument(format!(
+            "{} is read by this command and would be overwritten; write to another file",
+            path.display()
+        )));
+    }
+    let mut writer = CooWriter::create(path, view.order(), kind, None, Some(view.len() as u64))?;
+    predict(&mut |range, values| {
+        let columns: Vec<&[u32]> = (0..view.order())
+            .map(|n| &view.column(n)[range.clone()])
+            .collect();
+        writer.push(&columns, Values::F64(values), None)
+    })?;
+    let header = writer.finish(Dims::Stated(view.dims().to_vec()))?;
+    out.line(format!(
+        "{}: {} predictions",
+        path.display(),
+        format_integer(header.count)
+    ));
+    out.object(&json!({"output": path.display().to_string(), "count": header.count}));
+    Ok(Outcome::Success)
+}
+
+/// Prints predictions with their predictive standard deviations and quantiles.
+fn print_predictive_distribution(
+    a: &Arguments,
+    model: &Model,
+    view: &CooView<'_>,
+    progress: &Progress,
+    out: &mut Output,
+) -> Result<Outcome> {
+    let kind = value_kind(model);
+    predict_spread(
+        model,
+        view,
+        &a.quantiles,
+        !a.no_clip,
+        a.threads,
+        progress,
+        |range, spreads| {
+            for (i, spread) in range.zip(spreads) {
+                let index: Vec<u64> = (0..view.order())
+                    .map(|n| u64::from(view.column(n)[i]) + 1)
+                    .collect();
+                if out.json {
+                    out.object(&json!({
+                        "index": index,
+                        "prediction": spread.mean,
+                        "deviation": spread.deviation,
+                        "quantiles": spread.quantiles,
+                    }));
+                    continue;
+                }
+                let deviation = a.deviation.then_some(spread.deviation);
+                let values = [spread.mean].into_iter().chain(deviation);
+                let values = values.chain(spread.quantiles.iter().copied());
+                let mut words: Vec<String> = index.iter().map(u64::to_string).collect();
+                words.extend(values.map(|x| format_prediction(x, kind)));
+                out.line(words.join(" "));
+            }
+            out.flush()
+        },
+    )?;
+    Ok(Outcome::Success)
+}

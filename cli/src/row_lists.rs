@@ -1,0 +1,207 @@
+//! Prints ranked lists of rows with their scores, as text, CSV or JSON.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::path::Path;
+
+use clap::Args;
+use s3cmtf::discover::{RankedRow, RowNames};
+use s3cmtf::model::Model;
+use s3cmtf::{Error, Result};
+use serde_json::Value;
+
+use crate::output::{Output, printable};
+use crate::row_names::NameArguments;
+
+/// Lists between two writes to standard output.
+const LISTS_PER_FLUSH: usize = 64;
+
+/// Arguments of the commands that print lists of rows.
+#[derive(Args)]
+pub(crate) struct ListArguments {
+    /// How many rows to list
+    #[arg(short = 'k', long, value_name = "K", default_value_t = 10)]
+    top: usize,
+
+    #[command(flatten)]
+    names: NameArguments,
+
+    /// Print CSV, with a line for each row; --json prints an object for each list
+    #[arg(long)]
+    csv: bool,
+
+    /// Number of threads; 0 takes all this process may use
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub threads: usize,
+}
+
+impl ListArguments {
+    /// Returns the length of the lists.
+    pub(crate) fn top(&self) -> Result<usize> {
+        match self.top {
+            0 => Err(Error::Argument(
+                "--top 0: a list must have at least 1 row".into(),
+            )),
+            k => Ok(k),
+        }
+    }
+
+    /// Loads the names given by `--names`, and those stored beside the files for modes without.
+    pub(crate) fn row_names(&self, model: &Model, beside: &[&Path]) -> Result<RowNames> {
+        self.names.row_names(model, beside)
+    }
+}
+
+/// Prints lists of rows of one mode, each for rows of other modes.
+pub(crate) struct ListPrinter<'a> {
+    names: &'a RowNames,
+    mode: usize,
+    /// The name of the score: a column of CSV and a key of JSON.
+    score: &'a str,
+    csv: bool,
+    /// Number of lists printed.
+    printed: usize,
+}
+
+impl<'a> ListPrinter<'a> {
+    pub(crate) fn new(
+        a: &ListArguments,
+        names: &'a RowNames,
+        mode: usize,
+        score: &'a str,
+    ) -> ListPrinter<'a> {
+        ListPrinter {
+            names,
+            mode,
+            score,
+            csv: a.csv,
+            printed: 0,
+        }
+    }
+
+    /// Prints the list for the rows `given`, each as mode and index.
+    pub(crate) fn print(
+        &mut self,
+        given: &[(usize, u32)],
+        list: &[RankedRow],
+        out: &mut Output,
+    ) -> Result<()> {
+        if out.json {
+            out.object(&self.to_json(given, list));
+        } else if self.csv {
+            self.print_csv(given, list, out);
+        } else {
+            self.print_text(given, list, out);
+        }
+        self.printed += 1;
+        if self.printed.is_multiple_of(LISTS_PER_FLUSH) {
+            out.flush()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Formats the list directly: building a tree of JSON values per row takes longer than ranking it.
+    fn to_json(&self, given: &[(usize, u32)], list: &[RankedRow]) -> String {
+        let mut text = String::from("{\"for\":[");
+        let add_row = |text: &mut String, mode: usize, index: u32, key: &str, value: String| {
+            let comma = if text.ends_with('[') { "" } else { "," };
+            let _ = write!(text, "{comma}{{\"index\":{}", u64::from(index) + 1);
+            if let Some(name) = self.names.name(mode, index) {
+                let _ = write!(text, ",\"name\":{}", Value::from(name));
+            }
+            let _ = write!(text, ",\"{key}\":{value}}}");
+        };
+        for &(mode, index) in given {
+            add_row(&mut text, mode, index, "mode", (mode + 1).to_string());
+        }
+        let _ = write!(text, "],\"mode\":{},\"rows\":[", self.mode + 1);
+        for r in list {
+            let score = if r.score.is_finite() {
+                format!("{:?}", r.score)
+            } else {
+                "null".into()
+            };
+            add_row(&mut text, self.mode, r.index, self.score, score);
+        }
+        text + "]}"
+    }
+
+    /// Prints indices from 1, and names for the modes that have names.
+    fn print_csv(&self, given: &[(usize, u32)], list: &[RankedRow], out: &mut Output) {
+        let has_names = |mode: usize| self.names.of_mode(mode).is_some();
+        if self.printed == 0 {
+            let mut head = String::new();
+            let mut column = |title: &str, has_names: bool| {
+                head += &format!("{title},");
+                if has_names {
+                    head += &format!("{title}_name,");
+                }
+            };
+            for &(mode, _) in given {
+                column(&format!("mode{}", mode + 1), has_names(mode));
+            }
+            column("place", false);
+            column("row", has_names(self.mode));
+            out.line(head + self.score);
+        }
+        let add_row = |to: &mut String, mode: usize, index: u32| {
+            let _ = write!(to, "{},", u64::from(index) + 1);
+            if has_names(mode) {
+                to.push_str(&csv_field(self.names.name(mode, index).unwrap_or_default()));
+                to.push(',');
+            }
+        };
+        let mut prefix = String::new();
+        for &(mode, index) in given {
+            add_row(&mut prefix, mode, index);
+        }
+        let mut line = String::new();
+        for (place, r) in list.iter().enumerate() {
+            line.clear();
+            let _ = write!(line, "{prefix}{},", place + 1);
+            add_row(&mut line, self.mode, r.index);
+            let _ = write!(line, "{}", r.score as f32);
+            out.line(&line);
+        }
+    }
+
+    fn print_text(&self, given: &[(usize, u32)], list: &[RankedRow], out: &mut Output) {
+        let titles = given.iter().map(|&(mode, index)| {
+            let number = u64::from(index) + 1;
+            match self.names.name(mode, index) {
+                Some(name) => format!("row {number} of mode {}, {}", mode + 1, printable(name)),
+                None => format!("row {number} of mode {}", mode + 1),
+            }
+        });
+        let title = titles.collect::<Vec<_>>().join("; ");
+        let title = if title.is_empty() {
+            "over all modes".into()
+        } else {
+            title
+        };
+        out.line(format!("{title}:"));
+        if list.is_empty() {
+            out.line("  no rows remain to be listed");
+        }
+        for (place, r) in list.iter().enumerate() {
+            let line = format!(
+                "  {:>3}  {:<10}  {:>8}  {}",
+                place + 1,
+                format!("{:.5}", r.score),
+                u64::from(r.index) + 1,
+                printable(self.names.name(self.mode, r.index).unwrap_or_default())
+            );
+            out.line(line.trim_end());
+        }
+    }
+}
+
+/// Returns a CSV field, quoted if it contains separators, quotes or line ends.
+pub(crate) fn csv_field(field: &str) -> Cow<'_, str> {
+    if field.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\"")).into()
+    } else {
+        field.into()
+    }
+}
