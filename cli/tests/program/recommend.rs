@@ -263,7 +263,7 @@ fn what_is_wrong_is_said() {
     fails(&["--for", "person 3"], &["expected MODE:ROW"]);
     fails(
         &["--for", "1:all", "--for", "3:all"],
-        &["many of one mode alone"],
+        &["only one mode may have several"],
     );
     fails(&["--exclude", &train], &["--for"]);
     fails(
