@@ -15,7 +15,7 @@ use s3cmtf::format::{CooFile, OpenMode};
 use s3cmtf::generate::{GenerateOptions, generate};
 use s3cmtf::model::{Model, load};
 use s3cmtf::options::Options;
-use s3cmtf::predict::predict_cells;
+use s3cmtf::predict::{PredictOptions, predict_at};
 use s3cmtf::problem::Problem;
 use s3cmtf::solver::{FitInput, fit};
 
@@ -91,7 +91,18 @@ fn from_rust(data: &Data, out: &mut [f64]) {
         out[range].copy_from_slice(piece);
         Ok(())
     };
-    predict_cells(&data.model, count, indices, true, 1, &(), take).unwrap();
+    predict_at(
+        &data.model,
+        count,
+        indices,
+        &PredictOptions {
+            clip: true,
+            threads: 1,
+        },
+        &(),
+        take,
+    )
+    .unwrap();
 }
 
 fn from_c(data: &Data, out: &mut [f64]) {

@@ -26,7 +26,7 @@ fn data() -> &'static CooFile {
         let folder = tempfile::tempdir().unwrap();
         let mut options = GenerateOptions::new(&[20_000, 4_000, 100], 500_000);
         options.noise = 0.5;
-        options.truth = false;
+        options.write_truth = false;
         let made = generate(folder.path(), &options, &()).unwrap();
         CooFile::open(&made.train.0, OpenMode::Private).unwrap()
     })

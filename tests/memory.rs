@@ -85,7 +85,7 @@ fn memory_is_bounded() {
     // Modes of 100M rows with 1M entries: under 1 GiB from the file to the solver's copy.
     let options = {
         let mut o = GenerateOptions::new(&[100_000_000; 3], 1_000_000);
-        o.truth = false;
+        o.write_truth = false;
         o
     };
     let made = generate(dir.path(), &options, &()).unwrap();

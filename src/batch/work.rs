@@ -14,7 +14,7 @@ use crate::format::{self, CooFile, CooWriter, Dims, Names, TextOptions, ValueKin
 use crate::json::Writer;
 use crate::model::{self, EpochMetrics};
 use crate::options::Options;
-use crate::predict::predict_all;
+use crate::predict::{PredictOptions, predict_entries};
 use crate::problem::Problem;
 use crate::progress::Monitor;
 use crate::solver::{Control, Event, FitInput, FitSummary, Observer, StopReason, fit};
@@ -211,12 +211,18 @@ fn run_predict(
     let count = Some(view.len() as u64);
     let mut writer = CooWriter::create(&job.output, view.order(), ValueKind::F32, None, count)?;
     let (clip, threads) = (prepared.options.clip, prepared.options.threads as usize);
-    predict_all(&model, &view, clip, threads, common, |range, values| {
-        let columns: Vec<&[u32]> = (0..view.order())
-            .map(|n| &view.column(n)[range.clone()])
-            .collect();
-        writer.push(&columns, Values::F64(values), None)
-    })?;
+    predict_entries(
+        &model,
+        &view,
+        &PredictOptions { clip, threads },
+        common,
+        |range, values| {
+            let columns: Vec<&[u32]> = (0..view.order())
+                .map(|n| &view.column(n)[range.clone()])
+                .collect();
+            writer.push(&columns, Values::F64(values), None)
+        },
+    )?;
     let header = writer.finish(Dims::Stated(view.dims().to_vec()))?;
     result.predictions = header.count;
     result.reason = "written".into();

@@ -13,7 +13,7 @@ pub(super) struct ParameterView<'a> {
 impl<'a> ParameterView<'a> {
     /// Returns one view per posterior sample, or the model's own view if it has no samples.
     ///
-    /// With `use_conditional_means`, rows of the mode whose conditional means are stored (`PosteriorSample::smooth`) are those
+    /// With `use_conditional_means`, rows of the mode whose conditional means are stored (`conditional_means`) are those
     /// means instead of the sampled rows. Predictions then have the same expectation and less Monte Carlo variance
     /// (Rao-Blackwellisation).
     pub(super) fn per_sample(

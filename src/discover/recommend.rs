@@ -10,7 +10,7 @@ use super::top_k::RankedRow;
 use crate::error::{Error, Result};
 use crate::kernel::{Method, TensorKernel};
 use crate::model::{Model, Predict};
-use crate::predict::{normal_quantile, samples_for, spreader};
+use crate::predict::{interval_predictor, normal_quantile, require_samples};
 use crate::progress::Monitor;
 use crate::simd::Level;
 use crate::try_alloc::try_collect;
@@ -132,7 +132,7 @@ pub(super) fn recommend_unchecked(
     let rule = match options.rank_by {
         RankBy::Mean => ScoreRule::Sum,
         RankBy::Quantile(q) => {
-            let samples = samples_for(model, &[q])?;
+            let samples = require_samples(model, &[q])?;
             z_scores.push(normal_quantile(q));
             parameters.extend(ParameterView::per_sample(model, false));
             let noise: f64 = samples
@@ -182,7 +182,7 @@ pub(super) fn recommend_unchecked(
         let mut predict_interval = match (options.rank_by, model.samples()) {
             (RankBy::Quantile(_), Some(samples)) => {
                 let unclipped = (f64::NEG_INFINITY, f64::INFINITY);
-                Some(spreader(model, samples, &z_scores, unclipped)?)
+                Some(interval_predictor(model, samples, &z_scores, unclipped)?)
             }
             _ => None,
         };

@@ -15,7 +15,7 @@ use super::model_numbers::Numbers;
 use super::status::{Failure, Outcome, S3CMTF_BAD_ENTRY, S3CMTF_OUT_OF_MEMORY};
 use crate::error::Result;
 use crate::format::MAX_DIM;
-use crate::predict::{evaluate, predict_all, predict_cells};
+use crate::predict::{PredictOptions, evaluate, predict_at, predict_entries};
 
 /// Predicts `count` cells. Their indices are given as to s3cmtf_coo_new(): a pointer per mode, `index_type`,
 /// `stride` and `base`. An index that did not occur in the data, also one beyond its size, predicts as the
@@ -54,7 +54,14 @@ pub unsafe extern "C" fn s3cmtf_model_predict(
         require_usable(&indices, model.order())?;
         let read = |cells, to: &mut [u32]| indices.read(cells, to);
         predicted(&to, count, |take| {
-            predict_cells(model, count, read, clip, threads, &Token(cancel), take)
+            predict_at(
+                model,
+                count,
+                read,
+                &PredictOptions { clip, threads },
+                &Token(cancel),
+                take,
+            )
         })
     })
 }
@@ -96,7 +103,13 @@ pub unsafe extern "C" fn s3cmtf_model_predict_coo(
         let to = unsafe { Numbers::new(numbers, capacity, number_type) }?;
         let (clip, threads) = (flag(clip, "clip")?, self::threads(threads)?);
         predicted(&to, view.len(), |take| {
-            predict_all(model, &view, clip, threads, &Token(cancel), take)
+            predict_entries(
+                model,
+                &view,
+                &PredictOptions { clip, threads },
+                &Token(cancel),
+                take,
+            )
         })
     })
 }
@@ -155,7 +168,7 @@ pub extern "C" fn s3cmtf_model_evaluate(
         model.check_order(&view)?;
         let (clip, threads) = (flag(clip, "clip")?, self::threads(threads)?);
         let found = evaluate(model, &view, model.range(), threads, &Token(cancel))?;
-        let errors = if clip { found.clipped } else { found.plain };
+        let errors = if clip { found.clipped } else { found.unclipped };
         for (out, number) in [(rmse, errors.rmse), (mae, errors.mae)] {
             if let Some(out) = out {
                 out.write(number);

@@ -15,7 +15,9 @@ use super::model_numbers::Numbers;
 use super::predict::{Take, collected, require_usable};
 use super::status::{Failure, Outcome};
 use crate::error::Result;
-use crate::predict::{Spread, predict_spread, predict_spread_cells};
+use crate::predict::{
+    PredictOptions, PredictiveDistribution, predict_intervals, predict_intervals_at,
+};
 
 /// How many samples predictions of the model are means over: 0 unless it was fitted with algorithm "gibbs".
 /// Only a model with samples knows how sure it is.
@@ -77,9 +79,17 @@ pub unsafe extern "C" fn s3cmtf_model_predict_spread(
         let (clip, threads) = (flag(clip, "clip")?, self::threads(threads)?);
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         require_usable(&indices, model.order())?;
-        let cells = (count, |cells, to: &mut [u32]| indices.read(cells, to));
+        let read = |cells, to: &mut [u32]| indices.read(cells, to);
         to.collect(count, |take| {
-            predict_spread_cells(model, cells, quantiles, clip, threads, &Token(cancel), take)
+            predict_intervals_at(
+                model,
+                count,
+                read,
+                quantiles,
+                &PredictOptions { clip, threads },
+                &Token(cancel),
+                take,
+            )
         })
     })
 }
@@ -111,7 +121,14 @@ pub unsafe extern "C" fn s3cmtf_model_predict_spread_coo(
         let to = unsafe { Outputs::new(to, capacity, quantiles.len(), number_type) }?;
         let (clip, threads) = (flag(clip, "clip")?, self::threads(threads)?);
         to.collect(view.len(), |take| {
-            predict_spread(model, &view, quantiles, clip, threads, &Token(cancel), take)
+            predict_intervals(
+                model,
+                &view,
+                quantiles,
+                &PredictOptions { clip, threads },
+                &Token(cancel),
+                take,
+            )
         })
     })
 }
@@ -143,7 +160,11 @@ impl Outputs {
     }
 
     /// Writes what is made.
-    fn collect(&self, count: usize, make: impl FnOnce(Take<'_, Spread>) -> Result<()>) -> Outcome {
+    fn collect(
+        &self,
+        count: usize,
+        make: impl FnOnce(Take<'_, PredictiveDistribution>) -> Result<()>,
+    ) -> Outcome {
         let sizes = |each: usize| {
             count.checked_mul(each).ok_or_else(|| {
                 Failure::argument(format!(
@@ -160,7 +181,7 @@ impl Outputs {
             to.write(count, made.iter().map(|s| s.mean))?;
         }
         if let Some((to, _)) = deviations {
-            to.write(count, made.iter().map(|s| s.deviation))?;
+            to.write(count, made.iter().map(|s| s.standard_deviation))?;
         }
         if let Some((to, each)) = quantiles {
             let all = made.iter().flat_map(|s| s.quantiles.iter().copied());

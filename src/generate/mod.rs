@@ -1,28 +1,30 @@
-//! Planted data: a tensor and matrices drawn from a known model, of any size, with rows as uneven
-//! as real ones.
+//! Synthetic data from a known (planted) model: a sparse tensor and coupled matrices of any size.
 //!
-//! Everything is a function of the options and the seed: a factor row of (seed, mode, row), the
-//! entries of a row of (seed, row). So threads can make any part, the result does not depend on
-//! their number, and memory holds only the pieces under way.
+//! [`GenerateOptions`] enter, directly, by name ([`GenerateOptions::set`]) or from a [`preset`]. [`generate`] writes
+//! binary COO files and the planted model itself. Start with `options.rs`, then `tensor_writer.rs`.
 //!
-//! How a tensor is drawn: entry `e` of `E` belongs to the row at quantile `(e + 1/2)/E` of the row
-//! distribution of the longest mode, so that rows come one after the other with exactly `E`
-//! entries in all; each row then draws its cells in the other modes, without repeating one. A
-//! random permutation per mode hides which rows are the popular ones, and another one over all
-//! entries chooses exactly the test part.
+//! All data are a function of the options and the seed: a factor row of (seed, mode, row), the entries of a row of
+//! (seed, row). Threads can therefore compute any part, the result is independent of their number, and memory holds only
+//! the pieces in progress.
+//!
+//! Sampling of a tensor with E entries: entry `e` belongs to the row at quantile `(e + 1/2)/E` of the popularity
+//! distribution of the longest mode. Rows therefore come one after the other, with exactly E entries in total. Each row
+//! then samples distinct positions in the other modes. A random permutation per mode makes the popularity independent
+//! of the index. A permutation of all entries selects the exact number of test entries.
 
-mod cells;
-mod matrix;
+mod matrix_writer;
+mod option_parsing;
 mod options;
-mod planted;
+mod planted_factor;
+mod planted_model;
+mod popularity;
+mod position_sampling;
 mod preset;
-mod set;
-mod skew;
-mod tensor;
+mod tensor_writer;
 
-pub use options::{CellChoice, GenerateOptions, MatrixSpec, Rounding};
+pub use options::{GenerateOptions, MatrixEntries, MatrixSpec, Rounding};
+pub use popularity::ZipfMandelbrot;
 pub use preset::{PRESETS, preset};
-pub use skew::Skew;
 
 use std::path::{Path, PathBuf};
 
@@ -31,61 +33,62 @@ use crate::format::npy::NpyWriter;
 use crate::format::{AtomicFile, Header, StagedCoo, atomic};
 use crate::options::ModelKind;
 use crate::progress::{Monitor, report_progress};
-use planted::{Factor, Planted};
+use planted_factor::PlantedFactor;
+use planted_model::PlantedModel;
 
-/// What [`generate`] made.
+/// The files of [`generate`].
 #[derive(Debug)]
 pub struct Generated {
     /// The training tensor.
     pub train: (PathBuf, Header),
-    /// The test tensor, if a part was held out.
+    /// The test tensor, if there are test entries.
     pub test: Option<(PathBuf, Header)>,
     /// The matrices, in the order of the options.
     pub matrices: Vec<(PathBuf, Header)>,
-    /// The folder with the planted model.
+    /// The folder with the planted model, if it was written.
     pub truth: Option<PathBuf>,
-    /// The root mean squared error of the planted model itself on the test entries (on all entries
-    /// without a test part): what no fit can be expected to beat by much.
+    /// The RMSE of the planted model on the test entries (on all entries without a test tensor). No fit can be expected
+    /// to be much better.
     pub floor_rmse: f64,
 }
 
-/// Writes `tensor.train.coo` (and `tensor.test.coo`), `matrix1.coo`, ... and the folder `truth` into
-/// `folder`, which is made if it does not exist. All files appear together at the end.
+/// Writes `tensor.train.coo`, `tensor.test.coo`, `matrix1.coo`, ... and the folder `truth` into `folder`, which is created
+/// if it does not exist. All files appear under their names together, at the end.
 ///
-/// Files of an earlier call that this one would not replace are an error: they would look like part
-/// of the new data.
+/// Files of an earlier call that this call would not replace are an error, since they would look like part of the new
+/// data.
 pub fn generate(
     folder: &Path,
     options: &GenerateOptions,
     monitor: &dyn Monitor,
 ) -> Result<Generated> {
     options.validate()?;
-    refuse_leftovers(folder, options)?;
+    check_no_stale_files(folder, options)?;
     let truth_folder = folder.join("truth");
-    let make = |path: &Path| {
+    let create = |path: &Path| {
         std::fs::create_dir_all(path)
-            .map_err(|e| Error::io(format!("cannot make the folder {}", path.display()), e))
+            .map_err(|e| Error::io(format!("cannot create the folder {}", path.display()), e))
     };
-    make(folder)?;
-    let planted = Planted::new(options);
-    let made = tensor::write(folder, options, &planted, monitor)?;
+    create(folder)?;
+    let planted = PlantedModel::new(options);
+    let tensor = tensor_writer::write(folder, options, &planted, monitor)?;
     let mut matrices = Vec::new();
-    let mut columns = Vec::new();
+    let mut column_factors = Vec::new();
     for (m, spec) in options.matrices.iter().enumerate() {
         let path = folder.join(format!("matrix{}.coo", m + 1));
-        let (finished, factor) = matrix::write(&path, options, m, spec, &planted, monitor)?;
+        let (finished, factor) = matrix_writer::write(&path, options, m, spec, &planted, monitor)?;
         matrices.push((path, finished));
-        columns.push(factor);
+        column_factors.push(factor);
     }
     let mut truth = Vec::new();
-    if options.truth {
-        make(&truth_folder)?;
+    if options.write_truth {
+        create(&truth_folder)?;
         truth = stage_truth(
             &truth_folder,
             options,
             &planted,
-            &columns,
-            made.floor_rmse,
+            &column_factors,
+            tensor.floor_rmse,
             monitor,
         )?;
     }
@@ -95,23 +98,27 @@ pub fn generate(
     let commit = |(path, finished): (PathBuf, StagedCoo)| Ok((path, finished.commit()?));
     Ok(Generated {
         matrices: matrices.into_iter().map(commit).collect::<Result<_>>()?,
-        test: made.test.map(commit).transpose()?,
-        train: commit(made.train)?,
-        truth: options.truth.then_some(truth_folder),
-        floor_rmse: made.floor_rmse,
+        test: tensor.test.map(commit).transpose()?,
+        train: commit(tensor.train)?,
+        truth: options.write_truth.then_some(truth_folder),
+        floor_rmse: tensor.floor_rmse,
     })
 }
 
-/// Finds files that look like ours and would stay beside the new ones.
-fn refuse_leftovers(folder: &Path, options: &GenerateOptions) -> Result<()> {
+/// Returns an error if the folder has a file with one of our names that this call would leave in place.
+fn check_no_stale_files(folder: &Path, options: &GenerateOptions) -> Result<()> {
     let mut stale: Vec<PathBuf> = (options.matrices.len() + 1..100)
         .map(|m| folder.join(format!("matrix{m}.coo")))
         .collect();
     if options.test_count() == 0 {
         stale.push(folder.join("tensor.test.coo"));
     }
-    let kept = if options.truth { options.order() } else { 0 };
-    stale.extend((kept + 1..=8).map(|n| folder.join(format!("truth/factor{n}.npy"))));
+    let replaced = if options.write_truth {
+        options.order()
+    } else {
+        0
+    };
+    stale.extend((replaced + 1..=8).map(|n| folder.join(format!("truth/factor{n}.npy"))));
     match stale.iter().find(|p| p.exists()) {
         None => Ok(()),
         Some(path) => Err(Error::file(
@@ -121,12 +128,12 @@ fn refuse_leftovers(folder: &Path, options: &GenerateOptions) -> Result<()> {
     }
 }
 
-/// `factor1.npy`, ..., `core.npy`, `matrix1.npy`, ... and `truth.json`, all under temporary names.
+/// Writes `factor1.npy`, ..., `core.npy`, `matrix1.npy`, ... and `truth.json` under temporary names.
 fn stage_truth(
     folder: &Path,
     options: &GenerateOptions,
-    planted: &Planted,
-    columns: &[Factor],
+    planted: &PlantedModel,
+    column_factors: &[PlantedFactor],
     floor_rmse: f64,
     monitor: &dyn Monitor,
 ) -> Result<Vec<AtomicFile>> {
@@ -138,14 +145,14 @@ fn stage_truth(
             monitor,
         )?);
     }
-    for (m, factor) in columns.iter().enumerate() {
+    for (m, factor) in column_factors.iter().enumerate() {
         staged.push(stage_factor(
             &folder.join(format!("matrix{}.npy", m + 1)),
             factor,
             monitor,
         )?);
     }
-    // The diagonal alone for CP.
+    // The core of a CP model is stored as its diagonal.
     let shape: Vec<u64> = match options.model {
         ModelKind::Auto | ModelKind::Tucker => planted.ranks.iter().map(|&j| j as u64).collect(),
         ModelKind::Cp => vec![planted.ranks[0] as u64],
@@ -181,7 +188,7 @@ fn stage_truth(
     Ok(staged)
 }
 
-fn stage_factor(path: &Path, factor: &Factor, monitor: &dyn Monitor) -> Result<AtomicFile> {
+fn stage_factor(path: &Path, factor: &PlantedFactor, monitor: &dyn Monitor) -> Result<AtomicFile> {
     let mut file = NpyWriter::create(path, "<f4", &[factor.rows, factor.rank as u64])?;
     let mut row = vec![0.0; factor.rank];
     for i in 0..factor.rows {

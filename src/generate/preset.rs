@@ -1,39 +1,43 @@
-//! The paper's data sets (its Table 4), as planted data of the same shape.
+//! Presets: planted data with the shapes of the paper's data sets (its Table 4).
 //!
-//! Skews were fitted to what is known of the real ones: the share of the most popular film is 0.35%
-//! in MovieLens-10M and 0.23% in Netflix, of the most active user 0.07% and 0.02%. Values have the
-//! real mean, deviation and steps; a good model should reach an error near 0.8 to 0.9, as there.
+//! The popularity distributions were fitted to those of the real data. The most popular film has 0.35% of the entries of
+//! MovieLens-10M and 0.23% of those of Netflix; the most active user has 0.07% and 0.02%. Values have the real mean,
+//! deviation and rating steps. A good model should reach an RMSE near 0.8 to 0.9, as on the real data.
 
-use super::options::{CellChoice, GenerateOptions, MatrixSpec, Rounding};
-use super::skew::Skew;
+use super::options::{GenerateOptions, MatrixEntries, MatrixSpec, Rounding};
+use super::popularity::ZipfMandelbrot;
 use crate::error::{Error, Result};
 use crate::format::MAX_DIM;
 
-/// The names [`preset`] knows.
+/// The names of the presets.
 pub const PRESETS: [&str; 3] = ["movielens", "netflix", "yelp"];
 
-/// One of the paper's tensors: users, items and times, entries, and the skew of the first two.
+/// The shape of one of the paper's tensors, at scale 1.
 struct Shape {
+    /// Users, items and times.
     dims: [f64; 3],
     entries: f64,
+    /// The shifts of the popularity distributions of users and items, with exponent 1.
     shifts: [f64; 2],
-    time: Skew,
+    time: ZipfMandelbrot,
 }
 
-/// Below this density a smaller scale shrinks users and items with the entries, so that rows keep
-/// their lengths; above it rows would soon have more entries than there are items, so the density
-/// is kept instead.
-const DENSEST: f64 = 0.1;
+/// The largest density of the user-item matrix when a tensor is scaled down.
+///
+/// Up to it, users and items shrink in proportion to the entries, so that rows keep their lengths. Beyond it, rows would
+/// soon have more entries than there are items, and the density is kept instead.
+const MAX_DENSITY: f64 = 0.1;
 
 impl Shape {
+    /// Returns options with `scale` times the entries.
     fn scaled(&self, scale: f64) -> Result<GenerateOptions> {
         if !(scale > 0.0 && scale.is_finite()) {
             return Err(Error::argument(format!(
                 "scale {scale}; it must be above 0"
             )));
         }
-        let densest_at = self.entries / (self.dims[0] * self.dims[1]) / DENSEST;
-        let side = scale.max((scale * densest_at).sqrt());
+        let relative_density = self.entries / (self.dims[0] * self.dims[1]) / MAX_DENSITY;
+        let side = scale.max((scale * relative_density).sqrt());
         let whole = |x: f64| x.round().max(1.0);
         let (users, items) = (whole(self.dims[0] * side), whole(self.dims[1] * side));
         if users.max(items) > MAX_DIM as f64 {
@@ -43,42 +47,42 @@ impl Shape {
         }
         let entries = whole(self.entries * scale);
         let mut user_shift = self.shifts[0] * side;
-        // Nobody rates more items than there are.
-        while largest_share(user_shift, users) * entries > items && user_shift < 1e9 {
+        // No user may rate more items than there are.
+        while largest_probability(user_shift, users) * entries > items && user_shift < 1e9 {
             user_shift = 1.25 * user_shift + 1.0;
         }
-        let zipf = |shift| Skew {
+        let zipf = |shift| ZipfMandelbrot {
             exponent: 1.0,
             shift,
         };
         let dims = [users as u64, items as u64, self.dims[2] as u64];
         let mut o = GenerateOptions::new(&dims, entries as u64);
         o.skew = vec![zipf(user_shift), zipf(self.shifts[1] * side), self.time];
-        // About half of the variance is noise, as in ratings; rows have tendencies of their own.
+        // About half of the variance is noise, as in ratings. Factors with a mean give rows main effects.
         o.deviation = 0.75;
         o.noise = 1.0;
         o.factor_mean = 1.0;
-        o.test = 0.2;
+        o.test_fraction = 0.2;
         Ok(o)
     }
 }
 
-/// The share of the most popular of `n` rows when p(r) ~ 1 / (r + shift).
-fn largest_share(shift: f64, n: f64) -> f64 {
+/// Returns the probability of the most popular of `n` rows for p(r) proportional to 1 / (r + shift).
+fn largest_probability(shift: f64, n: f64) -> f64 {
     ((2.0 + shift) / (1.0 + shift)).ln() / ((n + 1.0 + shift) / (1.0 + shift)).ln()
 }
 
-/// Options for data like the paper's. `scale` multiplies the entries, and users and items with
-/// them; the time mode and the columns of matrices stay.
+/// Returns options for data like those of the paper. `scale` multiplies the entries, and users and items with them; the
+/// time mode and the columns of matrices keep their sizes.
 pub fn preset(name: &str, scale: f64) -> Result<GenerateOptions> {
-    let full = |mode, columns, ones| MatrixSpec {
+    let full = |mode, columns, ones_fraction| MatrixSpec {
         mode,
         columns,
-        cells: CellChoice::Full,
-        ones: Some(ones),
-        groups: None,
+        entries: MatrixEntries::All,
+        ones_fraction: Some(ones_fraction),
+        group_fraction: None,
     };
-    let time = |shift| Skew {
+    let time = |shift| ZipfMandelbrot {
         exponent: 0.5,
         shift,
     };
@@ -132,10 +136,10 @@ pub fn preset(name: &str, scale: f64) -> Result<GenerateOptions> {
             let friends = MatrixSpec {
                 mode: 0,
                 columns: users,
-                // Seven friends each.
-                cells: CellChoice::Entries((7 * users).min(users * users)),
-                ones: Some(1.0),
-                groups: None,
+                // On average seven friends per user.
+                entries: MatrixEntries::Sampled((7 * users).min(users * users)),
+                ones_fraction: Some(1.0),
+                group_fraction: None,
             };
             o.matrices = vec![friends, full(1, 1192, 0.003), full(1, 877, 0.0012)];
         }

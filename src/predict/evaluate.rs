@@ -1,35 +1,70 @@
-//! How far predictions are from listed values.
+//! Errors of predictions on observed entries.
 
-use super::chunks::{cells_of, predict_chunks};
+use super::parallel_chunks::{ChunkRun, Positions};
 use crate::error::Result;
 use crate::format::CooView;
 use crate::model::Predict;
 use crate::progress::Monitor;
 
-/// Sizes of errors.
+/// Error metrics over entries with values x, predictions p and weights w (1 without weights).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Errors {
-    /// Root of the mean squared error.
+pub struct ErrorMetrics {
+    /// Root mean squared error: sqrt(sum w (x - p)^2 / sum w).
     pub rmse: f64,
-    /// Mean absolute error.
+    /// Mean absolute error: sum w |x - p| / sum w.
     pub mae: f64,
 }
 
-/// Errors of a model on listed entries, by weight if those have weights.
+/// Errors of a model on observed entries.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evaluation {
-    /// Of predictions as they are.
-    pub plain: Errors,
-    /// Of predictions clipped to a range.
-    pub clipped: Errors,
+    /// Errors of the predictions as they are.
+    pub unclipped: ErrorMetrics,
+    /// Errors of the predictions clipped to a range.
+    pub clipped: ErrorMetrics,
     /// The number of entries, without those of weight 0.
     pub count: u64,
 }
 
-/// Predicts every entry of `view` on `threads` threads and compares; `clip` is the range for the
-/// clipped errors, usually that of the training values. 0 threads means all this process may use; the
-/// errors do not depend on the number. Where entries have weights, squared and absolute errors count by
-/// weight. Without entries errors are 0.
+/// Sums over entries, in double precision and chunk by chunk.
+#[derive(Default)]
+struct ErrorSums {
+    unclipped: WeightedErrors,
+    clipped: WeightedErrors,
+    weight: f64,
+    count: f64,
+}
+
+#[derive(Default)]
+struct WeightedErrors {
+    squared: f64,
+    absolute: f64,
+}
+
+impl WeightedErrors {
+    fn add(&mut self, weight: f64, error: f64) {
+        self.squared += weight * (error * error);
+        self.absolute += weight * error.abs();
+    }
+
+    fn add_sums(&mut self, other: &WeightedErrors) {
+        self.squared += other.squared;
+        self.absolute += other.absolute;
+    }
+
+    fn metrics(&self, weight: f64) -> ErrorMetrics {
+        ErrorMetrics {
+            rmse: (self.squared / weight).sqrt(),
+            mae: self.absolute / weight,
+        }
+    }
+}
+
+/// Predicts every entry of `view` and compares the predictions with the values.
+///
+/// `clip` is the range of the clipped predictions, usually that of the training values. 0 threads means all that this
+/// process may use; the errors do not depend on the number. Entries with weights count by weight. Without entries the
+/// errors are 0.
 pub fn evaluate(
     model: &impl Predict,
     view: &CooView<'_>,
@@ -37,16 +72,16 @@ pub fn evaluate(
     threads: usize,
     monitor: &dyn Monitor,
 ) -> Result<Evaluation> {
-    // Squared and absolute errors, as they are and clipped, weights, and entries; summed chunk by chunk in
-    // f64, so that the result does not drift with the count.
-    let mut totals = [0.0f64; 6];
-    predict_chunks(
-        model,
-        &cells_of(view),
+    let mut totals = ErrorSums::default();
+    let run = ChunkRun {
         threads,
-        "evaluating",
+        phase: "evaluating",
         monitor,
-        |sums: &mut [f64; 6], i, x| {
+    };
+    run.predict(
+        model,
+        &Positions::of_entries(view),
+        |sums: &mut ErrorSums, i, prediction| {
             let value = view.values().get(i);
             if !value.is_finite() {
                 return Err(view.not_finite(i, "value", value));
@@ -55,31 +90,30 @@ pub fn evaluate(
             if weight == 0.0 {
                 return Ok(());
             }
-            sums[4] += weight;
-            sums[5] += 1.0;
-            for (k, error) in [value - x, value - x.clamp(clip.0, clip.1)]
-                .into_iter()
-                .enumerate()
-            {
-                sums[2 * k] += weight * (error * error);
-                sums[2 * k + 1] += weight * error.abs();
-            }
+            sums.weight += weight;
+            sums.count += 1.0;
+            sums.unclipped.add(weight, value - prediction);
+            let clipped = prediction.clamp(clip.0, clip.1);
+            sums.clipped.add(weight, value - clipped);
             Ok(())
         },
         |_, sums| {
-            totals.iter_mut().zip(sums).for_each(|(t, s)| *t += s);
+            totals.unclipped.add_sums(&sums.unclipped);
+            totals.clipped.add_sums(&sums.clipped);
+            totals.weight += sums.weight;
+            totals.count += sums.count;
             Ok(())
         },
     )?;
-    let weight = if totals[5] > 0.0 { totals[4] } else { 1.0 };
-    let errors = |k: usize| Errors {
-        rmse: (totals[2 * k] / weight).sqrt(),
-        mae: totals[2 * k + 1] / weight,
+    let weight = if totals.count > 0.0 {
+        totals.weight
+    } else {
+        1.0
     };
     Ok(Evaluation {
-        plain: errors(0),
-        clipped: errors(1),
-        count: totals[5] as u64,
+        unclipped: totals.unclipped.metrics(weight),
+        clipped: totals.clipped.metrics(weight),
+        count: totals.count as u64,
     })
 }
 
@@ -88,29 +122,29 @@ mod tests {
     use super::*;
     use crate::error::Error;
     use crate::format::Values;
-    use crate::predict::chunks::CHUNK;
+    use crate::predict::parallel_chunks::CHUNK_POSITIONS;
 
-    struct Sum;
+    struct IndexSum;
 
-    impl Predict for Sum {
+    impl Predict for IndexSum {
         fn predictor(&self) -> Result<impl FnMut(&[u32]) -> f64> {
             Ok(|index: &[u32]| index.iter().map(|&i| f64::from(i)).sum())
         }
     }
 
-    /// Entries on a diagonal, with these values and indices 0 to 99 again and again.
-    fn check(values: &[f64], see: impl Fn(&CooView<'_>)) {
+    /// Calls `test` with entries on the diagonal of a matrix. Their indices repeat 0 to 99.
+    fn with_diagonal(values: &[f64], test: impl Fn(&CooView<'_>)) {
         let column: Vec<u32> = (0..values.len() as u32).map(|i| i % 100).collect();
-        see(&CooView::new("t", &[100, 100], &[&column, &column], Values::F64(values)).unwrap());
+        test(&CooView::new("t", &[100, 100], &[&column, &column], Values::F64(values)).unwrap());
     }
 
     #[test]
-    fn errors_are_those_of_the_definition() {
+    fn errors_match_their_definitions() {
         let columns: [&[u32]; 2] = [&[1, 2, 3], &[1, 2, 3]];
         let view = CooView::new("t", &[9, 9], &columns, Values::F64(&[2.0, 5.0, 4.0])).unwrap();
-        let e = evaluate(&Sum, &view, (0.0, 4.0), 1, &()).unwrap();
+        let e = evaluate(&IndexSum, &view, (0.0, 4.0), 1, &()).unwrap();
         assert_eq!(
-            (e.plain.rmse, e.plain.mae, e.count),
+            (e.unclipped.rmse, e.unclipped.mae, e.count),
             ((5.0f64 / 3.0).sqrt(), 1.0, 3)
         );
         assert_eq!(
@@ -120,17 +154,16 @@ mod tests {
     }
 
     #[test]
-    fn errors_do_not_depend_on_the_threads() {
-        let values: Vec<f64> = (0..4 * CHUNK + 77)
+    fn errors_are_independent_of_the_thread_count() {
+        let values: Vec<f64> = (0..4 * CHUNK_POSITIONS + 77)
             .map(|i| 99.0 / i.max(1) as f64)
             .collect();
-        check(&values, |view| {
-            let one = evaluate(&Sum, view, (3.0, 60.0), 1, &()).unwrap();
-            assert!(one.clipped.rmse < one.plain.rmse && one.count == values.len() as u64);
+        with_diagonal(&values, |view| {
+            let one = evaluate(&IndexSum, view, (3.0, 60.0), 1, &()).unwrap();
+            assert!(one.clipped.rmse < one.unclipped.rmse && one.count == values.len() as u64);
             for threads in [0, 2, 5] {
-                // Floats that are equal and not 0 are the same bits.
                 assert_eq!(
-                    evaluate(&Sum, view, (3.0, 60.0), threads, &()).unwrap(),
+                    evaluate(&IndexSum, view, (3.0, 60.0), threads, &()).unwrap(),
                     one
                 );
             }
@@ -138,32 +171,37 @@ mod tests {
     }
 
     #[test]
-    fn the_first_bad_value_is_named() {
-        let mut values = vec![1.0; 5 * CHUNK];
-        let first = 2 * CHUNK - 1;
-        // Later chunks meet theirs sooner.
-        for i in [first, 2 * CHUNK, 3 * CHUNK, 4 * CHUNK] {
+    fn the_first_value_that_is_not_finite_is_reported() {
+        let mut values = vec![1.0; 5 * CHUNK_POSITIONS];
+        let first = 2 * CHUNK_POSITIONS - 1;
+        // The bad values of later chunks are at their beginning, so that they are found sooner.
+        for i in [
+            first,
+            2 * CHUNK_POSITIONS,
+            3 * CHUNK_POSITIONS,
+            4 * CHUNK_POSITIONS,
+        ] {
             values[i] = f64::NAN;
         }
-        check(&values, |view| {
+        with_diagonal(&values, |view| {
             let expected = view.not_finite(first, "value", f64::NAN).to_string();
             for threads in [1, 2, 5] {
-                let e = evaluate(&Sum, view, (0.0, 1.0), threads, &()).unwrap_err();
+                let e = evaluate(&IndexSum, view, (0.0, 1.0), threads, &()).unwrap_err();
                 assert_eq!(e.to_string(), expected);
             }
         });
     }
 
     #[test]
-    fn a_cancellation_ends_it() {
+    fn cancellation_stops_the_evaluation() {
         struct Cancelled;
         impl Monitor for Cancelled {
             fn cancelled(&self) -> bool {
                 true
             }
         }
-        check(&vec![1.0; 3 * CHUNK], |view| {
-            let result = evaluate(&Sum, view, (0.0, 1.0), 2, &Cancelled);
+        with_diagonal(&vec![1.0; 3 * CHUNK_POSITIONS], |view| {
+            let result = evaluate(&IndexSum, view, (0.0, 1.0), 2, &Cancelled);
             assert!(matches!(result, Err(Error::Cancelled)));
         });
     }

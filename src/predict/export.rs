@@ -1,30 +1,31 @@
-//! A model as plain files, for NumPy and for whatever read the original program's output.
+//! Export of a model as NumPy arrays, and as text files in the layout of the paper authors' program.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::format::npy::NpyWriter;
 use crate::format::{RowMap, atomic};
-use crate::model::{FactorMatrix, Model};
-
 use crate::kernel::CoreKind;
+use crate::model::{FactorMatrix, Model};
 use crate::problem::MatrixKind;
 use crate::progress::{Monitor, report_progress};
 
-/// Writes into `folder` (made if it does not exist), and returns the files:
+/// Writes a model into `folder`, which is created if it does not exist, and returns the paths of the files:
 ///
-/// - `factor1.npy`, ... with a row per row that occurs, `factor1.rows.npy` with their indices from 0;
-///   `core.npy`; `matrix1.npy`, `matrix1.rows.npy`, ... for the columns of coupled matrices;
-/// - `mean.npy` (one f64) and, if the model has them, `bias1.npy`, ... with a number per row of
-///   `factor1.npy`, and `offset1.npy`, ... with a number per row of `matrix1.npy`: what is added to factors
-///   and core to predict;
-/// - `FACTOR1`, ..., `CFACTOR1`, ..., `CORETENSOR`: the layout of the authors' program. Factors have a
-///   line for every row up to the size of the mode, numbers separated by tabs; rows that never occur
-///   show the mean row (zeros for matrices). The core has a line per entry: indices from 1, then the
-///   value. Of a CP core only the diagonal is written, here and in `core.npy`.
+/// - `factor1.npy`, ... with one row per row of the model, and `factor1.rows.npy`, ... with their indices from 0;
+/// - `matrix1.npy`, ... and `matrix1.rows.npy`, ... with the factors of the columns of coupled matrices;
+/// - `core.npy`;
+/// - `mean.npy` (one f64), an additive term of every prediction;
+/// - `bias1.npy`, ... with one value per row of `factor1.npy`, if the model has biases;
+/// - `offset1.npy`, ... with one value per row of `matrix1.npy`, if the matrix has offsets;
+/// - `FACTOR1`, ..., `CFACTOR1`, ..., `CORETENSOR`: the layout of the authors' program. A factor has one line per row up
+///   to the size of the mode, with values separated by tabs. FactorMatrix that the model does not have are written as the mean
+///   row (as zeros for matrices). The core has one line per entry: its indices from 1, then the value.
+///
+/// Of a CP core only the diagonal is written.
 pub fn export(model: &Model, folder: &Path, monitor: &dyn Monitor) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(folder)
-        .map_err(|e| Error::io(format!("cannot make the folder {}", folder.display()), e))?;
+        .map_err(|e| Error::io(format!("cannot create the folder {}", folder.display()), e))?;
     let mut files = Vec::new();
     let mut add = |name: String| {
         let path = folder.join(name);
@@ -73,8 +74,7 @@ pub fn export(model: &Model, folder: &Path, monitor: &dyn Monitor) -> Result<Vec
     write_list(&add("mean.npy".into()), "<f8", &[model.mean()])?;
     let shape = model.shape();
     let order = shape.order();
-    // For CP only the diagonal exists.
-    let (numbers, sizes): (Vec<f32>, Vec<u64>) = match shape.kind {
+    let (values, sizes): (Vec<f32>, Vec<u64>) = match shape.kind {
         CoreKind::Full => {
             let sizes = shape.ranks.iter().map(|&j| j as u64).collect();
             (shape.dense_core(model.core()), sizes)
@@ -85,24 +85,24 @@ pub fn export(model: &Model, folder: &Path, monitor: &dyn Monitor) -> Result<Vec
         ),
     };
     let mut core = NpyWriter::create(&add("core.npy".into()), "<f4", &sizes)?;
-    core.push(&numbers)?;
+    core.push(&values)?;
     core.finish()?;
     atomic::write(&add("CORETENSOR".into()), |out| {
-        let mut at = vec![1; order];
-        for (k, g) in numbers.iter().enumerate() {
+        let mut index = vec![1; order];
+        for (k, g) in values.iter().enumerate() {
             if shape.kind == CoreKind::Diagonal {
-                at.fill(k + 1);
+                index.fill(k + 1);
             }
-            for j in &at {
+            for j in &index {
                 write!(out, "{j}\t")?;
             }
             writeln!(out, "{g}")?;
             for n in (0..order).rev() {
-                at[n] += 1;
-                if at[n] <= shape.ranks[n] {
+                index[n] += 1;
+                if index[n] <= shape.ranks[n] {
                     break;
                 }
-                at[n] = 1;
+                index[n] = 1;
             }
         }
         Ok(())
@@ -123,12 +123,13 @@ fn write_indices(path: &Path, map: &RowMap) -> Result<()> {
     write_list(path, "<u4", &indices)
 }
 
-fn write_list<T: bytemuck::NoUninit>(path: &Path, kind: &str, numbers: &[T]) -> Result<()> {
-    let mut file = NpyWriter::create(path, kind, &[numbers.len() as u64])?;
-    file.push(numbers)?;
+fn write_list<T: bytemuck::NoUninit>(path: &Path, dtype: &str, values: &[T]) -> Result<()> {
+    let mut file = NpyWriter::create(path, dtype, &[values.len() as u64])?;
+    file.push(values)?;
     file.finish()
 }
 
+/// Writes a factor as text, one line per index of the mode. FactorMatrix that the model does not have are written as `missing`.
 fn write_table(
     path: &Path,
     rows: &FactorMatrix,
@@ -136,6 +137,7 @@ fn write_table(
     missing: &[f32],
     monitor: &dyn Monitor,
 ) -> Result<()> {
+    // `atomic::write` returns I/O errors only, so a cancellation is kept beside it.
     let mut cancelled = None;
     let written = atomic::write(path, |out| {
         for index in 0..map.dim() {

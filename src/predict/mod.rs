@@ -1,13 +1,26 @@
-//! Answers from models.
+//! Predictions of a model at given positions, and their errors.
+//!
+//! A fitted [`Model`](crate::model::Model) enters, with the positions to predict: the entries of a COO view, or a closure
+//! that writes indices. Predictions leave in order, in pieces that a callback takes on the calling thread.
+//!
+//! - [`predict_entries`], [`predict_at`]: point predictions.
+//! - [`predict_intervals`], [`predict_intervals_at`]: predictive means, standard deviations and quantiles, of models with
+//!   posterior samples.
+//! - [`evaluate`]: RMSE and MAE on observed entries.
+//! - [`export`]: factors and core as plain files.
+//!
+//! Start with `predictions.rs`. `parallel_chunks.rs` holds the loop that all of them share.
 
-mod chunks;
 mod evaluate;
 mod export;
 mod intervals;
-mod values;
+mod normal_quantile;
+mod parallel_chunks;
+mod predictions;
 
-pub use evaluate::{Errors, Evaluation, evaluate};
+pub use evaluate::{ErrorMetrics, Evaluation, evaluate};
 pub use export::export;
-pub use intervals::{Spread, predict_spread, predict_spread_cells};
-pub(crate) use intervals::{normal_quantile, samples_for, spreader};
-pub use values::{predict_all, predict_cells};
+pub use intervals::{PredictiveDistribution, predict_intervals, predict_intervals_at};
+pub(crate) use intervals::{interval_predictor, require_samples};
+pub(crate) use normal_quantile::normal_quantile;
+pub use predictions::{PredictOptions, predict_at, predict_entries};

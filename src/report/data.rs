@@ -53,7 +53,7 @@ impl Context<'_> {
                     "RMSE {}, mean absolute error {} (clipped to the range of the training values); RMSE {} not clipped",
                     number(clipped.rmse),
                     number(clipped.mae),
-                    number(e.model.plain.rmse)
+                    number(e.model.unclipped.rmse)
                 ),
             ));
             if e.mean.is_finite() && e.mean > 0.0 {

@@ -3,7 +3,7 @@
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::model::Model;
 use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options};
-use s3cmtf::predict::{evaluate, predict_all};
+use s3cmtf::predict::{PredictOptions, evaluate, predict_entries};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{Control, FitInput, FoldIn, FoldMatrix, FoldSummary, Observer, fit, fold_in};
 
@@ -159,10 +159,19 @@ pub fn folded(model: &Model, input: &FoldIn<'_>) -> (Model, FoldSummary) {
 
 pub fn predictions(model: &Model, cells: &Entries) -> Vec<f64> {
     let mut all = Vec::new();
-    predict_all(model, &cells.view(), false, 1, &(), |_, x| {
-        all.extend_from_slice(x);
-        Ok(())
-    })
+    predict_entries(
+        model,
+        &cells.view(),
+        &PredictOptions {
+            clip: false,
+            threads: 1,
+        },
+        &(),
+        |_, x| {
+            all.extend_from_slice(x);
+            Ok(())
+        },
+    )
     .unwrap();
     all
 }

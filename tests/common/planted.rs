@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use s3cmtf::format::{CooFile, CooView, OpenMode, summarize};
-use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec, generate};
+use s3cmtf::generate::{GenerateOptions, MatrixEntries, MatrixSpec, generate};
 use s3cmtf::model::{EpochMetrics, Model, Predict};
 use s3cmtf::options::{Initialization, Options};
 use s3cmtf::problem::{MatrixKind, Problem};
@@ -97,15 +97,15 @@ pub fn small() -> Planted {
     let mut g = GenerateOptions::new(&[80, 60, 12], 9000);
     g.ranks = vec![4];
     g.noise = 0.2;
-    g.test = 0.2;
+    g.test_fraction = 0.2;
     g.factor_mean = 1.0;
     g.matrices = vec![
         MatrixSpec {
             mode: 0,
             columns: 9,
-            cells: CellChoice::Full,
-            ones: None,
-            groups: None,
+            entries: MatrixEntries::All,
+            ones_fraction: None,
+            group_fraction: None,
         };
         2
     ];

@@ -301,12 +301,21 @@ fn a_job_waits_for_the_files_that_it_needs() {
     let (cells, made) = ["t.coo", "p.coo"]
         .map(|name| CooFile::open(dir.join(name), OpenMode::Mapped).unwrap())
         .into();
-    s3cmtf::predict::predict_all(&model, &cells.view(), true, 1, &(), |range, values| {
-        for (i, x) in range.zip(values) {
-            assert_eq!(made.view().values().get(i) as f32, *x as f32);
-        }
-        Ok(())
-    })
+    s3cmtf::predict::predict_entries(
+        &model,
+        &cells.view(),
+        &s3cmtf::predict::PredictOptions {
+            clip: true,
+            threads: 1,
+        },
+        &(),
+        |range, values| {
+            for (i, x) in range.zip(values) {
+                assert_eq!(made.view().values().get(i) as f32, *x as f32);
+            }
+            Ok(())
+        },
+    )
     .unwrap();
     // Run again, what failed is tried again and the rest is passed over.
     let again = ran(&dir, 2, &lines);

@@ -162,7 +162,7 @@ fn one_entry_per_row_constant_values_and_single_rows_have_finite_biases() {
 #[test]
 fn a_start_by_draws_that_mean_nothing_does_not_end_a_fit() {
     let mut g = GenerateOptions::new(&[300, 200, 40, 20], 80_000);
-    (g.ranks, g.noise, g.test, g.seed) = (vec![4], 0.5, 0.1, 1);
+    (g.ranks, g.noise, g.test_fraction, g.seed) = (vec![4], 0.5, 0.1, 1);
     g.model = ModelKind::Cp;
     let data = planted("biases-noise", &g);
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();

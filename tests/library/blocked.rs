@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::common::Scratch;
 use crate::common::planted::{numbers, options, planted, run};
 use s3cmtf::format::{CooView, Values};
-use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec};
+use s3cmtf::generate::{GenerateOptions, MatrixEntries, MatrixSpec};
 use s3cmtf::model::Model;
 use s3cmtf::options::{Algorithm, KernelChoice, ModelKind, Options, Penalty};
 use s3cmtf::problem::{MatrixKind, Problem};
@@ -230,13 +230,13 @@ fn planted_data_is_fitted_as_by_single_entries() {
     let mut g = GenerateOptions::new(&[300, 200, 20], 100_000);
     g.ranks = vec![4];
     g.noise = 0.3;
-    g.test = 0.1;
+    g.test_fraction = 0.1;
     g.matrices = vec![MatrixSpec {
         mode: 0,
         columns: 30,
-        cells: CellChoice::Full,
-        ones: None,
-        groups: None,
+        entries: MatrixEntries::All,
+        ones_fraction: None,
+        group_fraction: None,
     }];
     let data = planted("blocked", &g);
     for model in [ModelKind::Tucker, ModelKind::Cp] {

@@ -112,7 +112,7 @@ fn planted_models_are_found_without_tuning() {
     ];
     for (name, dims, model, noise, factor_mean) in cases {
         let mut made = GenerateOptions::new(dims, 8000);
-        (made.model, made.ranks, made.test) = (model, vec![3], 0.1);
+        (made.model, made.ranks, made.test_fraction) = (model, vec![3], 0.1);
         (made.noise, made.factor_mean) = (noise, factor_mean);
         let data = planted(name, &made);
         let problem = Problem::builder(data.train.view()).build(&()).unwrap();
@@ -207,7 +207,8 @@ fn scale_and_offset_of_the_values_do_not_matter() {
 #[test]
 fn where_nothing_can_be_found_biases_are_kept() {
     let mut made = GenerateOptions::new(&[1000, 800, 600], 40_000);
-    (made.model, made.ranks, made.test, made.noise) = (ModelKind::Tucker, vec![4], 0.2, 0.3);
+    (made.model, made.ranks, made.test_fraction, made.noise) =
+        (ModelKind::Tucker, vec![4], 0.2, 0.3);
     let data = planted("nothing", &made);
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     let input = FitInput {

@@ -3,10 +3,10 @@
 use crate::common::Scratch;
 use crate::common::planted::{deviation, options, planted, predictions, run, small};
 use s3cmtf::format::{CooView, OpenMode, Values};
-use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec};
+use s3cmtf::generate::{GenerateOptions, MatrixEntries, MatrixSpec};
 use s3cmtf::model::{self, Model};
 use s3cmtf::options::{ModelKind, Options, Penalty};
-use s3cmtf::predict::{evaluate, predict_all};
+use s3cmtf::predict::{PredictOptions, evaluate, predict_entries};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, fit};
 
@@ -25,7 +25,7 @@ fn planted_models_without_noise_are_recovered() {
         let mut g = GenerateOptions::new(&dims, 60_000);
         g.ranks = ranks.clone();
         g.model = model;
-        g.test = 0.1;
+        g.test_fraction = 0.1;
         let data = planted(name, &g);
         let mut o = options(&ranks);
         o.model = model;
@@ -47,7 +47,7 @@ fn with_noise_the_error_comes_down_to_it() {
     let mut g = GenerateOptions::new(&[200, 150, 20], 60_000);
     g.ranks = vec![3];
     g.noise = 0.3;
-    g.test = 0.1;
+    g.test_fraction = 0.1;
     let data = planted("noise", &g);
     let mut o = options(&[3]);
     o.eta = Some(0.01);
@@ -67,14 +67,14 @@ fn a_coupled_matrix_earns_its_keep() {
         let mut g = GenerateOptions::new(&[300, 60, 10], 8000);
         g.ranks = vec![3];
         g.noise = 0.1;
-        g.test = 0.3;
+        g.test_fraction = 0.3;
         g.seed = seed;
         g.matrices = vec![MatrixSpec {
             mode: 0,
             columns: 40,
-            cells: CellChoice::Full,
-            ones: None,
-            groups: None,
+            entries: MatrixEntries::All,
+            ones_fraction: None,
+            group_fraction: None,
         }];
         let data = planted(&format!("coupled{seed}"), &g);
         let mut o = options(&[3]);
@@ -298,11 +298,20 @@ fn predictions_do_not_depend_on_the_threads() {
     let view = CooView::new("cells", &[81, 61, 13], &columns, Values::F64(&values)).unwrap();
     let predicted = |threads| {
         let mut all: Vec<u64> = Vec::new();
-        predict_all(&model, &view, false, threads, &(), |range, values| {
-            assert_eq!((range.start, range.len()), (all.len(), values.len()));
-            all.extend(values.iter().map(|x| x.to_bits()));
-            Ok(())
-        })
+        predict_entries(
+            &model,
+            &view,
+            &PredictOptions {
+                clip: false,
+                threads,
+            },
+            &(),
+            |range, values| {
+                assert_eq!((range.start, range.len()), (all.len(), values.len()));
+                all.extend(values.iter().map(|x| x.to_bits()));
+                Ok(())
+            },
+        )
         .unwrap();
         all
     };
@@ -327,7 +336,11 @@ fn errors_are_those_of_the_returned_model() {
         o.clip = clip;
         let (model, s) = run(&data, &o, false);
         let e = evaluate(&model, &data.test.view(), model.range(), 2, &()).unwrap();
-        let expected = if clip { e.clipped.rmse } else { e.plain.rmse };
+        let expected = if clip {
+            e.clipped.rmse
+        } else {
+            e.unclipped.rmse
+        };
         assert!(
             (s.test_rmse - expected).abs() < 1e-6,
             "{} {expected}",

@@ -7,7 +7,7 @@ use crate::common::later::{
 use s3cmtf::format::OpenMode;
 use s3cmtf::model::{Model, load, save};
 use s3cmtf::options::{Algorithm, ModelKind, Penalty, PenaltyScaling};
-use s3cmtf::predict::predict_spread;
+use s3cmtf::predict::{PredictOptions, predict_intervals};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, FoldIn, FoldSummary, fit, fold_in};
 use s3cmtf::{Error, Result};
@@ -249,12 +249,14 @@ fn samples_get_rows_of_their_own() {
         let loaded = load(scratch.join("m.s3m"), OpenMode::Mapped).unwrap();
         assert_eq!(predictions(&loaded, &asked), predictions(&after, &asked));
         let (mut inside, mut count) = (0, 0);
-        predict_spread(
+        predict_intervals(
             &loaded,
             &asked.view(),
             &[0.05, 0.95],
-            false,
-            2,
+            &PredictOptions {
+                clip: false,
+                threads: 2,
+            },
             &(),
             |range, spreads| {
                 for (i, s) in range.zip(spreads) {

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use crate::common::Scratch;
 use s3cmtf::format::{CooFile, OpenMode, check, summarize};
-use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec, PRESETS, Skew, generate, preset};
+use s3cmtf::generate::{
+    GenerateOptions, MatrixEntries, MatrixSpec, PRESETS, ZipfMandelbrot, generate, preset,
+};
 use s3cmtf::options::ModelKind;
 
 fn open(path: &Path) -> CooFile {
@@ -35,8 +37,8 @@ fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
 fn example() -> GenerateOptions {
     let mut o = GenerateOptions::new(&[3000, 400, 30], 300_000);
     o.noise = 0.3;
-    o.test = 0.2;
-    o.skew = vec![Skew {
+    o.test_fraction = 0.2;
+    o.skew = vec![ZipfMandelbrot {
         exponent: 1.0,
         shift: 20.0,
     }];
@@ -44,16 +46,16 @@ fn example() -> GenerateOptions {
         MatrixSpec {
             mode: 1,
             columns: 12,
-            cells: CellChoice::Full,
-            ones: Some(0.1),
-            groups: None,
+            entries: MatrixEntries::All,
+            ones_fraction: Some(0.1),
+            group_fraction: None,
         },
         MatrixSpec {
             mode: 0,
             columns: 3000,
-            cells: CellChoice::Entries(100_000),
-            ones: None,
-            groups: None,
+            entries: MatrixEntries::Sampled(100_000),
+            ones_fraction: None,
+            group_fraction: None,
         },
     ];
     o
@@ -129,9 +131,9 @@ fn non_negative_models_are() {
         o.matrices = vec![MatrixSpec {
             mode: 2,
             columns: 5,
-            cells: CellChoice::Full,
-            ones: None,
-            groups: None,
+            entries: MatrixEntries::All,
+            ones_fraction: None,
+            group_fraction: None,
         }];
         let made = generate(dir.path(), &o, &()).unwrap();
         for (path, _) in [&made.train].into_iter().chain(&made.matrices) {
@@ -167,9 +169,9 @@ fn rows_of_a_group_have_what_was_said_in_common() {
     let told = |columns, share| MatrixSpec {
         mode: 1,
         columns,
-        cells: CellChoice::Full,
-        ones: None,
-        groups: Some(share),
+        entries: MatrixEntries::All,
+        ones_fraction: None,
+        group_fraction: Some(share),
     };
     let mut o = GenerateOptions::new(&[300, ROWS as u64, 4], 20_000);
     o.factor_mean = 2.0;
@@ -202,7 +204,7 @@ fn rows_of_a_group_have_what_was_said_in_common() {
         // Without the centres of its groups a row has only what is its own.
         let centres =
             floats(&std::fs::read(dir.join(&format!("truth/matrix{}.npy", m + 1))).unwrap());
-        let weight = o.matrices[m].groups.unwrap().sqrt();
+        let weight = o.matrices[m].group_fraction.unwrap().sqrt();
         for (row, &g) in group.iter().enumerate() {
             for j in 0..RANK {
                 left[row * RANK + j] -= weight * (centres[g * RANK + j] - 2.0);
@@ -221,7 +223,7 @@ fn rows_of_a_group_have_what_was_said_in_common() {
         (vec![told(3, 0.0)], "above 0"),
         (
             vec![MatrixSpec {
-                ones: Some(0.5),
+                ones_fraction: Some(0.5),
                 ..told(3, 0.5)
             }],
             "a one in each row",
@@ -257,7 +259,7 @@ fn presets_have_the_shapes_of_the_papers_data() {
     ];
     for (name, dims, entries, matrices) in shapes {
         let o = preset(name, 1.0).unwrap();
-        assert_eq!((o.dims, o.entries, o.test), (dims, entries, 0.2));
+        assert_eq!((o.dims, o.entries, o.test_fraction), (dims, entries, 0.2));
         assert_eq!(
             o.matrices
                 .iter()

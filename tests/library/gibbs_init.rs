@@ -3,7 +3,7 @@
 use crate::common::Scratch;
 use crate::common::planted::{Planted, Until, numbers, planted, predictions, small};
 use s3cmtf::format::{CooView, OpenMode, Values};
-use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec};
+use s3cmtf::generate::{GenerateOptions, MatrixEntries, MatrixSpec};
 use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, fit};
@@ -149,7 +149,7 @@ fn starts_with_biases(scale: f64) {
 fn hidden(dims: &[u64], entries: u64, rank: usize, (noise, seed): (f64, u64)) -> Planted {
     let mut plan = GenerateOptions::new(dims, entries);
     plan.model = ModelKind::Cp;
-    (plan.ranks, plan.noise, plan.test) = (vec![rank], noise, 0.1);
+    (plan.ranks, plan.noise, plan.test_fraction) = (vec![rank], noise, 0.1);
     plan.seed = seed;
     planted(&format!("hidden-{}", dims.len()), &plan)
 }
@@ -220,13 +220,13 @@ fn what_entries_agree_on_is_the_same_for_any_threads_and_after_a_break() {
 #[test]
 fn samples_of_the_first_sweep_are_whole() {
     let mut plan = GenerateOptions::new(&[60, 50, 8], 6000);
-    (plan.noise, plan.test) = (3.0, 0.1);
+    (plan.noise, plan.test_fraction) = (3.0, 0.1);
     plan.matrices = vec![MatrixSpec {
         mode: 2,
         columns: 6,
-        cells: CellChoice::Full,
-        ones: None,
-        groups: None,
+        entries: MatrixEntries::All,
+        ones_fraction: None,
+        group_fraction: None,
     }];
     let data = planted("first-sweep", &plan);
     let problem = Problem::builder(data.train.view())

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::common::{Ran, Scratch};
 use s3cmtf::format::{CooFile, CooWriter, Dims, OpenMode, ValueKind, Values, check};
-use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec, generate};
+use s3cmtf::generate::{GenerateOptions, MatrixEntries, MatrixSpec, generate};
 use s3cmtf::options::ModelKind;
 use serde_json::{Value, json};
 
@@ -129,16 +129,16 @@ fn the_planted_truth_explains_the_planted_values() {
         options.model = model;
         options.value_kind = ValueKind::F64;
         options.mean = Some(10.0);
-        let matrix = |mode, cells| MatrixSpec {
+        let matrix = |mode, entries| MatrixSpec {
             mode,
             columns: 70,
-            cells,
-            ones: None,
-            groups: None,
+            entries,
+            ones_fraction: None,
+            group_fraction: None,
         };
         options.matrices = vec![
-            matrix(1, CellChoice::Full),
-            matrix(0, CellChoice::Entries(900)),
+            matrix(1, MatrixEntries::All),
+            matrix(0, MatrixEntries::Sampled(900)),
         ];
         let folder = dir.join(&format!("order{}", dims.len()));
         generate(&folder, &options, &()).unwrap();

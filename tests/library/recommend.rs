@@ -10,7 +10,7 @@ use s3cmtf::discover::{
 };
 use s3cmtf::format::Names;
 use s3cmtf::model::{Model, Predict};
-use s3cmtf::predict::predict_spread_cells;
+use s3cmtf::predict::{PredictOptions, predict_intervals_at};
 
 use s3cmtf::kernel::CoreKind;
 use s3cmtf::options::{Algorithm, ModelKind};
@@ -253,12 +253,15 @@ fn a_quantile_can_rank() {
                     to.copy_from_slice(&[cell[0], *row, month]);
                 }
             };
-            predict_spread_cells(
+            predict_intervals_at(
                 model,
-                (rows.len(), index),
+                rows.len(),
+                index,
                 &[quantile],
-                false,
-                1,
+                &PredictOptions {
+                    clip: false,
+                    threads: 1,
+                },
                 &(),
                 |_, s| {
                     spreads.extend(s.iter().map(|s| s.quantiles[0]));

@@ -13,7 +13,7 @@ use s3cmtf::model::{self, EpochMetrics, Model};
 use s3cmtf::options::{
     Algorithm, Initialization, KernelChoice, ModelKind, Options, Penalty, PenaltyScaling,
 };
-use s3cmtf::predict::{evaluate, export, predict_spread};
+use s3cmtf::predict::{PredictOptions, evaluate, export, predict_intervals};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::simd::Level;
 use s3cmtf::solver::{Control, FitInput, Observer, StopReason, fit};
@@ -193,7 +193,7 @@ fn data(name: &str, ranks: &[usize], noise: f64) -> Planted {
     let mut g = GenerateOptions::new(&[100, 80, 12], 20_000);
     g.ranks = ranks.to_vec();
     g.noise = noise;
-    g.test = 0.2;
+    g.test_fraction = 0.2;
     planted(name, &g)
 }
 
@@ -246,17 +246,23 @@ fn nine_in_ten_values_lie_in_the_interval_that_says_so() {
     let view = data.test.view();
     let mut plain = Vec::new();
     let (mut inside, mut seen) = (0, 0);
-    predict_spread(
+    predict_intervals(
         &model,
         &view,
         &[0.05, 0.95],
-        false,
-        2,
+        &PredictOptions {
+            clip: false,
+            threads: 2,
+        },
         &(),
         |range, spreads| {
             for (i, s) in range.zip(spreads) {
                 let x = view.values().get(i);
-                assert!(s.deviation > 0.0 && s.quantiles[0] < s.mean && s.mean < s.quantiles[1]);
+                assert!(
+                    s.standard_deviation > 0.0
+                        && s.quantiles[0] < s.mean
+                        && s.mean < s.quantiles[1]
+                );
                 inside += usize::from(s.quantiles[0] <= x && x <= s.quantiles[1]);
                 seen += 1;
                 plain.push(s.mean);
@@ -271,7 +277,17 @@ fn nine_in_ten_values_lie_in_the_interval_that_says_so() {
     assert_eq!(plain, predictions(&model, &view));
     // Without samples nothing is known.
     let (als, _) = run(&data, &options(Algorithm::Als, ModelKind::Cp, 2), false);
-    let refused = predict_spread(&als, &view, &[], true, 1, &(), |_, _| Ok(()));
+    let refused = predict_intervals(
+        &als,
+        &view,
+        &[],
+        &PredictOptions {
+            clip: true,
+            threads: 1,
+        },
+        &(),
+        |_, _| Ok(()),
+    );
     assert!(refused.unwrap_err().to_string().contains("gibbs"));
 }
 

@@ -345,7 +345,7 @@ fn als_solves_the_weighted_equations() {
     let rmse = (squares / total).sqrt();
     let plain = evaluate(&model, &entries.view(), model.range(), 1, &()).unwrap();
     assert!(
-        (plain.plain.rmse / rmse - 1.0).abs() < 1e-5,
+        (plain.unclipped.rmse / rmse - 1.0).abs() < 1e-5,
         "{rmse} {plain:?}"
     );
     assert!((plain.clipped.rmse / summary.train_rmse - 1.0).abs() < 1e-5);
@@ -374,7 +374,7 @@ fn weights_that_are_right_help() {
         let error = |entries: &Entries| {
             let (model, _) = entries.fit(&o);
             let e = evaluate(&model, &clean.view(), (-9.0, 9.0), 1, &()).unwrap();
-            e.plain.rmse
+            e.unclipped.rmse
         };
         let with = error(&noisy.weighted(|e| 0.05 / (0.05 + deviation(e).powi(2))));
         let without = error(&noisy);

@@ -46,7 +46,7 @@ impl BenchData {
         let like = a.like.as_deref().unwrap_or("movielens");
         let mut o = preset(like, a.scale)?;
         o.matrices.clear();
-        o.truth = false;
+        o.write_truth = false;
         o.seed = a.seed;
         o.threads = available_threads();
         let folder = tempfile::tempdir().map_err(|source| Error::Io {

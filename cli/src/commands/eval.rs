@@ -100,7 +100,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     ));
     let (low, high) = model.range();
     let clipped = format!("clipped to {low} to {high}");
-    for (kind, errors) in [("unclipped", e.plain), (clipped.as_str(), e.clipped)] {
+    for (kind, errors) in [("unclipped", e.unclipped), (clipped.as_str(), e.clipped)] {
         out.line(format!(
             "  {kind:<28}  RMSE {}  MAE {}",
             format_error(errors.rmse, 6),
@@ -110,8 +110,8 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let mut object = json!({
         "file": file.name(),
         "count": e.count,
-        "rmse": e.plain.rmse,
-        "mae": e.plain.mae,
+        "rmse": e.unclipped.rmse,
+        "mae": e.unclipped.mae,
         "clipped_rmse": e.clipped.rmse,
         "clipped_mae": e.clipped.mae,
     });

@@ -148,7 +148,7 @@ fn options(a: &Arguments) -> Result<GenerateOptions> {
         (a.noise, &mut o.noise),
         (a.deviation, &mut o.deviation),
         (a.factor_mean, &mut o.factor_mean),
-        (a.test, &mut o.test),
+        (a.test, &mut o.test_fraction),
     ] {
         if let Some(x) = given {
             *slot = x;
@@ -161,7 +161,7 @@ fn options(a: &Arguments) -> Result<GenerateOptions> {
     } else {
         ValueKind::F32
     };
-    o.truth = !a.no_truth;
+    o.write_truth = !a.no_truth;
     o.seed = a.seed;
     o.threads = a.threads.unwrap_or_else(available_threads);
     Ok(o)

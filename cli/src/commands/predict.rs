@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use s3cmtf::format::{CooView, CooWriter, Dims, OpenMode, ValueKind, Values};
 use s3cmtf::model::{self, Model};
-use s3cmtf::predict::{predict_all, predict_spread};
+use s3cmtf::predict::{PredictOptions, predict_entries, predict_intervals};
 use s3cmtf::{Error, Result};
 use serde_json::json;
 
@@ -84,7 +84,16 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     check_names_match_model(&a.model, model.order(), [&a.file], &a.text)?;
     let view = file.view();
     let predict = |receiver: &mut Receiver<'_>| {
-        predict_all(&model, &view, !a.no_clip, a.threads, progress, receiver)
+        predict_entries(
+            &model,
+            &view,
+            &PredictOptions {
+                clip: !a.no_clip,
+                threads: a.threads,
+            },
+            progress,
+            receiver,
+        )
     };
     if a.deviation || !a.quantiles.is_empty() {
         return print_predictive_distribution(a, &model, &view, progress, out);
@@ -145,12 +154,14 @@ fn print_predictive_distribution(
     out: &mut Output,
 ) -> Result<Outcome> {
     let kind = value_kind(model);
-    predict_spread(
+    predict_intervals(
         model,
         view,
         &a.quantiles,
-        !a.no_clip,
-        a.threads,
+        &PredictOptions {
+            clip: !a.no_clip,
+            threads: a.threads,
+        },
         progress,
         |range, spreads| {
             for (i, spread) in range.zip(spreads) {
@@ -161,12 +172,12 @@ fn print_predictive_distribution(
                     out.object(&json!({
                         "index": index,
                         "prediction": spread.mean,
-                        "deviation": spread.deviation,
+                        "deviation": spread.standard_deviation,
                         "quantiles": spread.quantiles,
                     }));
                     continue;
                 }
-                let deviation = a.deviation.then_some(spread.deviation);
+                let deviation = a.deviation.then_some(spread.standard_deviation);
                 let values = [spread.mean].into_iter().chain(deviation);
                 let values = values.chain(spread.quantiles.iter().copied());
                 let mut words: Vec<String> = index.iter().map(u64::to_string).collect();

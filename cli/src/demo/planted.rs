@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use s3cmtf::format::{CooFile, Names, OpenMode};
-use s3cmtf::generate::{CellChoice, GenerateOptions, MatrixSpec, Rounding, Skew, generate};
+use s3cmtf::generate::{
+    GenerateOptions, MatrixEntries, MatrixSpec, Rounding, ZipfMandelbrot, generate,
+};
 use s3cmtf::parallel::available_threads;
 use s3cmtf::problem::MatrixKind;
 use s3cmtf::{Error, Result};
@@ -98,13 +100,13 @@ fn positive_column(file: &CooFile) -> Vec<usize> {
 
 /// Returns the options of the planted data.
 fn generate_options(seed: u64) -> GenerateOptions {
-    let zipf = |exponent, shift| Skew { exponent, shift };
+    let zipf = |exponent, shift| ZipfMandelbrot { exponent, shift };
     let groups = |columns, variance_fraction| MatrixSpec {
         mode: 1,
         columns,
-        cells: CellChoice::Full,
-        ones: None,
-        groups: Some(variance_fraction),
+        entries: MatrixEntries::All,
+        ones_fraction: None,
+        group_fraction: Some(variance_fraction),
     };
     let mut o = GenerateOptions::new(&[PEOPLE, PLACES, MONTHS], ENTRIES);
     o.ranks = vec![6, 6, 3];
@@ -122,7 +124,7 @@ fn generate_options(seed: u64) -> GenerateOptions {
         groups(CATEGORIES.len() as u64, 0.55),
         groups(CITIES.len() as u64, 0.4),
     ];
-    o.test = 0.2;
+    o.test_fraction = 0.2;
     o.seed = seed;
     o.threads = available_threads();
     o

@@ -35,7 +35,7 @@ fn a_model_of_samples_says_how_sure_it_is() {
     }
     let refused = predict(&dir, "@als.s3m", &sure);
     assert!(
-        refused.code == Some(2) && refused.err.contains("no samples"),
+        refused.code == Some(2) && refused.err.contains("no posterior samples"),
         "{}",
         refused.err
     );

@@ -271,7 +271,10 @@ fn what_is_wrong_is_said() {
         &["--exclude-by 3"],
     );
     fails(&["--for", "1:1", "-k", "0"], &["at least 1"]);
-    fails(&["--for", "1:1", "--quantile", "0.5"], &["no samples"]);
+    fails(
+        &["--for", "1:1", "--quantile", "0.5"],
+        &["no posterior samples"],
+    );
     fails(
         &["--for", "1:1", "--names", "4:x.tsv"],
         &["--names 4:x.tsv", "3 modes"],

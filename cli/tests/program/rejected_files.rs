@@ -177,7 +177,7 @@ fn arguments_that_make_no_sense() {
         (vec!["generate", "-o", o, "--dims", "5,5"], "--entries"),
         (
             vec!["generate", "-o", o, "--dims", "5,5", "--entries", "26"],
-            "only 25 cells",
+            "only 25 positions",
         ),
         (
             vec!["generate", "-o", o, "--dims", "5", "--entries", "2"],
@@ -326,7 +326,7 @@ fn arguments_that_make_no_sense() {
                 "--matrix",
                 "1:4:full:ones=2",
             ],
-            "share of ones",
+            "fraction of ones",
         ),
         (
             vec![

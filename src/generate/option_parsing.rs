@@ -1,20 +1,24 @@
-//! Options of planted data by name, as people write them.
+//! Parsing of generator options by name.
 
 use std::str::FromStr;
 
-use super::options::{CellChoice, GenerateOptions, MatrixSpec};
-use super::skew::Skew;
+use super::options::{GenerateOptions, MatrixEntries, MatrixSpec};
+use super::popularity::ZipfMandelbrot;
 use crate::error::{Error, Result};
 use crate::format::ValueKind;
 use crate::options::ModelKind;
 use crate::parallel::available_threads;
 
 impl GenerateOptions {
-    /// Sets an option by the name it has on the command line, with underscores or dashes: `dims`,
-    /// `entries`, `model` (tucker or cp), `rank` and `skew` (one, or one per mode separated by commas),
-    /// `noise`, `deviation`, `mean`, `factor_mean`, `test`, `values` (f32 or f64), the flags `nonneg` and
-    /// `truth` (true or false), `seed`, `threads` (0 takes all this process may use), and `matrix` (as
-    /// [`MatrixSpec`] is written, the mode counted from 0; each adds one, and `none` removes those there are).
+    /// Sets an option by its name on the command line, with underscores or dashes.
+    ///
+    /// - `dims`: the sizes, separated by commas.
+    /// - `rank`, `skew`: one value, or one per mode separated by commas.
+    /// - `model` (`tucker` or `cp`), `values` (`f32` or `f64`).
+    /// - `entries`, `seed`, `threads`: whole numbers; 0 threads means all that this process may use.
+    /// - `noise`, `deviation`, `mean`, `factor_mean`, `test`: numbers.
+    /// - `nonneg`, `truth`: `true` or `false`.
+    /// - `matrix`: adds a [`MatrixSpec`] in its text form, with the mode counted from 0; `none` removes all matrices.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
         let wrong =
             |right: &str| Error::argument(format!("{name} = {value:?}: it must be {right}"));
@@ -60,14 +64,14 @@ impl GenerateOptions {
             "deviation" => self.deviation = real()?,
             "mean" => self.mean = Some(real()?),
             "factor_mean" => self.factor_mean = real()?,
-            "test" => self.test = real()?,
+            "test" => self.test_fraction = real()?,
             "nonneg" => self.nonneg = flag()?,
-            "truth" => self.truth = flag()?,
+            "truth" => self.write_truth = flag()?,
             "matrix" if value == "none" => self.matrices.clear(),
             "matrix" => self.matrices.push(value.parse()?),
             _ => {
                 return Err(Error::argument(format!(
-                    "there is no option '{name}' for planted data; options are dims, entries, model, rank, skew, \
+                    "there is no option '{name}' for generated data; options are dims, entries, model, rank, skew, \
                      noise, deviation, mean, factor_mean, nonneg, matrix, test, values, truth, seed, threads"
                 )));
             }
@@ -76,19 +80,19 @@ impl GenerateOptions {
     }
 }
 
-/// Numbers separated by commas.
+/// Parses values separated by commas.
 fn list<T: FromStr>(text: &str) -> Option<Vec<T>> {
     text.split(',').map(|w| w.trim().parse().ok()).collect()
 }
 
-impl FromStr for Skew {
+impl FromStr for ZipfMandelbrot {
     type Err = Error;
 
-    /// Reads `EXPONENT` or `EXPONENT:SHIFT`.
-    fn from_str(text: &str) -> Result<Skew> {
+    /// Parses `EXPONENT` or `EXPONENT:SHIFT`.
+    fn from_str(text: &str) -> Result<ZipfMandelbrot> {
         let (exponent, shift) = text.split_once(':').unwrap_or((text, "0"));
         match (exponent.trim().parse(), shift.trim().parse()) {
-            (Ok(exponent), Ok(shift)) => Ok(Skew { exponent, shift }),
+            (Ok(exponent), Ok(shift)) => Ok(ZipfMandelbrot { exponent, shift }),
             _ => Err(Error::argument(format!(
                 "skew {text}: expected EXPONENT or EXPONENT:SHIFT, such as 1:50"
             ))),
@@ -99,12 +103,12 @@ impl FromStr for Skew {
 impl FromStr for MatrixSpec {
     type Err = Error;
 
-    /// Reads `MODE:COLUMNS`, then `:full` or `:ENTRIES`, then `:ones=SHARE` or `:groups=SHARE`.
+    /// Parses `MODE:COLUMNS`, then `:full` or `:ENTRIES`, then `:ones=FRACTION` or `:groups=FRACTION`.
     fn from_str(text: &str) -> Result<MatrixSpec> {
-        let bad = || {
+        let malformed = || {
             Error::argument(format!(
-                "matrix {text}: expected MODE:COLUMNS, then :full or :ENTRIES, then :ones=SHARE or \
-                 :groups=SHARE, such as 2:20:full:ones=0.1"
+                "matrix {text}: expected MODE:COLUMNS, then :full or :ENTRIES, then :ones=FRACTION or \
+                 :groups=FRACTION, such as 2:20:full:ones=0.1"
             ))
         };
         let mut fields = text.split(':');
@@ -112,31 +116,31 @@ impl FromStr for MatrixSpec {
             fields
                 .next()
                 .and_then(|f| f.parse::<u64>().ok())
-                .ok_or_else(bad)
+                .ok_or_else(malformed)
         };
         let mut spec = MatrixSpec {
             mode: whole()? as usize,
             columns: whole()?,
-            cells: CellChoice::Full,
-            ones: None,
-            groups: None,
+            entries: MatrixEntries::All,
+            ones_fraction: None,
+            group_fraction: None,
         };
-        let mut cells_given = false;
+        let mut entries_given = false;
         for field in fields {
-            if let Some(share) = field.strip_prefix("ones=") {
-                if spec.ones.is_some() {
-                    return Err(bad());
+            if let Some(fraction) = field.strip_prefix("ones=") {
+                if spec.ones_fraction.is_some() {
+                    return Err(malformed());
                 }
-                spec.ones = Some(share.parse().map_err(|_| bad())?);
-            } else if let Some(share) = field.strip_prefix("groups=") {
-                if spec.groups.is_some() {
-                    return Err(bad());
+                spec.ones_fraction = Some(fraction.parse().map_err(|_| malformed())?);
+            } else if let Some(fraction) = field.strip_prefix("groups=") {
+                if spec.group_fraction.is_some() {
+                    return Err(malformed());
                 }
-                spec.groups = Some(share.parse().map_err(|_| bad())?);
-            } else if std::mem::replace(&mut cells_given, true) {
-                return Err(bad());
+                spec.group_fraction = Some(fraction.parse().map_err(|_| malformed())?);
+            } else if std::mem::replace(&mut entries_given, true) {
+                return Err(malformed());
             } else if field != "full" {
-                spec.cells = CellChoice::Entries(field.parse().map_err(|_| bad())?);
+                spec.entries = MatrixEntries::Sampled(field.parse().map_err(|_| malformed())?);
             }
         }
         Ok(spec)
@@ -172,12 +176,12 @@ mod tests {
         assert_eq!((o.model, &o.ranks[..]), (ModelKind::Cp, &[4][..]));
         assert_eq!((o.skew[0].shift, o.skew[2].exponent), (50.0, 0.5));
         assert_eq!((o.factor_mean, o.mean), (1.0, Some(-3.5)));
-        assert!(o.nonneg && !o.truth && o.threads > 0);
+        assert!(o.nonneg && !o.write_truth && o.threads > 0);
         assert_eq!(o.value_kind, ValueKind::F64);
         assert_eq!((o.matrices.len(), o.matrices[0].mode), (3, 1));
-        assert_eq!(o.matrices[2].groups, Some(0.25));
-        assert_eq!(o.matrices[0].cells, CellChoice::Entries(12));
-        assert_eq!(o.matrices[0].ones, Some(0.5));
+        assert_eq!(o.matrices[2].group_fraction, Some(0.25));
+        assert_eq!(o.matrices[0].entries, MatrixEntries::Sampled(12));
+        assert_eq!(o.matrices[0].ones_fraction, Some(0.5));
         o.set("matrix", "none").unwrap();
         assert!(o.matrices.is_empty());
         for (name, value) in [

@@ -1,0 +1,127 @@
+//! The parallel loop over positions that all predictions share.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::format::CooView;
+use crate::model::Predict;
+use crate::parallel::{available_threads, run_ordered};
+use crate::progress::{Monitor, report_progress};
+use crate::simd::Level;
+
+/// Positions per chunk. It is fixed, so that sums per chunk do not depend on the number of threads.
+pub(super) const CHUNK_POSITIONS: usize = 1 << 15;
+
+/// Positions whose indices are fetched together; before each such batch a thread checks for cancellation.
+const BATCH_POSITIONS: usize = 1 << 10;
+
+/// Writes the indices of a range of positions, position by position.
+pub(super) type WriteIndices<'a> = dyn Fn(Range<usize>, &mut [u32]) + Sync + 'a;
+
+/// Positions of a tensor.
+pub(super) struct Positions<'a> {
+    pub count: usize,
+    /// The number of modes.
+    pub order: usize,
+    /// Called for many positions at a time, so that the dynamic call costs nothing.
+    pub write_indices: Box<WriteIndices<'a>>,
+}
+
+impl<'a> Positions<'a> {
+    /// The positions of the entries of a view.
+    pub(super) fn of_entries(view: &'a CooView<'_>) -> Positions<'a> {
+        let order = view.order();
+        Positions {
+            count: view.len(),
+            order,
+            write_indices: Box::new(move |positions, to: &mut [u32]| {
+                for m in 0..order {
+                    let slots = to.iter_mut().skip(m).step_by(order);
+                    let from = &view.column(m)[positions.clone()];
+                    slots.zip(from).for_each(|(slot, &index)| *slot = index);
+                }
+            }),
+        }
+    }
+}
+
+/// How a loop over positions runs.
+pub(super) struct ChunkRun<'a> {
+    /// The number of threads; 0 means all that this process may use.
+    pub threads: usize,
+    /// The name of the work in progress reports.
+    pub phase: &'a str,
+    pub monitor: &'a dyn Monitor,
+}
+
+impl ChunkRun<'_> {
+    /// Predicts every position. See [`map`](Self::map).
+    pub(super) fn predict<T: Default + Send>(
+        &self,
+        model: &impl Predict,
+        positions: &Positions<'_>,
+        add: impl Fn(&mut T, usize, f64) -> Result<()> + Sync,
+        take: impl FnMut(Range<usize>, T) -> Result<()>,
+    ) -> Result<()> {
+        self.map(|| model.predictor(), positions, add, take)
+    }
+
+    /// Evaluates a function at the index of every position.
+    ///
+    /// `evaluator` makes the function, once per chunk. Each chunk starts with a default `T`, to which `add` adds the
+    /// positions and their values in order. `take` receives the chunks in order, on the calling thread. The first error
+    /// in the order of the positions ends the work. A single thread or chunk runs on the calling thread.
+    pub(super) fn map<T: Default + Send, V, F: FnMut(&[u32]) -> V>(
+        &self,
+        evaluator: impl Fn() -> Result<F> + Sync,
+        positions: &Positions<'_>,
+        add: impl Fn(&mut T, usize, V) -> Result<()> + Sync,
+        mut take: impl FnMut(Range<usize>, T) -> Result<()>,
+    ) -> Result<()> {
+        let (count, order, monitor) = (positions.count, positions.order, self.monitor);
+        let threads = match self.threads {
+            0 => available_threads(),
+            t => t,
+        };
+        let range = |chunk: u64| {
+            let start = chunk as usize * CHUNK_POSITIONS;
+            start..(start + CHUNK_POSITIONS).min(count)
+        };
+        let process = |chunk, is_cancelled: &dyn Fn() -> bool| {
+            let mut evaluate = evaluator()?;
+            let mut result = T::default();
+            let Range { start, end } = range(chunk);
+            let mut indices = vec![0; BATCH_POSITIONS.min(end - start) * order];
+            for first in (start..end).step_by(BATCH_POSITIONS) {
+                if is_cancelled() {
+                    return Err(Error::Cancelled);
+                }
+                let batch = first..(first + BATCH_POSITIONS).min(end);
+                let indices = &mut indices[..batch.len() * order];
+                (positions.write_indices)(batch.clone(), indices);
+                for (i, index) in batch.zip(indices.chunks_exact(order)) {
+                    add(&mut result, i, evaluate(index))?;
+                }
+            }
+            Ok(result)
+        };
+        let mut consume = |chunk, result: Result<T>| {
+            let range = range(chunk);
+            report_progress(monitor, self.phase, range.end as u64, count as u64)?;
+            take(range, result?)
+        };
+        // Before threads start: it reads the environment.
+        Level::forced();
+        let chunks = count.div_ceil(CHUNK_POSITIONS) as u64;
+        if threads == 1 || chunks == 1 {
+            return (0..chunks).try_for_each(|c| consume(c, process(c, &|| monitor.cancelled())));
+        }
+        run_ordered(
+            chunks,
+            threads,
+            monitor,
+            |chunk, stop| process(chunk, &|| stop.requested()),
+            consume,
+        )
+    }
+}

@@ -1,0 +1,181 @@
+//! Point predictions: mean + biases + the core contracted with one row per mode.
+
+use std::ops::Range;
+
+use super::parallel_chunks::{ChunkRun, Positions};
+use crate::error::Result;
+use crate::format::CooView;
+use crate::kernel::{Method, TensorKernel};
+use crate::model::{Model, PosteriorSamples, Predict};
+use crate::progress::Monitor;
+use crate::simd::AlignedVec;
+use crate::simd::Level;
+
+impl Predict for Model {
+    /// A row that the model does not have is replaced by the mean row of its mode. A model with posterior samples
+    /// predicts the mean over the samples.
+    ///
+    /// Returns an error if the environment forces an instruction set that this machine does not have.
+    fn predictor(&self) -> Result<impl FnMut(&[u32]) -> f64> {
+        let mut predictor = Predictor::new(self)?;
+        Ok(move |index: &[u32]| match self.samples() {
+            None => predictor.value(index),
+            Some(samples) => {
+                let mut sum = 0.0;
+                predictor.for_each_sample(samples, index, true, |x, _| sum += x);
+                sum / samples.len() as f64
+            }
+        })
+    }
+}
+
+/// Predicts on one thread, with buffers for the rows of a position.
+pub(super) struct Predictor<'a> {
+    model: &'a Model,
+    kernel: TensorKernel,
+    /// The factor rows of the position, padded.
+    rows: AlignedVec,
+    /// The compact row of each mode.
+    compact: Vec<usize>,
+}
+
+impl<'a> Predictor<'a> {
+    pub(super) fn new(model: &'a Model) -> Result<Predictor<'a>> {
+        let level = Level::choose(None)?;
+        Ok(Predictor {
+            kernel: TensorKernel::new(model.shape(), Method::Shared(level)),
+            rows: AlignedVec::zeroed(model.shape().rows_len()),
+            compact: vec![0; model.order()],
+            model,
+        })
+    }
+
+    fn set_position(&mut self, index: &[u32]) {
+        for (n, (row, &i)) in self.compact.iter_mut().zip(index).enumerate() {
+            *row = self.model.row_of(n, i) as usize;
+        }
+    }
+
+    /// Returns the prediction of the model's own parameters.
+    fn value(&mut self, index: &[u32]) -> f64 {
+        let shape = self.model.shape();
+        self.set_position(index);
+        for (n, &row) in self.compact.iter().enumerate() {
+            let from = self.model.modes()[n].factor.padded_row(row);
+            self.rows[shape.row(n)].copy_from_slice(from);
+        }
+        let rows = self.compact.iter().map(|&row| row as u32);
+        self.model.baseline(rows) + f64::from(self.kernel.value(self.model.core(), &self.rows))
+    }
+
+    /// Calls `take` with the prediction of each posterior sample and the standard deviation of its noise.
+    ///
+    /// With `use_conditional_means`, the rows of the mode whose conditional means are stored are those means.
+    pub(super) fn for_each_sample(
+        &mut self,
+        samples: &PosteriorSamples,
+        index: &[u32],
+        use_conditional_means: bool,
+        mut take: impl FnMut(f64, f64),
+    ) {
+        let shape = self.model.shape();
+        self.set_position(index);
+        for sample in samples.iter() {
+            let mut biases = 0.0;
+            for (n, &row) in self.compact.iter().enumerate() {
+                let rows = if use_conditional_means && n == samples.conditional_mode() {
+                    &sample.conditional_means
+                } else {
+                    &sample.modes[n]
+                };
+                let start = shape.row(n).start;
+                rows.read_row(row, &mut self.rows[start..start + shape.ranks[n]]);
+                if samples.has_biases() {
+                    biases += f64::from(rows.last_value(row));
+                }
+            }
+            let core = if sample.core.is_empty() {
+                self.model.core()
+            } else {
+                &sample.core
+            };
+            let value = f64::from(self.kernel.value(core, &self.rows));
+            take(
+                samples.mean() + samples.scale() * biases + value,
+                sample.noise_deviation,
+            );
+        }
+    }
+}
+
+/// Options of predictions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PredictOptions {
+    /// Whether predictions are clipped to the range of the training values.
+    pub clip: bool,
+    /// The number of threads; 0 means all that this process may use. Predictions do not depend on it.
+    pub threads: usize,
+}
+
+/// Predicts every entry of `view`, whose values are ignored.
+///
+/// `take` receives the predictions in order and in pieces, each with its range of entries.
+pub fn predict_entries(
+    model: &Model,
+    view: &CooView<'_>,
+    options: &PredictOptions,
+    monitor: &dyn Monitor,
+    mut take: impl FnMut(Range<usize>, &[f64]) -> Result<()>,
+) -> Result<()> {
+    model.check_order(view)?;
+    let positions = Positions::of_entries(view);
+    predict(model, &positions, options, monitor, &mut take)
+}
+
+/// As [`predict_entries`], for `count` positions. `write_indices` writes the indices of a range of positions, position by
+/// position, one index per mode of the model.
+pub fn predict_at(
+    model: &Model,
+    count: usize,
+    write_indices: impl Fn(Range<usize>, &mut [u32]) + Sync,
+    options: &PredictOptions,
+    monitor: &dyn Monitor,
+    mut take: impl FnMut(Range<usize>, &[f64]) -> Result<()>,
+) -> Result<()> {
+    let positions = Positions {
+        count,
+        order: model.order(),
+        write_indices: Box::new(write_indices),
+    };
+    predict(model, &positions, options, monitor, &mut take)
+}
+
+/// Receives a range of positions and their predictions.
+type Take<'a> = dyn FnMut(Range<usize>, &[f64]) -> Result<()> + 'a;
+
+/// Neither generic nor inlined, so that all callers run the same machine code.
+#[inline(never)]
+fn predict(
+    model: &Model,
+    positions: &Positions<'_>,
+    options: &PredictOptions,
+    monitor: &dyn Monitor,
+    take: &mut Take<'_>,
+) -> Result<()> {
+    let (low, high) = model.range();
+    let clip = options.clip;
+    let run = ChunkRun {
+        threads: options.threads,
+        phase: "predicting",
+        monitor,
+    };
+    run.predict(
+        model,
+        positions,
+        |out: &mut Vec<f64>, _, x| {
+            out.push(if clip { x.clamp(low, high) } else { x });
+            Ok(())
+        },
+        |range, out| take(range, &out),
+    )
+}
