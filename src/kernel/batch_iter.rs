@@ -5,7 +5,7 @@
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch::{Job, ModeRows};
+use super::batch_job::{Job, ModeRows};
 use super::entry_block::FiberBatch;
 use crate::simd::LANES;
 use crate::simd::{F32x16, prefetch};

@@ -7,7 +7,7 @@
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch::{Job, Step};
+use super::batch_job::{Job, Step};
 use super::entry::{self, contract, contract_inline};
 use super::entry_block::FiberBatch;
 use crate::simd::LANES;

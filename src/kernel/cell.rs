@@ -3,14 +3,15 @@
 
 use std::ops::Range;
 
-use super::batch::{self, Between, Job, LONGEST, ModeRows, Rule};
+use super::batch;
+use super::batch_job::{Between, Job, LONGEST, ModeRows, Rule};
 use super::blocking::BlockingSpec;
 use super::conflict_free::BlockRows;
 use super::entry_block::{EntryBlock, FiberBatch};
-use super::eval::{errors, squares};
+use super::eval::predict;
 use super::exclusive_rows::PartRefMut;
 use super::graph;
-use super::packed_core::Flat;
+use super::packed_core_layout::Flat;
 use crate::kernel::MAX_ORDER;
 use crate::simd::Level;
 use crate::simd::{AlignedVec, padded_len};
@@ -168,6 +169,7 @@ pub(crate) struct Settings<'a> {
 #[derive(Default)]
 pub(crate) struct Scratch {
     batches: Vec<FiberBatch>,
+    predictions: Vec<f32>,
     work: AlignedVec,
 }
 
@@ -363,84 +365,131 @@ pub(crate) fn run_graph(
     }
 }
 
-/// The sums of squared errors of a cell, by weight: of predictions as they are, and of those that are clipped to a
-/// range after the biases of each mode are added, if there are any.
+/// The parameters that predict the entries of a block.
+#[derive(Clone, Copy)]
+pub(crate) struct BlockModel<'a> {
+    pub form: &'a Form,
+    /// The core as [`Form::fiber_first`] lays it out; empty for a matrix.
+    pub core: &'a [f32],
+    /// All rows of each mode.
+    pub rows: &'a [&'a [f32]],
+    pub level: Level,
+}
+
+/// Number of rows in the record of an entry: the fiber mode's row is stored once per run.
+fn non_fiber_count(spec: &BlockingSpec) -> usize {
+    spec.row_counts.len() - usize::from(spec.fiber_mode.is_some())
+}
+
+/// Returns the sums of squared residuals of a cell, by weight: of predictions as they are, and of those that are
+/// clipped to a range after the biases of each mode are added, if there are any.
 ///
 /// # Panics
 /// If a length is wrong.
 pub(crate) fn cell_squares(
     cell: &EntryBlock,
-    form: &Form,
-    core: &[f32],
-    rows: &[&[f32]],
-    (clip, biases): ((f64, f64), &[&[f32]]),
-    level: Level,
+    model: &BlockModel<'_>,
+    clip: (f64, f64),
+    biases: &[&[f32]],
     scratch: &mut Scratch,
 ) -> [f64; 2] {
+    let spec = cell.spec();
+    for (m, bias) in biases.iter().enumerate() {
+        assert!(bias.len() >= spec.row_counts[m]);
+    }
+    let non_fiber: Vec<&[f32]> = (0..biases.len())
+        .filter(|&m| spec.fiber_mode != Some(m))
+        .map(|m| biases[m])
+        .collect();
+    let fiber_biases = spec.fiber_mode.and_then(|f| biases.get(f));
+    let order = non_fiber_count(spec);
     let mut sums = [0.0; 2];
-    looking(cell, form, core, (rows, biases), scratch, |job, batches| {
-        assert!(level.is_available());
-        // SAFETY: the level is available; the rest is what `looking` gives.
-        sums = unsafe { squares(level, job, batches, clip) };
+    predictions(cell, model, scratch, |batches, values| {
+        let mut values = values.iter();
+        for batch in batches {
+            let fiber_bias = fiber_biases.map(|b| f64::from(b[batch.run.fiber_row as usize]));
+            for record in batch
+                .record_slices(cell)
+                .iter()
+                .flat_map(|p| p.chunks_exact(cell.record_words()))
+            {
+                let mut bias = 0.0;
+                for (biases, &row) in non_fiber.iter().zip(record) {
+                    bias += f64::from(biases[row as usize]);
+                }
+                if let Some(b) = fiber_bias {
+                    bias += b;
+                }
+                let weight = if spec.weighted {
+                    f64::from(f32::from_bits(record[order + 1]))
+                } else {
+                    1.0
+                };
+                let x = f64::from(f32::from_bits(record[order]));
+                let value = values.next().map_or(0.0, |&v| f64::from(v));
+                sums[0] += weight * ((x - value) * (x - value));
+                let clipped = x + bias - (value + bias).max(clip.0).min(clip.1);
+                sums[1] += weight * (clipped * clipped);
+            }
+        }
     });
     sums
 }
 
-/// The error of every entry of a cell, in the order of [`EntryBlock::for_each_row_of_mode`].
+/// Returns the residual of every entry of a cell, in the order of [`EntryBlock::for_each_row_of_mode`].
 ///
 /// # Panics
 /// If a length is wrong.
 pub(crate) fn cell_errors(
     cell: &EntryBlock,
-    form: &Form,
-    core: &[f32],
-    rows: &[&[f32]],
-    level: Level,
+    model: &BlockModel<'_>,
     scratch: &mut Scratch,
 ) -> Vec<f32> {
-    let mut found = vec![0.0; cell.len()];
-    looking(cell, form, core, (rows, &[]), scratch, |job, batches| {
-        assert!(level.is_available());
-        // SAFETY: the level is available, and there is room for every entry; the rest is what
-        // `looking` gives.
-        unsafe { errors(level, job, batches, found.as_mut_ptr()) };
+    let mut found = Vec::with_capacity(cell.len());
+    let order = non_fiber_count(cell.spec());
+    predictions(cell, model, scratch, |batches, values| {
+        let records = batches
+            .iter()
+            .flat_map(|b| b.record_slices(cell))
+            .flat_map(|p| p.chunks_exact(cell.record_words()));
+        let residual = |(record, value): (&[u32], &f32)| f32::from_bits(record[order]) - value;
+        found.extend(records.zip(values).map(residual));
     });
     found
 }
 
-/// Calls `look` with a job that reads all entries of a cell in order; biases are where penalties are
-/// otherwise.
-fn looking(
+/// Entries that are predicted before [`predictions`] row_caches them over.
+const PREDICTED: usize = 4096;
+
+/// Predicts all entries of a cell, in order, and calls `visit` with some batches and their predictions at a time.
+fn predictions(
     cell: &EntryBlock,
-    form: &Form,
-    core: &[f32],
-    (rows, biases): (&[&[f32]], &[&[f32]]),
+    model: &BlockModel<'_>,
     scratch: &mut Scratch,
-    look: impl FnOnce(&Job<'_>, &[FiberBatch]),
+    mut visit: impl FnMut(&[FiberBatch], &[f32]),
 ) {
     if cell.len() == 0 {
         return;
     }
+    let BlockModel {
+        form,
+        core,
+        rows,
+        level,
+    } = *model;
     let spec = cell.spec();
     form.check(spec, core.len());
-    assert!(rows.len() == spec.row_counts.len());
-    let modes: Vec<ModeRows> = rows
-        .iter()
-        .enumerate()
-        .map(|(m, rows)| {
-            let stride = padded_len(form.ranks[m]);
-            assert!(rows.len() >= spec.row_counts[m] * stride);
-            let bias = biases.get(m);
-            assert!(bias.is_none_or(|b| b.len() >= spec.row_counts[m]));
-            ModeRows {
-                start: rows.as_ptr().cast_mut(),
-                stride,
-                penalty: bias.map_or(std::ptr::null(), |b| b.as_ptr()),
-                prior: std::ptr::null(),
-                step: 0.0,
-            }
-        })
-        .collect();
+    assert!(level.is_available() && rows.len() == spec.row_counts.len());
+    let mut modes = [ModeRows::NONE; MAX_ORDER];
+    for (m, rows) in rows.iter().enumerate() {
+        let stride = padded_len(form.ranks[m]);
+        assert!(rows.len() >= spec.row_counts[m] * stride);
+        modes[m] = ModeRows {
+            start: rows.as_ptr().cast_mut(),
+            stride,
+            ..ModeRows::NONE
+        };
+    }
     let mut memory = [ModeRows::NONE; MAX_ORDER];
     let listed = listed(spec, &modes, &mut memory);
     scratch.work(form);
@@ -469,8 +518,23 @@ fn looking(
         steepness: 0.0,
         work: scratch.work.as_mut_ptr(),
     };
-    // Rows and core are only read by those that look.
-    look(&job, &scratch.batches);
+    let mut rest = &scratch.batches[..];
+    while !rest.is_empty() {
+        let (mut count, mut entries) = (0, 0);
+        while count < rest.len() && (count == 0 || entries + rest[count].len() <= PREDICTED) {
+            entries += rest[count].len();
+            count += 1;
+        }
+        let (some, others) = rest.split_at(count);
+        rest = others;
+        if scratch.predictions.len() < entries {
+            scratch.predictions.resize(entries, 0.0);
+        }
+        // SAFETY: the level is available; rows and core were checked and are only read; there is room for every
+        // prediction. Rows of entries were checked against the sizes of the spec when the cell was built.
+        unsafe { predict(level, &job, some, scratch.predictions.as_mut_ptr()) };
+        visit(some, &scratch.predictions[..entries]);
+    }
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::batch::Rule;
+use super::batch_job::Rule;
 use super::blocking::BlockingSpec;
-use super::cell::{Form, Hold, Scratch, Settings, cell_squares, run};
+use super::cell::{BlockModel, Form, Hold, Scratch, Settings, cell_squares, run};
 use super::entry_block::EntryBlock;
 use super::entry_sort::SortedChunk;
 use super::reference;
@@ -317,11 +317,14 @@ impl Case {
         let everything = (f64::NEG_INFINITY, f64::INFINITY);
         let [plain, clipped] = cell_squares(
             &self.cell,
-            &form,
-            &core,
-            &views,
-            (everything, &[]),
-            level,
+            &BlockModel {
+                form: &form,
+                core: &core,
+                rows: &views,
+                level,
+            },
+            everything,
+            &[],
             &mut scratch,
         );
         let mut squares = 0.0;

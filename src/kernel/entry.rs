@@ -75,30 +75,6 @@ dispatched! {
     pub(super) unsafe fn spread(from: *const f32, u: *const f32, rank: usize, lines: usize, to: *mut f32) = any_spread;
 }
 
-/// Calls a function with the number of rows of a matrix as a constant, for numbers up to a line.
-macro_rules! with_rank {
-    ($rank:expr, $f:ident::<$L:ident>($($arg:expr),*)) => {
-        match $rank {
-            1 => $f::<$L, 1>($($arg),*),
-            2 => $f::<$L, 2>($($arg),*),
-            3 => $f::<$L, 3>($($arg),*),
-            4 => $f::<$L, 4>($($arg),*),
-            5 => $f::<$L, 5>($($arg),*),
-            6 => $f::<$L, 6>($($arg),*),
-            7 => $f::<$L, 7>($($arg),*),
-            8 => $f::<$L, 8>($($arg),*),
-            9 => $f::<$L, 9>($($arg),*),
-            10 => $f::<$L, 10>($($arg),*),
-            11 => $f::<$L, 11>($($arg),*),
-            12 => $f::<$L, 12>($($arg),*),
-            13 => $f::<$L, 13>($($arg),*),
-            14 => $f::<$L, 14>($($arg),*),
-            15 => $f::<$L, 15>($($arg),*),
-            _ => $f::<$L, 16>($($arg),*),
-        }
-    };
-}
-
 /// The sum of products of two rows of `lines` lines.
 ///
 /// # Safety
@@ -265,10 +241,7 @@ pub(super) unsafe fn any_slopes<L: F32x16>(
             return diagonal_slopes::<L>(shape, core, rows, slopes);
         }
         if shape.order() == 3 && shape.rows_len() == 3 * LANES {
-            return with_rank!(
-                shape.ranks[1],
-                slopes3::<L>(shape.ranks[0], core, rows, slopes)
-            );
+            return slopes3::<L>(shape.ranks[0], shape.ranks[1], core, rows, slopes);
         }
         full_slopes::<L>(shape, core, rows, slopes, work)
     }
@@ -313,64 +286,90 @@ unsafe fn full_slopes<L: F32x16>(
     }
 }
 
-/// Order 3, rows of one line, `J` rows in the second mode: P_i = sum_j v_j g_ij and Q_j = sum_i u_i
-/// g_ij in one pass; then d_1[i] = P_i . w, d_2[j] = Q_j . w, d_3 = sum_i u_i P_i.
+/// Order 3, rows of one vector: P_i = sum_j v_j g_ij and Q_j = sum_i u_i g_ij in one pass; then
+/// d_1[i] = P_i . w, d_2[j] = Q_j . w, d_3 = sum_i u_i P_i.
 #[inline(always)]
-unsafe fn slopes3<L: F32x16, const J: usize>(
-    ranks0: usize,
+unsafe fn slopes3<L: F32x16>(
+    rank_u: usize,
+    rank_v: usize,
     core: *const f32,
     rows: *const f32,
     slopes: *mut f32,
 ) -> f32 {
-    // SAFETY: the core has `ranks0` slabs of `J` lines; rows and slopes three lines.
+    // SAFETY: the core has `rank_u` slabs of `rank_v` vectors; rows and slopes are three vectors.
     unsafe {
-        let v = rows.add(LANES);
         let w = L::load(rows.add(2 * LANES));
-        let mut q = [L::zero(); J];
+        // Sums over even and odd j, as P_i is summed.
+        let mut sums = [[L::zero(); 2]; LANES];
+        let mut q = [L::zero(); LANES];
+        let mut j = 0;
+        while j + 4 <= rank_v {
+            slabs::<L, 4>(rank_u, rank_v, j, core, rows, &mut sums, &mut q);
+            j += 4;
+        }
+        if j + 2 <= rank_v {
+            slabs::<L, 2>(rank_u, rank_v, j, core, rows, &mut sums, &mut q);
+            j += 2;
+        }
+        if j < rank_v {
+            slabs::<L, 1>(rank_u, rank_v, j, core, rows, &mut sums, &mut q);
+        }
         let mut third = L::zero();
         let mut products = [L::zero(); LANES];
-        for (i, product) in products.iter_mut().enumerate().take(ranks0) {
-            let slab = core.add(i * J * LANES);
-            let ui = L::splat(*rows.add(i));
-            let (mut even, mut odd) = (L::zero(), L::zero());
-            for j in 0..J {
-                let g = L::load(slab.add(j * LANES));
-                let vj = L::splat(*v.add(j));
-                if j % 2 == 0 {
-                    even = vj.mul_add(g, even);
-                } else {
-                    odd = vj.mul_add(g, odd);
-                }
-                q[j] = ui.mul_add(g, q[j]);
-            }
-            let p = even + odd;
-            third = ui.mul_add(p, third);
-            *product = p * w;
+        for i in 0..rank_u {
+            let p = sums[i][0] + sums[i][1];
+            third = L::splat(*rows.add(i)).mul_add(p, third);
+            products[i] = p * w;
         }
-        for c in 0..LANES / 4 {
+        for j in 0..rank_v {
+            q[j] = q[j] * w;
+        }
+        for c in (0..LANES).step_by(4) {
             let four = [
-                products[4 * c],
-                products[4 * c + 1],
-                products[4 * c + 2],
-                products[4 * c + 3],
+                products[c],
+                products[c + 1],
+                products[c + 2],
+                products[c + 3],
             ];
-            slopes.add(4 * c).cast::<[f32; 4]>().write(L::sums(four));
-        }
-        let d2 = slopes.add(LANES);
-        L::zero().store(d2);
-        for c in 0..J.div_ceil(4) {
-            let at = |t: usize| {
-                if 4 * c + t < J {
-                    q[4 * c + t] * w
-                } else {
-                    L::zero()
-                }
-            };
-            let four = [at(0), at(1), at(2), at(3)];
-            d2.add(4 * c).cast::<[f32; 4]>().write(L::sums(four));
+            slopes.add(c).cast::<[f32; 4]>().write(L::sums(four));
+            let four = [q[c], q[c + 1], q[c + 2], q[c + 3]];
+            slopes
+                .add(LANES + c)
+                .cast::<[f32; 4]>()
+                .write(L::sums(four));
         }
         third.store(slopes.add(2 * LANES));
         (third * w).sum()
+    }
+}
+
+/// Adds vectors `j..j + K` of all slabs to the sums of [`slopes3`].
+#[inline(always)]
+unsafe fn slabs<L: F32x16, const K: usize>(
+    rank_u: usize,
+    rank_v: usize,
+    j: usize,
+    core: *const f32,
+    rows: *const f32,
+    sums: &mut [[L; 2]; LANES],
+    q: &mut [L; LANES],
+) {
+    // SAFETY: as in `slopes3`; `j` is even, and `j + K` at most `rank_v`.
+    unsafe {
+        let v = rows.add(LANES + j);
+        let mut qs = [L::zero(); K];
+        for i in 0..rank_u {
+            let slab = core.add((i * rank_v + j) * LANES);
+            let ui = L::splat(*rows.add(i));
+            let mut sum = sums[i];
+            for k in 0..K {
+                let g = L::load(slab.add(k * LANES));
+                sum[k % 2] = L::splat(*v.add(k)).mul_add(g, sum[k % 2]);
+                qs[k] = ui.mul_add(g, qs[k]);
+            }
+            sums[i] = sum;
+        }
+        q[j..j + K].copy_from_slice(&qs);
     }
 }
 

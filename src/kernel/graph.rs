@@ -1,7 +1,7 @@
 //! Edges of a graph: w |u - v|^2 pulls two rows of one mode together.
 #![allow(unsafe_code)]
 
-use super::batch::{ModeRows, Rule, Step};
+use super::batch_job::{ModeRows, Rule, Step};
 use crate::simd::LANES;
 use crate::simd::{F32x16, dispatched};
 

@@ -5,8 +5,8 @@
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch::{Between, Job, ModeRows, Step};
 use super::batch_iter::{Batches, first_of, one_line, pulling, pulling_line};
+use super::batch_job::{Between, Job, ModeRows, Step};
 use super::batch_update::{after_full, step_fiber};
 use super::entry::contract;
 use super::entry_block::FiberBatch;
@@ -137,7 +137,7 @@ pub(super) unsafe fn around_at<L: F32x16, const N: usize>(
 
 leaf! {
     /// Runs batches of a vector of one line between `N` listed rows of one line.
-    pub(super) unsafe fn line<L: F32x16, const N: usize, const W: bool, const OWN: bool>(job: &Job<'_>, batches: &[FiberBatch]) -> f64
+    pub(super) unsafe fn line<L: F32x16, const N: usize, const W: bool>(job: &Job<'_>, batches: &[FiberBatch]) -> f64
         = line_body;
 }
 
@@ -152,7 +152,7 @@ leaf! {
 }
 
 #[inline(always)]
-unsafe fn line_body<L: F32x16, const N: usize, const W: bool, const OWN: bool>(
+unsafe fn line_body<L: F32x16, const N: usize, const W: bool>(
     job: &Job<'_>,
     batches: &[FiberBatch],
 ) -> f64 {
@@ -162,7 +162,7 @@ unsafe fn line_body<L: F32x16, const N: usize, const W: bool, const OWN: bool>(
             return 0.0;
         };
         let listed = one_line::<N>(job);
-        let step = Step::<L, OWN>::new(job.eta, job.rule);
+        let step = Step::<L>::new(job.eta, job.rule);
         let scale = L::splat(job.eta * job.weight);
         let mut total = 0.0f64;
         for (batch, entries) in Batches::new(job, &listed, batches, W) {

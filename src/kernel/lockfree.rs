@@ -1,10 +1,11 @@
 //! Runs of entries of a lock-free fit, one entry after the other as Algorithm 1 has it.
 #![allow(unsafe_code)]
 
-use super::batch::{Rule, moved, moved_to};
+use super::batch_job::{Rule, moved, moved_to};
 use super::entry;
 use super::hogwild_rows::HogwildVector;
-use super::packed_core::{self, ADD, CoreStep, Flat, Flatten, NO_STEP, STEP, Turns};
+use super::packed_core::{self, ADD, CoreStep, Flatten, NO_STEP, STEP, Turns};
+use super::packed_core_layout::Flat;
 use super::row_cache::RowCache;
 use crate::kernel::MAX_ORDER;
 use crate::simd::Level;

@@ -25,6 +25,7 @@
 
 mod batch;
 mod batch_iter;
+mod batch_job;
 mod batch_update;
 mod blocking;
 mod cell;
@@ -62,6 +63,7 @@ mod order3_small;
 mod order4;
 mod order_n;
 mod packed_core;
+mod packed_core_layout;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod packed_core_x86;
 mod partials;
@@ -71,9 +73,11 @@ mod row_cache;
 mod row_partition;
 mod tensor;
 
-pub(crate) use batch::{LONGEST, Rule};
+pub(crate) use batch_job::{LONGEST, Rule};
 pub(crate) use blocking::{BlockingSpec, ModeCut};
-pub(crate) use cell::{Form, Hold, Scratch, Settings, cell_errors, cell_squares, run, run_graph};
+pub(crate) use cell::{
+    BlockModel, Form, Hold, Scratch, Settings, cell_errors, cell_squares, run, run_graph,
+};
 pub(crate) use cholesky::{Noise, cholesky_solve};
 pub(crate) use conflict_free::{ClassRows, ConflictFreeClass, ConflictFreeClasses, RowBitSets};
 pub use core_shape::{CoreKind, CoreShape, MAX_ORDER};

@@ -7,8 +7,8 @@
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch::{Job, LONGEST, Step};
 use super::batch_iter::{Batches, pulling_line};
+use super::batch_job::{Job, LONGEST, Step};
 use super::batch_update::{after_full, first_m};
 use super::entry_block::FiberBatch;
 use crate::simd::{F32x16, leaf};
@@ -33,11 +33,11 @@ struct Parts {
 
 leaf! {
     /// Runs batches.
-    pub(super) unsafe fn large3<L: F32x16, const W: bool>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 = large3_body;
+    pub(super) unsafe fn large3<L: F32x16>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 = large3_body;
 }
 
 #[inline(always)]
-unsafe fn large3_body<L: F32x16, const W: bool>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 {
+unsafe fn large3_body<L: F32x16>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
         let (ja, jb) = (job.shape.ranks[0], job.shape.ranks[1]);
@@ -68,7 +68,8 @@ unsafe fn large3_body<L: F32x16, const W: bool>(job: &Job<'_>, batches: &[FiberB
         }
         first_m::<L>(job, batches, ja * lb, m);
         let mut total = 0.0f64;
-        for (number, (batch, mut entries)) in Batches::new(job, job.listed, batches, W).enumerate()
+        for (number, (batch, mut entries)) in
+            Batches::new(job, job.listed, batches, job.weighted).enumerate()
         {
             transpose::<L>(&parts);
             let mut squares = L::zero();
@@ -79,10 +80,10 @@ unsafe fn large3_body<L: F32x16, const W: bool>(job: &Job<'_>, batches: &[FiberB
                     for entry in &mut group {
                         *entry = entries.step();
                     }
-                    squares = together::<L, GROUP, W>(job, &parts, group, k, squares);
+                    squares = together::<L, GROUP>(job, &parts, group, k, squares);
                     k += GROUP;
                 } else {
-                    squares = together::<L, 1, W>(job, &parts, [entries.step()], k, squares);
+                    squares = together::<L, 1>(job, &parts, [entries.step()], k, squares);
                     k += 1;
                 }
             }
@@ -134,7 +135,7 @@ unsafe fn transpose<L: F32x16>(parts: &Parts) {
 /// Errors and steps of `N` entries without a common row, from the `k`-th of the batch on. Adds their
 /// squared errors.
 #[inline(always)]
-unsafe fn together<L: F32x16, const N: usize, const W: bool>(
+unsafe fn together<L: F32x16, const N: usize>(
     job: &Job<'_>,
     parts: &Parts,
     entries: [*const u32; N],
@@ -174,7 +175,7 @@ unsafe fn together<L: F32x16, const N: usize, const W: bool>(
             }
             let x = L::splat(f32::from_bits(*entries[n].add(2)));
             let error = x - value.total();
-            let pull = pulling_line(error, entries[n], 2, W);
+            let pull = pulling_line(error, entries[n], 2, job.weighted);
             squares = error.mul_add(pull, squares);
             let scale = pull * step.eta;
             let (penalty_v, penalty_w) = (a.penalty(*entries[n]), b.penalty(*entries[n].add(1)));

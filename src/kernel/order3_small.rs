@@ -4,8 +4,8 @@
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch::{Job, LONGEST, Step};
 use super::batch_iter::{Batches, one_line, pulling_line};
+use super::batch_job::{Job, LONGEST, Step};
 use super::batch_update::{after_full, first_m};
 use super::entry_block::FiberBatch;
 use crate::simd::LANES;
@@ -14,17 +14,19 @@ use crate::simd::{F32x16, leaf};
 leaf! {
     /// Runs batches of which at most `J` (an even number) of each row is used. M and its transpose are in
     /// registers where those suffice; E is formed after the batch, with its sums in registers.
-    pub(super) unsafe fn small3<L: F32x16, const J: usize, const W: bool, const OWN: bool>(job: &Job<'_>, batches: &[FiberBatch]) -> f64
+    pub(super) unsafe fn small3<L: F32x16, const J: usize, const OWN: bool>(job: &Job<'_>, batches: &[FiberBatch]) -> f64
         = small3_body;
 }
 
 #[inline(always)]
-unsafe fn small3_body<L: F32x16, const J: usize, const W: bool, const OWN: bool>(
+unsafe fn small3_body<L: F32x16, const J: usize, const OWN: bool>(
     job: &Job<'_>,
     batches: &[FiberBatch],
 ) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
+        // Without priors there are no weights either.
+        let weighted = OWN && job.weighted;
         let listed = one_line(job);
         let [a, b] = listed;
         let rows = job.shape.ranks[0];
@@ -39,7 +41,8 @@ unsafe fn small3_body<L: F32x16, const J: usize, const W: bool, const OWN: bool>
         let step = Step::<L, OWN>::new(job.eta, job.rule);
         first_m::<L>(job, batches, rows, m);
         let mut total = 0.0f64;
-        for (number, (batch, entries)) in Batches::new(job, &listed, batches, W).enumerate() {
+        for (number, (batch, entries)) in Batches::new(job, &listed, batches, weighted).enumerate()
+        {
             let mut mi = [L::zero(); LANES];
             for i in 0..J {
                 mi[i] = L::load(m.add(i * LANES));
@@ -62,7 +65,7 @@ unsafe fn small3_body<L: F32x16, const J: usize, const W: bool, const OWN: bool>
                 let dw = d0 + d1;
                 let dv = c0 + c1;
                 let error = L::splat(f32::from_bits(*entry.add(2))) - (dw * w).total();
-                let pull = pulling_line(error, entry, 2, W);
+                let pull = pulling_line(error, entry, 2, weighted);
                 squares = error.mul_add(pull, squares);
                 (v * pull).store(vs.add(k * LANES));
                 w.store(ws.add(k * LANES));

@@ -9,8 +9,8 @@
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch::{Job, LONGEST, Step};
 use super::batch_iter::{Batches, one_line, pulling_line};
+use super::batch_job::{Job, LONGEST, Step};
 use super::batch_update::{after_full, first_m};
 use super::entry_block::FiberBatch;
 use crate::kernel::CoreShape;
@@ -34,15 +34,12 @@ pub(super) fn fits(shape: &CoreShape) -> bool {
 
 leaf! {
     /// Runs batches.
-    pub(super) unsafe fn order4<L: F32x16, const W: bool, const OWN: bool>(job: &Job<'_>, batches: &[FiberBatch]) -> f64
+    pub(super) unsafe fn order4<L: F32x16>(job: &Job<'_>, batches: &[FiberBatch]) -> f64
         = order4_body;
 }
 
 #[inline(always)]
-unsafe fn order4_body<L: F32x16, const W: bool, const OWN: bool>(
-    job: &Job<'_>,
-    batches: &[FiberBatch],
-) -> f64 {
+unsafe fn order4_body<L: F32x16>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
         let listed = one_line(job);
@@ -65,10 +62,12 @@ unsafe fn order4_body<L: F32x16, const W: bool, const OWN: bool>(
             L::zero().store(x.add(k));
         }
         let zero = [0.0f32; J];
-        let step = Step::<L, OWN>::new(job.eta, job.rule);
+        let step = Step::<L>::new(job.eta, job.rule);
         first_m::<L>(job, batches, lines, m);
         let mut total = 0.0f64;
-        for (number, (batch, entries)) in Batches::new(job, &listed, batches, W).enumerate() {
+        for (number, (batch, entries)) in
+            Batches::new(job, &listed, batches, job.weighted).enumerate()
+        {
             for i in 0..ja {
                 for p in 0..jb.div_ceil(2) {
                     let low = m.add((i * jb + 2 * p) * LANES);
@@ -111,7 +110,7 @@ unsafe fn order4_body<L: F32x16, const W: bool, const OWN: bool>(
                 let (a, b, c) = (L::load(pa), L::load(pb), L::load(pc));
                 let value = L::splat(f32::from_bits(*entry.add(3)));
                 let error = value - (dc * c).total();
-                let pull = pulling_line(error, entry, 3, W);
+                let pull = pulling_line(error, entry, 3, job.weighted);
                 squares = error.mul_add(pull, squares);
                 let twice = L::load_halves(pc, pc);
                 let mut parts = q;

@@ -4,8 +4,8 @@
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch::{Job, Step};
 use super::batch_iter::{Batches, pulling};
+use super::batch_job::{Job, Step};
 use super::batch_update::{after_full, first_m};
 use super::entry::{slopes_leaf, step_core_leaf};
 use super::entry_block::FiberBatch;

@@ -5,13 +5,14 @@
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch::{Job, ModeRows, Rule, moved, moved_to};
 use super::batch_iter::{Singles, first_of, one_line, pulling};
+use super::batch_job::{Job, ModeRows, Rule, moved, moved_to};
 use super::entry::diagonal_slopes;
 use super::entry_block::FiberBatch;
 use super::hogwild_rows::HogwildVector;
 use super::hyper_diagonal::{Around, around, around_at, between};
-use super::packed_core::{self, ADD, CoreStep, Flat, Flatten, NO_STEP, STEP, Turns};
+use super::packed_core::{self, ADD, CoreStep, Flatten, NO_STEP, STEP, Turns};
+use super::packed_core_layout::Flat;
 use crate::simd::LANES;
 use crate::simd::{leaf, prefetch};
 
@@ -107,7 +108,7 @@ leaf! {
 
 leaf! {
     /// Runs entries of a hyper-diagonal core of one line between `N` rows.
-    pub(super) unsafe fn line<L: HogwildVector, const N: usize, const W: bool>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 = line_body;
+    pub(super) unsafe fn line<L: HogwildVector, const N: usize>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 = line_body;
 }
 
 leaf! {
@@ -207,7 +208,7 @@ unsafe fn some<L: HogwildVector + Flatten, const HOW: u8>(
 }
 
 #[inline(always)]
-unsafe fn line_body<L: HogwildVector, const N: usize, const W: bool>(
+unsafe fn line_body<L: HogwildVector, const N: usize>(
     job: &Job<'_>,
     batches: &[FiberBatch],
 ) -> f64 {
@@ -217,7 +218,7 @@ unsafe fn line_body<L: HogwildVector, const N: usize, const W: bool>(
     unsafe {
         let listed = one_line::<N>(job);
         let mut core = L::load(job.core);
-        let mut entries = Ahead::new::<L>(job, &listed, batches, W);
+        let mut entries = Ahead::new::<L>(job, &listed, batches, job.weighted);
         while let Some(entry) = entries.next::<L>() {
             let Around {
                 at,
@@ -226,7 +227,7 @@ unsafe fn line_body<L: HogwildVector, const N: usize, const W: bool>(
                 slopes,
             } = around(core, &listed, entry);
             let error = f32::from_bits(*entry.add(N)) - (core * product).sum();
-            let pull = pulling(error, entry, N, W);
+            let pull = pulling(error, entry, N, job.weighted);
             total += f64::from(error) * f64::from(pull);
             core = moved(core, product, job.core_eta * pull, core_shrink, job.rule);
             for n in 0..N {

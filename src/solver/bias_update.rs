@@ -9,7 +9,7 @@ use super::entries::Shuffled;
 use super::loss::{PIECE, Sums, summed};
 use super::standardization::Centre;
 use crate::error::Result;
-use crate::kernel::{EntryBlock, Form, Method, Scratch, TensorKernel, cell_errors};
+use crate::kernel::{BlockModel, EntryBlock, Form, Method, Scratch, TensorKernel, cell_errors};
 use crate::try_alloc::{try_collect, try_zeroed};
 
 use crate::model::{Model, ModelMode};
@@ -188,7 +188,15 @@ impl<'a> Units<'a> {
                 let core = form.fiber_first(&model.core);
                 let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
                 pool.map(cells.len(), never, Scratch::default, |scratch, c| {
-                    let found = cell_errors(&cells[c], &form, &core, &rows, level, scratch);
+                    let found = {
+                        let model = BlockModel {
+                            form: &form,
+                            core: &core,
+                            rows: &rows,
+                            level,
+                        };
+                        cell_errors(&cells[c], &model, scratch)
+                    };
                     Mutex::new(found)
                 })?
             }

@@ -4,7 +4,7 @@
 use super::data::{Data, Entries, MatrixData};
 use super::standardization::Centre;
 use crate::error::Result;
-use crate::kernel::{Form, Method, Scratch, TensorKernel, cell_squares};
+use crate::kernel::{BlockModel, Form, Method, Scratch, TensorKernel, cell_squares};
 
 use crate::model::Model;
 use crate::simd::Level;
@@ -63,15 +63,13 @@ pub(super) fn tensor_squares(
             let core = form.fiber_first(&model.core);
             let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
             summed(cells.len(), pool, Scratch::default, |scratch, c| {
-                cell_squares(
-                    &cells[c],
-                    &form,
-                    &core,
-                    &rows,
-                    (clip, &biases),
+                let model = BlockModel {
+                    form: &form,
+                    core: &core,
+                    rows: &rows,
                     level,
-                    scratch,
-                )
+                };
+                cell_squares(&cells[c], &model, clip, &biases, scratch)
             })?
         }
         Entries::Shuffled(entries) => {
@@ -136,8 +134,13 @@ fn matrix_squares(
             let both = [rows.as_slice(), columns.as_slice()];
             let everything = (f64::NEG_INFINITY, f64::INFINITY);
             summed(cells.len(), pool, Scratch::default, |scratch, c| {
-                let clip = (everything, &[][..]);
-                let [plain, _] = cell_squares(&cells[c], &form, &[], &both, clip, level, scratch);
+                let model = BlockModel {
+                    form: &form,
+                    core: &[],
+                    rows: &both,
+                    level,
+                };
+                let [plain, _] = cell_squares(&cells[c], &model, everything, &[], scratch);
                 [plain]
             })?
         }
