@@ -6,6 +6,7 @@
 //! - [`Barrier`]: lets the threads of one `ThreadPool::run` wait for each other; it can be cancelled.
 //! - [`StopFlag`]: tells workers to return early.
 //! - `worker_threads`: the parked threads behind `ThreadPool`. `spawn` starts single threads.
+//! - `result_slots`: the results of pieces that threads compute in any order.
 //! - `cpu_affinity`, `cpu_topology`: the CPUs that threads are pinned to.
 //! - `signals`: keeps signals of the host process away from these threads.
 //!
@@ -14,6 +15,7 @@
 mod barrier;
 mod cpu_affinity;
 mod cpu_topology;
+mod result_slots;
 mod run_ordered;
 mod signals;
 mod spawn;

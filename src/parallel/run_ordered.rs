@@ -1,11 +1,10 @@
 //! Pieces produced in parallel and consumed in index order.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
+use super::result_slots::ResultSlots;
 use super::spawn::spawn_scoped;
 use super::stop_flag::StopFlag;
 use crate::error::{Error, Result};
@@ -33,87 +32,195 @@ pub fn run_ordered<T: Send>(
     let threads = threads
         .max(1)
         .min(usize::try_from(count).unwrap_or(usize::MAX));
-    let next = AtomicU64::new(0);
-    // A worker waits before it produces a piece further than this window ahead of the consumer.
-    let consumed = AtomicU64::new(0);
-    let window = WINDOW_PER_THREAD * threads as u64;
-    let stop = StopFlag::new();
-    thread::scope(|scope| {
-        let (send, receive) = sync_channel::<(u64, T)>(threads);
-        let mut workers = Vec::with_capacity(threads);
-        for _ in 0..threads {
-            let send = send.clone();
-            let (next, consumed, stop, produce) = (&next, &consumed, &stop, &produce);
-            let body = move || {
-                let _guard = StopOnPanic(stop);
-                loop {
-                    let i = next.fetch_add(1, Ordering::Relaxed);
-                    if i >= count {
-                        return;
-                    }
-                    while i >= consumed.load(Ordering::Acquire) + window {
-                        if stop.requested() {
-                            return;
-                        }
-                        thread::park_timeout(Duration::from_millis(1));
-                    }
-                    // The receiver is dropped only after the last piece or an error.
-                    if stop.requested() || send.send((i, produce(i, stop))).is_err() {
-                        return;
-                    }
-                }
-            };
-            match spawn_scoped(scope, body) {
-                Ok(worker) => workers.push(worker),
-                // One thread suffices; the result does not depend on the thread count.
-                Err(_) if !workers.is_empty() => break,
-                Err(e) => return Err(e),
-            }
-        }
-        drop(send);
-        let mut waiting = BTreeMap::new();
-        let mut due = 0;
-        let mut outcome = Ok(());
-        while due < count && outcome.is_ok() {
-            match receive.recv_timeout(CANCEL_POLL) {
-                Ok((i, piece)) => {
-                    waiting.insert(i, piece);
-                }
-                Err(RecvTimeoutError::Timeout) if monitor.cancelled() => {
-                    outcome = Err(Error::Cancelled)
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                // All senders disconnect early only after a panic of a worker; the join below passes it on.
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-            while outcome.is_ok()
-                && let Some(piece) = waiting.remove(&due)
-            {
-                outcome = consume(due, piece);
-                due += 1;
-                consumed.store(due, Ordering::Release);
-            }
-        }
-        stop.request();
-        drop(receive);
-        // A scope returns when the closures have returned. A library that may be unloaded afterwards must join
-        // the threads themselves.
-        for worker in workers {
-            worker
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        }
-        outcome
-    })
+    let window = Window::new(count, WINDOW_PER_THREAD * threads as u64);
+    // A piece occupies the slot that its predecessor, a whole window earlier, has left.
+    let slots = ResultSlots::new(window.size as usize);
+    window.run(
+        threads,
+        monitor,
+        &|i, stop| slots.put(window.slot(i), produce(i, stop)),
+        &mut |i| match slots.take(window.slot(i)) {
+            Some(piece) => consume(i, piece),
+            None => unreachable!("piece {i} was announced"),
+        },
+    )
 }
 
-/// Requests a stop if the thread panics: the other workers would otherwise wait for the missing piece.
-struct StopOnPanic<'a>(&'a StopFlag);
+/// The pieces that are in production or waiting to be consumed. It knows only their indices, so that its code
+/// is compiled once for all types of pieces.
+struct Window {
+    /// Number of pieces.
+    count: u64,
+    /// No piece is produced that is this far ahead of the consumer.
+    size: u64,
+    state: Mutex<WindowState>,
+    /// The piece that the consumer waits for is ready, or there is a stop.
+    due_ready: Condvar,
+    /// The consumer has advanced, or there is a stop.
+    advanced: Condvar,
+    /// Set while `state` is locked, so that no waiting thread misses it.
+    stop: StopFlag,
+}
+
+struct WindowState {
+    /// The next piece to be produced.
+    next: u64,
+    /// The next piece to be consumed.
+    due: u64,
+    /// Whether the piece in each slot is produced and not yet consumed.
+    ready: Vec<bool>,
+}
+
+/// What the consumer finds after waiting.
+enum Waited {
+    Ready,
+    TimedOut,
+    Stopped,
+}
+
+impl Window {
+    fn new(count: u64, size: u64) -> Window {
+        Window {
+            count,
+            size,
+            state: Mutex::new(WindowState {
+                next: 0,
+                due: 0,
+                ready: vec![false; size as usize],
+            }),
+            due_ready: Condvar::new(),
+            advanced: Condvar::new(),
+            stop: StopFlag::new(),
+        }
+    }
+
+    fn slot(&self, piece: u64) -> usize {
+        (piece % self.size) as usize
+    }
+
+    /// Calls `produce` for every piece on `threads` threads, and `consume` for every piece in index order on the
+    /// calling thread.
+    fn run(
+        &self,
+        threads: usize,
+        monitor: &dyn Monitor,
+        produce: &(dyn Fn(u64, &StopFlag) + Sync),
+        consume: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
+        thread::scope(|scope| {
+            let _guard = StopOnPanic(self);
+            let mut workers = Vec::with_capacity(threads);
+            for _ in 0..threads {
+                let body = || {
+                    let _guard = StopOnPanic(self);
+                    while let Some(i) = self.claim() {
+                        produce(i, &self.stop);
+                        self.announce(i);
+                    }
+                };
+                match spawn_scoped(scope, body) {
+                    Ok(worker) => workers.push(worker),
+                    // One thread suffices; the result does not depend on the thread count.
+                    Err(_) if !workers.is_empty() => break,
+                    Err(e) => return Err(e),
+                }
+            }
+            let mut due = 0;
+            let mut outcome = Ok(());
+            while due < self.count && outcome.is_ok() {
+                match self.wait_until_due_is_ready() {
+                    Waited::Ready => {
+                        outcome = consume(due);
+                        due += 1;
+                        self.advance();
+                    }
+                    Waited::TimedOut if monitor.cancelled() => outcome = Err(Error::Cancelled),
+                    Waited::TimedOut => {}
+                    // A worker panicked; the join below passes the panic on.
+                    Waited::Stopped => break,
+                }
+            }
+            self.stop();
+            // A scope returns when the closures have returned. A library that may be unloaded afterwards must
+            // join the threads themselves.
+            for worker in workers {
+                worker
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            }
+            outcome
+        })
+    }
+
+    /// Waits until the next piece is within the window and returns it. Returns `None` after the last piece and
+    /// after a stop.
+    fn claim(&self) -> Option<u64> {
+        let mut state = self.lock();
+        loop {
+            let piece = state.next;
+            if piece == self.count || self.stop.requested() {
+                return None;
+            }
+            if piece < state.due + self.size {
+                state.next += 1;
+                return Some(piece);
+            }
+            state = self.advanced.wait(state).unwrap_or_else(|e| e.into_inner());
+        }
+    }
+
+    /// Tells the consumer that `piece` is in its slot.
+    fn announce(&self, piece: u64) {
+        let mut state = self.lock();
+        state.ready[self.slot(piece)] = true;
+        if state.due == piece {
+            self.due_ready.notify_one();
+        }
+    }
+
+    /// Waits up to [`CANCEL_POLL`] for the piece that is due.
+    fn wait_until_due_is_ready(&self) -> Waited {
+        let mut state = self.lock();
+        let slot = self.slot(state.due);
+        if !state.ready[slot] && !self.stop.requested() {
+            let waited = self.due_ready.wait_timeout(state, CANCEL_POLL);
+            state = waited.unwrap_or_else(|e| e.into_inner()).0;
+        }
+        if std::mem::take(&mut state.ready[slot]) {
+            Waited::Ready
+        } else if self.stop.requested() {
+            Waited::Stopped
+        } else {
+            Waited::TimedOut
+        }
+    }
+
+    /// Records that the piece that was due is consumed.
+    fn advance(&self) {
+        self.lock().due += 1;
+        self.advanced.notify_one();
+    }
+
+    /// Makes all waiting threads return, and `produce` stop early.
+    fn stop(&self) {
+        let _state = self.lock();
+        self.stop.request();
+        self.due_ready.notify_one();
+        self.advanced.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, WindowState> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// Stops the window if the thread panics: the other threads would otherwise wait for it.
+struct StopOnPanic<'a>(&'a Window);
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.request();
+            self.0.stop();
         }
     }
 }

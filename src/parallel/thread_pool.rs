@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use core_affinity::CoreId;
 
 use super::cpu_affinity::cpus_for_threads;
+use super::result_slots::ResultSlots;
 use super::stop_flag::StopFlag;
 use super::worker_threads::WorkerThreads;
 use crate::error::Result;
@@ -58,16 +59,29 @@ impl ThreadPool {
         cancelled: &mut dyn FnMut() -> bool,
         body: impl Fn(WorkerContext<'_>) -> T + Sync,
     ) -> Result<Option<Vec<T>>> {
+        let results = ResultSlots::new(self.threads);
+        let completed = self.run_dyn(threads, cancelled, &|worker| {
+            let index = worker.index;
+            results.put(index, body(worker));
+        })?;
+        Ok(completed.then(|| results.into_results()))
+    }
+
+    /// [`ThreadPool::run`] without results and without type parameters. Returns `false` if cancelled.
+    fn run_dyn(
+        &self,
+        threads: usize,
+        cancelled: &mut dyn FnMut() -> bool,
+        body: &(dyn Fn(WorkerContext<'_>) + Sync),
+    ) -> Result<bool> {
         let threads = threads.clamp(1, self.threads);
         let stop = StopFlag::new();
-        let results: Vec<Mutex<Option<T>>> = (0..threads).map(|_| Mutex::new(None)).collect();
         let run_one = |index: usize| {
-            let result = body(WorkerContext {
+            body(WorkerContext {
                 index,
                 threads,
                 stop: &stop,
             });
-            *results[index].lock().unwrap_or_else(|e| e.into_inner()) = Some(result);
         };
         let mut workers = self.workers.lock().unwrap_or_else(|e| e.into_inner());
         workers.grow(threads, &self.cpus)?;
@@ -76,13 +90,7 @@ impl ThreadPool {
                 stop.request();
             }
         });
-        if stop.requested() {
-            return Ok(None);
-        }
-        let results = results
-            .into_iter()
-            .filter_map(|r| r.into_inner().unwrap_or_else(|e| e.into_inner()));
-        Ok(Some(results.collect()))
+        Ok(!stop.requested())
     }
 
     /// Computes pieces `0..count` with `work` and returns them in index order. Each thread creates its own
@@ -95,25 +103,34 @@ impl ThreadPool {
         state: impl Fn() -> S + Sync,
         work: impl Fn(&mut S, usize) -> T + Sync,
     ) -> Result<Option<Vec<T>>> {
-        let taken: Vec<AtomicBool> = (0..count).map(|_| AtomicBool::new(false)).collect();
-        let pieces = self.run(self.threads.min(count), cancelled, |worker| {
+        let results = ResultSlots::new(count);
+        let completed = self.map_dyn(count, cancelled, &|next_piece| {
             let mut state = state();
-            let mut pieces = Vec::new();
-            for i in stealing_order(worker.index, worker.threads, count) {
-                if worker.stop.requested() {
-                    break;
-                }
-                if !taken[i].swap(true, Ordering::Relaxed) {
-                    pieces.push((i, work(&mut state, i)));
-                }
+            while let Some(i) = next_piece() {
+                results.put(i, work(&mut state, i));
             }
-            pieces
         })?;
-        Ok(pieces.map(|pieces| {
-            let mut all: Vec<(usize, T)> = pieces.into_iter().flatten().collect();
-            all.sort_unstable_by_key(|(i, _)| *i);
-            all.into_iter().map(|(_, piece)| piece).collect()
-        }))
+        Ok(completed.then(|| results.into_results()))
+    }
+
+    /// [`ThreadPool::map`] without results and without type parameters: calls `body` once per thread with a
+    /// function that returns the next piece. Returns `false` if cancelled.
+    fn map_dyn(
+        &self,
+        count: usize,
+        cancelled: &mut dyn FnMut() -> bool,
+        body: &(dyn Fn(&mut dyn FnMut() -> Option<usize>) + Sync),
+    ) -> Result<bool> {
+        let taken: Vec<AtomicBool> = (0..count).map(|_| AtomicBool::new(false)).collect();
+        self.run_dyn(self.threads.min(count), cancelled, &|worker| {
+            let mut order = stealing_order(worker.index, worker.threads, count);
+            body(&mut || {
+                if worker.stop.requested() {
+                    return None;
+                }
+                order.find(|&i| !taken[i].swap(true, Ordering::Relaxed))
+            });
+        })
     }
 }
 
