@@ -291,4 +291,14 @@ mod tests {
             |_, ()| Ok(()),
         );
     }
+
+    #[test]
+    #[should_panic(expected = "no third")]
+    fn a_panic_of_the_consumer_releases_the_workers() {
+        let consume = |i, _| {
+            assert_ne!(i, 3, "no third");
+            Ok(())
+        };
+        let _ = run_ordered(1000, 2, &(), |i, _| i, consume);
+    }
 }
