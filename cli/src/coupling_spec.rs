@@ -1,4 +1,4 @@
-//! CouplingSpec matrices and graphs as typed: `MODE:FILE[:WEIGHT[:PENALTY]][:KIND]`.
+//! Coupled matrices and graphs as typed: `MODE:FILE[:WEIGHT[:PENALTY]][:KIND]`.
 
 use std::path::PathBuf;
 

@@ -28,7 +28,7 @@ pub(crate) struct TextArguments {
     #[arg(long)]
     zero_based: bool,
 
-    /// There is no value column; every value is 1
+    /// The text has no value column; every value is 1
     #[arg(long)]
     no_value: bool,
 
@@ -48,7 +48,7 @@ pub(crate) struct TextArguments {
     #[arg(long, value_name = "COLUMN")]
     weight: Option<String>,
 
-    /// CSV/TSV: columns whose ids are words even if they look like numbers, or `all`
+    /// CSV/TSV: columns whose ids are text even if they look like numbers, or `all`
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     strings: Vec<String>,
 
@@ -56,11 +56,11 @@ pub(crate) struct TextArguments {
     #[arg(long, value_name = "MODE:FILE")]
     names: Vec<String>,
 
-    /// CSV/TSV: the character between columns
+    /// CSV/TSV: the column separator
     #[arg(long, value_name = "CHARACTER")]
     delimiter: Option<char>,
 
-    /// CSV/TSV: the first line is data already
+    /// CSV/TSV: the first line is data, not a header
     #[arg(long)]
     no_header: bool,
 }

@@ -15,21 +15,21 @@ pub(crate) fn data_arguments(command: Command) -> Command {
                 .long("matrix")
                 .value_name("MODE:FILE[:WEIGHT[:PENALTY]][:KIND]")
                 .action(ArgAction::Append)
-                .help("A coupled matrix: its mode, its weight (else that of --matrix-weights or --lambda-m), the penalty on its columns (else --lambda-reg), and what cells are that it does not list: observed (unknown, the default), full (0) or sampled=K (K zeros are drawn for each entry)"),
+                .help("A coupled matrix: its mode, its weight (else that of --matrix-weights or --lambda-m), the penalty on its columns (else --lambda-reg), and the meaning of positions without an entry: observed (unknown, the default), full (zeros) or sampled=K (K random zeros per entry)"),
         )
         .arg(
             Arg::new("graph")
                 .long("graph")
                 .value_name("MODE:FILE[:WEIGHT]")
                 .action(ArgAction::Append)
-                .help("A square matrix of similarities between the rows of a mode, which draws similar rows together"),
+                .help("A square matrix of similarities between the rows of a mode; a penalty pulls similar rows together"),
         )
         .arg(
             Arg::new("matrix-text")
                 .long("matrix-text")
                 .value_name("NAME=VALUE")
                 .action(ArgAction::Append)
-                .help("How text of matrices and graphs is read, in the words of the options for reading text: columns=film,genre or no-value=true; --zero-based counts for them too"),
+                .help("Options for reading text of matrices and graphs, named like those for reading text: columns=film,genre or no-value=true; --zero-based applies to them too"),
         )
         .arg(path_argument("weights", "FILE", "Weights of the tensor's entries: a file with the same entries in the same order, whose values are the weights"))
         .arg(
@@ -38,9 +38,9 @@ pub(crate) fn data_arguments(command: Command) -> Command {
                 .value_name("NAME")
                 .value_parser(PRESETS.to_vec())
                 .default_value("default")
-                .help("Settings to start from: those of the paper, with or without its rank and step size for a data set"),
+                .help("Default settings, or those of the paper, with or without its rank and step size for a data set"),
         )
-        .arg(path_argument("config", "FILE", "Options from a file of lines name=value; what is given here counts more"))
+        .arg(path_argument("config", "FILE", "File of options, one name=value per line; arguments override it"))
 }
 
 /// Returns `text` with static lifetime, which clap requires of names. Arguments are built once per process.

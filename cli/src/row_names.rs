@@ -16,7 +16,7 @@ use crate::output::{format_count, format_integer, print_stderr};
 #[derive(Args)]
 pub(crate) struct NameArguments {
     /// Names of the rows of a mode: an index and a name in each line of a TSV or CSV file. Those that `convert`
-    /// left beside the model or an excluded file are found without
+    /// wrote beside the model or an excluded file are found automatically
     #[arg(long, value_name = "MODE:FILE")]
     names: Vec<String>,
 }

@@ -7,7 +7,7 @@ use s3cmtf::generate::PRESETS;
 
 use crate::input::TextArguments;
 
-/// RankBy the speed of fits on this machine
+/// Measure the speed of fits on this machine
 ///
 /// Fits the same tensor with every combination of algorithm, instruction set and number of threads, interleaved, and
 /// reports the fastest epoch of each. Only the time of the updates counts.

@@ -17,40 +17,39 @@ use crate::outcome::Outcome;
 use crate::output::{Output, format_count, format_integer};
 use crate::progress::Progress;
 
-/// Run many fits and predictions side by side, one in each line of a file
+/// Run many fits and predictions concurrently, one job per line of a file
 ///
-/// Jobs share threads, cores and memory, and files are opened once for all. A job that fails is noted, and the others go
-/// on. What was done is passed over when the same command is given again: that is how a batch that was killed or
-/// interrupted goes on.
+/// Jobs share threads, cores, memory and opened files. A failed job is recorded, and the others continue. To continue a
+/// batch that was killed or interrupted, give the same command again: finished jobs are skipped.
 #[derive(Args)]
 #[command(
     after_help = "A line is an object; options are those of fit, by the names that fit --config takes:\n  \
     {\"id\":\"a\",\"job\":\"fit\",\"tensor\":\"train.coo\",\"test\":\"test.coo\",\"output\":\"a.s3m\",\"options\":{\"rank\":8,\"threads\":2}}\n  \
     {\"id\":\"p\",\"job\":\"predict\",\"model\":\"a.s3m\",\"file\":\"test.coo\",\"output\":\"p.coo\"}\n\
-    The second waits for the first, which writes what it reads. docs/batch.md has all that a line may say.\n\n\
+    The second job waits for the first, whose output it reads. docs/batch.md describes all fields.\n\n\
     Examples:\n  \
     s3cmtf batch jobs.jsonl\n  \
     s3cmtf batch jobs.jsonl --threads 16 --job-threads 4 --memory 32G\n  \
     make-jobs | s3cmtf batch - -o results\n\n\
-    Exit codes: 0 all jobs are done, 1 the batch could not go on, 2 a job failed or bad usage, 130 interrupted."
+    Exit codes: 0 all jobs are done, 1 the batch was aborted by an error, 2 a job failed or bad usage, 130 interrupted."
 )]
 pub(crate) struct Arguments {
-    /// The jobs, or - for standard input, whose jobs begin as they come
+    /// File of jobs, or - for standard input, whose jobs start as they arrive
     jobs: PathBuf,
 
-    /// The folder for results.jsonl and a log for each job [default: the name of the jobs with .batch]
+    /// Folder for results.jsonl and a log of each job [default: the file of jobs with extension .batch]
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
 
-    /// Threads of all jobs that run at a time; 0 takes all this process may use
+    /// Total threads of concurrent jobs; 0 takes all this process may use
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=4096))]
     threads: u64,
 
-    /// Threads of a job that does not say; 0 takes all of them
+    /// Threads of a job without its own setting; 0 takes all of them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=4096))]
     job_threads: u64,
 
-    /// Memory of all jobs that run at a time, such as 500M or 16G [default: what the system has left]
+    /// Total memory of concurrent jobs, such as 500M or 16G [default: the available memory of the system]
     #[arg(long, value_name = "BYTES")]
     memory: Option<String>,
 }

@@ -13,11 +13,10 @@ use crate::outcome::Outcome;
 use crate::output::{Output, format_count, format_dims};
 use crate::progress::Progress;
 
-/// Turn text into a binary COO file (or a binary file back into .tns)
+/// Convert text to a binary COO file (or a binary file to .tns)
 ///
-/// Reads FROSTT .tns, Matrix Market .mtx, .csv and .tsv, each also gzipped, in memory that does not
-/// depend on the length of the text. Ids that are words get numbers, and their names are written
-/// beside the output.
+/// Reads FROSTT .tns, Matrix Market .mtx, .csv and .tsv, each also gzipped, in bounded memory. Text ids are numbered, and
+/// their names are written beside the output.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -32,7 +31,7 @@ pub(crate) struct Arguments {
     /// The binary COO file to write; with the extension .tns, text
     output: PathBuf,
 
-    /// How values are stored; by default f32, and as they are in a binary file
+    /// Storage type of the values; by default f32, and unchanged for a binary file
     #[arg(long, value_name = "KIND", value_parser = ["f32", "f64"])]
     values: Option<String>,
 

@@ -16,7 +16,7 @@ use crate::output::{Output, format_count, format_error, format_integer};
 use crate::progress::Progress;
 use crate::row_names::check_names_match_model;
 
-/// RankBy the errors of a model on a file: RMSE and MAE, clipped and unclipped
+/// Measure the errors of a model on a file: RMSE and MAE, clipped and unclipped
 ///
 /// With --rank also ranking metrics: for each row of another mode (a user), the top rows without a training entry of that
 /// user, compared with a ranking by popularity.

@@ -33,11 +33,11 @@ pub(super) fn command(command: Command) -> Command {
              s3cmtf fit --tensor train.coo --resume run.s3m --epochs 100 -o model.s3m",
         )
         .arg(path_argument("test", "FILE", "Entries to measure the test error on"))
-        .arg(path_argument("valid", "FILE|FRACTION", "Entries that decide, with --patience, when to stop and which model is best: a file, or which part of the tensor's to hold out (--valid-fraction)"))
-        .arg(path_argument("output", "MODEL", "Where the model goes").short('o').required(true))
-        .arg(path_argument("init", "MODEL", "Start from this model; rows it lacks start anew"))
-        .arg(path_argument("checkpoint", "FILE", "DuplicatePolicy a checkpoint here while fitting"))
-        .arg(path_argument("resume", "FILE", "Go on from this checkpoint"));
+        .arg(path_argument("valid", "FILE|FRACTION", "Validation entries, which decide with --patience when to stop and which model is best: a file, or the fraction of the tensor's entries to hold out (--valid-fraction)"))
+        .arg(path_argument("output", "MODEL", "File to write the model to").short('o').required(true))
+        .arg(path_argument("init", "MODEL", "Start from this model; rows that it lacks are initialised"))
+        .arg(path_argument("checkpoint", "FILE", "Write checkpoints to this file while fitting"))
+        .arg(path_argument("resume", "FILE", "Continue from this checkpoint"));
     for option in OPTION_TABLE {
         let long = option.name.replace('_', "-");
         let arg = Arg::new(option.name)

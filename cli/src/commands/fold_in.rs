@@ -73,7 +73,7 @@ fn parse_matrix(
     mode: usize,
     model: &Model,
 ) -> Result<(usize, CouplingSpec)> {
-    let invalid = |what: &str| Error::Argument(format!("--matrix {spec}: {what}"));
+    let invalid = |reason: &str| Error::Argument(format!("--matrix {spec}: {reason}"));
     let (target, rest) = spec.split_once(':').unwrap_or((spec, ""));
     let (given, position) = match target.split_once('.') {
         None => (CouplingSpec::parse(spec, "--matrix")?, position),

@@ -17,9 +17,9 @@ use crate::row_names::row_json;
 const RECOMMENDATIONS: usize = 8;
 /// Number of the highest training entries listed.
 const HIGHEST_ENTRIES: usize = 5;
-/// The person is chosen to have about this number of training entries,
+/// Preferred number of training entries of the chosen person.
 const TYPICAL_ENTRIES: u64 = 80;
-/// and at least this number of test entries, if there is one.
+/// Smallest number of test entries of the chosen person, if anybody has as many.
 const MIN_TEST_ENTRIES: u32 = 10;
 
 /// Returns a row of mode 0 with a typical number of training entries and some test entries.
