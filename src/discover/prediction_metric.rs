@@ -91,9 +91,9 @@ pub(super) fn second_moment(
     let mut moment: Vec<f64> = try_zeroed(rank * rank, "values of a metric")?;
     let mut row = vec![0.0f32; rank];
     let own = &model.modes()[mode];
-    let total = own.total();
+    let total = own.total_weight();
     for i in (0..own.rows.len()).filter(|_| total > 0.0) {
-        let fraction = own.weight(i) / total;
+        let fraction = own.row_weight(i) / total;
         parameters.read(mode, i, &mut row);
         for (line, &x) in moment.chunks_exact_mut(rank).zip(&row) {
             let x = fraction * f64::from(x);

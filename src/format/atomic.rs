@@ -71,13 +71,16 @@ impl AtomicFile {
         &self.name
     }
 
-    pub(crate) fn failed(&self, source: io::Error) -> Error {
+    pub(crate) fn write_error(&self, source: io::Error) -> Error {
         Error::io(format!("cannot write {}", self.name), source)
     }
 
     /// Puts everything on the disk, so that [`commit`](Self::commit) is only a rename.
     pub(crate) fn sync(&mut self) -> Result<()> {
-        self.file.as_file().sync_all().map_err(|e| self.failed(e))
+        self.file
+            .as_file()
+            .sync_all()
+            .map_err(|e| self.write_error(e))
     }
 
     /// Gives the file its final name.
@@ -108,7 +111,7 @@ pub(crate) fn stage(
     let mut buffered = BufWriter::with_capacity(1 << 16, file.file());
     let done = fill(&mut buffered).and_then(|()| buffered.flush());
     drop(buffered);
-    done.map_err(|e| file.failed(e))?;
+    done.map_err(|e| file.write_error(e))?;
     file.sync()?;
     Ok(file)
 }

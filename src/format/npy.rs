@@ -52,7 +52,7 @@ impl NpyWriter {
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let done = self.out.write_all(bytes);
-        done.map_err(|e| self.out.get_ref().0.failed(e))
+        done.map_err(|e| self.out.get_ref().0.write_error(e))
     }
 
     pub(crate) fn push<T: bytemuck::NoUninit>(&mut self, values: &[T]) -> Result<()> {
@@ -74,7 +74,7 @@ impl NpyWriter {
         }
         let file = self.out.into_inner().map_err(|e| {
             let (error, out) = e.into_parts();
-            out.get_ref().0.failed(error)
+            out.get_ref().0.write_error(error)
         })?;
         let mut file = file.0;
         file.sync()?;

@@ -69,7 +69,7 @@ impl Out {
 
     fn failed(&self, e: io::Error) -> Error {
         match self {
-            Out::Named(f) => f.failed(e),
+            Out::Named(f) => f.write_error(e),
             Out::Unnamed(_, name) => {
                 Error::io(format!("cannot write a temporary copy of {name}"), e)
             }

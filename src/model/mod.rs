@@ -1,28 +1,38 @@
-//! Models: what a fit produces and a prediction needs.
+//! Fitted models: their parameters in memory and on disk.
+//!
+//! Enters: the shapes of a [`Problem`](crate::problem::Problem) and the [`Options`](crate::options::Options) of a fit,
+//! or the path of a model file. Leaves: a [`Model`] that solvers update and that `predict` and `discover` read.
+//!
+//! Open `factor_model` first: [`Model`] holds the core, one [`ModelMode`] per mode and one [`ModelMatrix`] per coupled
+//! matrix (`factors`), whose rows lie in a [`FactorMatrix`]. `allocate` makes a model of zeros for a problem, `snapshot`
+//! copies and restores the parameters. [`PosteriorSamples`] are what `gibbs` predicts from; [`FitRecord`] says how the
+//! fit went. `model_file`, `samples_file` and `checkpoint` read and write all of this as named sections (`section_file`).
 
-mod biases;
-mod container;
+mod allocate;
+mod bias_model;
+mod checkpoint;
+mod factor_matrix;
+mod factor_model;
 mod factors;
-mod file;
-mod record;
-mod rows;
-mod samples;
+mod fit_record;
+mod model_file;
+mod posterior_samples;
+mod predictor;
+mod quantized_rows;
+mod samples_file;
+mod section_file;
+mod snapshot;
 
-pub use biases::BiasModel;
-pub use factors::{EpochMetrics, Model, ModelMatrix, ModelMode};
-pub use file::{check_target, is_model, load, save};
-pub use record::{FitEvent, FitOutcome, FitRecord};
-pub use rows::FactorMatrix;
-pub use samples::{PosteriorSample, PosteriorSamples, QuantizedRows};
+pub use bias_model::BiasModel;
+pub use factor_matrix::FactorMatrix;
+pub use factor_model::Model;
+pub use factors::{ModelMatrix, ModelMode};
+pub use fit_record::{EpochMetrics, FitEvent, FitOutcome, FitRecord};
+pub use model_file::{check_target, is_model, load, save};
+pub use posterior_samples::{PosteriorSample, PosteriorSamples};
+pub use predictor::Predict;
+pub use quantized_rows::QuantizedRows;
 
-pub(crate) use factors::{ParameterSnapshot, RowPrior};
-pub(crate) use file::{Checkpoint, load_checkpoint, save_with};
-
-use crate::error::Result;
-
-/// Anything that predicts the values of cells.
-pub trait Predict: Sync {
-    /// What predicts on one thread, with the buffers that needs: a function of an index (one number
-    /// per mode, counted from 0, any value).
-    fn predictor(&self) -> Result<impl FnMut(&[u32]) -> f64>;
-}
+pub(crate) use checkpoint::{Checkpoint, load_checkpoint, save_checkpoint};
+pub(crate) use factors::RowPrior;
+pub(crate) use snapshot::ParameterSnapshot;

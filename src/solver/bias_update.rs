@@ -120,7 +120,7 @@ fn moves(
     let mut moves = vec![0.0; biases.len()];
     let rows = biases.iter_mut().zip(&mode.counts).zip(&mut moves);
     for (i, ((bias, _), to)) in rows.enumerate().filter(|(_, ((_, count), _))| **count > 0) {
-        let (old, weight) = (f64::from(*bias), mode.weight(i));
+        let (old, weight) = (f64::from(*bias), mode.row_weight(i));
         *bias = ((sum(i) + weight * old) / (weight + damping)) as f32;
         *to = (f64::from(*bias) - old) as f32;
     }

@@ -238,7 +238,7 @@ pub(super) fn total(
         // Rows that only matrices have count as rows of one entry.
         let weight = |i: usize| match mode.counts[i] {
             0 => data.penalties.row(1.0),
-            _ => data.penalties.row(mode.weight(i)),
+            _ => data.penalties.row(mode.row_weight(i)),
         };
         size += penalty(rows, &data.priors[n], kind, weight, pool)?;
     }

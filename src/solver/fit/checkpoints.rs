@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::super::observer::{Event, Observer};
 use super::Fit;
 use crate::error::Result;
-use crate::model::save_with;
+use crate::model::save_checkpoint;
 
 impl Fit<'_> {
     pub(super) fn checkpoint_due(&self, epoch: u64) -> bool {
@@ -28,7 +28,7 @@ impl Fit<'_> {
         let state = self.progress.to_text();
         // Scales are powers of two: nothing changes on the way out and back.
         self.scale(true)?;
-        let saved = save_with(&self.model, path, Some((&state, self.best.as_ref())));
+        let saved = save_checkpoint(&self.model, path, &state, self.best.as_ref());
         self.scale(false)?;
         saved?;
         (self.saved_epoch, self.saved_at) = (self.progress.epoch, Instant::now());

@@ -55,7 +55,7 @@ impl FoldWork<'_> {
             .collect();
         let counted = |i: usize| weights[i] == self.fold.tensor.row_entries(i).len() as f64;
         if !old.weights.is_empty() || !(0..weights.len()).all(counted) {
-            let before: Vec<f64> = (0..old.counts.len()).map(|i| old.weight(i)).collect();
+            let before: Vec<f64> = (0..old.counts.len()).map(|i| old.row_weight(i)).collect();
             mode.weights = grown.list(&before, weights.into_iter());
         }
         mode.rows = grown.map.clone();

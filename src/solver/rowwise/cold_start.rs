@@ -200,7 +200,7 @@ impl Exact {
         let rows = rows_of(&known, &sources, &rule, pool)?;
         let each = known.iter().zip(rows.chunks_exact(size)).map(|(&i, row)| {
             let i = i as usize;
-            (&row[..rank], state.biases[n][i], mode.weight(i))
+            (&row[..rank], state.biases[n][i], mode.row_weight(i))
         });
         let mut found = ColdBiases::regress(rank, each);
         let rows = rows_of(&cold, &sources, &rule, pool)?;
@@ -316,7 +316,7 @@ pub(in crate::solver) fn fill_cold(
         let rows = rows_of(&known, &sources, &rule, pool)?;
         let each = known.iter().zip(rows.chunks_exact(rank)).map(|(&i, row)| {
             let i = i as usize;
-            (row, biases[i], mode.weight(i))
+            (row, biases[i], mode.row_weight(i))
         });
         let mut found = ColdBiases::regress(rank, each);
         let rows = rows_of(&cold, &sources, &rule, pool)?;

@@ -161,7 +161,7 @@ impl Solver {
         for (mode, prior) in model.modes.iter().zip(&data.priors) {
             let weight = |i: usize| match mode.counts[i] {
                 0 => 1.0,
-                _ => mode.weight(i),
+                _ => mode.row_weight(i),
             };
             let penalty = |i: usize| data.penalties.row(weight(i)) as f32;
             let penalties = (0..mode.counts.len()).map(penalty).collect();

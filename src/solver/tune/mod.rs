@@ -463,7 +463,7 @@ impl<'a> Search<'a> {
     fn let_go(&mut self, rung: usize, alive: usize) {
         let last = rung + 1 == self.how.rungs;
         let most = if last { 0 } else { alive.div_ceil(FEWER) };
-        let size = |(model, _): &Paused| model.bytes();
+        let size = |(model, _): &Paused| model.memory_bytes();
         let mut bytes: usize = self.paused.values().map(size).sum();
         let error = |t: &usize| self.trials[*t].valid_rmse;
         while self.paused.len() > most || bytes > PAUSED_BYTES {

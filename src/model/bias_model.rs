@@ -1,22 +1,22 @@
-//! The mean and one number per row of every mode: the yardstick for every factor model.
+//! The mean and one bias per row: the baseline that every factor model is compared with.
 
 use std::sync::Arc;
 
-use super::Predict;
+use super::predictor::Predict;
 use crate::error::Result;
 use crate::format::RowMap;
 
-/// `x^ = mean + sum over modes n of b(n)[i_n]`.
+/// Predicts `mean + sum over modes n of b(n)[i_n]`.
 pub struct BiasModel {
     mean: f64,
     modes: Vec<(Arc<RowMap>, Vec<f64>)>,
 }
 
 impl BiasModel {
-    /// A model of these biases: for each mode its rows and one bias per compact row.
+    /// Makes a model from the mean and, for each mode, its rows and one bias per compact row.
     ///
     /// # Panics
-    /// If a mode has not as many biases as rows.
+    /// If the number of biases of a mode differs from its number of rows.
     pub fn new(mean: f64, modes: Vec<(Arc<RowMap>, Vec<f64>)>) -> Self {
         assert!(
             modes
@@ -26,19 +26,19 @@ impl BiasModel {
         BiasModel { mean, modes }
     }
 
-    /// The mean.
+    /// Returns the mean.
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// The biases of mode `n`, by compact row.
+    /// Returns the biases of mode `n`, by compact row.
     pub fn biases(&self, n: usize) -> &[f64] {
         &self.modes[n].1
     }
 }
 
 impl Predict for BiasModel {
-    /// Rows that were never seen have bias 0.
+    /// Rows without training entries have bias 0.
     fn predictor(&self) -> Result<impl FnMut(&[u32]) -> f64> {
         let bias = |((rows, biases), &i): (&(Arc<RowMap>, Vec<f64>), &u32)| {
             rows.compact(i).map_or(0.0, |row| biases[row as usize])

@@ -1,4 +1,4 @@
-//! Rows of floats, padded to whole cache lines, owned or mapped from a model file.
+//! A factor matrix whose rows are padded to whole cache lines, owned or mapped from a model file.
 
 use std::sync::Arc;
 
@@ -8,17 +8,18 @@ use crate::error::{Error, Result};
 use crate::format::FileBytes;
 use crate::simd::padded_len;
 
-/// From so many bytes on, memory is asked for in huge pages.
+/// Smallest allocation, in bytes, that requests huge pages.
 #[cfg(target_os = "linux")]
-const HUGE: usize = 4 << 20;
+const HUGE_PAGE_MIN_BYTES: usize = 4 << 20;
 
 enum Memory {
-    /// Anonymous pages: aligned, zeroed, and given back to the system when dropped.
+    /// Anonymous pages: page-aligned, zeroed, and returned to the system when dropped.
     Owned(MmapMut),
+    /// A byte range of an opened model file.
     Mapped(Arc<FileBytes>, std::ops::Range<usize>),
 }
 
-/// A matrix of `rows` x `rank` floats; each row starts a cache line and is padded with zeros.
+/// A matrix of `rows` x `rank` floats. Each row starts a cache line and is padded with zeros.
 pub struct FactorMatrix {
     memory: Memory,
     rows: usize,
@@ -26,7 +27,7 @@ pub struct FactorMatrix {
 }
 
 impl FactorMatrix {
-    /// All zeros.
+    /// Allocates a matrix of zeros.
     pub fn zeros(rows: usize, rank: usize) -> Result<FactorMatrix> {
         let bytes = rows
             .checked_mul(padded_len(rank))
@@ -36,9 +37,9 @@ impl FactorMatrix {
             })?;
         let memory = MmapMut::map_anon(bytes.max(1))
             .map_err(|e| Error::io(format!("no memory for {rows} rows of rank {rank}"), e))?;
-        // Rows are read in no order; larger pages save lookups. Without them nothing is wrong.
+        // Rows are read in random order, so larger pages save TLB misses. The advice may fail without harm.
         #[cfg(target_os = "linux")]
-        if bytes >= HUGE {
+        if bytes >= HUGE_PAGE_MIN_BYTES {
             let _ = memory.advise(memmap2::Advice::HugePage);
         }
         Ok(FactorMatrix {
@@ -48,44 +49,44 @@ impl FactorMatrix {
         })
     }
 
-    /// Rows that lie in a mapped file, padding included.
+    /// Returns the padded rows at the byte range `at` of a file, or `None` if the range is not whole, aligned rows.
     pub(super) fn mapped(
         bytes: Arc<FileBytes>,
         at: std::ops::Range<usize>,
         rank: usize,
     ) -> Option<FactorMatrix> {
-        let row = padded_len(rank) * 4;
+        let row_bytes = padded_len(rank) * 4;
         let fits = at.end <= bytes.as_slice().len()
-            && at.len().is_multiple_of(row)
+            && at.len().is_multiple_of(row_bytes)
             && at.start.is_multiple_of(64);
         fits.then(|| FactorMatrix {
-            rows: at.len() / row,
+            rows: at.len() / row_bytes,
             memory: Memory::Mapped(bytes, at),
             rank,
         })
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// The number of floats of a row that mean something.
+    /// Returns the number of floats of a row without its padding.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// The distance between rows, in floats.
+    /// Returns the distance between consecutive rows, in floats.
     pub fn stride(&self) -> usize {
         padded_len(self.rank)
     }
 
-    /// All rows, padding included.
+    /// Returns all rows, padding included.
     pub fn as_slice(&self) -> &[f32] {
         let floats: &[f32] = match &self.memory {
             Memory::Owned(m) => bytemuck::cast_slice(&m[..m.len() / 4 * 4]),
@@ -94,7 +95,7 @@ impl FactorMatrix {
         &floats[..self.rows * self.stride()]
     }
 
-    /// All rows, padding included, to be changed. Mapped rows are copied first.
+    /// Returns all rows, padding included, for writing. Mapped rows are copied into memory first.
     pub fn as_mut_slice(&mut self) -> Result<&mut [f32]> {
         if let Memory::Mapped(..) = self.memory {
             *self = self.try_clone()?;
@@ -102,14 +103,14 @@ impl FactorMatrix {
         let len = self.rows * self.stride();
         match &mut self.memory {
             Memory::Owned(m) => {
-                let whole = m.len() / 4 * 4;
-                Ok(&mut bytemuck::cast_slice_mut(&mut m[..whole])[..len])
+                let whole_floats = m.len() / 4 * 4;
+                Ok(&mut bytemuck::cast_slice_mut(&mut m[..whole_floats])[..len])
             }
             Memory::Mapped(..) => unreachable!("mapped rows were copied"),
         }
     }
 
-    /// An owned copy.
+    /// Returns an owned copy.
     pub fn try_clone(&self) -> Result<FactorMatrix> {
         let mut copy = FactorMatrix::zeros(self.rows, self.rank)?;
         copy.as_mut_slice()?.copy_from_slice(self.as_slice());
@@ -123,12 +124,12 @@ impl FactorMatrix {
         Ok(())
     }
 
-    /// Row `i` without its padding.
+    /// Returns row `i` without its padding.
     pub fn row(&self, i: usize) -> &[f32] {
         &self.as_slice()[i * self.stride()..][..self.rank]
     }
 
-    /// Row `i` with its padding.
+    /// Returns row `i` with its padding.
     pub fn padded_row(&self, i: usize) -> &[f32] {
         let stride = self.stride();
         &self.as_slice()[i * stride..(i + 1) * stride]

@@ -1,72 +1,96 @@
-//! How a fit went, besides the figures of its epochs.
+//! The course of a fit: metrics of every epoch, events and the outcome.
 
 use std::fmt::Write;
 use std::str::FromStr;
 
-/// Something that happened in a fit.
+/// Metrics of one epoch. Those that were not measured are NaN.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EpochMetrics {
+    /// Number of the epoch, counted from 1.
+    pub epoch: u64,
+    /// Learning rate of the epoch.
+    pub eta: f64,
+    /// Training loss: f of the paper plus half the penalised squares of the biases.
+    pub loss: f64,
+    /// RMSE on the training entries.
+    pub train_rmse: f64,
+    /// RMSE on the test entries.
+    pub test_rmse: f64,
+    /// RMSE on the validation entries.
+    pub valid_rmse: f64,
+    /// Seconds spent on updates.
+    pub update_seconds: f64,
+    /// Seconds spent on measuring errors.
+    pub eval_seconds: f64,
+    /// Tensor and matrix entries per second of updates.
+    pub entries_per_second: f64,
+}
+
+/// An event of a fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitEvent {
-    /// After this epoch.
+    /// Epoch after which it happened.
     pub epoch: u64,
-    /// What it was, in a word: `rolled-back`, `rank-lowered`, `refit`, `warning`.
+    /// Kind of event: `rolled-back`, `rank-lowered`, `refit` or `warning`.
     pub kind: String,
-    /// The same for people.
+    /// Description for people, on one line.
     pub message: String,
 }
 
-/// How a fit ended. Errors are those of the model; NaN if not measured.
+/// The outcome of a fit. Errors are those of the returned model, NaN if they were not measured.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FitOutcome {
-    /// Why it ended, in a word.
+    /// Reason for stopping, as the solver names it: `epochs`, `tolerance`, `patience`, `time-limit` or `cancelled`.
     pub reason: String,
-    /// Epochs run.
+    /// Number of epochs run.
     pub epochs: u64,
-    /// The epoch of the model.
+    /// Epoch of the returned model.
     pub best_epoch: u64,
-    /// Error on the training entries.
+    /// RMSE on the training entries.
     pub train_rmse: f64,
-    /// Error on the test entries.
+    /// RMSE on the test entries.
     pub test_rmse: f64,
-    /// Error on the validation entries.
+    /// RMSE on the validation entries.
     pub valid_rmse: f64,
     /// Whether predictions were clipped to the range of the training values.
     pub clipped: bool,
-    /// The number of threads.
+    /// Number of threads.
     pub threads: u64,
-    /// The instruction set of the kernels.
+    /// Instruction set of the kernels.
     pub kernel: String,
-    /// Seconds spent updating.
+    /// Seconds spent on updates.
     pub update_seconds: f64,
-    /// Seconds spent measuring errors.
+    /// Seconds spent on measuring errors.
     pub eval_seconds: f64,
-    /// All seconds.
+    /// Seconds of the whole fit.
     pub seconds: f64,
 }
 
-/// What is kept of a fit. Models of earlier versions have none of it.
+/// Events and outcome of a fit. Empty in files of earlier versions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FitRecord {
-    /// What happened, in order.
+    /// Events in the order they happened.
     pub events: Vec<FitEvent>,
-    /// How it ended; a checkpoint does not know yet.
+    /// Outcome of the fit; `None` in a checkpoint.
     pub outcome: Option<FitOutcome>,
 }
 
 impl FitRecord {
-    /// Adds what happened.
-    pub(crate) fn add_event(&mut self, epoch: u64, kind: &str, text: &str) {
+    /// Appends an event. Line ends in `message` become blanks.
+    pub(crate) fn add_event(&mut self, epoch: u64, kind: &str, message: &str) {
         self.events.push(FitEvent {
             epoch,
             kind: kind.into(),
-            message: text.replace(['\n', '\r'], " "),
+            message: message.replace(['\n', '\r'], " "),
         });
     }
 
+    /// Returns whether nothing was recorded.
     pub(super) fn is_empty(&self) -> bool {
         self.events.is_empty() && self.outcome.is_none()
     }
 
-    /// Lines `name=value`: `note=EPOCH WHAT TEXT` for each note, then the fields of the ending by their names.
+    /// Returns lines `name=value`: `note=EPOCH KIND MESSAGE` for each event, then the fields of the outcome by name.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for event in &self.events {
@@ -98,10 +122,10 @@ impl FitRecord {
         text
     }
 
-    /// Reads such lines, perhaps of a later version: names this one does not know are passed over. The error is the line
-    /// that makes no sense.
+    /// Parses lines that [`to_text`](Self::to_text) wrote. Unknown names, perhaps of a later version, are ignored. The
+    /// error is the line that cannot be parsed.
     pub(super) fn from_text(text: &str) -> Result<FitRecord, String> {
-        fn set<T: FromStr>(slot: &mut T, value: &str) -> Option<()> {
+        fn assign<T: FromStr>(slot: &mut T, value: &str) -> Option<()> {
             *slot = value.parse().ok()?;
             Some(())
         }
@@ -111,28 +135,27 @@ impl FitRecord {
             if name == "note" {
                 let mut words = value.splitn(3, ' ');
                 let epoch = words.next().and_then(|w| w.parse().ok());
-                let note = epoch.zip(words.next());
-                let (epoch, what) = note.ok_or(line)?;
-                record.add_event(epoch, what, words.next().unwrap_or_default());
+                let (epoch, kind) = epoch.zip(words.next()).ok_or(line)?;
+                record.add_event(epoch, kind, words.next().unwrap_or_default());
                 continue;
             }
             let e = record.outcome.get_or_insert_default();
-            let read = match name {
-                "reason" => set(&mut e.reason, value),
-                "epochs" => set(&mut e.epochs, value),
-                "best_epoch" => set(&mut e.best_epoch, value),
-                "train_rmse" => set(&mut e.train_rmse, value),
-                "test_rmse" => set(&mut e.test_rmse, value),
-                "valid_rmse" => set(&mut e.valid_rmse, value),
-                "clipped" => set(&mut e.clipped, value),
-                "threads" => set(&mut e.threads, value),
-                "kernel" => set(&mut e.kernel, value),
-                "update_seconds" => set(&mut e.update_seconds, value),
-                "eval_seconds" => set(&mut e.eval_seconds, value),
-                "seconds" => set(&mut e.seconds, value),
+            let parsed = match name {
+                "reason" => assign(&mut e.reason, value),
+                "epochs" => assign(&mut e.epochs, value),
+                "best_epoch" => assign(&mut e.best_epoch, value),
+                "train_rmse" => assign(&mut e.train_rmse, value),
+                "test_rmse" => assign(&mut e.test_rmse, value),
+                "valid_rmse" => assign(&mut e.valid_rmse, value),
+                "clipped" => assign(&mut e.clipped, value),
+                "threads" => assign(&mut e.threads, value),
+                "kernel" => assign(&mut e.kernel, value),
+                "update_seconds" => assign(&mut e.update_seconds, value),
+                "eval_seconds" => assign(&mut e.eval_seconds, value),
+                "seconds" => assign(&mut e.seconds, value),
                 _ => Some(()),
             };
-            read.ok_or(line)?;
+            parsed.ok_or(line)?;
         }
         Ok(record)
     }
@@ -143,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn parsing_inverts_printing() {
         let mut record = FitRecord::default();
         assert_eq!(FitRecord::from_text(&record.to_text()).unwrap(), record);
         record.add_event(3, "rolled-back", "the loss exploded:\nback to 2 = x");

@@ -1,0 +1,102 @@
+//! Checkpoints: a model file with the state of the fit and its best parameters so far.
+
+use std::path::Path;
+
+use super::factor_matrix::FactorMatrix;
+use super::factor_model::Model;
+use super::model_file::{model_sections, read_model};
+use super::section_file::{SectionFile, value_of};
+use super::snapshot::ParameterSnapshot;
+use crate::error::{Error, Result};
+use crate::format::OpenMode;
+use crate::try_alloc::try_to_vec;
+
+/// The contents of a checkpoint besides the model.
+pub(crate) struct Checkpoint {
+    /// State of the fit, as lines `name=value`.
+    pub state: String,
+    /// Options of the fit, as lines `name=value`.
+    pub options: String,
+    /// Version of the library that wrote the file; `None` if the file does not say.
+    pub library: Option<String>,
+    /// The best parameters so far, if they are not those of the model.
+    pub best: Option<ParameterSnapshot>,
+}
+
+/// Writes a model with the state of its fit and the best parameters so far. The file is replaced atomically.
+pub(crate) fn save_checkpoint(
+    model: &Model,
+    path: &Path,
+    state: &str,
+    best: Option<&ParameterSnapshot>,
+) -> Result<()> {
+    let mut writer = model_sections(model);
+    writer.add("state", state.as_bytes());
+    if let Some(best) = best {
+        writer.add_values("best.core", &best.core);
+        for (n, factor) in best.factors.iter().enumerate() {
+            writer.add_values(format!("best.mode{n}"), factor.as_slice());
+        }
+        for (n, biases) in best.biases.iter().enumerate() {
+            writer.add_if_any(format!("best.biases{n}"), biases);
+        }
+        for (m, factor) in best.columns.iter().enumerate() {
+            writer.add_values(format!("best.matrix{m}"), factor.as_slice());
+        }
+    }
+    writer.write(path)
+}
+
+/// Opens a checkpoint as a private copy, because the fit may replace the file.
+pub(crate) fn load_checkpoint(path: &Path) -> Result<(Model, Checkpoint)> {
+    let file = SectionFile::open(path, OpenMode::Private)?;
+    let model = read_model(&file)?;
+    if file.range("state").is_none() {
+        return Err(Error::file(
+            &file.name,
+            "is a model, not a checkpoint; start from it (init) instead",
+        ));
+    }
+    let best = match file.range("best.core") {
+        None => None,
+        Some(_) => Some(read_best(&file, &model)?),
+    };
+    let checkpoint = Checkpoint {
+        state: file.text("state")?.to_string(),
+        options: file.text("options")?.to_string(),
+        library: value_of(file.text("meta")?, "library").map(String::from),
+        best,
+    };
+    Ok((model, checkpoint))
+}
+
+fn read_best(file: &SectionFile, model: &Model) -> Result<ParameterSnapshot> {
+    let mut best = model.snapshot()?;
+    let core = file.values::<f32>("best.core")?;
+    if core.len() != best.core.len() {
+        return Err(file.invalid("the best core and the core differ in size"));
+    }
+    best.core.copy_from_slice(core);
+    for (n, factor) in best.factors.iter_mut().enumerate() {
+        read_into(file, &format!("best.mode{n}"), factor)?;
+    }
+    for (n, biases) in best.biases.iter_mut().enumerate() {
+        let values = file.optional_values(&format!("best.biases{n}"), biases.len())?;
+        *biases = try_to_vec(values, "biases")?;
+    }
+    for (m, factor) in best.columns.iter_mut().enumerate() {
+        read_into(file, &format!("best.matrix{m}"), factor)?;
+    }
+    Ok(best)
+}
+
+/// Copies a section into a factor matrix of the same size.
+fn read_into(file: &SectionFile, name: &str, factor: &mut FactorMatrix) -> Result<()> {
+    let values = file.values::<f32>(name)?;
+    let target = factor.as_mut_slice()?;
+    if values.len() != target.len() {
+        return Err(file.invalid(&format!("section {name} has the wrong length")));
+    }
+    target.copy_from_slice(values);
+    Ok(())
+}

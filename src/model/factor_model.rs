@@ -1,0 +1,233 @@
+//! The fitted model: a core, factors of modes and of coupled matrices, mean and biases.
+
+use super::factors::{ModelMatrix, ModelMode};
+use super::fit_record::{EpochMetrics, FitRecord};
+use super::posterior_samples::PosteriorSamples;
+use crate::error::{Error, Result};
+use crate::format::CooView;
+use crate::kernel::CoreShape;
+use crate::options::Options;
+use crate::simd::AlignedVec;
+use crate::try_alloc::try_to_vec;
+
+/// A fitted model.
+pub struct Model {
+    pub(crate) shape: CoreShape,
+    pub(crate) core: AlignedVec,
+    pub(crate) modes: Vec<ModelMode>,
+    pub(crate) matrices: Vec<ModelMatrix>,
+    /// Mean of the training values, added to every prediction; 0 if it was not subtracted.
+    pub(crate) mean: f64,
+    /// Factor of squared errors of the original values in the objective. `None` in files of earlier versions.
+    pub(crate) precision: Option<f64>,
+    pub(crate) range: (f64, f64),
+    pub(crate) options: Options,
+    pub(crate) history: Vec<EpochMetrics>,
+    pub(crate) record: FitRecord,
+    pub(crate) orthogonal: bool,
+    pub(crate) samples: Option<PosteriorSamples>,
+    /// During a fit: the prior mean of a full core, in standardised values. Empty if it is 0.
+    pub(crate) core_prior_mean: Vec<f32>,
+}
+
+impl Model {
+    /// Returns an error if the number of modes of `view` differs from that of the model.
+    pub fn check_order(&self, view: &CooView<'_>) -> Result<()> {
+        if view.order() == self.order() {
+            return Ok(());
+        }
+        Err(Error::argument(format!(
+            "{}: has {} modes, the model has {}",
+            view.name(),
+            view.order(),
+            self.order()
+        )))
+    }
+
+    /// Returns the number of modes.
+    pub fn order(&self) -> usize {
+        self.modes.len()
+    }
+
+    /// Returns the size of each mode.
+    pub fn dims(&self) -> Vec<u64> {
+        self.modes.iter().map(|m| m.rows.dim()).collect()
+    }
+
+    /// Returns the ranks and the kind of the core.
+    pub fn shape(&self) -> &CoreShape {
+        &self.shape
+    }
+
+    /// Returns the core in the layout that [`CoreShape`] describes.
+    pub fn core(&self) -> &[f32] {
+        &self.core
+    }
+
+    /// Returns the parameters of each mode.
+    pub fn modes(&self) -> &[ModelMode] {
+        &self.modes
+    }
+
+    /// Returns the parameters of each coupled matrix.
+    pub fn matrices(&self) -> &[ModelMatrix] {
+        &self.matrices
+    }
+
+    /// Returns the constant of every prediction: the mean of the training values, or 0.
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// Returns the sum of the mean and the biases of `rows`, one compact row per mode.
+    pub fn baseline(&self, rows: impl Iterator<Item = u32>) -> f64 {
+        let bias = |(mode, row): (&ModelMode, u32)| mode.biases.get(row as usize).copied();
+        let biases = self.modes.iter().zip(rows).filter_map(bias);
+        self.mean + biases.map(f64::from).sum::<f64>()
+    }
+
+    /// Returns the smallest and the largest training value.
+    pub fn range(&self) -> (f64, f64) {
+        self.range
+    }
+
+    /// Returns the options of the fit.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Returns the metrics of every epoch of the fit.
+    pub fn history(&self) -> &[EpochMetrics] {
+        &self.history
+    }
+
+    /// Returns the events of the fit and its outcome, as far as they are known.
+    pub fn record(&self) -> &FitRecord {
+        &self.record
+    }
+
+    /// Returns whether the columns of the factors are orthonormal.
+    pub fn is_orthogonal(&self) -> bool {
+        self.orthogonal
+    }
+
+    /// Returns the posterior samples that predictions are averaged over, if the model has any. Factors, core, columns of
+    /// matrices and biases of the model are then those of the last sample.
+    pub fn samples(&self) -> Option<&PosteriorSamples> {
+        self.samples.as_ref().filter(|s| !s.is_empty())
+    }
+
+    /// Returns the compact row of `index` in mode `n`, or the mean row if the index has no training data.
+    pub fn row_of(&self, n: usize, index: u32) -> u32 {
+        let mode = &self.modes[n];
+        mode.rows.compact(index).unwrap_or(mode.rows.len() as u32)
+    }
+
+    /// Returns a copy that owns all its parameters.
+    pub fn try_clone(&self) -> Result<Model> {
+        let mut modes = Vec::new();
+        for mode in &self.modes {
+            modes.push(ModelMode {
+                rows: mode.rows.clone(),
+                counts: try_to_vec(&mode.counts, "rows")?,
+                weights: try_to_vec(&mode.weights, "rows")?,
+                factor: mode.factor.try_clone()?,
+                biases: try_to_vec(&mode.biases, "biases")?,
+                prior: mode.prior.clone(),
+            });
+        }
+        let mut matrices = Vec::new();
+        for matrix in &self.matrices {
+            matrices.push(ModelMatrix {
+                columns: matrix.columns.clone(),
+                factor: matrix.factor.try_clone()?,
+                offsets: try_to_vec(&matrix.offsets, "offsets")?,
+                ..*matrix
+            });
+        }
+        Ok(Model {
+            shape: self.shape.clone(),
+            core: self.core.clone(),
+            modes,
+            matrices,
+            mean: self.mean,
+            precision: self.precision,
+            range: self.range,
+            options: self.options.clone(),
+            history: self.history.clone(),
+            record: self.record.clone(),
+            orthogonal: self.orthogonal,
+            core_prior_mean: self.core_prior_mean.clone(),
+            samples: self.samples.clone(),
+        })
+    }
+
+    /// Recomputes the mean row of every mode from its factor rows.
+    pub(crate) fn update_mean_rows(&mut self) -> Result<()> {
+        for mode in &mut self.modes {
+            let (n, stride, rank) = (mode.rows.len(), mode.factor.stride(), mode.factor.rank());
+            let mut mean = vec![0.0f64; rank];
+            let total = mode.total_weight();
+            if total > 0.0 {
+                let rows = mode.factor.as_slice().chunks_exact(stride);
+                for (i, row) in rows.take(n).enumerate() {
+                    let fraction = mode.row_weight(i) / total;
+                    mean.iter_mut()
+                        .zip(row)
+                        .for_each(|(m, &u)| *m += fraction * f64::from(u));
+                }
+            }
+            let mean_row = &mut mode.factor.as_mut_slice()?[n * stride..][..rank];
+            mean_row
+                .iter_mut()
+                .zip(mean)
+                .for_each(|(x, m)| *x = m as f32);
+        }
+        Ok(())
+    }
+
+    /// Gives a model of posterior samples the mean and the biases of its last sample, in the form that models without
+    /// samples have.
+    pub(crate) fn apply_sample_biases(&mut self) {
+        let Some(samples) = &self.samples else {
+            return;
+        };
+        self.mean = samples.mean;
+        for (mode, biases) in self.modes.iter_mut().zip(&samples.biases) {
+            let unscaled = biases.iter().map(|&b| f64::from(b) * samples.scale);
+            mode.biases = unscaled.map(|b| b as f32).collect();
+        }
+    }
+
+    /// Returns whether every parameter is finite.
+    pub(crate) fn is_finite(&self) -> bool {
+        let factors = self
+            .modes
+            .iter()
+            .map(|m| &m.factor)
+            .chain(self.matrices.iter().map(|m| &m.factor));
+        let biases = self.modes.iter().map(|m| &m.biases);
+        let offsets = self.matrices.iter().map(|m| &m.offsets);
+        self.core.iter().all(|g| g.is_finite())
+            && self.mean.is_finite()
+            && biases.chain(offsets).flatten().all(|x| x.is_finite())
+            && self.modes.iter().all(|m| m.prior.is_finite())
+            && self
+                .samples
+                .as_ref()
+                .is_none_or(PosteriorSamples::is_finite)
+            && factors
+                .into_iter()
+                .all(|f| f.as_slice().iter().all(|x| x.is_finite()))
+    }
+
+    /// Returns the approximate memory of the parameters, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let factors = self.modes.iter().map(|m| &m.factor);
+        let columns = self.matrices.iter().map(|m| &m.factor);
+        let floats: usize = factors.chain(columns).map(|f| f.as_slice().len()).sum();
+        let samples = self.samples.as_ref().map_or(0, |s| s.samples.len());
+        // Samples keep 16 bits per value.
+        4 * (floats + self.core.len()) + 2 * samples * floats
+    }
+}

@@ -1,0 +1,100 @@
+//! Posterior samples of a model fitted by `gibbs`. Predictions are averaged over them.
+
+use std::sync::Arc;
+
+use super::quantized_rows::QuantizedRows;
+
+/// One posterior sample, in standardised values.
+#[derive(Clone)]
+pub struct PosteriorSample {
+    /// Standard deviation of the noise.
+    pub noise_deviation: f64,
+    /// The core in the layout of the model's; empty if the model's own core applies.
+    pub core: Vec<f32>,
+    /// For each mode its sampled rows, followed by their mean weighted by entries. With biases a row has its bias behind
+    /// the `rank` factor values.
+    pub modes: Vec<QuantizedRows>,
+    /// For [`PosteriorSamples::conditional_mode`], the means of the conditional distributions of its rows. Predictions
+    /// from them have the same expectation and less variance (Rao-Blackwell).
+    pub conditional_means: QuantizedRows,
+    /// For each matrix the sampled rows of V; none for a graph. Empty in files of earlier versions.
+    pub(crate) columns: Vec<QuantizedRows>,
+    /// Factor of the squared errors of each matrix in the log-likelihood. Empty in files of earlier versions.
+    pub(crate) weights: Vec<f64>,
+    /// For each mode the regression of the bias of a row without tensor entries on its factor row: one coefficient per
+    /// rank, the intercept and the residual standard deviation. Empty without matrices.
+    pub(crate) cold_bias: Vec<Vec<f32>>,
+}
+
+/// All posterior samples of a model.
+#[derive(Clone)]
+pub struct PosteriorSamples {
+    /// Mean of the training values, added to predictions.
+    pub(crate) mean: f64,
+    /// Factor from standardised to original values.
+    pub(crate) scale: f64,
+    /// Whether rows end with their bias.
+    pub(crate) has_biases: bool,
+    /// Mode whose conditional means are kept.
+    pub(crate) conditional_mode: usize,
+    /// The samples. Shared, because a checkpoint may be written while the chain goes on.
+    pub(crate) samples: Vec<Arc<PosteriorSample>>,
+    /// Biases of the current state of the chain, which a resumed fit needs.
+    pub(crate) biases: Vec<Vec<f32>>,
+}
+
+impl PosteriorSamples {
+    /// Returns the number of samples.
+    pub fn len(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// Returns whether there are no samples yet.
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+
+    /// Iterates over the samples in the order they were drawn.
+    pub fn iter(&self) -> impl Iterator<Item = &PosteriorSample> {
+        self.samples.iter().map(|s| &**s)
+    }
+
+    /// Returns the mean of the training values, which is added to predictions.
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// Returns the factor from standardised values, which samples are in, to original ones.
+    pub fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    /// Returns whether rows end with their bias.
+    pub fn has_biases(&self) -> bool {
+        self.has_biases
+    }
+
+    /// Returns the mode whose conditional means are kept.
+    pub fn conditional_mode(&self) -> usize {
+        self.conditional_mode
+    }
+
+    /// Returns whether every value is finite.
+    pub(super) fn is_finite(&self) -> bool {
+        self.mean.is_finite()
+            && self.scale.is_finite()
+            && self.biases.iter().flatten().all(|b| b.is_finite())
+            && self.iter().all(|s| {
+                let mut rows = s
+                    .modes
+                    .iter()
+                    .chain([&s.conditional_means])
+                    .chain(&s.columns);
+                s.noise_deviation.is_finite()
+                    && s.core.iter().all(|g| g.is_finite())
+                    && rows.all(QuantizedRows::is_finite)
+                    && s.weights.iter().all(|w| w.is_finite())
+                    && s.cold_bias.iter().flatten().all(|x| x.is_finite())
+            })
+    }
+}

@@ -1,0 +1,10 @@
+//! The trait of everything that predicts tensor values.
+
+use crate::error::Result;
+
+/// A model that predicts the value at any position of the tensor.
+pub trait Predict: Sync {
+    /// Returns a function from an index (one `u32` per mode, counted from 0, of any value) to the predicted value.
+    /// The function owns the buffers it needs; each thread makes its own.
+    fn predictor(&self) -> Result<impl FnMut(&[u32]) -> f64>;
+}

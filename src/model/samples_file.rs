@@ -1,0 +1,215 @@
+//! Posterior samples as sections of a model file.
+//!
+//! Section `samples` has lines `key=value`; the others hold one array each with the values of all samples, one sample
+//! after the other. Files of earlier versions lack `samples.weights`, `samples.matrix*` and `samples.cold*`.
+
+use std::sync::Arc;
+
+use super::factor_model::Model;
+use super::posterior_samples::{PosteriorSample, PosteriorSamples};
+use super::quantized_rows::QuantizedRows;
+use super::section_file::{SectionFile, SectionWriter, value_of};
+use crate::error::{Error, Result};
+use crate::try_alloc::try_to_vec;
+
+/// Adds the sections of the samples.
+pub(super) fn add_samples(writer: &mut SectionWriter<'_>, samples: &PosteriorSamples) {
+    let meta = format!(
+        "count={}\nmean={:016x}\nscale={:016x}\nbiased={}\nsmooth={}\n",
+        samples.len(),
+        samples.mean.to_bits(),
+        samples.scale.to_bits(),
+        samples.has_biases,
+        samples.conditional_mode
+    );
+    writer.add("samples", meta.into_bytes());
+    let noise: Vec<f64> = samples.iter().map(|s| s.noise_deviation).collect();
+    writer.add_copied("samples.noise", &noise);
+    let cores: Vec<f32> = samples.iter().flat_map(|s| &s.core).copied().collect();
+    writer.add_copied("samples.core", &cores);
+    let mut add_rows = |name: String, rows: &mut dyn Iterator<Item = &QuantizedRows>| {
+        let (mut scales, mut quantized) = (Vec::new(), Vec::new());
+        for r in rows {
+            scales.extend_from_slice(&r.scales);
+            quantized.extend_from_slice(&r.quantized);
+        }
+        writer.add_copied(format!("{name}.scales"), &scales);
+        writer.add_copied(format!("{name}.digits"), &quantized);
+    };
+    for n in 0..samples.biases.len() {
+        let rows = &mut samples.iter().map(|s| &s.modes[n]);
+        add_rows(format!("samples.mode{n}"), rows);
+    }
+    let rows = &mut samples.iter().map(|s| &s.conditional_means);
+    add_rows("samples.smooth".into(), rows);
+    let first = samples.samples.first();
+    for m in 0..first.map_or(0, |s| s.columns.len()) {
+        let rows = &mut samples.iter().map(|s| &s.columns[m]);
+        add_rows(format!("samples.matrix{m}"), rows);
+    }
+    let weights: Vec<f64> = samples.iter().flat_map(|s| &s.weights).copied().collect();
+    writer.add_copied("samples.weights", &weights);
+    for n in 0..first.map_or(0, |s| s.cold_bias.len()) {
+        let cold: Vec<f32> = samples
+            .iter()
+            .flat_map(|s| &s.cold_bias[n])
+            .copied()
+            .collect();
+        writer.add_copied(format!("samples.cold{n}"), &cold);
+    }
+    for (n, biases) in samples.biases.iter().enumerate() {
+        writer.add_copied(format!("samples.biases{n}"), biases);
+    }
+}
+
+/// Reads the samples of a model that is otherwise complete; `None` if the file has no samples.
+pub(super) fn read_samples(file: &SectionFile, model: &Model) -> Result<Option<PosteriorSamples>> {
+    if file.range("samples").is_none() {
+        return Ok(None);
+    }
+    let meta = Meta {
+        file,
+        text: file.text("samples")?,
+    };
+    let count: usize = meta.parse("count")?;
+    let has_biases: bool = meta.parse("biased")?;
+    let conditional_mode: usize = meta.parse("smooth")?;
+    if conditional_mode >= model.order() {
+        return Err(meta.invalid("smooth"));
+    }
+    let noise = file.values::<f64>("samples.noise")?;
+    let cores = file.values::<f32>("samples.core")?;
+    let core_len = if cores.is_empty() {
+        0
+    } else {
+        model.core.len()
+    };
+    if noise.len() != count || cores.len() != count * core_len {
+        return Err(meta.invalid("count"));
+    }
+    let read_mode_rows = |name: &str, n: usize| {
+        let row_len = model.shape.ranks[n] + usize::from(has_biases);
+        meta.read_rows(name, count, model.modes[n].rows.len() + 1, row_len)
+    };
+    let mut columns = Vec::new();
+    let mut weights: &[f64] = &[];
+    let mut cold: Vec<&[f32]> = Vec::new();
+    if file.range("samples.weights").is_some() {
+        for (m, matrix) in model.matrices.iter().enumerate() {
+            let name = format!("samples.matrix{m}");
+            if file.range(&format!("{name}.scales")).is_none() {
+                break;
+            }
+            let (rows, rank) = (matrix.factor.len(), matrix.factor.rank());
+            columns.push(meta.read_rows(&name, count, rows, rank)?.into_iter());
+        }
+        weights = file.values("samples.weights")?;
+        if weights.len() != count * columns.len() {
+            return Err(meta.invalid("weights"));
+        }
+        for n in 0..model.order() {
+            let name = format!("samples.cold{n}");
+            let values: &[f32] = match file.range(&name) {
+                Some(_) => file.values(&name)?,
+                None => &[],
+            };
+            if !values.is_empty() && values.len() != count * (model.shape.ranks[n] + 2) {
+                return Err(meta.invalid(&name));
+            }
+            cold.push(values);
+        }
+    }
+    let mut modes = Vec::new();
+    let mut biases = Vec::new();
+    for n in 0..model.order() {
+        modes.push(read_mode_rows(&format!("samples.mode{n}"), n)?.into_iter());
+        let current = file.values::<f32>(&format!("samples.biases{n}"))?;
+        if current.len() != usize::from(has_biases) * (model.modes[n].rows.len() + 1) {
+            return Err(meta.invalid("biases"));
+        }
+        biases.push(try_to_vec(current, "rows")?);
+    }
+    let conditional_means = read_mode_rows("samples.smooth", conditional_mode)?;
+    let matrices = columns.len();
+    let samples = noise.iter().zip(conditional_means).enumerate();
+    let samples = samples.map(|(k, (&noise_deviation, conditional_means))| {
+        Arc::new(PosteriorSample {
+            noise_deviation,
+            core: cores[k * core_len..(k + 1) * core_len].to_vec(),
+            modes: modes.iter_mut().filter_map(Iterator::next).collect(),
+            conditional_means,
+            columns: columns.iter_mut().filter_map(Iterator::next).collect(),
+            weights: weights[k * matrices..(k + 1) * matrices].to_vec(),
+            cold_bias: cold
+                .iter()
+                .map(|c| c[k * (c.len() / count)..(k + 1) * (c.len() / count)].to_vec())
+                .collect(),
+        })
+    });
+    Ok(Some(PosteriorSamples {
+        mean: meta.float_bits("mean")?,
+        scale: meta.float_bits("scale")?,
+        has_biases,
+        conditional_mode,
+        samples: samples.collect(),
+        biases,
+    }))
+}
+
+/// The lines `key=value` of section `samples`.
+struct Meta<'a> {
+    file: &'a SectionFile,
+    text: &'a str,
+}
+
+impl Meta<'_> {
+    fn invalid(&self, key: &str) -> Error {
+        self.file
+            .invalid(&format!("'{key}' of the samples has an invalid value"))
+    }
+
+    fn find(&self, key: &str) -> Result<&str> {
+        value_of(self.text, key).ok_or_else(|| {
+            self.file
+                .invalid(&format!("'{key}' of the samples is missing"))
+        })
+    }
+
+    fn parse<T: std::str::FromStr>(&self, key: &str) -> Result<T> {
+        self.find(key)?.parse().map_err(|_| self.invalid(key))
+    }
+
+    /// Reads a float that is written as its bits in hexadecimal digits.
+    fn float_bits(&self, key: &str) -> Result<f64> {
+        let bits = u64::from_str_radix(self.find(key)?, 16).map_err(|_| self.invalid(key))?;
+        Ok(f64::from_bits(bits))
+    }
+
+    /// Reads `rows` rows of `row_len` values for each of `count` samples.
+    fn read_rows(
+        &self,
+        name: &str,
+        count: usize,
+        rows: usize,
+        row_len: usize,
+    ) -> Result<Vec<QuantizedRows>> {
+        let scales = self.file.values::<f32>(&format!("{name}.scales"))?;
+        let quantized = self.file.values::<i16>(&format!("{name}.digits"))?;
+        let expected = rows
+            .checked_mul(count)
+            .zip(row_len.checked_mul(rows * count));
+        if expected != Some((scales.len(), quantized.len())) {
+            return Err(self.invalid(name));
+        }
+        (0..count)
+            .map(|k| {
+                let values = &quantized[k * rows * row_len..(k + 1) * rows * row_len];
+                Ok(QuantizedRows {
+                    row_len,
+                    scales: try_to_vec(&scales[k * rows..(k + 1) * rows], "rows")?,
+                    quantized: try_to_vec(values, "rows")?,
+                })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,73 @@
+//! Copies of the parameters of a model, to return to after divergence or at the best epoch.
+
+use super::factor_matrix::FactorMatrix;
+use super::factor_model::Model;
+use crate::error::Result;
+use crate::try_alloc::try_to_vec;
+
+/// A copy of all parameters that SGD and ALS update.
+pub(crate) struct ParameterSnapshot {
+    pub core: Vec<f32>,
+    /// Factor of each mode.
+    pub factors: Vec<FactorMatrix>,
+    /// V of each coupled matrix.
+    pub columns: Vec<FactorMatrix>,
+    /// Biases of each mode.
+    pub biases: Vec<Vec<f32>>,
+}
+
+impl ParameterSnapshot {
+    /// Overwrites the copy with the present parameters of `model`, which must have the same shape.
+    pub(crate) fn update(&mut self, model: &Model) -> Result<()> {
+        self.core.copy_from_slice(&model.core);
+        for (rows, mode) in self.factors.iter_mut().zip(&model.modes) {
+            rows.copy_from(&mode.factor)?;
+        }
+        for (biases, mode) in self.biases.iter_mut().zip(&model.modes) {
+            biases.copy_from_slice(&mode.biases);
+        }
+        for (rows, matrix) in self.columns.iter_mut().zip(&model.matrices) {
+            rows.copy_from(&matrix.factor)?;
+        }
+        Ok(())
+    }
+}
+
+impl Model {
+    /// Returns a copy of all parameters that fitting updates.
+    pub(crate) fn snapshot(&self) -> Result<ParameterSnapshot> {
+        Ok(ParameterSnapshot {
+            core: self.core.to_vec(),
+            factors: self
+                .modes
+                .iter()
+                .map(|m| m.factor.try_clone())
+                .collect::<Result<_>>()?,
+            biases: self
+                .modes
+                .iter()
+                .map(|m| try_to_vec(&m.biases, "biases"))
+                .collect::<Result<_>>()?,
+            columns: self
+                .matrices
+                .iter()
+                .map(|m| m.factor.try_clone())
+                .collect::<Result<_>>()?,
+        })
+    }
+
+    /// Overwrites the parameters with those of `snapshot`, which must have the same shape.
+    pub(crate) fn restore(&mut self, snapshot: &ParameterSnapshot) -> Result<()> {
+        self.core.copy_from_slice(&snapshot.core);
+        for (mode, rows) in self.modes.iter_mut().zip(&snapshot.factors) {
+            mode.factor.copy_from(rows)?;
+        }
+        for (mode, biases) in self.modes.iter_mut().zip(&snapshot.biases) {
+            mode.biases.copy_from_slice(biases);
+        }
+        for (matrix, rows) in self.matrices.iter_mut().zip(&snapshot.columns) {
+            matrix.factor.copy_from(rows)?;
+        }
+        Ok(())
+    }
+}
