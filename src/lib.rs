@@ -47,6 +47,7 @@ pub(crate) mod random;
 pub mod report;
 pub mod simd;
 pub mod solver;
+pub(crate) mod sort;
 pub(crate) mod try_alloc;
 
 pub use error::{Error, ErrorKind, Result};

@@ -12,6 +12,7 @@ use crate::model::Model;
 use crate::parallel::{ThreadPool, available_threads};
 use crate::progress::Monitor;
 use crate::random::RandomStream;
+use crate::sort::stable_sort_by_key;
 use crate::try_alloc::try_with_capacity;
 
 /// The largest k of the gap curve, unless [`ClusterOptions::max_k`] is given.
@@ -287,7 +288,9 @@ fn sort_by_size(clustering: &mut Clustering, width: usize) {
         first_row[cluster as usize] = i;
     }
     let mut order: Vec<usize> = (0..sizes.len()).collect();
-    order.sort_by_key(|&c| (std::cmp::Reverse(sizes[c]), first_row[c]));
+    stable_sort_by_key(&mut order, &|&c| {
+        (std::cmp::Reverse(sizes[c]), first_row[c])
+    });
     let mut new_number = vec![0u32; order.len()];
     (0u32..)
         .zip(&order)
@@ -358,7 +361,7 @@ fn describe_members(
     }
     for (cluster, mut members) in clusters.iter_mut().zip(members) {
         cluster.radius = (cluster.radius / cluster.size as f64).sqrt();
-        members.sort_by(|a, b| {
+        members.sort_unstable_by(|a, b| {
             let by_distance = a.distance.total_cmp(&b.distance);
             by_distance.then(a.index.cmp(&b.index))
         });

@@ -17,6 +17,7 @@ use super::prediction_metric::{prediction_metric, second_moment};
 use super::top_k::RankedRow;
 use crate::error::{Error, Result};
 use crate::model::{Model, ModelMatrix};
+use crate::sort::stable_sort_by;
 
 /// Options of [`describe_concepts`].
 #[derive(Debug, Clone, PartialEq)]
@@ -159,13 +160,13 @@ pub fn describe_concepts(model: &Model, options: &ConceptOptions) -> Result<Conc
             let mut list = associations(m, matrix, column, scale, &moment);
             let top = options.top.min(list.len());
             // Ties go to the smaller column at either end.
-            list.sort_by(|a, b| {
+            stable_sort_by(&mut list, &|a, b| {
                 b.contribution
                     .total_cmp(&a.contribution)
                     .then(a.column.cmp(&b.column))
             });
             positive.extend_from_slice(&list[..top]);
-            list.sort_by(|a, b| {
+            stable_sort_by(&mut list, &|a, b| {
                 a.contribution
                     .total_cmp(&b.contribution)
                     .then(a.column.cmp(&b.column))
@@ -177,13 +178,13 @@ pub fn describe_concepts(model: &Model, options: &ConceptOptions) -> Result<Conc
             strength: column_rms[column] * contribution_squares[column].sqrt(),
             effect: column_rms[column] * mean_effect[column].abs(),
             sign_flipped,
-            largest: extremes(&loadings, options.top, |a, b| b.total_cmp(&a)),
-            smallest: extremes(&loadings, options.top, |a, b| a.total_cmp(&b)),
+            largest: extremes(&loadings, options.top, &|a, b| b.total_cmp(&a)),
+            smallest: extremes(&loadings, options.top, &|a, b| a.total_cmp(&b)),
             positive,
             negative,
         });
     }
-    concepts.sort_by(|a, b| {
+    stable_sort_by(&mut concepts, &|a, b| {
         let by_strength = b.strength.total_cmp(&a.strength);
         by_strength.then(a.column.cmp(&b.column))
     });
@@ -244,10 +245,10 @@ fn loadings(
 fn extremes(
     loadings: &[Loading],
     top: usize,
-    by_score: impl Fn(f64, f64) -> Ordering,
+    by_score: &dyn Fn(f64, f64) -> Ordering,
 ) -> Vec<RankedRow> {
     let mut list: Vec<&Loading> = loadings.iter().collect();
-    list.sort_by(|a, b| {
+    list.sort_unstable_by(|a, b| {
         by_score(a.row.score, b.row.score)
             .then(b.entries.cmp(&a.entries))
             .then(a.row.index.cmp(&b.row.index))

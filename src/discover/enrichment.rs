@@ -7,6 +7,7 @@
 
 use crate::error::Result;
 use crate::format::{CooView, RowMap};
+use crate::sort::stable_sort_by;
 use crate::try_alloc::try_with_capacity;
 
 /// A column of a matrix that is over-represented in a cluster.
@@ -129,7 +130,7 @@ pub(super) fn enrichment(
         }
     }
     let labels = found.into_iter().map(|mut list| {
-        list.sort_by(|a, b| {
+        stable_sort_by(&mut list, &|a, b| {
             let by_p = a.log10_p.total_cmp(&b.log10_p);
             by_p.then(a.column.cmp(&b.column))
         });

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::Names;
+use crate::sort::stable_sort_by_key;
 
 /// The largest number of names that an error suggests.
 const MAX_SUGGESTIONS: usize = 3;
@@ -86,7 +87,7 @@ fn suggestions<'a>(names: &'a Names, text: &str) -> Suggestions<'a> {
         };
         found.push((quality, name));
     }
-    found.sort_by_key(|&(quality, _)| quality);
+    stable_sort_by_key(&mut found, &|&(quality, _)| quality);
     found.dedup_by_key(|f| f.1);
     let are_close = found.first().is_some_and(|f| f.0.is_close());
     found.retain(|f| f.0.is_close() == are_close);

@@ -147,7 +147,7 @@ fn by_popularity(model: &Model, train: &CooView<'_>, mode: usize) -> Result<Vec<
         }
     }
     let mut rows: Vec<(u64, u32)> = counts.into_iter().zip(map.indices()).collect();
-    rows.sort_by_key(|&(count, row)| (std::cmp::Reverse(count), row));
+    rows.sort_unstable_by_key(|&(count, row)| (std::cmp::Reverse(count), row));
     Ok(rows.into_iter().map(|(_, row)| row).collect())
 }
 

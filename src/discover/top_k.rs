@@ -15,7 +15,7 @@ pub struct RankedRow {
 /// Sorts by descending score, then by ascending row. Rows whose score is NaN are removed.
 pub(super) fn sort_best_first(list: &mut Vec<RankedRow>) {
     list.retain(|r| !r.score.is_nan());
-    list.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.index.cmp(&b.index)));
+    list.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.index.cmp(&b.index)));
 }
 
 /// A position in the list of candidate rows, with its score. The order is reversed, so that the top of a max-heap is the

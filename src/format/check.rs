@@ -13,6 +13,7 @@ use super::write::{CooWriter, Dims, StagedCoo};
 use crate::error::{Error, Result};
 use crate::progress::{Monitor, report_progress};
 use crate::random::splitmix64;
+use crate::sort::stable_sort_by_key;
 use crate::try_alloc::try_zeroed;
 
 /// How many examples of each fault are kept.
@@ -147,7 +148,7 @@ pub fn check_view(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<CheckRepo
         report.empty_rows.push(dim - rows.finish()?.len() as u64);
     }
     let mut cells: Vec<DuplicatePosition> = Vec::new();
-    for_each_duplicate(view, monitor, |entries| {
+    for_each_duplicate(view, monitor, &mut |entries| {
         report.duplicates.count += 1;
         report.repeated_entries += entries.len() as u64 - 1;
         cells.push(DuplicatePosition {
@@ -160,12 +161,12 @@ pub fn check_view(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<CheckRepo
         });
         // Groups do not come in the order of the file; the first few must.
         if cells.len() > 64 * EXAMPLES {
-            cells.sort_unstable_by_key(|c| c.entries[0].0);
+            stable_sort_by_key(&mut cells, &|c| c.entries[0].0);
             cells.truncate(EXAMPLES);
         }
         Ok(())
     })?;
-    cells.sort_unstable_by_key(|c| c.entries[0].0);
+    stable_sort_by_key(&mut cells, &|c| c.entries[0].0);
     cells.truncate(EXAMPLES);
     report.duplicates.examples = cells;
     Ok(report)
@@ -180,7 +181,7 @@ fn acceptable_numbers(value: f64, weight: Option<f64>) -> bool {
 fn for_each_duplicate(
     view: &CooView<'_>,
     monitor: &dyn Monitor,
-    mut visit: impl FnMut(&[u64]) -> Result<()>,
+    visit: &mut dyn FnMut(&[u64]) -> Result<()>,
 ) -> Result<()> {
     let order = view.order();
     let columns: Vec<&[u32]> = (0..order).map(|n| view.column(n)).collect();
@@ -198,7 +199,7 @@ fn for_each_duplicate(
         |group| {
             // Different cells may share a hash.
             let mut by_cell = group.to_vec();
-            by_cell.sort_by_key(|&i| (view.index(i as usize), i));
+            stable_sort_by_key(&mut by_cell, &|&i| (view.index(i as usize), i));
             for cell in by_cell.chunk_by(|&a, &b| view.index(a as usize) == view.index(b as usize))
             {
                 if cell.len() > 1 {
@@ -265,7 +266,7 @@ pub fn repair(
         }
     }
     let mut merged = 0;
-    for_each_duplicate(&view, monitor, |entries| {
+    for_each_duplicate(&view, monitor, &mut |entries| {
         let good: Vec<u64> = entries
             .iter()
             .copied()
@@ -302,7 +303,7 @@ pub fn repair(
             .for_each(|&e| drop_entry(e));
         Ok(())
     })?;
-    means.sort_unstable_by_key(|m| m.0);
+    stable_sort_by_key(&mut means, &|m| m.0);
     // In place is fine for a binary file, which is replaced as a whole; a text would be lost.
     if file.is_temporary() {
         refuse_same(Some(file.path()), output)?;

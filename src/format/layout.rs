@@ -5,6 +5,7 @@
 //! every product and sum is checked for overflow.
 
 use crate::error::{Error, Result};
+use crate::sort::stable_sort_by;
 
 #[cfg(target_endian = "big")]
 compile_error!("binary COO files are mapped as they are, which needs a little-endian machine");
@@ -366,7 +367,7 @@ impl Header {
         }
         let values = section(MAX_ORDER, Some(value_kind.size()))?;
         let weights = section(MAX_ORDER + 1, weight_kind.map(ValueKind::size))?;
-        used.sort_unstable();
+        stable_sort_by(&mut used, &Ord::cmp);
         if let Some(w) = used.windows(2).find(|w| w[1].0 < w[0].1) {
             return bad(w[1].2, "two sections overlap".into());
         }

@@ -146,7 +146,7 @@ pub fn split(
             for_each_group(n, DEFAULT_MEMORY, true, key, monitor, |group| {
                 sorted.clear();
                 sorted.extend_from_slice(group);
-                sorted.sort_by_key(|&i| (times[i as usize], i));
+                sorted.sort_unstable_by_key(|&i| (times[i as usize], i));
                 let len = sorted.len() as u64;
                 let (held_test, held_valid) = (share(test, len), share(valid, len));
                 for (back, &i) in sorted.iter().rev().enumerate() {

@@ -13,6 +13,7 @@ use crate::format::{CooWriter, Dims, StagedCoo, Values};
 use crate::parallel::run_ordered;
 use crate::progress::{Monitor, report_progress};
 use crate::random::{Permutation, RandomStream};
+use crate::sort::stable_sort_by;
 
 /// Entries per piece of work of a fully observed matrix.
 const PIECE_ENTRIES: u64 = 1 << 16;
@@ -142,7 +143,7 @@ pub(super) fn write(
         values.threshold = Some(f64::NEG_INFINITY);
     } else if let Some(fraction) = spec.ones_fraction {
         let mut pilot = values.pilot_values(&stream_key);
-        pilot.sort_unstable_by(f64::total_cmp);
+        stable_sort_by(&mut pilot, &f64::total_cmp);
         let at = ((1.0 - fraction) * pilot.len() as f64) as usize;
         values.threshold = Some(pilot[at.min(pilot.len() - 1)]);
     }

@@ -1,5 +1,7 @@
 //! Eigenvalues and eigenvectors of symmetric matrices by cyclic Jacobi rotations.
 
+use crate::sort::stable_sort_by;
+
 /// Eigenvalues and orthonormal eigenvectors of a symmetric matrix.
 #[derive(Debug, Clone)]
 pub(crate) struct Eigen {
@@ -38,7 +40,7 @@ pub(crate) fn symmetric_eigen(size: usize, a: &[f64]) -> Eigen {
         .collect();
     let Eigen { values, vectors } = jacobi(size, finite, JacobiTolerance::EXACT);
     let mut order: Vec<usize> = (0..size).collect();
-    order.sort_by(|&i, &j| values[j].total_cmp(&values[i]));
+    stable_sort_by(&mut order, &|&i, &j| values[j].total_cmp(&values[i]));
     let sorted = order.iter().flat_map(|&i| &vectors[i * size..][..size]);
     Eigen {
         vectors: sorted.copied().collect(),

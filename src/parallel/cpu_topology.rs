@@ -1,5 +1,6 @@
 //! CPUs by physical core and NUMA node, and the order in which threads occupy them.
 
+use crate::sort::stable_sort_by;
 use std::fs;
 use std::path::Path;
 
@@ -24,7 +25,7 @@ impl CpuTopology {
                 Some((number.ok()?, list(&entry.path().join("cpulist"))?))
             })
             .collect();
-        nodes.sort_unstable();
+        stable_sort_by(&mut nodes, &Ord::cmp);
         let nodes: Vec<Vec<usize>> = nodes.into_iter().map(|(_, cpus)| cpus).collect();
         CpuTopology::new(allowed, siblings, &nodes)
     }

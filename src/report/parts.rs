@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::kernel::CoreKind;
 
 use crate::simd::padded_len;
+use crate::sort::{stable_sort_by, stable_sort_by_key};
 
 /// How many slices of the core are shown, the largest.
 const SLICES: usize = 16;
@@ -66,7 +67,7 @@ impl Context<'_> {
         }
         // Rows and columns of slices are the two modes with the largest ranks.
         let mut modes: Vec<usize> = (0..model.order()).collect();
-        modes.sort_by_key(|&n| std::cmp::Reverse(shape.ranks[n]));
+        stable_sort_by_key(&mut modes, &|&n| std::cmp::Reverse(shape.ranks[n]));
         let mut across = [modes[0], modes[1]];
         across.sort_unstable();
         let others: Vec<usize> = (0..model.order()).filter(|n| !across.contains(n)).collect();
@@ -100,7 +101,7 @@ impl Context<'_> {
             .map(|s| s.iter().map(|x| x * x).sum::<f64>().sqrt())
             .zip(0..)
             .collect();
-        order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        stable_sort_by(&mut order, &|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let mut out = format!(
             "<p>{} numbers, of which each picture is a slice: columns of {} down, of {} across. {about} Red is above 0, blue below; \
              the full colour is {}.</p>\n<div class=\"small\">\n",

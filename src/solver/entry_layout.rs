@@ -11,6 +11,7 @@ use crate::kernel::{
 use crate::parallel::ThreadPool;
 use crate::problem::EntryChunk;
 use crate::progress::{Monitor, report_progress};
+use crate::sort::stable_sort_by_key;
 
 /// Copies `count` entries in chunks, each sorted by cell.
 fn chunks(
@@ -58,7 +59,7 @@ pub(super) fn sort(
     for part in all(spec.parts_per_axis, pool, monitor, || (), build)? {
         cells.extend(part);
     }
-    cells.sort_unstable_by_key(EntryBlock::index);
+    stable_sort_by_key(&mut cells, &EntryBlock::index);
     Ok(cells)
 }
 

@@ -13,6 +13,7 @@ use crate::kernel::CoreKind;
 use crate::options::{Algorithm, Initialization, ModelKind, Options, PenaltyScaling};
 use crate::problem::Problem;
 use crate::progress::Monitor;
+use crate::sort::stable_sort_by_key;
 
 /// The first step for values of deviation 1.
 const ETA: f64 = 0.04;
@@ -270,7 +271,9 @@ fn check_modes(problem: &Problem<'_>, o: &Options) -> Result<()> {
 /// The two largest modes, counted from 1.
 fn largest(problem: &Problem<'_>) -> Vec<usize> {
     let mut modes: Vec<usize> = (0..problem.order()).collect();
-    modes.sort_by_key(|&n| std::cmp::Reverse(problem.modes()[n].rows().len()));
+    stable_sort_by_key(&mut modes, &|&n| {
+        std::cmp::Reverse(problem.modes()[n].rows().len())
+    });
     let mut two: Vec<usize> = modes.iter().take(2).map(|n| n + 1).collect();
     two.sort_unstable();
     two

@@ -11,6 +11,7 @@ use crate::problem::MatrixKind;
 use crate::progress::{Monitor, report_progress};
 use crate::solver::data::Penalties;
 use crate::solver::rowwise::{Fold, Found, Known, Side, unround, uses};
+use crate::sort::stable_sort_by_key;
 
 /// What is folded into what.
 pub(super) struct FoldWork<'a> {
@@ -165,7 +166,7 @@ impl FoldWork<'_> {
             return Err(Error::argument("the model has no samples"));
         };
         let mut by_size: Vec<usize> = (0..model.order()).collect();
-        by_size.sort_by_key(|&m| model.modes[m].rows.len());
+        stable_sort_by_key(&mut by_size, &|&m| model.modes[m].rows.len());
         let count = samples.samples.len();
         let mut rows: Vec<FactorMatrix> = model
             .modes

@@ -26,7 +26,8 @@ impl Links {
         }
         // In an order of their own, not that in which they were listed.
         for i in 0..rows {
-            links[starts[i]..starts[i + 1]].sort_by(|x, y| x.0.cmp(&y.0).then(x.1.total_cmp(&y.1)));
+            links[starts[i]..starts[i + 1]]
+                .sort_unstable_by(|x, y| x.0.cmp(&y.0).then(x.1.total_cmp(&y.1)));
         }
         Links { starts, links }
     }

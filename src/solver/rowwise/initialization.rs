@@ -15,6 +15,7 @@ use crate::kernel::CoreKind;
 use crate::parallel::ThreadPool;
 use crate::random::RandomStream;
 use crate::solver::reparametrization::column_norms;
+use crate::sort::stable_sort_by;
 
 /// Sweeps before which it is looked what draws have left over. Later ones are for coming to rest.
 const LOOKS: [u64; 2] = [4, 7];
@@ -142,7 +143,7 @@ impl Exact {
             sizes.iter_mut().zip(norms).for_each(|(s, x)| *s *= x);
         }
         let mut anew: Vec<usize> = (0..rank).collect();
-        anew.sort_by(|&a, &b| sizes[a].total_cmp(&sizes[b]));
+        stable_sort_by(&mut anew, &|&a, &b| sizes[a].total_cmp(&sizes[b]));
         anew.truncate(count);
         let spread = FIRST_VARIANCE.sqrt();
         for (n, (mode, columns)) in model.modes.iter_mut().zip(&found).enumerate() {

@@ -26,6 +26,7 @@ use crate::random::RandomStream;
 use crate::simd::padded_len;
 use crate::solver::full_matrices::Full;
 use crate::solver::gram::row_moments;
+use crate::sort::stable_sort_by_key;
 
 /// Names the random streams.
 pub(super) mod stream {
@@ -219,7 +220,7 @@ impl Exact {
         });
         let work = work.collect();
         let mut order: Vec<usize> = (0..modes).collect();
-        order.sort_by_key(|&n| tensor.limits[n]);
+        stable_sort_by_key(&mut order, &|&n| tensor.limits[n]);
         let beliefs = (0..modes).map(|n| belief(&order, n)).collect();
         let core = match shape.kind {
             CoreKind::Full => Some(CoreWork::new(&per_mode[order[0]], order[0])),

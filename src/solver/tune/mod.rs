@@ -43,6 +43,7 @@ use crate::parallel::{StopFlag, available_threads, run_ordered};
 use crate::problem::Problem;
 use crate::progress::{Monitor, report_progress};
 use crate::simd::Level;
+use crate::sort::stable_sort_by;
 
 /// One in so many goes on to the next rung.
 const FEWER: usize = 3;
@@ -97,7 +98,7 @@ pub fn tune(
         Err(e) => return Err(e),
     };
     let mut trials = search.trials;
-    trials.sort_by(|a, b| {
+    stable_sort_by(&mut trials, &|a, b| {
         let key = |t: &Trial| (t.failed.is_some(), std::cmp::Reverse(t.rungs));
         key(a)
             .cmp(&key(b))
@@ -273,7 +274,7 @@ impl<'a> Search<'a> {
             self.measure(rung, &alive, observer, limited)?;
             // What may be cut short begins with the most promising.
             alive.retain(|&t| self.trials[t].failed.is_none());
-            alive.sort_by(|&a, &b| {
+            stable_sort_by(&mut alive, &|&a, &b| {
                 let error = |t: usize| self.trials[t].valid_rmse;
                 error(a).total_cmp(&error(b)).then(a.cmp(&b))
             });

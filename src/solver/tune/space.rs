@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::options::{Algorithm, ModelKind, OPTION_TABLE, OptionKind, Options};
 use crate::problem::Problem;
 use crate::random::{hash_words, unit_interval};
+use crate::sort::stable_sort_by_key;
 
 /// Options that are the same for all trials: they say how a fit runs or is measured, or are lists themselves.
 const SAME: [&str; 17] = [
@@ -185,7 +186,7 @@ impl<'a> Draws<'a> {
         let mut o = self.base.clone();
         let mut ranges: Vec<_> = self.space.ranges.iter().collect();
         // Ranks follow the model.
-        ranges.sort_by_key(|(name, _)| **name != "model");
+        stable_sort_by_key(&mut ranges, &|(name, _)| **name != "model");
         for (name, range) in ranges {
             let value = match (*name, range) {
                 ("matrix_weights", range) => {

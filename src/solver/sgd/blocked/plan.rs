@@ -15,6 +15,7 @@ use crate::kernel::{CoreKind, CoreShape};
 use crate::problem::{MatrixKind, Problem};
 use crate::random::{RandomStream, hash_words};
 use crate::simd::padded_len;
+use crate::sort::stable_sort_by_key;
 
 /// Rows of a block should fit a core's own cache with room to spare.
 const BLOCK_BYTES: usize = 512 << 10;
@@ -318,7 +319,7 @@ fn even_parts(counts: &[u64], count: usize, name: &[u64]) -> Arc<RowPartition> {
         .copied()
         .filter(|&r| counts[r as usize] > long)
         .collect();
-    first.sort_by_key(|&r| Reverse(counts[r as usize]));
+    stable_sort_by_key(&mut first, &|&r| Reverse(counts[r as usize]));
     let rest = order.into_iter().filter(|&r| counts[r as usize] <= long);
     let mut loads: BinaryHeap<Reverse<(u64, u16)>> =
         (0..count as u16).map(|p| Reverse((0, p))).collect();
@@ -362,7 +363,9 @@ impl Sizes<'_> {
     fn cut(&self, fiber: Option<usize>) -> Cut {
         let order = self.shape.order();
         let mut by_size: Vec<usize> = (0..order).collect();
-        by_size.sort_by_key(|&n| (Reverse(self.rows(n)), Some(n) == fiber));
+        stable_sort_by_key(&mut by_size, &|&n| {
+            (Reverse(self.rows(n)), Some(n) == fiber)
+        });
         let mut modes = by_size[..2].to_vec();
         let mut pieces = self.pieces(&modes, fiber);
         for &n in &by_size[2..] {

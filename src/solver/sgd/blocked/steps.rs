@@ -2,6 +2,7 @@
 
 use crate::problem::MatrixKind;
 use crate::random::RandomStream;
+use crate::sort::stable_sort_by;
 
 /// A number of tasks that have nothing in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub(super) fn order(
                 .collect(),
         });
     }
-    timed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    stable_sort_by(&mut timed, &|a, b| a.0.total_cmp(&b.0));
     timed.into_iter().map(|(_, step)| step).collect()
 }
 
