@@ -1,8 +1,8 @@
-//! Damped least squares for the bias model, one mode after the other.
+//! The bias model: mean plus one bias per row and mode, by damped least squares, one mode after the other.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::bias_update::groups;
+use super::chunked_sum::accumulator_count;
 use crate::error::{Error, Result};
 use crate::model::BiasModel;
 use crate::options::DEFAULT_LAMBDA_BIAS;
@@ -11,20 +11,20 @@ use crate::problem::{EntryChunk, Problem};
 use crate::progress::{Monitor, report_progress};
 use crate::try_alloc::try_zeroed;
 
-/// How [`fit_biases`] works.
+/// Options of [`fit_biases`].
 #[derive(Debug, Clone)]
 pub struct BiasOptions {
-    /// Acts like this many more entries of residual 0 in every row: for each mode, or one number for all. Empty: the
-    /// noise over what the rows of each mode differ by, in variances.
+    /// Number of pseudo-entries of residual 0 that each row is given: one value per mode, or one for all. If it is empty,
+    /// the ratio of noise variance to row variance is estimated for each mode.
     pub damping: Vec<f64>,
-    /// How often all modes are solved in turn.
+    /// Number of times all modes are solved in turn.
     pub sweeps: usize,
-    /// The mean; `None` is that of the values.
+    /// The mean; `None` takes that of the values.
     pub mean: Option<f64>,
 }
 
 impl Default for BiasOptions {
-    /// Damping that is found, and the mean of the values.
+    /// Estimated damping, and the mean of the values.
     fn default() -> Self {
         BiasOptions {
             damping: Vec::new(),
@@ -34,50 +34,53 @@ impl Default for BiasOptions {
     }
 }
 
+/// Number of entries that are read at a time.
 const CHUNK: usize = 1 << 13;
 
-/// The most of an entry's error that biases fitted to it may have taken away.
-const SWAY: f64 = 0.8;
+/// Largest leverage of an entry in the leave-one-out error. It bounds the correction for entries that determine a bias
+/// nearly alone to a factor of 25.
+const MAX_LEVERAGE: f64 = 0.8;
 
 /// Fits mean and biases to the tensor of `problem`; also returns the sum of squared errors. Streams over
-/// the entries with one thread; weights count as that many entries.
+/// the entries with one thread; an entry of weight w counts as w entries.
 pub fn fit_biases(
     problem: &Problem<'_>,
     options: &BiasOptions,
     monitor: &dyn Monitor,
 ) -> Result<(BiasModel, f64)> {
     let pool = ThreadPool::new(1, false, 0);
-    let (model, squares) = fit_and_measure(problem, options, &pool, monitor)?;
-    Ok((model, squares.fitted))
+    let (model, fit) = fit_and_measure(problem, options, &pool, monitor)?;
+    Ok((model, fit.squared_error))
 }
 
-/// Sums of squared errors by weight, and by what biases were damped.
-pub(super) struct BiasSquares {
-    /// For each mode.
+/// Damping and weighted squared errors of fitted biases.
+pub(super) struct BiasFit {
+    /// Damping of each mode, given or estimated.
     pub damping: Vec<f64>,
-    /// Of biases on the entries that they were fitted to.
-    pub fitted: f64,
-    /// Of biases on each entry if they had been fitted to all others, nearly: an entry pulls the bias of a row by its share
-    /// of the row's weight.
-    pub others: f64,
+    /// Sum of squared errors on the entries that the biases were fitted to.
+    pub squared_error: f64,
+    /// Leave-one-out sum of squared errors. The leverage of an entry is approximated by the sum over the modes of its
+    /// fraction of the row's weight.
+    pub loo_squared_error: f64,
 }
 
-/// [`fit_biases`] with all threads of `pool`, and what other entries would say.
+/// Fits mean and biases as [`fit_biases`] does, on all threads of `pool`.
 pub(super) fn fit_and_measure(
     problem: &Problem<'_>,
     options: &BiasOptions,
     pool: &ThreadPool,
     monitor: &dyn Monitor,
-) -> Result<(BiasModel, BiasSquares)> {
+) -> Result<(BiasModel, BiasFit)> {
     let maps = problem.row_maps();
     let order = problem.order();
     let mut biases: Vec<Vec<f64>> = maps.iter().map(|m| vec![0.0; m.len()]).collect();
-    let mut entries = biases.clone();
+    let mut row_weights = biases.clone();
     let given = problem.per_mode("damping", &options.damping)?;
     let mut damping = given.clone().unwrap_or_else(|| vec![0.0; order]);
-    // Damping that is found is then as good as given: the same biases follow from it.
-    let finds = if given.is_none() { options.sweeps } else { 0 };
-    let sweeps = finds + options.sweeps;
+    // Sweeps that estimate the damping come first. The biases then start again from 0, so that they are the same as with
+    // that damping given.
+    let estimating = if given.is_none() { options.sweeps } else { 0 };
+    let sweeps = estimating + options.sweeps;
     let mut passes = Passes {
         problem,
         pool,
@@ -85,11 +88,10 @@ pub(super) fn fit_and_measure(
         done: 0,
         count: 1 + sweeps * order,
     };
-    let zero = problem.mean();
-    // Values are counted from their mean.
-    let mean = options.mean.map_or(0.0, |m| m - zero);
+    let origin = problem.mean();
+    let mean = options.mean.map_or(0.0, |m| m - origin);
     for sweep in 0..sweeps {
-        if sweep == finds {
+        if sweep == estimating {
             biases.iter_mut().for_each(|b| b.fill(0.0));
         }
         for mode in 0..order {
@@ -100,134 +102,132 @@ pub(super) fn fit_and_measure(
                     .map(|m| biases[m][c.rows[m][k] as usize])
                     .sum();
                 let weight = f64::from(c.weight(k));
-                let left = f64::from(c.values[k]) - mean - others;
+                let residual = f64::from(c.values[k]) - mean - others;
                 let row = &mut to[c.rows[mode][k] as usize];
-                row[0] += weight * left;
+                row[0] += weight * residual;
                 row[1] += weight;
-                // Behind all rows, what they have in common.
-                to[rows][0] += weight * (left * left);
+                // The last pair holds the squares and the count of all rows.
+                to[rows][0] += weight * (residual * residual);
                 to[rows][1] += 1.0;
             })?;
             let [squares, count] = sums.pop().unwrap_or_default();
-            if sweep < finds {
-                damping[mode] = noise_over_spread(&sums, squares, count);
+            if sweep < estimating {
+                damping[mode] = noise_to_row_variance(&sums, squares, count);
             }
-            let rows = biases[mode].iter_mut().zip(&mut entries[mode]);
-            for ((bias, entries), [residual, weight]) in rows.zip(sums) {
+            let rows = biases[mode].iter_mut().zip(&mut row_weights[mode]);
+            for ((bias, row_weight), [residual, weight]) in rows.zip(sums) {
                 let weight = weight + damping[mode];
-                *bias = match weight > 0.0 {
-                    true => residual / weight,
-                    false => 0.0,
-                };
-                *entries = weight;
+                *bias = if weight > 0.0 { residual / weight } else { 0.0 };
+                *row_weight = weight;
             }
         }
     }
-    let [[fitted, others]] = passes.sums(1, |c, k, to| {
-        let (mut bias, mut pull) = (0.0, 0.0);
+    let [[squared_error, loo_squared_error]] = passes.sums(1, |c, k, to| {
+        let (mut bias, mut leverage) = (0.0, 0.0);
         let weight = f64::from(c.weight(k));
         for m in 0..order {
             let row = c.rows[m][k] as usize;
             bias += biases[m][row];
-            if entries[m][row] > 0.0 {
-                pull += weight / entries[m][row];
+            if row_weights[m][row] > 0.0 {
+                leverage += weight / row_weights[m][row];
             }
         }
         let square = weight * (f64::from(c.values[k]) - mean - bias).powi(2);
         to[0][0] += square;
-        to[0][1] += square / (1.0 - pull.min(SWAY)).powi(2);
+        to[0][1] += square / (1.0 - leverage.min(MAX_LEVERAGE)).powi(2);
     })?[..] else {
         unreachable!("one sum was asked for")
     };
     let rows = problem.modes().iter().map(|m| m.rows().clone());
-    let model = BiasModel::new(mean + zero, rows.zip(biases).collect());
-    let squares = BiasSquares {
+    let model = BiasModel::new(mean + origin, rows.zip(biases).collect());
+    let fit = BiasFit {
         damping,
-        fitted,
-        others,
+        squared_error,
+        loo_squared_error,
     };
-    Ok((model, squares))
+    Ok((model, fit))
 }
 
-/// What rows of a mode may differ by is known by so many rows beforehand.
-const ROWS: f64 = 3.0;
+/// Weight of the prior on the row variance of a mode, as a number of rows.
+const PRIOR_ROWS: f64 = 3.0;
 
-/// The noise is not known better than by so many entries.
-const ENTRIES: f64 = 10.0;
+/// Fewest residual degrees of freedom from which the noise variance is estimated.
+const MIN_DEGREES_OF_FREEDOM: f64 = 10.0;
 
-/// The least damping, so that a row with one entry keeps something of it.
-const LEAST: f64 = 0.01;
+/// Smallest damping, so that a bias never fits a row of one entry exactly.
+const MIN_DAMPING: f64 = 0.01;
 
-/// The variance of the noise over that of the means of rows, by comparing what entries of the same row and rows differ by:
-/// how many entries a row needs until they tell as much about its bias as all other rows. Of each row there is the sum
-/// of what is left and its weight; of all rows the sum of squares and the number of entries.
-fn noise_over_spread(rows: &[[f64; 2]], squares: f64, count: f64) -> f64 {
+/// Estimates the ratio of the noise variance to the variance of the row means, by a one-way analysis of variance: the
+/// number of entries at which a row's own mean is as informative as the mean of all rows. `rows` holds the weighted sum of
+/// residuals and the weight of each row, `squares` the weighted sum of squared residuals of all `count` entries.
+fn noise_to_row_variance(rows: &[[f64; 2]], squares: f64, count: f64) -> f64 {
     let seen = rows.iter().filter(|[_, weight]| *weight > 0.0);
-    let (mut number, mut sum, mut weight, mut weight2, mut explained) = (0.0, 0.0, 0.0, 0.0, 0.0);
-    for [left, w] in seen {
-        number += 1.0;
-        sum += left;
+    let (mut groups, mut sum, mut weight, mut weight2, mut explained) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    for [residual, w] in seen {
+        groups += 1.0;
+        sum += residual;
         weight += w;
         weight2 += w * w;
-        explained += left * left / w;
+        explained += residual * residual / w;
     }
-    let free = count - number;
-    if free < ENTRIES {
-        // Nearly all entries are in rows of their own: there is nothing to tell.
+    let degrees_of_freedom = count - groups;
+    if degrees_of_freedom < MIN_DEGREES_OF_FREEDOM {
+        // Nearly every row has one entry only, so noise and row effects cannot be separated.
         return DEFAULT_LAMBDA_BIAS;
     }
-    let noise = (squares - explained) / free;
+    let noise = (squares - explained) / degrees_of_freedom;
     if noise.is_nan() || noise <= 0.0 {
-        return LEAST;
+        return MIN_DAMPING;
     }
-    let between = (explained - sum * sum / weight - (number - 1.0) * noise).max(0.0);
-    let before = ROWS * weight / number;
-    let spread =
-        (between + before * noise / DEFAULT_LAMBDA_BIAS) / (weight - weight2 / weight + before);
-    (noise / spread).max(LEAST)
+    let between = (explained - sum * sum / weight - (groups - 1.0) * noise).max(0.0);
+    let prior = PRIOR_ROWS * weight / groups;
+    let row_variance =
+        (between + prior * noise / DEFAULT_LAMBDA_BIAS) / (weight - weight2 / weight + prior);
+    (noise / row_variance).max(MIN_DAMPING)
 }
 
-/// Passes over the entries of a problem, which are counted from the mean: so values lose nothing as `f32`.
+/// Passes over the entries of a problem. Values are relative to the mean of the problem, so that `f32` keeps their differences.
 struct Passes<'a> {
     problem: &'a Problem<'a>,
     pool: &'a ThreadPool,
     monitor: &'a dyn Monitor,
-    /// How many there were, and how many there will be.
+    /// Number of passes completed.
     done: usize,
+    /// Number of passes in all.
     count: usize,
 }
 
 impl Passes<'_> {
-    /// `count` pairs of sums, to which `add` adds what entry `k` of a chunk gives.
+    /// Computes `count` pairs of sums over all entries. `add` adds the terms of entry `k` of a chunk.
     fn sums(
         &mut self,
         count: usize,
         add: impl Fn(&EntryChunk, usize, &mut [[f64; 2]]) + Sync,
     ) -> Result<Vec<[f64; 2]>> {
         let (tensor, maps) = (self.problem.tensor(), self.problem.row_maps());
-        let (n, zero) = (tensor.len(), self.problem.mean());
-        let groups = groups(count);
+        let (n, origin) = (tensor.len(), self.problem.mean());
+        let accumulators = accumulator_count(count);
         let (seen, stop) = (AtomicU64::new(0), AtomicBool::new(false));
         let mut watch = || {
             let done = (self.done * n) as u64 + seen.load(Ordering::Relaxed);
-            let told = report_progress(
+            let reported = report_progress(
                 self.monitor,
                 "fitting biases",
                 done,
                 (self.count * n) as u64,
             );
-            stop.fetch_or(told.is_err(), Ordering::Relaxed);
-            told.is_err()
+            stop.fetch_or(reported.is_err(), Ordering::Relaxed);
+            reported.is_err()
         };
-        let one = |chunk: &mut EntryChunk, group: usize| {
+        let accumulate = |chunk: &mut EntryChunk, first: usize| {
             let mut sums: Vec<[f64; 2]> = try_zeroed(count, "rows")?;
-            for start in (group * CHUNK..n).step_by(groups * CHUNK) {
+            for start in (first * CHUNK..n).step_by(accumulators * CHUNK) {
                 if stop.load(Ordering::Relaxed) {
                     break;
                 }
                 let range = start..(start + CHUNK).min(n);
                 let len = range.len() as u64;
-                tensor.read_selected(&maps, range, zero, None, chunk)?;
+                tensor.read_selected(&maps, range, origin, None, chunk)?;
                 (0..chunk.values.len()).for_each(|k| add(chunk, k, &mut sums));
                 seen.fetch_add(len, Ordering::Relaxed);
             }
@@ -236,13 +236,13 @@ impl Passes<'_> {
         if watch() {
             return Err(Error::Cancelled);
         }
-        let made = self
+        let partial = self
             .pool
-            .map(groups, &mut watch, EntryChunk::default, one)?;
-        let mut made = made.ok_or(Error::Cancelled)?.into_iter();
-        let mut sums: Vec<[f64; 2]> = made.next().unwrap_or_else(|| Ok(Vec::new()))?;
-        for group in made {
-            let each = sums.iter_mut().zip(group?);
+            .map(accumulators, &mut watch, EntryChunk::default, accumulate)?;
+        let mut partial = partial.ok_or(Error::Cancelled)?.into_iter();
+        let mut sums: Vec<[f64; 2]> = partial.next().unwrap_or_else(|| Ok(Vec::new()))?;
+        for more in partial {
+            let each = sums.iter_mut().zip(more?);
             each.for_each(|(sum, more)| (0..2).for_each(|i| sum[i] += more[i]));
         }
         self.done += 1;
@@ -274,19 +274,19 @@ mod tests {
         let slices: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
         let view = CooView::new("t", &[20_000, 15, 5], &slices, Values::F64(&values)).unwrap();
         let problem = Problem::builder(view).build(&()).unwrap();
-        let how = BiasOptions {
+        let options = BiasOptions {
             damping: vec![0.0],
             sweeps: 20,
             mean: None,
         };
-        let (model, squares) = fit_biases(&problem, &how, &()).unwrap();
-        assert!(squares < 1e-6);
+        let (model, squared_error) = fit_biases(&problem, &options, &()).unwrap();
+        assert!(squared_error < 1e-6);
         let mut predict = model.predictor().unwrap();
         for (e, &value) in values.iter().enumerate() {
             let index: Vec<u32> = columns.iter().map(|c| c[e]).collect();
             assert!((predict(&index) - value).abs() < 1e-5);
         }
-        // A row never seen: the mean and the other biases.
+        // The bias of a row without entries is 0.
         assert!(predict(&[7, 0, 0]).is_finite());
         assert_eq!(predict(&[7, u32::MAX, u32::MAX]), model.mean());
     }

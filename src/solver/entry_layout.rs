@@ -1,8 +1,9 @@
-//! Entries put into cells, or into cells of classes, by all threads.
+//! Arrangement of entries in memory: in random order, in blocks, or in conflict-free classes.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::entries::Shuffled;
 use crate::error::{Error, Result};
 use crate::kernel::{
     BlockingSpec, ColouringPlan, ConflictFreeClass, ConflictFreeClasses, EntryBlock, RowBitSets,
@@ -11,10 +12,82 @@ use crate::kernel::{
 use crate::parallel::ThreadPool;
 use crate::problem::EntryChunk;
 use crate::progress::{Monitor, report_progress};
+use crate::random::Permutation;
 use crate::sort::stable_sort_by_key;
+use crate::try_alloc::try_zeroed;
 
-/// Copies `count` entries in chunks, each sorted by cell.
-fn chunks(
+/// The arrangement that an algorithm needs for the entries of the tensor and of the matrices.
+pub(super) enum EntryLayout {
+    /// In random order.
+    Shuffled,
+    /// In the blocks of a partition.
+    Blocked(Partition),
+}
+
+/// A partition of the tensor and of each coupled matrix into blocks.
+pub(super) struct Partition {
+    pub tensor: Arc<BlockingSpec>,
+    /// Number of entries of the longest row, if the entries of the tensor are in conflict-free classes
+    /// instead of blocks.
+    pub longest_row: Option<usize>,
+    /// One per matrix. Full matrices do not use theirs: their entries are always in random order.
+    pub matrices: Vec<Arc<BlockingSpec>>,
+}
+
+/// Copies up to `count` entries and puts each at a random position.
+pub(super) fn shuffle(
+    count: usize,
+    order: usize,
+    stream: &[u64],
+    monitor: &dyn Monitor,
+    read: impl Fn(Range<usize>, &mut EntryChunk) -> Result<()>,
+) -> Result<Shuffled> {
+    const CHUNK: usize = 1 << 16;
+    let mut chunk = EntryChunk::default();
+    let for_chunks = |visit: &mut dyn FnMut(&EntryChunk), chunk: &mut EntryChunk| -> Result<()> {
+        for start in (0..count).step_by(CHUNK) {
+            report_progress(monitor, "copying entries", start as u64, count as u64)?;
+            read(start..(start + CHUNK).min(count), chunk)?;
+            visit(chunk);
+        }
+        Ok(())
+    };
+    // `read` may leave entries out, so a first pass counts those that remain.
+    let (mut kept, mut weighted) = (0, false);
+    let count_chunk = &mut |c: &EntryChunk| {
+        kept += c.values.len();
+        weighted |= !c.weights.is_empty();
+    };
+    for_chunks(count_chunk, &mut chunk)?;
+    let mut entries = Shuffled {
+        order,
+        rows: try_zeroed(kept * order, "indices")?,
+        values: try_zeroed(kept, "entries")?,
+        weights: try_zeroed(if weighted { kept } else { 0 }, "entries")?,
+        values_with_biases: Vec::new(),
+    };
+    let permutation = Permutation::new(kept as u64, stream);
+    let mut next = 0;
+    let mut place_chunk = |c: &EntryChunk| {
+        for (k, &value) in c.values.iter().enumerate() {
+            let to = permutation.apply(next) as usize;
+            next += 1;
+            let slots = entries.rows[to * order..][..order].iter_mut();
+            slots
+                .zip(&c.rows)
+                .for_each(|(slot, column)| *slot = column[k]);
+            entries.values[to] = value;
+            if weighted {
+                entries.weights[to] = c.weights[k];
+            }
+        }
+    };
+    for_chunks(&mut place_chunk, &mut chunk)?;
+    Ok(entries)
+}
+
+/// Copies `count` entries in chunks, each sorted by block.
+fn sorted_chunks(
     spec: &BlockingSpec,
     count: usize,
     pool: &ThreadPool,
@@ -38,61 +111,63 @@ fn chunks(
     sorted
 }
 
-/// Copies `count` entries into cells. Chunks are sorted by cell first, then every cell takes its part
-/// of each: entries go through memory twice, and the result does not depend on the threads.
-pub(super) fn sort(
+/// Copies `count` entries into blocks. Threads first sort chunks by block, then each block collects its part
+/// of every chunk: entries pass through memory twice, and the result is independent of the thread count.
+pub(super) fn sort_into_blocks(
     spec: &Arc<BlockingSpec>,
     count: usize,
     pool: &ThreadPool,
     monitor: &dyn Monitor,
     read: impl Fn(Range<usize>, &mut EntryChunk) -> Result<()> + Sync,
 ) -> Result<Vec<EntryBlock>> {
-    let sorted = chunks(spec, count, pool, monitor, read)?;
-    // All cells of a part together, made by the thread that will run them.
+    let sorted = sorted_chunks(spec, count, pool, monitor, read)?;
+    // One thread builds all blocks of a part, so that their memory is near the thread that will run them.
     let part = |p: usize| (p..spec.block_count()).step_by(spec.parts_per_axis);
     let build = |(): &mut (), p: usize| -> Result<Vec<EntryBlock>> {
         part(p)
-            .map(|cell| EntryBlock::new(spec, &sorted, cell))
+            .map(|block| EntryBlock::new(spec, &sorted, block))
             .collect()
     };
-    let mut cells: Vec<EntryBlock> = Vec::new();
-    for part in all(spec.parts_per_axis, pool, monitor, || (), build)? {
-        cells.extend(part);
+    let mut blocks: Vec<EntryBlock> = Vec::new();
+    for part in compute_all(spec.parts_per_axis, pool, monitor, || (), build)? {
+        blocks.extend(part);
     }
-    stable_sort_by_key(&mut cells, &EntryBlock::index);
-    Ok(cells)
+    stable_sort_by_key(&mut blocks, &EntryBlock::index);
+    Ok(blocks)
 }
 
-/// Copies `count` entries into classes, the longest row having `longest` of them. Pieces of them get
-/// colours first, and then every colour becomes a class: the result does not depend on the threads.
-pub(super) fn colour(
+/// Copies `count` entries into conflict-free classes; `longest_row` is the largest number of entries that
+/// share a row. Threads colour random shards of the entries, then each colour becomes a class: the result is
+/// independent of the thread count.
+pub(super) fn colour_into_classes(
     spec: &Arc<BlockingSpec>,
-    (count, longest): (usize, usize),
+    count: usize,
+    longest_row: usize,
     pool: &ThreadPool,
     monitor: &dyn Monitor,
     read: impl Fn(Range<usize>, &mut EntryChunk) -> Result<()> + Sync,
 ) -> Result<ConflictFreeClasses> {
-    let plan = ColouringPlan::new(&spec.row_counts, count, longest);
-    let sorted = chunks(&spec.random_shards(plan.shards), count, pool, monitor, read)?;
-    let piece = |(): &mut (), p| plan.colour_shard(spec, &sorted, p);
-    let pieces = all(plan.shards, pool, monitor, || (), piece)?;
+    let plan = ColouringPlan::new(&spec.row_counts, count, longest_row);
+    let sorted = sorted_chunks(&spec.random_shards(plan.shards), count, pool, monitor, read)?;
+    let shard = |(): &mut (), s| plan.colour_shard(spec, &sorted, s);
+    let shards = compute_all(plan.shards, pool, monitor, || (), shard)?;
     drop(sorted);
-    let colouring = plan.combine(spec, pieces)?;
+    let colouring = plan.combine(spec, shards)?;
     let class = |rows: &mut RowBitSets, c| ConflictFreeClass::new(spec, &colouring, c, rows);
-    let classes = all(colouring.count(), pool, monitor, RowBitSets::default, class)?;
+    let classes = compute_all(colouring.count(), pool, monitor, RowBitSets::default, class)?;
     Ok(ConflictFreeClasses::new(spec, classes))
 }
 
-/// Makes `count` pieces, every thread with a state of its own.
-fn all<S, T: Send>(
+/// Computes `count` items on all threads, each of which creates its own state, and returns them in order.
+fn compute_all<S, T: Send>(
     count: usize,
     pool: &ThreadPool,
     monitor: &dyn Monitor,
     state: impl Fn() -> S + Sync,
-    make: impl Fn(&mut S, usize) -> Result<T> + Sync,
+    compute: impl Fn(&mut S, usize) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    let made = pool.map(count, &mut || monitor.cancelled(), state, make)?;
-    made.ok_or(Error::Cancelled)?.into_iter().collect()
+    let items = pool.map(count, &mut || monitor.cancelled(), state, compute)?;
+    items.ok_or(Error::Cancelled)?.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -100,7 +175,7 @@ mod tests {
     use super::*;
     use crate::random::splitmix64;
 
-    /// The entries of each class, cell by cell.
+    /// Returns the entries of each class, block by block.
     fn classes(threads: usize, rows: usize, count: usize) -> Vec<Vec<(Vec<u32>, u32)>> {
         let spec = Arc::new(BlockingSpec {
             row_counts: vec![rows; 3],
@@ -120,11 +195,11 @@ mod tests {
             Ok(())
         };
         let pool = ThreadPool::new(threads, false, 0);
-        let classes = colour(&spec, (count, 9), &pool, &(), read).unwrap();
+        let classes = colour_into_classes(&spec, count, 9, &pool, &(), read).unwrap();
         let class = |c: usize| {
             let mut entries = Vec::new();
-            for cell in &classes.blocks()[classes.block_range(c)] {
-                cell.for_each_entry(|rows, value, _| {
+            for block in &classes.blocks()[classes.block_range(c)] {
+                block.for_each_entry(|rows, value, _| {
                     entries.push((rows.to_vec(), value.to_bits()))
                 });
             }
@@ -134,8 +209,8 @@ mod tests {
     }
 
     #[test]
-    fn classes_do_not_depend_on_the_threads() {
-        // In one piece and in two.
+    fn classes_are_independent_of_the_thread_count() {
+        // Few enough for one shard, and enough for two.
         for (count, least) in [(20_000, 9), (260_000, 6)] {
             let one = classes(1, count, count);
             assert!(one.len() >= least && one[0].len() > count / 20);

@@ -1,127 +1,135 @@
-//! Where a fit starts that nothing else is said about: a few sweeps of `gibbs`, which find structure that
-//! no slice of the tensor shows, how much noise there is, and what rows are like on the whole.
+//! Starting values from a short Gibbs chain.
+//!
+//! The chain finds structure that no slice of the tensor shows, estimates the noise level, from which penalties follow, and
+//! gives the distribution of rows that penalties shrink towards. In: the problem and the options of the fit that is to
+//! start. Out: a [`GibbsStart`].
 
 use std::sync::Arc;
 
 use super::cp_to_tucker::compress;
-use super::data::Held;
-use super::fit::{Clock, Fit, Known, thread_pool};
-use super::hyperparameters::rank;
+use super::default_rank::default_rank;
+use super::driver::{Clock, Fit, FitState, thread_pool};
+use super::holdout_split::HoldoutSplit;
 use super::input::FitInput;
 use super::observer::{Control, Observer, StopReason};
 use super::reparametrization::column_norms;
-use super::standardization::Centre;
+use super::standardization::Standardization;
 use crate::error::{Error, Result};
 use crate::model::{EpochMetrics, Model};
 use crate::options::{Algorithm, Initialization, ModelKind, Options, Penalty};
 use crate::problem::Problem;
 use crate::progress::Monitor;
 
-/// Sweeps, at least and at most.
-const LEAST: usize = 8;
-const MOST: u64 = 60;
+/// Fewest and largest number of sweeps.
+const MIN_SWEEPS: usize = 8;
+const MAX_SWEEPS: u64 = 60;
 
-/// Draws have come to rest when so many sweeps bring the squared error to no less than this share.
-const STRETCH: usize = 4;
-const AT_REST: f64 = 0.96;
+/// The chain has burned in when [`BURN_IN_WINDOW`] sweeps lower the squared error by less than 4%.
+const BURN_IN_WINDOW: usize = 4;
+const BURN_IN_RATIO: f64 = 0.96;
 
-/// Columns that are drawn. Sweeps take time with their square, and this many find nearly all there is.
-const RANK: usize = 32;
+/// Largest rank of the chain. The time of a sweep grows with its square, and this rank finds nearly all structure.
+const MAX_RANK: usize = 32;
 
-/// Of larger data a part of the entries is drawn from.
-const ENTRIES: f64 = 5e6;
+/// Largest number of entries that the chain sees; of larger data a random part.
+const MAX_ENTRIES: f64 = 5e6;
 
-/// The share of entries that is kept from draws to see what they are worth, and the fewest that tell.
-const KEPT: f64 = 0.05;
-const FEW: f64 = 200.0;
+/// Fraction of the entries that is held out from the chain to measure its error, and the fewest for which that is worth while.
+const HOLDOUT_FRACTION: f64 = 0.05;
+const MIN_HOLDOUT_ENTRIES: f64 = 200.0;
 
-/// One draw whose squared error on them is about as large as that of biases begins to be doubted, and with somewhat more
-/// it is taken for noise. Chosen on planted data and on parts kept from training entries (docs/accuracy.md).
-const EQUAL: f64 = 0.95;
-const WORSE: f64 = 1.05;
+/// Ratio of the held-out squared error of one sample to that of the biases alone at which the sample begins to count as
+/// noise, and at which it counts as nothing else. Chosen on planted data and on parts of training sets (docs/accuracy.md).
+const NOISE_RATIO_START: f64 = 0.95;
+const NOISE_RATIO_END: f64 = 1.05;
 
-/// A column that alone makes values so many times as large as they are is cancelled by others.
-const LARGE: f64 = 3.0;
+/// Size of a component, as a multiple of the standard deviation of the values, above which others must cancel it.
+const MAX_COMPONENT_SIZE: f64 = 3.0;
 
-/// What some sweeps came to.
+/// The last sample of a short chain.
 #[derive(Clone)]
-pub(super) struct Drawn {
+pub(super) struct GibbsStart {
     /// A CP model.
     model: Arc<Model>,
-    /// The squared error per entry: what the model takes for noise.
-    noise: f64,
-    /// The squared error of the last draw on entries that it was not drawn from, if there are enough.
-    error: Option<f64>,
+    /// Mean squared error on the chain's entries: an estimate of the noise variance.
+    noise_variance: f64,
+    /// Mean squared error of the last sample on held-out entries, if there are enough.
+    held_out_error: Option<f64>,
 }
 
-impl Drawn {
-    /// Draws for fits with `options`, from all entries but those that are `held`.
-    pub(super) fn new(
+impl GibbsStart {
+    /// Runs a chain for fits with `options`. `held_out` is the fraction of the entries that those fits hold out for
+    /// validation; the chain does not see them either.
+    pub(super) fn sample(
         problem: &Problem<'_>,
         options: &Options,
-        held: f64,
+        held_out: f64,
         clock: Option<Clock>,
         monitor: &dyn Monitor,
-    ) -> Result<Drawn> {
+    ) -> Result<GibbsStart> {
         let mut o = options.clone();
         (o.algorithm, o.penalty) = (Algorithm::Gibbs, Penalty::L2);
-        (o.model, o.rank) = (ModelKind::Cp, vec![drawn_rank(problem, options)]);
+        (o.model, o.rank) = (ModelKind::Cp, vec![chain_rank(problem, options)]);
         (o.start, o.start_modes) = (Initialization::Identity, vec![1, 2]);
         (o.eta, o.lambda_reg, o.core_step) = (Some(0.0), Some(0.0), Some(1.0));
-        (o.burn_in, o.samples, o.thin) = (MOST, 1, 1);
+        (o.burn_in, o.samples, o.thin) = (MAX_SWEEPS, 1, 1);
         (o.eval_every, o.tolerance, o.patience, o.valid_fraction) = (1, 0.0, 0, 0.0);
         let count = problem.count() as f64;
-        let kept = match count * KEPT < FEW {
-            true => held,
-            false => held.max(KEPT),
+        let held_out = if count * HOLDOUT_FRACTION < MIN_HOLDOUT_ENTRIES {
+            held_out
+        } else {
+            held_out.max(HOLDOUT_FRACTION)
         };
-        let used = (ENTRIES / count).min(1.0 - kept);
-        let known = Known {
-            held: (used < 1.0).then(|| Held::new(kept, used, o.seed)),
+        let used = (MAX_ENTRIES / count).min(1.0 - held_out);
+        let state = FitState {
+            holdout: (used < 1.0).then(|| HoldoutSplit::new(held_out, used, o.seed)),
             clock,
-            ..Known::default()
+            ..FitState::default()
         };
-        let (input, mut rest) = (FitInput::default(), Rest::default());
-        let mut fit = Fit::new(problem, &o, &input, known, &mut (), monitor)?;
-        fit.run(&mut rest, monitor)?;
+        let (input, mut burn_in) = (FitInput::default(), BurnIn::default());
+        let mut fit = Fit::new(problem, &o, &input, state, &mut (), monitor)?;
+        fit.run(&mut burn_in, monitor)?;
         if monitor.cancelled() {
             return Err(Error::Cancelled);
         }
-        let error = match count * kept < FEW {
-            true => None,
-            false => Some(fit.valid_error()?.powi(2)),
+        let held_out_error = if count * held_out < MIN_HOLDOUT_ENTRIES {
+            None
+        } else {
+            Some(fit.validation_error()?.powi(2))
         };
         let (model, summary) = fit.finish(StopReason::Epochs, &mut ())?;
-        let last = &rest.squares[rest.squares.len().saturating_sub(STRETCH)..];
-        Ok(Drawn {
+        let errors = &burn_in.squared_errors;
+        let last = &errors[errors.len().saturating_sub(BURN_IN_WINDOW)..];
+        Ok(GibbsStart {
             model: Arc::new(model),
-            noise: match last.is_empty() {
-                true => summary.train_rmse.powi(2),
-                false => last.iter().sum::<f64>() / last.len() as f64,
+            noise_variance: if last.is_empty() {
+                summary.train_rmse.powi(2)
+            } else {
+                last.iter().sum::<f64>() / last.len() as f64
             },
-            error,
+            held_out_error,
         })
     }
 
-    /// The share of their variance that is noise, of values that have a `variance` and of which biases leave the shares that
-    /// `centre` knows: as draws say, unless they do no better on other entries than biases.
-    pub(super) fn share_of_noise(&self, centre: &Centre, variance: f64) -> f64 {
-        let share = self.noise / variance;
-        if !share.is_finite() {
+    /// Returns the fraction of the values' `variance` that is noise. Where the chain predicts held-out entries no better than
+    /// the biases, all that the biases leave is noise.
+    pub(super) fn noise_fraction(&self, standardization: &Standardization, variance: f64) -> f64 {
+        let fraction = self.noise_variance / variance;
+        if !fraction.is_finite() {
             return 1.0;
         }
-        let ratio = self
-            .error
-            .map_or(0.0, |e| e / variance / centre.left_of_others);
-        let doubt = (ratio - EQUAL) / (WORSE - EQUAL);
+        let ratio = self.held_out_error.map_or(0.0, |e| {
+            e / variance / standardization.loo_residual_fraction
+        });
+        let doubt = (ratio - NOISE_RATIO_START) / (NOISE_RATIO_END - NOISE_RATIO_START);
         let doubt = if doubt > 0.0 { doubt.min(1.0) } else { 0.0 };
-        let share = share.min(1.0);
-        share + doubt * (centre.left - share).max(0.0)
+        let fraction = fraction.min(1.0);
+        fraction + doubt * (standardization.residual_fraction - fraction).max(0.0)
     }
 
-    /// Whether columns far larger than values of this `deviation` cancel each other, as they do where too few cells
-    /// are known without noise: no step suits rows like that.
-    pub(super) fn cancels(&self, deviation: f64) -> bool {
+    /// Returns whether components far larger than values of this `deviation` cancel each other, as they do where few entries
+    /// are observed without noise. No learning rate suits such rows.
+    pub(super) fn has_cancelling_components(&self, deviation: f64) -> bool {
         let model = &self.model;
         let mut sizes: Vec<f64> = model.core[..model.shape.ranks[0]]
             .iter()
@@ -134,11 +142,15 @@ impl Drawn {
             each.for_each(|(size, norm)| *size *= norm / rows);
         }
         let largest = sizes.into_iter().fold(0.0, f64::max);
-        largest > LARGE * deviation
+        largest > MAX_COMPONENT_SIZE * deviation
     }
 
-    /// Where a fit with `options` starts.
-    pub(super) fn start(&self, problem: &Problem<'_>, options: &Options) -> Result<Arc<Model>> {
+    /// Returns the model that a fit with `options` starts from: the sample itself, or its compression to a full core.
+    pub(super) fn initial_model(
+        &self,
+        problem: &Problem<'_>,
+        options: &Options,
+    ) -> Result<Arc<Model>> {
         if options.model == ModelKind::Cp {
             return Ok(self.model.clone());
         }
@@ -148,31 +160,34 @@ impl Drawn {
     }
 }
 
-/// The rank that is drawn with for a fit with `options`: columns of a CP model beyond start anew, and a full core
-/// is cut out of what all columns say.
-pub(super) fn drawn_rank(problem: &Problem<'_>, options: &Options) -> usize {
-    let most = options.rank.iter().copied().max().unwrap_or(1);
+/// Returns the rank of the chain for a fit with `options`. Further components of a CP model start at random; a full core is
+/// compressed from all components.
+pub(super) fn chain_rank(problem: &Problem<'_>, options: &Options) -> usize {
+    let rank = options.rank.iter().copied().max().unwrap_or(1);
     match options.model {
-        ModelKind::Cp => most.min(RANK),
-        _ => most.max(rank(problem, ModelKind::Cp).min(RANK)),
+        ModelKind::Cp => rank.min(MAX_RANK),
+        _ => rank.max(default_rank(problem, ModelKind::Cp).min(MAX_RANK)),
     }
 }
 
-/// Ends draws that have come to rest.
+/// Stops a chain that has burned in.
 #[derive(Default)]
-struct Rest {
-    /// Errors per entry after each sweep.
-    squares: Vec<f64>,
+struct BurnIn {
+    /// Mean squared training error after each sweep.
+    squared_errors: Vec<f64>,
 }
 
-impl Observer for Rest {
+impl Observer for BurnIn {
     fn epoch(&mut self, figures: &EpochMetrics) -> Control {
-        let now = figures.train_rmse.powi(2);
-        self.squares.push(now);
-        let sweeps = self.squares.len();
-        match sweeps >= LEAST && now > AT_REST * self.squares[sweeps - 1 - STRETCH] {
-            true => Control::Stop,
-            false => Control::Continue,
+        let error = figures.train_rmse.powi(2);
+        self.squared_errors.push(error);
+        let sweeps = self.squared_errors.len();
+        if sweeps >= MIN_SWEEPS
+            && error > BURN_IN_RATIO * self.squared_errors[sweeps - 1 - BURN_IN_WINDOW]
+        {
+            Control::Stop
+        } else {
+            Control::Continue
         }
     }
 }

@@ -1,57 +1,56 @@
-//! Options that are left to the library, settled by the data: by its sizes, and by the noise that some sweeps
-//! of `gibbs` find, which also are where fits start.
+//! Resolution of the options that are left to the library: by the sizes of the data, and by the noise level that a short Gibbs
+//! chain estimates. That chain also gives the starting values.
 
-use super::fit::{Clock, Fit, Known, thread_pool};
-use super::gibbs_init::Drawn;
-use super::input::FitInput;
-use super::observer::{Control, Observer};
-use super::standardization::Centre;
+use super::default_rank::{default_gibbs_rank, default_rank};
+use super::driver::{Clock, thread_pool};
+use super::gibbs_init::GibbsStart;
+use super::standardization::Standardization;
 use crate::error::{Error, Result};
-use crate::model::{EpochMetrics, Model};
-
 use crate::kernel::CoreKind;
+use crate::model::Model;
 use crate::options::{Algorithm, Initialization, ModelKind, Options, PenaltyScaling};
 use crate::problem::Problem;
 use crate::progress::Monitor;
 use crate::sort::stable_sort_by_key;
 
-/// The first step for values of deviation 1.
+/// First learning rate for values of standard deviation 1.
 const ETA: f64 = 0.04;
 
-/// The step of a full core that starts as an identity or was drawn.
-pub(super) const CORE_STEP: f64 = 0.02;
+/// Learning rate of a full core that starts near its prior mean, as a multiple of that of rows.
+pub(super) const CORE_ETA_SCALE: f64 = 0.02;
 
-/// The penalty for values of deviation 1 that are all noise.
+/// Penalty for values of standard deviation 1 that are all noise. Chosen on the data of docs/accuracy.md.
 const PENALTY: f64 = 2.6;
 
-/// Ranks: for data with at least so many entries per row of its two largest modes.
-const RANKS: [(f64, usize); 3] = [(8.0, 64), (2.0, 32), (0.0, 16)];
+/// Learning rate and penalty of the paper, for starts without prior means.
+const PAPER_ETA: f64 = 0.001;
+const PAPER_PENALTY: f64 = 0.1;
 
-/// What was left to the library, chosen.
-pub(super) struct Settled {
+/// Options without open choices, and what was computed to choose them.
+pub(super) struct ResolvedOptions {
     pub options: Options,
-    /// What is taken out of the values, if that had to be found.
-    pub centre: Option<Centre>,
-    /// What was drawn, if that is where it starts.
-    pub drawn: Option<Drawn>,
+    /// Standardisation of the data, if it was needed.
+    pub standardization: Option<Standardization>,
+    /// Posterior samples to start from, if the fit starts there.
+    pub start: Option<GibbsStart>,
 }
 
-/// All options, with those that were left to the library chosen.
-pub(super) fn settle(
+/// Resolves all options. `init` is the model that the fit starts from, if one is given.
+pub(super) fn resolve_options(
     problem: &Problem<'_>,
     options: &Options,
     init: Option<&Model>,
     clock: Option<Clock>,
     monitor: &dyn Monitor,
-) -> Result<Settled> {
+) -> Result<ResolvedOptions> {
     let mut o = options.clone();
-    let without = |options| Settled {
+    let without_start = |options| ResolvedOptions {
         options,
-        centre: None,
-        drawn: None,
+        standardization: None,
+        start: None,
     };
     if o.algorithm == Algorithm::Gibbs {
-        return Ok(without(settled_gibbs(problem, o, init)));
+        return Ok(without_start(resolve_gibbs(problem, o, init)));
     }
     if o.start == Initialization::Auto {
         o.start = if o.nonneg {
@@ -65,21 +64,16 @@ pub(super) fn settle(
             "start = drawn: what is drawn is negative, too; with nonneg it must be paper, normal or identity",
         ));
     }
-    if let Some(init) = init.filter(|_| o.rank.is_empty()) {
-        o.rank = init.shape().ranks.clone();
-        o.model = match init.shape().kind {
-            CoreKind::Full => ModelKind::Tucker,
-            CoreKind::Diagonal => ModelKind::Cp,
-        };
-    }
+    take_shape(&mut o, init);
     if o.model == ModelKind::Auto {
-        o.model = match o.rank.is_empty() {
-            true => ModelKind::Cp,
-            false => ModelKind::Tucker,
+        o.model = if o.rank.is_empty() {
+            ModelKind::Cp
+        } else {
+            ModelKind::Tucker
         };
     }
     if o.rank.is_empty() {
-        o.rank = vec![rank(problem, o.model)];
+        o.rank = vec![default_rank(problem, o.model)];
     }
     if o.start == Initialization::Sgd {
         return Err(Error::argument(
@@ -87,116 +81,121 @@ pub(super) fn settle(
         ));
     }
     if !o.start.defines_prior_mean() {
-        o.eta.get_or_insert(0.001);
-        o.lambda_reg.get_or_insert(0.1);
+        o.eta.get_or_insert(PAPER_ETA);
+        o.lambda_reg.get_or_insert(PAPER_PENALTY);
         o.core_step.get_or_insert(1.0);
-        return Ok(without(o));
+        return Ok(without_start(o));
     }
-    let centre = centred(problem, &mut o, monitor)?;
-    let deviation = centre.deviation * centre.scale;
-    if centre.constant && options.start == Initialization::Auto {
+    let standardization = standardize(problem, &mut o, monitor)?;
+    let deviation = standardization.deviation * standardization.scale;
+    if standardization.is_constant && options.start == Initialization::Auto {
         o.start = Initialization::Identity;
     }
-    let starts = o.start == Initialization::Gibbs && init.is_none();
-    let open = (o.eta.is_none() || o.lambda_reg.is_none()) && !centre.constant;
-    // What is drawn has either sign, and says little about numbers that do not.
-    let drawn = match (starts || open) && !o.nonneg {
-        true => Some(Drawn::new(problem, &o, o.valid_fraction, clock, monitor)?),
-        false => None,
+    let starts_from_samples = o.start == Initialization::Gibbs && init.is_none();
+    let needs_noise = (o.eta.is_none() || o.lambda_reg.is_none()) && !standardization.is_constant;
+    // Posterior samples have either sign and say little about a non-negative model.
+    let start = if (starts_from_samples || needs_noise) && !o.nonneg {
+        let held_out = o.valid_fraction;
+        Some(GibbsStart::sample(problem, &o, held_out, clock, monitor)?)
+    } else {
+        None
     };
-    let mut noise = centre.left;
-    if let Some(drawn) = &drawn {
-        if options.start == Initialization::Auto && drawn.cancels(deviation) {
+    let mut noise_fraction = standardization.residual_fraction;
+    if let Some(start) = &start {
+        if options.start == Initialization::Auto && start.has_cancelling_components(deviation) {
             o.start = Initialization::Identity;
         }
-        noise = drawn.share_of_noise(&centre, deviation.powi(2));
+        noise_fraction = start.noise_fraction(&standardization, deviation.powi(2));
     }
-    paced(problem, &mut o, &centre, noise);
-    Ok(Settled {
-        centre: Some(centre),
-        drawn: drawn.filter(|_| starts && o.start == Initialization::Gibbs),
+    resolve_eta_and_penalty(problem, &mut o, &standardization, noise_fraction);
+    Ok(ResolvedOptions {
+        standardization: Some(standardization),
+        start: start.filter(|_| starts_from_samples && o.start == Initialization::Gibbs),
         options: o,
     })
 }
 
-/// Settles what does not need steps nor penalties for a start where rows have a prior; returns what is taken out of the
-/// values.
-fn centred(problem: &Problem<'_>, o: &mut Options, monitor: &dyn Monitor) -> Result<Centre> {
-    o.core_step.get_or_insert(match o.model {
-        ModelKind::Cp => 0.0,
-        _ => CORE_STEP,
-    });
-    if o.start_modes.is_empty() {
-        o.start_modes = largest(problem);
-    }
-    check_modes(problem, o)?;
-    let centre = Centre::new(problem, o, &thread_pool(o), monitor)?;
-    if o.lambda_bias.is_empty() {
-        o.lambda_bias.clone_from(&centre.damping);
-    }
-    Ok(centre)
-}
-
-/// Settles step and penalty for values of which such a share is `noise`.
-fn paced(problem: &Problem<'_>, o: &mut Options, centre: &Centre, noise: f64) {
-    let heavy = Heavy::new(problem, o);
-    o.lambda_reg
-        .get_or_insert(PENALTY * noise * centre.deviation * heavy.penalty);
-    o.eta.get_or_insert(ETA / centre.deviation / heavy.mean);
-}
-
-/// Settles all of a fit that takes what biases leave for noise; `None` if all values are the same.
-pub(super) fn steps(
+/// Resolves all options of SGD that starts as an identity and takes the residual of the biases for noise. Returns the
+/// standardisation; `None` if all values are equal.
+pub(super) fn resolve_identity_start(
     problem: &Problem<'_>,
     o: &mut Options,
     monitor: &dyn Monitor,
-) -> Result<Option<Centre>> {
-    let centre = centred(problem, o, monitor)?;
-    if centre.constant {
+) -> Result<Option<Standardization>> {
+    let standardization = standardize(problem, o, monitor)?;
+    if standardization.is_constant {
         return Ok(None);
     }
-    paced(problem, o, &centre, centre.left);
-    Ok(Some(centre))
+    let noise_fraction = standardization.residual_fraction;
+    resolve_eta_and_penalty(problem, o, &standardization, noise_fraction);
+    Ok(Some(standardization))
 }
 
-/// What entries weigh by and large: what is left to the library does not depend on the scale of weights.
+/// Resolves the options of a start with prior means that depend neither on learning rate nor penalty. Returns the
+/// standardisation.
+fn standardize(
+    problem: &Problem<'_>,
+    o: &mut Options,
+    monitor: &dyn Monitor,
+) -> Result<Standardization> {
+    o.core_step.get_or_insert(match o.model {
+        ModelKind::Cp => 0.0,
+        _ => CORE_ETA_SCALE,
+    });
+    if o.start_modes.is_empty() {
+        o.start_modes = two_largest_modes(problem);
+    }
+    check_start_modes(problem, o)?;
+    let standardization = Standardization::new(problem, o, &thread_pool(o), monitor)?;
+    if o.lambda_bias.is_empty() {
+        o.lambda_bias.clone_from(&standardization.bias_damping);
+    }
+    Ok(standardization)
+}
+
+/// Resolves learning rate and penalty for values of which this fraction of the variance is noise.
+fn resolve_eta_and_penalty(
+    problem: &Problem<'_>,
+    o: &mut Options,
+    standardization: &Standardization,
+    noise_fraction: f64,
+) {
+    let weights = WeightScale::new(problem, o);
+    let deviation = standardization.deviation;
+    o.lambda_reg
+        .get_or_insert(PENALTY * noise_fraction * deviation * weights.penalty);
+    o.eta.get_or_insert(ETA / deviation / weights.mean);
+}
+
+/// Corrections that make the chosen options independent of the scale of the entries' weights.
 #[derive(Clone, Copy)]
-struct Heavy {
-    /// The mean weight, by which steps are smaller.
+struct WeightScale {
+    /// Mean weight, which divides the learning rate.
     mean: f64,
-    /// What penalties are multiplied with, beyond what they grow with weights anyway.
+    /// Factor of the penalty beyond its own growth with the weights.
     penalty: f64,
 }
 
-impl Heavy {
-    fn new(problem: &Problem<'_>, o: &Options) -> Heavy {
+impl WeightScale {
+    fn new(problem: &Problem<'_>, o: &Options) -> WeightScale {
         let mean = problem.total_weight() / problem.count() as f64;
         let penalty = match o.penalty_per {
             PenaltyScaling::Constant => mean,
             PenaltyScaling::SqrtCount => mean.sqrt(),
             PenaltyScaling::Count => 1.0,
         };
-        Heavy { mean, penalty }
+        WeightScale { mean, penalty }
     }
 }
 
-/// `gibbs` learns its penalties; it has no steps.
-fn settled_gibbs(problem: &Problem<'_>, mut o: Options, init: Option<&Model>) -> Options {
-    if let Some(init) = init.filter(|_| o.rank.is_empty()) {
-        o.rank = init.shape().ranks.clone();
-        o.model = match init.shape().kind {
-            CoreKind::Full => ModelKind::Tucker,
-            CoreKind::Diagonal => ModelKind::Cp,
-        };
-    }
+/// Resolves the options of `gibbs`, which samples its penalties and has no learning rate.
+fn resolve_gibbs(problem: &Problem<'_>, mut o: Options, init: Option<&Model>) -> Options {
+    take_shape(&mut o, init);
     if o.model == ModelKind::Auto {
         o.model = ModelKind::Cp;
     }
     if o.rank.is_empty() {
-        o.rank = vec![match o.model {
-            ModelKind::Cp => rank_drawn(per_row(problem)),
-            _ => rank(problem, o.model),
-        }];
+        o.rank = vec![default_gibbs_rank(problem, o.model)];
     }
     if o.start == Initialization::Auto {
         o.start = Initialization::Identity;
@@ -205,61 +204,30 @@ fn settled_gibbs(problem: &Problem<'_>, mut o: Options, init: Option<&Model>) ->
     o.lambda_reg.get_or_insert(0.0);
     o.core_step.get_or_insert(1.0);
     if o.start_modes.is_empty() {
-        o.start_modes = largest(problem);
+        o.start_modes = two_largest_modes(problem);
     }
     o
 }
 
-/// Entries per row decide what can be learnt about a row.
-pub(super) fn rank(problem: &Problem<'_>, model: ModelKind) -> usize {
-    if model != ModelKind::Cp {
-        return 10;
-    }
-    rank_stepped(per_row(problem))
-}
-
-fn rank_stepped(per_row: f64) -> usize {
-    let enough = |(least, _): &&(f64, usize)| per_row >= *least;
-    RANKS.iter().find(enough).map_or(1, |&(_, rank)| rank)
-}
-
-/// Sixteen more for every six times the entries; averaging forgives what is too much.
-fn rank_drawn(per_row: f64) -> usize {
-    let lines = ((1.0 + per_row).log2() / 2.5).round();
-    16 * lines.clamp(1.0, 6.0) as usize
-}
-
-/// About the rank that a CP model of so many entries, with so many rows in each mode, will have if it is left to the
-/// library.
-pub(crate) fn likely_rank(entries: u64, rows: &[u64], algorithm: Algorithm) -> usize {
-    let per_row = per_rows(entries, rows.iter().copied());
-    match algorithm {
-        Algorithm::Gibbs => rank_drawn(per_row),
-        _ => rank_stepped(per_row),
+/// Takes ranks and model from the model to start from, unless ranks are given.
+fn take_shape(o: &mut Options, init: Option<&Model>) {
+    if let Some(init) = init.filter(|_| o.rank.is_empty()) {
+        o.rank = init.shape().ranks.clone();
+        o.model = match init.shape().kind {
+            CoreKind::Full => ModelKind::Tucker,
+            CoreKind::Diagonal => ModelKind::Cp,
+        };
     }
 }
 
-/// Entries per row of the two largest modes.
-fn per_row(problem: &Problem<'_>) -> f64 {
-    let rows = problem.modes().iter().map(|m| m.rows().len() as u64);
-    per_rows(problem.count(), rows)
-}
-
-fn per_rows(entries: u64, rows: impl Iterator<Item = u64>) -> f64 {
-    let mut rows: Vec<u64> = rows.collect();
-    rows.sort_unstable();
-    let largest: u64 = rows.iter().rev().take(2).sum();
-    entries as f64 / largest.max(1) as f64
-}
-
-fn check_modes(problem: &Problem<'_>, o: &Options) -> Result<()> {
+fn check_start_modes(problem: &Problem<'_>, o: &Options) -> Result<()> {
     let order = problem.order();
-    let good = match o.start_modes[..] {
+    let is_valid = match o.start_modes[..] {
         [] => true,
         [a, b] => a != b && a <= order && b <= order,
         _ => false,
     };
-    if good {
+    if is_valid {
         return Ok(());
     }
     Err(Error::argument(format!(
@@ -268,8 +236,8 @@ fn check_modes(problem: &Problem<'_>, o: &Options) -> Result<()> {
     )))
 }
 
-/// The two largest modes, counted from 1.
-fn largest(problem: &Problem<'_>) -> Vec<usize> {
+/// Returns the two modes with the most rows, counted from 1.
+fn two_largest_modes(problem: &Problem<'_>) -> Vec<usize> {
     let mut modes: Vec<usize> = (0..problem.order()).collect();
     stable_sort_by_key(&mut modes, &|&n| {
         std::cmp::Reverse(problem.modes()[n].rows().len())
@@ -277,35 +245,4 @@ fn largest(problem: &Problem<'_>) -> Vec<usize> {
     let mut two: Vec<usize> = modes.iter().take(2).map(|n| n + 1).collect();
     two.sort_unstable();
     two
-}
-
-/// The validation error after `epoch` epochs of a fit that is run for nothing else, and the fit; its options
-/// are settled.
-pub(super) fn error_at<'a>(
-    problem: &Problem<'_>,
-    options: &Options,
-    input: &'a FitInput<'a>,
-    known: Known,
-    epoch: u64,
-    monitor: &dyn Monitor,
-) -> Result<(f64, Fit<'a>)> {
-    let mut until = Until(epoch);
-    let mut fit = Fit::new(problem, options, input, known, &mut until, monitor)?;
-    fit.run(&mut until, monitor)?;
-    if monitor.cancelled() {
-        return Err(Error::Cancelled);
-    }
-    Ok((fit.valid_error()?, fit))
-}
-
-/// Ends a fit after an epoch.
-struct Until(u64);
-
-impl Observer for Until {
-    fn epoch(&mut self, figures: &EpochMetrics) -> Control {
-        match figures.epoch >= self.0 {
-            true => Control::Stop,
-            false => Control::Continue,
-        }
-    }
 }

@@ -1,25 +1,32 @@
-//! Where factors start.
+//! Starting values of factors, core and matrix columns, and the prior means that penalties shrink them towards.
 
 use std::sync::Mutex;
 
-use super::data::{Data, stream};
+use super::data::Data;
 use super::reparametrization;
-use super::standardization::Centre;
+use super::standardization::{Standardization, ValueUnits};
+use super::stream_ids;
 use crate::error::{Error, Result};
 use crate::format::RowMap;
-use crate::model::{FactorMatrix, Model};
-
 use crate::kernel::CoreKind;
+use crate::model::{FactorMatrix, Model};
 use crate::options::{Initialization, Options};
 use crate::parallel::ThreadPool;
 use crate::problem::Problem;
 use crate::random::RandomStream;
 
-/// Rows that a thread fills at least.
-const PIECE: usize = 1 << 12;
+/// Fewest rows that a thread fills.
+const MIN_ROWS_PER_TASK: usize = 1 << 12;
 
-/// Fills a model of zeros with starting values, every thread a piece of each factor: whoever touches memory
-/// first gets it near.
+/// Standard deviation of the rows of the two start modes and of matrix columns, for values of standard deviation 1.
+/// Found with a prototype on MovieLens 1M.
+const FACTOR_DEVIATION: f64 = 0.1;
+
+/// Standard deviation around 1 of the rows of all other modes.
+const UNIT_MODE_DEVIATION: f64 = 0.02;
+
+/// Fills a model of zeros with random starting values. Each thread fills part of every factor, so that its memory pages
+/// are placed near that thread.
 pub(super) fn fill(
     model: &mut Model,
     problem: &Problem<'_>,
@@ -28,15 +35,15 @@ pub(super) fn fill(
     pool: &ThreadPool,
 ) -> Result<()> {
     if options.start.defines_prior_mean() {
-        return identity(model, data, options, pool);
+        return fill_identity(model, data, options, pool);
     }
     let order = model.order();
     let core_entries: f64 = match model.shape.kind {
         CoreKind::Full => model.shape.ranks.iter().map(|&j| j as f64).product(),
         CoreKind::Diagonal => model.shape.ranks[0] as f64,
     };
-    // The size of one factor such that a product of order + 1 of them, summed over the core, has the
-    // size of the values.
+    // Magnitude of an element such that a product of order + 1 of them, summed over the core, has the magnitude of the
+    // values.
     let size = match options.start {
         Initialization::Paper => {
             let (low, high) = problem.range();
@@ -45,13 +52,13 @@ pub(super) fn fill(
         }
         _ => (problem.root_mean_square() / core_entries.sqrt()).powf(1.0 / (order as f64 + 1.0)),
     };
-    // Data that is all zero gives no size; any will do.
+    // Values that are all 0 determine no magnitude; any is valid.
     let size = if size.is_finite() && size > 0.0 {
         size
     } else {
         0.1
     };
-    let draw = |s: &mut RandomStream, size: f64| -> f32 {
+    let sample = |s: &mut RandomStream, size: f64| -> f32 {
         let x = match options.start {
             Initialization::Paper => size * (0.5 + 0.5 * s.uniform()),
             _ => size * s.standard_normal(),
@@ -60,151 +67,167 @@ pub(super) fn fill(
     };
     for (n, mode) in model.modes.iter_mut().enumerate() {
         let count = mode.rows.len();
-        fill_rows(
-            &mut mode.factor,
-            count,
-            &[options.seed, n as u64],
-            pool,
-            |s| draw(s, size),
-        )?;
+        fill_rows(&mut mode.factor, count, options.seed, n as u64, pool, |s| {
+            sample(s, size)
+        })?;
     }
-    let mut s = RandomStream::new(&[options.seed, stream::START, 1 << 16]);
+    let mut s = RandomStream::new(&[options.seed, stream_ids::INITIALIZATION, 1 << 16]);
     match model.shape.kind {
         CoreKind::Full => {
             let entries: usize = model.shape.ranks.iter().product();
-            let dense: Vec<f32> = (0..entries).map(|_| draw(&mut s, size)).collect();
+            let dense: Vec<f32> = (0..entries).map(|_| sample(&mut s, size)).collect();
             model.core.copy_from_slice(&model.shape.padded_core(&dense));
         }
         CoreKind::Diagonal => {
             let rank = model.shape.ranks[0];
             model.core[..rank]
                 .iter_mut()
-                .for_each(|g| *g = draw(&mut s, size));
+                .for_each(|g| *g = sample(&mut s, size));
         }
     }
     for (m, matrix) in model.matrices.iter_mut().enumerate() {
         if matrix.kind.is_graph() {
             continue;
         }
-        // y = u . v is as large as the largest value when v is.
+        // With this magnitude of v, y = u . v reaches the largest value.
         let rank = matrix.factor.rank() as f64;
-        let largest = f64::from(data.matrices[m].largest);
+        let largest = f64::from(data.matrices[m].max_abs_value);
         let size = if largest > 0.0 {
             largest / (rank * size)
         } else {
             0.1
         };
         let count = matrix.factor.len();
-        let name = [options.seed, (1 << 17) + m as u64];
-        fill_rows(&mut matrix.factor, count, &name, pool, |s| {
-            match options.start {
-                Initialization::Paper => (size * (1.0 + s.uniform())) as f32,
-                _ => draw(s, size * rank.sqrt()),
-            }
-        })?;
-    }
-    model.update_mean_rows()
-}
-
-/// How far rows of two modes are from 0 at the start, for values of deviation 1, and others from 1.
-const SPREAD: f64 = 0.1;
-const NEAR_ONE: f64 = 0.02;
-
-/// A core of ones on its diagonal; two modes normal around 0, the others near 1.
-fn identity(model: &mut Model, data: &Data, options: &Options, pool: &ThreadPool) -> Result<()> {
-    let core = model.shape.identity();
-    model.core.copy_from_slice(&core);
-    let size = SPREAD * data.deviation.sqrt();
-    for (n, mode) in model.modes.iter_mut().enumerate() {
-        let count = mode.rows.len();
-        let (around, size) = match options.start_modes.contains(&(n + 1)) {
-            true => (0.0, size),
-            false => (1.0, NEAR_ONE),
-        };
+        let stream = (1 << 17) + m as u64;
         fill_rows(
-            &mut mode.factor,
+            &mut matrix.factor,
             count,
-            &[options.seed, n as u64],
+            options.seed,
+            stream,
             pool,
-            |s| (around + size * s.standard_normal()) as f32,
+            |s| match options.start {
+                Initialization::Paper => (size * (1.0 + s.uniform())) as f32,
+                _ => sample(s, size * rank.sqrt()),
+            },
         )?;
     }
+    model.update_mean_rows()
+}
+
+/// Fills a model for `start = identity`: a core with ones on its diagonal, two modes normal around 0, the others near 1.
+fn fill_identity(
+    model: &mut Model,
+    data: &Data,
+    options: &Options,
+    pool: &ThreadPool,
+) -> Result<()> {
+    let core = model.shape.identity();
+    model.core.copy_from_slice(&core);
+    let size = FACTOR_DEVIATION * data.deviation.sqrt();
+    for (n, mode) in model.modes.iter_mut().enumerate() {
+        let count = mode.rows.len();
+        let (mean, size) = if options.start_modes.contains(&(n + 1)) {
+            (0.0, size)
+        } else {
+            (1.0, UNIT_MODE_DEVIATION)
+        };
+        fill_rows(&mut mode.factor, count, options.seed, n as u64, pool, |s| {
+            (mean + size * s.standard_normal()) as f32
+        })?;
+    }
     for (m, matrix) in model.matrices.iter_mut().enumerate() {
-        let name = [options.seed, (1 << 17) + m as u64];
+        let stream = (1 << 17) + m as u64;
         let count = matrix.factor.len();
-        fill_rows(&mut matrix.factor, count, &name, pool, |s| {
-            (SPREAD * s.standard_normal()) as f32
+        fill_rows(&mut matrix.factor, count, options.seed, stream, pool, |s| {
+            (FACTOR_DEVIATION * s.standard_normal()) as f32
         })?;
     }
     model.update_mean_rows()
 }
 
-/// Fills the first `count` rows; each has random numbers of its own.
+/// Fills the first `count` rows of a factor; each row has a random stream of its own.
 fn fill_rows(
     rows: &mut FactorMatrix,
     count: usize,
-    &[seed, name]: &[u64; 2],
+    seed: u64,
+    factor: u64,
     pool: &ThreadPool,
-    draw: impl Fn(&mut RandomStream) -> f32 + Sync,
+    sample: impl Fn(&mut RandomStream) -> f32 + Sync,
 ) -> Result<()> {
     let (rank, stride) = (rows.rank(), rows.stride());
     let all = &mut rows.as_mut_slice()?[..count * stride];
-    let piece = count.div_ceil(pool.threads()).max(PIECE);
-    let pieces: Vec<Mutex<&mut [f32]>> = all.chunks_mut(piece * stride).map(Mutex::new).collect();
-    let fill = |p: usize| {
-        let mut rows = pieces[p].lock().unwrap_or_else(|e| e.into_inner());
+    let rows_per_task = count.div_ceil(pool.threads()).max(MIN_ROWS_PER_TASK);
+    let tasks: Vec<Mutex<&mut [f32]>> = all
+        .chunks_mut(rows_per_task * stride)
+        .map(Mutex::new)
+        .collect();
+    let fill = |t: usize| {
+        let mut rows = tasks[t].lock().unwrap_or_else(|e| e.into_inner());
         for (i, row) in rows.chunks_exact_mut(stride).enumerate() {
-            let mut s = RandomStream::new(&[seed, stream::START, name, (p * piece + i) as u64]);
-            row[..rank].iter_mut().for_each(|x| *x = draw(&mut s));
+            let mut s = RandomStream::new(&[
+                seed,
+                stream_ids::INITIALIZATION,
+                factor,
+                (t * rows_per_task + i) as u64,
+            ]);
+            row[..rank].iter_mut().for_each(|x| *x = sample(&mut s));
         }
     };
-    pool.map(pieces.len(), &mut || false, || (), |(), p| fill(p))?;
+    pool.map(tasks.len(), &mut || false, || (), |(), t| fill(t))?;
     Ok(())
 }
 
-/// Whether a finished model still is where its priors are: nothing was turned or normalised at the end.
-pub(super) fn is_centred(model: &Model) -> bool {
+/// Returns whether the factors of a finished model are still those of a fit with prior means: neither orthogonalised nor
+/// normalised.
+pub(super) fn has_prior_means(model: &Model) -> bool {
     model.options.start.defines_prior_mean() && !model.orthogonal && !model.options.nonneg
 }
 
-/// Takes over the rows, core and columns of a fitted model; rows it lacks keep their starting values, and so do
-/// columns where a CP model has fewer and `fewer` allows it. Its sizes may be smaller, its ranks must
-/// be the same otherwise. With `nonneg`, what is negative becomes 0.
+/// How [`from_model`] treats a model that does not fit exactly.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WarmStart {
+    /// Whether negative elements become 0.
+    pub nonneg: bool,
+    /// Whether a CP model may have a smaller rank. Components that it lacks keep their starting values.
+    pub allows_smaller_rank: bool,
+}
+
+/// Copies rows, core and matrix columns of a fitted model into `model`. Rows that it lacks keep their starting values. Its
+/// sizes may be smaller; its ranks must be equal unless `warm_start` allows otherwise.
 pub(super) fn from_model(
     model: &mut Model,
     init: &Model,
-    centre: &Centre,
-    (nonneg, fewer): (bool, bool),
+    standardization: &Standardization,
+    warm_start: WarmStart,
 ) -> Result<()> {
-    let part = fewer
+    let is_smaller = warm_start.allows_smaller_rank
         && [&init.shape, &model.shape].map(|s| s.kind) == [CoreKind::Diagonal; 2]
         && init.shape.ranks[0] < model.shape.ranks[0];
-    if init.shape != model.shape && !part {
+    if init.shape != model.shape && !is_smaller {
         return Err(Error::argument(format!(
             "the model to start from has ranks {:?} ({:?}), this fit has {:?} ({:?}); they must be the same",
             init.shape.ranks, init.shape.kind, model.shape.ranks, model.shape.kind
         )));
     }
     let mut balanced = init.try_clone()?;
-    let columns = balanced.matrices.iter_mut().map(|m| &mut m.factor);
-    centre.rescale(&mut balanced.core, &mut columns.collect::<Vec<_>>(), false)?;
-    if !is_centred(init) {
-        // Factors of norm 1 and a large core do not suit one step size.
+    standardization.convert_model(&mut balanced, ValueUnits::Standardized)?;
+    if !has_prior_means(init) {
+        // No single learning rate suits factors of norm 1 and a large core.
         reparametrization::rebalance(&mut balanced)?;
     }
-    let taken = match part {
-        true => init.shape.ranks[0],
-        false => model.core.len(),
+    let core_len = if is_smaller {
+        init.shape.ranks[0]
+    } else {
+        model.core.len()
     };
-    model.core[..taken].copy_from_slice(&balanced.core[..taken]);
+    model.core[..core_len].copy_from_slice(&balanced.core[..core_len]);
     for (mode, old) in model.modes.iter_mut().zip(&balanced.modes) {
-        take_rows(&mut mode.factor, &mode.rows, &old.factor, &old.rows)?;
+        copy_rows(&mut mode.factor, &mode.rows, &old.factor, &old.rows)?;
     }
-    // Matrices belong together in the order they were given, where the mode is the same and both have
-    // columns or neither.
+    // Matrices correspond by their order, if the mode is the same and both or neither are graphs.
     for (matrix, old) in model.matrices.iter_mut().zip(&balanced.matrices) {
         if (matrix.mode, matrix.kind.is_graph()) == (old.mode, old.kind.is_graph()) {
-            take_rows(
+            copy_rows(
                 &mut matrix.factor,
                 &matrix.columns,
                 &old.factor,
@@ -212,7 +235,7 @@ pub(super) fn from_model(
             )?;
         }
     }
-    if nonneg {
+    if warm_start.nonneg {
         let rows = model.modes.iter_mut().map(|m| &mut m.factor);
         for rows in rows.chain(model.matrices.iter_mut().map(|m| &mut m.factor)) {
             rows.as_mut_slice()?
@@ -224,26 +247,28 @@ pub(super) fn from_model(
     model.update_mean_rows()
 }
 
-/// Notes where penalties pull rows and core to: for a model that was drawn, the mean of the rows of each mode and
-/// the core; for one that starts as an identity and is `fresh`, where its numbers are around.
-pub(super) fn pull(model: &mut Model, options: &Options, fresh: bool) {
+/// Sets the prior means that penalties shrink rows and core towards. After a start from posterior samples these are the
+/// mean row of each mode and the core itself. After an identity start they are the means of the starting distribution, if
+/// the values come `from_identity`: from the start itself, or from a model for which [`has_prior_means`] holds.
+pub(super) fn set_prior_means(model: &mut Model, options: &Options, from_identity: bool) {
     for (n, mode) in model.modes.iter_mut().enumerate() {
-        let around_1 = fresh && !options.start_modes.contains(&(n + 1));
+        let starts_at_1 = from_identity && !options.start_modes.contains(&(n + 1));
         mode.prior.linear = match options.start {
-            // The mean of all rows is kept behind them.
+            // The last row of a factor is the mean of all others.
             Initialization::Gibbs => mode.factor.row(mode.factor.len() - 1).to_vec(),
-            Initialization::Identity if around_1 => vec![1.0; mode.factor.rank()],
+            Initialization::Identity if starts_at_1 => vec![1.0; mode.factor.rank()],
             _ => Vec::new(),
         };
     }
     model.core_prior_mean = match (options.start, model.shape.kind) {
         (Initialization::Gibbs, CoreKind::Full) => model.core.to_vec(),
-        (Initialization::Identity, CoreKind::Full) if fresh => model.shape.identity(),
+        (Initialization::Identity, CoreKind::Full) if from_identity => model.shape.identity(),
         _ => Vec::new(),
     };
 }
 
-fn take_rows(
+/// Copies the rows of indices that both factors have.
+fn copy_rows(
     to: &mut FactorMatrix,
     to_map: &RowMap,
     from: &FactorMatrix,

@@ -1,60 +1,41 @@
-//! Losses and errors, summed in `f64` over fixed pieces: the result does not depend on the number of
-//! threads.
+//! The loss f of the paper and the squared errors it consists of, independent of the thread count.
 
-use super::data::{Data, Entries, MatrixData};
-use super::standardization::Centre;
+use super::chunked_sum::{CHUNK, sum_chunks};
+use super::data::{Data, MatrixData};
+use super::entries::Entries;
+use super::standardization::Standardization;
 use crate::error::Result;
 use crate::kernel::{BlockModel, Form, Method, Scratch, TensorKernel, cell_squares};
-
 use crate::model::Model;
-use crate::simd::Level;
-
 use crate::options::{Options, Penalty};
 use crate::parallel::ThreadPool;
-use crate::simd::LANES;
+use crate::simd::{LANES, Level};
 
-/// Entries, or floats, per piece where there are no cells.
-pub(super) const PIECE: usize = 1 << 13;
-
-/// Adds up what `sum` gives for `count` pieces, in order, computing them on the threads of `pool`.
-/// Each thread makes its own state first.
-pub(super) fn summed<S, const K: usize>(
-    count: usize,
-    pool: &ThreadPool,
-    state: impl Fn() -> S + Sync,
-    sum: impl Fn(&mut S, usize) -> [f64; K] + Sync,
-) -> Result<[f64; K]> {
-    let pieces = pool.map(count, &mut || false, state, sum)?;
-    Ok(pieces
-        .unwrap_or_default()
-        .into_iter()
-        .fold([0.0; K], |a, b| std::array::from_fn(|k| a[k] + b[k])))
-}
-
-/// Sums of squared errors by weight, of predictions as they are and of clipped ones.
+/// Weighted sums of squared errors.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sums {
+pub(super) struct SquaredErrors {
+    /// Of the predictions themselves.
     pub plain: f64,
+    /// Of predictions clipped to the range of the training values.
     pub clipped: f64,
 }
 
-/// The sums of squared errors on tensor entries, inside; clipped ones are those of predictions within
-/// the range of the training values.
-pub(super) fn tensor_squares(
+/// Computes the squared errors on tensor entries, in standardized units.
+pub(super) fn tensor_squared_errors(
     model: &Model,
     entries: &Entries,
-    centre: &Centre,
+    standardization: &Standardization,
     level: Level,
     pool: &ThreadPool,
-) -> Result<Sums> {
+) -> Result<SquaredErrors> {
     let shape = &model.shape;
-    let clip = centre.clip(model.range);
-    let biases: Vec<&[f32]> = centre.biases.iter().map(Vec::as_slice).collect();
+    let clip = standardization.standardized_range(model.range);
+    let biases: Vec<&[f32]> = standardization.biases.iter().map(Vec::as_slice).collect();
     let [plain, clipped] = match entries {
-        Entries::Cells(_) | Entries::Classes(_) => {
-            let cells = entries.cells();
-            let Some(first) = cells.first() else {
-                return Ok(Sums {
+        Entries::Blocks(_) | Entries::Classes(_) => {
+            let blocks = entries.blocks();
+            let Some(first) = blocks.first() else {
+                return Ok(SquaredErrors {
                     plain: 0.0,
                     clipped: 0.0,
                 });
@@ -62,14 +43,14 @@ pub(super) fn tensor_squares(
             let form = Form::tensor(shape, first.spec().fiber_mode);
             let core = form.fiber_first(&model.core);
             let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
-            summed(cells.len(), pool, Scratch::default, |scratch, c| {
-                let model = BlockModel {
-                    form: &form,
-                    core: &core,
-                    rows: &rows,
-                    level,
-                };
-                cell_squares(&cells[c], &model, clip, &biases, scratch)
+            let model = BlockModel {
+                form: &form,
+                core: &core,
+                rows: &rows,
+                level,
+            };
+            sum_chunks(blocks.len(), pool, Scratch::default, |scratch, b| {
+                cell_squares(&blocks[b], &model, clip, &biases, scratch)
             })?
         }
         Entries::Shuffled(entries) => {
@@ -79,10 +60,10 @@ pub(super) fn tensor_squares(
                     vec![0.0f32; shape.rows_len()],
                 )
             };
-            let count = entries.len().div_ceil(PIECE);
-            summed(count, pool, state, |(kernel, rows), c| {
+            let count = entries.len().div_ceil(CHUNK);
+            sum_chunks(count, pool, state, |(kernel, rows), c| {
                 let (mut plain, mut clipped) = (0.0, 0.0);
-                for i in c * PIECE..((c + 1) * PIECE).min(entries.len()) {
+                for i in c * CHUNK..((c + 1) * CHUNK).min(entries.len()) {
                     for (n, &row) in entries.row(i).iter().enumerate() {
                         rows[shape.row(n)]
                             .copy_from_slice(model.modes[n].factor.padded_row(row as usize));
@@ -99,11 +80,11 @@ pub(super) fn tensor_squares(
             })?
         }
     };
-    Ok(Sums { plain, clipped })
+    Ok(SquaredErrors { plain, clipped })
 }
 
-/// f_m without its penalty: squared errors of a matrix, or weighted squared distances of a graph.
-fn matrix_squares(
+/// Computes f_m without its penalty: the squared errors of a matrix, or the weighted squared distances of a graph.
+fn matrix_squared_error(
     model: &Model,
     m: usize,
     data: &MatrixData,
@@ -112,60 +93,62 @@ fn matrix_squares(
 ) -> Result<f64> {
     let rows = &model.modes[data.mode].factor;
     let graph = data.kind.is_graph();
-    let columns = match graph {
-        true => rows,
-        false => &model.matrices[m].factor,
+    let columns = if graph {
+        rows
+    } else {
+        &model.matrices[m].factor
     };
     if let Some(full) = &data.full {
-        return full.squares(rows, columns, pool);
+        return full.squared_error(rows, columns, pool);
     }
-    let one = |a: u32, b: u32, y: f32, weight: f32| {
+    let entry_error = |a: u32, b: u32, y: f32, weight: f32| {
         let (y, weight) = (f64::from(y), f64::from(weight));
         let pairs = rows.row(a as usize).iter().zip(columns.row(b as usize));
         let pairs = pairs.map(|(&p, &q)| (f64::from(p), f64::from(q)));
-        match graph {
-            true => y * pairs.map(|(p, q)| (p - q).powi(2)).sum::<f64>(),
-            false => weight * (y - pairs.map(|(p, q)| p * q).sum::<f64>()).powi(2),
+        if graph {
+            y * pairs.map(|(p, q)| (p - q).powi(2)).sum::<f64>()
+        } else {
+            weight * (y - pairs.map(|(p, q)| p * q).sum::<f64>()).powi(2)
         }
     };
     let [squares] = match &data.entries {
-        Entries::Cells(cells) if !graph => {
+        Entries::Blocks(blocks) if !graph => {
             let form = Form::matrix(rows.rank());
             let both = [rows.as_slice(), columns.as_slice()];
-            let everything = (f64::NEG_INFINITY, f64::INFINITY);
-            summed(cells.len(), pool, Scratch::default, |scratch, c| {
-                let model = BlockModel {
-                    form: &form,
-                    core: &[],
-                    rows: &both,
-                    level,
-                };
-                let [plain, _] = cell_squares(&cells[c], &model, everything, &[], scratch);
+            let unbounded = (f64::NEG_INFINITY, f64::INFINITY);
+            let model = BlockModel {
+                form: &form,
+                core: &[],
+                rows: &both,
+                level,
+            };
+            sum_chunks(blocks.len(), pool, Scratch::default, |scratch, b| {
+                let [plain, _] = cell_squares(&blocks[b], &model, unbounded, &[], scratch);
                 [plain]
             })?
         }
-        Entries::Cells(_) | Entries::Classes(_) => summed(
-            data.entries.cells().len(),
+        Entries::Blocks(_) | Entries::Classes(_) => sum_chunks(
+            data.entries.blocks().len(),
             pool,
             || (),
             |(), c| {
                 let mut sum = 0.0;
-                data.entries.cells()[c]
-                    .for_each_entry(|rows, y, w| sum += one(rows[0], rows[1], y, w));
+                data.entries.blocks()[c]
+                    .for_each_entry(|rows, y, w| sum += entry_error(rows[0], rows[1], y, w));
                 [sum]
             },
         )?,
         Entries::Shuffled(entries) => {
-            let count = entries.len().div_ceil(PIECE);
-            summed(
+            let count = entries.len().div_ceil(CHUNK);
+            sum_chunks(
                 count,
                 pool,
                 || (),
                 |(), c| {
-                    let range = c * PIECE..((c + 1) * PIECE).min(entries.len());
+                    let range = c * CHUNK..((c + 1) * CHUNK).min(entries.len());
                     let each = range.map(|i| {
                         let row = entries.row(i);
-                        one(row[0], row[1], entries.values[i], entries.weight(i))
+                        entry_error(row[0], row[1], entries.values[i], entries.weight(i))
                     });
                     [each.sum()]
                 },
@@ -175,30 +158,30 @@ fn matrix_squares(
     Ok(squares)
 }
 
-/// The penalty of some rows such that f holds half of it: squares, or twice absolute values, of what
-/// they are off their prior.
+/// Computes twice the penalty of some rows, since f contains half of it: the squares, or twice the absolute values, of
+/// their differences to the prior mean.
 fn penalty(
     rows: &[f32],
-    prior: &[f32],
+    prior_mean: &[f32],
     kind: Penalty,
     weight: impl Fn(usize) -> f64 + Sync,
     pool: &ThreadPool,
 ) -> Result<f64> {
-    // Large enough that threads pay.
-    const FLOATS: usize = 32 * PIECE;
-    let stride = prior.len().max(1);
-    let per_piece = (FLOATS / stride).max(1);
-    let pieces: Vec<&[f32]> = rows.chunks(per_piece * stride).collect();
-    let [sum] = summed(
-        pieces.len(),
+    // Smaller chunks are not worth the threads.
+    const FLOATS_PER_CHUNK: usize = 32 * CHUNK;
+    let stride = prior_mean.len().max(1);
+    let rows_per_chunk = (FLOATS_PER_CHUNK / stride).max(1);
+    let chunks: Vec<&[f32]> = rows.chunks(rows_per_chunk * stride).collect();
+    let [sum] = sum_chunks(
+        chunks.len(),
         pool,
         || (),
         |(), c| {
-            let each = pieces[c].chunks_exact(stride).enumerate();
+            let each = chunks[c].chunks_exact(stride).enumerate();
             [each
                 .map(|(i, row)| {
-                    let off = row.iter().zip(prior).map(|(x, p)| f64::from(x - p));
-                    weight(c * per_piece + i)
+                    let off = row.iter().zip(prior_mean).map(|(x, p)| f64::from(x - p));
+                    weight(c * rows_per_chunk + i)
                         * match kind {
                             Penalty::L2 => off.map(|x| x * x).sum::<f64>(),
                             Penalty::L1 => 2.0 * off.map(f64::abs).sum::<f64>(),
@@ -210,8 +193,8 @@ fn penalty(
     Ok(sum)
 }
 
-/// What biases add to the loss: that by which solving for them weighs their squares.
-pub(super) fn of_biases(biases: &[Vec<f32>], damping: &[f64], pool: &ThreadPool) -> Result<f64> {
+/// Computes the penalty of the biases: half their squares times the damping of their mode.
+pub(super) fn bias_penalty(biases: &[Vec<f32>], damping: &[f64], pool: &ThreadPool) -> Result<f64> {
     let mut size = 0.0;
     for (mode, &lambda) in biases.iter().zip(damping) {
         size += penalty(mode, &[0.0], Penalty::L2, |_| lambda, pool)?;
@@ -219,36 +202,36 @@ pub(super) fn of_biases(biases: &[Vec<f32>], damping: &[f64], pool: &ThreadPool)
     Ok(0.5 * size)
 }
 
-/// The paper's f = 1/2 f_t + sum_m lambda_m / 2 f_m, given the tensor's sum of squared errors.
-pub(super) fn total(
+/// Computes f = 1/2 f_t + sum_m lambda_m / 2 f_m of the paper, given the tensor's sum of squared errors.
+pub(super) fn objective(
     model: &Model,
     data: &Data,
-    tensor_squares: f64,
+    tensor_squared_error: f64,
     options: &Options,
     level: Level,
     pool: &ThreadPool,
 ) -> Result<f64> {
     let kind = options.penalty;
-    let mut size = tensor_squares;
-    let line = [0.0; LANES];
-    size += penalty(&model.core, &line, kind, |_| data.penalties.lambda, pool)?;
+    let mut size = tensor_squared_error;
+    let zeros = [0.0; LANES];
+    size += penalty(&model.core, &zeros, kind, |_| data.penalty.lambda, pool)?;
     for (n, mode) in model.modes.iter().enumerate() {
-        // Not the mean row, which is no parameter.
+        // The mean row at the end is no parameter.
         let rows = &mode.factor.as_slice()[..mode.rows.len() * mode.factor.stride()];
-        // Rows that only matrices have count as rows of one entry.
+        // A row without tensor entries is penalised as one of one entry.
         let weight = |i: usize| match mode.counts[i] {
-            0 => data.penalties.row(1.0),
-            _ => data.penalties.row(mode.row_weight(i)),
+            0 => data.penalty.of_row(1.0),
+            _ => data.penalty.of_row(mode.row_weight(i)),
         };
-        size += penalty(rows, &data.priors[n], kind, weight, pool)?;
+        size += penalty(rows, &data.prior_means[n], kind, weight, pool)?;
     }
     let mut f = 0.5 * size;
     for (m, matrix) in data.matrices.iter().enumerate() {
-        let squares = matrix_squares(model, m, matrix, level, pool)?;
+        let squared_error = matrix_squared_error(model, m, matrix, level, pool)?;
         let rows = model.matrices[m].factor.as_slice();
-        let weight = |k: usize| matrix.penalties.row(matrix.column_weights[k]);
-        let columns = penalty(rows, &matrix.prior, kind, weight, pool)?;
-        f += 0.5 * (f64::from(matrix.weight) * squares + columns);
+        let weight = |k: usize| matrix.penalty.of_row(matrix.column_weights[k]);
+        let columns = penalty(rows, &matrix.prior_mean, kind, weight, pool)?;
+        f += 0.5 * (f64::from(matrix.weight) * squared_error + columns);
     }
     Ok(f)
 }

@@ -1,18 +1,35 @@
 //! Fitting models to problems.
+//!
+//! In: a [`Problem`](crate::problem::Problem), [`Options`](crate::options::Options) and a [`FitInput`]. Out: a
+//! [`Model`](crate::model::Model) and a [`FitSummary`].
+//!
+//! Open `fit.rs` first. It resolves the options (`hyperparameters`) and the starting values (`gibbs_init`), then runs the
+//! `driver`: one loop over epochs for every algorithm. `algorithm` is the interface that an algorithm implements,
+//! `algorithm_factory` chooses one: `sgd::blocked`, `sgd::hogwild` or `rowwise` (`als` and `gibbs`). All of them work on
+//! `data`, a copy of the entries after `standardization`. `tune` searches for options with many fits; `fold_in` adds rows to
+//! a fitted model.
 
+mod algorithm;
+mod algorithm_factory;
 mod bias_update;
 mod biases;
+mod chunked_sum;
 mod cp_to_tucker;
 mod data;
+mod default_rank;
+mod driver;
 mod entries;
 mod entry_layout;
+mod evaluation_entries;
 mod fit;
 mod fold_in;
-mod full_matrices;
+mod full_matrix;
+mod full_matrix_update;
 mod gibbs_init;
 #[cfg(test)]
-mod gradients;
+mod gradient_tests;
 mod gram;
+mod holdout_split;
 mod hyperparameters;
 mod initialization;
 mod input;
@@ -20,10 +37,12 @@ mod loss;
 mod observer;
 mod reparametrization;
 mod resume;
+mod row_penalty;
 mod rowwise;
 mod sgd;
+mod sgd_init;
 mod standardization;
-mod stepped;
+mod stream_ids;
 pub mod tune;
 
 pub use biases::{BiasOptions, fit_biases};
@@ -32,4 +51,4 @@ pub use fold_in::{FoldIn, FoldMatrix, FoldSummary, fold_in};
 pub use input::{FitInput, FitSummary};
 pub use observer::{Control, Event, Observer, StopReason};
 
-pub(crate) use hyperparameters::likely_rank;
+pub(crate) use default_rank::likely_rank;

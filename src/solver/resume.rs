@@ -1,41 +1,49 @@
-//! What a checkpoint keeps besides the model, and what must be the same to go on from one.
+//! The part of a checkpoint beside the model, and the conditions under which a fit can be resumed from it.
 
+use super::algorithm::AlgorithmState;
 use super::input::FitInput;
-use super::sgd::blocked::Pace;
 use crate::error::{Error, Result};
 use crate::model::{Checkpoint, Model};
 use crate::options::{OPTION_TABLE, Options};
 
-/// Where a fit stands between two epochs: what a checkpoint keeps besides the model.
+/// State of a fit between two epochs that a checkpoint keeps besides the model. The names in a checkpoint are those of
+/// [`Progress::fields`].
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Progress {
+    /// Number of epochs completed.
     pub epoch: u64,
+    /// Number of rollbacks.
     pub attempts: u64,
+    /// Factor of the learning rate after these rollbacks.
     pub eta_scale: f64,
+    /// Loss of the starting values; NaN before it is measured.
     pub first_loss: f64,
+    /// Loss of the last epoch that the stopping rules considered.
     pub last_loss: f64,
+    /// Lowest loss of these epochs.
     pub lowest_loss: f64,
+    /// Lowest validation error, and its epoch.
     pub best_valid: f64,
     pub best_epoch: u64,
-    pub since_best: u64,
-    /// How many sweeps `blocked` begins its next epoch with, and the squared error of the last.
-    pub sweeps: u64,
-    pub sweep_error: f64,
-    /// While all entries are fitted to after some were held out: for how many epochs; else 0.
-    pub refit: u64,
-    /// Epochs run before that.
-    pub before: u64,
-    /// Why the fit ended with this epoch: [`TOLERANCE`], [`PATIENCE`] or 0.
-    pub ended: u64,
-    /// A fingerprint of the data, which a resumed fit must share.
-    pub data: u64,
+    /// Number of evaluations since then.
+    pub epochs_since_best: u64,
+    pub algorithm: AlgorithmState,
+    /// Number of epochs of a refit to all entries; 0 if this is none.
+    pub refit_epochs: u64,
+    /// Number of epochs run before the refit.
+    pub epochs_before_refit: u64,
+    /// Rule that stopped the fit after this epoch: [`STOPPED_BY_TOLERANCE`], [`STOPPED_BY_PATIENCE`] or 0.
+    pub stopped_by: u64,
+    /// Checksum of the data, which must be the same when the fit is resumed.
+    pub data_fingerprint: u64,
 }
 
-/// Why a fit ended.
-pub(super) const TOLERANCE: u64 = 1;
-pub(super) const PATIENCE: u64 = 2;
+/// Values of [`Progress::stopped_by`], as checkpoints contain them.
+pub(super) const STOPPED_BY_TOLERANCE: u64 = 1;
+pub(super) const STOPPED_BY_PATIENCE: u64 = 2;
 
 impl Progress {
+    /// Returns the state before the first epoch.
     pub(super) fn new() -> Self {
         Progress {
             epoch: 0,
@@ -46,136 +54,139 @@ impl Progress {
             lowest_loss: f64::INFINITY,
             best_valid: f64::INFINITY,
             best_epoch: 0,
-            since_best: 0,
-            sweeps: Pace::first().sweeps as u64,
-            sweep_error: Pace::first().error,
-            refit: 0,
-            before: 0,
-            ended: 0,
-            data: 0,
+            epochs_since_best: 0,
+            algorithm: AlgorithmState::default(),
+            refit_epochs: 0,
+            epochs_before_refit: 0,
+            stopped_by: 0,
+            data_fingerprint: 0,
         }
     }
 
-    /// Where all entries begin to be fitted to, after a fit with some held out got here.
-    pub(super) fn to_refit(&self, best_epoch: u64, best_valid: f64) -> Progress {
+    /// Returns the state before the first epoch of a refit to all entries, after this fit with some held out.
+    pub(super) fn for_refit(&self, best_epoch: u64, best_valid: f64) -> Progress {
         Progress {
             eta_scale: self.eta_scale,
-            refit: best_epoch,
-            before: self.epoch,
+            refit_epochs: best_epoch,
+            epochs_before_refit: self.epoch,
             best_epoch,
             best_valid,
             ..Progress::new()
         }
     }
 
-    fn numbers(&mut self) -> [(&'static str, Number<'_>); 15] {
+    /// Returns all fields under their names in a checkpoint.
+    fn fields(&mut self) -> [(&'static str, Field<'_>); 15] {
         [
-            ("epoch", Number::Whole(&mut self.epoch)),
-            ("attempts", Number::Whole(&mut self.attempts)),
-            ("eta_scale", Number::Real(&mut self.eta_scale)),
-            ("first_loss", Number::Real(&mut self.first_loss)),
-            ("last_loss", Number::Real(&mut self.last_loss)),
-            ("lowest_loss", Number::Real(&mut self.lowest_loss)),
-            ("best_valid", Number::Real(&mut self.best_valid)),
-            ("best_epoch", Number::Whole(&mut self.best_epoch)),
-            ("since_best", Number::Whole(&mut self.since_best)),
-            ("sweeps", Number::Whole(&mut self.sweeps)),
-            ("sweep_error", Number::Real(&mut self.sweep_error)),
-            ("refit", Number::Whole(&mut self.refit)),
-            ("before", Number::Whole(&mut self.before)),
-            ("ended", Number::Whole(&mut self.ended)),
-            ("data", Number::Whole(&mut self.data)),
+            ("epoch", Field::Integer(&mut self.epoch)),
+            ("attempts", Field::Integer(&mut self.attempts)),
+            ("eta_scale", Field::Real(&mut self.eta_scale)),
+            ("first_loss", Field::Real(&mut self.first_loss)),
+            ("last_loss", Field::Real(&mut self.last_loss)),
+            ("lowest_loss", Field::Real(&mut self.lowest_loss)),
+            ("best_valid", Field::Real(&mut self.best_valid)),
+            ("best_epoch", Field::Integer(&mut self.best_epoch)),
+            ("since_best", Field::Integer(&mut self.epochs_since_best)),
+            ("sweeps", Field::Integer(&mut self.algorithm.sweeps)),
+            ("sweep_error", Field::Real(&mut self.algorithm.sweep_error)),
+            ("refit", Field::Integer(&mut self.refit_epochs)),
+            ("before", Field::Integer(&mut self.epochs_before_refit)),
+            ("ended", Field::Integer(&mut self.stopped_by)),
+            ("data", Field::Integer(&mut self.data_fingerprint)),
         ]
     }
 
+    /// Returns the text of a checkpoint: one line `name=value` per field. Floats are written as the hexadecimal digits of
+    /// their bits, so that a resumed fit is exactly where it was.
     pub(super) fn to_text(&self) -> String {
         let mut copy = self.clone();
-        // Bits, not digits: a resumed fit must be exactly where it was.
-        copy.numbers()
+        copy.fields()
             .into_iter()
-            .map(|(name, number)| match number {
-                Number::Whole(x) => format!("{name}={x}\n"),
-                Number::Real(x) => format!("{name}={:016x}\n", x.to_bits()),
+            .map(|(name, field)| match field {
+                Field::Integer(x) => format!("{name}={x}\n"),
+                Field::Real(x) => format!("{name}={:016x}\n", x.to_bits()),
             })
             .collect()
     }
 
-    /// Where the fit stood that wrote a checkpoint. One that another version wrote does if what it lacks was not
-    /// there to be done, and if it has nothing that this version does not know.
-    pub(super) fn of(saved: &Checkpoint, input: &FitInput<'_>) -> Result<Progress> {
+    /// Reads the state from a checkpoint. One of another version is accepted if it lacks only options and fields whose
+    /// defaults mean what that version did, and if it contains none that are unknown here.
+    pub(super) fn from_checkpoint(saved: &Checkpoint, input: &FitInput<'_>) -> Result<Progress> {
         let missing = |later: &[&str], all: &[&'static str], text: &str| -> Vec<&'static str> {
-            let said = |name: &str| lines(text).any(|(n, _)| n == name);
+            let contains = |name: &str| lines(text).any(|(n, _)| n == name);
             let all = all.iter().copied();
-            all.filter(|n| !later.contains(n) && !said(n)).collect()
+            all.filter(|n| !later.contains(n) && !contains(n)).collect()
         };
         let options: Vec<&str> = OPTION_TABLE.iter().map(|o| o.name).collect();
-        let state = Progress::new().numbers().map(|(name, _)| name);
-        let later = [&LATER_OPTIONS[..], &MAY_CHANGE].concat();
+        let fields = Progress::new().fields().map(|(name, _)| name);
+        let later = [&OPTIONS_ADDED_LATER[..], &CHANGEABLE_OPTIONS].concat();
         let mut lacks = missing(&later, &options, &saved.options);
-        lacks.extend(missing(&LATER_STATE, &state, &saved.state));
-        let known = |name: &str| options.contains(&name) || state.contains(&name);
+        lacks.extend(missing(&FIELDS_ADDED_LATER, &fields, &saved.state));
+        let known = |name: &str| options.contains(&name) || fields.contains(&name);
         let both = lines(&saved.options).chain(lines(&saved.state));
         let unknown: Vec<&str> = both.map(|(n, _)| n).filter(|n| !known(n)).collect();
-        let other = |what: &str, names: Vec<&str>| {
+        let incompatible = |how: &str, names: Vec<&str>| {
             let by = match &saved.library {
                 Some(version) => format!("s3cmtf {version}"),
                 None => "an s3cmtf that did not note its version".into(),
             };
-            Err(named(
+            Err(checkpoint_error(
                 input,
                 format!(
-                    "cannot be resumed: it was written by {by} and {what} {}; resume it with the version that \
+                    "cannot be resumed: it was written by {by} and {how} {}; resume it with the version that \
                      wrote it, or start a new fit from it (init)",
                     names.join(", ")
                 ),
             ))
         };
         if !lacks.is_empty() {
-            return other("lacks", lacks);
+            return incompatible("lacks", lacks);
         }
         if !unknown.is_empty() {
-            return other("has what this version does not know:", unknown);
+            return incompatible("has what this version does not know:", unknown);
         }
         Progress::from_text(&saved.state).ok_or_else(|| {
-            named(
+            checkpoint_error(
                 input,
                 "its state cannot be read; it was not written by this library".into(),
             )
         })
     }
 
-    /// The numbers that are there; `None` if one is no number.
+    /// Reads the fields that are present; `None` if one cannot be parsed.
     fn from_text(text: &str) -> Option<Progress> {
         let mut progress = Progress::new();
-        for (name, number) in progress.numbers() {
+        for (name, field) in progress.fields() {
             let Some((_, value)) = lines(text).find(|(n, _)| *n == name) else {
                 continue;
             };
-            match number {
-                Number::Whole(x) => *x = value.parse().ok()?,
-                Number::Real(x) => *x = f64::from_bits(u64::from_str_radix(value, 16).ok()?),
+            match field {
+                Field::Integer(x) => *x = value.parse().ok()?,
+                Field::Real(x) => *x = f64::from_bits(u64::from_str_radix(value, 16).ok()?),
             }
         }
         Some(progress)
     }
 }
 
+/// Returns the names and values of lines `name=value`.
 fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.lines().filter_map(|l| l.split_once('='))
 }
 
-/// Whether a checkpoint is from a fit to all entries after some were held out.
+/// Returns whether a checkpoint is from a refit to all entries after some were held out.
 pub(super) fn is_refit(state: &str) -> bool {
-    Progress::from_text(state).is_some_and(|p| p.refit > 0)
+    Progress::from_text(state).is_some_and(|p| p.refit_epochs > 0)
 }
 
-enum Number<'a> {
-    Whole(&'a mut u64),
+/// A field of [`Progress`].
+enum Field<'a> {
+    Integer(&'a mut u64),
     Real(&'a mut f64),
 }
 
-/// What a resumed fit may change: nothing that changes where it goes (another kernel rounds otherwise).
-const MAY_CHANGE: [&str; 8] = [
+/// Options that a resumed fit may change: none of them alters its course. (Another kernel only rounds differently.)
+const CHANGEABLE_OPTIONS: [&str; 8] = [
     "samples",
     "epochs",
     "threads",
@@ -186,9 +197,9 @@ const MAY_CHANGE: [&str; 8] = [
     "checkpoint_seconds",
 ];
 
-/// Options that checkpoints of earlier versions lack. As they are by default nothing else is done than what those
-/// versions did: other options that come later change where a fit goes, and do not belong here.
-const LATER_OPTIONS: [&str; 6] = [
+/// Options that checkpoints of earlier versions lack and whose defaults mean what those versions did. Later options that
+/// alter the course of a fit do not belong here.
+const OPTIONS_ADDED_LATER: [&str; 6] = [
     "burn_in",
     "thin",
     "matrix_weights",
@@ -197,19 +208,19 @@ const LATER_OPTIONS: [&str; 6] = [
     "mode_steps",
 ];
 
-/// The same of the state.
-const LATER_STATE: [&str; 3] = ["refit", "before", "ended"];
+/// Fields of [`Progress`] that checkpoints of earlier versions lack.
+const FIELDS_ADDED_LATER: [&str; 3] = ["refit", "before", "ended"];
 
-/// The options of a resumed fit: those of the checkpoint, but for what may change. What is left to the
-/// library was settled when the fit began.
-pub(super) fn resumed_options(now: &Options, saved: &Options) -> Result<Options> {
+/// Returns the options of a resumed fit: those of the checkpoint, except for changeable ones. An option that is given now
+/// must be the same as in the checkpoint; `auto` was resolved when the fit began.
+pub(super) fn resumed_options(given: &Options, saved: &Options) -> Result<Options> {
     let mut options = saved.clone();
     for option in OPTION_TABLE {
         let (a, b) = (
-            now.get(option.name).unwrap_or_default(),
+            given.get(option.name).unwrap_or_default(),
             saved.get(option.name).unwrap_or_default(),
         );
-        if MAY_CHANGE.contains(&option.name) {
+        if CHANGEABLE_OPTIONS.contains(&option.name) {
             options.set(option.name, &a)?;
         } else if a != b && a != "auto" {
             return Err(Error::argument(format!(
@@ -222,8 +233,8 @@ pub(super) fn resumed_options(now: &Options, saved: &Options) -> Result<Options>
     Ok(options)
 }
 
-/// A checkpoint only continues on the data it was made on.
-pub(super) fn same_shape(model: &Model, saved: &Model, input: &FitInput<'_>) -> Result<()> {
+/// Returns an error unless the model of a checkpoint has the same ranks, rows and columns.
+pub(super) fn check_shape(model: &Model, saved: &Model, input: &FitInput<'_>) -> Result<()> {
     let rows = |m: &Model| {
         m.modes
             .iter()
@@ -238,13 +249,14 @@ pub(super) fn same_shape(model: &Model, saved: &Model, input: &FitInput<'_>) -> 
     };
     if model.shape != saved.shape || rows(model) != rows(saved) || columns(model) != columns(saved)
     {
-        return Err(other_data(input));
+        return Err(different_data(input));
     }
     Ok(())
 }
 
-pub(super) fn other_data(input: &FitInput<'_>) -> Error {
-    named(
+/// Returns the error of a checkpoint that was made on other data.
+pub(super) fn different_data(input: &FitInput<'_>) -> Error {
+    checkpoint_error(
         input,
         "was made on other data (entries, sizes, weights or validation entries differ); resume with the \
          same files and weights, or start a new fit from it (init)"
@@ -252,8 +264,8 @@ pub(super) fn other_data(input: &FitInput<'_>) -> Error {
     )
 }
 
-/// An error of the checkpoint.
-fn named(input: &FitInput<'_>, what: String) -> Error {
+/// Returns an error that names the checkpoint.
+fn checkpoint_error(input: &FitInput<'_>, what: String) -> Error {
     let path = input.resume.as_ref().map(|p| p.display().to_string());
     Error::file(path.unwrap_or_default(), what)
 }

@@ -9,7 +9,7 @@ use crate::model::{FactorMatrix, Model, ModelMatrix, QuantizedRows};
 use crate::parallel::ThreadPool;
 use crate::problem::MatrixKind;
 use crate::progress::{Monitor, report_progress};
-use crate::solver::data::Penalties;
+use crate::solver::row_penalty::RowPenalty;
 use crate::solver::rowwise::{Fold, Found, Known, Side, unround, uses};
 use crate::sort::stable_sort_by_key;
 
@@ -135,7 +135,7 @@ impl FoldWork<'_> {
             precision: 1.0,
             cold: &cold,
         };
-        let penalties = Penalties {
+        let penalty = RowPenalty {
             lambda: model.options.lambda_reg.unwrap_or(0.0),
             per: model.options.penalty_per,
         };
@@ -146,7 +146,7 @@ impl FoldWork<'_> {
                     0.0 => uses(self.weights_in_matrices(i)),
                     weight => weight,
                 };
-                penalties.row(uses) as f32
+                penalty.of_row(uses) as f32
             })
             .collect();
         let how = (

@@ -254,7 +254,7 @@ pub(in crate::solver) fn fill_cold(
                 continue;
             }
             let (mut rows, mut values, mut weights) = (Vec::new(), Vec::new(), Vec::new());
-            matrix.entries.each(|row, value, weight| {
+            matrix.entries.for_each(|row, value, weight| {
                 rows.extend_from_slice(row);
                 values.push(value);
                 if matrix.entries.is_weighted() {
@@ -292,7 +292,7 @@ pub(in crate::solver) fn fill_cold(
             .map(|row| {
                 let each = sources.iter().zip(&all_cells);
                 let each = each.map(|(s, all)| all.unwrap_or_else(|| s.lists.row_weight(row)));
-                data.penalties.row(uses(each)) as f32
+                data.penalty.of_row(uses(each)) as f32
             })
             .collect();
         let before = &model.modes[n].prior;

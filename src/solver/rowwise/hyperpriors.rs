@@ -126,7 +126,10 @@ impl Exact {
         let rows = &model.modes[side.mode].factor;
         let columns = &model.matrices[side.number].factor;
         let (squares, entries) = match &side.full {
-            Some(full) => (full.squares(rows, columns, pool)?, full.cells()),
+            Some(full) => (
+                full.squared_error(rows, columns, pool)?,
+                full.position_count(),
+            ),
             None => {
                 let source = self.side_source(rows, &side.by_column, 1.0, None);
                 let columns = columns.as_slice();

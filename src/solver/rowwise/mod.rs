@@ -6,6 +6,7 @@
 //! (`graph`). `start` is where draws begin, with what entries `agree` on; `sweep` goes through modes, columns and core in turn; `prior` is what rows are thought to
 //! be like; `held` measures errors, also of the mean of many models; `solver` is what a fit sees.
 
+mod algorithm;
 mod cold_start;
 mod core_update;
 mod graph;
@@ -21,4 +22,4 @@ mod work;
 
 pub(super) use cold_start::{fill_cold, uses};
 pub(super) use new_rows::{Fold, Found, Known, Side};
-pub(super) use solver::{Begin, Measured, Solver, unround};
+pub(super) use solver::{Solver, unround};

@@ -8,37 +8,18 @@ use super::holdout::{HeldOut, Squares, Undo};
 use super::sweep::{Exact, Given, GivenMatrix, State, Turn, Way};
 use crate::error::{Error, Result};
 use crate::model::{FactorMatrix, Model, PosteriorSample, PosteriorSamples, QuantizedRows};
-use crate::simd::Level;
 
 use crate::kernel::CoreKind;
 
 use crate::options::{Algorithm, Options, Penalty};
 use crate::parallel::ThreadPool;
 use crate::simd::padded_len;
-use crate::solver::data::Data;
+use crate::solver::algorithm::{EvaluationSet, FitContext, InitialState, Origin};
 use crate::solver::entries::{Entries, Shuffled};
 
 /// A sample whose errors on the training entries are so many times those of the last is from before
 /// the draws came to rest.
 const EARLY: f64 = 1.1;
-
-/// Where a fit begins.
-#[derive(Clone, Copy)]
-pub(in crate::solver) enum Begin<'a> {
-    /// Anew.
-    Anew,
-    /// With the rows, which the model has by now, and the biases of another model.
-    From(&'a Model),
-    /// Where a checkpoint left it.
-    Resumed,
-}
-
-/// Entries that a fit measures itself by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::solver) enum Measured {
-    Test,
-    Valid,
-}
 
 /// An exact solver at work.
 pub(in crate::solver) struct Solver {
@@ -54,12 +35,17 @@ pub(in crate::solver) struct Solver {
 impl Solver {
     pub(in crate::solver) fn new(
         model: &mut Model,
-        data: &Data,
-        options: &Options,
-        (begin, level): (Begin<'_>, Level),
-        held: [Option<&Entries>; 2],
-        pool: &ThreadPool,
+        context: &FitContext,
+        initial: &InitialState<'_>,
     ) -> Result<Solver> {
+        let FitContext {
+            options,
+            data,
+            level,
+            pool,
+            ..
+        } = context;
+        let (level, origin) = (*level, initial.origin);
         check(options)?;
         let draws =
             (options.algorithm == Algorithm::Gibbs).then_some((options.burn_in, options.thin));
@@ -79,7 +65,7 @@ impl Solver {
         let way = match draws {
             Some(_) => Way::Draw { seed: options.seed },
             None => Way::Best {
-                ridge: data.penalties.lambda,
+                ridge: data.penalty.lambda,
                 nonneg: options.nonneg,
             },
         };
@@ -88,9 +74,10 @@ impl Solver {
         let given = Given {
             limits: limits.clone(),
             rows: &tensor.rows,
-            values: Cow::Owned(undo.apply(match tensor.base.is_empty() {
-                true => &tensor.values,
-                false => &tensor.base,
+            values: Cow::Owned(undo.apply(if tensor.values_with_biases.is_empty() {
+                &tensor.values
+            } else {
+                &tensor.values_with_biases
             })),
             weights: &tensor.weights,
         };
@@ -112,7 +99,7 @@ impl Solver {
                     ridges: m
                         .column_weights
                         .iter()
-                        .map(|&weight| m.penalties.row(weight) as f32)
+                        .map(|&weight| m.penalty.of_row(weight) as f32)
                         .collect(),
                     graph,
                     full: m.full.clone(),
@@ -143,31 +130,31 @@ impl Solver {
             cold: model.modes.iter().map(|_| None).collect(),
             priors: model.modes.iter().map(|_| None).collect(),
         };
-        match begin {
-            Begin::Anew if draws.is_some() => exact.start(model, options.seed, pool)?,
-            Begin::Resumed => {
+        match origin {
+            Origin::Random if draws.is_some() => exact.start(model, options.seed, pool)?,
+            Origin::Checkpoint => {
                 if let Some(samples) = &model.samples {
                     state.biases.clone_from(&samples.biases);
                 }
             }
-            Begin::Anew => take_in_core(model, undo.by)?,
-            Begin::From(other) => {
+            Origin::Random => take_in_core(model, undo.by)?,
+            Origin::Model(other) => {
                 take_in_core(model, undo.by)?;
                 if biased {
                     take_biases(&mut state.biases, model, other, undo.by);
                 }
             }
         }
-        for (mode, prior) in model.modes.iter().zip(&data.priors) {
+        for (mode, prior) in model.modes.iter().zip(&data.prior_means) {
             let weight = |i: usize| match mode.counts[i] {
                 0 => 1.0,
                 _ => mode.row_weight(i),
             };
-            let penalty = |i: usize| data.penalties.row(weight(i)) as f32;
+            let penalty = |i: usize| data.penalty.of_row(weight(i)) as f32;
             let penalties = (0..mode.counts.len()).map(penalty).collect();
             exact.ridges.push((penalties, prior.clone()));
         }
-        if let Begin::From(other) = begin {
+        if let Origin::Model(other) = origin {
             // Draws are as wide as what they were drawn from. Fitted rows are narrower, and what is learnt from them
             // would hold rows with few entries back.
             exact.first = u64::from(other.samples.is_none());
@@ -179,24 +166,23 @@ impl Solver {
             };
             let (mut rows, mut values, mut weights) = (Vec::new(), Vec::new(), Vec::new());
             let weighted = entries.is_weighted();
-            entries.each(|row, value, weight| {
+            entries.for_each(|row, value, weight| {
                 rows.extend_from_slice(row);
                 values.push(value);
                 weights.extend(weighted.then_some(weight));
             });
             HeldOut::new(&with_mean, &rows, (&undo.apply(&values), &weights)).map(Some)
         };
-        let [test, valid] = held;
         let mut solver = Solver {
             exact,
             state,
-            test: hold(test)?,
-            valid: hold(valid)?,
+            test: hold(initial.test)?,
+            valid: hold(initial.validation)?,
             draws,
             entries: tensor.len(),
         };
         if draws.is_some() {
-            if !matches!(begin, Begin::Resumed) || model.samples.is_none() {
+            if !matches!(origin, Origin::Checkpoint) || model.samples.is_none() {
                 model.samples = Some(PosteriorSamples {
                     mean: model.mean + undo.plus,
                     scale: undo.by,
@@ -384,7 +370,11 @@ impl Solver {
     }
 
     /// A fit that ends before its first sample has the last whole draw as one.
-    pub(in crate::solver) fn finish(&mut self, model: &mut Model, pool: &ThreadPool) -> Result<()> {
+    pub(in crate::solver) fn add_last_sample(
+        &mut self,
+        model: &mut Model,
+        pool: &ThreadPool,
+    ) -> Result<()> {
         let Some(samples) = model.samples.as_ref().filter(|s| s.is_empty()) else {
             return Ok(());
         };
@@ -430,14 +420,14 @@ impl Solver {
     /// draw while there are none. NaN without entries.
     pub(in crate::solver) fn error_on(
         &self,
-        on: Measured,
+        on: EvaluationSet,
         model: &Model,
         clip: bool,
         pool: &ThreadPool,
     ) -> Result<f64> {
         let held = match on {
-            Measured::Test => &self.test,
-            Measured::Valid => &self.valid,
+            EvaluationSet::Test => &self.test,
+            EvaluationSet::Validation => &self.valid,
         };
         let Some(held) = held else {
             return Ok(f64::NAN);
@@ -474,7 +464,7 @@ fn check(options: &Options) -> Result<()> {
 /// What gives values mean 0 and a deviation between 0.7 and 1.4: the scale is a power of two, so that
 /// nothing is rounded by it.
 fn standard(entries: &Shuffled, range: (f64, f64)) -> Undo {
-    let total = entries.total();
+    let total = entries.total_weight();
     let total = if total > 0.0 { total } else { 1.0 };
     let by_weight = |of: &dyn Fn(f64) -> f64| {
         let each = entries.values.iter().enumerate();

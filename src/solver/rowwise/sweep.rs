@@ -24,7 +24,7 @@ use crate::linalg::WARM_START_PASSES;
 use crate::parallel::ThreadPool;
 use crate::random::RandomStream;
 use crate::simd::padded_len;
-use crate::solver::full_matrices::Full;
+use crate::solver::full_matrix::FullMatrix;
 use crate::solver::gram::row_moments;
 use crate::sort::stable_sort_by_key;
 
@@ -55,7 +55,7 @@ pub(super) struct Side {
     /// The mean over its entries of the squares of their values times their weights; 1 if they are all 0.
     pub square: f64,
     /// If all its cells count.
-    pub full: Option<Arc<Full>>,
+    pub full: Option<Arc<FullMatrix>>,
 }
 
 /// A similarity graph.
@@ -142,7 +142,7 @@ pub(super) struct GivenMatrix<'a> {
     pub weight: f64,
     pub ridges: Vec<f32>,
     pub graph: bool,
-    pub full: Option<Arc<Full>>,
+    pub full: Option<Arc<FullMatrix>>,
     pub entries: Given<'a>,
 }
 
@@ -189,7 +189,7 @@ impl Exact {
             let squares = given.values.iter().map(|&y| f64::from(y) * f64::from(y));
             let squares = squares.enumerate().map(|(i, square)| weight(i) * square);
             let (squares, count) = match &m.full {
-                Some(full) => (full.size(), full.cells()),
+                Some(full) => (full.sum_of_squares(), full.position_count()),
                 None => (squares.sum(), given.values.len() as f64),
             };
             sides.push(Side {
@@ -319,7 +319,7 @@ impl Exact {
                 Whole {
                     gram: narrow(&u.gram()),
                     right: narrow(&u.sum),
-                    by: Some(&full.base),
+                    by: Some(&full.unobserved_values),
                 }
             }
             false => Whole::of_rows(full, &model.matrices[side.number].factor, pool)?,

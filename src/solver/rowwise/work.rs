@@ -17,7 +17,7 @@ use crate::linalg::CoordinateDescent;
 use crate::parallel::ThreadPool;
 use crate::random::RandomStream;
 use crate::simd::padded_len;
-use crate::solver::full_matrices::Full;
+use crate::solver::full_matrix::FullMatrix;
 use crate::solver::gram::row_moments;
 
 /// Entries that count towards the rows of a mode, or of the columns of a matrix.
@@ -44,7 +44,7 @@ pub(super) struct Whole<'a> {
 impl Whole<'_> {
     /// What all cells of a full matrix say about the rows of its mode, given its columns.
     pub(super) fn of_rows(
-        full: &Full,
+        full: &FullMatrix,
         columns: &FactorMatrix,
         pool: &ThreadPool,
     ) -> Result<Whole<'static>> {
@@ -52,7 +52,7 @@ impl Whole<'_> {
         let v = row_moments(columns, columns.len(), &[], pool)?;
         Ok(Whole {
             gram: narrow(&v.gram()),
-            right: narrow(&full.pull(columns)),
+            right: narrow(&full.unobserved_column_sum(columns)),
             by: None,
         })
     }

@@ -14,7 +14,9 @@ use crate::kernel::hogwild_rows::HogwildRows;
 use crate::kernel::{
     Method, RowCache, Rule, Runner, Steps, TensorKernel, Walk, run_edges, run_matrix,
 };
-use crate::solver::data::{Data, Shuffled, stream};
+use crate::solver::data::Data;
+use crate::solver::entries::Shuffled;
+use crate::solver::stream_ids;
 
 use crate::model::Model;
 use crate::simd::Level;
@@ -88,13 +90,14 @@ impl<'a> LockFree<'a> {
     /// The blocks in the order of an epoch, and the number its walks through them are drawn from.
     fn order(&self, name: &[u64]) -> (Vec<Block>, u64) {
         let mut order = self.blocks.clone();
-        let mut s = RandomStream::new(&[&[self.options.seed, stream::ORDER], name].concat());
+        let mut s =
+            RandomStream::new(&[&[self.options.seed, stream_ids::BLOCK_ORDER], name].concat());
         for i in (1..order.len()).rev() {
             order.swap(i, s.below(i as u64 + 1) as usize);
         }
         (
             order,
-            hash_words(&[&[self.options.seed, stream::WALK], name].concat()),
+            hash_words(&[&[self.options.seed, stream_ids::ENTRY_ORDER], name].concat()),
         )
     }
 
@@ -200,7 +203,7 @@ impl<'a> LockFree<'a> {
             .filter(|b| b.part == 0)
             .map(|b| b.len as usize)
             .sum();
-        let all = self.data.tensor.len() as f64 * self.data.core_step;
+        let all = self.data.tensor.len() as f64 * self.data.core_eta_scale;
         let core_eta = eta * all / own.max(1) as f64;
         let squares = pool.run(hands.len(), cancelled, |worker| {
             let mut task = Task::new(self, &shared, (eta as f32, core_eta as f32), &worker);
@@ -337,7 +340,7 @@ impl<'a> Task<'a> {
     fn tensor_entries(&mut self, walk: &Walk<'_>, count: usize) -> usize {
         let data = self.plan.data;
         let penalties: Vec<&[f32]> = data.row_penalty.iter().map(Vec::as_slice).collect();
-        let priors: Vec<&[f32]> = data.priors.iter().map(Vec::as_slice).collect();
+        let priors: Vec<&[f32]> = data.prior_means.iter().map(Vec::as_slice).collect();
         let steps = Steps {
             eta: self.eta,
             weight: 1.0,
@@ -345,7 +348,7 @@ impl<'a> Task<'a> {
             core: self.core_eta.map(|eta| (eta, data.core_penalty)),
             penalties: &penalties,
             priors: &priors,
-            modes: &data.mode_steps,
+            modes: &data.mode_eta_scales,
         };
         let (at, squares) = match &mut self.kernel {
             Kernel::Opt(runner) => runner.tensor(&mut self.factors, walk, count, &steps),
@@ -365,9 +368,9 @@ impl<'a> Task<'a> {
             rule: self.rule(),
             core: None,
             penalties: &[rows, &data.column_penalty],
-            priors: &[&self.plan.data.priors[data.mode], &data.prior],
+            priors: &[&self.plan.data.prior_means[data.mode], &data.prior_mean],
             // Columns have the step of the epoch.
-            modes: &[self.plan.data.mode_steps[data.mode], 1.0],
+            modes: &[self.plan.data.mode_eta_scales[data.mode], 1.0],
         };
         let (factor, columns) = (&mut self.factors[data.mode], &mut self.columns[m]);
         let at = match data.kind {
@@ -587,7 +590,7 @@ mod tests {
                 rows: row.collect(),
                 values: vec![0.0; 200_000],
                 weights: Vec::new(),
-                base: Vec::new(),
+                values_with_biases: Vec::new(),
             }
         };
         let even = entries(100, false);

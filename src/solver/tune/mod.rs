@@ -28,21 +28,21 @@ use std::time::{Duration, Instant};
 use space::Draws;
 use state::{Given, State, fingerprint};
 
-use super::data::Held;
-use super::fit::Known;
-use super::gibbs_init::{Drawn, drawn_rank};
-use super::hyperparameters::{error_at, settle};
+use super::algorithm_factory::kernel_level;
+use super::driver::{Fit, FitState};
+use super::gibbs_init::{GibbsStart, chain_rank};
+use super::holdout_split::HoldoutSplit;
+use super::hyperparameters::resolve_options;
 use super::input::FitInput;
-use super::observer::{Control, StopReason};
-use super::standardization::Centre;
-use super::stepped::stepped;
+use super::observer::{Control, Observer, StopReason};
+use super::sgd_init::{SgdStart, sgd_start};
+use super::standardization::Standardization;
 use crate::error::{Error, Result};
-use crate::model::{Checkpoint, Model, check_target};
+use crate::model::{Checkpoint, EpochMetrics, Model, check_target};
 use crate::options::{Algorithm, Initialization, ModelKind, Options};
 use crate::parallel::{StopFlag, available_threads, run_ordered};
 use crate::problem::Problem;
 use crate::progress::{Monitor, report_progress};
-use crate::simd::Level;
 use crate::sort::stable_sort_by;
 
 /// One in so many goes on to the next rung.
@@ -86,9 +86,9 @@ pub fn tune(
         )),
         e => e,
     };
-    let settled = settle(problem, options, None, None, &limited).map_err(nothing_yet)?;
-    let (base, centre) = (settled.options, settled.centre);
-    let mut search = Search::new(problem, options, &base, centre, how)?;
+    let resolved = resolve_options(problem, options, None, None, &limited).map_err(nothing_yet)?;
+    let (base, standardization) = (resolved.options, resolved.standardization);
+    let mut search = Search::new(problem, options, &base, standardization, how)?;
     let outcome = search.run(observer, &limited);
     search.save()?;
     let reason = match outcome {
@@ -177,8 +177,8 @@ struct Search<'a> {
     problem: &'a Problem<'a>,
     how: &'a TuneOptions<'a>,
     base: &'a Options,
-    centre: Option<Centre>,
-    held: Option<Held>,
+    standardization: Option<Standardization>,
+    holdout: Option<HoldoutSplit>,
     trials: Vec<Trial>,
     state: State,
     jobs: usize,
@@ -186,7 +186,7 @@ struct Search<'a> {
     /// Trials that may go on from where they are.
     paused: BTreeMap<usize, Paused>,
     /// What trials start from, by the rank that was drawn with.
-    starts: BTreeMap<usize, Drawn>,
+    starts: BTreeMap<usize, GibbsStart>,
 }
 
 impl<'a> Search<'a> {
@@ -194,7 +194,7 @@ impl<'a> Search<'a> {
         problem: &'a Problem<'a>,
         given: &Options,
         base: &'a Options,
-        centre: Option<Centre>,
+        standardization: Option<Standardization>,
         how: &'a TuneOptions<'a>,
     ) -> Result<Search<'a>> {
         let draws = Draws::new(problem, &how.space, given, base)?;
@@ -225,10 +225,7 @@ impl<'a> Search<'a> {
             });
         }
         let weights = problem.matrix_weights(base)?;
-        let kernel = match base.algorithm {
-            Algorithm::Naive => Level::Scalar,
-            _ => Level::choose(base.kernel.level())?,
-        };
+        let kernel = kernel_level(base)?;
         let mut settings = format!(
             "{} {} {} {} {}\n",
             how.space.describe(),
@@ -254,10 +251,14 @@ impl<'a> Search<'a> {
             problem,
             how,
             base,
-            centre,
-            held: match how.valid {
+            standardization,
+            holdout: match how.valid {
                 Some(_) => None,
-                None => Some(Held::new(how.fraction, 1.0 - how.fraction, base.seed)),
+                None => Some(HoldoutSplit::new(
+                    how.fraction,
+                    1.0 - how.fraction,
+                    base.seed,
+                )),
             },
             trials,
             state,
@@ -306,8 +307,9 @@ impl<'a> Search<'a> {
         }
         let jobs: Vec<Job> = new.iter().map(|&t| self.job(rung, t)).collect();
         self.draw(&jobs, limited)?;
-        let (problem, how, held, side_by_side) = (self.problem, self.how, self.held, self.jobs);
-        let (base, centre) = (self.base.clone(), self.centre.clone());
+        let (problem, how, holdout, side_by_side) =
+            (self.problem, self.how, self.holdout, self.jobs);
+        let (base, standardization) = (self.base.clone(), self.standardization.clone());
         let starts = self.starts.clone();
         let make = |i: u64, stop: &StopFlag| {
             let began = Instant::now();
@@ -324,25 +326,27 @@ impl<'a> Search<'a> {
                 ..FitInput::default()
             };
             let measured = || {
-                let start = match starts.get(&drawn_rank(problem, o)) {
-                    Some(drawn) if o.start == Initialization::Gibbs && paused.is_none() => {
-                        Some(drawn.start(problem, o)?)
+                let start = match starts.get(&chain_rank(problem, o)) {
+                    Some(start) if o.start == Initialization::Gibbs && paused.is_none() => {
+                        Some(start.initial_model(problem, o)?)
                     }
                     _ if o.start == Initialization::Sgd && paused.is_none() => {
-                        let found = stepped(problem, o, held, None, &Stopped(stop))?;
-                        found.and_then(|start| start.ok())
+                        match sgd_start(problem, o, holdout, None, &Stopped(stop))? {
+                            SgdStart::Model(model) => Some(model),
+                            SgdStart::Constant | SgdStart::Diverged(_) => None,
+                        }
                     }
                     _ => None,
                 };
-                let known = Known {
+                let state = FitState {
                     start,
-                    centre: centre.clone().filter(|_| same),
-                    held,
-                    resumed: paused,
-                    ..Known::default()
+                    standardization: standardization.clone().filter(|_| same),
+                    holdout,
+                    checkpoint: paused,
+                    ..FitState::default()
                 };
-                let (error, fit) = error_at(problem, o, &input, known, *until, &Stopped(stop))?;
-                Ok((error, fit.paused()?))
+                let fit = fit_until(problem, o, &input, state, *until, &Stopped(stop))?;
+                Ok((fit.validation_error()?, fit.into_checkpoint()?))
             };
             let measured = measured();
             (measured, began.elapsed().as_secs_f64())
@@ -389,7 +393,7 @@ impl<'a> Search<'a> {
         } in jobs
         {
             let fresh = paused.lock().unwrap_or_else(|e| e.into_inner()).is_none();
-            let rank = drawn_rank(self.problem, options);
+            let rank = chain_rank(self.problem, options);
             if !fresh || options.start != Initialization::Gibbs || self.starts.contains_key(&rank) {
                 continue;
             }
@@ -399,13 +403,13 @@ impl<'a> Search<'a> {
                 rank: vec![rank],
                 ..self.base.clone()
             };
-            let held = if self.held.is_some() {
+            let held_out = if self.holdout.is_some() {
                 self.how.fraction
             } else {
                 0.0
             };
-            let drawn = Drawn::new(self.problem, &o, held, None, limited)?;
-            self.starts.insert(rank, drawn);
+            let start = GibbsStart::sample(self.problem, &o, held_out, None, limited)?;
+            self.starts.insert(rank, start);
         }
         Ok(())
     }
@@ -511,6 +515,37 @@ fn last_epoch(o: &Options) -> u64 {
     match o.algorithm {
         Algorithm::Gibbs => o.burn_in.saturating_add(o.samples.saturating_mul(o.thin)),
         _ => o.epochs,
+    }
+}
+
+/// Runs a fit until after epoch `epoch`.
+fn fit_until<'a>(
+    problem: &Problem<'_>,
+    options: &Options,
+    input: &'a FitInput<'a>,
+    state: FitState,
+    epoch: u64,
+    monitor: &dyn Monitor,
+) -> Result<Fit<'a>> {
+    let mut until = StopAfter(epoch);
+    let mut fit = Fit::new(problem, options, input, state, &mut until, monitor)?;
+    fit.run(&mut until, monitor)?;
+    if monitor.cancelled() {
+        return Err(Error::Cancelled);
+    }
+    Ok(fit)
+}
+
+/// Stops a fit after an epoch.
+struct StopAfter(u64);
+
+impl Observer for StopAfter {
+    fn epoch(&mut self, figures: &EpochMetrics) -> Control {
+        if figures.epoch >= self.0 {
+            Control::Stop
+        } else {
+            Control::Continue
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::data::stream;
-use super::super::hyperparameters::{CORE_STEP, rank};
+use super::super::default_rank::default_rank;
+use super::super::hyperparameters::CORE_ETA_SCALE;
+use super::super::stream_ids;
 use crate::error::{Error, Result};
 use crate::options::{Algorithm, ModelKind, OPTION_TABLE, OptionKind, Options};
 use crate::problem::Problem;
@@ -169,7 +170,7 @@ impl<'a> Draws<'a> {
             space,
             base,
             any_model: given.model == ModelKind::Auto && given.rank.is_empty(),
-            other_rank: rank(
+            other_rank: default_rank(
                 problem,
                 match base.model {
                     ModelKind::Cp => ModelKind::Tucker,
@@ -229,7 +230,7 @@ impl<'a> Draws<'a> {
                 let seed = self.base.seed;
                 unit_interval(hash_words(&[
                     seed,
-                    stream::TUNE,
+                    stream_ids::TUNING,
                     number,
                     attempt,
                     place,
@@ -327,7 +328,7 @@ impl<'a> Draws<'a> {
     fn core_step(&self, full: bool) -> f64 {
         match (self.base.start, full) {
             (start, true) if start.defines_prior_mean() && self.base.model == ModelKind::Cp => {
-                CORE_STEP
+                CORE_ETA_SCALE
             }
             _ => self.base.core_step.unwrap_or(1.0),
         }
@@ -341,7 +342,7 @@ impl<'a> Draws<'a> {
             match o.model {
                 ModelKind::Cp => o.core_step = Some(0.0),
                 // Drawn, or not drawn by the first trial.
-                _ if o.core_step == Some(0.0) => o.core_step = Some(CORE_STEP),
+                _ if o.core_step == Some(0.0) => o.core_step = Some(CORE_ETA_SCALE),
                 _ => {}
             }
         }

@@ -13,7 +13,7 @@ use crate::kernel::MAX_ORDER;
 use crate::kernel::{self, EntryBlock, Form, Hold, LONGEST, PartRefMut, Scratch, Settings};
 use crate::random::splitmix64;
 use crate::simd::AlignedVec;
-use crate::solver::data::stream;
+use crate::solver::stream_ids;
 
 /// What a thread has of its own.
 pub(super) struct Tools {
@@ -104,7 +104,7 @@ impl Work<'_> {
 
     fn tensor(&self, number: usize, slot: &mut Slot, leases: &Leases<'_>, tools: &mut Tools) {
         let data = self.fit.data;
-        let cell = &data.tensor.cells()[number];
+        let cell = &data.tensor.blocks()[number];
         let (limit, steepness) = self.limit(cell, slot, leases, &mut tools.probe);
         for (n, copy) in slot.modes.iter_mut().enumerate() {
             copy.iter_mut()
@@ -127,7 +127,7 @@ impl Work<'_> {
                 1.0,
                 &self.epoch.penalties,
                 &self.epoch.priors,
-                &data.mode_steps,
+                &data.mode_eta_scales,
             )
         };
         slot.squares += kernel::run(
@@ -149,7 +149,7 @@ impl Work<'_> {
                 continue;
             }
             let data = &self.fit.data.matrices[m];
-            let cell = &data.entries.cells()[number];
+            let cell = &data.entries.blocks()[number];
             if cell.len() == 0 {
                 continue;
             }
@@ -172,7 +172,7 @@ impl Work<'_> {
         let spec = &self.fit.plan.matrices[m].spec;
         let data = &self.fit.data.matrices[m];
         let place = [task, (task + ahead) % spec.parts_per_axis];
-        let cell = &data.entries.cells()[spec.block_at(&place)];
+        let cell = &data.entries.blocks()[spec.block_at(&place)];
         if cell.len() == 0 {
             return;
         }
@@ -193,13 +193,13 @@ impl Work<'_> {
         }
         let penalty = &self.fit.data.matrix_row_penalty[data.mode][..];
         let penalties = [penalty; 2];
-        let priors = [&self.fit.data.priors[data.mode][..]; 2];
-        let steps = [self.fit.data.mode_steps[data.mode]; 2];
+        let priors = [&self.fit.data.prior_means[data.mode][..]; 2];
+        let steps = [self.fit.data.mode_eta_scales[data.mode]; 2];
         let settings = self.settings(data.weight, &penalties, &priors, &steps);
         let cells = [spec.block_at(&[p, q]), spec.block_at(&[q, p])];
         for &cell in &cells[..1 + usize::from(p != q)] {
             let name = self.name(m + 1, cell);
-            let cell = &data.entries.cells()[cell];
+            let cell = &data.entries.blocks()[cell];
             kernel::run_graph(cell, &mut leases, &settings, &name, &mut tools.scratch);
         }
     }
@@ -215,8 +215,8 @@ impl Work<'_> {
         let data = &self.fit.data.matrices[m];
         let rows = &self.fit.data.matrix_row_penalty[data.mode];
         let penalties: [&[f32]; 2] = [rows, &data.column_penalty];
-        let priors: [&[f32]; 2] = [&self.fit.data.priors[data.mode], &data.prior];
-        let steps = [self.fit.data.mode_steps[data.mode], 1.0];
+        let priors: [&[f32]; 2] = [&self.fit.data.prior_means[data.mode], &data.prior_mean];
+        let steps = [self.fit.data.mode_eta_scales[data.mode], 1.0];
         let (limit, direction, steepness) = &self.epoch.matrix_limits[m];
         let settings = Settings {
             limit: *limit,
@@ -269,7 +269,7 @@ impl Work<'_> {
     /// The name of what is random in a cell of the tensor (part 0) or a matrix (part m + 1).
     pub(super) fn name(&self, part: usize, cell: usize) -> [u64; 4] {
         [
-            self.fit.options.seed ^ stream::BLOCK,
+            self.fit.options.seed ^ stream_ids::BLOCK,
             self.epoch.key,
             part as u64,
             cell as u64,
@@ -298,7 +298,7 @@ impl Work<'_> {
         };
         let (rows, core) = probe.curvature(&self.epoch.probe, cell, &slot.core.rows, row);
         let steepest = rows * self.epoch.steepest.1;
-        let eta = f64::from(self.epoch.eta) * f64::from(self.fit.data.mode_steps[fiber]);
+        let eta = f64::from(self.epoch.eta) * f64::from(self.fit.data.mode_eta_scales[fiber]);
         let core_eta = f64::from(self.epoch.core_eta);
         let limit = steady(eta * (rows - steepest) + core_eta * core);
         (limit, steepest as f32)

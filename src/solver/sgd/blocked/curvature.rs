@@ -24,7 +24,8 @@ use crate::kernel::CoreKind;
 use crate::random::splitmix64;
 use crate::simd::padded_len;
 
-use crate::solver::data::{Data, stream};
+use crate::solver::data::Data;
+use crate::solver::stream_ids;
 
 /// Entries that are looked at.
 const SAMPLE: usize = 256;
@@ -78,7 +79,7 @@ impl Curvature {
             CoreKind::Full => moments.clone(),
             CoreKind::Diagonal => vec![Moments::new(shape.ranks[0])],
         };
-        for (entry, weight) in sample(data.tensor.cells(), order, SAMPLE) {
+        for (entry, weight) in sample(data.tensor.blocks(), order, SAMPLE) {
             for (n, &row) in entry.iter().enumerate() {
                 let row = model.modes[n].factor.padded_row(row as usize);
                 rows[shape.row(n)].copy_from_slice(row);
@@ -129,7 +130,7 @@ pub(super) fn sample(cells: &[EntryBlock], order: usize, count: usize) -> Vec<(V
     (0..count.min(filled.len() * count))
         .map(|k| {
             let cell = filled[k * filled.len() / count];
-            let hash = splitmix64((stream::SAMPLE << 32) ^ k as u64);
+            let hash = splitmix64((stream_ids::ENTRY_SAMPLE << 32) ^ k as u64);
             let mut rows = vec![0; order];
             let entry = (hash % cell.len() as u64) as usize;
             cell.rows_of_entry(entry, &mut rows);

@@ -16,7 +16,7 @@ use crate::kernel::{
     self, ClassRows, ConflictFreeClasses, EntryBlock, ExclusiveRows, Hold, Settings,
 };
 use crate::random::RandomStream;
-use crate::solver::data::stream;
+use crate::solver::stream_ids;
 
 /// Cells of a group at most, and the floats that their moves of the core may take.
 const CELLS: RangeInclusive<usize> = 16..=128;
@@ -122,7 +122,8 @@ impl Blocked<'_> {
         most: usize,
     ) -> Vec<Group> {
         let mut groups = Vec::new();
-        let mut stream = RandomStream::new(&[&[self.options.seed, stream::WALK], name].concat());
+        let mut stream =
+            RandomStream::new(&[&[self.options.seed, stream_ids::ENTRY_ORDER], name].concat());
         for class in 0..classes.count() {
             let count = classes.block_range(class).len();
             let mut order: Vec<usize> = (0..count).collect();
@@ -171,7 +172,7 @@ impl Work<'_> {
                     1.0,
                     &self.epoch.penalties,
                     &self.epoch.priors,
-                    &self.fit.data.mode_steps,
+                    &self.fit.data.mode_eta_scales,
                 )
             };
             let squares = kernel::run(

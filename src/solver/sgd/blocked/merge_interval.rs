@@ -32,16 +32,6 @@ pub(in crate::solver) struct Pace {
     pub error: f64,
 }
 
-impl Pace {
-    /// That of the first epoch of a fit.
-    pub(in crate::solver) fn first() -> Pace {
-        Pace {
-            sweeps: 16,
-            error: f64::INFINITY,
-        }
-    }
-}
-
 /// How far the copies of blocks were apart in a sweep.
 #[derive(Default)]
 pub(super) struct Apart {

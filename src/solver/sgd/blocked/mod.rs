@@ -12,6 +12,7 @@
 //!
 //! Nothing depends on which thread runs what, so that the result is the same for any number of them.
 
+mod algorithm;
 mod blocks;
 mod core_merge;
 mod curvature;
@@ -27,12 +28,12 @@ mod tree_reduce;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, RwLock};
 
+pub(in crate::solver) use algorithm::BlockedSgd;
 use blocks::{Tools, Work, matrix_forms};
 use core_merge::CoreMerge;
 use curvature::{Basis, Curvature};
 use groups::{Group, Groups, most_cells};
-use merge_interval::Apart;
-pub(in crate::solver) use merge_interval::Pace;
+use merge_interval::{Apart, Pace};
 use plan::Place;
 pub(in crate::solver) use plan::Plan;
 use replica_divergence::Probe;
@@ -44,7 +45,8 @@ use crate::error::Result;
 use crate::kernel::{
     ConflictFreeClasses, ExclusiveRows, Form, LONGEST, RowPartition, Rule, Scratch,
 };
-use crate::solver::data::{Data, stream};
+use crate::solver::data::Data;
+use crate::solver::stream_ids;
 
 use crate::model::Model;
 use crate::simd::Level;
@@ -144,10 +146,10 @@ impl Blocked<'_> {
         let epoch = Epoch {
             core: core_merge,
             cells: most_cells(form.slabs() * form.slab()),
-            core_every: groups::core_every(&curvature, eta * self.data.core_step),
+            core_every: groups::core_every(&curvature, eta * self.data.core_eta_scale),
             eta: eta as f32,
-            core_eta: (eta * self.data.core_step) as f32,
-            priors: self.data.priors.iter().map(Vec::as_slice).collect(),
+            core_eta: (eta * self.data.core_eta_scale) as f32,
+            priors: self.data.prior_means.iter().map(Vec::as_slice).collect(),
             rule: self.rule(),
             name,
             key: hash_words(name),
@@ -393,7 +395,7 @@ impl Blocked<'_> {
             .filter(|(_, plan)| all && matches!(plan.place, Place::Steps))
             .map(|(m, plan)| (m, self.data.matrices[m].kind, plan.spec.parts_per_axis))
             .collect();
-        let name = [&[self.options.seed, stream::ORDER], name].concat();
+        let name = [&[self.options.seed, stream_ids::BLOCK_ORDER], name].concat();
         if self.plan.longest.is_some() {
             return steps::order((groups, 1), Step::Group, &alone, &name);
         }

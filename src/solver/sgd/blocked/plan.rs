@@ -15,6 +15,7 @@ use crate::kernel::{CoreKind, CoreShape};
 use crate::problem::{MatrixKind, Problem};
 use crate::random::{RandomStream, hash_words};
 use crate::simd::padded_len;
+use crate::solver::stream_ids;
 use crate::sort::stable_sort_by_key;
 
 /// Rows of a block should fit a core's own cache with room to spare.
@@ -118,7 +119,7 @@ impl Plan {
             (cut.modes, cut.pieces) = (Vec::new(), 1);
         }
         let coupled = |n: usize| problem.matrices().iter().any(|m| m.mode == n);
-        let stream = |what: u64, n: usize| [seed, crate::solver::data::stream::CUT, what, n as u64];
+        let stream = |what: u64, n: usize| [seed, stream_ids::PARTITION, what, n as u64];
         let modes: Vec<ModePlan> = sizes
             .counts
             .iter()

@@ -39,7 +39,7 @@ impl Probe {
         let order = Form::tensor(&model.shape, spec.fiber_mode).mode_order();
         let ranks: Vec<usize> = order.iter().map(|&n| model.shape.ranks[n]).collect();
         let shape = CoreShape::new(model.shape.kind, &ranks);
-        let entries = sample(data.tensor.cells(), order.len(), PROBES);
+        let entries = sample(data.tensor.blocks(), order.len(), PROBES);
         let entries: Vec<Vec<u32>> = entries.into_iter().map(|(rows, _)| rows).collect();
         let mut rows = vec![0.0; entries.len() * shape.rows_len()];
         for (entry, rows) in entries.iter().zip(rows.chunks_exact_mut(shape.rows_len())) {

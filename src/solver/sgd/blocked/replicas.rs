@@ -134,7 +134,7 @@ impl Work<'_> {
                 &shared.factors[n],
                 &curvature.slopes[n],
                 &data.row_penalty[n],
-                data.mode_steps[n],
+                data.mode_eta_scales[n],
             ),
             What::Columns(m) => (
                 &shared.columns[m],

@@ -1,10 +1,10 @@
-//! Where `gibbs` starts with `start = sgd`: where a few epochs of SGD come to.
+//! Starting values of `gibbs` with `start = sgd`: the result of a few epochs of SGD.
 
 use std::sync::Arc;
 
-use super::data::Held;
-use super::fit::{Clock, Fit, Known};
-use super::hyperparameters::steps;
+use super::driver::{Clock, Fit, FitState};
+use super::holdout_split::HoldoutSplit;
+use super::hyperparameters::resolve_identity_start;
 use super::input::FitInput;
 use super::observer::{Event, StopReason};
 use crate::error::{Error, Result};
@@ -13,19 +13,27 @@ use crate::options::{Algorithm, Initialization, LearningRateSchedule, Options, P
 use crate::problem::Problem;
 use crate::progress::Monitor;
 
-/// Epochs of SGD.
+/// Number of epochs of SGD.
 const EPOCHS: u64 = 10;
 
-/// A model to start a fit with `options` from, of entries that are not `held`; or what there is to say where SGD
-/// diverges. `None` if all values are the same: nothing to step by.
-pub(super) fn stepped(
+/// Starting values found by SGD.
+pub(super) enum SgdStart {
+    Model(Arc<Model>),
+    /// All values are equal, so there is nothing to learn.
+    Constant,
+    /// SGD diverged; the event says why.
+    Diverged(Event),
+}
+
+/// Runs SGD on all entries that `holdout` does not hold out and returns the model that a fit with `options` starts from.
+pub(super) fn sgd_start(
     problem: &Problem<'_>,
     options: &Options,
-    held: Option<Held>,
+    holdout: Option<HoldoutSplit>,
     clock: Option<Clock>,
     monitor: &dyn Monitor,
-) -> Result<Option<std::result::Result<Arc<Model>, Event>>> {
-    // What plays no part in `gibbs` plays none here.
+) -> Result<SgdStart> {
+    // Options that `gibbs` ignores have their defaults here.
     let defaults = Options::default();
     let mut o = Options {
         algorithm: Algorithm::Blocked,
@@ -43,17 +51,17 @@ pub(super) fn stepped(
     };
     (o.eta, o.lambda_reg, o.core_step) = (None, None, None);
     (o.tolerance, o.patience, o.valid_fraction) = (0.0, 0, 0.0);
-    let Some(centre) = steps(problem, &mut o, monitor)? else {
-        return Ok(None);
+    let Some(standardization) = resolve_identity_start(problem, &mut o, monitor)? else {
+        return Ok(SgdStart::Constant);
     };
-    let known = Known {
-        centre: Some(centre),
-        held,
+    let state = FitState {
+        standardization: Some(standardization),
+        holdout,
         clock,
-        ..Known::default()
+        ..FitState::default()
     };
     let input = FitInput::default();
-    let mut fit = Fit::new(problem, &o, &input, known, &mut (), monitor)?;
+    let mut fit = Fit::new(problem, &o, &input, state, &mut (), monitor)?;
     let ran = fit.run(&mut (), monitor);
     if monitor.cancelled() {
         return Err(Error::Cancelled);
@@ -62,14 +70,14 @@ pub(super) fn stepped(
     let mut model = match model {
         Ok((model, _)) => model,
         Err(Error::Argument(why)) => {
-            let what = format!("SGD gives no start, draws begin as with start = identity: {why}");
-            return Ok(Some(Err(Event::Warning(what))));
+            let text = format!("SGD gives no start, draws begin as with start = identity: {why}");
+            return Ok(SgdStart::Diverged(Event::Warning(text)));
         }
         Err(e) => return Err(e),
     };
-    // They stand for what is left beside the means of their matrices. Draws find them from the rows.
+    // The columns of SGD belong to matrices without their offsets; the chain solves for its own from the rows.
     for matrix in &mut model.matrices {
         matrix.factor.as_mut_slice()?.fill(0.0);
     }
-    Ok(Some(Ok(Arc::new(model))))
+    Ok(SgdStart::Model(Arc::new(model)))
 }

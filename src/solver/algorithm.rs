@@ -1,0 +1,236 @@
+//! The interface between the driver and the algorithms.
+//!
+//! The [driver](super::driver) runs every algorithm in the same way: it copies the data in the layout that the algorithm
+//! needs, fills the model with starting values, creates the algorithm, and then alternates epochs with measurements
+//! until a stopping rule ends the fit. An algorithm implements [`Algorithm`]; only [`Algorithm::epoch`] has no default.
+//! [`algorithm_factory`](super::algorithm_factory) is the one place that names all implementations.
+
+use super::data::Data;
+use super::entries::Entries;
+use super::loss::{self, SquaredErrors};
+use super::reparametrization;
+use super::standardization::Standardization;
+use crate::error::Result;
+use crate::model::Model;
+use crate::options::{ModelKind, Options};
+use crate::parallel::ThreadPool;
+use crate::simd::Level;
+
+/// Everything that an algorithm reads and the driver owns.
+pub(super) struct FitContext {
+    /// All options, resolved. The seed is among them.
+    pub options: Options,
+    pub data: Data,
+    pub standardization: Standardization,
+    /// Instruction set of the kernels.
+    pub level: Level,
+    pub pool: ThreadPool,
+}
+
+/// An epoch that the driver asks for.
+pub(super) struct EpochRequest<'a> {
+    /// Number of the epoch, counted from 1.
+    pub number: u64,
+    /// Number of rollbacks so far. An epoch that is repeated after one visits the entries in another order.
+    pub attempt: u64,
+    /// Learning rate.
+    pub eta: f64,
+    /// Returns whether the epoch is to be abandoned.
+    pub cancelled: &'a mut dyn FnMut() -> bool,
+}
+
+impl EpochRequest<'_> {
+    /// Returns the numbers that, with the seed, identify the random streams of the epoch.
+    pub(super) fn stream(&self) -> [u64; 2] {
+        [self.number, self.attempt]
+    }
+}
+
+/// Origin of the parameters that the first epoch starts from.
+#[derive(Clone, Copy)]
+pub(super) enum Origin<'a> {
+    /// Random starting values.
+    Random,
+    /// Another model, whose rows the model has taken over.
+    Model(&'a Model),
+    /// A checkpoint of this fit.
+    Checkpoint,
+}
+
+/// State in which an algorithm is created.
+pub(super) struct InitialState<'a> {
+    pub origin: Origin<'a>,
+    pub algorithm: AlgorithmState,
+    pub test: Option<&'a Entries>,
+    pub validation: Option<&'a Entries>,
+}
+
+/// State that an algorithm carries from epoch to epoch and that checkpoints keep. Only `blocked` uses it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct AlgorithmState {
+    /// Number of sweeps into which the next epoch is divided. Replicas are merged after each.
+    pub sweeps: u64,
+    /// Mean squared error of the last sweep.
+    pub sweep_error: f64,
+}
+
+impl Default for AlgorithmState {
+    /// Returns the state before the first epoch. Replicas diverge fastest at the start, so there are many sweeps.
+    fn default() -> Self {
+        AlgorithmState {
+            sweeps: 16,
+            sweep_error: f64::INFINITY,
+        }
+    }
+}
+
+/// Entries outside the training set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EvaluationSet {
+    Test,
+    Validation,
+}
+
+/// Error on the training entries.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TrainingError {
+    /// In units of the data.
+    pub rmse: f64,
+    /// The objective that epochs lower.
+    pub loss: f64,
+}
+
+/// A training algorithm.
+pub(super) trait Algorithm {
+    /// Runs one epoch. Returns the sum of squared errors met on the way, which reveals a diverging fit without another
+    /// pass (0 if the algorithm does not measure it), or `None` if the request was cancelled. The model is then invalid,
+    /// and the driver restores it.
+    fn epoch(
+        &mut self,
+        model: &mut Model,
+        context: &FitContext,
+        request: EpochRequest<'_>,
+    ) -> Result<Option<f64>>;
+
+    /// Returns the state to keep in a checkpoint.
+    fn state(&self) -> AlgorithmState {
+        AlgorithmState::default()
+    }
+
+    /// Computes the error on the training entries. `squared_errors` are given if they are known already.
+    fn training_error(
+        &self,
+        model: &Model,
+        context: &FitContext,
+        squared_errors: Option<SquaredErrors>,
+    ) -> Result<TrainingError> {
+        default_training_error(model, context, squared_errors)
+    }
+
+    /// Computes the RMSE on the entries of an evaluation set, in units of the data; NaN without entries.
+    fn evaluation_error(
+        &self,
+        set: EvaluationSet,
+        entries: Option<&Entries>,
+        model: &Model,
+        context: &FitContext,
+    ) -> Result<f64> {
+        let _ = set;
+        default_evaluation_error(entries, model, context)
+    }
+
+    /// Returns the number of the last epoch, as known after epoch `epoch`.
+    fn last_epoch(&self, model: &Model, options: &Options, epoch: u64) -> u64 {
+        let _ = (model, epoch);
+        options.epochs
+    }
+
+    /// Returns whether too large a learning rate can make the loss grow. The driver then watches the loss and rolls back.
+    fn can_diverge(&self) -> bool {
+        true
+    }
+
+    /// Returns whether predictions are averaged over the epochs. The driver then keeps the last model, not the one with
+    /// the lowest validation error.
+    fn averages_epochs(&self) -> bool {
+        false
+    }
+
+    /// Brings the final model into its canonical form, which changes no prediction: orthonormal factors for Tucker,
+    /// normalised columns for non-negative models.
+    fn finish(&mut self, model: &mut Model, context: &FitContext) -> Result<()> {
+        canonical_form(model, &context.options)
+    }
+}
+
+impl FitContext {
+    /// Computes the squared errors on tensor entries, in standardized units.
+    pub(super) fn squared_errors(&self, model: &Model, entries: &Entries) -> Result<SquaredErrors> {
+        let (standardization, pool) = (&self.standardization, &self.pool);
+        loss::tensor_squared_errors(model, entries, standardization, self.level, pool)
+    }
+
+    /// Returns the RMSE to report for entries of a total weight, in units of the data: of clipped predictions if the options
+    /// say so.
+    pub(super) fn rmse(&self, squared_errors: SquaredErrors, weight: f64) -> f64 {
+        let squares = if self.options.clip {
+            squared_errors.clipped
+        } else {
+            squared_errors.plain
+        };
+        (squares / weight).sqrt() * self.standardization.scale
+    }
+}
+
+/// Computes the RMSE and the loss on the training entries for models that are one set of parameters.
+pub(super) fn default_training_error(
+    model: &Model,
+    context: &FitContext,
+    squared_errors: Option<SquaredErrors>,
+) -> Result<TrainingError> {
+    let FitContext {
+        options,
+        data,
+        standardization,
+        level,
+        pool,
+    } = context;
+    let squared_errors = match squared_errors {
+        Some(known) => known,
+        None => context.squared_errors(model, &data.tensor)?,
+    };
+    let objective = loss::objective(model, data, squared_errors.plain, options, *level, pool)?;
+    let (biases, damping) = (&standardization.biases, &standardization.bias_damping);
+    let bias_penalty = loss::bias_penalty(biases, damping, pool)?;
+    Ok(TrainingError {
+        rmse: context.rmse(squared_errors, data.tensor.total_weight()),
+        loss: objective + bias_penalty,
+    })
+}
+
+/// Computes the RMSE on some entries for models that are one set of parameters; NaN without entries.
+pub(super) fn default_evaluation_error(
+    entries: Option<&Entries>,
+    model: &Model,
+    context: &FitContext,
+) -> Result<f64> {
+    match entries.filter(|e| e.len() > 0) {
+        Some(entries) => {
+            let squared_errors = context.squared_errors(model, entries)?;
+            Ok(context.rmse(squared_errors, entries.total_weight()))
+        }
+        None => Ok(f64::NAN),
+    }
+}
+
+/// Orthonormalises the factors of a Tucker model, or normalises the columns of a non-negative one, unless the options say
+/// otherwise. No prediction changes.
+pub(super) fn canonical_form(model: &mut Model, options: &Options) -> Result<()> {
+    if options.nonneg {
+        reparametrization::normalise_columns(model)
+    } else if options.orthogonal && options.model == ModelKind::Tucker {
+        reparametrization::orthogonalise(model)
+    } else {
+        Ok(())
+    }
+}

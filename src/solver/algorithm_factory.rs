@@ -1,0 +1,67 @@
+//! The choice of the algorithm: the one place that names all implementations of [`Algorithm`].
+
+use super::algorithm::{Algorithm, FitContext, InitialState};
+use super::entry_layout::EntryLayout;
+use super::rowwise::Solver;
+use super::sgd::HogwildSgd;
+use super::sgd::blocked::{BlockedSgd, Plan};
+use crate::error::Result;
+use crate::kernel::CoreShape;
+use crate::model::Model;
+use crate::options::{self, Options};
+use crate::problem::Problem;
+use crate::simd::Level;
+
+/// An algorithm that is chosen but not created, because its data is not copied yet.
+pub(super) enum AlgorithmPlan {
+    Blocked(Box<Plan>),
+    Hogwild,
+    Rowwise,
+}
+
+impl AlgorithmPlan {
+    /// Chooses the algorithm that `options` name.
+    pub(super) fn new(
+        problem: &Problem<'_>,
+        shape: &CoreShape,
+        options: &Options,
+    ) -> AlgorithmPlan {
+        match options.algorithm {
+            options::Algorithm::Blocked => {
+                AlgorithmPlan::Blocked(Box::new(Plan::new(problem, shape, options.seed)))
+            }
+            options::Algorithm::Opt | options::Algorithm::Naive => AlgorithmPlan::Hogwild,
+            options::Algorithm::Als | options::Algorithm::Gibbs => AlgorithmPlan::Rowwise,
+        }
+    }
+
+    /// Returns the layout in which the algorithm needs the entries.
+    pub(super) fn layout(&self) -> EntryLayout {
+        match self {
+            AlgorithmPlan::Blocked(plan) => EntryLayout::Blocked(plan.partition()),
+            AlgorithmPlan::Hogwild | AlgorithmPlan::Rowwise => EntryLayout::Shuffled,
+        }
+    }
+
+    /// Creates the algorithm for a model with starting values.
+    pub(super) fn create(
+        self,
+        model: &mut Model,
+        context: &FitContext,
+        state: &InitialState<'_>,
+    ) -> Result<Box<dyn Algorithm>> {
+        Ok(match self {
+            AlgorithmPlan::Blocked(plan) => Box::new(BlockedSgd::new(*plan, state.algorithm)),
+            AlgorithmPlan::Hogwild => Box::new(HogwildSgd),
+            AlgorithmPlan::Rowwise => Box::new(Solver::new(model, context, state)?),
+        })
+    }
+}
+
+/// Returns the instruction set of the kernels. `naive` is the paper's baseline and always runs scalar code.
+pub(super) fn kernel_level(options: &Options) -> Result<Level> {
+    match options.algorithm {
+        options::Algorithm::Naive => Ok(Level::Scalar),
+        _ => Level::choose(options.kernel.level()),
+    }
+}

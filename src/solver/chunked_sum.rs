@@ -1,0 +1,34 @@
+//! Sums in `f64` over fixed chunks, so that the result is independent of the thread count.
+
+use crate::error::Result;
+use crate::parallel::ThreadPool;
+
+/// Number of entries, or floats, per chunk where entries are not in blocks.
+pub(super) const CHUNK: usize = 1 << 13;
+
+/// Largest number of partial sums per row in [`accumulator_count`].
+const MAX_ACCUMULATORS: usize = 16;
+
+/// Largest number of partial sums over all rows: 32 MiB of `f64`.
+const MAX_PARTIAL_SUMS: usize = 1 << 22;
+
+/// Adds up the sums of `count` chunks in chunk order. `sum` computes one chunk on a thread of `pool`; each
+/// thread creates its own state first.
+pub(super) fn sum_chunks<S, const K: usize>(
+    count: usize,
+    pool: &ThreadPool,
+    state: impl Fn() -> S + Sync,
+    sum: impl Fn(&mut S, usize) -> [f64; K] + Sync,
+) -> Result<[f64; K]> {
+    let sums = pool.map(count, &mut || false, state, sum)?;
+    Ok(sums
+        .unwrap_or_default()
+        .into_iter()
+        .fold([0.0; K], |a, b| std::array::from_fn(|k| a[k] + b[k])))
+}
+
+/// Returns how many sets of partial sums to keep when `rows` rows are summed in parallel. It depends on the
+/// number of rows only, never on the thread count, and bounds the memory.
+pub(super) fn accumulator_count(rows: usize) -> usize {
+    (MAX_PARTIAL_SUMS / rows.max(1)).clamp(1, MAX_ACCUMULATORS)
+}

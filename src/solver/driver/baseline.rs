@@ -1,0 +1,55 @@
+//! Biases and scales during a fit: the model, the entries and the standardisation agree on them.
+
+use super::fit::Fit;
+use crate::error::Result;
+use crate::solver::bias_update;
+use crate::solver::loss::SquaredErrors;
+use crate::solver::standardization::ValueUnits;
+
+impl Fit<'_> {
+    /// Solves for the biases, given all other parameters. Returns the squared errors on the training entries after that;
+    /// `None` if the model has no biases or samples them itself.
+    pub(super) fn update_biases(&mut self) -> Result<Option<SquaredErrors>> {
+        let context = &mut self.context;
+        if context.standardization.biases.is_empty() {
+            return Ok(None);
+        }
+        let squared_errors = bias_update::update_biases(
+            &self.model,
+            &context.data.tensor,
+            &mut context.standardization,
+            context.level,
+            &context.pool,
+        )?;
+        context.standardization.store(&mut self.model)?;
+        self.subtract_biases()?;
+        Ok(Some(squared_errors))
+    }
+
+    /// Subtracts the current biases from all entries.
+    pub(super) fn subtract_biases(&mut self) -> Result<()> {
+        let context = &mut self.context;
+        let evaluated = self.test.iter_mut().chain(&mut self.validation);
+        for entries in evaluated.chain([&mut context.data.tensor]) {
+            entries.subtract_biases(&context.standardization.biases, &context.pool)?;
+        }
+        Ok(())
+    }
+
+    /// Restores the parameters of the last good epoch.
+    pub(super) fn restore_last_good(&mut self) -> Result<()> {
+        self.model.restore(&self.last_good)?;
+        self.context.standardization.load_biases(&self.model);
+        self.subtract_biases()
+    }
+
+    /// Scales the model and the best parameters so that they predict values in `units`.
+    pub(super) fn convert_to(&mut self, units: ValueUnits) -> Result<()> {
+        let standardization = &self.context.standardization;
+        standardization.convert_model(&mut self.model, units)?;
+        match &mut self.best {
+            Some(best) => standardization.convert_parameters(best, units),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Checkpoints: when they are written, and how a fit is saved and restored.
+
+use std::time::Instant;
+
+use super::fit::Fit;
+use crate::error::Result;
+use crate::model::{Checkpoint, Model, ParameterSnapshot, save_checkpoint};
+use crate::solver::input::FitInput;
+use crate::solver::observer::{Event, Observer};
+use crate::solver::resume::{Progress, check_shape};
+use crate::solver::standardization::{Standardization, ValueUnits};
+
+impl Fit<'_> {
+    /// Returns whether a checkpoint is due after `epoch`.
+    pub(super) fn is_checkpoint_due(&self, epoch: u64) -> bool {
+        let options = &self.context.options;
+        let seconds = options.checkpoint_seconds;
+        self.input.checkpoint.is_some()
+            && if seconds > 0.0 {
+                self.checkpoint_time.elapsed().as_secs_f64() >= seconds
+                    || epoch == self.last_epoch(epoch)
+            } else {
+                epoch.is_multiple_of(options.checkpoint_every) || epoch == self.last_epoch(epoch)
+            }
+    }
+
+    /// Writes the checkpoint, if the input names a file.
+    pub(super) fn save_checkpoint(&mut self, observer: &mut dyn Observer) -> Result<()> {
+        let input = self.input;
+        let Some(path) = &input.checkpoint else {
+            return Ok(());
+        };
+        self.model.options = self.context.options.clone();
+        let state = self.progress.to_text();
+        // Scales are powers of two, so the parameters are the same afterwards.
+        self.convert_to(ValueUnits::Data)?;
+        let saved = save_checkpoint(&self.model, path, &state, self.best.as_ref());
+        self.convert_to(ValueUnits::Standardized)?;
+        saved?;
+        (self.checkpoint_epoch, self.checkpoint_time) = (self.progress.epoch, Instant::now());
+        observer.event(&Event::Checkpoint {
+            epoch: self.progress.epoch,
+        });
+        Ok(())
+    }
+
+    /// Writes a checkpoint of the last epoch, so that a fit that ended early can be resumed there.
+    pub(in crate::solver) fn save_last_checkpoint(
+        &mut self,
+        observer: &mut dyn Observer,
+    ) -> Result<()> {
+        if self.progress.epoch > self.checkpoint_epoch && self.model.is_finite() {
+            self.save_checkpoint(observer)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the fit as a checkpoint would contain it, but without the best model.
+    pub(in crate::solver) fn into_checkpoint(mut self) -> Result<(Model, Checkpoint)> {
+        self.best = None;
+        self.convert_to(ValueUnits::Data)?;
+        let saved = Checkpoint {
+            state: self.progress.to_text(),
+            options: self.context.options.to_text(),
+            library: None,
+            best: None,
+        };
+        Ok((self.model, saved))
+    }
+}
+
+/// Restores `model` from a checkpoint, in standardized units. Returns its progress and the best parameters.
+pub(super) fn restore_checkpoint(
+    model: &mut Model,
+    saved_model: Model,
+    saved: Checkpoint,
+    standardization: &Standardization,
+    input: &FitInput<'_>,
+) -> Result<(Progress, Option<ParameterSnapshot>)> {
+    check_shape(model, &saved_model, input)?;
+    let progress = Progress::from_checkpoint(&saved, input)?;
+    let mut parameters = saved_model.snapshot()?;
+    standardization.convert_parameters(&mut parameters, ValueUnits::Standardized)?;
+    model.restore(&parameters)?;
+    model.history = saved_model.history.clone();
+    model.record = saved_model.record.clone();
+    model.samples = saved_model.samples;
+    model.core_prior_mean = saved_model.core_prior_mean;
+    for (mode, old) in model.modes.iter_mut().zip(saved_model.modes) {
+        mode.prior.linear = old.prior.linear;
+    }
+    let mut best = saved.best;
+    if let Some(best) = &mut best {
+        standardization.convert_parameters(best, ValueUnits::Standardized)?;
+    }
+    Ok((progress, best))
+}

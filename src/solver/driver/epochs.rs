@@ -1,0 +1,210 @@
+//! The loop over epochs: updates, measurements, stopping rules, rollbacks and checkpoints.
+
+use std::time::Instant;
+
+use super::fit::Fit;
+use crate::error::Result;
+use crate::model::EpochMetrics;
+use crate::progress::Monitor;
+use crate::solver::algorithm::EpochRequest;
+use crate::solver::observer::{Control, Event, Observer, StopReason};
+use crate::solver::resume::{STOPPED_BY_PATIENCE, STOPPED_BY_TOLERANCE};
+
+impl Fit<'_> {
+    /// Runs epochs until a stopping rule ends the fit. `monitor` can cancel it in the middle of an epoch; the model is then
+    /// that of the epoch before. `observer` can stop it after an epoch.
+    pub(in crate::solver) fn run(
+        &mut self,
+        observer: &mut dyn Observer,
+        monitor: &dyn Monitor,
+    ) -> Result<StopReason> {
+        if self.progress.first_loss.is_nan() {
+            self.measure_first_loss()?;
+        }
+        if let Some(reason) = self.stop_reason_of_checkpoint() {
+            return Ok(reason);
+        }
+        let mut error_before = self.watched_squared_error(None)?;
+        while self.progress.epoch < self.last_epoch(self.progress.epoch) {
+            if self.is_out_of_time() {
+                return Ok(StopReason::TimeLimit);
+            }
+            let number = self.progress.epoch + 1;
+            let eta = self.eta(number);
+            self.before_epoch.update(&self.model)?;
+            let began = Instant::now();
+            let max_error = self.max_squared_error(error_before);
+            let Some(squared_error) = self.update(number, eta, monitor)? else {
+                // An epoch that was not completed leaves no trace.
+                self.model.restore(&self.before_epoch)?;
+                return Ok(if monitor.cancelled() {
+                    StopReason::Cancelled
+                } else {
+                    StopReason::TimeLimit
+                });
+            };
+            let training_errors = if squared_error.is_finite() {
+                self.update_biases()?
+            } else {
+                None
+            };
+            let update_seconds = began.elapsed().as_secs_f64();
+            self.clock.update_seconds += update_seconds;
+            let mut figures = EpochMetrics {
+                epoch: number,
+                eta,
+                loss: f64::NAN,
+                train_rmse: f64::NAN,
+                test_rmse: f64::NAN,
+                valid_rmse: f64::NAN,
+                update_seconds,
+                eval_seconds: 0.0,
+                entries_per_second: self.context.data.entry_count() as f64
+                    / update_seconds.max(1e-9),
+            };
+            let is_checkpoint = self.is_checkpoint_due(number);
+            let is_evaluated = number.is_multiple_of(self.context.options.eval_every)
+                || number >= self.last_epoch(number)
+                || is_checkpoint;
+            let error_after = self.watched_squared_error(training_errors)?;
+            let is_fine = |error: f64| error.is_finite() && error <= max_error;
+            let mut has_diverged = !is_fine(squared_error) || !error_after.is_none_or(is_fine);
+            if is_evaluated && !has_diverged {
+                self.evaluate(&mut figures, training_errors)?;
+                has_diverged = !figures.loss.is_finite()
+                    || figures.loss > self.max_loss(number)
+                    || !self.model.is_finite();
+            }
+            if has_diverged {
+                self.roll_back(observer)?;
+                error_before = self.watched_squared_error(None)?;
+                continue;
+            }
+            error_before = error_after;
+            self.progress.epoch = number;
+            self.model.history.push(figures);
+            let control = observer.epoch(&figures);
+            let mut reason = None;
+            if is_evaluated {
+                self.last_good.update(&self.model)?;
+                reason = self.apply_stopping_rules(&figures)?;
+                if is_checkpoint {
+                    self.save_checkpoint(observer)?;
+                }
+            }
+            if control == Control::Stop {
+                return Ok(StopReason::Cancelled);
+            }
+            if let Some(reason) = reason {
+                return Ok(reason);
+            }
+        }
+        Ok(StopReason::Epochs)
+    }
+
+    /// Measures the loss of the starting values, which later losses are compared with.
+    fn measure_first_loss(&mut self) -> Result<()> {
+        let began = Instant::now();
+        let loss = self.training_error(None)?.loss;
+        self.clock.eval_seconds += began.elapsed().as_secs_f64();
+        self.progress.first_loss = loss.max(self.negligible_loss());
+        self.progress.lowest_loss = loss;
+        self.progress.last_loss = loss;
+        if loss.is_finite() {
+            return Ok(());
+        }
+        Err(self.divergence_error("the starting values already give a loss that is not finite"))
+    }
+
+    /// Runs one epoch of the algorithm. Returns the squared errors met on the way; `None` if it was cancelled or ran out of
+    /// time.
+    fn update(&mut self, number: u64, eta: f64, monitor: &dyn Monitor) -> Result<Option<f64>> {
+        let (clock, time_limit) = (self.clock, self.context.options.time_limit);
+        let mut cancelled = || monitor.cancelled() || clock.is_past(time_limit);
+        let request = EpochRequest {
+            number,
+            attempt: self.progress.attempts,
+            eta,
+            cancelled: &mut cancelled,
+        };
+        let squared_error = self
+            .algorithm
+            .epoch(&mut self.model, &self.context, request)?;
+        if squared_error.is_some() {
+            self.progress.algorithm = self.algorithm.state();
+        }
+        Ok(squared_error)
+    }
+
+    /// Updates the best model and returns the reason to stop after an evaluated epoch, if there is one. Epochs that were
+    /// evaluated only because they are the last or have a checkpoint decide nothing, so that a resumed fit takes the same
+    /// course as one that was never interrupted.
+    fn apply_stopping_rules(&mut self, figures: &EpochMetrics) -> Result<Option<StopReason>> {
+        let options = &self.context.options;
+        if !figures.epoch.is_multiple_of(options.eval_every) {
+            return Ok(None);
+        }
+        let progress = &mut self.progress;
+        let change = (progress.last_loss - figures.loss).abs()
+            / progress.last_loss.abs().max(f64::MIN_POSITIVE);
+        progress.last_loss = figures.loss;
+        progress.lowest_loss = progress.lowest_loss.min(figures.loss);
+        let mut reason = None;
+        // The number of epochs of a refit is fixed.
+        let is_refit = progress.refit_epochs > 0;
+        if !is_refit && options.tolerance > 0.0 && change < options.tolerance {
+            reason = Some(StopReason::Tolerance);
+        }
+        if self.validation.is_some() {
+            if figures.valid_rmse < progress.best_valid {
+                progress.best_valid = figures.valid_rmse;
+                progress.best_epoch = figures.epoch;
+                progress.epochs_since_best = 0;
+                // The mean of all samples predicts better than any single one.
+                if !self.algorithm.averages_epochs() {
+                    match &mut self.best {
+                        Some(best) => best.update(&self.model)?,
+                        None => self.best = Some(self.model.snapshot()?),
+                    }
+                }
+            } else {
+                progress.epochs_since_best += 1;
+                if options.patience > 0 && progress.epochs_since_best >= options.patience {
+                    reason = Some(StopReason::Patience);
+                }
+            }
+        }
+        progress.stopped_by = match reason {
+            Some(StopReason::Tolerance) => STOPPED_BY_TOLERANCE,
+            Some(StopReason::Patience) => STOPPED_BY_PATIENCE,
+            _ => 0,
+        };
+        Ok(reason)
+    }
+
+    /// Returns to the last good epoch and halves the learning rate.
+    fn roll_back(&mut self, observer: &mut dyn Observer) -> Result<()> {
+        if self.progress.attempts >= self.context.options.attempts {
+            return Err(self.divergence_error("the loss exploded"));
+        }
+        self.progress.attempts += 1;
+        self.progress.eta_scale *= 0.5;
+        self.restore_last_good()?;
+        let history = &mut self.model.history;
+        history.retain(|e| e.epoch <= self.progress.epoch);
+        // Epochs since the last evaluated one are run again.
+        let good = history
+            .iter()
+            .rposition(|e| e.loss.is_finite())
+            .map_or(0, |k| k + 1);
+        history.truncate(good);
+        self.progress.epoch = good as u64;
+        let event = Event::RolledBack {
+            epoch: self.progress.epoch,
+            eta: self.eta(self.progress.epoch + 1),
+        };
+        event.record(&mut self.model.record, self.progress.epoch);
+        observer.event(&event);
+        Ok(())
+    }
+}

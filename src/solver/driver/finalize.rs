@@ -1,0 +1,151 @@
+//! The end of a fit: which model is returned, and how it is completed.
+
+use std::time::Instant;
+
+use super::fit::Fit;
+use super::fit_state::{FitState, Refit};
+use crate::error::{Error, Result};
+use crate::model::{FitOutcome, Model};
+use crate::options::Penalty;
+use crate::solver::input::FitSummary;
+use crate::solver::observer::{Event, Observer, StopReason};
+use crate::solver::rowwise::fill_cold;
+use crate::solver::standardization::ValueUnits;
+
+impl Fit<'_> {
+    /// Returns the error of a fit that diverges for the given reason.
+    pub(super) fn divergence_error(&self, reason: &str) -> Error {
+        let attempts = match self.progress.attempts {
+            0 => String::new(),
+            n => format!(", also after {n} attempts with half the step size each"),
+        };
+        Error::argument(format!(
+            "the fit diverges: {reason}{attempts}; start with a smaller eta (now {}), or scale down the values \
+             or the weights of matrices",
+            self.context.options.eta.unwrap_or(0.0)
+        ))
+    }
+
+    /// Makes the best model the model of the fit and returns its epoch.
+    fn select_best(&mut self) -> Result<u64> {
+        self.model.update_mean_rows()?;
+        let is_finite = self.model.is_finite();
+        // The last epoch may be better than all that the stopping rules considered.
+        let last_is_best = match self.progress.refit_epochs {
+            0 if is_finite => self.validation_error()? < self.progress.best_valid,
+            // A refit to all entries counts if it was completed.
+            last => is_finite && self.progress.epoch == last,
+        };
+        let mut best_epoch = self.progress.epoch;
+        if let Some(best) = self.best.take().filter(|_| !last_is_best) {
+            self.model.restore(&best)?;
+            self.context.standardization.load_biases(&self.model);
+            self.subtract_biases()?;
+            best_epoch = self.progress.best_epoch;
+        } else if !is_finite {
+            // The last epochs may not have been evaluated.
+            self.restore_last_good()?;
+        }
+        self.model.update_mean_rows()?;
+        Ok(best_epoch)
+    }
+
+    /// Ends a fit with held-out entries. Returns the state from which a fit to all entries starts.
+    pub(in crate::solver) fn into_refit(mut self) -> Result<FitState> {
+        let best_epoch = self.select_best()?;
+        let best_valid = self.validation_error()?;
+        Ok(FitState {
+            refit: Some(Refit {
+                progress: self.progress.for_refit(best_epoch, best_valid),
+                best: self.model.snapshot()?,
+            }),
+            record: std::mem::take(&mut self.model.record),
+            clock: Some(self.clock),
+            ..FitState::default()
+        })
+    }
+
+    /// Selects the best model, completes and measures it.
+    pub(in crate::solver) fn finish(
+        mut self,
+        reason: StopReason,
+        observer: &mut dyn Observer,
+    ) -> Result<(Model, FitSummary)> {
+        let best_epoch = self.select_best()?;
+        self.algorithm.finish(&mut self.model, &self.context)?;
+        self.fill_cold_start_rows()?;
+        let began = Instant::now();
+        let training = self.training_error(None)?;
+        if !training.loss.is_finite() || !self.model.is_finite() {
+            return Err(self.divergence_error("the result is not finite"));
+        }
+        let test_rmse = self.test_error()?;
+        let valid_rmse = match self.progress.refit_epochs {
+            0 => self.validation_error()?,
+            // The refit has trained on the validation entries.
+            _ => self.progress.best_valid,
+        };
+        self.clock.eval_seconds += began.elapsed().as_secs_f64();
+        self.convert_to(ValueUnits::Data)?;
+        observer.event(&Event::Stopped(reason));
+        let summary = FitSummary {
+            reason,
+            epochs: self.progress.epochs_before_refit + self.progress.epoch,
+            best_epoch,
+            train_rmse: training.rmse,
+            test_rmse,
+            valid_rmse,
+            clipped: self.context.options.clip,
+            threads: self.context.pool.threads(),
+            kernel: self.context.level,
+            update_seconds: self.clock.update_seconds,
+            eval_seconds: self.clock.eval_seconds,
+            seconds: self.clock.started.elapsed().as_secs_f64(),
+        };
+        let mut model = self.model;
+        model.record.outcome = Some(ending(&summary));
+        model.apply_sample_biases();
+        model.options = self.context.options;
+        model.core_prior_mean = Vec::new();
+        Ok((model, summary))
+    }
+
+    /// Solves for rows without tensor entries, and their biases, from their matrices. Models without biases need nothing:
+    /// their rows are trained on the matrices already.
+    fn fill_cold_start_rows(&mut self) -> Result<()> {
+        let context = &mut self.context;
+        let standardization = &mut context.standardization;
+        if standardization.biases.is_empty() {
+            return Ok(());
+        }
+        let l2 = context.options.penalty == Penalty::L2;
+        let unit = (standardization.scale, l2, context.level);
+        fill_cold(
+            &mut self.model,
+            &context.data,
+            &mut standardization.biases,
+            unit,
+            &context.pool,
+        )?;
+        standardization.store(&mut self.model)?;
+        self.subtract_biases()
+    }
+}
+
+/// Returns the part of a summary that the record of the model keeps.
+fn ending(summary: &FitSummary) -> FitOutcome {
+    FitOutcome {
+        reason: summary.reason.name().into(),
+        epochs: summary.epochs,
+        best_epoch: summary.best_epoch,
+        train_rmse: summary.train_rmse,
+        test_rmse: summary.test_rmse,
+        valid_rmse: summary.valid_rmse,
+        clipped: summary.clipped,
+        threads: summary.threads as u64,
+        kernel: summary.kernel.name().into(),
+        update_seconds: summary.update_seconds,
+        eval_seconds: summary.eval_seconds,
+        seconds: summary.seconds,
+    }
+}

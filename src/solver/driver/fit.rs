@@ -1,0 +1,222 @@
+//! A fit and its preparation: data, starting values, evaluation entries and algorithm.
+
+use std::time::Instant;
+
+use super::checkpoints::restore_checkpoint;
+use super::fit_state::{Clock, FitState, Refit, thread_pool};
+use crate::error::{Error, Result};
+use crate::format::CooView;
+use crate::model::{Model, ParameterSnapshot};
+use crate::options::{Initialization, Options};
+use crate::problem::Problem;
+use crate::progress::Monitor;
+use crate::solver::algorithm::{Algorithm, FitContext, InitialState, Origin};
+use crate::solver::algorithm_factory::{AlgorithmPlan, kernel_level};
+use crate::solver::data::{Data, DataConfig};
+use crate::solver::entries::Entries;
+use crate::solver::evaluation_entries::{given_entries, held_out_entries};
+use crate::solver::initialization::{self, WarmStart};
+use crate::solver::input::FitInput;
+use crate::solver::observer::{Event, Observer};
+use crate::solver::resume::{Progress, different_data};
+use crate::solver::row_penalty::RowPenalty;
+use crate::solver::standardization::Standardization;
+
+/// A fit whose options are resolved.
+pub(in crate::solver) struct Fit<'a> {
+    pub(super) input: &'a FitInput<'a>,
+    pub(super) context: FitContext,
+    pub(super) algorithm: Box<dyn Algorithm>,
+    pub(super) test: Option<Entries>,
+    pub(super) validation: Option<Entries>,
+    pub(super) model: Model,
+    /// ParameterSnapshot after the last epoch that was evaluated and had not diverged.
+    pub(super) last_good: ParameterSnapshot,
+    /// ParameterSnapshot before the current epoch.
+    pub(super) before_epoch: ParameterSnapshot,
+    /// ParameterSnapshot with the lowest validation error.
+    pub(super) best: Option<ParameterSnapshot>,
+    pub(super) progress: Progress,
+    pub(super) clock: Clock,
+    /// Epoch of the last checkpoint, and when it was written.
+    pub(super) checkpoint_epoch: u64,
+    pub(super) checkpoint_time: Instant,
+}
+
+impl<'a> Fit<'a> {
+    /// Prepares a fit of `options`, which are resolved, from `state`.
+    pub(in crate::solver) fn new(
+        problem: &Problem<'_>,
+        options: &Options,
+        input: &'a FitInput<'a>,
+        state: FitState,
+        observer: &mut dyn Observer,
+        monitor: &dyn Monitor,
+    ) -> Result<Fit<'a>> {
+        let FitState {
+            checkpoint,
+            start,
+            standardization,
+            holdout,
+            refit,
+            record,
+            clock,
+        } = state;
+        let clock = clock.unwrap_or_else(Clock::start);
+        let is_resumed = checkpoint.is_some();
+        let mut options = options.clone();
+        let level = kernel_level(&options)?;
+        let pool = thread_pool(&options);
+        let standardization = match standardization {
+            Some(known) => known,
+            None => Standardization::new(problem, &options, &pool, monitor)?,
+        };
+        if options.lambda_bias.is_empty() {
+            options
+                .lambda_bias
+                .clone_from(&standardization.bias_damping);
+        }
+        let (mut model, lowered_ranks) = Model::zeros(problem, &options)?;
+        let plan = AlgorithmPlan::new(problem, &model.shape, &options);
+        standardization.store(&mut model)?;
+        let config = DataConfig {
+            seed: options.seed,
+            matrix_weights: &problem.matrix_weights(&options)?,
+            core_eta_scale: options.core_step.unwrap_or(1.0),
+            mode_eta_scales: &problem.mode_steps(&options)?,
+            penalty: RowPenalty {
+                lambda: options.lambda_reg.unwrap_or(0.0),
+                per: options.penalty_per,
+            },
+            standardization: &standardization,
+            holdout,
+        };
+        let data = Data::new(
+            problem,
+            &model.shape,
+            config,
+            &plan.layout(),
+            &pool,
+            monitor,
+        )?;
+        let mut context = FitContext {
+            options,
+            data,
+            standardization,
+            level,
+            pool,
+        };
+        model.record = record;
+        for event in lowered_ranks.into_iter().map(Event::RankLowered) {
+            // The record of a refit has these events already.
+            if refit.is_none() {
+                event.record(&mut model.record, 0);
+            }
+            observer.event(&event);
+        }
+        let FitContext {
+            options,
+            data,
+            standardization,
+            pool,
+            ..
+        } = &mut context;
+        initialization::fill(&mut model, problem, data, options, pool)?;
+        let init = input.init.or(start.as_deref());
+        let (mut progress, best) = match (checkpoint, refit) {
+            (Some((saved_model, saved)), _) => {
+                restore_checkpoint(&mut model, saved_model, saved, standardization, input)?
+            }
+            (None, refit) => {
+                if let Some(init) = init {
+                    let warm_start = WarmStart {
+                        nonneg: options.nonneg,
+                        allows_smaller_rank: input.init.is_none(),
+                    };
+                    initialization::from_model(&mut model, init, standardization, warm_start)?;
+                }
+                let from_identity = init.is_none_or(initialization::has_prior_means);
+                initialization::set_prior_means(&mut model, options, from_identity);
+                match refit {
+                    Some(Refit { progress, best }) => (progress, Some(best)),
+                    None => (Progress::new(), None),
+                }
+            }
+        };
+        for (mode, prior_mean) in model.modes.iter().zip(&mut data.prior_means) {
+            prior_mean[..mode.prior.linear.len()].copy_from_slice(&mode.prior.linear);
+        }
+        let read = |view: &Option<CooView<'_>>| {
+            view.as_ref()
+                .map(|v| given_entries(v, &model, standardization, pool, monitor))
+                .transpose()
+        };
+        let mut validation = match holdout {
+            Some(split) => Some(held_out_entries(
+                problem,
+                &model,
+                standardization,
+                split,
+                pool,
+                monitor,
+            )?),
+            None => read(&input.valid)?,
+        };
+        if let (Some(given), Some(0)) = (&input.valid, validation.as_ref().map(Entries::len)) {
+            return Err(Error::argument(format!(
+                "{}: all weights are 0; it cannot validate anything",
+                given.name()
+            )));
+        }
+        let mut crc = crc32fast::Hasher::new();
+        validation.iter().for_each(|v| v.update_checksum(&mut crc));
+        let fingerprint = (u64::from(data.fingerprint()) << 32) | u64::from(crc.finalize());
+        if is_resumed && progress.data_fingerprint != fingerprint {
+            return Err(different_data(input));
+        }
+        progress.data_fingerprint = fingerprint;
+        let mut test = read(&input.test)?;
+        standardization.load_biases(&model);
+        let evaluated = test.iter_mut().chain(&mut validation);
+        for entries in evaluated.chain([&mut data.tensor]) {
+            entries.subtract_biases(&standardization.biases, pool)?;
+        }
+        let initial_state = InitialState {
+            origin: match init {
+                _ if is_resumed => Origin::Checkpoint,
+                Some(init) => Origin::Model(init),
+                None => Origin::Random,
+            },
+            algorithm: progress.algorithm,
+            test: test.as_ref(),
+            validation: validation.as_ref(),
+        };
+        let algorithm = plan.create(&mut model, &context, &initial_state)?;
+        let mut fit = Fit {
+            algorithm,
+            test,
+            validation,
+            last_good: model.snapshot()?,
+            before_epoch: model.snapshot()?,
+            checkpoint_epoch: progress.epoch,
+            context,
+            input,
+            model,
+            best,
+            progress,
+            clock,
+            checkpoint_time: Instant::now(),
+        };
+        if fit.context.options.start == Initialization::Gibbs && !is_resumed {
+            // The biases were fitted without the rows of the starting model.
+            fit.update_biases()?;
+            fit.last_good.update(&fit.model)?;
+        }
+        Ok(fit)
+    }
+
+    /// Returns the number of epochs run so far.
+    pub(in crate::solver) fn epoch(&self) -> u64 {
+        self.progress.epoch
+    }
+}

@@ -1,0 +1,69 @@
+//! What a fit starts from, beside the problem and the options.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::model::{Checkpoint, FitRecord, Model, ParameterSnapshot};
+use crate::options::Options;
+use crate::parallel::{ThreadPool, available_threads, varying_first_cpu};
+use crate::solver::holdout_split::HoldoutSplit;
+use crate::solver::resume::Progress;
+use crate::solver::standardization::Standardization;
+
+/// Initial state of a fit. The default is a fit from random starting values to all entries.
+#[derive(Default)]
+pub(in crate::solver) struct FitState {
+    /// Checkpoint to resume from.
+    pub checkpoint: Option<(Model, Checkpoint)>,
+    /// Model to start from, unless the input gives one.
+    pub start: Option<Arc<Model>>,
+    /// Standardisation of the data, if it is known already.
+    pub standardization: Option<Standardization>,
+    /// Split of the entries: the held-out part is the validation set.
+    pub holdout: Option<HoldoutSplit>,
+    /// Result of the preceding fit with held-out entries, if this is the refit to all entries.
+    pub refit: Option<Refit>,
+    /// Events so far.
+    pub record: FitRecord,
+    /// Times of what preceded the fit; the clock starts now if there is none.
+    pub clock: Option<Clock>,
+}
+
+/// Result of a fit with held-out entries that the refit to all entries needs.
+pub(in crate::solver) struct Refit {
+    pub progress: Progress,
+    /// ParameterSnapshot with the lowest validation error.
+    pub best: ParameterSnapshot,
+}
+
+/// Start of a fit and the seconds spent on its two activities.
+#[derive(Clone, Copy)]
+pub(in crate::solver) struct Clock {
+    pub started: Instant,
+    pub update_seconds: f64,
+    pub eval_seconds: f64,
+}
+
+impl Clock {
+    pub(in crate::solver) fn start() -> Clock {
+        Clock {
+            started: Instant::now(),
+            update_seconds: 0.0,
+            eval_seconds: 0.0,
+        }
+    }
+
+    /// Returns whether a limit in seconds has passed; 0 is no limit.
+    pub(super) fn is_past(&self, limit: f64) -> bool {
+        limit > 0.0 && self.started.elapsed().as_secs_f64() >= limit
+    }
+}
+
+/// Creates the thread pool that `options` ask for.
+pub(in crate::solver) fn thread_pool(options: &Options) -> ThreadPool {
+    let threads = match options.threads {
+        0 => available_threads(),
+        n => n as usize,
+    };
+    ThreadPool::new(threads, options.pin, varying_first_cpu())
+}

@@ -1,0 +1,57 @@
+//! Errors and losses during a fit.
+
+use std::time::Instant;
+
+use super::fit::Fit;
+use crate::error::Result;
+use crate::model::EpochMetrics;
+use crate::solver::algorithm::{EvaluationSet, TrainingError};
+use crate::solver::loss::SquaredErrors;
+
+impl Fit<'_> {
+    /// Computes the error on the training entries. `squared_errors` are given if they are known already.
+    pub(super) fn training_error(
+        &self,
+        squared_errors: Option<SquaredErrors>,
+    ) -> Result<TrainingError> {
+        self.algorithm
+            .training_error(&self.model, &self.context, squared_errors)
+    }
+
+    /// Computes the RMSE on the validation entries; NaN without any.
+    pub(in crate::solver) fn validation_error(&self) -> Result<f64> {
+        self.evaluation_error(EvaluationSet::Validation)
+    }
+
+    /// Computes the RMSE on the test entries; NaN without any.
+    pub(super) fn test_error(&self) -> Result<f64> {
+        self.evaluation_error(EvaluationSet::Test)
+    }
+
+    fn evaluation_error(&self, set: EvaluationSet) -> Result<f64> {
+        let entries = match set {
+            EvaluationSet::Test => &self.test,
+            EvaluationSet::Validation => &self.validation,
+        };
+        self.algorithm
+            .evaluation_error(set, entries.as_ref(), &self.model, &self.context)
+    }
+
+    /// Fills in the errors and the loss after an epoch. `squared_errors` on the training entries are given if they are
+    /// known already.
+    pub(super) fn evaluate(
+        &mut self,
+        figures: &mut EpochMetrics,
+        squared_errors: Option<SquaredErrors>,
+    ) -> Result<()> {
+        let began = Instant::now();
+        self.model.update_mean_rows()?;
+        let training = self.training_error(squared_errors)?;
+        (figures.train_rmse, figures.loss) = (training.rmse, training.loss);
+        figures.test_rmse = self.test_error()?;
+        figures.valid_rmse = self.validation_error()?;
+        figures.eval_seconds = began.elapsed().as_secs_f64();
+        self.clock.eval_seconds += figures.eval_seconds;
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! The learning rate of each epoch, and the number of epochs.
+
+use super::fit::Fit;
+use crate::options::LearningRateSchedule;
+use crate::solver::observer::StopReason;
+use crate::solver::resume::{STOPPED_BY_PATIENCE, STOPPED_BY_TOLERANCE};
+
+/// Smallest learning rate of the square schedule as a fraction of the first.
+const MIN_ETA_FRACTION: f64 = 0.002;
+
+impl Fit<'_> {
+    /// Returns why the fit had stopped when its checkpoint was written, if all that remains is the refit to all entries.
+    pub(super) fn stop_reason_of_checkpoint(&self) -> Option<StopReason> {
+        let (options, progress) = (&self.context.options, &self.progress);
+        let refit_follows =
+            options.valid_fraction > 0.0 && options.refit && progress.refit_epochs == 0;
+        match progress.stopped_by {
+            STOPPED_BY_TOLERANCE if refit_follows => Some(StopReason::Tolerance),
+            STOPPED_BY_PATIENCE if refit_follows => Some(StopReason::Patience),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of the last epoch, as known after epoch `epoch`.
+    pub(super) fn last_epoch(&self, epoch: u64) -> u64 {
+        match self.progress.refit_epochs {
+            0 => self
+                .algorithm
+                .last_epoch(&self.model, &self.context.options, epoch),
+            epochs => epochs,
+        }
+    }
+
+    /// Returns the learning rate of an epoch, counted from 1.
+    pub(super) fn eta(&self, epoch: u64) -> f64 {
+        let options = &self.context.options;
+        let t = (epoch - 1) as f64;
+        let fraction = match options.schedule {
+            LearningRateSchedule::Inverse => 1.0 / (1.0 + options.decay * t),
+            LearningRateSchedule::Square => {
+                let remaining = 1.0 - t / options.epochs.max(1) as f64;
+                (remaining * remaining).max(MIN_ETA_FRACTION)
+            }
+        };
+        options.eta.unwrap_or(0.0) * fraction * self.progress.eta_scale
+    }
+
+    /// Returns whether the time limit has passed.
+    pub(super) fn is_out_of_time(&self) -> bool {
+        self.clock.is_past(self.context.options.time_limit)
+    }
+}

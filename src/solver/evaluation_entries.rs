@@ -1,0 +1,89 @@
+//! Entries that a fit measures its error on: given test and validation entries, and the held-out part of a split.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::entries::Entries;
+use super::entry_layout::sort_into_blocks;
+use super::holdout_split::HoldoutSplit;
+use super::standardization::Standardization;
+use crate::error::Result;
+use crate::format::CooView;
+use crate::kernel::BlockingSpec;
+use crate::model::Model;
+use crate::parallel::ThreadPool;
+use crate::problem::{EntryChunk, Problem};
+use crate::progress::Monitor;
+
+/// Number of entries per block.
+const ENTRIES_PER_BLOCK: usize = 1 << 15;
+
+/// Copies the held-out entries of the tensor.
+pub(super) fn held_out_entries(
+    problem: &Problem<'_>,
+    model: &Model,
+    standardization: &Standardization,
+    split: HoldoutSplit,
+    pool: &ThreadPool,
+    monitor: &dyn Monitor,
+) -> Result<Entries> {
+    let (maps, tensor) = (problem.row_maps(), problem.tensor());
+    let spec = blocking(model, tensor.len(), tensor.is_weighted());
+    let is_held_out = |entry: usize| split.is_held_out(entry);
+    let read = |range: Range<usize>, chunk: &mut EntryChunk| {
+        standardization.read_tensor(tensor, &maps, Some(&is_held_out), range, chunk)
+    };
+    sort_into_blocks(&spec, tensor.len(), pool, monitor, read).map(Entries::Blocks)
+}
+
+/// Copies given entries. A row that the model does not have, also one beyond its sizes, becomes the mean row of its mode.
+pub(super) fn given_entries(
+    view: &CooView<'_>,
+    model: &Model,
+    standardization: &Standardization,
+    pool: &ThreadPool,
+    monitor: &dyn Monitor,
+) -> Result<Entries> {
+    let order = model.order();
+    model.check_order(view)?;
+    let spec = blocking(model, view.len(), view.weights().is_some());
+    let read = |range: Range<usize>, chunk: &mut EntryChunk| {
+        chunk.rows.resize(order, Vec::new());
+        for (m, column) in chunk.rows.iter_mut().enumerate() {
+            column.clear();
+            let indices = &view.column(m)[range.clone()];
+            column.extend(indices.iter().map(|&i| model.row_of(m, i)));
+        }
+        chunk.values.clear();
+        chunk.weights.clear();
+        for i in range {
+            let value = view.values().get(i);
+            if !(value as f32).is_finite() {
+                return Err(view.not_finite(i, "value", value));
+            }
+            chunk.values.push((value - standardization.mean) as f32);
+            if let Some(weight) = view.weight(i)? {
+                chunk.weights.push(weight as f32);
+            }
+        }
+        chunk.retain_weighted();
+        standardization.scale_values(chunk);
+        Ok(())
+    };
+    sort_into_blocks(&spec, view.len(), pool, monitor, read).map(Entries::Blocks)
+}
+
+/// Returns a blocking without cuts, in blocks of nearly equal size.
+fn blocking(model: &Model, count: usize, weighted: bool) -> Arc<BlockingSpec> {
+    let rows: Vec<usize> = model.modes.iter().map(|m| m.factor.len()).collect();
+    Arc::new(BlockingSpec {
+        // The mode with the fewest rows has the longest fibers.
+        fiber_mode: (0..model.order()).min_by_key(|&m| rows[m]),
+        cuts: vec![None; rows.len()],
+        row_counts: rows,
+        parts_per_axis: count.div_ceil(ENTRIES_PER_BLOCK).max(1),
+        axes: 1,
+        seed: 0,
+        weighted,
+    })
+}

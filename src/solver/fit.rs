@@ -1,0 +1,183 @@
+//! The entry point of a fit: checks the input, resolves options and starting values, and runs the driver.
+
+use super::driver::{Clock, Fit, FitState};
+use super::gibbs_init::GibbsStart;
+use super::holdout_split::HoldoutSplit;
+use super::hyperparameters::resolve_options;
+use super::input::{FitInput, FitSummary};
+use super::observer::{Event, Observer, StopReason};
+use super::resume::{Progress, is_refit, resumed_options};
+use super::sgd_init::{SgdStart, sgd_start};
+use crate::error::{Error, Result};
+use crate::model::{FitRecord, Model, check_target, load_checkpoint};
+use crate::options::{Algorithm, Initialization, Options};
+use crate::problem::{MatrixKind, Problem};
+use crate::progress::Monitor;
+
+/// Fits a model to `problem`.
+///
+/// `monitor` sees the preparations and can cancel them with an error; later its cancellation ends the
+/// fit, in the middle of an epoch if need be, with the model of the epoch before. `observer` sees
+/// epochs and events and can end the fit after an epoch with the model as it is.
+pub fn fit(
+    problem: &Problem<'_>,
+    options: &Options,
+    input: &FitInput<'_>,
+    observer: &mut dyn Observer,
+    monitor: &dyn Monitor,
+) -> Result<(Model, FitSummary)> {
+    check(problem, options, input)?;
+    let mut state = FitState {
+        checkpoint: input.resume.as_deref().map(load_checkpoint).transpose()?,
+        // The time of the preparations counts.
+        clock: Some(Clock::start()),
+        ..FitState::default()
+    };
+    warn_of_constant_matrices(problem, &mut state.record, observer);
+    let options = match &state.checkpoint {
+        Some((saved_model, saved)) => {
+            Progress::from_checkpoint(saved, input)?;
+            resumed_options(options, saved_model.options())?
+        }
+        None => resolve(problem, options, input, &mut state, observer, monitor)?,
+    };
+    let fraction = options.valid_fraction;
+    let resumes_refit = match &state.checkpoint {
+        Some((_, saved)) => is_refit(&saved.state),
+        None => false,
+    };
+    let holds_out = fraction > 0.0 && !resumes_refit;
+    state.holdout = holds_out.then(|| HoldoutSplit::new(fraction, 1.0 - fraction, options.seed));
+    let standardization = state.standardization.clone().filter(|_| holds_out);
+    let mut fit = Fit::new(problem, &options, input, state, observer, monitor)?;
+    let mut reason = fit.run(observer, monitor)?;
+    fit.save_last_checkpoint(observer)?;
+    let was_interrupted = matches!(reason, StopReason::TimeLimit | StopReason::Cancelled);
+    if holds_out && options.refit && !was_interrupted && fit.epoch() > 0 {
+        let epochs_so_far = fit.epoch();
+        let mut state = FitState {
+            standardization,
+            ..fit.into_refit()?
+        };
+        if options.start == Initialization::Gibbs && input.init.is_none() {
+            // This chain also sees the entries that were held out.
+            let start = GibbsStart::sample(problem, &options, 0.0, state.clock, monitor)?;
+            state.start = Some(start.initial_model(problem, &options)?);
+        }
+        let epochs = state.refit.as_ref().map_or(0, |r| r.progress.refit_epochs);
+        let event = Event::Refit { epochs };
+        event.record(&mut state.record, epochs_so_far);
+        observer.event(&event);
+        // The observer has seen the events of the preparation already.
+        fit = Fit::new(problem, &options, input, state, &mut (), monitor)?;
+        reason = match fit.run(observer, monitor)? {
+            // The first fit chose the number of epochs; its reason counts.
+            StopReason::Epochs => reason,
+            other => other,
+        };
+        fit.save_last_checkpoint(observer)?;
+    }
+    fit.finish(reason, observer)
+}
+
+/// Resolves options and starting values of a new fit. Returns the options; the rest goes into `state`.
+fn resolve(
+    problem: &Problem<'_>,
+    options: &Options,
+    input: &FitInput<'_>,
+    state: &mut FitState,
+    observer: &mut dyn Observer,
+    monitor: &dyn Monitor,
+) -> Result<Options> {
+    let resolved = resolve_options(problem, options, input.init, state.clock, monitor)?;
+    state.standardization = resolved.standardization;
+    let options = resolved.options;
+    if let Some(start) = resolved.start {
+        state.start = Some(start.initial_model(problem, &options)?);
+    } else if options.start == Initialization::Sgd && input.init.is_none() {
+        match sgd_start(problem, &options, None, state.clock, monitor)? {
+            SgdStart::Model(model) => state.start = Some(model),
+            SgdStart::Constant => {}
+            SgdStart::Diverged(event) => {
+                event.record(&mut state.record, 0);
+                observer.event(&event);
+            }
+        }
+    }
+    Ok(options)
+}
+
+/// Returns an error for options and inputs that contradict each other or leave nothing to fit.
+fn check(problem: &Problem<'_>, options: &Options, input: &FitInput<'_>) -> Result<()> {
+    options.validate()?;
+    if problem.count() == 0 {
+        let what = if problem.tensor().is_empty() {
+            "without entries there is nothing to fit"
+        } else {
+            "all weights are 0; there is nothing to fit"
+        };
+        let name = problem.tensor().name();
+        return Err(Error::argument(format!("{name}: {what}")));
+    }
+    check_validation(options, input)?;
+    if input.init.is_some() && input.resume.is_some() {
+        return Err(Error::argument(
+            "a resumed fit has its own start; leave out the model to start from",
+        ));
+    }
+    match &input.checkpoint {
+        Some(path) => check_target(path),
+        None => Ok(()),
+    }
+}
+
+/// Checks that there is exactly one source of validation entries where the options need one.
+fn check_validation(options: &Options, input: &FitInput<'_>) -> Result<()> {
+    let fraction = options.valid_fraction;
+    let bad = |what: &str| Err(Error::argument(what));
+    if fraction >= 1.0 {
+        return bad("valid_fraction is 1, which leaves nothing to fit to; it must be below 1");
+    }
+    if fraction > 0.0 && input.valid.is_some() {
+        return bad(
+            "validation entries are given, and valid_fraction holds out others; leave out one of both",
+        );
+    }
+    if fraction > 0.0 && options.algorithm == Algorithm::Gibbs {
+        return bad(
+            "gibbs averages all its samples and has no best epoch to find with valid_fraction; give a \
+             validation file to end it by patience",
+        );
+    }
+    if options.patience > 0 && input.valid.is_none() && fraction == 0.0 {
+        return bad(
+            "patience needs validation entries to decide by; give a validation file, or valid_fraction",
+        );
+    }
+    match input.valid.as_ref().filter(|v| v.is_empty()) {
+        Some(valid) => Err(Error::argument(format!(
+            "{}: without entries it cannot validate anything",
+            valid.name()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Warns of observed matrices whose entries all have the same value.
+fn warn_of_constant_matrices(
+    problem: &Problem<'_>,
+    record: &mut FitRecord,
+    observer: &mut dyn Observer,
+) {
+    for matrix in problem.matrices() {
+        if matrix.is_constant && matrix.kind == MatrixKind::Observed && matrix.entries.len() > 1 {
+            let event = Event::Warning(format!(
+                "{}: all its entries have the same value, so that it teaches nothing; if what is not listed \
+                 is 0, couple it as full, or sampled with a number of zeros for each entry",
+                matrix.entries.name()
+            ));
+            event.record(record, 0);
+            observer.event(&event);
+        }
+    }
+}

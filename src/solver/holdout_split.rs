@@ -1,0 +1,41 @@
+//! The random split of the tensor's entries into training entries and held-out entries.
+
+use super::stream_ids;
+use crate::random::hash_words;
+
+/// Assigns each entry of the tensor to the held-out part, to the training part or to neither. The
+/// assignment is a function of the seed and the number of the entry.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HoldoutSplit {
+    seed: u64,
+    /// Entries whose key is below are held out.
+    held_out_end: u64,
+    /// Entries whose key is from `held_out_end` up to this one are training entries.
+    training_end: u64,
+}
+
+impl HoldoutSplit {
+    /// Holds out one fraction of all entries and trains on another.
+    pub(super) fn new(held_out_fraction: f64, training_fraction: f64, seed: u64) -> HoldoutSplit {
+        let key_of = |fraction: f64| (fraction * u64::MAX as f64) as u64;
+        HoldoutSplit {
+            seed: hash_words(&[seed, stream_ids::HOLDOUT]),
+            held_out_end: key_of(held_out_fraction),
+            training_end: key_of(held_out_fraction + training_fraction),
+        }
+    }
+
+    /// Returns whether entry number `entry` of the tensor is held out.
+    pub(super) fn is_held_out(self, entry: usize) -> bool {
+        self.key(entry) < self.held_out_end
+    }
+
+    /// Returns whether entry number `entry` of the tensor is a training entry.
+    pub(super) fn is_training(self, entry: usize) -> bool {
+        (self.held_out_end..=self.training_end).contains(&self.key(entry))
+    }
+
+    fn key(self, entry: usize) -> u64 {
+        hash_words(&[self.seed, entry as u64])
+    }
+}

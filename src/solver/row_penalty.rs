@@ -1,0 +1,57 @@
+//! The regularisation weight of a row as a function of its entries.
+
+use crate::error::Result;
+use crate::options::PenaltyScaling;
+use crate::problem::ProblemMode;
+use crate::try_alloc::try_collect;
+
+/// Regularisation weight lambda and its growth with the total weight of a row's entries.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct RowPenalty {
+    pub lambda: f64,
+    pub per: PenaltyScaling,
+}
+
+impl RowPenalty {
+    /// Returns the penalty of a row whose entries have this total weight.
+    pub(super) fn of_row(self, entry_weight: f64) -> f64 {
+        self.lambda
+            * match self.per {
+                PenaltyScaling::Constant => 1.0,
+                PenaltyScaling::SqrtCount => entry_weight.sqrt(),
+                PenaltyScaling::Count => entry_weight,
+            }
+    }
+
+    /// Returns the penalty of each row divided by its number of entries; 0 for rows without entries.
+    pub(super) fn per_entry(self, rows: &RowEntries<'_>) -> Result<Vec<f32>> {
+        let penalty = |i: usize| match rows.counts[i] {
+            0 => 0.0,
+            n => (self.of_row(rows.weight(i)) / n as f64) as f32,
+        };
+        let count = rows.counts.len();
+        try_collect(count, (0..count).map(penalty), "rows")
+    }
+}
+
+/// Number and total weight of the entries of each row of a mode.
+pub(super) struct RowEntries<'a> {
+    pub counts: &'a [u64],
+    /// Empty if entries are not weighted; each then weighs 1.
+    pub weights: &'a [f64],
+}
+
+impl<'a> RowEntries<'a> {
+    pub(super) fn of_mode(mode: &'a ProblemMode) -> Self {
+        RowEntries {
+            counts: mode.counts(),
+            weights: mode.weights(),
+        }
+    }
+
+    /// Returns the total weight of the entries of row `i`.
+    pub(super) fn weight(&self, i: usize) -> f64 {
+        let count = || self.counts[i] as f64;
+        self.weights.get(i).copied().unwrap_or_else(count)
+    }
+}

@@ -1,0 +1,90 @@
+//! `als` and `gibbs` as the driver sees them.
+
+use super::solver::Solver;
+use crate::error::Result;
+use crate::model::{Model, PosteriorSamples};
+use crate::options::Options;
+use crate::solver::algorithm::{
+    Algorithm, EpochRequest, EvaluationSet, FitContext, TrainingError, canonical_form,
+    default_evaluation_error, default_training_error,
+};
+use crate::solver::entries::Entries;
+use crate::solver::loss::SquaredErrors;
+
+/// Largest number of sweeps of `gibbs`, as a multiple of those asked for, where the chain takes long to burn in.
+const MAX_SWEEPS_FACTOR: u64 = 3;
+
+impl Algorithm for Solver {
+    fn epoch(
+        &mut self,
+        model: &mut Model,
+        context: &FitContext,
+        request: EpochRequest<'_>,
+    ) -> Result<Option<f64>> {
+        let (biases, pool) = (&context.standardization.biases, &context.pool);
+        self.sweep(model, biases, request.number, pool, request.cancelled)
+    }
+
+    fn training_error(
+        &self,
+        model: &Model,
+        context: &FitContext,
+        squared_errors: Option<SquaredErrors>,
+    ) -> Result<TrainingError> {
+        if !self.draws() {
+            return default_training_error(model, context, squared_errors);
+        }
+        let squares = self.train_squares(model, &context.pool)?;
+        Ok(TrainingError {
+            rmse: (squares / context.data.tensor.total_weight()).sqrt(),
+            loss: 0.5 * squares,
+        })
+    }
+
+    fn evaluation_error(
+        &self,
+        set: EvaluationSet,
+        entries: Option<&Entries>,
+        model: &Model,
+        context: &FitContext,
+    ) -> Result<f64> {
+        if self.draws() {
+            self.error_on(set, model, context.options.clip, &context.pool)
+        } else {
+            default_evaluation_error(entries, model, context)
+        }
+    }
+
+    /// Returns the sweep after which `gibbs` has as many samples as it was asked for, including those that replace samples
+    /// dropped as burn-in.
+    fn last_epoch(&self, model: &Model, options: &Options, epoch: u64) -> u64 {
+        let o = options;
+        if !self.draws() {
+            return o.epochs;
+        }
+        let requested = o.burn_in.saturating_add(o.samples.saturating_mul(o.thin));
+        let kept = model.samples.as_ref().map_or(0, PosteriorSamples::len) as u64;
+        let missing = o.samples.saturating_sub(kept).saturating_mul(o.thin);
+        // Sweeps since the last sample.
+        let since_sample = epoch.saturating_sub(o.burn_in) % o.thin;
+        let last = (epoch.max(o.burn_in) - since_sample).saturating_add(missing);
+        last.min(requested.saturating_mul(MAX_SWEEPS_FACTOR))
+    }
+
+    fn can_diverge(&self) -> bool {
+        false
+    }
+
+    fn averages_epochs(&self) -> bool {
+        self.draws()
+    }
+
+    fn finish(&mut self, model: &mut Model, context: &FitContext) -> Result<()> {
+        if self.draws() {
+            // A posterior sample is returned as it is.
+            self.add_last_sample(model, &context.pool)
+        } else {
+            canonical_form(model, &context.options)
+        }
+    }
+}
