@@ -9,7 +9,7 @@ use crate::try_alloc::try_with_capacity;
 pub struct ObservedPairs {
     query_mode: usize,
     ranked_mode: usize,
-    /// The row of the query mode in the upper 32 bits, that of the ranked mode in the lower 32. Sorted, without duplicates.
+    /// Made by [`pair`]; sorted, without duplicates.
     pairs: Vec<u64>,
 }
 
@@ -44,13 +44,28 @@ impl ObservedPairs {
                 }
             }
         }
+        Ok(ObservedPairs::from_pairs(pairs, query_mode, ranked_mode))
+    }
+
+    /// Collects pairs made by [`pair`], in any order and with duplicates.
+    pub(super) fn from_pairs(
+        mut pairs: Vec<u64>,
+        query_mode: usize,
+        ranked_mode: usize,
+    ) -> ObservedPairs {
         pairs.sort_unstable();
         pairs.dedup();
-        Ok(ObservedPairs {
+        ObservedPairs {
             query_mode,
             ranked_mode,
             pairs,
-        })
+        }
+    }
+
+    /// Returns the rows of the query mode that have pairs, ascending.
+    pub(super) fn query_rows(&self) -> Vec<u32> {
+        let rows = self.pairs.chunk_by(|a, b| a >> 32 == b >> 32);
+        rows.map(|pairs| (pairs[0] >> 32) as u32).collect()
     }
 
     /// The mode of the rows that recommendations are made for, counted from 0.
@@ -71,7 +86,8 @@ impl ObservedPairs {
     }
 }
 
-fn pair(query_row: u32, ranked_row: u32) -> u64 {
+/// Packs two rows: that of the query mode in the upper 32 bits, that of the ranked mode in the lower 32.
+pub(super) fn pair(query_row: u32, ranked_row: u32) -> u64 {
     u64::from(query_row) << 32 | u64::from(ranked_row)
 }
 
@@ -80,6 +96,11 @@ fn pair(query_row: u32, ranked_row: u32) -> u64 {
 pub(super) struct ObservedRows<'a>(&'a [u64]);
 
 impl ObservedRows<'_> {
+    /// Number of rows.
+    pub(super) fn len(self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn contains(self, row: u32) -> bool {
         self.0.binary_search_by_key(&row, |&p| p as u32).is_ok()
     }

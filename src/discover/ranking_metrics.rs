@@ -1,9 +1,7 @@
 //! Ranking metrics of a model on test entries, beside those of a popularity baseline.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::model_rows::check_mode;
-use super::observed_pairs::ObservedPairs;
+use super::observed_pairs::{ObservedPairs, ObservedRows, pair};
 use super::recommend::{AVERAGE_ROW, RankBy, RecommendOptions, recommend_unchecked};
 use super::top_k::RankedRow;
 use crate::error::{Error, Result};
@@ -82,7 +80,7 @@ pub fn evaluate_ranking(
         ));
     }
     let observed = ObservedPairs::new(std::slice::from_ref(train), user_mode, mode)?;
-    let mut relevant: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    let mut relevant = Vec::new();
     for i in 0..test.len() {
         let value = test.values().get(i);
         if !value.is_finite() {
@@ -92,14 +90,15 @@ pub fn evaluate_ranking(
         let is_relevant =
             test.weight(i)? != Some(0.0) && options.min_relevant_value.is_none_or(|r| value >= r);
         if is_relevant && !observed.partners(user).contains(row) {
-            relevant.entry(user).or_default().insert(row);
+            relevant.push(pair(user, row));
         }
     }
-    let users: Vec<(u32, BTreeSet<u32>)> = relevant.into_iter().collect();
+    let relevant = ObservedPairs::from_pairs(relevant, user_mode, mode);
+    let users = relevant.query_rows();
     let popular = by_popularity(model, train, mode)?;
     let write_index = |q: usize, index: &mut [u32]| {
         index.fill(AVERAGE_ROW);
-        index[user_mode] = users[q].0;
+        index[user_mode] = users[q];
     };
     let recommend_options = RecommendOptions {
         rank_by: options.rank_by,
@@ -109,10 +108,10 @@ pub fn evaluate_ranking(
     };
     let (mut of_model, mut of_popularity) = (MetricSums::default(), MetricSums::default());
     let take = |q: usize, list: &[RankedRow]| {
-        let (user, relevant) = &users[q];
+        let relevant = relevant.partners(users[q]);
         let list = list.iter().map(|r| r.index);
         of_model.add(list, relevant, options.list_len);
-        let observed = observed.partners(*user);
+        let observed = observed.partners(users[q]);
         let list = popular
             .iter()
             .copied()
@@ -160,10 +159,15 @@ struct MetricSums {
 
 impl MetricSums {
     /// Adds the metrics of one user.
-    fn add(&mut self, list: impl Iterator<Item = u32>, relevant: &BTreeSet<u32>, list_len: usize) {
+    fn add(
+        &mut self,
+        list: impl Iterator<Item = u32>,
+        relevant: ObservedRows<'_>,
+        list_len: usize,
+    ) {
         let gain = |rank: usize| 1.0 / (rank as f64 + 2.0).log2();
         let (mut hits, mut gained) = (0.0, 0.0);
-        for (rank, _) in list.enumerate().filter(|(_, row)| relevant.contains(row)) {
+        for (rank, _) in list.enumerate().filter(|(_, row)| relevant.contains(*row)) {
             hits += 1.0;
             gained += gain(rank);
         }

@@ -20,7 +20,7 @@ pub use space::Space;
 pub use trial::{Trial, TuneObserver, TuneOptions, TuneProgress, TuneResult, save};
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -184,9 +184,9 @@ struct Search<'a> {
     jobs: usize,
     saved: Instant,
     /// Trials that may go on from where they are.
-    paused: BTreeMap<usize, Paused>,
+    paused: Vec<(usize, Paused)>,
     /// What trials start from, by the rank that was drawn with.
-    starts: BTreeMap<usize, GibbsStart>,
+    starts: Vec<(usize, GibbsStart)>,
 }
 
 impl<'a> Search<'a> {
@@ -264,8 +264,8 @@ impl<'a> Search<'a> {
             state,
             jobs: (threads / how.fit_threads).max(1),
             saved: Instant::now(),
-            paused: BTreeMap::new(),
-            starts: BTreeMap::new(),
+            paused: Vec::new(),
+            starts: Vec::new(),
         })
     }
 
@@ -326,8 +326,9 @@ impl<'a> Search<'a> {
                 ..FitInput::default()
             };
             let measured = || {
-                let start = match starts.get(&chain_rank(problem, o)) {
-                    Some(start) if o.start == Initialization::Gibbs && paused.is_none() => {
+                let rank = chain_rank(problem, o);
+                let start = match starts.iter().find(|(of, _)| *of == rank) {
+                    Some((_, start)) if o.start == Initialization::Gibbs && paused.is_none() => {
                         Some(start.initial_model(problem, o)?)
                     }
                     _ if o.start == Initialization::Sgd && paused.is_none() => {
@@ -359,7 +360,7 @@ impl<'a> Search<'a> {
                 Err(Error::Cancelled) => return Err(Error::Cancelled),
                 Err(e) => Err(e.to_string()),
                 Ok((x, paused)) if x.is_finite() => {
-                    self.paused.insert(t, paused);
+                    self.paused.push((t, paused));
                     Ok(x)
                 }
                 Ok(_) => Err("no entry could be measured".into()),
@@ -394,7 +395,8 @@ impl<'a> Search<'a> {
         {
             let fresh = paused.lock().unwrap_or_else(|e| e.into_inner()).is_none();
             let rank = chain_rank(self.problem, options);
-            if !fresh || options.start != Initialization::Gibbs || self.starts.contains_key(&rank) {
+            let known = self.starts.iter().any(|(of, _)| *of == rank);
+            if !fresh || options.start != Initialization::Gibbs || known {
                 continue;
             }
             // The same whichever trial comes first.
@@ -409,7 +411,7 @@ impl<'a> Search<'a> {
                 0.0
             };
             let start = GibbsStart::sample(self.problem, &o, held_out, None, limited)?;
-            self.starts.insert(rank, start);
+            self.starts.push((rank, start));
         }
         Ok(())
     }
@@ -460,8 +462,14 @@ impl<'a> Search<'a> {
         Job {
             options,
             until: self.until(rung, t),
-            paused: Mutex::new(self.paused.remove(&t)),
+            paused: Mutex::new(self.take_paused(t)),
         }
+    }
+
+    /// Removes and returns the state of trial `t`, if it is paused.
+    fn take_paused(&mut self, t: usize) -> Option<Paused> {
+        let at = self.paused.iter().position(|(trial, _)| *trial == t)?;
+        Some(self.paused.swap_remove(at).1)
     }
 
     /// Lets models go that will not go on, or that there is no room for.
@@ -469,14 +477,14 @@ impl<'a> Search<'a> {
         let last = rung + 1 == self.how.rungs;
         let most = if last { 0 } else { alive.div_ceil(FEWER) };
         let size = |(model, _): &Paused| model.memory_bytes();
-        let mut bytes: usize = self.paused.values().map(size).sum();
-        let error = |t: &usize| self.trials[*t].valid_rmse;
+        let mut bytes: usize = self.paused.iter().map(|(_, paused)| size(paused)).sum();
         while self.paused.len() > most || bytes > PAUSED_BYTES {
-            let worst = self.paused.keys().copied().max_by(|a, b| {
+            let error = |t: &usize| self.trials[*t].valid_rmse;
+            let worst = self.paused.iter().map(|(t, _)| *t).max_by(|a, b| {
                 let order = error(a).total_cmp(&error(b));
                 order.then(a.cmp(b))
             });
-            match worst.and_then(|t| self.paused.remove(&t)) {
+            match worst.and_then(|t| self.take_paused(t)) {
                 Some(paused) => bytes -= size(&paused),
                 None => return,
             }
