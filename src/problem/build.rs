@@ -1,29 +1,39 @@
-//! Putting a problem together and refusing what does not fit.
+//! Builds a problem: checks that tensor and matrices fit together, numbers their rows and validates all entries.
 
-use std::sync::Arc;
-
-use super::zeros::{check_cells, draw};
-use super::{CoupledMatrix, EntrySource, MatrixKind, Problem, ProblemMode, Values};
+use super::coupled_problem::{CoupledMatrix, Problem};
+use super::entry_source::EntrySource;
+use super::matrix_kind::MatrixKind;
+use super::problem_mode::{ProblemMode, solver_weight};
+use super::sampled_zeros::{check_unique_positions, sample_zeros};
+use super::value_statistics::ValueStatistics;
 use crate::error::{Error, Result};
 use crate::format::{CooView, MAX_DIM, RowMap, RowMapBuilder};
-
 use crate::progress::{Monitor, report_progress};
-use crate::try_alloc::{try_collect, try_zeroed};
 
-/// Collects the parts of a [`Problem`].
+/// Indices between two progress reports.
+const REPORT_INTERVAL: usize = 1 << 20;
+
+/// Collects the tensor and the matrices of a [`Problem`].
 pub struct ProblemBuilder<'a> {
     tensor: CooView<'a>,
-    matrices: Vec<Given<'a>>,
+    matrices: Vec<MatrixInput<'a>>,
     seed: u64,
 }
 
-/// A matrix as it was given.
-struct Given<'a> {
+/// A matrix as the caller gave it.
+struct MatrixInput<'a> {
     mode: usize,
     view: CooView<'a>,
     weight: Option<f64>,
     penalty: Option<f64>,
     kind: MatrixKind,
+}
+
+/// A matrix whose entries were validated, before the rows of its mode are numbered.
+struct ValidatedMatrix<'a> {
+    entries: EntrySource<'a>,
+    columns: RowMap,
+    is_constant: bool,
 }
 
 impl<'a> Problem<'a> {
@@ -38,8 +48,8 @@ impl<'a> Problem<'a> {
 }
 
 impl<'a> ProblemBuilder<'a> {
-    /// Couples a matrix to `mode` (counted from 0): its first mode is that mode of the tensor. `weight` is a
-    /// number, or `None` for what the options of a fit say.
+    /// Couples a matrix to `mode` (counted from 0): the rows of the matrix are the rows of that mode. Without a `weight`
+    /// the options of the fit decide.
     pub fn matrix(
         mut self,
         mode: usize,
@@ -47,7 +57,7 @@ impl<'a> ProblemBuilder<'a> {
         weight: impl Into<Option<f64>>,
         kind: MatrixKind,
     ) -> Self {
-        self.matrices.push(Given {
+        self.matrices.push(MatrixInput {
             mode,
             view: matrix,
             weight: weight.into(),
@@ -57,7 +67,7 @@ impl<'a> ProblemBuilder<'a> {
         self
     }
 
-    /// Gives the matrix added last a penalty of its own on its columns.
+    /// Sets the penalty on V of the matrix that was added last.
     pub fn penalty(mut self, penalty: f64) -> Self {
         if let Some(last) = self.matrices.last_mut() {
             last.penalty = Some(penalty);
@@ -65,208 +75,153 @@ impl<'a> ProblemBuilder<'a> {
         self
     }
 
-    /// Names the zeros that are drawn for matrices of that kind; by default 0. A fit is best given its own
-    /// seed here.
+    /// Sets the seed of sampled zeros, 0 by default. Give it the seed of the fit.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Checks what can be checked without reading entries: modes, sizes and weights. Returns the
-    /// size of each mode.
+    /// Checks modes, sizes, weights and penalties without reading entries. Returns the size of each mode.
     pub fn check(&self) -> Result<Vec<u64>> {
-        self.check_shapes()?;
-        self.agree_on_dims()
+        for matrix in &self.matrices {
+            self.check_matrix(matrix)?;
+        }
+        self.common_dims()
     }
 
     /// Reads and validates everything.
     pub fn build(self, monitor: &dyn Monitor) -> Result<Problem<'a>> {
         let dims = self.check()?;
-        let mut builders: Vec<RowMapBuilder> = dims
+        let mut rows: Vec<RowMapBuilder> = dims
             .iter()
             .map(|&d| RowMapBuilder::new(d))
             .collect::<Result<_>>()?;
-        let values = check_values(&self.tensor, monitor)?;
-        for (n, rows) in builders.iter_mut().enumerate() {
-            mark(&self.tensor, n, rows, monitor)?;
+        let statistics = ValueStatistics::compute(&self.tensor, monitor)?;
+        for (n, rows) in rows.iter_mut().enumerate() {
+            mark_rows(&self.tensor, n, rows, monitor)?;
         }
-        let mut parts = Vec::new();
-        for (number, given) in self.matrices.iter().enumerate() {
-            let matrix = &given.view;
-            let rows = &mut builders[given.mode];
-            let (low, high) = check_values(matrix, monitor)?.range;
-            mark(matrix, 0, rows, monitor)?;
-            if given.kind.is_graph() {
-                mark(matrix, 1, rows, monitor)?;
-            }
-            let size = match given.kind {
-                MatrixKind::Graph => 0,
-                _ => matrix.dims()[1],
-            };
-            let mut own = RowMapBuilder::new(size)?;
-            let mut part = EntrySource::new(matrix.clone());
-            match given.kind {
-                MatrixKind::Graph => {}
-                MatrixKind::Observed => mark(matrix, 1, &mut own, monitor)?,
-                MatrixKind::Full => {
-                    mark(matrix, 1, &mut own, monitor)?;
-                    check_cells(matrix, monitor)?;
-                    rows.mark_all()?;
-                    own.mark_all()?;
-                }
-                MatrixKind::Sampled(each) => {
-                    mark(matrix, 1, &mut own, monitor)?;
-                    part.zeros = draw(matrix, each, &[self.seed, number as u64], monitor)?;
-                    for &column in &part.zeros[1] {
-                        own.mark(column);
-                    }
-                }
-            }
-            parts.push((part, own.finish()?, low == high));
+        let mut validated = Vec::new();
+        for (m, matrix) in self.matrices.iter().enumerate() {
+            let stream = [self.seed, m as u64];
+            validated.push(matrix.validate(&mut rows[matrix.mode], &stream, monitor)?);
         }
-        let mut modes = Vec::with_capacity(builders.len());
-        for (n, rows) in builders.into_iter().enumerate() {
-            modes.push(ProblemMode::count(
-                rows.finish()?,
-                &self.tensor,
-                n,
-                monitor,
-            )?);
+        let mut modes = Vec::with_capacity(rows.len());
+        for (n, rows) in rows.into_iter().enumerate() {
+            let rows = rows.finish()?;
+            modes.push(ProblemMode::count(rows, &self.tensor, n, monitor)?);
         }
-        let mut matrices = Vec::with_capacity(parts.len());
-        for (given, (entries, columns, constant)) in self.matrices.into_iter().zip(parts) {
-            let Given {
-                mode,
-                view: matrix,
-                weight,
-                penalty,
-                kind,
-            } = given;
-            let mut columns = match kind {
-                MatrixKind::Graph => ProblemMode::empty(columns),
-                _ => ProblemMode::count(columns, &matrix, 1, monitor)?,
-            };
-            if kind == MatrixKind::Full {
-                columns.counts.fill(modes[mode].rows.len() as u64);
-            }
-            for &column in &entries.zeros[1] {
-                if let Some(row) = columns.rows.compact(column) {
-                    columns.counts[row as usize] += 1;
-                }
-            }
-            matrices.push(CoupledMatrix {
-                mode,
-                weight,
-                penalty,
-                kind,
-                is_constant: constant && entries.zeros[0].is_empty(),
-                entries,
-                columns,
-            });
+        let mut matrices = Vec::with_capacity(validated.len());
+        for (matrix, validated) in self.matrices.into_iter().zip(validated) {
+            let mode_rows = modes[matrix.mode].rows.len();
+            matrices.push(matrix.couple(validated, mode_rows, monitor)?);
         }
         Ok(Problem {
             tensor: EntrySource::new(self.tensor),
             modes,
             matrices,
-            values,
+            statistics,
         })
     }
 
-    fn check_shapes(&self) -> Result<()> {
-        let order = self.tensor.order();
-        for Given {
+    fn check_matrix(&self, input: &MatrixInput<'_>) -> Result<()> {
+        let MatrixInput {
             mode,
             view: matrix,
             weight,
             penalty,
             kind,
-        } in &self.matrices
-        {
-            let bad = |what: String| Err(Error::argument(format!("{}: {what}", matrix.name())));
-            if *mode >= order {
-                return bad(format!(
-                    "coupled to mode {}, but {} has modes 1 to {order}",
-                    mode + 1,
-                    self.tensor.name()
-                ));
-            }
-            if matrix.order() != 2 {
-                return bad(format!(
-                    "has {} modes; a coupled matrix has 2 (rows of the tensor's mode, columns of its own)",
-                    matrix.order()
-                ));
-            }
-            if let Some(weight) = weight.filter(|w| !(w.is_finite() && *w >= 0.0)) {
-                return bad(format!(
-                    "weight {weight}; it must be a finite number, 0 or more"
-                ));
-            }
-            if let Some(p) = penalty.filter(|p| !(p.is_finite() && *p >= 0.0)) {
-                return bad(format!(
-                    "penalty {p}; it must be a finite number, 0 or more"
-                ));
-            }
-            let (rows, columns) = (matrix.dims()[0], matrix.dims()[1]);
-            if *kind == MatrixKind::Graph && rows != columns && !matrix.dims_inferred() {
-                return bad(format!(
-                    "is {rows} x {columns}; a graph between the rows of a mode must be square"
-                ));
-            }
-            if *kind == MatrixKind::Sampled(0) {
-                return bad(
-                    "sampled with 0 zeros for each entry; give 1 or more, or leave it observed"
-                        .into(),
-                );
-            }
-            let zeros = matches!(kind, MatrixKind::Full | MatrixKind::Sampled(_));
-            if zeros && matrix.weights().is_some() {
-                return bad(format!(
-                    "has weights, which zeros that are not listed lack; a matrix that is {kind} has none"
-                ));
-            }
+        } = input;
+        let order = self.tensor.order();
+        let bad = |reason: String| Err(Error::argument(format!("{}: {reason}", matrix.name())));
+        if *mode >= order {
+            return bad(format!(
+                "coupled to mode {}, but {} has modes 1 to {order}",
+                mode + 1,
+                self.tensor.name()
+            ));
+        }
+        if matrix.order() != 2 {
+            return bad(format!(
+                "has {} modes; a coupled matrix has 2 (rows of the tensor's mode, columns of its own)",
+                matrix.order()
+            ));
+        }
+        if let Some(weight) = weight.filter(|w| !(w.is_finite() && *w >= 0.0)) {
+            return bad(format!(
+                "weight {weight}; it must be a finite number, 0 or more"
+            ));
+        }
+        if let Some(p) = penalty.filter(|p| !(p.is_finite() && *p >= 0.0)) {
+            return bad(format!(
+                "penalty {p}; it must be a finite number, 0 or more"
+            ));
+        }
+        let (rows, columns) = (matrix.dims()[0], matrix.dims()[1]);
+        if *kind == MatrixKind::Graph && rows != columns && !matrix.dims_inferred() {
+            return bad(format!(
+                "is {rows} x {columns}; a graph between the rows of a mode must be square"
+            ));
+        }
+        if *kind == MatrixKind::Sampled(0) {
+            return bad(
+                "sampled with 0 zeros for each entry; give 1 or more, or leave it observed".into(),
+            );
+        }
+        let has_implicit_zeros = matches!(kind, MatrixKind::Full | MatrixKind::Sampled(_));
+        if has_implicit_zeros && matrix.weights().is_some() {
+            return bad(format!(
+                "has weights, which zeros that are not listed lack; a matrix that is {kind} has none"
+            ));
         }
         Ok(())
     }
 
-    /// The size of each mode. Stated sizes must be equal; sizes that are only the largest index
-    /// seen may be smaller.
-    fn agree_on_dims(&self) -> Result<Vec<u64>> {
+    /// Returns the size of each mode, on which tensor and matrices must agree. Stated sizes must be equal; inferred sizes,
+    /// which are the largest index seen, may be smaller.
+    fn common_dims(&self) -> Result<Vec<u64>> {
+        struct ModeSize<'n> {
+            name: &'n str,
+            size: u64,
+            is_stated: bool,
+        }
         let mut dims = Vec::with_capacity(self.tensor.order());
         for n in 0..self.tensor.order() {
-            // Who speaks of this mode: name, size, whether it was stated.
-            let mut says = vec![(
-                self.tensor.name(),
-                self.tensor.dims()[n],
-                !self.tensor.dims_inferred(),
-            )];
-            for Given {
-                mode,
-                view: matrix,
-                kind,
-                ..
-            } in &self.matrices
-            {
-                if *mode == n {
-                    let size = match kind {
-                        MatrixKind::Graph => matrix.dims()[0].max(matrix.dims()[1]),
-                        _ => matrix.dims()[0],
-                    };
-                    says.push((matrix.name(), size, !matrix.dims_inferred()));
-                }
+            let mut sizes = vec![ModeSize {
+                name: self.tensor.name(),
+                size: self.tensor.dims()[n],
+                is_stated: !self.tensor.dims_inferred(),
+            }];
+            for MatrixInput { view, kind, .. } in self.matrices.iter().filter(|m| m.mode == n) {
+                let size = match kind {
+                    MatrixKind::Graph => view.dims()[0].max(view.dims()[1]),
+                    _ => view.dims()[0],
+                };
+                sizes.push(ModeSize {
+                    name: view.name(),
+                    size,
+                    is_stated: !view.dims_inferred(),
+                });
             }
-            let stated = says.iter().find(|s| s.2);
+            let stated = sizes.iter().find(|s| s.is_stated);
             let size = stated.map_or_else(
-                || says.iter().map(|s| s.1).max().unwrap_or(MAX_DIM),
-                |s| s.1,
+                || sizes.iter().map(|s| s.size).max().unwrap_or(MAX_DIM),
+                |s| s.size,
             );
-            for (name, other, is_stated) in &says {
-                if (*is_stated && *other != size) || *other > size {
-                    let (by, _, _) = stated.expect("without a stated size the largest is taken");
-                    let relation = if *is_stated { "rows" } else { "rows at least" };
+            for other in &sizes {
+                if (other.is_stated && other.size != size) || other.size > size {
+                    let stated = stated.expect("without a stated size the largest is taken");
+                    let relation = if other.is_stated {
+                        "rows"
+                    } else {
+                        "rows at least"
+                    };
                     return Err(Error::argument(format!(
-                        "mode {} has size {size} in {by}, but {name} has {other} {relation}; \
+                        "mode {} has size {size} in {}, but {} has {} {relation}; \
                          both must state the same size (convert with the option dims)",
-                        n + 1
+                        n + 1,
+                        stated.name,
+                        other.name,
+                        other.size
                     )));
                 }
             }
@@ -276,146 +231,107 @@ impl<'a> ProblemBuilder<'a> {
     }
 }
 
-impl ProblemMode {
-    fn count(
-        rows: RowMap,
-        view: &CooView<'_>,
-        n: usize,
+impl<'a> MatrixInput<'a> {
+    /// Validates the entries, samples zeros, and marks the rows and columns that occur. `mode_rows` are the rows of the
+    /// coupled mode; `stream` identifies the random stream of sampled zeros.
+    fn validate(
+        &self,
+        mode_rows: &mut RowMapBuilder,
+        stream: &[u64],
         monitor: &dyn Monitor,
-    ) -> Result<ProblemMode> {
-        let mut counts: Vec<u64> = try_zeroed(rows.len(), "rows")?;
-        let mut weights: Vec<f64> = match view.weights() {
-            Some(_) => try_zeroed(rows.len(), "rows")?,
-            None => Vec::new(),
+    ) -> Result<ValidatedMatrix<'a>> {
+        let matrix = &self.view;
+        let (low, high) = ValueStatistics::compute(matrix, monitor)?.range;
+        mark_rows(matrix, 0, mode_rows, monitor)?;
+        if self.kind.is_graph() {
+            mark_rows(matrix, 1, mode_rows, monitor)?;
+        }
+        let width = match self.kind {
+            MatrixKind::Graph => 0,
+            _ => matrix.dims()[1],
         };
-        for (piece, indices) in view.column(n).chunks(1 << 20).enumerate() {
-            report_progress(
-                monitor,
-                "counting rows",
-                (piece << 20) as u64,
-                view.len() as u64,
-            )?;
-            for (k, &index) in indices.iter().enumerate() {
-                let weight = weight(view, (piece << 20) + k);
-                // Rows that appeared since are caught when the entries are copied.
-                if let Some(row) = rows.compact(index).filter(|_| weight > 0.0) {
-                    counts[row as usize] += 1;
-                    if let Some(sum) = weights.get_mut(row as usize) {
-                        *sum += f64::from(weight);
-                    }
+        let mut columns = RowMapBuilder::new(width)?;
+        let mut entries = EntrySource::new(matrix.clone());
+        match self.kind {
+            MatrixKind::Graph => {}
+            MatrixKind::Observed => mark_rows(matrix, 1, &mut columns, monitor)?,
+            MatrixKind::Full => {
+                mark_rows(matrix, 1, &mut columns, monitor)?;
+                check_unique_positions(matrix, monitor)?;
+                mode_rows.mark_all()?;
+                columns.mark_all()?;
+            }
+            MatrixKind::Sampled(per_entry) => {
+                mark_rows(matrix, 1, &mut columns, monitor)?;
+                entries.zeros = sample_zeros(matrix, per_entry, stream, monitor)?;
+                for &column in &entries.zeros[1] {
+                    columns.mark(column);
                 }
             }
         }
-        Ok(ProblemMode {
-            indices: try_collect(rows.len(), rows.indices(), "rows")?,
-            rows: Arc::new(rows),
-            counts,
-            weights,
+        Ok(ValidatedMatrix {
+            is_constant: low == high && entries.zeros[0].is_empty(),
+            entries,
+            columns: columns.finish()?,
         })
     }
 
-    fn empty(rows: RowMap) -> ProblemMode {
-        ProblemMode {
-            rows: Arc::new(rows),
-            indices: Vec::new(),
-            counts: Vec::new(),
-            weights: Vec::new(),
+    /// Counts the entries of each column. `mode_rows` is the number of rows of the coupled mode.
+    fn couple(
+        self,
+        validated: ValidatedMatrix<'a>,
+        mode_rows: usize,
+        monitor: &dyn Monitor,
+    ) -> Result<CoupledMatrix<'a>> {
+        let ValidatedMatrix {
+            entries,
+            columns,
+            is_constant,
+        } = validated;
+        let mut columns = match self.kind {
+            MatrixKind::Graph => ProblemMode::empty(columns),
+            _ => ProblemMode::count(columns, &self.view, 1, monitor)?,
+        };
+        if self.kind == MatrixKind::Full {
+            columns.counts.fill(mode_rows as u64);
         }
+        for &column in &entries.zeros[1] {
+            if let Some(row) = columns.rows.compact(column) {
+                columns.counts[row as usize] += 1;
+            }
+        }
+        Ok(CoupledMatrix {
+            mode: self.mode,
+            weight: self.weight,
+            penalty: self.penalty,
+            kind: self.kind,
+            entries,
+            columns,
+            is_constant,
+        })
     }
 }
 
-/// The weight of an entry as solvers have it; 1 without weights.
-fn weight(view: &CooView<'_>, i: usize) -> f32 {
-    view.weights().map_or(1.0, |w| w.get(i) as f32)
-}
-
-/// Notes the rows that occur in column `n`; an index beyond the mode is an error.
-fn mark(
+/// Marks the rows that occur in column `n` with positive weight. An index beyond the mode is an error.
+fn mark_rows(
     view: &CooView<'_>,
     n: usize,
     rows: &mut RowMapBuilder,
     monitor: &dyn Monitor,
 ) -> Result<()> {
-    for (piece, indices) in view.column(n).chunks(1 << 20).enumerate() {
-        report_progress(
-            monitor,
-            "finding rows",
-            (piece << 20) as u64,
-            view.len() as u64,
-        )?;
+    for (chunk, indices) in view.column(n).chunks(REPORT_INTERVAL).enumerate() {
+        let start = chunk * REPORT_INTERVAL;
+        report_progress(monitor, "finding rows", start as u64, view.len() as u64)?;
         for (k, &index) in indices.iter().enumerate() {
-            // Against the file's own size too: a mode may be wider than one of its matrices.
-            let i = (piece << 20) + k;
-            let inside = u64::from(index) < view.dims()[n];
-            if !inside || (weight(view, i) > 0.0 && !rows.mark(index)) {
+            let i = start + k;
+            // The view's own size counts too: a mode may be larger than one of its matrices.
+            let is_inside = u64::from(index) < view.dims()[n];
+            if !is_inside || (solver_weight(view, i) > 0.0 && !rows.mark(index)) {
                 return Err(view.out_of_range(n, i, index));
             }
         }
     }
     Ok(())
-}
-
-/// Every value and weight must be finite, also as `f32`, which solvers compute in.
-fn check_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Values> {
-    let values = view.values();
-    let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
-    let (mut count, mut weights, mut total, mut squares) = (0, 0.0, 0.0, 0.0);
-    // Around one of them: what values far from 0 differ by is lost in their squares.
-    let (mut around, mut apart) = (0.0, 0.0);
-    let pivot = if values.is_empty() {
-        0.0
-    } else {
-        values.get(0)
-    };
-    let mut start = 0;
-    while start < values.len() {
-        report_progress(
-            monitor,
-            "checking values",
-            start as u64,
-            values.len() as u64,
-        )?;
-        let end = (start + (1 << 16)).min(values.len());
-        let (mut weight_sum, mut sum, mut square_sum) = (0.0, 0.0, 0.0);
-        let (mut from, mut from_square) = (0.0, 0.0);
-        for i in start..end {
-            let value = values.get(i);
-            if !(value as f32).is_finite() {
-                return Err(view.not_finite(i, "value (as a 32-bit number)", value));
-            }
-            let weight = view.weight(i)?.unwrap_or(1.0) as f32;
-            if weight > 0.0 {
-                min = min.min(value);
-                max = max.max(value);
-                count += 1;
-            }
-            let weight = f64::from(weight);
-            weight_sum += weight;
-            sum += weight * value;
-            square_sum += weight * (value * value);
-            let distance = value - pivot;
-            from += weight * distance;
-            from_square += weight * (distance * distance);
-        }
-        weights += weight_sum;
-        total += sum;
-        squares += square_sum;
-        around += from;
-        apart += from_square;
-        start = end;
-    }
-    if count == 0 {
-        (min, max) = (0.0, 0.0);
-    }
-    let n = if count == 0 { 1.0 } else { weights };
-    Ok(Values {
-        count,
-        weight: weights,
-        mean: total / n,
-        rms: (squares / n).sqrt(),
-        deviation: (apart / n - (around / n).powi(2)).max(0.0).sqrt(),
-        range: (min, max),
-    })
 }
 
 #[cfg(test)]
@@ -450,7 +366,7 @@ mod tests {
     }
 
     fn error(builder: ProblemBuilder<'_>) -> String {
-        builder.build(&()).err().expect("refused").to_string()
+        builder.build(&()).err().expect("an error").to_string()
     }
 
     #[test]
@@ -479,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_precisely() {
+    fn mismatches_are_rejected_with_their_location() {
         let observed = MatrixKind::Observed;
         let t = || Problem::builder(tensor());
         let y = || matrix("Y", [10, 5], &[1], &[4]);
@@ -518,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn inferred_sizes_give_way_to_stated_ones() {
+    fn stated_sizes_override_inferred_ones() {
         let short = || matrix("Y", [7, 5], &[6], &[4]);
         let widened = Problem::builder(tensor())
             .matrix(0, short().with_inferred_dims(), 1.0, MatrixKind::Observed)
@@ -545,10 +461,10 @@ mod tests {
     }
 
     #[test]
-    fn data_that_changes_after_building_never_gives_a_wrong_row() {
+    fn entries_changed_after_building_are_rejected() {
         let p = Problem::builder(tensor()).build(&()).unwrap();
         let maps = p.row_maps();
-        // What the map would show had the file been overwritten: a row that was not there, a NaN.
+        // The contents of a mapped file that was overwritten: a row that did not occur, a NaN.
         for (rows, value) in [
             (&[5u32, 4, 5], 2.0f32),
             (&[5, u32::MAX, 5], 2.0),
@@ -557,8 +473,8 @@ mod tests {
             let values = [1.0, value, 6.0];
             let changed =
                 CooView::new("T", &[10, 2, 4], &[rows, B, C], Values::F32(&values)).unwrap();
-            let part = EntrySource::new(changed);
-            let error = part
+            let source = EntrySource::new(changed);
+            let error = source
                 .read_chunk(&maps, 0..3, &mut EntryChunk::default())
                 .unwrap_err()
                 .to_string();
@@ -567,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_parts_are_allowed() {
+    fn empty_tensor_and_matrix_are_allowed() {
         let none: &[u32] = &[];
         let t = CooView::new("T", &[3, 3], &[none, none], Values::F32(&[])).unwrap();
         let p = Problem::builder(t)

@@ -1,20 +1,20 @@
-//! The entries of a tensor or matrix, handed out with compact indices.
+//! The entries of a tensor or matrix, read in chunks with compact row numbers.
 
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::format::{CooView, RowMap};
+use crate::format::{CooView, RowMap, Values};
 use crate::kernel::EntryChunk;
 
-/// The entries of one tensor or matrix of a problem, still where they came from.
+/// The entries of one tensor or matrix of a problem, in the columns they came in.
 pub struct EntrySource<'a> {
     pub(crate) view: CooView<'a>,
-    /// Cells of a matrix that are 0 and count as entries behind those of the view: rows and columns.
+    /// Rows and columns of sampled zeros, which count as entries behind those of the view.
     pub(super) zeros: [Vec<u32>; 2],
 }
 
 impl<'a> EntrySource<'a> {
-    /// The entries of a view and nothing else.
+    /// Makes a source of the entries of a view, without sampled zeros.
     pub(super) fn new(view: CooView<'a>) -> EntrySource<'a> {
         EntrySource {
             view,
@@ -22,38 +22,37 @@ impl<'a> EntrySource<'a> {
         }
     }
 
-    /// The number of entries, also of those that weigh nothing.
+    /// Returns the number of entries, including those of weight 0.
     pub fn len(&self) -> usize {
         self.view.len() + self.zeros[0].len()
     }
 
-    /// Whether entries have weights.
+    /// Returns whether entries have weights.
     pub fn is_weighted(&self) -> bool {
         self.view.weights().is_some()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What errors call it.
+    /// Returns the name that error messages use.
     pub fn name(&self) -> &str {
         self.view.name()
     }
 
-    /// The original columns, as they are and without zeros that were drawn: nothing about them can be
-    /// relied on.
+    /// Returns the original columns, without sampled zeros. Their contents may have changed since they were validated.
     pub fn view(&self) -> &CooView<'a> {
         &self.view
     }
 
-    /// Copies the entries of `range` into `chunk`, with the compact numbers that `maps` (one per
-    /// mode) give their rows. Every index and value is read once and checked; what was not there
-    /// when the problem was built is an error. An entry of weight 0 is left out.
+    /// Copies the entries of `range` into `chunk`, with the compact row numbers of `maps` (one map per mode). Every index
+    /// and value is read once and checked again: one that changed since the problem was built is an error. Entries of
+    /// weight 0 are left out.
     ///
     /// # Panics
-    /// If the range is not inside, or there are not as many maps as modes.
+    /// If the range is out of bounds, or the number of maps is not the number of modes.
     pub fn read_chunk(
         &self,
         maps: &[&RowMap],
@@ -63,26 +62,26 @@ impl<'a> EntrySource<'a> {
         self.read_selected(maps, range, 0.0, None, chunk)
     }
 
-    /// The same, with values counted from `zero`: so small differences of large values are not lost.
-    /// Only entries that `chosen` says, by their number among all, are copied.
+    /// As [`read_chunk`](Self::read_chunk), but subtracts `offset` from the values before they are rounded to `f32`, which
+    /// keeps small differences of large values. Only entries whose number satisfies `is_selected` are copied.
     pub(crate) fn read_selected(
         &self,
         maps: &[&RowMap],
         range: Range<usize>,
-        zero: f64,
-        chosen: Option<&dyn Fn(usize) -> bool>,
+        offset: f64,
+        is_selected: Option<&dyn Fn(usize) -> bool>,
         chunk: &mut EntryChunk,
     ) -> Result<()> {
         let v = &self.view;
         assert_eq!(maps.len(), v.order());
-        let (listed, first) = (v.len(), range.start);
-        let drawn = range.start.max(listed) - listed..range.end.max(listed) - listed;
-        let range = range.start.min(listed)..range.end.min(listed);
+        let (observed, first) = (v.len(), range.start);
+        let zeros = range.start.max(observed) - observed..range.end.max(observed) - observed;
+        let range = range.start.min(observed)..range.end.min(observed);
         chunk.rows.resize(v.order(), Vec::new());
-        let floats = |values: crate::format::Values<'_>, zero: f64, out: &mut Vec<f32>| {
+        let copy_floats = |values: Values<'_>, offset: f64, out: &mut Vec<f32>| {
             out.clear();
             for i in range.clone() {
-                let value = (values.get(i) - zero) as f32;
+                let value = (values.get(i) - offset) as f32;
                 if !value.is_finite() {
                     return Err(self.changed(i));
                 }
@@ -90,12 +89,12 @@ impl<'a> EntrySource<'a> {
             }
             Ok(())
         };
-        floats(v.values(), zero, &mut chunk.values)?;
-        let with_zeros = chunk.values.len() + drawn.len();
-        chunk.values.resize(with_zeros, -zero as f32);
+        copy_floats(v.values(), offset, &mut chunk.values)?;
+        let with_zeros = chunk.values.len() + zeros.len();
+        chunk.values.resize(with_zeros, -offset as f32);
         chunk.weights.clear();
         if let Some(weights) = v.weights() {
-            floats(weights, 0.0, &mut chunk.weights)?;
+            copy_floats(weights, 0.0, &mut chunk.weights)?;
             if let Some(k) = chunk.weights.iter().position(|&w| w < 0.0) {
                 return Err(self.changed(range.start + k));
             }
@@ -107,25 +106,26 @@ impl<'a> EntrySource<'a> {
             for (k, &index) in v.column(n)[range.clone()].iter().enumerate() {
                 match map.compact(index) {
                     Some(row) => out.push(row),
-                    // It is left out below.
+                    // Removed by `retain_weighted` below.
                     None if weights.get(k) == Some(&0.0) => out.push(u32::MAX),
                     None => return Err(self.changed(range.start + k)),
                 }
             }
-            for k in drawn.clone() {
+            for k in zeros.clone() {
                 match map.compact(self.zeros[n][k]) {
                     Some(row) => out.push(row),
-                    None => return Err(self.changed(listed + k)),
+                    None => return Err(self.changed(observed + k)),
                 }
             }
         }
-        if let Some(chosen) = chosen {
-            chunk.retain(|k| chosen(first + k));
+        if let Some(is_selected) = is_selected {
+            chunk.retain(|k| is_selected(first + k));
         }
         chunk.retain_weighted();
         Ok(())
     }
 
+    /// Returns the error of an entry that changed since the problem was built.
     fn changed(&self, i: usize) -> Error {
         Error::entry(
             self.name(),

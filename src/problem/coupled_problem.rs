@@ -1,0 +1,152 @@
+//! The validated problem that solvers work on.
+
+use super::entry_source::EntrySource;
+use super::matrix_kind::MatrixKind;
+use super::problem_mode::ProblemMode;
+use super::value_statistics::ValueStatistics;
+use crate::error::{Error, Result};
+use crate::format::RowMap;
+use crate::options::Options;
+
+/// A matrix coupled to a mode.
+pub struct CoupledMatrix<'a> {
+    /// Mode the matrix is coupled to, counted from 0.
+    pub mode: usize,
+    /// Weight of the matrix in the objective, lambda_m of the paper; `None` takes that of the options.
+    pub weight: Option<f64>,
+    /// Penalty on V, if it differs from lambda_reg.
+    pub penalty: Option<f64>,
+    /// How the matrix enters the model.
+    pub kind: MatrixKind,
+    /// Its entries, followed by the sampled zeros. Compact rows are those of the mode.
+    pub entries: EntrySource<'a>,
+    /// Its columns that occur, with their numbers of entries; a column of a full matrix has as many as the mode has rows.
+    /// Columns of a graph are rows of its mode and counted there; this list is then empty.
+    pub columns: ProblemMode,
+    /// Whether all its entries have the same value.
+    pub is_constant: bool,
+}
+
+/// A validated tensor with its coupled matrices.
+///
+/// ```
+/// use s3cmtf::format::{CooView, Values};
+/// use s3cmtf::problem::{MatrixKind, Problem};
+/// # fn main() -> s3cmtf::Result<()> {
+/// // Three ratings by two of a million users, and the genres of two items.
+/// let (user, item, month) = ([7, 7, 999_999], [0, 1, 1], [0, 0, 3]);
+/// let ratings = CooView::new("ratings", &[1_000_000, 2, 4], &[&user, &item, &month], Values::F32(&[4.0, 2.0, 5.0]))?;
+/// let genres = CooView::new("genres", &[2, 3], &[&[0, 1], &[2, 0]], Values::F32(&[1.0, 1.0]))?;
+///
+/// let problem = Problem::builder(ratings)
+///     .matrix(1, genres, 10.0, MatrixKind::Observed)
+///     .build(&())?;
+/// assert_eq!(problem.modes()[0].indices(), [7, 999_999]);
+/// assert_eq!(problem.modes()[0].counts(), [2, 1]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Problem<'a> {
+    pub(super) tensor: EntrySource<'a>,
+    pub(super) modes: Vec<ProblemMode>,
+    pub(super) matrices: Vec<CoupledMatrix<'a>>,
+    pub(super) statistics: ValueStatistics,
+}
+
+impl<'a> Problem<'a> {
+    /// Returns the number of modes of the tensor.
+    pub fn order(&self) -> usize {
+        self.modes.len()
+    }
+
+    /// Returns the number of tensor entries of positive weight: |Omega| of the paper.
+    pub fn count(&self) -> u64 {
+        self.statistics.count
+    }
+
+    /// Returns the sum of the weights of all tensor entries: their number if they have no weights.
+    pub fn total_weight(&self) -> f64 {
+        self.statistics.total_weight
+    }
+
+    /// Returns the entries of the tensor.
+    pub fn tensor(&self) -> &EntrySource<'a> {
+        &self.tensor
+    }
+
+    /// Returns the modes of the tensor.
+    pub fn modes(&self) -> &[ProblemMode] {
+        &self.modes
+    }
+
+    /// Returns the coupled matrices.
+    pub fn matrices(&self) -> &[CoupledMatrix<'a>] {
+        &self.matrices
+    }
+
+    /// Returns the weight of each coupled matrix: its own, or that of `options`.
+    pub fn matrix_weights(&self, options: &Options) -> Result<Vec<f64>> {
+        let (listed, matrices) = (&options.matrix_weights, self.matrices.len());
+        if !listed.is_empty() && listed.len() != matrices {
+            return Err(Error::argument(format!(
+                "matrix_weights has {} numbers, but the problem has {matrices} matrices and graphs; \
+                 it must have one for each",
+                listed.len()
+            )));
+        }
+        let weight = |(m, matrix): (usize, &CoupledMatrix<'_>)| {
+            let default = listed.get(m).copied().unwrap_or(options.lambda_m);
+            matrix.weight.unwrap_or(default)
+        };
+        Ok(self.matrices.iter().enumerate().map(weight).collect())
+    }
+
+    /// Returns the learning rate of each mode relative to `eta`.
+    pub(crate) fn mode_steps(&self, options: &Options) -> Result<Vec<f32>> {
+        let each = self.per_mode("mode_steps", &options.mode_steps)?;
+        Ok(match each {
+            None => vec![1.0; self.order()],
+            Some(each) => each.into_iter().map(|x| x as f32).collect(),
+        })
+    }
+
+    /// Expands the values of option `name`, one per mode or one for all, to one per mode; `None` if there are none.
+    pub(crate) fn per_mode(&self, name: &str, listed: &[f64]) -> Result<Option<Vec<f64>>> {
+        let order = self.order();
+        match listed {
+            [] => Ok(None),
+            [one] => Ok(Some(vec![*one; order])),
+            _ if listed.len() == order => Ok(Some(listed.to_vec())),
+            _ => Err(Error::argument(format!(
+                "{name} has {} numbers, but the tensor has {order} modes; it must have one for each, or \
+                 one for all",
+                listed.len()
+            ))),
+        }
+    }
+
+    /// Returns the row map of each mode, which [`EntrySource::read_chunk`] of the tensor needs.
+    pub fn row_maps(&self) -> Vec<&RowMap> {
+        self.modes.iter().map(|m| &*m.rows).collect()
+    }
+
+    /// Returns the weighted mean of the tensor's values; 0 without entries.
+    pub fn mean(&self) -> f64 {
+        self.statistics.mean
+    }
+
+    /// Returns the weighted root mean square of the tensor's values; 0 without entries.
+    pub fn root_mean_square(&self) -> f64 {
+        self.statistics.root_mean_square
+    }
+
+    /// Returns the weighted standard deviation of the tensor's values; 0 without entries.
+    pub fn standard_deviation(&self) -> f64 {
+        self.statistics.standard_deviation
+    }
+
+    /// Returns the smallest and the largest value of the tensor; 0 without entries.
+    pub fn range(&self) -> (f64, f64) {
+        self.statistics.range
+    }
+}

@@ -1,0 +1,97 @@
+//! The rows of one mode that occur, with their numbers of entries.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::format::{CooView, RowMap};
+use crate::progress::{Monitor, report_progress};
+use crate::try_alloc::{try_collect, try_zeroed};
+
+/// Indices between two progress reports.
+const REPORT_INTERVAL: usize = 1 << 20;
+
+/// The rows of one mode of the tensor, or the columns of a coupled matrix.
+pub struct ProblemMode {
+    pub(crate) rows: Arc<RowMap>,
+    pub(crate) indices: Vec<u32>,
+    pub(crate) counts: Vec<u64>,
+    pub(crate) weights: Vec<f64>,
+}
+
+impl ProblemMode {
+    /// Counts the entries of each row of `rows` in column `n` of `view`. Entries of weight 0 do not count.
+    pub(super) fn count(
+        rows: RowMap,
+        view: &CooView<'_>,
+        n: usize,
+        monitor: &dyn Monitor,
+    ) -> Result<ProblemMode> {
+        let mut counts: Vec<u64> = try_zeroed(rows.len(), "rows")?;
+        let mut weights: Vec<f64> = match view.weights() {
+            Some(_) => try_zeroed(rows.len(), "rows")?,
+            None => Vec::new(),
+        };
+        for (chunk, indices) in view.column(n).chunks(REPORT_INTERVAL).enumerate() {
+            let start = chunk * REPORT_INTERVAL;
+            report_progress(monitor, "counting rows", start as u64, view.len() as u64)?;
+            for (k, &index) in indices.iter().enumerate() {
+                let weight = solver_weight(view, start + k);
+                // A row that the file shows only now, because it changed, is rejected when the entries are copied.
+                if let Some(row) = rows.compact(index).filter(|_| weight > 0.0) {
+                    counts[row as usize] += 1;
+                    if let Some(sum) = weights.get_mut(row as usize) {
+                        *sum += f64::from(weight);
+                    }
+                }
+            }
+        }
+        Ok(ProblemMode {
+            indices: try_collect(rows.len(), rows.indices(), "rows")?,
+            rows: Arc::new(rows),
+            counts,
+            weights,
+        })
+    }
+
+    /// Returns the columns of a graph, which has none of its own.
+    pub(super) fn empty(rows: RowMap) -> ProblemMode {
+        ProblemMode {
+            rows: Arc::new(rows),
+            indices: Vec::new(),
+            counts: Vec::new(),
+            weights: Vec::new(),
+        }
+    }
+
+    /// Returns the size of the mode.
+    pub fn dim(&self) -> u64 {
+        self.rows.dim()
+    }
+
+    /// Returns the rows that occur in the tensor or in a matrix coupled to this mode, with their compact numbers.
+    pub fn rows(&self) -> &Arc<RowMap> {
+        &self.rows
+    }
+
+    /// Returns the index of each compact row.
+    pub fn indices(&self) -> &[u32] {
+        &self.indices
+    }
+
+    /// Returns the number of tensor entries of each compact row: |Omega(n, i)| of the paper. Rows that occur only in
+    /// matrices have 0.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    /// Returns the sum of the weights of the tensor entries of each compact row; empty if entries have no weights and
+    /// each counts as 1.
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+}
+
+/// Returns the weight of entry `i` in the precision of solvers; 1 without weights.
+pub(super) fn solver_weight(view: &CooView<'_>, i: usize) -> f32 {
+    view.weights().map_or(1.0, |w| w.get(i) as f32)
+}
