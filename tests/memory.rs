@@ -61,7 +61,7 @@ impl Read for Lines {
 }
 
 #[test]
-fn memory_is_bounded() {
+fn memory_of_conversion_and_problems_is_bounded() {
     let dir = Scratch::new("memory");
     let path = dir.join("t.coo");
     let lines = |left| Input::Reader {

@@ -119,7 +119,7 @@ fn same(path: &str, made: &str) {
 }
 
 #[test]
-fn the_header_is_what_the_code_says() {
+fn header_matches_the_source() {
     let made = header();
     for name in functions() {
         assert!(made.contains(&format!("{name}(")), "{name} is not declared");
@@ -128,7 +128,7 @@ fn the_header_is_what_the_code_says() {
 }
 
 #[test]
-fn the_symbols_are_what_the_code_says() {
+fn symbol_list_matches_the_source() {
     let mut names = functions();
     assert!(names.len() > 60);
     names.sort();
@@ -137,7 +137,7 @@ fn the_symbols_are_what_the_code_says() {
 }
 
 #[test]
-fn every_source_with_functions_is_in_the_header() {
+fn every_source_file_with_c_functions_is_in_the_header() {
     for entry in fs::read_dir(workspace_root().join("src/ffi")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|e| e == "rs") {
@@ -152,6 +152,6 @@ fn every_source_with_functions_is_in_the_header() {
 }
 
 #[test]
-fn the_example_of_the_readme_is_the_one_that_is_tested() {
+fn readme_example_is_the_tested_program() {
     assert!(read("README.md").contains(&read("c_tests/example.c")));
 }

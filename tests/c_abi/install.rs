@@ -74,7 +74,7 @@ impl Installed {
 }
 
 #[test]
-fn pkg_config_finds_both_libraries() {
+fn pkg_config_finds_shared_and_static_library() {
     if !present("pkg-config") {
         println!("skipped: pkg-config is not on this machine");
         return;
@@ -98,7 +98,7 @@ fn pkg_config_finds_both_libraries() {
 }
 
 #[test]
-fn libraries_are_under_the_prefix() {
+fn invalid_libdir_is_rejected() {
     let dir = Scratch::new("install-refused");
     for libdir in ["/usr/lib", "../lib", "lib/../..", "lib/"] {
         let mut command = Command::new(workspace_root().join("packaging/install.sh"));
@@ -113,7 +113,7 @@ fn libraries_are_under_the_prefix() {
 }
 
 #[test]
-fn cmake_finds_both_libraries() {
+fn cmake_finds_shared_and_static_library() {
     if !present("cmake") {
         println!("skipped: cmake is not on this machine");
         return;
@@ -169,7 +169,7 @@ fn cmake(installed: &Installed) {
 }
 
 #[test]
-fn the_shared_library_is_small_and_needs_little() {
+fn shared_library_is_small_and_has_few_dependencies() {
     let installed = Installed::new("install-size", LIBDIRS[0]);
     let shared = installed.lib().join(soname());
     let size = fs::metadata(&shared).unwrap().len();

@@ -19,7 +19,7 @@ fn each(source: &str, standard: &str, arguments: &[&str]) {
 }
 
 #[test]
-fn headers_compile_alone() {
+fn every_header_compiles_alone() {
     let dir = Scratch::new("c-headers");
     let c = dir.file(
         "alone.c",
@@ -64,7 +64,7 @@ fn headers_compile_alone() {
 }
 
 #[test]
-fn the_example_runs() {
+fn example_runs() {
     let library = Library::new("example");
     for (c, _) in compilers() {
         let out = run(library.compile(c, "c99", "example.c"), [""; 0]);
@@ -76,7 +76,7 @@ fn the_example_runs() {
 }
 
 #[test]
-fn a_whole_life_of_planted_data() {
+fn full_workflow_on_planted_data() {
     let library = Library::new("life");
     for (c, _) in compilers() {
         let dir = Scratch::new(&format!("life-planted-{c}"));
@@ -86,7 +86,7 @@ fn a_whole_life_of_planted_data() {
 }
 
 #[test]
-fn lists_and_names_are_found_from_c() {
+fn recommendations_and_names_work_from_c() {
     let library = Library::new("discover");
     for (c, _) in compilers() {
         let dir = Scratch::new(&format!("discover-{c}"));
@@ -96,7 +96,7 @@ fn lists_and_names_are_found_from_c() {
 }
 
 #[test]
-fn a_whole_life_of_real_data() {
+fn full_workflow_on_real_data() {
     let Some(data) = real_data("ml100k") else {
         return;
     };
@@ -107,7 +107,7 @@ fn a_whole_life_of_real_data() {
 }
 
 #[test]
-fn an_application_fits_and_another_process_predicts() {
+fn model_fitted_in_one_process_predicts_in_another() {
     let library = Library::new("app");
     let dir = Scratch::new("app-files");
     let mut csv = String::from("user,film,month,stars\n");
@@ -137,7 +137,7 @@ fn an_application_fits_and_another_process_predicts() {
 }
 
 #[test]
-fn no_use_is_wrong_enough_to_crash() {
+fn misuse_returns_errors_and_never_crashes() {
     each("misuse.c", "c99", &[]);
     let library = Library::new("misuse-list");
     let program = library.compile(compilers()[0].0, "c99", "misuse.c");
@@ -152,7 +152,7 @@ fn no_use_is_wrong_enough_to_crash() {
 }
 
 #[test]
-fn many_jobs() {
+fn batch_runs_from_c() {
     let library = Library::new("batch");
     for (c, _) in compilers() {
         let dir = Scratch::new(&format!("batch-files-{c}"));
@@ -162,7 +162,7 @@ fn many_jobs() {
 }
 
 #[test]
-fn planted_data() {
+fn generator_runs_from_c() {
     let library = Library::new("generate");
     for (c, _) in compilers() {
         let dir = Scratch::new(&format!("generate-files-{c}"));
@@ -172,7 +172,7 @@ fn planted_data() {
 }
 
 #[test]
-fn threads_and_a_host_that_does_as_it_likes() {
+fn library_runs_on_host_threads_with_signals_and_small_stacks() {
     // The stack that is promised to be enough is so for code that is optimised.
     let stack: &[&str] = if cfg!(debug_assertions) {
         &["8388608"]
@@ -183,7 +183,7 @@ fn threads_and_a_host_that_does_as_it_likes() {
 }
 
 #[test]
-fn opened_and_closed_again_and_again() {
+fn library_can_be_loaded_and_unloaded_repeatedly() {
     let library = Library::new("reload");
     for (c, _) in compilers() {
         // Not linked with the library, which would keep it.
@@ -193,12 +193,12 @@ fn opened_and_closed_again_and_again() {
 }
 
 #[test]
-fn memory_that_is_refused_is_a_status() {
+fn failed_allocation_returns_a_status() {
     each("memory.c", "c99", &[]);
 }
 
 #[test]
-fn the_floating_point_mode_is_the_hosts() {
+fn floating_point_mode_of_the_host_is_preserved() {
     each("float_mode.c", "c99", &[]);
 }
 
@@ -230,7 +230,7 @@ fn library_that_panics() -> Library {
 }
 
 #[test]
-fn a_panic_is_a_status() {
+fn panic_returns_a_status() {
     let library = library_that_panics();
     for (c, _) in compilers() {
         let mut command = Command::new(library.compile(c, "c99", "panic.c"));
@@ -242,7 +242,7 @@ fn a_panic_is_a_status() {
 }
 
 #[test]
-fn the_layer_for_c_plus_plus() {
+fn cpp_wrapper_works() {
     let library = Library::new("raii");
     let dir = Scratch::new("raii-files");
     for (_, cxx) in compilers() {
@@ -252,7 +252,7 @@ fn the_layer_for_c_plus_plus() {
 }
 
 #[test]
-fn only_the_listed_functions_are_exported() {
+fn only_listed_symbols_are_exported() {
     if !present("nm") {
         println!("skipped: nm is not on this machine");
         return;
@@ -270,7 +270,7 @@ fn only_the_listed_functions_are_exported() {
 }
 
 #[test]
-fn other_languages_get_the_numbers_of_c() {
+fn python_r_and_julia_reproduce_the_results_of_c() {
     let Some(data) = real_data("ml100k") else {
         return;
     };

@@ -120,7 +120,7 @@ fn numbers_of(model: &Model) -> Vec<Vec<u32>> {
 }
 
 #[test]
-fn a_model_is_that_of_the_same_fit_alone() {
+fn batch_fit_equals_single_fit_bit_for_bit() {
     let dir = Scratch::new("batch-bits");
     data(&dir);
     let lines: Vec<String> = [
@@ -197,7 +197,7 @@ impl Monitor for Threads<'_> {
 }
 
 #[test]
-fn budgets_are_never_exceeded_and_cores_are_nobody_elses() {
+fn concurrent_jobs_stay_within_thread_and_memory_budgets_and_share_no_cores() {
     let dir = Scratch::new("batch-budget");
     data(&dir);
     let cpus = s3cmtf::parallel::available_threads();
@@ -260,7 +260,7 @@ fn budgets_are_never_exceeded_and_cores_are_nobody_elses() {
 }
 
 #[test]
-fn a_job_waits_for_the_files_that_it_needs() {
+fn job_waits_for_the_jobs_that_write_its_inputs() {
     let dir = Scratch::new("batch-needs");
     data(&dir);
     let lines = [
@@ -337,7 +337,7 @@ fn a_job_waits_for_the_files_that_it_needs() {
 }
 
 #[test]
-fn files_are_opened_once_and_a_batch_has_its_folder_alone() {
+fn inputs_are_opened_once_and_output_folder_is_locked() {
     let dir = Scratch::new("batch-text");
     data(&dir);
     // Text, read in two ways.
@@ -402,7 +402,7 @@ impl Monitor for Never {
 }
 
 #[test]
-fn a_cancelled_batch_goes_on_where_it_was() {
+fn cancelled_batch_continues_with_unfinished_jobs() {
     let dir = Scratch::new("batch-cancel");
     data(&dir);
     let slow = fit_line("slow", r#","epochs":1000000,"checkpoint_every":1"#)
@@ -470,7 +470,7 @@ fn a_cancelled_batch_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_job_goes_on_from_its_checkpoint_to_the_same_bits() {
+fn interrupted_job_resumes_from_its_checkpoint_bit_for_bit() {
     let dir = Scratch::new("batch-resume");
     data(&dir);
     let line = |id: &str| {
@@ -508,7 +508,7 @@ fn a_job_goes_on_from_its_checkpoint_to_the_same_bits() {
 }
 
 #[test]
-fn what_cannot_go_on_is_an_error() -> Result<()> {
+fn unreadable_jobs_or_unwritable_folder_abort_the_batch() -> Result<()> {
     let dir = Scratch::new("batch-errors");
     let how = |folder: &str| BatchOptions::new(dir.join(folder));
     dir.file("file", "");
@@ -541,7 +541,7 @@ fn what_cannot_go_on_is_an_error() -> Result<()> {
 }
 
 #[test]
-fn samples_are_thought_to_take_what_they_take() {
+fn memory_estimate_includes_posterior_samples() {
     let dir = Scratch::new("batch-samples");
     data(&dir);
     let line = |id: &str, samples: u64| {

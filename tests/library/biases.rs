@@ -65,7 +65,7 @@ fn plain(train: &Sums, test: &Sums, set: impl Fn(&mut Options)) -> (Options, Fit
 }
 
 #[test]
-fn plain_fits_find_strong_biases_and_none_where_there_are_none() {
+fn default_fit_finds_strong_biases_and_shrinks_absent_ones() {
     // About six entries per row. With five more of bias 0 in each it is 0.9 instead of 0.3.
     let dims = [3000, 2000];
     let data = |seed| Sums::new(&dims, 18_000, &[1.0, 1.0], 0.2, seed);
@@ -93,7 +93,7 @@ fn plain_fits_find_strong_biases_and_none_where_there_are_none() {
 }
 
 #[test]
-fn penalties_on_biases_are_one_for_all_modes_or_one_for_each() {
+fn lambda_bias_takes_one_value_or_one_per_mode() {
     let data = |seed| Sums::new(&[60, 50, 8], 3000, &[1.0, 0.5, 0.5], 0.5, seed);
     let (train, test) = (data(1), data(2));
     let with = |text: &str| {
@@ -126,7 +126,7 @@ fn penalties_on_biases_are_one_for_all_modes_or_one_for_each() {
 }
 
 #[test]
-fn one_entry_per_row_constant_values_and_single_rows_have_finite_biases() {
+fn degenerate_data_has_finite_bias_penalties() {
     let cases: [(Vec<Vec<u32>>, Vec<f64>); 3] = [
         (
             vec![(0..40).collect(), (0..40).collect()],
@@ -160,7 +160,7 @@ fn one_entry_per_row_constant_values_and_single_rows_have_finite_biases() {
 }
 
 #[test]
-fn a_start_by_draws_that_mean_nothing_does_not_end_a_fit() {
+fn fit_succeeds_when_gibbs_initialisation_finds_no_structure() {
     let mut g = GenerateOptions::new(&[300, 200, 40, 20], 80_000);
     (g.ranks, g.noise, g.test_fraction, g.seed) = (vec![4], 0.5, 0.1, 1);
     g.model = ModelKind::Cp;

@@ -83,7 +83,7 @@ impl Tangle {
 }
 
 #[test]
-fn bits_do_not_depend_on_the_number_of_threads() {
+fn result_is_independent_of_thread_count() {
     let level = |level: Level| match level {
         Level::Scalar => KernelChoice::Scalar,
         Level::Wide => KernelChoice::Wide,
@@ -137,7 +137,7 @@ fn bits_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
-fn steps_of_modes_do_not_depend_on_threads_nor_on_a_pause() {
+fn mode_steps_are_independent_of_thread_count_and_resume() {
     let dir = Scratch::new("blocked-steps");
     let path = dir.join("c.s3m");
     for (dims, count, steps) in [
@@ -180,7 +180,7 @@ fn steps_of_modes_do_not_depend_on_threads_nor_on_a_pause() {
 }
 
 #[test]
-fn a_mode_without_steps_stays_as_it_starts() {
+fn mode_with_zero_step_size_keeps_its_initial_factor() {
     for dims in [vec![60, 50, 20], vec![2000, 3000, 4000]] {
         let tangle = Tangle::new(&dims, 4000);
         for (algorithm, penalty) in [
@@ -216,7 +216,7 @@ fn a_mode_without_steps_stays_as_it_starts() {
 }
 
 #[test]
-fn another_seed_is_another_fit() {
+fn different_seeds_give_different_models() {
     let tangle = Tangle::new(&[400, 300, 12], 30_000);
     let mut o = Options::preset("paper").unwrap();
     o.epochs = 2;
@@ -226,7 +226,7 @@ fn another_seed_is_another_fit() {
 }
 
 #[test]
-fn planted_data_is_fitted_as_by_single_entries() {
+fn batched_updates_reach_the_error_of_per_entry_updates() {
     let mut g = GenerateOptions::new(&[300, 200, 20], 100_000);
     g.ranks = vec![4];
     g.noise = 0.3;
@@ -254,7 +254,7 @@ fn planted_data_is_fitted_as_by_single_entries() {
 
 /// A model of rank 1 with noise, every row about 25 times.
 #[test]
-fn sparse_data_is_fitted_as_by_single_entries() {
+fn batched_updates_reach_the_error_of_per_entry_updates_on_sparse_data() {
     let mut tangle = Tangle::new(&[8000, 6000, 7000], 200_000);
     let share = |mode: u32, row: u32| {
         let hash = (row + 9000 * mode).wrapping_mul(2_654_435_761);

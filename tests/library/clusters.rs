@@ -58,7 +58,7 @@ fn shares(model: &Model, n: usize) -> Vec<f64> {
 }
 
 #[test]
-fn strengths_are_what_concepts_add() {
+fn concept_strength_is_the_rms_of_its_contribution() {
     for model in &models() {
         let (users, months) = (model.modes()[0].rows.len(), model.modes()[2].rows.len());
         let films = model.modes()[1].rows.len();
@@ -182,7 +182,7 @@ fn strengths_are_what_concepts_add() {
 }
 
 #[test]
-fn distances_are_those_of_predictions() {
+fn cluster_distances_equal_distances_of_predictions() {
     for model in &models()[..4] {
         let (users, months) = (model.modes()[0].rows.len(), model.modes()[2].rows.len());
         let share: Vec<Vec<f64>> = (0..3).map(|n| shares(model, n)).collect();
@@ -292,7 +292,7 @@ fn same(a: &Clusters, b: &Clusters) -> bool {
 }
 
 #[test]
-fn kinds_of_films_are_found_counted_and_labelled() {
+fn planted_clusters_are_recovered_counted_and_labelled() {
     let (model, matrix) = kind_model();
     for space in [ClusterSpace::Predictions, ClusterSpace::Columns] {
         let mut how = ClusterOptions {
@@ -351,7 +351,7 @@ fn kinds_of_films_are_found_counted_and_labelled() {
 }
 
 #[test]
-fn more_clusters_than_rows_and_rows_that_there_are_not() {
+fn invalid_cluster_options_are_rejected() {
     let (model, _) = kind_model();
     let how = |mode: usize, k: usize| ClusterOptions {
         k: Some(k),
@@ -383,7 +383,7 @@ fn more_clusters_than_rows_and_rows_that_there_are_not() {
 }
 
 #[test]
-fn non_negative_models_have_columns_of_norm_one() {
+fn nonnegative_models_have_columns_of_norm_one() {
     for model in &models()[2..4] {
         for mode in model.modes() {
             for j in 0..mode.factor.rank() {
@@ -401,7 +401,7 @@ fn non_negative_models_have_columns_of_norm_one() {
 }
 
 #[test]
-fn chances_too_small_for_a_number_have_a_logarithm() {
+fn underflowing_p_values_have_a_logarithm() {
     let films = 1600u32;
     let (tensor, matrix) = kinds(films, 2);
     let mut o = options(Algorithm::Als, ModelKind::Cp, 4);

@@ -178,7 +178,7 @@ fn check(model: &Model, mode: usize, given: &[(usize, u32)]) {
 }
 
 #[test]
-fn concepts_of_any_order_and_kind() {
+fn concepts_match_brute_force_for_all_orders_and_models() {
     for dims in [&[9u64, 14][..], &[6, 9, 4], &[5, 9, 3, 4]] {
         for kind in [ModelKind::Tucker, ModelKind::Cp] {
             for nonneg in [false, true] {

@@ -56,7 +56,7 @@ fn defaults() -> Options {
 }
 
 #[test]
-fn what_is_open_is_settled_and_kept_in_the_model() {
+fn automatic_options_are_resolved_and_stored_in_the_model() {
     let data = Ratings::new(6000, 1);
     let problem = Problem::builder(data.view(&data.values))
         .build(&())
@@ -77,7 +77,7 @@ fn what_is_open_is_settled_and_kept_in_the_model() {
 }
 
 #[test]
-fn structure_beyond_biases_is_found_by_every_kind_of_model() {
+fn all_models_find_structure_beyond_biases() {
     let (data, test) = (Ratings::new(6000, 2), Ratings::new(2000, 3));
     let problem = Problem::builder(data.view(&data.values))
         .build(&())
@@ -102,7 +102,7 @@ fn structure_beyond_biases_is_found_by_every_kind_of_model() {
 
 // Of the last two the factors and the core are around 0, so that slices add up to nothing.
 #[test]
-fn planted_models_are_found_without_tuning() {
+fn default_options_recover_planted_models() {
     let cases: [(&str, &[u64], ModelKind, f64, f64); 5] = [
         ("c3", &[80, 60, 10], ModelKind::Cp, 0.3, 1.0),
         ("c4", &[40, 30, 12, 8], ModelKind::Cp, 0.3, 1.0),
@@ -139,7 +139,7 @@ fn planted_models_are_found_without_tuning() {
 }
 
 #[test]
-fn what_is_drawn_is_not_for_models_without_negative_numbers() {
+fn nonnegative_fit_does_not_use_gibbs_initialisation() {
     let data = Ratings::new(300, 9);
     let problem = Problem::builder(data.view(&data.values))
         .build(&())
@@ -164,7 +164,7 @@ fn what_is_drawn_is_not_for_models_without_negative_numbers() {
 }
 
 #[test]
-fn scale_and_offset_of_the_values_do_not_matter() {
+fn fit_is_invariant_to_scale_and_offset_of_values() {
     let (data, test) = (Ratings::new(6000, 4), Ratings::new(2000, 5));
     let error = |algorithm: Algorithm, by: f64, plus: f64| {
         let scaled = |values: &[f64]| values.iter().map(|v| v * by + plus).collect::<Vec<f64>>();
@@ -205,7 +205,7 @@ fn scale_and_offset_of_the_values_do_not_matter() {
 /// A Tucker tensor around 0 with a handful of entries per row, far too few to find its factors: what is drawn from
 /// them is noise, and a fit must not be worse for it than biases alone.
 #[test]
-fn where_nothing_can_be_found_biases_are_kept() {
+fn pure_noise_keeps_the_bias_model() {
     let mut made = GenerateOptions::new(&[1000, 800, 600], 40_000);
     (made.model, made.ranks, made.test_fraction, made.noise) =
         (ModelKind::Tucker, vec![4], 0.2, 0.3);
@@ -223,7 +223,7 @@ fn where_nothing_can_be_found_biases_are_kept() {
 }
 
 #[test]
-fn a_prediction_is_mean_biases_and_factors_also_from_a_file() {
+fn prediction_is_the_sum_of_mean_biases_and_core_product() {
     let data = Ratings::new(6000, 6);
     let problem = Problem::builder(data.view(&data.values))
         .build(&())
@@ -264,7 +264,7 @@ fn a_prediction_is_mean_biases_and_factors_also_from_a_file() {
 }
 
 #[test]
-fn the_bits_are_the_same_for_any_thread_count_and_after_a_pause() {
+fn default_fit_is_independent_of_thread_count_and_resume() {
     let data = small();
     let problem = Problem::builder(data.train.view())
         .matrix(0, data.matrices[0].view(), 0.5, MatrixKind::Observed)
@@ -305,7 +305,7 @@ fn the_bits_are_the_same_for_any_thread_count_and_after_a_pause() {
 }
 
 #[test]
-fn odd_data_has_a_model() {
+fn degenerate_data_gives_finite_models() {
     let fit_values = |columns: [&[u32]; 3], values: &[f64]| {
         let view = || CooView::new("t", &[50, 50, 50], &columns, Values::F64(values)).unwrap();
         let problem = Problem::builder(view()).build(&()).unwrap();
@@ -328,7 +328,7 @@ fn odd_data_has_a_model() {
 }
 
 #[test]
-fn a_matrix_of_ones_teaches_nothing_and_does_no_harm() {
+fn constant_matrix_does_not_increase_the_test_error() {
     let (data, test) = (Ratings::new(6000, 7), Ratings::new(2000, 8));
     let rows: Vec<u32> = (0..400).map(|i| i % 120).collect();
     let columns: Vec<u32> = (0..400).map(|i| i / 40).collect();
@@ -353,7 +353,7 @@ fn a_matrix_of_ones_teaches_nothing_and_does_no_harm() {
 }
 
 #[test]
-fn modes_to_start_from_are_checked() {
+fn invalid_start_modes_are_rejected() {
     let data = Ratings::new(300, 9);
     let problem = Problem::builder(data.view(&data.values))
         .build(&())
@@ -402,7 +402,7 @@ fn real(name: &str, matrices: &[(&str, usize)]) -> Option<f64> {
 
 // What the best programs reach that were tuned on the test entries.
 #[test]
-fn real_ratings_need_no_tuning() {
+fn default_options_reach_known_errors_on_real_ratings() {
     let genres = ("movie_genre", 1);
     type Matrices<'a> = &'a [(&'a str, usize)];
     let cases: [(&str, Matrices<'_>, f64); 4] = [

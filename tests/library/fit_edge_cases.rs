@@ -45,7 +45,7 @@ fn kinds() -> Vec<Options> {
 }
 
 #[test]
-fn an_empty_tensor_is_an_error() {
+fn empty_tensor_is_rejected() {
     let none: &[u32] = &[];
     let view = CooView::new("empty", &[3, 3], &[none, none], Values::F32(&[])).unwrap();
     let error = try_fit(view, &quick()).unwrap_err();
@@ -56,7 +56,7 @@ fn an_empty_tensor_is_an_error() {
 }
 
 #[test]
-fn tiny_data_and_ranks_above_the_rows_work() {
+fn tiny_tensors_and_ranks_above_the_row_count_are_fitted() {
     for o in kinds() {
         // One entry.
         let view =
@@ -83,7 +83,7 @@ fn tiny_data_and_ranks_above_the_rows_work() {
 }
 
 #[test]
-fn values_of_any_size_give_a_result_or_an_error() {
+fn extreme_values_give_finite_models_or_errors() {
     let a: Vec<u32> = (0..60).map(|i| i % 10).collect();
     let b: Vec<u32> = (0..60).map(|i| i / 10).collect();
     for o in kinds() {
@@ -110,7 +110,7 @@ fn values_of_any_size_give_a_result_or_an_error() {
 }
 
 #[test]
-fn matrices_without_entries_and_rows_never_trained() {
+fn empty_matrices_and_untrained_rows_have_finite_predictions() {
     let none: &[u32] = &[];
     let (a, b) = ([0u32, 1, 2], [0u32, 1, 0]);
     let tensor = || CooView::new("t", &[9, 9], &[&a, &b], Values::F32(&[1.0, 2.0, 3.0])).unwrap();
@@ -171,7 +171,7 @@ fn matrices_without_entries_and_rows_never_trained() {
 }
 
 #[test]
-fn options_out_of_range_are_named() {
+fn options_out_of_range_are_rejected_by_name() {
     let (a, b) = ([0u32, 1, 2], [0u32, 1, 0]);
     let tensor = || CooView::new("t", &[9, 9], &[&a, &b], Values::F32(&[1.0, 2.0, 3.0])).unwrap();
     let refused = |change: &dyn Fn(&mut Options), word: &str| {

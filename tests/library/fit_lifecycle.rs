@@ -10,7 +10,7 @@ use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{Control, Event, FitInput, Observer, StopReason, fit};
 
 #[test]
-fn one_thread_repeats_itself_bit_by_bit_and_the_seed_decides() {
+fn single_threaded_fit_is_reproducible_and_depends_on_the_seed() {
     let data = small();
     let mut o = options(&[4]);
     o.epochs = 3;
@@ -23,7 +23,7 @@ fn one_thread_repeats_itself_bit_by_bit_and_the_seed_decides() {
 }
 
 #[test]
-fn a_resumed_fit_ends_where_an_uninterrupted_one_does() {
+fn resumed_fit_equals_uninterrupted_fit() {
     let data = small();
     let dir = Scratch::new("resume");
     let problem = Problem::builder(data.train.view())
@@ -108,7 +108,7 @@ fn a_resumed_fit_ends_where_an_uninterrupted_one_does() {
 }
 
 #[test]
-fn a_resumed_fit_remembers_that_it_went_back() {
+fn resumed_fit_keeps_the_learning_rate_of_its_rollbacks() {
     let data = small();
     let dir = Scratch::new("resume-rollback");
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
@@ -141,7 +141,7 @@ fn a_resumed_fit_remembers_that_it_went_back() {
 }
 
 #[test]
-fn models_survive_a_file_and_damage_is_noticed() {
+fn model_file_round_trips_and_damage_is_detected() {
     let data = small();
     let dir = Scratch::new("file");
     let mut o = options(&[4, 3, 2]);
@@ -187,7 +187,7 @@ fn models_survive_a_file_and_damage_is_noticed() {
 }
 
 #[test]
-fn a_warm_start_goes_on_from_a_model_also_with_larger_sizes() {
+fn warm_start_continues_from_a_model_and_extends_its_modes() {
     let data = small();
     let mut o = options(&[4]);
     o.epochs = 30;
@@ -290,7 +290,7 @@ impl Observer for Watch {
 }
 
 #[test]
-fn every_way_to_stop() {
+fn fit_stops_by_every_stopping_rule() {
     let data = small();
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     let fit_with = |o: &Options, watch: &mut Watch| {
@@ -364,7 +364,7 @@ fn every_way_to_stop() {
 }
 
 #[test]
-fn a_fit_that_diverges_goes_back_and_slows_down() {
+fn diverging_fit_rolls_back_and_lowers_the_learning_rate() {
     let data = small();
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     let mut o = options(&[4]);

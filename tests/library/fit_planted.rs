@@ -11,7 +11,7 @@ use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, fit};
 
 #[test]
-fn planted_models_without_noise_are_recovered() {
+fn noiseless_planted_models_are_recovered() {
     for (name, dims, ranks, model) in [
         (
             "tucker3",
@@ -43,7 +43,7 @@ fn planted_models_without_noise_are_recovered() {
 }
 
 #[test]
-fn with_noise_the_error_comes_down_to_it() {
+fn test_error_reaches_the_noise_level() {
     let mut g = GenerateOptions::new(&[200, 150, 20], 60_000);
     g.ranks = vec![3];
     g.noise = 0.3;
@@ -61,7 +61,7 @@ fn with_noise_the_error_comes_down_to_it() {
 }
 
 #[test]
-fn a_coupled_matrix_earns_its_keep() {
+fn coupled_matrix_lowers_the_test_error() {
     let (mut with, mut without) = (0.0, 0.0);
     for seed in 0..5 {
         let mut g = GenerateOptions::new(&[300, 60, 10], 8000);
@@ -99,7 +99,7 @@ fn a_coupled_matrix_earns_its_keep() {
 }
 
 #[test]
-fn orthonormal_factors_and_normalised_columns_change_no_prediction() {
+fn orthogonalisation_and_normalisation_keep_predictions() {
     let data = small();
     for nonneg in [false, true] {
         for rank in [vec![4, 4, 4], vec![1, 1, 1], vec![5, 4, 12]] {
@@ -202,7 +202,7 @@ fn orthonormal_factors_and_normalised_columns_change_no_prediction() {
 }
 
 #[test]
-fn penalties_graphs_and_constraints_do_what_they_say() {
+fn penalties_graph_and_nonnegativity_have_their_effect() {
     let data = small();
     let mut o = options(&[4]);
     o.epochs = 20;
@@ -265,7 +265,7 @@ fn penalties_graphs_and_constraints_do_what_they_say() {
 }
 
 #[test]
-fn two_threads_reach_what_one_reaches() {
+fn two_threads_reach_the_error_of_one() {
     let data = small();
     let mut o = options(&[4]);
     o.epochs = 40;
@@ -282,7 +282,7 @@ fn two_threads_reach_what_one_reaches() {
 }
 
 #[test]
-fn predictions_do_not_depend_on_the_threads() {
+fn predictions_are_independent_of_thread_count() {
     let data = small();
     let mut o = options(&[4]);
     o.epochs = 3;
@@ -328,7 +328,7 @@ fn predictions_do_not_depend_on_the_threads() {
 }
 
 #[test]
-fn errors_are_those_of_the_returned_model() {
+fn summary_errors_are_those_of_the_returned_model() {
     let data = small();
     let mut o = options(&[4]);
     o.epochs = 10;

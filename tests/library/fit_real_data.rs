@@ -52,7 +52,7 @@ const YELP: [(&str, usize, f64); 3] = [
 ];
 
 #[test]
-fn yelp_toy_with_the_authors_settings() {
+fn yelp_toy_reaches_the_error_of_the_reference_program() {
     let Some(folder) = real_data("yelp_toy") else {
         return;
     };
@@ -74,7 +74,7 @@ fn yelp_toy_with_the_authors_settings() {
 }
 
 #[test]
-fn ml1m_half_with_the_papers_settings() {
+fn ml1m_half_reaches_the_error_of_the_reference_program() {
     let Some(folder) = real_data("ml1m_half") else {
         return;
     };
@@ -98,7 +98,7 @@ fn ml1m_half_with_the_papers_settings() {
 }
 
 #[test]
-fn two_threads_reach_what_one_reaches() {
+fn two_threads_reach_the_error_of_one_on_real_data() {
     for (name, matrices, rank, epochs) in [
         (
             "ml100k",
@@ -125,7 +125,7 @@ fn two_threads_reach_what_one_reaches() {
 
 /// The same of the paper's own schedule, where threads race.
 #[test]
-fn lock_free_threads_reach_what_one_reaches() {
+fn lock_free_threads_reach_the_error_of_one_on_real_data() {
     for (name, matrices, rank, epochs) in [
         (
             "ml100k",

@@ -45,7 +45,7 @@ fn mean_row(model: &Model, n: usize) -> Vec<f64> {
 
 /// Rows, biases and all are the minimum of f, found in `f64` from what the model shows of itself.
 #[test]
-fn a_row_is_the_minimum_of_f_given_the_rest() {
+fn folded_row_minimises_the_objective_given_the_rest() {
     let (all, genres) = planted();
     let new = |j: u32| j % 9 == 4;
     for (per, biases) in [
@@ -166,7 +166,7 @@ fn a_row_is_the_minimum_of_f_given_the_rest() {
 
 /// At the end of a long `als` every row is where f wants it: also after factors were turned.
 #[test]
-fn a_row_of_a_settled_fit_is_found_again() {
+fn folding_in_a_trained_row_recovers_it() {
     let (all, listed) = planted();
     for (kind, rank, nonneg, matrix) in [
         (ModelKind::Tucker, 3, false, MatrixKind::Observed),
@@ -208,7 +208,7 @@ fn a_row_of_a_settled_fit_is_found_again() {
 
 /// Drawn rows are reproducible, do not touch others, and intervals hold for them.
 #[test]
-fn samples_get_rows_of_their_own() {
+fn each_posterior_sample_gets_its_own_row() {
     let (all, genres) = planted();
     let new = |x: &[u32]| x[0] % 5 == 2;
     let held = |x: &[u32]| mixed(u64::from(x[0] * 64 + x[1])) < 0.3;
@@ -288,7 +288,7 @@ fn refused(result: Result<(Model, FoldSummary)>, words: &[&str]) {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_fold_in_requests_are_rejected() {
     let (all, genres) = planted();
     let mut o = options(Algorithm::Blocked, ModelKind::Cp, 3);
     o.epochs = 2;
@@ -389,7 +389,7 @@ fn what_makes_no_sense_is_refused() {
 /// The largest index there is costs no memory for what lies before it; one entry is enough for a row, and so
 /// is one that is listed twice.
 #[test]
-fn far_rows_and_thin_rows_are_rows() {
+fn rows_with_distant_indices_and_few_entries_are_folded_in() {
     let (all, genres) = planted();
     for algorithm in [Algorithm::Blocked, Algorithm::Gibbs] {
         let mut o = options(algorithm, ModelKind::Cp, 3);
@@ -412,7 +412,7 @@ fn far_rows_and_thin_rows_are_rows() {
 /// Rows with nothing but entries in matrices are found from them, in training and later, and predict better
 /// than biases do; rows with nothing at all predict from mean and biases.
 #[test]
-fn rows_that_only_matrices_know_are_found_from_them() {
+fn rows_without_tensor_entries_are_solved_from_matrices() {
     let (all, genres) = planted();
     let new = |j: u32| j % 6 == 1;
     let base = all.filtered(|x| !new(x[1]));

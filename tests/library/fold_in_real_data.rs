@@ -19,7 +19,7 @@ fn options(algorithm: Algorithm) -> Options {
 /// A tenth of the rows of a mode are held out of training and folded in; the error on their test entries is
 /// that of a fit that had them all.
 #[test]
-fn on_real_data_it_is_nearly_a_fit_of_everything() {
+fn fold_in_is_close_to_a_full_fit_on_real_data() {
     let Some(folder) = real_data("ml100k") else {
         return;
     };
@@ -52,7 +52,7 @@ fn on_real_data_it_is_nearly_a_fit_of_everything() {
 
 /// Films without ratings are predicted from their genres, better than from biases.
 #[test]
-fn on_real_data_cold_films_are_better_than_biases() {
+fn cold_start_films_beat_the_bias_model_on_real_data() {
     let Some(folder) = real_data("ml100k") else {
         return;
     };

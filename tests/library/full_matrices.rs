@@ -145,7 +145,7 @@ fn difference(a: &Model, b: &Model) -> f32 {
 }
 
 #[test]
-fn als_and_gibbs_go_where_listed_zeros_send_them() {
+fn als_and_gibbs_equal_a_fit_with_explicit_zeros() {
     let world = World::new(2500);
     for (algorithm, paper) in [
         (Algorithm::Als, true),
@@ -192,7 +192,7 @@ fn als_and_gibbs_go_where_listed_zeros_send_them() {
 
 /// SGD does something else for full matrices, and has to end at the same loss.
 #[test]
-fn sgd_ends_where_listed_zeros_end_it() {
+fn sgd_converges_to_the_fit_with_explicit_zeros() {
     let world = World::new(2500);
     let mut worse = Vec::new();
     for (algorithm, paper) in [
@@ -242,7 +242,7 @@ fn sgd_ends_where_listed_zeros_end_it() {
 /// A few rows have most ones and most entries. Matrices with far more cells than the tensor has entries make such
 /// rows large, and steps that suit other rows too large for them, which the loss of all cells hardly shows.
 #[test]
-fn rows_that_matrices_make_large_do_not_carry_the_tensor_away() {
+fn large_matrix_gradients_do_not_diverge_the_tensor() {
     const ROWS: u64 = 1000;
     let mut s = Draws(11);
     let hub = |s: &mut Draws, n: u64| {
@@ -300,7 +300,7 @@ fn rows_that_matrices_make_large_do_not_carry_the_tensor_away() {
 }
 
 #[test]
-fn bits_do_not_depend_on_the_number_of_threads() {
+fn full_matrices_are_independent_of_thread_count() {
     let world = World::new(4000);
     for kind in [MatrixKind::Full, MatrixKind::Sampled(3)] {
         for algorithm in [Algorithm::Blocked, Algorithm::Als, Algorithm::Gibbs] {
@@ -323,7 +323,7 @@ fn bits_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
-fn a_resumed_fit_ends_where_an_uninterrupted_one_does() {
+fn resumed_fit_with_full_matrices_equals_uninterrupted_fit() {
     let world = World::new(2500);
     let dir = Scratch::new("full-resume");
     for kind in [MatrixKind::Full, MatrixKind::Sampled(2)] {
@@ -360,7 +360,7 @@ fn a_resumed_fit_ends_where_an_uninterrupted_one_does() {
 }
 
 #[test]
-fn rows_without_a_one_are_pulled_to_zero() {
+fn rows_without_ones_shrink_to_zero() {
     let world = World::new(2500);
     let mut o = options(Algorithm::Blocked, true);
     o.epochs = 60;
@@ -375,7 +375,7 @@ fn rows_without_a_one_are_pulled_to_zero() {
 }
 
 #[test]
-fn everything_left_open_is_settled_with_full_matrices() {
+fn automatic_options_are_resolved_with_full_matrices() {
     let world = World::new(3000);
     let mut o = Options::default();
     (o.threads, o.pin) = (2, false);
@@ -396,7 +396,7 @@ impl Observer for Warnings {
 }
 
 #[test]
-fn a_matrix_of_ones_alone_is_warned_of() {
+fn observed_matrix_of_ones_gives_a_warning() {
     let world = World::new(500);
     let ones = vec![1.0; world.ones[0].len()];
     let columns: [&[u32]; 2] = [&world.ones[0], &world.ones[1]];
@@ -420,7 +420,7 @@ fn a_matrix_of_ones_alone_is_warned_of() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_full_matrices_are_rejected() {
     let world = World::new(500);
     let rows: [&[u32]; 2] = [&[0, 1, 2], &[0, 1, 0]];
     let values = Values::F64(&[1.0, 0.0, 2.0]);

@@ -62,7 +62,7 @@ fn example() -> GenerateOptions {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes_for_any_number_of_threads() {
+fn generated_files_depend_on_the_seed_and_not_on_threads() {
     let mut seen = Vec::new();
     for threads in [1, 2, 3, 7] {
         let dir = Scratch::new(&format!("threads{threads}"));
@@ -83,7 +83,7 @@ fn the_same_seed_gives_the_same_bytes_for_any_number_of_threads() {
 }
 
 #[test]
-fn counts_are_exact_and_files_clean() {
+fn generated_counts_are_exact_and_files_pass_the_check() {
     let dir = Scratch::new("clean");
     let made = generate(dir.path(), &example(), &()).unwrap();
     assert_eq!(
@@ -122,7 +122,7 @@ fn counts_are_exact_and_files_clean() {
 }
 
 #[test]
-fn non_negative_models_are() {
+fn nonnegative_data_has_nonnegative_factors_and_values() {
     let dir = Scratch::new("nonneg");
     for model in [ModelKind::Tucker, ModelKind::Cp] {
         let mut o = GenerateOptions::new(&[200, 100, 10], 20_000);
@@ -163,7 +163,7 @@ fn floats(bytes: &[u8]) -> Vec<f64> {
 }
 
 #[test]
-fn rows_of_a_group_have_what_was_said_in_common() {
+fn rows_of_a_group_share_the_requested_variance() {
     const ROWS: usize = 4000;
     const RANK: usize = 5;
     let told = |columns, share| MatrixSpec {
@@ -236,7 +236,7 @@ fn rows_of_a_group_have_what_was_said_in_common() {
 }
 
 #[test]
-fn presets_have_the_shapes_of_the_papers_data() {
+fn presets_have_the_shapes_of_the_data_sets_in_the_paper() {
     let shapes = [
         (
             "movielens",

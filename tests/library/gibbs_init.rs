@@ -19,7 +19,7 @@ fn options(algorithm: Algorithm, start: Initialization) -> Options {
 }
 
 #[test]
-fn a_start_by_sgd_is_one_of_its_own_and_the_same_for_any_number_of_threads() {
+fn sgd_start_differs_from_identity_and_is_independent_of_thread_count() {
     let data = small();
     let matrix = data.matrices[0].view();
     let problem = Problem::builder(data.train.view())
@@ -55,7 +55,7 @@ fn a_start_by_sgd_is_one_of_its_own_and_the_same_for_any_number_of_threads() {
 }
 
 #[test]
-fn sgd_does_not_start_from_itself_and_constant_values_start_anew() {
+fn sgd_start_is_rejected_for_sgd_and_works_on_constant_values() {
     let data = small();
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     let others = [
@@ -114,7 +114,7 @@ impl Biased {
 }
 
 #[test]
-fn gibbs_takes_over_the_biases_of_the_model_it_starts_from() {
+fn gibbs_warm_start_keeps_the_biases() {
     for scale in [1.0, 100.0] {
         starts_with_biases(scale);
     }
@@ -155,7 +155,7 @@ fn hidden(dims: &[u64], entries: u64, rank: usize, (noise, seed): (f64, u64)) ->
 }
 
 #[test]
-fn structure_that_no_slice_shows_is_found() {
+fn gibbs_finds_structure_without_slice_means() {
     for data in [
         hidden(&[1000, 500, 100], 100_000, 5, (0.5, 0)),
         hidden(&[300, 200, 40, 20], 80_000, 4, (0.5, 0)),
@@ -182,7 +182,7 @@ fn structure_that_no_slice_shows_is_found() {
 
 /// Neither threads nor a break change anything, also where columns start anew.
 #[test]
-fn what_entries_agree_on_is_the_same_for_any_threads_and_after_a_break() {
+fn spectral_initialisation_is_independent_of_thread_count_and_resume() {
     let data = hidden(&[100, 80, 30, 20, 10], 80_000, 3, (0.1, 1));
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     let dir = Scratch::new("agree-resume");
@@ -218,7 +218,7 @@ fn what_entries_agree_on_is_the_same_for_any_threads_and_after_a_break() {
 
 /// The first sweep leaves rows where they start, and finds all that belongs to them.
 #[test]
-fn samples_of_the_first_sweep_are_whole() {
+fn first_sweep_gives_complete_posterior_samples() {
     let mut plan = GenerateOptions::new(&[60, 50, 8], 6000);
     (plan.noise, plan.test_fraction) = (3.0, 0.1);
     plan.matrices = vec![MatrixSpec {

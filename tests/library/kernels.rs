@@ -104,7 +104,7 @@ fn compare(kind: CoreKind, ranks: &[usize], numbers: &mut Numbers) {
 }
 
 #[test]
-fn order_3_at_every_rank_across_the_lanes() {
+fn order_3_kernels_match_the_reference_at_all_ranks() {
     let mut numbers = Numbers(1);
     for rank in 1..=72 {
         compare(CoreKind::Full, &[rank.min(5), 3, rank], &mut numbers);
@@ -115,7 +115,7 @@ fn order_3_at_every_rank_across_the_lanes() {
 }
 
 #[test]
-fn every_order_with_unequal_ranks() {
+fn kernels_match_the_reference_with_unequal_ranks() {
     let mut numbers = Numbers(2);
     for ranks in [
         vec![3, 5],
@@ -137,7 +137,7 @@ fn every_order_with_unequal_ranks() {
 }
 
 #[test]
-fn cp_of_every_order_and_rank() {
+fn cp_kernels_match_the_reference_at_all_orders_and_ranks() {
     let mut numbers = Numbers(3);
     for order in 2..=8 {
         for rank in [1, 2, 3] {
@@ -150,7 +150,7 @@ fn cp_of_every_order_and_rank() {
 }
 
 #[test]
-fn collapse_of_s_is_the_row_times_the_slope() {
+fn collapse_of_s_is_the_row_times_its_gradient() {
     // Lemma 3 of the paper, multiplied out instead of divided.
     let mut numbers = Numbers(4);
     let ranks = [4, 3, 5];

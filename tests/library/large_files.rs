@@ -8,7 +8,7 @@ use crate::common::Scratch;
 use s3cmtf::format::{CooFile, Header, OpenMode, ValueKind};
 
 #[test]
-fn entries_beyond_2_32_are_found_where_they_are() {
+fn entries_beyond_4_gib_and_2_32_are_read() {
     let dir = Scratch::new("large");
     let path = dir.join("large.coo");
     let count = (1u64 << 32) + 1_000_003;

@@ -40,7 +40,7 @@ const KINDS: [(&str, Option<ValueKind>); 3] = [
 ];
 
 #[test]
-fn what_numpy_writes_is_read() {
+fn files_written_by_numpy_are_read() {
     let dir = Scratch::new("numpy-write");
     if python(&[&script(), "write", dir.path().to_str().unwrap()]).is_none() {
         return;
@@ -77,7 +77,7 @@ fn what_numpy_writes_is_read() {
 }
 
 #[test]
-fn what_we_write_is_read_by_numpy() {
+fn files_are_read_by_numpy() {
     let dir = Scratch::new("numpy-read");
     let mut arguments = vec![script(), "read".to_string()];
     let mut expected = Vec::new();
@@ -116,7 +116,7 @@ fn what_we_write_is_read_by_numpy() {
 }
 
 #[test]
-fn the_planted_truth_explains_the_planted_values() {
+fn exported_planted_factors_reproduce_the_planted_values() {
     let dir = Scratch::new("numpy-truth");
     let script = format!("{}/tests/numpy_truth.py", env!("CARGO_MANIFEST_DIR"));
     for (dims, ranks, model) in [

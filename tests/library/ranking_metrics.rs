@@ -42,7 +42,7 @@ fn by_hand(
 }
 
 #[test]
-fn rankings_are_measured_as_defined() {
+fn ranking_metrics_match_their_definitions() {
     let (tensor, genres) = planted();
     let late = |x: &[u32]| mixed(u64::from(x[0] * 64 + x[1])) < 0.3 || x[1] == 30;
     let (train, mut test) = (tensor.filtered(|x| !late(x)), tensor.filtered(late));

@@ -129,7 +129,7 @@ fn yelp_toy() {
 }
 
 #[test]
-fn sizes_read_from_text_alone_fit_together() {
+fn inferred_sizes_of_tensor_and_matrices_are_compatible() {
     // Nobody states sizes: the tensor's and the matrices' largest indices differ, and yet they fit.
     let Some(folder) = real_data("yelp_toy") else {
         return;

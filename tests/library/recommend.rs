@@ -145,7 +145,7 @@ fn recommendations_are_the_largest_predictions() {
 }
 
 #[test]
-fn results_do_not_depend_on_the_threads() {
+fn recommendations_are_independent_of_thread_count() {
     let (tensor, models) = models();
     let seen = ObservedPairs::new(&[tensor.view()], 0, 1).unwrap();
     for model in &models {
@@ -182,7 +182,7 @@ fn results_do_not_depend_on_the_threads() {
 }
 
 #[test]
-fn rows_can_be_chosen_and_left_out() {
+fn candidates_and_exclusions_are_respected() {
     let (tensor, models) = models();
     let model = &models[0];
     let cell = [vec![4, 0, 1]];
@@ -238,7 +238,7 @@ fn rows_can_be_chosen_and_left_out() {
 }
 
 #[test]
-fn a_quantile_can_rank() {
+fn recommendations_can_be_ranked_by_a_quantile() {
     let (_, models) = models();
     let model = models.last().unwrap();
     let rows: Vec<u32> = model.modes()[1].rows.indices().collect();
@@ -308,7 +308,7 @@ fn slice(model: &Model, mode: usize, row: u32) -> Vec<f64> {
 }
 
 #[test]
-fn rows_are_as_alike_as_what_they_predict() {
+fn similarity_is_the_cosine_of_predictions() {
     let (_, models) = models();
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
     for model in models.iter().filter(|m| m.samples().is_none()) {
@@ -361,7 +361,7 @@ fn rows_are_as_alike_as_what_they_predict() {
 }
 
 #[test]
-fn what_a_model_does_not_know_is_said() {
+fn unknown_rows_and_invalid_requests_are_rejected() {
     let (tensor, models) = models();
     let model = &models[0];
     let fails = |cell: [u32; 3], how: &RecommendOptions<'_>| {
@@ -403,7 +403,7 @@ fn what_a_model_does_not_know_is_said() {
 }
 
 #[test]
-fn rows_have_names_and_wrong_ones_are_set_right() {
+fn row_names_are_resolved_and_close_names_suggested() {
     let scratch = Scratch::new("discover-names");
     let films =
         "1\tToy Story (1995)\n2\tToy Soldiers (1991)\n3\tJumanji (1995)\n4\t12\n5\tHeat (1995)\n";

@@ -54,7 +54,7 @@ fn check(list: &[RankedRow], scores: &BTreeMap<u32, f64>, top: usize, near: f64)
 }
 
 #[test]
-fn all_rows_are_ranked_whatever_the_shape() {
+fn rankings_match_predictions_for_all_shapes() {
     for model in &models() {
         let mut predict = model.predictor().unwrap();
         for mode in 0..model.order() {
@@ -84,7 +84,7 @@ fn all_rows_are_ranked_whatever_the_shape() {
 }
 
 #[test]
-fn likeness_is_that_of_predictions_whatever_the_shape() {
+fn similarity_matches_predictions_for_all_shapes() {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
     for model in models().iter().skip(2) {
         let mut predict = model.predictor().unwrap();

@@ -11,7 +11,7 @@ use s3cmtf::report::{ReportOptions, report, write_report};
 use s3cmtf::solver::{Event, FitInput, Observer, fit};
 
 #[test]
-fn every_model_has_a_page_that_is_whole_and_safe() {
+fn every_model_has_a_well_formed_and_escaped_report() {
     for (name, page) in pages(2) {
         let text = strictly(name, &page);
         assert!(
@@ -37,7 +37,7 @@ fn every_model_has_a_page_that_is_whole_and_safe() {
 }
 
 #[test]
-fn pages_do_not_depend_on_threads() {
+fn report_is_independent_of_thread_count() {
     let model = &models()[0].1;
     let (tensor, genres) = planted();
     let page = |threads| {
@@ -58,7 +58,7 @@ fn pages_do_not_depend_on_threads() {
 }
 
 #[test]
-fn figures_are_those_of_the_data() {
+fn report_figures_match_the_data() {
     let (tensor, _) = planted();
     let model = fitted(&tensor, None, &options(Algorithm::Als, ModelKind::Cp, 3));
     let test = tensor.filtered(|x| (x[0] + x[1]) % 3 == 0);
@@ -131,7 +131,7 @@ fn wild() -> (Entries, Options) {
 }
 
 #[test]
-fn rollbacks_and_endings_are_kept_with_the_model() {
+fn rollbacks_and_stop_reasons_are_stored_in_the_model() {
     let dir = Scratch::new("record");
     let (tensor, o) = wild();
     let problem = Problem::builder(tensor.view()).build(&()).unwrap();
@@ -186,7 +186,7 @@ fn rollbacks_and_endings_are_kept_with_the_model() {
 }
 
 #[test]
-fn a_refit_is_noted_once_and_ranks_too() {
+fn refits_and_lowered_ranks_are_recorded_once() {
     let (tensor, mut o) = wild();
     (o.eta, o.epochs, o.valid_fraction) = (Some(5e-5), 3, 0.2);
     let problem = Problem::builder(tensor.view()).build(&()).unwrap();
@@ -201,7 +201,7 @@ fn a_refit_is_noted_once_and_ranks_too() {
 }
 
 #[test]
-fn large_modes_give_small_pages() {
+fn large_modes_give_small_reports() {
     const ROWS: u32 = 300_000;
     let rows: Vec<u32> = (0..ROWS).collect();
     let other: Vec<u32> = rows.iter().map(|i| i % 50).collect();
@@ -223,7 +223,7 @@ fn large_modes_give_small_pages() {
 }
 
 #[test]
-fn what_does_not_fit_is_said() {
+fn mismatched_report_inputs_are_rejected() {
     let dir = Scratch::new("report-bad");
     let list = models();
     let (tensor, genres) = planted();

@@ -106,7 +106,7 @@ fn load(browser: &str, dir: &Scratch, page: &Path, more: &[&str]) -> (String, St
 }
 
 #[test]
-fn pages_fit_telephones_and_desks() {
+fn reports_fit_narrow_and_wide_screens() {
     let Some(browser) = chromium() else {
         return;
     };
@@ -148,7 +148,7 @@ fn pages_fit_telephones_and_desks() {
 }
 
 #[test]
-fn a_page_from_a_disk_says_nothing_on_the_console() {
+fn report_opened_from_disk_logs_no_errors() {
     let Some(browser) = chromium() else {
         return;
     };

@@ -54,7 +54,7 @@ fn without(text: &str, names: &[&str]) -> String {
 }
 
 #[test]
-fn checkpoints_of_other_versions() {
+fn checkpoints_of_other_versions_are_resumed_or_rejected() {
     let data = small();
     let dir = Scratch::new("resume-versions");
     let path = dir.join("c.s3m");

@@ -114,7 +114,7 @@ fn bits(model: &Model, view: &CooView<'_>) -> (Vec<u32>, Vec<u64>) {
 }
 
 #[test]
-fn bits_do_not_depend_on_the_number_of_threads() {
+fn als_and_gibbs_are_independent_of_thread_count() {
     let tangles = [
         Tangle::new(&[300, 40], 9000),
         Tangle::new(&[90, 200, 5], 14000),
@@ -160,7 +160,7 @@ impl Observer for Losses {
 }
 
 #[test]
-fn the_loss_of_als_never_rises() {
+fn als_loss_is_monotone() {
     let tangles = [
         Tangle::new(&[300, 40], 4000),
         Tangle::new(&[90, 100, 5], 6000),
@@ -198,7 +198,7 @@ fn data(name: &str, ranks: &[usize], noise: f64) -> Planted {
 }
 
 #[test]
-fn planted_models_are_found_at_every_level() {
+fn planted_models_are_recovered_at_every_kernel_level() {
     let data = data("exact-planted", &[3], 0.2);
     for algorithm in BOTH {
         for level in Level::available() {
@@ -223,7 +223,7 @@ fn planted_models_are_found_at_every_level() {
 }
 
 #[test]
-fn a_core_is_worth_having_where_there_is_one() {
+fn tucker_beats_cp_on_planted_tucker_data() {
     let data = data("exact-core", &[4], 0.1);
     for algorithm in BOTH {
         let error = |model| run(&data, &options(algorithm, model, 4), false).1.test_rmse;
@@ -238,7 +238,7 @@ fn a_core_is_worth_having_where_there_is_one() {
 }
 
 #[test]
-fn nine_in_ten_values_lie_in_the_interval_that_says_so() {
+fn predictive_intervals_have_nominal_coverage() {
     let data = data("exact-spread", &[3], 0.5);
     let mut o = options(Algorithm::Gibbs, ModelKind::Tucker, 4);
     sweeps(&mut o, 90);
@@ -292,7 +292,7 @@ fn nine_in_ten_values_lie_in_the_interval_that_says_so() {
 }
 
 #[test]
-fn a_resumed_fit_ends_where_an_uninterrupted_one_does() {
+fn resumed_als_and_gibbs_equal_uninterrupted_fits() {
     let data = small();
     let dir = Scratch::new("exact-resume");
     let problem = Problem::builder(data.train.view())
@@ -332,7 +332,7 @@ fn a_resumed_fit_ends_where_an_uninterrupted_one_does() {
 }
 
 #[test]
-fn a_model_of_samples_survives_its_file() {
+fn gibbs_model_file_round_trips() {
     let data = small();
     let dir = Scratch::new("exact-file");
     for kind in MODELS {
@@ -415,7 +415,7 @@ fn exported_rmse(folder: &Path, view: &CooView<'_>) -> f64 {
 }
 
 #[test]
-fn what_is_exported_is_the_last_draw_with_its_biases() {
+fn export_writes_the_last_posterior_sample_with_its_biases() {
     let data = small();
     let dir = Scratch::new("exact-export");
     let problem = Problem::builder(data.train.view())
@@ -475,7 +475,7 @@ fn what_is_exported_is_the_last_draw_with_its_biases() {
 }
 
 #[test]
-fn a_start_from_a_model_is_a_start_ahead() {
+fn warm_start_begins_with_a_lower_error() {
     let data = data("exact-init", &[3], 0.2);
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     for kind in MODELS {
@@ -513,7 +513,7 @@ impl Monitor for Later {
 }
 
 #[test]
-fn a_fit_that_is_ended_early_has_the_sweep_before() {
+fn stopped_fit_returns_the_last_completed_sweep() {
     let data = small();
     let view = data.test.view();
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
@@ -553,7 +553,7 @@ fn a_fit_that_is_ended_early_has_the_sweep_before() {
 }
 
 #[test]
-fn data_that_says_little_gives_finite_models() {
+fn uninformative_data_gives_finite_models() {
     let index: Vec<u32> = (0..40).collect();
     let ones: Vec<u32> = vec![0; 40];
     let some: Vec<f32> = (0..40).map(|k| k as f32 * 1e6).collect();
@@ -588,7 +588,7 @@ fn data_that_says_little_gives_finite_models() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn unsupported_options_are_rejected_by_als_and_gibbs() {
     let data = small();
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     let refused = |o: &Options| {

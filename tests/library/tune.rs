@@ -59,7 +59,7 @@ fn run(data: &Planted, base: &Options, how: &TuneOptions<'_>) -> Result<TuneResu
 }
 
 #[test]
-fn the_table_does_not_depend_on_threads() {
+fn search_is_independent_of_thread_count() {
     let data = small();
     let mut tables = Vec::new();
     for threads in [1, 2, 3, 7] {
@@ -108,7 +108,7 @@ impl TuneObserver for After {
 }
 
 #[test]
-fn a_search_that_was_stopped_ends_in_the_same_table() {
+fn resumed_search_equals_uninterrupted_search() {
     let data = small();
     let dir = Scratch::new("tune-resume");
     let whole = problem(&data);
@@ -145,7 +145,7 @@ fn a_search_that_was_stopped_ends_in_the_same_table() {
 }
 
 #[test]
-fn a_state_of_something_else_is_refused() {
+fn checkpoint_of_another_search_is_rejected() {
     let data = small();
     let dir = Scratch::new("tune-state");
     let state = dir.join("state");
@@ -190,7 +190,7 @@ fn a_state_of_something_else_is_refused() {
 }
 
 #[test]
-fn wrong_ranges_and_parts_are_refused() {
+fn invalid_ranges_and_fractions_are_rejected() {
     let mut space = Space::default();
     for (name, range, words) in [
         ("rnak", "1,2", "there is no option"),
@@ -228,7 +228,7 @@ fn wrong_ranges_and_parts_are_refused() {
 }
 
 #[test]
-fn ranges_hold_and_a_small_space_has_few_trials() {
+fn trials_stay_in_range_and_small_spaces_are_exhausted() {
     let data = small();
     let mut how = nine();
     for (name, range) in [
@@ -266,7 +266,7 @@ fn ranges_hold_and_a_small_space_has_few_trials() {
 }
 
 #[test]
-fn a_trial_that_fails_leaves_the_others_alone() {
+fn failed_trial_does_not_affect_the_others() {
     let data = small();
     let mut how = nine();
     how.space.set("eta", "0.02,1e6").unwrap();
@@ -298,7 +298,7 @@ fn a_trial_that_fails_leaves_the_others_alone() {
 }
 
 #[test]
-fn a_cancelled_search_has_nothing_or_what_was_measured() {
+fn cancelled_search_returns_completed_trials_or_an_error() {
     struct Always;
     impl Monitor for Always {
         fn cancelled(&self) -> bool {
@@ -319,7 +319,7 @@ fn a_cancelled_search_has_nothing_or_what_was_measured() {
 }
 
 #[test]
-fn weights_of_matrices_come_from_options() {
+fn matrix_weights_are_searched_through_options() {
     let data = small();
     let fitted = |own: [Option<f64>; 2], o: &Options| {
         let mut builder = Problem::builder(data.train.view());
@@ -349,7 +349,7 @@ fn weights_of_matrices_come_from_options() {
 }
 
 #[test]
-fn what_is_found_beats_a_bad_start_on_other_entries() {
+fn search_improves_on_poor_options_on_test_entries() {
     let data = small();
     let whole = problem(&data);
     // Planted with rank 4; rank 1, a step far too small and a heavy penalty.
@@ -380,7 +380,7 @@ fn what_is_found_beats_a_bad_start_on_other_entries() {
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "slow without optimisation")]
-fn a_search_on_ratings_is_no_worse_than_plain_fit() {
+fn search_on_real_ratings_is_no_worse_than_the_default_fit() {
     let Some(folder) = real_data("ml100k") else {
         return;
     };

@@ -95,7 +95,7 @@ fn options(algorithm: Algorithm) -> Options {
 const BOTH: [Algorithm; 3] = [Algorithm::Blocked, Algorithm::Als, Algorithm::Opt];
 
 #[test]
-fn all_entries_are_fitted_to_for_as_long_as_was_best() {
+fn refit_uses_all_entries_for_the_best_number_of_epochs() {
     let entries = Entries::new();
     for algorithm in BOTH {
         let o = options(algorithm);
@@ -135,7 +135,7 @@ fn all_entries_are_fitted_to_for_as_long_as_was_best() {
 }
 
 #[test]
-fn bits_do_not_depend_on_the_threads() {
+fn holdout_fit_is_independent_of_thread_count() {
     let entries = Entries::new();
     for algorithm in [Algorithm::Blocked, Algorithm::Als] {
         let mut o = options(algorithm);
@@ -154,7 +154,7 @@ fn bits_do_not_depend_on_the_threads() {
 }
 
 #[test]
-fn a_fit_that_is_ended_anywhere_goes_on_to_the_same_bits() {
+fn holdout_fit_resumes_from_any_epoch_bit_for_bit() {
     let entries = Entries::new();
     for algorithm in [Algorithm::Blocked, Algorithm::Als] {
         let o = options(algorithm);
@@ -200,7 +200,7 @@ fn a_fit_that_is_ended_anywhere_goes_on_to_the_same_bits() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_holdout_options_are_rejected() {
     let entries = Entries::new();
     let error = |o: &Options, input: FitInput<'_>| {
         let done = entries.run(o, input, &mut Watch::default());

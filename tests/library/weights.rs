@@ -193,7 +193,7 @@ fn apart(a: &Model, b: &Model, entries: &Entries) -> f64 {
 }
 
 #[test]
-fn weights_of_1_change_no_bit() {
+fn unit_weights_change_no_bit() {
     for (entries, o) in everything() {
         let matrix = matrix(&entries);
         let (a, of_a) = entries.with_matrix(Some(&matrix), &o);
@@ -206,7 +206,7 @@ fn weights_of_1_change_no_bit() {
 }
 
 #[test]
-fn bits_do_not_depend_on_the_threads() {
+fn weighted_fit_is_independent_of_thread_count() {
     for (entries, mut o) in everything() {
         if matches!(o.algorithm, Algorithm::Opt | Algorithm::Naive) {
             continue;
@@ -227,7 +227,7 @@ fn bits_do_not_depend_on_the_threads() {
 }
 
 #[test]
-fn entries_of_weight_0_are_not_there() {
+fn entries_of_weight_0_are_ignored() {
     for (entries, o) in everything() {
         let dropped = |e: usize| e % 7 == 3 || entries.columns[0][e] == 5;
         let matrix = matrix(&entries);
@@ -253,7 +253,7 @@ fn entries_of_weight_0_are_not_there() {
 }
 
 #[test]
-fn a_whole_weight_is_an_entry_listed_so_often() {
+fn integer_weight_equals_repeated_entry() {
     let times = |e: usize| 1 + e % 3;
     for (model, per) in [
         (ModelKind::Cp, PenaltyScaling::SqrtCount),
@@ -298,7 +298,7 @@ fn a_whole_weight_is_an_entry_listed_so_often() {
 
 /// After a sweep of `als` nothing that was found last can be better: the weighted gradient is 0, in f64.
 #[test]
-fn als_solves_the_weighted_equations() {
+fn als_solves_the_weighted_normal_equations() {
     let entries = Entries::new(&[20, 80], 1200).weighted(|e| [0.25, 1.0, 3.0, 0.0, 8.0][e % 5]);
     let mut o = options(Algorithm::Als, ModelKind::Cp, 3);
     (o.mean, o.biases, o.orthogonal) = (false, false, false);
@@ -354,7 +354,7 @@ fn als_solves_the_weighted_equations() {
 
 /// Where half of the entries are mostly noise, weights that say so lower the error on the truth.
 #[test]
-fn weights_that_are_right_help() {
+fn inverse_variance_weights_lower_the_error() {
     let clean = Entries::new(&[60, 50, 4], 4000);
     let mut noisy = clean.clone();
     let mut c = Chance(11);
@@ -383,7 +383,7 @@ fn weights_that_are_right_help() {
 }
 
 #[test]
-fn defaults_do_not_depend_on_the_scale_of_weights() {
+fn default_fit_is_invariant_to_the_scale_of_weights() {
     let entries = Entries::new(&[70, 60, 5], 6000);
     let mut o = Options::default();
     (o.epochs, o.threads, o.biases) = (4, 1, false);
@@ -395,7 +395,7 @@ fn defaults_do_not_depend_on_the_scale_of_weights() {
 }
 
 #[test]
-fn a_resumed_fit_has_the_same_weights() {
+fn resume_with_other_weights_is_rejected() {
     for algorithm in [Algorithm::Blocked, Algorithm::Als, Algorithm::Gibbs] {
         let dir = Scratch::new("weights-resume");
         let entries = Entries::new(&[60, 50, 6], 3000).weighted(|e| (1 + e % 4) as f64);
@@ -427,7 +427,7 @@ fn a_resumed_fit_has_the_same_weights() {
 }
 
 #[test]
-fn bad_weights_are_refused_by_name() {
+fn invalid_weights_are_rejected_by_name() {
     let entries = Entries::new(&[9, 8], 60);
     for bad in [-1.0, f64::NAN, f64::INFINITY, 1e300] {
         let entries = entries.weighted(|e| if e == 4 { bad } else { 1.0 });

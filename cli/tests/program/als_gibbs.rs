@@ -12,7 +12,7 @@ fn predict(dir: &crate::common::Scratch, model: &str, extra: &[&str]) -> Ran {
 }
 
 #[test]
-fn a_model_of_samples_says_how_sure_it_is() {
+fn gibbs_model_prints_deviations_and_quantiles() {
     let dir = data("exact-cli");
     let gibbs = ["--algorithm", "gibbs", "--model", "cp", "--samples", "9"];
     let files = ["--matrix", "2:@matrix1.coo", "-o", "@gibbs.s3m"];
@@ -49,7 +49,7 @@ fn a_model_of_samples_says_how_sure_it_is() {
 
 /// Values that single precision cannot tell apart.
 #[test]
-fn values_far_from_0_keep_what_they_differ_by() {
+fn values_in_a_narrow_range_keep_their_digits() {
     let dir = crate::common::Scratch::new("far");
     let (mut text, mut truth) = (String::new(), Vec::new());
     for (i, j) in (0..40u32).flat_map(|i| (0..30u32).map(move |j| (i, j))) {

@@ -52,7 +52,7 @@ fn numbers(path: &Path) -> (Vec<f32>, Vec<f32>) {
 }
 
 #[test]
-fn jobs_are_done_and_failures_stay_alone() {
+fn failed_job_does_not_affect_other_jobs() {
     let dir = data("batch-cli");
     let mut lines = vec![
         "# what to do".into(),
@@ -192,7 +192,7 @@ fn jobs_are_done_and_failures_stay_alone() {
 }
 
 #[test]
-fn no_job_writes_over_the_jobs() {
+fn job_that_would_overwrite_the_job_file_fails() {
     let dir = data("batch-own");
     let own = line(&dir, "own", "", "").replace("own.s3m", "jobs.jsonl");
     let command = batch(&dir, std::slice::from_ref(&own), &[]);
@@ -207,7 +207,7 @@ fn no_job_writes_over_the_jobs() {
 }
 
 #[test]
-fn bad_usage_is_explained() {
+fn invalid_batch_arguments_are_rejected() {
     let dir = data("batch-usage");
     let jobs = [line(&dir, "a", "", "")];
     finished(batch(&dir, &jobs, &["--memory", "much"])).failed(2, &["--memory much", "16G"]);
@@ -268,7 +268,7 @@ fn wait_for(child: &mut Child, path: &Path, words: &str) {
 }
 
 #[test]
-fn a_batch_that_is_killed_goes_on_where_it_was() {
+fn killed_batch_continues_with_unfinished_jobs() {
     let dir = data("batch-kill");
     let long = r#","algorithm":"als","epochs":400,"lambda_reg":0.1"#;
     let whole = line(&dir, "whole", "", long);
@@ -320,7 +320,7 @@ fn a_batch_that_is_killed_goes_on_where_it_was() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_interrupts_what_runs_and_the_batch_goes_on() {
+fn ctrl_c_interrupts_running_jobs_and_a_rerun_continues() {
     let dir = data("batch-int");
     let endless = line(&dir, "endless", "", r#","epochs":1000000"#);
     let lines = [endless, predict(&dir, "p", "endless")];
@@ -354,7 +354,7 @@ fn ctrl_c_interrupts_what_runs_and_the_batch_goes_on() {
 }
 
 #[test]
-fn jobs_from_a_pipe_begin_as_they_come() {
+fn jobs_from_a_pipe_start_as_they_arrive() {
     let dir = data("batch-pipe");
     let (mut child, mut out, mut pipe) = piped(&dir);
     // It ends while the pipe is open.
@@ -386,7 +386,7 @@ fn ctrl_c_ends_the_wait_for_a_pipe() {
 }
 
 #[test]
-fn a_file_of_jobs_in_another_encoding_is_bad_input() {
+fn job_file_in_another_encoding_is_rejected() {
     let dir = data("batch-encoding");
     let job = line(&dir, "a", "", r#","epochs":1"#);
     let good = dir.file("marked.jsonl", format!("\u{feff}{job}\n"));

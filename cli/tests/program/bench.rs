@@ -40,7 +40,7 @@ fn threads(line: &Value) -> u64 {
 }
 
 #[test]
-fn json_has_every_figure_of_every_variant() {
+fn json_has_all_figures_of_every_variant() {
     let dir = tiny("json");
     for model in ["tucker", "cp"] {
         let arguments = [
@@ -105,7 +105,7 @@ fn json_has_every_figure_of_every_variant() {
 }
 
 #[test]
-fn the_table_has_every_variant_once() {
+fn table_has_every_variant_once() {
     let dir = tiny("table");
     let text = bench(
         &dir,
@@ -154,7 +154,7 @@ fn the_table_has_every_variant_once() {
 }
 
 #[test]
-fn without_a_tensor_there_is_planted_data() {
+fn bench_without_tensor_uses_planted_data() {
     let arguments = [
         "bench",
         "--like",
@@ -178,7 +178,7 @@ fn without_a_tensor_there_is_planted_data() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_ends_it() {
+fn ctrl_c_ends_bench() {
     use std::io::{BufRead, BufReader};
     let dir = tiny("ctrl-c");
     let mut child = crate::runner::program()
@@ -198,7 +198,7 @@ fn ctrl_c_ends_it() {
 }
 
 #[test]
-fn bad_requests_are_refused() {
+fn invalid_bench_arguments_are_rejected() {
     let dir = tiny("bad-bench");
     for (extra, word) in [
         (&["--algorithm", "blocked,magic"][..], "magic"),

@@ -53,7 +53,7 @@ fn all(arguments: &[&str], more: &[&str]) -> Ran {
 }
 
 #[test]
-fn clusters_are_printed_with_labels_and_curves() {
+fn clusters_are_printed_with_labels_and_gap_curves() {
     let scratch = fitted("clusters-cli");
     let path = |name: &str| scratch.join(name).display().to_string();
     let (model, other, matrix) = (path("coupled.s3m"), path("plain.s3m"), path("kinds.tns"));
@@ -178,7 +178,7 @@ fn clusters_are_printed_with_labels_and_curves() {
 }
 
 #[test]
-fn concepts_are_printed_for_somebody_and_for_nobody() {
+fn concepts_are_printed_with_and_without_a_given_row() {
     let scratch = fitted("concepts-cli");
     let path = |name: &str| scratch.join(name).display().to_string();
     let model = path("coupled.s3m");
@@ -230,7 +230,7 @@ fn concepts_are_printed_for_somebody_and_for_nobody() {
 }
 
 #[test]
-fn matrices_and_models_of_other_rows_are_refused() {
+fn matrices_and_models_with_other_row_names_are_rejected() {
     let scratch = fitted("clusters-other-rows");
     let path = |name: &str| scratch.join(name).display().to_string();
     let (model, plain, kinds) = (path("coupled.s3m"), path("plain.s3m"), path("kinds.tns"));

@@ -9,7 +9,7 @@ use crate::common::{Ran, Scratch, gzip};
 use crate::runner::{program, run, run_with_input};
 
 #[test]
-fn words_for_ids_get_numbers_and_keep_their_names() {
+fn text_ids_are_numbered_and_their_names_kept() {
     let dir = Scratch::new("words");
     let train = dir.file(
         "ratings.csv",
@@ -79,7 +79,7 @@ fn words_for_ids_get_numbers_and_keep_their_names() {
 }
 
 #[test]
-fn numbers_can_be_words() {
+fn numeric_ids_can_be_read_as_text() {
     let dir = Scratch::new("numbers");
     let file = dir.file(
         "t.csv",
@@ -110,7 +110,7 @@ fn numbers_can_be_words() {
 }
 
 #[test]
-fn standard_input_and_every_format_give_the_same_file() {
+fn all_formats_and_standard_input_give_the_same_file() {
     let dir = Scratch::new("stdin");
     let text = "1 2 3 0.25\n4 1 2 -7\n";
     let tns = dir.file("a.tns", text);
@@ -160,7 +160,7 @@ fn standard_input_and_every_format_give_the_same_file() {
 }
 
 #[test]
-fn info_says_what_is_in_a_file() {
+fn info_describes_a_file() {
     let dir = Scratch::new("info");
     let file = dir.file("t.tns", "1 1 2\n1 2 4\n1 3 6\n4 1 8\n");
     let text = run([Path::new("info"), &file]).ok().out;
@@ -192,7 +192,7 @@ fn info_says_what_is_in_a_file() {
 }
 
 #[test]
-fn check_reports_and_mends() {
+fn check_reports_and_fixes_invalid_entries() {
     let dir = Scratch::new("check");
     let file = dir.file("t.tns", "1 1 1\n2 2 2\n1 1 4\n3 2 1\n1 1 7\n");
     let found = run([Path::new("check"), &file]);
@@ -231,7 +231,7 @@ fn check_reports_and_mends() {
 }
 
 #[test]
-fn help_and_version() {
+fn help_and_version_are_printed() {
     let help = run(["--help"]).ok().out;
     for command in [
         "demo", "convert", "check", "info", "split", "generate", "report", "bench",
@@ -246,7 +246,7 @@ fn help_and_version() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn closed_pipe_is_no_failure() {
     let dir = Scratch::new("pipe");
     let file = dir.file("t.tns", "1 1 1\n");
     let mut child = program()
@@ -261,7 +261,7 @@ fn a_reader_that_goes_away_is_no_failure() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn output_that_cannot_be_written_is_a_failure_of_the_system() {
+fn unwritable_standard_output_exits_with_1() {
     let dir = Scratch::new("full-stdout");
     let file = dir.file("t.tns", "1 1 1\n");
     let full = fs::OpenOptions::new()
@@ -315,7 +315,7 @@ fn interrupted(signal: &str) -> (Option<i32>, Vec<String>) {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_during_a_conversion_leaves_nothing() {
+fn ctrl_c_during_conversion_leaves_no_files() {
     for signal in ["-INT", "-TERM"] {
         let (code, names) = interrupted(signal);
         assert_eq!(
@@ -328,7 +328,7 @@ fn ctrl_c_during_a_conversion_leaves_nothing() {
 
 #[cfg(unix)]
 #[test]
-fn a_killed_conversion_leaves_nothing_under_the_final_name() {
+fn killed_conversion_leaves_no_output_file() {
     let (code, names) = interrupted("-KILL");
     assert_eq!(code, None);
     // Nothing could tidy up; what is left does not look like a file of the user's.
@@ -342,7 +342,7 @@ fn a_killed_conversion_leaves_nothing_under_the_final_name() {
 
 #[cfg(unix)]
 #[test]
-fn a_folder_without_write_permission_is_named() {
+fn folder_without_write_permission_is_reported() {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
     let dir = Scratch::new("permission");
@@ -373,7 +373,7 @@ fn a_folder_without_write_permission_is_named() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_leaves_nothing_and_says_so() {
+fn full_disk_is_reported_and_leaves_no_files() {
     let dir = Scratch::new("disk-full");
     let small = dir.join("small");
     fs::create_dir(&small).unwrap();

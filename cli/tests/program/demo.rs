@@ -19,7 +19,7 @@ fn summary(ran: &Ran) -> Value {
 }
 
 #[test]
-fn planted_structure_is_found_and_told() {
+fn demo_recovers_the_planted_structure() {
     let dir = Scratch::new("demo");
     let ran = demo(&["--json", "--threads", "2"], dir.path());
     let found = summary(&ran);
@@ -139,7 +139,7 @@ fn planted_structure_is_found_and_told() {
 }
 
 #[test]
-fn a_folder_of_files_is_told_about() {
+fn demo_runs_on_a_folder_of_files() {
     let dir = Scratch::new("demo-folder");
     let data = dir.join("shop");
     let arguments = [
@@ -343,7 +343,7 @@ fn a_folder_of_files_is_told_about() {
 }
 
 #[test]
-fn real_ratings_are_told_about() {
+fn demo_runs_on_real_ratings() {
     let Some(data) = real_data("ml100k") else {
         return;
     };

@@ -20,7 +20,7 @@ fn args<'a>(list: &[&'a str], dir: &'a Scratch) -> Vec<String> {
 }
 
 #[test]
-fn a_damaged_file_is_not_laundered() {
+fn damaged_file_is_not_rewritten_with_valid_checksums() {
     let dir = Scratch::new("launder");
     dir.file("a.tns", "1 1 1\n2 2 2\n3 1 5\n");
     run(args(&["convert", "@a.tns", "@a.coo"], &dir)).ok();
@@ -44,7 +44,7 @@ fn a_damaged_file_is_not_laundered() {
 }
 
 #[test]
-fn the_input_is_never_its_own_output() {
+fn input_is_never_overwritten_by_its_output() {
     let dir = Scratch::new("same");
     let text = "a,b,v\nx,1,1\ny,2,2\n";
     dir.file("t.csv", text);
@@ -82,7 +82,7 @@ fn the_input_is_never_its_own_output() {
 }
 
 #[test]
-fn names_go_with_their_data_and_not_with_other_data() {
+fn names_are_copied_with_their_data_only() {
     let dir = Scratch::new("names");
     dir.file("w.csv", "user,item,v\nann,x,1\nbob,y,2\nann,y,3\n");
     dir.file("n.tns", "1 1 1\n2 2 2\n");
@@ -114,7 +114,7 @@ fn names_go_with_their_data_and_not_with_other_data() {
 }
 
 #[test]
-fn leftovers_of_earlier_runs_are_not_mixed_with_new_files() {
+fn outputs_of_earlier_runs_are_removed() {
     let dir = Scratch::new("leftovers");
     let text: String = (1..=100)
         .map(|i| format!("{i} {} 1\n", i % 7 + 1))
@@ -139,7 +139,7 @@ fn leftovers_of_earlier_runs_are_not_mixed_with_new_files() {
 }
 
 #[test]
-fn sizes_nobody_stated_stay_so() {
+fn inferred_sizes_stay_inferred() {
     let dir = Scratch::new("inferred");
     let text: String = (1..=50).map(|i| format!("{i} {} 1\n", i % 7 + 1)).collect();
     dir.file("t.tns", text);
@@ -166,7 +166,7 @@ fn sizes_nobody_stated_stay_so() {
 }
 
 #[test]
-fn options_about_text_are_refused_for_binary_files() {
+fn text_options_are_rejected_for_binary_files() {
     let dir = Scratch::new("binary-options");
     dir.file("t.tns", "1 1 1\n");
     run(args(&["convert", "@t.tns", "@t.coo"], &dir)).ok();
@@ -188,7 +188,7 @@ fn options_about_text_are_refused_for_binary_files() {
 }
 
 #[test]
-fn standard_input_works_everywhere() {
+fn every_command_reads_standard_input() {
     let dir = Scratch::new("dash");
     let text = b"1 1 1\n2 2 2\n3 3 3\n4 4 4\n5 5 5\n";
     assert!(
@@ -208,7 +208,7 @@ fn standard_input_works_everywhere() {
 
 #[cfg(unix)]
 #[test]
-fn a_named_pipe_is_opened_once() {
+fn named_pipe_is_opened_once() {
     let dir = Scratch::new("fifo");
     let fifo = dir.join("pipe");
     if !Command::new("mkfifo")
@@ -257,7 +257,7 @@ fn interrupt(dir: &Scratch, arguments: &[&str], text: &[u8]) -> Option<i32> {
 
 #[cfg(unix)]
 #[test]
-fn one_ctrl_c_is_enough() {
+fn one_ctrl_c_ends_every_command() {
     let dir = Scratch::new("one");
     // More than every buffer holds, so that the program has begun when the signal comes.
     let comments = b"# nothing but comments\n".repeat(400_000);
@@ -271,7 +271,7 @@ fn one_ctrl_c_is_enough() {
 }
 
 #[test]
-fn generated_values_are_finite_and_every_cell_can_be_filled() {
+fn generated_values_are_finite_and_all_positions_can_be_filled() {
     let dir = Scratch::new("limits");
     let generate =
         |name: &str, list: &[&str]| run(args(&[&["generate", "-o", name], list].concat(), &dir));
@@ -328,7 +328,7 @@ fn generated_values_are_finite_and_every_cell_can_be_filled() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_standard_error_that_cannot_be_written_changes_nothing() {
+fn unwritable_standard_error_is_ignored() {
     let full = fs::OpenOptions::new()
         .write(true)
         .open("/dev/full")

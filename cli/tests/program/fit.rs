@@ -9,7 +9,7 @@ use s3cmtf::format::OpenMode;
 use s3cmtf::model;
 
 #[test]
-fn from_fit_to_predictions() {
+fn fit_eval_predict_export_and_info_agree() {
     let dir = data("whole");
     let ran = finished(fit(
         &dir,
@@ -213,7 +213,7 @@ fn from_fit_to_predictions() {
 }
 
 #[test]
-fn presets_config_and_the_options_of_the_table() {
+fn options_come_from_preset_config_and_arguments() {
     let dir = data("options");
     dir.file("c.txt", "# mine\nepochs=2\neta = 0.0001\nrank=2\n");
     finished(fit(
@@ -267,7 +267,7 @@ fn presets_config_and_the_options_of_the_table() {
 }
 
 #[test]
-fn bad_requests_leave_nothing() {
+fn rejected_fits_leave_no_files() {
     let dir = data("bad");
     for (extra, word) in [
         (&["--eta", "-1"][..], "eta"),
@@ -368,7 +368,7 @@ fn bad_requests_leave_nothing() {
 }
 
 #[test]
-fn a_cp_model_never_becomes_a_dense_core() {
+fn cp_model_keeps_a_hyper_diagonal_core() {
     let dir = Scratch::new("cp");
     run(words(
         &dir,
@@ -428,7 +428,7 @@ fn a_cp_model_never_becomes_a_dense_core() {
 }
 
 #[test]
-fn the_environment_and_the_option_choose_the_kernel() {
+fn kernel_is_chosen_by_option_or_environment() {
     let dir = data("kernels");
     let ran = |algorithm: &str, variable: &str, extra: &[&str]| {
         let mut command = fit(&dir, &["--algorithm", algorithm, "--epochs", "2", "--json"]);
@@ -459,7 +459,7 @@ fn the_environment_and_the_option_choose_the_kernel() {
 }
 
 #[test]
-fn a_number_instead_of_a_file() {
+fn valid_takes_a_fraction() {
     let dir = data("valid-fraction");
     let words = ["--valid", "0.2", "--patience", "2", "--preset", "paper"];
     let run = |extra: &[&str]| {

@@ -43,7 +43,7 @@ fn epoch_of(path: &Path) -> u64 {
 }
 
 #[test]
-fn kill_9_leaves_a_checkpoint_that_loads_and_resumes() {
+fn killed_fit_leaves_a_checkpoint_that_resumes() {
     let dir = data("kill");
     let checkpoint = dir.join("c.s3m");
     finished(fit(&dir, &["--epochs", "2", "-o", "@old.s3m"])).ok();
@@ -105,7 +105,7 @@ fn kill_9_leaves_a_checkpoint_that_loads_and_resumes() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_ends_a_fit_with_the_model_it_has() {
+fn ctrl_c_ends_a_fit_and_saves_its_model() {
     let dir = data("interrupt");
     let (mut child, mut lines) = long_fit(&dir, &[]);
     lines
@@ -121,7 +121,7 @@ fn ctrl_c_ends_a_fit_with_the_model_it_has() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn thread_counts_and_allowed_cpus_are_honoured() {
+fn fit_uses_only_allowed_cpus() {
     // A fit started on one CPU only: it must not ask for another, and still run two threads.
     let dir = data("cpus");
     let can_choose = Command::new("taskset")
@@ -165,7 +165,7 @@ fn thread_counts_and_allowed_cpus_are_honoured() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_and_the_time_limit_do_not_wait_for_the_end_of_an_epoch() {
+fn ctrl_c_and_time_limit_end_a_fit_within_an_epoch() {
     let dir = Scratch::new("slow");
     // One epoch of this takes half a minute: the signal must be seen in the middle of it.
     run(words(

@@ -31,7 +31,7 @@ fn data(scratch: &Scratch) -> Vec<String> {
 }
 
 #[test]
-fn rows_are_added_and_the_model_is_used_like_any_other() {
+fn rows_are_folded_in_and_the_model_is_usable() {
     let scratch = Scratch::new("fold-in-cli");
     let files = data(&scratch);
     let [old, new, genres, late] = &files[..] else {
@@ -100,7 +100,7 @@ fn rows_are_added_and_the_model_is_used_like_any_other() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn invalid_fold_in_arguments_are_rejected() {
     let scratch = Scratch::new("fold-in-cli-wrong");
     let files = data(&scratch);
     let [old, new, genres, late] = &files[..] else {

@@ -4,7 +4,7 @@ use crate::common::Scratch;
 use crate::runner::run;
 
 #[test]
-fn a_kind_follows_the_file_of_a_matrix() {
+fn matrix_kind_is_parsed_and_stored() {
     let dir = Scratch::new("full-cli");
     let mut text = String::new();
     for i in 1..=200 {

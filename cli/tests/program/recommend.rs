@@ -192,7 +192,7 @@ fn lists_are_printed_with_names() {
 }
 
 #[test]
-fn rankings_are_measured() {
+fn eval_prints_ranking_metrics() {
     let (scratch, model) = fitted("discover-cli-eval", "gibbs");
     let path = |name: &str| scratch.join(name).display().to_string();
     let (train, late) = (path("ratings.coo"), path("late.coo"));
@@ -237,7 +237,7 @@ fn rankings_are_measured() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn invalid_recommend_and_similar_arguments_are_rejected() {
     let (scratch, model) = fitted("discover-cli-wrong", "blocked");
     let path = |name: &str| scratch.join(name).display().to_string();
     let train = path("ratings.coo");
@@ -341,7 +341,7 @@ fn what_is_wrong_is_said() {
 }
 
 #[test]
-fn rows_that_a_model_does_not_know_are_said_to_be_left_out() {
+fn rows_unknown_to_the_model_are_reported() {
     let scratch = Scratch::new("discover-cli-gaps");
     let text: String = (0..40)
         .map(|i| format!("{} {} {}\n", 1 + i % 8, 1 + 2 * (i % 5), 1 + i % 4))
@@ -368,7 +368,7 @@ fn rows_that_a_model_does_not_know_are_said_to_be_left_out() {
 }
 
 #[test]
-fn names_are_printed_so_that_a_terminal_shows_them() {
+fn control_characters_in_names_are_replaced() {
     let (scratch, model) = fitted("discover-cli-control", "blocked");
     let path = |name: &str| scratch.join(name).display().to_string();
     let rows: String = (1..=9)
@@ -424,7 +424,7 @@ fn names_are_printed_so_that_a_terminal_shows_them() {
 }
 
 #[test]
-fn names_of_columns_go_along_with_a_model() {
+fn column_names_are_stored_beside_the_model() {
     let scratch = Scratch::new("discover-cli-columns");
     let path = |name: &str| scratch.join(name).display().to_string();
     let tensor: String = (0..120)

@@ -8,7 +8,7 @@ use crate::common::{Scratch, gzip};
 use crate::runner::{run, run_with_input};
 
 #[test]
-fn files_that_are_not_there_or_not_files() {
+fn missing_files_and_folders_are_rejected() {
     let dir = Scratch::new("missing");
     let out = dir.join("o.coo");
     for command in ["check", "info", "split"] {
@@ -33,7 +33,7 @@ fn files_that_are_not_there_or_not_files() {
 }
 
 #[test]
-fn binary_files_that_are_damaged() {
+fn damaged_binary_files_are_rejected() {
     let dir = Scratch::new("damaged");
     let text = dir.file("a.tns", "1 1 1 2.5\n2 3 4 1\n1 2 2 3\n");
     let good = dir.join("good.coo");
@@ -112,7 +112,7 @@ fn binary_files_that_are_damaged() {
 }
 
 #[test]
-fn headers_that_claim_more_than_the_file_holds() {
+fn headers_inconsistent_with_the_file_are_rejected() {
     use s3cmtf::format::{Header, ValueKind};
     let dir = Scratch::new("claims");
     let mut h = Header::plan(&[5, 5], 10, ValueKind::F32, None).unwrap();
@@ -132,7 +132,7 @@ fn headers_that_claim_more_than_the_file_holds() {
 }
 
 #[test]
-fn arguments_that_make_no_sense() {
+fn invalid_arguments_are_rejected() {
     let dir = Scratch::new("arguments");
     let file = dir.file("t.tns", "1 1 1\n2 2 2\n3 3 3\n4 4 4\n5 5 5\n");
     let f = file.to_str().unwrap();

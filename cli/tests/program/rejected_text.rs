@@ -40,7 +40,7 @@ fn accepted(name: &str, text: impl AsRef<[u8]>, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn text_lines_that_are_wrong() {
+fn malformed_lines_are_rejected_with_line_numbers() {
     let good = "1 1 1 1\n2 2 2 2\n";
     for (line, words) in [
         ("0 1 1 1", &["index 0 of mode 1", "option zero-based"][..]),
@@ -119,7 +119,7 @@ fn text_lines_that_are_wrong() {
 }
 
 #[test]
-fn a_size_that_is_no_size() {
+fn invalid_sizes_are_rejected() {
     let dir = Scratch::new("sizes");
     let file = dir.file("t.tns", "1 1 1\n");
     for dims in [
@@ -143,7 +143,7 @@ fn a_size_that_is_no_size() {
 }
 
 #[test]
-fn oddities_of_text_that_are_fine() {
+fn unusual_but_valid_text_is_accepted() {
     let expected = "1 2 3 4\n5 6 7 0.5\n";
     for text in [
         "1 2 3 4\n5 6 7 0.5\n",
@@ -184,7 +184,7 @@ fn oddities_of_text_that_are_fine() {
 }
 
 #[test]
-fn gzip_that_ends_early_or_is_damaged() {
+fn truncated_or_damaged_gzip_is_rejected() {
     let text: String = (1..20_000)
         .map(|i| format!("{i} {} 1.5\n", i % 7 + 1))
         .collect();
@@ -210,7 +210,7 @@ fn gzip_that_ends_early_or_is_damaged() {
 }
 
 #[test]
-fn matrix_market_files() {
+fn malformed_matrix_market_files_are_rejected() {
     let head = "%%MatrixMarket matrix coordinate";
     let real = format!("{head} real general\n% comment\n\n3 4 2\n1 2 0.5\n3 4 -1e2\n");
     assert_eq!(accepted("m.mtx", &real, &[]), "1 2 0.5\n3 4 -100\n");
@@ -344,7 +344,7 @@ fn matrix_market_files() {
 }
 
 #[test]
-fn csv_files() {
+fn malformed_csv_files_are_rejected() {
     let text = "user,item,when,stars\n1,2,3,4\n5,6,7,0.5\n";
     let expected = "1 2 3 4\n5 6 7 0.5\n";
     assert_eq!(accepted("t.csv", text, &[]), expected);

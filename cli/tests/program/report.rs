@@ -8,7 +8,7 @@ use crate::common::{Ran, Scratch};
 use crate::runner::{program, run};
 
 #[test]
-fn the_command_on_the_page_fits_the_model_again() {
+fn command_in_the_report_reproduces_the_model() {
     let dir = Scratch::new("report-cli");
     run([
         "generate",

@@ -56,7 +56,7 @@ const ODD_GENRES: [&str; 4] = [
 ];
 
 #[test]
-fn fit_reads_text_as_convert_does() {
+fn fit_reads_text_like_convert() {
     let dir = data("text-fit");
     let go = |parts: &[&[&str]]| run(words(&dir, &parts.concat()));
     go(&[
@@ -112,7 +112,7 @@ fn fit_reads_text_as_convert_does() {
 }
 
 #[test]
-fn options_for_text_that_is_not_there_are_refused() {
+fn text_options_without_text_are_rejected() {
     let dir = data("text-refused");
     for name in ["train", "genres"] {
         let (text, binary) = (format!("@{name}.tns"), format!("@{name}.coo"));
@@ -143,7 +143,7 @@ fn options_for_text_that_is_not_there_are_refused() {
 }
 
 #[test]
-fn words_are_read_where_all_of_them_have_names() {
+fn text_ids_are_accepted_if_all_files_use_names() {
     let dir = Scratch::new("text-names");
     let mut ratings = String::from("user,film,stars\n");
     for i in 0..60 {

@@ -32,7 +32,7 @@ fn tune(dir: &Scratch, extra: &[&str]) -> Command {
 }
 
 #[test]
-fn what_tune_writes_is_what_fit_takes() {
+fn fit_takes_the_options_that_tune_writes() {
     let dir = data("tune-config");
     let ran = finished(tune(&dir, &["--json", "-o", "@best.conf"])).ok();
     let objects = ran.json();
@@ -99,7 +99,7 @@ fn what_tune_writes_is_what_fit_takes() {
 }
 
 #[test]
-fn bad_arguments_are_explained() {
+fn invalid_tune_arguments_are_rejected() {
     let dir = data("tune-bad");
     for (extra, words) in [
         (&["-o", "@x", "--valid", "0"][..], "above 0 and below 1"),
@@ -128,7 +128,7 @@ fn bad_arguments_are_explained() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_leaves_the_best_so_far() {
+fn ctrl_c_saves_the_best_options_so_far() {
     use std::io::{BufRead, BufReader};
     use std::process::Stdio;
     let dir = data("tune-int");

@@ -5,7 +5,7 @@ use crate::runner::run;
 
 /// Weights from a file of their own, and from a column of the tensor's file, are the same.
 #[test]
-fn weights_from_a_file() {
+fn weights_file_equals_weight_column() {
     let dir = Scratch::new("weights-file");
     let lines = |line: &dyn Fn(usize, u32, u32) -> String| -> String {
         (0..400)
