@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::native::{compilers, present, run, soname};
-use crate::common::{Ran, Scratch, workspace_root};
+use crate::common::native::{compilers, is_installed, run_ok, soname};
+use crate::common::{ProgramRun, Scratch, workspace_root};
 
 /// What is installed of this build.
 struct Installed {
@@ -27,7 +27,7 @@ impl Installed {
             .arg(dir.join("prefix"))
             .env("LIBDIR", libdir)
             .env("S3CMTF_BUILT", built.parent().unwrap());
-        Ran::from(command.output().unwrap()).ok();
+        ProgramRun::from(command.output().unwrap()).ok();
         for name in ["example.c", "raii.cpp", "check.h"] {
             fs::copy(workspace_root().join("c_tests").join(name), dir.join(name)).unwrap();
         }
@@ -46,7 +46,7 @@ impl Installed {
             .args(arguments)
             .arg("s3cmtf")
             .env("PKG_CONFIG_PATH", self.lib().join("pkgconfig"));
-        let flags = Ran::from(command.output().unwrap()).ok().out;
+        let flags = ProgramRun::from(command.output().unwrap()).ok().stdout;
         flags.split_whitespace().map(String::from).collect()
     }
 
@@ -59,7 +59,7 @@ impl Installed {
             .args(["-std=c99", "example.c", "-o"])
             .arg(&program)
             .args(flags);
-        Ran::from(command.output().unwrap()).ok();
+        ProgramRun::from(command.output().unwrap()).ok();
         self.runs(&program, "prediction");
     }
 
@@ -68,14 +68,18 @@ impl Installed {
         command
             .arg(self.dir.path())
             .env("LD_LIBRARY_PATH", self.lib());
-        let ran = Ran::from(command.output().unwrap()).ok();
-        assert!(ran.out.contains(word) && ran.err.is_empty(), "{}", ran.err);
+        let ran = ProgramRun::from(command.output().unwrap()).ok();
+        assert!(
+            ran.stdout.contains(word) && ran.stderr.is_empty(),
+            "{}",
+            ran.stderr
+        );
     }
 }
 
 #[test]
 fn pkg_config_finds_shared_and_static_library() {
-    if !present("pkg-config") {
+    if !is_installed("pkg-config") {
         println!("skipped: pkg-config is not on this machine");
         return;
     }
@@ -114,7 +118,7 @@ fn invalid_libdir_is_rejected() {
 
 #[test]
 fn cmake_finds_shared_and_static_library() {
-    if !present("cmake") {
+    if !is_installed("cmake") {
         println!("skipped: cmake is not on this machine");
         return;
     }
@@ -159,10 +163,10 @@ fn cmake(installed: &Installed) {
                 installed.lib().join("cmake/s3cmtf").display()
             ),
         });
-    Ran::from(configure.output().unwrap()).ok();
+    ProgramRun::from(configure.output().unwrap()).ok();
     let mut make = Command::new("cmake");
     make.arg("--build").arg(&build);
-    Ran::from(make.output().unwrap()).ok();
+    ProgramRun::from(make.output().unwrap()).ok();
     installed.runs(&build.join("shared"), "prediction");
     installed.runs(&build.join("fixed"), "prediction");
     installed.runs(&build.join("layer"), "ok");
@@ -180,12 +184,12 @@ fn shared_library_is_small_and_has_few_dependencies() {
     let parts = env::var_os("CARGO_PROFILE_RELEASE_CODEGEN_UNITS").is_some_and(|n| n != "1");
     let limit = if parts { 8 << 20 } else { 7 << 20 };
     assert!(cfg!(debug_assertions) || size < limit, "{size} bytes");
-    if !present("readelf") || !present("nm") {
+    if !is_installed("readelf") || !is_installed("nm") {
         println!("skipped: binutils are not on this machine");
         return;
     }
     let path = shared.to_str().unwrap();
-    let dynamic = run("readelf", ["-d", path]);
+    let dynamic = run_ok("readelf", ["-d", path]);
     assert!(dynamic.contains(&format!("[{}]", soname())), "{dynamic}");
     for line in dynamic.lines().filter(|l| l.contains("(NEEDED)")) {
         let needed = line.split(['[', ']']).nth(1).unwrap();
@@ -193,7 +197,7 @@ fn shared_library_is_small_and_has_few_dependencies() {
         let known = ["libc.so", "libm.so", "libgcc_s.so", "ld-linux"];
         assert!(known.iter().any(|k| needed.starts_with(k)), "{needed}");
     }
-    let names = run("nm", ["-D", "--defined-only", path]);
+    let names = run_ok("nm", ["-D", "--defined-only", path]);
     let symbols = fs::read_to_string(workspace_root().join("include/s3cmtf.symbols")).unwrap();
     assert_eq!(names.lines().count(), symbols.lines().count());
     assert!(names.lines().all(|l| l.contains(" s3cmtf_")), "{names}");

@@ -6,15 +6,15 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::native::{Library, WARNINGS, compilers, present, run};
-use crate::common::{Ran, Scratch, real_data, workspace_root};
+use crate::common::native::{LibraryFolder, WARNINGS, compilers, is_installed, run_ok};
+use crate::common::{ProgramRun, Scratch, real_data_folder, workspace_root};
 
 /// Compiles a program with every compiler and runs it with these arguments.
 fn each(source: &str, standard: &str, arguments: &[&str]) {
-    let library = Library::new(&source.replace('.', "-"));
+    let library = LibraryFolder::new(&source.replace('.', "-"));
     for (c, _) in compilers() {
         let program = library.compile(c, standard, source);
-        assert_eq!(run(program, arguments), "ok\n", "{source} by {c}");
+        assert_eq!(run_ok(program, arguments), "ok\n", "{source} by {c}");
     }
 }
 
@@ -58,16 +58,16 @@ fn every_header_compiles_alone() {
                 .arg("-I")
                 .arg(workspace_root().join("include"))
                 .arg(file);
-            Ran::from(command.output().unwrap()).ok();
+            ProgramRun::from(command.output().unwrap()).ok();
         }
     }
 }
 
 #[test]
 fn example_runs() {
-    let library = Library::new("example");
+    let library = LibraryFolder::new("example");
     for (c, _) in compilers() {
-        let out = run(library.compile(c, "c99", "example.c"), [""; 0]);
+        let out = run_ok(library.compile(c, "c99", "example.c"), [""; 0]);
         let lines: Vec<&str> = out.lines().collect();
         assert_eq!(lines.len(), 11, "{out}");
         assert!(lines[9].starts_with("epoch 10: training RMSE 0."), "{out}");
@@ -77,38 +77,38 @@ fn example_runs() {
 
 #[test]
 fn full_workflow_on_planted_data() {
-    let library = Library::new("life");
+    let library = LibraryFolder::new("life");
     for (c, _) in compilers() {
         let dir = Scratch::new(&format!("life-planted-{c}"));
         let program = library.compile(c, "c99", "life.c");
-        assert_eq!(run(program, [dir.path()]), "ok\n");
+        assert_eq!(run_ok(program, [dir.path()]), "ok\n");
     }
 }
 
 #[test]
 fn recommendations_and_names_work_from_c() {
-    let library = Library::new("discover");
+    let library = LibraryFolder::new("discover");
     for (c, _) in compilers() {
         let dir = Scratch::new(&format!("discover-{c}"));
         let program = library.compile(c, "c99", "discover.c");
-        assert_eq!(run(program, [dir.path()]), "ok\n");
+        assert_eq!(run_ok(program, [dir.path()]), "ok\n");
     }
 }
 
 #[test]
 fn full_workflow_on_real_data() {
-    let Some(data) = real_data("ml100k") else {
+    let Some(data) = real_data_folder("ml100k") else {
         return;
     };
-    let library = Library::new("life-real");
+    let library = LibraryFolder::new("life-real");
     let dir = Scratch::new("life-real-files");
     let program = library.compile(compilers()[0].0, "c99", "life.c");
-    assert_eq!(run(program, [dir.path(), &data]), "ok\n");
+    assert_eq!(run_ok(program, [dir.path(), &data]), "ok\n");
 }
 
 #[test]
 fn model_fitted_in_one_process_predicts_in_another() {
-    let library = Library::new("app");
+    let library = LibraryFolder::new("app");
     let dir = Scratch::new("app-files");
     let mut csv = String::from("user,film,month,stars\n");
     for i in 0..4000u32 {
@@ -120,14 +120,14 @@ fn model_fitted_in_one_process_predicts_in_another() {
     for (c, _) in compilers() {
         let program = library.compile(c, "c99", "app.c");
         let model = dir.join(&format!("model-{c}.s3m"));
-        let log = run(
+        let log = run_ok(
             &program,
             ["fit".as_ref(), csv.as_os_str(), model.as_os_str()],
         );
         assert_eq!(log.lines().count(), 10);
         let predict = |user: &str| -> f64 {
             let words = [model.to_str().unwrap(), user, "3", "1"];
-            let out = run(&program, ["predict"].iter().chain(&words));
+            let out = run_ok(&program, ["predict"].iter().chain(&words));
             out.trim().parse().unwrap()
         };
         // User 5 rates five times as high as user 1, and user 5000 is nobody in particular.
@@ -139,9 +139,12 @@ fn model_fitted_in_one_process_predicts_in_another() {
 #[test]
 fn misuse_returns_errors_and_never_crashes() {
     each("misuse.c", "c99", &[]);
-    let library = Library::new("misuse-list");
+    let library = LibraryFolder::new("misuse-list");
     let program = library.compile(compilers()[0].0, "c99", "misuse.c");
-    let mut listed: Vec<String> = run(program, ["list"]).lines().map(String::from).collect();
+    let mut listed: Vec<String> = run_ok(program, ["list"])
+        .lines()
+        .map(String::from)
+        .collect();
     listed.sort();
     let symbols = fs::read_to_string(workspace_root().join("include/s3cmtf.symbols")).unwrap();
     let symbols: Vec<&str> = symbols.lines().collect();
@@ -153,21 +156,21 @@ fn misuse_returns_errors_and_never_crashes() {
 
 #[test]
 fn batch_runs_from_c() {
-    let library = Library::new("batch");
+    let library = LibraryFolder::new("batch");
     for (c, _) in compilers() {
         let dir = Scratch::new(&format!("batch-files-{c}"));
         let program = library.compile(c, "c99", "batch.c");
-        assert_eq!(run(program, [dir.path()]), "ok\n");
+        assert_eq!(run_ok(program, [dir.path()]), "ok\n");
     }
 }
 
 #[test]
 fn generator_runs_from_c() {
-    let library = Library::new("generate");
+    let library = LibraryFolder::new("generate");
     for (c, _) in compilers() {
         let dir = Scratch::new(&format!("generate-files-{c}"));
         let program = library.compile(c, "c99", "generate.c");
-        assert_eq!(run(program, [dir.path()]), "ok\n");
+        assert_eq!(run_ok(program, [dir.path()]), "ok\n");
     }
 }
 
@@ -184,11 +187,11 @@ fn library_runs_on_host_threads_with_signals_and_small_stacks() {
 
 #[test]
 fn library_can_be_loaded_and_unloaded_repeatedly() {
-    let library = Library::new("reload");
+    let library = LibraryFolder::new("reload");
     for (c, _) in compilers() {
         // Not linked with the library, which would keep it.
         let program = library.compile_with(c, "gnu99", "reload.c", &[]);
-        assert_eq!(run(program, [library.shared()]), "ok\n");
+        assert_eq!(run_ok(program, [library.shared()]), "ok\n");
     }
 }
 
@@ -204,7 +207,7 @@ fn floating_point_mode_of_the_host_is_preserved() {
 
 /// Builds the library that panics on demand. It has a target folder of its own, which the cargo that runs
 /// this test has not locked, and is kept there for the next time.
-fn library_that_panics() -> Library {
+fn library_that_panics() -> LibraryFolder {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("panics");
     let mut command = Command::new(env!("CARGO"));
     command
@@ -225,8 +228,8 @@ fn library_that_panics() -> Library {
         .env("CARGO_PROFILE_DEV_DEBUG", "false")
         // With a triple the files would be in a folder of its name.
         .env_remove("CARGO_BUILD_TARGET");
-    Ran::from(command.output().unwrap()).ok();
-    Library::of(&target.join("debug"), "panic")
+    ProgramRun::from(command.output().unwrap()).ok();
+    LibraryFolder::from_build(&target.join("debug"), "panic")
 }
 
 #[test]
@@ -236,30 +239,30 @@ fn panic_returns_a_status() {
         let mut command = Command::new(library.compile(c, "c99", "panic.c"));
         // Kernels that are not optimised have frames of megabytes.
         command.env("RUST_MIN_STACK", "33554432");
-        let ran = Ran::from(command.output().unwrap()).ok();
-        assert_eq!((&ran.out[..], &ran.err[..]), ("ok\n", ""), "{c}");
+        let ran = ProgramRun::from(command.output().unwrap()).ok();
+        assert_eq!((&ran.stdout[..], &ran.stderr[..]), ("ok\n", ""), "{c}");
     }
 }
 
 #[test]
 fn cpp_wrapper_works() {
-    let library = Library::new("raii");
+    let library = LibraryFolder::new("raii");
     let dir = Scratch::new("raii-files");
     for (_, cxx) in compilers() {
         let program = library.compile(cxx, "c++17", "raii.cpp");
-        assert_eq!(run(program, [dir.path()]), "ok\n");
+        assert_eq!(run_ok(program, [dir.path()]), "ok\n");
     }
 }
 
 #[test]
 fn only_listed_symbols_are_exported() {
-    if !present("nm") {
+    if !is_installed("nm") {
         println!("skipped: nm is not on this machine");
         return;
     }
-    let library = Library::new("symbols");
+    let library = LibraryFolder::new("symbols");
     let shared = library.shared();
-    let out = run("nm", ["-D", "--defined-only", shared.to_str().unwrap()]);
+    let out = run_ok("nm", ["-D", "--defined-only", shared.to_str().unwrap()]);
     let mut names: Vec<&str> = out
         .lines()
         .filter_map(|l| l.split_whitespace().last())
@@ -271,23 +274,23 @@ fn only_listed_symbols_are_exported() {
 
 #[test]
 fn python_r_and_julia_reproduce_the_results_of_c() {
-    let Some(data) = real_data("ml100k") else {
+    let Some(data) = real_data_folder("ml100k") else {
         return;
     };
-    let library = Library::new("proofs");
-    let expected = run(library.compile(compilers()[0].0, "c99", "proof.c"), [&data]);
+    let library = LibraryFolder::new("proofs");
+    let expected = run_ok(library.compile(compilers()[0].0, "c99", "proof.c"), [&data]);
     assert_eq!(expected.lines().count(), 4, "{expected}");
     let script = |name: &str| workspace_root().join("c_tests").join(name);
     let python = std::env::var("S3CMTF_PYTHON").unwrap_or_else(|_| "python3".into());
     for (program, name) in [(python.as_str(), "proof.py"), ("julia", "proof.jl")] {
-        if !present(program) {
+        if !is_installed(program) {
             println!("skipped: {program} is not on this machine");
             continue;
         }
-        let out = run(program, [&script(name), &library.shared(), &data]);
+        let out = run_ok(program, [&script(name), &library.shared(), &data]);
         assert_eq!(out, expected, "{name}");
     }
-    if !present("Rscript") || !present("R") {
+    if !is_installed("Rscript") || !is_installed("R") {
         println!("skipped: R is not on this machine");
         return;
     }
@@ -305,10 +308,10 @@ fn python_r_and_julia_reproduce_the_results_of_c() {
             "PKG_LIBS",
             format!("-L{0} -ls3cmtf -Wl,-rpath,{0}", library.path().display()),
         );
-    Ran::from(command.output().unwrap()).ok();
+    ProgramRun::from(command.output().unwrap()).ok();
     let shim = library.path().join("proof_r.so");
     let arguments = ["--vanilla".into(), script("proof.R"), shim, data];
     // R itself says on standard error what the failing call was caught for.
-    let out = Ran::from(Command::new("Rscript").args(arguments).output().unwrap()).ok();
-    assert_eq!(out.out, expected, "proof.R");
+    let out = ProgramRun::from(Command::new("Rscript").args(arguments).output().unwrap()).ok();
+    assert_eq!(out.stdout, expected, "proof.R");
 }

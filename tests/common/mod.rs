@@ -1,11 +1,11 @@
-//! What several test files need.
+//! Helpers that several test binaries share.
 #![allow(dead_code)]
 
-pub mod later;
+pub mod in_memory;
 #[cfg(target_os = "linux")]
 pub mod native;
-pub mod pages;
 pub mod planted;
+pub mod reports;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,18 +14,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use s3cmtf::format::{CooFile, OpenMode, TextOptions, open};
 
-/// The next of a row of numbers in [0, 1) that look random.
-pub fn unit(state: &mut u64) -> f64 {
+/// Advances a linear congruential generator and returns its next value in [0, 1).
+pub fn next_unit(state: &mut u64) -> f64 {
     *state = state
         .wrapping_mul(6364136223846793005)
         .wrapping_add(1442695040888963407);
     (*state >> 33) as f64 / (1u64 << 31) as f64
 }
 
-/// A folder of its own for a test, removed at the end.
+/// A temporary folder, removed on drop.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
+    /// Creates the folder. Its path is unique; `name` helps to recognise it.
     pub fn new(name: &str) -> Scratch {
         static CREATED: AtomicUsize = AtomicUsize::new(0);
         let number = CREATED.fetch_add(1, Ordering::Relaxed);
@@ -53,7 +54,7 @@ impl Scratch {
         path
     }
 
-    /// The names of all files, hidden ones too.
+    /// Returns the sorted names of all files, including hidden ones.
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(&self.0)
             .unwrap()
@@ -70,47 +71,52 @@ impl Drop for Scratch {
     }
 }
 
-/// The outcome of running the program.
-pub struct Ran {
+/// The exit code and output of a program.
+pub struct ProgramRun {
     pub code: Option<i32>,
-    pub out: String,
-    pub err: String,
+    pub stdout: String,
+    pub stderr: String,
 }
 
-impl Ran {
-    pub fn from(output: Output) -> Ran {
-        Ran {
+impl ProgramRun {
+    pub fn from(output: Output) -> ProgramRun {
+        ProgramRun {
             code: output.status.code(),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
     }
 
+    /// Asserts exit code 0.
     #[track_caller]
-    pub fn ok(self) -> Ran {
-        assert_eq!(self.code, Some(0), "{}{}", self.out, self.err);
+    pub fn ok(self) -> ProgramRun {
+        assert_eq!(self.code, Some(0), "{}{}", self.stdout, self.stderr);
         self
     }
 
-    /// Failed with `code`, and standard error says all of `words`.
+    /// Asserts that the program failed with `code` and that standard error contains all of `words`.
     #[track_caller]
-    pub fn failed(self, code: i32, words: &[&str]) -> Ran {
+    pub fn failed(self, code: i32, words: &[&str]) -> ProgramRun {
         assert_eq!(
             self.code,
             Some(code),
             "stdout {:?} stderr {:?}",
-            self.out,
-            self.err
+            self.stdout,
+            self.stderr
         );
         for word in words {
-            assert!(self.err.contains(word), "{:?} lacks {word:?}", self.err);
+            assert!(
+                self.stderr.contains(word),
+                "{:?} lacks {word:?}",
+                self.stderr
+            );
         }
         self
     }
 
-    /// The JSON objects on standard output, which must hold nothing else.
+    /// Parses standard output as one JSON object per line.
     pub fn json(&self) -> Vec<serde_json::Value> {
-        self.out
+        self.stdout
             .lines()
             .map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}")))
             .collect()
@@ -125,8 +131,8 @@ pub fn workspace_root() -> &'static Path {
         .unwrap()
 }
 
-/// A folder of real data beside the repository, or `None` with a printed line.
-pub fn real_data(name: &str) -> Option<PathBuf> {
+/// Returns a folder of real data beside the repository. Prints a line and returns `None` if it does not exist.
+pub fn real_data_folder(name: &str) -> Option<PathBuf> {
     let path = workspace_root().join("../shared/data").join(name);
     if path.is_dir() {
         return Some(path);
@@ -135,17 +141,19 @@ pub fn real_data(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// A text file of such a folder, gzipped or not.
-pub fn read_real(folder: &Path, name: &str) -> CooFile {
+/// Opens a text file of such a folder, gzipped or not.
+pub fn open_real_file(folder: &Path, name: &str) -> CooFile {
     let plain = folder.join(name);
-    let path = match plain.exists() {
-        true => plain,
-        false => folder.join(format!("{name}.gz")),
+    let path = if plain.exists() {
+        plain
+    } else {
+        folder.join(format!("{name}.gz"))
     };
     let text = TextOptions::default();
     open(path.as_path().into(), OpenMode::Mapped, &text, &()).unwrap()
 }
 
+/// Compresses bytes with gzip.
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     use std::io::Write;
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

@@ -1,59 +1,59 @@
-//! Compiling and running programs in C and C++ against the library of this build.
+//! Compiles and runs C and C++ programs against the library of this build.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Ran, Scratch, workspace_root};
+use super::{ProgramRun, Scratch, workspace_root};
 
-/// What every program must compile with.
+/// Warnings that every program must compile without.
 pub const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
-/// The C compilers of this machine, gcc first; each with its C++ sibling.
+/// Returns the installed C compilers with their C++ compilers, gcc first.
 pub fn compilers() -> Vec<(&'static str, &'static str)> {
     let all = [("gcc", "g++"), ("clang", "clang++")];
-    let found: Vec<_> = all.into_iter().filter(|(c, _)| present(c)).collect();
+    let found: Vec<_> = all.into_iter().filter(|(c, _)| is_installed(c)).collect();
     assert!(
         !found.is_empty(),
         "neither gcc nor clang is on this machine"
     );
-    for (c, _) in all.iter().filter(|(c, _)| !present(c)) {
+    for (c, _) in all.iter().filter(|(c, _)| !is_installed(c)) {
         println!("skipped: {c} is not on this machine");
     }
     found
 }
 
-/// Whether a program is on this machine.
-pub fn present(program: &str) -> bool {
-    let asked = Command::new(program)
+/// Returns whether a program is installed.
+pub fn is_installed(program: &str) -> bool {
+    let status = Command::new(program)
         .arg("--version")
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status();
-    asked.is_ok_and(|s| s.success())
+    status.is_ok_and(|s| s.success())
 }
 
-/// A folder with the shared library of a build under the names it has when installed.
-pub struct Library {
+/// A temporary folder with the shared library under its installed names, and the programs compiled against it.
+pub struct LibraryFolder {
     dir: Scratch,
 }
 
-impl Library {
-    pub fn new(name: &str) -> Library {
-        // Beside the tests, where cargo puts what they depend on.
+impl LibraryFolder {
+    /// Uses the library of this build, which cargo puts beside the test binary.
+    pub fn new(name: &str) -> LibraryFolder {
         let exe = std::env::current_exe().unwrap();
-        Library::of(exe.parent().unwrap(), name)
+        LibraryFolder::from_build(exe.parent().unwrap(), name)
     }
 
-    /// The one in a folder of another build.
-    pub fn of(built: &Path, name: &str) -> Library {
+    /// Uses the library in the folder of another build.
+    pub fn from_build(build: &Path, name: &str) -> LibraryFolder {
         let dir = Scratch::new(name);
-        let library = built.join("libs3cmtf.so");
+        let library = build.join("libs3cmtf.so");
         assert!(library.is_file(), "{} was not built", library.display());
         for name in ["libs3cmtf.so", &soname()] {
             std::os::unix::fs::symlink(&library, dir.join(name)).unwrap();
         }
-        Library { dir }
+        LibraryFolder { dir }
     }
 
     pub fn path(&self) -> &Path {
@@ -69,7 +69,7 @@ impl Library {
         self.compile_with(compiler, standard, source, &["-ls3cmtf"])
     }
 
-    /// The same, linked with these libraries and those of the system.
+    /// Compiles a program like [`LibraryFolder::compile`], linked with other libraries.
     pub fn compile_with(
         &self,
         compiler: &str,
@@ -93,12 +93,12 @@ impl Library {
             .arg(format!("-Wl,-rpath,{}", self.path().display()))
             .args(libraries)
             .args(["-lm", "-lpthread", "-ldl"]);
-        Ran::from(command.output().unwrap()).ok();
+        ProgramRun::from(command.output().unwrap()).ok();
         program
     }
 }
 
-/// The name of the shared library for the loader: `build.rs` gives it.
+/// Returns the soname of the shared library, which `build.rs` sets.
 pub fn soname() -> String {
     let version: Vec<&str> = env!("CARGO_PKG_VERSION").split('.').collect();
     match version[0] {
@@ -107,13 +107,13 @@ pub fn soname() -> String {
     }
 }
 
-/// Runs a program, which must end well and print nothing to standard error.
+/// Runs a program that must succeed with empty standard error. Returns its standard output.
 #[track_caller]
-pub fn run<I: AsRef<OsStr>>(
+pub fn run_ok<I: AsRef<OsStr>>(
     program: impl AsRef<OsStr>,
     arguments: impl IntoIterator<Item = I>,
 ) -> String {
-    let ran = Ran::from(
+    let run = ProgramRun::from(
         Command::new(program)
             .args(arguments)
             .stdin(Stdio::null())
@@ -121,6 +121,6 @@ pub fn run<I: AsRef<OsStr>>(
             .unwrap(),
     )
     .ok();
-    assert_eq!(ran.err, "", "something was printed");
-    ran.out
+    assert_eq!(run.stderr, "", "standard error must be empty");
+    run.stdout
 }

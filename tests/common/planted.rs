@@ -1,4 +1,4 @@
-//! Planted data and fits of it.
+//! Planted data in files, and fits of it.
 
 use std::path::Path;
 
@@ -11,42 +11,45 @@ use s3cmtf::solver::{Control, FitInput, FitSummary, Observer, fit};
 
 use super::Scratch;
 
-/// Ends a fit after some epochs.
-pub struct Until(pub u64);
+/// Stops a fit after the given epoch.
+pub struct StopAfter(pub u64);
 
-impl Observer for Until {
-    fn epoch(&mut self, figures: &EpochMetrics) -> Control {
-        match figures.epoch < self.0 {
-            true => Control::Continue,
-            false => Control::Stop,
+impl Observer for StopAfter {
+    fn epoch(&mut self, metrics: &EpochMetrics) -> Control {
+        if metrics.epoch < self.0 {
+            Control::Continue
+        } else {
+            Control::Stop
         }
     }
 }
 
-/// Planted data in files.
-pub struct Planted {
+/// Planted data in a temporary folder.
+pub struct PlantedData {
     pub train: CooFile,
     pub test: CooFile,
     pub matrices: Vec<CooFile>,
-    pub floor: f64,
+    /// Test RMSE of the planted model.
+    pub floor_rmse: f64,
     _dir: Scratch,
 }
 
-pub fn planted(name: &str, options: &GenerateOptions) -> Planted {
+/// Generates planted data in a temporary folder.
+pub fn generate_planted(name: &str, options: &GenerateOptions) -> PlantedData {
     let dir = Scratch::new(name);
-    let made = generate(dir.path(), options, &()).unwrap();
+    let generated = generate(dir.path(), options, &()).unwrap();
     let open = |path: &Path| CooFile::open(path, OpenMode::Private).unwrap();
-    Planted {
-        train: open(&made.train.0),
-        test: open(&made.test.unwrap().0),
-        matrices: made.matrices.iter().map(|(p, _)| open(p)).collect(),
-        floor: made.floor_rmse,
+    PlantedData {
+        train: open(&generated.train.0),
+        test: open(&generated.test.unwrap().0),
+        matrices: generated.matrices.iter().map(|(p, _)| open(p)).collect(),
+        floor_rmse: generated.floor_rmse,
         _dir: dir,
     }
 }
 
-/// Options that find planted models with values around 0.
-pub fn options(rank: &[usize]) -> Options {
+/// Returns options of the paper, changed to recover planted models with values around 0.
+pub fn paper_options(rank: &[usize]) -> Options {
     let mut o = Options::preset("paper").unwrap();
     o.rank = rank.to_vec();
     o.start = Initialization::Normal;
@@ -59,7 +62,8 @@ pub fn options(rank: &[usize]) -> Options {
     o
 }
 
-pub fn run(data: &Planted, options: &Options, coupled: bool) -> (Model, FitSummary) {
+/// Fits a model to planted data, with all its matrices on mode 0 if `coupled`.
+pub fn fit_planted(data: &PlantedData, options: &Options, coupled: bool) -> (Model, FitSummary) {
     let mut builder = Problem::builder(data.train.view());
     if coupled {
         for matrix in &data.matrices {
@@ -74,7 +78,8 @@ pub fn run(data: &Planted, options: &Options, coupled: bool) -> (Model, FitSumma
     fit(&problem, options, &input, &mut (), &()).unwrap()
 }
 
-pub fn deviation(file: &CooFile) -> f64 {
+/// Returns the standard deviation of the values of a file.
+pub fn standard_deviation(file: &CooFile) -> f64 {
     summarize(&file.view(), &())
         .unwrap()
         .values
@@ -82,7 +87,7 @@ pub fn deviation(file: &CooFile) -> f64 {
         .deviation
 }
 
-/// Predictions at every entry of a view.
+/// Returns the predictions at the positions of a view.
 pub fn predictions(model: &Model, view: &CooView<'_>) -> Vec<f64> {
     let mut predict = model.predictor().unwrap();
     (0..view.len())
@@ -93,7 +98,8 @@ pub fn predictions(model: &Model, view: &CooView<'_>) -> Vec<f64> {
         .collect()
 }
 
-pub fn small() -> Planted {
+/// Generates a small tensor with two matrices on mode 0.
+pub fn small_data() -> PlantedData {
     let mut g = GenerateOptions::new(&[80, 60, 12], 9000);
     g.ranks = vec![4];
     g.noise = 0.2;
@@ -109,11 +115,11 @@ pub fn small() -> Planted {
         };
         2
     ];
-    planted(&format!("small-{:?}", std::thread::current().id()), &g)
+    generate_planted(&format!("small-{:?}", std::thread::current().id()), &g)
 }
 
-/// All numbers of a model.
-pub fn numbers(model: &Model) -> Vec<u32> {
+/// Returns the bits of all parameters of a model: core, factors and columns of matrices.
+pub fn parameter_bits(model: &Model) -> Vec<u32> {
     let factors = model.modes().iter().map(|m| m.factor.as_slice());
     let columns = model.matrices().iter().map(|m| m.factor.as_slice());
     [model.core()]

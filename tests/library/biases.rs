@@ -1,6 +1,6 @@
 //! Biases of data of any kind: as much as rows differ, and no more.
 
-use crate::common::planted::planted;
+use crate::common::planted::generate_planted;
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::generate::GenerateOptions;
 use s3cmtf::options::{Algorithm, ModelKind, Options};
@@ -18,7 +18,7 @@ impl Sums {
     /// The numbers of rows of each mode have these `deviations`.
     fn new(dims: &[u64], count: usize, deviations: &[f64], noise: f64, seed: u64) -> Sums {
         let mut state = seed;
-        let mut unit = || crate::common::unit(&mut state);
+        let mut unit = || crate::common::next_unit(&mut state);
         // Normal enough, of deviation 1.
         let bell = |three: [f64; 3]| 2.0 * (three.iter().sum::<f64>() - 1.5);
         let of_row = |n: usize, row: u64| {
@@ -164,7 +164,7 @@ fn fit_succeeds_when_gibbs_initialisation_finds_no_structure() {
     let mut g = GenerateOptions::new(&[300, 200, 40, 20], 80_000);
     (g.ranks, g.noise, g.test_fraction, g.seed) = (vec![4], 0.5, 0.1, 1);
     g.model = ModelKind::Cp;
-    let data = planted("biases-noise", &g);
+    let data = generate_planted("biases-noise", &g);
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     let input = FitInput {
         test: Some(data.test.view()),

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::common::Scratch;
-use crate::common::planted::{numbers, options, planted, run};
+use crate::common::planted::{fit_planted, generate_planted, paper_options, parameter_bits};
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::generate::{GenerateOptions, MatrixEntries, MatrixSpec};
 use s3cmtf::model::Model;
@@ -46,7 +46,7 @@ impl Tangle {
     }
 
     fn fit(&self, options: &Options) -> Vec<u32> {
-        numbers(&self.model(options, &FitInput::default()))
+        parameter_bits(&self.model(options, &FitInput::default()))
     }
 
     fn model(&self, options: &Options, input: &FitInput<'_>) -> Model {
@@ -173,7 +173,7 @@ fn mode_steps_are_independent_of_thread_count_and_resume() {
             o.epochs = 4;
             // Those of the checkpoint are kept.
             o.mode_steps = Vec::new();
-            let resumed = numbers(&tangle.model(&o, &rest));
+            let resumed = parameter_bits(&tangle.model(&o, &rest));
             assert!(resumed == one, "{dims:?} {model:?}");
         }
     }
@@ -238,15 +238,15 @@ fn batched_updates_reach_the_error_of_per_entry_updates() {
         ones_fraction: None,
         group_fraction: None,
     }];
-    let data = planted("blocked", &g);
+    let data = generate_planted("blocked", &g);
     for model in [ModelKind::Tucker, ModelKind::Cp] {
-        let mut o = options(&[4]);
+        let mut o = paper_options(&[4]);
         o.model = model;
         o.eta = Some(0.01);
         let mut errors = Vec::new();
         for algorithm in [Algorithm::Blocked, Algorithm::Opt] {
             o.algorithm = algorithm;
-            errors.push(run(&data, &o, true).1.test_rmse);
+            errors.push(fit_planted(&data, &o, true).1.test_rmse);
         }
         assert!(errors[0] < 1.005 * errors[1], "{model:?}: {errors:?}");
     }

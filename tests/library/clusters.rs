@@ -1,6 +1,6 @@
 //! Concepts and clusters of models, against plain computations in `f64`.
 
-use crate::common::later::{Entries, fitted, mixed, options, planted, rmse};
+use crate::common::in_memory::{Entries, fit_ratings, hash_unit, options, planted_ratings, rmse};
 use s3cmtf::discover::{
     ClusterOptions, ClusterSpace, Clusters, ConceptOptions, cluster_rows, describe_concepts,
 };
@@ -8,7 +8,7 @@ use s3cmtf::model::Model;
 use s3cmtf::options::{Algorithm, ModelKind};
 
 fn models() -> Vec<Model> {
-    let (tensor, genres) = planted();
+    let (tensor, genres) = planted_ratings();
     // A film that only its genres are known of.
     let tensor = tensor.filtered(|x| x[1] != 7);
     let kinds = [
@@ -24,7 +24,7 @@ fn models() -> Vec<Model> {
         if nonneg {
             o.start = s3cmtf::options::Initialization::Auto;
         }
-        fitted(&tensor, Some(&genres), &o)
+        fit_ratings(&tensor, Some(&genres), &o)
     });
     models.into()
 }
@@ -264,10 +264,10 @@ fn kinds(films: u32, groups: u32) -> (Entries, Entries) {
         let group = film % groups;
         for user in 0..80u32 {
             let cell = u64::from(user * films + film);
-            if mixed(cell) < 0.5 {
-                let taste = 2.0 * mixed(10_000_000 + u64::from(user * groups + group)) - 1.0;
-                let noise = 0.05 * (mixed(20_000_000 + cell) - 0.5);
-                let month = (3.0 * mixed(30_000_000 + cell)) as u32;
+            if hash_unit(cell) < 0.5 {
+                let taste = 2.0 * hash_unit(10_000_000 + u64::from(user * groups + group)) - 1.0;
+                let noise = 0.05 * (hash_unit(20_000_000 + cell) - 0.5);
+                let month = (3.0 * hash_unit(30_000_000 + cell)) as u32;
                 tensor.push(&[user, film, month], taste + noise);
             }
         }
@@ -281,7 +281,7 @@ fn kind_model() -> (Model, Entries) {
     let (tensor, matrix) = kinds(120, 4);
     let mut o = options(Algorithm::Als, ModelKind::Cp, 6);
     (o.epochs, o.biases, o.lambda_reg) = (40, false, Some(0.001));
-    let model = fitted(&tensor, None, &o);
+    let model = fit_ratings(&tensor, None, &o);
     let error = rmse(&model, &tensor);
     assert!(error < 0.05, "{error}");
     (model, matrix)
@@ -377,7 +377,7 @@ fn invalid_cluster_options_are_rejected() {
     for wrong in [how(3, 2), how(1, 0)] {
         assert!(cluster_rows(&model, &wrong, &[], &()).is_err());
     }
-    let (tensor, _) = planted();
+    let (tensor, _) = planted_ratings();
     let message = cluster_rows(&model, &how(1, 2), &[tensor.view()], &());
     assert!(message.unwrap_err().to_string().contains("matrix"));
 }
@@ -406,7 +406,7 @@ fn underflowing_p_values_have_a_logarithm() {
     let (tensor, matrix) = kinds(films, 2);
     let mut o = options(Algorithm::Als, ModelKind::Cp, 4);
     (o.epochs, o.biases, o.lambda_reg) = (30, false, Some(0.001));
-    let model = fitted(&tensor, None, &o);
+    let model = fit_ratings(&tensor, None, &o);
     let how = ClusterOptions {
         k: Some(2),
         max_labels: 1,

@@ -1,6 +1,6 @@
 //! Concepts of models of any order and kind, against sums over all cells in `f64`.
 
-use crate::common::later::{Entries, fitted, mixed, options};
+use crate::common::in_memory::{Entries, fit_ratings, hash_unit, options};
 use s3cmtf::discover::{ConceptOptions, describe_concepts};
 use s3cmtf::model::Model;
 
@@ -12,7 +12,7 @@ fn model(dims: &[u64], kind: ModelKind, nonneg: bool) -> Model {
     let cells: u64 = dims.iter().product();
     for cell in 0..cells {
         // Rows have different numbers of entries, by which they count.
-        if mixed(cell) < 0.2 + 0.6 * (cell % dims[0]) as f64 / dims[0] as f64 {
+        if hash_unit(cell) < 0.2 + 0.6 * (cell % dims[0]) as f64 / dims[0] as f64 {
             let mut rest = cell;
             let index = dims.iter().map(|d| {
                 let i = (rest % d) as u32;
@@ -23,7 +23,7 @@ fn model(dims: &[u64], kind: ModelKind, nonneg: bool) -> Model {
             let below = if nonneg { 0.0 } else { 0.4 };
             let number = |p: u64, n: usize| {
                 let name = (u64::from(index[n]) * 10 + n as u64) * 10 + p;
-                mixed(1_000_000 + name) - below
+                hash_unit(1_000_000 + name) - below
             };
             let part = |p: u64| (0..dims.len()).map(|n| 2.0 * number(p, n)).product::<f64>();
             tensor.push(&index, part(0) + part(1) + part(2));
@@ -37,7 +37,7 @@ fn model(dims: &[u64], kind: ModelKind, nonneg: bool) -> Model {
     if kind == ModelKind::Tucker && !nonneg {
         o.rank = (0..dims.len()).map(|n| 2 + n % 2).collect();
     }
-    fitted(&tensor, None, &o)
+    fit_ratings(&tensor, None, &o)
 }
 
 fn row(model: &Model, n: usize, at: usize) -> Vec<f64> {

@@ -1,7 +1,9 @@
 //! What plain defaults do: mean, biases, scale, the drawn start, and what is settled by the data.
 
-use crate::common::planted::{Until, numbers, planted, predictions, small};
-use crate::common::{Scratch, read_real, real_data};
+use crate::common::planted::{
+    StopAfter, generate_planted, parameter_bits, predictions, small_data,
+};
+use crate::common::{Scratch, open_real_file, real_data_folder};
 use s3cmtf::format::{CooFile, CooView, OpenMode, Values};
 use s3cmtf::generate::GenerateOptions;
 use s3cmtf::model::{self, Predict};
@@ -114,7 +116,7 @@ fn default_options_recover_planted_models() {
         let mut made = GenerateOptions::new(dims, 8000);
         (made.model, made.ranks, made.test_fraction) = (model, vec![3], 0.1);
         (made.noise, made.factor_mean) = (noise, factor_mean);
-        let data = planted(name, &made);
+        let data = generate_planted(name, &made);
         let problem = Problem::builder(data.train.view()).build(&()).unwrap();
         let input = FitInput {
             test: Some(data.test.view()),
@@ -128,7 +130,7 @@ fn default_options_recover_planted_models() {
             let mut o = defaults();
             (o.algorithm, o.rank) = (algorithm, rank);
             let (_, summary) = fit(&problem, &o, &input, &mut (), &()).unwrap();
-            let times = summary.test_rmse / data.floor;
+            let times = summary.test_rmse / data.floor_rmse;
             println!(
                 "{name} {algorithm:?} {:?}: {times:.3} times the floor",
                 o.rank
@@ -209,7 +211,7 @@ fn pure_noise_keeps_the_bias_model() {
     let mut made = GenerateOptions::new(&[1000, 800, 600], 40_000);
     (made.model, made.ranks, made.test_fraction, made.noise) =
         (ModelKind::Tucker, vec![4], 0.2, 0.3);
-    let data = planted("nothing", &made);
+    let data = generate_planted("nothing", &made);
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     let input = FitInput {
         test: Some(data.test.view()),
@@ -234,8 +236,8 @@ fn prediction_is_the_sum_of_mean_biases_and_core_product() {
     model::save(&model, &path).unwrap();
     let loaded = model::load(&path, OpenMode::Mapped).unwrap();
     assert_eq!(
-        (loaded.mean(), numbers(&loaded)),
-        (model.mean(), numbers(&model))
+        (loaded.mean(), parameter_bits(&loaded)),
+        (model.mean(), parameter_bits(&model))
     );
     let (mut one, mut two) = (model.predictor().unwrap(), loaded.predictor().unwrap());
     for index in [[0, 0, 0], [119, 89, 5], [7, 500, 2]] {
@@ -265,7 +267,7 @@ fn prediction_is_the_sum_of_mean_biases_and_core_product() {
 
 #[test]
 fn default_fit_is_independent_of_thread_count_and_resume() {
-    let data = small();
+    let data = small_data();
     let problem = Problem::builder(data.train.view())
         .matrix(0, data.matrices[0].view(), 0.5, MatrixKind::Observed)
         .build(&())
@@ -277,7 +279,11 @@ fn default_fit_is_independent_of_thread_count_and_resume() {
     for threads in [1, 3, 7] {
         o.threads = threads;
         let (model, _) = fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
-        assert_eq!(numbers(&model), numbers(&expected), "{threads} threads");
+        assert_eq!(
+            parameter_bits(&model),
+            parameter_bits(&expected),
+            "{threads} threads"
+        );
     }
     let dir = Scratch::new("pause");
     for algorithm in [Algorithm::Blocked, Algorithm::Opt] {
@@ -288,14 +294,18 @@ fn default_fit_is_independent_of_thread_count_and_resume() {
             checkpoint: Some(path.clone()),
             ..FitInput::default()
         };
-        let (_, summary) = fit(&problem, &o, &part, &mut Until(3), &()).unwrap();
+        let (_, summary) = fit(&problem, &o, &part, &mut StopAfter(3), &()).unwrap();
         assert_eq!((summary.reason, summary.epochs), (StopReason::Cancelled, 3));
         let rest = FitInput {
             resume: Some(path),
             ..FitInput::default()
         };
         let (model, _) = fit(&problem, &o, &rest, &mut (), &()).unwrap();
-        assert_eq!(numbers(&model), numbers(&expected), "{algorithm:?}");
+        assert_eq!(
+            parameter_bits(&model),
+            parameter_bits(&expected),
+            "{algorithm:?}"
+        );
         let all = |m: &model::Model| {
             let biases = m.modes().iter().map(|m| m.biases.clone());
             biases.collect::<Vec<_>>()
@@ -372,14 +382,14 @@ fn invalid_start_modes_are_rejected() {
 
 /// The mean test error over three seeds.
 fn real(name: &str, matrices: &[(&str, usize)]) -> Option<f64> {
-    let folder = real_data(name)?;
+    let folder = real_data_folder(name)?;
     let (train, test) = (
-        read_real(&folder, "tensor.train.tns"),
-        read_real(&folder, "tensor.test.tns"),
+        open_real_file(&folder, "tensor.train.tns"),
+        open_real_file(&folder, "tensor.test.tns"),
     );
     let files = matrices
         .iter()
-        .map(|(m, _)| read_real(&folder, &format!("{m}.tns")));
+        .map(|(m, _)| open_real_file(&folder, &format!("{m}.tns")));
     let files: Vec<CooFile> = files.collect();
     let mut builder = Problem::builder(train.view());
     for ((_, mode), file) in matrices.iter().zip(&files) {

@@ -2,7 +2,9 @@
 //! surviving a file.
 
 use crate::common::Scratch;
-use crate::common::planted::{deviation, numbers, options, predictions, run, small};
+use crate::common::planted::{
+    fit_planted, paper_options, parameter_bits, predictions, small_data, standard_deviation,
+};
 use s3cmtf::format::{CooView, OpenMode, Values};
 use s3cmtf::model::{self, EpochMetrics};
 use s3cmtf::options::Options;
@@ -11,26 +13,26 @@ use s3cmtf::solver::{Control, Event, FitInput, Observer, StopReason, fit};
 
 #[test]
 fn single_threaded_fit_is_reproducible_and_depends_on_the_seed() {
-    let data = small();
-    let mut o = options(&[4]);
+    let data = small_data();
+    let mut o = paper_options(&[4]);
     o.epochs = 3;
-    let first = numbers(&run(&data, &o, true).0);
-    assert_eq!(numbers(&run(&data, &o, true).0), first);
+    let first = parameter_bits(&fit_planted(&data, &o, true).0);
+    assert_eq!(parameter_bits(&fit_planted(&data, &o, true).0), first);
     o.pin = false;
-    assert_eq!(numbers(&run(&data, &o, true).0), first);
+    assert_eq!(parameter_bits(&fit_planted(&data, &o, true).0), first);
     o.seed = 1;
-    assert_ne!(numbers(&run(&data, &o, true).0), first);
+    assert_ne!(parameter_bits(&fit_planted(&data, &o, true).0), first);
 }
 
 #[test]
 fn resumed_fit_equals_uninterrupted_fit() {
-    let data = small();
+    let data = small_data();
     let dir = Scratch::new("resume");
     let problem = Problem::builder(data.train.view())
         .matrix(0, data.matrices[0].view(), 0.5, MatrixKind::Observed)
         .build(&())
         .unwrap();
-    let mut o = options(&[4]);
+    let mut o = paper_options(&[4]);
     o.epochs = 9;
     o.eval_every = 2;
     o.patience = 50;
@@ -57,7 +59,11 @@ fn resumed_fit_equals_uninterrupted_fit() {
         let mut second = o.clone();
         second.checkpoint_every = 3;
         let (model, resumed) = fit(&problem, &second, &rest, &mut (), &()).unwrap();
-        assert_eq!(numbers(&model), numbers(&expected), "stopped after {stop}");
+        assert_eq!(
+            parameter_bits(&model),
+            parameter_bits(&expected),
+            "stopped after {stop}"
+        );
         assert_eq!(resumed.epochs, summary.epochs);
         assert_eq!(model.history().len(), 9);
     }
@@ -109,10 +115,10 @@ fn resumed_fit_equals_uninterrupted_fit() {
 
 #[test]
 fn resumed_fit_keeps_the_learning_rate_of_its_rollbacks() {
-    let data = small();
+    let data = small_data();
     let dir = Scratch::new("resume-rollback");
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
-    let mut o = options(&[4]);
+    let mut o = paper_options(&[4]);
     o.eta = Some(1.0);
     o.eval_every = 1;
     o.epochs = 8;
@@ -137,21 +143,21 @@ fn resumed_fit_keeps_the_learning_rate_of_its_rollbacks() {
         ..FitInput::default()
     };
     let (model, _) = fit(&problem, &o, &rest, &mut (), &()).unwrap();
-    assert_eq!(numbers(&model), numbers(&expected));
+    assert_eq!(parameter_bits(&model), parameter_bits(&expected));
 }
 
 #[test]
 fn model_file_round_trips_and_damage_is_detected() {
-    let data = small();
+    let data = small_data();
     let dir = Scratch::new("file");
-    let mut o = options(&[4, 3, 2]);
+    let mut o = paper_options(&[4, 3, 2]);
     o.epochs = 2;
-    let (fitted, _) = run(&data, &o, true);
+    let (fitted, _) = fit_planted(&data, &o, true);
     let path = dir.join("m.s3m");
     model::save(&fitted, &path).unwrap();
     for mode in [OpenMode::Mapped, OpenMode::Private] {
         let back = model::load(&path, mode).unwrap();
-        assert_eq!(numbers(&back), numbers(&fitted));
+        assert_eq!(parameter_bits(&back), parameter_bits(&fitted));
         assert_eq!(
             (back.dims(), back.range(), back.options()),
             (fitted.dims(), fitted.range(), fitted.options())
@@ -176,7 +182,7 @@ fn model_file_round_trips_and_damage_is_detected() {
         std::fs::write(dir.join("bad"), &bad).unwrap();
         // Padding between sections is the only thing that may change unnoticed.
         if let Ok(model) = model::load(dir.join("bad"), OpenMode::Mapped) {
-            assert_eq!(numbers(&model), numbers(&fitted), "byte {at}");
+            assert_eq!(parameter_bits(&model), parameter_bits(&fitted), "byte {at}");
         }
     }
     for len in [0, 7, 63, 64, 500, bytes.len() / 2, bytes.len() - 1] {
@@ -188,10 +194,10 @@ fn model_file_round_trips_and_damage_is_detected() {
 
 #[test]
 fn warm_start_continues_from_a_model_and_extends_its_modes() {
-    let data = small();
-    let mut o = options(&[4]);
+    let data = small_data();
+    let mut o = paper_options(&[4]);
     o.epochs = 30;
-    let (first, cold) = run(&data, &o, false);
+    let (first, cold) = fit_planted(&data, &o, false);
     assert!(first.is_orthogonal());
     // The same rows in a larger space, and a few that are new.
     let view = data.train.view();
@@ -224,10 +230,10 @@ fn warm_start_continues_from_a_model_and_extends_its_modes() {
         cold.test_rmse
     );
     // Also from a non-negative model, whose columns have norm 1, and into a non-negative fit.
-    let mut nonneg = options(&[4]);
+    let mut nonneg = paper_options(&[4]);
     nonneg.nonneg = true;
     nonneg.start = s3cmtf::options::Initialization::Paper;
-    let (positive, before) = run(&data, &nonneg, false);
+    let (positive, before) = fit_planted(&data, &nonneg, false);
     let again = |init: &model::Model| {
         let problem = Problem::builder(data.train.view()).build(&()).unwrap();
         let mut o = nonneg.clone();
@@ -254,7 +260,7 @@ fn warm_start_continues_from_a_model_and_extends_its_modes() {
             .iter()
             .all(|m| m.factor.as_slice().iter().all(|&x| x >= 0.0))
     );
-    let mut other = options(&[3]);
+    let mut other = paper_options(&[3]);
     other.epochs = 1;
     let input = FitInput {
         init: Some(&first),
@@ -291,7 +297,7 @@ impl Observer for Watch {
 
 #[test]
 fn fit_stops_by_every_stopping_rule() {
-    let data = small();
+    let data = small_data();
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     let fit_with = |o: &Options, watch: &mut Watch| {
         let input = FitInput {
@@ -300,7 +306,7 @@ fn fit_stops_by_every_stopping_rule() {
         };
         fit(&problem, o, &input, watch, &()).unwrap()
     };
-    let mut o = options(&[4]);
+    let mut o = paper_options(&[4]);
     o.epochs = 6;
     o.eval_every = 4;
     let mut watch = Watch::default();
@@ -365,9 +371,9 @@ fn fit_stops_by_every_stopping_rule() {
 
 #[test]
 fn diverging_fit_rolls_back_and_lowers_the_learning_rate() {
-    let data = small();
+    let data = small_data();
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
-    let mut o = options(&[4]);
+    let mut o = paper_options(&[4]);
     o.epochs = 20;
     o.eval_every = 3;
     o.eta = Some(2.0);
@@ -380,7 +386,7 @@ fn diverging_fit_rolls_back_and_lowers_the_learning_rate() {
         .count();
     assert!(back > 0, "{:?}", watch.events);
     assert!(
-        s.train_rmse.is_finite() && s.train_rmse < 2.0 * deviation(&data.train),
+        s.train_rmse.is_finite() && s.train_rmse < 2.0 * standard_deviation(&data.train),
         "{}",
         s.train_rmse
     );

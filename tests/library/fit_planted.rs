@@ -1,7 +1,9 @@
 //! Fits of planted data: what is planted is found, and what must not change does not.
 
 use crate::common::Scratch;
-use crate::common::planted::{deviation, options, planted, predictions, run, small};
+use crate::common::planted::{
+    fit_planted, generate_planted, paper_options, predictions, small_data, standard_deviation,
+};
 use s3cmtf::format::{CooView, OpenMode, Values};
 use s3cmtf::generate::{GenerateOptions, MatrixEntries, MatrixSpec};
 use s3cmtf::model::{self, Model};
@@ -26,8 +28,8 @@ fn noiseless_planted_models_are_recovered() {
         g.ranks = ranks.clone();
         g.model = model;
         g.test_fraction = 0.1;
-        let data = planted(name, &g);
-        let mut o = options(&ranks);
+        let data = generate_planted(name, &g);
+        let mut o = paper_options(&ranks);
         o.model = model;
         // CP has local minima where two components share what belongs to three; per-entry SGD ends in
         // one as often. A few starts find the way.
@@ -35,7 +37,7 @@ fn noiseless_planted_models_are_recovered() {
         let share = starts
             .map(|seed| {
                 o.seed = seed;
-                run(&data, &o, false).1.test_rmse / deviation(&data.test)
+                fit_planted(&data, &o, false).1.test_rmse / standard_deviation(&data.test)
             })
             .fold(f64::INFINITY, f64::min);
         assert!(share < 0.02, "{name}: {share}");
@@ -48,15 +50,15 @@ fn test_error_reaches_the_noise_level() {
     g.ranks = vec![3];
     g.noise = 0.3;
     g.test_fraction = 0.1;
-    let data = planted("noise", &g);
-    let mut o = options(&[3]);
+    let data = generate_planted("noise", &g);
+    let mut o = paper_options(&[3]);
     o.eta = Some(0.01);
-    let (_, summary) = run(&data, &o, false);
+    let (_, summary) = fit_planted(&data, &o, false);
     assert!(
-        summary.test_rmse < 1.05 * data.floor,
+        summary.test_rmse < 1.05 * data.floor_rmse,
         "{} against {}",
         summary.test_rmse,
-        data.floor
+        data.floor_rmse
     );
 }
 
@@ -76,13 +78,13 @@ fn coupled_matrix_lowers_the_test_error() {
             ones_fraction: None,
             group_fraction: None,
         }];
-        let data = planted(&format!("coupled{seed}"), &g);
-        let mut o = options(&[3]);
+        let data = generate_planted(&format!("coupled{seed}"), &g);
+        let mut o = paper_options(&[3]);
         o.lambda_reg = Some(0.05);
         o.decay = 0.02;
         let (coupled, alone) = (
-            run(&data, &o, true).1.test_rmse,
-            run(&data, &o, false).1.test_rmse,
+            fit_planted(&data, &o, true).1.test_rmse,
+            fit_planted(&data, &o, false).1.test_rmse,
         );
         assert!(
             coupled < 0.9 * alone,
@@ -100,14 +102,14 @@ fn coupled_matrix_lowers_the_test_error() {
 
 #[test]
 fn orthogonalisation_and_normalisation_keep_predictions() {
-    let data = small();
+    let data = small_data();
     for nonneg in [false, true] {
         for rank in [vec![4, 4, 4], vec![1, 1, 1], vec![5, 4, 12]] {
-            let mut o = options(&rank);
+            let mut o = paper_options(&rank);
             o.epochs = 5;
             o.nonneg = nonneg;
             o.orthogonal = true;
-            let (finished, _) = run(&data, &o, true);
+            let (finished, _) = fit_planted(&data, &o, true);
             // The same without the last step; non-negative models are always normalised, so their
             // plain form is the checkpoint taken before it.
             let plain = {
@@ -203,11 +205,11 @@ fn orthogonalisation_and_normalisation_keep_predictions() {
 
 #[test]
 fn penalties_graph_and_nonnegativity_have_their_effect() {
-    let data = small();
-    let mut o = options(&[4]);
+    let data = small_data();
+    let mut o = paper_options(&[4]);
     o.epochs = 20;
     let size = |o: &Options| {
-        let (model, _) = run(&data, o, false);
+        let (model, _) = fit_planted(&data, o, false);
         model
             .core()
             .iter()
@@ -220,7 +222,7 @@ fn penalties_graph_and_nonnegativity_have_their_effect() {
     o.penalty = Penalty::L1;
     o.lambda_reg = Some(20.0);
     o.orthogonal = false;
-    let (sparse, _) = run(&data, &o, false);
+    let (sparse, _) = fit_planted(&data, &o, false);
     assert!(
         sparse.modes()[0]
             .factor
@@ -246,7 +248,7 @@ fn penalties_graph_and_nonnegativity_have_their_effect() {
             .matrix(0, graph, weight, MatrixKind::Graph)
             .build(&())
             .unwrap();
-        let mut o = options(&[4]);
+        let mut o = paper_options(&[4]);
         o.epochs = 20;
         o.orthogonal = false;
         let (model, _) = fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
@@ -266,12 +268,12 @@ fn penalties_graph_and_nonnegativity_have_their_effect() {
 
 #[test]
 fn two_threads_reach_the_error_of_one() {
-    let data = small();
-    let mut o = options(&[4]);
+    let data = small_data();
+    let mut o = paper_options(&[4]);
     o.epochs = 40;
-    let one = run(&data, &o, true).1;
+    let one = fit_planted(&data, &o, true).1;
     o.threads = 2;
-    let two = run(&data, &o, true).1;
+    let two = fit_planted(&data, &o, true).1;
     assert_eq!(two.threads, 2);
     assert!(
         (two.test_rmse / one.test_rmse - 1.0).abs() < 0.05,
@@ -283,10 +285,10 @@ fn two_threads_reach_the_error_of_one() {
 
 #[test]
 fn predictions_are_independent_of_thread_count() {
-    let data = small();
-    let mut o = options(&[4]);
+    let data = small_data();
+    let mut o = paper_options(&[4]);
     o.epochs = 3;
-    let model = run(&data, &o, false).0;
+    let model = fit_planted(&data, &o, false).0;
     // Several pieces, and rows never seen.
     let n = 100_001;
     let columns: Vec<Vec<u32>> = [81, 61, 13]
@@ -329,12 +331,12 @@ fn predictions_are_independent_of_thread_count() {
 
 #[test]
 fn summary_errors_are_those_of_the_returned_model() {
-    let data = small();
-    let mut o = options(&[4]);
+    let data = small_data();
+    let mut o = paper_options(&[4]);
     o.epochs = 10;
     for clip in [true, false] {
         o.clip = clip;
-        let (model, s) = run(&data, &o, false);
+        let (model, s) = fit_planted(&data, &o, false);
         let e = evaluate(&model, &data.test.view(), model.range(), 2, &()).unwrap();
         let expected = if clip {
             e.clipped.rmse

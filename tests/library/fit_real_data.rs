@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::common::{read_real, real_data};
+use crate::common::{open_real_file, real_data_folder};
 use s3cmtf::format::CooFile;
 use s3cmtf::options::{Algorithm, Initialization, Options};
 use s3cmtf::problem::{MatrixKind, Problem};
@@ -11,12 +11,12 @@ use s3cmtf::solver::{FitInput, FitSummary, fit};
 
 fn run(folder: &Path, matrices: &[(&str, usize, f64)], options: &Options) -> FitSummary {
     let (train, test) = (
-        read_real(folder, "tensor.train.tns"),
-        read_real(folder, "tensor.test.tns"),
+        open_real_file(folder, "tensor.train.tns"),
+        open_real_file(folder, "tensor.test.tns"),
     );
     let files: Vec<CooFile> = matrices
         .iter()
-        .map(|(name, _, _)| read_real(folder, &format!("{name}.tns")))
+        .map(|(name, _, _)| open_real_file(folder, &format!("{name}.tns")))
         .collect();
     let mut builder = Problem::builder(train.view());
     for ((_, mode, weight), file) in matrices.iter().zip(&files) {
@@ -53,7 +53,7 @@ const YELP: [(&str, usize, f64); 3] = [
 
 #[test]
 fn yelp_toy_reaches_the_error_of_the_reference_program() {
-    let Some(folder) = real_data("yelp_toy") else {
+    let Some(folder) = real_data_folder("yelp_toy") else {
         return;
     };
     for algorithm in [Algorithm::Opt, Algorithm::Naive] {
@@ -75,7 +75,7 @@ fn yelp_toy_reaches_the_error_of_the_reference_program() {
 
 #[test]
 fn ml1m_half_reaches_the_error_of_the_reference_program() {
-    let Some(folder) = real_data("ml1m_half") else {
+    let Some(folder) = real_data_folder("ml1m_half") else {
         return;
     };
     for seed in 0..2 {
@@ -108,7 +108,7 @@ fn two_threads_reach_the_error_of_one_on_real_data() {
         ),
         ("yelp_toy", &YELP[..], 5, 60),
     ] {
-        let Some(folder) = real_data(name) else {
+        let Some(folder) = real_data_folder(name) else {
             continue;
         };
         for seed in 0..5 {
@@ -135,7 +135,7 @@ fn lock_free_threads_reach_the_error_of_one_on_real_data() {
         ),
         ("ml1m_half", &[("movie_genre", 1, 10.0)], 12, 4),
     ] {
-        let Some(folder) = real_data(name) else {
+        let Some(folder) = real_data_folder(name) else {
             continue;
         };
         let mut o = paper(rank, epochs, 1, 0);

@@ -1,8 +1,9 @@
 //! Rows that come after training.
 
 use crate::common::Scratch;
-use crate::common::later::{
-    Entries, Quiet, fitted, fitted_to, folded, input, mixed, options, planted, predictions, rmse,
+use crate::common::in_memory::{
+    Entries, SilentObserver, fit_ratings, fit_with_matrix, fold_in_input, folded_model, hash_unit,
+    options, planted_ratings, predictions, rmse,
 };
 use s3cmtf::format::OpenMode;
 use s3cmtf::model::{Model, load, save};
@@ -46,7 +47,7 @@ fn mean_row(model: &Model, n: usize) -> Vec<f64> {
 /// Rows, biases and all are the minimum of f, found in `f64` from what the model shows of itself.
 #[test]
 fn folded_row_minimises_the_objective_given_the_rest() {
-    let (all, genres) = planted();
+    let (all, genres) = planted_ratings();
     let new = |j: u32| j % 9 == 4;
     for (per, biases) in [
         (PenaltyScaling::SqrtCount, true),
@@ -57,13 +58,13 @@ fn folded_row_minimises_the_objective_given_the_rest() {
         let mut o = options(Algorithm::Blocked, ModelKind::Cp, 3);
         (o.penalty_per, o.biases, o.epochs) = (per, biases, 5);
         let old_genres = genres.filtered(|y| !new(y[0]));
-        let model = fitted(&base, Some(&old_genres), &o);
+        let model = fit_ratings(&base, Some(&old_genres), &o);
         // One entry has a user that nobody knows.
         let mut more = all.filtered(|x| new(x[1]));
         more.dims[0] = 1000;
         more.push(&[999, 13, 2], 104.0);
         let of_new = genres.filtered(|y| new(y[0]));
-        let (after, summary) = folded(&model, &input(1, Some(&more), Some(&of_new)));
+        let (after, summary) = folded_model(&model, &fold_in_input(1, Some(&more), Some(&of_new)));
         assert_eq!(
             (summary.added, summary.replaced, summary.unknown),
             (5, 0, 1)
@@ -167,7 +168,7 @@ fn folded_row_minimises_the_objective_given_the_rest() {
 /// At the end of a long `als` every row is where f wants it: also after factors were turned.
 #[test]
 fn folding_in_a_trained_row_recovers_it() {
-    let (all, listed) = planted();
+    let (all, listed) = planted_ratings();
     for (kind, rank, nonneg, matrix) in [
         (ModelKind::Tucker, 3, false, MatrixKind::Observed),
         (ModelKind::Cp, 3, false, MatrixKind::Observed),
@@ -185,15 +186,16 @@ fn folding_in_a_trained_row_recovers_it() {
         let mut o = options(Algorithm::Als, kind, rank);
         (o.epochs, o.nonneg, o.eval_every) = (if nonneg { 800 } else { 300 }, nonneg, 1000);
         (o.orthogonal, o.threads) = (true, 1);
-        let model = fitted_to(&all, Some((&genres, matrix)), &o);
+        let model = fit_with_matrix(&all, Some((&genres, matrix)), &o);
         assert_eq!(model.is_orthogonal(), kind == ModelKind::Tucker && !nonneg);
         for mode in 0..3 {
             let some = |i: u32| i % 4 == 1;
             let entries = all.filtered(|x| some(x[mode]));
             let of_rows = genres.filtered(|y| some(y[0]));
-            let mut input = input(mode, Some(&entries), Some(&of_rows).filter(|_| mode == 1));
+            let mut input =
+                fold_in_input(mode, Some(&entries), Some(&of_rows).filter(|_| mode == 1));
             input.replace = true;
-            let (again, summary) = folded(&model, &input);
+            let (again, summary) = folded_model(&model, &input);
             assert_eq!((summary.added, summary.replaced > 0), (0, true));
             let (a, b) = (predictions(&model, &entries), predictions(&again, &entries));
             let off = a
@@ -209,23 +211,23 @@ fn folding_in_a_trained_row_recovers_it() {
 /// Drawn rows are reproducible, do not touch others, and intervals hold for them.
 #[test]
 fn each_posterior_sample_gets_its_own_row() {
-    let (all, genres) = planted();
+    let (all, genres) = planted_ratings();
     let new = |x: &[u32]| x[0] % 5 == 2;
-    let held = |x: &[u32]| mixed(u64::from(x[0] * 64 + x[1])) < 0.3;
+    let held = |x: &[u32]| hash_unit(u64::from(x[0] * 64 + x[1])) < 0.3;
     let base = all.filtered(|x| !new(x));
     let given = all.filtered(|x| new(x) && !held(x));
     let asked = all.filtered(|x| new(x) && held(x));
     for kind in [ModelKind::Cp, ModelKind::Tucker] {
         let mut o = options(Algorithm::Gibbs, kind, 3);
         (o.samples, o.burn_in) = (40, 10);
-        let model = fitted(&base, Some(&genres), &o);
-        let (after, _) = folded(&model, &input(0, Some(&given), None));
+        let model = fit_ratings(&base, Some(&genres), &o);
+        let (after, _) = folded_model(&model, &fold_in_input(0, Some(&given), None));
         for threads in [2, 3, 7] {
             let input = FoldIn {
                 threads,
-                ..input(0, Some(&given), None)
+                ..fold_in_input(0, Some(&given), None)
             };
-            let again = folded(&model, &input).0;
+            let again = folded_model(&model, &input).0;
             assert_eq!(predictions(&after, &asked), predictions(&again, &asked));
         }
         // One row after the other gives the same rows.
@@ -238,7 +240,7 @@ fn each_posterior_sample_gets_its_own_row() {
             };
             to.push(&given.index(i), given.values[i]);
         }
-        let first = folded(&model, &input(0, Some(&one), None)).0;
+        let first = folded_model(&model, &fold_in_input(0, Some(&one), None)).0;
         let cells = asked.filtered(|x| x[0] == 7);
         assert!(!cells.values.is_empty());
         assert_eq!(predictions(&first, &cells), predictions(&after, &cells));
@@ -270,7 +272,7 @@ fn each_posterior_sample_gets_its_own_row() {
         .unwrap();
         let share = inside as f64 / count as f64;
         assert!((0.8..=0.97).contains(&share), "{kind:?} {share} of {count}");
-        let full = fitted(&all.filtered(|x| !(new(x) && held(x))), Some(&genres), &o);
+        let full = fit_ratings(&all.filtered(|x| !(new(x) && held(x))), Some(&genres), &o);
         let (a, b) = (rmse(&after, &asked), rmse(&full, &asked));
         assert!(a < 1.08 * b, "{kind:?} {a} {b}");
         assert!(rmse(&model, &asked) > 1.5 * b);
@@ -289,68 +291,74 @@ fn refused(result: Result<(Model, FoldSummary)>, words: &[&str]) {
 
 #[test]
 fn invalid_fold_in_requests_are_rejected() {
-    let (all, genres) = planted();
+    let (all, genres) = planted_ratings();
     let mut o = options(Algorithm::Blocked, ModelKind::Cp, 3);
     o.epochs = 2;
     let base = all.filtered(|x| x[1] != 13);
-    let model = fitted(&base, Some(&genres), &o);
+    let model = fit_ratings(&base, Some(&genres), &o);
     let more = all.filtered(|x| x[1] == 13);
     let try_with = |input: &FoldIn<'_>| fold_in(&model, input, &());
     // Its genres are known, its ratings are not: that is no row to be replaced.
-    let (after, summary) = folded(&model, &input(1, Some(&more), None));
+    let (after, summary) = folded_model(&model, &fold_in_input(1, Some(&more), None));
     assert_eq!((summary.added, summary.replaced), (0, 1));
     let known = "row 14 of mode 2 is in the model already";
     refused(
-        fold_in(&after, &input(1, Some(&more), None), &()),
+        fold_in(&after, &fold_in_input(1, Some(&more), None), &()),
         &[known, "replace"],
     );
     let again = FoldIn {
         replace: true,
-        ..input(1, Some(&more), None)
+        ..fold_in_input(1, Some(&more), None)
     };
     assert_eq!(
-        predictions(&folded(&after, &again).0, &more),
+        predictions(&folded_model(&after, &again).0, &more),
         predictions(&after, &more)
     );
 
-    refused(try_with(&input(3, Some(&more), None)), &["mode 4", "3"]);
     refused(
-        try_with(&input(1, Some(&genres), None)),
+        try_with(&fold_in_input(3, Some(&more), None)),
+        &["mode 4", "3"],
+    );
+    refused(
+        try_with(&fold_in_input(1, Some(&genres), None)),
         &["has 2 modes", "3"],
     );
-    refused(try_with(&input(1, None, None)), &["without entries"]);
     refused(
-        try_with(&input(1, Some(&Entries::new(&[60, 45, 5])), None)),
+        try_with(&fold_in_input(1, None, None)),
+        &["without entries"],
+    );
+    refused(
+        try_with(&fold_in_input(1, Some(&Entries::new(&[60, 45, 5])), None)),
         &["entries: without entries"],
     );
     for bad in [f64::NAN, f64::INFINITY, 1e300] {
         let mut wrong = more.clone();
         wrong.values[2] = bad;
         refused(
-            try_with(&input(1, Some(&wrong), None)),
+            try_with(&fold_in_input(1, Some(&wrong), None)),
             &["entry 3", "finite"],
         );
         let mut wrong = genres.filtered(|y| y[0] == 13);
         wrong.values[1] = bad;
         refused(
-            try_with(&input(1, None, Some(&wrong))),
+            try_with(&fold_in_input(1, None, Some(&wrong))),
             &["entry 2", "finite"],
         );
     }
     let mut beyond = more.clone();
     beyond.columns[2][0] = 5;
     refused(
-        try_with(&input(1, Some(&beyond), None)),
+        try_with(&fold_in_input(1, Some(&beyond), None)),
         &["entry 1", "mode 3"],
     );
     refused(
-        try_with(&input(0, None, Some(&genres))),
+        try_with(&fold_in_input(0, None, Some(&genres))),
         &["coupled to mode 2"],
     );
-    let mut twice = input(1, None, Some(&genres));
+    let mut twice = fold_in_input(1, None, Some(&genres));
     twice
         .matrices
-        .extend(input(1, None, Some(&genres)).matrices);
+        .extend(fold_in_input(1, None, Some(&genres)).matrices);
     refused(try_with(&twice), &["given twice"]);
     twice.matrices.truncate(1);
     twice.matrices[0].number = 4;
@@ -364,7 +372,11 @@ fn invalid_fold_in_requests_are_rejected() {
     let mut l1 = o.clone();
     l1.penalty = Penalty::L1;
     refused(
-        fold_in(&fitted(&base, None, &l1), &input(1, Some(&more), None), &()),
+        fold_in(
+            &fit_ratings(&base, None, &l1),
+            &fold_in_input(1, Some(&more), None),
+            &(),
+        ),
         &["l1"],
     );
     let problem = Problem::builder(base.view());
@@ -377,11 +389,11 @@ fn invalid_fold_in_requests_are_rejected() {
         .matrix(1, graph.view(), 1.0, MatrixKind::Graph)
         .build(&())
         .unwrap();
-    let linked = fit(&problem, &o, &FitInput::default(), &mut Quiet, &())
+    let linked = fit(&problem, &o, &FitInput::default(), &mut SilentObserver, &())
         .unwrap()
         .0;
     refused(
-        fold_in(&linked, &input(1, None, Some(&graph)), &()),
+        fold_in(&linked, &fold_in_input(1, None, Some(&graph)), &()),
         &["graph"],
     );
 }
@@ -390,20 +402,20 @@ fn invalid_fold_in_requests_are_rejected() {
 /// is one that is listed twice.
 #[test]
 fn rows_with_distant_indices_and_few_entries_are_folded_in() {
-    let (all, genres) = planted();
+    let (all, genres) = planted_ratings();
     for algorithm in [Algorithm::Blocked, Algorithm::Gibbs] {
         let mut o = options(algorithm, ModelKind::Cp, 3);
         (o.epochs, o.samples) = (5, 4);
-        let model = fitted(&all, Some(&genres), &o);
+        let model = fit_ratings(&all, Some(&genres), &o);
         let far = u32::MAX - 1;
         let mut one = Entries::new(&[u64::from(u32::MAX), 45, 5]);
         one.push(&[far, 3, 1], 112.0);
-        let (after, summary) = folded(&model, &input(0, Some(&one), None));
+        let (after, summary) = folded_model(&model, &fold_in_input(0, Some(&one), None));
         assert_eq!((summary.added, after.modes()[0].rows.len()), (1, 61));
         assert_eq!(after.dims()[0], u64::from(u32::MAX));
         assert!(predictions(&after, &one)[0] > predictions(&model, &one)[0]);
         one.push(&[far, 3, 1], 112.0);
-        let (again, _) = folded(&model, &input(0, Some(&one), None));
+        let (again, _) = folded_model(&model, &fold_in_input(0, Some(&one), None));
         assert_eq!(again.modes()[0].counts[60], 2);
         assert!(predictions(&again, &one)[0] != predictions(&after, &one)[0]);
     }
@@ -413,18 +425,18 @@ fn rows_with_distant_indices_and_few_entries_are_folded_in() {
 /// than biases do; rows with nothing at all predict from mean and biases.
 #[test]
 fn rows_without_tensor_entries_are_solved_from_matrices() {
-    let (all, genres) = planted();
+    let (all, genres) = planted_ratings();
     let new = |j: u32| j % 6 == 1;
     let base = all.filtered(|x| !new(x[1]));
     let asked = all.filtered(|x| new(x[1]));
     for algorithm in [Algorithm::Blocked, Algorithm::Als, Algorithm::Gibbs] {
         let mut o = options(algorithm, ModelKind::Cp, 3);
         (o.epochs, o.samples) = (40, 30);
-        let trained = fitted(&base, Some(&genres), &o);
-        let without = fitted(&base, None, &o);
-        let later = fitted(&base, Some(&genres.filtered(|y| !new(y[0]))), &o);
+        let trained = fit_ratings(&base, Some(&genres), &o);
+        let without = fit_ratings(&base, None, &o);
+        let later = fit_ratings(&base, Some(&genres.filtered(|y| !new(y[0]))), &o);
         let of_new = genres.filtered(|y| new(y[0]));
-        let (later, summary) = folded(&later, &input(1, None, Some(&of_new)));
+        let (later, summary) = folded_model(&later, &fold_in_input(1, None, Some(&of_new)));
         assert_eq!((summary.added, summary.without_entries), (8, 8));
         let (a, b, c) = (
             rmse(&trained, &asked),

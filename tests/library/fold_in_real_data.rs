@@ -1,7 +1,9 @@
 //! Rows that come after training, and rows without ratings, on real data.
 
-use crate::common::later::{Entries, fitted, folded, input, mixed, rmse};
-use crate::common::{read_real, real_data};
+use crate::common::in_memory::{
+    Entries, fit_ratings, fold_in_input, folded_model, hash_unit, rmse,
+};
+use crate::common::{open_real_file, real_data_folder};
 use s3cmtf::options::{Algorithm, ModelKind, Options};
 use s3cmtf::predict::evaluate;
 use s3cmtf::problem::Problem;
@@ -20,23 +22,23 @@ fn options(algorithm: Algorithm) -> Options {
 /// that of a fit that had them all.
 #[test]
 fn fold_in_is_close_to_a_full_fit_on_real_data() {
-    let Some(folder) = real_data("ml100k") else {
+    let Some(folder) = real_data_folder("ml100k") else {
         return;
     };
-    let train = Entries::of(&read_real(&folder, "tensor.train.tns").view());
-    let test = Entries::of(&read_real(&folder, "tensor.test.tns").view());
+    let train = Entries::from_view(&open_real_file(&folder, "tensor.train.tns").view());
+    let test = Entries::from_view(&open_real_file(&folder, "tensor.test.tns").view());
     for algorithm in [Algorithm::Blocked, Algorithm::Gibbs] {
         let o = options(algorithm);
-        let full = fitted(&train, None, &o);
+        let full = fit_ratings(&train, None, &o);
         for mode in [0, 1] {
-            let new = |x: &[u32]| mixed(u64::from(x[mode])) < 0.1;
-            let model = fitted(&train.filtered(|x| !new(x)), None, &o);
+            let new = |x: &[u32]| hash_unit(u64::from(x[mode])) < 0.1;
+            let model = fit_ratings(&train.filtered(|x| !new(x)), None, &o);
             let more = train.filtered(new);
-            let (after, _) = folded(
+            let (after, _) = folded_model(
                 &model,
                 &FoldIn {
                     threads: 2,
-                    ..input(mode, Some(&more), None)
+                    ..fold_in_input(mode, Some(&more), None)
                 },
             );
             let asked = test.filtered(new);
@@ -53,13 +55,13 @@ fn fold_in_is_close_to_a_full_fit_on_real_data() {
 /// Films without ratings are predicted from their genres, better than from biases.
 #[test]
 fn cold_start_films_beat_the_bias_model_on_real_data() {
-    let Some(folder) = real_data("ml100k") else {
+    let Some(folder) = real_data_folder("ml100k") else {
         return;
     };
-    let train = Entries::of(&read_real(&folder, "tensor.train.tns").view());
-    let test = Entries::of(&read_real(&folder, "tensor.test.tns").view());
-    let genres = Entries::of(&read_real(&folder, "movie_genre.tns").view());
-    let new = |x: &[u32]| mixed(u64::from(x[1])) < 0.1;
+    let train = Entries::from_view(&open_real_file(&folder, "tensor.train.tns").view());
+    let test = Entries::from_view(&open_real_file(&folder, "tensor.test.tns").view());
+    let genres = Entries::from_view(&open_real_file(&folder, "movie_genre.tns").view());
+    let new = |x: &[u32]| hash_unit(u64::from(x[1])) < 0.1;
     let base = train.filtered(|x| !new(x));
     let mut asked = train.filtered(new);
     let more = test.filtered(new);
@@ -74,8 +76,8 @@ fn cold_start_films_beat_the_bias_model_on_real_data() {
         .rmse;
     for algorithm in [Algorithm::Blocked, Algorithm::Gibbs] {
         let o = options(algorithm);
-        let with = rmse(&fitted(&base, Some(&genres), &o), &asked);
-        let without = rmse(&fitted(&base, None, &o), &asked);
+        let with = rmse(&fit_ratings(&base, Some(&genres), &o), &asked);
+        let without = rmse(&fit_ratings(&base, None, &o), &asked);
         println!(
             "{algorithm:?}: with genres {with:.4}, without {without:.4}, biases {of_biases:.4}"
         );

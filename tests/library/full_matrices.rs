@@ -1,7 +1,7 @@
 //! Matrices whose zeros count although they are not listed: the same as if they were.
 
 use crate::common::Scratch;
-use crate::common::planted::numbers;
+use crate::common::planted::parameter_bits;
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::model::Model;
 use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options, Penalty, PenaltyScaling};
@@ -134,7 +134,7 @@ fn fitted(problem: &Problem<'_>, o: &Options) -> (Model, FitSummary) {
 
 /// The largest difference of two models, over the largest number.
 fn difference(a: &Model, b: &Model) -> f32 {
-    let (a, b) = (numbers(a), numbers(b));
+    let (a, b) = (parameter_bits(a), parameter_bits(b));
     assert_eq!(a.len(), b.len());
     let pairs = a
         .iter()
@@ -224,7 +224,7 @@ fn sgd_converges_to_the_fit_with_explicit_zeros() {
                 let (model, _) = world.with(kind, |p| fitted(p, &o));
                 if nonneg {
                     let negative = |x: &u32| f32::from_bits(*x) < 0.0;
-                    assert!(!numbers(&model).iter().any(negative));
+                    assert!(!parameter_bits(&model).iter().any(negative));
                 }
                 model.history()[299].loss
             };
@@ -313,7 +313,7 @@ fn full_matrices_are_independent_of_thread_count() {
                 (o.epochs, o.burn_in, o.samples) = (3, 1, 2);
                 let bits = |threads| {
                     o.threads = threads;
-                    world.with(kind, |p| numbers(&fitted(p, &o).0))
+                    world.with(kind, |p| parameter_bits(&fitted(p, &o).0))
                 };
                 let all: Vec<Vec<u32>> = [1, 2, 3, 7].map(bits).into();
                 assert!(all.iter().all(|b| *b == all[0]), "{kind} {algorithm:?}");
@@ -347,7 +347,11 @@ fn resumed_fit_with_full_matrices_equals_uninterrupted_fit() {
                 };
                 (whole, fit(p, &o, &rest, &mut (), &()).unwrap().0)
             });
-            assert_eq!(numbers(&whole), numbers(&resumed), "{kind} {algorithm:?}");
+            assert_eq!(
+                parameter_bits(&whole),
+                parameter_bits(&resumed),
+                "{kind} {algorithm:?}"
+            );
             // Not as another kind of matrix.
             let rest = FitInput {
                 resume: Some(path.clone()),

@@ -1,7 +1,9 @@
 //! Where `gibbs` starts: from what entries agree along, after some epochs of SGD, or with the rows and biases of another model.
 
 use crate::common::Scratch;
-use crate::common::planted::{Planted, Until, numbers, planted, predictions, small};
+use crate::common::planted::{
+    PlantedData, StopAfter, generate_planted, parameter_bits, predictions, small_data,
+};
 use s3cmtf::format::{CooView, OpenMode, Values};
 use s3cmtf::generate::{GenerateOptions, MatrixEntries, MatrixSpec};
 use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options};
@@ -20,7 +22,7 @@ fn options(algorithm: Algorithm, start: Initialization) -> Options {
 
 #[test]
 fn sgd_start_differs_from_identity_and_is_independent_of_thread_count() {
-    let data = small();
+    let data = small_data();
     let matrix = data.matrices[0].view();
     let problem = Problem::builder(data.train.view())
         .matrix(0, matrix, 1.0, MatrixKind::Observed)
@@ -38,17 +40,17 @@ fn sgd_start_differs_from_identity_and_is_independent_of_thread_count() {
             fit(&problem, &o, &input, &mut (), &()).unwrap()
         };
         let (stepped, summary) = with(Initialization::Sgd, &|_| ());
-        let bits = numbers(&stepped);
+        let bits = parameter_bits(&stepped);
         for threads in [2, 3] {
-            assert!(bits == numbers(&with(Initialization::Sgd, &|o| o.threads = threads).0));
+            assert!(bits == parameter_bits(&with(Initialization::Sgd, &|o| o.threads = threads).0));
         }
         // What plays no part in `gibbs` plays none in its start.
         let same = with(Initialization::Sgd, &|o| {
             (o.mean, o.mode_steps, o.epochs) = (false, vec![0.0], 77);
         });
-        assert!(bits == numbers(&same.0), "{kind:?}");
+        assert!(bits == parameter_bits(&same.0), "{kind:?}");
         let (anew, _) = with(Initialization::Identity, &|_| ());
-        assert!(bits != numbers(&anew), "{kind:?}");
+        assert!(bits != parameter_bits(&anew), "{kind:?}");
         assert!(summary.test_rmse.is_finite());
         assert_eq!(stepped.options().start, Initialization::Sgd);
     }
@@ -56,7 +58,7 @@ fn sgd_start_differs_from_identity_and_is_independent_of_thread_count() {
 
 #[test]
 fn sgd_start_is_rejected_for_sgd_and_works_on_constant_values() {
-    let data = small();
+    let data = small_data();
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     let others = [
         Algorithm::Blocked,
@@ -92,7 +94,7 @@ impl Biased {
 
     fn new(seed: u64, scale: f64) -> Biased {
         let mut state = seed;
-        let mut draw = || crate::common::unit(&mut state);
+        let mut draw = || crate::common::next_unit(&mut state);
         // Of a row, the same whatever the seed.
         let bias = |row: u64, n: u64| ((row * 2 + n) as f64 * 12.9898).sin() * 0.8;
         let (mut columns, mut values) = ([Vec::new(), Vec::new()], Vec::new());
@@ -146,12 +148,12 @@ fn starts_with_biases(scale: f64) {
 }
 
 /// Columns around 0 in every mode: no slice of the tensor has a mean that would show them.
-fn hidden(dims: &[u64], entries: u64, rank: usize, (noise, seed): (f64, u64)) -> Planted {
+fn hidden(dims: &[u64], entries: u64, rank: usize, (noise, seed): (f64, u64)) -> PlantedData {
     let mut plan = GenerateOptions::new(dims, entries);
     plan.model = ModelKind::Cp;
     (plan.ranks, plan.noise, plan.test_fraction) = (vec![rank], noise, 0.1);
     plan.seed = seed;
-    planted(&format!("hidden-{}", dims.len()), &plan)
+    generate_planted(&format!("hidden-{}", dims.len()), &plan)
 }
 
 #[test]
@@ -173,7 +175,7 @@ fn gibbs_finds_structure_without_slice_means() {
             o.algorithm = algorithm;
             o.threads = 2;
             let (_, summary) = fit(&problem, &o, &input, &mut (), &()).unwrap();
-            let error = summary.test_rmse / data.floor;
+            let error = summary.test_rmse / data.floor_rmse;
             println!("{dims:?} {algorithm:?}: {error} times the noise");
             assert!(error < most, "{dims:?} {algorithm:?}: {error}");
         }
@@ -194,7 +196,7 @@ fn spectral_initialisation_is_independent_of_thread_count_and_resume() {
     };
     let (whole, _) = part(10, 1, &FitInput::default()).unwrap();
     let (other, _) = part(10, 3, &FitInput::default()).unwrap();
-    assert!(numbers(&whole) == numbers(&other));
+    assert!(parameter_bits(&whole) == parameter_bits(&other));
     // Ends before the sweep that looks.
     for sweeps in [3, 6] {
         let path = dir.join(&format!("c{sweeps}.s3m"));
@@ -205,14 +207,17 @@ fn spectral_initialisation_is_independent_of_thread_count_and_resume() {
         let mut o = options(Algorithm::Gibbs, Initialization::Auto);
         (o.model, o.rank, o.threads) = (ModelKind::Cp, vec![12], 2);
         (o.burn_in, o.samples) = (8, 2);
-        let mut until = Until(sweeps);
+        let mut until = StopAfter(sweeps);
         fit(&problem, &o, &first, &mut until, &()).unwrap();
         let rest = FitInput {
             resume: Some(path),
             ..FitInput::default()
         };
         let (resumed, _) = part(10, 2, &rest).unwrap();
-        assert!(numbers(&whole) == numbers(&resumed), "{sweeps}");
+        assert!(
+            parameter_bits(&whole) == parameter_bits(&resumed),
+            "{sweeps}"
+        );
     }
 }
 
@@ -228,7 +233,7 @@ fn first_sweep_gives_complete_posterior_samples() {
         ones_fraction: None,
         group_fraction: None,
     }];
-    let data = planted("first-sweep", &plan);
+    let data = generate_planted("first-sweep", &plan);
     let problem = Problem::builder(data.train.view())
         .matrix(2, data.matrices[0].view(), 1.0, MatrixKind::Observed)
         .build(&())
@@ -242,5 +247,5 @@ fn first_sweep_gives_complete_posterior_samples() {
     let path = dir.join("m.s3m");
     s3cmtf::model::save(&fitted, &path).unwrap();
     let loaded = s3cmtf::model::load(&path, OpenMode::Private).unwrap();
-    assert!(numbers(&fitted) == numbers(&loaded));
+    assert!(parameter_bits(&fitted) == parameter_bits(&loaded));
 }

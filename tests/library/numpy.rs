@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::common::{Ran, Scratch};
+use crate::common::{ProgramRun, Scratch};
 use s3cmtf::format::{CooFile, CooWriter, Dims, OpenMode, ValueKind, Values, check};
 use s3cmtf::generate::{GenerateOptions, MatrixEntries, MatrixSpec, generate};
 use s3cmtf::options::ModelKind;
@@ -23,9 +23,9 @@ fn python(arguments: &[&str]) -> Option<String> {
         return None;
     }
     Some(
-        Ran::from(Command::new(interpreter).args(arguments).output().unwrap())
+        ProgramRun::from(Command::new(interpreter).args(arguments).output().unwrap())
             .ok()
-            .out,
+            .stdout,
     )
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::common::later::{fitted_to, mixed, options, planted};
+use crate::common::in_memory::{fit_with_matrix, hash_unit, options, planted_ratings};
 use s3cmtf::discover::{AVERAGE_ROW, RankBy, RankingMetrics, RankingOptions, evaluate_ranking};
 use s3cmtf::model::Predict;
 use s3cmtf::options::{Algorithm, ModelKind};
@@ -43,8 +43,8 @@ fn by_hand(
 
 #[test]
 fn ranking_metrics_match_their_definitions() {
-    let (tensor, genres) = planted();
-    let late = |x: &[u32]| mixed(u64::from(x[0] * 64 + x[1])) < 0.3 || x[1] == 30;
+    let (tensor, genres) = planted_ratings();
+    let late = |x: &[u32]| hash_unit(u64::from(x[0] * 64 + x[1])) < 0.3 || x[1] == 30;
     let (train, mut test) = (tensor.filtered(|x| !late(x)), tensor.filtered(late));
     // What was trained on is not relevant any more, a user or film without training entries is.
     let first = train.index(0);
@@ -53,7 +53,7 @@ fn ranking_metrics_match_their_definitions() {
     let genres = genres.filtered(|x| x[0] != 30);
     let mut o = options(Algorithm::Blocked, ModelKind::Tucker, 3);
     o.epochs = 8;
-    let model = fitted_to(&train, Some((&genres, MatrixKind::Observed)), &o);
+    let model = fit_with_matrix(&train, Some((&genres, MatrixKind::Observed)), &o);
     let mut predict = model.predictor().unwrap();
     let has = |u: u32, f: u32| (0..train.values.len()).any(|i| train.index(i)[..2] == [u, f]);
     let films: Vec<u32> = model.modes()[1].rows.indices().collect();

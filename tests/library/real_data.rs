@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::common::real_data;
+use crate::common::real_data_folder;
 use s3cmtf::format::{CooFile, OpenMode, TextOptions, check, open, summarize};
 use s3cmtf::predict::evaluate;
 use s3cmtf::problem::{MatrixKind, Problem};
@@ -33,7 +33,7 @@ fn read(folder: &Path, name: &str, dims: Option<&Value>) -> CooFile {
 }
 
 fn data_set(name: &str, matrices: &[(&str, usize)]) {
-    let Some(folder) = real_data(name) else {
+    let Some(folder) = real_data_folder(name) else {
         return;
     };
     let meta: Value =
@@ -131,7 +131,7 @@ fn yelp_toy() {
 #[test]
 fn inferred_sizes_of_tensor_and_matrices_are_compatible() {
     // Nobody states sizes: the tensor's and the matrices' largest indices differ, and yet they fit.
-    let Some(folder) = real_data("yelp_toy") else {
+    let Some(folder) = real_data_folder("yelp_toy") else {
         return;
     };
     let train = read(&folder, "tensor.train.tns", None);

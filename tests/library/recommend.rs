@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::Scratch;
-use crate::common::later::{Entries, fitted, options, planted};
+use crate::common::in_memory::{Entries, fit_ratings, options, planted_ratings};
 use s3cmtf::discover::{
     AVERAGE_ROW, ObservedPairs, RankBy, RankedRow, RecommendOptions, RowNames, SimilarOptions,
     recommend, similar_rows,
@@ -17,7 +17,7 @@ use s3cmtf::options::{Algorithm, ModelKind};
 
 /// A model without samples, one without biases, a hyper-diagonal one, and one of samples, of the same entries.
 fn models() -> (Entries, Vec<Model>) {
-    let (tensor, genres) = planted();
+    let (tensor, genres) = planted_ratings();
     // A film that only its genres are known of, and one that nothing is.
     let tensor = tensor.filtered(|x| x[1] != 7 && x[1] != 11 && x[0] != 5);
     let genres = genres.filtered(|x| x[0] != 11);
@@ -30,7 +30,7 @@ fn models() -> (Entries, Vec<Model>) {
     let models = kinds.map(|(algorithm, kind, biases)| {
         let mut o = options(algorithm, kind, 3);
         (o.epochs, o.samples, o.biases) = (8, 6, biases);
-        fitted(&tensor, Some(&genres), &o)
+        fit_ratings(&tensor, Some(&genres), &o)
     });
     (tensor, models.into())
 }

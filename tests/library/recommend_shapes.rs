@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::later::{Entries, Quiet, mixed};
+use crate::common::in_memory::{Entries, SilentObserver, hash_unit};
 use s3cmtf::discover::{
     AVERAGE_ROW, RankedRow, RecommendOptions, SimilarOptions, recommend, similar_rows,
 };
@@ -21,16 +21,18 @@ fn model(dims: &[u64], kind: ModelKind, rank: usize) -> Model {
             .zip(0..)
             .map(|(&dim, n): (&u64, u64)| match dim == largest {
                 true => (i % dim) as u32,
-                false => (mixed(i * 8 + n) * dim as f64) as u32,
+                false => (hash_unit(i * 8 + n) * dim as f64) as u32,
             });
-        tensor.push(&index.collect::<Vec<_>>(), mixed(77 * i) - 0.3);
+        tensor.push(&index.collect::<Vec<_>>(), hash_unit(77 * i) - 0.3);
     }
     let mut o = Options::preset("paper").unwrap();
     (o.model, o.rank, o.epochs, o.threads) = (kind, vec![rank], 3, 1);
     (o.eta, o.orthogonal) = (Some(0.05), false);
     let problem = Problem::builder(tensor.view()).build(&()).unwrap();
     let input = FitInput::default();
-    fit(&problem, &o, &input, &mut Quiet, &()).unwrap().0
+    fit(&problem, &o, &input, &mut SilentObserver, &())
+        .unwrap()
+        .0
 }
 
 fn models() -> Vec<Model> {

@@ -1,8 +1,10 @@
 //! Pages about models: they are whole, safe and true.
 
 use crate::common::Scratch;
-use crate::common::later::{Entries, fitted, mixed, options, planted, rmse};
-use crate::common::pages::{EVIL, entries, models, pages, strictly};
+use crate::common::in_memory::{Entries, fit_ratings, hash_unit, options, planted_ratings, rmse};
+use crate::common::reports::{
+    HOSTILE_NAME, check_html, random_entries, sample_models, sample_reports,
+};
 use s3cmtf::format::{CooView, OpenMode, Values};
 use s3cmtf::model::{self, Model};
 use s3cmtf::options::{Algorithm, ModelKind, Options};
@@ -12,8 +14,8 @@ use s3cmtf::solver::{Event, FitInput, Observer, fit};
 
 #[test]
 fn every_model_has_a_well_formed_and_escaped_report() {
-    for (name, page) in pages(2) {
-        let text = strictly(name, &page);
+    for (name, page) in sample_reports(2) {
+        let text = check_html(name, &page);
         assert!(
             text.contains("alert(\"1\")"),
             "{name}: the name is there as text"
@@ -33,13 +35,13 @@ fn every_model_has_a_well_formed_and_escaped_report() {
         }
         assert!(!text.contains("NaN"), "{name}");
     }
-    assert!(EVIL.contains("<script>"));
+    assert!(HOSTILE_NAME.contains("<script>"));
 }
 
 #[test]
 fn report_is_independent_of_thread_count() {
-    let model = &models()[0].1;
-    let (tensor, genres) = planted();
+    let model = &sample_models()[0].1;
+    let (tensor, genres) = planted_ratings();
     let page = |threads| {
         let how = ReportOptions {
             data: Some(tensor.view()),
@@ -59,8 +61,8 @@ fn report_is_independent_of_thread_count() {
 
 #[test]
 fn report_figures_match_the_data() {
-    let (tensor, _) = planted();
-    let model = fitted(&tensor, None, &options(Algorithm::Als, ModelKind::Cp, 3));
+    let (tensor, _) = planted_ratings();
+    let model = fit_ratings(&tensor, None, &options(Algorithm::Als, ModelKind::Cp, 3));
     let test = tensor.filtered(|x| (x[0] + x[1]) % 3 == 0);
     let how = ReportOptions {
         data: Some(tensor.view()),
@@ -69,7 +71,7 @@ fn report_figures_match_the_data() {
         ..ReportOptions::default()
     };
     let page = report(&model, &how, &()).unwrap();
-    let text = strictly("figures", &page);
+    let text = check_html("figures", &page);
     let shown = |x: f64| {
         let digits = (3 - x.log10().floor() as i32) as usize;
         format!("{x:.digits$}").trim_end_matches('0').to_string()
@@ -124,7 +126,7 @@ impl Observer for Events {
 }
 
 fn wild() -> (Entries, Options) {
-    let (tensor, _) = planted();
+    let (tensor, _) = planted_ratings();
     let mut o = Options::preset("paper").unwrap();
     (o.rank, o.epochs, o.threads, o.eta) = (vec![3, 3, 9], 6, 1, Some(0.01));
     (tensor, o)
@@ -169,7 +171,7 @@ fn rollbacks_and_stop_reasons_are_stored_in_the_model() {
     assert_eq!(ending.test_rmse, summary.test_rmse);
     assert_eq!(ending.kernel, summary.kernel.name());
     let page = report(&read, &ReportOptions::default(), &()).unwrap();
-    let text = strictly("rollbacks", &page);
+    let text = check_html("rollbacks", &page);
     assert!(
         page.contains("class=\"mark alarm\"") && text.contains("the loss exploded"),
         "{text}"
@@ -205,7 +207,10 @@ fn large_modes_give_small_reports() {
     const ROWS: u32 = 300_000;
     let rows: Vec<u32> = (0..ROWS).collect();
     let other: Vec<u32> = rows.iter().map(|i| i % 50).collect();
-    let values: Vec<f32> = rows.iter().map(|&i| mixed(u64::from(i)) as f32).collect();
+    let values: Vec<f32> = rows
+        .iter()
+        .map(|&i| hash_unit(u64::from(i)) as f32)
+        .collect();
     let dims = [u64::from(u32::MAX) - 1, 50];
     let view = CooView::new("large", &dims, &[&rows, &other], Values::F32(&values)).unwrap();
     let mut o = Options::preset("paper").unwrap();
@@ -218,15 +223,15 @@ fn large_modes_give_small_reports() {
         ..ReportOptions::default()
     };
     let page = report(&model, &how, &()).unwrap();
-    strictly("large", &page);
+    check_html("large", &page);
     assert!(page.len() < 150_000, "{} bytes", page.len());
 }
 
 #[test]
 fn mismatched_report_inputs_are_rejected() {
     let dir = Scratch::new("report-bad");
-    let list = models();
-    let (tensor, genres) = planted();
+    let list = sample_models();
+    let (tensor, genres) = planted_ratings();
     let (model, matrix) = (&list[0].1, &list[6].1);
     assert_eq!(list[6].0, "matrix");
     let bad = |how: ReportOptions<'_>, words: &str| {
@@ -277,7 +282,7 @@ fn mismatched_report_inputs_are_rejected() {
         },
         "cluster labels are a matrix",
     );
-    let empty = entries(&[60, 45, 5], 0);
+    let empty = random_entries(&[60, 45, 5], 0);
     let page = report(
         model,
         &ReportOptions {
@@ -287,5 +292,5 @@ fn mismatched_report_inputs_are_rejected() {
         },
         &(),
     );
-    strictly("without entries", &page.unwrap());
+    check_html("without entries", &page.unwrap());
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::Scratch;
-use crate::common::pages::pages;
+use crate::common::reports::sample_reports;
 use serde_json::Value;
 
 /// A telephone and a desk.
@@ -111,7 +111,7 @@ fn reports_fit_narrow_and_wide_screens() {
         return;
     };
     let dir = Scratch::new("browser");
-    let pages = pages(2);
+    let pages = sample_reports(2);
     let list = serde_json::to_string(&pages)
         .unwrap()
         .replace('<', "\\u003c");
@@ -163,7 +163,7 @@ fn report_opened_from_disk_logs_no_errors() {
         said.contains("CONSOLE") && said.contains("undefined_function"),
         "{said}"
     );
-    let (name, page) = &pages(1)[0];
+    let (name, page) = &sample_reports(1)[0];
     let path = dir.file("page.html", page);
     let (dom, said) = load(browser, &dir, &path, &[]);
     assert!(!said.contains("CONSOLE"), "{name}: {said}");

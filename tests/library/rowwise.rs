@@ -5,7 +5,9 @@ use std::cell::Cell;
 use std::path::Path;
 
 use crate::common::Scratch;
-use crate::common::planted::{Planted, numbers, planted, predictions, run, small};
+use crate::common::planted::{
+    PlantedData, fit_planted, generate_planted, parameter_bits, predictions, small_data,
+};
 use s3cmtf::Monitor;
 use s3cmtf::format::{CooView, OpenMode, Values};
 use s3cmtf::generate::GenerateOptions;
@@ -110,7 +112,7 @@ fn bits(model: &Model, view: &CooView<'_>) -> (Vec<u32>, Vec<u64>) {
         .iter()
         .map(|x| x.to_bits())
         .collect();
-    (numbers(model), predicted)
+    (parameter_bits(model), predicted)
 }
 
 #[test]
@@ -182,19 +184,19 @@ fn als_loss_is_monotone() {
                 assert!(seen.all[11] < seen.all[0], "{:?}", seen.all);
                 if nonneg {
                     let negative = |x: &u32| f32::from_bits(*x) < 0.0;
-                    assert!(!numbers(&model).iter().any(negative));
+                    assert!(!parameter_bits(&model).iter().any(negative));
                 }
             }
         });
     }
 }
 
-fn data(name: &str, ranks: &[usize], noise: f64) -> Planted {
+fn data(name: &str, ranks: &[usize], noise: f64) -> PlantedData {
     let mut g = GenerateOptions::new(&[100, 80, 12], 20_000);
     g.ranks = ranks.to_vec();
     g.noise = noise;
     g.test_fraction = 0.2;
-    planted(name, &g)
+    generate_planted(name, &g)
 }
 
 #[test]
@@ -204,12 +206,12 @@ fn planted_models_are_recovered_at_every_kernel_level() {
         for level in Level::available() {
             let mut o = options(algorithm, ModelKind::Tucker, 3);
             o.kernel = choice(level);
-            let (model, summary) = run(&data, &o, false);
+            let (model, summary) = fit_planted(&data, &o, false);
             let error = summary.test_rmse;
             assert!(
-                error < 1.1 * data.floor,
+                error < 1.1 * data.floor_rmse,
                 "{algorithm:?} {level:?} {error} {}",
-                data.floor
+                data.floor_rmse
             );
             // What the summary says is what the model does.
             let e = evaluate(&model, &data.test.view(), model.range(), 1, &()).unwrap();
@@ -226,13 +228,17 @@ fn planted_models_are_recovered_at_every_kernel_level() {
 fn tucker_beats_cp_on_planted_tucker_data() {
     let data = data("exact-core", &[4], 0.1);
     for algorithm in BOTH {
-        let error = |model| run(&data, &options(algorithm, model, 4), false).1.test_rmse;
+        let error = |model| {
+            fit_planted(&data, &options(algorithm, model, 4), false)
+                .1
+                .test_rmse
+        };
         let (tucker, cp) = (error(ModelKind::Tucker), error(ModelKind::Cp));
         assert!(tucker < 0.9 * cp, "{algorithm:?} {tucker} {cp}");
         assert!(
-            tucker < 1.2 * data.floor,
+            tucker < 1.2 * data.floor_rmse,
             "{algorithm:?} {tucker} {}",
-            data.floor
+            data.floor_rmse
         );
     }
 }
@@ -242,7 +248,7 @@ fn predictive_intervals_have_nominal_coverage() {
     let data = data("exact-spread", &[3], 0.5);
     let mut o = options(Algorithm::Gibbs, ModelKind::Tucker, 4);
     sweeps(&mut o, 90);
-    let (model, _) = run(&data, &o, false);
+    let (model, _) = fit_planted(&data, &o, false);
     let view = data.test.view();
     let mut plain = Vec::new();
     let (mut inside, mut seen) = (0, 0);
@@ -276,7 +282,7 @@ fn predictive_intervals_have_nominal_coverage() {
     assert!((0.86..0.94).contains(&share), "{share}");
     assert_eq!(plain, predictions(&model, &view));
     // Without samples nothing is known.
-    let (als, _) = run(&data, &options(Algorithm::Als, ModelKind::Cp, 2), false);
+    let (als, _) = fit_planted(&data, &options(Algorithm::Als, ModelKind::Cp, 2), false);
     let refused = predict_intervals(
         &als,
         &view,
@@ -293,7 +299,7 @@ fn predictive_intervals_have_nominal_coverage() {
 
 #[test]
 fn resumed_als_and_gibbs_equal_uninterrupted_fits() {
-    let data = small();
+    let data = small_data();
     let dir = Scratch::new("exact-resume");
     let problem = Problem::builder(data.train.view())
         .matrix(0, data.matrices[0].view(), 0.5, MatrixKind::Observed)
@@ -333,12 +339,12 @@ fn resumed_als_and_gibbs_equal_uninterrupted_fits() {
 
 #[test]
 fn gibbs_model_file_round_trips() {
-    let data = small();
+    let data = small_data();
     let dir = Scratch::new("exact-file");
     for kind in MODELS {
         let mut o = options(Algorithm::Gibbs, kind, 4);
         (o.burn_in, o.samples) = (20, 4);
-        let (model, summary) = run(&data, &o, true);
+        let (model, summary) = fit_planted(&data, &o, true);
         // All samples, and no sweep more.
         assert_eq!((summary.epochs, model.samples().unwrap().len()), (24, 4));
         let path = dir.join("m.s3m");
@@ -416,7 +422,7 @@ fn exported_rmse(folder: &Path, view: &CooView<'_>) -> f64 {
 
 #[test]
 fn export_writes_the_last_posterior_sample_with_its_biases() {
-    let data = small();
+    let data = small_data();
     let dir = Scratch::new("exact-export");
     let problem = Problem::builder(data.train.view())
         .matrix(0, data.matrices[0].view(), 1.0, MatrixKind::Observed)
@@ -479,7 +485,7 @@ fn warm_start_begins_with_a_lower_error() {
     let data = data("exact-init", &[3], 0.2);
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     for kind in MODELS {
-        let (als, _) = run(&data, &options(Algorithm::Als, kind, 3), false);
+        let (als, _) = fit_planted(&data, &options(Algorithm::Als, kind, 3), false);
         let mut o = options(Algorithm::Gibbs, kind, 3);
         o.burn_in = 1;
         sweeps(&mut o, 3);
@@ -514,7 +520,7 @@ impl Monitor for Later {
 
 #[test]
 fn stopped_fit_returns_the_last_completed_sweep() {
-    let data = small();
+    let data = small_data();
     let view = data.test.view();
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     for algorithm in BOTH {
@@ -589,7 +595,7 @@ fn uninformative_data_gives_finite_models() {
 
 #[test]
 fn unsupported_options_are_rejected_by_als_and_gibbs() {
-    let data = small();
+    let data = small_data();
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     let refused = |o: &Options| {
         let result = fit(&problem, o, &FitInput::default(), &mut (), &());

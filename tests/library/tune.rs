@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::common::planted::{Planted, numbers, small};
-use crate::common::{Scratch, read_real, real_data};
+use crate::common::planted::{PlantedData, parameter_bits, small_data};
+use crate::common::{Scratch, open_real_file, real_data_folder};
 use s3cmtf::format::CooFile;
 use s3cmtf::options::{Algorithm, ModelKind, Options};
 use s3cmtf::problem::{MatrixKind, Problem};
@@ -11,7 +11,7 @@ use s3cmtf::solver::tune::{Space, TuneObserver, TuneOptions, TuneProgress, TuneR
 use s3cmtf::solver::{Control, FitInput, StopReason, fit};
 use s3cmtf::{Monitor, Result};
 
-fn problem(data: &Planted) -> Problem<'_> {
+fn problem(data: &PlantedData) -> Problem<'_> {
     let mut builder = Problem::builder(data.train.view());
     for matrix in &data.matrices {
         builder = builder.matrix(0, matrix.view(), None::<f64>, MatrixKind::Observed);
@@ -54,13 +54,13 @@ fn table(result: &TuneResult) -> Vec<(usize, usize, u64, u64, String)> {
     result.trials.iter().map(row).collect()
 }
 
-fn run(data: &Planted, base: &Options, how: &TuneOptions<'_>) -> Result<TuneResult> {
+fn run(data: &PlantedData, base: &Options, how: &TuneOptions<'_>) -> Result<TuneResult> {
     tune(&problem(data), base, how, &mut (), &())
 }
 
 #[test]
 fn search_is_independent_of_thread_count() {
-    let data = small();
+    let data = small_data();
     let mut tables = Vec::new();
     for threads in [1, 2, 3, 7] {
         let mut o = base(Algorithm::Blocked);
@@ -109,7 +109,7 @@ impl TuneObserver for After {
 
 #[test]
 fn resumed_search_equals_uninterrupted_search() {
-    let data = small();
+    let data = small_data();
     let dir = Scratch::new("tune-resume");
     let whole = problem(&data);
     for algorithm in [
@@ -146,7 +146,7 @@ fn resumed_search_equals_uninterrupted_search() {
 
 #[test]
 fn checkpoint_of_another_search_is_rejected() {
-    let data = small();
+    let data = small_data();
     let dir = Scratch::new("tune-state");
     let state = dir.join("state");
     let mut how = nine();
@@ -211,7 +211,7 @@ fn invalid_ranges_and_fractions_are_rejected() {
         assert!(error.contains(words), "{name} = {range}: {error}");
     }
     assert_eq!(space, Space::default());
-    let data = small();
+    let data = small_data();
     for fraction in [0.0, 1.0, -0.1, f64::NAN] {
         let how = TuneOptions { fraction, ..nine() };
         let error = run(&data, &base(Algorithm::Blocked), &how).unwrap_err();
@@ -229,7 +229,7 @@ fn invalid_ranges_and_fractions_are_rejected() {
 
 #[test]
 fn trials_stay_in_range_and_small_spaces_are_exhausted() {
-    let data = small();
+    let data = small_data();
     let mut how = nine();
     for (name, range) in [
         ("rank", "2,3"),
@@ -267,7 +267,7 @@ fn trials_stay_in_range_and_small_spaces_are_exhausted() {
 
 #[test]
 fn failed_trial_does_not_affect_the_others() {
-    let data = small();
+    let data = small_data();
     let mut how = nine();
     how.space.set("eta", "0.02,1e6").unwrap();
     let mut o = base(Algorithm::Blocked);
@@ -305,7 +305,7 @@ fn cancelled_search_returns_completed_trials_or_an_error() {
             true
         }
     }
-    let data = small();
+    let data = small_data();
     let whole = problem(&data);
     let o = base(Algorithm::Blocked);
     let error = tune(&whole, &o, &nine(), &mut (), &Always).unwrap_err();
@@ -320,14 +320,15 @@ fn cancelled_search_returns_completed_trials_or_an_error() {
 
 #[test]
 fn matrix_weights_are_searched_through_options() {
-    let data = small();
+    let data = small_data();
     let fitted = |own: [Option<f64>; 2], o: &Options| {
         let mut builder = Problem::builder(data.train.view());
         for (matrix, weight) in data.matrices.iter().zip(own) {
             builder = builder.matrix(0, matrix.view(), weight, MatrixKind::Observed);
         }
         let problem = builder.build(&()).unwrap();
-        fit(&problem, o, &FitInput::default(), &mut (), &()).map(|(model, _)| numbers(&model))
+        fit(&problem, o, &FitInput::default(), &mut (), &())
+            .map(|(model, _)| parameter_bits(&model))
     };
     for algorithm in [Algorithm::Blocked, Algorithm::Als, Algorithm::Gibbs] {
         let mut o = base(algorithm);
@@ -350,9 +351,9 @@ fn matrix_weights_are_searched_through_options() {
 
 #[test]
 fn search_improves_on_poor_options_on_test_entries() {
-    let data = small();
+    let data = small_data();
     let whole = problem(&data);
-    // Planted with rank 4; rank 1, a step far too small and a heavy penalty.
+    // PlantedData with rank 4; rank 1, a step far too small and a heavy penalty.
     let mut bad = base(Algorithm::Blocked);
     (bad.rank, bad.eta, bad.lambda_reg) = (vec![1], Some(0.002), Some(4.0));
     bad.epochs = 20;
@@ -374,17 +375,17 @@ fn search_improves_on_poor_options_on_test_entries() {
     assert!(
         after < 0.8 * before,
         "{after} against {before}; {} at best",
-        data.floor
+        data.floor_rmse
     );
 }
 
 #[test]
 #[cfg_attr(debug_assertions, ignore = "slow without optimisation")]
 fn search_on_real_ratings_is_no_worse_than_the_default_fit() {
-    let Some(folder) = real_data("ml100k") else {
+    let Some(folder) = real_data_folder("ml100k") else {
         return;
     };
-    let open = |name: &str| -> CooFile { read_real(&folder, name) };
+    let open = |name: &str| -> CooFile { open_real_file(&folder, name) };
     let (train, test) = (open("tensor.train.tns"), open("tensor.test.tns"));
     let (genres, users) = (open("movie_genre.tns"), open("user_attr.tns"));
     let problem = Problem::builder(train.view())

@@ -1,7 +1,7 @@
 //! `valid_fraction`: some entries are held out to find the best epoch, and then all are fitted to.
 
 use crate::common::Scratch;
-use crate::common::planted::numbers;
+use crate::common::planted::parameter_bits;
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::model::{EpochMetrics, Model};
 use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options};
@@ -120,7 +120,10 @@ fn refit_uses_all_entries_for_the_best_number_of_epochs() {
         let (expected, _) = entries
             .run(&plain, FitInput::default(), &mut until)
             .unwrap();
-        assert!(numbers(&model) == numbers(&expected), "{algorithm:?}");
+        assert!(
+            parameter_bits(&model) == parameter_bits(&expected),
+            "{algorithm:?}"
+        );
         // Without it the model of the best epoch comes back, and has not seen what is held out.
         let mut kept = o.clone();
         kept.refit = false;
@@ -128,7 +131,7 @@ fn refit_uses_all_entries_for_the_best_number_of_epochs() {
         let (other, of_kept) = entries.run(&kept, FitInput::default(), &mut watch).unwrap();
         assert_eq!((watch.refit, of_kept.best_epoch), (None, best));
         assert_eq!(of_kept.valid_rmse.to_bits(), summary.valid_rmse.to_bits());
-        assert!(numbers(&other) != numbers(&model));
+        assert!(parameter_bits(&other) != parameter_bits(&model));
         let seen = other.history()[best as usize - 1].train_rmse;
         assert!(of_kept.valid_rmse > seen, "{} {seen}", of_kept.valid_rmse);
     }
@@ -143,7 +146,7 @@ fn holdout_fit_is_independent_of_thread_count() {
             let (model, summary) = entries
                 .run(o, FitInput::default(), &mut Watch::default())
                 .unwrap();
-            (numbers(&model), summary.valid_rmse.to_bits())
+            (parameter_bits(&model), summary.valid_rmse.to_bits())
         };
         let one = run(&o);
         for threads in [2, 3, 7] {
@@ -182,7 +185,10 @@ fn holdout_fit_resumes_from_any_epoch_bit_for_bit() {
                 let mut kept = o.clone();
                 kept.refit = false;
                 let kept = entries.run(&kept, FitInput::default(), &mut Watch::default());
-                assert!(numbers(&ended) == numbers(&kept.unwrap().0), "{stop}");
+                assert!(
+                    parameter_bits(&ended) == parameter_bits(&kept.unwrap().0),
+                    "{stop}"
+                );
             }
             let input = FitInput {
                 resume: Some(path.clone()),
@@ -191,7 +197,10 @@ fn holdout_fit_resumes_from_any_epoch_bit_for_bit() {
             let mut rest = Watch::default();
             let (resumed, of_resumed) = entries.run(&o, input, &mut rest).unwrap();
             let context = format!("{algorithm:?} {stop} of {all}, best {best}");
-            assert!(numbers(&resumed) == numbers(&whole), "{context}");
+            assert!(
+                parameter_bits(&resumed) == parameter_bits(&whole),
+                "{context}"
+            );
             let figures = |s: &FitSummary| (s.best_epoch, s.epochs, s.valid_rmse.to_bits());
             assert_eq!(figures(&of_resumed), figures(&of_whole), "{context}");
             assert_eq!(rest.epochs.len(), all - stop, "{context}");

@@ -1,7 +1,7 @@
 //! Weights of entries: each squared error counts times its weight, whatever the algorithm.
 
 use crate::common::Scratch;
-use crate::common::planted::{numbers, predictions};
+use crate::common::planted::{parameter_bits, predictions};
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::model::Model;
 use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options, PenaltyScaling};
@@ -199,7 +199,11 @@ fn unit_weights_change_no_bit() {
         let (a, of_a) = entries.with_matrix(Some(&matrix), &o);
         let ones = matrix.weighted(|_| 1.0);
         let (b, of_b) = entries.weighted(|_| 1.0).with_matrix(Some(&ones), &o);
-        assert!(numbers(&a) == numbers(&b), "{}", context(&entries, &o));
+        assert!(
+            parameter_bits(&a) == parameter_bits(&b),
+            "{}",
+            context(&entries, &o)
+        );
         assert_eq!(of_a.train_rmse.to_bits(), of_b.train_rmse.to_bits());
         assert_eq!(of_a.test_rmse.to_bits(), of_b.test_rmse.to_bits());
     }
@@ -218,7 +222,7 @@ fn weighted_fit_is_independent_of_thread_count() {
             o.threads = threads;
             let (many, _) = entries.with_matrix(Some(&matrix), &o);
             assert!(
-                numbers(&one) == numbers(&many),
+                parameter_bits(&one) == parameter_bits(&many),
                 "{threads} threads: {}",
                 context(&entries, &o)
             );
@@ -248,7 +252,7 @@ fn entries_of_weight_0_are_ignored() {
             (of_a.test_rmse / of_b.test_rmse - 1.0).abs() < 1e-9,
             "{context}"
         );
-        assert!(numbers(&a) == numbers(&b), "{context}");
+        assert!(parameter_bits(&a) == parameter_bits(&b), "{context}");
     }
 }
 
@@ -422,7 +426,10 @@ fn resume_with_other_weights_is_rejected() {
         let error = run(&other, &o, resume()).err().unwrap().to_string();
         assert!(error.contains("other data"), "{error}");
         let (resumed, _) = run(&entries, &o, resume()).unwrap();
-        assert!(numbers(&whole) == numbers(&resumed), "{algorithm:?}");
+        assert!(
+            parameter_bits(&whole) == parameter_bits(&resumed),
+            "{algorithm:?}"
+        );
     }
 }
 

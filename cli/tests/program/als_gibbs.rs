@@ -1,25 +1,25 @@
 //! `als` and `gibbs` on the command line.
 
-use crate::common::Ran;
+use crate::common::ProgramRun;
 use crate::runner::program;
-use crate::runner::{data, finished, fit, words};
+use crate::runner::{expand_paths, fit_command, generated_data, run_command};
 
-fn predict(dir: &crate::common::Scratch, model: &str, extra: &[&str]) -> Ran {
+fn predict(dir: &crate::common::Scratch, model: &str, extra: &[&str]) -> ProgramRun {
     let mut command = program();
-    command.args(words(dir, &["predict", model, "@tensor.test.coo"]));
+    command.args(expand_paths(dir, &["predict", model, "@tensor.test.coo"]));
     command.args(extra);
-    finished(command)
+    run_command(command)
 }
 
 #[test]
 fn gibbs_model_prints_deviations_and_quantiles() {
-    let dir = data("exact-cli");
+    let dir = generated_data("exact-cli");
     let gibbs = ["--algorithm", "gibbs", "--model", "cp", "--samples", "9"];
     let files = ["--matrix", "2:@matrix1.coo", "-o", "@gibbs.s3m"];
-    finished(fit(&dir, &[&gibbs[..], &files].concat())).ok();
-    finished(fit(&dir, &["--algorithm", "als", "-o", "@als.s3m"])).ok();
+    run_command(fit_command(&dir, &[&gibbs[..], &files].concat())).ok();
+    run_command(fit_command(&dir, &["--algorithm", "als", "-o", "@als.s3m"])).ok();
     let sure = ["--deviation", "--quantiles", "0.05,0.95"];
-    let out = predict(&dir, "@gibbs.s3m", &sure).ok().out;
+    let out = predict(&dir, "@gibbs.s3m", &sure).ok().stdout;
     assert_eq!(out.lines().count(), 1200);
     for line in out.lines() {
         let numbers: Vec<f64> = line.split(' ').map(|x| x.parse().unwrap()).collect();
@@ -29,21 +29,21 @@ fn gibbs_model_prints_deviations_and_quantiles() {
         assert!(deviation > 0.0 && low <= mean && mean <= high, "{line}");
     }
     // The predictions themselves are those of the plain command.
-    let plain = predict(&dir, "@gibbs.s3m", &[]).ok().out;
+    let plain = predict(&dir, "@gibbs.s3m", &[]).ok().stdout;
     for (line, plain) in out.lines().zip(plain.lines()) {
         assert!(line.starts_with(plain), "{line} {plain}");
     }
     let refused = predict(&dir, "@als.s3m", &sure);
     assert!(
-        refused.code == Some(2) && refused.err.contains("no posterior samples"),
+        refused.code == Some(2) && refused.stderr.contains("no posterior samples"),
         "{}",
-        refused.err
+        refused.stderr
     );
     let refused = predict(&dir, "@gibbs.s3m", &["--quantiles", "1.5"]);
     assert!(
-        refused.code == Some(2) && refused.err.contains("below 1"),
+        refused.code == Some(2) && refused.stderr.contains("below 1"),
         "{}",
-        refused.err
+        refused.stderr
     );
 }
 
@@ -61,15 +61,15 @@ fn values_in_a_narrow_range_keep_their_digits() {
     for algorithm in ["blocked", "gibbs"] {
         let mut command = program();
         let how = ["--algorithm", algorithm, "--threads", "1", "-o", "@x.s3m"];
-        command.args(words(&dir, &["fit", "--tensor", "@x.tns"]));
-        let said = finished({
-            command.args(words(&dir, &how));
+        command.args(expand_paths(&dir, &["fit", "--tensor", "@x.tns"]));
+        let said = run_command({
+            command.args(expand_paths(&dir, &how));
             command
         });
-        assert!(said.ok().out.contains("e-"), "an error that can be read");
+        assert!(said.ok().stdout.contains("e-"), "an error that can be read");
         let mut command = program();
-        command.args(words(&dir, &["predict", "@x.s3m", "@x.tns"]));
-        let out = finished(command).ok().out;
+        command.args(expand_paths(&dir, &["predict", "@x.s3m", "@x.tns"]));
+        let out = run_command(command).ok().stdout;
         let last = |line: &str| line.split(' ').next_back().unwrap().parse::<f64>().unwrap();
         let off = out
             .lines()

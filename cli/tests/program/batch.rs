@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use crate::common::Scratch;
-use crate::runner::{data, finished, fit, words};
+use crate::runner::{expand_paths, fit_command, generated_data, run_command};
 use crate::runner::{program, run, run_with_input};
 use s3cmtf::format::OpenMode;
 use s3cmtf::model;
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// A fit of the planted data; `more` goes into the line, `options` into its options.
 fn line(dir: &Scratch, id: &str, more: &str, options: &str) -> String {
-    words(
+    expand_paths(
         dir,
         &[&format!(
             r#"{{"id":"{id}","job":"fit","tensor":"@tensor.train.coo","test":"@tensor.test.coo","output":"@{id}.s3m"{more},"options":{{"rank":3{options}}}}}"#
@@ -27,14 +27,17 @@ fn predict(dir: &Scratch, id: &str, of: &str) -> String {
     let line = format!(
         r#"{{"id":"{id}","job":"predict","model":"@{of}.s3m","file":"@tensor.test.coo","output":"@{id}.coo"}}"#
     );
-    words(dir, &[&line]).remove(0)
+    expand_paths(dir, &[&line]).remove(0)
 }
 
 fn batch(dir: &Scratch, lines: &[String], extra: &[&str]) -> Command {
     dir.file("jobs.jsonl", lines.join("\n"));
     let mut command = program();
-    command.args(words(dir, &["batch", "@jobs.jsonl", "--threads", "2"]));
-    command.args(words(dir, extra));
+    command.args(expand_paths(
+        dir,
+        &["batch", "@jobs.jsonl", "--threads", "2"],
+    ));
+    command.args(expand_paths(dir, extra));
     command
 }
 
@@ -53,7 +56,7 @@ fn numbers(path: &Path) -> (Vec<f32>, Vec<f32>) {
 
 #[test]
 fn failed_job_does_not_affect_other_jobs() {
-    let dir = data("batch-cli");
+    let dir = generated_data("batch-cli");
     let mut lines = vec![
         "# what to do".into(),
         line(&dir, "a", "", r#","epochs":5"#),
@@ -94,11 +97,11 @@ fn failed_job_does_not_affect_other_jobs() {
         format!("{{\"id\":\"{}\"}}", "x".repeat(3 << 20)),
         line(&dir, "last", "", r#","epochs":2"#),
     ]);
-    let ran = finished(batch(&dir, &lines, &["--json", "--memory", "1G"])).failed(2, &[]);
+    let ran = run_command(batch(&dir, &lines, &["--json", "--memory", "1G"])).failed(2, &[]);
     let objects = ran.json();
     let summary = &objects.last().unwrap()["summary"];
     let counts = ["jobs", "done", "failed", "skipped"].map(|n| summary[n].as_u64().unwrap());
-    assert_eq!(counts, [18, 4, 14, 0], "{}", ran.out);
+    assert_eq!(counts, [18, 4, 14, 0], "{}", ran.stdout);
     for (id, reason, word) in [
         ("mode", "bad-input", "modes 1 to 3"),
         ("diverges", "bad-input", "diverges"),
@@ -122,7 +125,7 @@ fn failed_job_does_not_affect_other_jobs() {
         let found = objects
             .iter()
             .find(|o| o["id"] == id && o["status"] == "failed");
-        let found = found.unwrap_or_else(|| panic!("{id} did not fail: {}", ran.out));
+        let found = found.unwrap_or_else(|| panic!("{id} did not fail: {}", ran.stdout));
         let message = found["message"].as_str().unwrap();
         assert!(
             found["reason"] == reason && message.contains(word),
@@ -155,7 +158,7 @@ fn failed_job_does_not_affect_other_jobs() {
         5
     );
     // The model is that of the same fit alone.
-    finished(fit(
+    run_command(fit_command(
         &dir,
         &[
             "--test",
@@ -168,7 +171,7 @@ fn failed_job_does_not_affect_other_jobs() {
     ))
     .ok();
     assert_eq!(numbers(&dir.join("a.s3m")), numbers(&dir.join("alone.s3m")));
-    run(words(
+    run(expand_paths(
         &dir,
         &["predict", "@a.s3m", "@tensor.test.coo", "-o", "@alone.coo"],
     ))
@@ -178,46 +181,52 @@ fn failed_job_does_not_affect_other_jobs() {
         fs::read(dir.join("alone.coo")).unwrap()
     );
     // Again without what fails: there is nothing to do, and a table says so.
-    let again = finished(batch(&dir, &good, &[])).ok();
+    let again = run_command(batch(&dir, &good, &[])).ok();
     assert!(
-        again.out.contains("3 jobs: 0 done, 3 skipped; 2 threads"),
+        again
+            .stdout
+            .contains("3 jobs: 0 done, 3 skipped; 2 threads"),
         "{}",
-        again.out
+        again.stdout
     );
     assert!(
-        again.out.contains("job  kind     status   reason"),
+        again.stdout.contains("job  kind     status   reason"),
         "{}",
-        again.out
+        again.stdout
     );
 }
 
 #[test]
 fn job_that_would_overwrite_the_job_file_fails() {
-    let dir = data("batch-own");
+    let dir = generated_data("batch-own");
     let own = line(&dir, "own", "", "").replace("own.s3m", "jobs.jsonl");
     let command = batch(&dir, std::slice::from_ref(&own), &[]);
-    let said = finished(command);
+    let said = run_command(command);
     assert_eq!(said.code, Some(2));
     assert!(
-        said.out.contains("a file of the batch itself"),
+        said.stdout.contains("a file of the batch itself"),
         "{}",
-        said.out
+        said.stdout
     );
     assert_eq!(fs::read_to_string(dir.join("jobs.jsonl")).unwrap(), own);
 }
 
 #[test]
 fn invalid_batch_arguments_are_rejected() {
-    let dir = data("batch-usage");
+    let dir = generated_data("batch-usage");
     let jobs = [line(&dir, "a", "", "")];
-    finished(batch(&dir, &jobs, &["--memory", "much"])).failed(2, &["--memory much", "16G"]);
-    finished(batch(&dir, &jobs, &["--memory", "0"])).failed(2, &["--memory 0"]);
+    run_command(batch(&dir, &jobs, &["--memory", "much"])).failed(2, &["--memory much", "16G"]);
+    run_command(batch(&dir, &jobs, &["--memory", "0"])).failed(2, &["--memory 0"]);
     run(["batch", "-"]).failed(2, &["-o"]);
-    run(words(&dir, &["batch", "@none.jsonl"])).failed(2, &["no such file"]);
-    run(words(&dir, &["batch", "@"])).failed(2, &["is a folder"]);
-    let nothing = finished(batch(&dir, &[], &[])).ok();
-    assert!(nothing.out.contains("0 jobs: 0 done"), "{}", nothing.out);
-    let help = run(["batch", "--help"]).ok().out;
+    run(expand_paths(&dir, &["batch", "@none.jsonl"])).failed(2, &["no such file"]);
+    run(expand_paths(&dir, &["batch", "@"])).failed(2, &["is a folder"]);
+    let nothing = run_command(batch(&dir, &[], &[])).ok();
+    assert!(
+        nothing.stdout.contains("0 jobs: 0 done"),
+        "{}",
+        nothing.stdout
+    );
+    let help = run(["batch", "--help"]).ok().stdout;
     for word in [
         "results.jsonl",
         "--job-threads",
@@ -250,7 +259,7 @@ fn started(mut command: Command) -> (Child, impl Iterator<Item = String> + use<>
 fn piped(dir: &Scratch) -> (Child, impl Iterator<Item = String> + use<>, ChildStdin) {
     let mut command = program();
     command
-        .args(words(dir, &["batch", "-", "-o", "@out", "--json"]))
+        .args(expand_paths(dir, &["batch", "-", "-o", "@out", "--json"]))
         .stdin(Stdio::piped());
     let (mut child, out) = started(command);
     let mut pipe = child.stdin.take().unwrap();
@@ -269,7 +278,7 @@ fn wait_for(child: &mut Child, path: &Path, words: &str) {
 
 #[test]
 fn killed_batch_continues_with_unfinished_jobs() {
-    let dir = data("batch-kill");
+    let dir = generated_data("batch-kill");
     let long = r#","algorithm":"als","epochs":400,"lambda_reg":0.1"#;
     let whole = line(&dir, "whole", "", long);
     let lines = [
@@ -295,7 +304,7 @@ fn killed_batch_continues_with_unfinished_jobs() {
         .write_all(b"{\"id\":\"cut\",\"status\":\"do")
         .unwrap();
     drop(journal);
-    let ran = finished(batch(&dir, &lines, &["--json"])).ok();
+    let ran = run_command(batch(&dir, &lines, &["--json"])).ok();
     let objects = ran.json();
     let of = |id: &str| objects.iter().find(|o| o["id"] == id).unwrap();
     assert_eq!(of("quick")["status"], "skipped");
@@ -310,7 +319,7 @@ fn killed_batch_continues_with_unfinished_jobs() {
     );
     assert_eq!(of("cut")["epochs"], 400);
     // It came to where it would have come without a break.
-    finished(batch(&dir, &[whole], &["-o", "@other"])).ok();
+    run_command(batch(&dir, &[whole], &["-o", "@other"])).ok();
     assert_eq!(
         numbers(&dir.join("cut.s3m")),
         numbers(&dir.join("whole.s3m"))
@@ -321,7 +330,7 @@ fn killed_batch_continues_with_unfinished_jobs() {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_interrupts_running_jobs_and_a_rerun_continues() {
-    let dir = data("batch-int");
+    let dir = generated_data("batch-int");
     let endless = line(&dir, "endless", "", r#","epochs":1000000"#);
     let lines = [endless, predict(&dir, "p", "endless")];
     let (mut child, mut out) = started(batch(&dir, &lines, &["--json"]));
@@ -347,7 +356,7 @@ fn ctrl_c_interrupts_running_jobs_and_a_rerun_continues() {
     // While another batch has the folder, nobody else does.
     let (mut child, mut out) = started(batch(&dir, &lines, &["--json"]));
     until(&mut out, |o| o["started"] == "endless");
-    finished(batch(&dir, &lines, &[])).failed(2, &["another batch is running"]);
+    run_command(batch(&dir, &lines, &[])).failed(2, &["another batch is running"]);
     crate::runner::signal(&child, "-TERM");
     out.for_each(drop);
     assert_eq!(child.wait().unwrap().code(), Some(130));
@@ -355,7 +364,7 @@ fn ctrl_c_interrupts_running_jobs_and_a_rerun_continues() {
 
 #[test]
 fn jobs_from_a_pipe_start_as_they_arrive() {
-    let dir = data("batch-pipe");
+    let dir = generated_data("batch-pipe");
     let (mut child, mut out, mut pipe) = piped(&dir);
     // It ends while the pipe is open.
     assert_eq!(until(&mut out, |o| o["id"] == "a")["status"], "done");
@@ -370,13 +379,13 @@ fn jobs_from_a_pipe_start_as_they_arrive() {
     let folder = dir.join("out");
     let arguments = ["batch", "-", "-o", folder.to_str().unwrap()];
     let again = run_with_input(&arguments, b"\n").ok();
-    assert!(again.out.contains("0 jobs"), "{}", again.out);
+    assert!(again.stdout.contains("0 jobs"), "{}", again.stdout);
 }
 
 #[cfg(unix)]
 #[test]
 fn ctrl_c_ends_the_wait_for_a_pipe() {
-    let dir = data("batch-wait");
+    let dir = generated_data("batch-wait");
     let (mut child, mut out, pipe) = piped(&dir);
     until(&mut out, |o| o["id"] == "a");
     crate::runner::signal(&child, "-INT");
@@ -387,7 +396,7 @@ fn ctrl_c_ends_the_wait_for_a_pipe() {
 
 #[test]
 fn job_file_in_another_encoding_is_rejected() {
-    let dir = data("batch-encoding");
+    let dir = generated_data("batch-encoding");
     let job = line(&dir, "a", "", r#","epochs":1"#);
     let good = dir.file("marked.jsonl", format!("\u{feff}{job}\n"));
     let folder = dir.join("out");
@@ -402,7 +411,7 @@ fn job_file_in_another_encoding_is_rejected() {
     let mut bytes = format!("# jobs\n{job}\n").into_bytes();
     bytes[10] = 0xe9;
     let bad = batch(&dir.file("latin.jsonl", bytes));
-    assert_eq!(bad.code, Some(2), "{}", bad.err);
+    assert_eq!(bad.code, Some(2), "{}", bad.stderr);
     let ended = bad.json();
     let job = ended.iter().find(|o| o["status"] == "failed").unwrap();
     assert_eq!(job["reason"], "bad-input");

@@ -1,8 +1,8 @@
 //! `bench` as a user runs it. How fast it finds this machine to be is nobody's business here.
 
-use crate::common::{Ran, Scratch};
+use crate::common::{ProgramRun, Scratch};
+use crate::runner::expand_paths;
 use crate::runner::run;
-use crate::runner::words;
 use s3cmtf::simd::Level;
 use serde_json::Value;
 
@@ -21,18 +21,18 @@ fn tiny(name: &str) -> Scratch {
         "0.2",
         "--no-truth",
     ];
-    run(words(&dir, &made)).ok();
+    run(expand_paths(&dir, &made)).ok();
     dir
 }
 
 /// `bench` on it, with further arguments.
-fn bench(dir: &Scratch, extra: &[&str]) -> Ran {
+fn bench(dir: &Scratch, extra: &[&str]) -> ProgramRun {
     let mut all = vec!["bench", "--tensor", "@tensor.train.coo"];
     if !extra.contains(&"--rank") {
         all.extend(["--rank", "4"]);
     }
     all.extend(extra);
-    run(words(dir, &all))
+    run(expand_paths(dir, &all))
 }
 
 fn threads(line: &Value) -> u64 {
@@ -112,7 +112,7 @@ fn table_has_every_variant_once() {
         &["--threads", "1,2,2", "--epochs", "1", "--repeats", "1"],
     )
     .ok()
-    .out;
+    .stdout;
     let best = Level::best().name();
     for (algorithm, kernel) in [("blocked", best), ("opt", best), ("naive", "scalar")] {
         for threads in ["1", "2"] {
@@ -141,7 +141,7 @@ fn table_has_every_variant_once() {
         "--repeats",
         "1",
     ];
-    let text = bench(&dir, &alone).ok().out;
+    let text = bench(&dir, &alone).ok().stdout;
     assert!(!text.contains("\nnaive      scalar"), "{text}");
     assert!(text.contains("mode 3"), "{text}");
     let mut json = alone.to_vec();
@@ -172,7 +172,7 @@ fn bench_without_tensor_uses_planted_data() {
         "--repeats",
         "1",
     ];
-    let text = run(arguments).ok().out;
+    let text = run(arguments).ok().stdout;
     assert!(text.contains("like yelp at scale 0.001"), "{text}");
 }
 

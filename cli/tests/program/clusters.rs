@@ -1,6 +1,6 @@
 //! `s3cmtf concepts` and `clusters`.
 
-use crate::common::{Ran, Scratch};
+use crate::common::{ProgramRun, Scratch};
 use crate::runner::run;
 
 /// Ratings of films of three kinds, which a matrix says; names of films and kinds; two models, with the matrix and
@@ -48,7 +48,7 @@ fn fitted(name: &str) -> Scratch {
     scratch
 }
 
-fn all(arguments: &[&str], more: &[&str]) -> Ran {
+fn all(arguments: &[&str], more: &[&str]) -> ProgramRun {
     run(arguments.iter().chain(more))
 }
 
@@ -113,7 +113,7 @@ fn clusters_are_printed_with_labels_and_gap_curves() {
         let again = all(&asked, &["--json", "--threads", threads]).ok().json();
         assert_eq!(again[0], found);
     }
-    let text = all(&asked, &[]).ok().out;
+    let text = all(&asked, &[]).ok().stdout;
     for word in [
         "30 rows of mode 2 in 3 clusters",
         "comedy",
@@ -121,7 +121,7 @@ fn clusters_are_printed_with_labels_and_gap_curves() {
     ] {
         assert!(text.contains(word), "{text}");
     }
-    let csv = all(&asked, &["--csv"]).ok().out;
+    let csv = all(&asked, &["--csv"]).ok().stdout;
     assert_eq!(csv.lines().count(), 31);
     assert!(csv.starts_with("row,row_name,cluster,distance\n") && csv.contains("\"Film, The 0\""));
     // Curves of both models.
@@ -135,7 +135,7 @@ fn clusters_are_printed_with_labels_and_gap_curves() {
         assert_eq!(curve["points"].as_array().unwrap().len(), 5);
         assert_eq!(curve["taken"], found["k"]);
     }
-    let text = all(&base, &compared).ok().out;
+    let text = all(&base, &compared).ok().stdout;
     assert!(
         text.contains("coupled.s3m:") && text.contains("plain.s3m:"),
         "{text}"
@@ -149,7 +149,7 @@ fn clusters_are_printed_with_labels_and_gap_curves() {
     );
     let odd = path("odd.tns");
     let more = ["--matrix", &odd, "--against", &other, "--labels", "9"];
-    let text = all(&asked, &more).ok().out;
+    let text = all(&asked, &more).ok().stdout;
     let said = |model: &str| {
         let line = text
             .lines()
@@ -212,7 +212,7 @@ fn concepts_are_printed_with_and_without_a_given_row() {
     assert_eq!(own["for"][0]["index"], 4);
     assert_eq!(own["profile"]["rows"].as_array().unwrap().len(), 3);
     assert_ne!(strength(&own["concepts"][0]), strength(&list[0]));
-    let text = all(&base, &["--for", "1:4", "--ends", "1"]).ok().out;
+    let text = all(&base, &["--for", "1:4", "--ends", "1"]).ok().stdout;
     for word in [
         "concepts of mode 2 for row 4 of mode 1",
         "1. concept",

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{Ran, Scratch, gzip};
+use crate::common::{ProgramRun, Scratch, gzip};
 use crate::runner::{program, run, run_with_input};
 
 #[test]
@@ -31,7 +31,7 @@ fn text_ids_are_numbered_and_their_names_kept() {
         "index\tname\n1\tHeat, 1995\n2\tAlien\n3\tAmélie\n"
     );
     // The names are found again and printed.
-    let info = run([Path::new("info"), &coo]).ok().out;
+    let info = run([Path::new("info"), &coo]).ok().stdout;
     assert!(info.contains("longest: row 1 (ann) with 3"), "{info}");
     assert!(info.contains("longest: row 2 (Alien) with 2"), "{info}");
     let parts = run([
@@ -42,9 +42,9 @@ fn text_ids_are_numbered_and_their_names_kept() {
     ])
     .ok();
     assert!(
-        parts.out.contains("ratings.train.coo: 3 entries"),
+        parts.stdout.contains("ratings.train.coo: 3 entries"),
         "{}",
-        parts.out
+        parts.stdout
     );
     let info = run([
         "info".as_ref(),
@@ -163,7 +163,7 @@ fn all_formats_and_standard_input_give_the_same_file() {
 fn info_describes_a_file() {
     let dir = Scratch::new("info");
     let file = dir.file("t.tns", "1 1 2\n1 2 4\n1 3 6\n4 1 8\n");
-    let text = run([Path::new("info"), &file]).ok().out;
+    let text = run([Path::new("info"), &file]).ok().stdout;
     for part in [
         "order 2, 4 x 3 (the largest indices)",
         "4 entries, density 0.333333 (one position in 3)",
@@ -187,7 +187,7 @@ fn info_describes_a_file() {
         "3,3".as_ref(),
     ])
     .ok()
-    .out;
+    .stdout;
     assert!(text.contains("0 entries"), "{text}");
 }
 
@@ -203,7 +203,11 @@ fn check_reports_and_fixes_invalid_entries() {
         "(1, 1): entry 1 = 1, entry 3 = 4, entry 5 = 7",
         "mode 1: 0 of 3 rows are empty",
     ] {
-        assert!(found.out.contains(part), "{} lacks {part:?}", found.out);
+        assert!(
+            found.stdout.contains(part),
+            "{} lacks {part:?}",
+            found.stdout
+        );
     }
     let json = run([Path::new("check"), &file, Path::new("--json")]);
     assert_eq!(json.code, Some(2));
@@ -232,15 +236,15 @@ fn check_reports_and_fixes_invalid_entries() {
 
 #[test]
 fn help_and_version_are_printed() {
-    let help = run(["--help"]).ok().out;
+    let help = run(["--help"]).ok().stdout;
     for command in [
         "demo", "convert", "check", "info", "split", "generate", "report", "bench",
     ] {
         assert!(help.contains(command), "{help}");
-        assert!(run([command, "--help"]).ok().out.contains("Usage"));
+        assert!(run([command, "--help"]).ok().stdout.contains("Usage"));
     }
     assert_eq!(
-        run(["--version"]).ok().out,
+        run(["--version"]).ok().stdout,
         format!("s3cmtf {}\n", s3cmtf::VERSION)
     );
 }
@@ -274,7 +278,7 @@ fn unwritable_standard_output_exits_with_1() {
         .stdout(full)
         .output()
         .unwrap();
-    Ran::from(out).failed(1, &["standard output"]);
+    ProgramRun::from(out).failed(1, &["standard output"]);
     // A device as the output is refused, not replaced.
     run(["convert".as_ref(), file.as_os_str(), "/dev/full".as_ref()])
         .failed(2, &["/dev/full", "device"]);
@@ -368,7 +372,7 @@ fn folder_without_write_permission_is_reported() {
             out => break out.unwrap(),
         }
     };
-    Ran::from(out).failed(1, &["o.coo", "no file can be made in", "ermission denied"]);
+    ProgramRun::from(out).failed(1, &["o.coo", "no file can be made in", "ermission denied"]);
 }
 
 #[cfg(target_os = "linux")]

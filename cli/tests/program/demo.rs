@@ -3,18 +3,18 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Ran, Scratch, real_data};
+use crate::common::{ProgramRun, Scratch, real_data_folder};
 use crate::runner::{program, run};
 use s3cmtf::format::OpenMode;
 use serde_json::Value;
 
-fn demo(arguments: &[&str], output: &Path) -> Ran {
+fn demo(arguments: &[&str], output: &Path) -> ProgramRun {
     let mut command = program();
     command.arg("demo").args(arguments).arg("-o").arg(output);
-    Ran::from(command.output().unwrap()).ok()
+    ProgramRun::from(command.output().unwrap()).ok()
 }
 
-fn summary(ran: &Ran) -> Value {
+fn summary(ran: &ProgramRun) -> Value {
     ran.json().pop().unwrap()["summary"].take()
 }
 
@@ -127,14 +127,14 @@ fn demo_recovers_the_planted_structure() {
         Path::new(&of),
     ]);
     assert!(
-        listed.ok().out.contains("Lisbon"),
+        listed.ok().stdout.contains("Lisbon"),
         "names are found beside the model"
     );
     let meant = run([Path::new("concepts"), &coupled, Path::new("2")]).ok();
     assert!(
-        meant.out.contains("Sushi ") && !meant.out.contains("column"),
+        meant.stdout.contains("Sushi ") && !meant.stdout.contains("column"),
         "{}",
-        meant.out
+        meant.stdout
     );
 }
 
@@ -203,7 +203,7 @@ fn demo_runs_on_a_folder_of_files() {
     )
     .unwrap();
     let folder = data.to_str().unwrap();
-    let text = demo(&["--data", folder, "--threads", "2"], &dir.join("out")).out;
+    let text = demo(&["--data", folder, "--threads", "2"], &dir.join("out")).stdout;
     for word in [
         "thing <",
         "kind <",
@@ -234,7 +234,7 @@ fn demo_runs_on_a_folder_of_files() {
         &["--data", bare.to_str().unwrap(), "--threads", "2"],
         &dir.join("no-meta-out"),
     )
-    .out;
+    .stdout;
     for word in [
         "thing <",
         "kind <",
@@ -280,7 +280,7 @@ fn demo_runs_on_a_folder_of_files() {
     // One fit, which nothing calls coupled.
     assert_eq!(bare["fits"].as_array().unwrap().len(), 1);
     assert_eq!(bare["clusters"]["by_gap"], true);
-    let text = demo(&["--data", folder, "--threads", "2"], &dir.join("bare")).out;
+    let text = demo(&["--data", folder, "--threads", "2"], &dir.join("bare")).stdout;
     assert!(!text.contains("coupled"), "{text}");
     let files = fs::read_dir(dir.join("bare")).unwrap();
     let files: Vec<_> = files.map(|f| f.unwrap().file_name()).collect();
@@ -344,7 +344,7 @@ fn demo_runs_on_a_folder_of_files() {
 
 #[test]
 fn demo_runs_on_real_ratings() {
-    let Some(data) = real_data("ml100k") else {
+    let Some(data) = real_data_folder("ml100k") else {
         return;
     };
     let dir = Scratch::new("demo-real");
@@ -352,7 +352,7 @@ fn demo_runs_on_real_ratings() {
         &["--data", data.to_str().unwrap(), "--threads", "2"],
         &dir.join("out"),
     )
-    .out;
+    .stdout;
     for word in ["Where a movie has", "(movie) in", "Drama"] {
         assert!(text.contains(word), "{word}: {text}");
     }

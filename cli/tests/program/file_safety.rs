@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{Ran, Scratch};
+use crate::common::{ProgramRun, Scratch};
 use crate::runner::{program, run, run_with_input};
 use s3cmtf::format::{CooFile, OpenMode};
 
@@ -40,7 +40,7 @@ fn damaged_file_is_not_rewritten_with_valid_checksums() {
     assert_eq!(dir.names(), ["a.coo", "a.tns", "bad.coo"]);
     // The report comes even if nothing can be mended.
     let found = run(args(&["check", "@bad.coo", "--fix", "@o.coo"], &dir));
-    assert!(found.out.contains("BAD checksums"), "{}", found.out);
+    assert!(found.stdout.contains("BAD checksums"), "{}", found.stdout);
 }
 
 #[test]
@@ -87,7 +87,12 @@ fn names_are_copied_with_their_data_only() {
     dir.file("w.csv", "user,item,v\nann,x,1\nbob,y,2\nann,y,3\n");
     dir.file("n.tns", "1 1 1\n2 2 2\n");
     run(args(&["convert", "@w.csv", "@w.coo"], &dir)).ok();
-    let named = |file: &str| run(args(&["info", file], &dir)).ok().out.contains("(ann)");
+    let named = |file: &str| {
+        run(args(&["info", file], &dir))
+            .ok()
+            .stdout
+            .contains("(ann)")
+    };
     assert!(named("@w.coo"));
     run(args(
         &["convert", "@w.coo", "@copy.coo", "--values", "f64"],
@@ -194,7 +199,7 @@ fn every_command_reads_standard_input() {
     assert!(
         run_with_input(&["info", "-"], text)
             .ok()
-            .out
+            .stdout
             .contains("5 entries")
     );
     run_with_input(&["check", "-"], text).ok();
@@ -231,7 +236,7 @@ fn named_pipe_is_opened_once() {
             .spawn()
             .unwrap();
         fs::write(&fifo, format!("1 {} 1\n", round + 1)).unwrap();
-        Ran::from(child.wait_with_output().unwrap()).ok();
+        ProgramRun::from(child.wait_with_output().unwrap()).ok();
     }
 }
 
@@ -313,7 +318,7 @@ fn generated_values_are_finite_and_all_positions_can_be_filled() {
         &["--noise", "1e308", "--deviation", "2", "--values", "f64"],
     ] {
         let out = generate("@d", &[&small[..], extra].concat());
-        assert_eq!(out.code, Some(2), "{extra:?}: {}", out.err);
+        assert_eq!(out.code, Some(2), "{extra:?}: {}", out.stderr);
         assert!(!dir.join("d/tensor.train.coo").exists());
     }
     generate("@e", &[&small[..], &["--mean", "-3"]].concat()).ok();

@@ -4,14 +4,14 @@ use std::fs;
 
 use crate::common::Scratch;
 use crate::runner::run;
-use crate::runner::{data, finished, fit, words};
+use crate::runner::{expand_paths, fit_command, generated_data, run_command};
 use s3cmtf::format::OpenMode;
 use s3cmtf::model;
 
 #[test]
 fn fit_eval_predict_export_and_info_agree() {
-    let dir = data("whole");
-    let ran = finished(fit(
+    let dir = generated_data("whole");
+    let ran = run_command(fit_command(
         &dir,
         &[
             "--test",
@@ -70,7 +70,7 @@ fn fit_eval_predict_export_and_info_agree() {
     assert!(rmse < 0.2, "{rmse}");
 
     let m = model::load(dir.join("m.s3m"), OpenMode::Mapped).unwrap();
-    let info = run(words(&dir, &["info", "@m.s3m"])).ok().out;
+    let info = run(expand_paths(&dir, &["info", "@m.s3m"])).ok().stdout;
     for part in [
         "a tucker model of 60 x 50 x 8, ranks 3 x 3 x 3",
         "weight 0.5",
@@ -80,10 +80,12 @@ fn fit_eval_predict_export_and_info_agree() {
     ] {
         assert!(info.contains(part), "{info} lacks {part:?}");
     }
-    let json = &run(words(&dir, &["info", "@m.s3m", "--json"])).ok().json()[0];
+    let json = &run(expand_paths(&dir, &["info", "@m.s3m", "--json"]))
+        .ok()
+        .json()[0];
     assert_eq!(json["mean"].as_f64(), Some(m.mean()));
     assert!(json["biases"] == true && json["offsets"] == true);
-    let eval = run(words(
+    let eval = run(expand_paths(
         &dir,
         &[
             "eval",
@@ -96,9 +98,12 @@ fn fit_eval_predict_export_and_info_agree() {
     ))
     .ok();
     assert!((eval.json()[0]["clipped_rmse"].as_f64().unwrap() - rmse).abs() < 1e-6);
-    let text = run(words(&dir, &["predict", "@m.s3m", "@tensor.test.coo"]))
-        .ok()
-        .out;
+    let text = run(expand_paths(
+        &dir,
+        &["predict", "@m.s3m", "@tensor.test.coo"],
+    ))
+    .ok()
+    .stdout;
     assert_eq!(text.lines().count(), 1200);
     let cells = dir.file("cells.tns", "1 2 3\n60 50 8\n9999 1 1\n");
     let some = run([
@@ -108,9 +113,9 @@ fn fit_eval_predict_export_and_info_agree() {
         "--no-value".as_ref(),
     ])
     .ok();
-    assert_eq!(some.out.lines().count(), 3);
-    assert!(some.out.starts_with("1 2 3 "), "{}", some.out);
-    run(words(
+    assert_eq!(some.stdout.lines().count(), 3);
+    assert!(some.stdout.starts_with("1 2 3 "), "{}", some.stdout);
+    run(expand_paths(
         &dir,
         &[
             "predict",
@@ -123,15 +128,17 @@ fn fit_eval_predict_export_and_info_agree() {
         ],
     ))
     .ok();
-    let back = run(words(&dir, &["convert", "@p.coo", "@p.tns"])).ok();
-    assert!(back.out.contains("1,200 entries"));
+    let back = run(expand_paths(&dir, &["convert", "@p.coo", "@p.tns"])).ok();
+    assert!(back.stdout.contains("1,200 entries"));
     assert_eq!(
         fs::read_to_string(dir.join("p.tns")).unwrap(),
         text,
         "printed and stored predictions agree"
     );
 
-    let files = run(words(&dir, &["export", "@m.s3m", "@ex"])).ok().out;
+    let files = run(expand_paths(&dir, &["export", "@m.s3m", "@ex"]))
+        .ok()
+        .stdout;
     for name in [
         "factor1.npy",
         "factor3.rows.npy",
@@ -214,9 +221,9 @@ fn fit_eval_predict_export_and_info_agree() {
 
 #[test]
 fn options_come_from_preset_config_and_arguments() {
-    let dir = data("options");
+    let dir = generated_data("options");
     dir.file("c.txt", "# mine\nepochs=2\neta = 0.0001\nrank=2\n");
-    finished(fit(
+    run_command(fit_command(
         &dir,
         &[
             "--config",
@@ -238,7 +245,7 @@ fn options_come_from_preset_config_and_arguments() {
     );
     assert_eq!(m.shape().ranks, [3, 3, 3]);
     assert!(m.is_orthogonal());
-    finished(fit(
+    run_command(fit_command(
         &dir,
         &[
             "--no-orthogonal",
@@ -256,7 +263,7 @@ fn options_come_from_preset_config_and_arguments() {
     .ok();
     let n = model::load(dir.join("n.s3m"), OpenMode::Mapped).unwrap();
     assert!(!n.options().orthogonal && !n.options().pin && n.options().nonneg);
-    let help = run(["fit", "--help"]).ok().out;
+    let help = run(["fit", "--help"]).ok().stdout;
     for option in s3cmtf::options::OPTION_TABLE {
         assert!(
             help.contains(&option.name.replace('_', "-")),
@@ -268,7 +275,7 @@ fn options_come_from_preset_config_and_arguments() {
 
 #[test]
 fn rejected_fits_leave_no_files() {
-    let dir = data("bad");
+    let dir = generated_data("bad");
     for (extra, word) in [
         (&["--eta", "-1"][..], "eta"),
         (&["--eta", "nan"], "eta"),
@@ -293,17 +300,17 @@ fn rejected_fits_leave_no_files() {
     ] {
         let mut all = extra.to_vec();
         all.extend(["-o", "@m.s3m"]);
-        let ran = finished(fit(&dir, &all));
+        let ran = run_command(fit_command(&dir, &all));
         assert!(
             ran.code == Some(2) || word == "nothing.txt",
             "{extra:?}: {} {}",
-            ran.out,
-            ran.err
+            ran.stdout,
+            ran.stderr
         );
-        assert!(ran.err.contains(word), "{extra:?}: {}", ran.err);
+        assert!(ran.stderr.contains(word), "{extra:?}: {}", ran.stderr);
     }
     assert!(!dir.join("m.s3m").exists());
-    finished(fit(&dir, &["--epochs", "1", "-o", "@m.s3m"])).ok();
+    run_command(fit_command(&dir, &["--epochs", "1", "-o", "@m.s3m"])).ok();
     // Nothing that is read is written over.
     for (extra, word) in [
         (&["-o", "@tensor.train.coo"][..], "would be overwritten"),
@@ -324,19 +331,29 @@ fn rejected_fits_leave_no_files() {
     ] {
         let mut all = vec!["--epochs", "1"];
         all.extend(extra);
-        finished(fit(&dir, &all)).failed(2, &[word]);
+        run_command(fit_command(&dir, &all)).failed(2, &[word]);
     }
-    run(words(&dir, &["check", "@tensor.train.coo"])).ok();
+    run(expand_paths(&dir, &["check", "@tensor.train.coo"])).ok();
     // Weights of which none counts.
     dir.file("w.tns", "1 1 1 1 0\n2 2 2 1 0\n");
-    run(words(&dir, &["convert", "@w.tns", "@w.coo", "--weighted"])).ok();
-    run(words(&dir, &["fit", "--tensor", "@w.coo", "-o", "@n.s3m"]))
-        .failed(2, &["w.coo", "all weights are 0"]);
+    run(expand_paths(
+        &dir,
+        &["convert", "@w.tns", "@w.coo", "--weighted"],
+    ))
+    .ok();
+    run(expand_paths(
+        &dir,
+        &["fit", "--tensor", "@w.coo", "-o", "@n.s3m"],
+    ))
+    .failed(2, &["w.coo", "all weights are 0"]);
     // Said before the fit, not after it.
-    let ran = finished(fit(&dir, &["--epochs", "1", "-o", "@no/such/m.s3m"]))
-        .failed(2, &["folder does not exist"]);
-    assert!(!ran.out.contains("epoch"), "{}", ran.out);
-    run(words(
+    let ran = run_command(fit_command(
+        &dir,
+        &["--epochs", "1", "-o", "@no/such/m.s3m"],
+    ))
+    .failed(2, &["folder does not exist"]);
+    assert!(!ran.stdout.contains("epoch"), "{}", ran.stdout);
+    run(expand_paths(
         &dir,
         &[
             "predict",
@@ -347,20 +364,24 @@ fn rejected_fits_leave_no_files() {
         ],
     ))
     .failed(2, &["would be overwritten"]);
-    run(words(
+    run(expand_paths(
         &dir,
         &["predict", "@m.s3m", "@tensor.test.coo", "-o", "@m.s3m"],
     ))
     .failed(2, &["would be overwritten"]);
     // A model is no data.
-    run(words(&dir, &["check", "@m.s3m"])).failed(2, &["is a model, not data"]);
-    run(words(&dir, &["fit", "--tensor", "@m.s3m", "-o", "@o.s3m"]))
-        .failed(2, &["is a model, not data"]);
+    run(expand_paths(&dir, &["check", "@m.s3m"])).failed(2, &["is a model, not data"]);
+    run(expand_paths(
+        &dir,
+        &["fit", "--tensor", "@m.s3m", "-o", "@o.s3m"],
+    ))
+    .failed(2, &["is a model, not data"]);
     // A model is no checkpoint.
-    finished(fit(&dir, &["--resume", "@m.s3m", "-o", "@o.s3m"])).failed(2, &["not a checkpoint"]);
-    run(words(&dir, &["eval", "@m.s3m", "@matrix1.coo"])).failed(2, &["has 2 modes"]);
-    run(words(&dir, &["predict", "@m.s3m", "@matrix1.coo"])).failed(2, &["has 2 modes"]);
-    run(words(
+    run_command(fit_command(&dir, &["--resume", "@m.s3m", "-o", "@o.s3m"]))
+        .failed(2, &["not a checkpoint"]);
+    run(expand_paths(&dir, &["eval", "@m.s3m", "@matrix1.coo"])).failed(2, &["has 2 modes"]);
+    run(expand_paths(&dir, &["predict", "@m.s3m", "@matrix1.coo"])).failed(2, &["has 2 modes"]);
+    run(expand_paths(
         &dir,
         &["eval", "@tensor.train.coo", "@tensor.test.coo"],
     ))
@@ -370,7 +391,7 @@ fn rejected_fits_leave_no_files() {
 #[test]
 fn cp_model_keeps_a_hyper_diagonal_core() {
     let dir = Scratch::new("cp");
-    run(words(
+    run(expand_paths(
         &dir,
         &[
             "generate",
@@ -387,7 +408,7 @@ fn cp_model_keeps_a_hyper_diagonal_core() {
     ))
     .ok();
     for rank in ["20", "256"] {
-        let fitted = words(
+        let fitted = expand_paths(
             &dir,
             &[
                 "fit",
@@ -404,12 +425,12 @@ fn cp_model_keeps_a_hyper_diagonal_core() {
             ],
         );
         run(fitted).ok();
-        run(words(&dir, &["export", "@m.s3m", "@ex"])).ok();
+        run(expand_paths(&dir, &["export", "@m.s3m", "@ex"])).ok();
         let core = fs::read_to_string(dir.join("ex/CORETENSOR")).unwrap();
         assert_eq!(core.lines().count(), rank.parse::<usize>().unwrap());
         assert!(core.starts_with("1\t1\t1\t1\t1\t1\t1\t1\t"));
         // The ranks come from the model.
-        let again = words(
+        let again = expand_paths(
             &dir,
             &[
                 "fit",
@@ -429,13 +450,13 @@ fn cp_model_keeps_a_hyper_diagonal_core() {
 
 #[test]
 fn kernel_is_chosen_by_option_or_environment() {
-    let dir = data("kernels");
+    let dir = generated_data("kernels");
     let ran = |algorithm: &str, variable: &str, extra: &[&str]| {
-        let mut command = fit(&dir, &["--algorithm", algorithm, "--epochs", "2", "--json"]);
+        let mut command = fit_command(&dir, &["--algorithm", algorithm, "--epochs", "2", "--json"]);
         command.args(extra).env("S3CMTF_KERNEL", variable);
         let _ = fs::remove_file(dir.join("k.s3m"));
-        command.args(words(&dir, &["-o", "@k.s3m"]));
-        finished(command)
+        command.args(expand_paths(&dir, &["-o", "@k.s3m"]));
+        run_command(command)
     };
     for algorithm in ["blocked", "opt"] {
         for (variable, extra, expected) in [
@@ -460,11 +481,11 @@ fn kernel_is_chosen_by_option_or_environment() {
 
 #[test]
 fn valid_takes_a_fraction() {
-    let dir = data("valid-fraction");
+    let dir = generated_data("valid-fraction");
     let words = ["--valid", "0.2", "--patience", "2", "--preset", "paper"];
     let run = |extra: &[&str]| {
         let all = [&words, &["-o", "@m.s3m", "--json"][..], extra].concat();
-        finished(fit(&dir, &all))
+        run_command(fit_command(&dir, &all))
     };
     let lines = run(&["--epochs", "3"]).ok().json();
     assert!(lines.iter().any(|l| l["event"] == "refit"));
@@ -472,6 +493,6 @@ fn valid_takes_a_fraction() {
     assert!(summary["valid_rmse"].is_number() && summary["best_epoch"].as_u64().unwrap() <= 3);
     let lines = run(&["--epochs", "3", "--no-refit"]).ok().json();
     assert!(lines.iter().all(|l| l["event"] != "refit"));
-    let bad = finished(fit(&dir, &["--valid", "1.5", "-o", "@m.s3m"]));
+    let bad = run_command(fit_command(&dir, &["--valid", "1.5", "-o", "@m.s3m"]));
     bad.failed(2, &["--valid 1.5", "above 0 and below 1"]);
 }

@@ -5,15 +5,15 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::common::{Ran, Scratch};
-use crate::runner::{data, finished, fit, words};
+use crate::common::{ProgramRun, Scratch};
+use crate::runner::{expand_paths, fit_command, generated_data, run_command};
 use crate::runner::{program, run};
 use s3cmtf::format::OpenMode;
 use s3cmtf::model;
 
 /// Starts a long fit that writes a checkpoint every epoch and reads its output.
 fn long_fit(dir: &Scratch, extra: &[&str]) -> (Child, impl Iterator<Item = String> + use<>) {
-    let mut command = fit(
+    let mut command = fit_command(
         dir,
         &[
             "--checkpoint",
@@ -25,7 +25,9 @@ fn long_fit(dir: &Scratch, extra: &[&str]) -> (Child, impl Iterator<Item = Strin
             "@m.s3m",
         ],
     );
-    command.args(words(dir, extra)).stdout(Stdio::piped());
+    command
+        .args(expand_paths(dir, extra))
+        .stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap())
         .lines()
@@ -44,9 +46,9 @@ fn epoch_of(path: &Path) -> u64 {
 
 #[test]
 fn killed_fit_leaves_a_checkpoint_that_resumes() {
-    let dir = data("kill");
+    let dir = generated_data("kill");
     let checkpoint = dir.join("c.s3m");
-    finished(fit(&dir, &["--epochs", "2", "-o", "@old.s3m"])).ok();
+    run_command(fit_command(&dir, &["--epochs", "2", "-o", "@old.s3m"])).ok();
     for round in 0..8 {
         let _ = fs::remove_file(&checkpoint);
         // A model from earlier, which the killed fit was to replace, stays.
@@ -68,7 +70,7 @@ fn killed_fit_leaves_a_checkpoint_that_resumes() {
             // Resuming ends exactly where a fit that was never killed ends, without retyping its
             // options (the checkpoint has them; one thread and the rank come from the helper).
             let last = (epoch + 3).to_string();
-            finished(fit(
+            run_command(fit_command(
                 &dir,
                 &[
                     "--resume",
@@ -88,7 +90,7 @@ fn killed_fit_leaves_a_checkpoint_that_resumes() {
                 "-o",
                 "@whole.s3m",
             ];
-            finished(fit(&dir, &whole)).ok();
+            run_command(fit_command(&dir, &whole)).ok();
             let numbers = |name: &str| {
                 let m = model::load(dir.join(name), OpenMode::Private).unwrap();
                 let rows: Vec<f32> = m
@@ -106,7 +108,7 @@ fn killed_fit_leaves_a_checkpoint_that_resumes() {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_ends_a_fit_and_saves_its_model() {
-    let dir = data("interrupt");
+    let dir = generated_data("interrupt");
     let (mut child, mut lines) = long_fit(&dir, &[]);
     lines
         .by_ref()
@@ -123,7 +125,7 @@ fn ctrl_c_ends_a_fit_and_saves_its_model() {
 #[test]
 fn fit_uses_only_allowed_cpus() {
     // A fit started on one CPU only: it must not ask for another, and still run two threads.
-    let dir = data("cpus");
+    let dir = generated_data("cpus");
     let can_choose = Command::new("taskset")
         .args(["-c", "0", "true"])
         .output()
@@ -135,7 +137,7 @@ fn fit_uses_only_allowed_cpus() {
     for (threads, expected) in [("0", 1), ("2", 2)] {
         let out = Command::new("taskset")
             .args(["-c", "0", env!("CARGO_BIN_EXE_s3cmtf")])
-            .args(words(
+            .args(expand_paths(
                 &dir,
                 &[
                     "fit",
@@ -154,7 +156,7 @@ fn fit_uses_only_allowed_cpus() {
             ))
             .output()
             .unwrap();
-        let lines = Ran::from(out).ok().json();
+        let lines = ProgramRun::from(out).ok().json();
         assert_eq!(
             lines.last().unwrap()["summary"]["threads"],
             expected,
@@ -168,7 +170,7 @@ fn fit_uses_only_allowed_cpus() {
 fn ctrl_c_and_time_limit_end_a_fit_within_an_epoch() {
     let dir = Scratch::new("slow");
     // One epoch of this takes half a minute: the signal must be seen in the middle of it.
-    run(words(
+    run(expand_paths(
         &dir,
         &[
             "generate",
@@ -199,14 +201,14 @@ fn ctrl_c_and_time_limit_end_a_fit_within_an_epoch() {
     ];
     let mut limited = slow.to_vec();
     limited.extend(["--time-limit", "0.2"]);
-    let ran = run(words(&dir, &limited)).ok();
+    let ran = run(expand_paths(&dir, &limited)).ok();
     assert!(
-        ran.out.contains("stopped (time-limit) after 0 epochs"),
+        ran.stdout.contains("stopped (time-limit) after 0 epochs"),
         "{}",
-        ran.out
+        ran.stdout
     );
     let child = program()
-        .args(words(&dir, &slow))
+        .args(expand_paths(&dir, &slow))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

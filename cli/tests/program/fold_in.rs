@@ -67,10 +67,10 @@ fn rows_are_folded_in_and_the_model_is_usable() {
             (&1.into(), &0.into())
         );
         assert!(summary["clipped_rmse"].as_f64().unwrap() < 2.0 && summary["mode"] == 1);
-        assert!(run(fold).ok().out.contains("1 row of mode 1 added"));
+        assert!(run(fold).ok().stdout.contains("1 row of mode 1 added"));
         run(["eval", &more, new]).ok();
         run(["export", &more, &path("exported")]).ok();
-        assert!(run(["info", &more]).ok().out.contains("10 x 8 x 2"));
+        assert!(run(["info", &more]).ok().stdout.contains("10 x 8 x 2"));
         // The same once more is a mistake, unless it is meant.
         let again = [
             "fold-in", &more, "--mode", "1", "--tensor", new, "-o", &most,
@@ -79,9 +79,10 @@ fn rows_are_folded_in_and_the_model_is_usable() {
         assert!(!std::path::Path::new(&most).exists());
         let ran = run(again.iter().chain(&["--replace"])).ok();
         assert!(
-            ran.out.contains("0 rows of mode 1 added, 1 row replaced"),
+            ran.stdout
+                .contains("0 rows of mode 1 added, 1 row replaced"),
             "{}",
-            ran.out
+            ran.stdout
         );
         // A film of which nothing but its genres is known.
         for spec in [format!("2:{late}"), format!("2.1:{late}:0.5")] {
@@ -90,11 +91,11 @@ fn rows_are_folded_in_and_the_model_is_usable() {
             ])
             .ok();
             assert!(
-                ran.out.contains("1 row determined by matrices alone"),
+                ran.stdout.contains("1 row determined by matrices alone"),
                 "{}",
-                ran.out
+                ran.stdout
             );
-            assert!(run(["info", &most]).ok().out.contains("10 x 12 x 2"));
+            assert!(run(["info", &most]).ok().stdout.contains("10 x 12 x 2"));
         }
     }
 }

@@ -21,7 +21,7 @@ fn matrix_kind_is_parsed_and_stored() {
         words.extend(json.then_some("--json"));
         run(words)
     };
-    let info = || run(["info", model.to_str().unwrap()]).ok().out;
+    let info = || run(["info", model.to_str().unwrap()]).ok().stdout;
     for (ending, kind) in [
         ("", "observed matrix with 3 columns"),
         (":observed", "observed matrix with 3 columns"),
@@ -32,8 +32,13 @@ fn matrix_kind_is_parsed_and_stored() {
         (":sampled:1", "sampled=1 matrix with 3 columns"),
     ] {
         let ran = fit(ending, false).ok();
-        let warned = ran.err.contains("warning: ") && ran.err.contains("teaches nothing");
-        assert_eq!(warned, kind.starts_with("observed"), "{ending} {}", ran.err);
+        let warned = ran.stderr.contains("warning: ") && ran.stderr.contains("teaches nothing");
+        assert_eq!(
+            warned,
+            kind.starts_with("observed"),
+            "{ending} {}",
+            ran.stderr
+        );
         assert!(info().contains(kind), "{ending}: {}", info());
     }
     let events = fit("", true).ok().json();

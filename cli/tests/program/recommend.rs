@@ -1,6 +1,6 @@
 //! `s3cmtf recommend`, `similar` and `eval --rank`.
 
-use crate::common::{Ran, Scratch};
+use crate::common::{ProgramRun, Scratch};
 use crate::runner::run;
 
 /// Ratings by people of films, both with names, converted and fitted; the folder and the model.
@@ -67,7 +67,7 @@ fn fitted(name: &str, algorithm: &str) -> (Scratch, String) {
     (scratch, model)
 }
 
-fn all(arguments: &[&str], more: &[&str]) -> Ran {
+fn all(arguments: &[&str], more: &[&str]) -> ProgramRun {
     run(arguments.iter().chain(more))
 }
 
@@ -116,7 +116,7 @@ fn lists_are_printed_with_names() {
         let p = predicted.iter().find(same).unwrap();
         assert_eq!(p["prediction"], r["score"]);
     }
-    let text = all(&base, &["--for", "1:person 3", "-k", "2"]).ok().out;
+    let text = all(&base, &["--for", "1:person 3", "-k", "2"]).ok().stdout;
     assert_eq!(text.lines().count(), 3, "{text}");
     assert!(
         text.starts_with("row ") && text.contains("person 3:"),
@@ -127,7 +127,7 @@ fn lists_are_printed_with_names() {
     let lists = |threads: &str, what: &str| {
         all(&base, &["--for", "1:all", "--threads", threads, what])
             .ok()
-            .out
+            .stdout
     };
     for what in ["--csv", "--json"] {
         let one = lists("1", what);
@@ -171,12 +171,14 @@ fn lists_are_printed_with_names() {
             .iter()
             .all(|l| l["rows"].as_array().unwrap().is_empty())
     );
-    let text = all(&free[..6], &["--only", &some, "--not", &some]).ok().out;
+    let text = all(&free[..6], &["--only", &some, "--not", &some])
+        .ok()
+        .stdout;
     assert!(text.contains("no rows remain"), "{text}");
     // Over everything, and all of the mode.
     let text = run(["recommend", &model, "--rank", "2", "-k", "500"])
         .ok()
-        .out;
+        .stdout;
     assert!(
         text.starts_with("over all modes:") && text.lines().count() == 10,
         "{text}"
@@ -187,7 +189,7 @@ fn lists_are_printed_with_names() {
     assert_eq!(alike[0]["for"][0]["name"], "Film, The 4");
     assert_eq!(alike[0]["rows"].as_array().unwrap().len(), 3);
     assert!(alike[0]["rows"][0]["cosine"].as_f64().unwrap() <= 1.0);
-    let text = run(["similar", &model, "3:all"]).ok().out;
+    let text = run(["similar", &model, "3:all"]).ok().stdout;
     assert!(text.starts_with("row 1 of mode 3:\n    1  "), "{text}");
 }
 
@@ -207,7 +209,7 @@ fn eval_prints_ranking_metrics() {
         "--at",
         "2",
     ];
-    let text = all(&base, &["--relevant", "3"]).ok().out;
+    let text = all(&base, &["--relevant", "3"]).ok().stdout;
     assert!(
         text.contains("the first 2:") && text.contains("popularity"),
         "{text}"
@@ -359,12 +361,12 @@ fn rows_unknown_to_the_model_are_reported() {
     let found = all(&base, &["--only", &listed]).ok();
     assert_eq!(found.json()[0]["rows"].as_array().unwrap().len(), 2);
     assert!(
-        found.err.contains("does not have 2 of the 4 rows") && found.err.contains("row 2"),
+        found.stderr.contains("does not have 2 of the 4 rows") && found.stderr.contains("row 2"),
         "{}",
-        found.err
+        found.stderr
     );
     // Leaving out what is not ranked is nothing to talk about.
-    assert_eq!(all(&base, &["--not", &listed]).ok().err, "");
+    assert_eq!(all(&base, &["--not", &listed]).ok().stderr, "");
 }
 
 #[test]
@@ -382,10 +384,10 @@ fn control_characters_in_names_are_replaced() {
         ("concepts", &["2", "--least", "1"]),
     ] {
         let given = ["--names", &names];
-        let text = all(&[command, &model], more).ok().out;
+        let text = all(&[command, &model], more).ok().stdout;
         assert!(text.contains("Film, The"), "{text}");
         let ran = run([command, &model].iter().chain(more).chain(&given));
-        let text = ran.ok().out;
+        let text = ran.ok().stdout;
         assert!(
             text.contains("\u{fffd}[31mfilm") && !text.contains('\u{1b}'),
             "{text:?}"
@@ -395,7 +397,7 @@ fn control_characters_in_names_are_replaced() {
             .chain(more)
             .chain(&given)
             .chain(&["--json"]));
-        assert!(ran.ok().out.contains("\\u001b[31mfilm"));
+        assert!(ran.ok().stdout.contains("\\u001b[31mfilm"));
     }
     // A dictionary that is too long may be of another mode, and so may entries to leave out.
     let ran = all(
@@ -404,23 +406,24 @@ fn control_characters_in_names_are_replaced() {
     )
     .ok();
     assert!(
-        ran.err
+        ran.stderr
             .contains("names up to number 9, but mode 3 has 3 rows"),
         "{}",
-        ran.err
+        ran.stderr
     );
     let ran = all(&["similar", &model, "2:1"], &["--names", &names]).ok();
-    assert_eq!(ran.err, "");
+    assert_eq!(ran.stderr, "");
     let other = scratch.file("other.tns", "13 1 1 2\n1 2 2 1\n");
     let other = other.display().to_string();
     let base = ["recommend", &model, "--rank", "2", person, "--exclude"];
     let ran = all(&base, &[&other]).ok();
     assert!(
-        ran.err.contains("13 x 2 x 2, but the model is 12 x 9 x 3"),
+        ran.stderr
+            .contains("13 x 2 x 2, but the model is 12 x 9 x 3"),
         "{}",
-        ran.err
+        ran.stderr
     );
-    assert_eq!(all(&base, &[&path("ratings.coo")]).ok().err, "");
+    assert_eq!(all(&base, &[&path("ratings.coo")]).ok().stderr, "");
 }
 
 #[test]
@@ -450,7 +453,7 @@ fn column_names_are_stored_beside_the_model() {
     let fit = || all(&fit, &["--epochs", "2", "--preset", "paper", "-o", &model]).ok();
     fit();
     let meant = |more: &[&str]| all(&["concepts", &model, "2"], more).ok();
-    assert!(meant(&[]).out.contains("comedy +") || meant(&[]).out.contains("comedy -"));
+    assert!(meant(&[]).stdout.contains("comedy +") || meant(&[]).stdout.contains("comedy -"));
     let page = path("page.html");
     run(["report", &model, "-o", &page]).ok();
     assert!(std::fs::read_to_string(&page).unwrap().contains("comedy"));
@@ -458,16 +461,16 @@ fn column_names_are_stored_beside_the_model() {
     let given = scratch.file("given.tsv", "1\tsad\n2\tgay\n7\tblue\n");
     let given = meant(&["--matrix-names", &format!("1:{}", given.display())]);
     assert!(
-        given.out.contains("sad ") && !given.out.contains("drama"),
+        given.stdout.contains("sad ") && !given.stdout.contains("drama"),
         "{}",
-        given.out
+        given.stdout
     );
     assert!(
         given
-            .err
+            .stderr
             .contains("names up to number 7, but matrix 1 has 2 columns"),
         "{}",
-        given.err
+        given.stderr
     );
     // A batch and added rows keep them, too.
     let job = serde_json::json!({
@@ -490,9 +493,14 @@ fn column_names_are_stored_beside_the_model() {
         &folded,
     ])
     .ok();
-    assert!(run(["concepts", &folded, "2"]).ok().out.contains("comedy "));
+    assert!(
+        run(["concepts", &folded, "2"])
+            .ok()
+            .stdout
+            .contains("comedy ")
+    );
     // A model that is fitted anew without names has none.
     std::fs::remove_file(columns).unwrap();
     fit();
-    assert!(!meant(&[]).out.contains("comedy"));
+    assert!(!meant(&[]).stdout.contains("comedy"));
 }

@@ -90,15 +90,15 @@ fn damaged_binary_files_are_rejected() {
     assert_eq!(found.code, Some(2));
     assert!(
         found
-            .out
+            .stdout
             .contains("BAD checksums: the bytes of indices of mode 1"),
         "{}",
-        found.out
+        found.stdout
     );
     assert!(
-        found.out.contains("BAD indices in range: 1 entries"),
+        found.stdout.contains("BAD indices in range: 1 entries"),
         "{}",
-        found.out
+        found.stdout
     );
     run([Path::new("info"), &file]).failed(2, &["entry 1", "beyond its size"]);
     run([

@@ -137,7 +137,7 @@ fn invalid_sizes_are_rejected() {
             "--dims".as_ref(),
             dims.as_ref(),
         ]);
-        assert_eq!(out.code, Some(2), "{dims}: {}", out.err);
+        assert_eq!(out.code, Some(2), "{dims}: {}", out.stderr);
     }
     assert_eq!(dir.names(), ["t.tns"]);
 }

@@ -3,8 +3,8 @@
 use s3cmtf::format::OpenMode;
 use s3cmtf::model;
 
-use crate::common::pages::strictly;
-use crate::common::{Ran, Scratch};
+use crate::common::reports::check_html;
+use crate::common::{ProgramRun, Scratch};
 use crate::runner::{program, run};
 
 #[test]
@@ -70,7 +70,7 @@ fn command_in_the_report_reproduces_the_model() {
     assert_eq!(ran.json()[0]["output"], page);
     let text = std::fs::read_to_string(&page).unwrap();
     assert_eq!(ran.json()[0]["bytes"], text.len());
-    let all = strictly("cli", &text);
+    let all = check_html("cli", &text);
     let command = text
         .split("<pre>")
         .nth(1)
@@ -78,7 +78,7 @@ fn command_in_the_report_reproduces_the_model() {
         .split("</pre>")
         .next()
         .unwrap();
-    let command = strictly("command", &format!("<!DOCTYPE html>{command}<p></p>")).replacen(
+    let command = check_html("command", &format!("<!DOCTYPE html>{command}<p></p>")).replacen(
         "s3cmtf",
         env!("CARGO_BIN_EXE_s3cmtf"),
         1,
@@ -89,7 +89,7 @@ fn command_in_the_report_reproduces_the_model() {
         .arg(&command)
         .output()
         .unwrap();
-    Ran::from(shell).ok();
+    ProgramRun::from(shell).ok();
     let read = |f: &str| model::load(f, OpenMode::Private).unwrap();
     let (first, again) = (read(&model), read(&name("again.s3m")));
     assert_eq!(first.core(), again.core(), "{command}");
@@ -111,7 +111,7 @@ fn command_in_the_report_reproduces_the_model() {
     {
         let words = ["cannot write /proc/x", "no file can be made in /proc"];
         let ran = run(["report", &model, "-o", "/proc/x"]).failed(1, &words);
-        assert!(!ran.err.contains("does not exist"), "{}", ran.err);
+        assert!(!ran.stderr.contains("does not exist"), "{}", ran.stderr);
     }
     run(["report", &name("tensor.train.coo"), "-o", &page]).failed(2, &["model"]);
     run(["report", &model, "--matrix-names", "4:x", "-o", &page]).failed(2, &["there is 1 matrix"]);
@@ -122,12 +122,12 @@ fn command_in_the_report_reproduces_the_model() {
     let base = ["report", &model, "--max-k", "0", "-o", &page, "--data"];
     let ran = run(base.iter().chain(&[others.as_str()])).ok();
     for word in ["tensor.test.coo has 600 entries", "fitted to 2,400"] {
-        assert!(ran.err.contains(word), "{}", ran.err);
+        assert!(ran.stderr.contains(word), "{}", ran.stderr);
     }
     let ran = run(base.iter().chain(&[name("matrix1.coo").as_str()]));
-    assert!(!ran.failed(2, &["has 2 modes"]).err.contains("entries"));
+    assert!(!ran.failed(2, &["has 2 modes"]).stderr.contains("entries"));
     let ran = run(base.iter().chain(&[name("tensor.train.coo").as_str()])).ok();
-    assert_eq!(ran.err, "");
+    assert_eq!(ran.stderr, "");
     assert_eq!(
         program().arg("report").output().unwrap().status.code(),
         Some(2)

@@ -1,9 +1,10 @@
-//! Runs the program, and `fit` on planted data.
+//! Runs the program, and `fit` on generated data.
 
 use std::process::{Command, Stdio};
 
-use crate::common::{Ran, Scratch};
+use crate::common::{ProgramRun, Scratch};
 
+/// Returns a command for the program, without standard input.
 pub fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_s3cmtf"));
     command.stdin(Stdio::null());
@@ -11,12 +12,12 @@ pub fn program() -> Command {
 }
 
 /// Runs the program with arguments.
-pub fn run<I: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = I>) -> Ran {
-    Ran::from(program().args(arguments).output().unwrap())
+pub fn run<I: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = I>) -> ProgramRun {
+    ProgramRun::from(program().args(arguments).output().unwrap())
 }
 
 /// Runs the program with `input` on standard input.
-pub fn run_with_input(arguments: &[&str], input: &[u8]) -> Ran {
+pub fn run_with_input(arguments: &[&str], input: &[u8]) -> ProgramRun {
     use std::io::Write;
     let mut child = program()
         .args(arguments)
@@ -25,9 +26,9 @@ pub fn run_with_input(arguments: &[&str], input: &[u8]) -> Ran {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A program that refuses the start of its input need not read the rest.
+    // A program that rejects the start of its input need not read the rest.
     let _ = child.stdin.take().unwrap().write_all(input);
-    Ran::from(child.wait_with_output().unwrap())
+    ProgramRun::from(child.wait_with_output().unwrap())
 }
 
 /// Sends a signal to a running program.
@@ -40,8 +41,8 @@ pub fn signal(child: &std::process::Child, name: &str) {
     assert!(sent.unwrap().success());
 }
 
-/// A folder with planted data.
-pub fn data(name: &str) -> Scratch {
+/// Generates a tensor with test entries and a matrix in a temporary folder.
+pub fn generated_data(name: &str) -> Scratch {
     let dir = Scratch::new(name);
     run([
         "generate",
@@ -66,10 +67,10 @@ pub fn data(name: &str) -> Scratch {
     dir
 }
 
-/// `fit` on that data, with further arguments; words that start with @ are files of the folder.
-pub fn fit(dir: &Scratch, extra: &[&str]) -> Command {
+/// Returns a command that fits that data, with further arguments. `@` stands for the folder.
+pub fn fit_command(dir: &Scratch, extra: &[&str]) -> Command {
     let mut command = program();
-    command.args(words(
+    command.args(expand_paths(
         dir,
         &[
             "fit",
@@ -81,16 +82,18 @@ pub fn fit(dir: &Scratch, extra: &[&str]) -> Command {
             "1",
         ],
     ));
-    command.args(words(dir, extra));
+    command.args(expand_paths(dir, extra));
     command
 }
 
-pub fn words(dir: &Scratch, list: &[&str]) -> Vec<String> {
+/// Replaces `@` in arguments by the folder.
+pub fn expand_paths(dir: &Scratch, list: &[&str]) -> Vec<String> {
     list.iter()
         .map(|a| a.replace('@', &format!("{}/", dir.path().display())))
         .collect()
 }
 
-pub fn finished(mut command: Command) -> Ran {
-    Ran::from(command.output().unwrap())
+/// Runs a command to its end.
+pub fn run_command(mut command: Command) -> ProgramRun {
+    ProgramRun::from(command.output().unwrap())
 }

@@ -3,8 +3,8 @@
 use std::fs;
 
 use crate::common::Scratch;
+use crate::runner::expand_paths;
 use crate::runner::run;
-use crate::runner::words;
 use s3cmtf::format::OpenMode;
 use s3cmtf::model;
 
@@ -58,7 +58,7 @@ const ODD_GENRES: [&str; 4] = [
 #[test]
 fn fit_reads_text_like_convert() {
     let dir = data("text-fit");
-    let go = |parts: &[&[&str]]| run(words(&dir, &parts.concat()));
+    let go = |parts: &[&[&str]]| run(expand_paths(&dir, &parts.concat()));
     go(&[
         &FIT,
         &["--tensor", "@train.tns", "--test", "@test.tns"],
@@ -74,8 +74,12 @@ fn fit_reads_text_like_convert() {
     ])
     .ok();
     // Binary files may stand beside text, and say themselves how they are read.
-    run(words(&dir, &["convert", "@test.tns", "@test.coo"])).ok();
-    run(words(&dir, &["convert", "@genres.tns", "@genres.coo"])).ok();
+    run(expand_paths(&dir, &["convert", "@test.tns", "@test.coo"])).ok();
+    run(expand_paths(
+        &dir,
+        &["convert", "@genres.tns", "@genres.coo"],
+    ))
+    .ok();
     go(&[
         &FIT,
         &["--tensor", "@train.csv", "--test", "@test.coo"],
@@ -93,21 +97,24 @@ fn fit_reads_text_like_convert() {
     }
 
     let eval = |parts: &[&[&str]]| {
-        let ran = run(words(&dir, &parts.concat())).ok();
+        let ran = run(expand_paths(&dir, &parts.concat())).ok();
         ran.json()[0]["rmse"].as_f64().unwrap()
     };
     assert_eq!(
         eval(&[&["eval", "@plain.s3m", "@test.tns", "--json"]]),
         eval(&[&["eval", "@plain.s3m", "@test.csv", "--json"], &ODD]),
     );
-    let predict = |parts: &[&[&str]]| run(words(&dir, &parts.concat())).ok().out;
+    let predict = |parts: &[&[&str]]| run(expand_paths(&dir, &parts.concat())).ok().stdout;
     assert_eq!(
         predict(&[&["predict", "@plain.s3m", "@test.tns"]]),
         predict(&[&["predict", "@plain.s3m", "@test.csv"], &ODD]),
     );
     for command in ["check", "info"] {
-        let ran = run(words(&dir, &[&[command, "@test.csv"], &ODD[..]].concat()));
-        assert!(ran.out.contains("480 entries"), "{}", ran.out);
+        let ran = run(expand_paths(
+            &dir,
+            &[&[command, "@test.csv"], &ODD[..]].concat(),
+        ));
+        assert!(ran.stdout.contains("480 entries"), "{}", ran.stdout);
     }
 }
 
@@ -116,11 +123,11 @@ fn text_options_without_text_are_rejected() {
     let dir = data("text-refused");
     for name in ["train", "genres"] {
         let (text, binary) = (format!("@{name}.tns"), format!("@{name}.coo"));
-        run(words(&dir, &["convert", &text, &binary])).ok();
+        run(expand_paths(&dir, &["convert", &text, &binary])).ok();
     }
     let fit = |more: &[&str]| {
         let all = [&FIT[..], &["--tensor", "@train.coo", "-o", "@m.s3m"], more].concat();
-        run(words(&dir, &all))
+        run(expand_paths(&dir, &all))
     };
     fit(&["--zero-based"]).failed(2, &["train.coo", "is binary"]);
     fit(&[
@@ -137,8 +144,9 @@ fn text_options_without_text_are_rejected() {
         .failed(2, &["no option 'colums'"]);
     assert!(!dir.join("m.s3m").exists());
     fit(&[]).ok();
-    run(words(&dir, &["info", "@m.s3m", "--zero-based"])).failed(2, &["m.s3m", "is a model"]);
-    run(words(&dir, &["info", "@m.s3m"])).ok();
+    run(expand_paths(&dir, &["info", "@m.s3m", "--zero-based"]))
+        .failed(2, &["m.s3m", "is a model"]);
+    run(expand_paths(&dir, &["info", "@m.s3m"])).ok();
     run(["bench", "--zero-based"]).failed(2, &["--tensor"]);
 }
 
@@ -150,7 +158,11 @@ fn text_ids_are_accepted_if_all_files_use_names() {
         ratings += &format!("u{},f{},{}\n", i % 7, i % 9, i % 5);
     }
     dir.file("ratings.csv", ratings);
-    run(words(&dir, &["convert", "@ratings.csv", "@ratings.coo"])).ok();
+    run(expand_paths(
+        &dir,
+        &["convert", "@ratings.csv", "@ratings.coo"],
+    ))
+    .ok();
     let fit = [
         "fit",
         "--tensor",
@@ -162,7 +174,7 @@ fn text_ids_are_accepted_if_all_files_use_names() {
         "-o",
         "@m.s3m",
     ];
-    run(words(&dir, &fit)).ok();
+    run(expand_paths(&dir, &fit)).ok();
     let cells = dir.file("cells.csv", "user,film\nu6,f8\nu0,f1\n");
     let names = [
         "--names",
@@ -172,11 +184,11 @@ fn text_ids_are_accepted_if_all_files_use_names() {
     ];
     let predict = |names: &[&str]| {
         let all = [&["predict", "@m.s3m", "@cells.csv", "--no-value"], names].concat();
-        run(words(&dir, &all))
+        run(expand_paths(&dir, &all))
     };
     let ran = predict(&names).ok();
     let found: Vec<&str> = ran
-        .out
+        .stdout
         .lines()
         .map(|l| l.rsplit_once(' ').unwrap().0)
         .collect();

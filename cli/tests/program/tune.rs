@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::common::Scratch;
 use crate::runner::program;
-use crate::runner::{data, finished, words};
+use crate::runner::{expand_paths, generated_data, run_command};
 use serde_json::Value;
 
 fn tune(dir: &Scratch, extra: &[&str]) -> Command {
@@ -27,14 +27,16 @@ fn tune(dir: &Scratch, extra: &[&str]) -> Command {
         "--trials",
         "9",
     ];
-    command.args(words(dir, &fixed)).args(words(dir, extra));
+    command
+        .args(expand_paths(dir, &fixed))
+        .args(expand_paths(dir, extra));
     command
 }
 
 #[test]
 fn fit_takes_the_options_that_tune_writes() {
-    let dir = data("tune-config");
-    let ran = finished(tune(&dir, &["--json", "-o", "@best.conf"])).ok();
+    let dir = generated_data("tune-config");
+    let ran = run_command(tune(&dir, &["--json", "-o", "@best.conf"])).ok();
     let objects = ran.json();
     let summary = &objects.last().unwrap()["summary"];
     let table: Vec<&Value> = objects.iter().filter(|o| o["place"].is_u64()).collect();
@@ -64,11 +66,11 @@ fn fit_takes_the_options_that_tune_writes() {
         "-o",
         "@model.s3m",
     ];
-    fit.args(words(&dir, &arguments));
-    finished(fit).ok();
+    fit.args(expand_paths(&dir, &arguments));
+    run_command(fit).ok();
     let mut info = program();
-    info.args(words(&dir, &["info", "--json", "@model.s3m"]));
-    let info = finished(info).ok().out;
+    info.args(expand_paths(&dir, &["info", "--json", "@model.s3m"]));
+    let info = run_command(info).ok().stdout;
     for (name, value) in options {
         let value = value.as_str().unwrap();
         assert!(
@@ -79,18 +81,18 @@ fn fit_takes_the_options_that_tune_writes() {
     }
     assert!(options.contains_key("matrix_weights") && options.contains_key("rank"));
     // The same again as text, and from a state: the same file.
-    let text = finished(tune(&dir, &["-o", "@again.conf", "--checkpoint", "@state"]))
+    let text = run_command(tune(&dir, &["-o", "@again.conf", "--checkpoint", "@state"]))
         .ok()
-        .out;
+        .stdout;
     assert!(
         text.contains("trial 0 has the default options") && text.contains("validation RMSE"),
         "{text}"
     );
     assert_eq!(fs::read_to_string(dir.join("again.conf")).unwrap(), config);
     fs::remove_file(dir.join("again.conf")).unwrap();
-    let known = finished(tune(&dir, &["-o", "@again.conf", "--resume", "@state"]))
+    let known = run_command(tune(&dir, &["-o", "@again.conf", "--resume", "@state"]))
         .ok()
-        .out;
+        .stdout;
     assert!(
         !known.contains("rung 1/3"),
         "nothing is fitted again: {known}"
@@ -100,7 +102,7 @@ fn fit_takes_the_options_that_tune_writes() {
 
 #[test]
 fn invalid_tune_arguments_are_rejected() {
-    let dir = data("tune-bad");
+    let dir = generated_data("tune-bad");
     for (extra, words) in [
         (&["-o", "@x", "--valid", "0"][..], "above 0 and below 1"),
         (&["-o", "@x", "--valid", "1"], "above 0 and below 1"),
@@ -116,14 +118,14 @@ fn invalid_tune_arguments_are_rejected() {
         (&["-o", "@x", "--matrix-weights", "-1..1"], "must be"),
         (&["-o", "@x", "--config", "@matrix1.coo"], "cannot read"),
     ] {
-        finished(tune(&dir, extra)).failed(if words == "cannot read" { 1 } else { 2 }, &[words]);
+        run_command(tune(&dir, extra)).failed(if words == "cannot read" { 1 } else { 2 }, &[words]);
         assert!(!dir.join("x").exists());
     }
     let mut unknown = tune(&dir, &["-o", "@x"]);
     unknown.args(["--rnak", "3"]);
-    finished(unknown).failed(2, &["--rnak"]);
+    run_command(unknown).failed(2, &["--rnak"]);
     // Entries of their own to compare on.
-    finished(tune(&dir, &["-o", "@x", "--valid", "@tensor.test.coo"])).ok();
+    run_command(tune(&dir, &["-o", "@x", "--valid", "@tensor.test.coo"])).ok();
 }
 
 #[cfg(unix)]
@@ -131,7 +133,7 @@ fn invalid_tune_arguments_are_rejected() {
 fn ctrl_c_saves_the_best_options_so_far() {
     use std::io::{BufRead, BufReader};
     use std::process::Stdio;
-    let dir = data("tune-int");
+    let dir = generated_data("tune-int");
     let mut command = program();
     let arguments = [
         "tune",
@@ -151,7 +153,7 @@ fn ctrl_c_saves_the_best_options_so_far() {
         "@state",
     ];
     command
-        .args(words(&dir, &arguments))
+        .args(expand_paths(&dir, &arguments))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();

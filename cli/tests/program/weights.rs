@@ -1,6 +1,6 @@
 //! `fit --weights` and `convert --weighted`.
 
-use crate::common::{Ran, Scratch};
+use crate::common::{ProgramRun, Scratch};
 use crate::runner::run;
 
 /// Weights from a file of their own, and from a column of the tensor's file, are the same.
@@ -38,7 +38,7 @@ fn weights_file_equals_weight_column() {
         words.extend(extra);
         run(words)
     };
-    let of = |ran: Ran| ran.ok().json().pop().unwrap()["summary"]["train_rmse"].clone();
+    let of = |ran: ProgramRun| ran.ok().json().pop().unwrap()["summary"]["train_rmse"].clone();
     let listed = of(fit(&plain, &["--weights", &text(&weights)]));
     assert_eq!(listed, of(fit(&converted, &[])));
     assert_ne!(listed, of(fit(&plain, &[])));

@@ -1,4 +1,4 @@
-//! Reports on models of many kinds.
+//! HTML reports on models of many kinds.
 
 use s3cmtf::discover::RowNames;
 use s3cmtf::format::Names;
@@ -8,19 +8,21 @@ use s3cmtf::problem::MatrixKind;
 use s3cmtf::report::{ReportOptions, report};
 
 use super::Scratch;
-use super::later::{Entries, fitted, fitted_to, mixed, options, planted};
+use super::in_memory::{
+    Entries, fit_ratings, fit_with_matrix, hash_unit, options, planted_ratings,
+};
 
-/// A name that would end an element, an attribute and a script, and goes on for long.
-pub const EVIL: &str = "</title></style><script>alert(\"1\")</script> & 'O''Hara' <img src=x onerror=alert(2)> \u{202e}evil";
+/// A long name that closes elements and attributes, opens a script and reverses the text direction.
+pub const HOSTILE_NAME: &str = "</title></style><script>alert(\"1\")</script> & 'O''Hara' <img src=x onerror=alert(2)> \u{202e}evil";
 
-/// Names for `count` rows, one of them evil and one without any place to break.
-pub fn evil_names(count: usize) -> Names {
+/// Returns names for `count` rows: plain ones, hostile ones, and long ones without a line break opportunity.
+pub fn hostile_names(count: usize) -> Names {
     let dir = Scratch::new(&format!("names-{count}"));
     let mut text = String::from("number,name\n");
     for i in 1..=count {
         let name = match i % 3 {
             0 => format!("Plain name {i}"),
-            1 => format!("{EVIL} {i}"),
+            1 => format!("{HOSTILE_NAME} {i}"),
             _ => format!("{}{i}", "Donaudampfschifffahrts".repeat(6)),
         };
         text += &format!("{i},\"{}\"\n", name.replace('"', "\"\""));
@@ -28,30 +30,31 @@ pub fn evil_names(count: usize) -> Names {
     Names::load(dir.file("n.csv", text)).unwrap()
 }
 
-/// Entries of any order at cells drawn from all.
-pub fn entries(dims: &[u64], count: usize) -> Entries {
+/// Returns entries of any order at random positions.
+pub fn random_entries(dims: &[u64], count: usize) -> Entries {
     let mut out = Entries::new(dims);
     for i in 0..count as u64 {
-        let at = |n: usize| (mixed(i * 31 + n as u64) * dims[n] as f64) as u32;
+        let at = |n: usize| (hash_unit(i * 31 + n as u64) * dims[n] as f64) as u32;
         let index: Vec<u32> = (0..dims.len()).map(at).collect();
-        out.push(&index, 1.0 + 4.0 * mixed(i * 31 + 17));
+        out.push(&index, 1.0 + 4.0 * hash_unit(i * 31 + 17));
     }
     out
 }
 
-fn short(algorithm: Algorithm, kind: ModelKind, rank: usize) -> Options {
+/// Returns options for a short fit.
+fn short_options(algorithm: Algorithm, kind: ModelKind, rank: usize) -> Options {
     let mut o = options(algorithm, kind, rank);
     (o.epochs, o.samples, o.burn_in) = (4, 3, 1);
     o
 }
 
-/// Models of all kinds, by name.
-pub fn models() -> Vec<(&'static str, Model)> {
-    let (tensor, genres) = planted();
-    let mut unfitted = fitted(
+/// Returns models of all kinds with their names.
+pub fn sample_models() -> Vec<(&'static str, Model)> {
+    let (tensor, genres) = planted_ratings();
+    let mut unfitted = fit_ratings(
         &tensor,
         None,
-        &short(Algorithm::Blocked, ModelKind::Tucker, 2),
+        &short_options(Algorithm::Blocked, ModelKind::Tucker, 2),
     );
     let saved = Scratch::new("unfitted");
     s3cmtf::model::save(&unfitted, saved.join("m.s3m")).unwrap();
@@ -65,91 +68,91 @@ pub fn models() -> Vec<(&'static str, Model)> {
         (0..44).for_each(|i| g.push(&[i, i + 1], 1.0));
         g
     };
-    let mut large = short(Algorithm::Als, ModelKind::Tucker, 40);
+    let mut large = short_options(Algorithm::Als, ModelKind::Tucker, 40);
     large.rank = vec![40, 30, 5];
     vec![
         (
             "coupled",
-            fitted(
+            fit_ratings(
                 &tensor,
                 Some(&genres),
-                &short(Algorithm::Blocked, ModelKind::Tucker, 4),
+                &short_options(Algorithm::Blocked, ModelKind::Tucker, 4),
             ),
         ),
         (
             "cp",
-            fitted(
+            fit_ratings(
                 &tensor,
                 Some(&genres),
-                &short(Algorithm::Als, ModelKind::Cp, 5),
+                &short_options(Algorithm::Als, ModelKind::Cp, 5),
             ),
         ),
         (
             "full",
-            fitted_to(
+            fit_with_matrix(
                 &tensor,
                 Some((&genres, MatrixKind::Full)),
-                &short(Algorithm::Blocked, ModelKind::Cp, 3),
+                &short_options(Algorithm::Blocked, ModelKind::Cp, 3),
             ),
         ),
         (
             "graph",
-            fitted_to(
+            fit_with_matrix(
                 &tensor,
                 Some((&graph, MatrixKind::Graph)),
-                &short(Algorithm::Blocked, ModelKind::Tucker, 2),
+                &short_options(Algorithm::Blocked, ModelKind::Tucker, 2),
             ),
         ),
         (
             "gibbs",
-            fitted(
+            fit_ratings(
                 &tensor,
                 Some(&genres),
-                &short(Algorithm::Gibbs, ModelKind::Tucker, 3),
+                &short_options(Algorithm::Gibbs, ModelKind::Tucker, 3),
             ),
         ),
-        ("large ranks", fitted(&tensor, None, &large)),
+        ("large ranks", fit_ratings(&tensor, None, &large)),
         (
             "matrix",
-            fitted(
-                &entries(&[70, 9], 300),
+            fit_ratings(
+                &random_entries(&[70, 9], 300),
                 None,
-                &short(Algorithm::Als, ModelKind::Tucker, 3),
+                &short_options(Algorithm::Als, ModelKind::Tucker, 3),
             ),
         ),
         (
             "order 4",
-            fitted(
-                &entries(&[30, 20, 10, 50], 900),
+            fit_ratings(
+                &random_entries(&[30, 20, 10, 50], 900),
                 None,
-                &short(Algorithm::Als, ModelKind::Tucker, 3),
+                &short_options(Algorithm::Als, ModelKind::Tucker, 3),
             ),
         ),
         (
             "order 6",
-            fitted(
-                &entries(&[9, 8, 7, 6, 5, 4], 900),
+            fit_ratings(
+                &random_entries(&[9, 8, 7, 6, 5, 4], 900),
                 None,
-                &short(Algorithm::Als, ModelKind::Cp, 2),
+                &short_options(Algorithm::Als, ModelKind::Cp, 2),
             ),
         ),
-        ("one row", fitted(&one, None, &paper)),
+        ("one row", fit_ratings(&one, None, &paper)),
         ("read back", unfitted),
     ]
 }
 
-/// Pages about them, with evil names, by name.
-pub fn pages(threads: usize) -> Vec<(&'static str, String)> {
-    let (tensor, genres) = planted();
-    let uncoupled = fitted(
+/// Returns reports on the sample models, with hostile names of rows.
+pub fn sample_reports(threads: usize) -> Vec<(&'static str, String)> {
+    let (tensor, genres) = planted_ratings();
+    let uncoupled = fit_ratings(
         &tensor,
         None,
-        &short(Algorithm::Blocked, ModelKind::Tucker, 2),
+        &short_options(Algorithm::Blocked, ModelKind::Tucker, 2),
     );
     let mut made = Vec::new();
-    for (name, model) in models() {
+    for (name, model) in sample_models() {
         let mut how = ReportOptions {
-            title: format!("{name} {EVIL}"),
+            title: format!("{name} {HOSTILE_NAME}"),
             max_k: 4,
             threads,
             ..ReportOptions::default()
@@ -158,17 +161,17 @@ pub fn pages(threads: usize) -> Vec<(&'static str, String)> {
             how.data = Some(tensor.view());
             how.test = Some(tensor.view());
             how.against = Some(&uncoupled);
-            how.modes = vec!["user".into(), EVIL.into()];
+            how.modes = vec!["user".into(), HOSTILE_NAME.into()];
             how.names = RowNames::new(3);
             (0..3).for_each(|n| {
                 how.names
-                    .set(n, evil_names(tensor.dims[n] as usize))
+                    .set(n, hostile_names(tensor.dims[n] as usize))
                     .unwrap()
             });
             how.matrices = vec![(1, genres.view())];
             how.columns = RowNames::new(1);
             how.columns
-                .set(0, evil_names(genres.dims[1] as usize))
+                .set(0, hostile_names(genres.dims[1] as usize))
                 .unwrap();
         }
         made.push((name, report(&model, &how, &()).unwrap()));
@@ -176,9 +179,9 @@ pub fn pages(threads: usize) -> Vec<(&'static str, String)> {
     made
 }
 
-/// Reads a page as a strict reader of HTML would: every element that is opened is closed, attributes have quotes, nothing
-/// is loaded from elsewhere. Returns the text.
-pub fn strictly(name: &str, page: &str) -> String {
+/// Checks that a page is well-formed: every element is closed, attributes are quoted, nothing is loaded from elsewhere.
+/// Returns the text.
+pub fn check_html(name: &str, page: &str) -> String {
     const EMPTY: [&str; 2] = ["meta", "link"];
     let mut open: Vec<String> = Vec::new();
     let mut ids: Vec<String> = Vec::new();
