@@ -156,6 +156,12 @@ pub(super) trait Algorithm {
         false
     }
 
+    /// Returns whether the algorithm has copied all entries, training and evaluation entries alike. The driver then frees its
+    /// own.
+    fn has_own_entries(&self) -> bool {
+        false
+    }
+
     /// Brings the final model into its canonical form, which changes no prediction: orthonormal factors for Tucker,
     /// normalised columns for non-negative models.
     fn finish(&mut self, model: &mut Model, context: &FitContext) -> Result<()> {
@@ -203,7 +209,7 @@ pub(super) fn default_training_error(
     let (biases, damping) = (&standardization.biases, &standardization.bias_damping);
     let bias_penalty = loss::bias_penalty(biases, damping, pool)?;
     Ok(TrainingError {
-        rmse: context.rmse(squared_errors, data.tensor.total_weight()),
+        rmse: context.rmse(squared_errors, data.tensor_weight),
         loss: objective + bias_penalty,
     })
 }

@@ -48,6 +48,10 @@ pub(super) struct MatrixData {
 /// Everything that an epoch reads.
 pub(super) struct Data {
     pub tensor: Entries,
+    /// Total weight of the tensor entries: their number if they are not weighted.
+    pub tensor_weight: f64,
+    /// Number of tensor and matrix entries.
+    pub entry_count: usize,
     pub matrices: Vec<MatrixData>,
     /// For each mode, the penalty of each row divided by the number of its tensor entries; 0 for rows without any.
     pub row_penalty: Vec<Vec<f32>>,
@@ -130,6 +134,8 @@ impl Data {
                 .iter()
                 .map(|&j| vec![0.0; padded_len(j)])
                 .collect(),
+            tensor_weight: tensor.total_weight(),
+            entry_count: tensor.len() + matrices.iter().map(|m| m.entries.len()).sum::<usize>(),
             tensor,
             matrices,
             row_penalty,
@@ -153,9 +159,10 @@ impl Data {
         crc.finalize()
     }
 
-    /// Returns the number of tensor and matrix entries.
-    pub(super) fn entry_count(&self) -> usize {
-        self.tensor.len() + self.matrices.iter().map(|m| m.entries.len()).sum::<usize>()
+    /// Frees the entries, once the algorithm has copies of its own. Weights and counts remain.
+    pub(super) fn release_entries(&mut self) {
+        self.tensor.release();
+        self.matrices.iter_mut().for_each(|m| m.entries.release());
     }
 
     /// Returns whether there is a full matrix.

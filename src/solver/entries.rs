@@ -89,6 +89,11 @@ impl Entries {
         done.unwrap_or_default().into_iter().collect()
     }
 
+    /// Frees all entries.
+    pub(super) fn release(&mut self) {
+        *self = Entries::Blocks(Vec::new());
+    }
+
     pub(super) fn len(&self) -> usize {
         match self {
             Entries::Shuffled(s) => s.len(),

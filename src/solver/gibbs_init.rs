@@ -178,8 +178,8 @@ struct BurnIn {
 }
 
 impl Observer for BurnIn {
-    fn epoch(&mut self, figures: &EpochMetrics) -> Control {
-        let error = figures.train_rmse.powi(2);
+    fn epoch(&mut self, metrics: &EpochMetrics) -> Control {
+        let error = metrics.train_rmse.powi(2);
         self.squared_errors.push(error);
         let sweeps = self.squared_errors.len();
         if sweeps >= MIN_SWEEPS

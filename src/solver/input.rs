@@ -1,4 +1,4 @@
-//! What a fit takes and what it ends with.
+//! Input and summary of a fit.
 
 use std::path::PathBuf;
 
@@ -7,30 +7,30 @@ use crate::format::CooView;
 use crate::model::Model;
 use crate::simd::Level;
 
-/// Everything a fit takes besides the problem and the options.
+/// Optional input of a fit besides the problem and the options.
 #[derive(Default)]
 pub struct FitInput<'a> {
-    /// Entries to measure the test error on; they decide nothing.
+    /// Entries to measure the test error on. They do not influence the fit.
     pub test: Option<CooView<'a>>,
-    /// Entries that decide, with `patience`, when to stop and which model is best.
+    /// Entries that select the best model and, with `patience`, when to stop.
     pub valid: Option<CooView<'a>>,
-    /// A model to start from; rows it lacks start anew.
+    /// Model to start from. Rows that it lacks have random starting values.
     pub init: Option<&'a Model>,
-    /// Where checkpoints go.
+    /// File for checkpoints.
     pub checkpoint: Option<PathBuf>,
-    /// A checkpoint to go on from, with the same data and the same options: only `epochs`, `threads`,
-    /// `pin`, `time_limit` and the intervals of checkpoints may differ.
+    /// Checkpoint to resume from. Data and options must be the same; only `epochs`, `samples`, `threads`, `pin`,
+    /// `kernel`, `time_limit` and the intervals of checkpoints may differ.
     pub resume: Option<PathBuf>,
 }
 
-/// What a fit ended with. Errors are those of the returned model; NaN if not measured.
+/// Summary of a finished fit. Errors are RMSEs of the returned model; NaN if not measured.
 #[derive(Debug, Clone, Copy)]
 pub struct FitSummary {
-    /// Why it ended.
+    /// Reason why it stopped.
     pub reason: StopReason,
-    /// Epochs run.
+    /// Number of epochs run.
     pub epochs: u64,
-    /// The epoch of the returned model.
+    /// Epoch of the returned model.
     pub best_epoch: u64,
     /// Error on the training entries.
     pub train_rmse: f64,
@@ -40,14 +40,14 @@ pub struct FitSummary {
     pub valid_rmse: f64,
     /// Whether predictions were clipped to the range of the training values.
     pub clipped: bool,
-    /// The number of threads.
+    /// Number of threads.
     pub threads: usize,
-    /// The instruction set of the kernels.
+    /// Instruction set of the kernels.
     pub kernel: Level,
     /// Seconds spent updating.
     pub update_seconds: f64,
     /// Seconds spent measuring errors.
     pub eval_seconds: f64,
-    /// All seconds.
+    /// Seconds from start to end.
     pub seconds: f64,
 }

@@ -1,47 +1,47 @@
-//! What a fit tells while it runs.
+//! Progress reports of a running fit: metrics of each epoch and events.
 
 use crate::model::{EpochMetrics, FitRecord};
 
-/// Whether a fit goes on.
+/// Answer of an [`Observer`] after an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
-    /// It goes on.
+    /// The fit continues.
     Continue,
-    /// It stops after this epoch and returns the model it has.
+    /// The fit stops after this epoch and returns its model.
     Stop,
 }
 
-/// Something worth knowing that is not an epoch's figures.
+/// An event of a fit other than a completed epoch.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A rank was lowered to the rows its mode has.
+    /// A rank was lowered to the number of rows of its mode.
     RankLowered(String),
-    /// The loss exploded; the fit went back to `epoch` and goes on with step size `eta`.
+    /// The loss exploded. The fit was rolled back to `epoch` and continues with a smaller learning rate.
     RolledBack {
-        /// The epoch the fit went back to.
+        /// Epoch that the fit was rolled back to.
         epoch: u64,
-        /// The first step size from there on.
+        /// Learning rate of the next epoch.
         eta: f64,
     },
     /// A checkpoint was written.
     Checkpoint {
-        /// After this epoch.
+        /// Epoch after which it was written.
         epoch: u64,
     },
-    /// The best epoch of a fit with some entries held out is known; all entries are fitted to now.
+    /// The number of epochs was chosen with some entries held out. A fit to all entries begins.
     Refit {
-        /// For so many epochs.
+        /// Number of its epochs.
         epochs: u64,
     },
-    /// The data is not likely to be what was meant.
+    /// The data or the options are probably not what the user intended.
     Warning(String),
-    /// The fit ended.
+    /// The fit stopped.
     Stopped(StopReason),
 }
 
 impl Event {
-    /// Adds it to what is kept of a fit, if it says something about the model.
+    /// Adds the event to the record of the model, unless it says nothing about the model.
     pub(super) fn record(&self, record: &mut FitRecord, epoch: u64) {
         match self {
             Event::RankLowered(text) => record.add_event(epoch, "rank-lowered", text),
@@ -61,24 +61,24 @@ impl Event {
     }
 }
 
-/// Why a fit ended.
+/// Reason why a fit stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// All epochs were run.
+    /// All epochs were completed.
     Epochs,
-    /// The training loss hardly changed any more.
+    /// The relative change of the training loss fell below `tolerance`.
     Tolerance,
-    /// The validation error got no better.
+    /// The validation error has not improved for `patience` evaluations.
     Patience,
-    /// The time was up.
+    /// The time limit passed.
     TimeLimit,
-    /// The observer said so.
+    /// The observer or the monitor ended the fit.
     Cancelled,
 }
 
 impl StopReason {
-    /// One word for it.
+    /// Returns the name used in summaries and records.
     pub fn name(self) -> &'static str {
         match self {
             StopReason::Epochs => "epochs",
@@ -90,15 +90,15 @@ impl StopReason {
     }
 }
 
-/// Watches a fit, on the thread that called it. `()` watches nothing.
+/// Receives progress reports, on the thread that called [`fit`](super::fit()). `()` ignores them.
 pub trait Observer {
-    /// After every epoch; figures that were not measured are NaN.
-    fn epoch(&mut self, figures: &EpochMetrics) -> Control {
-        let _ = figures;
+    /// Called after every epoch. Metrics that were not measured are NaN.
+    fn epoch(&mut self, metrics: &EpochMetrics) -> Control {
+        let _ = metrics;
         Control::Continue
     }
 
-    /// When something else happens.
+    /// Called for every other event.
     fn event(&mut self, event: &Event) {
         let _ = event;
     }

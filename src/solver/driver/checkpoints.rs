@@ -1,14 +1,12 @@
-//! Checkpoints: when they are written, and how a fit is saved and restored.
+//! Checkpoints: when they are written, and what they contain.
 
 use std::time::Instant;
 
 use super::fit::Fit;
 use crate::error::Result;
-use crate::model::{Checkpoint, Model, ParameterSnapshot, save_checkpoint};
-use crate::solver::input::FitInput;
+use crate::model::{Checkpoint, Model, save_checkpoint};
 use crate::solver::observer::{Event, Observer};
-use crate::solver::resume::{Progress, check_shape};
-use crate::solver::standardization::{Standardization, ValueUnits};
+use crate::solver::standardization::ValueUnits;
 
 impl Fit<'_> {
     /// Returns whether a checkpoint is due after `epoch`.
@@ -67,31 +65,4 @@ impl Fit<'_> {
         };
         Ok((self.model, saved))
     }
-}
-
-/// Restores `model` from a checkpoint, in standardized units. Returns its progress and the best parameters.
-pub(super) fn restore_checkpoint(
-    model: &mut Model,
-    saved_model: Model,
-    saved: Checkpoint,
-    standardization: &Standardization,
-    input: &FitInput<'_>,
-) -> Result<(Progress, Option<ParameterSnapshot>)> {
-    check_shape(model, &saved_model, input)?;
-    let progress = Progress::from_checkpoint(&saved, input)?;
-    let mut parameters = saved_model.snapshot()?;
-    standardization.convert_parameters(&mut parameters, ValueUnits::Standardized)?;
-    model.restore(&parameters)?;
-    model.history = saved_model.history.clone();
-    model.record = saved_model.record.clone();
-    model.samples = saved_model.samples;
-    model.core_prior_mean = saved_model.core_prior_mean;
-    for (mode, old) in model.modes.iter_mut().zip(saved_model.modes) {
-        mode.prior.linear = old.prior.linear;
-    }
-    let mut best = saved.best;
-    if let Some(best) = &mut best {
-        standardization.convert_parameters(best, ValueUnits::Standardized)?;
-    }
-    Ok((progress, best))
 }

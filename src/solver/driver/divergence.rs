@@ -49,8 +49,7 @@ impl Fit<'_> {
         // The loss contains half the sum of squares.
         let max = 2.0 * MAX_SQUARED_ERROR_FACTOR * self.progress.first_loss;
         let data = &self.context.data;
-        let negligible =
-            NEGLIGIBLE_SQUARED_ERROR * data.tensor.total_weight() * data.deviation.powi(2);
+        let negligible = NEGLIGIBLE_SQUARED_ERROR * data.tensor_weight * data.deviation.powi(2);
         before.map_or(max, |squares| {
             max.min(MAX_LOSS_FACTOR * squares.max(negligible))
         })
@@ -73,6 +72,6 @@ impl Fit<'_> {
     /// Returns the loss below which growth is no divergence.
     pub(super) fn negligible_loss(&self) -> f64 {
         let data = &self.context.data;
-        0.5 * NEGLIGIBLE_LOSS * data.tensor.total_weight() * data.deviation.powi(2)
+        0.5 * NEGLIGIBLE_LOSS * data.tensor_weight * data.deviation.powi(2)
     }
 }

@@ -50,7 +50,7 @@ impl Fit<'_> {
             };
             let update_seconds = began.elapsed().as_secs_f64();
             self.clock.update_seconds += update_seconds;
-            let mut figures = EpochMetrics {
+            let mut metrics = EpochMetrics {
                 epoch: number,
                 eta,
                 loss: f64::NAN,
@@ -59,8 +59,7 @@ impl Fit<'_> {
                 valid_rmse: f64::NAN,
                 update_seconds,
                 eval_seconds: 0.0,
-                entries_per_second: self.context.data.entry_count() as f64
-                    / update_seconds.max(1e-9),
+                entries_per_second: self.context.data.entry_count as f64 / update_seconds.max(1e-9),
             };
             let is_checkpoint = self.is_checkpoint_due(number);
             let is_evaluated = number.is_multiple_of(self.context.options.eval_every)
@@ -70,9 +69,9 @@ impl Fit<'_> {
             let is_fine = |error: f64| error.is_finite() && error <= max_error;
             let mut has_diverged = !is_fine(squared_error) || !error_after.is_none_or(is_fine);
             if is_evaluated && !has_diverged {
-                self.evaluate(&mut figures, training_errors)?;
-                has_diverged = !figures.loss.is_finite()
-                    || figures.loss > self.max_loss(number)
+                self.evaluate(&mut metrics, training_errors)?;
+                has_diverged = !metrics.loss.is_finite()
+                    || metrics.loss > self.max_loss(number)
                     || !self.model.is_finite();
             }
             if has_diverged {
@@ -82,12 +81,12 @@ impl Fit<'_> {
             }
             error_before = error_after;
             self.progress.epoch = number;
-            self.model.history.push(figures);
-            let control = observer.epoch(&figures);
+            self.model.history.push(metrics);
+            let control = observer.epoch(&metrics);
             let mut reason = None;
             if is_evaluated {
                 self.last_good.update(&self.model)?;
-                reason = self.apply_stopping_rules(&figures)?;
+                reason = self.apply_stopping_rules(&metrics)?;
                 if is_checkpoint {
                     self.save_checkpoint(observer)?;
                 }
@@ -139,16 +138,16 @@ impl Fit<'_> {
     /// Updates the best model and returns the reason to stop after an evaluated epoch, if there is one. Epochs that were
     /// evaluated only because they are the last or have a checkpoint decide nothing, so that a resumed fit takes the same
     /// course as one that was never interrupted.
-    fn apply_stopping_rules(&mut self, figures: &EpochMetrics) -> Result<Option<StopReason>> {
+    fn apply_stopping_rules(&mut self, metrics: &EpochMetrics) -> Result<Option<StopReason>> {
         let options = &self.context.options;
-        if !figures.epoch.is_multiple_of(options.eval_every) {
+        if !metrics.epoch.is_multiple_of(options.eval_every) {
             return Ok(None);
         }
         let progress = &mut self.progress;
-        let change = (progress.last_loss - figures.loss).abs()
+        let change = (progress.last_loss - metrics.loss).abs()
             / progress.last_loss.abs().max(f64::MIN_POSITIVE);
-        progress.last_loss = figures.loss;
-        progress.lowest_loss = progress.lowest_loss.min(figures.loss);
+        progress.last_loss = metrics.loss;
+        progress.lowest_loss = progress.lowest_loss.min(metrics.loss);
         let mut reason = None;
         // The number of epochs of a refit is fixed.
         let is_refit = progress.refit_epochs > 0;
@@ -156,9 +155,9 @@ impl Fit<'_> {
             reason = Some(StopReason::Tolerance);
         }
         if self.validation.is_some() {
-            if figures.valid_rmse < progress.best_valid {
-                progress.best_valid = figures.valid_rmse;
-                progress.best_epoch = figures.epoch;
+            if metrics.valid_rmse < progress.best_valid {
+                progress.best_valid = metrics.valid_rmse;
+                progress.best_epoch = metrics.epoch;
                 progress.epochs_since_best = 0;
                 // The mean of all samples predicts better than any single one.
                 if !self.algorithm.averages_epochs() {

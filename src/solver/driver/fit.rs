@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::checkpoints::restore_checkpoint;
+use super::checkpoint_restore::restore_checkpoint;
 use super::fit_state::{Clock, FitState, Refit, thread_pool};
 use crate::error::{Error, Result};
 use crate::format::CooView;
@@ -192,6 +192,11 @@ impl<'a> Fit<'a> {
             validation: validation.as_ref(),
         };
         let algorithm = plan.create(&mut model, &context, &initial_state)?;
+        if algorithm.has_own_entries() {
+            context.data.release_entries();
+            let evaluated = test.iter_mut().chain(&mut validation);
+            evaluated.for_each(Entries::release);
+        }
         let mut fit = Fit {
             algorithm,
             test,

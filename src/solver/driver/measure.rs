@@ -41,17 +41,17 @@ impl Fit<'_> {
     /// known already.
     pub(super) fn evaluate(
         &mut self,
-        figures: &mut EpochMetrics,
+        metrics: &mut EpochMetrics,
         squared_errors: Option<SquaredErrors>,
     ) -> Result<()> {
         let began = Instant::now();
         self.model.update_mean_rows()?;
         let training = self.training_error(squared_errors)?;
-        (figures.train_rmse, figures.loss) = (training.rmse, training.loss);
-        figures.test_rmse = self.test_error()?;
-        figures.valid_rmse = self.validation_error()?;
-        figures.eval_seconds = began.elapsed().as_secs_f64();
-        self.clock.eval_seconds += figures.eval_seconds;
+        (metrics.train_rmse, metrics.loss) = (training.rmse, training.loss);
+        metrics.test_rmse = self.test_error()?;
+        metrics.valid_rmse = self.validation_error()?;
+        metrics.eval_seconds = began.elapsed().as_secs_f64();
+        self.clock.eval_seconds += metrics.eval_seconds;
         Ok(())
     }
 }

@@ -3,13 +3,15 @@
 //! In: a problem, options without open choices, and a [`FitState`] (checkpoint, starting model, standardisation, held-out
 //! entries). Out: the model and a summary, or a paused fit that can go on later.
 //!
-//! Open `fit.rs` first: it prepares the data, the starting values and the algorithm. `epochs.rs` runs the epochs.
-//! `divergence.rs` decides when the loss has exploded, `measure.rs` computes errors, `schedule.rs` the learning rate and the
-//! number of epochs, `baseline.rs` keeps biases and scales consistent, `checkpoints.rs` saves and loads, and `finalize.rs`
-//! chooses and completes the model that is returned. The driver never resolves options: the callers above it do
-//! (`solver::fit`, `gibbs_init`, `sgd_init`, `tune`).
+//! Open `fit.rs` first: it prepares the data, the starting values and the algorithm. `epochs.rs` is the loop over epochs.
+//! `schedule.rs` gives the learning rate and the number of epochs, `measure.rs` the errors, `divergence.rs` the limits
+//! beyond which the fit is rolled back. `baseline.rs` keeps biases and scales consistent. `checkpoints.rs` and
+//! `checkpoint_restore.rs` save and restore a fit; `finalize.rs` selects and completes the model that is returned.
+//!
+//! The driver never resolves options. Its callers do: `solver::fit`, `gibbs_init`, `sgd_init` and `tune`.
 
 mod baseline;
+mod checkpoint_restore;
 mod checkpoints;
 mod divergence;
 mod epochs;

@@ -124,7 +124,7 @@ fn naive_opt_and_the_reference_agree_after_an_epoch() {
                     let data = &fit.context.data;
                     let epoch = LockFree::new(data, &options, Level::best());
                     let visits = visits(&epoch, &[1, 0]);
-                    assert_eq!(visits.len(), data.entry_count());
+                    assert_eq!(visits.len(), data.entry_count);
                     reference_epoch(&mut fit.model, data, 0.01, &visits);
                 }
                 results.push(values(&mut fit.model));

@@ -36,7 +36,7 @@ impl Algorithm for Solver {
         }
         let squares = self.train_squares(model, &context.pool)?;
         Ok(TrainingError {
-            rmse: (squares / context.data.tensor.total_weight()).sqrt(),
+            rmse: (squares / context.data.tensor_weight).sqrt(),
             loss: 0.5 * squares,
         })
     }
@@ -76,6 +76,11 @@ impl Algorithm for Solver {
     }
 
     fn averages_epochs(&self) -> bool {
+        self.draws()
+    }
+
+    /// `gibbs` measures all errors on its own copies; `als` uses the default measurements.
+    fn has_own_entries(&self) -> bool {
         self.draws()
     }
 

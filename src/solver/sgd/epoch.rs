@@ -52,7 +52,7 @@ fn regularizer(options: &Options) -> Rule {
 fn shrink_core(model: &mut Model, context: &FitContext, eta: f64) {
     let data = &context.data;
     let eta = eta * data.core_eta_scale;
-    let entries = data.tensor.total_weight();
+    let entries = data.tensor_weight;
     let shrinkage = CORE_PENALTY * context.standardization.deviation.powi(2) * eta * entries;
     let keep = (1.0 / (1.0 + shrinkage)) as f32;
     for (g, prior) in model.core.iter_mut().zip(&model.core_prior_mean) {

@@ -548,8 +548,8 @@ fn fit_until<'a>(
 struct StopAfter(u64);
 
 impl Observer for StopAfter {
-    fn epoch(&mut self, figures: &EpochMetrics) -> Control {
-        if figures.epoch >= self.0 {
+    fn epoch(&mut self, metrics: &EpochMetrics) -> Control {
+        if metrics.epoch >= self.0 {
             Control::Stop
         } else {
             Control::Continue
