@@ -1,11 +1,30 @@
-//! Values of options, from text and to text.
+//! Types of options, and how their values are parsed and printed.
 
-use super::OptionKind;
 use crate::kernel::MAX_ORDER;
 
-/// A value of an option: parsing, printing.
+/// The type of an option and the range of its values; bounds are inclusive.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum OptionKind {
+    /// `true` or `false`.
+    Flag,
+    /// An integer from the first bound to the second.
+    Integer(u64, u64),
+    /// A finite number from the first bound to the second.
+    Real(f64, f64),
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// One integer from the first bound to the second, or one per mode separated by commas.
+    IntegerList(usize, usize),
+    /// Finite numbers from the first bound to the second, separated by commas.
+    RealList(f64, f64),
+}
+
+/// A type that options can have.
 pub(super) trait OptionValue: Sized {
+    /// Parses `text` and checks the range of `kind`. The error says what the value must be.
     fn parse(text: &str, kind: &OptionKind) -> std::result::Result<Self, String>;
+
+    /// Prints the value in the form that `parse` accepts.
     fn print(&self) -> String;
 }
 
@@ -26,7 +45,7 @@ impl OptionValue for bool {
 impl OptionValue for u64 {
     fn parse(text: &str, kind: &OptionKind) -> std::result::Result<Self, String> {
         let OptionKind::Integer(low, high) = *kind else {
-            unreachable!("the table gives whole numbers a range")
+            unreachable!("integers have kind Integer")
         };
         text.parse::<u64>()
             .ok()
@@ -45,7 +64,7 @@ impl OptionValue for u64 {
 impl OptionValue for f64 {
     fn parse(text: &str, kind: &OptionKind) -> std::result::Result<Self, String> {
         let OptionKind::Real(low, high) = *kind else {
-            unreachable!("the table gives numbers a range")
+            unreachable!("numbers have kind Real")
         };
         text.parse::<f64>()
             .ok()
@@ -64,7 +83,7 @@ impl OptionValue for f64 {
     }
 }
 
-/// What stands for a value that the library chooses.
+/// The text of a value that the library chooses.
 const AUTO: &str = "auto";
 
 impl OptionValue for Option<f64> {
@@ -72,10 +91,9 @@ impl OptionValue for Option<f64> {
         if text == AUTO {
             return Ok(None);
         }
-        let number = f64::parse(text, kind);
-        number
+        f64::parse(text, kind)
             .map(Some)
-            .map_err(|what| format!("{what}, or {AUTO}"))
+            .map_err(|reason| format!("{reason}, or {AUTO}"))
     }
 
     fn print(&self) -> String {
@@ -86,7 +104,7 @@ impl OptionValue for Option<f64> {
 impl OptionValue for Vec<usize> {
     fn parse(text: &str, kind: &OptionKind) -> std::result::Result<Self, String> {
         let OptionKind::IntegerList(low, high) = *kind else {
-            unreachable!("the table gives ranks a range")
+            unreachable!("lists of integers have kind IntegerList")
         };
         if text == AUTO {
             return Ok(Vec::new());
@@ -114,7 +132,7 @@ impl OptionValue for Vec<usize> {
 impl OptionValue for Vec<f64> {
     fn parse(text: &str, kind: &OptionKind) -> std::result::Result<Self, String> {
         let OptionKind::RealList(low, high) = *kind else {
-            unreachable!("the table gives numbers a range")
+            unreachable!("lists of numbers have kind RealList")
         };
         if text == AUTO {
             return Ok(Vec::new());
@@ -122,7 +140,7 @@ impl OptionValue for Vec<f64> {
         text.split(',')
             .map(|x| f64::parse(x.trim(), &OptionKind::Real(low, high)))
             .collect::<std::result::Result<_, _>>()
-            .map_err(|what| format!("{what}, or several separated by commas, or {AUTO}"))
+            .map_err(|reason| format!("{reason}, or several separated by commas, or {AUTO}"))
     }
 
     fn print(&self) -> String {

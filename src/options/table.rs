@@ -1,214 +1,41 @@
-//! The one table of fit options: names, types, ranges, defaults and help. [`Options`], the command
-//! line and whatever binds to this library are made from it.
+//! The table of options and the struct that holds their values.
 
-mod value;
-
-use value::OptionValue;
-
+use super::choices::{
+    ALGORITHMS, Algorithm, INITIALIZATIONS, Initialization, KERNELS, KernelChoice,
+    LearningRateSchedule, MODELS, ModelKind, PENALTIES, PENALTY_SCALINGS, Penalty, PenaltyScaling,
+    SCHEDULES,
+};
+use super::value::{OptionKind, OptionValue};
 use crate::error::{Error, Result};
 use crate::kernel::MAX_ORDER;
-use crate::simd::Level;
 
-/// The type of an option, and what values it takes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum OptionKind {
-    /// `true` or `false`.
-    Flag,
-    /// A whole number from the first to the second.
-    Integer(u64, u64),
-    /// A finite number from the first to the second.
-    Real(f64, f64),
-    /// One of these words.
-    Choice(&'static [&'static str]),
-    /// One whole number from the first to the second, or one per mode separated by commas.
-    IntegerList(usize, usize),
-    /// Finite numbers from the first to the second, separated by commas.
-    RealList(f64, f64),
-}
+/// Penalty on biases if neither the options nor the data determine it.
+pub(crate) const DEFAULT_LAMBDA_BIAS: f64 = 5.0;
 
-/// One row of the table.
+/// One option of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct OptionInfo {
-    /// The name, with underscores; the command line has dashes instead.
+    /// Name with underscores; the command line has dashes instead.
     pub name: &'static str,
     /// Type and range.
     pub kind: OptionKind,
-    /// The default, as [`Options::set`] takes it.
+    /// Default value, in the form that [`Options::set`] takes.
     pub default: &'static str,
-    /// What it does.
+    /// Help text.
     pub help: &'static str,
 }
 
-/// Which algorithm fits the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Algorithm {
-    /// The paper's S3CMTF-naive.
-    Naive,
-    /// The paper's S3CMTF-opt.
-    Opt,
-    /// Batches in blocks that have nothing in common: reproducible, and far faster.
-    Blocked,
-    /// Alternating least squares: each row is the best given everything else.
-    Als,
-    /// Each row is drawn from its distribution given everything else; predictions are averaged.
-    Gibbs,
-}
-
-impl Algorithm {
-    /// Whether rows are found one by one from all their entries.
-    pub fn is_rowwise(self) -> bool {
-        matches!(self, Algorithm::Als | Algorithm::Gibbs)
-    }
-}
-
-/// Which model is fitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ModelKind {
-    /// Cp if the rank is left to the library, Tucker if it is given.
-    Auto,
-    /// A full core.
-    Tucker,
-    /// A hyper-diagonal core.
-    Cp,
-}
-
-/// How large factors are penalised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Penalty {
-    /// Half the sum of squares.
-    L2,
-    /// The sum of absolute values.
-    L1,
-}
-
-/// How factors start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Initialization {
-    /// `Drawn`, or with `nonneg` `Paper`; `gibbs`: as with anything but `Sgd`, two modes around 0 and the others along what entries
-    /// agree on, or near 1.
-    Auto,
-    /// Where some sweeps of `gibbs` come to; penalties pull rows to the mean of theirs.
-    Gibbs,
-    /// A core of ones on its diagonal; two modes normal around 0 and the others near 1, where
-    /// penalties keep them.
-    Identity,
-    /// Where a few epochs of SGD come to that start as `Identity`; only for `gibbs`.
-    Sgd,
-    /// The paper's: all positive and nearly constant, at the scale of the values.
-    Paper,
-    /// Normal around 0.
-    Normal,
-}
-
-/// How the step size falls from epoch to epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LearningRateSchedule {
-    /// The paper's: eta / (1 + decay t).
-    Inverse,
-    /// eta (1 - t / epochs)^2: ends where it was told to end.
-    Square,
-}
-
-/// How penalties grow with the number n of entries a row has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PenaltyScaling {
-    /// The paper's: the same for every row.
-    Constant,
-    /// With the root of n.
-    SqrtCount,
-    /// With n.
-    Count,
-}
-
-/// Which instruction set the kernels use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KernelChoice {
-    /// The one the environment forces, else the fastest of this machine.
-    Auto,
-    /// One number at a time.
-    Scalar,
-    /// Portable vectors.
-    Wide,
-    /// AVX2 with fused multiply-add.
-    Avx2,
-    /// AVX-512.
-    Avx512,
-}
-
-impl KernelChoice {
-    /// Returns the level it names; `None` for [`KernelChoice::Auto`].
-    pub fn level(self) -> Option<Level> {
-        match self {
-            KernelChoice::Auto => None,
-            KernelChoice::Scalar => Some(Level::Scalar),
-            KernelChoice::Wide => Some(Level::Wide),
-            KernelChoice::Avx2 => Some(Level::Avx2),
-            KernelChoice::Avx512 => Some(Level::Avx512),
-        }
-    }
-}
-
-macro_rules! choices {
-    ($type:ident, $words:ident: $($variant:ident = $word:literal),+) => {
-        const $words: &[&str] = &[$($word),+];
-
-        impl OptionValue for $type {
-            fn parse(text: &str, _: &OptionKind) -> std::result::Result<Self, String> {
-                match text {
-                    $($word => Ok($type::$variant),)+
-                    _ => Err(format!("it must be one of {}", $words.join(", "))),
-                }
-            }
-
-            fn print(&self) -> String {
-                match self {
-                    $($type::$variant => $word.into(),)+
-                }
-            }
-        }
-    };
-}
-
-choices!(Algorithm, ALGORITHMS: Blocked = "blocked", Opt = "opt", Naive = "naive", Als = "als", Gibbs = "gibbs");
-choices!(ModelKind, MODELS: Auto = "auto", Tucker = "tucker", Cp = "cp");
-choices!(Penalty, PENALTIES: L2 = "l2", L1 = "l1");
-choices!(Initialization, STARTS: Auto = "auto", Gibbs = "drawn", Identity = "identity", Sgd = "sgd", Paper = "paper", Normal = "normal");
-choices!(LearningRateSchedule, SCHEDULES: Inverse = "inverse", Square = "square");
-choices!(PenaltyScaling, PENALTIES_PER: Constant = "row", SqrtCount = "root", Count = "entry");
-choices!(KernelChoice, KERNELS: Auto = "auto", Scalar = "scalar", Wide = "wide", Avx2 = "avx2", Avx512 = "avx512");
-
-/// The penalty on biases where nothing tells how much rows differ.
-pub(crate) const DEFAULT_LAMBDA_BIAS: f64 = 5.0;
-
-impl Options {
-    /// The penalty on the biases of mode `n`.
-    pub(crate) fn bias_penalty(&self, n: usize) -> f64 {
-        let listed = &self.lambda_bias;
-        let own = if listed.len() == 1 { 0 } else { n };
-        listed.get(own).copied().unwrap_or(DEFAULT_LAMBDA_BIAS)
-    }
-}
-
-impl Initialization {
-    /// Whether rows start near a prior: around 0 or 1, or drawn.
-    pub(crate) fn defines_prior_mean(self) -> bool {
-        matches!(
-            self,
-            Initialization::Gibbs | Initialization::Identity | Initialization::Sgd
-        )
-    }
-}
-
+/// Defines [`Options`] and [`OPTION_TABLE`] from rows `name: type, kind, default, help;`.
 macro_rules! options {
     ($($name:ident: $type:ty, $kind:expr, $default:literal, $help:literal;)+) => {
-        /// Every option of a fit. Fields are set directly, or by name with [`Options::set`].
+        /// The values of all options of a fit. Set fields directly, or by name with [`Options::set`].
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
         pub struct Options {
             $(#[doc = $help] pub $name: $type,)+
         }
 
-        /// All options, in the order they are shown.
+        /// All options, in the order of the help.
         pub const OPTION_TABLE: &[OptionInfo] = &[
             $(OptionInfo { name: stringify!($name), kind: $kind, default: $default, help: $help },)+
         ];
@@ -222,13 +49,13 @@ macro_rules! options {
         }
 
         impl Options {
-            /// Sets an option by its name, with underscores or dashes.
+            /// Sets an option by its name, written with underscores or dashes.
             pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
                 let key = name.replace('-', "_");
                 match key.as_str() {
                     $(stringify!($name) => {
                         self.$name = <$type as OptionValue>::parse(value, &$kind)
-                            .map_err(|what| Error::argument(format!("{key} = {value:?}: {what}")))?;
+                            .map_err(|reason| Error::argument(format!("{key} = {value:?}: {reason}")))?;
                     })+
                     _ => {
                         return Err(Error::argument(format!(
@@ -240,7 +67,7 @@ macro_rules! options {
                 Ok(())
             }
 
-            /// The value of an option as [`Options::set`] takes it.
+            /// Returns the value of an option in the form that [`Options::set`] takes; `None` if there is no such option.
             pub fn get(&self, name: &str) -> Option<String> {
                 match name.replace('-', "_").as_str() {
                     $(stringify!($name) => Some(OptionValue::print(&self.$name)),)+
@@ -248,10 +75,10 @@ macro_rules! options {
                 }
             }
 
-            /// Checks fields that were set directly as [`Options::set`] checks text.
+            /// Checks the ranges of all fields, as [`Options::set`] does for text.
             pub fn validate(&self) -> Result<()> {
-                let mut again = Options::default();
-                $(again.set(stringify!($name), &OptionValue::print(&self.$name))?;)+
+                let mut parsed = Options::default();
+                $(parsed.set(stringify!($name), &OptionValue::print(&self.$name))?;)+
                 Ok(())
             }
         }
@@ -285,7 +112,7 @@ options! {
         "The penalty on biases of each mode, or one for all: acts like so many more entries of bias 0 in every row; auto is the noise over what rows of a mode differ by, in variances";
     lambda_reg: Option<f64>, OptionKind::Real(0.0, f64::MAX), "auto",
         "The weight of the penalty on factors, core and columns of matrices; auto goes by the noise found in the data";
-    penalty_per: PenaltyScaling, OptionKind::Choice(PENALTIES_PER), "root",
+    penalty_per: PenaltyScaling, OptionKind::Choice(PENALTY_SCALINGS), "root",
         "Whether the penalty of a row is the same for all (row) or grows with the root of its entries (root) or with its entries (entry)";
     lambda_m: f64, OptionKind::Real(0.0, f64::MAX), "1",
         "The weight of coupled matrices and graphs that are given without one of their own";
@@ -293,7 +120,7 @@ options! {
         "A weight for each coupled matrix, then for each graph, in the order they are given in; it counts where one has no weight of its own; auto is lambda_m for all";
     penalty: Penalty, OptionKind::Choice(PENALTIES), "l2",
         "Whether squares (l2) or absolute values (l1) are penalised";
-    start: Initialization, OptionKind::Choice(STARTS), "auto",
+    start: Initialization, OptionKind::Choice(INITIALIZATIONS), "auto",
         "How factors and core start: where some sweeps of gibbs come to (drawn), two modes around 0 and the others near 1 with a diagonal core (identity), where a few epochs of SGD from there come to (sgd, only for gibbs), all positive and nearly constant (paper), or all normal around 0; auto is drawn, with nonneg paper; gibbs starts as identity with anything but sgd, its smaller modes along what entries agree on";
     start_modes: Vec<usize>, OptionKind::IntegerList(1, MAX_ORDER), "auto",
         "The two modes that start around 0 with start=identity, counted from 1; auto is the two largest";
@@ -337,65 +164,27 @@ options! {
         "Decides everything that is random";
 }
 
-/// The names [`Options::preset`] knows.
-pub const PRESETS: &[&str] = &[
-    "default",
-    "paper",
-    "paper-movielens",
-    "paper-netflix",
-    "paper-yelp",
-];
-
 impl Options {
-    /// Options to start from. `paper` has the paper's model (Tucker without mean and biases, rank 10),
-    /// start, penalty, schedule and matrix weight, with its smaller step size; the others add the rank
-    /// and step size the paper gives for a data set.
-    pub fn preset(name: &str) -> Result<Options> {
-        let mut options = Options::default();
-        let settings: &[(&str, &str)] = match name {
-            "default" => return Ok(options),
-            "paper" => &[("eta", "0.001"), ("rank", "10")],
-            "paper-movielens" => &[("eta", "0.001"), ("rank", "12")],
-            "paper-netflix" => &[("eta", "0.001"), ("rank", "11")],
-            "paper-yelp" => &[("eta", "0.0005"), ("rank", "10")],
-            _ => {
-                return Err(Error::argument(format!(
-                    "no preset is called '{name}'; there are {}",
-                    PRESETS.join(", ")
-                )));
-            }
-        };
-        let common = [
-            ("model", "tucker"),
-            ("epochs", "50"),
-            ("schedule", "inverse"),
-            ("core_step", "1"),
-            ("mean", "false"),
-            ("biases", "false"),
-            ("penalty_per", "row"),
-            ("start", "paper"),
-            ("lambda_reg", "0.1"),
-            ("lambda_m", "10"),
-            ("decay", "0.1"),
-            ("penalty", "l2"),
-        ];
-        for (name, value) in common.iter().chain(settings) {
-            options.set(name, value)?;
-        }
-        Ok(options)
+    /// Returns the penalty on the biases of mode `n`.
+    pub(crate) fn bias_penalty(&self, n: usize) -> f64 {
+        let per_mode = &self.lambda_bias;
+        let position = if per_mode.len() == 1 { 0 } else { n };
+        per_mode
+            .get(position)
+            .copied()
+            .unwrap_or(DEFAULT_LAMBDA_BIAS)
     }
 
-    /// Reads what [`Options::to_text`] wrote, perhaps by a later version: options this one does not
-    /// know are passed over.
+    /// Parses text that [`Options::to_text`] wrote, perhaps in another version. Unknown options are ignored.
     pub(crate) fn from_saved_text(text: &str) -> Result<Options> {
-        let known = |line: &&str| {
+        let is_known = |line: &&str| {
             let name = line.split('=').next().unwrap_or_default();
             OPTION_TABLE.iter().any(|o| o.name == name)
         };
-        Options::from_text(&text.lines().filter(known).collect::<Vec<_>>().join("\n"))
+        Options::from_text(&text.lines().filter(is_known).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Overrides these options with those named in lines `name=value`.
+    /// Sets the options named in lines `name=value`. Empty lines and lines that start with `#` are skipped.
     pub fn apply_text(&mut self, text: &str) -> Result<()> {
         for line in text.lines().map(str::trim) {
             if line.is_empty() || line.starts_with('#') {
@@ -409,7 +198,7 @@ impl Options {
         Ok(())
     }
 
-    /// All options as lines `name=value`, which [`Options::from_text`] reads back.
+    /// Returns all options as lines `name=value`, which [`Options::from_text`] parses.
     pub fn to_text(&self) -> String {
         OPTION_TABLE
             .iter()
@@ -417,7 +206,7 @@ impl Options {
             .collect()
     }
 
-    /// Reads lines `name=value`; empty lines and lines starting with `#` are skipped.
+    /// Parses lines `name=value`; options that are not named keep their defaults.
     pub fn from_text(text: &str) -> Result<Options> {
         let mut options = Options::default();
         options.apply_text(text)?;
@@ -430,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_option_is_set_by_name_and_printed_back() {
+    fn every_option_parses_prints_and_rejects_invalid_values() {
         let mut options = Options::default();
         for info in OPTION_TABLE {
             assert_eq!(
@@ -443,7 +232,7 @@ mod tests {
             options
                 .set(&info.name.replace('_', "-"), info.default)
                 .unwrap();
-            let wrong = match info.kind {
+            let invalid = match info.kind {
                 OptionKind::Flag => vec!["maybe", ""],
                 OptionKind::Integer(..) => vec!["-1", "1.5", "x", ""],
                 OptionKind::Real(..) => vec!["nan", "inf", "-1", "x"],
@@ -453,7 +242,7 @@ mod tests {
                 }
                 OptionKind::RealList(..) => vec!["", "1,-1", "1,,2", "nan", "x"],
             };
-            for value in wrong {
+            for value in invalid {
                 let error = options.set(info.name, value).unwrap_err().to_string();
                 assert!(
                     error.contains(info.name) && error.contains("must be"),
@@ -475,25 +264,6 @@ mod tests {
                 .unwrap_err()
                 .to_string()
                 .contains("lambda_reg")
-        );
-    }
-
-    #[test]
-    fn presets_are_the_papers() {
-        for name in PRESETS {
-            Options::preset(name).unwrap().validate().unwrap();
-        }
-        assert_eq!(Options::preset("default").unwrap(), Options::default());
-        let yelp = Options::preset("paper-yelp").unwrap();
-        assert_eq!(
-            (yelp.eta, yelp.lambda_m, yelp.rank),
-            (Some(0.0005), 10.0, vec![10])
-        );
-        assert!(
-            Options::preset("papr")
-                .unwrap_err()
-                .to_string()
-                .contains("paper-movielens")
         );
     }
 }

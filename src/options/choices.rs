@@ -1,0 +1,153 @@
+//! Options that take one of several words.
+
+use super::value::{OptionKind, OptionValue};
+use crate::simd::Level;
+
+/// The algorithm of a fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Algorithm {
+    /// S3CMTF-naive of the paper: lock-free SGD, gradients recomputed for every mode.
+    Naive,
+    /// S3CMTF-opt of the paper: lock-free SGD, intermediate results shared between modes.
+    Opt,
+    /// SGD on fiber batches in conflict-free blocks: reproducible for any number of threads, and much faster.
+    Blocked,
+    /// Alternating least squares, row by row.
+    Als,
+    /// Gibbs sampling, row by row; predictions are averaged over posterior samples.
+    Gibbs,
+}
+
+impl Algorithm {
+    /// Returns whether each row is computed from all its entries (`als`, `gibbs`), instead of by SGD updates.
+    pub fn is_rowwise(self) -> bool {
+        matches!(self, Algorithm::Als | Algorithm::Gibbs)
+    }
+}
+
+/// The core of the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelKind {
+    /// `Cp` if the rank is `auto`, otherwise `Tucker`.
+    Auto,
+    /// A full core.
+    Tucker,
+    /// A hyper-diagonal core.
+    Cp,
+}
+
+/// The norm of the penalty on factors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Penalty {
+    /// Half the sum of squares.
+    L2,
+    /// The sum of absolute values.
+    L1,
+}
+
+/// The initialisation of factors and core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Initialization {
+    /// `Gibbs`, or `Paper` with `nonneg`. For the algorithm `gibbs`: as `Identity`, but the smaller modes start with
+    /// spectral directions of the data where it has any.
+    Auto,
+    /// The state after some sweeps of `gibbs`. Penalties shrink rows towards the mean row of that state.
+    Gibbs,
+    /// An identity (super-diagonal) core. The rows of two modes are normal around 0. Those of the others are normal
+    /// around 1, and penalties shrink them towards 1.
+    Identity,
+    /// The state after a few epochs of SGD that starts as `Identity`. Only for the algorithm `gibbs`.
+    Sgd,
+    /// As in the paper: all positive and nearly constant, at the scale of the values.
+    Paper,
+    /// Normal around 0.
+    Normal,
+}
+
+impl Initialization {
+    /// Returns whether it gives rows a prior mean that penalties shrink them to. The others shrink rows to 0.
+    pub(crate) fn defines_prior_mean(self) -> bool {
+        matches!(
+            self,
+            Initialization::Gibbs | Initialization::Identity | Initialization::Sgd
+        )
+    }
+}
+
+/// The learning rate at epoch t, counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LearningRateSchedule {
+    /// eta / (1 + decay t), as in the paper.
+    Inverse,
+    /// eta (1 - t / epochs)^2, which reaches 0 at the last epoch.
+    Square,
+}
+
+/// How the penalty of a row grows with its number n of entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PenaltyScaling {
+    /// The same for every row, as in the paper.
+    Constant,
+    /// Proportional to the square root of n.
+    SqrtCount,
+    /// Proportional to n.
+    Count,
+}
+
+/// The instruction set of the kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KernelChoice {
+    /// The one that the environment forces, else the fastest of this machine.
+    Auto,
+    /// Scalar arithmetic.
+    Scalar,
+    /// Portable vectors.
+    Wide,
+    /// AVX2 with fused multiply-add.
+    Avx2,
+    /// AVX-512.
+    Avx512,
+}
+
+impl KernelChoice {
+    /// Returns the instruction set; `None` for [`KernelChoice::Auto`].
+    pub fn level(self) -> Option<Level> {
+        match self {
+            KernelChoice::Auto => None,
+            KernelChoice::Scalar => Some(Level::Scalar),
+            KernelChoice::Wide => Some(Level::Wide),
+            KernelChoice::Avx2 => Some(Level::Avx2),
+            KernelChoice::Avx512 => Some(Level::Avx512),
+        }
+    }
+}
+
+/// Defines the list of words of an enum and its [`OptionValue`].
+macro_rules! choices {
+    ($type:ident, $words:ident: $($variant:ident = $word:literal),+) => {
+        pub(super) const $words: &[&str] = &[$($word),+];
+
+        impl OptionValue for $type {
+            fn parse(text: &str, _: &OptionKind) -> std::result::Result<Self, String> {
+                match text {
+                    $($word => Ok($type::$variant),)+
+                    _ => Err(format!("it must be one of {}", $words.join(", "))),
+                }
+            }
+
+            fn print(&self) -> String {
+                match self {
+                    $($type::$variant => $word.into(),)+
+                }
+            }
+        }
+    };
+}
+
+choices!(Algorithm, ALGORITHMS: Blocked = "blocked", Opt = "opt", Naive = "naive", Als = "als", Gibbs = "gibbs");
+choices!(ModelKind, MODELS: Auto = "auto", Tucker = "tucker", Cp = "cp");
+choices!(Penalty, PENALTIES: L2 = "l2", L1 = "l1");
+choices!(Initialization, INITIALIZATIONS: Auto = "auto", Gibbs = "drawn", Identity = "identity", Sgd = "sgd", Paper = "paper", Normal = "normal");
+choices!(LearningRateSchedule, SCHEDULES: Inverse = "inverse", Square = "square");
+choices!(PenaltyScaling, PENALTY_SCALINGS: Constant = "row", SqrtCount = "root", Count = "entry");
+choices!(KernelChoice, KERNELS: Auto = "auto", Scalar = "scalar", Wide = "wide", Avx2 = "avx2", Avx512 = "avx512");
