@@ -1,8 +1,8 @@
 //! Update of the biases after an epoch: damped least squares given all other parameters, one mode after the other.
 
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 use super::chunked_sum::{CHUNK, accumulator_count, sum_chunks};
 use super::entries::{Entries, Shuffled};
@@ -15,8 +15,8 @@ use crate::parallel::ThreadPool;
 use crate::simd::Level;
 use crate::try_alloc::{try_collect, try_zeroed};
 
-/// Solves for the biases of `standardization`, given the residuals of the model on `entries`. Returns the squared errors after the
-/// update.
+/// Solves for the biases of `standardization`, given the residuals of the model on `entries`. Returns the squared errors
+/// after the update.
 pub(super) fn update_biases(
     model: &Model,
     entries: &Entries,
@@ -25,92 +25,115 @@ pub(super) fn update_biases(
     pool: &ThreadPool,
 ) -> Result<SquaredErrors> {
     let units = Units::new(entries);
-    let residuals = units.residuals(model, level, pool)?;
-    let locked = |u: usize| residuals[u].lock().unwrap_or_else(|e| e.into_inner());
-    // Changes of the biases of the previous mode, not yet applied to the residuals.
-    let mut pending = None;
-    let apply_pending = |residuals: &mut [f32], u: usize, pending: &Option<(usize, Vec<f32>)>| {
-        if let Some((n, changes)) = pending {
-            units.for_each(u, *n, |i, row| residuals[i] -= changes[row as usize]);
-        }
+    let mut residuals = Residuals {
+        units,
+        values: units.residuals(model, level, pool)?,
+        pending: None,
     };
     for (n, biases) in standardization.biases.iter_mut().enumerate() {
-        let (mode, damping) = (&model.modes[n], standardization.bias_damping[n]);
-        let changes = match units.parts(n) {
-            // Each part has rows of its own, so its units add to sums that no other part touches.
-            Some((parts, part_of)) => {
-                let none = (0..biases.len()).map(|_| AtomicU64::new(0));
-                let sums: Vec<AtomicU64> = try_collect(biases.len(), none, "rows")?;
-                let add_part = |(): &mut (), part: usize| {
-                    for u in (0..units.count()).filter(|u| part_of(*u) == part) {
-                        let mut residuals = locked(u);
-                        apply_pending(&mut residuals, u, &pending);
-                        units.for_each(u, n, |i, row| {
-                            let sum = &sums[row as usize];
-                            let old = f64::from_bits(sum.load(Ordering::Relaxed));
-                            let new = old + units.weight(u, i) * f64::from(residuals[i]);
-                            sum.store(new.to_bits(), Ordering::Relaxed);
-                        });
-                    }
-                };
-                pool.map(parts, &mut || false, || (), add_part)?;
-                let sum = |i: usize| f64::from_bits(sums[i].load(Ordering::Relaxed));
-                solve_mode(biases, mode, sum, damping)
-            }
-            None => {
-                let count = accumulator_count(biases.len());
-                let accumulate = |(): &mut (), first: usize| -> Result<Vec<f64>> {
-                    let mut sums: Vec<f64> = try_zeroed(biases.len(), "rows")?;
-                    for u in (first..units.count()).step_by(count) {
-                        let mut residuals = locked(u);
-                        apply_pending(&mut residuals, u, &pending);
-                        units.for_each(u, n, |i, row| {
-                            sums[row as usize] += units.weight(u, i) * f64::from(residuals[i]);
-                        });
-                    }
-                    Ok(sums)
-                };
-                let partial = pool.map(count, &mut || false, || (), accumulate)?;
-                let partial: Result<Vec<Vec<f64>>> =
-                    partial.unwrap_or_default().into_iter().collect();
-                let partial = partial?;
-                let sum = |i: usize| partial.iter().map(|sums| sums[i]).sum();
-                solve_mode(biases, mode, sum, damping)
-            }
-        };
-        pending = Some((n, changes));
+        let sums = residuals.sums_by_row(n, biases.len(), pool)?;
+        let damping = standardization.bias_damping[n];
+        let changes = solve_mode(biases, &model.modes[n], &sums, damping);
+        residuals.pending = Some(BiasChanges { mode: n, changes });
     }
     let clip = standardization.standardized_range(model.range);
-    let squared_errors = |(): &mut (), u: usize| {
-        let mut residuals = locked(u);
-        apply_pending(&mut residuals, u, &pending);
-        let mut sums = [0.0; 2];
-        for (i, &error) in residuals.iter().enumerate() {
-            let (error, value) = (f64::from(error), f64::from(units.value_with_biases(u, i)));
-            let clipped = value - (value - error).max(clip.0).min(clip.1);
-            let weight = units.weight(u, i);
-            sums[0] += weight * (error * error);
-            sums[1] += weight * (clipped * clipped);
+    residuals.squared_errors(clip, pool)
+}
+
+/// Changes of the biases of one mode, one per row.
+struct BiasChanges {
+    mode: usize,
+    changes: Vec<f32>,
+}
+
+/// Residuals of all entries, unit by unit.
+struct Residuals<'a> {
+    units: Units<'a>,
+    values: Vec<Mutex<Vec<f32>>>,
+    /// Changes that are not yet subtracted. The next pass over the units subtracts them, which saves a pass of their own.
+    pending: Option<BiasChanges>,
+}
+
+impl Residuals<'_> {
+    /// Locks the residuals of a unit and subtracts the pending changes. A pass calls it once for each unit.
+    fn unit(&self, u: usize) -> MutexGuard<'_, Vec<f32>> {
+        let mut residuals = self.values[u].lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(BiasChanges { mode, changes }) = &self.pending {
+            self.units
+                .for_each(u, *mode, |i, row| residuals[i] -= changes[row as usize]);
         }
-        sums
-    };
-    let [plain, clipped] = sum_chunks(units.count(), pool, || (), squared_errors)?;
-    Ok(SquaredErrors { plain, clipped })
+        residuals
+    }
+
+    /// Computes the weighted sum of the residuals of each row of mode `n`.
+    fn sums_by_row(&self, n: usize, rows: usize, pool: &ThreadPool) -> Result<Vec<f64>> {
+        let units = self.units;
+        if let Some((parts, part_of)) = units.parts(n) {
+            // Each part has rows of its own, so its units add to sums that no other part touches.
+            let none = (0..rows).map(|_| AtomicU64::new(0));
+            let sums: Vec<AtomicU64> = try_collect(rows, none, "rows")?;
+            let add_part = |(): &mut (), part: usize| {
+                for u in (0..units.count()).filter(|u| part_of(*u) == part) {
+                    let residuals = self.unit(u);
+                    units.for_each(u, n, |i, row| {
+                        let sum = &sums[row as usize];
+                        let old = f64::from_bits(sum.load(Ordering::Relaxed));
+                        let new = old + units.weight(u, i) * f64::from(residuals[i]);
+                        sum.store(new.to_bits(), Ordering::Relaxed);
+                    });
+                }
+            };
+            pool.map(parts, &mut || false, || (), add_part)?;
+            let sums = sums.iter();
+            let sums = sums.map(|sum| f64::from_bits(sum.load(Ordering::Relaxed)));
+            return try_collect(rows, sums, "rows");
+        }
+        let count = accumulator_count(rows);
+        let accumulate = |(): &mut (), first: usize| -> Result<Vec<f64>> {
+            let mut sums: Vec<f64> = try_zeroed(rows, "rows")?;
+            for u in (first..units.count()).step_by(count) {
+                let residuals = self.unit(u);
+                units.for_each(u, n, |i, row| {
+                    sums[row as usize] += units.weight(u, i) * f64::from(residuals[i]);
+                });
+            }
+            Ok(sums)
+        };
+        let partial = pool.map(count, &mut || false, || (), accumulate)?;
+        let partial: Result<Vec<Vec<f64>>> = partial.unwrap_or_default().into_iter().collect();
+        let partial = partial?;
+        let sum = |i: usize| partial.iter().map(|sums| sums[i]).sum();
+        try_collect(rows, (0..rows).map(sum), "rows")
+    }
+
+    /// Computes the squared errors of the predictions, and of those clipped to a range of values with biases.
+    fn squared_errors(&self, clip: (f64, f64), pool: &ThreadPool) -> Result<SquaredErrors> {
+        let units = self.units;
+        let unit_sums = |(): &mut (), u: usize| {
+            let residuals = self.unit(u);
+            let mut sums = [0.0; 2];
+            for (i, &error) in residuals.iter().enumerate() {
+                let (error, value) = (f64::from(error), f64::from(units.value_with_biases(u, i)));
+                let clipped = value - (value - error).max(clip.0).min(clip.1);
+                let weight = units.weight(u, i);
+                sums[0] += weight * (error * error);
+                sums[1] += weight * (clipped * clipped);
+            }
+            sums
+        };
+        let [plain, clipped] = sum_chunks(units.count(), pool, || (), unit_sums)?;
+        Ok(SquaredErrors { plain, clipped })
+    }
 }
 
 /// Solves for the biases of one mode, given the sum of the residuals of each row, and returns their changes. The last bias,
 /// that of rows without entries, becomes the mean bias of the mode.
-fn solve_mode(
-    biases: &mut [f32],
-    mode: &ModelMode,
-    sum: impl Fn(usize) -> f64,
-    damping: f64,
-) -> Vec<f32> {
+fn solve_mode(biases: &mut [f32], mode: &ModelMode, sums: &[f64], damping: f64) -> Vec<f32> {
     let mut changes = vec![0.0; biases.len()];
     let rows = biases.iter_mut().zip(&mode.counts).zip(&mut changes);
     for (i, ((bias, _), change)) in rows.enumerate().filter(|(_, ((_, count), _))| **count > 0) {
         let (old, weight) = (f64::from(*bias), mode.row_weight(i));
-        *bias = ((sum(i) + weight * old) / (weight + damping)) as f32;
+        *bias = ((sums[i] + weight * old) / (weight + damping)) as f32;
         *change = (f64::from(*bias) - old) as f32;
     }
     if let Some((without_entries, with_entries)) = biases.split_last_mut() {

@@ -25,6 +25,10 @@ const FACTOR_DEVIATION: f64 = 0.1;
 /// Standard deviation around 1 of the rows of all other modes.
 const UNIT_MODE_DEVIATION: f64 = 0.02;
 
+/// Random streams of the core and of the first matrix. Those of the modes are numbered from 0.
+const CORE_STREAM: u64 = 1 << 16;
+const FIRST_MATRIX_STREAM: u64 = 1 << 17;
+
 /// Fills a model of zeros with random starting values. Each thread fills part of every factor, so that its memory pages
 /// are placed near that thread.
 pub(super) fn fill(
@@ -71,7 +75,7 @@ pub(super) fn fill(
             sample(s, size)
         })?;
     }
-    let mut s = RandomStream::new(&[options.seed, stream_ids::INITIALIZATION, 1 << 16]);
+    let mut s = RandomStream::new(&[options.seed, stream_ids::INITIALIZATION, CORE_STREAM]);
     match model.shape.kind {
         CoreKind::Full => {
             let entries: usize = model.shape.ranks.iter().product();
@@ -98,7 +102,7 @@ pub(super) fn fill(
             0.1
         };
         let count = matrix.factor.len();
-        let stream = (1 << 17) + m as u64;
+        let stream = FIRST_MATRIX_STREAM + m as u64;
         fill_rows(
             &mut matrix.factor,
             count,
@@ -136,7 +140,7 @@ fn fill_identity(
         })?;
     }
     for (m, matrix) in model.matrices.iter_mut().enumerate() {
-        let stream = (1 << 17) + m as u64;
+        let stream = FIRST_MATRIX_STREAM + m as u64;
         let count = matrix.factor.len();
         fill_rows(&mut matrix.factor, count, options.seed, stream, pool, |s| {
             (FACTOR_DEVIATION * s.standard_normal()) as f32
@@ -150,7 +154,7 @@ fn fill_rows(
     rows: &mut FactorMatrix,
     count: usize,
     seed: u64,
-    factor: u64,
+    stream: u64,
     pool: &ThreadPool,
     sample: impl Fn(&mut RandomStream) -> f32 + Sync,
 ) -> Result<()> {
@@ -167,7 +171,7 @@ fn fill_rows(
             let mut s = RandomStream::new(&[
                 seed,
                 stream_ids::INITIALIZATION,
-                factor,
+                stream,
                 (t * rows_per_task + i) as u64,
             ]);
             row[..rank].iter_mut().for_each(|x| *x = sample(&mut s));
