@@ -1,4 +1,4 @@
-//! Many jobs side by side, from the Rust API.
+//! Batches of concurrent jobs.
 
 use std::collections::HashSet;
 use std::fs;
@@ -14,8 +14,8 @@ use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{Control, FitInput, fit};
 use s3cmtf::{Monitor, Result};
 
-/// A tensor of 40 x 30 x 5 with some structure, and a matrix on its second mode.
-fn data(dir: &Scratch) {
+/// Writes a structured tensor of 40 x 30 x 5, and a matrix on its second mode.
+fn write_data(dir: &Scratch) {
     let mut columns = [vec![], vec![], vec![]];
     let mut values = Vec::new();
     for i in 0..3000u32 {
@@ -25,10 +25,10 @@ fn data(dir: &Scratch) {
             (1 + cell[0] % 4) as f32 * (1 + cell[1] % 3) as f32 / 3.0 + cell[2] as f32 / 10.0,
         );
     }
-    write(&dir.join("t.coo"), &columns, &values, vec![40, 30, 5]);
+    write_coo(&dir.join("t.coo"), &columns, &values, vec![40, 30, 5]);
     let films: Vec<u32> = (0..30).collect();
     let genres: Vec<u32> = films.iter().map(|f| f % 3).collect();
-    write(
+    write_coo(
         &dir.join("g.coo"),
         &[films, genres],
         &[1.0; 30],
@@ -36,7 +36,7 @@ fn data(dir: &Scratch) {
     );
 }
 
-fn write(path: &Path, columns: &[Vec<u32>], values: &[f32], dims: Vec<u64>) {
+fn write_coo(path: &Path, columns: &[Vec<u32>], values: &[f32], dims: Vec<u64>) {
     let count = Some(values.len() as u64);
     let mut writer = CooWriter::create(path, columns.len(), ValueKind::F32, None, count).unwrap();
     let columns: Vec<&[u32]> = columns.iter().map(|c| &c[..]).collect();
@@ -44,7 +44,7 @@ fn write(path: &Path, columns: &[Vec<u32>], values: &[f32], dims: Vec<u64>) {
     writer.finish(Dims::Stated(dims)).unwrap();
 }
 
-/// Lines with @ for the folder.
+/// Returns the jobs of these lines, with `@` replaced by the folder.
 fn jobs(dir: &Scratch, lines: &[&str]) -> Jobs {
     let folder = format!("{}/", dir.path().display());
     let text = lines.join("\n").replace('@', &folder);
@@ -57,25 +57,26 @@ fn fit_line(id: &str, options: &str) -> String {
     )
 }
 
-/// What began and ended, in order.
+/// Records starts (`true`) and ends (`false`) of jobs in order.
 #[derive(Default)]
-struct Seen {
+struct EventRecorder {
     events: Vec<(bool, JobResult)>,
+    /// Stops the batch after this number of jobs has ended,
     stop_after: Option<usize>,
-    /// Nothing stops before this file is there.
+    /// but not before this file exists.
     not_before: Option<std::path::PathBuf>,
 }
 
-impl BatchObserver for Seen {
+impl BatchObserver for EventRecorder {
     fn started(&mut self, job: &JobResult) {
         self.events.push((true, job.clone()));
     }
 
     fn ended(&mut self, job: &JobResult) -> Control {
         self.events.push((false, job.clone()));
-        let ended = self.events.iter().filter(|(began, _)| !began).count();
+        let ended = self.events.iter().filter(|(started, _)| !started).count();
         match self.stop_after {
-            Some(most) if ended >= most => {
+            Some(limit) if ended >= limit => {
                 while self.not_before.as_ref().is_some_and(|file| !file.exists()) {
                     std::thread::sleep(std::time::Duration::from_millis(5));
                 }
@@ -95,7 +96,7 @@ fn options(dir: &Scratch, threads: usize) -> BatchOptions {
 }
 
 #[track_caller]
-fn ran(dir: &Scratch, threads: usize, lines: &[&str]) -> BatchSummary {
+fn run_lines(dir: &Scratch, threads: usize, lines: &[&str]) -> BatchSummary {
     run(jobs(dir, lines), &options(dir, threads), &mut (), &()).unwrap()
 }
 
@@ -107,11 +108,11 @@ fn statuses(summary: &BatchSummary) -> Vec<(&str, &str)> {
     summary.jobs.iter().map(of).collect()
 }
 
-fn numbers(path: &Path) -> Vec<Vec<u32>> {
-    numbers_of(&model::load(path, OpenMode::Private).unwrap())
+fn parameter_bits_of_file(path: &Path) -> Vec<Vec<u32>> {
+    parameter_bits(&model::load(path, OpenMode::Private).unwrap())
 }
 
-fn numbers_of(model: &Model) -> Vec<Vec<u32>> {
+fn parameter_bits(model: &Model) -> Vec<Vec<u32>> {
     let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect();
     let mut all = vec![bits(model.core())];
     all.extend(model.modes().iter().map(|m| bits(m.factor.as_slice())));
@@ -122,7 +123,7 @@ fn numbers_of(model: &Model) -> Vec<Vec<u32>> {
 #[test]
 fn batch_fit_equals_single_fit_bit_for_bit() {
     let dir = Scratch::new("batch-bits");
-    data(&dir);
+    write_data(&dir);
     let lines: Vec<String> = [
         ("blocked", ""),
         ("als", r#","algorithm":"als","threads":2"#),
@@ -135,7 +136,7 @@ fn batch_fit_equals_single_fit_bit_for_bit() {
     .iter()
     .map(|(id, o)| fit_line(id, o))
     .collect();
-    let summary = ran(&dir, 3, &lines.iter().map(|l| &l[..]).collect::<Vec<_>>());
+    let summary = run_lines(&dir, 3, &lines.iter().map(|l| &l[..]).collect::<Vec<_>>());
     assert_eq!(summary.count(JobStatus::Done), 4, "{:?}", summary.jobs);
     let (tensor, genres) = ["t.coo", "g.coo"]
         .map(|name| CooFile::open(dir.join(name), OpenMode::Mapped).unwrap())
@@ -166,17 +167,21 @@ fn batch_fit_equals_single_fit_bit_for_bit() {
             test: Some(tensor.view()),
             ..FitInput::default()
         };
-        let (alone, figures) = fit(&problem, &o, &input, &mut (), &()).unwrap();
+        let (alone, single_fit) = fit(&problem, &o, &input, &mut (), &()).unwrap();
         let path = dir.join(&format!("{}.s3m", job.id));
-        assert!(numbers(&path) == numbers_of(&alone), "{}", job.id);
-        assert_eq!(job.test_rmse.to_bits(), figures.test_rmse.to_bits());
+        assert!(
+            parameter_bits_of_file(&path) == parameter_bits(&alone),
+            "{}",
+            job.id
+        );
+        assert_eq!(job.test_rmse.to_bits(), single_fit.test_rmse.to_bits());
     }
 }
 
-/// Watches the threads of this process while jobs run.
-struct Threads<'a>(&'a std::sync::Mutex<Vec<(String, usize)>>);
+/// Records the CPUs of the threads of this process while jobs run.
+struct ThreadMonitor<'a>(&'a std::sync::Mutex<Vec<(String, usize)>>);
 
-impl Monitor for Threads<'_> {
+impl Monitor for ThreadMonitor<'_> {
     fn progress(&self, _: &str, _: u64, _: u64) {
         let Ok(tasks) = fs::read_dir("/proc/self/task") else {
             return;
@@ -199,7 +204,7 @@ impl Monitor for Threads<'_> {
 #[test]
 fn concurrent_jobs_stay_within_thread_and_memory_budgets_and_share_no_cores() {
     let dir = Scratch::new("batch-budget");
-    data(&dir);
+    write_data(&dir);
     let cpus = s3cmtf::parallel::available_threads();
     let lines: Vec<String> = (0..12)
         .map(|i| {
@@ -217,18 +222,24 @@ fn concurrent_jobs_stay_within_thread_and_memory_budgets_and_share_no_cores() {
     let threads = std::sync::Mutex::new(Vec::new());
     for (budget, memory) in [(cpus, 1 << 30), (cpus, 25 << 20), (2 * cpus + 1, 1 << 30)] {
         let _ = fs::remove_dir_all(dir.join("out"));
-        let how = BatchOptions {
+        let batch_options = BatchOptions {
             memory,
             ..options(&dir, budget)
         };
-        let mut seen = Seen::default();
-        let summary = run(jobs(&dir, &lines), &how, &mut seen, &Threads(&threads)).unwrap();
+        let mut seen = EventRecorder::default();
+        let summary = run(
+            jobs(&dir, &lines),
+            &batch_options,
+            &mut seen,
+            &ThreadMonitor(&threads),
+        )
+        .unwrap();
         assert_eq!(summary.count(JobStatus::Done), 12, "{:?}", summary.jobs);
-        // What is told is told in order, from one thread: at any time these are the jobs that run.
+        // The observer is called in order from one thread, so these are the running jobs at any time.
         let mut running: Vec<JobResult> = Vec::new();
-        let mut most = 0;
-        for (began, job) in seen.events {
-            if !began {
+        let mut max_running = 0;
+        for (started, job) in seen.events {
+            if !started {
                 running.retain(|r| r.id != job.id);
                 continue;
             }
@@ -236,7 +247,7 @@ fn concurrent_jobs_stay_within_thread_and_memory_budgets_and_share_no_cores() {
             let all: usize = running.iter().map(|r| r.threads).sum();
             assert!(all <= budget, "{all} threads");
             assert!(running.iter().map(|r| r.memory).sum::<u64>() <= memory);
-            most = most.max(running.len());
+            max_running = max_running.max(running.len());
             let cores: Vec<usize> = running.iter().flat_map(|r| r.cores.clone()).collect();
             let different: HashSet<&usize> = cores.iter().collect();
             assert_eq!(different.len(), cores.len(), "{cores:?}");
@@ -246,12 +257,12 @@ fn concurrent_jobs_stay_within_thread_and_memory_budgets_and_share_no_cores() {
             }
         }
         match memory {
-            // Two jobs of ten megabytes.
-            m if m < 30 << 20 => assert!(most <= 2),
-            _ => assert!(most >= 2 || cpus == 1, "nothing ran side by side"),
+            // A job needs about ten megabytes.
+            m if m < 30 << 20 => assert!(max_running <= 2),
+            _ => assert!(max_running >= 2 || cpus == 1, "no jobs ran concurrently"),
         }
         if budget <= cpus {
-            // Jobs of one thread: all their threads, and the one that waits for them, are on one CPU.
+            // The threads of a job with one thread, and the thread that waits for it, are pinned to one CPU.
             let seen = std::mem::take(&mut *threads.lock().unwrap());
             let single = seen.iter().any(|(cpus, _)| cpus.parse::<usize>().is_ok());
             assert!(single || !cfg!(target_os = "linux"), "{seen:?}");
@@ -262,13 +273,13 @@ fn concurrent_jobs_stay_within_thread_and_memory_budgets_and_share_no_cores() {
 #[test]
 fn job_waits_for_the_jobs_that_write_its_inputs() {
     let dir = Scratch::new("batch-needs");
-    data(&dir);
+    write_data(&dir);
     let lines = [
         &fit_line("a", "")[..],
         r#"{"id":"p","job":"predict","model":"@a.s3m","file":"@t.coo","output":"@p.coo"}"#,
-        // Reads what a prediction writes, and starts from a model.
+        // Reads the output of a prediction and starts from the model of another job.
         r#"{"id":"q","job":"fit","preset":"paper","tensor":"@./p.coo","init":"@a.s3m","output":"@q.s3m","options":{"epochs":2}}"#,
-        // Writes what others read: after them.
+        // Writes a file that the next job reads.
         r#"{"id":"late","job":"predict","model":"@a.s3m","file":"@t.coo","output":"@t2.coo","options":{"clip":false,"threads":2}}"#,
         r#"{"id":"other","job":"predict","model":"@a.s3m","file":"@t2.coo","output":"@o.coo"}"#,
         r#"{"id":"none","job":"predict","model":"@none.s3m","file":"@t.coo","output":"@n.coo"}"#,
@@ -276,9 +287,9 @@ fn job_waits_for_the_jobs_that_write_its_inputs() {
         r#"{"id":"typo","job":"fit","tensor":"@t.coo","output":"@typo.coo","options":{"rnak":3}}"#,
         r#"{"id":"of-typo","job":"predict","model":"@a.s3m","file":"@typo.coo","output":"@x.coo"}"#,
     ];
-    // What was there before is not what the job was to write.
+    // An existing file does not replace the output of a failed job.
     fs::copy(dir.join("t.coo"), dir.join("typo.coo")).unwrap();
-    let mut seen = Seen::default();
+    let mut seen = EventRecorder::default();
     let summary = run(jobs(&dir, &lines), &options(&dir, 2), &mut seen, &()).unwrap();
     let expected = [
         "done", "done", "done", "done", "done", "failed", "failed", "failed", "failed",
@@ -287,23 +298,25 @@ fn job_waits_for_the_jobs_that_write_its_inputs() {
     assert_eq!(got, expected, "{:?}", summary.jobs);
     let reasons: Vec<&str> = summary.jobs.iter().map(|j| &j.reason[..]).collect();
     assert_eq!(reasons[5..], ["bad-input", "needs", "bad-input", "needs"]);
-    let at = |began: bool, id: &str| {
+    let position = |started: bool, id: &str| {
         seen.events
             .iter()
-            .position(|(b, j)| *b == began && j.id == id)
+            .position(|(s, j)| *s == started && j.id == id)
             .unwrap()
     };
-    assert!(at(false, "a") < at(true, "p") && at(false, "p") < at(true, "q"));
-    assert!(at(false, "late") < at(true, "other"));
+    assert!(
+        position(false, "a") < position(true, "p") && position(false, "p") < position(true, "q")
+    );
+    assert!(position(false, "late") < position(true, "other"));
     assert_eq!(summary.jobs[1].predictions, 3000);
-    // Predictions are those of the model.
+    // The predictions of the batch equal those of the model.
     let model = model::load(dir.join("a.s3m"), OpenMode::Mapped).unwrap();
-    let (cells, made) = ["t.coo", "p.coo"]
+    let (positions, predicted) = ["t.coo", "p.coo"]
         .map(|name| CooFile::open(dir.join(name), OpenMode::Mapped).unwrap())
         .into();
     s3cmtf::predict::predict_entries(
         &model,
-        &cells.view(),
+        &positions.view(),
         &s3cmtf::predict::PredictOptions {
             clip: true,
             threads: 1,
@@ -311,14 +324,14 @@ fn job_waits_for_the_jobs_that_write_its_inputs() {
         &(),
         |range, values| {
             for (i, x) in range.zip(values) {
-                assert_eq!(made.view().values().get(i) as f32, *x as f32);
+                assert_eq!(predicted.view().values().get(i) as f32, *x as f32);
             }
             Ok(())
         },
     )
     .unwrap();
-    // Run again, what failed is tried again and the rest is passed over.
-    let again = ran(&dir, 2, &lines);
+    // A second run retries the failed jobs and skips the others.
+    let again = run_lines(&dir, 2, &lines);
     assert_eq!(
         (
             again.count(JobStatus::Skipped),
@@ -327,28 +340,28 @@ fn job_waits_for_the_jobs_that_write_its_inputs() {
         (5, 4)
     );
     assert_eq!(again.jobs[0].test_rmse, summary.jobs[0].test_rmse);
-    // With another first line, what was made from its output is made anew; so is what is not there any more.
+    // A changed job, the jobs that depend on it, and a job whose output was deleted run again.
     let other = fit_line("a", r#","seed":3"#);
     fs::remove_file(dir.join("o.coo")).unwrap();
     let mut changed = lines;
     changed[0] = &other;
-    let summary = ran(&dir, 2, &changed);
+    let summary = run_lines(&dir, 2, &changed);
     assert_eq!(summary.count(JobStatus::Done), 5, "{:?}", summary.jobs);
 }
 
 #[test]
 fn inputs_are_opened_once_and_output_folder_is_locked() {
     let dir = Scratch::new("batch-text");
-    data(&dir);
-    // Text, read in two ways.
+    write_data(&dir);
+    // Text, read with two sets of options.
     let mut text = String::from("film,user,month,stars\n");
     for i in 0..500 {
         text += &format!("{},{},{},{}\n", i * 3 % 20, i * 7 % 25, i % 4, 1 + i % 5);
     }
     dir.file("r.csv", text);
-    let csv = |id: &str, how: &str| {
+    let csv = |id: &str, text_options: &str| {
         format!(
-            r#"{{"id":"{id}","job":"fit","preset":"paper","tensor":"@r.csv","output":"@{id}.s3m","text":{{"zero-based":true{how}}},"options":{{"rank":[2,2,2],"epochs":2}}}}"#
+            r#"{{"id":"{id}","job":"fit","preset":"paper","tensor":"@r.csv","output":"@{id}.s3m","text":{{"zero-based":true{text_options}}},"options":{{"rank":[2,2,2],"epochs":2}}}}"#
         )
     };
     let (a, b, c) = (
@@ -358,7 +371,7 @@ fn inputs_are_opened_once_and_output_folder_is_locked() {
     );
     let no_text =
         r#"{"id":"d","job":"fit","tensor":"@t.coo","text":{"zero_based":true},"output":"@d.s3m"}"#;
-    let summary = ran(&dir, 2, &[&a, &b, &c, no_text]);
+    let summary = run_lines(&dir, 2, &[&a, &b, &c, no_text]);
     let got: Vec<&str> = statuses(&summary).iter().map(|(_, s)| *s).collect();
     assert_eq!(
         got,
@@ -376,26 +389,30 @@ fn inputs_are_opened_once_and_output_folder_is_locked() {
             .message
             .contains("no file that it is about is text")
     );
-    assert_eq!(numbers(&dir.join("a.s3m")), numbers(&dir.join("b.s3m")));
+    assert_eq!(
+        parameter_bits_of_file(&dir.join("a.s3m")),
+        parameter_bits_of_file(&dir.join("b.s3m"))
+    );
     assert_eq!(
         model::load(dir.join("a.s3m"), OpenMode::Mapped)
             .unwrap()
             .dims(),
         [20, 25, 4]
     );
-    // Nobody writes into the folder of the batch what the batch has there.
+    // A job must not overwrite the files of the batch itself.
     let own =
         r#"{"id":"own","job":"predict","model":"@a.s3m","file":"@t.coo","output":"@out/x.log"}"#;
     assert!(
-        ran(&dir, 1, &[own]).jobs[0]
+        run_lines(&dir, 1, &[own]).jobs[0]
             .message
             .contains("of the batch itself")
     );
 }
 
-struct Never;
+/// A monitor that has been cancelled from the start.
+struct AlreadyCancelled;
 
-impl Monitor for Never {
+impl Monitor for AlreadyCancelled {
     fn cancelled(&self) -> bool {
         true
     }
@@ -404,7 +421,7 @@ impl Monitor for Never {
 #[test]
 fn cancelled_batch_continues_with_unfinished_jobs() {
     let dir = Scratch::new("batch-cancel");
-    data(&dir);
+    write_data(&dir);
     let slow = fit_line("slow", r#","epochs":1000000,"checkpoint_every":1"#)
         .replace(r#""epochs":4,"#, "")
         .replace(r#""test""#, r#""checkpoint":"@c.s3m","test""#);
@@ -414,11 +431,11 @@ fn cancelled_batch_continues_with_unfinished_jobs() {
         &quick,
         r#"{"job":"predict","model":"@slow.s3m","file":"@t.coo","output":"@p.coo"}"#,
     ];
-    // The quick one ends, then the batch is cancelled.
-    let mut seen = Seen {
+    // The batch is cancelled after the quick job has ended.
+    let mut seen = EventRecorder {
         stop_after: Some(1),
         not_before: Some(dir.join("c.s3m")),
-        ..Seen::default()
+        ..EventRecorder::default()
     };
     let summary = run(jobs(&dir, &lines), &options(&dir, 2), &mut seen, &()).unwrap();
     assert!(summary.interrupted);
@@ -429,10 +446,10 @@ fn cancelled_batch_continues_with_unfinished_jobs() {
     ];
     assert_eq!(statuses(&summary), expected);
     assert!(!dir.join("slow.s3m").exists() && dir.join("c.s3m").exists());
-    // It goes on from the checkpoint, if it is the same line.
+    // The same line continues from the checkpoint. The batch is cancelled as soon as a job starts.
     let stopped = AtomicBool::new(false);
-    struct Once<'a>(&'a AtomicBool);
-    impl Monitor for Once<'_> {
+    struct CancelFlag<'a>(&'a AtomicBool);
+    impl Monitor for CancelFlag<'_> {
         fn cancelled(&self) -> bool {
             self.0.load(Ordering::Relaxed)
         }
@@ -447,16 +464,22 @@ fn cancelled_batch_continues_with_unfinished_jobs() {
         jobs(&dir, &lines),
         &options(&dir, 2),
         &mut StopAtStart(&stopped),
-        &Once(&stopped),
+        &CancelFlag(&stopped),
     );
     let again = again.unwrap();
     assert_eq!(again.jobs[0].status, JobStatus::Interrupted);
-    // Nothing begins that was cancelled before.
-    let none = run(jobs(&dir, &lines), &options(&dir, 2), &mut (), &Never).unwrap();
+    // A batch that is cancelled before it starts runs no jobs.
+    let none = run(
+        jobs(&dir, &lines),
+        &options(&dir, 2),
+        &mut (),
+        &AlreadyCancelled,
+    )
+    .unwrap();
     assert!(none.interrupted && none.count(JobStatus::Done) == 0);
-    // Without its million epochs it is another job, which begins anew though there is a checkpoint.
+    // With another number of epochs it is another job, which ignores the checkpoint.
     let short = slow.replace("1000000", "6");
-    let done = ran(&dir, 2, &[&short, &quick]);
+    let done = run_lines(&dir, 2, &[&short, &quick]);
     assert_eq!(
         (done.jobs[0].status, done.jobs[0].resumed_from),
         (JobStatus::Done, 0)
@@ -472,27 +495,27 @@ fn cancelled_batch_continues_with_unfinished_jobs() {
 #[test]
 fn interrupted_job_resumes_from_its_checkpoint_bit_for_bit() {
     let dir = Scratch::new("batch-resume");
-    data(&dir);
+    write_data(&dir);
     let line = |id: &str| {
         fit_line(id, r#","algorithm":"als","epochs":200"#)
             .replace(r#""epochs":4,"#, "")
             .replace(r#""test""#, &format!(r#""checkpoint":"@{id}.ckpt","test""#))
     };
-    let (whole, cut) = (line("whole"), line("cut"));
+    let (whole, interrupted) = (line("whole"), line("cut"));
     let other = fit_line("other", "");
-    // Cancelled when the first of two ends, in the middle of the other.
-    let mut seen = Seen {
+    // The batch is cancelled when the other job ends.
+    let mut seen = EventRecorder {
         stop_after: Some(1),
-        ..Seen::default()
+        ..EventRecorder::default()
     };
     let first = run(
-        jobs(&dir, &[&cut, &other]),
+        jobs(&dir, &[&interrupted, &other]),
         &options(&dir, 2),
         &mut seen,
         &(),
     )
     .unwrap();
-    let summary = ran(&dir, 2, &[&cut, &other, &whole]);
+    let summary = run_lines(&dir, 2, &[&interrupted, &other, &whole]);
     assert_eq!(summary.count(JobStatus::Failed), 0, "{:?}", summary.jobs);
     if first.jobs[0].status == JobStatus::Interrupted && dir.join("cut.ckpt").exists() {
         assert!(
@@ -502,23 +525,28 @@ fn interrupted_job_resumes_from_its_checkpoint_bit_for_bit() {
         );
     }
     assert_eq!(
-        numbers(&dir.join("cut.s3m")),
-        numbers(&dir.join("whole.s3m"))
+        parameter_bits_of_file(&dir.join("cut.s3m")),
+        parameter_bits_of_file(&dir.join("whole.s3m"))
     );
 }
 
 #[test]
 fn unreadable_jobs_or_unwritable_folder_abort_the_batch() -> Result<()> {
     let dir = Scratch::new("batch-errors");
-    let how = |folder: &str| BatchOptions::new(dir.join(folder));
+    let batch_options = |folder: &str| BatchOptions::new(dir.join(folder));
     dir.file("file", "");
-    assert!(run(jobs(&dir, &[]), &how("file"), &mut (), &()).is_err());
+    assert!(run(jobs(&dir, &[]), &batch_options("file"), &mut (), &()).is_err());
     assert!(Jobs::open(dir.join("none")).is_err() && Jobs::open(dir.path()).is_err());
-    let empty = run(jobs(&dir, &["", "# nothing"]), &how("empty"), &mut (), &())?;
+    let empty = run(
+        jobs(&dir, &["", "# nothing"]),
+        &batch_options("empty"),
+        &mut (),
+        &(),
+    )?;
     assert!(empty.jobs.is_empty() && !empty.interrupted && empty.threads > 0);
-    // Lines that end in the middle of something.
-    struct Broken(bool);
-    impl std::io::Read for Broken {
+    // A stream that fails after its first line.
+    struct BrokenStream(bool);
+    impl std::io::Read for BrokenStream {
         fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
             if std::mem::replace(&mut self.0, true) {
                 return Err(std::io::Error::other("gone"));
@@ -527,40 +555,40 @@ fn unreadable_jobs_or_unwritable_folder_abort_the_batch() -> Result<()> {
             Ok(3)
         }
     }
-    let mut seen = Seen::default();
-    let broken = Jobs::read("the pipe", Broken(false));
-    let error = run(broken, &how("broken"), &mut seen, &())
+    let mut seen = EventRecorder::default();
+    let broken = Jobs::read("the pipe", BrokenStream(false));
+    let error = run(broken, &batch_options("broken"), &mut seen, &())
         .unwrap_err()
         .to_string();
     assert!(
         error.contains("the pipe") && error.contains("gone"),
         "{error}"
     );
-    assert_eq!(seen.events.len(), 1, "what was read is run");
+    assert_eq!(seen.events.len(), 1, "jobs read before the failure run");
     Ok(())
 }
 
 #[test]
 fn memory_estimate_includes_posterior_samples() {
     let dir = Scratch::new("batch-samples");
-    data(&dir);
+    write_data(&dir);
     let line = |id: &str, samples: u64| {
         fit_line(id, &format!(r#","algorithm":"gibbs","samples":{samples}"#))
     };
     let lines = [line("few", 6), line("many", 206)];
-    let summary = ran(&dir, 2, &lines.each_ref().map(String::as_str));
+    let summary = run_lines(&dir, 2, &lines.each_ref().map(String::as_str));
     assert!(summary.jobs.iter().all(|j| j.status == JobStatus::Done));
     let memory = |k: usize| summary.jobs[k].memory as f64;
-    // Of the numbers of a sample: 16 bits each and 32 for each row, and its core. Writing takes a copy of all of them.
+    // A stored sample has 16 bits per value, 32 per row, and its core. Saving needs a copy of all samples.
     let model = model::load(dir.join("many.s3m"), OpenMode::Mapped).unwrap();
     let sample = model.samples().unwrap().iter().next().unwrap();
     let rows = sample.modes.iter().chain([&sample.conditional_means]);
     let rows: usize = rows.map(|rows| rows.len()).sum();
-    let one = (rows * (2 * 3 + 4) + 4 * sample.core.len()) as f64;
+    let sample_bytes = (rows * (2 * 3 + 4) + 4 * sample.core.len()) as f64;
     assert!(rows > 115 && sample.core.len() == 3 * 3 * 16);
-    let thought = (memory(1) - memory(0)) / 200.0;
+    let estimate = (memory(1) - memory(0)) / 200.0;
     assert!(
-        thought > 2.0 * one && thought < 3.5 * one,
-        "{thought} {one}"
+        estimate > 2.0 * sample_bytes && estimate < 3.5 * sample_bytes,
+        "{estimate} {sample_bytes}"
     );
 }

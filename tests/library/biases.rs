@@ -1,4 +1,4 @@
-//! Biases of data of any kind: as much as rows differ, and no more.
+//! Automatic penalties of biases: strong biases are found, absent ones are shrunk.
 
 use crate::common::planted::generate_planted;
 use s3cmtf::format::{CooView, Values};
@@ -7,26 +7,26 @@ use s3cmtf::options::{Algorithm, ModelKind, Options};
 use s3cmtf::problem::Problem;
 use s3cmtf::solver::{BiasOptions, FitInput, FitSummary, fit, fit_biases};
 
-/// Sums of a number for each row and noise, in random cells.
-struct Sums {
+/// Entries at random positions whose values are sums of row biases and noise.
+struct BiasedEntries {
     columns: Vec<Vec<u32>>,
     values: Vec<f64>,
     dims: Vec<u64>,
 }
 
-impl Sums {
-    /// The numbers of rows of each mode have these `deviations`.
-    fn new(dims: &[u64], count: usize, deviations: &[f64], noise: f64, seed: u64) -> Sums {
+impl BiasedEntries {
+    /// Biases of mode `n` have standard deviation `deviations[n]`.
+    fn new(dims: &[u64], count: usize, deviations: &[f64], noise: f64, seed: u64) -> BiasedEntries {
         let mut state = seed;
         let mut unit = || crate::common::next_unit(&mut state);
-        // Normal enough, of deviation 1.
-        let bell = |three: [f64; 3]| 2.0 * (three.iter().sum::<f64>() - 1.5);
-        let of_row = |n: usize, row: u64| {
+        // Sum of three uniform values, scaled to mean 0 and standard deviation 1: nearly normal.
+        let nearly_normal = |three: [f64; 3]| 2.0 * (three.iter().sum::<f64>() - 1.5);
+        let bias = |n: usize, row: u64| {
             let parts = [1.0, 2.0, 3.0].map(|k| {
                 let x = ((row * 16 + n as u64) as f64 * 12.9898 * k).sin() * 43758.5453;
                 x - x.floor()
             });
-            deviations[n] * bell(parts)
+            deviations[n] * nearly_normal(parts)
         };
         let (mut columns, mut values) = (vec![Vec::new(); dims.len()], Vec::new());
         for _ in 0..count {
@@ -34,11 +34,11 @@ impl Sums {
             for (n, column) in columns.iter_mut().enumerate() {
                 let row = (unit() * dims[n] as f64) as u64;
                 column.push(row as u32);
-                value += of_row(n, row);
+                value += bias(n, row);
             }
-            values.push(value + noise * bell([unit(), unit(), unit()]));
+            values.push(value + noise * nearly_normal([unit(), unit(), unit()]));
         }
-        Sums {
+        BiasedEntries {
             columns,
             values,
             dims: dims.to_vec(),
@@ -51,7 +51,12 @@ impl Sums {
     }
 }
 
-fn plain(train: &Sums, test: &Sums, set: impl Fn(&mut Options)) -> (Options, FitSummary) {
+/// Fits with default options, changed by `set`. Returns the resolved options.
+fn fit_default(
+    train: &BiasedEntries,
+    test: &BiasedEntries,
+    set: impl Fn(&mut Options),
+) -> (Options, FitSummary) {
     let problem = Problem::builder(train.view()).build(&()).unwrap();
     let input = FitInput {
         test: Some(test.view()),
@@ -66,38 +71,38 @@ fn plain(train: &Sums, test: &Sums, set: impl Fn(&mut Options)) -> (Options, Fit
 
 #[test]
 fn default_fit_finds_strong_biases_and_shrinks_absent_ones() {
-    // About six entries per row. With five more of bias 0 in each it is 0.9 instead of 0.3.
+    // Rows have about six entries. A penalty of five entries would give a test RMSE of 0.9 instead of 0.3.
     let dims = [3000, 2000];
-    let data = |seed| Sums::new(&dims, 18_000, &[1.0, 1.0], 0.2, seed);
-    let (options, found) = plain(&data(1), &data(2), |_| ());
+    let data = |seed| BiasedEntries::new(&dims, 18_000, &[1.0, 1.0], 0.2, seed);
+    let (options, found) = fit_default(&data(1), &data(2), |_| ());
     assert!(found.test_rmse < 0.4, "{}", found.test_rmse);
     assert!(options.lambda_bias.iter().all(|&x| x < 0.2), "{options:?}");
-    // With five more it is 1.02 or more.
+    // No biases: a penalty of five entries would give a test RMSE of 1.02 or more.
     let dims = [3000, 2000, 50];
-    let data = |seed| Sums::new(&dims, 18_000, &[0.0; 3], 1.0, seed);
-    let (options, found) = plain(&data(1), &data(2), |_| ());
+    let data = |seed| BiasedEntries::new(&dims, 18_000, &[0.0; 3], 1.0, seed);
+    let (options, found) = fit_default(&data(1), &data(2), |_| ());
     assert!(found.test_rmse < 1.005, "{}", found.test_rmse);
     assert!(options.lambda_bias[..2].iter().all(|&x| x > 50.0));
-    // Something between, the same for any number of threads.
+    // Moderate biases; the result is independent of the thread count.
     let dims = [600, 400, 20];
-    let data = |seed| Sums::new(&dims, 20_000, &[0.5, 0.5, 0.1], 1.0, seed);
-    let (first, one) = plain(&data(1), &data(2), |_| ());
+    let data = |seed| BiasedEntries::new(&dims, 20_000, &[0.5, 0.5, 0.1], 1.0, seed);
+    let (first, one) = fit_default(&data(1), &data(2), |_| ());
     let near = |x: f64, y: f64| (x / y).ln().abs() < 0.25;
     assert!(
         near(first.lambda_bias[0], 4.0) && near(first.lambda_bias[1], 4.0),
         "{first:?}"
     );
-    let (third, three) = plain(&data(1), &data(2), |o| o.threads = 3);
+    let (third, three) = fit_default(&data(1), &data(2), |o| o.threads = 3);
     assert_eq!(first.lambda_bias, third.lambda_bias);
     assert_eq!(one.test_rmse.to_bits(), three.test_rmse.to_bits());
 }
 
 #[test]
 fn lambda_bias_takes_one_value_or_one_per_mode() {
-    let data = |seed| Sums::new(&[60, 50, 8], 3000, &[1.0, 0.5, 0.5], 0.5, seed);
+    let data = |seed| BiasedEntries::new(&[60, 50, 8], 3000, &[1.0, 0.5, 0.5], 0.5, seed);
     let (train, test) = (data(1), data(2));
     let with = |text: &str| {
-        let (o, summary) = plain(&train, &test, |o| {
+        let (o, summary) = fit_default(&train, &test, |o| {
             o.algorithm = Algorithm::Als;
             (o.model, o.rank, o.epochs) = (ModelKind::Cp, vec![2], 3);
             o.set("lambda_bias", text).unwrap();
@@ -114,15 +119,16 @@ fn lambda_bias_takes_one_value_or_one_per_mode() {
     let problem = Problem::builder(train.view()).build(&()).unwrap();
     let mut o = Options::default();
     o.set("lambda_bias", "1,2").unwrap();
-    let told = fit(&problem, &o, &FitInput::default(), &mut (), &());
-    let told = told.err().expect("refused").to_string();
-    assert!(told.contains("lambda_bias has 2 numbers"), "{told}");
-    let how = BiasOptions {
+    let error = fit(&problem, &o, &FitInput::default(), &mut (), &());
+    let error = error.err().expect("must be rejected").to_string();
+    assert!(error.contains("lambda_bias has 2 numbers"), "{error}");
+    let bias_options = BiasOptions {
         damping: vec![1.0; 4],
         ..BiasOptions::default()
     };
-    let told = fit_biases(&problem, &how, &()).err().expect("refused");
-    assert!(told.to_string().contains("has 4 numbers"), "{told}");
+    let error = fit_biases(&problem, &bias_options, &());
+    let error = error.err().expect("must be rejected");
+    assert!(error.to_string().contains("has 4 numbers"), "{error}");
 }
 
 #[test]
@@ -173,6 +179,6 @@ fn fit_succeeds_when_gibbs_initialisation_finds_no_structure() {
     let mut o = Options::default();
     o.threads = 2;
     let (_, found) = fit(&problem, &o, &input, &mut (), &()).unwrap();
-    // About what the mean of all values has.
+    // Not much more than the error of the mean.
     assert!(found.test_rmse < 1.2, "{}", found.test_rmse);
 }

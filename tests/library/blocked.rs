@@ -1,4 +1,4 @@
-//! `blocked`: the same bits for any number of threads, and the errors of per-entry SGD.
+//! `blocked`: results independent of the thread count, and errors equal to those of per-entry SGD.
 
 use std::ops::Range;
 
@@ -12,15 +12,15 @@ use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::simd::Level;
 use s3cmtf::solver::{FitInput, fit};
 
-/// A tensor of entries at random, with a matrix and a graph on every mode.
-struct Tangle {
+/// A tensor with entries at random positions, and two matrices and a graph on every mode.
+struct RandomProblem {
     dims: Vec<u64>,
     columns: Vec<Vec<u32>>,
     values: Vec<f32>,
 }
 
-impl Tangle {
-    fn new(dims: &[u64], count: usize) -> Tangle {
+impl RandomProblem {
+    fn new(dims: &[u64], count: usize) -> RandomProblem {
         let mut state = 1u64;
         let mut draw = |n: u64| {
             state = state
@@ -32,13 +32,14 @@ impl Tangle {
             .iter()
             .map(|&d| (0..count).map(|_| draw(d) as u32).collect())
             .collect();
+        // An odd last size requests a row of mode 1 that half of the entries have.
         if dims.last().is_some_and(|d| d % 2 == 1) {
             columns[1].iter_mut().step_by(2).for_each(|row| *row = 7);
         }
         let values = (0..count)
             .map(|_| draw(1000) as f32 / 250.0 + 1.0)
             .collect();
-        Tangle {
+        RandomProblem {
             dims: dims.to_vec(),
             columns,
             values,
@@ -55,8 +56,8 @@ impl Tangle {
         let tensor = CooView::new("x", &self.dims, &columns, values).unwrap();
         let mut builder = Problem::builder(tensor);
         let n = 2000.min(self.values.len());
-        let wide: Vec<u32> = (0..n as u32).map(|k| k * 7 % 900).collect();
-        let narrow: Vec<u32> = (0..n as u32).map(|k| k % 9).collect();
+        let many_columns: Vec<u32> = (0..n as u32).map(|k| k * 7 % 900).collect();
+        let few_columns: Vec<u32> = (0..n as u32).map(|k| k % 9).collect();
         let reversed: Vec<Vec<u32>> = self
             .columns
             .iter()
@@ -64,7 +65,7 @@ impl Tangle {
             .collect();
         for (mode, reversed) in reversed.iter().enumerate() {
             let rows = &self.columns[mode][..n];
-            for (columns, size) in [(&wide, 900), (&narrow, 9)] {
+            for (columns, size) in [(&many_columns, 900), (&few_columns, 9)] {
                 let dims = [self.dims[mode], size];
                 let both = [rows, &columns[..]];
                 let values = Values::F32(&self.values[..n]);
@@ -94,13 +95,13 @@ fn result_is_independent_of_thread_count() {
         (vec![400, 300, 12], 60_000, vec![5]),
         (vec![300, 200], 40_000, vec![4, 3]),
         (vec![60, 50, 20, 10], 40_000, vec![3]),
-        // Nearly every row once: no batches, but classes.
+        // Nearly every row occurs once: conflict-free classes instead of fiber batches.
         (vec![40_000, 40_000, 40_000], 20_000, vec![3]),
         (vec![9000, 8000, 20_000, 10_000], 30_000, vec![2, 3, 2, 3]),
-        // A row that every other entry has leaves no classes.
+        // A row that half of the entries have prevents conflict-free classes.
         (vec![40_000, 40_000, 40_001], 10_000, vec![3]),
     ] {
-        let tangle = Tangle::new(&dims, count);
+        let random_problem = RandomProblem::new(&dims, count);
         for (model, penalty, nonneg) in [
             (ModelKind::Tucker, Penalty::L2, false),
             (ModelKind::Cp, Penalty::L1, true),
@@ -118,7 +119,7 @@ fn result_is_independent_of_thread_count() {
             for kernel in Level::available() {
                 o.kernel = level(kernel);
                 o.threads = 1;
-                let one = tangle.fit(&o);
+                let one = random_problem.fit(&o);
                 let all: &[u64] = if kernel == Level::best() {
                     &[2, 3, 7, 16]
                 } else {
@@ -127,7 +128,7 @@ fn result_is_independent_of_thread_count() {
                 for &threads in all {
                     o.threads = threads;
                     assert!(
-                        tangle.fit(&o) == one,
+                        random_problem.fit(&o) == one,
                         "{threads} threads differ: {dims:?} {model:?} {kernel:?}"
                     );
                 }
@@ -145,35 +146,38 @@ fn mode_steps_are_independent_of_thread_count_and_resume() {
         (vec![60, 50, 20, 10], 20_000, vec![1.0, 2.0, 0.5, 0.7]),
         (vec![40_000, 40_000, 40_000], 20_000, vec![0.5, 1.0, 2.0]),
     ] {
-        let tangle = Tangle::new(&dims, count);
+        let random_problem = RandomProblem::new(&dims, count);
         for model in [ModelKind::Tucker, ModelKind::Cp] {
             let mut o = Options::preset("paper").unwrap();
             (o.model, o.rank) = (model, vec![3]);
             (o.epochs, o.pin, o.threads) = (4, false, 1);
-            let plain = tangle.fit(&o);
+            let plain = random_problem.fit(&o);
             o.mode_steps = vec![1.0];
-            assert!(tangle.fit(&o) == plain, "{dims:?} {model:?}");
+            assert!(random_problem.fit(&o) == plain, "{dims:?} {model:?}");
             o.mode_steps = steps.clone();
-            let one = tangle.fit(&o);
+            let one = random_problem.fit(&o);
             assert!(one != plain, "{dims:?} {model:?}");
             for threads in [2, 3, 7] {
                 o.threads = threads;
-                assert!(tangle.fit(&o) == one, "{threads}: {dims:?} {model:?}");
+                assert!(
+                    random_problem.fit(&o) == one,
+                    "{threads}: {dims:?} {model:?}"
+                );
             }
             let first = FitInput {
                 checkpoint: Some(path.clone()),
                 ..FitInput::default()
             };
             o.epochs = 2;
-            tangle.model(&o, &first);
+            random_problem.model(&o, &first);
             let rest = FitInput {
                 resume: Some(path.clone()),
                 ..FitInput::default()
             };
             o.epochs = 4;
-            // Those of the checkpoint are kept.
+            // The mode_steps of the checkpoint are kept.
             o.mode_steps = Vec::new();
-            let resumed = parameter_bits(&tangle.model(&o, &rest));
+            let resumed = parameter_bits(&random_problem.model(&o, &rest));
             assert!(resumed == one, "{dims:?} {model:?}");
         }
     }
@@ -182,23 +186,23 @@ fn mode_steps_are_independent_of_thread_count_and_resume() {
 #[test]
 fn mode_with_zero_step_size_keeps_its_initial_factor() {
     for dims in [vec![60, 50, 20], vec![2000, 3000, 4000]] {
-        let tangle = Tangle::new(&dims, 4000);
+        let random_problem = RandomProblem::new(&dims, 4000);
         for (algorithm, penalty) in [
             (Algorithm::Blocked, Penalty::L2),
             (Algorithm::Blocked, Penalty::L1),
             (Algorithm::Opt, Penalty::L2),
             (Algorithm::Naive, Penalty::L1),
         ] {
-            for still in 0..3 {
+            for frozen in 0..3 {
                 let mut o = Options::preset("paper").unwrap();
                 (o.algorithm, o.penalty) = (algorithm, penalty);
                 (o.rank, o.orthogonal, o.pin) = (vec![3], false, false);
                 (o.threads, o.mode_steps) = (2, vec![1.0; 3]);
-                o.mode_steps[still] = 0.0;
+                o.mode_steps[frozen] = 0.0;
                 let model = |epochs: u64| {
                     let mut o = o.clone();
                     o.epochs = epochs;
-                    tangle.model(&o, &FitInput::default())
+                    random_problem.model(&o, &FitInput::default())
                 };
                 let (start, end) = (model(0), model(2));
                 for mode in 0..3 {
@@ -208,7 +212,11 @@ fn mode_with_zero_step_size_keeps_its_initial_factor() {
                         (0..seen).flat_map(row).collect()
                     };
                     let same = rows(&start) == rows(&end);
-                    assert_eq!(same, mode == still, "{dims:?} {algorithm:?} {mode} {still}");
+                    assert_eq!(
+                        same,
+                        mode == frozen,
+                        "{dims:?} {algorithm:?} {mode} {frozen}"
+                    );
                 }
             }
         }
@@ -217,12 +225,12 @@ fn mode_with_zero_step_size_keeps_its_initial_factor() {
 
 #[test]
 fn different_seeds_give_different_models() {
-    let tangle = Tangle::new(&[400, 300, 12], 30_000);
+    let random_problem = RandomProblem::new(&[400, 300, 12], 30_000);
     let mut o = Options::preset("paper").unwrap();
     o.epochs = 2;
-    let one = tangle.fit(&o);
+    let one = random_problem.fit(&o);
     o.seed = 1;
-    assert!(tangle.fit(&o) != one);
+    assert!(random_problem.fit(&o) != one);
 }
 
 #[test]
@@ -252,26 +260,30 @@ fn batched_updates_reach_the_error_of_per_entry_updates() {
     }
 }
 
-/// A model of rank 1 with noise, every row about 25 times.
+/// A rank-1 model with noise; every row occurs about 25 times.
 #[test]
 fn batched_updates_reach_the_error_of_per_entry_updates_on_sparse_data() {
-    let mut tangle = Tangle::new(&[8000, 6000, 7000], 200_000);
-    let share = |mode: u32, row: u32| {
+    let mut random_problem = RandomProblem::new(&[8000, 6000, 7000], 200_000);
+    let factor = |mode: u32, row: u32| {
         let hash = (row + 9000 * mode).wrapping_mul(2_654_435_761);
         0.7 + 0.6 * f64::from(hash >> 8) / f64::from(1 << 24)
     };
-    for (i, value) in tangle.values.iter_mut().enumerate() {
-        let rows = tangle.columns.iter().enumerate();
-        let exact: f64 = rows.map(|(m, c)| share(m as u32, c[i])).product();
+    for (i, value) in random_problem.values.iter_mut().enumerate() {
+        let rows = random_problem.columns.iter().enumerate();
+        let exact: f64 = rows.map(|(m, c)| factor(m as u32, c[i])).product();
         *value = (3.0 * exact) as f32 + 0.2 * (*value - 3.0);
     }
     let (train, test) = (0..180_000, 180_000..200_000);
     let columns = |range: &Range<usize>| -> Vec<&[u32]> {
-        tangle.columns.iter().map(|c| &c[range.clone()]).collect()
+        random_problem
+            .columns
+            .iter()
+            .map(|c| &c[range.clone()])
+            .collect()
     };
     let (train_columns, test_columns) = (columns(&train), columns(&test));
-    let train = Values::F32(&tangle.values[train]);
-    let train = CooView::new("x", &tangle.dims, &train_columns, train).unwrap();
+    let train = Values::F32(&random_problem.values[train]);
+    let train = CooView::new("x", &random_problem.dims, &train_columns, train).unwrap();
     let problem = Problem::builder(train).build(&()).unwrap();
     const SEEDS: u64 = 5;
     for model in [ModelKind::Tucker, ModelKind::Cp] {
@@ -283,13 +295,15 @@ fn batched_updates_reach_the_error_of_per_entry_updates_on_sparse_data() {
             o.eta = Some(0.01);
             o.epochs = 15;
             o.threads = 1;
-            // Where one seed is after an epoch is chance; the mean of some is not.
+            // The error of one seed after one epoch varies; the mean of several seeds is compared.
             let mut means = vec![0.0; o.epochs as usize];
             for seed in 0..SEEDS {
                 o.seed = seed;
-                let values = Values::F32(&tangle.values[test.clone()]);
+                let values = Values::F32(&random_problem.values[test.clone()]);
                 let input = FitInput {
-                    test: Some(CooView::new("t", &tangle.dims, &test_columns, values).unwrap()),
+                    test: Some(
+                        CooView::new("t", &random_problem.dims, &test_columns, values).unwrap(),
+                    ),
                     ..FitInput::default()
                 };
                 let (fitted, _) = fit(&problem, &o, &input, &mut (), &()).unwrap();
@@ -299,11 +313,11 @@ fn batched_updates_reach_the_error_of_per_entry_updates_on_sparse_data() {
             errors.push(means);
         }
         for (epoch, (blocked, opt)) in errors[0].iter().zip(&errors[1]).enumerate() {
-            // The core, which is merged, lags behind while everything moves fast.
-            let most = if epoch == 0 { 1.01 } else { 1.005 };
-            assert!(*blocked < most * opt, "{model:?}: {errors:?}");
+            // The core is merged between blocks and lags behind in the first epoch.
+            let limit = if epoch == 0 { 1.01 } else { 1.005 };
+            assert!(*blocked < limit * opt, "{model:?}: {errors:?}");
         }
-        // The mean of all entries is 0.65 off, noise is 0.24.
+        // The mean of all entries has RMSE 0.65, the noise 0.24.
         assert!(errors[0].last().is_some_and(|e| *e < 0.4), "{errors:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Concepts and clusters of models, against plain computations in `f64`.
+//! Concepts and clusters of models, compared with direct computations in `f64`.
 
 use crate::common::in_memory::{Entries, fit_ratings, hash_unit, options, planted_ratings, rmse};
 use s3cmtf::discover::{
@@ -9,7 +9,7 @@ use s3cmtf::options::{Algorithm, ModelKind};
 
 fn models() -> Vec<Model> {
     let (tensor, genres) = planted_ratings();
-    // A film that only its genres are known of.
+    // Film 7 has genres but no ratings.
     let tensor = tensor.filtered(|x| x[1] != 7);
     let kinds = [
         (Algorithm::Blocked, ModelKind::Tucker, false),
@@ -34,9 +34,9 @@ fn row(model: &Model, n: usize, at: usize) -> Vec<f64> {
     row.iter().map(|&x| f64::from(x)).collect()
 }
 
-/// What each concept of mode 1 adds to the cell of these compact rows, by the definition.
-fn parts(model: &Model, cell: [usize; 3]) -> Vec<f64> {
-    let rows: Vec<Vec<f64>> = (0..3).map(|n| row(model, n, cell[n])).collect();
+/// Returns the contribution of each concept of mode 1 to the prediction at these compact rows, by definition.
+fn contributions(model: &Model, position: [usize; 3]) -> Vec<f64> {
+    let rows: Vec<Vec<f64>> = (0..3).map(|n| row(model, n, position[n])).collect();
     let core = model.shape().dense_core(model.core());
     let ranks = &model.shape().ranks;
     let mut sums = vec![0.0; ranks[1]];
@@ -51,7 +51,8 @@ fn parts(model: &Model, cell: [usize; 3]) -> Vec<f64> {
     sums
 }
 
-fn shares(model: &Model, n: usize) -> Vec<f64> {
+/// Returns the fraction of the entries that each row of a mode has.
+fn entry_fractions(model: &Model, n: usize) -> Vec<f64> {
     let counts = &model.modes()[n].counts;
     let total: u64 = counts.iter().sum();
     counts.iter().map(|&c| c as f64 / total as f64).collect()
@@ -62,34 +63,34 @@ fn concept_strength_is_the_rms_of_its_contribution() {
     for model in &models() {
         let (users, months) = (model.modes()[0].rows.len(), model.modes()[2].rows.len());
         let films = model.modes()[1].rows.len();
-        let share: Vec<Vec<f64>> = (0..3).map(|n| shares(model, n)).collect();
+        let fraction: Vec<Vec<f64>> = (0..3).map(|n| entry_fractions(model, n)).collect();
         for given in [vec![], vec![(0, 9)], vec![(0, 9), (2, 2)]] {
             let row_of = |n: usize| given.iter().find(|g| g.0 == n).map(|g| g.1 as usize);
             let range = |n: usize, all: usize| match row_of(n) {
                 Some(r) => vec![(r, 1.0)],
-                None => (0..all).map(|r| (r, share[n][r])).collect(),
+                None => (0..all).map(|r| (r, fraction[n][r])).collect(),
             };
             let rank = model.shape().ranks[1];
             let mut squares = vec![0.0; rank];
             for &(u, a) in &range(0, users) {
-                for (film, c) in share[1].iter().enumerate() {
+                for (film, c) in fraction[1].iter().enumerate() {
                     for &(m, b) in &range(2, months) {
                         let weight = a * b * c;
-                        for (s, x) in squares.iter_mut().zip(parts(model, [u, film, m])) {
+                        for (s, x) in squares.iter_mut().zip(contributions(model, [u, film, m])) {
                             *s += weight * x * x;
                         }
                     }
                 }
             }
-            // The mean rows lie behind the others.
+            // The mean row of a mode is stored after its other rows.
             let u = row_of(0).unwrap_or(users);
             let m = row_of(2).unwrap_or(months);
-            let how = ConceptOptions {
+            let concept_options = ConceptOptions {
                 given: given.clone(),
                 top: 4,
                 ..ConceptOptions::new(1)
             };
-            let found = describe_concepts(model, &how).unwrap();
+            let found = describe_concepts(model, &concept_options).unwrap();
             assert_eq!(found.concepts.len(), rank);
             let strengths: Vec<f64> = found.concepts.iter().map(|c| c.strength).collect();
             assert!(strengths.windows(2).all(|w| w[0] >= w[1]));
@@ -98,15 +99,15 @@ fn concept_strength_is_the_rms_of_its_contribution() {
                 let near = 1e-5 * strengths[0];
                 assert!((c.strength - expected).abs() < near, "{c:?} {expected}");
                 assert!(c.strength >= c.effect * (1.0 - 1e-4) - near && c.effect >= 0.0);
-                // What a row of the list gets from the concept is its loading times the effect.
+                // The contribution of a concept to a listed row is its loading times the effect.
                 for r in c.largest.iter().chain(&c.smallest) {
                     let film = model.modes()[1].rows.compact(r.index).unwrap() as usize;
-                    let adds = parts(model, [u, film, m])[c.column];
+                    let contribution = contributions(model, [u, film, m])[c.column];
                     assert!(
-                        (adds - r.score * c.effect).abs() < 10.0 * near,
-                        "{adds} {r:?}"
+                        (contribution - r.score * c.effect).abs() < 10.0 * near,
+                        "{contribution} {r:?}"
                     );
-                    assert_ne!(r.index, 7, "it has no entries");
+                    assert_ne!(r.index, 7, "film 7 has no entries");
                 }
                 let sign = if c.sign_flipped { -1.0 } else { 1.0 };
                 let mut all: Vec<f64> = (0..films)
@@ -115,7 +116,7 @@ fn concept_strength_is_the_rms_of_its_contribution() {
                     .collect();
                 all.sort_by(|a, b| b.total_cmp(a));
                 let size: f64 = (0..films)
-                    .map(|f| share[1][f] * row(model, 1, f)[c.column].powi(2))
+                    .map(|f| fraction[1][f] * row(model, 1, f)[c.column].powi(2))
                     .sum();
                 for (k, r) in c.largest.iter().enumerate() {
                     assert!((r.score - all[k] / size.sqrt()).abs() < 1e-5);
@@ -124,7 +125,7 @@ fn concept_strength_is_the_rms_of_its_contribution() {
                     let expected = all[all.len() - 1 - k] / size.sqrt();
                     assert!((r.score - expected).abs() < 1e-5);
                 }
-                // Of equal loadings the rows with more entries: their places are those of a plain sort.
+                // Ties are broken by the number of entries, then by index.
                 let mut order: Vec<usize> = (0..films).collect();
                 let counts = &model.modes()[1].counts;
                 order.retain(|&f| counts[f] > 0);
@@ -137,7 +138,7 @@ fn concept_strength_is_the_rms_of_its_contribution() {
                     .iter()
                     .map(|&f| model.modes()[1].rows.indices().nth(f).unwrap());
                 assert!(expected.eq(c.smallest.iter().map(|r| r.index)));
-                // Genres: what a loading of 1 adds over the root mean square of what is predicted.
+                // Genres: the contribution of a loading of 1, relative to the root mean square of the predictions.
                 assert_eq!((c.positive.len(), c.negative.len()), (4, 4));
                 for a in c.positive.iter().chain(&c.negative) {
                     let v = model.matrices()[0].factor.row(a.column as usize);
@@ -145,19 +146,19 @@ fn concept_strength_is_the_rms_of_its_contribution() {
                         let each = row(model, 1, f).into_iter().zip(v);
                         each.map(|(x, &y)| x * f64::from(y)).sum()
                     };
-                    let all: f64 = (0..films).map(|f| share[1][f] * dot(f).powi(2)).sum();
+                    let all: f64 = (0..films).map(|f| fraction[1][f] * dot(f).powi(2)).sum();
                     let expected = sign * size.sqrt() * f64::from(v[c.column]) / all.sqrt();
                     assert!((a.contribution - expected).abs() < 1e-4, "{a:?} {expected}");
                 }
             }
-            // R is a matrix where one mode is left, and its rows have the paper's norms.
+            // With one free mode the profile R of the paper is a matrix, scaled by the sizes of the columns.
             assert_eq!(found.profile.is_some(), given.len() == 1);
             if let Some(profile) = &found.profile {
                 let core = model.shape().dense_core(model.core());
                 let ranks = &model.shape().ranks;
                 let user = row(model, 0, 9);
                 let size = |n: usize, j: usize| -> f64 {
-                    let all = share[n].iter().enumerate();
+                    let all = fraction[n].iter().enumerate();
                     let sum: f64 = all.map(|(r, s)| s * row(model, n, r)[j].powi(2)).sum();
                     sum.sqrt()
                 };
@@ -185,24 +186,24 @@ fn concept_strength_is_the_rms_of_its_contribution() {
 fn cluster_distances_equal_distances_of_predictions() {
     for model in &models()[..4] {
         let (users, months) = (model.modes()[0].rows.len(), model.modes()[2].rows.len());
-        let share: Vec<Vec<f64>> = (0..3).map(|n| shares(model, n)).collect();
-        let how = ClusterOptions {
+        let fraction: Vec<Vec<f64>> = (0..3).map(|n| entry_fractions(model, n)).collect();
+        let cluster_options = ClusterOptions {
             k: Some(3),
             max_members: usize::MAX,
             threads: 1,
             ..ClusterOptions::new(1)
         };
-        let found = cluster_rows(model, &how, &[], &()).unwrap();
+        let found = cluster_rows(model, &cluster_options, &[], &()).unwrap();
         assert_eq!(found.rows.len(), 44);
         assert!(!found.rows.contains(&7) && found.gap.is_none());
-        // All that a film predicts, cell by cell with the root of its share; then the same of genres.
+        // The predictions of a film at all positions, weighted by the root of the fraction of entries; then its genres.
         let film = |index: u32| model.modes()[1].rows.compact(index).unwrap() as usize;
         let tensor = |index: u32| -> Vec<f64> {
             let mut all = Vec::new();
             for u in 0..users {
                 for m in 0..months {
-                    let sum: f64 = parts(model, [u, film(index), m]).iter().sum();
-                    all.push(sum * (share[0][u] * share[2][m]).sqrt());
+                    let sum: f64 = contributions(model, [u, film(index), m]).iter().sum();
+                    all.push(sum * (fraction[0][u] * fraction[2][m]).sqrt());
                 }
             }
             all
@@ -213,7 +214,7 @@ fn cluster_distances_equal_distances_of_predictions() {
             let dot = |c: usize| u.iter().zip(v.row(c)).map(|(x, &y)| x * f64::from(y)).sum();
             (0..v.len()).map(dot).collect()
         };
-        let part = |of: &dyn Fn(u32) -> Vec<f64>| -> Vec<Vec<f64>> {
+        let standardized = |of: &dyn Fn(u32) -> Vec<f64>| -> Vec<Vec<f64>> {
             let mut all: Vec<Vec<f64>> = found.rows.iter().map(|&r| of(r)).collect();
             let count = all.len() as f64;
             let mut variance = 0.0;
@@ -225,8 +226,8 @@ fn cluster_distances_equal_distances_of_predictions() {
             all.iter_mut().flatten().for_each(|x| *x /= variance.sqrt());
             all
         };
-        let mut whole = part(&tensor);
-        for (to, more) in whole.iter_mut().zip(part(&genres)) {
+        let mut points = standardized(&tensor);
+        for (to, more) in points.iter_mut().zip(standardized(&genres)) {
             to.extend(more);
         }
         let mut within = 0.0;
@@ -235,15 +236,15 @@ fn cluster_distances_equal_distances_of_predictions() {
                 .filter(|&i| found.assignments[i] as usize == c)
                 .collect();
             assert_eq!(own.len() as u64, cluster.size);
-            let centre: Vec<f64> = (0..whole[0].len())
-                .map(|j| own.iter().map(|&i| whole[i][j]).sum::<f64>() / own.len() as f64)
+            let centre: Vec<f64> = (0..points[0].len())
+                .map(|j| own.iter().map(|&i| points[i][j]).sum::<f64>() / own.len() as f64)
                 .collect();
             for m in &cluster.members {
                 let at = found.rows.iter().position(|&r| r == m.index).unwrap();
-                let each = whole[at].iter().zip(&centre);
+                let each = points[at].iter().zip(&centre);
                 let square: f64 = each.map(|(x, y)| (x - y) * (x - y)).sum();
                 within += square;
-                // Both parts have variance 1.
+                // Tensor and genres have variance 1 each.
                 let expected = (square / 2.0).sqrt();
                 assert!((m.distance - expected).abs() < 2e-3, "{m:?} {expected}");
             }
@@ -256,8 +257,8 @@ fn cluster_distances_equal_distances_of_predictions() {
     }
 }
 
-/// Ratings that depend on the kind of film, and a matrix that says the kind for most films, one column each.
-fn kinds(films: u32, groups: u32) -> (Entries, Entries) {
+/// Returns ratings that depend on the group of a film, and a matrix with the group of most films, one column each.
+fn grouped_films(films: u32, groups: u32) -> (Entries, Entries) {
     let mut tensor = Entries::new(&[80, films.into(), 3]);
     let mut matrix = Entries::new(&[films.into(), u64::from(groups) + 1]);
     for film in 0..films {
@@ -271,14 +272,15 @@ fn kinds(films: u32, groups: u32) -> (Entries, Entries) {
                 tensor.push(&[user, film, month], taste + noise);
             }
         }
-        let says = if film % 11 == 0 { groups } else { group };
-        (0..=groups).for_each(|c| matrix.push(&[film, c], f64::from(u8::from(c == says))));
+        let label = if film % 11 == 0 { groups } else { group };
+        (0..=groups).for_each(|c| matrix.push(&[film, c], f64::from(u8::from(c == label))));
     }
     (tensor, matrix)
 }
 
-fn kind_model() -> (Model, Entries) {
-    let (tensor, matrix) = kinds(120, 4);
+/// Fits the ratings of four groups of films.
+fn grouped_model() -> (Model, Entries) {
+    let (tensor, matrix) = grouped_films(120, 4);
     let mut o = options(Algorithm::Als, ModelKind::Cp, 6);
     (o.epochs, o.biases, o.lambda_reg) = (40, false, Some(0.001));
     let model = fit_ratings(&tensor, None, &o);
@@ -293,9 +295,9 @@ fn same(a: &Clusters, b: &Clusters) -> bool {
 
 #[test]
 fn planted_clusters_are_recovered_counted_and_labelled() {
-    let (model, matrix) = kind_model();
+    let (model, matrix) = grouped_model();
     for space in [ClusterSpace::Predictions, ClusterSpace::Columns] {
-        let mut how = ClusterOptions {
+        let mut cluster_options = ClusterOptions {
             max_k: Some(8),
             restarts: 4,
             max_members: 3,
@@ -304,9 +306,9 @@ fn planted_clusters_are_recovered_counted_and_labelled() {
             ..ClusterOptions::new(1)
         };
         if space == ClusterSpace::Columns {
-            how.k = Some(4);
+            cluster_options.k = Some(4);
         }
-        let found = cluster_rows(&model, &how, &[matrix.view()], &()).unwrap();
+        let found = cluster_rows(&model, &cluster_options, &[matrix.view()], &()).unwrap();
         let gap = found.gap.as_ref().unwrap();
         assert_eq!(gap.points.len(), 8);
         assert_eq!(found.clusters.len(), 4, "{gap:?}");
@@ -327,11 +329,11 @@ fn planted_clusters_are_recovered_counted_and_labelled() {
                 (group, count, count)
             );
             assert!((label.lift - 4.0).abs() < 1e-12);
-            // All of the column are in the cluster: one draw of many.
+            // All rows with the label are in the cluster: the hypergeometric probability is a product.
             let each = (0..count).map(|i| (30 - i) as f64 / (120 - i) as f64);
             let expected: f64 = each.product();
             assert!((label.p_value / expected - 1.0).abs() < 1e-9);
-            // Four clusters and five columns were tested; what chance gives is not clear.
+            // The correction is for 4 clusters x 5 columns tested.
             for l in &cluster.labels {
                 let corrected = (l.p_value * 20.0).min(1.0);
                 assert!((l.corrected_p / corrected - 1.0).abs() < 1e-9, "{l:?}");
@@ -340,25 +342,25 @@ fn planted_clusters_are_recovered_counted_and_labelled() {
         }
         assert!(found.uncertainty_coefficients[0] > 0.7 && found.uncertainty_coefficients[0] < 1.0);
         for threads in [2, 3, 7] {
-            how.threads = threads;
-            let more = cluster_rows(&model, &how, &[matrix.view()], &()).unwrap();
+            cluster_options.threads = threads;
+            let more = cluster_rows(&model, &cluster_options, &[matrix.view()], &()).unwrap();
             assert!(same(&found, &more), "{threads} threads");
         }
-        how.seed = 99;
-        let other = cluster_rows(&model, &how, &[], &()).unwrap();
+        cluster_options.seed = 99;
+        let other = cluster_rows(&model, &cluster_options, &[], &()).unwrap();
         assert_eq!(other.clusters.len(), 4);
     }
 }
 
 #[test]
-fn invalid_cluster_options_are_rejected() {
-    let (model, _) = kind_model();
-    let how = |mode: usize, k: usize| ClusterOptions {
+fn number_of_clusters_is_limited_by_rows_and_invalid_options_are_rejected() {
+    let (model, _) = grouped_model();
+    let with_k = |mode: usize, k: usize| ClusterOptions {
         k: Some(k),
         ..ClusterOptions::new(mode)
     };
-    // Three months.
-    let found = cluster_rows(&model, &how(2, 50), &[], &()).unwrap();
+    // The mode has only three rows.
+    let found = cluster_rows(&model, &with_k(2, 50), &[], &()).unwrap();
     assert_eq!(found.clusters.len(), 3);
     assert!(
         found
@@ -368,17 +370,17 @@ fn invalid_cluster_options_are_rejected() {
     );
     let chosen = cluster_rows(&model, &ClusterOptions::new(2), &[], &()).unwrap();
     assert_eq!(chosen.gap.unwrap().points.len(), 3);
-    let mut many = how(1, 2);
+    let mut many = with_k(1, 2);
     many.min_entries = 1_000_000;
     let message = cluster_rows(&model, &many, &[], &())
         .unwrap_err()
         .to_string();
     assert!(message.contains("no row of mode 2"), "{message}");
-    for wrong in [how(3, 2), how(1, 0)] {
+    for wrong in [with_k(3, 2), with_k(1, 0)] {
         assert!(cluster_rows(&model, &wrong, &[], &()).is_err());
     }
     let (tensor, _) = planted_ratings();
-    let message = cluster_rows(&model, &how(1, 2), &[tensor.view()], &());
+    let message = cluster_rows(&model, &with_k(1, 2), &[tensor.view()], &());
     assert!(message.unwrap_err().to_string().contains("matrix"));
 }
 
@@ -403,21 +405,21 @@ fn nonnegative_models_have_columns_of_norm_one() {
 #[test]
 fn underflowing_p_values_have_a_logarithm() {
     let films = 1600u32;
-    let (tensor, matrix) = kinds(films, 2);
+    let (tensor, matrix) = grouped_films(films, 2);
     let mut o = options(Algorithm::Als, ModelKind::Cp, 4);
     (o.epochs, o.biases, o.lambda_reg) = (30, false, Some(0.001));
     let model = fit_ratings(&tensor, None, &o);
-    let how = ClusterOptions {
+    let cluster_options = ClusterOptions {
         k: Some(2),
         max_labels: 1,
         ..ClusterOptions::new(1)
     };
-    let found = cluster_rows(&model, &how, &[matrix.view()], &()).unwrap();
+    let found = cluster_rows(&model, &cluster_options, &[matrix.view()], &()).unwrap();
     let mut zero = 0;
     for cluster in &found.clusters {
         let label = &cluster.labels[0];
         assert_eq!((cluster.size, label.count), (800, label.overall));
-        // All rows that have the column are in the cluster: draw them one by one.
+        // All rows with the label are in the cluster: the hypergeometric probability is a product.
         let each =
             (0..label.count).map(|i| ((800 - i) as f64 / f64::from(films - i as u32)).log10());
         let expected: f64 = each.sum();

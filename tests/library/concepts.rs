@@ -1,4 +1,4 @@
-//! Concepts of models of any order and kind, against sums over all cells in `f64`.
+//! Concepts of models of all orders and kinds, compared with sums over all positions in `f64`.
 
 use crate::common::in_memory::{Entries, fit_ratings, hash_unit, options};
 use s3cmtf::discover::{ConceptOptions, describe_concepts};
@@ -7,13 +7,14 @@ use s3cmtf::model::Model;
 use s3cmtf::kernel::CoreKind;
 use s3cmtf::options::{Algorithm, ModelKind};
 
-fn model(dims: &[u64], kind: ModelKind, nonneg: bool) -> Model {
+/// Fits a rank-3 model whose rows have different numbers of entries.
+fn fitted_model(dims: &[u64], kind: ModelKind, nonneg: bool) -> Model {
     let mut tensor = Entries::new(dims);
-    let cells: u64 = dims.iter().product();
-    for cell in 0..cells {
-        // Rows have different numbers of entries, by which they count.
-        if hash_unit(cell) < 0.2 + 0.6 * (cell % dims[0]) as f64 / dims[0] as f64 {
-            let mut rest = cell;
+    let positions: u64 = dims.iter().product();
+    for position in 0..positions {
+        // The number of entries of a row grows with its index.
+        if hash_unit(position) < 0.2 + 0.6 * (position % dims[0]) as f64 / dims[0] as f64 {
+            let mut rest = position;
             let index = dims.iter().map(|d| {
                 let i = (rest % d) as u32;
                 rest /= d;
@@ -21,12 +22,12 @@ fn model(dims: &[u64], kind: ModelKind, nonneg: bool) -> Model {
             });
             let index: Vec<u32> = index.collect();
             let below = if nonneg { 0.0 } else { 0.4 };
-            let number = |p: u64, n: usize| {
+            let value = |p: u64, n: usize| {
                 let name = (u64::from(index[n]) * 10 + n as u64) * 10 + p;
                 hash_unit(1_000_000 + name) - below
             };
-            let part = |p: u64| (0..dims.len()).map(|n| 2.0 * number(p, n)).product::<f64>();
-            tensor.push(&index, part(0) + part(1) + part(2));
+            let term = |p: u64| (0..dims.len()).map(|n| 2.0 * value(p, n)).product::<f64>();
+            tensor.push(&index, term(0) + term(1) + term(2));
         }
     }
     let mut o = options(Algorithm::Als, kind, 3);
@@ -48,7 +49,7 @@ fn row(model: &Model, n: usize, at: usize) -> Vec<f64> {
         .collect()
 }
 
-/// All numbers of the core with their places.
+/// Returns the elements of the core with their indices.
 fn core(model: &Model) -> Vec<(Vec<usize>, f64)> {
     let ranks = &model.shape().ranks;
     if model.shape().kind == CoreKind::Diagonal {
@@ -58,32 +59,32 @@ fn core(model: &Model) -> Vec<(Vec<usize>, f64)> {
             .collect();
     }
     let dense = model.shape().dense_core(model.core());
-    let place = |mut at: usize| {
-        let mut place = vec![0; ranks.len()];
+    let index_of = |mut at: usize| {
+        let mut index = vec![0; ranks.len()];
         for n in (0..ranks.len()).rev() {
-            place[n] = at % ranks[n];
+            index[n] = at % ranks[n];
             at /= ranks[n];
         }
-        place
+        index
     };
     let all = dense.iter().enumerate();
-    all.map(|(at, &g)| (place(at), f64::from(g))).collect()
+    all.map(|(at, &g)| (index_of(at), f64::from(g))).collect()
 }
 
-/// What each concept of a mode adds to a cell of these rows.
-fn parts(core: &[(Vec<usize>, f64)], mode: usize, rows: &[Vec<f64>]) -> Vec<f64> {
+/// Returns the contribution of each concept of a mode to the prediction at these rows.
+fn contributions(core: &[(Vec<usize>, f64)], mode: usize, rows: &[Vec<f64>]) -> Vec<f64> {
     let mut sums = vec![0.0; rows[mode].len()];
-    for (place, g) in core {
-        let each = place.iter().zip(rows).map(|(&p, row)| row[p]);
-        sums[place[mode]] += g * each.product::<f64>();
+    for (index, g) in core {
+        let each = index.iter().zip(rows).map(|(&p, row)| row[p]);
+        sums[index[mode]] += g * each.product::<f64>();
     }
     sums
 }
 
-/// Checks the concepts of a mode for these rows, by going through all cells.
+/// Compares the concepts of a mode for given rows with sums over all positions.
 fn check(model: &Model, mode: usize, given: &[(usize, u32)]) {
     let (order, core) = (model.order(), core(model));
-    let share = |n: usize, r: usize| {
+    let fraction = |n: usize, r: usize| {
         let counts = &model.modes()[n].counts;
         counts[r] as f64 / counts.iter().sum::<u64>() as f64
     };
@@ -95,15 +96,15 @@ fn check(model: &Model, mode: usize, given: &[(usize, u32)]) {
             }
             None => {
                 let rows = 0..model.modes()[n].rows.len();
-                rows.map(|r| (r, share(n, r))).collect()
+                rows.map(|r| (r, fraction(n, r))).collect()
             }
         })
         .collect();
     let rank = model.shape().ranks[mode];
     let mut squares = vec![0.0; rank];
-    let cells: usize = choices.iter().map(Vec::len).product();
-    for cell in 0..cells {
-        let mut rest = cell;
+    let positions: usize = choices.iter().map(Vec::len).product();
+    for position in 0..positions {
+        let mut rest = position;
         let chosen: Vec<(usize, f64)> = choices
             .iter()
             .map(|c| {
@@ -114,18 +115,18 @@ fn check(model: &Model, mode: usize, given: &[(usize, u32)]) {
             .collect();
         let rows: Vec<Vec<f64>> = (0..order).map(|n| row(model, n, chosen[n].0)).collect();
         let weight: f64 = chosen.iter().map(|c| c.1).product();
-        for (s, x) in squares.iter_mut().zip(parts(&core, mode, &rows)) {
+        for (s, x) in squares.iter_mut().zip(contributions(&core, mode, &rows)) {
             *s += weight * x * x;
         }
     }
     let size = |n: usize, j: usize| -> f64 {
         let rows = 0..model.modes()[n].rows.len();
         let sum: f64 = rows
-            .map(|r| share(n, r) * row(model, n, r)[j].powi(2))
+            .map(|r| fraction(n, r) * row(model, n, r)[j].powi(2))
             .sum();
         sum.sqrt()
     };
-    // The mean row lies behind the others; a row of loading 1 has the size of the column.
+    // The mean row of a mode is stored after its other rows; a row of loading 1 equals the size of the column.
     let average: Vec<Vec<f64>> = (0..order)
         .map(|n| match (n == mode, given.iter().find(|g| g.0 == n)) {
             (true, _) => (0..rank).map(|j| size(n, j)).collect(),
@@ -133,12 +134,12 @@ fn check(model: &Model, mode: usize, given: &[(usize, u32)]) {
             _ => row(model, n, model.modes()[n].rows.len()),
         })
         .collect();
-    let effects = parts(&core, mode, &average);
-    let how = ConceptOptions {
+    let effects = contributions(&core, mode, &average);
+    let concept_options = ConceptOptions {
         given: given.to_vec(),
         ..ConceptOptions::new(mode)
     };
-    let found = describe_concepts(model, &how).unwrap();
+    let found = describe_concepts(model, &concept_options).unwrap();
     assert_eq!((found.mode, found.concepts.len()), (mode, rank));
     let near = 1e-5 * found.concepts[0].strength;
     assert!(near > 0.0);
@@ -154,20 +155,20 @@ fn check(model: &Model, mode: usize, given: &[(usize, u32)]) {
             .fold(f64::NEG_INFINITY, f64::max);
         assert!((c.largest[0].score - best).abs() < 1e-5, "{c:?} {best}");
     }
-    // R, where one mode is left.
-    let left: Vec<usize> = (0..order)
+    // The profile R exists if exactly one mode is free.
+    let free: Vec<usize> = (0..order)
         .filter(|n| *n != mode && given.iter().all(|g| g.0 != *n))
         .collect();
     let Some(profile) = &found.profile else {
-        assert_ne!(left.len(), 1);
+        assert_ne!(free.len(), 1);
         return;
     };
-    assert_eq!(left, [profile.mode]);
+    assert_eq!(free, [profile.mode]);
     assert_eq!(profile.columns, model.shape().ranks[profile.mode]);
     let mut expected = vec![0.0; rank * profile.columns];
-    for (place, g) in &core {
-        let each = given.iter().map(|&(n, _)| average[n][place[n]]);
-        expected[place[mode] * profile.columns + place[profile.mode]] += g * each.product::<f64>();
+    for (index, g) in &core {
+        let each = given.iter().map(|&(n, _)| average[n][index[n]]);
+        expected[index[mode] * profile.columns + index[profile.mode]] += g * each.product::<f64>();
     }
     for (at, (x, r)) in profile.values.iter().zip(expected).enumerate() {
         let (j, k) = (at / profile.columns, at % profile.columns);
@@ -182,7 +183,7 @@ fn concepts_match_brute_force_for_all_orders_and_models() {
     for dims in [&[9u64, 14][..], &[6, 9, 4], &[5, 9, 3, 4]] {
         for kind in [ModelKind::Tucker, ModelKind::Cp] {
             for nonneg in [false, true] {
-                let model = model(dims, kind, nonneg);
+                let model = fitted_model(dims, kind, nonneg);
                 for mode in 0..dims.len() {
                     check(&model, mode, &[]);
                     let others = (0..dims.len()).filter(|&n| n != mode);
@@ -193,7 +194,10 @@ fn concepts_match_brute_force_for_all_orders_and_models() {
                     let all = (0..dims.len())
                         .map(|n| describe_concepts(&model, &ConceptOptions::new(n)).unwrap());
                     let mut all = all.flat_map(|found| found.concepts);
-                    assert!(all.all(|c| !c.sign_flipped), "nothing is below 0");
+                    assert!(
+                        all.all(|c| !c.sign_flipped),
+                        "non-negative columns are never flipped"
+                    );
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! What plain defaults do: mean, biases, scale, the drawn start, and what is settled by the data.
+//! Fits with default options: standardisation, biases, Gibbs initialisation, and options resolved from the data.
 
 use crate::common::planted::{
     StopAfter, generate_planted, parameter_bits, predictions, small_data,
@@ -12,7 +12,7 @@ use s3cmtf::predict::evaluate;
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{BiasOptions, FitInput, StopReason, fit, fit_biases};
 
-/// Ratings: rows with biases of their own, two groups of users and items that like each other, noise.
+/// Ratings with row biases, two groups of users and items with an interaction, and uniform noise.
 struct Ratings {
     columns: Vec<Vec<u32>>,
     values: Vec<f64>,
@@ -27,21 +27,21 @@ impl Ratings {
             state ^= state << 17;
             (state >> 11) % n
         };
-        let mut made = Ratings {
+        let mut ratings = Ratings {
             columns: vec![Vec::new(); 3],
             values: Vec::new(),
         };
         for _ in 0..count {
             let (user, item, time) = (next(120), next(90), next(6));
             let bias = (user % 7) as f64 * 0.2 - (item % 5) as f64 * 0.3 + time as f64 * 0.05;
-            let liked = if (user ^ item) & 1 == 0 { 0.8 } else { -0.8 };
+            let interaction = if (user ^ item) & 1 == 0 { 0.8 } else { -0.8 };
             let noise = (next(2001) as f64 / 1000.0 - 1.0) * 0.3;
             let indices = [user, item, time];
-            let columns = made.columns.iter_mut().zip(indices);
+            let columns = ratings.columns.iter_mut().zip(indices);
             columns.for_each(|(c, i)| c.push(i as u32));
-            made.values.push(3.0 + bias + liked + noise);
+            ratings.values.push(3.0 + bias + interaction + noise);
         }
-        made
+        ratings
     }
 
     fn view<'a>(&'a self, values: &'a [f64]) -> CooView<'a> {
@@ -88,7 +88,7 @@ fn all_models_find_structure_beyond_biases() {
         test: Some(test.view(&test.values)),
         ..FitInput::default()
     };
-    // Noise alone has 0.3 / sqrt(3).
+    // The standard deviation of noise that is uniform in [-0.3, 0.3].
     let floor = 0.3 / 3f64.sqrt();
     for rank in [vec![], vec![5]] {
         for algorithm in [Algorithm::Blocked, Algorithm::Opt] {
@@ -96,13 +96,13 @@ fn all_models_find_structure_beyond_biases() {
             (o.rank, o.algorithm) = (rank.clone(), algorithm);
             let (_, summary) = fit(&problem, &o, &input, &mut (), &()).unwrap();
             let error = summary.test_rmse;
-            // Biases alone have 0.82.
+            // Biases alone have a test RMSE of 0.82.
             assert!(error < 1.5 * floor, "{rank:?} {algorithm:?}: {error}");
         }
     }
 }
 
-// Of the last two the factors and the core are around 0, so that slices add up to nothing.
+/// The factors and cores of the last three cases have mean 0, so that means of slices show no structure.
 #[test]
 fn default_options_recover_planted_models() {
     let cases: [(&str, &[u64], ModelKind, f64, f64); 5] = [
@@ -113,10 +113,10 @@ fn default_options_recover_planted_models() {
         ("c3 around 0", &[80, 60, 10], ModelKind::Cp, 0.5, 0.0),
     ];
     for (name, dims, model, noise, factor_mean) in cases {
-        let mut made = GenerateOptions::new(dims, 8000);
-        (made.model, made.ranks, made.test_fraction) = (model, vec![3], 0.1);
-        (made.noise, made.factor_mean) = (noise, factor_mean);
-        let data = generate_planted(name, &made);
+        let mut planted = GenerateOptions::new(dims, 8000);
+        (planted.model, planted.ranks, planted.test_fraction) = (model, vec![3], 0.1);
+        (planted.noise, planted.factor_mean) = (noise, factor_mean);
+        let data = generate_planted(name, &planted);
         let problem = Problem::builder(data.train.view()).build(&()).unwrap();
         let input = FitInput {
             test: Some(data.test.view()),
@@ -130,12 +130,12 @@ fn default_options_recover_planted_models() {
             let mut o = defaults();
             (o.algorithm, o.rank) = (algorithm, rank);
             let (_, summary) = fit(&problem, &o, &input, &mut (), &()).unwrap();
-            let times = summary.test_rmse / data.floor_rmse;
+            let ratio = summary.test_rmse / data.floor_rmse;
             println!(
-                "{name} {algorithm:?} {:?}: {times:.3} times the floor",
+                "{name} {algorithm:?} {:?}: {ratio:.3} times the planted RMSE",
                 o.rank
             );
-            assert!(times < 1.4, "{name} {algorithm:?} {:?}: {times}", o.rank);
+            assert!(ratio < 1.4, "{name} {algorithm:?} {:?}: {ratio}", o.rank);
         }
     }
 }
@@ -148,10 +148,10 @@ fn nonnegative_fit_does_not_use_gibbs_initialisation() {
         .unwrap();
     let mut o = defaults();
     (o.start, o.nonneg) = (Initialization::Gibbs, true);
-    let refused = fit(&problem, &o, &FitInput::default(), &mut (), &());
-    let text = refused.err().expect("it is refused").to_string();
+    let rejected = fit(&problem, &o, &FitInput::default(), &mut (), &());
+    let text = rejected.err().expect("must be rejected").to_string();
     assert!(text.contains("drawn") && text.contains("nonneg"), "{text}");
-    // Those it names are not.
+    // The starts that the message suggests work.
     for algorithm in [Algorithm::Blocked, Algorithm::Als] {
         for start in [
             Initialization::Identity,
@@ -168,8 +168,13 @@ fn nonnegative_fit_does_not_use_gibbs_initialisation() {
 #[test]
 fn fit_is_invariant_to_scale_and_offset_of_values() {
     let (data, test) = (Ratings::new(6000, 4), Ratings::new(2000, 5));
-    let error = |algorithm: Algorithm, by: f64, plus: f64| {
-        let scaled = |values: &[f64]| values.iter().map(|v| v * by + plus).collect::<Vec<f64>>();
+    let error = |algorithm: Algorithm, scale: f64, offset: f64| {
+        let scaled = |values: &[f64]| {
+            values
+                .iter()
+                .map(|v| v * scale + offset)
+                .collect::<Vec<f64>>()
+        };
         let (train_values, test_values) = (scaled(&data.values), scaled(&test.values));
         let problem = Problem::builder(data.view(&train_values))
             .build(&())
@@ -181,37 +186,41 @@ fn fit_is_invariant_to_scale_and_offset_of_values() {
         let mut o = defaults();
         o.algorithm = algorithm;
         let (_, summary) = fit(&problem, &o, &input, &mut (), &()).unwrap();
-        summary.test_rmse / by
+        summary.test_rmse / scale
     };
     for algorithm in [Algorithm::Blocked, Algorithm::Gibbs] {
         let plain = error(algorithm, 1.0, 0.0);
-        // Other scales are not all powers of two away, and some are lost beside the mean in single precision.
-        for (by, plus) in [
+        // These scales round differently, and digits are lost beside a large offset in single precision.
+        for (scale, offset) in [
             (100.0, 0.0),
             (1e-6, 0.0),
             (1.0, 1e6),
             (3e7, -5e9),
             (1e-6, 1000.0),
         ] {
-            let other = error(algorithm, by, plus);
+            let other = error(algorithm, scale, offset);
             assert!(
                 (other / plain - 1.0).abs() < 0.02,
-                "{algorithm:?} {by} {plus}: {other} {plain}"
+                "{algorithm:?} {scale} {offset}: {other} {plain}"
             );
         }
-        // Powers of two are exact.
+        // Scaling by a power of two is exact.
         assert_eq!(error(algorithm, 1024.0, 0.0), plain);
     }
 }
 
-/// A Tucker tensor around 0 with a handful of entries per row, far too few to find its factors: what is drawn from
-/// them is noise, and a fit must not be worse for it than biases alone.
+/// A Tucker tensor with mean 0 and too few entries per row to find its factors. Posterior samples of them are noise, and
+/// the fit must not be worse than biases alone.
 #[test]
-fn pure_noise_keeps_the_bias_model() {
-    let mut made = GenerateOptions::new(&[1000, 800, 600], 40_000);
-    (made.model, made.ranks, made.test_fraction, made.noise) =
-        (ModelKind::Tucker, vec![4], 0.2, 0.3);
-    let data = generate_planted("nothing", &made);
+fn fit_is_no_worse_than_biases_if_factors_are_not_identified() {
+    let mut planted = GenerateOptions::new(&[1000, 800, 600], 40_000);
+    (
+        planted.model,
+        planted.ranks,
+        planted.test_fraction,
+        planted.noise,
+    ) = (ModelKind::Tucker, vec![4], 0.2, 0.3);
+    let data = generate_planted("nothing", &planted);
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     let input = FitInput {
         test: Some(data.test.view()),
@@ -256,13 +265,13 @@ fn prediction_is_the_sum_of_mean_biases_and_core_product() {
         assert!((one(&index) - expected).abs() < 1e-4, "{index:?}");
         assert_eq!(one(&index), two(&index));
     }
-    // A row never seen has the mean bias, by entries.
+    // An unknown row has the entry-weighted mean bias.
     let mode = &model.modes()[1];
-    let (biases, never_seen) = mode.biases.split_at(mode.rows.len());
+    let (biases, unknown) = mode.biases.split_at(mode.rows.len());
     let each = biases.iter().zip(&mode.counts);
     let sum: f64 = each.map(|(b, &n)| f64::from(*b) * n as f64).sum();
     let mean = sum / mode.counts.iter().sum::<u64>() as f64;
-    assert!((f64::from(never_seen[0]) - mean).abs() < 1e-5, "{mean}");
+    assert!((f64::from(unknown[0]) - mean).abs() < 1e-5, "{mean}");
 }
 
 #[test]
@@ -323,12 +332,12 @@ fn degenerate_data_gives_finite_models() {
             fit(&problem, &defaults(), &FitInput::default(), &mut (), &()).unwrap();
         (predictions(&model, &view()), summary.train_rmse)
     };
-    // All the same value.
+    // Constant values.
     let many: Vec<u32> = (0..1000).map(|i| i % 50).collect();
     let other: Vec<u32> = (0..1000).map(|i| i / 20 % 50).collect();
     let (x, error) = fit_values([&many, &other, &many], &[7.5; 1000]);
     assert!(error < 1e-6 && x.iter().all(|x| (x - 7.5).abs() < 1e-6));
-    // One entry; one entry per row.
+    // A single entry, then one entry per row.
     let (x, _) = fit_values([&[3], &[4], &[5]], &[2.0]);
     assert!((x[0] - 2.0).abs() < 1e-6, "{x:?}");
     let each: Vec<u32> = (0..50).collect();
@@ -372,7 +381,7 @@ fn invalid_start_modes_are_rejected() {
         let mut o = defaults();
         o.start_modes = modes;
         let error = fit(&problem, &o, &FitInput::default(), &mut (), &());
-        let text = error.err().expect("it is refused").to_string();
+        let text = error.err().expect("must be rejected").to_string();
         assert!(
             text.contains("start_modes") && text.contains("two different modes"),
             "{text}"
@@ -380,8 +389,8 @@ fn invalid_start_modes_are_rejected() {
     }
 }
 
-/// The mean test error over three seeds.
-fn real(name: &str, matrices: &[(&str, usize)]) -> Option<f64> {
+/// Returns the mean test RMSE over three seeds.
+fn mean_test_rmse(name: &str, matrices: &[(&str, usize)]) -> Option<f64> {
     let folder = real_data_folder(name)?;
     let (train, test) = (
         open_real_file(&folder, "tensor.train.tns"),
@@ -410,7 +419,7 @@ fn real(name: &str, matrices: &[(&str, usize)]) -> Option<f64> {
     Some(mean)
 }
 
-// What the best programs reach that were tuned on the test entries.
+/// The limits are the errors of the best other programs, tuned on the test entries.
 #[test]
 fn default_options_reach_known_errors_on_real_ratings() {
     let genres = ("movie_genre", 1);
@@ -429,9 +438,9 @@ fn default_options_reach_known_errors_on_real_ratings() {
             1.060,
         ),
     ];
-    for (name, matrices, most) in cases {
-        if let Some(error) = real(name, matrices) {
-            assert!(error <= most, "{name}: {error} is above {most}");
+    for (name, matrices, limit) in cases {
+        if let Some(error) = mean_test_rmse(name, matrices) {
+            assert!(error <= limit, "{name}: {error} is above {limit}");
         }
     }
 }

@@ -1,5 +1,4 @@
-//! The life of a fit: repeating itself, stopping, diverging, resuming, starting from a model, and
-//! surviving a file.
+//! The lifecycle of a fit: reproducibility, stopping, divergence, resuming, warm starts, and model files.
 
 use crate::common::Scratch;
 use crate::common::planted::{
@@ -67,9 +66,9 @@ fn resumed_fit_equals_uninterrupted_fit() {
         assert_eq!(resumed.epochs, summary.epochs);
         assert_eq!(model.history().len(), 9);
     }
-    // Not on other data, with other options, or without what decided.
+    // Other data, other options, or missing validation entries are rejected.
     let path = dir.join("c.s3m");
-    let refused = |problem: &Problem<'_>, options: &Options, valid: bool, word: &str| {
+    let assert_rejected = |problem: &Problem<'_>, options: &Options, valid: bool, word: &str| {
         let valid = valid.then(|| data.test.view());
         let input = FitInput {
             valid,
@@ -83,12 +82,12 @@ fn resumed_fit_equals_uninterrupted_fit() {
         assert!(error.contains(word), "{error:?} lacks {word:?}");
     };
     let alone = Problem::builder(data.train.view()).build(&()).unwrap();
-    refused(&alone, &o, true, "other data");
+    assert_rejected(&alone, &o, true, "other data");
     let weight = Problem::builder(data.train.view())
         .matrix(0, data.matrices[0].view(), 0.6, MatrixKind::Observed)
         .build(&())
         .unwrap();
-    refused(&weight, &o, true, "other data");
+    assert_rejected(&weight, &o, true, "other data");
     let view = data.train.view();
     let doubled: Vec<f64> = (0..view.len())
         .map(|i| 2.0 * view.values().get(i))
@@ -99,10 +98,10 @@ fn resumed_fit_equals_uninterrupted_fit() {
         .matrix(0, data.matrices[0].view(), 0.5, MatrixKind::Observed)
         .build(&())
         .unwrap();
-    refused(&other, &o, true, "other data");
+    assert_rejected(&other, &o, true, "other data");
     let mut faster = o.clone();
     faster.eta = Some(0.5);
-    refused(
+    assert_rejected(
         &problem,
         &faster,
         true,
@@ -110,7 +109,7 @@ fn resumed_fit_equals_uninterrupted_fit() {
     );
     let mut impatient = o.clone();
     impatient.patience = 0;
-    refused(&problem, &impatient, false, "patience");
+    assert_rejected(&problem, &impatient, false, "patience");
 }
 
 #[test]
@@ -122,10 +121,10 @@ fn resumed_fit_keeps_the_learning_rate_of_its_rollbacks() {
     o.eta = Some(1.0);
     o.eval_every = 1;
     o.epochs = 8;
-    let mut watch = Watch::default();
-    let (expected, _) = fit(&problem, &o, &FitInput::default(), &mut watch, &()).unwrap();
+    let mut observer = RecordingObserver::default();
+    let (expected, _) = fit(&problem, &o, &FitInput::default(), &mut observer, &()).unwrap();
     assert!(
-        watch
+        observer
             .events
             .iter()
             .any(|e| matches!(e, Event::RolledBack { .. }))
@@ -169,27 +168,27 @@ fn model_file_round_trips_and_damage_is_detected() {
         );
     }
     let bytes = std::fs::read(&path).unwrap();
-    let refused = |bytes: &[u8], what: &str| {
+    let assert_rejected = |bytes: &[u8], damage: &str| {
         std::fs::write(dir.join("bad"), bytes).unwrap();
         assert!(
             model::load(dir.join("bad"), OpenMode::Mapped).is_err(),
-            "{what}"
+            "{damage}"
         );
     };
     for at in (0..bytes.len()).step_by(97) {
         let mut bad = bytes.clone();
         bad[at] ^= 0x20;
         std::fs::write(dir.join("bad"), &bad).unwrap();
-        // Padding between sections is the only thing that may change unnoticed.
+        // Only changes of padding between sections may go undetected.
         if let Ok(model) = model::load(dir.join("bad"), OpenMode::Mapped) {
             assert_eq!(parameter_bits(&model), parameter_bits(&fitted), "byte {at}");
         }
     }
     for len in [0, 7, 63, 64, 500, bytes.len() / 2, bytes.len() - 1] {
-        refused(&bytes[..len], "cut short");
+        assert_rejected(&bytes[..len], "cut short");
     }
-    refused(&[&bytes[..], b"x"].concat(), "longer");
-    refused(b"1 2 3\n", "text");
+    assert_rejected(&[&bytes[..], b"x"].concat(), "longer");
+    assert_rejected(b"1 2 3\n", "text");
 }
 
 #[test]
@@ -197,9 +196,9 @@ fn warm_start_continues_from_a_model_and_extends_its_modes() {
     let data = small_data();
     let mut o = paper_options(&[4]);
     o.epochs = 30;
-    let (first, cold) = fit_planted(&data, &o, false);
+    let (first, converged) = fit_planted(&data, &o, false);
     assert!(first.is_orthogonal());
-    // The same rows in a larger space, and a few that are new.
+    // The same entries in a larger tensor, with five new rows.
     let view = data.train.view();
     let mut columns: Vec<Vec<u32>> = (0..3).map(|n| view.column(n).to_vec()).collect();
     let mut values: Vec<f64> = (0..view.len()).map(|i| view.values().get(i)).collect();
@@ -223,13 +222,13 @@ fn warm_start_continues_from_a_model_and_extends_its_modes() {
         };
         fit(&problem, &o, &input, &mut (), &()).unwrap().1.test_rmse
     };
-    let (warm, anew) = (start(Some(&first)), start(None));
+    let (warm, cold_start) = (start(Some(&first)), start(None));
     assert!(
-        warm < 1.1 * cold.test_rmse && warm < 0.8 * anew,
-        "warm {warm}, cold {}, anew {anew}",
-        cold.test_rmse
+        warm < 1.1 * converged.test_rmse && warm < 0.8 * cold_start,
+        "warm {warm}, converged {}, cold start {cold_start}",
+        converged.test_rmse
     );
-    // Also from a non-negative model, whose columns have norm 1, and into a non-negative fit.
+    // A warm start from a non-negative model, whose columns have norm 1, and from a signed one into a non-negative fit.
     let mut nonneg = paper_options(&[4]);
     nonneg.nonneg = true;
     nonneg.start = s3cmtf::options::Initialization::Paper;
@@ -273,17 +272,18 @@ fn warm_start_continues_from_a_model_and_extends_its_modes() {
     assert!(error.contains("must be the same"), "{error}");
 }
 
+/// Records epochs and events.
 #[derive(Default)]
-struct Watch {
+struct RecordingObserver {
     epochs: Vec<EpochMetrics>,
     events: Vec<Event>,
     stop_after: Option<u64>,
 }
 
-impl Observer for Watch {
-    fn epoch(&mut self, figures: &EpochMetrics) -> Control {
-        self.epochs.push(*figures);
-        if Some(figures.epoch) == self.stop_after {
+impl Observer for RecordingObserver {
+    fn epoch(&mut self, metrics: &EpochMetrics) -> Control {
+        self.epochs.push(*metrics);
+        if Some(metrics.epoch) == self.stop_after {
             Control::Stop
         } else {
             Control::Continue
@@ -299,24 +299,24 @@ impl Observer for Watch {
 fn fit_stops_by_every_stopping_rule() {
     let data = small_data();
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
-    let fit_with = |o: &Options, watch: &mut Watch| {
+    let fit_with = |o: &Options, observer: &mut RecordingObserver| {
         let input = FitInput {
             valid: Some(data.test.view()),
             ..FitInput::default()
         };
-        fit(&problem, o, &input, watch, &()).unwrap()
+        fit(&problem, o, &input, observer, &()).unwrap()
     };
     let mut o = paper_options(&[4]);
     o.epochs = 6;
     o.eval_every = 4;
-    let mut watch = Watch::default();
-    let (_, s) = fit_with(&o, &mut watch);
+    let mut observer = RecordingObserver::default();
+    let (_, s) = fit_with(&o, &mut observer);
     assert_eq!(
-        (s.reason, s.epochs, watch.epochs.len()),
+        (s.reason, s.epochs, observer.epochs.len()),
         (StopReason::Epochs, 6, 6)
     );
-    // Errors are measured when asked for, and at the end.
-    let measured: Vec<u64> = watch
+    // Errors are measured every eval_every epochs and at the end.
+    let measured: Vec<u64> = observer
         .epochs
         .iter()
         .filter(|e| !e.loss.is_nan())
@@ -324,39 +324,39 @@ fn fit_stops_by_every_stopping_rule() {
         .collect();
     assert_eq!(measured, [4, 6]);
     assert_eq!(
-        watch.events.last(),
+        observer.events.last(),
         Some(&Event::Stopped(StopReason::Epochs))
     );
 
-    let mut watch = Watch {
+    let mut observer = RecordingObserver {
         stop_after: Some(2),
-        ..Watch::default()
+        ..RecordingObserver::default()
     };
-    assert_eq!(fit_with(&o, &mut watch).1.reason, StopReason::Cancelled);
-    assert_eq!(watch.epochs.len(), 2);
+    assert_eq!(fit_with(&o, &mut observer).1.reason, StopReason::Cancelled);
+    assert_eq!(observer.epochs.len(), 2);
 
     o.eval_every = 1;
     o.epochs = 100_000;
     o.tolerance = 0.01;
     assert_eq!(
-        fit_with(&o, &mut Watch::default()).1.reason,
+        fit_with(&o, &mut RecordingObserver::default()).1.reason,
         StopReason::Tolerance
     );
 
     o.tolerance = 0.0;
     o.time_limit = 1e-9;
-    let (_, s) = fit_with(&o, &mut Watch::default());
+    let (_, s) = fit_with(&o, &mut RecordingObserver::default());
     assert_eq!((s.reason, s.epochs), (StopReason::TimeLimit, 0));
 
-    // Overfitting on purpose: the validation error rises, and the best model comes back.
+    // An overfitting model: the validation error rises, and the best model is returned.
     o.time_limit = 0.0;
     o.rank = vec![12];
     o.eta = Some(0.05);
     o.patience = 3;
-    let mut watch = Watch::default();
-    let (_, s) = fit_with(&o, &mut watch);
+    let mut observer = RecordingObserver::default();
+    let (_, s) = fit_with(&o, &mut observer);
     assert_eq!(s.reason, StopReason::Patience);
-    let best = watch
+    let best = observer
         .epochs
         .iter()
         .map(|e| e.valid_rmse)
@@ -377,14 +377,14 @@ fn diverging_fit_rolls_back_and_lowers_the_learning_rate() {
     o.epochs = 20;
     o.eval_every = 3;
     o.eta = Some(2.0);
-    let mut watch = Watch::default();
-    let (model, s) = fit(&problem, &o, &FitInput::default(), &mut watch, &()).unwrap();
-    let back = watch
+    let mut observer = RecordingObserver::default();
+    let (model, s) = fit(&problem, &o, &FitInput::default(), &mut observer, &()).unwrap();
+    let back = observer
         .events
         .iter()
         .filter(|e| matches!(e, Event::RolledBack { .. }))
         .count();
-    assert!(back > 0, "{:?}", watch.events);
+    assert!(back > 0, "{:?}", observer.events);
     assert!(
         s.train_rmse.is_finite() && s.train_rmse < 2.0 * standard_deviation(&data.train),
         "{}",
