@@ -1,4 +1,4 @@
-//! Fits of planted data: what is planted is found, and what must not change does not.
+//! Fits of planted data: recovery, invariances, and effects of penalties and constraints.
 
 use crate::common::Scratch;
 use crate::common::planted::{
@@ -31,16 +31,16 @@ fn noiseless_planted_models_are_recovered() {
         let data = generate_planted(name, &g);
         let mut o = paper_options(&ranks);
         o.model = model;
-        // CP has local minima where two components share what belongs to three; per-entry SGD ends in
-        // one as often. A few starts find the way.
+        // CP has local minima in which two components fit three planted ones, also with per-entry SGD. One of
+        // several seeds finds the global minimum.
         let starts = if model == ModelKind::Cp { 0..8 } else { 0..1 };
-        let share = starts
+        let relative_error = starts
             .map(|seed| {
                 o.seed = seed;
                 fit_planted(&data, &o, false).1.test_rmse / standard_deviation(&data.test)
             })
             .fold(f64::INFINITY, f64::min);
-        assert!(share < 0.02, "{name}: {share}");
+        assert!(relative_error < 0.02, "{name}: {relative_error}");
     }
 }
 
@@ -110,9 +110,8 @@ fn orthogonalisation_and_normalisation_keep_predictions() {
             o.nonneg = nonneg;
             o.orthogonal = true;
             let (finished, _) = fit_planted(&data, &o, true);
-            // The same without the last step; non-negative models are always normalised, so their
-            // plain form is the checkpoint taken before it.
-            let plain = {
+            // The model before orthogonalisation or normalisation is in the last checkpoint.
+            let unchanged = {
                 let dir = Scratch::new(&format!("plain-{nonneg}-{}", rank[2]));
                 let checkpoint = dir.join("c.s3m");
                 let problem = Problem::builder(data.train.view())
@@ -129,7 +128,7 @@ fn orthogonalisation_and_normalisation_keep_predictions() {
             };
             let (a, b) = (
                 predictions(&finished, &data.test.view()),
-                predictions(&plain, &data.test.view()),
+                predictions(&unchanged, &data.test.view()),
             );
             let scale = b.iter().map(|x| x.abs()).sum::<f64>() / b.len() as f64;
             let worst = a
@@ -140,9 +139,9 @@ fn orthogonalisation_and_normalisation_keep_predictions() {
                 / scale;
             assert!(
                 worst < 1e-5,
-                "nonneg {nonneg} rank {rank:?}: predictions moved by {worst}"
+                "nonneg {nonneg} rank {rank:?}: predictions changed by {worst}"
             );
-            // And the matrices: u . v of every pair.
+            // Predictions of the matrices: u . v.
             for m in 0..2 {
                 let dot = |model: &Model, i: usize, k: usize| -> f64 {
                     let (u, v) = (
@@ -155,7 +154,7 @@ fn orthogonalisation_and_normalisation_keep_predictions() {
                         .sum()
                 };
                 for (i, k) in [(0, 0), (17, 3), (79, 8)] {
-                    let (x, y) = (dot(&finished, i, k), dot(&plain, i, k));
+                    let (x, y) = (dot(&finished, i, k), dot(&unchanged, i, k));
                     assert!((x - y).abs() < 1e-4 * (1.0 + y.abs()), "{x} {y}");
                 }
             }
@@ -230,7 +229,7 @@ fn penalties_graph_and_nonnegativity_have_their_effect() {
             .iter()
             .all(|x| x.is_finite())
     );
-    // A graph draws the rows it links together.
+    // A graph penalty pulls the rows of its edges together.
     let edges: (Vec<u32>, Vec<u32>) = (
         (0..40).map(|i| 2 * i).collect(),
         (0..40).map(|i| 2 * i + 1).collect(),
@@ -262,8 +261,8 @@ fn penalties_graph_and_nonnegativity_have_their_effect() {
         };
         (0..40).map(gap).sum::<f32>()
     };
-    let (free, drawn) = (distance(0.0), distance(20.0));
-    assert!(drawn < 0.5 * free, "{drawn} {free}");
+    let (without, with) = (distance(0.0), distance(20.0));
+    assert!(with < 0.5 * without, "{with} {without}");
 }
 
 #[test]
@@ -289,7 +288,7 @@ fn predictions_are_independent_of_thread_count() {
     let mut o = paper_options(&[4]);
     o.epochs = 3;
     let model = fit_planted(&data, &o, false).0;
-    // Several pieces, and rows never seen.
+    // More than one chunk of entries, with unknown rows.
     let n = 100_001;
     let columns: Vec<Vec<u32>> = [81, 61, 13]
         .iter()
@@ -297,7 +296,7 @@ fn predictions_are_independent_of_thread_count() {
         .collect();
     let columns: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
     let values = vec![1.0; n as usize];
-    let view = CooView::new("cells", &[81, 61, 13], &columns, Values::F64(&values)).unwrap();
+    let view = CooView::new("positions", &[81, 61, 13], &columns, Values::F64(&values)).unwrap();
     let predicted = |threads| {
         let mut all: Vec<u64> = Vec::new();
         predict_entries(

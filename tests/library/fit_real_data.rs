@@ -1,5 +1,5 @@
-//! Fits of real data, where it is: the figures the authors' program reaches, and two threads against
-//! one. The figures beside ours are theirs, measured with their program.
+//! Fits of real data, if present: errors compared with those of the authors' program, and of several threads with one.
+//! The reference errors were measured with the authors' program.
 
 use std::path::Path;
 
@@ -9,7 +9,8 @@ use s3cmtf::options::{Algorithm, Initialization, Options};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, FitSummary, fit};
 
-fn run(folder: &Path, matrices: &[(&str, usize, f64)], options: &Options) -> FitSummary {
+/// Fits a model to a data set.
+fn fit_data_set(folder: &Path, matrices: &[(&str, usize, f64)], options: &Options) -> FitSummary {
     let (train, test) = (
         open_real_file(folder, "tensor.train.tns"),
         open_real_file(folder, "tensor.test.tns"),
@@ -30,8 +31,8 @@ fn run(folder: &Path, matrices: &[(&str, usize, f64)], options: &Options) -> Fit
     fit(&problem, options, &input, &mut (), &()).unwrap().1
 }
 
-/// The paper's settings.
-fn paper(rank: usize, epochs: u64, threads: u64, seed: u64) -> Options {
+/// Returns the settings of the paper.
+fn paper_options(rank: usize, epochs: u64, threads: u64, seed: u64) -> Options {
     let mut o = Options::preset("paper").unwrap();
     o.start = Initialization::Paper;
     o.rank = vec![rank];
@@ -58,14 +59,14 @@ fn yelp_toy_reaches_the_error_of_the_reference_program() {
     };
     for algorithm in [Algorithm::Opt, Algorithm::Naive] {
         for seed in 0..3 {
-            let mut o = paper(5, 100, 1, seed);
+            let mut o = paper_options(5, 100, 1, seed);
             o.algorithm = algorithm;
             o.clip = false;
-            let train = run(&folder, &YELP, &o).train_rmse;
+            let train = fit_data_set(&folder, &YELP, &o).train_rmse;
             o.clip = true;
-            let test = run(&folder, &YELP, &o).test_rmse;
+            let test = fit_data_set(&folder, &YELP, &o).test_rmse;
             println!(
-                "yelp_toy {algorithm:?} seed {seed}: training {train:.4} (theirs 0.722), test {test:.4} (1.06 to 1.09)"
+                "yelp_toy {algorithm:?} seed {seed}: training {train:.4} (reference 0.722), test {test:.4} (1.06 to 1.09)"
             );
             assert!((train / 0.722 - 1.0).abs() < 0.03, "training {train}");
             assert!(test < 1.09, "test {test}");
@@ -79,9 +80,13 @@ fn ml1m_half_reaches_the_error_of_the_reference_program() {
         return;
     };
     for seed in 0..2 {
-        let s = run(&folder, &[("movie_genre", 1, 10.0)], &paper(12, 4, 1, seed));
+        let s = fit_data_set(
+            &folder,
+            &[("movie_genre", 1, 10.0)],
+            &paper_options(12, 4, 1, seed),
+        );
         println!(
-            "ml1m_half seed {seed}: training {:.4} (theirs 0.904), test {:.4} (0.919)",
+            "ml1m_half seed {seed}: training {:.4} (reference 0.904), test {:.4} (0.919)",
             s.train_rmse, s.test_rmse
         );
         assert!(
@@ -112,8 +117,10 @@ fn two_threads_reach_the_error_of_one_on_real_data() {
             continue;
         };
         for seed in 0..5 {
-            let one = run(&folder, matrices, &paper(rank, epochs, 1, seed)).test_rmse;
-            let two = run(&folder, matrices, &paper(rank, epochs, 2, seed)).test_rmse;
+            let one =
+                fit_data_set(&folder, matrices, &paper_options(rank, epochs, 1, seed)).test_rmse;
+            let two =
+                fit_data_set(&folder, matrices, &paper_options(rank, epochs, 2, seed)).test_rmse;
             println!("{name} seed {seed}: one thread {one:.4}, two {two:.4}");
             assert!(
                 (two / one - 1.0).abs() < 0.01,
@@ -123,7 +130,7 @@ fn two_threads_reach_the_error_of_one_on_real_data() {
     }
 }
 
-/// The same of the paper's own schedule, where threads race.
+/// `opt` updates rows without locks, as in the paper.
 #[test]
 fn lock_free_threads_reach_the_error_of_one_on_real_data() {
     for (name, matrices, rank, epochs) in [
@@ -138,12 +145,12 @@ fn lock_free_threads_reach_the_error_of_one_on_real_data() {
         let Some(folder) = real_data_folder(name) else {
             continue;
         };
-        let mut o = paper(rank, epochs, 1, 0);
+        let mut o = paper_options(rank, epochs, 1, 0);
         o.algorithm = Algorithm::Opt;
-        let one = run(&folder, matrices, &o).test_rmse;
+        let one = fit_data_set(&folder, matrices, &o).test_rmse;
         for threads in [2, 4, 8] {
             o.threads = threads;
-            let more = run(&folder, matrices, &o).test_rmse;
+            let more = fit_data_set(&folder, matrices, &o).test_rmse;
             println!("{name}: one thread {one:.4}, {threads} {more:.4}");
             assert!((more / one - 1.0).abs() < 0.01, "{name}: {one} {more}");
         }

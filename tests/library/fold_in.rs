@@ -1,4 +1,4 @@
-//! Rows that come after training.
+//! Fold-in of new rows into a fitted model.
 
 use crate::common::Scratch;
 use crate::common::in_memory::{
@@ -13,8 +13,8 @@ use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, FoldIn, FoldSummary, fit, fold_in};
 use s3cmtf::{Error, Result};
 
-/// Solves A x = b by elimination.
-fn solved(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
+/// Solves A x = b by Gauss-Jordan elimination with partial pivoting.
+fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
     let n = b.len();
     for k in 0..n {
         let pivot = (k..n)
@@ -24,17 +24,17 @@ fn solved(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
         b.swap(k, pivot);
         for i in 0..n {
             if i != k {
-                let by = a[i][k] / a[k][k];
+                let factor = a[i][k] / a[k][k];
                 let row = a[k].clone();
-                a[i].iter_mut().zip(row).for_each(|(x, y)| *x -= by * y);
-                b[i] -= by * b[k];
+                a[i].iter_mut().zip(row).for_each(|(x, y)| *x -= factor * y);
+                b[i] -= factor * b[k];
             }
         }
     }
     (0..n).map(|i| b[i] / a[i][i]).collect()
 }
 
-/// The mean row of a mode by entries.
+/// Returns the entry-weighted mean row of a mode, which is stored after its other rows.
 fn mean_row(model: &Model, n: usize) -> Vec<f64> {
     let mode = &model.modes()[n];
     mode.factor
@@ -44,26 +44,26 @@ fn mean_row(model: &Model, n: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Rows, biases and all are the minimum of f, found in `f64` from what the model shows of itself.
+/// Compares folded rows and biases with the minimum of the objective, computed in `f64` from the public model.
 #[test]
 fn folded_row_minimises_the_objective_given_the_rest() {
     let (all, genres) = planted_ratings();
-    let new = |j: u32| j % 9 == 4;
-    for (per, biases) in [
+    let is_new = |j: u32| j % 9 == 4;
+    for (scaling, biases) in [
         (PenaltyScaling::SqrtCount, true),
         (PenaltyScaling::Constant, false),
         (PenaltyScaling::Count, true),
     ] {
-        let base = all.filtered(|x| !new(x[1]));
+        let base = all.filtered(|x| !is_new(x[1]));
         let mut o = options(Algorithm::Blocked, ModelKind::Cp, 3);
-        (o.penalty_per, o.biases, o.epochs) = (per, biases, 5);
-        let old_genres = genres.filtered(|y| !new(y[0]));
+        (o.penalty_per, o.biases, o.epochs) = (scaling, biases, 5);
+        let old_genres = genres.filtered(|y| !is_new(y[0]));
         let model = fit_ratings(&base, Some(&old_genres), &o);
-        // One entry has a user that nobody knows.
-        let mut more = all.filtered(|x| new(x[1]));
+        // One entry has an unknown user.
+        let mut more = all.filtered(|x| is_new(x[1]));
         more.dims[0] = 1000;
         more.push(&[999, 13, 2], 104.0);
-        let of_new = genres.filtered(|y| new(y[0]));
+        let of_new = genres.filtered(|y| is_new(y[0]));
         let (after, summary) = folded_model(&model, &fold_in_input(1, Some(&more), Some(&of_new)));
         assert_eq!(
             (summary.added, summary.replaced, summary.unknown),
@@ -77,9 +77,9 @@ fn folded_row_minimises_the_objective_given_the_rest() {
         };
         let power = |x: f64| x.log2().round().exp2();
         let scale = power(deviation(&base.values));
-        // What offsets leave of the matrix has this mean square, which weights are divided by.
+        // Weights are divided by the mean square of the matrix after subtraction of the offsets.
         let matrix = &model.matrices()[0];
-        let left: f64 = (0..old_genres.values.len())
+        let mean_square: f64 = (0..old_genres.values.len())
             .map(|i| {
                 (old_genres.values[i]
                     - f64::from(matrix.offsets[old_genres.columns[1][i] as usize]))
@@ -101,7 +101,7 @@ fn folded_row_minimises_the_objective_given_the_rest() {
                 None => (mean_row(&model, n), 0.0),
             }
         };
-        for j in (0..45).filter(|&j| new(j)) {
+        for j in (0..45).filter(|&j| is_new(j)) {
             let rank = 3;
             let size = rank + 1;
             let (mut a, mut b) = (vec![vec![0.0; size]; size], vec![0.0; size]);
@@ -125,47 +125,51 @@ fn folded_row_minimises_the_objective_given_the_rest() {
                 let y = of_new.filtered(|y| y == [j, k as u32]).values[0]
                     - f64::from(matrix.offsets[k]);
                 for s in 0..rank {
-                    b[s] += 1.3 / left * v[s] * y;
-                    (0..rank).for_each(|t| a[s][t] += 1.3 / left * v[s] * v[t]);
+                    b[s] += 1.3 / mean_square * v[s] * y;
+                    (0..rank).for_each(|t| a[s][t] += 1.3 / mean_square * v[s] * v[t]);
                 }
             }
-            let grows = match per {
+            let penalty_factor = match scaling {
                 PenaltyScaling::Constant => 1.0,
                 PenaltyScaling::SqrtCount => f64::sqrt(count),
                 PenaltyScaling::Count => count,
             };
-            (0..rank).for_each(|s| a[s][s] += 0.7 * grows);
-            a[rank][rank] += match biases {
-                true => model.options().lambda_bias[1] / (scale * scale),
-                false => 1.0,
+            (0..rank).for_each(|s| a[s][s] += 0.7 * penalty_factor);
+            a[rank][rank] += if biases {
+                model.options().lambda_bias[1] / (scale * scale)
+            } else {
+                1.0
             };
-            let wanted = solved(a, b);
+            let expected = solve(a, b);
             let mode = &after.modes()[1];
             let at = mode.rows.compact(j).unwrap() as usize;
-            for (got, wanted) in mode.factor.row(at).iter().zip(&wanted) {
+            for (got, expected) in mode.factor.row(at).iter().zip(&expected) {
                 assert!(
-                    (f64::from(*got) - wanted).abs() < 1e-4 * (1.0 + wanted.abs()),
+                    (f64::from(*got) - expected).abs() < 1e-4 * (1.0 + expected.abs()),
                     "{j}"
                 );
             }
             if biases {
                 let got = f64::from(mode.biases[at]);
                 assert!(
-                    (got - wanted[rank]).abs() < 1e-3 * (1.0 + wanted[rank].abs()),
-                    "{got} {wanted:?}"
+                    (got - expected[rank]).abs() < 1e-3 * (1.0 + expected[rank].abs()),
+                    "{got} {expected:?}"
                 );
             }
             assert_eq!(mode.counts[at], count as u64);
         }
-        // What is known already is predicted as before, and so is what is not known.
-        let mut cells = base.clone();
-        cells.push(&[7, 44_000, 1], 0.0);
-        cells.dims[1] = 50_000;
-        assert_eq!(predictions(&model, &cells), predictions(&after, &cells));
+        // Predictions for known rows and for unknown rows do not change.
+        let mut positions = base.clone();
+        positions.push(&[7, 44_000, 1], 0.0);
+        positions.dims[1] = 50_000;
+        assert_eq!(
+            predictions(&model, &positions),
+            predictions(&after, &positions)
+        );
     }
 }
 
-/// At the end of a long `als` every row is where f wants it: also after factors were turned.
+/// After a long `als` every row minimises the objective, also after orthogonalisation.
 #[test]
 fn folding_in_a_trained_row_recovers_it() {
     let (all, listed) = planted_ratings();
@@ -178,7 +182,7 @@ fn folding_in_a_trained_row_recovers_it() {
     ] {
         let mut genres = listed.clone();
         if matrix == MatrixKind::Full {
-            // Its ones alone.
+            // A full matrix has only the ones as entries.
             let high = |y: &[u32]| listed.values[(y[0] * 6 + y[1]) as usize] > 2.5;
             genres = listed.filtered(high);
             genres.values.fill(1.0);
@@ -189,9 +193,9 @@ fn folding_in_a_trained_row_recovers_it() {
         let model = fit_with_matrix(&all, Some((&genres, matrix)), &o);
         assert_eq!(model.is_orthogonal(), kind == ModelKind::Tucker && !nonneg);
         for mode in 0..3 {
-            let some = |i: u32| i % 4 == 1;
-            let entries = all.filtered(|x| some(x[mode]));
-            let of_rows = genres.filtered(|y| some(y[0]));
+            let is_folded = |i: u32| i % 4 == 1;
+            let entries = all.filtered(|x| is_folded(x[mode]));
+            let of_rows = genres.filtered(|y| is_folded(y[0]));
             let mut input =
                 fold_in_input(mode, Some(&entries), Some(&of_rows).filter(|_| mode == 1));
             input.replace = true;
@@ -208,15 +212,15 @@ fn folding_in_a_trained_row_recovers_it() {
     }
 }
 
-/// Drawn rows are reproducible, do not touch others, and intervals hold for them.
+/// Sampled rows are reproducible, do not affect other rows, and have predictive intervals with the nominal coverage.
 #[test]
 fn each_posterior_sample_gets_its_own_row() {
     let (all, genres) = planted_ratings();
-    let new = |x: &[u32]| x[0] % 5 == 2;
-    let held = |x: &[u32]| hash_unit(u64::from(x[0] * 64 + x[1])) < 0.3;
-    let base = all.filtered(|x| !new(x));
-    let given = all.filtered(|x| new(x) && !held(x));
-    let asked = all.filtered(|x| new(x) && held(x));
+    let is_new = |x: &[u32]| x[0] % 5 == 2;
+    let is_held_out = |x: &[u32]| hash_unit(u64::from(x[0] * 64 + x[1])) < 0.3;
+    let base = all.filtered(|x| !is_new(x));
+    let given = all.filtered(|x| is_new(x) && !is_held_out(x));
+    let queried = all.filtered(|x| is_new(x) && is_held_out(x));
     for kind in [ModelKind::Cp, ModelKind::Tucker] {
         let mut o = options(Algorithm::Gibbs, kind, 3);
         (o.samples, o.burn_in) = (40, 10);
@@ -228,9 +232,9 @@ fn each_posterior_sample_gets_its_own_row() {
                 ..fold_in_input(0, Some(&given), None)
             };
             let again = folded_model(&model, &input).0;
-            assert_eq!(predictions(&after, &asked), predictions(&again, &asked));
+            assert_eq!(predictions(&after, &queried), predictions(&again, &queried));
         }
-        // One row after the other gives the same rows.
+        // Folding in one row gives the same row as folding in all.
         let (mut one, mut rest) = (Entries::new(&given.dims), Entries::new(&given.dims));
         for i in 0..given.values.len() {
             let to = if given.columns[0][i] == 7 {
@@ -241,47 +245,61 @@ fn each_posterior_sample_gets_its_own_row() {
             to.push(&given.index(i), given.values[i]);
         }
         let first = folded_model(&model, &fold_in_input(0, Some(&one), None)).0;
-        let cells = asked.filtered(|x| x[0] == 7);
-        assert!(!cells.values.is_empty());
-        assert_eq!(predictions(&first, &cells), predictions(&after, &cells));
+        let positions = queried.filtered(|x| x[0] == 7);
+        assert!(!positions.values.is_empty());
+        assert_eq!(
+            predictions(&first, &positions),
+            predictions(&after, &positions)
+        );
         assert_eq!(predictions(&model, &base), predictions(&after, &base));
 
         let scratch = Scratch::new(&format!("fold-{kind:?}"));
         save(&after, scratch.join("m.s3m")).unwrap();
         let loaded = load(scratch.join("m.s3m"), OpenMode::Mapped).unwrap();
-        assert_eq!(predictions(&loaded, &asked), predictions(&after, &asked));
+        assert_eq!(
+            predictions(&loaded, &queried),
+            predictions(&after, &queried)
+        );
         let (mut inside, mut count) = (0, 0);
         predict_intervals(
             &loaded,
-            &asked.view(),
+            &queried.view(),
             &[0.05, 0.95],
             &PredictOptions {
                 clip: false,
                 threads: 2,
             },
             &(),
-            |range, spreads| {
-                for (i, s) in range.zip(spreads) {
+            |range, intervals| {
+                for (i, s) in range.zip(intervals) {
                     count += 1;
                     inside +=
-                        usize::from((s.quantiles[0]..=s.quantiles[1]).contains(&asked.values[i]));
+                        usize::from((s.quantiles[0]..=s.quantiles[1]).contains(&queried.values[i]));
                 }
                 Ok(())
             },
         )
         .unwrap();
-        let share = inside as f64 / count as f64;
-        assert!((0.8..=0.97).contains(&share), "{kind:?} {share} of {count}");
-        let full = fit_ratings(&all.filtered(|x| !(new(x) && held(x))), Some(&genres), &o);
-        let (a, b) = (rmse(&after, &asked), rmse(&full, &asked));
+        let coverage = inside as f64 / count as f64;
+        assert!(
+            (0.8..=0.97).contains(&coverage),
+            "{kind:?} {coverage} of {count}"
+        );
+        let full = fit_ratings(
+            &all.filtered(|x| !(is_new(x) && is_held_out(x))),
+            Some(&genres),
+            &o,
+        );
+        let (a, b) = (rmse(&after, &queried), rmse(&full, &queried));
         assert!(a < 1.08 * b, "{kind:?} {a} {b}");
-        assert!(rmse(&model, &asked) > 1.5 * b);
+        assert!(rmse(&model, &queried) > 1.5 * b);
     }
 }
 
-fn refused(result: Result<(Model, FoldSummary)>, words: &[&str]) {
+/// Asserts that a fold-in was rejected with a message that contains all of `words`.
+fn assert_rejected(result: Result<(Model, FoldSummary)>, words: &[&str]) {
     let text = match result {
-        Err(Error::Cancelled) | Ok(_) => panic!("not refused: {words:?}"),
+        Err(Error::Cancelled) | Ok(_) => panic!("not rejected: {words:?}"),
         Err(e) => e.to_string(),
     };
     for word in words {
@@ -298,11 +316,11 @@ fn invalid_fold_in_requests_are_rejected() {
     let model = fit_ratings(&base, Some(&genres), &o);
     let more = all.filtered(|x| x[1] == 13);
     let try_with = |input: &FoldIn<'_>| fold_in(&model, input, &());
-    // Its genres are known, its ratings are not: that is no row to be replaced.
+    // Film 13 has genres but no ratings: it can be folded in without `replace`.
     let (after, summary) = folded_model(&model, &fold_in_input(1, Some(&more), None));
     assert_eq!((summary.added, summary.replaced), (0, 1));
     let known = "row 14 of mode 2 is in the model already";
-    refused(
+    assert_rejected(
         fold_in(&after, &fold_in_input(1, Some(&more), None), &()),
         &[known, "replace"],
     );
@@ -315,43 +333,43 @@ fn invalid_fold_in_requests_are_rejected() {
         predictions(&after, &more)
     );
 
-    refused(
+    assert_rejected(
         try_with(&fold_in_input(3, Some(&more), None)),
         &["mode 4", "3"],
     );
-    refused(
+    assert_rejected(
         try_with(&fold_in_input(1, Some(&genres), None)),
         &["has 2 modes", "3"],
     );
-    refused(
+    assert_rejected(
         try_with(&fold_in_input(1, None, None)),
         &["without entries"],
     );
-    refused(
+    assert_rejected(
         try_with(&fold_in_input(1, Some(&Entries::new(&[60, 45, 5])), None)),
         &["entries: without entries"],
     );
     for bad in [f64::NAN, f64::INFINITY, 1e300] {
         let mut wrong = more.clone();
         wrong.values[2] = bad;
-        refused(
+        assert_rejected(
             try_with(&fold_in_input(1, Some(&wrong), None)),
             &["entry 3", "finite"],
         );
         let mut wrong = genres.filtered(|y| y[0] == 13);
         wrong.values[1] = bad;
-        refused(
+        assert_rejected(
             try_with(&fold_in_input(1, None, Some(&wrong))),
             &["entry 2", "finite"],
         );
     }
     let mut beyond = more.clone();
     beyond.columns[2][0] = 5;
-    refused(
+    assert_rejected(
         try_with(&fold_in_input(1, Some(&beyond), None)),
         &["entry 1", "mode 3"],
     );
-    refused(
+    assert_rejected(
         try_with(&fold_in_input(0, None, Some(&genres))),
         &["coupled to mode 2"],
     );
@@ -359,19 +377,19 @@ fn invalid_fold_in_requests_are_rejected() {
     twice
         .matrices
         .extend(fold_in_input(1, None, Some(&genres)).matrices);
-    refused(try_with(&twice), &["given twice"]);
+    assert_rejected(try_with(&twice), &["given twice"]);
     twice.matrices.truncate(1);
     twice.matrices[0].number = 4;
-    refused(try_with(&twice), &["matrix 5", "has 1"]);
+    assert_rejected(try_with(&twice), &["matrix 5", "has 1"]);
     twice.matrices[0].number = 0;
     twice.matrices[0].weight = Some(-1.0);
-    refused(try_with(&twice), &["weight of -1"]);
+    assert_rejected(try_with(&twice), &["weight of -1"]);
     let matrix = |x: &Entries| Problem::builder(x.view()).build(&()).unwrap().count();
     assert!(matrix(&more) > 0);
 
     let mut l1 = o.clone();
     l1.penalty = Penalty::L1;
-    refused(
+    assert_rejected(
         fold_in(
             &fit_ratings(&base, None, &l1),
             &fold_in_input(1, Some(&more), None),
@@ -392,14 +410,13 @@ fn invalid_fold_in_requests_are_rejected() {
     let linked = fit(&problem, &o, &FitInput::default(), &mut SilentObserver, &())
         .unwrap()
         .0;
-    refused(
+    assert_rejected(
         fold_in(&linked, &fold_in_input(1, None, Some(&graph)), &()),
         &["graph"],
     );
 }
 
-/// The largest index there is costs no memory for what lies before it; one entry is enough for a row, and so
-/// is one that is listed twice.
+/// A row with the largest index needs no memory for the rows before it. One entry, also a duplicate one, is enough.
 #[test]
 fn rows_with_distant_indices_and_few_entries_are_folded_in() {
     let (all, genres) = planted_ratings();
@@ -421,35 +438,35 @@ fn rows_with_distant_indices_and_few_entries_are_folded_in() {
     }
 }
 
-/// Rows with nothing but entries in matrices are found from them, in training and later, and predict better
-/// than biases do; rows with nothing at all predict from mean and biases.
+/// Rows with only matrix entries are solved from them, in training and by fold-in, and predict better than biases. Rows
+/// without any entries use the mean row and the mean bias.
 #[test]
 fn rows_without_tensor_entries_are_solved_from_matrices() {
     let (all, genres) = planted_ratings();
-    let new = |j: u32| j % 6 == 1;
-    let base = all.filtered(|x| !new(x[1]));
-    let asked = all.filtered(|x| new(x[1]));
+    let is_new = |j: u32| j % 6 == 1;
+    let base = all.filtered(|x| !is_new(x[1]));
+    let queried = all.filtered(|x| is_new(x[1]));
     for algorithm in [Algorithm::Blocked, Algorithm::Als, Algorithm::Gibbs] {
         let mut o = options(algorithm, ModelKind::Cp, 3);
         (o.epochs, o.samples) = (40, 30);
         let trained = fit_ratings(&base, Some(&genres), &o);
         let without = fit_ratings(&base, None, &o);
-        let later = fit_ratings(&base, Some(&genres.filtered(|y| !new(y[0]))), &o);
-        let of_new = genres.filtered(|y| new(y[0]));
-        let (later, summary) = folded_model(&later, &fold_in_input(1, None, Some(&of_new)));
+        let folded = fit_ratings(&base, Some(&genres.filtered(|y| !is_new(y[0]))), &o);
+        let of_new = genres.filtered(|y| is_new(y[0]));
+        let (folded, summary) = folded_model(&folded, &fold_in_input(1, None, Some(&of_new)));
         assert_eq!((summary.added, summary.without_entries), (8, 8));
         let (a, b, c) = (
-            rmse(&trained, &asked),
-            rmse(&later, &asked),
-            rmse(&without, &asked),
+            rmse(&trained, &queried),
+            rmse(&folded, &queried),
+            rmse(&without, &queried),
         );
-        println!("{algorithm:?}: in training {a}, later {b}, without {c}");
+        println!("{algorithm:?}: in training {a}, folded in {b}, without {c}");
         assert!(a < 0.85 * c && b < 0.85 * c, "{algorithm:?} {a} {b} {c}");
         if algorithm == Algorithm::Gibbs {
             continue;
         }
-        let mut cell = Entries::new(&[60, 45, 5]);
-        cell.push(&[4, 1, 2], 0.0);
+        let mut position = Entries::new(&[60, 45, 5]);
+        position.push(&[4, 1, 2], 0.0);
         let bias = |n: usize, i: usize| f64::from(without.modes()[n].biases[i]);
         let mean: f64 = (0..3)
             .map(|k| {
@@ -457,9 +474,9 @@ fn rows_without_tensor_entries_are_solved_from_matrices() {
                 f64::from(without.core()[k]) * row(0, 4) * mean_row(&without, 1)[k] * row(2, 2)
             })
             .sum();
-        // A film that nothing is known of has the mean of the biases of all.
-        let never_seen = without.modes()[1].biases.len() - 1;
-        let wanted = without.mean() + bias(0, 4) + bias(1, never_seen) + bias(2, 2) + mean;
-        assert!((predictions(&without, &cell)[0] - wanted).abs() < 1e-3);
+        // A film without any entries has the mean bias.
+        let mean_bias = without.modes()[1].biases.len() - 1;
+        let expected = without.mean() + bias(0, 4) + bias(1, mean_bias) + bias(2, 2) + mean;
+        assert!((predictions(&without, &position)[0] - expected).abs() < 1e-3);
     }
 }

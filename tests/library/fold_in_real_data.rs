@@ -1,4 +1,4 @@
-//! Rows that come after training, and rows without ratings, on real data.
+//! Fold-in and cold start on real data.
 
 use crate::common::in_memory::{
     Entries, fit_ratings, fold_in_input, folded_model, hash_unit, rmse,
@@ -9,7 +9,7 @@ use s3cmtf::predict::evaluate;
 use s3cmtf::problem::Problem;
 use s3cmtf::solver::FoldIn;
 
-/// Small models, without trials: what is compared is fitted alike.
+/// Returns options for small models, with the hyperparameters fixed.
 fn options(algorithm: Algorithm) -> Options {
     let mut o = Options::default();
     (o.algorithm, o.model, o.rank) = (algorithm, ModelKind::Cp, vec![16]);
@@ -18,8 +18,8 @@ fn options(algorithm: Algorithm) -> Options {
     o
 }
 
-/// A tenth of the rows of a mode are held out of training and folded in; the error on their test entries is
-/// that of a fit that had them all.
+/// A tenth of the rows of a mode is held out and folded in. The error on their test entries is close to that of a fit to
+/// all entries.
 #[test]
 fn fold_in_is_close_to_a_full_fit_on_real_data() {
     let Some(folder) = real_data_folder("ml100k") else {
@@ -41,18 +41,18 @@ fn fold_in_is_close_to_a_full_fit_on_real_data() {
                     ..fold_in_input(mode, Some(&more), None)
                 },
             );
-            let asked = test.filtered(new);
-            let (a, b) = (rmse(&after, &asked), rmse(&full, &asked));
+            let queried = test.filtered(new);
+            let (a, b) = (rmse(&after, &queried), rmse(&full, &queried));
             println!(
                 "{algorithm:?}, mode {mode}: folded in {a:.4}, fitted {b:.4}, {} entries",
-                asked.values.len()
+                queried.values.len()
             );
             assert!(a < 1.01 * b, "{algorithm:?} {mode} {a} {b}");
         }
     }
 }
 
-/// Films without ratings are predicted from their genres, better than from biases.
+/// Films without ratings are predicted from their genres, with a lower error than biases.
 #[test]
 fn cold_start_films_beat_the_bias_model_on_real_data() {
     let Some(folder) = real_data_folder("ml100k") else {
@@ -63,27 +63,27 @@ fn cold_start_films_beat_the_bias_model_on_real_data() {
     let genres = Entries::from_view(&open_real_file(&folder, "movie_genre.tns").view());
     let new = |x: &[u32]| hash_unit(u64::from(x[1])) < 0.1;
     let base = train.filtered(|x| !new(x));
-    let mut asked = train.filtered(new);
+    let mut queried = train.filtered(new);
     let more = test.filtered(new);
-    (0..more.values.len()).for_each(|i| asked.push(&more.index(i), more.values[i]));
+    (0..more.values.len()).for_each(|i| queried.push(&more.index(i), more.values[i]));
     let problem = Problem::builder(base.view()).build(&()).unwrap();
     let biases = s3cmtf::solver::fit_biases(&problem, &Default::default(), &())
         .unwrap()
         .0;
-    let of_biases = evaluate(&biases, &asked.view(), problem.range(), 2, &())
+    let bias_rmse = evaluate(&biases, &queried.view(), problem.range(), 2, &())
         .unwrap()
         .clipped
         .rmse;
     for algorithm in [Algorithm::Blocked, Algorithm::Gibbs] {
         let o = options(algorithm);
-        let with = rmse(&fit_ratings(&base, Some(&genres), &o), &asked);
-        let without = rmse(&fit_ratings(&base, None, &o), &asked);
+        let with = rmse(&fit_ratings(&base, Some(&genres), &o), &queried);
+        let without = rmse(&fit_ratings(&base, None, &o), &queried);
         println!(
-            "{algorithm:?}: with genres {with:.4}, without {without:.4}, biases {of_biases:.4}"
+            "{algorithm:?}: with genres {with:.4}, without {without:.4}, biases {bias_rmse:.4}"
         );
         assert!(
-            with < 0.99 * of_biases && with < 0.99 * without,
-            "{with} {without} {of_biases}"
+            with < 0.99 * bias_rmse && with < 0.99 * without,
+            "{with} {without} {bias_rmse}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Matrices whose zeros count although they are not listed: the same as if they were.
+//! Full matrices, whose positions without an entry are zeros, compared with matrices of explicit zeros.
 
 use crate::common::Scratch;
 use crate::common::planted::parameter_bits;
@@ -11,18 +11,21 @@ use s3cmtf::solver::{Event, FitInput, FitSummary, Observer, fit};
 const DIMS: [u64; 3] = [60, 45, 6];
 const COLUMNS: u64 = 14;
 
-/// A planted tensor, and a 0/1 matrix on its second mode that says something about the rows. Some rows of
-/// the mode have no tensor entry, some no one, and some neither; a column has no one.
-struct World {
+/// A planted tensor, and a 0/1 matrix on its second mode that depends on the planted rows. Some rows of the mode have no
+/// tensor entry, some no one, some neither; one column has no one.
+struct TestData {
     columns: Vec<Vec<u32>>,
     values: Vec<f64>,
+    /// Rows and columns of the ones.
     ones: [Vec<u32>; 2],
-    listed: ([Vec<u32>; 2], Vec<f64>),
+    /// All positions of the matrix with their values.
+    explicit: ([Vec<u32>; 2], Vec<f64>),
 }
 
-struct Draws(u64);
+/// A linear congruential generator.
+struct Random(u64);
 
-impl Draws {
+impl Random {
     fn below(&mut self, n: u64) -> u64 {
         self.0 = self
             .0
@@ -31,8 +34,8 @@ impl Draws {
         (self.0 >> 33) % n
     }
 
-    /// About normal.
-    fn gauss(&mut self) -> f64 {
+    /// Returns a nearly normal value.
+    fn normal(&mut self) -> f64 {
         (0..12)
             .map(|_| self.below(1000) as f64 / 1000.0)
             .sum::<f64>()
@@ -40,22 +43,26 @@ impl Draws {
     }
 }
 
-impl World {
-    fn new(entries: usize) -> World {
-        let mut s = Draws(7);
+impl TestData {
+    fn new(entries: usize) -> TestData {
+        let mut s = Random(7);
         let factors: Vec<Vec<[f64; 3]>> = DIMS
             .iter()
             .chain([&COLUMNS])
-            .map(|&d| (0..d).map(|_| [s.gauss(), s.gauss(), s.gauss()]).collect())
+            .map(|&d| {
+                (0..d)
+                    .map(|_| [s.normal(), s.normal(), s.normal()])
+                    .collect()
+            })
             .collect();
-        let mut world = World {
+        let mut data = TestData {
             columns: vec![Vec::new(); 3],
             values: Vec::new(),
             ones: Default::default(),
-            listed: Default::default(),
+            explicit: Default::default(),
         };
         for _ in 0..entries {
-            // The last rows of the second mode do not occur.
+            // The last rows of the second mode have no entries.
             let at = [s.below(60), s.below(40), s.below(6)];
             let x: f64 = (0..3)
                 .map(|j| {
@@ -63,26 +70,26 @@ impl World {
                     factors[0][at[0] as usize][j] * factors[1][at[1] as usize][j] * time
                 })
                 .sum();
-            for (column, i) in world.columns.iter_mut().zip(at) {
+            for (column, i) in data.columns.iter_mut().zip(at) {
                 column.push(i as u32);
             }
-            world.values.push(x + 0.3 * s.gauss());
+            data.values.push(x + 0.3 * s.normal());
         }
         for i in 0..DIMS[1] as u32 {
             for k in 0..COLUMNS as u32 {
                 let (u, v) = (&factors[1][i as usize], &factors[3][k as usize]);
                 let dot: f64 = u.iter().zip(v).map(|(a, b)| a * b).sum();
-                let one = k != 5 && i % 7 != 3 && i != 44 && dot + 0.5 * s.gauss() > 1.5;
+                let one = k != 5 && i % 7 != 3 && i != 44 && dot + 0.5 * s.normal() > 1.5;
                 if one {
-                    world.ones[0].push(i);
-                    world.ones[1].push(k);
+                    data.ones[0].push(i);
+                    data.ones[1].push(k);
                 }
-                world.listed.0[0].push(i);
-                world.listed.0[1].push(k);
-                world.listed.1.push(f64::from(u8::from(one)));
+                data.explicit.0[0].push(i);
+                data.explicit.0[1].push(k);
+                data.explicit.1.push(f64::from(u8::from(one)));
             }
         }
-        world
+        data
     }
 
     fn tensor(&self) -> CooView<'_> {
@@ -90,13 +97,14 @@ impl World {
         CooView::new("x", &DIMS, &columns, Values::F64(&self.values)).unwrap()
     }
 
+    /// Builds the problem with the matrix of this kind and passes it to `act`. An observed matrix has explicit zeros.
     fn with<T>(&self, kind: MatrixKind, act: impl FnOnce(&Problem<'_>) -> T) -> T {
         let values = vec![1.0; self.ones[0].len()];
         let dims = [DIMS[1], COLUMNS];
         let matrix = match kind {
             MatrixKind::Observed => {
-                let columns: [&[u32]; 2] = [&self.listed.0[0], &self.listed.0[1]];
-                CooView::new("y", &dims, &columns, Values::F64(&self.listed.1))
+                let columns: [&[u32]; 2] = [&self.explicit.0[0], &self.explicit.0[1]];
+                CooView::new("y", &dims, &columns, Values::F64(&self.explicit.1))
             }
             _ => {
                 let columns: [&[u32]; 2] = [&self.ones[0], &self.ones[1]];
@@ -109,9 +117,10 @@ impl World {
 }
 
 fn options(algorithm: Algorithm, paper: bool) -> Options {
-    let mut o = match paper {
-        true => Options::preset("paper").unwrap(),
-        false => Options::default(),
+    let mut o = if paper {
+        Options::preset("paper").unwrap()
+    } else {
+        Options::default()
     };
     o.algorithm = algorithm;
     o.rank = vec![4];
@@ -132,7 +141,7 @@ fn fitted(problem: &Problem<'_>, o: &Options) -> (Model, FitSummary) {
     fit(problem, o, &FitInput::default(), &mut (), &()).unwrap()
 }
 
-/// The largest difference of two models, over the largest number.
+/// Returns the largest difference of the parameters of two models, relative to the largest parameter.
 fn difference(a: &Model, b: &Model) -> f32 {
     let (a, b) = (parameter_bits(a), parameter_bits(b));
     assert_eq!(a.len(), b.len());
@@ -146,7 +155,7 @@ fn difference(a: &Model, b: &Model) -> f32 {
 
 #[test]
 fn als_and_gibbs_equal_a_fit_with_explicit_zeros() {
-    let world = World::new(2500);
+    let data = TestData::new(2500);
     for (algorithm, paper) in [
         (Algorithm::Als, true),
         (Algorithm::Als, false),
@@ -164,11 +173,11 @@ fn als_and_gibbs_equal_a_fit_with_explicit_zeros() {
             let mut o = options(algorithm, paper);
             (o.model, o.nonneg) = (model, nonneg);
             (o.epochs, o.burn_in, o.samples) = (2, 1, 1);
-            let listed = world.with(MatrixKind::Observed, |p| fitted(p, &o).0);
-            let full = world.with(MatrixKind::Full, |p| fitted(p, &o).0);
-            let off = difference(&listed, &full);
+            let explicit = data.with(MatrixKind::Observed, |p| fitted(p, &o).0);
+            let full = data.with(MatrixKind::Full, |p| fitted(p, &o).0);
+            let off = difference(&explicit, &full);
             let context = format!("{algorithm:?} {paper} {model:?} {nonneg}: {off}");
-            // A full core is found by conjugate gradients that end early.
+            // The core is solved by truncated conjugate gradients.
             let rounding = if model == ModelKind::Tucker {
                 1e-2
             } else {
@@ -176,24 +185,24 @@ fn als_and_gibbs_equal_a_fit_with_explicit_zeros() {
             };
             assert!(off < rounding, "{context}");
             let losses = |m: &Model| m.history().iter().map(|e| e.loss).collect::<Vec<_>>();
-            for (a, b) in losses(&listed).iter().zip(losses(&full)) {
+            for (a, b) in losses(&explicit).iter().zip(losses(&full)) {
                 assert!((a / b - 1.0).abs() < 1e-3, "{a} {b} {context}");
             }
             let offsets = |m: &Model| m.matrices()[0].offsets.clone();
-            assert_eq!(offsets(&listed).len(), offsets(&full).len());
+            assert_eq!(offsets(&explicit).len(), offsets(&full).len());
             let none = paper || nonneg || algorithm == Algorithm::Gibbs;
             assert_eq!(offsets(&full).is_empty(), none, "{context}");
-            for (a, b) in offsets(&listed).iter().zip(offsets(&full)) {
+            for (a, b) in offsets(&explicit).iter().zip(offsets(&full)) {
                 assert!((a - b).abs() < 1e-5, "{a} {b} {context}");
             }
         }
     }
 }
 
-/// SGD does something else for full matrices, and has to end at the same loss.
+/// SGD updates full matrices by another method, which must converge to the same loss.
 #[test]
 fn sgd_converges_to_the_fit_with_explicit_zeros() {
-    let world = World::new(2500);
+    let data = TestData::new(2500);
     let mut worse = Vec::new();
     for (algorithm, paper) in [
         (Algorithm::Blocked, true),
@@ -208,7 +217,7 @@ fn sgd_converges_to_the_fit_with_explicit_zeros() {
             (Penalty::L2, true),
         ] {
             if algorithm == Algorithm::Naive && penalty == Penalty::L1 {
-                // It takes the steps of `opt`, slowly.
+                // `naive` computes the updates of `opt`, slowly.
                 continue;
             }
             let mut o = options(algorithm, paper);
@@ -217,62 +226,62 @@ fn sgd_converges_to_the_fit_with_explicit_zeros() {
                 (o.start, o.start_modes) = (Initialization::Paper, Vec::new());
                 (o.eta, o.lambda_reg) = (Some(0.01), Some(0.2));
             }
-            // The penalty of a row of matrices alone is that of the loss then.
+            // With this scaling, rows without tensor entries have the same penalty in the updates and in the loss.
             o.penalty_per = PenaltyScaling::Constant;
             (o.epochs, o.eval_every, o.decay) = (300, 300, 0.02);
             let loss = |kind| {
-                let (model, _) = world.with(kind, |p| fitted(p, &o));
+                let (model, _) = data.with(kind, |p| fitted(p, &o));
                 if nonneg {
                     let negative = |x: &u32| f32::from_bits(*x) < 0.0;
                     assert!(!parameter_bits(&model).iter().any(negative));
                 }
                 model.history()[299].loss
             };
-            let (listed, full) = (loss(MatrixKind::Observed), loss(MatrixKind::Full));
-            let found = format!("{algorithm:?} {paper} {penalty:?} {nonneg}: {listed} {full}");
-            println!("{found}");
-            if full > 1.01 * listed {
-                worse.push(found);
+            let (explicit, full) = (loss(MatrixKind::Observed), loss(MatrixKind::Full));
+            let context = format!("{algorithm:?} {paper} {penalty:?} {nonneg}: {explicit} {full}");
+            println!("{context}");
+            if full > 1.01 * explicit {
+                worse.push(context);
             }
         }
     }
     assert!(worse.is_empty(), "{worse:#?}");
 }
 
-/// A few rows have most ones and most entries. Matrices with far more cells than the tensor has entries make such
-/// rows large, and steps that suit other rows too large for them, which the loss of all cells hardly shows.
+/// A few rows have most ones and most entries. Matrices with far more positions than the tensor has entries make such rows
+/// large, so that updates suited to other rows overshoot for them. The total loss hardly shows it.
 #[test]
 fn large_matrix_gradients_do_not_diverge_the_tensor() {
     const ROWS: u64 = 1000;
-    let mut s = Draws(11);
-    let hub = |s: &mut Draws, n: u64| {
-        let below = s.below(n) + 1;
-        s.below(below)
+    let mut s = Random(11);
+    let skewed = |s: &mut Random, n: u64| {
+        let bound = s.below(n) + 1;
+        s.below(bound)
     };
     let (mut columns, mut values) = ([Vec::new(), Vec::new(), Vec::new()], Vec::new());
     for _ in 0..1000 {
-        let at = [hub(&mut s, ROWS), hub(&mut s, ROWS), s.below(10)];
+        let at = [skewed(&mut s, ROWS), skewed(&mut s, ROWS), s.below(10)];
         columns
             .iter_mut()
             .zip(at)
             .for_each(|(c, i)| c.push(i as u32));
-        values.push(3.0 + 0.5 * s.gauss());
+        values.push(3.0 + 0.5 * s.normal());
     }
-    let mut ones = |count: usize, width: u64, row: &dyn Fn(&mut Draws) -> u64| {
-        let mut cells = std::collections::BTreeSet::new();
-        while cells.len() < count {
+    let mut ones = |count: usize, width: u64, row: &dyn Fn(&mut Random) -> u64| {
+        let mut positions = std::collections::BTreeSet::new();
+        while positions.len() < count {
             let i = row(&mut s) as u32;
-            let near = hub(&mut s, width) + 1;
-            cells.insert((i, hub(&mut s, near) as u32));
+            let bound = skewed(&mut s, width) + 1;
+            positions.insert((i, skewed(&mut s, bound) as u32));
         }
-        let (rows, columns): (Vec<u32>, Vec<u32>) = cells.into_iter().unzip();
+        let (rows, columns): (Vec<u32>, Vec<u32>) = positions.into_iter().unzip();
         (rows, columns, vec![1.0; count])
     };
-    let links = ones(4000, ROWS, &|s| {
-        let near = hub(s, ROWS) + 1;
-        hub(s, near)
+    let friends = ones(4000, ROWS, &|s| {
+        let bound = skewed(s, ROWS) + 1;
+        skewed(s, bound)
     });
-    let kinds = ones(3000, 100, &|s| s.below(ROWS));
+    let categories = ones(3000, 100, &|s| s.below(ROWS));
     type Ones = (Vec<u32>, Vec<u32>, Vec<f64>);
     fn view<'m>(name: &str, width: u64, m: &'m Ones) -> CooView<'m> {
         CooView::new(name, &[ROWS, width], &[&m.0, &m.1], Values::F64(&m.2)).unwrap()
@@ -284,8 +293,13 @@ fn large_matrix_gradients_do_not_diverge_the_tensor() {
         let mut builder = Problem::builder(tensor);
         if let Some(weight) = weight {
             builder = builder
-                .matrix(0, view("links", ROWS, &links), weight, MatrixKind::Full)
-                .matrix(1, view("kinds", 100, &kinds), weight, MatrixKind::Full);
+                .matrix(0, view("friends", ROWS, &friends), weight, MatrixKind::Full)
+                .matrix(
+                    1,
+                    view("categories", 100, &categories),
+                    weight,
+                    MatrixKind::Full,
+                );
         }
         let mut o = Options::default();
         (o.threads, o.pin) = (1, false);
@@ -301,7 +315,7 @@ fn large_matrix_gradients_do_not_diverge_the_tensor() {
 
 #[test]
 fn full_matrices_are_independent_of_thread_count() {
-    let world = World::new(4000);
+    let data = TestData::new(4000);
     for kind in [MatrixKind::Full, MatrixKind::Sampled(3)] {
         for algorithm in [Algorithm::Blocked, Algorithm::Als, Algorithm::Gibbs] {
             for nonneg in [false, true] {
@@ -313,7 +327,7 @@ fn full_matrices_are_independent_of_thread_count() {
                 (o.epochs, o.burn_in, o.samples) = (3, 1, 2);
                 let bits = |threads| {
                     o.threads = threads;
-                    world.with(kind, |p| parameter_bits(&fitted(p, &o).0))
+                    data.with(kind, |p| parameter_bits(&fitted(p, &o).0))
                 };
                 let all: Vec<Vec<u32>> = [1, 2, 3, 7].map(bits).into();
                 assert!(all.iter().all(|b| *b == all[0]), "{kind} {algorithm:?}");
@@ -324,7 +338,7 @@ fn full_matrices_are_independent_of_thread_count() {
 
 #[test]
 fn resumed_fit_with_full_matrices_equals_uninterrupted_fit() {
-    let world = World::new(2500);
+    let data = TestData::new(2500);
     let dir = Scratch::new("full-resume");
     for kind in [MatrixKind::Full, MatrixKind::Sampled(2)] {
         for algorithm in [Algorithm::Blocked, Algorithm::Opt, Algorithm::Gibbs] {
@@ -332,7 +346,7 @@ fn resumed_fit_with_full_matrices_equals_uninterrupted_fit() {
             o.schedule = s3cmtf::options::LearningRateSchedule::Inverse;
             (o.epochs, o.burn_in, o.samples) = (6, 2, 4);
             let path = dir.join("c.s3m");
-            let (whole, resumed) = world.with(kind, |p| {
+            let (whole, resumed) = data.with(kind, |p| {
                 let whole = fitted(p, &o).0;
                 let mut first = o.clone();
                 (first.epochs, first.samples) = (3, 1);
@@ -352,12 +366,12 @@ fn resumed_fit_with_full_matrices_equals_uninterrupted_fit() {
                 parameter_bits(&resumed),
                 "{kind} {algorithm:?}"
             );
-            // Not as another kind of matrix.
+            // A checkpoint is rejected for another kind of matrix.
             let rest = FitInput {
                 resume: Some(path.clone()),
                 ..FitInput::default()
             };
-            let other = world.with(MatrixKind::Sampled(4), |p| fit(p, &o, &rest, &mut (), &()));
+            let other = data.with(MatrixKind::Sampled(4), |p| fit(p, &o, &rest, &mut (), &()));
             assert!(other.is_err(), "{kind} {algorithm:?}");
         }
     }
@@ -365,10 +379,10 @@ fn resumed_fit_with_full_matrices_equals_uninterrupted_fit() {
 
 #[test]
 fn rows_without_ones_shrink_to_zero() {
-    let world = World::new(2500);
+    let data = TestData::new(2500);
     let mut o = options(Algorithm::Blocked, true);
     o.epochs = 60;
-    let (model, _) = world.with(MatrixKind::Full, |p| fitted(p, &o));
+    let (model, _) = data.with(MatrixKind::Full, |p| fitted(p, &o));
     let mode = &model.modes()[1];
     assert_eq!(mode.rows.len() as u64, DIMS[1]);
     assert_eq!(model.matrices()[0].columns.len() as u64, COLUMNS);
@@ -380,14 +394,15 @@ fn rows_without_ones_shrink_to_zero() {
 
 #[test]
 fn automatic_options_are_resolved_with_full_matrices() {
-    let world = World::new(3000);
+    let data = TestData::new(3000);
     let mut o = Options::default();
     (o.threads, o.pin) = (2, false);
-    let error = |kind| world.with(kind, |p| fitted(p, &o).1.train_rmse);
-    let (listed, full) = (error(MatrixKind::Observed), error(MatrixKind::Full));
-    assert!((full / listed - 1.0).abs() < 0.1, "{listed} {full}");
+    let error = |kind| data.with(kind, |p| fitted(p, &o).1.train_rmse);
+    let (explicit, full) = (error(MatrixKind::Observed), error(MatrixKind::Full));
+    assert!((full / explicit - 1.0).abs() < 0.1, "{explicit} {full}");
 }
 
+/// Records warnings.
 #[derive(Default)]
 struct Warnings(Vec<String>);
 
@@ -401,16 +416,16 @@ impl Observer for Warnings {
 
 #[test]
 fn observed_matrix_of_ones_gives_a_warning() {
-    let world = World::new(500);
-    let ones = vec![1.0; world.ones[0].len()];
-    let columns: [&[u32]; 2] = [&world.ones[0], &world.ones[1]];
+    let data = TestData::new(500);
+    let ones = vec![1.0; data.ones[0].len()];
+    let columns: [&[u32]; 2] = [&data.ones[0], &data.ones[1]];
     let matrix = CooView::new("genres", &[45, 14], &columns, Values::F64(&ones)).unwrap();
     for (kind, warned) in [
         (MatrixKind::Observed, true),
         (MatrixKind::Full, false),
         (MatrixKind::Sampled(1), false),
     ] {
-        let builder = Problem::builder(world.tensor()).matrix(1, matrix.clone(), 1.0, kind);
+        let builder = Problem::builder(data.tensor()).matrix(1, matrix.clone(), 1.0, kind);
         let problem = builder.build(&()).unwrap();
         let mut o = options(Algorithm::Blocked, true);
         o.epochs = 1;
@@ -425,12 +440,12 @@ fn observed_matrix_of_ones_gives_a_warning() {
 
 #[test]
 fn invalid_full_matrices_are_rejected() {
-    let world = World::new(500);
+    let data = TestData::new(500);
     let rows: [&[u32]; 2] = [&[0, 1, 2], &[0, 1, 0]];
     let values = Values::F64(&[1.0, 0.0, 2.0]);
     let matrix = |dims: [u64; 2]| CooView::new("y", &dims, &rows, values).unwrap();
-    let builder = |view, kind| Problem::builder(world.tensor()).matrix(1, view, 1.0, kind);
-    let error = |b: ProblemBuilder<'_>| b.build(&()).err().expect("refused").to_string();
+    let builder = |view, kind| Problem::builder(data.tensor()).matrix(1, view, 1.0, kind);
+    let error = |b: ProblemBuilder<'_>| b.build(&()).err().expect("must be rejected").to_string();
     assert!(error(builder(matrix([45, 3]), MatrixKind::Sampled(0))).contains("0 zeros"));
     for kind in [MatrixKind::Full, MatrixKind::Sampled(2)] {
         let weighted = matrix([45, 3])
@@ -443,23 +458,23 @@ fn invalid_full_matrices_are_rejected() {
         );
         let text = error(builder(matrix([46, 3]), kind));
         assert!(text.contains("46 rows"), "{text}");
-        // A size that was only guessed gives way, and rows beyond it are rows of zeros too.
-        let guessed = matrix([3, 3]).with_inferred_dims();
-        let problem = builder(guessed, kind).build(&()).unwrap();
+        // An inferred size is extended to that of the mode; rows beyond it are rows of zeros.
+        let inferred = matrix([3, 3]).with_inferred_dims();
+        let problem = builder(inferred, kind).build(&()).unwrap();
         let all = kind == MatrixKind::Full;
         assert_eq!(problem.modes()[1].rows().len() == 45, all);
     }
-    // A zero that is listed is what it would be anyway.
+    // An explicit zero of a full matrix changes nothing.
     let o = options(Algorithm::Als, true);
-    let listed = builder(matrix([45, 3]), MatrixKind::Full)
+    let explicit = builder(matrix([45, 3]), MatrixKind::Full)
         .build(&())
         .unwrap();
     let short: [&[u32]; 2] = [&[0, 2], &[0, 0]];
     let short = CooView::new("y", &[45, 3], &short, Values::F64(&[1.0, 2.0])).unwrap();
-    let left_out = builder(short, MatrixKind::Full).build(&()).unwrap();
-    let (a, b) = (fitted(&listed, &o).0, fitted(&left_out, &o).0);
+    let implicit = builder(short, MatrixKind::Full).build(&()).unwrap();
+    let (a, b) = (fitted(&explicit, &o).0, fitted(&implicit, &o).0);
     assert!(difference(&a, &b) < 1e-4);
-    // More zeros than there are: all of them.
+    // Sampling is limited to the existing zeros.
     let many = builder(matrix([45, 3]), MatrixKind::Sampled(u32::MAX));
     let many = many.build(&()).unwrap();
     assert_eq!(many.matrices()[0].entries.len(), 3 + 2 + 2);

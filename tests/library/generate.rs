@@ -1,4 +1,4 @@
-//! Planted data: exact, reproducible, and shaped as asked.
+//! Generated planted data: counts, reproducibility, and distributions.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn open(path: &Path) -> CooFile {
     CooFile::open(path, OpenMode::Mapped).unwrap()
 }
 
-/// Every file of a folder, by name.
+/// Returns names and contents of all files of a folder, sorted.
 fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut all: Vec<_> = fs::read_dir(folder)
         .unwrap()
@@ -34,7 +34,8 @@ fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-fn example() -> GenerateOptions {
+/// Returns options with noise, skew and two matrices.
+fn example_options() -> GenerateOptions {
     let mut o = GenerateOptions::new(&[3000, 400, 30], 300_000);
     o.noise = 0.3;
     o.test_fraction = 0.2;
@@ -63,62 +64,75 @@ fn example() -> GenerateOptions {
 
 #[test]
 fn generated_files_depend_on_the_seed_and_not_on_threads() {
-    let mut seen = Vec::new();
+    let mut folders = Vec::new();
     for threads in [1, 2, 3, 7] {
         let dir = Scratch::new(&format!("threads{threads}"));
-        let mut o = example();
+        let mut o = example_options();
         o.threads = threads;
         generate(dir.path(), &o, &()).unwrap();
-        seen.push(contents(dir.path()));
+        folders.push(contents(dir.path()));
     }
-    assert_eq!(seen[0].len(), 4 + 3 + 1 + 2 + 1);
-    for other in &seen[1..] {
-        assert!(seen[0] == *other, "the number of threads changed the data");
+    assert_eq!(folders[0].len(), 4 + 3 + 1 + 2 + 1);
+    for other in &folders[1..] {
+        assert!(
+            folders[0] == *other,
+            "the number of threads changed the data"
+        );
     }
     let dir = Scratch::new("seed1");
-    let mut o = example();
+    let mut o = example_options();
     o.seed = 1;
     generate(dir.path(), &o, &()).unwrap();
-    assert!(contents(dir.path()) != seen[0]);
+    assert!(contents(dir.path()) != folders[0]);
 }
 
 #[test]
 fn generated_counts_are_exact_and_files_pass_the_check() {
     let dir = Scratch::new("clean");
-    let made = generate(dir.path(), &example(), &()).unwrap();
+    let generated = generate(dir.path(), &example_options(), &()).unwrap();
     assert_eq!(
-        (made.train.1.count, made.test.as_ref().unwrap().1.count),
+        (
+            generated.train.1.count,
+            generated.test.as_ref().unwrap().1.count
+        ),
         (240_000, 60_000)
     );
     assert_eq!(
-        (made.matrices[0].1.count, made.matrices[1].1.count),
+        (generated.matrices[0].1.count, generated.matrices[1].1.count),
         (4800, 100_000)
     );
-    let test = made.test.unwrap();
-    for (path, _) in [&made.train, &test].into_iter().chain(&made.matrices) {
+    let test = generated.test.unwrap();
+    for (path, _) in [&generated.train, &test]
+        .into_iter()
+        .chain(&generated.matrices)
+    {
         assert!(
             check(&open(path), &()).unwrap().is_clean(),
             "{}",
             path.display()
         );
     }
-    // The test error of the planted model is the noise.
-    assert!((made.floor_rmse - 0.3).abs() < 0.01, "{}", made.floor_rmse);
+    // The test RMSE of the planted model equals the noise.
+    assert!(
+        (generated.floor_rmse - 0.3).abs() < 0.01,
+        "{}",
+        generated.floor_rmse
+    );
     // A tenth of the attributes are ones.
-    let genres = open(&made.matrices[0].0);
+    let genres = open(&generated.matrices[0].0);
     let ones = (0..4800)
         .filter(|&i| genres.view().values().get(i) == 1.0)
         .count();
     assert!((300..700).contains(&ones), "{ones}");
-    // Train and test share no cell.
-    let cells = |p: &Path| {
+    // Training and test entries have no position in common.
+    let positions = |p: &Path| {
         let f = open(p);
         let v = f.view();
         (0..v.len())
             .map(|i| (v.column(0)[i], v.column(1)[i], v.column(2)[i]))
             .collect::<std::collections::HashSet<_>>()
     };
-    assert!(cells(&made.train.0).is_disjoint(&cells(&test.0)));
+    assert!(positions(&generated.train.0).is_disjoint(&positions(&test.0)));
 }
 
 #[test]
@@ -135,12 +149,12 @@ fn nonnegative_data_has_nonnegative_factors_and_values() {
             ones_fraction: None,
             group_fraction: None,
         }];
-        let made = generate(dir.path(), &o, &()).unwrap();
-        for (path, _) in [&made.train].into_iter().chain(&made.matrices) {
+        let generated = generate(dir.path(), &o, &()).unwrap();
+        for (path, _) in [&generated.train].into_iter().chain(&generated.matrices) {
             let values = summarize(&open(path).view(), &()).unwrap().values.unwrap();
             assert!(values.min >= 0.0 && values.max > values.min);
         }
-        for (name, bytes) in contents(&made.truth.unwrap()) {
+        for (name, bytes) in contents(&generated.truth.unwrap()) {
             if name.ends_with(".npy") {
                 let start = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
                 assert_eq!(start % 64, 0);
@@ -153,7 +167,7 @@ fn nonnegative_data_has_nonnegative_factors_and_values() {
     }
 }
 
-/// The numbers of a .npy file of floats.
+/// Parses the values of a .npy file of 32-bit floats.
 fn floats(bytes: &[u8]) -> Vec<f64> {
     let start = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
     let floats = bytes[start..].chunks_exact(4);
@@ -166,23 +180,23 @@ fn floats(bytes: &[u8]) -> Vec<f64> {
 fn rows_of_a_group_share_the_requested_variance() {
     const ROWS: usize = 4000;
     const RANK: usize = 5;
-    let told = |columns, share| MatrixSpec {
+    let group_matrix = |columns, fraction| MatrixSpec {
         mode: 1,
         columns,
         entries: MatrixEntries::All,
         ones_fraction: None,
-        group_fraction: Some(share),
+        group_fraction: Some(fraction),
     };
     let mut o = GenerateOptions::new(&[300, ROWS as u64, 4], 20_000);
     o.factor_mean = 2.0;
     o.noise = 0.5;
-    o.matrices = vec![told(60, 0.5), told(40, 0.3)];
+    o.matrices = vec![group_matrix(60, 0.5), group_matrix(40, 0.3)];
     let dir = Scratch::new("groups");
-    let made = generate(dir.path(), &o, &()).unwrap();
+    let generated = generate(dir.path(), &o, &()).unwrap();
     let factor = floats(&std::fs::read(dir.join("truth/factor2.npy")).unwrap());
-    let mut left = factor.clone();
-    left.iter_mut().for_each(|x| *x -= 2.0);
-    for (m, (path, _)) in made.matrices.iter().enumerate() {
+    let mut residual = factor.clone();
+    residual.iter_mut().for_each(|x| *x -= 2.0);
+    for (m, (path, _)) in generated.matrices.iter().enumerate() {
         let file = open(path);
         let view = file.view();
         let mut group = vec![None; ROWS];
@@ -199,19 +213,19 @@ fn rows_of_a_group_share_the_requested_variance() {
         let group: Vec<usize> = group.iter().map(|g| g.unwrap() as usize).collect();
         let mut sizes = vec![0; o.matrices[m].columns as usize];
         group.iter().for_each(|&g| sizes[g] += 1);
-        let (most, least) = (sizes.iter().max().unwrap(), sizes.iter().min().unwrap());
-        assert!(*least > 0 && most > &(2 * least), "{sizes:?}");
-        // Without the centres of its groups a row has only what is its own.
+        let (largest, smallest) = (sizes.iter().max().unwrap(), sizes.iter().min().unwrap());
+        assert!(*smallest > 0 && largest > &(2 * smallest), "{sizes:?}");
+        // Subtracting the centres of its groups leaves the individual part of a row.
         let centres =
             floats(&std::fs::read(dir.join(&format!("truth/matrix{}.npy", m + 1))).unwrap());
         let weight = o.matrices[m].group_fraction.unwrap().sqrt();
         for (row, &g) in group.iter().enumerate() {
             for j in 0..RANK {
-                left[row * RANK + j] -= weight * (centres[g * RANK + j] - 2.0);
+                residual[row * RANK + j] -= weight * (centres[g * RANK + j] - 2.0);
             }
         }
     }
-    let variance = left.iter().map(|x| x * x).sum::<f64>() / left.len() as f64;
+    let variance = residual.iter().map(|x| x * x).sum::<f64>() / residual.len() as f64;
     assert!((variance - 0.2).abs() < 0.01, "{variance}");
     let mut threads = o.clone();
     threads.threads = 3;
@@ -219,12 +233,15 @@ fn rows_of_a_group_share_the_requested_variance() {
     generate(again.path(), &threads, &()).unwrap();
     assert!(contents(dir.path()) == contents(again.path()));
     for (matrices, words) in [
-        (vec![told(3, 0.7), told(3, 0.7)], "at most 1 together"),
-        (vec![told(3, 0.0)], "above 0"),
+        (
+            vec![group_matrix(3, 0.7), group_matrix(3, 0.7)],
+            "at most 1 together",
+        ),
+        (vec![group_matrix(3, 0.0)], "above 0"),
         (
             vec![MatrixSpec {
                 ones_fraction: Some(0.5),
-                ..told(3, 0.5)
+                ..group_matrix(3, 0.5)
             }],
             "a one in each row",
         ),
@@ -271,18 +288,18 @@ fn presets_have_the_shapes_of_the_data_sets_in_the_paper() {
     let dir = Scratch::new("presets");
     for name in PRESETS {
         let o = preset(name, 0.01).unwrap();
-        let made = generate(&dir.join(name), &o, &()).unwrap();
+        let generated = generate(&dir.join(name), &o, &()).unwrap();
         let total = o.entries;
-        assert_eq!(made.train.1.count, total / 5 * 4);
-        assert_eq!(made.test.unwrap().1.count, total / 5);
-        let s = summarize(&open(&made.train.0).view(), &()).unwrap();
+        assert_eq!(generated.train.1.count, total / 5 * 4);
+        assert_eq!(generated.test.unwrap().1.count, total / 5);
+        let s = summarize(&open(&generated.train.0).view(), &()).unwrap();
         let values = s.values.unwrap();
         assert!(
             (3.3..3.9).contains(&values.mean) && (0.9..1.3).contains(&values.deviation),
             "{name}: {values:?}"
         );
         assert!(values.min >= 0.5 && values.max <= 5.0);
-        // Uneven, but no row has a share that real data has not.
+        // Rows have skewed numbers of entries.
         for mode in &s.modes[..2] {
             let longest = mode.longest_row.unwrap().1 as f64;
             assert!(longest > 4.0 * mode.mean_length, "{name}: {mode:?}");
