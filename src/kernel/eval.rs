@@ -57,6 +57,7 @@ unsafe fn predict_level<L: HogwildVector>(job: &Job<'_>, batches: &[FiberBatch],
                 1 => return diagonal::<L, 1>(job, batches, to),
                 2 => return diagonal::<L, 2>(job, batches, to),
                 3 => return diagonal::<L, 3>(job, batches, to),
+                4 => return diagonal::<L, 4>(job, batches, to),
                 _ => {}
             }
         }
