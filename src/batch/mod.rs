@@ -1,14 +1,19 @@
-//! Many fits and predictions side by side, each a line of JSON.
+//! The batch runner: many fits and predictions in parallel, each described by one line of JSON.
 //!
-//! The calling thread reads lines, decides which job begins next and notes what became of those that ended; every job
-//! runs on a thread of its own, which is kept, with all threads it starts, on the CPUs that are the job's share. A job
-//! begins when the jobs before it that write what it reads have ended, when those that read what it writes have, and
-//! when there are threads and memory for it; of those that could begin the first does, or all wait until it can.
+//! Lines enter through a [`JobReader`]; a [`BatchSummary`] leaves, and a folder of results and logs from which a later run
+//! continues. `docs/batch.md` defines the fields of a line. Start with `scheduler.rs`.
 //!
-//! `docs/batch.md` says what a line has.
+//! The calling thread reads lines, decides which job starts next and records the outcome of those that ended. Each job
+//! runs on a thread of its own; this thread, and all threads that it starts, are restricted to the CPUs of the job. A job
+//! starts when
+//! - all earlier jobs that write a file it reads have ended,
+//! - all earlier jobs that read a file it writes have ended, and
+//! - enough threads and memory are free.
+//!
+//! Jobs start in the order of their lines: the first job whose dependencies are satisfied is never overtaken.
 //!
 //! ```
-//! use s3cmtf::batch::{self, BatchOptions, JobStatus, Jobs};
+//! use s3cmtf::batch::{self, BatchOptions, JobReader, JobStatus};
 //! # fn main() -> s3cmtf::Result<()> {
 //! # let dir = std::env::temp_dir().join(format!("s3cmtf-batch-doc-{}", std::process::id()));
 //! # std::fs::create_dir_all(&dir).unwrap();
@@ -20,7 +25,7 @@
 //!        {{"job":"predict","model":"{1}","file":"{0}","output":"{2}"}}"#,
 //!     data.display(), at("model.s3m"), at("predictions.coo"),
 //! );
-//! let jobs = Jobs::read("lines", std::io::Cursor::new(lines));
+//! let jobs = JobReader::new("lines", std::io::Cursor::new(lines));
 //! let summary = batch::run(jobs, &BatchOptions::new(dir.join("results")), &mut (), &())?;
 //! assert_eq!(summary.count(JobStatus::Done), 2);
 //! assert_eq!(summary.jobs[1].predictions, 4);
@@ -29,85 +34,28 @@
 //! # }
 //! ```
 
-mod estimate;
-mod fields;
-mod files;
-mod lines;
-mod plan;
-mod results;
+mod byte_size;
+mod data_size;
+mod dependencies;
+mod execution;
+mod failure;
+mod file_cache;
+mod file_identity;
+mod job;
+mod job_log;
+mod job_parsing;
+mod job_reader;
+mod job_result;
+mod journal;
+mod json_fields;
+mod memory_estimate;
+mod options;
+mod resources;
 mod run;
-mod spec;
-mod work;
+mod scheduler;
 
-pub use lines::{Jobs, LONGEST_LINE};
-pub use results::{JobResult, JobStatus};
+pub use byte_size::parse_bytes;
+pub use job_reader::{JobReader, MAX_LINE_BYTES};
+pub use job_result::{JobResult, JobStatus};
+pub use options::{BatchObserver, BatchOptions, BatchSummary};
 pub use run::run;
-pub use spec::parse_bytes;
-
-use std::path::PathBuf;
-
-use crate::solver::Control;
-
-/// How a batch is run.
-#[derive(Debug, Clone)]
-pub struct BatchOptions {
-    /// Where results and logs go; results that are there already are those of an earlier run, which goes on.
-    pub folder: PathBuf,
-    /// The threads of all jobs that run at a time; 0 takes all this process may use.
-    pub threads: usize,
-    /// The threads of a job that does not say; 0 takes all of them.
-    pub job_threads: usize,
-    /// The bytes of all jobs that run at a time; 0 takes what the system has left.
-    pub memory: u64,
-}
-
-impl BatchOptions {
-    /// All threads, one for each job, all memory.
-    pub fn new(folder: impl Into<PathBuf>) -> BatchOptions {
-        BatchOptions {
-            folder: folder.into(),
-            threads: 0,
-            job_threads: 1,
-            memory: 0,
-        }
-    }
-}
-
-/// What a batch ended with.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct BatchSummary {
-    /// All jobs in the order of their lines.
-    pub jobs: Vec<JobResult>,
-    /// Whether it was cancelled.
-    pub interrupted: bool,
-    /// The threads there were for all jobs.
-    pub threads: usize,
-    /// The memory there was; `u64::MAX` if the system does not tell.
-    pub memory: u64,
-    /// How long it took.
-    pub seconds: f64,
-}
-
-impl BatchSummary {
-    /// How many jobs ended so.
-    pub fn count(&self, status: JobStatus) -> usize {
-        self.jobs.iter().filter(|j| j.status == status).count()
-    }
-}
-
-/// Watches a batch, on the thread that called it. `()` watches nothing.
-pub trait BatchObserver {
-    /// When a job begins: it has threads, CPUs and memory, and is not ended.
-    fn started(&mut self, job: &JobResult) {
-        let _ = job;
-    }
-
-    /// When a job has ended, in whatever way, and that is noted.
-    fn ended(&mut self, job: &JobResult) -> Control {
-        let _ = job;
-        Control::Continue
-    }
-}
-
-impl BatchObserver for () {}

@@ -112,7 +112,7 @@ pub(super) struct TopKScorer<'a, T> {
 impl<T: CandidateTable> TopKScorer<'_, T> {
     /// Returns the `k` best candidates of each query, as positions in `rows`.
     ///
-    /// `is_excluded(query, position)` tells candidates that do not count. Scores have single precision.
+    /// Candidates with `is_excluded(query, position)` are left out. Scores have single precision.
     pub(super) fn top_k(
         &self,
         vectors: &QueryVectors,

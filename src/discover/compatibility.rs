@@ -32,7 +32,7 @@ pub(crate) fn check_label_matrix(model: &Model, mode: usize, matrix: &CooView<'_
     )))
 }
 
-/// Returns an error if two models cannot be of the same tensor: each mode has the same size in both, or the same rows
+/// Returns an error unless both models can be of the same tensor: each mode has the same size in both, or the same rows
 /// have tensor entries.
 pub(crate) fn check_same_data(model: &Model, other: &Model) -> Result<()> {
     if other.order() != model.order() {

@@ -44,7 +44,7 @@ pub struct RankingMetrics {
 pub struct RankingReport {
     /// Metrics of the lists of the model.
     pub model: RankingMetrics,
-    /// Metrics of the same lists ordered by the number of training entries of a row.
+    /// Metrics of lists of the same length that are ordered by the number of training entries of a row.
     pub popularity: RankingMetrics,
     /// The number of users with a relevant row.
     pub users: u64,

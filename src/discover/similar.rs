@@ -37,7 +37,7 @@ pub struct SimilarOptions {
 /// with their cosines as scores, the largest first.
 ///
 /// The model must have all `rows`. A row is not its own neighbour, and rows without tensor entries are never neighbours.
-/// A row whose predictions are all 0 has no neighbours and is none.
+/// A row whose predictions are all 0 has no neighbours and is no neighbour.
 pub fn similar_rows(
     model: &Model,
     rows: &[u32],

@@ -17,7 +17,7 @@ use super::guard::{guard, release};
 use super::host::{Call, Flag, ran};
 use super::status::Outcome;
 use super::tables::one_of;
-use crate::batch::{BatchObserver, BatchOptions, JobResult, JobStatus, Jobs, run};
+use crate::batch::{BatchObserver, BatchOptions, JobReader, JobResult, JobStatus, run};
 use crate::error::Error;
 use crate::solver::Control;
 
@@ -271,7 +271,7 @@ pub extern "C" fn s3cmtf_batch_run(
 ) -> i32 {
     guard(error, || {
         let batch = given(batch, "batch")?;
-        let jobs = Jobs::read("the jobs", Cursor::new(batch.lines.clone()));
+        let jobs = JobReader::new("the jobs", Cursor::new(batch.lines.clone()));
         let monitor = Flag(batch.cancel.as_ref());
         let summary = run(jobs, &batch.options, &mut Watch(batch.callback), &monitor)?;
         let over = |j: &&JobResult| matches!(j.status, JobStatus::Done | JobStatus::Skipped);

@@ -1,64 +1,73 @@
-//! How a fit went: errors, step sizes, events, speed.
+//! The sections on the course of a fit: errors, loss, learning rate, events and speed by epoch.
 
 use std::fmt::Write;
 
-use super::Context;
-use super::chart::{Curve, Curves, Mark};
-use super::html::{counted, escape, facts, grouped, number, seconds};
-use crate::model::{EpochMetrics, Model};
+use super::context::PageContext;
+use super::html::{
+    count_noun, escape, format_seconds, format_value, group_digits, key_value_table,
+};
+use super::line_chart::{Curve, LineChart, Mark};
+use crate::model::{EpochMetrics, FitOutcome, Model};
 
-/// A figure of an epoch.
-type Figure = fn(&EpochMetrics) -> f64;
+/// The largest number of listed events.
+const MAX_EVENTS: usize = 40;
 
-/// A curve with its name and class.
-type Line<'a> = (&'a str, &'static str, Vec<(f64, f64)>);
-
-/// The numbers of an epoch and the seconds until its end.
-fn timed(model: &Model) -> impl Iterator<Item = (&EpochMetrics, f64)> {
-    let mut until = 0.0;
-    model.history().iter().map(move |e| {
-        until += e.update_seconds + e.eval_seconds;
-        (e, until)
-    })
+/// The horizontal axis of a chart.
+#[derive(Clone, Copy, PartialEq)]
+enum TimeAxis {
+    Epochs,
+    /// Seconds of updates and evaluations since the start of the fit.
+    Seconds,
 }
 
-fn along(model: &Model, by_seconds: bool, figure: Figure) -> Vec<(f64, f64)> {
-    timed(model)
-        .map(|(e, until)| (if by_seconds { until } else { e.epoch as f64 }, figure(e)))
-        .filter(|p| p.1.is_finite())
-        .collect()
+impl TimeAxis {
+    fn label(self) -> &'static str {
+        match self {
+            TimeAxis::Epochs => "epoch",
+            TimeAxis::Seconds => "seconds",
+        }
+    }
 }
 
-fn picture<'a>(
-    title: &'a str,
-    x: &'a str,
-    lines: Vec<Line<'a>>,
-    marks: Vec<Mark>,
-    from_zero: bool,
-) -> String {
-    let curves = lines.into_iter().filter(|l| !l.2.is_empty());
-    let curves = curves.map(|(name, class, points)| Curve {
+/// Returns the points of a metric over time. Epochs without a finite value are left out.
+fn metric_points(
+    model: &Model,
+    axis: TimeAxis,
+    metric: fn(&EpochMetrics) -> f64,
+) -> Vec<(f64, f64)> {
+    let mut seconds = 0.0;
+    let points = model.history().iter().map(|e| {
+        seconds += e.update_seconds + e.eval_seconds;
+        let x = match axis {
+            TimeAxis::Epochs => e.epoch as f64,
+            TimeAxis::Seconds => seconds,
+        };
+        (x, metric(e))
+    });
+    points.filter(|p| p.1.is_finite()).collect()
+}
+
+fn curve<'a>(name: &'a str, class: &'static str, points: Vec<(f64, f64)>) -> Curve<'a> {
+    Curve {
         name,
         class,
         points,
         errors: Vec::new(),
-    });
-    let drawn = Curves {
-        title,
-        x,
-        curves: curves.collect(),
-        marks,
-        from_zero,
-    }
-    .draw();
-    match drawn.is_empty() {
-        true => drawn,
-        false => format!("<figure>{drawn}</figure>\n"),
     }
 }
 
-impl Context<'_> {
-    /// Where something happened.
+/// Returns a chart as a figure; empty if it has no points.
+fn figure(chart: &LineChart<'_>) -> String {
+    let drawn = chart.draw();
+    if drawn.is_empty() {
+        drawn
+    } else {
+        format!("<figure>{drawn}</figure>\n")
+    }
+}
+
+impl PageContext<'_> {
+    /// Returns marks for the rollbacks and for the epoch of the returned model.
     fn marks(&self) -> Vec<Mark> {
         let record = self.model.record();
         let mut marks: Vec<Mark> = record
@@ -66,135 +75,129 @@ impl Context<'_> {
             .iter()
             .filter(|n| n.kind == "rolled-back")
             .map(|n| Mark {
-                at: n.epoch as f64,
+                x: n.epoch as f64,
                 class: "alarm",
                 text: n.message.clone(),
             })
             .collect();
-        if let Some(ending) = &record.outcome {
+        if let Some(outcome) = &record.outcome {
             marks.push(Mark {
-                at: ending.best_epoch as f64,
+                x: outcome.best_epoch as f64,
                 class: "",
-                text: format!("the model is that of epoch {}", ending.best_epoch),
+                text: format!("the model is that of epoch {}", outcome.best_epoch),
             });
         }
         marks
     }
 
-    fn errors_along(&self, by_seconds: bool) -> String {
-        let of = |figure: Figure| along(self.model, by_seconds, figure);
-        let mut lines: Vec<Line<'_>> = vec![
-            ("training", "train", of(|e| e.train_rmse)),
-            ("validation", "valid", of(|e| e.valid_rmse)),
-            ("test", "test", of(|e| e.test_rmse)),
+    /// Returns the chart of the training, validation and test RMSE.
+    fn error_chart(&self, axis: TimeAxis) -> String {
+        let points = |metric| metric_points(self.model, axis, metric);
+        let mut curves = vec![
+            curve("training", "train", points(|e| e.train_rmse)),
+            curve("validation", "valid", points(|e| e.valid_rmse)),
+            curve("test", "test", points(|e| e.test_rmse)),
         ];
         if let Some(other) = self.options.against {
-            lines.push((
-                "test, other",
-                "other",
-                along(other, by_seconds, |e| e.test_rmse),
-            ));
+            let points = metric_points(other, axis, |e| e.test_rmse);
+            curves.push(curve("test, other", "other", points));
         }
-        // One curve has no legend.
-        let mut shown = lines.iter().filter(|l| !l.2.is_empty());
-        let what = match (shown.next(), shown.next()) {
-            (Some(only), None) => format!("RMSE ({})", only.0),
+        curves.retain(|c| !c.points.is_empty());
+        // A chart with one curve has no legend, so its title names the curve.
+        let metric = match &curves[..] {
+            [only] => format!("RMSE ({})", only.name),
             _ => "RMSE".into(),
         };
-        let (x, marks) = match by_seconds {
-            false => ("epoch", self.marks()),
-            true => ("seconds", Vec::new()),
-        };
-        picture(&format!("{what} by {x}"), x, lines, marks, false)
+        figure(&LineChart {
+            title: &format!("{metric} by {}", axis.label()),
+            x_label: axis.label(),
+            curves,
+            marks: match axis {
+                TimeAxis::Epochs => self.marks(),
+                TimeAxis::Seconds => Vec::new(),
+            },
+            from_zero: false,
+        })
     }
 
-    /// How the fit went.
-    pub(super) fn course(&self) -> String {
+    /// Returns the section on convergence.
+    pub(super) fn convergence(&self) -> String {
         let (model, record) = (self.model, self.model.record());
         let mut out = String::new();
         if model.history().is_empty() {
-            out += "<p>The model has no history: it was not fitted here, or only its start was kept.</p>\n";
+            out += "<p>The model has no history: it was not fitted by this program, or only its initialisation was kept.</p>\n";
         }
-        let exact = model.options().algorithm.is_rowwise();
-        let loss = picture(
-            "Loss by epoch",
-            "epoch",
-            vec![("loss", "train", along(model, false, |e| e.loss))],
-            self.marks(),
-            false,
-        );
-        let eta = match exact {
-            true => String::new(),
-            false => picture(
-                "Learning rate by epoch",
-                "epoch",
-                vec![("eta", "train", along(model, false, |e| e.eta))],
-                self.marks(),
-                true,
-            ),
+        let points = |metric| metric_points(model, TimeAxis::Epochs, metric);
+        let loss = figure(&LineChart {
+            title: "Loss by epoch",
+            x_label: "epoch",
+            curves: vec![curve("loss", "train", points(|e| e.loss))],
+            marks: self.marks(),
+            from_zero: false,
+        });
+        let is_rowwise = model.options().algorithm.is_rowwise();
+        let learning_rate = if is_rowwise {
+            String::new()
+        } else {
+            figure(&LineChart {
+                title: "Learning rate by epoch",
+                x_label: "epoch",
+                curves: vec![curve("eta", "train", points(|e| e.eta))],
+                marks: self.marks(),
+                from_zero: true,
+            })
         };
-        let pictures = [self.errors_along(false), self.errors_along(true), loss, eta];
-        if pictures.iter().any(|p| !p.is_empty()) {
-            let _ = writeln!(out, "<div class=\"grid2\">{}</div>", pictures.concat());
+        let charts = [
+            self.error_chart(TimeAxis::Epochs),
+            self.error_chart(TimeAxis::Seconds),
+            loss,
+            learning_rate,
+        ];
+        if charts.iter().any(|chart| !chart.is_empty()) {
+            let _ = writeln!(out, "<div class=\"grid2\">{}</div>", charts.concat());
         }
-        if exact && !model.history().is_empty() {
-            out += "<p class=\"note\">This algorithm solves for rows, or draws them; it has no learning rate.</p>\n";
+        if is_rowwise && !model.history().is_empty() {
+            out += "<p class=\"note\">This algorithm solves for rows or samples them; it has no learning rate.</p>\n";
         }
-        let mut rows = Vec::new();
-        if let Some(e) = &record.outcome {
-            rows.push(("Ended", escape(reason(&e.reason))));
-            let epochs = counted(e.epochs, "epoch", "epochs");
-            rows.push((
-                "Ran for",
-                format!("{epochs}; the model is that of epoch {}", e.best_epoch),
-            ));
-            let errors = [
-                ("training", e.train_rmse),
-                ("validation", e.valid_rmse),
-                ("test", e.test_rmse),
-            ];
-            let errors = errors.iter().filter(|(_, x)| x.is_finite());
-            let errors: Vec<String> = errors.map(|(w, x)| format!("{w} {}", number(*x))).collect();
-            let clipped = match e.clipped {
-                true => "clipped to the range of the training values",
-                false => "not clipped",
+        if let Some(outcome) = &record.outcome {
+            out += &outcome_table(outcome);
+        }
+        out + &self.events()
+    }
+
+    /// Returns the table of the events of the fit.
+    fn events(&self) -> String {
+        let record = self.model.record();
+        if record.events.is_empty() {
+            return match record.outcome {
+                Some(_) => "<p class=\"note\">The fit had no rollback and no warning.</p>\n".into(),
+                None => String::new(),
             };
-            rows.push((
-                "RMSE of the model",
-                format!("{} ({clipped})", errors.join(", ")),
-            ));
         }
-        if !rows.is_empty() {
-            out += &facts(&rows);
+        let mut out = String::from(
+            "<h3>Events</h3>\n<div class=\"scroll\"><table><thead><tr><th>After epoch</th><th>Event</th><th></th></tr></thead><tbody>\n",
+        );
+        for n in record.events.iter().take(MAX_EVENTS) {
+            let _ = writeln!(
+                out,
+                "<tr><td>{}</td><td>{}</td><td>{}</td></tr>",
+                group_digits(n.epoch),
+                escape(&n.kind),
+                escape(&n.message)
+            );
         }
-        if !record.events.is_empty() {
-            out += "<h3>Events</h3>\n<div class=\"scroll\"><table><thead><tr><th>After epoch</th><th>Event</th><th></th></tr></thead><tbody>\n";
-            const MOST: usize = 40;
-            for n in record.events.iter().take(MOST) {
-                let _ = writeln!(
-                    out,
-                    "<tr><td>{}</td><td>{}</td><td>{}</td></tr>",
-                    grouped(n.epoch),
-                    escape(&n.kind),
-                    escape(&n.message)
-                );
-            }
-            out += "</tbody></table></div>\n";
-            if record.events.len() > MOST {
-                let _ = writeln!(
-                    out,
-                    "<p class=\"note\">and {} more.</p>",
-                    record.events.len() - MOST
-                );
-            }
-        } else if record.outcome.is_some() {
-            out +=
-                "<p class=\"note\">Nothing went wrong on the way: no rollback, no warning.</p>\n";
+        out += "</tbody></table></div>\n";
+        if record.events.len() > MAX_EVENTS {
+            let _ = writeln!(
+                out,
+                "<p class=\"note\">and {} more.</p>",
+                record.events.len() - MAX_EVENTS
+            );
         }
         out
     }
 
-    /// How fast it was, and on what.
+    /// Returns the section on the speed of the fit.
     pub(super) fn speed(&self) -> String {
         let history = self.model.history();
         if history.is_empty() {
@@ -211,41 +214,72 @@ impl Context<'_> {
             let rate = (entries / update).round() as u64;
             rows.push((
                 "Tensor and matrix entries",
-                format!("{} per second of updating", grouped(rate)),
+                format!("{} per second of update time", group_digits(rate)),
             ));
         }
-        rows.push(("Updating", seconds(update)));
-        rows.push(("Measuring errors", seconds(eval)));
-        if let Some(e) = &self.model.record().outcome {
-            rows.push(("All in all", seconds(e.seconds)));
-            rows.push(("Threads", grouped(e.threads)));
-            rows.push(("Kernels", escape(&e.kernel)));
+        rows.push(("Update time", format_seconds(update)));
+        rows.push(("Evaluation time", format_seconds(eval)));
+        if let Some(outcome) = &self.model.record().outcome {
+            rows.push(("Total time", format_seconds(outcome.seconds)));
+            rows.push(("Threads", group_digits(outcome.threads)));
+            rows.push(("Instruction set", escape(&outcome.kernel)));
         }
-        let chart = picture(
-            "Million entries per second, by epoch",
-            "epoch",
-            vec![(
-                "speed",
-                "train",
-                along(self.model, false, |e| e.entries_per_second / 1e6),
-            )],
-            Vec::new(),
-            true,
-        );
+        let points = metric_points(self.model, TimeAxis::Epochs, |e| e.entries_per_second / 1e6);
+        let chart = figure(&LineChart {
+            title: "Million entries per second, by epoch",
+            x_label: "epoch",
+            curves: vec![curve("speed", "train", points)],
+            marks: Vec::new(),
+            from_zero: true,
+        });
         format!(
             "<div class=\"grid2\"><div>{}</div>{chart}</div>\n",
-            facts(&rows)
+            key_value_table(&rows)
         )
     }
 }
 
-/// Why a fit ended, in words.
-fn reason(name: &str) -> &str {
+/// Returns the table of why a fit ended and of the errors of the returned model.
+fn outcome_table(outcome: &FitOutcome) -> String {
+    let epochs = count_noun(outcome.epochs, "epoch", "epochs");
+    let errors = [
+        ("training", outcome.train_rmse),
+        ("validation", outcome.valid_rmse),
+        ("test", outcome.test_rmse),
+    ];
+    let errors: Vec<String> = errors
+        .iter()
+        .filter(|(_, x)| x.is_finite())
+        .map(|(name, x)| format!("{name} {}", format_value(*x)))
+        .collect();
+    let clipped = if outcome.clipped {
+        "clipped to the range of the training values"
+    } else {
+        "not clipped"
+    };
+    key_value_table(&[
+        ("Ended", escape(stop_reason(&outcome.reason))),
+        (
+            "Ran for",
+            format!(
+                "{epochs}; the model is that of epoch {}",
+                outcome.best_epoch
+            ),
+        ),
+        (
+            "RMSE of the model",
+            format!("{} ({clipped})", errors.join(", ")),
+        ),
+    ])
+}
+
+/// Returns a sentence for the name of the reason why a fit ended.
+fn stop_reason(name: &str) -> &str {
     match name {
         "epochs" => "all epochs were run",
-        "tolerance" => "early: the training loss hardly changed any more",
-        "patience" => "early: the validation error got no better",
-        "time-limit" => "early: the time was up",
+        "tolerance" => "early: the training loss converged",
+        "patience" => "early: the validation error did not improve any more",
+        "time-limit" => "early: the time limit was reached",
         "cancelled" => "early: it was cancelled",
         other => other,
     }

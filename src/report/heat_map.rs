@@ -1,62 +1,67 @@
-//! Heat maps as inline SVG: numbers below 0 in one colour, above 0 in another, 0 as the page itself.
+//! Heat maps as inline SVG: one colour below 0, another above 0, and the background at 0.
 //!
-//! Cells of the same shade are one path, which keeps pages small.
+//! All squares of one shade are one SVG path, which keeps pages small.
 
 use std::fmt::Write;
+use std::ops::Range;
 
-use super::html::{cut, escape};
+use super::html::{escape, truncate};
 
-/// Shades of either colour.
+/// The number of shades of either colour.
 const SHADES: usize = 12;
 
-/// A heat map has no more rows or columns than this; neighbours are put together where there are more.
-const MOST: usize = 48;
+/// The largest number of drawn rows and of drawn columns. Beyond it, neighbours are pooled.
+const MAX_SIDE: usize = 48;
 
-/// A table of numbers, row by row.
-pub(super) struct Heat<'a> {
-    /// What it shows, for those who cannot see it.
+/// A matrix of values, row-major.
+pub(super) struct HeatMap<'a> {
+    /// The title, for screen readers.
     pub title: String,
     pub columns: usize,
-    pub numbers: &'a [f64],
-    /// The size of numbers that has the full colour.
-    pub full: f64,
-    /// Names of rows, or none.
-    pub rows: Vec<String>,
+    pub values: &'a [f64],
+    /// The absolute value with the full colour.
+    pub full_scale: f64,
+    /// The names of the rows, or none.
+    pub row_names: Vec<String>,
 }
 
-impl Heat<'_> {
+impl HeatMap<'_> {
     pub(super) fn draw(&self) -> String {
-        let rows = self.numbers.len() / self.columns.max(1);
+        let rows = self.values.len() / self.columns.max(1);
         if rows == 0 || self.columns == 0 {
             return String::new();
         }
-        let (tall, wide) = (rows.min(MOST), self.columns.min(MOST));
-        let names = !self.rows.is_empty() && tall == rows;
-        // With names, rows must be high enough to read.
-        let cell = if names { 14.0 } else { 10.0 };
-        let letters = self.rows.iter().map(|r| r.chars().count().min(22)).max();
-        let left = if names {
-            6.6 * letters.unwrap_or(0) as f64 + 6.0
+        let (drawn_rows, drawn_columns) = (rows.min(MAX_SIDE), self.columns.min(MAX_SIDE));
+        let has_names = !self.row_names.is_empty() && drawn_rows == rows;
+        // Named rows must be high enough for their text.
+        let square = if has_names { 14.0 } else { 10.0 };
+        let letters = self.row_names.iter().map(|r| r.chars().count().min(22));
+        let left = if has_names {
+            6.6 * letters.max().unwrap_or(0) as f64 + 6.0
         } else {
             0.0
         };
-        let (width, height) = (left + cell * wide as f64, cell * tall as f64);
+        let width = left + square * drawn_columns as f64;
+        let height = square * drawn_rows as f64;
         let mut paths = vec![String::new(); 2 * SHADES];
-        for i in 0..tall {
-            for j in 0..wide {
-                let x = self.pooled(i, j, (tall, wide), rows);
-                let shade = (x.abs() / self.full * SHADES as f64).round();
-                if !(shade >= 1.0 && self.full > 0.0) {
+        for i in 0..drawn_rows {
+            for j in 0..drawn_columns {
+                let pooled_rows = i * rows / drawn_rows..(i + 1) * rows / drawn_rows;
+                let first = j * self.columns / drawn_columns;
+                let end = (j + 1) * self.columns / drawn_columns;
+                let x = self.pooled(pooled_rows, first..end);
+                let shade = (x.abs() / self.full_scale * SHADES as f64).round();
+                if !(shade >= 1.0 && self.full_scale > 0.0) {
                     continue;
                 }
                 let shade = (shade as usize).min(SHADES) - 1;
                 let path = &mut paths[shade + if x < 0.0 { 0 } else { SHADES }];
-                let (x, y) = (left + cell * j as f64, cell * i as f64);
-                let _ = write!(path, "M{x} {y}h{cell}v{cell}h-{cell}z");
+                let (x, y) = (left + square * j as f64, square * i as f64);
+                let _ = write!(path, "M{x} {y}h{square}v{square}h-{square}z");
             }
         }
         let title = escape(&self.title);
-        // A few cells are not blown up to the width of the page.
+        // Small heat maps are not enlarged to the width of the page.
         let size = (width * 1.25).max(60.0);
         let mut out = format!(
             "<svg class=\"heat\" style=\"max-width:{size:.0}px\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{title}\"><title>{title}</title>\
@@ -71,32 +76,32 @@ impl Heat<'_> {
                 "<path class=\"{class}\" fill-opacity=\"{opacity:.2}\" d=\"{path}\"/>"
             );
         }
-        if names {
-            for (i, name) in self.rows.iter().enumerate() {
+        if has_names {
+            for (i, name) in self.row_names.iter().enumerate() {
                 let _ = writeln!(
                     out,
                     "<text class=\"row\" x=\"{}\" y=\"{}\">{}</text>",
                     left - 4.0,
-                    cell * i as f64 + 10.5,
-                    escape(&cut(name, 21))
+                    square * i as f64 + 10.5,
+                    escape(&truncate(name, 21))
                 );
             }
         }
         out + "</svg>\n"
     }
 
-    /// The number furthest from 0 of those that a cell stands for.
-    fn pooled(&self, i: usize, j: usize, (tall, wide): (usize, usize), rows: usize) -> f64 {
-        let mut most = 0.0f64;
-        for r in i * rows / tall..(i + 1) * rows / tall {
-            for c in j * self.columns / wide..(j + 1) * self.columns / wide {
-                let x = self.numbers[r * self.columns + c];
-                if x.abs() > most.abs() {
-                    most = x;
+    /// Returns the value farthest from 0 in a range of rows and columns.
+    fn pooled(&self, rows: Range<usize>, columns: Range<usize>) -> f64 {
+        let mut farthest = 0.0f64;
+        for r in rows {
+            for c in columns.clone() {
+                let x = self.values[r * self.columns + c];
+                if x.abs() > farthest.abs() {
+                    farthest = x;
                 }
             }
         }
-        most
+        farthest
     }
 }
 
@@ -105,18 +110,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_have_their_shades_and_large_tables_stay_small() {
-        let heat = |numbers: &[f64], columns, rows: Vec<String>| {
-            Heat {
+    fn squares_have_the_shade_of_their_value_and_large_matrices_are_pooled() {
+        let draw = |values: &[f64], columns, row_names: Vec<String>| {
+            HeatMap {
                 title: "t".into(),
                 columns,
-                numbers,
-                full: 2.0,
-                rows,
+                values,
+                full_scale: 2.0,
+                row_names,
             }
             .draw()
         };
-        let svg = heat(&[0.0, -2.0, 1.0, 2.0], 2, vec!["<a>".into(), "b".into()]);
+        let svg = draw(&[0.0, -2.0, 1.0, 2.0], 2, vec!["<a>".into(), "b".into()]);
         assert_eq!(
             svg.matches("class=\"below\" fill-opacity=\"1.00\"").count(),
             1
@@ -127,15 +132,15 @@ mod tests {
         );
         assert!(svg.contains("&lt;a&gt;"));
         let many: Vec<f64> = (0..1_000_000).map(|k| f64::from(k % 7) - 3.0).collect();
-        assert!(heat(&many, 1000, Vec::new()).len() < 100_000);
-        assert_eq!(heat(&[], 3, Vec::new()), "");
-        let none = Heat {
+        assert!(draw(&many, 1000, Vec::new()).len() < 100_000);
+        assert_eq!(draw(&[], 3, Vec::new()), "");
+        let zero = HeatMap {
             title: String::new(),
             columns: 1,
-            numbers: &[0.0],
-            full: 0.0,
-            rows: Vec::new(),
+            values: &[0.0],
+            full_scale: 0.0,
+            row_names: Vec::new(),
         };
-        assert!(none.draw().contains("frame"));
+        assert!(zero.draw().contains("frame"));
     }
 }

@@ -1,8 +1,8 @@
-//! Words and numbers as HTML.
+//! Text, numbers and tables as HTML.
 
 use std::fmt::Write;
 
-/// A text that means itself in HTML, in elements and in quoted attributes.
+/// Escapes a text for HTML elements and quoted attributes.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -12,8 +12,9 @@ pub(super) fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // Characters that HTML does not allow, and those that turn the direction of what follows.
+            // Bidirectional controls, which would change the direction of the following text.
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
+            // Characters that HTML does not allow.
             c if c.is_control() && c != '\n' => out.push('\u{fffd}'),
             c => out.push(c),
         }
@@ -21,16 +22,16 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// The beginning of a long text; names may be whole stories.
-pub(super) fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
+/// Returns the first `max_chars` characters of a text, with an ellipsis if it is longer.
+pub(super) fn truncate(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
         Some((at, _)) => format!("{}…", text[..at].trim_end()),
         None => text.to_string(),
     }
 }
 
-/// 1234567 as 1,234,567.
-pub(super) fn grouped(n: u64) -> String {
+/// Formats 1234567 as 1,234,567.
+pub(super) fn group_digits(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (i, d) in digits.chars().enumerate() {
@@ -42,8 +43,8 @@ pub(super) fn grouped(n: u64) -> String {
     out
 }
 
-/// A number with about four digits, and a dash for none.
-pub(super) fn number(x: f64) -> String {
+/// Formats a value with about four significant digits; a dash if it is not finite.
+pub(super) fn format_value(x: f64) -> String {
     if !x.is_finite() {
         return "–".into();
     }
@@ -56,32 +57,39 @@ pub(super) fn number(x: f64) -> String {
             let digits = digits.trim_end_matches('0').trim_end_matches('.');
             format!("{digits}e{power}")
         }
-        s if s >= 1e4 => return format!("{}{}", if x < 0.0 { "−" } else { "" }, grouped(s as u64)),
+        s if s >= 1e4 => {
+            return format!(
+                "{}{}",
+                if x < 0.0 { "−" } else { "" },
+                group_digits(s as u64)
+            );
+        }
         s => {
             let digits = (3 - s.log10().floor() as i32).max(0) as usize;
             let text = format!("{x:.digits$}");
-            match text.contains('.') {
-                true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
-                false => text,
+            if text.contains('.') {
+                text.trim_end_matches('0').trim_end_matches('.').to_string()
+            } else {
+                text
             }
         }
     };
     text.replace('-', "−")
 }
 
-/// A number of seconds.
-pub(super) fn seconds(s: f64) -> String {
+/// Formats a duration in seconds, minutes or hours.
+pub(super) fn format_seconds(s: f64) -> String {
     match s {
         s if !s.is_finite() => "–".into(),
-        s if s < 120.0 => format!("{} s", number((s * 100.0).round() / 100.0)),
+        s if s < 120.0 => format!("{} s", format_value((s * 100.0).round() / 100.0)),
         s if s < 7200.0 => format!("{:.1} min", s / 60.0),
         s => format!("{:.1} h", s / 3600.0),
     }
 }
 
-/// A share of 0 to 1.
-pub(super) fn percent(share: f64) -> String {
-    match 100.0 * share {
+/// Formats a fraction as a percentage.
+pub(super) fn format_percent(fraction: f64) -> String {
+    match 100.0 * fraction {
         p if !p.is_finite() => "–".into(),
         p if p > 0.0 && p < 0.1 => "below 0.1%".into(),
         p if p < 10.0 => format!("{p:.1}%"),
@@ -89,12 +97,13 @@ pub(super) fn percent(share: f64) -> String {
     }
 }
 
-/// A number with the noun it counts.
-pub(super) fn counted(n: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(n), if n == 1 { one } else { many })
+/// Formats a count with its noun.
+pub(super) fn count_noun(n: u64, singular: &str, plural: &str) -> String {
+    let noun = if n == 1 { singular } else { plural };
+    format!("{} {noun}", group_digits(n))
 }
 
-/// Adds a section of the page.
+/// Appends a section of the page.
 pub(super) fn section(out: &mut String, id: &str, title: &str, body: &str) {
     let _ = write!(
         out,
@@ -102,8 +111,8 @@ pub(super) fn section(out: &mut String, id: &str, title: &str, body: &str) {
     );
 }
 
-/// A table of two columns, whose cells are HTML already.
-pub(super) fn facts(rows: &[(&str, String)]) -> String {
+/// Returns a table of names and values, which are HTML already.
+pub(super) fn key_value_table(rows: &[(&str, String)]) -> String {
     let mut out = String::from("<table class=\"facts\"><tbody>\n");
     for (name, value) in rows {
         let _ = writeln!(
@@ -119,18 +128,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_mean_themselves() {
+    fn texts_are_escaped_and_truncated() {
         assert_eq!(
             escape("<b a=\"1\" c='2'>&amp;\u{0}\u{202e}é</b>"),
             "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;amp;\u{fffd}\u{fffd}é&lt;/b&gt;"
         );
-        assert_eq!(cut("häuser", 3), "häu…");
-        assert_eq!(cut("häu", 3), "häu");
+        assert_eq!(truncate("häuser", 3), "häu…");
+        assert_eq!(truncate("häu", 3), "häu");
     }
 
     #[test]
-    fn numbers_read_well() {
-        let read = [
+    fn values_are_formatted_with_four_digits() {
+        let formatted = [
             (0.0, "0"),
             (0.85123, "0.8512"),
             (-12.0, "−12"),
@@ -141,12 +150,12 @@ mod tests {
             (2e9, "2e9"),
             (f64::NAN, "–"),
         ];
-        for (x, text) in read {
-            assert_eq!(number(x), text);
+        for (x, text) in formatted {
+            assert_eq!(format_value(x), text);
         }
-        assert_eq!(seconds(0.123), "0.12 s");
-        assert_eq!(seconds(600.0), "10.0 min");
-        assert_eq!(percent(0.5), "50%");
-        assert_eq!(percent(0.0001), "below 0.1%");
+        assert_eq!(format_seconds(0.123), "0.12 s");
+        assert_eq!(format_seconds(600.0), "10.0 min");
+        assert_eq!(format_percent(0.5), "50%");
+        assert_eq!(format_percent(0.0001), "below 0.1%");
     }
 }

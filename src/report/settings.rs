@@ -1,23 +1,23 @@
-//! All settings of a fit, and the command that makes it again.
+//! The section on settings: all options of the fit, and the command that repeats it.
 
 use std::fmt::Write;
 
-use super::Context;
-use super::html::{escape, number};
+use super::context::PageContext;
+use super::html::{escape, format_value};
 use crate::options::{OPTION_TABLE, OptionKind};
 
-impl Context<'_> {
+impl PageContext<'_> {
     pub(super) fn settings(&self) -> String {
         let options = self.model.options();
         let mut out = format!(
-            "<p>The command that fits this model again{}:</p>\n<pre>{}</pre>\n\
-             <p>All options; those that differ from their defaults, chosen by somebody or by the fit itself, are bold.</p>\n\
-             <div class=\"scroll\"><table><thead><tr><th>Option</th><th>Value</th><th>Default</th><th>What it is</th></tr></thead><tbody>\n",
+            "<p>The command that repeats this fit{}:</p>\n<pre>{}</pre>\n\
+             <p>All options. Those that differ from their defaults, by choice of the user or of the fit, are bold.</p>\n\
+             <div class=\"scroll\"><table><thead><tr><th>Option</th><th>Value</th><th>Default</th><th>Meaning</th></tr></thead><tbody>\n",
             match self.options.data {
                 Some(_) => "",
-                None => " (put in the names of its files)",
+                None => " (with placeholders for the names of its files)",
             },
-            escape(&self.command())
+            escape(&self.fit_command())
         );
         for option in OPTION_TABLE {
             let value = options.get(option.name).unwrap_or_default();
@@ -37,24 +37,25 @@ impl Context<'_> {
         }
         let _ = writeln!(
             out,
-            "</tbody></table></div>\n<p class=\"note\">Added to every prediction: {}{}.</p>",
-            number(self.model.mean()),
-            match self.model.modes().iter().any(|m| !m.biases.is_empty()) {
-                true => ", and biases of rows",
-                false => "; rows have no biases",
+            "</tbody></table></div>\n<p class=\"note\">The mean {} is added to every prediction{}.</p>",
+            format_value(self.model.mean()),
+            if self.model.modes().iter().any(|m| !m.biases.is_empty()) {
+                ", and the biases of its rows"
+            } else {
+                "; rows have no biases"
             }
         );
         out
     }
 
-    /// The command line that fits the model again.
-    fn command(&self) -> String {
+    /// Returns the command line that repeats the fit.
+    fn fit_command(&self) -> String {
         let (model, o) = (self.model, self.model.options());
-        let file = |view: Option<&str>, instead: &str| quoted(view.unwrap_or(instead));
         let data = self.options.data.as_ref().map(|v| v.name());
-        let mut words = vec![format!("s3cmtf fit --tensor {}", file(data, "TRAIN.coo"))];
+        let tensor = shell_quoted(data.unwrap_or("TRAIN.coo"));
+        let mut arguments = vec![format!("s3cmtf fit --tensor {tensor}")];
         if let Some(test) = &self.options.test {
-            words.push(format!("--test {}", quoted(test.name())));
+            arguments.push(format!("--test {}", shell_quoted(test.name())));
         }
         for (m, matrix) in model.matrices().iter().enumerate() {
             let given = self
@@ -76,31 +77,32 @@ impl Context<'_> {
                 matrix.mode + 1,
                 matrix.weight
             );
-            words.push(format!("--{option} {}", quoted(&spec)));
+            arguments.push(format!("--{option} {}", shell_quoted(&spec)));
         }
         for option in OPTION_TABLE {
             let value = o.get(option.name).unwrap_or_default();
             let long = option.name.replace('_', "-");
-            // Weights stand with the matrices.
+            // The weights are part of the --matrix arguments.
             if value == option.default || option.name == "matrix_weights" {
                 continue;
             }
-            words.push(match option.kind {
+            arguments.push(match option.kind {
                 OptionKind::Flag if option.default == "true" => format!("--no-{long}"),
                 OptionKind::Flag => format!("--{long}"),
-                _ => format!("--{long} {}", quoted(&value)),
+                _ => format!("--{long} {}", shell_quoted(&value)),
             });
         }
-        words.push("-o model.s3m".into());
-        words.join(" \\\n  ")
+        arguments.push("-o model.s3m".into());
+        arguments.join(" \\\n  ")
     }
 }
 
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+%@".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.into(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
+/// Quotes an argument for a POSIX shell, if needed.
+fn shell_quoted(argument: &str) -> String {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+%@".contains(c);
+    if !argument.is_empty() && argument.chars().all(is_safe) {
+        argument.into()
+    } else {
+        format!("'{}'", argument.replace('\'', "'\\''"))
     }
 }

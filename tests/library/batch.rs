@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::Scratch;
-use s3cmtf::batch::{BatchObserver, BatchOptions, BatchSummary, JobResult, JobStatus, Jobs, run};
+use s3cmtf::batch::{
+    BatchObserver, BatchOptions, BatchSummary, JobReader, JobResult, JobStatus, run,
+};
 use s3cmtf::format::{CooFile, CooWriter, Dims, OpenMode, ValueKind, Values};
 use s3cmtf::model::{self, Model};
 use s3cmtf::options::Options;
@@ -45,10 +47,10 @@ fn write_coo(path: &Path, columns: &[Vec<u32>], values: &[f32], dims: Vec<u64>) 
 }
 
 /// Returns the jobs of these lines, with `@` replaced by the folder.
-fn jobs(dir: &Scratch, lines: &[&str]) -> Jobs {
+fn jobs(dir: &Scratch, lines: &[&str]) -> JobReader {
     let folder = format!("{}/", dir.path().display());
     let text = lines.join("\n").replace('@', &folder);
-    Jobs::read("jobs", std::io::Cursor::new(text.into_bytes()))
+    JobReader::new("jobs", std::io::Cursor::new(text.into_bytes()))
 }
 
 fn fit_line(id: &str, options: &str) -> String {
@@ -536,7 +538,7 @@ fn unreadable_jobs_or_unwritable_folder_abort_the_batch() -> Result<()> {
     let batch_options = |folder: &str| BatchOptions::new(dir.join(folder));
     dir.file("file", "");
     assert!(run(jobs(&dir, &[]), &batch_options("file"), &mut (), &()).is_err());
-    assert!(Jobs::open(dir.join("none")).is_err() && Jobs::open(dir.path()).is_err());
+    assert!(JobReader::open(dir.join("none")).is_err() && JobReader::open(dir.path()).is_err());
     let empty = run(
         jobs(&dir, &["", "# nothing"]),
         &batch_options("empty"),
@@ -556,7 +558,7 @@ fn unreadable_jobs_or_unwritable_folder_abort_the_batch() -> Result<()> {
         }
     }
     let mut seen = EventRecorder::default();
-    let broken = Jobs::read("the pipe", BrokenStream(false));
+    let broken = JobReader::new("the pipe", BrokenStream(false));
     let error = run(broken, &batch_options("broken"), &mut seen, &())
         .unwrap_err()
         .to_string();

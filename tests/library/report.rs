@@ -26,7 +26,13 @@ fn every_model_has_a_well_formed_and_escaped_report() {
         );
         assert!(page.len() < 400_000, "{name}: {} bytes", page.len());
         for section in [
-            "data", "course", "core", "factors", "concepts", "clusters", "settings",
+            "data",
+            "convergence",
+            "core",
+            "factors",
+            "concepts",
+            "clusters",
+            "settings",
         ] {
             assert!(
                 page.contains(&format!("<section id=\"{section}\">")),
@@ -91,10 +97,7 @@ fn report_figures_match_the_data() {
         let count = tensor.columns[0].iter().filter(|&&i| i == user).count();
         bins[count.ilog2() as usize] += 1;
     }
-    let bars = page
-        .split("Entries of a row: mode 1</text>")
-        .nth(1)
-        .unwrap();
+    let bars = page.split("Entries per row: mode 1</text>").nth(1).unwrap();
     let bars = bars.split("</svg>").next().unwrap();
     let counts: Vec<u64> = bars
         .split("<title>")

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use s3cmtf::batch::{
-    BatchObserver, BatchOptions, BatchSummary, JobResult, JobStatus, Jobs, parse_bytes,
+    BatchObserver, BatchOptions, BatchSummary, JobReader, JobResult, JobStatus, parse_bytes,
     run as run_jobs,
 };
 use s3cmtf::solver::Control;
@@ -75,9 +75,9 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         }
     };
     let jobs = match stream(&a.jobs, progress) {
-        Some(reader) if piped => Jobs::read("standard input", reader),
-        Some(reader) => Jobs::read(a.jobs.display().to_string(), reader),
-        None => Jobs::open(&a.jobs)?,
+        Some(reader) if piped => JobReader::new("standard input", reader),
+        Some(reader) => JobReader::new(a.jobs.display().to_string(), reader),
+        None => JobReader::open(&a.jobs)?,
     };
     let options = BatchOptions {
         threads: a.threads as usize,

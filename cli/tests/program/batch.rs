@@ -109,7 +109,7 @@ fn failed_job_does_not_affect_other_jobs() {
         ("large", "refused", "--memory"),
         ("wide", "refused", "3 threads, and the batch has 2"),
         ("none", "bad-input", "no such file"),
-        ("job-12", "bad-input", "line 2 is called \"a\" too"),
+        ("job-12", "bad-input", "line 2 has the id \"a\" too"),
         ("twin", "bad-input", "is written by job \"p\" (line 4) too"),
         ("in", "bad-input", "would be overwritten"),
         ("job-15", "bad-input", "letters, digits"),
@@ -416,5 +416,8 @@ fn job_file_in_another_encoding_is_rejected() {
     let job = ended.iter().find(|o| o["status"] == "failed").unwrap();
     assert_eq!(job["reason"], "bad-input");
     let message = job["message"].as_str().unwrap();
-    assert!(message.contains("line 2: byte 4 is not UTF-8"), "{message}");
+    assert!(
+        message.contains("line 2: byte 4 is not valid UTF-8"),
+        "{message}"
+    );
 }

@@ -97,12 +97,12 @@ fn demo_recovers_the_planted_structure() {
     }
     assert!(!told.contains("better than one"), "{told}");
     for m in [1, 2] {
-        let said = format!("of what matrix {m} says of a row");
+        let said = format!("of the entropy of matrix {m}");
         let share = told
             .split(&said)
             .next()
             .unwrap()
-            .rsplit("They tell ")
+            .rsplit("They explain ")
             .next();
         let share = share.unwrap().trim().trim_end_matches('%');
         assert!(share.parse::<f64>().unwrap() > 80.0, "{share} {told}");

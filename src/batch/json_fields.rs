@@ -1,4 +1,4 @@
-//! The fields of an object of JSON, taken one by one.
+//! The fields of a JSON object, which are removed one by one as they are parsed.
 
 use std::path::PathBuf;
 
@@ -6,38 +6,41 @@ use crate::format::TextOptions;
 use crate::json::Json;
 use crate::options::OPTION_TABLE;
 
-/// What is made of a part of a line, or what is wrong with it.
+/// A parsed value, or an error message.
 pub(super) type Parsed<T> = std::result::Result<T, String>;
 
-/// What is left of an object.
-pub(super) struct Fields(pub Vec<(String, Json)>);
+/// The fields of an object that are not parsed yet.
+pub(super) struct JsonFields(pub Vec<(String, Json)>);
 
-impl Fields {
+impl JsonFields {
+    /// Removes a field.
     pub(super) fn take(&mut self, name: &str) -> Option<Json> {
         let at = self.0.iter().position(|(n, _)| n == name)?;
         Some(self.0.remove(at).1)
     }
 
+    /// Removes a field that must be a non-empty string, if it exists.
     pub(super) fn text(&mut self, name: &str) -> Parsed<Option<String>> {
         match self.take(name) {
             None => Ok(None),
             Some(Json::Text(text)) if !text.is_empty() => Ok(Some(text)),
-            Some(Json::Text(_)) => Err(format!(
-                "{name:?} is empty; leave it out, or say what it is"
-            )),
+            Some(Json::Text(_)) => Err(format!("{name:?} is empty; leave it out, or give a value")),
             Some(other) => Err(format!("{name:?} is {}; it must be a text", other.kind())),
         }
     }
 
+    /// Removes a field that must be a path, if it exists.
     pub(super) fn path(&mut self, name: &str) -> Parsed<Option<PathBuf>> {
         Ok(self.text(name)?.map(PathBuf::from))
     }
 
+    /// Removes a field that must exist and be a non-empty string.
     pub(super) fn required(&mut self, name: &str) -> Parsed<String> {
         self.text(name)?
             .ok_or_else(|| format!("{name:?} is missing"))
     }
 
+    /// Removes a field that must be a list; empty if it does not exist.
     pub(super) fn list(&mut self, name: &str) -> Parsed<Vec<Json>> {
         match self.take(name) {
             None => Ok(Vec::new()),
@@ -46,7 +49,7 @@ impl Fields {
         }
     }
 
-    /// An object of options, whose values become texts as they are set by.
+    /// Removes an object of options and returns their names and values as texts. Lists are joined by commas.
     pub(super) fn options(&mut self, name: &str) -> Parsed<Vec<(String, String)>> {
         let fields = match self.take(name) {
             None => return Ok(Vec::new()),
@@ -58,25 +61,25 @@ impl Fields {
                 ));
             }
         };
-        let mut made: Vec<(String, String)> = Vec::new();
+        let mut options: Vec<(String, String)> = Vec::new();
         for (option, value) in fields {
-            let words = match value {
-                Json::List(items) => items.iter().map(word).collect::<Option<Vec<_>>>(),
-                one => word(&one).map(|w| vec![w]),
+            let texts = match value {
+                Json::List(items) => items.iter().map(scalar_text).collect::<Option<Vec<_>>>(),
+                one => scalar_text(&one).map(|text| vec![text]),
             };
-            let words = words.ok_or_else(|| {
+            let texts = texts.ok_or_else(|| {
                 format!("{name}, {option:?}: it must be a text, a number, true, false, or a list of those")
             })?;
             let option = option.replace('-', "_");
-            if made.iter().any(|(n, _)| *n == option) {
-                return Err(format!("{name}: {option:?} is there twice"));
+            if options.iter().any(|(n, _)| *n == option) {
+                return Err(format!("{name}: {option:?} is given twice"));
             }
-            made.push((option, words.join(",")));
+            options.push((option, texts.join(",")));
         }
-        Ok(made)
+        Ok(options)
     }
 
-    /// How text is read, in the words of the command line.
+    /// Removes an object of text parsing options, with the names of the command line.
     pub(super) fn text_options(&mut self, name: &str) -> Parsed<TextOptions> {
         let mut options = TextOptions::default();
         for (option, value) in self.options(name)? {
@@ -102,28 +105,26 @@ impl Fields {
         Ok(options)
     }
 
-    pub(super) fn nothing_else(&self, of: &str) -> Parsed<()> {
+    /// Returns an error if a field remains. `owner` is the kind of the object.
+    pub(super) fn require_empty(&self, owner: &str) -> Parsed<()> {
         let Some((name, _)) = self.0.first() else {
             return Ok(());
         };
-        // Matrices and graphs have no options, whatever their fields are called.
-        let of_job = ["fit", "predict"].contains(&of);
-        if of_job
-            && OPTION_TABLE
-                .iter()
-                .any(|o| o.name == name.replace('-', "_"))
-        {
-            return Err(format!(
-                "{name:?} is an option; it belongs into \"options\""
-            ));
+        let is_option = OPTION_TABLE
+            .iter()
+            .any(|o| o.name == name.replace('-', "_"));
+        // Matrices and graphs have no options.
+        if is_option && ["fit", "predict"].contains(&owner) {
+            return Err(format!("{name:?} is an option; it belongs in \"options\""));
         }
         Err(format!(
-            "a {of} has no {name:?}; docs/batch.md lists what it has"
+            "a {owner} has no {name:?}; docs/batch.md lists its fields"
         ))
     }
 }
 
-fn word(value: &Json) -> Option<String> {
+/// Returns a string, number or Boolean as text.
+fn scalar_text(value: &Json) -> Option<String> {
     match value {
         Json::Text(text) => Some(text.clone()),
         Json::Number(digits) => Some(digits.clone()),
