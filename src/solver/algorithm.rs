@@ -150,9 +150,9 @@ pub(super) trait Algorithm {
         true
     }
 
-    /// Returns whether predictions are averaged over the epochs. The driver then keeps the last model, not the one with
+    /// Returns whether predictions are averaged over samples of many epochs. The driver then keeps the last model, not the one with
     /// the lowest validation error.
-    fn averages_epochs(&self) -> bool {
+    fn averages_samples(&self) -> bool {
         false
     }
 

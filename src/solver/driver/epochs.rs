@@ -160,7 +160,7 @@ impl Fit<'_> {
                 progress.best_epoch = metrics.epoch;
                 progress.epochs_since_best = 0;
                 // The mean of all samples predicts better than any single one.
-                if !self.algorithm.averages_epochs() {
+                if !self.algorithm.averages_samples() {
                     match &mut self.best {
                         Some(best) => best.update(&self.model)?,
                         None => self.best = Some(self.model.snapshot()?),

@@ -75,7 +75,7 @@ impl Algorithm for Solver {
         false
     }
 
-    fn averages_epochs(&self) -> bool {
+    fn averages_samples(&self) -> bool {
         self.draws()
     }
 
