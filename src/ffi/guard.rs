@@ -30,7 +30,10 @@ thread_local! {
 pub(super) fn guard(error: Option<&mut ErrorHandle>, body: impl FnOnce() -> Outcome) -> i32 {
     // The boundary is compiled once; only this closure and the body are compiled per call.
     let mut body = Some(body);
-    guard_dyn(error, &mut || body.take().map_or(Ok(()), |body| body()))
+    guard_dyn(error, &mut || match body.take() {
+        Some(body) => body(),
+        None => Ok(()),
+    })
 }
 
 fn guard_dyn(error: Option<&mut ErrorHandle>, body: &mut dyn FnMut() -> Outcome) -> i32 {

@@ -385,9 +385,9 @@ unsafe fn copy_indices(map: &RowMap, pointer: *mut c_void, capacity: u64, kind: 
 }
 
 fn fill<T>(to: &mut [MaybeUninit<T>], from: impl Iterator<Item = T>) {
-    to.iter_mut().zip(from).for_each(|(to, item)| {
+    for (to, item) in to.iter_mut().zip(from) {
         to.write(item);
-    });
+    }
 }
 
 /// A buffer of the caller for numbers of either type.

@@ -2,14 +2,18 @@
 
 use std::sync::{Mutex, MutexGuard};
 
+use crate::error::Result;
+
 /// One slot per piece. It depends on the type of the results only, so that functions that are generic over
 /// closures stay small.
 pub(super) struct ResultSlots<T>(Vec<Mutex<Option<T>>>);
 
 impl<T> ResultSlots<T> {
     pub(super) fn new(count: usize) -> ResultSlots<T> {
-        let mut slots = Vec::new();
-        slots.resize_with(count, || Mutex::new(None));
+        let mut slots = Vec::with_capacity(count);
+        for _ in 0..count {
+            slots.push(Mutex::new(None));
+        }
         ResultSlots(slots)
     }
 
@@ -23,13 +27,19 @@ impl<T> ResultSlots<T> {
         self.lock(index).take()
     }
 
-    /// Returns the results in index order. Empty slots are left out.
-    pub(super) fn into_results(self) -> Vec<T> {
+    /// Returns the results in index order, without empty slots. Returns `None` if the computation was not
+    /// completed, and passes its error on.
+    pub(super) fn into_results(self, completed: Result<bool>) -> Result<Option<Vec<T>>> {
+        if !completed? {
+            return Ok(None);
+        }
         let mut results = Vec::with_capacity(self.0.len());
         for slot in self.0 {
-            results.extend(slot.into_inner().unwrap_or_else(|e| e.into_inner()));
+            if let Some(result) = slot.into_inner().unwrap_or_else(|e| e.into_inner()) {
+                results.push(result);
+            }
         }
-        results
+        Ok(Some(results))
     }
 
     fn lock(&self, index: usize) -> MutexGuard<'_, Option<T>> {

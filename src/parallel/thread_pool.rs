@@ -63,8 +63,8 @@ impl ThreadPool {
         let completed = self.run_dyn(threads, cancelled, &|worker| {
             let index = worker.index;
             results.put(index, body(worker));
-        })?;
-        Ok(completed.then(|| results.into_results()))
+        });
+        results.into_results(completed)
     }
 
     /// [`ThreadPool::run`] without results and without type parameters. Returns `false` if cancelled.
@@ -109,8 +109,8 @@ impl ThreadPool {
             while let Some(i) = next_piece() {
                 results.put(i, work(&mut state, i));
             }
-        })?;
-        Ok(completed.then(|| results.into_results()))
+        });
+        results.into_results(completed)
     }
 
     /// [`ThreadPool::map`] without results and without type parameters: calls `body` once per thread with a

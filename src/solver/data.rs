@@ -199,15 +199,15 @@ impl Source<'_> {
         match self.layout {
             EntryLayout::Shuffled => {
                 let stream = [self.config.seed, stream_ids::SHUFFLE, 0];
-                shuffle(count, maps.len(), &stream, monitor, read).map(Entries::Shuffled)
+                shuffle(count, maps.len(), &stream, monitor, &read).map(Entries::Shuffled)
             }
             EntryLayout::Blocked(partition) => match partition.longest_row {
                 Some(longest) => {
                     let spec = &partition.tensor;
-                    colour_into_classes(spec, count, longest, pool, monitor, read)
+                    colour_into_classes(spec, count, longest, pool, monitor, &read)
                         .map(Entries::Classes)
                 }
-                None => sort_into_blocks(&partition.tensor, count, pool, monitor, read)
+                None => sort_into_blocks(&partition.tensor, count, pool, monitor, &read)
                     .map(Entries::Blocks),
             },
         }
@@ -290,12 +290,12 @@ impl Source<'_> {
         let (count, pool, monitor) = (entries.len(), self.pool, self.monitor);
         match self.layout {
             EntryLayout::Blocked(partition) if kind != MatrixKind::Full => {
-                sort_into_blocks(&partition.matrices[m], count, pool, monitor, read)
+                sort_into_blocks(&partition.matrices[m], count, pool, monitor, &read)
                     .map(Entries::Blocks)
             }
             _ => {
                 let stream = [self.config.seed, stream_ids::SHUFFLE, m as u64 + 1];
-                shuffle(count, maps.len(), &stream, monitor, read).map(Entries::Shuffled)
+                shuffle(count, maps.len(), &stream, monitor, &read).map(Entries::Shuffled)
             }
         }
     }

@@ -34,13 +34,16 @@ pub(super) struct Partition {
     pub matrices: Vec<Arc<BlockingSpec>>,
 }
 
+/// Reads the entries of a range into a chunk. It may leave entries out.
+pub(super) type ReadEntries<'a> = &'a (dyn Fn(Range<usize>, &mut EntryChunk) -> Result<()> + Sync);
+
 /// Copies up to `count` entries and puts each at a random position.
 pub(super) fn shuffle(
     count: usize,
     order: usize,
     stream: &[u64],
     monitor: &dyn Monitor,
-    read: impl Fn(Range<usize>, &mut EntryChunk) -> Result<()>,
+    read: ReadEntries<'_>,
 ) -> Result<Shuffled> {
     const CHUNK: usize = 1 << 16;
     let mut chunk = EntryChunk::default();
@@ -92,7 +95,7 @@ fn sorted_chunks(
     count: usize,
     pool: &ThreadPool,
     monitor: &dyn Monitor,
-    read: impl Fn(Range<usize>, &mut EntryChunk) -> Result<()> + Sync,
+    read: ReadEntries<'_>,
 ) -> Result<Vec<SortedChunk>> {
     // Some for every thread, but not too small.
     let size = count.div_ceil(32).clamp(1 << 14, 1 << 17);
@@ -118,7 +121,7 @@ pub(super) fn sort_into_blocks(
     count: usize,
     pool: &ThreadPool,
     monitor: &dyn Monitor,
-    read: impl Fn(Range<usize>, &mut EntryChunk) -> Result<()> + Sync,
+    read: ReadEntries<'_>,
 ) -> Result<Vec<EntryBlock>> {
     let sorted = sorted_chunks(spec, count, pool, monitor, read)?;
     // One thread builds all blocks of a part, so that their memory is near the thread that will run them.
@@ -145,7 +148,7 @@ pub(super) fn colour_into_classes(
     longest_row: usize,
     pool: &ThreadPool,
     monitor: &dyn Monitor,
-    read: impl Fn(Range<usize>, &mut EntryChunk) -> Result<()> + Sync,
+    read: ReadEntries<'_>,
 ) -> Result<ConflictFreeClasses> {
     let plan = ColouringPlan::new(&spec.row_counts, count, longest_row);
     let sorted = sorted_chunks(&spec.random_shards(plan.shards), count, pool, monitor, read)?;
@@ -166,8 +169,12 @@ fn compute_all<S, T: Send>(
     state: impl Fn() -> S + Sync,
     compute: impl Fn(&mut S, usize) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    let items = pool.map(count, &mut || monitor.cancelled(), state, compute)?;
-    items.ok_or(Error::Cancelled)?.into_iter().collect()
+    let results = pool.map(count, &mut || monitor.cancelled(), state, compute)?;
+    let mut items = Vec::with_capacity(count);
+    for result in results.ok_or(Error::Cancelled)? {
+        items.push(result?);
+    }
+    Ok(items)
 }
 
 #[cfg(test)]
@@ -195,7 +202,7 @@ mod tests {
             Ok(())
         };
         let pool = ThreadPool::new(threads, false, 0);
-        let classes = colour_into_classes(&spec, count, 9, &pool, &(), read).unwrap();
+        let classes = colour_into_classes(&spec, count, 9, &pool, &(), &read).unwrap();
         let class = |c: usize| {
             let mut entries = Vec::new();
             for block in &classes.blocks()[classes.block_range(c)] {

@@ -33,7 +33,7 @@ pub(super) fn held_out_entries(
     let read = |range: Range<usize>, chunk: &mut EntryChunk| {
         standardization.read_tensor(tensor, &maps, Some(&is_held_out), range, chunk)
     };
-    sort_into_blocks(&spec, tensor.len(), pool, monitor, read).map(Entries::Blocks)
+    sort_into_blocks(&spec, tensor.len(), pool, monitor, &read).map(Entries::Blocks)
 }
 
 /// Copies given entries. A row that the model does not have, also one beyond its sizes, becomes the mean row of its mode.
@@ -70,7 +70,7 @@ pub(super) fn given_entries(
         standardization.scale_values(chunk);
         Ok(())
     };
-    sort_into_blocks(&spec, view.len(), pool, monitor, read).map(Entries::Blocks)
+    sort_into_blocks(&spec, view.len(), pool, monitor, &read).map(Entries::Blocks)
 }
 
 /// Returns a blocking without cuts, in blocks of nearly equal size.
