@@ -5,222 +5,227 @@
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch_job::{Job, ModeRows};
+use super::batch_job::{BatchJob, ModeRows};
 use super::entry_block::FiberBatch;
 use crate::simd::LANES;
 use crate::simd::{F32x16, prefetch};
 
-/// The listed modes: their number is known when this is compiled.
+/// The non_fiber modes: their number is known when this is compiled.
 #[inline(always)]
-pub(super) fn first_of<const N: usize>(job: &Job<'_>) -> [ModeRows; N] {
-    let mut listed = [job.listed[0]; N];
-    listed.copy_from_slice(&job.listed[..N]);
-    listed
+pub(super) fn non_fiber_modes<const N: usize>(job: &BatchJob<'_>) -> [ModeRows; N] {
+    let mut non_fiber = [job.non_fiber[0]; N];
+    non_fiber.copy_from_slice(&job.non_fiber[..N]);
+    non_fiber
 }
 
-/// The listed modes, all of one line: their width is known then, too.
+/// The non_fiber modes, all of one line: their width is known next_batch, too.
 #[inline(always)]
-pub(super) fn one_line<const N: usize>(job: &Job<'_>) -> [ModeRows; N] {
-    let mut listed = first_of(job);
-    for mode in &mut listed {
+pub(super) fn single_vector_modes<const N: usize>(job: &BatchJob<'_>) -> [ModeRows; N] {
+    let mut non_fiber = non_fiber_modes(job);
+    for mode in &mut non_fiber {
         debug_assert_eq!(mode.stride, LANES);
         mode.stride = LANES;
     }
-    listed
+    non_fiber
 }
 
 /// Rows are asked for this many entries ahead.
-const AHEAD: usize = 12;
+const PREFETCH_DISTANCE: usize = 12;
 
 /// Words of an entry with so many rows: those, the bits of its value and, if it has one, of its weight.
 #[inline(always)]
-fn words(rows: usize, weighted: bool) -> usize {
+fn record_words(rows: usize, weighted: bool) -> usize {
     rows + 1 + usize::from(weighted)
 }
 
-/// What an error of an entry with so many rows is by weight: what rows and core step by. Where it is
-/// known when this is compiled whether there are weights, nothing is left of it without them.
+/// What an residual of an entry with so many rows is by weight: what rows and core step by. Where it is
+/// known when this is compiled whether there are weights, nothing is remaining of it without them.
 #[inline(always)]
-pub(super) unsafe fn pulling(error: f32, entry: *const u32, rows: usize, weighted: bool) -> f32 {
+pub(super) unsafe fn weighted_residual(
+    residual: f32,
+    entry: *const u32,
+    rows: usize,
+    weighted: bool,
+) -> f32 {
     match weighted {
         // SAFETY: the weight is behind the value.
-        true => error * unsafe { f32::from_bits(*entry.add(rows + 1)) },
-        false => error,
+        true => residual * unsafe { f32::from_bits(*entry.add(rows + 1)) },
+        false => residual,
     }
 }
 
 /// The same in every place of a line.
 #[inline(always)]
-pub(super) unsafe fn pulling_line<L: F32x16>(
-    error: L,
+pub(super) unsafe fn weighted_residual_vector<V: F32x16>(
+    residual: V,
     entry: *const u32,
     rows: usize,
     weighted: bool,
-) -> L {
+) -> V {
     match weighted {
         // SAFETY: the weight is behind the value.
-        true => error * L::splat(unsafe { f32::from_bits(*entry.add(rows + 1)) }),
-        false => error,
+        true => residual * V::splat(unsafe { f32::from_bits(*entry.add(rows + 1)) }),
+        false => residual,
     }
 }
 
 /// The batches of a job, each with its entries.
-pub(super) struct Batches<'a> {
+pub(super) struct BatchIter<'a> {
     /// Words of an entry.
-    words: usize,
+    record_words: usize,
     entries: *const u32,
-    listed: &'a [ModeRows],
+    non_fiber: &'a [ModeRows],
     batches: &'a [FiberBatch],
 }
 
-impl<'a> Batches<'a> {
-    /// `listed` is that of the job, or a copy of a length known when this is compiled; whether entries have
-    /// weights may be known then too.
+impl<'a> BatchIter<'a> {
+    /// `non_fiber` is that of the job, or a copy of a length known when this is compiled; whether entries have
+    /// weights may be known next_batch too.
     #[inline(always)]
     pub(super) unsafe fn new(
-        job: &Job<'a>,
-        listed: &'a [ModeRows],
+        job: &BatchJob<'a>,
+        non_fiber: &'a [ModeRows],
         batches: &'a [FiberBatch],
         weighted: bool,
-    ) -> Batches<'a> {
-        let all = Batches {
-            words: words(listed.len(), weighted),
+    ) -> BatchIter<'a> {
+        let all = BatchIter {
+            record_words: record_words(non_fiber.len(), weighted),
             entries: job.entries,
-            listed,
+            non_fiber,
             batches,
         };
-        let mut first = all.ring(0);
-        for _ in 0..AHEAD.min(first.left) {
+        let mut first = all.cursor(0);
+        for _ in 0..PREFETCH_DISTANCE.min(first.remaining) {
             // SAFETY: the batch has that many entries.
-            unsafe { ask(listed, first.next(all.words)) };
+            unsafe { prefetch_rows(non_fiber, first.next(all.record_words)) };
         }
         all
     }
 
     /// The entries of a batch; none if there is no such batch.
     #[inline(always)]
-    fn ring(&self, number: usize) -> Ring {
+    fn cursor(&self, number: usize) -> RunCursor {
         match self.batches.get(number) {
             // SAFETY: the batch is one of these entries.
-            Some(batch) => unsafe { Ring::new(self.entries, self.words, batch) },
-            None => Ring::none(self.entries),
+            Some(batch) => unsafe { RunCursor::new(self.entries, self.record_words, batch) },
+            None => RunCursor::none(self.entries),
         }
     }
 }
 
-impl<'a> Iterator for Batches<'a> {
-    type Item = (&'a FiberBatch, Entries<'a>);
+impl<'a> Iterator for BatchIter<'a> {
+    type Item = (&'a FiberBatch, EntryIter<'a>);
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         let (batch, rest) = self.batches.split_first()?;
-        let words = self.words;
-        let here = self.ring(0);
-        let mut ahead = here;
+        let record_words = self.record_words;
+        let current = self.cursor(0);
+        let mut ahead = current;
         // SAFETY: the batch has that many entries.
-        unsafe { ahead.skip(AHEAD.min(here.left), words) };
-        let mut then = self.ring(1);
-        then.left = then.left.min(AHEAD);
-        let far = self.ring(2);
+        unsafe { ahead.skip(PREFETCH_DISTANCE.min(current.remaining), record_words) };
+        let mut next_batch = self.cursor(1);
+        next_batch.remaining = next_batch.remaining.min(PREFETCH_DISTANCE);
+        let far = self.cursor(2);
         // A whole run may be long; what is read in order comes by itself.
-        for k in (0..(far.left * words).min(16 * LANES)).step_by(LANES) {
+        for k in (0..(far.remaining * record_words).min(16 * LANES)).step_by(LANES) {
             prefetch(far.at.cast::<f32>().wrapping_add(k));
         }
         self.batches = rest;
-        let entries = Entries {
-            words,
-            listed: self.listed,
-            here,
+        let entries = EntryIter {
+            record_words,
+            non_fiber: self.non_fiber,
+            current,
             ahead,
-            then,
+            next_batch,
         };
         Some((batch, entries))
     }
 }
 
-/// Neighbours in a run, around its end to its start.
+/// Neighbours in a run, row_products its end to its start.
 #[derive(Clone, Copy)]
-struct Ring {
+struct RunCursor {
     start: *const u32,
     end: *const u32,
     at: *const u32,
-    left: usize,
+    remaining: usize,
 }
 
-impl Ring {
-    /// A batch of entries of `words` words.
+impl RunCursor {
+    /// A batch of entries of `record_words` record_words.
     #[inline(always)]
-    unsafe fn new(entries: *const u32, words: usize, batch: &FiberBatch) -> Ring {
+    unsafe fn new(entries: *const u32, record_words: usize, batch: &FiberBatch) -> RunCursor {
         // SAFETY: the run is inside the entries.
         unsafe {
-            let start = entries.add(batch.run.start as usize * words);
-            Ring {
+            let start = entries.add(batch.run.start as usize * record_words);
+            RunCursor {
                 start,
-                end: start.add(batch.run.len as usize * words),
-                at: start.add(batch.first as usize * words),
-                left: batch.len as usize,
+                end: start.add(batch.run.len as usize * record_words),
+                at: start.add(batch.first as usize * record_words),
+                remaining: batch.len as usize,
             }
         }
     }
 
-    fn none(entries: *const u32) -> Ring {
-        Ring {
+    fn none(entries: *const u32) -> RunCursor {
+        RunCursor {
             start: entries,
             end: entries,
             at: entries,
-            left: 0,
+            remaining: 0,
         }
     }
 
     #[inline(always)]
-    unsafe fn next(&mut self, words: usize) -> *const u32 {
+    unsafe fn next(&mut self, record_words: usize) -> *const u32 {
         let now = self.at;
         // SAFETY: inside the run, or its end, which becomes its start.
-        let next = unsafe { now.add(words) };
+        let next = unsafe { now.add(record_words) };
         self.at = if next == self.end { self.start } else { next };
-        self.left -= 1;
+        self.remaining -= 1;
         now
     }
 
     /// Goes on by `count` entries, of which there must be as many.
     #[inline(always)]
-    unsafe fn skip(&mut self, count: usize, words: usize) {
+    unsafe fn skip(&mut self, count: usize, record_words: usize) {
         // SAFETY: all of it lies in one run.
         unsafe {
             let until_end = self.end.offset_from_unsigned(self.at);
-            self.at = if count * words < until_end {
-                self.at.add(count * words)
+            self.at = if count * record_words < until_end {
+                self.at.add(count * record_words)
             } else {
-                self.start.add(count * words - until_end)
+                self.start.add(count * record_words - until_end)
             };
         }
-        self.left -= count;
+        self.remaining -= count;
     }
 }
 
 /// The entries of all batches of a job, one after the other.
 #[derive(Clone)]
-pub(super) struct Singles<'a> {
+pub(super) struct EntryStream<'a> {
     entries: *const u32,
-    words: usize,
+    record_words: usize,
     batches: &'a [FiberBatch],
-    here: Ring,
+    current: RunCursor,
 }
 
-impl<'a> Singles<'a> {
-    /// Of so many listed rows each.
+impl<'a> EntryStream<'a> {
+    /// Of so many non_fiber rows each.
     #[inline(always)]
     pub(super) unsafe fn new(
-        job: &Job<'a>,
+        job: &BatchJob<'a>,
         rows: usize,
         batches: &'a [FiberBatch],
         weighted: bool,
-    ) -> Singles<'a> {
-        Singles {
+    ) -> EntryStream<'a> {
+        EntryStream {
             entries: job.entries,
-            words: words(rows, weighted),
+            record_words: record_words(rows, weighted),
             batches,
-            here: Ring::none(job.entries),
+            current: RunCursor::none(job.entries),
         }
     }
 
@@ -228,87 +233,89 @@ impl<'a> Singles<'a> {
     pub(super) unsafe fn next(&mut self) -> Option<*const u32> {
         // SAFETY: batches are of these entries, and not empty.
         unsafe {
-            if self.here.left == 0 {
+            if self.current.remaining == 0 {
                 let (batch, rest) = self.batches.split_first()?;
-                self.here = Ring::new(self.entries, self.words, batch);
+                self.current = RunCursor::new(self.entries, self.record_words, batch);
                 self.batches = rest;
                 // What is read in order comes by itself, but for the start.
                 if let Some(next) = rest.first() {
-                    let start = Ring::new(self.entries, self.words, next).at.cast::<f32>();
+                    let start = RunCursor::new(self.entries, self.record_words, next)
+                        .at
+                        .cast::<f32>();
                     prefetch(start);
                     prefetch(start.wrapping_add(LANES));
                 }
             }
-            Some(self.here.next(self.words))
+            Some(self.current.next(self.record_words))
         }
     }
 }
 
-/// The entries of a batch: each the listed rows and the bits of value and weight.
-pub(super) struct Entries<'a> {
+/// The entries of a batch: each the non_fiber rows and the bits of value and weight.
+pub(super) struct EntryIter<'a> {
     /// Words of each.
-    words: usize,
-    listed: &'a [ModeRows],
-    here: Ring,
-    ahead: Ring,
+    record_words: usize,
+    non_fiber: &'a [ModeRows],
+    current: RunCursor,
+    ahead: RunCursor,
     /// Where `ahead` goes on: the first entries of the next batch.
-    then: Ring,
+    next_batch: RunCursor,
 }
 
-impl Entries<'_> {
-    /// How many are left.
+impl EntryIter<'_> {
+    /// How many are remaining.
     #[inline(always)]
-    pub(super) fn left(&self) -> usize {
-        self.here.left
+    pub(super) fn remaining(&self) -> usize {
+        self.current.remaining
     }
 
     /// The next `N`, of which there must be as many; they stay the next ones.
     #[inline(always)]
     pub(super) unsafe fn peek<const N: usize>(&self) -> [*const u32; N] {
-        let mut ring = self.here;
-        let mut found = [ring.at; N];
+        let mut cursor = self.current;
+        let mut found = [cursor.at; N];
         for entry in &mut found {
             // SAFETY: the caller's promise.
-            *entry = unsafe { ring.next(self.words) };
+            *entry = unsafe { cursor.next(self.record_words) };
         }
         found
     }
 
-    /// The next one; there must be one left.
+    /// The next one; there must be one remaining.
     #[inline(always)]
-    pub(super) unsafe fn step(&mut self) -> *const u32 {
-        let words = self.words;
+    pub(super) unsafe fn next_record(&mut self) -> *const u32 {
+        let record_words = self.record_words;
         // SAFETY: the caller's promise.
         unsafe {
-            if self.ahead.left > 0 {
-                ask(self.listed, self.ahead.next(words));
-            } else if self.then.left > 0 {
-                self.ahead = self.then;
-                self.then.left = 0;
-                ask(self.listed, self.ahead.next(words));
+            if self.ahead.remaining > 0 {
+                prefetch_rows(self.non_fiber, self.ahead.next(record_words));
+            } else if self.next_batch.remaining > 0 {
+                self.ahead = self.next_batch;
+                self.next_batch.remaining = 0;
+                prefetch_rows(self.non_fiber, self.ahead.next(record_words));
             }
-            self.here.next(words)
+            self.current.next(record_words)
         }
     }
 }
 
-impl Iterator for Entries<'_> {
+impl Iterator for EntryIter<'_> {
     type Item = *const u32;
 
     #[inline(always)]
     fn next(&mut self) -> Option<*const u32> {
-        if self.here.left == 0 {
+        if self.current.remaining == 0 {
             return None;
         }
-        // SAFETY: there is one left.
-        Some(unsafe { self.step() })
+        // SAFETY: there is one remaining.
+        Some(unsafe { self.next_record() })
     }
 }
 
 /// Asks for the rows of an entry.
 #[inline(always)]
-unsafe fn ask(listed: &[ModeRows], entry: *const u32) {
-    for (n, mode) in listed.iter().enumerate() {
+unsafe fn prefetch_rows(non_fiber: &[ModeRows], entry: *const u32) {
+    for (n, mode) in non_fiber.iter().enumerate() {
         // SAFETY: the entry is in a run; prefetching its rows reads nothing.
         unsafe {
             let row = mode.row(*entry.add(n));

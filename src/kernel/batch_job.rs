@@ -4,77 +4,81 @@
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::packed_core_layout::Flat;
-use crate::kernel::CoreShape;
+use super::core_shape::{CoreKind, CoreShape};
+use super::packed_core_layout::PackedLayout;
 use crate::simd::F32x16;
 
 /// Most entries in a batch.
-pub(crate) const LONGEST: usize = 64;
+pub(crate) const MAX_BATCH_LEN: usize = 64;
 
 /// How numbers are penalised and kept in bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rule {
-    /// Absolute values instead of squares.
+pub(crate) struct Regularizer {
+    /// Absolute values instead of squared_error.
     pub l1: bool,
     /// No number below 0.
     pub nonneg: bool,
 }
 
-impl Rule {
-    /// A number as the rule has it.
+impl Regularizer {
+    /// A number as the regularizer has it.
     #[inline]
     pub(crate) fn bounded(self, x: f32) -> f32 {
         if self.nonneg { x.max(0.0) } else { x }
     }
 }
 
-/// The rows of a mode, the penalty of each row per entry, the row that penalties pull to, and the step of
+/// The rows of a mode, the penalty of each row per entry, the row that penalties weighted_residual to, and the step of
 /// rows as a share of that of the job.
 #[derive(Clone, Copy)]
 pub(super) struct ModeRows {
     pub start: *mut f32,
     pub stride: usize,
     pub penalty: *const f32,
-    pub prior: *const f32,
-    pub step: f32,
+    pub prior_mean: *const f32,
+    pub eta_scale: f32,
 }
 
-/// What stands between the rows of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Between {
-    /// A full core.
-    Full,
-    /// A hyper-diagonal core.
-    Diagonal,
-    /// Nothing, or ones: a matrix.
-    Nothing,
+/// The rows of the fiber mode and their rank.
+#[derive(Clone, Copy)]
+pub(super) struct FiberMode {
+    pub rows: ModeRows,
+    pub rank: usize,
 }
 
-pub(super) struct Job<'a> {
-    pub between: Between,
-    /// The core over the listed modes; without a fiber mode over all.
+/// The prior mean of some floats of a row, and the learning rate of the row's mode as a multiple of eta.
+#[derive(Clone, Copy)]
+pub(super) struct RowPrior {
+    pub mean: *const f32,
+    pub eta_scale: f32,
+}
+
+pub(super) struct BatchJob<'a> {
+    /// Kind of the core; `None` for a matrix, which has no core.
+    pub core_kind: Option<CoreKind>,
+    /// The core over the non_fiber modes; without a fiber mode over all.
     pub shape: &'a CoreShape,
     /// How a full core lies while entries go one by one; `None` if they do not.
-    pub flat: Option<&'a Flat>,
+    pub packed: Option<&'a PackedLayout>,
     pub core: *mut f32,
     pub core_penalty: f32,
     /// The step of the core, and how many entries it steps with if they go one by one.
     pub core_eta: f32,
     pub core_entries: usize,
     /// The fiber mode and its rank.
-    pub fiber: Option<(ModeRows, usize)>,
-    pub listed: &'a [ModeRows],
-    /// Whether the penalties of listed rows pull to anything but 0, or their steps are not those of the job.
-    pub own: bool,
-    /// Per entry the listed rows, the bits of the value and, if entries have weights, of the weight.
+    pub fiber: Option<FiberMode>,
+    pub non_fiber: &'a [ModeRows],
+    /// Whether the penalties of non_fiber rows weighted_residual to anything but 0, or their steps are not those of the job.
+    pub has_priors: bool,
+    /// Per entry the non_fiber rows, the bits of the value and, if entries have weights, of the weight.
     pub entries: *const u32,
     pub weighted: bool,
     pub eta: f32,
-    pub weight: f32,
-    pub rule: Rule,
+    pub loss_weight: f32,
+    pub regularizer: Regularizer,
     /// The direction of the fiber mode's rows along which curvature is highest, and eta times it.
-    pub steepest: *const f32,
-    pub steepness: f32,
+    pub curvature_direction: *const f32,
+    pub curvature_step: f32,
     pub work: *mut f32,
 }
 
@@ -83,8 +87,8 @@ impl ModeRows {
         start: std::ptr::null_mut(),
         stride: 0,
         penalty: std::ptr::null(),
-        prior: std::ptr::null(),
-        step: 1.0,
+        prior_mean: std::ptr::null(),
+        eta_scale: 1.0,
     };
 
     #[inline(always)]
@@ -93,11 +97,15 @@ impl ModeRows {
         unsafe { self.start.add(row as usize * self.stride) }
     }
 
-    /// Floats `k..` of the prior, and the step.
+    /// Returns the prior of the floats of a row from float `k` on.
     #[inline(always)]
-    pub(super) unsafe fn own(&self, k: usize) -> (*const f32, f32) {
-        // SAFETY: the prior is as long as a row.
-        unsafe { (self.prior.add(k), self.step) }
+    pub(super) unsafe fn prior_at(&self, k: usize) -> RowPrior {
+        // SAFETY: `k` is below the stride, and the prior mean is as long as a row.
+        let mean = unsafe { self.prior_mean.add(k) };
+        RowPrior {
+            mean,
+            eta_scale: self.eta_scale,
+        }
     }
 
     #[inline(always)]
@@ -107,48 +115,58 @@ impl ModeRows {
     }
 }
 
-/// Numbers after a step of a single entry: `slope` times `scale` is minus the gradient of the error.
+/// Numbers after a step of a single entry: `gradient` times `scale` is minus the gradient of the residual.
 #[inline(always)]
-pub(super) fn moved<L: F32x16>(x: L, slope: L, scale: f32, shrink: f32, rule: Rule) -> L {
-    moved_to(x, L::zero(), slope, scale, shrink, rule)
+pub(super) fn updated<V: F32x16>(
+    x: V,
+    gradient: V,
+    scale: f32,
+    shrink: f32,
+    regularizer: Regularizer,
+) -> V {
+    updated_towards(x, V::zero(), gradient, scale, shrink, regularizer)
 }
 
 /// The same with a penalty that pulls to `prior` instead of 0.
 #[inline(always)]
-pub(super) fn moved_to<L: F32x16>(
-    x: L,
-    prior: L,
-    slope: L,
+pub(super) fn updated_towards<V: F32x16>(
+    x: V,
+    prior: V,
+    gradient: V,
     scale: f32,
     shrink: f32,
-    rule: Rule,
-) -> L {
-    if !rule.l1 && !rule.nonneg {
-        let kept = prior.mul_add(L::splat(shrink), x * L::splat(1.0 - shrink));
-        return slope.mul_add(L::splat(scale), kept);
+    regularizer: Regularizer,
+) -> V {
+    if !regularizer.l1 && !regularizer.nonneg {
+        let kept = prior.mul_add(V::splat(shrink), x * V::splat(1.0 - shrink));
+        return gradient.mul_add(V::splat(scale), kept);
     }
-    let off = x - prior;
-    let pulled = if rule.l1 { off.sign() } else { off };
-    let x = pulled.mul_add(L::splat(-shrink), slope.mul_add(L::splat(scale), x));
-    if rule.nonneg { x.at_least_zero() } else { x }
+    let offset = x - prior;
+    let pulled = if regularizer.l1 {
+        offset.sign()
+    } else {
+        offset
+    };
+    let x = pulled.mul_add(V::splat(-shrink), gradient.mul_add(V::splat(scale), x));
+    if regularizer.nonneg { x.max_zero() } else { x }
 }
 
 /// The size of a step, the same in all places of a line; and whether modes have priors and steps of their
-/// own. Without, penalties pull to 0 and all steps are this one, which takes less.
+/// own. Without, penalties weighted_residual to 0 and all steps are this one, which takes less.
 #[derive(Clone, Copy)]
-pub(super) struct Step<L, const OWN: bool = true> {
-    pub eta: L,
-    minus_eta: L,
-    pub rule: Rule,
+pub(super) struct RowUpdate<V, const HAS_PRIOR: bool = true> {
+    pub eta: V,
+    minus_eta: V,
+    pub regularizer: Regularizer,
 }
 
-impl<L: F32x16, const OWN: bool> Step<L, OWN> {
+impl<V: F32x16, const HAS_PRIOR: bool> RowUpdate<V, HAS_PRIOR> {
     #[inline(always)]
-    pub(super) fn new(eta: f32, rule: Rule) -> Self {
-        Step {
-            eta: L::splat(eta),
-            minus_eta: L::splat(-eta),
-            rule,
+    pub(super) fn new(eta: f32, regularizer: Regularizer) -> Self {
+        RowUpdate {
+            eta: V::splat(eta),
+            minus_eta: V::splat(-eta),
+            regularizer,
         }
     }
 
@@ -157,44 +175,50 @@ impl<L: F32x16, const OWN: bool> Step<L, OWN> {
     /// # Safety
     /// As of [`F32x16::store`], and of [`F32x16::load`] for the prior.
     #[inline(always)]
-    pub(super) unsafe fn put(
+    pub(super) unsafe fn apply(
         self,
-        x: L,
-        own: (*const f32, f32),
-        slope: L,
-        scale: L,
+        x: V,
+        prior: RowPrior,
+        gradient: V,
+        scale: V,
         penalty: f32,
         to: *mut f32,
     ) {
         // SAFETY: the caller's promise.
         unsafe {
-            let (off, scale, penalty) = if OWN {
-                let (prior, step) = own;
-                let off = x - L::load(prior);
-                (off, scale * L::splat(step), penalty * step)
+            let (offset, scale, penalty) = if HAS_PRIOR {
+                let RowPrior { mean, eta_scale } = prior;
+                let offset = x - V::load(mean);
+                (offset, scale * V::splat(eta_scale), penalty * eta_scale)
             } else {
                 (x, scale, penalty)
             };
             // Without branches in between, the penalty goes from memory into the multiply-add; other
             // rules write again what they have to.
-            let pull = off * self.minus_eta;
-            let stepped = slope.mul_add(scale, x);
-            pull.mul_add(L::splat(penalty), stepped).store(to);
-            if self.rule.l1 || self.rule.nonneg {
-                self.moved(x, off, slope, scale, penalty).store(to);
+            let weighted_residual = offset * self.minus_eta;
+            let stepped = gradient.mul_add(scale, x);
+            weighted_residual
+                .mul_add(V::splat(penalty), stepped)
+                .store(to);
+            if self.regularizer.l1 || self.regularizer.nonneg {
+                self.updated(x, offset, gradient, scale, penalty).store(to);
             }
         }
     }
 
-    /// Numbers after a step: `slope` times `scale` is minus the gradient of the error. Penalties pull
-    /// `off` to 0.
+    /// Numbers after a step: `gradient` times `scale` is minus the gradient of the residual. Penalties weighted_residual
+    /// `offset` to 0.
     #[inline(always)]
-    pub(super) fn moved(self, x: L, off: L, slope: L, scale: L, penalty: f32) -> L {
-        let pulled = if self.rule.l1 { off.sign() } else { off };
-        let pull = pulled * self.minus_eta;
-        let x = pull.mul_add(L::splat(penalty), slope.mul_add(scale, x));
-        if self.rule.nonneg {
-            x.at_least_zero()
+    pub(super) fn updated(self, x: V, offset: V, gradient: V, scale: V, penalty: f32) -> V {
+        let pulled = if self.regularizer.l1 {
+            offset.sign()
+        } else {
+            offset
+        };
+        let weighted_residual = pulled * self.minus_eta;
+        let x = weighted_residual.mul_add(V::splat(penalty), gradient.mul_add(scale, x));
+        if self.regularizer.nonneg {
+            x.max_zero()
         } else {
             x
         }

@@ -7,23 +7,23 @@
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch_job::{Job, Step};
-use super::entry::{self, contract, contract_inline};
+use super::batch_job::{BatchJob, FiberMode, RowUpdate};
 use super::entry_block::FiberBatch;
+use super::entry_gradient::{self, contract, contract_body};
 use crate::simd::LANES;
 use crate::simd::{F32x16, leaf, prefetch};
 
-/// M for the first batch; [`after_full`] makes the others.
+/// M for the first batch; [`update_core_and_fiber`] makes the others.
 #[inline(always)]
-pub(super) unsafe fn first_m<L: F32x16>(
-    job: &Job<'_>,
+pub(super) unsafe fn first_fiber_product<V: F32x16>(
+    job: &BatchJob<'_>,
     batches: &[FiberBatch],
-    lines: usize,
+    vectors: usize,
     m: *mut f32,
 ) {
-    if let (Some((fiber, rank)), Some(batch)) = (job.fiber, batches.first()) {
+    if let (Some(FiberMode { rows: fiber, rank }), Some(batch)) = (job.fiber, batches.first()) {
         // SAFETY: the caller's promises.
-        unsafe { contract::<L>(job.core, fiber.row(batch.run.fiber_row), rank, lines, m) };
+        unsafe { contract::<V>(job.core, fiber.row(batch.run.fiber_row), rank, vectors, m) };
     }
 }
 
@@ -35,8 +35,8 @@ const AHEAD: usize = 10;
 
 /// What every line of the core goes through after a batch.
 #[derive(Clone, Copy)]
-struct Pass<L> {
-    step: Step<L>,
+struct Pass<V> {
+    update: RowUpdate<V>,
     penalty: f32,
     /// Whether the penalty is too small to be seen next to 1.
     keep: bool,
@@ -44,10 +44,10 @@ struct Pass<L> {
     far: bool,
     e: *const f32,
     m: *mut f32,
-    lines: usize,
+    vectors: usize,
 }
 
-impl<L: F32x16> Pass<L> {
+impl<V: F32x16> Pass<V> {
     /// `R` slabs of the core from `slab` on, with the numbers of the fiber mode's row `u` that belong
     /// to them, and those of the next batch's row. Returns their products with E, not yet summed.
     #[inline(always)]
@@ -57,41 +57,41 @@ impl<L: F32x16> Pass<L> {
         u: *const f32,
         next: *const f32,
         first: bool,
-    ) -> [L; R] {
-        // SAFETY: the promises of `after_full`.
+    ) -> [V; R] {
+        // SAFETY: the promises of `update_core_and_fiber`.
         unsafe {
-            let mut dots = [L::zero(); R];
+            let mut dots = [V::zero(); R];
             let (mut scale, mut to) = (dots, dots);
             for r in 0..R {
-                scale[r] = L::splat(*u.add(r)) * self.step.eta;
-                to[r] = L::splat(*next.add(r));
+                scale[r] = V::splat(*u.add(r)) * self.update.eta;
+                to[r] = V::splat(*next.add(r));
             }
-            for k in 0..self.lines {
-                let e = L::load(self.e.add(k * LANES));
+            for k in 0..self.vectors {
+                let e = V::load(self.e.add(k * LANES));
                 let m = self.m.add(k * LANES);
-                let mut sum = if first { L::zero() } else { L::load(m) };
+                let mut sum = if first { V::zero() } else { V::load(m) };
                 // Slabs are often whole pages apart: all loads come before the stores, which the
                 // machine would take for their own.
-                let mut g = [L::zero(); R];
+                let mut g = [V::zero(); R];
                 if self.far {
                     for r in 0..R {
-                        prefetch(slab.wrapping_add((r * self.lines + k + AHEAD) * LANES));
+                        prefetch(slab.wrapping_add((r * self.vectors + k + AHEAD) * LANES));
                     }
                 }
                 for r in 0..R {
-                    g[r] = L::load(slab.add((r * self.lines + k) * LANES));
+                    g[r] = V::load(slab.add((r * self.vectors + k) * LANES));
                 }
                 for r in 0..R {
                     dots[r] = g[r].mul_add(e, dots[r]);
                     g[r] = if self.keep {
                         e.mul_add(scale[r], g[r])
                     } else {
-                        self.step.moved(g[r], g[r], e, scale[r], self.penalty)
+                        self.update.updated(g[r], g[r], e, scale[r], self.penalty)
                     };
                     sum = g[r].mul_add(to[r], sum);
                 }
                 for r in 0..R {
-                    g[r].store(slab.add((r * self.lines + k) * LANES));
+                    g[r].store(slab.add((r * self.vectors + k) * LANES));
                 }
                 sum.store(m);
             }
@@ -102,24 +102,24 @@ impl<L: F32x16> Pass<L> {
 
 leaf! {
     /// After a batch with a full core: updates of the core and of the fiber mode's row; then M for the batch
-    /// `next`. `slopes` is memory for one row of that mode.
-    pub(super) unsafe fn after_full<L: F32x16>(job: &Job<'_>, batch: &FiberBatch, next: Option<&FiberBatch>, e: *const f32, m: *mut f32,
-        slopes: *mut f32, lines: usize) = after_full_body;
+    /// `next`. `gradients` is memory for one row of that mode.
+    pub(super) unsafe fn update_core_and_fiber<V: F32x16>(job: &BatchJob<'_>, batch: &FiberBatch, next: Option<&FiberBatch>, e: *const f32, m: *mut f32,
+        gradients: *mut f32, vectors: usize) = update_core_and_fiber_body;
 }
 
 #[inline(always)]
-unsafe fn after_full_body<L: F32x16>(
-    job: &Job<'_>,
+unsafe fn update_core_and_fiber_body<V: F32x16>(
+    job: &BatchJob<'_>,
     batch: &FiberBatch,
     next: Option<&FiberBatch>,
     e: *const f32,
     m: *mut f32,
-    slopes: *mut f32,
-    lines: usize,
+    gradients: *mut f32,
+    vectors: usize,
 ) {
-    // SAFETY: the core has `rank` slabs of `lines` lines, E and M one.
+    // SAFETY: the core has `rank` slabs of `vectors` vectors, E and M one.
     unsafe {
-        let Some((fiber, rank)) = job.fiber else {
+        let Some(FiberMode { rows: fiber, rank }) = job.fiber else {
             return;
         };
         let count = batch.len as f32;
@@ -130,42 +130,42 @@ unsafe fn after_full_body<L: F32x16>(
         };
         let penalty = job.core_penalty * count;
         let pass = Pass {
-            step: Step::<L>::new(job.core_eta, job.rule),
+            update: RowUpdate::<V>::new(job.core_eta, job.regularizer),
             penalty,
-            keep: job.core_eta * penalty < f32::EPSILON / 4.0 && !job.rule.nonneg,
-            far: rank * lines > NEAR,
+            keep: job.core_eta * penalty < f32::EPSILON / 4.0 && !job.regularizer.nonneg,
+            far: rank * vectors > NEAR,
             e,
             m,
-            lines,
+            vectors,
         };
         let mut l = 0;
         while l < rank {
-            let slab = job.core.add(l * lines * LANES);
+            let slab = job.core.add(l * vectors * LANES);
             let (ul, next) = (u.add(l), then.add(l));
-            let mut dots = [L::zero(); 4];
-            if l + 4 <= rank && L::REGISTERS >= 16 {
+            let mut dots = [V::zero(); 4];
+            if l + 4 <= rank && V::VECTOR_REGISTERS >= 16 {
                 dots = pass.slabs::<4>(slab, ul, next, l == 0);
             } else if l + 4 <= rank {
                 [dots[0], dots[1]] = pass.slabs::<2>(slab, ul, next, l == 0);
-                let slab = slab.add(2 * lines * LANES);
+                let slab = slab.add(2 * vectors * LANES);
                 [dots[2], dots[3]] = pass.slabs::<2>(slab, ul.add(2), next.add(2), false);
             } else {
                 for t in 0..rank - l {
-                    let slab = slab.add(t * lines * LANES);
+                    let slab = slab.add(t * vectors * LANES);
                     [dots[t]] = pass.slabs::<1>(slab, ul.add(t), next.add(t), l + t == 0);
                 }
             }
             // The rest of a line is 0, as it has to be for padding.
-            slopes.add(l).cast::<[f32; 4]>().write(L::sums(dots));
+            gradients.add(l).cast::<[f32; 4]>().write(V::sums4(dots));
             l += 4;
         }
         for l in (rank.next_multiple_of(4)..fiber.stride).step_by(4) {
-            slopes.add(l).cast::<[f32; 4]>().write([0.0; 4]);
+            gradients.add(l).cast::<[f32; 4]>().write([0.0; 4]);
         }
-        step_fiber::<L>(job, batch, count, 1.0, slopes);
-        // The same row, which has just moved.
+        update_fiber_row::<V>(job, batch, count, 1.0, gradients);
+        // The same row, which has just updated.
         if next.is_some() && then == u {
-            contract_inline::<L>(job.core, u, rank, lines, m);
+            contract_body::<V>(job.core, u, rank, vectors, m);
         }
     }
 }
@@ -173,36 +173,38 @@ unsafe fn after_full_body<L: F32x16>(
 /// The step of the fiber mode's row after a batch, damped along the direction of the highest
 /// curvature: there the entries one after the other would have stopped where all at once overshoot.
 #[inline(always)]
-pub(super) unsafe fn step_fiber<L: F32x16>(
-    job: &Job<'_>,
+pub(super) unsafe fn update_fiber_row<V: F32x16>(
+    job: &BatchJob<'_>,
     batch: &FiberBatch,
     count: f32,
     weight: f32,
-    slopes: *const f32,
+    gradients: *const f32,
 ) {
     // SAFETY: the caller's promises; the direction is as long as a row.
     unsafe {
-        let Some((fiber, _)) = job.fiber else {
+        let Some(FiberMode { rows: fiber, .. }) = job.fiber else {
             return;
         };
         let u = fiber.row(batch.run.fiber_row);
-        let lines = fiber.stride / LANES;
+        let vectors = fiber.stride / LANES;
         let penalty = fiber.penalty(batch.run.fiber_row) * count;
-        let step = Step::<L>::new(job.eta, job.rule);
-        let scale = L::splat(job.eta * weight);
-        let x = job.steepness * count;
+        let update = RowUpdate::<V>::new(job.eta, job.regularizer);
+        let scale = V::splat(job.eta * weight);
+        let x = job.curvature_step * count;
         let damping = if x > 0.1 {
-            let along = entry::dot::<L>(slopes, job.steepest, lines);
+            let along = entry_gradient::dot::<V>(gradients, job.curvature_direction, vectors);
             // Close to (1 - exp(-x)) / x, and below it.
             along * (1.0 / (1.0 + 0.5 * x + x * x / 12.0) - 1.0)
         } else {
             0.0
         };
-        for k in (0..lines * LANES).step_by(LANES) {
-            let slope =
-                L::splat(damping).mul_add(L::load(job.steepest.add(k)), L::load(slopes.add(k)));
-            let (row, own) = (u.add(k), fiber.own(k));
-            step.put(L::load(row), own, slope, scale, penalty, row);
+        for k in (0..vectors * LANES).step_by(LANES) {
+            let gradient = V::splat(damping).mul_add(
+                V::load(job.curvature_direction.add(k)),
+                V::load(gradients.add(k)),
+            );
+            let (row, prior) = (u.add(k), fiber.prior_at(k));
+            update.apply(V::load(row), prior, gradient, scale, penalty, row);
         }
     }
 }

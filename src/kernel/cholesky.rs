@@ -50,13 +50,13 @@ dispatched! {
 }
 
 #[inline(always)]
-unsafe fn any_solve<L: F32x16>(size: usize, a: *mut f32, b: &mut [f32], noise: Noise<'_>) -> bool {
+unsafe fn any_solve<V: F32x16>(size: usize, a: *mut f32, b: &mut [f32], noise: Noise<'_>) -> bool {
     // SAFETY: the caller's obligations.
     unsafe {
-        if !factorize::<L>(size, a) {
+        if !factorize::<V>(size, a) {
             return false;
         }
-        solve_transposed::<L>(size, a, b);
+        solve_transposed::<V>(size, a, b);
         let sample_is_finite = match noise {
             Noise::None => true,
             Noise::Sample(noise) => {
@@ -65,10 +65,10 @@ unsafe fn any_solve<L: F32x16>(size: usize, a: *mut f32, b: &mut [f32], noise: N
             }
             Noise::MeanAndSample(noise) => {
                 noise.iter_mut().zip(&*b).for_each(|(z, y)| *z += y);
-                solve_upper::<L>(size, a, noise)
+                solve_upper::<V>(size, a, noise)
             }
         };
-        sample_is_finite && solve_upper::<L>(size, a, b)
+        sample_is_finite && solve_upper::<V>(size, a, b)
     }
 }
 
@@ -79,7 +79,7 @@ const MIN_PIVOT_RATIO: f32 = 1e-5;
 /// Replaces the upper triangle of A by R, with the reciprocals of R's diagonal on the diagonal. Returns
 /// false if A is not positive definite.
 #[inline(always)]
-unsafe fn factorize<L: F32x16>(size: usize, a: *mut f32) -> bool {
+unsafe fn factorize<V: F32x16>(size: usize, a: *mut f32) -> bool {
     let width = padded_len(size);
     let lines = width / LANES;
     // SAFETY: the caller's obligations.
@@ -101,19 +101,19 @@ unsafe fn factorize<L: F32x16>(size: usize, a: *mut f32) -> bool {
                 return false;
             }
             let inverse = 1.0 / pivot.sqrt();
-            let scale = L::splat(inverse);
+            let scale = V::splat(inverse);
             for line in k / LANES..lines {
                 let at = row.add(line * LANES);
-                (L::load(at) * scale).store(at);
+                (V::load(at) * scale).store(at);
             }
             // The triangular solves need only the reciprocal of the diagonal.
             *row.add(k) = inverse;
             for i in k + 1..size {
-                let by = L::splat(-*row.add(i));
+                let by = V::splat(-*row.add(i));
                 let target = a.add(i * width);
                 for line in i / LANES..lines {
                     let at = target.add(line * LANES);
-                    by.mul_add(L::load(row.add(line * LANES)), L::load(at))
+                    by.mul_add(V::load(row.add(line * LANES)), V::load(at))
                         .store(at);
                 }
             }
@@ -127,7 +127,7 @@ unsafe fn factorize<L: F32x16>(size: usize, a: *mut f32) -> bool {
 /// The vector of R that holds the diagonal has arbitrary values left of it. They spoil elements of b before
 /// k, which are no longer needed, so y is kept in a buffer until its vector is complete.
 #[inline(always)]
-unsafe fn solve_transposed<L: F32x16>(size: usize, r: *const f32, b: &mut [f32]) {
+unsafe fn solve_transposed<V: F32x16>(size: usize, r: *const f32, b: &mut [f32]) {
     let width = padded_len(size);
     let b = b.as_mut_ptr();
     // SAFETY: the caller's obligations.
@@ -138,13 +138,13 @@ unsafe fn solve_transposed<L: F32x16>(size: usize, r: *const f32, b: &mut [f32])
                 let row = r.add(k * width);
                 let x = *b.add(k) * *row.add(k);
                 y[k - first] = x;
-                let by = L::splat(-x);
+                let by = V::splat(-x);
                 for at in (first..width).step_by(LANES) {
-                    by.mul_add(L::load(row.add(at)), L::load(b.add(at)))
+                    by.mul_add(V::load(row.add(at)), V::load(b.add(at)))
                         .store(b.add(at));
                 }
             }
-            L::load(y.as_ptr()).store(b.add(first));
+            V::load(y.as_ptr()).store(b.add(first));
         }
     }
 }
@@ -154,7 +154,7 @@ unsafe fn solve_transposed<L: F32x16>(size: usize, r: *const f32, b: &mut [f32])
 /// Works on sixteen elements at a time from the end: subtracts the contribution of later elements, then
 /// substitutes within a transposed sixteen by sixteen block, whose columns are vectors.
 #[inline(always)]
-unsafe fn solve_upper<L: F32x16>(size: usize, r: *const f32, y: &mut [f32]) -> bool {
+unsafe fn solve_upper<V: F32x16>(size: usize, r: *const f32, y: &mut [f32]) -> bool {
     let width = padded_len(size);
     let y = y.as_mut_ptr();
     // SAFETY: the caller's obligations.
@@ -162,27 +162,27 @@ unsafe fn solve_upper<L: F32x16>(size: usize, r: *const f32, y: &mut [f32]) -> b
         for first in (0..size).step_by(LANES).rev() {
             let count = LANES.min(size - first);
             let mut later = [0.0f32; LANES];
-            let mut block = [L::zero(); LANES];
+            let mut block = [V::zero(); LANES];
             for i in 0..count {
                 let row = r.add((first + i) * width);
-                block[i] = L::load(row.add(first));
-                let mut sum = L::zero();
+                block[i] = V::load(row.add(first));
+                let mut sum = V::zero();
                 for at in (first + LANES..width).step_by(LANES) {
-                    sum = L::load(row.add(at)).mul_add(L::load(y.add(at)), sum);
+                    sum = V::load(row.add(at)).mul_add(V::load(y.add(at)), sum);
                 }
                 later[i] = sum.sum();
             }
-            let columns = L::transposed(block);
-            let mut rest = L::load(y.add(first)) - L::load(later.as_ptr());
+            let columns = V::transpose(block);
+            let mut rest = V::load(y.add(first)) - V::load(later.as_ptr());
             let mut now = [0.0f32; LANES];
             let mut solution = [0.0f32; LANES];
             for k in (0..count).rev() {
                 rest.store(now.as_mut_ptr());
                 let x = now[k] * *r.add((first + k) * width + first + k);
                 solution[k] = x;
-                rest = L::splat(-x).mul_add(columns[k], rest);
+                rest = V::splat(-x).mul_add(columns[k], rest);
             }
-            L::load(solution.as_ptr()).store(y.add(first));
+            V::load(solution.as_ptr()).store(y.add(first));
         }
         (0..size).all(|k| (*y.add(k)).is_finite())
     }

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use super::entry::dot;
+use super::entry_gradient::dot;
 use super::mode_csr::ModeCsr;
 use crate::simd::LANES;
 use crate::simd::Level;
@@ -87,7 +87,7 @@ dispatched! {
 
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-unsafe fn any_fiber_sum<L: F32x16>(
+unsafe fn any_fiber_sum<V: F32x16>(
     indices: *const u32,
     width: usize,
     count: usize,
@@ -100,7 +100,7 @@ unsafe fn any_fiber_sum<L: F32x16>(
     // SAFETY: the caller's obligations.
     unsafe {
         if lines == 1 {
-            return fiber_sum_one_vector::<L>(indices, width, count, rows, contracted, scales, sum);
+            return fiber_sum_one_vector::<V>(indices, width, count, rows, contracted, scales, sum);
         }
         for i in 0..count {
             let u = rows.add(*indices.add(i * width) as usize * lines * LANES);
@@ -109,13 +109,13 @@ unsafe fn any_fiber_sum<L: F32x16>(
                 e = *scales.add(i);
             }
             if !contracted.is_null() {
-                e *= dot::<L>(contracted, u, lines);
+                e *= dot::<V>(contracted, u, lines);
             }
-            let e = L::splat(e);
+            let e = V::splat(e);
             for k in 0..lines {
                 let at = sum.add(k * LANES);
-                let so_far = L::load(at);
-                e.mul_add(L::load(u.add(k * LANES)), so_far).store(at);
+                let so_far = V::load(at);
+                e.mul_add(V::load(u.add(k * LANES)), so_far).store(at);
             }
         }
     }
@@ -124,7 +124,7 @@ unsafe fn any_fiber_sum<L: F32x16>(
 /// The same for rows of one vector, with the sum in a register.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-unsafe fn fiber_sum_one_vector<L: F32x16>(
+unsafe fn fiber_sum_one_vector<V: F32x16>(
     indices: *const u32,
     width: usize,
     count: usize,
@@ -135,14 +135,14 @@ unsafe fn fiber_sum_one_vector<L: F32x16>(
 ) {
     // SAFETY: the caller's obligations.
     unsafe {
-        let mut total = L::load(sum);
+        let mut total = V::load(sum);
         let contracted_vector = if contracted.is_null() {
-            L::zero()
+            V::zero()
         } else {
-            L::load(contracted)
+            V::load(contracted)
         };
         for i in 0..count {
-            let u = L::load(rows.add(*indices.add(i * width) as usize * LANES));
+            let u = V::load(rows.add(*indices.add(i * width) as usize * LANES));
             let mut e = 1.0;
             if !scales.is_null() {
                 e = *scales.add(i);
@@ -150,7 +150,7 @@ unsafe fn fiber_sum_one_vector<L: F32x16>(
             if !contracted.is_null() {
                 e *= (u * contracted_vector).sum();
             }
-            total = L::splat(e).mul_add(u, total);
+            total = V::splat(e).mul_add(u, total);
         }
         total.store(sum);
     }

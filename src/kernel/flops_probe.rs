@@ -11,57 +11,57 @@ use crate::simd::{F32x16, dispatched};
 /// Rounds of multiply-adds between two looks at the clock.
 const ROUNDS: usize = 1 << 14;
 
-// A line is one register of AVX-512, two of AVX2 and four of the portable vectors: as many lines as fill
+// A line is one register of AVX-512, two of AVX2 and four of the portable vectors: as fma_chains vectors as fill
 // twelve registers, which is enough to hide how long a multiply-add takes, and few enough that none is
 // spilled.
 dispatched! {
-    /// Multiply-adds of twelve lines in each round.
-    unsafe fn twelve(rounds: usize) -> f32 = any_twelve;
+    /// Multiply-adds of twelve vectors in each round.
+    unsafe fn fma_twelve(rounds: usize) -> f32 = fma_twelve_body;
 }
 dispatched! {
-    /// Multiply-adds of six lines in each round.
-    unsafe fn six(rounds: usize) -> f32 = any_six;
+    /// Multiply-adds of six vectors in each round.
+    unsafe fn fma_six(rounds: usize) -> f32 = fma_six_body;
 }
 dispatched! {
-    /// Multiply-adds of three lines in each round.
-    unsafe fn three(rounds: usize) -> f32 = any_three;
+    /// Multiply-adds of three vectors in each round.
+    unsafe fn fma_three(rounds: usize) -> f32 = fma_three_body;
 }
 
 #[inline(always)]
-unsafe fn any_twelve<L: F32x16>(rounds: usize) -> f32 {
-    many::<L, 12>(rounds)
+unsafe fn fma_twelve_body<V: F32x16>(rounds: usize) -> f32 {
+    fma_chains::<V, 12>(rounds)
 }
 
 #[inline(always)]
-unsafe fn any_six<L: F32x16>(rounds: usize) -> f32 {
-    many::<L, 6>(rounds)
+unsafe fn fma_six_body<V: F32x16>(rounds: usize) -> f32 {
+    fma_chains::<V, 6>(rounds)
 }
 
 #[inline(always)]
-unsafe fn any_three<L: F32x16>(rounds: usize) -> f32 {
-    many::<L, 3>(rounds)
+unsafe fn fma_three_body<V: F32x16>(rounds: usize) -> f32 {
+    fma_chains::<V, 3>(rounds)
 }
 
-/// `x = by * x + to`, over and over, for `K` lines that have nothing to do with each other. It tends
+/// `x = by * x + to`, over and over, for `K` vectors that have nothing to do with each other. It tends
 /// to 1, so that no number gets tiny or huge.
 #[inline(always)]
-fn many<L: F32x16, const K: usize>(rounds: usize) -> f32 {
+fn fma_chains<V: F32x16, const K: usize>(rounds: usize) -> f32 {
     let (by, to) = (
-        L::splat(black_box(0.9990234)),
-        L::splat(black_box(0.0009765625)),
+        V::splat(black_box(0.9990234)),
+        V::splat(black_box(0.0009765625)),
     );
-    let mut lines = [L::zero(); K];
+    let mut vectors = [V::zero(); K];
     for k in 0..K {
-        lines[k] = L::splat(black_box(k as f32));
+        vectors[k] = V::splat(black_box(k as f32));
     }
     for _ in 0..rounds {
         for k in 0..K {
-            lines[k] = by.mul_add(lines[k], to);
+            vectors[k] = by.mul_add(vectors[k], to);
         }
     }
-    let mut all = L::zero();
+    let mut all = V::zero();
     for k in 0..K {
-        all = all + lines[k];
+        all = all + vectors[k];
     }
     all.sum()
 }
@@ -80,7 +80,7 @@ pub fn peak_flops(level: Level, seconds: f64) -> f64 {
         "this machine does not have {}",
         level.name()
     );
-    let lines = match level {
+    let vectors = match level {
         Level::Avx512 => 12,
         Level::Avx2 => 6,
         Level::Scalar | Level::Wide => 3,
@@ -90,9 +90,9 @@ pub fn peak_flops(level: Level, seconds: f64) -> f64 {
         // SAFETY: the kernels ask for nothing but the level, which was checked.
         black_box(unsafe {
             match level {
-                Level::Avx512 => twelve(level, rounds),
-                Level::Avx2 => six(level, rounds),
-                Level::Scalar | Level::Wide => three(Level::Wide, rounds),
+                Level::Avx512 => fma_twelve(level, rounds),
+                Level::Avx2 => fma_six(level, rounds),
+                Level::Scalar | Level::Wide => fma_three(Level::Wide, rounds),
             }
         });
     };
@@ -106,7 +106,7 @@ pub fn peak_flops(level: Level, seconds: f64) -> f64 {
         bursts += 1.0;
         elapsed = began.elapsed().as_secs_f64();
     }
-    bursts * (ROUNDS * lines * LANES * 2) as f64 / elapsed
+    bursts * (ROUNDS * vectors * LANES * 2) as f64 / elapsed
 }
 
 #[cfg(test)]

@@ -141,23 +141,23 @@ dispatched! {
 }
 
 #[inline(always)]
-unsafe fn any_load_floats<L: HogwildVector>(from: *const f32, to: *mut f32, len: usize) {
+unsafe fn any_load_floats<V: HogwildVector>(from: *const f32, to: *mut f32, len: usize) {
     for k in (0..len).step_by(LANES) {
         // SAFETY: the caller guarantees the memory.
-        unsafe { L::load_shared(from.add(k)).store(to.add(k)) };
+        unsafe { V::load_shared(from.add(k)).store(to.add(k)) };
     }
 }
 
 #[inline(always)]
-unsafe fn any_store_floats<L: HogwildVector>(to: *mut f32, from: *const f32, len: usize) {
+unsafe fn any_store_floats<V: HogwildVector>(to: *mut f32, from: *const f32, len: usize) {
     for k in (0..len).step_by(LANES) {
         // SAFETY: the caller guarantees the memory.
-        unsafe { L::load(from.add(k)).store_shared(to.add(k)) };
+        unsafe { V::load(from.add(k)).store_shared(to.add(k)) };
     }
 }
 
 #[inline(always)]
-unsafe fn any_exchange_replica<L: HogwildVector>(
+unsafe fn any_exchange_replica<V: HogwildVector>(
     shared: *mut f32,
     own: *mut f32,
     base: *mut f32,
@@ -168,14 +168,14 @@ unsafe fn any_exchange_replica<L: HogwildVector>(
         // SAFETY: the caller guarantees the memory; own and base belong to this thread.
         unsafe {
             let (shared, own, base) = (shared.add(k), own.add(k), base.add(k));
-            let mut row = L::load_shared(shared);
+            let mut row = V::load_shared(shared);
             // An unchanged row is only read, so that its cache line can stay shared.
             if *own.cast::<[f32; LANES]>() != *base.cast::<[f32; LANES]>() {
-                let delta = L::load(base).mul_add(L::splat(-1.0), L::load(own));
+                let delta = V::load(base).mul_add(V::splat(-1.0), V::load(own));
                 row = row + delta;
                 // Several threads may have decreased it, each to no less than 0.
                 if nonneg {
-                    row = row.at_least_zero();
+                    row = row.max_zero();
                 }
                 row.store_shared(shared);
             }

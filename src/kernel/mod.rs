@@ -1,20 +1,20 @@
 //! The arithmetic of the model, on pointers and lengths alone.
 //!
-//! One entry of the tensor needs the model's value there and, for every mode n, the slope
-//! d_n = G x_{-n} {u}: the derivative of the value by the mode's row. The paper gets the slopes by
+//! One entry of the tensor needs the model's value there and, for every mode n, the gradient
+//! d_n = G x_{-n} {u}: the derivative of the value by the mode's row. The paper gets the gradients by
 //! collapsing S (the products g u v w) and dividing by the row; the kernels here collapse the partial
 //! products of S without the mode's own factor, which is the same vector without the division.
 //!
 //! - [`mod@reference`]: plain loops, generic over the float type: the oracle for everything else.
 //! - `naive`: Algorithm 2 of the paper, every mode from scratch, O(N^2 J^N).
 //! - `entry`: one entry, partial contractions shared between modes, O(N J^N); O(N J) for CP.
-//! - `lines`: what those are written in; [`Level`]: the instruction sets they are stamped for.
+//! - `vectors`: what those are written in; [`Level`]: the instruction sets they are stamped for.
 //! - `grid`, `cell`: entries sorted into cells and grouped by a shared row; `batch`, `walk`, `after`,
 //!   `vector`, `small3`, `large3`, `order4`, `general`: what runs them, O(J^2) per entry for order
 //!   3; `single`: entries one by one; `eval`: errors on them; `graph`: edges.
 //! - `colour`, `classes`: entries that have no rows in common, in cells of classes.
-//! - `lease`: rows that threads take turns at, which those work on.
-//! - `flat`, `lockfree`: runs of single entries of a lock-free fit, the core read once per entry; `hand`: the rows
+//! - `lease`: rows that threads take buffers at, which those work on.
+//! - `packed`, `lockfree`: runs of single entries of a lock-free fit, the core read once per entry; `hand`: the rows
 //!   a thread of it works on.
 //! - [`hogwild_rows`]: rows that several threads update without synchronization.
 //! - `mode_csr`, `partials`, `normal_equations`, `cholesky`: entries by row, the normal equations of a row,
@@ -27,30 +27,29 @@ mod batch;
 mod batch_iter;
 mod batch_job;
 mod batch_update;
-mod blocking;
-mod cell;
+mod block_update;
 #[cfg(test)]
-mod cell_tests;
+mod block_update_tests;
+mod blocking;
 mod cholesky;
 mod conflict_free;
 mod core_shape;
-mod entry;
 mod entry_block;
 #[cfg(test)]
 mod entry_block_tests;
 mod entry_chunk;
+mod entry_gradient;
 mod entry_sort;
-mod eval;
 mod exclusive_rows;
 mod fiber_sums;
 mod flops_probe;
-mod graph;
 mod graph_colouring;
+mod graph_update;
 pub mod hogwild_rows;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod hogwild_rows_x86;
+mod hogwild_update;
 mod hyper_diagonal;
-mod lockfree;
 mod mode_csr;
 mod mode_product;
 mod naive;
@@ -68,16 +67,19 @@ mod packed_core_layout;
 mod packed_core_x86;
 mod partials;
 mod per_entry;
+mod predict_batches;
 pub mod reference;
 mod row_cache;
 mod row_partition;
-mod tensor;
+mod tensor_kernel;
 
-pub(crate) use batch_job::{LONGEST, Rule};
-pub(crate) use blocking::{BlockingSpec, ModeCut};
-pub(crate) use cell::{
-    BlockModel, Form, Hold, Scratch, Settings, cell_errors, cell_squares, run, run_graph,
+pub(crate) use batch_job::{MAX_BATCH_LEN as LONGEST, Regularizer as Rule};
+pub(crate) use block_update::{
+    BlockModel, BlockScratch as Scratch, BlockUpdateSettings as Settings, CoreLayout as Form,
+    RowAccess as Hold, residuals as cell_errors, squared_residuals as cell_squares,
+    update_block as run, update_graph_block as run_graph,
 };
+pub(crate) use blocking::{BlockingSpec, ModeCut};
 pub(crate) use cholesky::{Noise, cholesky_solve};
 pub(crate) use conflict_free::{ClassRows, ConflictFreeClass, ConflictFreeClasses, RowBitSets};
 pub use core_shape::{CoreKind, CoreShape, MAX_ORDER};
@@ -88,7 +90,10 @@ pub(crate) use exclusive_rows::{ExclusiveRows, PartRefMut};
 pub(crate) use fiber_sums::{Coefficients, add_fiber};
 pub use flops_probe::peak_flops;
 pub(crate) use graph_colouring::ColouringPlan;
-pub(crate) use lockfree::{Runner, Steps, Walk, run_edges, run_matrix};
+pub(crate) use hogwild_update::{
+    EntryWalk as Walk, HogwildKernel as Runner, HogwildSettings as Steps,
+    update_graph_edges as run_edges, update_matrix_entries as run_matrix,
+};
 pub(crate) use mode_csr::{CooSlices, ModeCsr};
 pub(crate) use mode_product::ModeProducts;
 pub(crate) use nearest::{Lanes, nearest};
@@ -96,5 +101,5 @@ pub(crate) use normal_equations::NormalEquations;
 pub(crate) use partials::{OtherMode, Partials, PartialsScratch};
 pub(crate) use row_cache::RowCache;
 pub(crate) use row_partition::RowPartition;
-pub use tensor::{Method, TensorKernel};
-pub(crate) use tensor::{combine, spread};
+pub use tensor_kernel::{Method, TensorKernel};
+pub(crate) use tensor_kernel::{add_outer as spread, weighted_sum as combine};

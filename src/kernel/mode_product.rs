@@ -1,7 +1,7 @@
 //! Mode products G x_1 A(1) x_2 A(2) ... x_N A(N) of a full core with one square matrix per mode.
 #![allow(unsafe_code)]
 
-use super::entry::contract_inline as contract;
+use super::entry_gradient::contract_body as contract;
 use crate::kernel::CoreShape;
 use crate::simd::Level;
 use crate::simd::{F32x16, dispatched};
@@ -91,7 +91,7 @@ dispatched! {
 }
 
 #[inline(always)]
-unsafe fn any_multiply<L: F32x16>(
+unsafe fn any_multiply<V: F32x16>(
     from: *const f32,
     to: *mut f32,
     matrix: *const f32,
@@ -105,14 +105,14 @@ unsafe fn any_multiply<L: F32x16>(
             unsafe {
                 let from = from.add(o * j * inner * LANES);
                 let to = to.add((o * j + a) * inner * LANES);
-                contract::<L>(from, matrix.add(a * j), j, inner, to);
+                contract::<V>(from, matrix.add(a * j), j, inner, to);
             }
         }
     }
 }
 
 #[inline(always)]
-unsafe fn any_multiply_last<L: F32x16>(
+unsafe fn any_multiply_last<V: F32x16>(
     from: *const f32,
     to: *mut f32,
     matrix: *const f32,
@@ -124,7 +124,7 @@ unsafe fn any_multiply_last<L: F32x16>(
         // SAFETY: the caller's obligations.
         unsafe {
             let at = o * lines * LANES;
-            contract::<L>(matrix, from.add(at), j, lines, to.add(at));
+            contract::<V>(matrix, from.add(at), j, lines, to.add(at));
         }
     }
 }

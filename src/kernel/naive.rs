@@ -5,24 +5,30 @@ use crate::kernel::CoreShape;
 
 use crate::simd::padded_len;
 
-/// Value and slopes of a full core.
-pub(super) fn tucker_slopes(
+/// Value and gradients of a full core.
+pub(super) fn gradients_full(
     shape: &CoreShape,
     core: &[f32],
     rows: &[f32],
-    slopes: &mut [f32],
+    gradients: &mut [f32],
 ) -> f32 {
-    let value = walk(shape, core, rows, usize::MAX, &mut []);
-    slopes.fill(0.0);
+    let value = sum_products(shape, core, rows, usize::MAX, &mut []);
+    gradients.fill(0.0);
     for n in 0..shape.order() {
-        walk(shape, core, rows, n, &mut slopes[shape.row(n)]);
+        sum_products(shape, core, rows, n, &mut gradients[shape.row(n)]);
     }
     value
 }
 
 /// Goes over the core once. Without a mode to leave out, returns the sum of g times all factors;
-/// otherwise adds the products without that mode's factor to `slope`.
-fn walk(shape: &CoreShape, core: &[f32], rows: &[f32], without: usize, slope: &mut [f32]) -> f32 {
+/// otherwise adds the products without that mode's factor to `gradient`.
+fn sum_products(
+    shape: &CoreShape,
+    core: &[f32],
+    rows: &[f32],
+    without: usize,
+    gradient: &mut [f32],
+) -> f32 {
     let order = shape.order();
     let last = order - 1;
     let stride = padded_len(shape.ranks[last]);
@@ -40,7 +46,7 @@ fn walk(shape: &CoreShape, core: &[f32], rows: &[f32], without: usize, slope: &m
             if without == usize::MAX {
                 total += product;
             } else {
-                slope[at[without]] += product;
+                gradient[at[without]] += product;
             }
         }
         for n in (0..last).rev() {
@@ -54,17 +60,22 @@ fn walk(shape: &CoreShape, core: &[f32], rows: &[f32], without: usize, slope: &m
     total
 }
 
-/// Value and slopes of a diagonal core.
-pub(super) fn cp_slopes(shape: &CoreShape, core: &[f32], rows: &[f32], slopes: &mut [f32]) -> f32 {
+/// Value and gradients of a diagonal core.
+pub(super) fn gradients_diagonal(
+    shape: &CoreShape,
+    core: &[f32],
+    rows: &[f32],
+    gradients: &mut [f32],
+) -> f32 {
     let order = shape.order();
     let mut value = 0.0;
-    slopes.fill(0.0);
+    gradients.fill(0.0);
     for j in 0..shape.ranks[0] {
         let factor = |m: usize| rows[shape.row(m).start + j];
         value += (0..order).map(factor).product::<f32>() * core[j];
         for n in 0..order {
             let others: f32 = (0..order).filter(|&m| m != n).map(factor).product();
-            slopes[shape.row(n).start + j] = others * core[j];
+            gradients[shape.row(n).start + j] = others * core[j];
         }
     }
     value

@@ -43,7 +43,7 @@ pub(crate) fn nearest(
 /// None.
 #[inline(always)]
 #[allow(clippy::needless_range_loop)]
-unsafe fn any_find_nearest<L: F32x16>(
+unsafe fn any_find_nearest<V: F32x16>(
     blocks: &[Lanes<f32>],
     width: usize,
     centres: &[f32],

@@ -191,7 +191,7 @@ dispatched! {
 }
 
 #[inline(always)]
-unsafe fn any_accumulate<L: F32x16>(
+unsafe fn any_accumulate<V: F32x16>(
     partials: &Partials<'_>,
     records: &[u32],
     weights: &[f32],
@@ -209,7 +209,7 @@ unsafe fn any_accumulate<L: F32x16>(
         };
         // SAFETY: the caller's obligations; a batch fits into the scratch buffers.
         unsafe {
-            fill::<L>(partials, batch, scratch, &mut cached);
+            fill::<V>(partials, batch, scratch, &mut cached);
             let (d, lines) = (scratch.partials.as_ptr(), padded_len(partials.rank) / LANES);
             // Every sum contains the weight once.
             let weighted = if weights.is_empty() {
@@ -218,7 +218,7 @@ unsafe fn any_accumulate<L: F32x16>(
                 let to = scratch.weighted.as_mut_ptr();
                 for (k, &w) in weights.iter().enumerate() {
                     for at in (k * lines..(k + 1) * lines).map(|line| line * LANES) {
-                        (L::load(d.add(at)) * L::splat(w)).store(to.add(at));
+                        (V::load(d.add(at)) * V::splat(w)).store(to.add(at));
                     }
                 }
                 to.cast_const()
@@ -230,27 +230,27 @@ unsafe fn any_accumulate<L: F32x16>(
                 for line in i / LANES..lines {
                     let (left, right) = (weighted.add(i), d.add(line * LANES));
                     let to = gram.add((i * lines + line) * LANES);
-                    if L::REGISTERS >= 32 && i + 16 <= partials.rank {
-                        tile::<L, 16>(left, right, stride, count, to);
-                    } else if L::REGISTERS >= 32 && i + 8 <= partials.rank {
-                        tile::<L, 8>(left, right, stride, count, to);
+                    if V::VECTOR_REGISTERS >= 32 && i + 16 <= partials.rank {
+                        tile::<V, 16>(left, right, stride, count, to);
+                    } else if V::VECTOR_REGISTERS >= 32 && i + 8 <= partials.rank {
+                        tile::<V, 8>(left, right, stride, count, to);
                     } else {
-                        tile::<L, 4>(left, right, stride, count, to);
+                        tile::<V, 4>(left, right, stride, count, to);
                     }
                 }
                 i += match partials.rank - i {
-                    16.. if L::REGISTERS >= 32 => 16,
-                    8.. if L::REGISTERS >= 32 => 8,
+                    16.. if V::VECTOR_REGISTERS >= 32 => 16,
+                    8.. if V::VECTOR_REGISTERS >= 32 => 8,
                     _ => 4,
                 };
             }
             for line in 0..lines {
                 let rhs = equations.rhs.as_mut_ptr().add(line * LANES);
                 let partial_sum = equations.partial_sum.as_mut_ptr().add(line * LANES);
-                let (mut q, mut s) = (L::load(rhs), L::load(partial_sum));
+                let (mut q, mut s) = (V::load(rhs), V::load(partial_sum));
                 for (k, &r) in scratch.residuals[..count].iter().enumerate() {
-                    let x = L::load(weighted.add((k * lines + line) * LANES));
-                    q = x.mul_add(L::splat(r), q);
+                    let x = V::load(weighted.add((k * lines + line) * LANES));
+                    q = x.mul_add(V::splat(r), q);
                     s = s + x;
                 }
                 q.store(rhs);
@@ -273,7 +273,7 @@ unsafe fn any_accumulate<L: F32x16>(
 /// # Safety
 /// `left`, `right` and `to` must be valid for these extents.
 #[inline(always)]
-unsafe fn tile<L: F32x16, const R: usize>(
+unsafe fn tile<V: F32x16, const R: usize>(
     left: *const f32,
     right: *const f32,
     stride: usize,
@@ -282,14 +282,14 @@ unsafe fn tile<L: F32x16, const R: usize>(
 ) {
     // SAFETY: the caller's obligations.
     unsafe {
-        let mut sums = [L::zero(); R];
+        let mut sums = [V::zero(); R];
         for i in 0..R {
-            sums[i] = L::load(to.add(i * stride));
+            sums[i] = V::load(to.add(i * stride));
         }
         for k in 0..count {
-            let (left, x) = (left.add(k * stride), L::load(right.add(k * stride)));
+            let (left, x) = (left.add(k * stride), V::load(right.add(k * stride)));
             for i in 0..R {
-                sums[i] = x.mul_add(L::splat(*left.add(i)), sums[i]);
+                sums[i] = x.mul_add(V::splat(*left.add(i)), sums[i]);
             }
         }
         for i in 0..R {
@@ -299,7 +299,7 @@ unsafe fn tile<L: F32x16, const R: usize>(
 }
 
 #[inline(always)]
-unsafe fn any_residuals<L: F32x16>(
+unsafe fn any_residuals<V: F32x16>(
     partials: &Partials<'_>,
     records: &[u32],
     row: &[f32],
@@ -316,13 +316,13 @@ unsafe fn any_residuals<L: F32x16>(
     {
         // SAFETY: the caller's obligations; a batch fits into the scratch buffers.
         unsafe {
-            fill::<L>(partials, batch, scratch, &mut cached);
+            fill::<V>(partials, batch, scratch, &mut cached);
             let d = scratch.partials.as_ptr();
             for (k, e) in out.iter_mut().enumerate() {
-                let mut sum = L::zero();
+                let mut sum = V::zero();
                 for line in 0..lines {
-                    let x = L::load(d.add((k * lines + line) * LANES));
-                    sum = x.mul_add(L::load(row.as_ptr().add(line * LANES)), sum);
+                    let x = V::load(d.add((k * lines + line) * LANES));
+                    sum = x.mul_add(V::load(row.as_ptr().add(line * LANES)), sum);
                 }
                 *e = scratch.residuals[k] - bias - sum.sum();
             }

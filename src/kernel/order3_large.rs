@@ -1,25 +1,25 @@
-//! Order 3, listed rows of any length.
+//! Order 3, non_fiber rows of any length.
 //!
-//! M does not fit into registers: entries that have no row in common go through it together, so that
+//! M does not fit into registers: entries that have no row in common go through it process_group, so that
 //! what is loaded of it serves all of them.
 //!
 //! # Safety
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch_iter::{Batches, pulling_line};
-use super::batch_job::{Job, LONGEST, Step};
-use super::batch_update::{after_full, first_m};
+use super::batch_iter::{BatchIter, weighted_residual_vector};
+use super::batch_job::{BatchJob, MAX_BATCH_LEN, RowUpdate};
+use super::batch_update::{first_fiber_product, update_core_and_fiber};
 use super::entry_block::FiberBatch;
 use crate::simd::{F32x16, leaf};
 use crate::simd::{LANES, padded_len};
 
-/// Entries that go together.
+/// EntryIter that go process_group.
 pub(super) const GROUP: usize = 4;
 
-/// Where the parts of `work` are.
+/// Where the buffers of `work` are.
 #[derive(Clone, Copy)]
-struct Parts {
+struct Buffers {
     m: *mut f32,
     mt: *mut f32,
     e: *mut f32,
@@ -33,26 +33,26 @@ struct Parts {
 
 leaf! {
     /// Runs batches.
-    pub(super) unsafe fn large3<L: F32x16>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 = large3_body;
+    pub(super) unsafe fn run<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 = run_body;
 }
 
 #[inline(always)]
-unsafe fn large3_body<L: F32x16>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 {
-    // SAFETY: the caller's promises; the parts of `work` do not overlap.
+unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 {
+    // SAFETY: the caller's promises; the buffers of `work` do not overlap.
     unsafe {
         let (ja, jb) = (job.shape.ranks[0], job.shape.ranks[1]);
         let (wa, wb) = (padded_len(ja), padded_len(jb));
         let (la, lb) = (wa / LANES, wb / LANES);
-        // Whole lines in both directions.
+        // Whole vectors in both directions.
         let m = job.work;
         let mt = m.add(wa * wb);
         let e = mt.add(wa * wb);
         let vs = e.add(wa * wb);
-        let ws = vs.add(LONGEST * wa);
-        let dv = ws.add(LONGEST * wb);
+        let ws = vs.add(MAX_BATCH_LEN * wa);
+        let dv = ws.add(MAX_BATCH_LEN * wb);
         let dw = dv.add(GROUP * wa);
-        let slopes = dw.add(GROUP * wb);
-        let parts = Parts {
+        let gradients = dw.add(GROUP * wb);
+        let buffers = Buffers {
             m,
             mt,
             e,
@@ -64,33 +64,40 @@ unsafe fn large3_body<L: F32x16>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 {
             lb,
         };
         for k in ja * lb..wa * lb {
-            L::zero().store(m.add(k * LANES));
+            V::zero().store(m.add(k * LANES));
         }
-        first_m::<L>(job, batches, ja * lb, m);
+        first_fiber_product::<V>(job, batches, ja * lb, m);
         let mut total = 0.0f64;
         for (number, (batch, mut entries)) in
-            Batches::new(job, job.listed, batches, job.weighted).enumerate()
+            BatchIter::new(job, job.non_fiber, batches, job.weighted).enumerate()
         {
-            transpose::<L>(&parts);
-            let mut squares = L::zero();
+            transpose::<V>(&buffers);
+            let mut squared_error = V::zero();
             let mut k = 0;
-            while entries.left() > 0 {
-                if entries.left() >= GROUP && apart(entries.peek()) {
+            while entries.remaining() > 0 {
+                if entries.remaining() >= GROUP && rows_are_distinct(entries.peek()) {
                     let mut group = [std::ptr::null(); GROUP];
                     for entry in &mut group {
-                        *entry = entries.step();
+                        *entry = entries.next_record();
                     }
-                    squares = together::<L, GROUP>(job, &parts, group, k, squares);
+                    squared_error =
+                        process_group::<V, GROUP>(job, &buffers, group, k, squared_error);
                     k += GROUP;
                 } else {
-                    squares = together::<L, 1>(job, &parts, [entries.step()], k, squares);
+                    squared_error = process_group::<V, 1>(
+                        job,
+                        &buffers,
+                        [entries.next_record()],
+                        k,
+                        squared_error,
+                    );
                     k += 1;
                 }
             }
-            total += f64::from(squares.first());
-            outer_sums::<L>(&parts, batch.len as usize, ja);
+            total += f64::from(squared_error.first_lane());
+            outer_sums::<V>(&buffers, batch.len as usize, ja);
             let next = batches.get(number + 1);
-            after_full::<L>(job, batch, next, e, m, slopes, ja * lb);
+            update_core_and_fiber::<V>(job, batch, next, e, m, gradients, ja * lb);
         }
         total
     }
@@ -98,7 +105,7 @@ unsafe fn large3_body<L: F32x16>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 {
 
 /// Whether entries have no row in common.
 #[inline(always)]
-unsafe fn apart(entries: [*const u32; GROUP]) -> bool {
+unsafe fn rows_are_distinct(entries: [*const u32; GROUP]) -> bool {
     let mut same = false;
     for i in 0..GROUP {
         for j in 0..i {
@@ -113,17 +120,17 @@ unsafe fn apart(entries: [*const u32; GROUP]) -> bool {
 }
 
 #[inline(always)]
-unsafe fn transpose<L: F32x16>(parts: &Parts) {
-    let &Parts { m, mt, la, lb, .. } = parts;
-    // SAFETY: both are whole squares of lines.
+unsafe fn transpose<V: F32x16>(buffers: &Buffers) {
+    let &Buffers { m, mt, la, lb, .. } = buffers;
+    // SAFETY: both are whole squared_error of vectors.
     unsafe {
         for a in 0..la {
             for b in 0..lb {
-                let mut square = [L::zero(); LANES];
+                let mut square = [V::zero(); LANES];
                 for i in 0..LANES {
-                    square[i] = L::load(m.add(((a * LANES + i) * lb + b) * LANES));
+                    square[i] = V::load(m.add(((a * LANES + i) * lb + b) * LANES));
                 }
-                let square = L::transposed(square);
+                let square = V::transpose(square);
                 for i in 0..LANES {
                     square[i].store(mt.add(((b * LANES + i) * la + a) * LANES));
                 }
@@ -135,14 +142,14 @@ unsafe fn transpose<L: F32x16>(parts: &Parts) {
 /// Errors and steps of `N` entries without a common row, from the `k`-th of the batch on. Adds their
 /// squared errors.
 #[inline(always)]
-unsafe fn together<L: F32x16, const N: usize>(
-    job: &Job<'_>,
-    parts: &Parts,
+unsafe fn process_group<V: F32x16, const N: usize>(
+    job: &BatchJob<'_>,
+    buffers: &Buffers,
     entries: [*const u32; N],
     k: usize,
-    mut squares: L,
-) -> L {
-    let &Parts {
+    mut squared_error: V,
+) -> V {
+    let &Buffers {
         m,
         mt,
         vs,
@@ -152,8 +159,8 @@ unsafe fn together<L: F32x16, const N: usize>(
         la,
         lb,
         ..
-    } = parts;
-    let (a, b) = (job.listed[0], job.listed[1]);
+    } = buffers;
+    let (a, b) = (job.non_fiber[0], job.non_fiber[1]);
     let (ja, jb) = (job.shape.ranks[0], job.shape.ranks[1]);
     let (wa, wb) = (la * LANES, lb * LANES);
     // SAFETY: the caller's promises.
@@ -163,81 +170,81 @@ unsafe fn together<L: F32x16, const N: usize>(
             pv[n] = a.start.add(*entries[n] as usize * wa);
             pw[n] = b.start.add(*entries[n].add(1) as usize * wb);
         }
-        products::<L, N>(m, pv, ja, lb, dw);
-        products::<L, N>(mt, pw, jb, la, dv);
-        let step = Step::<L>::new(job.eta, job.rule);
+        products::<V, N>(m, pv, ja, lb, dw);
+        products::<V, N>(mt, pw, jb, la, dv);
+        let update = RowUpdate::<V>::new(job.eta, job.regularizer);
         for n in 0..N {
             let (pv, pw, dv, dw) = (pv[n], pw[n], dv.add(n * wa), dw.add(n * wb));
             let (vs, ws) = (vs.add((k + n) * wa), ws.add((k + n) * wb));
-            let mut value = L::zero();
+            let mut value = V::zero();
             for t in (0..wb).step_by(LANES) {
-                value = L::load(dw.add(t)).mul_add(L::load(pw.add(t)), value);
+                value = V::load(dw.add(t)).mul_add(V::load(pw.add(t)), value);
             }
-            let x = L::splat(f32::from_bits(*entries[n].add(2)));
-            let error = x - value.total();
-            let pull = pulling_line(error, entries[n], 2, job.weighted);
-            squares = error.mul_add(pull, squares);
-            let scale = pull * step.eta;
+            let x = V::splat(f32::from_bits(*entries[n].add(2)));
+            let residual = x - value.splat_sum();
+            let weighted_residual = weighted_residual_vector(residual, entries[n], 2, job.weighted);
+            squared_error = residual.mul_add(weighted_residual, squared_error);
+            let scale = weighted_residual * update.eta;
             let (penalty_v, penalty_w) = (a.penalty(*entries[n]), b.penalty(*entries[n].add(1)));
             for t in (0..wa).step_by(LANES) {
-                let v = L::load(pv.add(t));
-                (v * pull).store(vs.add(t));
-                let dv = L::load(dv.add(t));
-                step.put(v, a.own(t), dv, scale, penalty_v, pv.add(t));
+                let v = V::load(pv.add(t));
+                (v * weighted_residual).store(vs.add(t));
+                let dv = V::load(dv.add(t));
+                update.apply(v, a.prior_at(t), dv, scale, penalty_v, pv.add(t));
             }
             for t in (0..wb).step_by(LANES) {
-                let w = L::load(pw.add(t));
+                let w = V::load(pw.add(t));
                 w.store(ws.add(t));
-                let dw = L::load(dw.add(t));
-                step.put(w, b.own(t), dw, scale, penalty_w, pw.add(t));
+                let dw = V::load(dw.add(t));
+                update.apply(w, b.prior_at(t), dw, scale, penalty_w, pw.add(t));
             }
         }
-        squares
+        squared_error
     }
 }
 
-/// `out_n = sum_i x_n[i] m_i` for rows `m_i` of `lines` lines, and `N` vectors x.
+/// `out_n = sum_i x_n[i] m_i` for rows `m_i` of `vectors` vectors, and `N` vectors x.
 #[inline(always)]
-unsafe fn products<L: F32x16, const N: usize>(
+unsafe fn products<V: F32x16, const N: usize>(
     m: *const f32,
     x: [*mut f32; N],
     rank: usize,
-    lines: usize,
+    vectors: usize,
     out: *mut f32,
 ) {
     // SAFETY: within the lengths promised.
     unsafe {
         let mut k = 0;
-        while L::REGISTERS >= 3 * N + 4 && k + 2 <= lines {
-            tile::<L, N, 2>(m, x, rank, (lines, k), out);
+        while V::VECTOR_REGISTERS >= 3 * N + 4 && k + 2 <= vectors {
+            tile::<V, N, 2>(m, x, rank, (vectors, k), out);
             k += 2;
         }
-        while k < lines {
-            tile::<L, N, 1>(m, x, rank, (lines, k), out);
+        while k < vectors {
+            tile::<V, N, 1>(m, x, rank, (vectors, k), out);
             k += 1;
         }
     }
 }
 
-/// `K` lines of products from line `k` on, their sums in registers.
+/// `K` vectors of products from line `k` on, their sums in registers.
 #[inline(always)]
-unsafe fn tile<L: F32x16, const N: usize, const K: usize>(
+unsafe fn tile<V: F32x16, const N: usize, const K: usize>(
     m: *const f32,
     x: [*mut f32; N],
     rank: usize,
-    (lines, k): (usize, usize),
+    (vectors, k): (usize, usize),
     out: *mut f32,
 ) {
     // SAFETY: within the lengths promised.
     unsafe {
-        let mut sums = [[L::zero(); K]; N];
+        let mut sums = [[V::zero(); K]; N];
         for i in 0..rank {
-            let mut row = [L::zero(); K];
+            let mut row = [V::zero(); K];
             for t in 0..K {
-                row[t] = L::load(m.add((i * lines + k + t) * LANES));
+                row[t] = V::load(m.add((i * vectors + k + t) * LANES));
             }
             for n in 0..N {
-                let xi = L::splat(*x[n].add(i));
+                let xi = V::splat(*x[n].add(i));
                 for t in 0..K {
                     sums[n][t] = xi.mul_add(row[t], sums[n][t]);
                 }
@@ -245,7 +252,7 @@ unsafe fn tile<L: F32x16, const N: usize, const K: usize>(
         }
         for n in 0..N {
             for t in 0..K {
-                sums[n][t].store(out.add((n * lines + k + t) * LANES));
+                sums[n][t].store(out.add((n * vectors + k + t) * LANES));
             }
         }
     }
@@ -253,47 +260,47 @@ unsafe fn tile<L: F32x16, const N: usize, const K: usize>(
 
 /// E = sum_k v_k w_k^T over the entries of a batch.
 #[inline(always)]
-unsafe fn outer_sums<L: F32x16>(parts: &Parts, count: usize, ja: usize) {
+unsafe fn outer_sums<V: F32x16>(buffers: &Buffers, count: usize, ja: usize) {
     // SAFETY: rows of E are computed in whole tiles; there is room for a whole line of them.
     unsafe {
         let mut t = 0;
-        while L::REGISTERS >= 32 && t + 2 <= parts.lb {
+        while V::VECTOR_REGISTERS >= 32 && t + 2 <= buffers.lb {
             for i in (0..ja).step_by(8) {
-                outer_tile::<L, 8, 2>(parts, count, i, t);
+                outer_tile::<V, 8, 2>(buffers, count, i, t);
             }
             t += 2;
         }
-        while t < parts.lb {
+        while t < buffers.lb {
             for i in (0..ja).step_by(4) {
-                outer_tile::<L, 4, 1>(parts, count, i, t);
+                outer_tile::<V, 4, 1>(buffers, count, i, t);
             }
             t += 1;
         }
     }
 }
 
-/// `R` rows of E from row `i` on, `K` lines from line `t` on, their sums in registers.
+/// `R` rows of E from row `i` on, `K` vectors from line `t` on, their sums in registers.
 #[inline(always)]
-unsafe fn outer_tile<L: F32x16, const R: usize, const K: usize>(
-    parts: &Parts,
+unsafe fn outer_tile<V: F32x16, const R: usize, const K: usize>(
+    buffers: &Buffers,
     count: usize,
     i: usize,
     t: usize,
 ) {
-    let &Parts {
+    let &Buffers {
         e, vs, ws, la, lb, ..
-    } = parts;
+    } = buffers;
     // SAFETY: within the lengths promised.
     unsafe {
-        let mut sums = [[L::zero(); K]; R];
+        let mut sums = [[V::zero(); K]; R];
         for k in 0..count {
-            let mut w = [L::zero(); K];
+            let mut w = [V::zero(); K];
             for s in 0..K {
-                w[s] = L::load(ws.add((k * lb + t + s) * LANES));
+                w[s] = V::load(ws.add((k * lb + t + s) * LANES));
             }
             let v = vs.add(k * la * LANES + i);
             for r in 0..R {
-                let vi = L::splat(*v.add(r));
+                let vi = V::splat(*v.add(r));
                 for s in 0..K {
                     sums[r][s] = vi.mul_add(w[s], sums[r][s]);
                 }

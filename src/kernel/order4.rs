@@ -1,17 +1,17 @@
-//! Order 4, at most half a line of each listed row used.
+//! Order 4, at most half a line of each non_fiber row used.
 //!
 //! M, a cube of 8 x 8 x 8, is packed: two rows of it in one line, X[i][p] being M[i][2p] and M[i][2p+1].
-//! T[k][p] is the same with the first mode within the lines. With the listed rows a, b and c, X
-//! contracted with a gives Q (over the second and third mode), T with c gives S (over the second and
-//! first): what remains for the slopes is short. E is formed after the batch, packed like X.
+//! T[k][p] is the same with the first mode within the vectors. With the non_fiber rows a, b and c, X
+//! contract_packed with a gives Q (over the second and third mode), T with c gives S (over the second and
+//! first): what remains for the gradients is short. E is formed after the batch, packed like X.
 //!
 //! # Safety
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch_iter::{Batches, one_line, pulling_line};
-use super::batch_job::{Job, LONGEST, Step};
-use super::batch_update::{after_full, first_m};
+use super::batch_iter::{BatchIter, single_vector_modes, weighted_residual_vector};
+use super::batch_job::{BatchJob, MAX_BATCH_LEN, RowUpdate};
+use super::batch_update::{first_fiber_product, update_core_and_fiber};
 use super::entry_block::FiberBatch;
 use crate::kernel::CoreShape;
 use crate::simd::{F32x16, leaf};
@@ -25,48 +25,48 @@ const PAIRS: usize = J / 2;
 const CUBE: usize = J * PAIRS * LANES;
 
 /// Floats of memory beyond M, E and a row of the fiber mode.
-pub(super) const WORK: usize = 2 * CUBE + LANES * LANES + LONGEST * (1 + PAIRS) * LANES;
+pub(super) const WORK_LEN: usize = 2 * CUBE + LANES * LANES + MAX_BATCH_LEN * (1 + PAIRS) * LANES;
 
-/// Whether this is for cores of this shape over the listed modes.
-pub(super) fn fits(shape: &CoreShape) -> bool {
+/// Whether this is for cores of this shape over the non_fiber modes.
+pub(super) fn supports(shape: &CoreShape) -> bool {
     shape.order() == 3 && shape.ranks.iter().all(|&j| j <= J)
 }
 
 leaf! {
     /// Runs batches.
-    pub(super) unsafe fn order4<L: F32x16>(job: &Job<'_>, batches: &[FiberBatch]) -> f64
-        = order4_body;
+    pub(super) unsafe fn run<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
+        = run_body;
 }
 
 #[inline(always)]
-unsafe fn order4_body<L: F32x16>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 {
+unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 {
     // SAFETY: the caller's promises; the parts of `work` do not overlap.
     unsafe {
-        let listed = one_line(job);
-        let [ma, mb, mc] = listed;
+        let non_fiber = single_vector_modes(job);
+        let [ma, mb, mc] = non_fiber;
         let (ja, jb) = (job.shape.ranks[0], job.shape.ranks[1]);
-        let lines = ja * jb;
+        let vectors = ja * jb;
         let m = job.work;
-        let e = m.add(lines * LANES);
-        let x = e.add(lines * LANES);
+        let e = m.add(vectors * LANES);
+        let x = e.add(vectors * LANES);
         let t = x.add(CUBE);
         let square = t.add(CUBE);
-        let firsts = square.add(LANES * LANES);
-        let others = firsts.add(LONGEST * LANES);
-        let slopes = others.add(LONGEST * PAIRS * LANES);
-        // Only halves of lines of E are written, and only what is used of X.
-        for k in 0..lines {
-            L::zero().store(e.add(k * LANES));
+        let scaled_a = square.add(LANES * LANES);
+        let outer_bc = scaled_a.add(MAX_BATCH_LEN * LANES);
+        let gradients = outer_bc.add(MAX_BATCH_LEN * PAIRS * LANES);
+        // Only halves of vectors of E are written, and only what is used of X.
+        for k in 0..vectors {
+            V::zero().store(e.add(k * LANES));
         }
         for k in (0..CUBE).step_by(LANES) {
-            L::zero().store(x.add(k));
+            V::zero().store(x.add(k));
         }
         let zero = [0.0f32; J];
-        let step = Step::<L>::new(job.eta, job.rule);
-        first_m::<L>(job, batches, lines, m);
+        let update = RowUpdate::<V>::new(job.eta, job.regularizer);
+        first_fiber_product::<V>(job, batches, vectors, m);
         let mut total = 0.0f64;
         for (number, (batch, entries)) in
-            Batches::new(job, &listed, batches, job.weighted).enumerate()
+            BatchIter::new(job, &non_fiber, batches, job.weighted).enumerate()
         {
             for i in 0..ja {
                 for p in 0..jb.div_ceil(2) {
@@ -76,89 +76,89 @@ unsafe fn order4_body<L: F32x16>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 {
                     } else {
                         zero.as_ptr()
                     };
-                    L::load_halves(low, high).store(x.add((i * PAIRS + p) * LANES));
+                    V::load_halves(low, high).store(x.add((i * PAIRS + p) * LANES));
                 }
             }
             for p in 0..PAIRS {
-                let mut rows = [L::zero(); LANES];
+                let mut rows = [V::zero(); LANES];
                 for i in 0..J {
-                    rows[i] = L::load(x.add((i * PAIRS + p) * LANES));
+                    rows[i] = V::load(x.add((i * PAIRS + p) * LANES));
                 }
-                let columns = L::transposed(rows);
+                let columns = V::transpose(rows);
                 for k in 0..LANES {
                     columns[k].store(square.add(k * LANES));
                 }
                 for k in 0..J {
-                    L::load_halves(square.add(k * LANES), square.add((J + k) * LANES))
+                    V::load_halves(square.add(k * LANES), square.add((J + k) * LANES))
                         .store(t.add((k * PAIRS + p) * LANES));
                 }
             }
-            let mut squares = L::zero();
+            let mut squared_error = V::zero();
             for (n, entry) in entries.enumerate() {
                 let (ra, rb, rc) = (*entry, *entry.add(1), *entry.add(2));
                 let (pa, pb, pc) = (ma.row(ra), mb.row(rb), mc.row(rc));
-                let q = contracted::<L>(x, pa);
-                let s = contracted::<L>(t, pc);
-                let mut pairs = [L::zero(); PAIRS];
-                let (mut da, mut dc) = (L::zero(), L::zero());
+                let q = contract_packed::<V>(x, pa);
+                let s = contract_packed::<V>(t, pc);
+                let mut pairs = [V::zero(); PAIRS];
+                let (mut da, mut dc) = (V::zero(), V::zero());
                 for p in 0..PAIRS {
-                    pairs[p] = L::halves(*pb.add(2 * p), *pb.add(2 * p + 1));
+                    pairs[p] = V::splat_halves(*pb.add(2 * p), *pb.add(2 * p + 1));
                     da = pairs[p].mul_add(s[p], da);
                     dc = pairs[p].mul_add(q[p], dc);
                 }
-                let (da, dc) = (da.folded(), dc.folded());
-                let (a, b, c) = (L::load(pa), L::load(pb), L::load(pc));
-                let value = L::splat(f32::from_bits(*entry.add(3)));
-                let error = value - (dc * c).total();
-                let pull = pulling_line(error, entry, 3, job.weighted);
-                squares = error.mul_add(pull, squares);
-                let twice = L::load_halves(pc, pc);
+                let (da, dc) = (da.fold_halves(), dc.fold_halves());
+                let (a, b, c) = (V::load(pa), V::load(pb), V::load(pc));
+                let value = V::splat(f32::from_bits(*entry.add(3)));
+                let residual = value - (dc * c).splat_sum();
+                let weighted_residual = weighted_residual_vector(residual, entry, 3, job.weighted);
+                squared_error = residual.mul_add(weighted_residual, squared_error);
+                let twice = V::load_halves(pc, pc);
                 let mut parts = q;
                 for p in 0..PAIRS {
                     parts[p] = q[p] * twice;
-                    let other = others.add((n * PAIRS + p) * LANES);
+                    let other = outer_bc.add((n * PAIRS + p) * LANES);
                     (pairs[p] * twice).store(other);
                 }
-                let db = L::half_sums(parts);
-                (a * pull).store(firsts.add(n * LANES));
-                let scale = pull * step.eta;
-                step.put(a, ma.own(0), da, scale, ma.penalty(ra), pa);
-                step.put(b, mb.own(0), db, scale, mb.penalty(rb), pb);
-                step.put(c, mc.own(0), dc, scale, mc.penalty(rc), pc);
+                let db = V::half_sums(parts);
+                (a * weighted_residual).store(scaled_a.add(n * LANES));
+                let scale = weighted_residual * update.eta;
+                update.apply(a, ma.prior_at(0), da, scale, ma.penalty(ra), pa);
+                update.apply(b, mb.prior_at(0), db, scale, mb.penalty(rb), pb);
+                update.apply(c, mc.prior_at(0), dc, scale, mc.penalty(rc), pc);
             }
-            total += f64::from(squares.first());
-            for i in (0..ja).step_by(ROWS) {
-                let sums = outer_sums::<L>(firsts.add(i), others, batch.len as usize);
-                for r in 0..ROWS.min(ja - i) {
+            total += f64::from(squared_error.first_lane());
+            for i in (0..ja).step_by(TILE_ROWS) {
+                let sums = outer_sums::<V>(scaled_a.add(i), outer_bc, batch.len as usize);
+                for r in 0..TILE_ROWS.min(ja - i) {
                     for p in 0..jb.div_ceil(2) {
                         let low = e.add(((i + r) * jb + 2 * p) * LANES);
                         if 2 * p + 1 < jb {
                             sums[r][p].store_halves(low, low.add(LANES));
                         } else {
-                            sums[r][p].folded().store(low);
+                            sums[r][p].fold_halves().store(low);
                         }
                     }
                 }
             }
             let next = batches.get(number + 1);
-            after_full::<L>(job, batch, next, e, m, slopes, lines);
+            update_core_and_fiber::<V>(job, batch, next, e, m, gradients, vectors);
         }
         total
     }
 }
 
-/// A packed cube contracted with a row.
+/// A packed cube contract_packed with a row.
 #[inline(always)]
-unsafe fn contracted<L: F32x16>(cube: *const f32, row: *const f32) -> [L; PAIRS] {
+unsafe fn contract_packed<V: F32x16>(cube: *const f32, row: *const f32) -> [V; PAIRS] {
     // SAFETY: the lengths are these.
     unsafe {
-        let (mut even, mut odd) = ([L::zero(); PAIRS], [L::zero(); PAIRS]);
+        let (mut even, mut odd) = ([V::zero(); PAIRS], [V::zero(); PAIRS]);
         for i in (0..J).step_by(2) {
-            let (x, y) = (L::splat(*row.add(i)), L::splat(*row.add(i + 1)));
+            let (x, y) = (V::splat(*row.add(i)), V::splat(*row.add(i + 1)));
             for p in 0..PAIRS {
                 let at = cube.add((i * PAIRS + p) * LANES);
-                even[p] = x.mul_add(L::load(at), even[p]);
-                odd[p] = y.mul_add(L::load(at.add(PAIRS * LANES)), odd[p]);
+                even[p] = x.mul_add(V::load(at), even[p]);
+                odd[p] = y.mul_add(V::load(at.add(PAIRS * LANES)), odd[p]);
             }
         }
         for p in 0..PAIRS {
@@ -169,26 +169,26 @@ unsafe fn contracted<L: F32x16>(cube: *const f32, row: *const f32) -> [L; PAIRS]
 }
 
 /// Rows of E whose sums are in registers together.
-const ROWS: usize = 4;
+const TILE_ROWS: usize = 4;
 
 /// The sums over a batch of the first rows' numbers, from some place on, times what belongs to the
 /// other rows.
 #[inline(always)]
-unsafe fn outer_sums<L: F32x16>(
-    firsts: *const f32,
-    others: *const f32,
+unsafe fn outer_sums<V: F32x16>(
+    scaled_a: *const f32,
+    outer_bc: *const f32,
     count: usize,
-) -> [[L; PAIRS]; ROWS] {
+) -> [[V; PAIRS]; TILE_ROWS] {
     // SAFETY: there are as many of both.
     unsafe {
-        let mut sums = [[L::zero(); PAIRS]; ROWS];
+        let mut sums = [[V::zero(); PAIRS]; TILE_ROWS];
         for n in 0..count {
-            let mut other = [L::zero(); PAIRS];
+            let mut other = [V::zero(); PAIRS];
             for p in 0..PAIRS {
-                other[p] = L::load(others.add((n * PAIRS + p) * LANES));
+                other[p] = V::load(outer_bc.add((n * PAIRS + p) * LANES));
             }
-            for r in 0..ROWS {
-                let first = L::splat(*firsts.add(n * LANES + r));
+            for r in 0..TILE_ROWS {
+                let first = V::splat(*scaled_a.add(n * LANES + r));
                 for p in 0..PAIRS {
                     sums[r][p] = first.mul_add(other[p], sums[r][p]);
                 }

@@ -7,18 +7,18 @@
 
 use std::arch::x86_64::*;
 
-use super::packed_core::Flatten;
+use super::packed_core::PackedVector;
 use crate::simd::LANES;
 use crate::simd::x86::{Avx2, Avx512};
 
 // SAFETY of all blocks below: the machine has the instruction set, as the module promises; loads keep
-// the caller's promises. Sums of lines: halves of pairs are interleaved and added until every line
+// the caller's promises. Sums of vectors: halves of pairs are interleaved and added until every line
 // is one float.
-impl Flatten for Avx512 {
-    const TILE: usize = 9;
+impl PackedVector for Avx512 {
+    const PACKED_TILE: usize = 9;
 
     #[inline(always)]
-    unsafe fn pick(self, places: *const u32) -> Self {
+    unsafe fn permute(self, places: *const u32) -> Self {
         unsafe {
             Avx512(_mm512_permutexvar_ps(
                 _mm512_loadu_si512(places.cast()),
@@ -28,20 +28,20 @@ impl Flatten for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn sums_of(lines: *const f32, count: usize) -> Self {
+    unsafe fn row_sums(vectors: *const f32, count: usize) -> Self {
         unsafe {
             let none = _mm512_setzero_ps();
-            let a = four_512(lines);
+            let a = four_512(vectors);
             let b = if count > 4 {
-                four_512(lines.add(4 * LANES))
+                four_512(vectors.add(4 * LANES))
             } else {
                 none
             };
             let low = blocks_512(a, b);
             let high = if count > 8 {
-                let c = four_512(lines.add(8 * LANES));
+                let c = four_512(vectors.add(8 * LANES));
                 let d = if count > 12 {
-                    four_512(lines.add(12 * LANES))
+                    four_512(vectors.add(12 * LANES))
                 } else {
                     none
                 };
@@ -57,14 +57,14 @@ impl Flatten for Avx512 {
     }
 }
 
-/// In each block of four floats, the sums of that block of four lines.
+/// In each block of four floats, the sums of that block of four vectors.
 #[inline(always)]
-unsafe fn four_512(lines: *const f32) -> __m512 {
+unsafe fn four_512(vectors: *const f32) -> __m512 {
     unsafe {
-        let a = _mm512_loadu_ps(lines);
-        let b = _mm512_loadu_ps(lines.add(LANES));
-        let c = _mm512_loadu_ps(lines.add(2 * LANES));
-        let d = _mm512_loadu_ps(lines.add(3 * LANES));
+        let a = _mm512_loadu_ps(vectors);
+        let b = _mm512_loadu_ps(vectors.add(LANES));
+        let c = _mm512_loadu_ps(vectors.add(2 * LANES));
+        let d = _mm512_loadu_ps(vectors.add(3 * LANES));
         let ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
         let cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
         let (ab, cd) = (_mm512_castps_pd(ab), _mm512_castps_pd(cd));
@@ -86,28 +86,28 @@ unsafe fn blocks_512(a: __m512, b: __m512) -> __m512 {
     }
 }
 
-impl Flatten for Avx2 {
-    const TILE: usize = 3;
+impl PackedVector for Avx2 {
+    const PACKED_TILE: usize = 3;
 
     #[inline(always)]
-    unsafe fn pick(self, places: *const u32) -> Self {
-        unsafe { Avx2(pick_256(self, places), pick_256(self, places.add(8))) }
+    unsafe fn permute(self, places: *const u32) -> Self {
+        unsafe { Avx2(permute_256(self, places), permute_256(self, places.add(8))) }
     }
 
     #[inline(always)]
-    unsafe fn sums_of(lines: *const f32, count: usize) -> Self {
+    unsafe fn row_sums(vectors: *const f32, count: usize) -> Self {
         unsafe {
             let none = _mm256_setzero_ps();
-            let a = four_256(lines);
+            let a = four_256(vectors);
             let b = if count > 4 {
-                four_256(lines.add(4 * LANES))
+                four_256(vectors.add(4 * LANES))
             } else {
                 none
             };
             let high = if count > 8 {
-                let c = four_256(lines.add(8 * LANES));
+                let c = four_256(vectors.add(8 * LANES));
                 let d = if count > 12 {
-                    four_256(lines.add(12 * LANES))
+                    four_256(vectors.add(12 * LANES))
                 } else {
                     none
                 };
@@ -122,7 +122,7 @@ impl Flatten for Avx2 {
 
 /// Half of a pick: from both halves, and then the one that each place is in.
 #[inline(always)]
-unsafe fn pick_256(from: Avx2, places: *const u32) -> __m256 {
+unsafe fn permute_256(from: Avx2, places: *const u32) -> __m256 {
     unsafe {
         let places = _mm256_loadu_si256(places.cast());
         _mm256_blendv_ps(
@@ -133,14 +133,14 @@ unsafe fn pick_256(from: Avx2, places: *const u32) -> __m256 {
     }
 }
 
-/// In each block of four floats, the sums of two blocks of four lines.
+/// In each block of four floats, the sums of two blocks of four vectors.
 #[inline(always)]
-unsafe fn four_256(lines: *const f32) -> __m256 {
+unsafe fn four_256(vectors: *const f32) -> __m256 {
     unsafe {
-        let a = halves_256(lines);
-        let b = halves_256(lines.add(LANES));
-        let c = halves_256(lines.add(2 * LANES));
-        let d = halves_256(lines.add(3 * LANES));
+        let a = halves_256(vectors);
+        let b = halves_256(vectors.add(LANES));
+        let c = halves_256(vectors.add(2 * LANES));
+        let d = halves_256(vectors.add(3 * LANES));
         let ab = _mm256_add_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
         let cd = _mm256_add_ps(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
         let (ab, cd) = (_mm256_castps_pd(ab), _mm256_castps_pd(cd));

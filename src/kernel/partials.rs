@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use super::core_shape::MAX_ORDER;
-use super::entry::contract;
+use super::entry_gradient::contract;
 use super::mode_csr::ModeCsr;
 use crate::simd::Level;
 use crate::simd::{AlignedVec, LANES, padded_len};
@@ -114,7 +114,7 @@ pub(super) struct ContractedRows {
 /// Rows and biases must exist for every index in `records`, and core and scratch buffers must have the
 /// lengths that [`Partials::check`] and [`PartialsScratch::reserve`] establish.
 #[inline(always)]
-pub(super) unsafe fn fill<L: F32x16>(
+pub(super) unsafe fn fill<V: F32x16>(
     partials: &Partials<'_>,
     records: &[u32],
     scratch: &mut PartialsScratch,
@@ -123,11 +123,11 @@ pub(super) unsafe fn fill<L: F32x16>(
     // SAFETY: the caller's obligations.
     unsafe {
         match (partials.core, &partials.others[..]) {
-            (Some(core), _) => fill_full::<L>(partials, core, records, scratch, cached),
-            (None, &[a]) => fill_products::<L, 1>(partials, &[a], records, scratch),
-            (None, &[a, b]) => fill_products::<L, 2>(partials, &[a, b], records, scratch),
-            (None, &[a, b, c]) => fill_products::<L, 3>(partials, &[a, b, c], records, scratch),
-            _ => fill_any::<L>(partials, records, scratch),
+            (Some(core), _) => fill_full::<V>(partials, core, records, scratch, cached),
+            (None, &[a]) => fill_products::<V, 1>(partials, &[a], records, scratch),
+            (None, &[a, b]) => fill_products::<V, 2>(partials, &[a, b], records, scratch),
+            (None, &[a, b, c]) => fill_products::<V, 3>(partials, &[a, b, c], records, scratch),
+            _ => fill_any::<V>(partials, records, scratch),
         }
         let width = partials.others.len() + 1;
         for (entry, residual) in records.chunks_exact(width).zip(&mut scratch.residuals) {
@@ -144,7 +144,7 @@ pub(super) unsafe fn fill<L: F32x16>(
 
 /// Computes d as the product of `N` rows.
 #[inline(always)]
-unsafe fn fill_products<L: F32x16, const N: usize>(
+unsafe fn fill_products<V: F32x16, const N: usize>(
     partials: &Partials<'_>,
     others: &[OtherMode<'_>; N],
     records: &[u32],
@@ -166,7 +166,7 @@ unsafe fn fill_products<L: F32x16, const N: usize>(
             for at in (0..width).step_by(LANES) {
                 let row = |n: usize| {
                     let row = *entry.add(n) as usize * width;
-                    L::load(others[n].rows.as_ptr().add(row + at))
+                    V::load(others[n].rows.as_ptr().add(row + at))
                 };
                 let mut x = row(0);
                 for n in 1..N {
@@ -180,7 +180,7 @@ unsafe fn fill_products<L: F32x16, const N: usize>(
 
 /// Computes d as the product of any number of rows.
 #[inline(always)]
-unsafe fn fill_any<L: F32x16>(
+unsafe fn fill_any<V: F32x16>(
     partials: &Partials<'_>,
     records: &[u32],
     scratch: &mut PartialsScratch,
@@ -191,9 +191,9 @@ unsafe fn fill_any<L: F32x16>(
     unsafe {
         for (k, entry) in records.chunks_exact(n + 1).enumerate() {
             for at in (0..width).step_by(LANES) {
-                let mut x = L::splat(1.0);
+                let mut x = V::splat(1.0);
                 for (other, &row) in partials.others.iter().zip(entry) {
-                    x = x * L::load(other.rows.as_ptr().add(row as usize * width + at));
+                    x = x * V::load(other.rows.as_ptr().add(row as usize * width + at));
                 }
                 x.store(out.add(k * width + at));
             }
@@ -204,7 +204,7 @@ unsafe fn fill_any<L: F32x16>(
 /// Computes d by contracting the core with one row after the other. Contractions that neighbouring
 /// entries share are kept.
 #[inline(always)]
-unsafe fn fill_full<L: F32x16>(
+unsafe fn fill_full<V: F32x16>(
     partials: &Partials<'_>,
     core: &[f32],
     records: &[u32],
@@ -234,7 +234,7 @@ unsafe fn fill_full<L: F32x16>(
                         .rows
                         .as_ptr()
                         .add(entry[m] as usize * padded_len(other.rank));
-                    contract::<L>(from, row, other.rank, len / LANES, target);
+                    contract::<V>(from, row, other.rank, len / LANES, target);
                     cached.rows[m] = entry[m];
                 }
                 from = to;

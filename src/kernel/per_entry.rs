@@ -1,89 +1,91 @@
-//! Entries one by one, with the whole core, which steps at once: where so few entries share a row that
+//! EntryIter one by one, with the whole core, which steps at once: where so few entries share a row that
 //! batches do not pay.
 //!
 //! # Safety
 //! As in [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch_iter::{Singles, first_of, one_line, pulling};
-use super::batch_job::{Job, ModeRows, Rule, moved, moved_to};
-use super::entry::diagonal_slopes;
+use super::batch_iter::{EntryStream, non_fiber_modes, single_vector_modes, weighted_residual};
+use super::batch_job::{BatchJob, ModeRows, Regularizer, updated, updated_towards};
 use super::entry_block::FiberBatch;
+use super::entry_gradient::gradients_diagonal;
 use super::hogwild_rows::HogwildVector;
-use super::hyper_diagonal::{Around, around, around_at, between};
-use super::packed_core::{self, ADD, CoreStep, Flatten, NO_STEP, STEP, Turns};
-use super::packed_core_layout::Flat;
+use super::hyper_diagonal::{RowProducts, multiway_dot, row_products, row_products_at};
+use super::packed_core::{
+    self, CORE_ADD, CORE_FIXED, CORE_REGULARIZED, CoreUpdate, OuterBuffers, PackedVector,
+};
+use super::packed_core_layout::PackedLayout;
 use crate::simd::LANES;
 use crate::simd::{leaf, prefetch};
 
 /// Rows of so many entries ahead are asked for, and their penalties: both come from far away.
-const AHEAD: usize = 16;
+const PREFETCH_DISTANCE: usize = 16;
 
-const PLAIN: Rule = Rule {
+const UNREGULARIZED_RULE: Regularizer = Regularizer {
     l1: false,
     nonneg: false,
 };
 
 /// Runs the entries of batches.
-pub(super) unsafe fn single<L: HogwildVector + Flatten>(
-    job: &Job<'_>,
+pub(super) unsafe fn run<V: HogwildVector + PackedVector>(
+    job: &BatchJob<'_>,
     batches: &[FiberBatch],
 ) -> f64 {
     // SAFETY: the caller's promises.
     unsafe {
-        match job.flat {
-            Some(flat) => full::<L>(job, flat, batches),
-            None => match job.listed.len() {
-                2 => strips::<L, 2>(job, batches),
-                3 => strips::<L, 3>(job, batches),
-                4 => strips::<L, 4>(job, batches),
-                _ => lines::<L>(job, batches),
+        match job.packed {
+            Some(layout) => full::<V>(job, layout, batches),
+            None => match job.non_fiber.len() {
+                2 => diagonal_fixed_order::<V, 2>(job, batches),
+                3 => diagonal_fixed_order::<V, 3>(job, batches),
+                4 => diagonal_fixed_order::<V, 4>(job, batches),
+                _ => diagonal_any_order::<V>(job, batches),
             },
         }
     }
 }
 
 /// All entries of a job, with the rows of those that come later asked for.
-struct Ahead<'a> {
-    listed: &'a [ModeRows],
-    here: Singles<'a>,
-    ahead: Singles<'a>,
+struct PrefetchedEntries<'a> {
+    non_fiber: &'a [ModeRows],
+    here: EntryStream<'a>,
+    ahead: EntryStream<'a>,
 }
 
-impl<'a> Ahead<'a> {
+impl<'a> PrefetchedEntries<'a> {
     #[inline(always)]
-    unsafe fn new<L: HogwildVector>(
-        job: &Job<'a>,
-        listed: &'a [ModeRows],
+    unsafe fn new<V: HogwildVector>(
+        job: &BatchJob<'a>,
+        non_fiber: &'a [ModeRows],
         batches: &'a [FiberBatch],
         weighted: bool,
     ) -> Self {
         // SAFETY: the caller's promises.
         unsafe {
-            let here = Singles::new(job, listed.len(), batches, weighted);
+            let here = EntryStream::new(job, non_fiber.len(), batches, weighted);
             let ahead = here.clone();
-            let mut all = Ahead {
-                listed,
+            let mut all = PrefetchedEntries {
+                non_fiber,
                 here,
                 ahead,
             };
-            for _ in 0..AHEAD {
-                all.ask::<L>();
+            for _ in 0..PREFETCH_DISTANCE {
+                all.prefetch_next::<V>();
             }
             all
         }
     }
 
     #[inline(always)]
-    unsafe fn ask<L: HogwildVector>(&mut self) {
+    unsafe fn prefetch_next<V: HogwildVector>(&mut self) {
         // SAFETY: the entry is in a run; asking for its rows reads nothing.
         unsafe {
             if let Some(entry) = self.ahead.next() {
-                for (n, mode) in self.listed.iter().enumerate() {
+                for (n, mode) in self.non_fiber.iter().enumerate() {
                     let number = *entry.add(n);
                     let row = mode.row(number);
                     for k in (0..mode.stride).step_by(LANES) {
-                        L::prefetch_for_write(row.add(k));
+                        V::prefetch_for_write(row.add(k));
                     }
                     prefetch(mode.penalty.add(number as usize));
                 }
@@ -92,10 +94,10 @@ impl<'a> Ahead<'a> {
     }
 
     #[inline(always)]
-    unsafe fn next<L: HogwildVector>(&mut self) -> Option<*const u32> {
+    unsafe fn next<V: HogwildVector>(&mut self) -> Option<*const u32> {
         // SAFETY: the caller's promises.
         unsafe {
-            self.ask::<L>();
+            self.prefetch_next::<V>();
             self.here.next()
         }
     }
@@ -103,138 +105,166 @@ impl<'a> Ahead<'a> {
 
 leaf! {
     /// Runs entries of a full core. It lies packed in memory of its own meanwhile, and steps with the first entries.
-    unsafe fn full<L: HogwildVector + Flatten>(job: &Job<'_>, flat: &Flat, batches: &[FiberBatch]) -> f64 = full_body;
+    unsafe fn full<V: HogwildVector + PackedVector>(job: &BatchJob<'_>, layout: &PackedLayout, batches: &[FiberBatch]) -> f64 = full_body;
 }
 
 leaf! {
     /// Runs entries of a hyper-diagonal core of one line between `N` rows.
-    pub(super) unsafe fn line<L: HogwildVector, const N: usize>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 = line_body;
+    pub(super) unsafe fn diagonal_one_vector<V: HogwildVector, const N: usize>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 = diagonal_one_vector_body;
 }
 
 leaf! {
     /// Runs entries of a hyper-diagonal core of any length between `N` rows.
-    unsafe fn strips<L: HogwildVector, const N: usize>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 = strips_body;
+    unsafe fn diagonal_fixed_order<V: HogwildVector, const N: usize>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 = diagonal_fixed_order_body;
 }
 
 leaf! {
     /// Runs entries of a hyper-diagonal core of any length between any number of rows.
-    unsafe fn lines<L: HogwildVector>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 = lines_body;
+    unsafe fn diagonal_any_order<V: HogwildVector>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 = diagonal_any_order_body;
 }
 
 #[inline(always)]
-unsafe fn full_body<L: HogwildVector + Flatten>(
-    job: &Job<'_>,
-    flat: &Flat,
+unsafe fn full_body<V: HogwildVector + PackedVector>(
+    job: &BatchJob<'_>,
+    layout: &PackedLayout,
     batches: &[FiberBatch],
 ) -> f64 {
     // SAFETY: the caller's promises.
     unsafe {
-        let mut entries = Ahead::new::<L>(job, job.listed, batches, job.weighted);
-        let core = if flat.is_packed() {
-            let packed = job.work.add(flat.work);
-            packed_core::pack::<L>(flat, job.core, packed);
+        let mut entries = PrefetchedEntries::new::<V>(job, job.non_fiber, batches, job.weighted);
+        let core = if layout.is_packed() {
+            let packed = job.work.add(layout.work_len);
+            packed_core::pack::<V>(layout, job.core, packed);
             packed
         } else {
             job.core
         };
         // lambda / |Omega| is nearly always too small to be seen next to 1.
-        let mut total = if job.rule == PLAIN && 1.0 - job.core_eta * job.core_penalty == 1.0 {
-            some::<L, ADD>(job, flat, core, &mut entries, job.core_entries)
+        let mut total = if job.regularizer == UNREGULARIZED_RULE
+            && 1.0 - job.core_eta * job.core_penalty == 1.0
+        {
+            process_entries::<V, CORE_ADD>(job, layout, core, &mut entries, job.core_entries)
         } else {
-            some::<L, STEP>(job, flat, core, &mut entries, job.core_entries)
+            process_entries::<V, CORE_REGULARIZED>(
+                job,
+                layout,
+                core,
+                &mut entries,
+                job.core_entries,
+            )
         };
-        if flat.is_packed() {
-            packed_core::unpack::<L>(flat, core, job.core);
+        if layout.is_packed() {
+            packed_core::unpack::<V>(layout, core, job.core);
         }
-        total += some::<L, NO_STEP>(job, flat, core, &mut entries, usize::MAX);
+        total += process_entries::<V, CORE_FIXED>(job, layout, core, &mut entries, usize::MAX);
         total
     }
 }
 
 /// The next entries, at most `count` of them.
 #[inline(always)]
-unsafe fn some<L: HogwildVector + Flatten, const HOW: u8>(
-    job: &Job<'_>,
-    flat: &Flat,
+unsafe fn process_entries<V: HogwildVector + PackedVector, const CORE_UPDATE: u8>(
+    job: &BatchJob<'_>,
+    layout: &PackedLayout,
     core: *mut f32,
-    entries: &mut Ahead<'_>,
+    entries: &mut PrefetchedEntries<'_>,
     count: usize,
 ) -> f64 {
-    let rule = if HOW == ADD { PLAIN } else { job.rule };
-    let mut by = CoreStep { shrink: 0.0, rule };
-    let mut turns = Turns::new(flat);
+    let regularizer = if CORE_UPDATE == CORE_ADD {
+        UNREGULARIZED_RULE
+    } else {
+        job.regularizer
+    };
+    let mut by = CoreUpdate {
+        shrink: 0.0,
+        regularizer,
+    };
+    let mut buffers = OuterBuffers::new(layout);
     let mut total = 0.0f64;
-    let mut left = count;
+    let mut remaining = count;
     // SAFETY: the caller's promises; rows lie in `work` as the pass wants them.
     unsafe {
         let work = job.work;
-        while left > 0 {
-            let Some(entry) = entries.next::<L>() else {
+        while remaining > 0 {
+            let Some(entry) = entries.next::<V>() else {
                 break;
             };
-            left -= 1;
-            for (n, mode) in job.listed.iter().enumerate() {
-                let (from, to) = (mode.row(*entry.add(n)), work.add(flat.row(n).0));
+            remaining -= 1;
+            for (n, mode) in job.non_fiber.iter().enumerate() {
+                let (from, to) = (mode.row(*entry.add(n)), work.add(layout.row(n).0));
                 for k in (0..mode.stride).step_by(LANES) {
-                    L::load(from.add(k)).store(to.add(k));
+                    V::load(from.add(k)).store(to.add(k));
                 }
             }
-            let value = packed_core::slopes::<L, HOW>(flat, turns, core, work, by);
-            let error = f32::from_bits(*entry.add(job.listed.len())) - value;
-            let pull = pulling(error, entry, job.listed.len(), job.weighted);
-            total += f64::from(error) * f64::from(pull);
-            if HOW != NO_STEP {
-                packed_core::due::<L>(flat, &mut turns, work, job.core_eta * pull);
+            let value = packed_core::gradients::<V, CORE_UPDATE>(layout, buffers, core, work, by);
+            let residual = f32::from_bits(*entry.add(job.non_fiber.len())) - value;
+            let weighted_residual =
+                weighted_residual(residual, entry, job.non_fiber.len(), job.weighted);
+            total += f64::from(residual) * f64::from(weighted_residual);
+            if CORE_UPDATE != CORE_FIXED {
+                packed_core::queue_core_update::<V>(
+                    layout,
+                    &mut buffers,
+                    work,
+                    job.core_eta * weighted_residual,
+                );
             }
             // Nothing was due, nor shrinks, before the first entry.
             by.shrink = job.core_eta * job.core_penalty;
-            for (n, mode) in job.listed.iter().enumerate() {
-                let (number, eta) = (*entry.add(n), job.eta * mode.step);
-                let (to, scale) = (mode.row(number), eta * pull);
+            for (n, mode) in job.non_fiber.iter().enumerate() {
+                let (number, eta) = (*entry.add(n), job.eta * mode.eta_scale);
+                let (to, scale) = (mode.row(number), eta * weighted_residual);
                 let shrink = eta * mode.penalty(number);
-                let (row, slope) = flat.row(n);
+                let (row, gradient) = layout.row(n);
                 for k in (0..mode.stride).step_by(LANES) {
-                    let (x, d) = (L::load(work.add(row + k)), L::load(work.add(slope + k)));
-                    let prior = L::load(mode.prior.add(k));
-                    moved_to(x, prior, d, scale, shrink, rule).store(to.add(k));
+                    let (x, d) = (V::load(work.add(row + k)), V::load(work.add(gradient + k)));
+                    let prior = V::load(mode.prior_mean.add(k));
+                    updated_towards(x, prior, d, scale, shrink, regularizer).store(to.add(k));
                 }
             }
         }
-        if HOW != NO_STEP && left < count {
-            packed_core::finish::<L>(flat, turns, core, work, by);
+        if CORE_UPDATE != CORE_FIXED && remaining < count {
+            packed_core::flush_core_update::<V>(layout, buffers, core, work, by);
         }
     }
     total
 }
 
 #[inline(always)]
-unsafe fn line_body<L: HogwildVector, const N: usize>(
-    job: &Job<'_>,
+unsafe fn diagonal_one_vector_body<V: HogwildVector, const N: usize>(
+    job: &BatchJob<'_>,
     batches: &[FiberBatch],
 ) -> f64 {
     let core_shrink = job.core_eta * job.core_penalty;
     let mut total = 0.0f64;
     // SAFETY: the caller's promises; all rows are one line.
     unsafe {
-        let listed = one_line::<N>(job);
-        let mut core = L::load(job.core);
-        let mut entries = Ahead::new::<L>(job, &listed, batches, job.weighted);
-        while let Some(entry) = entries.next::<L>() {
-            let Around {
+        let non_fiber = single_vector_modes::<N>(job);
+        let mut core = V::load(job.core);
+        let mut entries = PrefetchedEntries::new::<V>(job, &non_fiber, batches, job.weighted);
+        while let Some(entry) = entries.next::<V>() {
+            let RowProducts {
                 at,
                 rows,
                 product,
-                slopes,
-            } = around(core, &listed, entry);
-            let error = f32::from_bits(*entry.add(N)) - (core * product).sum();
-            let pull = pulling(error, entry, N, job.weighted);
-            total += f64::from(error) * f64::from(pull);
-            core = moved(core, product, job.core_eta * pull, core_shrink, job.rule);
+                gradients,
+            } = row_products(core, &non_fiber, entry);
+            let residual = f32::from_bits(*entry.add(N)) - (core * product).sum();
+            let weighted_residual = weighted_residual(residual, entry, N, job.weighted);
+            total += f64::from(residual) * f64::from(weighted_residual);
+            core = updated(
+                core,
+                product,
+                job.core_eta * weighted_residual,
+                core_shrink,
+                job.regularizer,
+            );
             for n in 0..N {
-                let (prior, step) = (L::load(listed[n].prior), listed[n].step);
-                let (eta, penalty) = (job.eta * step, listed[n].penalty(*entry.add(n)));
-                let (scale, shrink) = (eta * pull, eta * penalty);
-                moved_to(rows[n], prior, slopes[n], scale, shrink, job.rule).store(at[n]);
+                let (prior, step) = (V::load(non_fiber[n].prior_mean), non_fiber[n].eta_scale);
+                let (eta, penalty) = (job.eta * step, non_fiber[n].penalty(*entry.add(n)));
+                let (scale, shrink) = (eta * weighted_residual, eta * penalty);
+                updated_towards(rows[n], prior, gradients[n], scale, shrink, job.regularizer)
+                    .store(at[n]);
             }
         }
         core.store(job.core);
@@ -243,8 +273,8 @@ unsafe fn line_body<L: HogwildVector, const N: usize>(
 }
 
 #[inline(always)]
-unsafe fn strips_body<L: HogwildVector, const N: usize>(
-    job: &Job<'_>,
+unsafe fn diagonal_fixed_order_body<V: HogwildVector, const N: usize>(
+    job: &BatchJob<'_>,
     batches: &[FiberBatch],
 ) -> f64 {
     let width = job.shape.core_len();
@@ -252,41 +282,48 @@ unsafe fn strips_body<L: HogwildVector, const N: usize>(
     let mut total = 0.0f64;
     // SAFETY: the caller's promises; all rows are as long as the core.
     unsafe {
-        let listed = first_of::<N>(job);
-        let mut entries = Ahead::new::<L>(job, &listed, batches, job.weighted);
-        while let Some(entry) = entries.next::<L>() {
+        let non_fiber = non_fiber_modes::<N>(job);
+        let mut entries = PrefetchedEntries::new::<V>(job, &non_fiber, batches, job.weighted);
+        while let Some(entry) = entries.next::<V>() {
             let mut at = [std::ptr::null_mut::<f32>(); N];
             for n in 0..N {
-                at[n] = listed[n].row(*entry.add(n));
+                at[n] = non_fiber[n].row(*entry.add(n));
             }
-            let value = between::<L, N>(job.core, &at, width).sum();
-            let error = f32::from_bits(*entry.add(N)) - value;
-            let pull = pulling(error, entry, N, job.weighted);
-            total += f64::from(error) * f64::from(pull);
+            let value = multiway_dot::<V, N>(job.core, &at, width).sum();
+            let residual = f32::from_bits(*entry.add(N)) - value;
+            let weighted_residual = weighted_residual(residual, entry, N, job.weighted);
+            total += f64::from(residual) * f64::from(weighted_residual);
             let (mut scales, mut shrinks) = ([0.0; N], [0.0; N]);
             for n in 0..N {
-                let eta = job.eta * listed[n].step;
-                scales[n] = eta * pull;
-                shrinks[n] = eta * listed[n].penalty(*entry.add(n));
+                let eta = job.eta * non_fiber[n].eta_scale;
+                scales[n] = eta * weighted_residual;
+                shrinks[n] = eta * non_fiber[n].penalty(*entry.add(n));
             }
-            let core_scale = job.core_eta * pull;
+            let core_scale = job.core_eta * weighted_residual;
             // The rows are near by now: once more from there is faster than copies of them.
             for k in (0..width).step_by(LANES) {
                 let core = job.core.add(k);
-                let old = L::load(core);
-                let Around {
+                let old = V::load(core);
+                let RowProducts {
                     at,
                     rows,
                     product,
-                    slopes,
-                } = around_at(old, &at, k);
+                    gradients,
+                } = row_products_at(old, &at, k);
                 if job.core_eta != 0.0 {
-                    moved(old, product, core_scale, core_shrink, job.rule).store(core);
+                    updated(old, product, core_scale, core_shrink, job.regularizer).store(core);
                 }
                 for n in 0..N {
-                    let prior = L::load(listed[n].prior.add(k));
-                    moved_to(rows[n], prior, slopes[n], scales[n], shrinks[n], job.rule)
-                        .store(at[n]);
+                    let prior = V::load(non_fiber[n].prior_mean.add(k));
+                    updated_towards(
+                        rows[n],
+                        prior,
+                        gradients[n],
+                        scales[n],
+                        shrinks[n],
+                        job.regularizer,
+                    )
+                    .store(at[n]);
                 }
             }
         }
@@ -295,44 +332,54 @@ unsafe fn strips_body<L: HogwildVector, const N: usize>(
 }
 
 #[inline(always)]
-unsafe fn lines_body<L: HogwildVector>(job: &Job<'_>, batches: &[FiberBatch]) -> f64 {
-    let (width, order) = (job.shape.core_len(), job.listed.len());
+unsafe fn diagonal_any_order_body<V: HogwildVector>(
+    job: &BatchJob<'_>,
+    batches: &[FiberBatch],
+) -> f64 {
+    let (width, order) = (job.shape.core_len(), job.non_fiber.len());
     let core_shrink = job.core_eta * job.core_penalty;
     let mut total = 0.0f64;
     // SAFETY: the caller's promises; all rows are as long as the core.
     unsafe {
         let rows = job.work;
-        let slopes = rows.add(job.shape.rows_len());
-        let mut entries = Ahead::new::<L>(job, job.listed, batches, job.weighted);
-        while let Some(entry) = entries.next::<L>() {
-            for (n, mode) in job.listed.iter().enumerate() {
+        let gradients = rows.add(job.shape.rows_len());
+        let mut entries = PrefetchedEntries::new::<V>(job, job.non_fiber, batches, job.weighted);
+        while let Some(entry) = entries.next::<V>() {
+            for (n, mode) in job.non_fiber.iter().enumerate() {
                 let from = mode.row(*entry.add(n));
                 for k in (0..width).step_by(LANES) {
-                    L::load(from.add(k)).store(rows.add(n * width + k));
+                    V::load(from.add(k)).store(rows.add(n * width + k));
                 }
             }
-            let value = diagonal_slopes::<L>(job.shape, job.core, rows, slopes);
-            let error = f32::from_bits(*entry.add(order)) - value;
-            let pull = pulling(error, entry, order, job.weighted);
-            total += f64::from(error) * f64::from(pull);
-            let core_scale = job.core_eta * pull;
+            let value = gradients_diagonal::<V>(job.shape, job.core, rows, gradients);
+            let residual = f32::from_bits(*entry.add(order)) - value;
+            let weighted_residual = weighted_residual(residual, entry, order, job.weighted);
+            total += f64::from(residual) * f64::from(weighted_residual);
+            let core_scale = job.core_eta * weighted_residual;
             for k in (0..width).step_by(LANES) {
-                let mut product = L::load(rows.add(k));
+                let mut product = V::load(rows.add(k));
                 for n in 1..order {
-                    product = product * L::load(rows.add(n * width + k));
+                    product = product * V::load(rows.add(n * width + k));
                 }
                 let g = job.core.add(k);
-                moved(L::load(g), product, core_scale, core_shrink, job.rule).store(g);
+                updated(
+                    V::load(g),
+                    product,
+                    core_scale,
+                    core_shrink,
+                    job.regularizer,
+                )
+                .store(g);
             }
-            for (n, mode) in job.listed.iter().enumerate() {
-                let (number, eta) = (*entry.add(n), job.eta * mode.step);
-                let (to, scale) = (mode.row(number), eta * pull);
+            for (n, mode) in job.non_fiber.iter().enumerate() {
+                let (number, eta) = (*entry.add(n), job.eta * mode.eta_scale);
+                let (to, scale) = (mode.row(number), eta * weighted_residual);
                 let shrink = eta * mode.penalty(number);
                 for k in (0..width).step_by(LANES) {
                     let at = n * width + k;
-                    let (x, d) = (L::load(rows.add(at)), L::load(slopes.add(at)));
-                    let prior = L::load(mode.prior.add(k));
-                    moved_to(x, prior, d, scale, shrink, job.rule).store(to.add(k));
+                    let (x, d) = (V::load(rows.add(at)), V::load(gradients.add(at)));
+                    let prior = V::load(mode.prior_mean.add(k));
+                    updated_towards(x, prior, d, scale, shrink, job.regularizer).store(to.add(k));
                 }
             }
         }

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn slopes_and_outer_products_are_derivatives() {
+    fn gradients_and_outer_products_are_derivatives() {
         let (a, b) = ([1.5f64, -2.0, 0.0], [0.5f64, 3.0]);
         let core: Vec<f64> = (0..6).map(|i| f64::from(i * i) - 4.0).collect();
         let step = 1e-6;

@@ -34,7 +34,7 @@ pub(crate) trait F32x16:
     Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
 {
     /// Lines that fit into registers.
-    const REGISTERS: usize;
+    const VECTOR_REGISTERS: usize;
 
     /// Reads [`LANES`] floats.
     ///
@@ -68,15 +68,15 @@ pub(crate) trait F32x16:
 
     /// The sum of all floats, in every place.
     #[inline(always)]
-    fn total(self) -> Self {
+    fn splat_sum(self) -> Self {
         Self::splat(self.sum())
     }
 
     /// The first float.
-    fn first(self) -> f32;
+    fn first_lane(self) -> f32;
 
     /// The larger of each float and 0.
-    fn at_least_zero(self) -> Self;
+    fn max_zero(self) -> Self;
 
     /// -1, 0 or 1 for each float.
     fn sign(self) -> Self;
@@ -88,7 +88,7 @@ pub(crate) trait F32x16:
 
     /// Sixteen lines as the rows of a square become its columns.
     #[inline(always)]
-    fn transposed(rows: [Self; LANES]) -> [Self; LANES] {
+    fn transpose(rows: [Self; LANES]) -> [Self; LANES] {
         let mut from = [[0.0; LANES]; LANES];
         let mut to = from;
         let mut out = rows;
@@ -142,7 +142,7 @@ pub(crate) trait F32x16:
 
     /// Half a line of `low`, half a line of `high`.
     #[inline(always)]
-    fn halves(low: f32, high: f32) -> Self {
+    fn splat_halves(low: f32, high: f32) -> Self {
         let (low, high) = ([low; LANES / 2], [high; LANES / 2]);
         // SAFETY: both are half a line.
         unsafe { Self::load_halves(low.as_ptr(), high.as_ptr()) }
@@ -150,7 +150,7 @@ pub(crate) trait F32x16:
 
     /// The sum of both halves, and then zeros.
     #[inline(always)]
-    fn folded(self) -> Self {
+    fn fold_halves(self) -> Self {
         let (mut low, mut high) = ([0.0; LANES / 2], [0.0; LANES / 2]);
         // SAFETY: all are half a line.
         unsafe {
@@ -164,13 +164,13 @@ pub(crate) trait F32x16:
 
     /// The sums of eight halves one after the other, and then zeros.
     #[inline(always)]
-    fn half_sums(lines: [Self; 4]) -> Self {
+    fn half_sums(vectors: [Self; 4]) -> Self {
         let mut sums = [0.0; LANES];
         let (mut low, mut high) = ([0.0f32; LANES / 2], [0.0f32; LANES / 2]);
         // SAFETY: all are half a line, the sums a whole one.
         unsafe {
             for k in 0..4 {
-                lines[k].store_halves(low.as_mut_ptr(), high.as_mut_ptr());
+                vectors[k].store_halves(low.as_mut_ptr(), high.as_mut_ptr());
                 sums[2 * k] = low.iter().sum();
                 sums[2 * k + 1] = high.iter().sum();
             }
@@ -180,12 +180,12 @@ pub(crate) trait F32x16:
 
     /// Four sums at once.
     #[inline(always)]
-    fn sums(lines: [Self; 4]) -> [f32; 4] {
+    fn sums4(vectors: [Self; 4]) -> [f32; 4] {
         [
-            lines[0].sum(),
-            lines[1].sum(),
-            lines[2].sum(),
-            lines[3].sum(),
+            vectors[0].sum(),
+            vectors[1].sum(),
+            vectors[2].sum(),
+            vectors[3].sum(),
         ]
     }
 }
@@ -245,7 +245,7 @@ impl Mul for Scalar {
 }
 
 impl F32x16 for Scalar {
-    const REGISTERS: usize = 1;
+    const VECTOR_REGISTERS: usize = 1;
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
@@ -275,12 +275,12 @@ impl F32x16 for Scalar {
     }
 
     #[inline(always)]
-    fn first(self) -> f32 {
+    fn first_lane(self) -> f32 {
         self.0[0]
     }
 
     #[inline(always)]
-    fn at_least_zero(self) -> Self {
+    fn max_zero(self) -> Self {
         self.map2(self, |a, _| a.max(0.0))
     }
 
@@ -324,7 +324,7 @@ impl Mul for Portable {
 }
 
 impl F32x16 for Portable {
-    const REGISTERS: usize = 4;
+    const VECTOR_REGISTERS: usize = 4;
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
@@ -361,12 +361,12 @@ impl F32x16 for Portable {
     }
 
     #[inline(always)]
-    fn first(self) -> f32 {
+    fn first_lane(self) -> f32 {
         self.0[0].to_array()[0]
     }
 
     #[inline(always)]
-    fn at_least_zero(self) -> Self {
+    fn max_zero(self) -> Self {
         Portable([self.0[0].max(f32x8::ZERO), self.0[1].max(f32x8::ZERO)])
     }
 

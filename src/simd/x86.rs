@@ -47,7 +47,7 @@ impl Mul for Avx512 {
 
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl F32x16 for Avx512 {
-    const REGISTERS: usize = 32;
+    const VECTOR_REGISTERS: usize = 32;
 
     #[inline(always)]
     unsafe fn call<F: Leaf<Self, Args>, Args>(args: Args) -> F::Output {
@@ -86,7 +86,7 @@ impl F32x16 for Avx512 {
 
     // Swapped with itself at every distance, so that every place adds the same in the same order.
     #[inline(always)]
-    fn total(self) -> Self {
+    fn splat_sum(self) -> Self {
         unsafe {
             let x = self.0;
             let x = _mm512_add_ps(x, _mm512_shuffle_f32x4::<0b01_00_11_10>(x, x));
@@ -97,12 +97,12 @@ impl F32x16 for Avx512 {
     }
 
     #[inline(always)]
-    fn first(self) -> f32 {
+    fn first_lane(self) -> f32 {
         unsafe { _mm512_cvtss_f32(self.0) }
     }
 
     #[inline(always)]
-    fn transposed(rows: [Self; LANES]) -> [Self; LANES] {
+    fn transpose(rows: [Self; LANES]) -> [Self; LANES] {
         unsafe {
             let mut x = [rows[0].0; LANES];
             for i in 1..LANES {
@@ -156,7 +156,7 @@ impl F32x16 for Avx512 {
     }
 
     #[inline(always)]
-    fn halves(low: f32, high: f32) -> Self {
+    fn splat_halves(low: f32, high: f32) -> Self {
         unsafe {
             let high = _mm512_set1_ps(high);
             Avx512(_mm512_mask_mov_ps(high, 0x00ff, _mm512_set1_ps(low)))
@@ -164,12 +164,12 @@ impl F32x16 for Avx512 {
     }
 
     #[inline(always)]
-    fn folded(self) -> Self {
+    fn fold_halves(self) -> Self {
         unsafe { Avx512(_mm512_zextps256_ps512(half(self.0).0)) }
     }
 
     #[inline(always)]
-    fn half_sums(lines: [Self; 4]) -> Self {
+    fn half_sums(vectors: [Self; 4]) -> Self {
         #[inline(always)]
         unsafe fn pair(a: __m512, b: __m512) -> __m512 {
             unsafe {
@@ -181,7 +181,10 @@ impl F32x16 for Avx512 {
         }
         unsafe {
             // In every quarter: a sum of each line. Then both quarters of each half.
-            let x = pair(pair(lines[0].0, lines[1].0), pair(lines[2].0, lines[3].0));
+            let x = pair(
+                pair(vectors[0].0, vectors[1].0),
+                pair(vectors[2].0, vectors[3].0),
+            );
             let x = _mm512_add_ps(x, _mm512_shuffle_f32x4::<0b10_11_00_01>(x, x));
             let order = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 0, 0, 0, 0, 0, 0, 0, 0);
             Avx512(_mm512_maskz_permutexvar_ps(0x00ff, order, x))
@@ -189,19 +192,19 @@ impl F32x16 for Avx512 {
     }
 
     #[inline(always)]
-    fn sums(lines: [Self; 4]) -> [f32; 4] {
+    fn sums4(vectors: [Self; 4]) -> [f32; 4] {
         unsafe {
             four_sums([
-                half(lines[0].0).0,
-                half(lines[1].0).0,
-                half(lines[2].0).0,
-                half(lines[3].0).0,
+                half(vectors[0].0).0,
+                half(vectors[1].0).0,
+                half(vectors[2].0).0,
+                half(vectors[3].0).0,
             ])
         }
     }
 
     #[inline(always)]
-    fn at_least_zero(self) -> Self {
+    fn max_zero(self) -> Self {
         unsafe { Avx512(_mm512_max_ps(self.0, _mm512_setzero_ps())) }
     }
 
@@ -340,7 +343,7 @@ impl Mul for Avx2 {
 
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl F32x16 for Avx2 {
-    const REGISTERS: usize = 8;
+    const VECTOR_REGISTERS: usize = 8;
 
     #[inline(always)]
     unsafe fn call<F: Leaf<Self, Args>, Args>(args: Args) -> F::Output {
@@ -389,7 +392,7 @@ impl F32x16 for Avx2 {
     }
 
     #[inline(always)]
-    fn total(self) -> Self {
+    fn splat_sum(self) -> Self {
         unsafe {
             let x = _mm256_add_ps(self.0, self.1);
             let x = _mm256_add_ps(x, _mm256_permute2f128_ps::<1>(x, x));
@@ -400,12 +403,12 @@ impl F32x16 for Avx2 {
     }
 
     #[inline(always)]
-    fn first(self) -> f32 {
+    fn first_lane(self) -> f32 {
         unsafe { _mm256_cvtss_f32(self.0) }
     }
 
     #[inline(always)]
-    fn transposed(rows: [Self; LANES]) -> [Self; LANES] {
+    fn transpose(rows: [Self; LANES]) -> [Self; LANES] {
         unsafe {
             let mut out = rows;
             // Each quarter of the square on its own.
@@ -441,19 +444,19 @@ impl F32x16 for Avx2 {
     }
 
     #[inline(always)]
-    fn halves(low: f32, high: f32) -> Self {
+    fn splat_halves(low: f32, high: f32) -> Self {
         unsafe { Avx2(_mm256_set1_ps(low), _mm256_set1_ps(high)) }
     }
 
     #[inline(always)]
-    fn folded(self) -> Self {
+    fn fold_halves(self) -> Self {
         unsafe { Avx2(_mm256_add_ps(self.0, self.1), _mm256_setzero_ps()) }
     }
 
     #[inline(always)]
-    fn half_sums(lines: [Self; 4]) -> Self {
+    fn half_sums(vectors: [Self; 4]) -> Self {
         unsafe {
-            let [a, b, c, d] = lines;
+            let [a, b, c, d] = vectors;
             let first = _mm256_hadd_ps(_mm256_hadd_ps(a.0, a.1), _mm256_hadd_ps(b.0, b.1));
             let second = _mm256_hadd_ps(_mm256_hadd_ps(c.0, c.1), _mm256_hadd_ps(d.0, d.1));
             let sums = _mm256_add_ps(
@@ -465,19 +468,19 @@ impl F32x16 for Avx2 {
     }
 
     #[inline(always)]
-    fn sums(lines: [Self; 4]) -> [f32; 4] {
+    fn sums4(vectors: [Self; 4]) -> [f32; 4] {
         unsafe {
             four_sums([
-                _mm256_add_ps(lines[0].0, lines[0].1),
-                _mm256_add_ps(lines[1].0, lines[1].1),
-                _mm256_add_ps(lines[2].0, lines[2].1),
-                _mm256_add_ps(lines[3].0, lines[3].1),
+                _mm256_add_ps(vectors[0].0, vectors[0].1),
+                _mm256_add_ps(vectors[1].0, vectors[1].1),
+                _mm256_add_ps(vectors[2].0, vectors[2].1),
+                _mm256_add_ps(vectors[3].0, vectors[3].1),
             ])
         }
     }
 
     #[inline(always)]
-    fn at_least_zero(self) -> Self {
+    fn max_zero(self) -> Self {
         unsafe {
             let zero = _mm256_setzero_ps();
             Avx2(_mm256_max_ps(self.0, zero), _mm256_max_ps(self.1, zero))

@@ -200,7 +200,7 @@ impl<'a> Units<'a> {
                 let core = form.fiber_first(&model.core);
                 let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
                 let model = BlockModel {
-                    form: &form,
+                    layout: &form,
                     core: &core,
                     rows: &rows,
                     level,

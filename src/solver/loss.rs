@@ -44,7 +44,7 @@ pub(super) fn tensor_squared_errors(
             let core = form.fiber_first(&model.core);
             let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
             let model = BlockModel {
-                form: &form,
+                layout: &form,
                 core: &core,
                 rows: &rows,
                 level,
@@ -117,7 +117,7 @@ fn matrix_squared_error(
             let both = [rows.as_slice(), columns.as_slice()];
             let unbounded = (f64::NEG_INFINITY, f64::INFINITY);
             let model = BlockModel {
-                form: &form,
+                layout: &form,
                 core: &[],
                 rows: &both,
                 level,

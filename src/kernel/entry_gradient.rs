@@ -1,14 +1,14 @@
-//! Value and slopes at one entry: full cores of any order, and hyper-diagonal ones.
+//! Value and gradients at one entry: full cores of any order, and hyper-diagonal ones.
 //!
 //! With the rows u_1 ... u_N, contracting the core with the first row leaves a core of one order less;
 //! going on like that gives the value, and at each mode the slices of what is left, each contracted
-//! with all later rows, are the entries of that mode's slope. The whole core is read for the first
+//! with all later rows, are the entries of that mode's gradient. The whole core is read for the first
 //! mode only, so an entry costs about 2 J^N multiply-adds. For order 3 and rows of one line both are
 //! done in one pass (S and Collapse of the paper without the division), with the partial sums in
 //! registers.
 //!
 //! # Safety
-//! Everywhere here: `core` points to `shape.core_len()` floats, `rows` and `slopes` to
+//! Everywhere here: `core` points to `shape.core_len()` floats, `rows` and `gradients` to
 //! `shape.rows_len()`, `work` to [`work_len`], laid out as [`CoreShape`] says.
 #![allow(unsafe_code)]
 
@@ -34,112 +34,112 @@ pub(super) fn work_len(shape: &CoreShape) -> usize {
 }
 
 dispatched! {
-    /// The value, and the slopes of all rows.
-    pub(super) unsafe fn slopes(shape: &CoreShape, core: *const f32, rows: *const f32, slopes: *mut f32, work: *mut f32) -> f32
-        = slopes_leaf;
+    /// The value, and the gradients of all rows.
+    pub(super) unsafe fn gradients(shape: &CoreShape, core: *const f32, rows: *const f32, gradients: *mut f32, work: *mut f32) -> f32
+        = gradients_leaf;
 }
 leaf! {
-    /// The value, and the slopes of all rows.
-    pub(super) unsafe fn slopes_leaf<L: F32x16>(shape: &CoreShape, core: *const f32, rows: *const f32, slopes: *mut f32, work: *mut f32) -> f32
-        = any_slopes;
+    /// The value, and the gradients of all rows.
+    pub(super) unsafe fn gradients_leaf<V: F32x16>(shape: &CoreShape, core: *const f32, rows: *const f32, gradients: *mut f32, work: *mut f32) -> f32
+        = gradients_body;
 }
 dispatched! {
     /// The value.
     pub(super) unsafe fn value(shape: &CoreShape, core: *const f32, rows: *const f32, work: *mut f32) -> f32
-        = any_value;
+        = value_body;
 }
 dispatched! {
     /// `core = keep * core + scale * (u_1 (x) ... (x) u_N)`, on the diagonal only for CP.
-    pub(super) unsafe fn step_core(shape: &CoreShape, core: *mut f32, rows: *const f32, keep: f32, scale: f32)
-        = step_core_leaf;
+    pub(super) unsafe fn update_core(shape: &CoreShape, core: *mut f32, rows: *const f32, keep: f32, scale: f32)
+        = update_core_leaf;
 }
 leaf! {
     /// `core = keep * core + scale * (u_1 (x) ... (x) u_N)`, on the diagonal only for CP.
-    pub(super) unsafe fn step_core_leaf<L: F32x16>(shape: &CoreShape, core: *mut f32, rows: *const f32, keep: f32, scale: f32)
-        = any_step_core;
+    pub(super) unsafe fn update_core_leaf<V: F32x16>(shape: &CoreShape, core: *mut f32, rows: *const f32, keep: f32, scale: f32)
+        = update_core_body;
 }
 
 dispatched! {
-    /// `out = sum_i u_i from_i` over `rank` slices of `lines` lines.
-    pub(super) unsafe fn combine(from: *const f32, u: *const f32, rank: usize, lines: usize, out: *mut f32) = contract;
+    /// `out = sum_i u_i from_i` over `rank` slices of `vectors` vectors.
+    pub(super) unsafe fn weighted_sum(from: *const f32, u: *const f32, rank: usize, vectors: usize, out: *mut f32) = contract;
 }
 
 leaf! {
-    /// `out = sum_i u_i from_i` over `rank` slices of `lines` lines.
-    pub(super) unsafe fn contract<L: F32x16>(from: *const f32, u: *const f32, rank: usize, lines: usize, out: *mut f32)
-        = contract_inline;
+    /// `out = sum_i u_i from_i` over `rank` slices of `vectors` vectors.
+    pub(super) unsafe fn contract<V: F32x16>(from: *const f32, u: *const f32, rank: usize, vectors: usize, out: *mut f32)
+        = contract_body;
 }
 
 dispatched! {
-    /// `to_i += u_i from` for `rank` slices of `lines` lines.
-    pub(super) unsafe fn spread(from: *const f32, u: *const f32, rank: usize, lines: usize, to: *mut f32) = any_spread;
+    /// `to_i += u_i from` for `rank` slices of `vectors` vectors.
+    pub(super) unsafe fn add_outer(from: *const f32, u: *const f32, rank: usize, vectors: usize, to: *mut f32) = add_outer_body;
 }
 
-/// The sum of products of two rows of `lines` lines.
+/// The sum of products of two rows of `vectors` vectors.
 ///
 /// # Safety
 /// Both must be that long.
 #[inline(always)]
-pub(super) unsafe fn dot<L: F32x16>(a: *const f32, b: *const f32, lines: usize) -> f32 {
+pub(super) unsafe fn dot<V: F32x16>(a: *const f32, b: *const f32, vectors: usize) -> f32 {
     // SAFETY: within the lengths promised.
     unsafe {
-        let mut sum = L::load(a) * L::load(b);
-        for k in 1..lines {
-            sum = L::load(a.add(k * LANES)).mul_add(L::load(b.add(k * LANES)), sum);
+        let mut sum = V::load(a) * V::load(b);
+        for k in 1..vectors {
+            sum = V::load(a.add(k * LANES)).mul_add(V::load(b.add(k * LANES)), sum);
         }
         sum.sum()
     }
 }
 
-/// `to_i += u_i from` for `rank` slices of `lines` lines.
+/// `to_i += u_i from` for `rank` slices of `vectors` vectors.
 ///
 /// # Safety
-/// `to` must have `rank * lines` lines, `from` `lines`, `u` `rank` floats.
+/// `to` must have `rank * vectors` vectors, `from` `vectors`, `u` `rank` floats.
 #[inline(always)]
-unsafe fn any_spread<L: F32x16>(
+unsafe fn add_outer_body<V: F32x16>(
     from: *const f32,
     u: *const f32,
     rank: usize,
-    lines: usize,
+    vectors: usize,
     to: *mut f32,
 ) {
     // SAFETY: within the lengths promised.
     unsafe {
         for i in 0..rank {
-            let ui = L::splat(*u.add(i));
-            let slice = to.add(i * lines * LANES);
-            for k in 0..lines {
+            let ui = V::splat(*u.add(i));
+            let slice = to.add(i * vectors * LANES);
+            for k in 0..vectors {
                 let at = slice.add(k * LANES);
-                let line = L::load(from.add(k * LANES));
-                ui.mul_add(line, L::load(at)).store(at);
+                let line = V::load(from.add(k * LANES));
+                ui.mul_add(line, V::load(at)).store(at);
             }
         }
     }
 }
 
-/// `out = sum_i u_i from_i` over `rank` slices of `lines` lines.
+/// `out = sum_i u_i from_i` over `rank` slices of `vectors` vectors.
 ///
 /// # Safety
-/// `from` must have `rank * lines` lines, `out` `lines`, `u` `rank` floats.
+/// `from` must have `rank * vectors` vectors, `out` `vectors`, `u` `rank` floats.
 #[inline(always)]
-pub(super) unsafe fn contract_inline<L: F32x16>(
+pub(super) unsafe fn contract_body<V: F32x16>(
     from: *const f32,
     u: *const f32,
     rank: usize,
-    lines: usize,
+    vectors: usize,
     out: *mut f32,
 ) {
     const TILE: usize = 8;
     // SAFETY: within the lengths promised.
     unsafe {
         let mut k = 0;
-        while k + TILE <= lines {
-            let mut sums = [L::zero(); TILE];
+        while k + TILE <= vectors {
+            let mut sums = [V::zero(); TILE];
             for i in 0..rank {
-                let ui = L::splat(*u.add(i));
-                let slice = from.add((i * lines + k) * LANES);
+                let ui = V::splat(*u.add(i));
+                let slice = from.add((i * vectors + k) * LANES);
                 for t in 0..TILE {
-                    sums[t] = ui.mul_add(L::load(slice.add(t * LANES)), sums[t]);
+                    sums[t] = ui.mul_add(V::load(slice.add(t * LANES)), sums[t]);
                 }
             }
             for t in 0..TILE {
@@ -147,11 +147,11 @@ pub(super) unsafe fn contract_inline<L: F32x16>(
             }
             k += TILE;
         }
-        while k < lines {
-            let mut sum = L::zero();
+        while k < vectors {
+            let mut sum = V::zero();
             for i in 0..rank {
-                let at = from.add((i * lines + k) * LANES);
-                sum = L::splat(*u.add(i)).mul_add(L::load(at), sum);
+                let at = from.add((i * vectors + k) * LANES);
+                sum = V::splat(*u.add(i)).mul_add(V::load(at), sum);
             }
             sum.store(out.add(k * LANES));
             k += 1;
@@ -161,7 +161,7 @@ pub(super) unsafe fn contract_inline<L: F32x16>(
 
 /// Contracts mode `n` of a full core that has lost the modes before; returns how many floats are left.
 #[inline(always)]
-unsafe fn contract_mode<L: F32x16>(
+unsafe fn contract_mode<V: F32x16>(
     shape: &CoreShape,
     n: usize,
     from: *const f32,
@@ -169,19 +169,19 @@ unsafe fn contract_mode<L: F32x16>(
     out: *mut f32,
 ) -> usize {
     let last = shape.order() - 1;
-    let lines =
+    let vectors =
         shape.ranks[n + 1..last].iter().product::<usize>() * padded_len(shape.ranks[last]) / LANES;
-    // SAFETY: `from` has that many lines for each index of the mode.
+    // SAFETY: `from` has that many vectors for each index of the mode.
     unsafe {
         let row = rows.add(shape.row(n).start);
-        contract_inline::<L>(from, row, shape.ranks[n], lines, out);
+        contract_body::<V>(from, row, shape.ranks[n], vectors, out);
     }
-    lines * LANES
+    vectors * LANES
 }
 
 /// The value of a full core over the modes from `first` on.
 #[inline(always)]
-unsafe fn value_from<L: F32x16>(
+unsafe fn value_from<V: F32x16>(
     shape: &CoreShape,
     first: usize,
     core: *const f32,
@@ -193,16 +193,16 @@ unsafe fn value_from<L: F32x16>(
     unsafe {
         let (mut from, mut to) = (core, work);
         for n in first..last {
-            let len = contract_mode::<L>(shape, n, from, rows, to);
+            let len = contract_mode::<V>(shape, n, from, rows, to);
             (from, to) = (to, to.add(len));
         }
         let row = shape.row(last);
-        dot::<L>(from, rows.add(row.start), row.len() / LANES)
+        dot::<V>(from, rows.add(row.start), row.len() / LANES)
     }
 }
 
 #[inline(always)]
-pub(super) unsafe fn any_value<L: F32x16>(
+pub(super) unsafe fn value_body<V: F32x16>(
     shape: &CoreShape,
     core: *const f32,
     rows: *const f32,
@@ -211,13 +211,13 @@ pub(super) unsafe fn any_value<L: F32x16>(
     // SAFETY: the caller's promises.
     unsafe {
         match shape.kind {
-            CoreKind::Full => value_from::<L>(shape, 0, core, rows, work),
+            CoreKind::Full => value_from::<V>(shape, 0, core, rows, work),
             CoreKind::Diagonal => {
-                let mut total = L::zero();
+                let mut total = V::zero();
                 for k in (0..shape.core_len()).step_by(LANES) {
-                    let mut product = L::load(core.add(k));
+                    let mut product = V::load(core.add(k));
                     for n in 0..shape.order() {
-                        product = product * L::load(rows.add(shape.row(n).start + k));
+                        product = product * V::load(rows.add(shape.row(n).start + k));
                     }
                     total = total + product;
                 }
@@ -228,97 +228,97 @@ pub(super) unsafe fn any_value<L: F32x16>(
 }
 
 #[inline(always)]
-pub(super) unsafe fn any_slopes<L: F32x16>(
+pub(super) unsafe fn gradients_body<V: F32x16>(
     shape: &CoreShape,
     core: *const f32,
     rows: *const f32,
-    slopes: *mut f32,
+    gradients: *mut f32,
     work: *mut f32,
 ) -> f32 {
     // SAFETY: the caller's promises.
     unsafe {
         if shape.kind == CoreKind::Diagonal {
-            return diagonal_slopes::<L>(shape, core, rows, slopes);
+            return gradients_diagonal::<V>(shape, core, rows, gradients);
         }
         if shape.order() == 3 && shape.rows_len() == 3 * LANES {
-            return slopes3::<L>(shape.ranks[0], shape.ranks[1], core, rows, slopes);
+            return gradients_order3::<V>(shape.ranks[0], shape.ranks[1], core, rows, gradients);
         }
-        full_slopes::<L>(shape, core, rows, slopes, work)
+        gradients_full::<V>(shape, core, rows, gradients, work)
     }
 }
 
 #[inline(always)]
-unsafe fn full_slopes<L: F32x16>(
+unsafe fn gradients_full<V: F32x16>(
     shape: &CoreShape,
     core: *const f32,
     rows: *const f32,
-    slopes: *mut f32,
+    gradients: *mut f32,
     work: *mut f32,
 ) -> f32 {
     let last = shape.order() - 1;
-    let lines = padded_len(shape.ranks[last]) / LANES;
+    let vectors = padded_len(shape.ranks[last]) / LANES;
     // SAFETY: as in `value_from`; what is contracted here lies before what that needs.
     unsafe {
         for k in (0..shape.rows_len()).step_by(LANES) {
-            L::zero().store(slopes.add(k));
+            V::zero().store(gradients.add(k));
         }
-        let slope = |n: usize| slopes.add(shape.row(n).start);
+        let gradient = |n: usize| gradients.add(shape.row(n).start);
         let (mut from, mut to) = (core, work);
         for n in 0..last {
-            let target = if n + 1 == last { slope(last) } else { to };
-            let rest = contract_mode::<L>(shape, n, from, rows, target);
+            let target = if n + 1 == last { gradient(last) } else { to };
+            let rest = contract_mode::<V>(shape, n, from, rows, target);
             if n + 1 < last {
                 to = to.add(rest);
             }
             for i in 0..shape.ranks[n] {
                 let slice = from.add(i * rest);
-                *slope(n).add(i) = value_from::<L>(shape, n + 1, slice, rows, to);
+                *gradient(n).add(i) = value_from::<V>(shape, n + 1, slice, rows, to);
             }
             from = target;
         }
         if last == 0 {
-            for k in 0..lines {
-                L::load(core.add(k * LANES)).store(slope(0).add(k * LANES));
+            for k in 0..vectors {
+                V::load(core.add(k * LANES)).store(gradient(0).add(k * LANES));
             }
             from = core;
         }
-        dot::<L>(from, rows.add(shape.row(last).start), lines)
+        dot::<V>(from, rows.add(shape.row(last).start), vectors)
     }
 }
 
 /// Order 3, rows of one vector: P_i = sum_j v_j g_ij and Q_j = sum_i u_i g_ij in one pass; then
 /// d_1[i] = P_i . w, d_2[j] = Q_j . w, d_3 = sum_i u_i P_i.
 #[inline(always)]
-unsafe fn slopes3<L: F32x16>(
+unsafe fn gradients_order3<V: F32x16>(
     rank_u: usize,
     rank_v: usize,
     core: *const f32,
     rows: *const f32,
-    slopes: *mut f32,
+    gradients: *mut f32,
 ) -> f32 {
-    // SAFETY: the core has `rank_u` slabs of `rank_v` vectors; rows and slopes are three vectors.
+    // SAFETY: the core has `rank_u` slabs of `rank_v` vectors; rows and gradients are three vectors.
     unsafe {
-        let w = L::load(rows.add(2 * LANES));
+        let w = V::load(rows.add(2 * LANES));
         // Sums over even and odd j, as P_i is summed.
-        let mut sums = [[L::zero(); 2]; LANES];
-        let mut q = [L::zero(); LANES];
+        let mut sums = [[V::zero(); 2]; LANES];
+        let mut q = [V::zero(); LANES];
         let mut j = 0;
         while j + 4 <= rank_v {
-            slabs::<L, 4>(rank_u, rank_v, j, core, rows, &mut sums, &mut q);
+            accumulate_slabs::<V, 4>(rank_u, rank_v, j, core, rows, &mut sums, &mut q);
             j += 4;
         }
         if j + 2 <= rank_v {
-            slabs::<L, 2>(rank_u, rank_v, j, core, rows, &mut sums, &mut q);
+            accumulate_slabs::<V, 2>(rank_u, rank_v, j, core, rows, &mut sums, &mut q);
             j += 2;
         }
         if j < rank_v {
-            slabs::<L, 1>(rank_u, rank_v, j, core, rows, &mut sums, &mut q);
+            accumulate_slabs::<V, 1>(rank_u, rank_v, j, core, rows, &mut sums, &mut q);
         }
-        let mut third = L::zero();
-        let mut products = [L::zero(); LANES];
+        let mut third = V::zero();
+        let mut products = [V::zero(); LANES];
         for i in 0..rank_u {
             let p = sums[i][0] + sums[i][1];
-            third = L::splat(*rows.add(i)).mul_add(p, third);
+            third = V::splat(*rows.add(i)).mul_add(p, third);
             products[i] = p * w;
         }
         for j in 0..rank_v {
@@ -331,40 +331,40 @@ unsafe fn slopes3<L: F32x16>(
                 products[c + 2],
                 products[c + 3],
             ];
-            slopes.add(c).cast::<[f32; 4]>().write(L::sums(four));
+            gradients.add(c).cast::<[f32; 4]>().write(V::sums4(four));
             let four = [q[c], q[c + 1], q[c + 2], q[c + 3]];
-            slopes
+            gradients
                 .add(LANES + c)
                 .cast::<[f32; 4]>()
-                .write(L::sums(four));
+                .write(V::sums4(four));
         }
-        third.store(slopes.add(2 * LANES));
+        third.store(gradients.add(2 * LANES));
         (third * w).sum()
     }
 }
 
-/// Adds vectors `j..j + K` of all slabs to the sums of [`slopes3`].
+/// Adds vectors `j..j + K` of all slabs to the sums of [`gradients_order3`].
 #[inline(always)]
-unsafe fn slabs<L: F32x16, const K: usize>(
+unsafe fn accumulate_slabs<V: F32x16, const K: usize>(
     rank_u: usize,
     rank_v: usize,
     j: usize,
     core: *const f32,
     rows: *const f32,
-    sums: &mut [[L; 2]; LANES],
-    q: &mut [L; LANES],
+    sums: &mut [[V; 2]; LANES],
+    q: &mut [V; LANES],
 ) {
-    // SAFETY: as in `slopes3`; `j` is even, and `j + K` at most `rank_v`.
+    // SAFETY: as in `gradients_order3`; `j` is even, and `j + K` at most `rank_v`.
     unsafe {
         let v = rows.add(LANES + j);
-        let mut qs = [L::zero(); K];
+        let mut qs = [V::zero(); K];
         for i in 0..rank_u {
             let slab = core.add((i * rank_v + j) * LANES);
-            let ui = L::splat(*rows.add(i));
+            let ui = V::splat(*rows.add(i));
             let mut sum = sums[i];
             for k in 0..K {
-                let g = L::load(slab.add(k * LANES));
-                sum[k % 2] = L::splat(*v.add(k)).mul_add(g, sum[k % 2]);
+                let g = V::load(slab.add(k * LANES));
+                sum[k % 2] = V::splat(*v.add(k)).mul_add(g, sum[k % 2]);
                 qs[k] = ui.mul_add(g, qs[k]);
             }
             sums[i] = sum;
@@ -375,30 +375,30 @@ unsafe fn slabs<L: F32x16, const K: usize>(
 
 /// x^ = sum_j g_j prod_n u_n[j]: products from both ends.
 #[inline(always)]
-pub(super) unsafe fn diagonal_slopes<L: F32x16>(
+pub(super) unsafe fn gradients_diagonal<V: F32x16>(
     shape: &CoreShape,
     core: *const f32,
     rows: *const f32,
-    slopes: *mut f32,
+    gradients: *mut f32,
 ) -> f32 {
     let order = shape.order();
     let width = shape.core_len();
     // SAFETY: all rows are as long as the core.
     unsafe {
-        let mut total = L::zero();
+        let mut total = V::zero();
         for k in (0..width).step_by(LANES) {
-            // On the way forward the slopes hold g times the product of the rows before.
-            let mut before = L::load(core.add(k));
+            // On the way forward the gradients hold g times the product of the rows before.
+            let mut before = V::load(core.add(k));
             for n in 0..order {
-                before.store(slopes.add(n * width + k));
-                before = before * L::load(rows.add(n * width + k));
+                before.store(gradients.add(n * width + k));
+                before = before * V::load(rows.add(n * width + k));
             }
             total = total + before;
-            let mut after = L::splat(1.0);
+            let mut after = V::splat(1.0);
             for n in (0..order).rev() {
-                let at = slopes.add(n * width + k);
-                (L::load(at) * after).store(at);
-                after = after * L::load(rows.add(n * width + k));
+                let at = gradients.add(n * width + k);
+                (V::load(at) * after).store(at);
+                after = after * V::load(rows.add(n * width + k));
             }
         }
         total.sum()
@@ -406,7 +406,7 @@ pub(super) unsafe fn diagonal_slopes<L: F32x16>(
 }
 
 #[inline(always)]
-pub(super) unsafe fn any_step_core<L: F32x16>(
+pub(super) unsafe fn update_core_body<V: F32x16>(
     shape: &CoreShape,
     core: *mut f32,
     rows: *const f32,
@@ -417,15 +417,15 @@ pub(super) unsafe fn any_step_core<L: F32x16>(
     // nearly always too small to be seen next to 1.
     unsafe {
         if keep == 1.0 {
-            step_core_keeping::<L, true>(shape, core, rows, keep, scale);
+            update_core_scaled::<V, true>(shape, core, rows, keep, scale);
         } else {
-            step_core_keeping::<L, false>(shape, core, rows, keep, scale);
+            update_core_scaled::<V, false>(shape, core, rows, keep, scale);
         }
     }
 }
 
 #[inline(always)]
-unsafe fn step_core_keeping<L: F32x16, const ALL: bool>(
+unsafe fn update_core_scaled<V: F32x16, const KEEP_IS_ONE: bool>(
     shape: &CoreShape,
     core: *mut f32,
     rows: *const f32,
@@ -433,29 +433,29 @@ unsafe fn step_core_keeping<L: F32x16, const ALL: bool>(
     scale: f32,
 ) {
     let last = shape.order() - 1;
-    let keep = L::splat(keep);
-    let kept = |g: L| if ALL { g } else { g * keep };
+    let keep = V::splat(keep);
+    let kept = |g: V| if KEEP_IS_ONE { g } else { g * keep };
     // SAFETY: the walk visits each row of the core once, in order.
     unsafe {
         if shape.kind == CoreKind::Diagonal {
             for k in (0..shape.core_len()).step_by(LANES) {
-                let mut product = L::splat(scale);
+                let mut product = V::splat(scale);
                 for n in 0..shape.order() {
-                    product = product * L::load(rows.add(shape.row(n).start + k));
+                    product = product * V::load(rows.add(shape.row(n).start + k));
                 }
                 let g = core.add(k);
-                (product + kept(L::load(g))).store(g);
+                (product + kept(V::load(g))).store(g);
             }
             return;
         }
-        let lines = padded_len(shape.ranks[last]) / LANES;
+        let vectors = padded_len(shape.ranks[last]) / LANES;
         let w = rows.add(shape.row(last).start);
         let (v, inner) = if last == 0 {
             (&raw const scale, 1)
         } else {
             (rows.add(shape.row(last - 1).start), shape.ranks[last - 1])
         };
-        let one_line = last > 0 && lines == 1 && inner <= LANES;
+        let single_vector_modes = last > 0 && vectors == 1 && inner <= LANES;
         let outer = last.saturating_sub(1);
         let mut at = [0usize; MAX_ORDER];
         let mut fiber = core;
@@ -464,26 +464,26 @@ unsafe fn step_core_keeping<L: F32x16, const ALL: bool>(
             for n in 0..outer {
                 product *= *rows.add(shape.row(n).start + at[n]);
             }
-            if one_line {
+            if single_vector_modes {
                 // All factors at once, read back one by one: a broadcast from memory is free.
                 let mut factors = [0.0f32; LANES];
-                let scaled = L::load(v) * L::splat(product);
+                let scaled = V::load(v) * V::splat(product);
                 scaled.store(factors.as_mut_ptr());
-                let w = L::load(w);
+                let w = V::load(w);
                 for &c in &factors[..inner] {
-                    let g = L::splat(c).mul_add(w, kept(L::load(fiber)));
+                    let g = V::splat(c).mul_add(w, kept(V::load(fiber)));
                     g.store(fiber);
                     fiber = fiber.add(LANES);
                 }
             }
-            for j in 0..if one_line { 0 } else { inner } {
-                let c = L::splat(product * *v.add(j));
-                for k in 0..lines {
+            for j in 0..if single_vector_modes { 0 } else { inner } {
+                let c = V::splat(product * *v.add(j));
+                for k in 0..vectors {
                     let g = fiber.add(k * LANES);
-                    c.mul_add(L::load(w.add(k * LANES)), kept(L::load(g)))
+                    c.mul_add(V::load(w.add(k * LANES)), kept(V::load(g)))
                         .store(g);
                 }
-                fiber = fiber.add(lines * LANES);
+                fiber = fiber.add(vectors * LANES);
             }
             let mut n = outer;
             loop {

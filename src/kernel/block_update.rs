@@ -1,17 +1,17 @@
-//! Work on the cells of a grid, safe to call: who holds which rows is checked here.
+//! Work on the cells of a grid, safe to call: who access which rows is checked here.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
 
 use super::batch;
-use super::batch_job::{Between, Job, LONGEST, ModeRows, Rule};
+use super::batch_job::{BatchJob, FiberMode, MAX_BATCH_LEN, ModeRows, Regularizer};
 use super::blocking::BlockingSpec;
 use super::conflict_free::BlockRows;
 use super::entry_block::{EntryBlock, FiberBatch};
-use super::eval::predict;
 use super::exclusive_rows::PartRefMut;
-use super::graph;
-use super::packed_core_layout::Flat;
+use super::graph_update;
+use super::packed_core_layout::PackedLayout;
+use super::predict_batches::predict;
 use crate::kernel::MAX_ORDER;
 use crate::simd::Level;
 use crate::simd::{AlignedVec, padded_len};
@@ -20,44 +20,43 @@ use crate::kernel::{CoreKind, CoreShape};
 
 /// The shape of what stands between the rows of an entry, with the fiber mode first.
 #[derive(Debug, Clone)]
-pub(crate) struct Form {
-    between: Between,
+pub(crate) struct CoreLayout {
+    /// `None` for a matrix, which has no core.
+    core_kind: Option<CoreKind>,
     /// The rank of each mode.
     ranks: Vec<usize>,
     fiber: Option<usize>,
-    /// The core over the listed modes.
+    /// The core over the non_fiber modes.
     shape: CoreShape,
     /// How a full core lies while entries go one by one.
-    flat: Option<Flat>,
+    packed: Option<PackedLayout>,
 }
 
-impl Form {
+impl CoreLayout {
     /// For a tensor.
-    pub(crate) fn tensor(shape: &CoreShape, fiber: Option<usize>) -> Form {
-        let listed: Vec<usize> = (0..shape.order())
+    pub(crate) fn tensor(shape: &CoreShape, fiber: Option<usize>) -> CoreLayout {
+        let non_fiber: Vec<usize> = (0..shape.order())
             .filter(|&n| fiber != Some(n))
             .map(|n| shape.ranks[n])
             .collect();
-        Form {
-            between: match shape.kind {
-                CoreKind::Full => Between::Full,
-                CoreKind::Diagonal => Between::Diagonal,
-            },
+        CoreLayout {
+            core_kind: Some(shape.kind),
             ranks: shape.ranks.clone(),
             fiber,
-            flat: (shape.kind == CoreKind::Full && fiber.is_none()).then(|| Flat::new(shape)),
-            shape: CoreShape::new(shape.kind, &listed),
+            packed: (shape.kind == CoreKind::Full && fiber.is_none())
+                .then(|| PackedLayout::new(shape)),
+            shape: CoreShape::new(shape.kind, &non_fiber),
         }
     }
 
     /// For a matrix: batches share their column.
-    pub(crate) fn matrix(rank: usize) -> Form {
-        Form {
-            between: Between::Nothing,
+    pub(crate) fn matrix(rank: usize) -> CoreLayout {
+        CoreLayout {
+            core_kind: None,
             ranks: vec![rank; 2],
             fiber: Some(1),
             shape: CoreShape::new(CoreKind::Diagonal, &[rank]),
-            flat: None,
+            packed: None,
         }
     }
 
@@ -68,9 +67,9 @@ impl Form {
 
     /// Slabs of the core.
     pub(crate) fn slabs(&self) -> usize {
-        match (self.between, self.fiber) {
-            (Between::Full, Some(f)) => self.ranks[f],
-            (Between::Nothing, _) => 0,
+        match (self.core_kind, self.fiber) {
+            (Some(CoreKind::Full), Some(f)) => self.ranks[f],
+            (None, _) => 0,
             _ => 1,
         }
     }
@@ -89,7 +88,10 @@ impl Form {
 
     /// Every entry of a core: where it is in the model's layout and in this one.
     fn each(&self, mut take: impl FnMut(usize, usize)) {
-        let Some(f) = self.fiber.filter(|_| self.between == Between::Full) else {
+        let Some(f) = self
+            .fiber
+            .filter(|_| self.core_kind == Some(CoreKind::Full))
+        else {
             (0..self.slab()).for_each(|k| take(k, k));
             return;
         };
@@ -104,8 +106,8 @@ impl Form {
             }
             let there =
                 (0..order - 1).fold(0, |p, n| p * self.ranks[n] + at[n]) * width + at[order - 1];
-            let listed: Vec<usize> = (0..order).filter(|&n| n != f).collect();
-            let (&last, before) = listed.split_last().expect("an order of 2 or more");
+            let non_fiber: Vec<usize> = (0..order).filter(|&n| n != f).collect();
+            let (&last, before) = non_fiber.split_last().expect("an order of 2 or more");
             let inner =
                 before.iter().fold(0, |p, &n| p * self.ranks[n] + at[n]) * slab_width + at[last];
             take(there, at[f] * self.slab() + inner);
@@ -114,8 +116,8 @@ impl Form {
 
     /// The modes in the order in which the core has them here.
     pub(crate) fn mode_order(&self) -> Vec<usize> {
-        let listed = (0..self.ranks.len()).filter(|&n| self.fiber != Some(n));
-        self.fiber.into_iter().chain(listed).collect()
+        let non_fiber = (0..self.ranks.len()).filter(|&n| self.fiber != Some(n));
+        self.fiber.into_iter().chain(non_fiber).collect()
     }
 
     fn check(&self, spec: &BlockingSpec, core: usize) {
@@ -128,22 +130,22 @@ impl Form {
 }
 
 /// Rows of a mode that only the caller touches.
-pub(crate) enum Hold<'a> {
-    /// The part of the mode that a cell needs.
+pub(crate) enum RowAccess<'a> {
+    /// The part of the mode that a block needs.
     Leased(&'a PartRefMut<'a>),
-    /// Those of a cell of a class.
+    /// Those of a block of a class.
     Class(&'a BlockRows<'a>),
     /// All of them.
     Own(&'a mut [f32]),
 }
 
-/// How a cell is run.
-pub(crate) struct Settings<'a> {
+/// How a block is run.
+pub(crate) struct BlockUpdateSettings<'a> {
     pub level: Level,
     pub eta: f32,
     /// The weight of the errors.
     pub weight: f32,
-    pub rule: Rule,
+    pub rule: Regularizer,
     /// The penalty of a core entry per entry of the tensor.
     pub core_penalty: f32,
     /// The step of the core.
@@ -152,7 +154,7 @@ pub(crate) struct Settings<'a> {
     pub core_every: usize,
     /// The penalty of each row of each mode per entry.
     pub penalties: &'a [&'a [f32]],
-    /// The row that penalties pull to, of each mode, padded with zeros.
+    /// The row that penalties weighted_residual to, of each mode, padded with zeros.
     pub priors: &'a [&'a [f32]],
     /// The step of the rows of each mode, as a share of `eta`.
     pub mode_steps: &'a [f32],
@@ -167,33 +169,37 @@ pub(crate) struct Settings<'a> {
 
 /// Memory for running cells. One per thread.
 #[derive(Default)]
-pub(crate) struct Scratch {
+pub(crate) struct BlockScratch {
     batches: Vec<FiberBatch>,
     predictions: Vec<f32>,
     work: AlignedVec,
 }
 
-impl Scratch {
-    fn work(&mut self, form: &Form) {
-        let fiber = form.fiber.map_or(0, |f| form.ranks[f]);
-        let len = batch::work_len(&form.shape, form.ranks.len(), fiber)
-            .max(form.flat.as_ref().map_or(0, Flat::all_work));
+impl BlockScratch {
+    fn work(&mut self, layout: &CoreLayout) {
+        let fiber = layout.fiber.map_or(0, |f| layout.ranks[f]);
+        let len = batch::work_len(&layout.shape, layout.ranks.len(), fiber).max(
+            layout
+                .packed
+                .as_ref()
+                .map_or(0, PackedLayout::work_and_core_len),
+        );
         if self.work.len() < len {
             self.work = AlignedVec::zeroed(len);
         }
     }
 }
 
-/// Whether a lease covers all rows that entries of this cell have in mode `m`.
-fn covers(cell: &EntryBlock, m: usize, lease: &PartRefMut<'_>) -> bool {
-    cell.spec().cuts[m].as_ref().is_some_and(|cut| {
+/// Whether a lease covers all rows that entries of this block have in mode `m`.
+fn covers(block: &EntryBlock, m: usize, lease: &PartRefMut<'_>) -> bool {
+    block.spec().cuts[m].as_ref().is_some_and(|cut| {
         std::sync::Arc::ptr_eq(&cut.partition, lease.partition())
-            && lease.part() == cell.coordinates()[cut.axis]
+            && lease.part() == block.coordinates()[cut.axis]
     })
 }
 
 /// The modes whose rows entries list.
-fn listed<'a>(
+fn non_fiber<'a>(
     spec: &BlockingSpec,
     modes: &[ModeRows],
     memory: &'a mut [ModeRows; MAX_ORDER],
@@ -208,46 +214,46 @@ fn listed<'a>(
     &memory[..count]
 }
 
-/// Runs a share of the entries of a cell, in an order of its own per `name`. Returns the sum of squared
+/// Runs a share of the entries of a block, in an order of its own per `name`. Returns the sum of squared
 /// errors, by weight, as they were met.
 ///
 /// # Panics
-/// If the rows held are not those the cell needs, or a length is wrong.
-pub(crate) fn run(
-    cell: &EntryBlock,
-    form: &Form,
+/// If the rows held are not those the block needs, or a length is wrong.
+pub(crate) fn update_block(
+    block: &EntryBlock,
+    layout: &CoreLayout,
     core: &mut [f32],
-    holds: &mut [Hold<'_>],
-    settings: &Settings<'_>,
+    access: &mut [RowAccess<'_>],
+    settings: &BlockUpdateSettings<'_>,
     name: &[u64],
-    scratch: &mut Scratch,
+    scratch: &mut BlockScratch,
 ) -> f64 {
-    if cell.len() == 0 {
+    if block.len() == 0 {
         return 0.0;
     }
-    let spec = cell.spec();
-    form.check(spec, core.len());
+    let spec = block.spec();
+    layout.check(spec, core.len());
     assert!(settings.level.is_available() && settings.limit >= 1);
     let order = spec.row_counts.len();
-    assert!(holds.len() == order && settings.penalties.len() == order);
+    assert!(access.len() == order && settings.penalties.len() == order);
     assert_eq!(
         (settings.priors.len(), settings.mode_steps.len()),
         (order, order)
     );
     let mut modes = [ModeRows::NONE; MAX_ORDER];
-    for (m, hold) in holds.iter_mut().enumerate() {
-        let stride = padded_len(form.ranks[m]);
-        let start = match hold {
-            Hold::Leased(lease) => {
-                assert!(covers(cell, m, lease) && lease.stride() == stride);
+    for (m, rows) in access.iter_mut().enumerate() {
+        let stride = padded_len(layout.ranks[m]);
+        let start = match rows {
+            RowAccess::Leased(lease) => {
+                assert!(covers(block, m, lease) && lease.stride() == stride);
                 lease.start()
             }
-            Hold::Class(rows) => {
+            RowAccess::Class(rows) => {
                 let (start, apart) = rows.rows(m);
-                assert!(std::ptr::eq(rows.block(), cell) && apart == stride);
+                assert!(std::ptr::eq(rows.block(), block) && apart == stride);
                 start
             }
-            Hold::Own(rows) => {
+            RowAccess::Own(rows) => {
                 assert!(rows.len() >= spec.row_counts[m] * stride);
                 rows.as_mut_ptr()
             }
@@ -258,74 +264,81 @@ pub(crate) fn run(
             start,
             stride,
             penalty: settings.penalties[m].as_ptr(),
-            prior: settings.priors[m].as_ptr(),
-            step: settings.mode_steps[m],
+            prior_mean: settings.priors[m].as_ptr(),
+            eta_scale: settings.mode_steps[m],
         };
     }
     let mut memory = [ModeRows::NONE; MAX_ORDER];
-    let listed = listed(spec, &modes, &mut memory);
+    let non_fiber = non_fiber(spec, &modes, &mut memory);
     let longest = spec.fiber_mode.map_or(0, |f| modes[f].stride);
-    let fiber_step = spec.fiber_mode.map_or(1.0, |f| modes[f].step);
+    let fiber_step = spec.fiber_mode.map_or(1.0, |f| modes[f].eta_scale);
     assert!(settings.steepest.0.len() >= longest);
-    scratch.work(form);
-    cell.shuffled_batches(settings.limit.min(LONGEST), name, &mut scratch.batches);
+    scratch.work(layout);
+    block.shuffled_batches(
+        settings.limit.min(MAX_BATCH_LEN),
+        name,
+        &mut scratch.batches,
+    );
     let cut = |share: f64| (scratch.batches.len() as f64 * share) as usize;
     let batches = &scratch.batches[cut(settings.share.start)..cut(settings.share.end)];
     if batches.is_empty() {
         return 0.0;
     }
-    if let Some(flat) = &form.flat {
-        flat.prepare(&mut scratch.work[..flat.work]);
+    if let Some(packed) = &layout.packed {
+        packed.prepare_work(&mut scratch.work[..packed.work_len]);
     }
     let entries: usize = batches.iter().map(FiberBatch::len).sum();
-    let core_entries = match form.flat {
+    let core_entries = match layout.packed {
         Some(_) => entries.div_ceil(settings.core_every.max(1)),
         None => entries,
     };
-    let job = Job {
-        between: form.between,
-        shape: &form.shape,
-        flat: form.flat.as_ref(),
+    let job = BatchJob {
+        core_kind: layout.core_kind,
+        shape: &layout.shape,
+        packed: layout.packed.as_ref(),
         core: core.as_mut_ptr(),
         core_penalty: settings.core_penalty,
         core_eta: settings.core_eta * (entries as f32 / core_entries as f32),
         core_entries,
-        fiber: spec.fiber_mode.map(|f| (modes[f], form.ranks[f])),
-        listed,
-        own: (0..order)
+        fiber: spec.fiber_mode.map(|f| FiberMode {
+            rows: modes[f],
+            rank: layout.ranks[f],
+        }),
+        non_fiber,
+        has_priors: (0..order)
             .filter(|&m| spec.fiber_mode != Some(m))
             .any(|m| settings.mode_steps[m] != 1.0 || settings.priors[m].iter().any(|&x| x != 0.0)),
-        entries: cell.records().as_ptr(),
+        entries: block.records().as_ptr(),
         weighted: spec.weighted,
         eta: settings.eta,
-        weight: settings.weight,
-        rule: settings.rule,
-        steepest: settings.steepest.0.as_ptr(),
-        steepness: settings.eta * fiber_step * settings.steepest.1,
+        loss_weight: settings.weight,
+        regularizer: settings.rule,
+        curvature_direction: settings.steepest.0.as_ptr(),
+        curvature_step: settings.eta * fiber_step * settings.steepest.1,
         work: scratch.work.as_mut_ptr(),
     };
     // SAFETY: the level is available. Rows of entries were checked against the parts and sizes of the
-    // spec when the cell was built, and the leases and slices were checked to be those here; they,
+    // spec when the block was built, and the leases and slices were checked to be those here; they,
     // the core and the scratch memory are borrowed for nobody else. Of a class, all rows are leased, to
-    // cells that were checked to have none in common, and each cell is taken once. Batches are the
-    // cell's own.
+    // cells that were checked to have none in common, and each block is taken once. BatchIter are the
+    // block's own.
     unsafe { batch::run(settings.level, &job, batches) }
 }
 
-/// Runs the edges of a graph in a cell: both rows of an edge are of the same mode, in the parts
-/// that `leases` hold (one lease if both parts are the same).
+/// Runs the edges of a graph in a block: both rows of an edge are of the same mode, in the parts
+/// that `leases` rows (one lease if both parts are the same).
 ///
 /// # Panics
-/// If the leases are not those the cell needs, or a length is wrong.
-pub(crate) fn run_graph(
-    cell: &EntryBlock,
+/// If the leases are not those the block needs, or a length is wrong.
+pub(crate) fn update_graph_block(
+    block: &EntryBlock,
     leases: &mut [PartRefMut<'_>],
-    settings: &Settings<'_>,
+    settings: &BlockUpdateSettings<'_>,
     name: &[u64],
-    scratch: &mut Scratch,
+    scratch: &mut BlockScratch,
 ) {
     let Some(first) = leases.first() else { return };
-    let spec = cell.spec();
+    let spec = block.spec();
     assert!(
         settings.level.is_available() && spec.fiber_mode.is_none() && spec.row_counts.len() == 2
     );
@@ -337,7 +350,7 @@ pub(crate) fn run_graph(
         assert!(
             leases
                 .iter()
-                .any(|l| covers(cell, m, l) && l.start() == first.start())
+                .any(|l| covers(block, m, l) && l.start() == first.start())
         );
         assert!(settings.penalties[m].len() >= spec.row_counts[m]);
     }
@@ -346,21 +359,21 @@ pub(crate) fn run_graph(
         start: first.start(),
         stride: first.stride(),
         penalty: settings.penalties[0].as_ptr(),
-        prior: settings.priors[0].as_ptr(),
-        step: settings.mode_steps[0],
+        prior_mean: settings.priors[0].as_ptr(),
+        eta_scale: settings.mode_steps[0],
     };
-    cell.shuffled_batches(LONGEST, name, &mut scratch.batches);
+    block.shuffled_batches(MAX_BATCH_LEN, name, &mut scratch.batches);
     let level = settings.level;
-    let settings = graph::Settings {
+    let settings = graph_update::GraphUpdateSettings {
         eta: settings.eta,
         weight: settings.weight,
-        rule: settings.rule,
+        regularizer: settings.rule,
     };
     for batch in &scratch.batches {
-        for edges in batch.record_slices(cell) {
+        for edges in batch.record_slices(block) {
             // SAFETY: the level is available; both rows of every edge are in leased parts of the same
             // rows, since leases of one set of parts share its memory.
-            unsafe { graph::run(level, &rows, edges, &settings) };
+            unsafe { graph_update::update_edges(level, &rows, edges, &settings) };
         }
     }
 }
@@ -368,8 +381,8 @@ pub(crate) fn run_graph(
 /// The parameters that predict the entries of a block.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockModel<'a> {
-    pub form: &'a Form,
-    /// The core as [`Form::fiber_first`] lays it out; empty for a matrix.
+    pub layout: &'a CoreLayout,
+    /// The core as [`CoreLayout::fiber_first`] lays it out; empty for a matrix.
     pub core: &'a [f32],
     /// All rows of each mode.
     pub rows: &'a [&'a [f32]],
@@ -381,19 +394,19 @@ fn non_fiber_count(spec: &BlockingSpec) -> usize {
     spec.row_counts.len() - usize::from(spec.fiber_mode.is_some())
 }
 
-/// Returns the sums of squared residuals of a cell, by weight: of predictions as they are, and of those that are
+/// Returns the sums of squared residuals of a block, by weight: of predictions as they are, and of those that are
 /// clipped to a range after the biases of each mode are added, if there are any.
 ///
 /// # Panics
 /// If a length is wrong.
-pub(crate) fn cell_squares(
-    cell: &EntryBlock,
+pub(crate) fn squared_residuals(
+    block: &EntryBlock,
     model: &BlockModel<'_>,
     clip: (f64, f64),
     biases: &[&[f32]],
-    scratch: &mut Scratch,
+    scratch: &mut BlockScratch,
 ) -> [f64; 2] {
-    let spec = cell.spec();
+    let spec = block.spec();
     for (m, bias) in biases.iter().enumerate() {
         assert!(bias.len() >= spec.row_counts[m]);
     }
@@ -404,14 +417,14 @@ pub(crate) fn cell_squares(
     let fiber_biases = spec.fiber_mode.and_then(|f| biases.get(f));
     let order = non_fiber_count(spec);
     let mut sums = [0.0; 2];
-    predictions(cell, model, scratch, |batches, values| {
+    predictions(block, model, scratch, |batches, values| {
         let mut values = values.iter();
         for batch in batches {
             let fiber_bias = fiber_biases.map(|b| f64::from(b[batch.run.fiber_row as usize]));
             for record in batch
-                .record_slices(cell)
+                .record_slices(block)
                 .iter()
-                .flat_map(|p| p.chunks_exact(cell.record_words()))
+                .flat_map(|p| p.chunks_exact(block.record_words()))
             {
                 let mut bias = 0.0;
                 for (biases, &row) in non_fiber.iter().zip(record) {
@@ -436,53 +449,53 @@ pub(crate) fn cell_squares(
     sums
 }
 
-/// Returns the residual of every entry of a cell, in the order of [`EntryBlock::for_each_row_of_mode`].
+/// Returns the residual of every entry of a block, in the order of [`EntryBlock::for_each_row_of_mode`].
 ///
 /// # Panics
 /// If a length is wrong.
-pub(crate) fn cell_errors(
-    cell: &EntryBlock,
+pub(crate) fn residuals(
+    block: &EntryBlock,
     model: &BlockModel<'_>,
-    scratch: &mut Scratch,
+    scratch: &mut BlockScratch,
 ) -> Vec<f32> {
-    let mut found = Vec::with_capacity(cell.len());
-    let order = non_fiber_count(cell.spec());
-    predictions(cell, model, scratch, |batches, values| {
+    let mut found = Vec::with_capacity(block.len());
+    let order = non_fiber_count(block.spec());
+    predictions(block, model, scratch, |batches, values| {
         let records = batches
             .iter()
-            .flat_map(|b| b.record_slices(cell))
-            .flat_map(|p| p.chunks_exact(cell.record_words()));
+            .flat_map(|b| b.record_slices(block))
+            .flat_map(|p| p.chunks_exact(block.record_words()));
         let residual = |(record, value): (&[u32], &f32)| f32::from_bits(record[order]) - value;
         found.extend(records.zip(values).map(residual));
     });
     found
 }
 
-/// Entries that are predicted before [`predictions`] row_caches them over.
-const PREDICTED: usize = 4096;
+/// EntryIter that are predicted before [`predictions`] row_caches them over.
+const PREDICTION_CHUNK: usize = 4096;
 
-/// Predicts all entries of a cell, in order, and calls `visit` with some batches and their predictions at a time.
+/// Predicts all entries of a block, in order, and calls `visit` with some batches and their predictions at a time.
 fn predictions(
-    cell: &EntryBlock,
+    block: &EntryBlock,
     model: &BlockModel<'_>,
-    scratch: &mut Scratch,
+    scratch: &mut BlockScratch,
     mut visit: impl FnMut(&[FiberBatch], &[f32]),
 ) {
-    if cell.len() == 0 {
+    if block.len() == 0 {
         return;
     }
     let BlockModel {
-        form,
+        layout,
         core,
         rows,
         level,
     } = *model;
-    let spec = cell.spec();
-    form.check(spec, core.len());
+    let spec = block.spec();
+    layout.check(spec, core.len());
     assert!(level.is_available() && rows.len() == spec.row_counts.len());
     let mut modes = [ModeRows::NONE; MAX_ORDER];
     for (m, rows) in rows.iter().enumerate() {
-        let stride = padded_len(form.ranks[m]);
+        let stride = padded_len(layout.ranks[m]);
         assert!(rows.len() >= spec.row_counts[m] * stride);
         modes[m] = ModeRows {
             start: rows.as_ptr().cast_mut(),
@@ -491,37 +504,41 @@ fn predictions(
         };
     }
     let mut memory = [ModeRows::NONE; MAX_ORDER];
-    let listed = listed(spec, &modes, &mut memory);
-    scratch.work(form);
+    let non_fiber = non_fiber(spec, &modes, &mut memory);
+    scratch.work(layout);
     scratch.batches.clear();
-    scratch.batches.extend(cell.whole_runs());
-    let job = Job {
-        between: form.between,
-        shape: &form.shape,
-        flat: None,
+    scratch.batches.extend(block.whole_runs());
+    let job = BatchJob {
+        core_kind: layout.core_kind,
+        shape: &layout.shape,
+        packed: None,
         core: core.as_ptr().cast_mut(),
         core_penalty: 0.0,
         core_eta: 0.0,
         core_entries: 0,
-        fiber: spec.fiber_mode.map(|f| (modes[f], form.ranks[f])),
-        listed,
-        own: false,
-        entries: cell.records().as_ptr(),
+        fiber: spec.fiber_mode.map(|f| FiberMode {
+            rows: modes[f],
+            rank: layout.ranks[f],
+        }),
+        non_fiber,
+        has_priors: false,
+        entries: block.records().as_ptr(),
         weighted: spec.weighted,
         eta: 0.0,
-        weight: 1.0,
-        rule: Rule {
+        loss_weight: 1.0,
+        regularizer: Regularizer {
             l1: false,
             nonneg: false,
         },
-        steepest: std::ptr::null(),
-        steepness: 0.0,
+        curvature_direction: std::ptr::null(),
+        curvature_step: 0.0,
         work: scratch.work.as_mut_ptr(),
     };
     let mut rest = &scratch.batches[..];
     while !rest.is_empty() {
         let (mut count, mut entries) = (0, 0);
-        while count < rest.len() && (count == 0 || entries + rest[count].len() <= PREDICTED) {
+        while count < rest.len() && (count == 0 || entries + rest[count].len() <= PREDICTION_CHUNK)
+        {
             entries += rest[count].len();
             count += 1;
         }
@@ -531,7 +548,7 @@ fn predictions(
             scratch.predictions.resize(entries, 0.0);
         }
         // SAFETY: the level is available; rows and core were checked and are only read; there is room for every
-        // prediction. Rows of entries were checked against the sizes of the spec when the cell was built.
+        // prediction. Rows of entries were checked against the sizes of the spec when the block was built.
         unsafe { predict(level, &job, some, scratch.predictions.as_mut_ptr()) };
         visit(some, &scratch.predictions[..entries]);
     }
@@ -550,18 +567,18 @@ mod tests {
                 .collect();
             let core = shape.padded_core(&dense);
             for f in 0..ranks.len() {
-                let form = Form::tensor(&shape, Some(f));
-                let first = form.fiber_first(&core);
-                assert_eq!(first.len(), form.slabs() * form.slab());
+                let layout = CoreLayout::tensor(&shape, Some(f));
+                let first = layout.fiber_first(&core);
+                assert_eq!(first.len(), layout.slabs() * layout.slab());
                 // Entry (1, 0, ..., 0) of the fiber mode starts the second slab.
                 let stride: usize = ranks[f + 1..].iter().product();
-                assert_eq!(first[form.slab()], dense[stride]);
+                assert_eq!(first[layout.slab()], dense[stride]);
                 let mut back = vec![0.0; core.len()];
-                form.fiber_in_place(&first, &mut back);
+                layout.fiber_in_place(&first, &mut back);
                 assert_eq!(back, core);
             }
-            let form = Form::tensor(&shape, None);
-            assert_eq!(form.fiber_first(&core), core);
+            let layout = CoreLayout::tensor(&shape, None);
+            assert_eq!(layout.fiber_first(&core), core);
         }
     }
 }

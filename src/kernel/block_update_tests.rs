@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use super::batch_job::Rule;
+use super::batch_job::Regularizer;
+use super::block_update::{
+    BlockModel, BlockScratch, BlockUpdateSettings, CoreLayout, RowAccess, squared_residuals,
+    update_block,
+};
 use super::blocking::BlockingSpec;
-use super::cell::{BlockModel, Form, Hold, Scratch, Settings, cell_squares, run};
 use super::entry_block::EntryBlock;
 use super::entry_sort::SortedChunk;
 use super::reference;
@@ -36,11 +39,11 @@ struct State {
 struct Case {
     shape: CoreShape,
     fiber: Option<usize>,
-    rule: Rule,
-    cell: EntryBlock,
+    regularizer: Regularizer,
+    block: EntryBlock,
     start: State,
     penalties: Vec<Vec<f32>>,
-    /// Where penalties pull rows of each mode to.
+    /// Where penalties weighted_residual rows of each mode to.
     priors: Vec<Vec<f32>>,
     steps: Vec<f32>,
     core_eta: f64,
@@ -53,17 +56,17 @@ impl Case {
         kind: CoreKind,
         ranks: &[usize],
         (fiber, weighted): (Option<usize>, bool),
-        rule: Rule,
+        regularizer: Regularizer,
     ) -> Case {
         let order = ranks.len();
         let mut s = RandomStream::new(&[7, order as u64]);
         let mut number = |low: f64| {
-            let x = if rule.nonneg {
+            let x = if regularizer.nonneg {
                 s.uniform()
             } else {
                 s.standard_normal()
             };
-            // Some exact zeros: penalties have no slope there.
+            // Some exact zeros: penalties have no gradient there.
             if x.abs() < low {
                 0.0
             } else {
@@ -73,7 +76,7 @@ impl Case {
         // Small enough that nothing runs away in 40 entries.
         let scale = |rank: usize| {
             let rank = rank as f64;
-            if rule.nonneg {
+            if regularizer.nonneg {
                 1.0 / rank
             } else {
                 0.8 / rank.sqrt()
@@ -116,13 +119,13 @@ impl Case {
             seed: 5,
             weighted,
         });
-        let cell =
+        let block =
             EntryBlock::new(&spec, &[SortedChunk::new(&spec, &chunk, 0).unwrap()], 0).unwrap();
         Case {
             shape: CoreShape::new(kind, ranks),
             fiber,
-            rule,
-            cell,
+            regularizer,
+            block,
             start: State { rows, core },
             penalties: (0..order)
                 .map(|m| vec![0.3 / (m + 1) as f32; ROWS[m]])
@@ -158,7 +161,7 @@ impl Case {
     }
 
     /// The derivative of the value by the row of mode `m`.
-    fn slope(&self, core: &[f64], rows: &[&[f64]], m: usize) -> Vec<f64> {
+    fn gradient(&self, core: &[f64], rows: &[&[f64]], m: usize) -> Vec<f64> {
         match self.shape.kind {
             CoreKind::Full => reference::slope(core, rows, m),
             CoreKind::Diagonal => {
@@ -180,15 +183,25 @@ impl Case {
         }
     }
 
-    fn moved(&self, x: f64, prior: f32, (eta, pull): (f64, f64), penalty: f64) -> f64 {
+    fn updated(
+        &self,
+        x: f64,
+        prior: f32,
+        (eta, weighted_residual): (f64, f64),
+        penalty: f64,
+    ) -> f64 {
         let off = x - f64::from(prior);
-        let weight = if self.rule.l1 {
+        let weight = if self.regularizer.l1 {
             f64::from(i8::from(off > 0.0) - i8::from(off < 0.0))
         } else {
             off
         };
-        let x = x + eta * pull - eta * penalty * weight;
-        if self.rule.nonneg { x.max(0.0) } else { x }
+        let x = x + eta * weighted_residual - eta * penalty * weight;
+        if self.regularizer.nonneg {
+            x.max(0.0)
+        } else {
+            x
+        }
     }
 
     /// What the definition gives: the fiber mode's row and the core step once per batch, with the
@@ -197,20 +210,20 @@ impl Case {
         let mut state = self.start.clone();
         let order = self.shape.order();
         let mut batches = Vec::new();
-        self.cell.shuffled_batches(LIMIT, name, &mut batches);
-        let mut squares = 0.0;
+        self.block.shuffled_batches(LIMIT, name, &mut batches);
+        let mut squared_error = 0.0;
         for batch in &batches {
             let core = state.core.clone();
             let mut core_pull = vec![0.0; state.core.len()];
             let mut fiber_pull: Option<(u32, Vec<f64>)> = None;
             for words in batch
-                .record_slices(&self.cell)
+                .record_slices(&self.block)
                 .concat()
-                .chunks(self.cell.record_words())
+                .chunks(self.block.record_words())
             {
                 let mut entry = vec![batch.run.fiber_row; order];
-                let listed = (0..order).filter(|&m| self.fiber != Some(m));
-                listed.zip(words).for_each(|(m, &row)| entry[m] = row);
+                let non_fiber = (0..order).filter(|&m| self.fiber != Some(m));
+                non_fiber.zip(words).for_each(|(m, &row)| entry[m] = row);
                 let core = match self.fiber {
                     Some(_) => core.clone(),
                     // Without a fiber mode the core steps with every entry.
@@ -225,52 +238,55 @@ impl Case {
                     .iter()
                     .map(|&bits| f64::from(f32::from_bits(bits)))
                     .collect();
-                let error = numbers[0] - self.value(&core, &views);
-                let pull_by = numbers.get(1).copied().unwrap_or(1.0) * error;
-                squares += error * pull_by;
+                let residual = numbers[0] - self.value(&core, &views);
+                let pull_by = numbers.get(1).copied().unwrap_or(1.0) * residual;
+                squared_error += residual * pull_by;
                 let outer = self.outer(&views);
                 let each = core_pull.iter_mut().zip(outer);
-                each.for_each(|(pull, x)| *pull += pull_by * x);
+                each.for_each(|(weighted_residual, x)| *weighted_residual += pull_by * x);
                 for m in 0..order {
-                    let slope = self.slope(&core, &views, m);
+                    let gradient = self.gradient(&core, &views, m);
                     let row = entry[m] as usize;
                     if self.fiber == Some(m) {
-                        let (_, pull) =
-                            fiber_pull.get_or_insert((entry[m], vec![0.0; slope.len()]));
-                        pull.iter_mut()
-                            .zip(&slope)
+                        let (_, weighted_residual) =
+                            fiber_pull.get_or_insert((entry[m], vec![0.0; gradient.len()]));
+                        weighted_residual
+                            .iter_mut()
+                            .zip(&gradient)
                             .for_each(|(p, d)| *p += pull_by * d);
                         continue;
                     }
                     let penalty = f64::from(self.penalties[m][row]);
                     let eta = ETA * f64::from(self.steps[m]);
-                    let each = state.rows[m][row].iter_mut().zip(&slope);
+                    let each = state.rows[m][row].iter_mut().zip(&gradient);
                     for ((x, d), &prior) in each.zip(&self.priors[m]) {
-                        *x = self.moved(*x, prior, (eta, pull_by * d), penalty);
+                        *x = self.updated(*x, prior, (eta, pull_by * d), penalty);
                     }
                 }
                 if self.fiber.is_none() {
                     self.step_core(&mut state.core, &mut core_pull, 1.0);
                 }
             }
-            if let (Some(f), Some((row, mut pull))) = (self.fiber, fiber_pull) {
+            if let (Some(f), Some((row, mut weighted_residual))) = (self.fiber, fiber_pull) {
                 let count = f64::from(batch.len);
                 let eta = ETA * f64::from(self.steps[f]);
-                damp(&mut pull, eta * STEEPNESS * count);
+                damp(&mut weighted_residual, eta * STEEPNESS * count);
                 let penalty = count * f64::from(self.penalties[f][row as usize]);
-                let each = state.rows[f][row as usize].iter_mut().zip(&pull);
+                let each = state.rows[f][row as usize]
+                    .iter_mut()
+                    .zip(&weighted_residual);
                 for ((x, p), &prior) in each.zip(&self.priors[f]) {
-                    *x = self.moved(*x, prior, (eta, *p), penalty);
+                    *x = self.updated(*x, prior, (eta, *p), penalty);
                 }
                 self.step_core(&mut state.core, &mut core_pull, count);
             }
         }
-        (state, squares)
+        (state, squared_error)
     }
 
-    fn step_core(&self, core: &mut [f64], pull: &mut [f64], count: f64) {
-        for (g, p) in core.iter_mut().zip(pull) {
-            *g = self.moved(*g, 0.0, (self.core_eta, *p), count * CORE_PENALTY);
+    fn step_core(&self, core: &mut [f64], weighted_residual: &mut [f64], count: f64) {
+        for (g, p) in core.iter_mut().zip(weighted_residual) {
+            *g = self.updated(*g, 0.0, (self.core_eta, *p), count * CORE_PENALTY);
             *p = 0.0;
         }
     }
@@ -284,7 +300,7 @@ impl Case {
     fn check_at(&self, level: Level, (expected, met_squares): &(State, f64)) {
         let order = self.shape.order();
         let ranks = &self.shape.ranks;
-        let form = Form::tensor(&self.shape, self.fiber);
+        let layout = CoreLayout::tensor(&self.shape, self.fiber);
         let narrow = |xs: &[f64]| xs.iter().map(|&x| x as f32).collect::<Vec<f32>>();
         let model_core = match self.shape.kind {
             CoreKind::Full => self.shape.padded_core(&narrow(&self.start.core)),
@@ -294,7 +310,7 @@ impl Case {
                 core
             }
         };
-        let mut core = form.fiber_first(&model_core);
+        let mut core = layout.fiber_first(&model_core);
         let mut rows: Vec<Vec<f32>> = (0..order)
             .map(|m| {
                 let mut all = vec![0.0; ROWS[m] * padded_len(ranks[m])];
@@ -309,16 +325,16 @@ impl Case {
             .collect();
         let context = format!(
             "{level:?} {:?} {ranks:?} {:?} {:?}",
-            self.shape.kind, self.fiber, self.rule
+            self.shape.kind, self.fiber, self.regularizer
         );
-        let mut scratch = Scratch::default();
+        let mut scratch = BlockScratch::default();
         // Errors alone, before anything moves.
         let views: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
         let everything = (f64::NEG_INFINITY, f64::INFINITY);
-        let [plain, clipped] = cell_squares(
-            &self.cell,
+        let [plain, clipped] = squared_residuals(
+            &self.block,
             &BlockModel {
-                form: &form,
+                layout: &layout,
                 core: &core,
                 rows: &views,
                 level,
@@ -327,17 +343,17 @@ impl Case {
             &[],
             &mut scratch,
         );
-        let mut squares = 0.0;
-        self.cell.for_each_entry(|entry, value, weight| {
+        let mut squared_error = 0.0;
+        self.block.for_each_entry(|entry, value, weight| {
             let rows: Vec<&[f64]> = (0..order)
                 .map(|m| self.start.rows[m][entry[m] as usize].as_slice())
                 .collect();
             let x = self.value(&self.start.core, &rows);
-            squares += f64::from(weight) * (f64::from(value) - x).powi(2);
+            squared_error += f64::from(weight) * (f64::from(value) - x).powi(2);
         });
         assert!(
-            (plain - squares).abs() < 1e-3 * (1.0 + squares),
-            "{plain} {squares}: {context}"
+            (plain - squared_error).abs() < 1e-3 * (1.0 + squared_error),
+            "{plain} {squared_error}: {context}"
         );
         assert_eq!(plain, clipped, "{context}");
         let mut steepest = vec![0.0; padded_len(*ranks.iter().max().unwrap())];
@@ -347,11 +363,11 @@ impl Case {
         }
         let penalties: Vec<&[f32]> = self.penalties.iter().map(Vec::as_slice).collect();
         let priors: Vec<&[f32]> = self.priors.iter().map(Vec::as_slice).collect();
-        let settings = Settings {
+        let settings = BlockUpdateSettings {
             level,
             eta: ETA as f32,
             weight: 1.0,
-            rule: self.rule,
+            rule: self.regularizer,
             core_penalty: CORE_PENALTY as f32,
             core_eta: self.core_eta as f32,
             priors: &priors,
@@ -362,19 +378,19 @@ impl Case {
             steepest: (&steepest, STEEPNESS as f32),
             share: 0.0..1.0,
         };
-        let mut holds: Vec<Hold<'_>> = rows.iter_mut().map(|r| Hold::Own(r)).collect();
-        let met = run(
-            &self.cell,
-            &form,
+        let mut access: Vec<RowAccess<'_>> = rows.iter_mut().map(|r| RowAccess::Own(r)).collect();
+        let met = update_block(
+            &self.block,
+            &layout,
             &mut core,
-            &mut holds,
+            &mut access,
             &settings,
             &NAME,
             &mut scratch,
         );
         // Where an absolute value is penalised, rounding decides on which side of the prior a number
         // ends.
-        let near = if self.rule.l1 { 0.02 } else { 0.0 };
+        let near = if self.regularizer.l1 { 0.02 } else { 0.0 };
         let close = |a: f32, b: f64, prior: f32| {
             let far = (f64::from(a) - b).abs();
             let at_prior = (b - f64::from(prior)).abs() < near;
@@ -396,7 +412,7 @@ impl Case {
             }
         }
         let mut back = model_core.clone();
-        form.fiber_in_place(&core, &mut back);
+        layout.fiber_in_place(&core, &mut back);
         let got = match self.shape.kind {
             CoreKind::Full => self.shape.dense_core(&back),
             CoreKind::Diagonal => back[..ranks[0]].to_vec(),
@@ -413,47 +429,49 @@ fn direction(j: usize, rank: usize) -> f64 {
     sign / (rank as f64).sqrt()
 }
 
-/// What is left of a pull that would close `x` of the way along the direction if it stayed the same.
-fn damp(pull: &mut [f64], x: f64) {
+/// What is left of a weighted_residual that would close `x` of the way along the direction if it stayed the same.
+fn damp(weighted_residual: &mut [f64], x: f64) {
     if x <= 0.1 {
         return;
     }
-    let rank = pull.len();
-    let along: f64 = (0..rank).map(|j| pull[j] * direction(j, rank)).sum();
+    let rank = weighted_residual.len();
+    let along: f64 = (0..rank)
+        .map(|j| weighted_residual[j] * direction(j, rank))
+        .sum();
     let left = 1.0 / (1.0 + 0.5 * x + x * x / 12.0);
-    (0..rank).for_each(|j| pull[j] += (left - 1.0) * along * direction(j, rank));
+    (0..rank).for_each(|j| weighted_residual[j] += (left - 1.0) * along * direction(j, rank));
 }
 
-const RULES: [Rule; 4] = [
-    Rule {
+const RULES: [Regularizer; 4] = [
+    Regularizer {
         l1: false,
         nonneg: false,
     },
-    Rule {
+    Regularizer {
         l1: true,
         nonneg: false,
     },
-    Rule {
+    Regularizer {
         l1: false,
         nonneg: true,
     },
-    Rule {
+    Regularizer {
         l1: true,
         nonneg: true,
     },
 ];
 
-/// Largest ranks that are run with weights too: around those where kernels change.
+/// Largest ranks that are run with weights too: row_products those where kernels change.
 const WEIGHTED: [usize; 12] = [1, 4, 5, 8, 10, 12, 16, 17, 18, 20, 33, 48];
 
-fn everywhere(kind: CoreKind, ranks: &[usize], rule: Rule) {
+fn everywhere(kind: CoreKind, ranks: &[usize], regularizer: Regularizer) {
     for fiber in (0..ranks.len()).map(Some).chain([None]) {
         let with_weights = WEIGHTED.contains(ranks.iter().max().unwrap());
         for weighted in [false, true]
             .into_iter()
             .take(1 + usize::from(with_weights))
         {
-            let mut case = Case::new(kind, ranks, (fiber, weighted), rule);
+            let mut case = Case::new(kind, ranks, (fiber, weighted), regularizer);
             case.check();
             // Listed rows without priors and with the steps of the job have code of their own.
             let others = || (0..ranks.len()).filter(|&m| fiber != Some(m));
@@ -495,12 +513,12 @@ fn order_2_and_cp_at_every_rank() {
 
 #[test]
 fn order_4_and_all_rules() {
-    for rule in RULES {
-        everywhere(CoreKind::Full, &[3, 2, 4, 2], rule);
-        everywhere(CoreKind::Full, &[2, 3, 2, 17], rule);
-        everywhere(CoreKind::Full, &[4, 5, 3], rule);
-        everywhere(CoreKind::Full, &[18, 20, 3], rule);
-        everywhere(CoreKind::Diagonal, &[5; 3], rule);
-        everywhere(CoreKind::Diagonal, &[40; 3], rule);
+    for regularizer in RULES {
+        everywhere(CoreKind::Full, &[3, 2, 4, 2], regularizer);
+        everywhere(CoreKind::Full, &[2, 3, 2, 17], regularizer);
+        everywhere(CoreKind::Full, &[4, 5, 3], regularizer);
+        everywhere(CoreKind::Full, &[18, 20, 3], regularizer);
+        everywhere(CoreKind::Diagonal, &[5; 3], regularizer);
+        everywhere(CoreKind::Diagonal, &[40; 3], regularizer);
     }
 }

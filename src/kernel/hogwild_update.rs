@@ -1,11 +1,13 @@
 //! Runs of entries of a lock-free fit, one entry after the other as Algorithm 1 has it.
 #![allow(unsafe_code)]
 
-use super::batch_job::{Rule, moved, moved_to};
-use super::entry;
+use super::batch_job::{Regularizer, updated, updated_towards};
+use super::entry_gradient;
 use super::hogwild_rows::HogwildVector;
-use super::packed_core::{self, ADD, CoreStep, Flatten, NO_STEP, STEP, Turns};
-use super::packed_core_layout::Flat;
+use super::packed_core::{
+    self, CORE_ADD, CORE_FIXED, CORE_REGULARIZED, CoreUpdate, OuterBuffers, PackedVector,
+};
+use super::packed_core_layout::PackedLayout;
 use super::row_cache::RowCache;
 use crate::kernel::MAX_ORDER;
 use crate::simd::Level;
@@ -14,8 +16,8 @@ use crate::simd::{dispatched, leaf, prefetch};
 
 use crate::kernel::{CoreKind, CoreShape};
 
-/// Entries of one block, and a walk through them.
-pub(crate) struct Walk<'a> {
+/// EntryIter of one block, and a walk through them.
+pub(crate) struct EntryWalk<'a> {
     /// Rows of an entry.
     pub order: usize,
     pub rows: &'a [u32],
@@ -30,7 +32,7 @@ pub(crate) struct Walk<'a> {
     pub next: Option<(&'a [u32], &'a [f32])>,
 }
 
-impl Walk<'_> {
+impl EntryWalk<'_> {
     fn check(&self, order: usize) {
         let len = self.values.len();
         assert!(self.order == order && self.rows.len() == len * order);
@@ -38,18 +40,18 @@ impl Walk<'_> {
         assert!(self.at < len && self.stride <= len);
     }
 
-    /// What the error of an entry is by weight: what rows and core step by.
+    /// What the residual of an entry is by weight: what rows and core step by.
     ///
     /// # Safety
     /// The walk was checked, and `at` is below the number of entries.
     #[inline(always)]
-    unsafe fn pulling(&self, error: f32, at: usize) -> f32 {
+    unsafe fn weighted_residual(&self, residual: f32, at: usize) -> f32 {
         // Always the same way, so that the machine foresees it.
         if self.weights.is_empty() {
-            return error;
+            return residual;
         }
         // SAFETY: there is a weight for every entry.
-        error * unsafe { *self.weights.get_unchecked(at) }
+        residual * unsafe { *self.weights.get_unchecked(at) }
     }
 
     /// The entry after this one.
@@ -64,46 +66,46 @@ impl Walk<'_> {
     }
 }
 
-/// Steps of a run.
+/// HogwildSettings of a run.
 #[derive(Clone, Copy)]
-pub(crate) struct Steps<'a> {
+pub(crate) struct HogwildSettings<'a> {
     pub eta: f32,
     /// The weight of the errors.
     pub weight: f32,
-    pub rule: Rule,
+    pub rule: Regularizer,
     /// The step of the core and its penalty; `None` on threads that leave the core alone.
     pub core: Option<(f32, f32)>,
     /// For each mode, the penalty of each row per entry.
     pub penalties: &'a [&'a [f32]],
-    /// The row that penalties pull to, of each mode, padded with zeros.
+    /// The row that penalties weighted_residual to, of each mode, padded with zeros.
     pub priors: &'a [&'a [f32]],
     /// The step of the rows of each mode, as a share of `eta`.
     pub modes: &'a [f32],
 }
 
 /// What a thread needs to run entries of a tensor: its core, laid out for that, and memory.
-pub(crate) struct Runner {
+pub(crate) struct HogwildKernel {
     shape: CoreShape,
     level: Level,
-    flat: Option<Flat>,
+    layout: Option<PackedLayout>,
     core: AlignedVec,
     work: AlignedVec,
 }
 
-impl Runner {
+impl HogwildKernel {
     /// # Panics
     /// If the machine does not have the level.
-    pub(crate) fn new(shape: &CoreShape, level: Level) -> Runner {
+    pub(crate) fn new(shape: &CoreShape, level: Level) -> HogwildKernel {
         assert!(level.is_available());
-        let flat = (shape.kind == CoreKind::Full).then(|| Flat::new(shape));
-        let (core, work) = match &flat {
-            Some(flat) => (flat.core_len(), flat.work),
+        let layout = (shape.kind == CoreKind::Full).then(|| PackedLayout::new(shape));
+        let (core, work) = match &layout {
+            Some(layout) => (layout.core_len(), layout.work_len),
             None => (shape.core_len(), 2 * shape.rows_len()),
         };
-        Runner {
+        HogwildKernel {
             shape: shape.clone(),
             level,
-            flat,
+            layout,
             core: AlignedVec::zeroed(core),
             work: AlignedVec::zeroed(work),
         }
@@ -117,8 +119,8 @@ impl Runner {
     /// A core as it lies here, from one as the shape has it.
     pub(crate) fn pack(&self, core: &[f32]) -> AlignedVec {
         let mut packed = AlignedVec::zeroed(self.core.len());
-        match &self.flat {
-            Some(flat) => flat.pack(core, &mut packed),
+        match &self.layout {
+            Some(layout) => layout.pack(core, &mut packed),
             None => packed.copy_from_slice(core),
         }
         packed
@@ -126,8 +128,8 @@ impl Runner {
 
     /// The way back.
     pub(crate) fn unpack(&self, packed: &AlignedVec, core: &mut [f32]) {
-        match &self.flat {
-            Some(flat) => flat.unpack(packed, core),
+        match &self.layout {
+            Some(layout) => layout.unpack(packed, core),
             None => core.copy_from_slice(packed),
         }
     }
@@ -140,39 +142,42 @@ impl Runner {
     pub(crate) fn tensor(
         &mut self,
         row_caches: &mut [RowCache<'_>],
-        walk: &Walk<'_>,
+        walk: &EntryWalk<'_>,
         count: usize,
-        steps: &Steps<'_>,
+        settings: &HogwildSettings<'_>,
     ) -> (usize, f64) {
         let order = self.shape.order();
         walk.check(order);
-        assert_eq!((row_caches.len(), steps.penalties.len()), (order, order));
-        assert_eq!((steps.priors.len(), steps.modes.len()), (order, order));
-        let mut sides = [Side::default(); MAX_ORDER];
+        assert_eq!((row_caches.len(), settings.penalties.len()), (order, order));
+        assert_eq!(
+            (settings.priors.len(), settings.modes.len()),
+            (order, order)
+        );
+        let mut modes = [SharedMode::default(); MAX_ORDER];
         for (n, cache) in row_caches.iter_mut().enumerate() {
             assert_eq!(cache.stride(), self.shape.row(n).len());
-            sides[n] = Side::new(cache, steps, n);
+            modes[n] = SharedMode::new(cache, settings, n);
         }
-        let job = Job {
+        let job = TensorJob {
             shape: &self.shape,
-            flat: self.flat.as_ref(),
+            layout: self.layout.as_ref(),
             core: self.core.as_mut_ptr(),
-            sides: &sides[..order],
+            modes: &modes[..order],
             walk,
             count,
-            steps,
+            settings,
         };
         // The rows of modes put in front, and no step that is due.
-        let work = match &self.flat {
-            Some(flat) => {
-                flat.prepare(&mut self.work);
+        let work = match &self.layout {
+            Some(layout) => {
+                layout.prepare_work(&mut self.work);
                 self.work.as_mut_ptr()
             }
             None => self.work.as_mut_ptr(),
         };
         // SAFETY: the lengths were checked here, the level when this was made; rows of entries are
         // checked one by one.
-        unsafe { run_tensor(self.level, &job, work) }
+        unsafe { update_tensor(self.level, &job, work) }
     }
 }
 
@@ -180,42 +185,45 @@ impl Runner {
 ///
 /// # Panics
 /// If something does not fit together, or an entry names a row that is not there.
-pub(crate) fn run_matrix(
+pub(crate) fn update_matrix_entries(
     level: Level,
     rows: &mut RowCache<'_>,
     columns: &mut RowCache<'_>,
-    walk: &Walk<'_>,
+    walk: &EntryWalk<'_>,
     count: usize,
-    steps: &Steps<'_>,
+    settings: &HogwildSettings<'_>,
 ) -> usize {
     walk.check(2);
     assert!(level.is_available() && rows.stride() == columns.stride());
-    let sides = [Side::new(rows, steps, 0), Side::new(columns, steps, 1)];
+    let modes = [
+        SharedMode::new(rows, settings, 0),
+        SharedMode::new(columns, settings, 1),
+    ];
     // SAFETY: all checked above; rows of entries are checked one by one.
-    unsafe { run_pairs(level, &sides, walk, count, steps, false) }
+    unsafe { update_pairs(level, &modes, walk, count, settings, false) }
 }
 
 /// Runs `count` edges of a graph between rows of one mode; returns where the walk then is.
 ///
 /// # Panics
 /// If something does not fit together, or an edge names a row that is not there.
-pub(crate) fn run_edges(
+pub(crate) fn update_graph_edges(
     level: Level,
     rows: &mut RowCache<'_>,
-    walk: &Walk<'_>,
+    walk: &EntryWalk<'_>,
     count: usize,
-    steps: &Steps<'_>,
+    settings: &HogwildSettings<'_>,
 ) -> usize {
     walk.check(2);
     assert!(level.is_available());
-    let side = Side::new(rows, steps, 0);
+    let mode = SharedMode::new(rows, settings, 0);
     // SAFETY: as above.
-    unsafe { run_pairs(level, &[side; 2], walk, count, steps, true) }
+    unsafe { update_pairs(level, &[mode; 2], walk, count, settings, true) }
 }
 
 /// The rows of a mode as a thread sees them.
 #[derive(Clone, Copy)]
-struct Side<'a> {
+struct SharedMode<'a> {
     start: *mut f32,
     rows: usize,
     stride: usize,
@@ -224,9 +232,9 @@ struct Side<'a> {
     eta: f32,
 }
 
-impl Default for Side<'_> {
+impl Default for SharedMode<'_> {
     fn default() -> Self {
-        Side {
+        SharedMode {
             start: std::ptr::null_mut(),
             rows: 0,
             stride: 0,
@@ -237,18 +245,18 @@ impl Default for Side<'_> {
     }
 }
 
-impl<'a> Side<'a> {
-    fn new(cache: &mut RowCache<'_>, steps: &Steps<'a>, n: usize) -> Side<'a> {
-        let (penalty, prior) = (steps.penalties[n], steps.priors[n]);
+impl<'a> SharedMode<'a> {
+    fn new(cache: &mut RowCache<'_>, settings: &HogwildSettings<'a>, n: usize) -> SharedMode<'a> {
+        let (penalty, prior) = (settings.penalties[n], settings.priors[n]);
         // A factor has the mean of its rows as one more.
         assert!(penalty.len() <= cache.rows() && prior.len() >= cache.stride());
-        Side {
+        SharedMode {
             start: cache.start(),
             rows: penalty.len(),
             stride: cache.stride(),
             penalty,
             prior,
-            eta: steps.eta * steps.modes[n],
+            eta: settings.eta * settings.modes[n],
         }
     }
 
@@ -264,56 +272,61 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Floats `k..` of the row that penalties pull to.
+    /// Floats `k..` of the row that penalties weighted_residual to.
     ///
     /// # Safety
     /// `k` and the line after it are within the stride.
     #[inline(always)]
-    unsafe fn prior<L: HogwildVector>(&self, k: usize) -> L {
+    unsafe fn prior<V: HogwildVector>(&self, k: usize) -> V {
         // SAFETY: as long as a row, which was checked.
-        unsafe { L::load(self.prior.as_ptr().add(k)) }
+        unsafe { V::load(self.prior.as_ptr().add(k)) }
     }
 
     #[inline(always)]
-    fn prefetch_for_write<L: HogwildVector>(&self, row: u32) {
+    fn prefetch_for_write<V: HogwildVector>(&self, row: u32) {
         let at = self.start.wrapping_add(row as usize * self.stride);
         for k in (0..self.stride).step_by(LANES) {
-            L::prefetch_for_write(at.wrapping_add(k));
+            V::prefetch_for_write(at.wrapping_add(k));
         }
         prefetch(self.penalty.as_ptr().wrapping_add(row as usize));
     }
 }
 
-struct Job<'a> {
+struct TensorJob<'a> {
     shape: &'a CoreShape,
-    flat: Option<&'a Flat>,
+    layout: Option<&'a PackedLayout>,
     core: *mut f32,
-    sides: &'a [Side<'a>],
-    walk: &'a Walk<'a>,
+    modes: &'a [SharedMode<'a>],
+    walk: &'a EntryWalk<'a>,
     count: usize,
-    steps: &'a Steps<'a>,
+    settings: &'a HogwildSettings<'a>,
 }
 
 dispatched! {
     /// Runs entries of a tensor.
-    unsafe fn run_tensor(job: &Job<'_>, work: *mut f32) -> (usize, f64) = any_tensor;
+    unsafe fn update_tensor(job: &TensorJob<'_>, work: *mut f32) -> (usize, f64) = update_tensor_level;
 }
 
 dispatched! {
     /// Runs entries of a matrix, or edges of a graph.
-    unsafe fn run_pairs(sides: &[Side<'_>; 2], walk: &Walk<'_>, count: usize, steps: &Steps<'_>, edges: bool) -> usize
-        = any_pairs;
+    unsafe fn update_pairs(modes: &[SharedMode<'_>; 2], walk: &EntryWalk<'_>, count: usize, settings: &HogwildSettings<'_>, edges: bool) -> usize
+        = update_pairs_body;
 }
 
 /// Rows of so many entries ahead are asked for.
-const AHEAD: usize = 6;
+const PREFETCH_DISTANCE: usize = 6;
 
 /// Asks for what comes: rows of the entry at `at`, and a part of the next block.
 #[inline(always)]
-fn look_ahead<L: HogwildVector>(sides: &[Side<'_>], walk: &Walk<'_>, at: usize, done: usize) {
+fn prefetch_ahead<V: HogwildVector>(
+    modes: &[SharedMode<'_>],
+    walk: &EntryWalk<'_>,
+    at: usize,
+    done: usize,
+) {
     let rows = &walk.rows[at * walk.order..(at + 1) * walk.order];
-    for (side, &row) in sides.iter().zip(rows) {
-        side.prefetch_for_write::<L>(row);
+    for (mode, &row) in modes.iter().zip(rows) {
+        mode.prefetch_for_write::<V>(row);
     }
     if let Some((rows, values)) = walk.next {
         prefetch(rows.as_ptr().wrapping_add(done * walk.order).cast());
@@ -322,206 +335,225 @@ fn look_ahead<L: HogwildVector>(sides: &[Side<'_>], walk: &Walk<'_>, at: usize, 
 }
 
 leaf! {
-    unsafe fn full<L: HogwildVector + Flatten, const HOW: u8>(job: &Job<'_>, flat: &Flat, work: *mut f32) -> (usize, f64) = full_body;
+    unsafe fn full<V: HogwildVector + PackedVector, const CORE_UPDATE: u8>(job: &TensorJob<'_>, layout: &PackedLayout, work: *mut f32) -> (usize, f64) = full_body;
 }
 
 leaf! {
     /// A hyper-diagonal core.
-    unsafe fn diagonal<L: HogwildVector>(job: &Job<'_>, work: *mut f32) -> (usize, f64) = diagonal_body;
+    unsafe fn diagonal<V: HogwildVector>(job: &TensorJob<'_>, work: *mut f32) -> (usize, f64) = diagonal_body;
 }
 
-unsafe fn any_tensor<L: HogwildVector + Flatten>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
-    let plain = match job.steps.core {
-        None => NO_STEP,
+unsafe fn update_tensor_level<V: HogwildVector + PackedVector>(
+    job: &TensorJob<'_>,
+    work: *mut f32,
+) -> (usize, f64) {
+    let plain = match job.settings.core {
+        None => CORE_FIXED,
         Some((eta, penalty)) => {
-            let rule = job.steps.rule;
+            let regularizer = job.settings.rule;
             // lambda / |Omega| is nearly always too small to be seen next to 1.
-            if !rule.l1 && !rule.nonneg && 1.0 - eta * penalty == 1.0 {
-                ADD
+            if !regularizer.l1 && !regularizer.nonneg && 1.0 - eta * penalty == 1.0 {
+                CORE_ADD
             } else {
-                STEP
+                CORE_REGULARIZED
             }
         }
     };
     // SAFETY: the caller's promises.
     unsafe {
-        match (job.flat, plain) {
-            (None, _) => diagonal::<L>(job, work),
-            (Some(flat), NO_STEP) => full::<L, NO_STEP>(job, flat, work),
-            (Some(flat), ADD) => full::<L, ADD>(job, flat, work),
-            (Some(flat), _) => full::<L, STEP>(job, flat, work),
+        match (job.layout, plain) {
+            (None, _) => diagonal::<V>(job, work),
+            (Some(layout), CORE_FIXED) => full::<V, CORE_FIXED>(job, layout, work),
+            (Some(layout), CORE_ADD) => full::<V, CORE_ADD>(job, layout, work),
+            (Some(layout), _) => full::<V, CORE_REGULARIZED>(job, layout, work),
         }
     }
 }
 
 #[inline(always)]
-unsafe fn full_body<L: HogwildVector + Flatten, const HOW: u8>(
-    job: &Job<'_>,
-    flat: &Flat,
+unsafe fn full_body<V: HogwildVector + PackedVector, const CORE_UPDATE: u8>(
+    job: &TensorJob<'_>,
+    layout: &PackedLayout,
     work: *mut f32,
 ) -> (usize, f64) {
-    let (walk, steps) = (job.walk, job.steps);
-    let (core_eta, core_penalty) = steps.core.unwrap_or((0.0, 0.0));
-    let by = CoreStep {
+    let (walk, settings) = (job.walk, job.settings);
+    let (core_eta, core_penalty) = settings.core.unwrap_or((0.0, 0.0));
+    let by = CoreUpdate {
         shrink: core_eta * core_penalty,
-        rule: steps.rule,
+        regularizer: settings.rule,
     };
-    let mut turns = Turns::new(flat);
+    let mut buffers = OuterBuffers::new(layout);
     let mut at = walk.at;
     let mut ahead = at;
-    for _ in 0..AHEAD {
+    for _ in 0..PREFETCH_DISTANCE {
         ahead = walk.after(ahead);
     }
-    let mut squares = 0.0f64;
+    let mut squared_error = 0.0f64;
     // SAFETY: the walk stays inside its block; rows are checked; the parts of `work` do not overlap.
     unsafe {
         for done in 0..job.count {
-            look_ahead::<L>(job.sides, walk, ahead, done);
+            prefetch_ahead::<V>(job.modes, walk, ahead, done);
             ahead = walk.after(ahead);
             let entry = walk.rows.as_ptr().add(at * walk.order);
-            for (n, side) in job.sides.iter().enumerate() {
-                let (from, _) = side.row(*entry.add(n));
-                let to = work.add(flat.row(n).0);
-                for k in (0..side.stride).step_by(LANES) {
-                    L::load_shared(from.add(k)).store(to.add(k));
+            for (n, mode) in job.modes.iter().enumerate() {
+                let (from, _) = mode.row(*entry.add(n));
+                let to = work.add(layout.row(n).0);
+                for k in (0..mode.stride).step_by(LANES) {
+                    V::load_shared(from.add(k)).store(to.add(k));
                 }
             }
             // No step is due at the first entry, so that nothing shrinks either.
-            let by = CoreStep {
+            let by = CoreUpdate {
                 shrink: if done == 0 { 0.0 } else { by.shrink },
                 ..by
             };
-            let value = packed_core::slopes::<L, HOW>(flat, turns, job.core, work, by);
-            let error = *walk.values.as_ptr().add(at) - value;
-            let pull = walk.pulling(error, at);
-            squares += f64::from(error) * f64::from(pull);
-            if HOW != NO_STEP {
-                packed_core::due::<L>(flat, &mut turns, work, core_eta * pull);
+            let value =
+                packed_core::gradients::<V, CORE_UPDATE>(layout, buffers, job.core, work, by);
+            let residual = *walk.values.as_ptr().add(at) - value;
+            let weighted_residual = walk.weighted_residual(residual, at);
+            squared_error += f64::from(residual) * f64::from(weighted_residual);
+            if CORE_UPDATE != CORE_FIXED {
+                packed_core::queue_core_update::<V>(
+                    layout,
+                    &mut buffers,
+                    work,
+                    core_eta * weighted_residual,
+                );
             }
-            for (n, side) in job.sides.iter().enumerate() {
-                let (to, shrink) = side.row(*entry.add(n));
-                let (row, slope) = flat.row(n);
-                for k in (0..side.stride).step_by(LANES) {
-                    let (x, d) = (L::load(work.add(row + k)), L::load(work.add(slope + k)));
-                    let scale = side.eta * pull;
-                    moved_to(x, side.prior(k), d, scale, shrink, steps.rule)
+            for (n, mode) in job.modes.iter().enumerate() {
+                let (to, shrink) = mode.row(*entry.add(n));
+                let (row, gradient) = layout.row(n);
+                for k in (0..mode.stride).step_by(LANES) {
+                    let (x, d) = (V::load(work.add(row + k)), V::load(work.add(gradient + k)));
+                    let scale = mode.eta * weighted_residual;
+                    updated_towards(x, mode.prior(k), d, scale, shrink, settings.rule)
                         .store_shared(to.add(k));
                 }
             }
             at = walk.after(at);
         }
-        if HOW != NO_STEP && job.count > 0 {
-            packed_core::finish::<L>(flat, turns, job.core, work, by);
+        if CORE_UPDATE != CORE_FIXED && job.count > 0 {
+            packed_core::flush_core_update::<V>(layout, buffers, job.core, work, by);
         }
     }
-    (at, squares)
+    (at, squared_error)
 }
 
 #[inline(always)]
-unsafe fn diagonal_body<L: HogwildVector>(job: &Job<'_>, work: *mut f32) -> (usize, f64) {
-    let (walk, steps) = (job.walk, job.steps);
+unsafe fn diagonal_body<V: HogwildVector>(job: &TensorJob<'_>, work: *mut f32) -> (usize, f64) {
+    let (walk, settings) = (job.walk, job.settings);
     let width = job.shape.core_len();
     let mut at = walk.at;
     let mut ahead = at;
-    for _ in 0..AHEAD {
+    for _ in 0..PREFETCH_DISTANCE {
         ahead = walk.after(ahead);
     }
-    let mut squares = 0.0f64;
+    let mut squared_error = 0.0f64;
     // SAFETY: the walk stays inside its block; rows are checked and as long as the core.
     unsafe {
-        let slopes = work.add(job.shape.rows_len());
+        let gradients = work.add(job.shape.rows_len());
         for done in 0..job.count {
-            look_ahead::<L>(job.sides, walk, ahead, done);
+            prefetch_ahead::<V>(job.modes, walk, ahead, done);
             ahead = walk.after(ahead);
             let entry = walk.rows.as_ptr().add(at * walk.order);
-            for (n, side) in job.sides.iter().enumerate() {
-                let (from, _) = side.row(*entry.add(n));
+            for (n, mode) in job.modes.iter().enumerate() {
+                let (from, _) = mode.row(*entry.add(n));
                 for k in (0..width).step_by(LANES) {
-                    L::load_shared(from.add(k)).store(work.add(n * width + k));
+                    V::load_shared(from.add(k)).store(work.add(n * width + k));
                 }
             }
-            let value = entry::diagonal_slopes::<L>(job.shape, job.core, work, slopes);
-            let error = *walk.values.as_ptr().add(at) - value;
-            let pull = walk.pulling(error, at);
-            squares += f64::from(error) * f64::from(pull);
-            if let Some((eta, penalty)) = steps.core {
+            let value =
+                entry_gradient::gradients_diagonal::<V>(job.shape, job.core, work, gradients);
+            let residual = *walk.values.as_ptr().add(at) - value;
+            let weighted_residual = walk.weighted_residual(residual, at);
+            squared_error += f64::from(residual) * f64::from(weighted_residual);
+            if let Some((eta, penalty)) = settings.core {
                 for k in (0..width).step_by(LANES) {
-                    let mut product = L::load(work.add(k));
-                    for n in 1..job.sides.len() {
-                        product = product * L::load(work.add(n * width + k));
+                    let mut product = V::load(work.add(k));
+                    for n in 1..job.modes.len() {
+                        product = product * V::load(work.add(n * width + k));
                     }
                     let g = job.core.add(k);
-                    moved(L::load(g), product, eta * pull, eta * penalty, steps.rule).store(g);
+                    updated(
+                        V::load(g),
+                        product,
+                        eta * weighted_residual,
+                        eta * penalty,
+                        settings.rule,
+                    )
+                    .store(g);
                 }
             }
-            for (n, side) in job.sides.iter().enumerate() {
-                let (to, shrink) = side.row(*entry.add(n));
+            for (n, mode) in job.modes.iter().enumerate() {
+                let (to, shrink) = mode.row(*entry.add(n));
                 for k in (0..width).step_by(LANES) {
                     let (x, d) = (
-                        L::load(work.add(n * width + k)),
-                        L::load(slopes.add(n * width + k)),
+                        V::load(work.add(n * width + k)),
+                        V::load(gradients.add(n * width + k)),
                     );
-                    let scale = side.eta * pull;
-                    moved_to(x, side.prior(k), d, scale, shrink, steps.rule)
+                    let scale = mode.eta * weighted_residual;
+                    updated_towards(x, mode.prior(k), d, scale, shrink, settings.rule)
                         .store_shared(to.add(k));
                 }
             }
             at = walk.after(at);
         }
     }
-    (at, squares)
+    (at, squared_error)
 }
 
 /// y^ = u . v for a matrix; w |u - v|^2 pulls the two rows of an edge together.
 #[inline(always)]
-unsafe fn any_pairs<L: HogwildVector>(
-    sides: &[Side<'_>; 2],
-    walk: &Walk<'_>,
+unsafe fn update_pairs_body<V: HogwildVector>(
+    modes: &[SharedMode<'_>; 2],
+    walk: &EntryWalk<'_>,
     count: usize,
-    steps: &Steps<'_>,
+    settings: &HogwildSettings<'_>,
     edges: bool,
 ) -> usize {
-    let stride = sides[0].stride;
+    let stride = modes[0].stride;
     let mut at = walk.at;
     let mut ahead = at;
-    for _ in 0..AHEAD {
+    for _ in 0..PREFETCH_DISTANCE {
         ahead = walk.after(ahead);
     }
     // SAFETY: the walk stays inside its block; rows are checked; both are `stride` long.
     unsafe {
         for done in 0..count {
-            look_ahead::<L>(sides, walk, ahead, done);
+            prefetch_ahead::<V>(modes, walk, ahead, done);
             ahead = walk.after(ahead);
             let entry = walk.rows.as_ptr().add(2 * at);
             let (here, value) = (at, *walk.values.as_ptr().add(at));
             at = walk.after(at);
-            let (u, shrink_u) = sides[0].row(*entry);
-            let (v, shrink_v) = sides[1].row(*entry.add(1));
+            let (u, shrink_u) = modes[0].row(*entry);
+            let (v, shrink_v) = modes[1].row(*entry.add(1));
             if edges && u == v {
                 continue;
             }
             let scale = if edges {
                 value
             } else {
-                let mut sum = L::zero();
+                let mut sum = V::zero();
                 for k in (0..stride).step_by(LANES) {
-                    sum = L::load_shared(u.add(k)).mul_add(L::load_shared(v.add(k)), sum);
+                    sum = V::load_shared(u.add(k)).mul_add(V::load_shared(v.add(k)), sum);
                 }
-                walk.pulling(value - sum.sum(), here)
+                walk.weighted_residual(value - sum.sum(), here)
             };
-            let by = |n: usize| sides[n].eta * steps.weight * scale;
+            let by = |n: usize| modes[n].eta * settings.weight * scale;
             let (scale_u, scale_v) = (by(0), by(1));
             for k in (0..stride).step_by(LANES) {
-                let (x, y) = (L::load_shared(u.add(k)), L::load_shared(v.add(k)));
-                let (pull_x, pull_y) = if edges {
-                    let gap = x.mul_add(L::splat(-1.0), y);
-                    (gap, gap * L::splat(-1.0))
+                let (x, y) = (V::load_shared(u.add(k)), V::load_shared(v.add(k)));
+                let (direction_x, direction_y) = if edges {
+                    let gap = x.mul_add(V::splat(-1.0), y);
+                    (gap, gap * V::splat(-1.0))
                 } else {
                     (y, x)
                 };
-                let (prior_x, prior_y) = (sides[0].prior(k), sides[1].prior(k));
-                moved_to(x, prior_x, pull_x, scale_u, shrink_u, steps.rule).store_shared(u.add(k));
-                moved_to(y, prior_y, pull_y, scale_v, shrink_v, steps.rule).store_shared(v.add(k));
+                let (prior_x, prior_y) = (modes[0].prior(k), modes[1].prior(k));
+                updated_towards(x, prior_x, direction_x, scale_u, shrink_u, settings.rule)
+                    .store_shared(u.add(k));
+                updated_towards(y, prior_y, direction_y, scale_v, shrink_v, settings.rule)
+                    .store_shared(v.add(k));
             }
         }
     }

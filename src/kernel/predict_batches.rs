@@ -1,0 +1,178 @@
+//! Predictions at the entries of whole runs: M once per run, then one product per entry.
+//!
+//! # Safety
+//! As in [`super::batch`]; nothing but `work` and the output is written, and penalties and priors are not read.
+#![allow(unsafe_code)]
+
+use super::batch_iter::{BatchIter, non_fiber_modes, single_vector_modes};
+use super::batch_job::{BatchJob, FiberMode};
+use super::entry_block::FiberBatch;
+use super::entry_gradient::{contract, value_body};
+use super::hogwild_rows::HogwildVector;
+use super::hyper_diagonal::{fiber_product, multiway_dot};
+use super::order_n::load_rows;
+use crate::kernel::CoreKind;
+use crate::simd::{F32x16, LANES, dispatched, leaf, padded_len};
+
+dispatched! {
+    /// Writes the prediction at every entry, in the order of the batches.
+    ///
+    /// # Safety
+    /// `to` has room for all of them.
+    pub(super) unsafe fn predict(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) = predict_level;
+}
+
+leaf! {
+    /// Predicts with a full core of order 3 between rows of one vector, at most `J` of the first used.
+    unsafe fn order3<V: F32x16, const J: usize>(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) = order3_body;
+}
+
+leaf! {
+    /// Predicts with a vector between `N` non-fiber rows.
+    unsafe fn diagonal<V: F32x16, const N: usize>(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) = diagonal_body;
+}
+
+leaf! {
+    /// Predicts with any core.
+    unsafe fn any_core<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) = any_core_body;
+}
+
+/// Chooses the leaf for a job.
+unsafe fn predict_level<V: HogwildVector>(
+    job: &BatchJob<'_>,
+    batches: &[FiberBatch],
+    to: *mut f32,
+) {
+    // SAFETY: the caller's promises.
+    unsafe {
+        let shape = job.shape;
+        let one_vector = shape.rows_len() == shape.order() * LANES;
+        if job.core_kind == Some(CoreKind::Full)
+            && job.fiber.is_some()
+            && shape.order() == 2
+            && one_vector
+        {
+            // Rows of M beyond the rank are 0: the scalar level does without the smaller sizes.
+            return match shape.ranks[0].div_ceil(4) {
+                1 if const { V::VECTOR_REGISTERS > 1 } => order3::<V, 4>(job, batches, to),
+                2 if const { V::VECTOR_REGISTERS > 1 } => order3::<V, 8>(job, batches, to),
+                3 if const { V::VECTOR_REGISTERS > 1 } => order3::<V, 12>(job, batches, to),
+                _ => order3::<V, 16>(job, batches, to),
+            };
+        }
+        if shape.kind == CoreKind::Diagonal {
+            match job.non_fiber.len() {
+                1 => return diagonal::<V, 1>(job, batches, to),
+                2 => return diagonal::<V, 2>(job, batches, to),
+                3 => return diagonal::<V, 3>(job, batches, to),
+                4 => return diagonal::<V, 4>(job, batches, to),
+                _ => {}
+            }
+        }
+        any_core::<V>(job, batches, to);
+    }
+}
+
+#[inline(always)]
+unsafe fn any_core_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) {
+    // SAFETY: the caller's promises.
+    unsafe {
+        let shape = job.shape;
+        let m = job.work;
+        let full = job.core_kind == Some(CoreKind::Full);
+        let rows = m.add(shape.core_len());
+        let work = rows.add(shape.rows_len());
+        let mut to = to;
+        for (batch, entries) in BatchIter::new(job, job.non_fiber, batches, job.weighted) {
+            let core = match job.fiber {
+                None => job.core.cast_const(),
+                Some(FiberMode { rows: fiber, rank }) => {
+                    let u = fiber.row(batch.run.fiber_row);
+                    if full {
+                        contract::<V>(job.core, u, rank, shape.core_len() / LANES, m);
+                    } else {
+                        fiber_product::<V>(job, u, rank, shape.core_len() / LANES, m);
+                    }
+                    m.cast_const()
+                }
+            };
+            for entry in entries {
+                load_rows::<V>(job, entry, rows);
+                *to = value_body::<V>(shape, core, rows, work);
+                to = to.add(1);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn diagonal_body<V: F32x16, const N: usize>(
+    job: &BatchJob<'_>,
+    batches: &[FiberBatch],
+    to: *mut f32,
+) {
+    // SAFETY: the caller's promises.
+    unsafe {
+        let non_fiber = non_fiber_modes::<N>(job);
+        let width = non_fiber[0].stride;
+        let mut to = to;
+        for (batch, entries) in BatchIter::new(job, &non_fiber, batches, job.weighted) {
+            let m = match job.fiber {
+                None => job.core,
+                Some(FiberMode { rows: fiber, rank }) => {
+                    let u = fiber.row(batch.run.fiber_row);
+                    fiber_product::<V>(job, u, rank, width / LANES, job.work);
+                    job.work
+                }
+            };
+            for entry in entries {
+                let mut rows = [std::ptr::null_mut::<f32>(); N];
+                for n in 0..N {
+                    rows[n] = non_fiber[n].row(*entry.add(n));
+                }
+                *to = multiway_dot::<V, N>(m, &rows, width).sum();
+                to = to.add(1);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn order3_body<V: F32x16, const J: usize>(
+    job: &BatchJob<'_>,
+    batches: &[FiberBatch],
+    to: *mut f32,
+) {
+    // SAFETY: the caller's promises.
+    unsafe {
+        let Some(FiberMode { rows: fiber, rank }) = job.fiber else {
+            return;
+        };
+        debug_assert_eq!(padded_len(job.shape.ranks[1]), LANES);
+        let non_fiber = single_vector_modes(job);
+        let [a, b] = non_fiber;
+        let m = job.work;
+        for i in 0..LANES {
+            V::zero().store(m.add(i * LANES));
+        }
+        let mut to = to;
+        for (batch, entries) in BatchIter::new(job, &non_fiber, batches, job.weighted) {
+            let u = fiber.row(batch.run.fiber_row);
+            contract::<V>(job.core, u, rank, job.shape.ranks[0], m);
+            let mut mi = [V::zero(); J];
+            for i in 0..J {
+                mi[i] = V::load(m.add(i * LANES));
+            }
+            for entry in entries {
+                let (v, w) = (a.row(*entry), b.row(*entry.add(1)));
+                let (mut even, mut odd) = (V::zero(), V::zero());
+                for i in (0..J).step_by(2) {
+                    even = V::splat(*v.add(i)).mul_add(mi[i], even);
+                    odd = V::splat(*v.add(i + 1)).mul_add(mi[i + 1], odd);
+                }
+                *to = ((even + odd) * V::load(w)).sum();
+                to = to.add(1);
+            }
+        }
+    }
+}
