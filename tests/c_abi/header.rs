@@ -1,4 +1,4 @@
-//! The checked-in header and list of symbols are what the code says. To make them anew:
+//! The checked-in header and list of symbols match the source. To generate them again:
 //!
 //! ```sh
 //! S3CMTF_BLESS=1 cargo test --test c_abi header
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use crate::common::workspace_root;
 
-/// In the order in which a reader wants them.
+/// Source files of the C interface, in the order of the header.
 const SOURCES: [&str; 25] = [
     "status",
     "error",
@@ -46,10 +46,13 @@ fn source(name: &str) -> PathBuf {
     workspace_root().join(format!("src/ffi/{name}.rs"))
 }
 
-/// A comment of C around the manual and its example.
+/// Returns the manual with its example as a C comment.
 fn manual() -> String {
     let example = read("c_tests/example.c");
-    assert!(!example.contains("*/"), "it stands in a comment");
+    assert!(
+        !example.contains("*/"),
+        "the example is printed inside a comment"
+    );
     let indented: Vec<String> = example.lines().map(|l| format!("    {l}")).collect();
     let text = read("src/ffi/manual.txt").replace("@EXAMPLE@", &indented.join("\n"));
     let lines = text
@@ -67,11 +70,11 @@ fn header() -> String {
     let mut text = Vec::new();
     builder.generate().unwrap().write(&mut text);
     let text = String::from_utf8(text).unwrap();
-    callback_in_c(&structs_named(&text)).replace("@MANUAL@", &manual())
+    move_callbacks_into_extern_c(&add_struct_tags(&text)).replace("@MANUAL@", &manual())
 }
 
-/// Structs have a name too, so that others may declare them.
-fn structs_named(text: &str) -> String {
+/// Gives structs a tag besides their typedef, so that other headers can declare them.
+fn add_struct_tags(text: &str) -> String {
     const BEGIN: &str = "typedef struct {";
     let mut pieces = text.split(BEGIN);
     let mut named = pieces.next().unwrap().to_string();
@@ -83,9 +86,8 @@ fn structs_named(text: &str) -> String {
     named
 }
 
-/// Moves the beginning of the part for C before the types of callbacks: a pointer to a function of C is
-/// another type than one of C++.
-fn callback_in_c(text: &str) -> String {
+/// Moves `extern "C" {` before the callback types, because pointers to C functions and to C++ functions are different types.
+fn move_callbacks_into_extern_c(text: &str) -> String {
     const BEGIN: &str = "#ifdef __cplusplus\nextern \"C\" {\n#endif // __cplusplus\n\n";
     assert_eq!(text.matches(BEGIN).count(), 1);
     let text = text.replace(BEGIN, "");
@@ -94,8 +96,8 @@ fn callback_in_c(text: &str) -> String {
     format!("{}{BEGIN}{}", &text[..comment], &text[comment..])
 }
 
-/// The exported functions, in the order of the header.
-fn functions() -> Vec<String> {
+/// Returns the exported functions in the order of the header.
+fn exported_functions() -> Vec<String> {
     let mut found = Vec::new();
     for name in SOURCES {
         let text = fs::read_to_string(source(name)).unwrap();
@@ -107,33 +109,37 @@ fn functions() -> Vec<String> {
     found
 }
 
+/// Asserts that a checked-in file equals the generated text, or writes it if S3CMTF_BLESS is set.
 #[track_caller]
-fn same(path: &str, made: &str) {
+fn assert_up_to_date(path: &str, generated: &str) {
     if std::env::var_os("S3CMTF_BLESS").is_some() {
-        fs::write(workspace_root().join(path), made).unwrap();
+        fs::write(workspace_root().join(path), generated).unwrap();
     }
     assert!(
-        read(path) == made,
-        "{path} is not what the code says; S3CMTF_BLESS=1 cargo test --test c_abi header makes it anew"
+        read(path) == generated,
+        "{path} does not match the source; S3CMTF_BLESS=1 cargo test --test c_abi header generates it again"
     );
 }
 
 #[test]
 fn header_matches_the_source() {
-    let made = header();
-    for name in functions() {
-        assert!(made.contains(&format!("{name}(")), "{name} is not declared");
+    let generated = header();
+    for name in exported_functions() {
+        assert!(
+            generated.contains(&format!("{name}(")),
+            "{name} is not declared"
+        );
     }
-    same("include/s3cmtf.h", &made);
+    assert_up_to_date("include/s3cmtf.h", &generated);
 }
 
 #[test]
 fn symbol_list_matches_the_source() {
-    let mut names = functions();
+    let mut names = exported_functions();
     assert!(names.len() > 60);
     names.sort();
     names.dedup();
-    same("include/s3cmtf.symbols", &(names.join("\n") + "\n"));
+    assert_up_to_date("include/s3cmtf.symbols", &(names.join("\n") + "\n"));
 }
 
 #[test]
@@ -144,9 +150,9 @@ fn every_source_file_with_c_functions_is_in_the_header() {
             let name = path.file_stem().unwrap().to_string_lossy().into_owned();
             let text = fs::read_to_string(&path).unwrap();
             let has = text.contains("no_mangle") || text.contains("pub const S3CMTF");
-            // What only builds for tests have is nobody's business.
-            let shown = has && name != "testing";
-            assert_eq!(SOURCES.contains(&name.as_str()), shown, "{name}");
+            // Functions of test builds are not in the header.
+            let expected = has && name != "testing";
+            assert_eq!(SOURCES.contains(&name.as_str()), expected, "{name}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The library as it is installed: found by pkg-config and CMake from outside the tree, shared and static.
+//! The installed library: pkg-config and CMake projects outside the tree find it, shared and static.
 #![cfg(target_os = "linux")]
 
 use std::env;
@@ -9,17 +9,17 @@ use std::process::Command;
 use crate::common::native::{compilers, is_installed, run_ok, soname};
 use crate::common::{ProgramRun, Scratch, workspace_root};
 
-/// What is installed of this build.
-struct Installed {
+/// This build, installed into a temporary prefix.
+struct Installation {
     dir: Scratch,
     libdir: &'static str,
 }
 
-/// Folders of libraries as systems have them.
+/// Library folders of common systems.
 const LIBDIRS: [&str; 2] = ["lib", "lib/x86_64-linux-gnu"];
 
-impl Installed {
-    fn new(name: &str, libdir: &'static str) -> Installed {
+impl Installation {
+    fn new(name: &str, libdir: &'static str) -> Installation {
         let dir = Scratch::new(&format!("{name}-{}", libdir.replace('/', "-")));
         let built = std::env::current_exe().unwrap();
         let mut command = Command::new(workspace_root().join("packaging/install.sh"));
@@ -31,9 +31,9 @@ impl Installed {
         for name in ["example.c", "raii.cpp", "check.h"] {
             fs::copy(workspace_root().join("c_tests").join(name), dir.join(name)).unwrap();
         }
-        // Moved after it was installed: nothing in it may know where it was.
+        // The prefix is moved after installation: no file may contain its path.
         fs::rename(dir.join("prefix"), dir.join("moved")).unwrap();
-        Installed { dir, libdir }
+        Installation { dir, libdir }
     }
 
     fn lib(&self) -> PathBuf {
@@ -50,8 +50,8 @@ impl Installed {
         flags.split_whitespace().map(String::from).collect()
     }
 
-    /// Compiles the example with these flags, outside the tree, and runs it.
-    fn example(&self, flags: &[String]) {
+    /// Compiles the example outside the tree with these flags and runs it.
+    fn run_example(&self, flags: &[String]) {
         let program = self.dir.join("example");
         let mut command = Command::new(compilers()[0].0);
         command
@@ -60,19 +60,20 @@ impl Installed {
             .arg(&program)
             .args(flags);
         ProgramRun::from(command.output().unwrap()).ok();
-        self.runs(&program, "prediction");
+        self.run_program(&program, "prediction");
     }
 
-    fn runs(&self, program: &Path, word: &str) {
+    /// Runs a program, whose output must contain `word`.
+    fn run_program(&self, program: &Path, word: &str) {
         let mut command = Command::new(program);
         command
             .arg(self.dir.path())
             .env("LD_LIBRARY_PATH", self.lib());
-        let ran = ProgramRun::from(command.output().unwrap()).ok();
+        let run = ProgramRun::from(command.output().unwrap()).ok();
         assert!(
-            ran.stdout.contains(word) && ran.stderr.is_empty(),
+            run.stdout.contains(word) && run.stderr.is_empty(),
             "{}",
-            ran.stderr
+            run.stderr
         );
     }
 }
@@ -84,20 +85,20 @@ fn pkg_config_finds_shared_and_static_library() {
         return;
     }
     for libdir in LIBDIRS {
-        let installed = Installed::new("install-pkg-config", libdir);
+        let installation = Installation::new("install-pkg-config", libdir);
         assert_eq!(
-            installed.pkg_config(&["--modversion"]),
+            installation.pkg_config(&["--modversion"]),
             [env!("CARGO_PKG_VERSION")]
         );
-        installed.example(&installed.pkg_config(&["--cflags", "--libs"]));
+        installation.run_example(&installation.pkg_config(&["--cflags", "--libs"]));
         // Without the shared library the linker takes the static one.
-        for entry in fs::read_dir(installed.lib()).unwrap() {
+        for entry in fs::read_dir(installation.lib()).unwrap() {
             let path = entry.unwrap().path();
             if path.to_string_lossy().contains(".so") {
                 fs::remove_file(path).unwrap();
             }
         }
-        installed.example(&installed.pkg_config(&["--static", "--cflags", "--libs"]));
+        installation.run_example(&installation.pkg_config(&["--static", "--cflags", "--libs"]));
     }
 }
 
@@ -123,12 +124,12 @@ fn cmake_finds_shared_and_static_library() {
         return;
     }
     for libdir in LIBDIRS {
-        cmake(&Installed::new("install-cmake", libdir));
+        cmake(&Installation::new("install-cmake", libdir));
     }
 }
 
-fn cmake(installed: &Installed) {
-    installed.dir.file(
+fn cmake(installation: &Installation) {
+    installation.dir.file(
         "CMakeLists.txt",
         "cmake_minimum_required(VERSION 3.13)\n\
          project(outside C CXX)\n\
@@ -137,7 +138,7 @@ fn cmake(installed: &Installed) {
          find_package(Threads REQUIRED)\n\
          find_package(s3cmtf 0.1 REQUIRED)\n\
          find_package(s3cmtf 99 QUIET)\n\
-         if(s3cmtf_FOUND)\n  message(FATAL_ERROR \"a version that is not there was found\")\nendif()\n\
+         if(s3cmtf_FOUND)\n  message(FATAL_ERROR \"found a version that is not installed\")\nendif()\n\
          add_executable(shared example.c)\n\
          target_link_libraries(shared s3cmtf::s3cmtf)\n\
          add_executable(fixed example.c)\n\
@@ -145,44 +146,44 @@ fn cmake(installed: &Installed) {
          add_executable(layer raii.cpp)\n\
          target_link_libraries(layer s3cmtf::s3cmtf m Threads::Threads)\n",
     );
-    let build = installed.dir.join("build");
+    let build = installation.dir.join("build");
     let mut configure = Command::new("cmake");
     configure
         .arg("-S")
-        .arg(installed.dir.path())
+        .arg(installation.dir.path())
         .arg("-B")
         .arg(&build)
-        .arg(match installed.libdir {
+        .arg(match installation.libdir {
             "lib" => format!(
                 "-DCMAKE_PREFIX_PATH={}",
-                installed.dir.join("moved").display()
+                installation.dir.join("moved").display()
             ),
-            // Looked for under a prefix only by a system that calls its libraries so.
+            // CMake searches a prefix for this folder only on systems that use it.
             _ => format!(
                 "-Ds3cmtf_DIR={}",
-                installed.lib().join("cmake/s3cmtf").display()
+                installation.lib().join("cmake/s3cmtf").display()
             ),
         });
     ProgramRun::from(configure.output().unwrap()).ok();
     let mut make = Command::new("cmake");
     make.arg("--build").arg(&build);
     ProgramRun::from(make.output().unwrap()).ok();
-    installed.runs(&build.join("shared"), "prediction");
-    installed.runs(&build.join("fixed"), "prediction");
-    installed.runs(&build.join("layer"), "ok");
+    installation.run_program(&build.join("shared"), "prediction");
+    installation.run_program(&build.join("fixed"), "prediction");
+    installation.run_program(&build.join("layer"), "ok");
 }
 
 #[test]
 fn shared_library_is_small_and_has_few_dependencies() {
-    let installed = Installed::new("install-size", LIBDIRS[0]);
-    let shared = installed.lib().join(soname());
+    let installation = Installation::new("install-size", LIBDIRS[0]);
+    let shared = installation.lib().join(soname());
     let size = fs::metadata(&shared).unwrap().len();
     println!("libs3cmtf.so: {size} bytes");
-    // A debug build may be of any size. The kernels of all solvers at four levels are most of it; batch, clusters and
-    // the page about a model, which came later, are the last half mebibyte.
-    // A build in parts repeats what several of them inline: 14% more than what users build.
-    let parts = env::var_os("CARGO_PROFILE_RELEASE_CODEGEN_UNITS").is_some_and(|n| n != "1");
-    let limit = if parts { 8 << 20 } else { 7 << 20 };
+    // Debug builds have no limit. Most of the size is the kernels of all solvers at four instruction sets. Several codegen
+    // units duplicate inlined code and add 14%.
+    let several_units =
+        env::var_os("CARGO_PROFILE_RELEASE_CODEGEN_UNITS").is_some_and(|n| n != "1");
+    let limit = if several_units { 8 << 20 } else { 7 << 20 };
     assert!(cfg!(debug_assertions) || size < limit, "{size} bytes");
     if !is_installed("readelf") || !is_installed("nm") {
         println!("skipped: binutils are not on this machine");
@@ -193,7 +194,7 @@ fn shared_library_is_small_and_has_few_dependencies() {
     assert!(dynamic.contains(&format!("[{}]", soname())), "{dynamic}");
     for line in dynamic.lines().filter(|l| l.contains("(NEEDED)")) {
         let needed = line.split(['[', ']']).nth(1).unwrap();
-        // The loader is part of the C library.
+        // ld-linux is part of the C library.
         let known = ["libc.so", "libm.so", "libgcc_s.so", "ld-linux"];
         assert!(known.iter().any(|k| needed.starts_with(k)), "{needed}");
     }

@@ -1,5 +1,5 @@
-//! The C interface, used from C and C++ as its users do. Programs are in `c_tests`; each says "ok" and
-//! nothing else, so that whatever the library printed would be seen.
+//! C and C++ programs that use the library. Their sources are in `c_tests`. Each prints "ok" and nothing else, so that any
+//! output of the library itself fails the test.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -9,8 +9,8 @@ use std::process::Command;
 use crate::common::native::{LibraryFolder, WARNINGS, compilers, is_installed, run_ok};
 use crate::common::{ProgramRun, Scratch, real_data_folder, workspace_root};
 
-/// Compiles a program with every compiler and runs it with these arguments.
-fn each(source: &str, standard: &str, arguments: &[&str]) {
+/// Compiles a program with every compiler and runs it.
+fn compile_and_run(source: &str, standard: &str, arguments: &[&str]) {
     let library = LibraryFolder::new(&source.replace('.', "-"));
     for (c, _) in compilers() {
         let program = library.compile(c, standard, source);
@@ -50,7 +50,7 @@ fn every_header_compiles_alone() {
                     ["-Wstrict-prototypes", "-Wshadow", "-Wconversion"]
                         .iter()
                         .filter(|w| {
-                            // C++ has no other prototypes.
+                            // The warning does not exist for C++.
                             compiler == cc || !w.contains("prototypes")
                         }),
                 )
@@ -130,7 +130,7 @@ fn model_fitted_in_one_process_predicts_in_another() {
             let out = run_ok(&program, ["predict"].iter().chain(&words));
             out.trim().parse().unwrap()
         };
-        // User 5 rates five times as high as user 1, and user 5000 is nobody in particular.
+        // User 5 rates five times as high as user 1; user 5000 is unknown.
         let (low, middle, high) = (predict("1"), predict("5000"), predict("5"));
         assert!(low < middle && middle < high, "{low} {middle} {high}");
     }
@@ -138,18 +138,18 @@ fn model_fitted_in_one_process_predicts_in_another() {
 
 #[test]
 fn misuse_returns_errors_and_never_crashes() {
-    each("misuse.c", "c99", &[]);
+    compile_and_run("misuse.c", "c99", &[]);
     let library = LibraryFolder::new("misuse-list");
     let program = library.compile(compilers()[0].0, "c99", "misuse.c");
-    let mut listed: Vec<String> = run_ok(program, ["list"])
+    let mut tested: Vec<String> = run_ok(program, ["list"])
         .lines()
         .map(String::from)
         .collect();
-    listed.sort();
+    tested.sort();
     let symbols = fs::read_to_string(workspace_root().join("include/s3cmtf.symbols")).unwrap();
     let symbols: Vec<&str> = symbols.lines().collect();
     assert_eq!(
-        listed, symbols,
+        tested, symbols,
         "the table of misuse.c and the header have different functions"
     );
 }
@@ -176,20 +176,20 @@ fn generator_runs_from_c() {
 
 #[test]
 fn library_runs_on_host_threads_with_signals_and_small_stacks() {
-    // The stack that is promised to be enough is so for code that is optimised.
+    // The documented stack size is sufficient for optimised code only.
     let stack: &[&str] = if cfg!(debug_assertions) {
         &["8388608"]
     } else {
         &[]
     };
-    each("threads.c", "c99", stack);
+    compile_and_run("threads.c", "c99", stack);
 }
 
 #[test]
 fn library_can_be_loaded_and_unloaded_repeatedly() {
     let library = LibraryFolder::new("reload");
     for (c, _) in compilers() {
-        // Not linked with the library, which would keep it.
+        // Not linked with the library, which would keep it loaded.
         let program = library.compile_with(c, "gnu99", "reload.c", &[]);
         assert_eq!(run_ok(program, [library.shared()]), "ok\n");
     }
@@ -197,16 +197,16 @@ fn library_can_be_loaded_and_unloaded_repeatedly() {
 
 #[test]
 fn failed_allocation_returns_a_status() {
-    each("memory.c", "c99", &[]);
+    compile_and_run("memory.c", "c99", &[]);
 }
 
 #[test]
 fn floating_point_mode_of_the_host_is_preserved() {
-    each("float_mode.c", "c99", &[]);
+    compile_and_run("float_mode.c", "c99", &[]);
 }
 
-/// Builds the library that panics on demand. It has a target folder of its own, which the cargo that runs
-/// this test has not locked, and is kept there for the next time.
+/// Builds the library with functions that panic on request. Its target folder is separate, because the cargo that runs this
+/// test has locked the other one, and is kept for the next run.
 fn library_that_panics() -> LibraryFolder {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("panics");
     let mut command = Command::new(env!("CARGO"));
@@ -223,10 +223,10 @@ fn library_that_panics() -> LibraryFolder {
         .arg(&target)
         .args(["--", "--cfg=s3cmtf_test"])
         .current_dir(workspace_root())
-        // The quickest to build, by far.
+        // Builds without optimisation and debug information are the fastest.
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
         .env("CARGO_PROFILE_DEV_DEBUG", "false")
-        // With a triple the files would be in a folder of its name.
+        // With a target triple cargo would use a subfolder.
         .env_remove("CARGO_BUILD_TARGET");
     ProgramRun::from(command.output().unwrap()).ok();
     LibraryFolder::from_build(&target.join("debug"), "panic")
@@ -237,10 +237,10 @@ fn panic_returns_a_status() {
     let library = library_that_panics();
     for (c, _) in compilers() {
         let mut command = Command::new(library.compile(c, "c99", "panic.c"));
-        // Kernels that are not optimised have frames of megabytes.
+        // Unoptimised kernels have stack frames of megabytes.
         command.env("RUST_MIN_STACK", "33554432");
-        let ran = ProgramRun::from(command.output().unwrap()).ok();
-        assert_eq!((&ran.stdout[..], &ran.stderr[..]), ("ok\n", ""), "{c}");
+        let run = ProgramRun::from(command.output().unwrap()).ok();
+        assert_eq!((&run.stdout[..], &run.stderr[..]), ("ok\n", ""), "{c}");
     }
 }
 
@@ -311,7 +311,7 @@ fn python_r_and_julia_reproduce_the_results_of_c() {
     ProgramRun::from(command.output().unwrap()).ok();
     let shim = library.path().join("proof_r.so");
     let arguments = ["--vanilla".into(), script("proof.R"), shim, data];
-    // R itself says on standard error what the failing call was caught for.
+    // R prints the caught error of the failing call to standard error.
     let out = ProgramRun::from(Command::new("Rscript").args(arguments).output().unwrap()).ok();
     assert_eq!(out.stdout, expected, "proof.R");
 }

@@ -1,5 +1,5 @@
-//! Every kernel against the scalar reference: all orders, unequal ranks, every rank across the lane
-//! boundaries, rows with exact zeros.
+//! Every kernel compared with the scalar reference: all orders, unequal ranks, all ranks around the lane boundaries, rows
+//! with exact zeros.
 
 use s3cmtf::kernel::{Method, TensorKernel, reference};
 
@@ -8,10 +8,10 @@ use s3cmtf::simd::Level;
 
 use s3cmtf::simd::padded_len;
 
-/// A small generator of its own: numbers in [-1, 1), one in eight exactly 0.
-struct Numbers(u64);
+/// Generates values in [-1, 1), one in eight exactly 0.
+struct RandomValues(u64);
 
-impl Numbers {
+impl RandomValues {
     fn next(&mut self) -> f32 {
         self.0 = self
             .0
@@ -32,19 +32,19 @@ fn close(a: f32, b: f64, scale: f64) -> bool {
     (f64::from(a) - b).abs() <= 2e-6 * (1.0 + scale)
 }
 
-fn compare(kind: CoreKind, ranks: &[usize], numbers: &mut Numbers) {
+fn compare(kind: CoreKind, ranks: &[usize], random: &mut RandomValues) {
     let shape = CoreShape::new(kind, ranks);
     let dense = {
-        let mut dense = numbers.list(ranks.iter().product());
+        let mut dense = random.list(ranks.iter().product());
         if kind == CoreKind::Diagonal {
-            // Through the layout and back: everything off the diagonal is 0.
+            // The round trip through the padded layout sets all elements off the diagonal to 0.
             dense = shape.dense_core(&shape.padded_core(&dense));
         }
         dense
     };
     let core = shape.padded_core(&dense);
     assert_eq!(shape.dense_core(&core), dense);
-    let short: Vec<Vec<f32>> = ranks.iter().map(|&j| numbers.list(j)).collect();
+    let short: Vec<Vec<f32>> = ranks.iter().map(|&j| random.list(j)).collect();
     let mut rows = vec![0.0; shape.rows_len()];
     for (n, row) in short.iter().enumerate() {
         rows[shape.row(n)][..row.len()].copy_from_slice(row);
@@ -55,7 +55,7 @@ fn compare(kind: CoreKind, ranks: &[usize], numbers: &mut Numbers) {
         .collect();
     let wide: Vec<&[f64]> = wide.iter().map(Vec::as_slice).collect();
     let wide_core: Vec<f64> = dense.iter().map(|&g| f64::from(g)).collect();
-    // Sums of this many terms of size up to 1, with errors that grow like their root.
+    // Rounding errors of sums grow with the root of the number of terms.
     let scale = (dense.len() as f64).sqrt();
     let value = reference::value(&wide_core, &wide);
     let outer = reference::outer(&wide);
@@ -105,18 +105,18 @@ fn compare(kind: CoreKind, ranks: &[usize], numbers: &mut Numbers) {
 
 #[test]
 fn order_3_kernels_match_the_reference_at_all_ranks() {
-    let mut numbers = Numbers(1);
+    let mut random = RandomValues(1);
     for rank in 1..=72 {
-        compare(CoreKind::Full, &[rank.min(5), 3, rank], &mut numbers);
+        compare(CoreKind::Full, &[rank.min(5), 3, rank], &mut random);
         if rank <= 40 {
-            compare(CoreKind::Full, &[rank, rank, rank], &mut numbers);
+            compare(CoreKind::Full, &[rank, rank, rank], &mut random);
         }
     }
 }
 
 #[test]
 fn kernels_match_the_reference_with_unequal_ranks() {
-    let mut numbers = Numbers(2);
+    let mut random = RandomValues(2);
     for ranks in [
         vec![3, 5],
         vec![1, 1],
@@ -132,32 +132,32 @@ fn kernels_match_the_reference_with_unequal_ranks() {
         vec![2, 2, 1, 2, 2, 2, 3],
         vec![2, 2, 2, 2, 2, 2, 2, 2],
     ] {
-        compare(CoreKind::Full, &ranks, &mut numbers);
+        compare(CoreKind::Full, &ranks, &mut random);
     }
 }
 
 #[test]
 fn cp_kernels_match_the_reference_at_all_orders_and_ranks() {
-    let mut numbers = Numbers(3);
+    let mut random = RandomValues(3);
     for order in 2..=8 {
         for rank in [1, 2, 3] {
-            compare(CoreKind::Diagonal, &vec![rank; order], &mut numbers);
+            compare(CoreKind::Diagonal, &vec![rank; order], &mut random);
         }
     }
     for rank in [15, 16, 17, 31, 40] {
-        compare(CoreKind::Diagonal, &[rank; 3], &mut numbers);
+        compare(CoreKind::Diagonal, &[rank; 3], &mut random);
     }
 }
 
 #[test]
 fn collapse_of_s_is_the_row_times_its_gradient() {
-    // Lemma 3 of the paper, multiplied out instead of divided.
-    let mut numbers = Numbers(4);
+    // Lemma 3 of the paper, multiplied by the row instead of divided.
+    let mut random = RandomValues(4);
     let ranks = [4, 3, 5];
-    let core: Vec<f64> = numbers.list(60).into_iter().map(f64::from).collect();
+    let core: Vec<f64> = random.list(60).into_iter().map(f64::from).collect();
     let rows: Vec<Vec<f64>> = ranks
         .iter()
-        .map(|&j| numbers.list(j).into_iter().map(f64::from).collect())
+        .map(|&j| random.list(j).into_iter().map(f64::from).collect())
         .collect();
     let rows: Vec<&[f64]> = rows.iter().map(Vec::as_slice).collect();
     let s: Vec<f64> = core

@@ -1,4 +1,4 @@
-//! Files beyond 4 GiB and 2^32 entries, as sparse files: only a few pages are really there.
+//! Files beyond 4 GiB and 2^32 entries, written as sparse files with few allocated pages.
 #![cfg(all(unix, target_pointer_width = "64"))]
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! The binary format from another language, written from `docs/format.md` alone.
+//! The binary format read and written by Python scripts that were written from `docs/format.md` alone.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use s3cmtf::generate::{GenerateOptions, MatrixEntries, MatrixSpec, generate};
 use s3cmtf::options::ModelKind;
 use serde_json::{Value, json};
 
-/// Runs Python; `None` with a printed line where NumPy is missing and nobody insists on it.
+/// Runs Python and returns its output. Prints a line and returns `None` if NumPy is missing, unless it is required.
 fn python(arguments: &[&str]) -> Option<String> {
     let interpreter = std::env::var("S3CMTF_PYTHON").unwrap_or_else(|_| "python3".into());
     let has_numpy = Command::new(&interpreter)
@@ -29,7 +29,8 @@ fn python(arguments: &[&str]) -> Option<String> {
     )
 }
 
-fn script() -> String {
+/// Returns the path of the script for the binary format.
+fn format_script() -> String {
     format!("{}/tests/numpy_format.py", env!("CARGO_MANIFEST_DIR"))
 }
 
@@ -42,7 +43,7 @@ const KINDS: [(&str, Option<ValueKind>); 3] = [
 #[test]
 fn files_written_by_numpy_are_read() {
     let dir = Scratch::new("numpy-write");
-    if python(&[&script(), "write", dir.path().to_str().unwrap()]).is_none() {
+    if python(&[&format_script(), "write", dir.path().to_str().unwrap()]).is_none() {
         return;
     }
     for order in 2..=8usize {
@@ -79,7 +80,7 @@ fn files_written_by_numpy_are_read() {
 #[test]
 fn files_are_read_by_numpy() {
     let dir = Scratch::new("numpy-read");
-    let mut arguments = vec![script(), "read".to_string()];
+    let mut arguments = vec![format_script(), "read".to_string()];
     let mut expected = Vec::new();
     for order in 2..=8usize {
         for (weight_name, weight_kind) in KINDS {

@@ -1,4 +1,4 @@
-//! How good rankings are, against a slow program that goes by the definitions.
+//! Ranking metrics, compared with a direct implementation of their definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,8 @@ use s3cmtf::model::Predict;
 use s3cmtf::options::{Algorithm, ModelKind};
 use s3cmtf::problem::MatrixKind;
 
-/// What an independent and slow program would say.
-fn by_hand(
+/// Computes the metrics of the lists by definition.
+fn expected_metrics(
     lists: impl Fn(u32) -> Vec<u32>,
     users: &BTreeMap<u32, BTreeSet<u32>>,
     at: usize,
@@ -44,9 +44,9 @@ fn by_hand(
 #[test]
 fn ranking_metrics_match_their_definitions() {
     let (tensor, genres) = planted_ratings();
-    let late = |x: &[u32]| hash_unit(u64::from(x[0] * 64 + x[1])) < 0.3 || x[1] == 30;
-    let (train, mut test) = (tensor.filtered(|x| !late(x)), tensor.filtered(late));
-    // What was trained on is not relevant any more, a user or film without training entries is.
+    let is_test = |x: &[u32]| hash_unit(u64::from(x[0] * 64 + x[1])) < 0.3 || x[1] == 30;
+    let (train, mut test) = (tensor.filtered(|x| !is_test(x)), tensor.filtered(is_test));
+    // A film with a training entry of the user is not relevant. Users and films without training entries count.
     let first = train.index(0);
     test.push(&[first[0], first[1], 4], 200.0);
     let train = train.filtered(|x| x[0] != 21);
@@ -79,10 +79,10 @@ fn ranking_metrics_match_their_definitions() {
             list.sort_by(|&a, &b| score(b).total_cmp(&score(a)).then(a.cmp(&b)));
             list
         };
-        let own = by_hand(|u| ranked(u, &|f| scores[&(u, f)]), &users, at);
-        let common = by_hand(|u| ranked(u, &|f| count(f) as f64), &users, at);
+        let model_metrics = expected_metrics(|u| ranked(u, &|f| scores[&(u, f)]), &users, at);
+        let popularity_metrics = expected_metrics(|u| ranked(u, &|f| count(f) as f64), &users, at);
         for threads in [1, 3] {
-            let how = RankingOptions {
+            let request = RankingOptions {
                 mode: 1,
                 user_mode: 0,
                 list_len: at,
@@ -90,9 +90,13 @@ fn ranking_metrics_match_their_definitions() {
                 min_relevant_value: relevant,
                 threads,
             };
-            let report = evaluate_ranking(&model, &test.view(), &train.view(), &how, &()).unwrap();
+            let report =
+                evaluate_ranking(&model, &test.view(), &train.view(), &request, &()).unwrap();
             assert_eq!(report.users, users.len() as u64);
-            for (found, expected) in [(report.model, own), (report.popularity, common)] {
+            for (found, expected) in [
+                (report.model, model_metrics),
+                (report.popularity, popularity_metrics),
+            ] {
                 for (a, b) in [
                     (found.hit_rate, expected.hit_rate),
                     (found.recall, expected.recall),
@@ -103,7 +107,7 @@ fn ranking_metrics_match_their_definitions() {
             }
         }
     }
-    let how = RankingOptions {
+    let request = RankingOptions {
         mode: 1,
         user_mode: 1,
         list_len: 3,
@@ -111,20 +115,20 @@ fn ranking_metrics_match_their_definitions() {
         min_relevant_value: None,
         threads: 1,
     };
-    for (how, word) in [
-        (how, "another mode"),
+    for (request, word) in [
+        (request, "another mode"),
         (
             RankingOptions {
                 list_len: 0,
                 user_mode: 0,
-                ..how
+                ..request
             },
             "at least 1",
         ),
         (
             RankingOptions {
                 user_mode: 3,
-                ..how
+                ..request
             },
             "3 modes",
         ),
@@ -132,7 +136,7 @@ fn ranking_metrics_match_their_definitions() {
             RankingOptions {
                 user_mode: 0,
                 rank_by: RankBy::Quantile(0.1),
-                ..how
+                ..request
             },
             "samples",
         ),
@@ -140,20 +144,21 @@ fn ranking_metrics_match_their_definitions() {
             RankingOptions {
                 user_mode: 0,
                 min_relevant_value: Some(f64::NAN),
-                ..how
+                ..request
             },
             "number",
         ),
     ] {
-        let error = evaluate_ranking(&model, &test.view(), &train.view(), &how, &()).unwrap_err();
+        let error =
+            evaluate_ranking(&model, &test.view(), &train.view(), &request, &()).unwrap_err();
         assert!(error.to_string().contains(word), "{error}");
     }
-    // Nobody with anything relevant: no figures, and no division.
-    let how = RankingOptions {
+    // Without relevant entries there are no users, and the metrics are 0.
+    let request = RankingOptions {
         user_mode: 0,
         min_relevant_value: Some(1e9),
-        ..how
+        ..request
     };
-    let report = evaluate_ranking(&model, &test.view(), &train.view(), &how, &()).unwrap();
+    let report = evaluate_ranking(&model, &test.view(), &train.view(), &request, &()).unwrap();
     assert_eq!((report.users, report.model.ndcg), (0, 0.0));
 }

@@ -1,5 +1,5 @@
-//! Real data, where it is: counts, sizes and values as its `meta.json` says, and the error of the
-//! bias model as others measured it.
+//! Real data, if present: counts, sizes and values as stated in its `meta.json`, and the error of the bias model compared
+//! with a reference.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,8 @@ fn read(folder: &Path, name: &str, dims: Option<&Value>) -> CooFile {
     open(path.as_path().into(), OpenMode::Mapped, &options, &()).unwrap()
 }
 
-fn data_set(name: &str, matrices: &[(&str, usize)]) {
+/// Checks a data set, its matrices, and the test RMSE of the bias model.
+fn check_data_set(name: &str, matrices: &[(&str, usize)]) {
     let Some(folder) = real_data_folder(name) else {
         return;
     };
@@ -81,7 +82,7 @@ fn data_set(name: &str, matrices: &[(&str, usize)]) {
         .as_f64()
         .unwrap();
     println!("{name}: biases {found:.4}, expected {expected:.4}");
-    // Theirs was fitted in one pass; ours may be better but not worse.
+    // The reference was fitted in one pass, so the error may be lower but not higher.
     assert!(
         found < 1.005 * expected && found > 0.93 * expected,
         "{name}: {found} against {expected}"
@@ -89,36 +90,36 @@ fn data_set(name: &str, matrices: &[(&str, usize)]) {
 }
 
 #[test]
-fn ml100k() {
-    data_set("ml100k", &[("movie_genre", 1), ("user_attr", 0)]);
+fn ml100k_matches_its_description() {
+    check_data_set("ml100k", &[("movie_genre", 1), ("user_attr", 0)]);
 }
 
 #[test]
-fn ml1m_half() {
-    data_set("ml1m_half", &[("movie_genre", 1), ("user_attr", 0)]);
+fn ml1m_half_matches_its_description() {
+    check_data_set("ml1m_half", &[("movie_genre", 1), ("user_attr", 0)]);
 }
 
 #[test]
-fn ml10m_1000users() {
-    data_set("ml10m_1000users", &[("movie_genre", 1)]);
+fn ml10m_1000users_matches_its_description() {
+    check_data_set("ml10m_1000users", &[("movie_genre", 1)]);
 }
 
 #[test]
-fn nyctaxi3() {
-    data_set(
+fn nyctaxi3_matches_its_description() {
+    check_data_set(
         "nyctaxi3",
         &[("zone_attr", 0), ("zone_attr", 1), ("day_attr", 2)],
     );
 }
 
 #[test]
-fn nyctaxi4_2022() {
-    data_set("nyctaxi4_2022", &[("zone_attr", 0), ("zone_attr", 1)]);
+fn nyctaxi4_2022_matches_its_description() {
+    check_data_set("nyctaxi4_2022", &[("zone_attr", 0), ("zone_attr", 1)]);
 }
 
 #[test]
-fn yelp_toy() {
-    data_set(
+fn yelp_toy_matches_its_description() {
+    check_data_set(
         "yelp_toy",
         &[
             ("user_user", 0),
@@ -130,7 +131,7 @@ fn yelp_toy() {
 
 #[test]
 fn inferred_sizes_of_tensor_and_matrices_are_compatible() {
-    // Nobody states sizes: the tensor's and the matrices' largest indices differ, and yet they fit.
+    // Inferred sizes are largest indices, which differ between tensor and matrices.
     let Some(folder) = real_data_folder("yelp_toy") else {
         return;
     };

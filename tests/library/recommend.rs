@@ -1,4 +1,4 @@
-//! What to recommend and what is alike, against plain computations in `f64`; names of rows.
+//! Recommendations and similar rows, compared with direct computations in `f64`, and names of rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,10 @@ use s3cmtf::predict::{PredictOptions, predict_intervals_at};
 use s3cmtf::kernel::CoreKind;
 use s3cmtf::options::{Algorithm, ModelKind};
 
-/// A model without samples, one without biases, a hyper-diagonal one, and one of samples, of the same entries.
+/// Returns the entries, and a Tucker model, one without biases, a CP model and a `gibbs` model fitted to them.
 fn models() -> (Entries, Vec<Model>) {
     let (tensor, genres) = planted_ratings();
-    // A film that only its genres are known of, and one that nothing is.
+    // Film 7 has genres but no ratings, film 11 has neither, user 5 has no ratings.
     let tensor = tensor.filtered(|x| x[1] != 7 && x[1] != 11 && x[0] != 5);
     let genres = genres.filtered(|x| x[0] != 11);
     let kinds = [
@@ -35,10 +35,15 @@ fn models() -> (Entries, Vec<Model>) {
     (tensor, models.into())
 }
 
-fn all(model: &Model, cells: &[Vec<u32>], how: &RecommendOptions<'_>) -> Vec<Vec<RankedRow>> {
+/// Returns the recommendations for several positions.
+fn recommend_all(
+    model: &Model,
+    positions: &[Vec<u32>],
+    request: &RecommendOptions<'_>,
+) -> Vec<Vec<RankedRow>> {
     let mut lists = Vec::new();
-    let index = |q: usize, to: &mut [u32]| to.copy_from_slice(&cells[q]);
-    recommend(model, cells.len(), index, how, &(), |q, list| {
+    let index = |q: usize, to: &mut [u32]| to.copy_from_slice(&positions[q]);
+    recommend(model, positions.len(), index, request, &(), |q, list| {
         assert_eq!(q, lists.len());
         lists.push(list.to_vec());
         Ok(())
@@ -47,14 +52,14 @@ fn all(model: &Model, cells: &[Vec<u32>], how: &RecommendOptions<'_>) -> Vec<Vec
     lists
 }
 
-/// The numbers of a row in `f64`: of an index, or the mean row.
+/// Returns the row of an index, or the mean row for an unknown index, in `f64`.
 fn row(model: &Model, n: usize, index: u32) -> Vec<f64> {
     let at = model.row_of(n, index) as usize;
     let row = model.modes()[n].factor.row(at);
     row.iter().map(|&x| f64::from(x)).collect()
 }
 
-/// The value of a model without samples, by the definition; without mean and biases if so asked.
+/// Computes the prediction of a model without samples by definition, with mean and biases if `baseline`.
 fn value(model: &Model, index: &[u32], baseline: bool) -> f64 {
     let rows: Vec<Vec<f64>> = (0..3).map(|n| row(model, n, index[n])).collect();
     let core = model.shape().dense_core(model.core());
@@ -78,7 +83,7 @@ fn value(model: &Model, index: &[u32], baseline: bool) -> f64 {
     sum
 }
 
-/// Checks a list against what every candidate scores, up to rounding.
+/// Checks that a list has the largest scores of all candidates, up to rounding.
 fn check(list: &[RankedRow], scores: &BTreeMap<u32, f64>, top: usize, near: f64) {
     assert_eq!(list.len(), top.min(scores.len()));
     assert!(list.windows(2).all(|w| w[0].score > w[1].score
@@ -108,23 +113,22 @@ fn recommendations_are_the_largest_predictions() {
         let mut predict = model.predictor().unwrap();
         for month in [AVERAGE_ROW, 2] {
             let users: Vec<u32> = model.modes()[0].rows.indices().collect();
-            // What is in the place of the ranked mode does not matter.
-            let cells: Vec<Vec<u32>> = users.iter().map(|&u| vec![u, 3, month]).collect();
-            let mut how = RecommendOptions::new(1, 5);
-            how.exclude_observed = Some(&seen);
-            let lists = all(model, &cells, &how);
+            // The index of the ranked mode is ignored.
+            let positions: Vec<Vec<u32>> = users.iter().map(|&u| vec![u, 3, month]).collect();
+            let mut request = RecommendOptions::new(1, 5);
+            request.exclude_observed = Some(&seen);
+            let lists = recommend_all(model, &positions, &request);
             for (list, user) in lists.iter().zip(&users) {
                 let own = (0..tensor.values.len()).filter(|&i| tensor.columns[0][i] == *user);
                 let own: BTreeSet<u32> = own.map(|i| tensor.columns[1][i]).collect();
-                let left = known.iter().filter(|row| !own.contains(row));
-                let scores = left.map(|&row| {
-                    let cell = [*user, row, month];
-                    // Samples are not there to be looked at; predictions of them have tests of their own.
-                    let by_hand = model.samples().is_none();
-                    let score = if by_hand {
-                        value(model, &cell, true)
+                let candidates = known.iter().filter(|row| !own.contains(row));
+                let scores = candidates.map(|&row| {
+                    let position = [*user, row, month];
+                    // Predictions from posterior samples have tests of their own.
+                    let score = if model.samples().is_none() {
+                        value(model, &position, true)
                     } else {
-                        predict(&cell)
+                        predict(&position)
                     };
                     (row, score)
                 });
@@ -135,9 +139,9 @@ fn recommendations_are_the_largest_predictions() {
                 }
             }
         }
-        // Users for a film, over all months.
-        let how = RecommendOptions::new(0, 4);
-        let lists = all(model, &[vec![AVERAGE_ROW, 9, AVERAGE_ROW]], &how);
+        // Users for a film, averaged over months.
+        let request = RecommendOptions::new(0, 4);
+        let lists = recommend_all(model, &[vec![AVERAGE_ROW, 9, AVERAGE_ROW]], &request);
         let users = model.modes()[0].rows.indices();
         let scores = users.map(|u| (u, predict(&[u, 9, AVERAGE_ROW]))).collect();
         check(&lists[0], &scores, 4, 2e-4);
@@ -150,11 +154,11 @@ fn recommendations_are_independent_of_thread_count() {
     let seen = ObservedPairs::new(&[tensor.view()], 0, 1).unwrap();
     for model in &models {
         let users: Vec<u32> = model.modes()[0].rows.indices().collect();
-        let cells: Vec<Vec<u32>> = users.iter().map(|&u| vec![u, 0, AVERAGE_ROW]).collect();
+        let positions: Vec<Vec<u32>> = users.iter().map(|&u| vec![u, 0, AVERAGE_ROW]).collect();
         let run = |threads: usize| {
-            let mut how = RecommendOptions::new(1, 6);
-            (how.exclude_observed, how.threads) = (Some(&seen), threads);
-            let mut lists = all(model, &cells, &how);
+            let mut request = RecommendOptions::new(1, 6);
+            (request.exclude_observed, request.threads) = (Some(&seen), threads);
+            let mut lists = recommend_all(model, &positions, &request);
             let options = SimilarOptions {
                 mode: 0,
                 top: 6,
@@ -172,12 +176,15 @@ fn recommendations_are_independent_of_thread_count() {
         for threads in [2, 3, 7] {
             assert_eq!(run(threads), one);
         }
-        // Alone or among others is the same too.
-        let how = RecommendOptions {
+        // A single request gives the same list.
+        let request = RecommendOptions {
             exclude_observed: Some(&seen),
             ..RecommendOptions::new(1, 6)
         };
-        assert_eq!(all(model, &cells[17..18], &how)[0], one[17]);
+        assert_eq!(
+            recommend_all(model, &positions[17..18], &request)[0],
+            one[17]
+        );
     }
 }
 
@@ -185,56 +192,59 @@ fn recommendations_are_independent_of_thread_count() {
 fn candidates_and_exclusions_are_respected() {
     let (tensor, models) = models();
     let model = &models[0];
-    let cell = [vec![4, 0, 1]];
-    let rows = |how: &RecommendOptions<'_>| -> Vec<u32> {
-        all(model, &cell, how)[0].iter().map(|r| r.index).collect()
+    let position = [vec![4, 0, 1]];
+    let rows = |request: &RecommendOptions<'_>| -> Vec<u32> {
+        recommend_all(model, &position, request)[0]
+            .iter()
+            .map(|r| r.index)
+            .collect()
     };
     let everything = rows(&RecommendOptions::new(1, usize::MAX));
-    // All that the model knows, also the film that only its genres are known of.
+    // All rows of the model, including film 7 without ratings.
     assert_eq!(everything.len(), model.modes()[1].rows.len());
     assert!(everything.contains(&7) && !everything.contains(&11));
     let chosen = [40, 3, 7, 11, 3, 20, 4_000_000];
-    let mut how = RecommendOptions::new(1, 100);
-    how.candidates = Some(&chosen);
+    let mut request = RecommendOptions::new(1, 100);
+    request.candidates = Some(&chosen);
     let expected: Vec<u32> = everything
         .iter()
         .copied()
         .filter(|i| chosen.contains(i))
         .collect();
-    assert_eq!(rows(&how), expected);
+    assert_eq!(rows(&request), expected);
     assert_eq!(expected.len(), 4);
-    how.exclude = &[3, 20, 99];
+    request.exclude = &[3, 20, 99];
     let expected: Vec<u32> = expected
         .into_iter()
         .filter(|i| ![3, 20].contains(i))
         .collect();
-    assert_eq!(rows(&how), expected);
-    how.top = 1;
-    assert_eq!(rows(&how), expected[..1]);
-    how.top = 0;
-    assert!(rows(&how).is_empty());
-    how.top = 5;
-    how.candidates = Some(&[]);
-    assert!(rows(&how).is_empty());
-    // Who has seen everything is recommended nothing.
+    assert_eq!(rows(&request), expected);
+    request.top = 1;
+    assert_eq!(rows(&request), expected[..1]);
+    request.top = 0;
+    assert!(rows(&request).is_empty());
+    request.top = 5;
+    request.candidates = Some(&[]);
+    assert!(rows(&request).is_empty());
+    // A user with entries for all films gets no recommendations.
     let mut watched = Entries::new(&tensor.dims);
     (0..45).for_each(|film| watched.push(&[4, film, 0], 1.0));
     let seen = ObservedPairs::new(&[watched.view()], 0, 1).unwrap();
-    let how = RecommendOptions {
+    let request = RecommendOptions {
         exclude_observed: Some(&seen),
         ..RecommendOptions::new(1, 5)
     };
-    assert!(rows(&how).is_empty());
-    assert!(all(model, &[], &how).is_empty());
-    // By the film instead: users who have not seen it.
+    assert!(rows(&request).is_empty());
+    assert!(recommend_all(model, &[], &request).is_empty());
+    // Users without an entry for a film.
     let seen = ObservedPairs::new(&[tensor.view()], 1, 0).unwrap();
-    let how = RecommendOptions {
+    let request = RecommendOptions {
         exclude_observed: Some(&seen),
         ..RecommendOptions::new(0, 100)
     };
-    let list = &all(model, &[vec![0, 9, AVERAGE_ROW]], &how)[0];
-    let saw = |u: u32| (0..tensor.values.len()).any(|i| tensor.index(i)[..2] == [u, 9]);
-    assert!(!list.is_empty() && list.iter().all(|r| !saw(r.index)));
+    let list = &recommend_all(model, &[vec![0, 9, AVERAGE_ROW]], &request)[0];
+    let has_entry = |u: u32| (0..tensor.values.len()).any(|i| tensor.index(i)[..2] == [u, 9]);
+    assert!(!list.is_empty() && list.iter().all(|r| !has_entry(r.index)));
 }
 
 #[test]
@@ -243,14 +253,17 @@ fn recommendations_can_be_ranked_by_a_quantile() {
     let model = models.last().unwrap();
     let rows: Vec<u32> = model.modes()[1].rows.indices().collect();
     for (quantile, month) in [(0.05, AVERAGE_ROW), (0.5, 1), (0.9, 3)] {
-        let mut how = RecommendOptions::new(1, 7);
-        how.rank_by = RankBy::Quantile(quantile);
-        let cells: Vec<Vec<u32>> = [0u32, 3, 59].iter().map(|&u| vec![u, 0, month]).collect();
-        for (list, cell) in all(model, &cells, &how).iter().zip(&cells) {
-            let mut spreads = Vec::new();
-            let index = |cells: std::ops::Range<usize>, to: &mut [u32]| {
-                for (to, row) in to.chunks_exact_mut(3).zip(&rows[cells]) {
-                    to.copy_from_slice(&[cell[0], *row, month]);
+        let mut request = RecommendOptions::new(1, 7);
+        request.rank_by = RankBy::Quantile(quantile);
+        let positions: Vec<Vec<u32>> = [0u32, 3, 59].iter().map(|&u| vec![u, 0, month]).collect();
+        for (list, position) in recommend_all(model, &positions, &request)
+            .iter()
+            .zip(&positions)
+        {
+            let mut quantiles = Vec::new();
+            let index = |positions: std::ops::Range<usize>, to: &mut [u32]| {
+                for (to, row) in to.chunks_exact_mut(3).zip(&rows[positions]) {
+                    to.copy_from_slice(&[position[0], *row, month]);
                 }
             };
             predict_intervals_at(
@@ -264,12 +277,12 @@ fn recommendations_can_be_ranked_by_a_quantile() {
                 },
                 &(),
                 |_, s| {
-                    spreads.extend(s.iter().map(|s| s.quantiles[0]));
+                    quantiles.extend(s.iter().map(|s| s.quantiles[0]));
                     Ok(())
                 },
             )
             .unwrap();
-            let scores: BTreeMap<u32, f64> = rows.iter().copied().zip(spreads).collect();
+            let scores: BTreeMap<u32, f64> = rows.iter().copied().zip(quantiles).collect();
             check(list, &scores, 7, 2e-4);
             for r in list {
                 assert_eq!(r.score.to_bits(), scores[&r.index].to_bits());
@@ -277,24 +290,24 @@ fn recommendations_can_be_ranked_by_a_quantile() {
         }
     }
     for (model, quantile, word) in [(model, 1.0, "quantile"), (&models[0], 0.5, "samples")] {
-        let how = RecommendOptions {
+        let request = RecommendOptions {
             rank_by: RankBy::Quantile(quantile),
             ..RecommendOptions::new(1, 7)
         };
         let index = |_: usize, to: &mut [u32]| to.fill(AVERAGE_ROW);
-        let error = recommend(model, 1, index, &how, &(), |_, _| Ok(())).unwrap_err();
+        let error = recommend(model, 1, index, &request, &(), |_, _| Ok(())).unwrap_err();
         assert!(error.to_string().contains(word), "{error}");
     }
 }
 
-/// Predictions of a row over all cells of the other modes, each by the root of the weight of the cell.
+/// Returns the predictions of a row at all positions of the other modes, each times the root of its weight.
 fn slice(model: &Model, mode: usize, row: u32) -> Vec<f64> {
     let others: Vec<usize> = (0..3).filter(|&n| n != mode).collect();
     let weights = |n: usize| {
         let m = &model.modes()[n];
         let total: u64 = m.counts.iter().sum();
-        let share = m.counts.iter().map(move |&c| c as f64 / total as f64);
-        m.rows.indices().zip(share).collect::<Vec<_>>()
+        let fraction = m.counts.iter().map(move |&c| c as f64 / total as f64);
+        m.rows.indices().zip(fraction).collect::<Vec<_>>()
     };
     let mut out = Vec::new();
     for (a, wa) in weights(others[0]) {
@@ -316,17 +329,17 @@ fn similarity_is_the_cosine_of_predictions() {
             let rows: Vec<u32> = model.modes()[mode].rows.indices().collect();
             let slices: BTreeMap<u32, Vec<f64>> =
                 rows.iter().map(|&r| (r, slice(model, mode, r))).collect();
-            let asked: Vec<u32> = rows.iter().copied().step_by(4).collect();
-            let how = SimilarOptions {
+            let queried: Vec<u32> = rows.iter().copied().step_by(4).collect();
+            let request = SimilarOptions {
                 mode,
                 top: 3,
                 threads: 1,
             };
             let mut count = 0;
-            similar_rows(model, &asked, &how, &(), |q, list| {
-                let own = &slices[&asked[q]];
+            similar_rows(model, &queried, &request, &(), |q, list| {
+                let own = &slices[&queried[q]];
                 let scores = rows.iter().zip(&model.modes()[mode].counts);
-                let scores = scores.filter(|&(&r, &count)| r != asked[q] && count > 0);
+                let scores = scores.filter(|&(&r, &count)| r != queried[q] && count > 0);
                 let scores = scores.map(|(&r, _)| {
                     let other = &slices[&r];
                     let norms = dot(own, own).sqrt() * dot(other, other).sqrt();
@@ -337,18 +350,18 @@ fn similarity_is_the_cosine_of_predictions() {
                 Ok(())
             })
             .unwrap();
-            assert_eq!(count, asked.len());
+            assert_eq!(count, queried.len());
         }
     }
     assert!(models.iter().any(|m| m.shape().kind == CoreKind::Diagonal));
-    // The film without tensor entries is nobody's neighbour, but may be asked for.
+    // A film without ratings is in no list, but may be queried.
     for model in &models {
-        let how = SimilarOptions {
+        let request = SimilarOptions {
             mode: 1,
             top: 1000,
             threads: 2,
         };
-        similar_rows(model, &[7, 8], &how, &(), |q, list| {
+        similar_rows(model, &[7, 8], &request, &(), |q, list| {
             assert!(
                 list.iter()
                     .all(|r| r.index != 7 && (-1.0..=1.0).contains(&r.score))
@@ -364,41 +377,41 @@ fn similarity_is_the_cosine_of_predictions() {
 fn unknown_rows_and_invalid_requests_are_rejected() {
     let (tensor, models) = models();
     let model = &models[0];
-    let fails = |cell: [u32; 3], how: &RecommendOptions<'_>| {
-        let index = |_: usize, to: &mut [u32]| to.copy_from_slice(&cell);
-        let error = recommend(model, 1, index, how, &(), |_, _| Ok(())).unwrap_err();
+    let error_of = |position: [u32; 3], request: &RecommendOptions<'_>| {
+        let index = |_: usize, to: &mut [u32]| to.copy_from_slice(&position);
+        let error = recommend(model, 1, index, request, &(), |_, _| Ok(())).unwrap_err();
         error.to_string()
     };
-    let how = RecommendOptions::new(1, 3);
-    let error = fails([5, 0, 0], &how);
+    let request = RecommendOptions::new(1, 3);
+    let error = error_of([5, 0, 0], &request);
     assert!(
         error.contains("row 6 of mode 1 is not in the model"),
         "{error}"
     );
     assert!(error.contains("nearest that it has is 5"), "{error}");
-    assert!(fails([900, 0, 0], &how).contains("nearest that it has is 60"));
-    assert!(fails([0, 0, 0], &RecommendOptions::new(3, 3)).contains("3 modes"));
+    assert!(error_of([900, 0, 0], &request).contains("nearest that it has is 60"));
+    assert!(error_of([0, 0, 0], &RecommendOptions::new(3, 3)).contains("3 modes"));
     let seen = ObservedPairs::new(&[tensor.view()], 1, 0).unwrap();
     let other = RecommendOptions {
         exclude_observed: Some(&seen),
-        ..how
+        ..request
     };
-    assert!(fails([0, 0, 0], &other).contains("mode 2"));
+    assert!(error_of([0, 0, 0], &other).contains("mode 2"));
     let seen = ObservedPairs::new(&[tensor.view()], 2, 1).unwrap();
-    let nobody = RecommendOptions {
+    let no_user = RecommendOptions {
         exclude_observed: Some(&seen),
-        ..how
+        ..request
     };
-    assert!(fails([0, 0, AVERAGE_ROW], &nobody).contains("no row of that mode"));
+    assert!(error_of([0, 0, AVERAGE_ROW], &no_user).contains("no row of that mode"));
     for (by, mode) in [(0, 0), (0, 3)] {
         assert!(ObservedPairs::new(&[tensor.view()], by, mode).is_err());
     }
-    let how = SimilarOptions {
+    let request = SimilarOptions {
         mode: 1,
         top: 3,
         threads: 1,
     };
-    let error = similar_rows(model, &[0, 11], &how, &(), |_, _| Ok(())).unwrap_err();
+    let error = similar_rows(model, &[0, 11], &request, &(), |_, _| Ok(())).unwrap_err();
     assert!(error.to_string().contains("row 12 of mode 2"), "{error}");
 }
 
@@ -416,7 +429,7 @@ fn row_names_are_resolved_and_close_names_suggested() {
     let map = &models[0].modes()[1].rows;
     let find = |text: &str| names.find(1, text, map);
     assert_eq!(find("Jumanji (1995)").unwrap(), 2);
-    // Data that calls its rows otherwise numbers them otherwise.
+    // Data whose rows have other names is rejected.
     scratch.file(
         "same.mode2.tsv",
         "2\tToy Soldiers (1991)\n6\tCasino (1995)\n",
@@ -425,28 +438,28 @@ fn row_names_are_resolved_and_close_names_suggested() {
     RowNames::check_sidecars(3, &[&train, &same]).unwrap();
     scratch.file("other.mode2.tsv", "1\tHeat (1995)\n");
     let mut given = names.clone();
-    let refused = [
+    let errors = [
         given.load_sidecars(&[&train, &same, &other]).unwrap_err(),
         RowNames::check_sidecars(3, &[&train, &other]).unwrap_err(),
     ];
-    for text in refused.map(|e| e.to_string()) {
+    for text in errors.map(|e| e.to_string()) {
         assert!(
             text.contains("row 1 of mode 2") && text.contains("--names 2:FILE"),
             "{text}"
         );
     }
-    // What nothing depends on is not read.
+    // Names of a mode that has names already are not read.
     scratch.file("odd.mode2.tsv", "1\tx\n1\ty\n");
-    let odd = [scratch.join("odd.coo"), scratch.join("odd.train.coo")];
-    let odd = odd.each_ref().map(|f| f.as_path());
-    given.load_sidecars(&odd).unwrap();
-    RowNames::check_sidecars(3, &odd).unwrap();
-    assert!(RowNames::new(3).load_sidecars(&odd).is_err());
+    let invalid = [scratch.join("odd.coo"), scratch.join("odd.train.coo")];
+    let invalid = invalid.each_ref().map(|f| f.as_path());
+    given.load_sidecars(&invalid).unwrap();
+    RowNames::check_sidecars(3, &invalid).unwrap();
+    assert!(RowNames::new(3).load_sidecars(&invalid).is_err());
     assert_eq!(
         (names.display_name(1, 2), names.display_name(1, 99)),
         ("Jumanji (1995)".into(), "100".into())
     );
-    // A name that looks like a number is a name first.
+    // Names take precedence over numbers.
     assert_eq!(find("12").unwrap(), 3);
     assert_eq!(find("=12").unwrap(), 3);
     assert_eq!(find("#12").unwrap(), 11);
@@ -470,7 +483,7 @@ fn row_names_are_resolved_and_close_names_suggested() {
         assert!(error(1, text).contains(expected), "{}", error(1, text));
     }
     assert!(!error(1, "qqqqqq").contains("did you mean"));
-    // Numbers get numbers for an answer.
+    // Messages about numbers do not suggest names.
     for text in [
         "1995",
         "99999999999999999999999",
@@ -496,7 +509,7 @@ fn row_names_are_resolved_and_close_names_suggested() {
     assert_eq!(select("10-13").unwrap(), [9, 10, 12]);
     assert_eq!(select("12").unwrap(), [3]);
     assert_eq!(select(&format!("@{}", list.display())).unwrap(), [4, 2, 0]);
-    // The twelfth row is not in the model.
+    // Row 12 is not in the model.
     let unknown = format!("@{}", scratch.file("new.txt", "3\n#12\n").display());
     let empty = format!("@{}", scratch.file("empty.txt", "\n").display());
     for (text, expected) in [
@@ -511,7 +524,7 @@ fn row_names_are_resolved_and_close_names_suggested() {
         let error = select(text).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
-    // Names that look like something else, and that several have.
+    // Names that look like other syntax, and ambiguous names.
     names
         .set(
             1,

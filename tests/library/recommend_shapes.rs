@@ -1,4 +1,5 @@
-//! Lists of models of other orders and ranks, and of more rows than are scored at a time, against predictions one by one.
+//! Rankings and similarities for models of all orders and ranks, and for more rows than one chunk, compared with single
+//! predictions.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +12,18 @@ use s3cmtf::options::{ModelKind, Options};
 use s3cmtf::problem::Problem;
 use s3cmtf::solver::{FitInput, fit};
 
-/// A model without mean and biases, of entries all over.
-fn model(dims: &[u64], kind: ModelKind, rank: usize) -> Model {
+/// Fits a model without mean and biases to entries at random positions.
+fn fitted_model(dims: &[u64], kind: ModelKind, rank: usize) -> Model {
     let mut tensor = Entries::new(dims);
     let largest = *dims.iter().max().unwrap();
     for i in 0..4 * largest {
-        let index = dims
-            .iter()
-            .zip(0..)
-            .map(|(&dim, n): (&u64, u64)| match dim == largest {
-                true => (i % dim) as u32,
-                false => (hash_unit(i * 8 + n) * dim as f64) as u32,
-            });
+        let index = dims.iter().zip(0..).map(|(&dim, n): (&u64, u64)| {
+            if dim == largest {
+                (i % dim) as u32
+            } else {
+                (hash_unit(i * 8 + n) * dim as f64) as u32
+            }
+        });
         tensor.push(&index.collect::<Vec<_>>(), hash_unit(77 * i) - 0.3);
     }
     let mut o = Options::preset("paper").unwrap();
@@ -37,14 +38,14 @@ fn model(dims: &[u64], kind: ModelKind, rank: usize) -> Model {
 
 fn models() -> Vec<Model> {
     vec![
-        model(&[30, 1300, 4], ModelKind::Tucker, 20),
-        model(&[30, 1300, 4], ModelKind::Cp, 17),
-        model(&[8, 1025, 3, 2], ModelKind::Tucker, 3),
-        model(&[40, 513], ModelKind::Tucker, 6),
+        fitted_model(&[30, 1300, 4], ModelKind::Tucker, 20),
+        fitted_model(&[30, 1300, 4], ModelKind::Cp, 17),
+        fitted_model(&[8, 1025, 3, 2], ModelKind::Tucker, 3),
+        fitted_model(&[40, 513], ModelKind::Tucker, 6),
     ]
 }
 
-/// The best of all scores, by sorting all of them.
+/// Checks that a list has the largest of all scores.
 fn check(list: &[RankedRow], scores: &BTreeMap<u32, f64>, top: usize, near: f64) {
     let mut sorted: Vec<f64> = scores.values().copied().collect();
     sorted.sort_by(|a, b| b.total_cmp(a));
@@ -61,21 +62,21 @@ fn rankings_match_predictions_for_all_shapes() {
         let mut predict = model.predictor().unwrap();
         for mode in 0..model.order() {
             let others = (mode + 1) % model.order();
-            let cells: Vec<Vec<u32>> = (0..3)
+            let positions: Vec<Vec<u32>> = (0..3)
                 .map(|q| {
-                    let mut cell = vec![AVERAGE_ROW; model.order()];
-                    cell[others] = q % model.dims()[others] as u32;
-                    cell
+                    let mut position = vec![AVERAGE_ROW; model.order()];
+                    position[others] = q % model.dims()[others] as u32;
+                    position
                 })
                 .collect();
-            let index = |q: usize, to: &mut [u32]| to.copy_from_slice(&cells[q]);
+            let index = |q: usize, to: &mut [u32]| to.copy_from_slice(&positions[q]);
             let top = 7.min(model.modes()[mode].rows.len());
-            let how = RecommendOptions::new(mode, 7);
-            recommend(model, 3, index, &how, &(), |q, list| {
-                let mut cell = cells[q].clone();
+            let request = RecommendOptions::new(mode, 7);
+            recommend(model, 3, index, &request, &(), |q, list| {
+                let mut position = positions[q].clone();
                 let scores = model.modes()[mode].rows.indices().map(|row| {
-                    cell[mode] = row;
-                    (row, predict(&cell))
+                    position[mode] = row;
+                    (row, predict(&position))
                 });
                 check(list, &scores.collect(), top, 1e-5);
                 Ok(())
@@ -90,7 +91,7 @@ fn similarity_matches_predictions_for_all_shapes() {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
     for model in models().iter().skip(2) {
         let mut predict = model.predictor().unwrap();
-        let share = |n: usize, i: u32| {
+        let fraction = |n: usize, i: u32| {
             let mode = &model.modes()[n];
             let row = mode
                 .rows
@@ -102,38 +103,38 @@ fn similarity_matches_predictions_for_all_shapes() {
         for mode in 0..model.order() {
             let mut slice = |row: u32| {
                 let mut out = Vec::new();
-                let mut cell = vec![0u32; model.order()];
+                let mut position = vec![0u32; model.order()];
                 loop {
-                    cell[mode] = row;
-                    let weight = (0..cell.len()).filter(|&n| n != mode);
-                    let weight: f64 = weight.map(|n| share(n, cell[n])).product();
+                    position[mode] = row;
+                    let weight = (0..position.len()).filter(|&n| n != mode);
+                    let weight: f64 = weight.map(|n| fraction(n, position[n])).product();
                     if weight > 0.0 {
-                        out.push(weight.sqrt() * predict(&cell));
+                        out.push(weight.sqrt() * predict(&position));
                     }
-                    let others = (0..cell.len()).filter(|&n| n != mode);
+                    let others = (0..position.len()).filter(|&n| n != mode);
                     let Some(n) = others
                         .into_iter()
-                        .find(|&n| u64::from(cell[n]) + 1 < dims[n])
+                        .find(|&n| u64::from(position[n]) + 1 < dims[n])
                     else {
                         break out;
                     };
-                    cell[n] += 1;
-                    (0..n).for_each(|m| cell[m] = 0);
+                    position[n] += 1;
+                    (0..n).for_each(|m| position[m] = 0);
                 }
             };
             let rows: Vec<u32> = model.modes()[mode].rows.indices().collect();
-            // A few of the many rows are enough to compare with.
-            let some: Vec<u32> = rows.iter().copied().step_by(1 + rows.len() / 40).collect();
-            let slices: BTreeMap<u32, Vec<f64>> = some.iter().map(|&r| (r, slice(r))).collect();
-            let how = SimilarOptions {
+            // Compares with a sample of the rows.
+            let sample: Vec<u32> = rows.iter().copied().step_by(1 + rows.len() / 40).collect();
+            let slices: BTreeMap<u32, Vec<f64>> = sample.iter().map(|&r| (r, slice(r))).collect();
+            let request = SimilarOptions {
                 mode,
                 top: usize::MAX,
                 threads: 2,
             };
-            similar_rows(model, &some[..2], &how, &(), |q, list| {
+            similar_rows(model, &sample[..2], &request, &(), |q, list| {
                 assert_eq!(list.len(), rows.len() - 1);
                 assert!(list.windows(2).all(|w| w[0].score >= w[1].score));
-                let own = &slices[&some[q]];
+                let own = &slices[&sample[q]];
                 for r in list.iter().filter(|r| slices.contains_key(&r.index)) {
                     let other = &slices[&r.index];
                     let cosine = dot(own, other) / (dot(own, own) * dot(other, other)).sqrt();

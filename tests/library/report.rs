@@ -1,4 +1,4 @@
-//! Pages about models: they are whole, safe and true.
+//! HTML reports: well-formed, escaped, and consistent with the data.
 
 use crate::common::Scratch;
 use crate::common::in_memory::{Entries, fit_ratings, hash_unit, options, planted_ratings, rmse};
@@ -18,7 +18,7 @@ fn every_model_has_a_well_formed_and_escaped_report() {
         let text = check_html(name, &page);
         assert!(
             text.contains("alert(\"1\")"),
-            "{name}: the name is there as text"
+            "{name}: the hostile name is shown as text"
         );
         assert!(
             !page.contains("<script") && !page.contains('\u{202e}'),
@@ -49,7 +49,7 @@ fn report_is_independent_of_thread_count() {
     let model = &sample_models()[0].1;
     let (tensor, genres) = planted_ratings();
     let page = |threads| {
-        let how = ReportOptions {
+        let report_options = ReportOptions {
             data: Some(tensor.view()),
             test: Some(tensor.view()),
             matrices: vec![(1, genres.view())],
@@ -57,7 +57,7 @@ fn report_is_independent_of_thread_count() {
             threads,
             ..ReportOptions::default()
         };
-        report(model, &how, &()).unwrap()
+        report(model, &report_options, &()).unwrap()
     };
     let one = page(1);
     for threads in [2, 3, 7] {
@@ -70,28 +70,31 @@ fn report_figures_match_the_data() {
     let (tensor, _) = planted_ratings();
     let model = fit_ratings(&tensor, None, &options(Algorithm::Als, ModelKind::Cp, 3));
     let test = tensor.filtered(|x| (x[0] + x[1]) % 3 == 0);
-    let how = ReportOptions {
+    let report_options = ReportOptions {
         data: Some(tensor.view()),
         test: Some(test.view()),
         max_k: 0,
         ..ReportOptions::default()
     };
-    let page = report(&model, &how, &()).unwrap();
+    let page = report(&model, &report_options, &()).unwrap();
     let text = check_html("figures", &page);
-    let shown = |x: f64| {
+    let four_digits = |x: f64| {
         let digits = (3 - x.log10().floor() as i32) as usize;
         format!("{x:.digits$}").trim_end_matches('0').to_string()
     };
     assert!(
-        text.contains(&format!("RMSE {}", shown(rmse(&model, &test)))),
+        text.contains(&format!("RMSE {}", four_digits(rmse(&model, &test)))),
         "{text}"
     );
     let n = tensor.values.len() as f64;
     let mean = tensor.values.iter().sum::<f64>() / n;
     let squares: f64 = test.values.iter().map(|v| (v - mean) * (v - mean)).sum();
-    let alone = (squares / test.values.len() as f64).sqrt();
-    assert!(text.contains(&format!("RMSE {}", shown(alone))), "{alone}");
-    // The bars of the first mode: rows by the powers of two of their entries.
+    let mean_rmse = (squares / test.values.len() as f64).sqrt();
+    assert!(
+        text.contains(&format!("RMSE {}", four_digits(mean_rmse))),
+        "{mean_rmse}"
+    );
+    // The histogram of mode 1: rows by powers of two of their numbers of entries.
     let mut bins = [0u64; 12];
     for user in 0..60 {
         let count = tensor.columns[0].iter().filter(|&&i| i == user).count();
@@ -116,9 +119,13 @@ fn report_figures_match_the_data() {
     let first = bins.iter().position(|&b| b > 0).unwrap();
     assert_eq!(counts, bins[first..first + counts.len()]);
     assert_eq!(counts.iter().sum::<u64>(), 60);
-    assert!(!page.contains("id=\"clusters\""), "0 leaves them out");
+    assert!(
+        !page.contains("id=\"clusters\""),
+        "max_k 0 leaves clusters out"
+    );
 }
 
+/// Records events.
 #[derive(Default)]
 struct Events(Vec<Event>);
 
@@ -128,7 +135,8 @@ impl Observer for Events {
     }
 }
 
-fn wild() -> (Entries, Options) {
+/// Returns ratings and options with which a fit rolls back and lowers a rank.
+fn diverging_fit() -> (Entries, Options) {
     let (tensor, _) = planted_ratings();
     let mut o = Options::preset("paper").unwrap();
     (o.rank, o.epochs, o.threads, o.eta) = (vec![3, 3, 9], 6, 1, Some(0.01));
@@ -138,71 +146,74 @@ fn wild() -> (Entries, Options) {
 #[test]
 fn rollbacks_and_stop_reasons_are_stored_in_the_model() {
     let dir = Scratch::new("record");
-    let (tensor, o) = wild();
+    let (tensor, o) = diverging_fit();
     let problem = Problem::builder(tensor.view()).build(&()).unwrap();
-    let mut seen = Events::default();
+    let mut observer = Events::default();
     let checkpoint = dir.join("c.s3m");
     let input = FitInput {
         checkpoint: Some(checkpoint.clone()),
         test: Some(tensor.view()),
         ..FitInput::default()
     };
-    let (fitted, summary) = fit(&problem, &o, &input, &mut seen, &()).unwrap();
-    let back = seen
+    let (fitted, summary) = fit(&problem, &o, &input, &mut observer, &()).unwrap();
+    let back = observer
         .0
         .iter()
         .filter(|e| matches!(e, Event::RolledBack { .. }));
-    let lowered = seen.0.iter().filter(|e| matches!(e, Event::RankLowered(_)));
+    let lowered = observer
+        .0
+        .iter()
+        .filter(|e| matches!(e, Event::RankLowered(_)));
     let (back, lowered) = (back.count(), lowered.count());
-    assert!(back > 0 && lowered == 1, "{:?}", seen.0);
+    assert!(back > 0 && lowered == 1, "{:?}", observer.0);
     let path = dir.join("m.s3m");
     model::save(&fitted, &path).unwrap();
     let read = model::load(&path, OpenMode::Private).unwrap();
-    // By their words: NaN is no number.
-    let words = |m: &Model| format!("{:?}", m.record());
-    assert_eq!(words(&read), words(&fitted));
-    let kept = |m: &Model, what: &str| m.record().events.iter().filter(|n| n.kind == what).count();
+    // Compared as text, since NaN is not equal to itself.
+    let text_of = |m: &Model| format!("{:?}", m.record());
+    assert_eq!(text_of(&read), text_of(&fitted));
+    let count = |m: &Model, kind: &str| m.record().events.iter().filter(|e| e.kind == kind).count();
     assert_eq!(
-        (kept(&read, "rolled-back"), kept(&read, "rank-lowered")),
+        (count(&read, "rolled-back"), count(&read, "rank-lowered")),
         (back, lowered)
     );
-    let ending = read.record().outcome.clone().unwrap();
+    let outcome = read.record().outcome.clone().unwrap();
     assert_eq!(
-        (ending.reason.as_str(), ending.epochs, ending.threads),
+        (outcome.reason.as_str(), outcome.epochs, outcome.threads),
         ("epochs", summary.epochs, 1)
     );
-    assert_eq!(ending.test_rmse, summary.test_rmse);
-    assert_eq!(ending.kernel, summary.kernel.name());
+    assert_eq!(outcome.test_rmse, summary.test_rmse);
+    assert_eq!(outcome.kernel, summary.kernel.name());
     let page = report(&read, &ReportOptions::default(), &()).unwrap();
     let text = check_html("rollbacks", &page);
     assert!(
         page.contains("class=\"mark alarm\"") && text.contains("the loss exploded"),
         "{text}"
     );
-    // A fit that goes on from the checkpoint knows what happened before.
+    // A resumed fit keeps the events before its checkpoint.
     let mut more = o.clone();
     more.epochs = 8;
     let input = FitInput {
         resume: Some(checkpoint),
         ..FitInput::default()
     };
-    let (on, _) = fit(&problem, &more, &input, &mut (), &()).unwrap();
-    assert!(kept(&on, "rolled-back") >= back && kept(&on, "rank-lowered") == lowered);
+    let (resumed, _) = fit(&problem, &more, &input, &mut (), &()).unwrap();
+    assert!(count(&resumed, "rolled-back") >= back && count(&resumed, "rank-lowered") == lowered);
 }
 
 #[test]
 fn refits_and_lowered_ranks_are_recorded_once() {
-    let (tensor, mut o) = wild();
+    let (tensor, mut o) = diverging_fit();
     (o.eta, o.epochs, o.valid_fraction) = (Some(5e-5), 3, 0.2);
     let problem = Problem::builder(tensor.view()).build(&()).unwrap();
     let (model, _) = fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
-    let notes: Vec<&str> = model
+    let events: Vec<&str> = model
         .record()
         .events
         .iter()
-        .map(|n| n.kind.as_str())
+        .map(|e| e.kind.as_str())
         .collect();
-    assert_eq!(notes, ["rank-lowered", "refit"]);
+    assert_eq!(events, ["rank-lowered", "refit"]);
 }
 
 #[test]
@@ -220,12 +231,12 @@ fn large_modes_give_small_reports() {
     (o.rank, o.epochs) = (vec![4], 1);
     let problem = Problem::builder(view.clone()).build(&()).unwrap();
     let (model, _) = fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
-    let how = ReportOptions {
+    let report_options = ReportOptions {
         data: Some(view),
         max_k: 3,
         ..ReportOptions::default()
     };
-    let page = report(&model, &how, &()).unwrap();
+    let page = report(&model, &report_options, &()).unwrap();
     check_html("large", &page);
     assert!(page.len() < 150_000, "{} bytes", page.len());
 }
@@ -237,30 +248,30 @@ fn mismatched_report_inputs_are_rejected() {
     let (tensor, genres) = planted_ratings();
     let (model, matrix) = (&list[0].1, &list[6].1);
     assert_eq!(list[6].0, "matrix");
-    let bad = |how: ReportOptions<'_>, words: &str| {
+    let assert_rejected = |report_options: ReportOptions<'_>, words: &str| {
         let path = dir.join("page.html");
-        let error = write_report(model, &how, &path, &())
+        let error = write_report(model, &report_options, &path, &())
             .unwrap_err()
             .to_string();
         assert!(error.contains(words), "{error}");
-        assert!(dir.names().is_empty(), "nothing is left");
+        assert!(dir.names().is_empty(), "no files remain");
     };
     let none = ReportOptions::default;
-    bad(
+    assert_rejected(
         ReportOptions {
             data: Some(genres.view()),
             ..none()
         },
         "has 2 modes, the model has 3",
     );
-    bad(
+    assert_rejected(
         ReportOptions {
             test: Some(genres.view()),
             ..none()
         },
         "has 2 modes, the model has 3",
     );
-    bad(
+    assert_rejected(
         ReportOptions {
             against: Some(matrix),
             ..none()
@@ -268,16 +279,16 @@ fn mismatched_report_inputs_are_rejected() {
         "only models of the same data",
     );
     for clusters in [vec![(3, 2)], vec![(1, 0)], vec![(1, 2), (1, 3)]] {
-        bad(ReportOptions { clusters, ..none() }, "each mode once");
+        assert_rejected(ReportOptions { clusters, ..none() }, "each mode once");
     }
-    bad(
+    assert_rejected(
         ReportOptions {
             matrices: vec![(3, genres.view())],
             ..none()
         },
         "the model has 3 modes",
     );
-    bad(
+    assert_rejected(
         ReportOptions {
             matrices: vec![(1, tensor.view())],
             max_k: 2,

@@ -1,5 +1,4 @@
-//! Pages in a real browser: Chromium, without a window. Skips with a printed line where there is none, unless
-//! S3CMTF_REQUIRE_CHROMIUM says that there must be.
+//! Reports in headless Chromium. Prints a line and skips where it is not installed, unless S3CMTF_REQUIRE_CHROMIUM is set.
 #![cfg(target_os = "linux")]
 
 use std::path::Path;
@@ -9,12 +8,12 @@ use crate::common::Scratch;
 use crate::common::reports::sample_reports;
 use serde_json::Value;
 
-/// A telephone and a desk.
+/// Widths of a telephone and of a desktop window, in pixels.
 const WIDTHS: [u32; 2] = [390, 1280];
 
-/// Shows each page in a frame of each width and measures: what is wider than the frame, which pictures have no size, which
-/// words of pictures are cut off, what is loaded from elsewhere. Pages come in as `PAGES`.
-const MEASURE: &str = r#"
+/// Shows each page of `PAGES` in a frame of each width. Collects elements wider than the frame, figures without a size,
+/// clipped labels of figures, and resources loaded from elsewhere.
+const MEASURE_SCRIPT: &str = r#"
 const found = [];
 async function show(name, html, width) {
   const frame = document.createElement('iframe');
@@ -60,29 +59,29 @@ window.onerror = what => { found.push(`error: ${what}`); };
 "#;
 
 fn chromium() -> Option<&'static str> {
-    let there = |name: &&str| {
-        let ran = Command::new(name)
+    let is_installed = |name: &&str| {
+        let run = Command::new(name)
             .arg("--version")
             .stderr(Stdio::null())
             .output();
-        ran.is_ok_and(|o| o.status.success())
+        run.is_ok_and(|o| o.status.success())
     };
     let found = ["chromium", "chromium-browser", "google-chrome"]
         .into_iter()
-        .find(there);
+        .find(is_installed);
     if found.is_none() {
         assert!(
             std::env::var_os("S3CMTF_REQUIRE_CHROMIUM").is_none(),
-            "there must be a Chromium here"
+            "Chromium is required"
         );
-        println!("skipped: there is no Chromium on this machine");
+        println!("skipped: Chromium is not installed");
     }
     found
 }
 
-/// Loads a page and returns what became of it and what the browser says.
-fn load(browser: &str, dir: &Scratch, page: &Path, more: &[&str]) -> (String, String) {
-    let ran = Command::new(browser)
+/// Loads a page. Returns the resulting DOM and the log of the browser.
+fn load(browser: &str, dir: &Scratch, page: &Path, arguments: &[&str]) -> (String, String) {
+    let run = Command::new(browser)
         .args([
             "--headless",
             "--no-sandbox",
@@ -96,13 +95,13 @@ fn load(browser: &str, dir: &Scratch, page: &Path, more: &[&str]) -> (String, St
             "--dump-dom",
         ])
         .arg(format!("--user-data-dir={}", dir.join("profile").display()))
-        .args(more)
+        .args(arguments)
         .arg(format!("file://{}", page.display()))
         .output()
         .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(ran.status.success(), "{}", text(&ran.stderr));
-    (text(&ran.stdout), text(&ran.stderr))
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    (text(&run.stdout), text(&run.stderr))
 }
 
 #[test]
@@ -115,7 +114,7 @@ fn reports_fit_narrow_and_wide_screens() {
     let list = serde_json::to_string(&pages)
         .unwrap()
         .replace('<', "\\u003c");
-    let script = format!("const WIDTHS = {WIDTHS:?}, PAGES = {list};\n{MEASURE}");
+    let script = format!("const WIDTHS = {WIDTHS:?}, PAGES = {list};\n{MEASURE_SCRIPT}");
     let wrapper =
         format!("<!DOCTYPE html><meta charset=\"utf-8\"><body><script>{script}</script></body>");
     let path = dir.file("wrapper.html", wrapper);
@@ -123,18 +122,18 @@ fn reports_fit_narrow_and_wide_screens() {
         "--blink-settings=preferredColorScheme=1",
         "--blink-settings=preferredColorScheme=0",
     ] {
-        let (dom, said) = load(browser, &dir, &path, &[scheme]);
+        let (dom, log) = load(browser, &dir, &path, &[scheme]);
         let measured = dom
             .split("MEASURED")
             .last()
             .and_then(|m| m.split("END").next());
         let measured: Value =
-            serde_json::from_str(measured.unwrap()).unwrap_or_else(|e| panic!("{e}: {dom} {said}"));
+            serde_json::from_str(measured.unwrap()).unwrap_or_else(|e| panic!("{e}: {dom} {log}"));
         assert_eq!(measured["shown"], pages.len() * WIDTHS.len());
         let found = measured["found"].as_array().unwrap();
         assert!(
             found.is_empty(),
-            "{} things:\n{}",
+            "{} problems:\n{}",
             found.len(),
             found
                 .iter()
@@ -143,7 +142,7 @@ fn reports_fit_narrow_and_wide_screens() {
                 .collect::<Vec<_>>()
                 .join("\n")
         );
-        assert!(!said.contains("CONSOLE"), "{said}");
+        assert!(!log.contains("CONSOLE"), "{log}");
     }
 }
 
@@ -153,20 +152,20 @@ fn report_opened_from_disk_logs_no_errors() {
         return;
     };
     let dir = Scratch::new("browser-console");
-    // That messages are seen at all.
+    // Checks that errors of a page are logged at all.
     let path = dir.file(
         "loud.html",
         "<script>console.error('loud'); undefined_function()</script>",
     );
-    let (_, said) = load(browser, &dir, &path, &[]);
+    let (_, log) = load(browser, &dir, &path, &[]);
     assert!(
-        said.contains("CONSOLE") && said.contains("undefined_function"),
-        "{said}"
+        log.contains("CONSOLE") && log.contains("undefined_function"),
+        "{log}"
     );
     let (name, page) = &sample_reports(1)[0];
     let path = dir.file("page.html", page);
-    let (dom, said) = load(browser, &dir, &path, &[]);
-    assert!(!said.contains("CONSOLE"), "{name}: {said}");
+    let (dom, log) = load(browser, &dir, &path, &[]);
+    assert!(!log.contains("CONSOLE"), "{name}: {log}");
     assert!(
         dom.contains("id=\"settings\"") && !dom.contains("<script"),
         "{name}"

@@ -1,5 +1,4 @@
-//! Checkpoints of other versions: they are gone on from where that means the same, and refused with what they lack
-//! where it does not.
+//! Checkpoints of other versions: resumed if missing fields have no effect, otherwise rejected with the names of the fields.
 
 use std::path::Path;
 
@@ -11,10 +10,10 @@ use s3cmtf::options::Algorithm;
 use s3cmtf::problem::Problem;
 use s3cmtf::solver::{FitInput, fit};
 
-/// Writes the file anew with each section of text as `edit` has it.
+/// Rewrites a model file with each text section changed by `edit`, and updates sizes and checksums.
 fn rewrite(path: &Path, edit: &dyn Fn(&str, &str) -> String) {
     let old = std::fs::read(path).unwrap();
-    let whole = |at: usize| u64::from_le_bytes(old[at..at + 8].try_into().unwrap()) as usize;
+    let read_u64 = |at: usize| u64::from_le_bytes(old[at..at + 8].try_into().unwrap()) as usize;
     let count = u32::from_le_bytes(old[12..16].try_into().unwrap()) as usize;
     let mut table = old[64..64 + 64 * count].to_vec();
     let mut body: Vec<u8> = Vec::new();
@@ -23,7 +22,7 @@ fn rewrite(path: &Path, edit: &dyn Fn(&str, &str) -> String) {
         let row = 64 + 64 * k;
         let name = String::from_utf8(old[row..row + 40].to_vec()).unwrap();
         let name = name.trim_end_matches('\0');
-        let mut bytes = old[whole(row + 40)..][..whole(row + 48)].to_vec();
+        let mut bytes = old[read_u64(row + 40)..][..read_u64(row + 48)].to_vec();
         if ["meta", "options", "state"].contains(&name) {
             bytes = edit(name, std::str::from_utf8(&bytes).unwrap()).into_bytes();
         }
@@ -44,11 +43,11 @@ fn rewrite(path: &Path, edit: &dyn Fn(&str, &str) -> String) {
     std::fs::write(path, [head, table, body].concat()).unwrap();
 }
 
-/// Lines but for those of these names.
+/// Returns the lines `name=value` without those of these names.
 fn without(text: &str, names: &[&str]) -> String {
-    let kept = |l: &&str| !names.contains(&l.split('=').next().unwrap());
+    let is_kept = |l: &&str| !names.contains(&l.split('=').next().unwrap());
     text.lines()
-        .filter(kept)
+        .filter(is_kept)
         .map(|l| format!("{l}\n"))
         .collect()
 }
@@ -79,13 +78,13 @@ fn checkpoints_of_other_versions_are_resumed_or_rejected() {
             resume: Some(path.clone()),
             ..FitInput::default()
         };
-        let refused = |words: &[&str]| {
+        let assert_rejected = |words: &[&str]| {
             let error = part(4, &rest).err().unwrap().to_string();
             for word in words.iter().chain(&["c.s3m: cannot be resumed", "init"]) {
                 assert!(error.contains(word), "{error:?} lacks {word:?}");
             }
         };
-        // What came later and was not done before.
+        // Options and states that older versions lack have no effect by default.
         checkpoint();
         rewrite(&path, &|name, text| match name {
             "meta" => without(text, &["library"]),
@@ -109,42 +108,42 @@ fn checkpoints_of_other_versions_are_resumed_or_rejected() {
             parameter_bits(&expected),
             "{algorithm:?}"
         );
-        // What decides where it goes.
+        // Missing fields that affect the fit.
         rewrite(&path, &|name, text| match name {
             "options" => without(text, &["schedule", "eta"]),
             "state" => without(text, &["sweeps"]),
             _ => text.to_string(),
         });
-        refused(&[
+        assert_rejected(&[
             "an s3cmtf that did not note its version",
             "lacks eta, schedule, sweeps;",
         ]);
-        // As a start it does.
+        // The file is still a valid model for a warm start.
         let start = model::load(&path, OpenMode::Private).unwrap();
         let from = FitInput {
             init: Some(&start),
             ..FitInput::default()
         };
         part(1, &from).unwrap();
-        // What comes after this version.
+        // A newer version with an unknown option.
         checkpoint();
         rewrite(&path, &|name, text| match name {
             "meta" => format!("library=7.1.0\n{}", without(text, &["library"])),
             "options" => format!("{text}shuffle=2\n"),
             _ => text.to_string(),
         });
-        refused(&["by s3cmtf 7.1.0 ", "does not know: shuffle;"]);
-        // Which version this is.
+        assert_rejected(&["by s3cmtf 7.1.0 ", "does not know: shuffle;"]);
+        // The message names the version of the checkpoint.
         checkpoint();
         rewrite(&path, &|name, text| match name {
             "state" => without(text, &["data"]),
             _ => text.to_string(),
         });
-        refused(&[
+        assert_rejected(&[
             concat!("by s3cmtf ", env!("CARGO_PKG_VERSION")),
             "lacks data;",
         ]);
-        // No number.
+        // A value that cannot be parsed.
         checkpoint();
         rewrite(&path, &|name, text| match name {
             "state" => text.replace("epoch=2\n", "epoch=two\n"),

@@ -1,5 +1,4 @@
-//! `als` and `gibbs`: the same bits for any number of threads, a loss that falls, draws that are as sure
-//! as they should be.
+//! `als` and `gibbs`: independence of the thread count, monotone loss, recovery, predictive intervals, resuming, export.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -29,14 +28,14 @@ fn options(algorithm: Algorithm, model: ModelKind, rank: usize) -> Options {
     o.penalty_per = PenaltyScaling::Constant;
     o.start = Initialization::Normal;
     o.burn_in = 20;
-    sweeps(&mut o, 60);
+    set_sweeps(&mut o, 60);
     o.threads = 1;
     o.orthogonal = false;
     o
 }
 
-/// So many epochs, whatever the algorithm; those of `gibbs` come from its samples.
-fn sweeps(o: &mut Options, count: u64) {
+/// Sets the number of epochs. `gibbs` derives it from its samples.
+fn set_sweeps(o: &mut Options, count: u64) {
     o.epochs = count;
     o.samples = (count - o.burn_in) / o.thin;
 }
@@ -44,15 +43,15 @@ fn sweeps(o: &mut Options, count: u64) {
 const BOTH: [Algorithm; 2] = [Algorithm::Als, Algorithm::Gibbs];
 const MODELS: [ModelKind; 2] = [ModelKind::Cp, ModelKind::Tucker];
 
-/// A tensor of entries at random, many of them in few rows, with a matrix and a graph on every mode.
-struct Tangle {
+/// A tensor with skewed random positions, and a matrix and a graph on every mode.
+struct RandomProblem {
     dims: Vec<u64>,
     columns: Vec<Vec<u32>>,
     values: Vec<f32>,
 }
 
-impl Tangle {
-    fn new(dims: &[u64], count: usize) -> Tangle {
+impl RandomProblem {
+    fn new(dims: &[u64], count: usize) -> RandomProblem {
         let mut state = 1u64;
         let mut draw = |n: u64| {
             state = state
@@ -65,19 +64,20 @@ impl Tangle {
             .map(|&d| (0..count).map(|_| draw(d).min(draw(d)) as u32).collect())
             .collect();
         let values = (0..count).map(|_| draw(1000) as f32 / 250.0).collect();
-        Tangle {
+        RandomProblem {
             dims: dims.to_vec(),
             columns,
             values,
         }
     }
 
+    /// Builds the problem and passes it to `act`.
     fn with(&self, act: impl FnOnce(&Problem<'_>)) {
         let columns: Vec<&[u32]> = self.columns.iter().map(Vec::as_slice).collect();
         let tensor = CooView::new("x", &self.dims, &columns, Values::F32(&self.values)).unwrap();
         let mut builder = Problem::builder(tensor);
         let n = 300.min(self.values.len());
-        let narrow: Vec<u32> = (0..n as u32).map(|k| k % 9).collect();
+        let few_columns: Vec<u32> = (0..n as u32).map(|k| k % 9).collect();
         let reversed: Vec<Vec<u32>> = self
             .columns
             .iter()
@@ -86,7 +86,7 @@ impl Tangle {
         for (mode, reversed) in reversed.iter().enumerate() {
             let rows = &self.columns[mode][..n];
             let values = Values::F32(&self.values[..n]);
-            let both = [rows, &narrow[..]];
+            let both = [rows, &few_columns[..]];
             let matrix = CooView::new("y", &[self.dims[mode], 9], &both, values).unwrap();
             builder = builder.matrix(mode, matrix, 0.3, MatrixKind::Observed);
             let both = [rows, &reversed[..]];
@@ -97,7 +97,7 @@ impl Tangle {
     }
 }
 
-fn choice(level: Level) -> KernelChoice {
+fn kernel_choice(level: Level) -> KernelChoice {
     match level {
         Level::Scalar => KernelChoice::Scalar,
         Level::Wide => KernelChoice::Wide,
@@ -106,8 +106,8 @@ fn choice(level: Level) -> KernelChoice {
     }
 }
 
-/// Everything a model says: its numbers, and predictions of its samples.
-fn bits(model: &Model, view: &CooView<'_>) -> (Vec<u32>, Vec<u64>) {
+/// Returns the bits of the parameters and of the predictions of a model.
+fn model_bits(model: &Model, view: &CooView<'_>) -> (Vec<u32>, Vec<u64>) {
     let predicted = predictions(model, view)
         .iter()
         .map(|x| x.to_bits())
@@ -117,26 +117,30 @@ fn bits(model: &Model, view: &CooView<'_>) -> (Vec<u32>, Vec<u64>) {
 
 #[test]
 fn als_and_gibbs_are_independent_of_thread_count() {
-    let tangles = [
-        Tangle::new(&[300, 40], 9000),
-        Tangle::new(&[90, 200, 5], 14000),
-        Tangle::new(&[30, 20, 9, 7], 9000),
+    let problems = [
+        RandomProblem::new(&[300, 40], 9000),
+        RandomProblem::new(&[90, 200, 5], 14000),
+        RandomProblem::new(&[30, 20, 9, 7], 9000),
     ];
-    for tangle in &tangles {
-        tangle.with(|problem| {
+    for random_problem in &problems {
+        random_problem.with(|problem| {
             for (algorithm, model) in BOTH.into_iter().flat_map(|a| MODELS.map(|m| (a, m))) {
                 for level in [Level::Wide, Level::best()] {
                     let mut o = options(algorithm, model, 5);
-                    (o.burn_in, o.kernel) = (1, choice(level));
-                    sweeps(&mut o, 3);
+                    (o.burn_in, o.kernel) = (1, kernel_choice(level));
+                    set_sweeps(&mut o, 3);
                     let mut first = None;
                     for threads in [1, 2, 3, 7] {
                         o.threads = threads;
                         let input = FitInput::default();
                         let (model, _) = fit(problem, &o, &input, &mut (), &()).unwrap();
-                        let now = bits(&model, problem.tensor().view());
-                        let first = first.get_or_insert_with(|| now.clone());
-                        assert!(*first == now, "{algorithm:?} {:?} {threads}", tangle.dims);
+                        let found = model_bits(&model, problem.tensor().view());
+                        let first = first.get_or_insert_with(|| found.clone());
+                        assert!(
+                            *first == found,
+                            "{algorithm:?} {:?} {threads}",
+                            random_problem.dims
+                        );
                     }
                 }
             }
@@ -144,17 +148,17 @@ fn als_and_gibbs_are_independent_of_thread_count() {
     }
 }
 
-/// Collects losses; ends the fit after some epochs.
+/// Records the losses, and stops the fit after an epoch if requested.
 #[derive(Default)]
-struct Losses {
-    all: Vec<f64>,
-    stop: Option<u64>,
+struct LossRecorder {
+    losses: Vec<f64>,
+    stop_after: Option<u64>,
 }
 
-impl Observer for Losses {
+impl Observer for LossRecorder {
     fn epoch(&mut self, epoch: &EpochMetrics) -> Control {
-        self.all.push(epoch.loss);
-        match self.stop {
+        self.losses.push(epoch.loss);
+        match self.stop_after {
             Some(last) if epoch.epoch >= last => Control::Stop,
             _ => Control::Continue,
         }
@@ -163,25 +167,33 @@ impl Observer for Losses {
 
 #[test]
 fn als_loss_is_monotone() {
-    let tangles = [
-        Tangle::new(&[300, 40], 4000),
-        Tangle::new(&[90, 100, 5], 6000),
-        Tangle::new(&[30, 20, 9, 7], 6000),
+    let problems = [
+        RandomProblem::new(&[300, 40], 4000),
+        RandomProblem::new(&[90, 100, 5], 6000),
+        RandomProblem::new(&[30, 20, 9, 7], 6000),
     ];
-    for tangle in &tangles {
-        tangle.with(|problem| {
+    for random_problem in &problems {
+        random_problem.with(|problem| {
             for (model, nonneg) in MODELS.into_iter().flat_map(|m| [(m, false), (m, true)]) {
                 let mut o = options(Algorithm::Als, model, 4);
-                // Biases have a penalty that is no part of the loss.
+                // The penalty of biases is not part of the loss.
                 (o.epochs, o.nonneg, o.biases) = (12, nonneg, false);
-                let mut seen = Losses::default();
+                let mut observer = LossRecorder::default();
                 let (model, summary) =
-                    fit(problem, &o, &FitInput::default(), &mut seen, &()).unwrap();
-                assert_eq!((summary.epochs, seen.all.len()), (12, 12));
-                for pair in seen.all.windows(2) {
-                    assert!(pair[1] <= pair[0] * (1.0 + 1e-6), "{nonneg} {:?}", seen.all);
+                    fit(problem, &o, &FitInput::default(), &mut observer, &()).unwrap();
+                assert_eq!((summary.epochs, observer.losses.len()), (12, 12));
+                for pair in observer.losses.windows(2) {
+                    assert!(
+                        pair[1] <= pair[0] * (1.0 + 1e-6),
+                        "{nonneg} {:?}",
+                        observer.losses
+                    );
                 }
-                assert!(seen.all[11] < seen.all[0], "{:?}", seen.all);
+                assert!(
+                    observer.losses[11] < observer.losses[0],
+                    "{:?}",
+                    observer.losses
+                );
                 if nonneg {
                     let negative = |x: &u32| f32::from_bits(*x) < 0.0;
                     assert!(!parameter_bits(&model).iter().any(negative));
@@ -191,7 +203,8 @@ fn als_loss_is_monotone() {
     }
 }
 
-fn data(name: &str, ranks: &[usize], noise: f64) -> PlantedData {
+/// Generates a planted Tucker tensor.
+fn planted_tucker(name: &str, ranks: &[usize], noise: f64) -> PlantedData {
     let mut g = GenerateOptions::new(&[100, 80, 12], 20_000);
     g.ranks = ranks.to_vec();
     g.noise = noise;
@@ -201,11 +214,11 @@ fn data(name: &str, ranks: &[usize], noise: f64) -> PlantedData {
 
 #[test]
 fn planted_models_are_recovered_at_every_kernel_level() {
-    let data = data("exact-planted", &[3], 0.2);
+    let data = planted_tucker("rowwise-planted", &[3], 0.2);
     for algorithm in BOTH {
         for level in Level::available() {
             let mut o = options(algorithm, ModelKind::Tucker, 3);
-            o.kernel = choice(level);
+            o.kernel = kernel_choice(level);
             let (model, summary) = fit_planted(&data, &o, false);
             let error = summary.test_rmse;
             assert!(
@@ -213,7 +226,7 @@ fn planted_models_are_recovered_at_every_kernel_level() {
                 "{algorithm:?} {level:?} {error} {}",
                 data.floor_rmse
             );
-            // What the summary says is what the model does.
+            // The RMSE of the summary is that of the returned model.
             let e = evaluate(&model, &data.test.view(), model.range(), 1, &()).unwrap();
             assert!(
                 (e.clipped.rmse / error - 1.0).abs() < 1e-4,
@@ -226,7 +239,7 @@ fn planted_models_are_recovered_at_every_kernel_level() {
 
 #[test]
 fn tucker_beats_cp_on_planted_tucker_data() {
-    let data = data("exact-core", &[4], 0.1);
+    let data = planted_tucker("rowwise-core", &[4], 0.1);
     for algorithm in BOTH {
         let error = |model| {
             fit_planted(&data, &options(algorithm, model, 4), false)
@@ -245,13 +258,13 @@ fn tucker_beats_cp_on_planted_tucker_data() {
 
 #[test]
 fn predictive_intervals_have_nominal_coverage() {
-    let data = data("exact-spread", &[3], 0.5);
+    let data = planted_tucker("rowwise-intervals", &[3], 0.5);
     let mut o = options(Algorithm::Gibbs, ModelKind::Tucker, 4);
-    sweeps(&mut o, 90);
+    set_sweeps(&mut o, 90);
     let (model, _) = fit_planted(&data, &o, false);
     let view = data.test.view();
-    let mut plain = Vec::new();
-    let (mut inside, mut seen) = (0, 0);
+    let mut means = Vec::new();
+    let (mut inside, mut count) = (0, 0);
     predict_intervals(
         &model,
         &view,
@@ -261,8 +274,8 @@ fn predictive_intervals_have_nominal_coverage() {
             threads: 2,
         },
         &(),
-        |range, spreads| {
-            for (i, s) in range.zip(spreads) {
+        |range, intervals| {
+            for (i, s) in range.zip(intervals) {
                 let x = view.values().get(i);
                 assert!(
                     s.standard_deviation > 0.0
@@ -270,20 +283,20 @@ fn predictive_intervals_have_nominal_coverage() {
                         && s.mean < s.quantiles[1]
                 );
                 inside += usize::from(s.quantiles[0] <= x && x <= s.quantiles[1]);
-                seen += 1;
-                plain.push(s.mean);
+                count += 1;
+                means.push(s.mean);
             }
             Ok(())
         },
     )
     .unwrap();
-    assert_eq!(seen, view.len());
-    let share = inside as f64 / seen as f64;
-    assert!((0.86..0.94).contains(&share), "{share}");
-    assert_eq!(plain, predictions(&model, &view));
-    // Without samples nothing is known.
+    assert_eq!(count, view.len());
+    let coverage = inside as f64 / count as f64;
+    assert!((0.86..0.94).contains(&coverage), "{coverage}");
+    assert_eq!(means, predictions(&model, &view));
+    // A model without posterior samples has no predictive intervals.
     let (als, _) = fit_planted(&data, &options(Algorithm::Als, ModelKind::Cp, 2), false);
-    let refused = predict_intervals(
+    let rejected = predict_intervals(
         &als,
         &view,
         &[],
@@ -294,13 +307,13 @@ fn predictive_intervals_have_nominal_coverage() {
         &(),
         |_, _| Ok(()),
     );
-    assert!(refused.unwrap_err().to_string().contains("gibbs"));
+    assert!(rejected.unwrap_err().to_string().contains("gibbs"));
 }
 
 #[test]
 fn resumed_als_and_gibbs_equal_uninterrupted_fits() {
     let data = small_data();
-    let dir = Scratch::new("exact-resume");
+    let dir = Scratch::new("rowwise-resume");
     let problem = Problem::builder(data.train.view())
         .matrix(0, data.matrices[0].view(), 0.5, MatrixKind::Observed)
         .build(&())
@@ -309,7 +322,7 @@ fn resumed_als_and_gibbs_equal_uninterrupted_fits() {
     for (algorithm, kind) in BOTH.into_iter().flat_map(|a| MODELS.map(|m| (a, m))) {
         let mut o = options(algorithm, kind, 4);
         (o.burn_in, o.thin) = (3, 2);
-        sweeps(&mut o, 11);
+        set_sweeps(&mut o, 11);
         let input = |resume, checkpoint| FitInput {
             test: Some(data.test.view()),
             resume,
@@ -319,9 +332,9 @@ fn resumed_als_and_gibbs_equal_uninterrupted_fits() {
         let (expected, whole) = fit(&problem, &o, &input(None, None), &mut (), &()).unwrap();
         for stop in [1, 6] {
             let path = dir.join("c.s3m");
-            let mut first = Losses {
-                stop: Some(stop),
-                ..Losses::default()
+            let mut first = LossRecorder {
+                stop_after: Some(stop),
+                ..LossRecorder::default()
             };
             let written = input(None, Some(path.clone()));
             fit(&problem, &o, &written, &mut first, &()).unwrap();
@@ -329,7 +342,7 @@ fn resumed_als_and_gibbs_equal_uninterrupted_fits() {
             let (model, summary) =
                 fit(&problem, &o, &input(Some(path), None), &mut (), &()).unwrap();
             assert!(
-                bits(&model, &view) == bits(&expected, &view),
+                model_bits(&model, &view) == model_bits(&expected, &view),
                 "{algorithm:?} {stop}"
             );
             assert_eq!(summary.test_rmse, whole.test_rmse);
@@ -340,18 +353,18 @@ fn resumed_als_and_gibbs_equal_uninterrupted_fits() {
 #[test]
 fn gibbs_model_file_round_trips() {
     let data = small_data();
-    let dir = Scratch::new("exact-file");
+    let dir = Scratch::new("rowwise-file");
     for kind in MODELS {
         let mut o = options(Algorithm::Gibbs, kind, 4);
         (o.burn_in, o.samples) = (20, 4);
         let (model, summary) = fit_planted(&data, &o, true);
-        // All samples, and no sweep more.
+        // The fit ends with the last sample.
         assert_eq!((summary.epochs, model.samples().unwrap().len()), (24, 4));
         let path = dir.join("m.s3m");
         model::save(&model, &path).unwrap();
         let loaded = model::load(&path, OpenMode::Mapped).unwrap();
         let view = data.test.view();
-        assert!(bits(&loaded, &view) == bits(&model, &view));
+        assert!(model_bits(&loaded, &view) == model_bits(&model, &view));
         let noise = |m: &Model| {
             m.samples()
                 .unwrap()
@@ -363,7 +376,7 @@ fn gibbs_model_file_round_trips() {
     }
 }
 
-/// The error on some entries of what is in the files of an exported model, in `f64`.
+/// Computes the RMSE of an exported model on entries from its files, in `f64`.
 fn exported_rmse(folder: &Path, view: &CooView<'_>) -> f64 {
     fn read<const K: usize>(path: &Path, number: fn([u8; K]) -> f64) -> Vec<f64> {
         let Ok(bytes) = std::fs::read(path) else {
@@ -423,7 +436,7 @@ fn exported_rmse(folder: &Path, view: &CooView<'_>) -> f64 {
 #[test]
 fn export_writes_the_last_posterior_sample_with_its_biases() {
     let data = small_data();
-    let dir = Scratch::new("exact-export");
+    let dir = Scratch::new("rowwise-export");
     let problem = Problem::builder(data.train.view())
         .matrix(0, data.matrices[0].view(), 1.0, MatrixKind::Observed)
         .build(&())
@@ -467,51 +480,51 @@ fn export_writes_the_last_posterior_sample_with_its_biases() {
                 assert_eq!(a.biases, b.biases);
             }
         }
-        // A draw that is no sample.
+        // A checkpoint after a sweep whose sample is thinned out.
         o.thin = 4;
-        let mut early = Losses {
-            stop: Some(8),
-            ..Losses::default()
+        let mut early = LossRecorder {
+            stop_after: Some(8),
+            ..LossRecorder::default()
         };
         fit(&problem, &o, &input, &mut early, &()).unwrap();
-        let draw = model::load(&checkpoint, OpenMode::Mapped).unwrap();
-        let expected = draw.history().last().unwrap().train_rmse;
-        near(error(&draw, &format!("draw{k}")), expected);
+        let state = model::load(&checkpoint, OpenMode::Mapped).unwrap();
+        let expected = state.history().last().unwrap().train_rmse;
+        near(error(&state, &format!("state{k}")), expected);
     }
 }
 
 #[test]
 fn warm_start_begins_with_a_lower_error() {
-    let data = data("exact-init", &[3], 0.2);
+    let data = planted_tucker("rowwise-init", &[3], 0.2);
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     for kind in MODELS {
         let (als, _) = fit_planted(&data, &options(Algorithm::Als, kind, 3), false);
         let mut o = options(Algorithm::Gibbs, kind, 3);
         o.burn_in = 1;
-        sweeps(&mut o, 3);
+        set_sweeps(&mut o, 3);
         let error = |init| {
             let input = FitInput {
                 test: Some(data.test.view()),
                 init,
                 ..FitInput::default()
             };
-            // It would make up for samples from before the draws came to rest.
-            let mut three = Losses {
-                stop: Some(3),
-                ..Losses::default()
+            // Stopped here, because the fit would go on to replace samples from before the chain has burned in.
+            let mut three = LossRecorder {
+                stop_after: Some(3),
+                ..LossRecorder::default()
             };
             let (_, summary) = fit(&problem, &o, &input, &mut three, &()).unwrap();
             summary.test_rmse
         };
-        let (ahead, anew) = (error(Some(&als)), error(None));
-        assert!(ahead < 0.9 * anew, "{kind:?} {ahead} {anew}");
+        let (warm, cold) = (error(Some(&als)), error(None));
+        assert!(warm < 0.9 * cold, "{kind:?} {warm} {cold}");
     }
 }
 
-/// Cancels when it has been asked often: in the middle of a sweep.
-struct Later(Cell<u32>);
+/// Cancels after 400 checks, which is in the middle of a sweep.
+struct CancelDuringSweep(Cell<u32>);
 
-impl Monitor for Later {
+impl Monitor for CancelDuringSweep {
     fn cancelled(&self) -> bool {
         self.0.set(self.0.get() + 1);
         self.0.get() > 400
@@ -526,35 +539,35 @@ fn stopped_fit_returns_the_last_completed_sweep() {
     for algorithm in BOTH {
         let mut o = options(algorithm, ModelKind::Cp, 4);
         o.burn_in = 1;
-        sweeps(&mut o, 100_000);
+        set_sweeps(&mut o, 100_000);
         o.eval_every = 100_000;
-        let monitor = Later(Cell::new(0));
+        let monitor = CancelDuringSweep(Cell::new(0));
         let (model, summary) = fit(&problem, &o, &FitInput::default(), &mut (), &monitor).unwrap();
         assert_eq!(summary.reason, StopReason::Cancelled);
         assert!(summary.epochs > 1);
-        let mut until = Losses {
-            stop: Some(summary.epochs),
-            ..Losses::default()
+        let mut observer = LossRecorder {
+            stop_after: Some(summary.epochs),
+            ..LossRecorder::default()
         };
-        let (whole, _) = fit(&problem, &o, &FitInput::default(), &mut until, &()).unwrap();
+        let (whole, _) = fit(&problem, &o, &FitInput::default(), &mut observer, &()).unwrap();
         assert!(
-            bits(&model, &view) == bits(&whole, &view),
+            model_bits(&model, &view) == model_bits(&whole, &view),
             "{algorithm:?} {}",
             summary.epochs
         );
-        // An observer ends it after a sweep.
+        // An observer stops the fit after a sweep.
         o.burn_in = 2;
-        sweeps(&mut o, 9);
-        let mut three = Losses {
-            stop: Some(3),
-            ..Losses::default()
+        set_sweeps(&mut o, 9);
+        let mut three = LossRecorder {
+            stop_after: Some(3),
+            ..LossRecorder::default()
         };
         let (model, summary) = fit(&problem, &o, &FitInput::default(), &mut three, &()).unwrap();
         assert_eq!(summary.epochs, 3);
-        sweeps(&mut o, 3);
-        three.all.clear();
+        set_sweeps(&mut o, 3);
+        three.losses.clear();
         let (whole, _) = fit(&problem, &o, &FitInput::default(), &mut three, &()).unwrap();
-        assert!(bits(&model, &view) == bits(&whole, &view));
+        assert!(model_bits(&model, &view) == model_bits(&whole, &view));
     }
 }
 
@@ -566,7 +579,7 @@ fn uninformative_data_gives_finite_models() {
     let same = vec![7.0f32; 40];
     let zero = vec![0.0f32; 40];
     for values in [&some, &same, &zero] {
-        // One entry in every row; and all entries in one cell.
+        // One entry per row, and all entries at one position.
         for columns in [[&index[..], &index, &ones], [&ones[..], &ones, &ones]] {
             let view = CooView::new("x", &[50, 40, 3], &columns, Values::F32(values)).unwrap();
             let matrix = CooView::new("y", &[50, 40], &[&index, &index], Values::F32(&zero));
@@ -578,7 +591,7 @@ fn uninformative_data_gives_finite_models() {
                 for lambda_reg in [0.0, 0.1] {
                     let mut o = options(algorithm, kind, 6);
                     (o.burn_in, o.lambda_reg) = (8, Some(lambda_reg));
-                    sweeps(&mut o, 12);
+                    set_sweeps(&mut o, 12);
                     let (model, summary) =
                         fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
                     assert!(summary.train_rmse.is_finite());
@@ -597,16 +610,16 @@ fn uninformative_data_gives_finite_models() {
 fn unsupported_options_are_rejected_by_als_and_gibbs() {
     let data = small_data();
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
-    let refused = |o: &Options| {
+    let error_of = |o: &Options| {
         let result = fit(&problem, o, &FitInput::default(), &mut (), &());
-        result.err().expect("refused").to_string()
+        result.err().expect("must be rejected").to_string()
     };
     let mut o = options(Algorithm::Gibbs, ModelKind::Cp, 2);
     o.nonneg = true;
-    assert!(refused(&o).contains("either sign"));
+    assert!(error_of(&o).contains("either sign"));
     for algorithm in BOTH {
         let mut o = options(algorithm, ModelKind::Cp, 2);
         o.penalty = Penalty::L1;
-        assert!(refused(&o).contains("l1"));
+        assert!(error_of(&o).contains("l1"));
     }
 }

@@ -1,4 +1,4 @@
-//! Searching for options.
+//! Search for options (`tune`).
 
 use std::fs;
 
@@ -11,6 +11,7 @@ use s3cmtf::solver::tune::{Space, TuneObserver, TuneOptions, TuneProgress, TuneR
 use s3cmtf::solver::{Control, FitInput, StopReason, fit};
 use s3cmtf::{Monitor, Result};
 
+/// Builds the problem with all matrices on mode 0.
 fn problem(data: &PlantedData) -> Problem<'_> {
     let mut builder = Problem::builder(data.train.view());
     for matrix in &data.matrices {
@@ -19,8 +20,8 @@ fn problem(data: &PlantedData) -> Problem<'_> {
     builder.build(&()).unwrap()
 }
 
-/// Options that leave nothing to be tried before the search.
-fn base(algorithm: Algorithm) -> Options {
+/// Returns options whose hyperparameters are fixed, so that no fit searches for them.
+fn base_options(algorithm: Algorithm) -> Options {
     let mut o = Options::default();
     o.algorithm = algorithm;
     o.model = ModelKind::Cp;
@@ -33,14 +34,14 @@ fn base(algorithm: Algorithm) -> Options {
     o
 }
 
-fn nine() -> TuneOptions<'static> {
+fn nine_trials() -> TuneOptions<'static> {
     TuneOptions {
         trials: 9,
         ..TuneOptions::default()
     }
 }
 
-/// Everything about the trials but the time they took.
+/// Returns the results of all trials, without times.
 fn table(result: &TuneResult) -> Vec<(usize, usize, u64, u64, String)> {
     let row = |t: &s3cmtf::solver::tune::Trial| {
         (
@@ -54,8 +55,8 @@ fn table(result: &TuneResult) -> Vec<(usize, usize, u64, u64, String)> {
     result.trials.iter().map(row).collect()
 }
 
-fn run(data: &PlantedData, base: &Options, how: &TuneOptions<'_>) -> Result<TuneResult> {
-    tune(&problem(data), base, how, &mut (), &())
+fn search(data: &PlantedData, base: &Options, settings: &TuneOptions<'_>) -> Result<TuneResult> {
+    tune(&problem(data), base, settings, &mut (), &())
 }
 
 #[test]
@@ -63,41 +64,44 @@ fn search_is_independent_of_thread_count() {
     let data = small_data();
     let mut tables = Vec::new();
     for threads in [1, 2, 3, 7] {
-        let mut o = base(Algorithm::Blocked);
+        let mut o = base_options(Algorithm::Blocked);
         o.threads = threads;
-        let result = run(&data, &o, &nine()).unwrap();
+        let result = search(&data, &o, &nine_trials()).unwrap();
         assert_eq!(result.reason, StopReason::Epochs);
         tables.push(table(&result));
     }
     assert!(tables.iter().all(|t| *t == tables[0]));
-    // The plain fit is among them, unchanged, to the end; a third goes on each time.
+    // Trial 0 has the base options and reaches the last rung.
     let plain = tables[0].iter().find(|t| t.0 == 0).unwrap();
     assert_eq!((plain.1, plain.2), (3, 10));
     assert!(plain.4.contains("rank=4\n") && plain.4.contains("lambda_reg=0.5\n"));
     let reached = |rung: usize| tables[0].iter().filter(|t| t.1 >= rung).count();
     assert_eq!(reached(1), 9);
-    // A third of 9 and the plain fit; a third of those, rounded up, and the plain fit.
+    // After each rung the best third, rounded up, and trial 0 continue.
     assert!((3..=4).contains(&reached(2)) && (1..=3).contains(&reached(3)));
     assert!(
         tables[0][0].3 <= plain.3,
-        "bits of positive numbers are in their order"
+        "the bits of positive floats are ordered like their values"
     );
-    // Two threads for one fit change nothing either.
-    let how = TuneOptions {
+    // The result is independent of the threads per fit.
+    let settings = TuneOptions {
         fit_threads: 2,
-        ..nine()
+        ..nine_trials()
     };
-    let again = run(&data, &base(Algorithm::Blocked), &how).unwrap();
+    let again = search(&data, &base_options(Algorithm::Blocked), &settings).unwrap();
     assert_eq!(table(&again), tables[0]);
-    let mut other = base(Algorithm::Blocked);
+    let mut other = base_options(Algorithm::Blocked);
     other.seed = 1;
-    assert_ne!(table(&run(&data, &other, &nine()).unwrap()), tables[0]);
+    assert_ne!(
+        table(&search(&data, &other, &nine_trials()).unwrap()),
+        tables[0]
+    );
 }
 
-/// Stops after some fits.
-struct After(usize);
+/// Stops after this number of trials.
+struct StopAfterTrials(usize);
 
-impl TuneObserver for After {
+impl TuneObserver for StopAfterTrials {
     fn trial(&mut self, _: &TuneProgress<'_>) -> Control {
         self.0 -= 1;
         match self.0 {
@@ -118,26 +122,26 @@ fn resumed_search_equals_uninterrupted_search() {
         Algorithm::Gibbs,
         Algorithm::Opt,
     ] {
-        let o = base(algorithm);
-        let expected = table(&tune(&whole, &o, &nine(), &mut (), &()).unwrap());
-        // In the first rung, between rungs, and in the last: what goes on has no model to go on from.
+        let o = base_options(algorithm);
+        let expected = table(&tune(&whole, &o, &nine_trials(), &mut (), &()).unwrap());
+        // Stopped in the first rung, between rungs, and in the last. Trials that continue are fitted again.
         for stop in [1, 9, 11, 12] {
             let state = dir.join("state");
-            let mut how = nine();
-            how.checkpoint = Some(state.clone());
-            let cut = tune(&whole, &o, &how, &mut After(stop), &()).unwrap();
-            assert_eq!(cut.reason, StopReason::Cancelled);
-            assert!(cut.best().rungs >= 1 && table(&cut) != expected);
-            let mut how = nine();
-            how.resume = Some(state.clone());
+            let mut settings = nine_trials();
+            settings.checkpoint = Some(state.clone());
+            let stopped = tune(&whole, &o, &settings, &mut StopAfterTrials(stop), &()).unwrap();
+            assert_eq!(stopped.reason, StopReason::Cancelled);
+            assert!(stopped.best().rungs >= 1 && table(&stopped) != expected);
+            let mut settings = nine_trials();
+            settings.resume = Some(state.clone());
             let mut threads = o.clone();
             threads.threads = 1;
-            let after = tune(&whole, &threads, &how, &mut (), &()).unwrap();
+            let after = tune(&whole, &threads, &settings, &mut (), &()).unwrap();
             assert_eq!(table(&after), expected, "{algorithm:?} after {stop}");
-            // All is known now.
-            let known = tune(&whole, &o, &how, &mut After(1), &()).unwrap();
+            // The checkpoint of a finished search has all results.
+            let finished = tune(&whole, &o, &settings, &mut StopAfterTrials(1), &()).unwrap();
             assert_eq!(
-                (table(&known), known.reason),
+                (table(&finished), finished.reason),
                 (expected.clone(), StopReason::Epochs)
             );
         }
@@ -149,44 +153,47 @@ fn checkpoint_of_another_search_is_rejected() {
     let data = small_data();
     let dir = Scratch::new("tune-state");
     let state = dir.join("state");
-    let mut how = nine();
-    how.trials = 2;
-    how.checkpoint = Some(state.clone());
-    let o = base(Algorithm::Blocked);
-    run(&data, &o, &how).unwrap();
-    let refused = |data: &Problem<'_>, o: &Options, how: &TuneOptions<'_>, words: &str| {
-        let error = tune(data, o, how, &mut (), &()).unwrap_err().to_string();
-        assert!(error.contains(words) && error.contains("state"), "{error}");
-    };
+    let mut settings = nine_trials();
+    settings.trials = 2;
+    settings.checkpoint = Some(state.clone());
+    let o = base_options(Algorithm::Blocked);
+    search(&data, &o, &settings).unwrap();
+    let assert_rejected =
+        |data: &Problem<'_>, o: &Options, settings: &TuneOptions<'_>, words: &str| {
+            let error = tune(data, o, settings, &mut (), &())
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(words) && error.contains("state"), "{error}");
+        };
     let resume = || TuneOptions {
         trials: 2,
         resume: Some(state.clone()),
         ..TuneOptions::default()
     };
-    run(&data, &o, &resume()).unwrap();
+    search(&data, &o, &resume()).unwrap();
     let whole = problem(&data);
     let tensor = Problem::builder(data.train.view()).build(&()).unwrap();
-    refused(&tensor, &o, &resume(), "other data");
+    assert_rejected(&tensor, &o, &resume(), "other data");
     let test = TuneOptions {
         valid: Some(data.test.view()),
         ..resume()
     };
-    refused(&whole, &o, &test, "other data");
+    assert_rejected(&whole, &o, &test, "other data");
     let more = TuneOptions {
         trials: 3,
         ..resume()
     };
-    refused(&whole, &o, &more, "other settings");
+    assert_rejected(&whole, &o, &more, "other settings");
     let mut epochs = o.clone();
     epochs.epochs = 11;
-    refused(&whole, &epochs, &resume(), "other settings");
+    assert_rejected(&whole, &epochs, &resume(), "other settings");
     let text = fs::read_to_string(&state).unwrap();
     fs::write(&state, &text[..text.len() - 3]).unwrap();
-    refused(&whole, &o, &resume(), "damaged");
+    assert_rejected(&whole, &o, &resume(), "damaged");
     fs::write(&state, "something else").unwrap();
-    refused(&whole, &o, &resume(), "not the state of a tune");
+    assert_rejected(&whole, &o, &resume(), "not the state of a tune");
     fs::remove_file(&state).unwrap();
-    refused(&whole, &o, &resume(), "no such file");
+    assert_rejected(&whole, &o, &resume(), "no such file");
 }
 
 #[test]
@@ -213,24 +220,27 @@ fn invalid_ranges_and_fractions_are_rejected() {
     assert_eq!(space, Space::default());
     let data = small_data();
     for fraction in [0.0, 1.0, -0.1, f64::NAN] {
-        let how = TuneOptions { fraction, ..nine() };
-        let error = run(&data, &base(Algorithm::Blocked), &how).unwrap_err();
+        let settings = TuneOptions {
+            fraction,
+            ..nine_trials()
+        };
+        let error = search(&data, &base_options(Algorithm::Blocked), &settings).unwrap_err();
         assert!(error.to_string().contains("above 0 and below 1"), "{error}");
     }
     for (trials, rungs) in [(0, 3), (5, 0), (5, 99)] {
-        let how = TuneOptions {
+        let settings = TuneOptions {
             trials,
             rungs,
             ..TuneOptions::default()
         };
-        assert!(run(&data, &base(Algorithm::Blocked), &how).is_err());
+        assert!(search(&data, &base_options(Algorithm::Blocked), &settings).is_err());
     }
 }
 
 #[test]
 fn trials_stay_in_range_and_small_spaces_are_exhausted() {
     let data = small_data();
-    let mut how = nine();
+    let mut settings = nine_trials();
     for (name, range) in [
         ("rank", "2,3"),
         ("eta", "0.02..0.03"),
@@ -238,9 +248,9 @@ fn trials_stay_in_range_and_small_spaces_are_exhausted() {
         ("matrix_weights", "0.5,2"),
         ("epochs", "4..6"),
     ] {
-        how.space.set(name, range).unwrap();
+        settings.space.set(name, range).unwrap();
     }
-    let result = run(&data, &base(Algorithm::Blocked), &how).unwrap();
+    let result = search(&data, &base_options(Algorithm::Blocked), &settings).unwrap();
     for t in &result.trials {
         let o = &t.options;
         assert!(o.rank == [2] || o.rank == [3], "{:?}", o.rank);
@@ -248,7 +258,7 @@ fn trials_stay_in_range_and_small_spaces_are_exhausted() {
         assert!((4..=6).contains(&o.epochs) && o.matrix_weights.len() == 2);
         assert!(o.matrix_weights.iter().all(|w| [0.5, 2.0].contains(w)));
     }
-    // The first is as near to the base as the ranges allow.
+    // Trial 0 is as close to the base options as the ranges allow.
     let first = &result
         .trials
         .iter()
@@ -256,23 +266,23 @@ fn trials_stay_in_range_and_small_spaces_are_exhausted() {
         .unwrap()
         .options;
     assert_eq!((&first.rank[..], first.epochs), (&[3][..], 6));
-    let mut how = nine();
+    let mut settings = nine_trials();
     for name in ["eta", "lambda_reg", "lambda_bias", "matrix_weights"] {
-        how.space.set(name, "0.02").unwrap();
+        settings.space.set(name, "0.02").unwrap();
     }
-    how.space.set("rank", "2,3,4").unwrap();
-    let result = run(&data, &base(Algorithm::Blocked), &how).unwrap();
+    settings.space.set("rank", "2,3,4").unwrap();
+    let result = search(&data, &base_options(Algorithm::Blocked), &settings).unwrap();
     assert_eq!(result.trials.len(), 3);
 }
 
 #[test]
 fn failed_trial_does_not_affect_the_others() {
     let data = small_data();
-    let mut how = nine();
-    how.space.set("eta", "0.02,1e6").unwrap();
-    let mut o = base(Algorithm::Blocked);
+    let mut settings = nine_trials();
+    settings.space.set("eta", "0.02,1e6").unwrap();
+    let mut o = base_options(Algorithm::Blocked);
     (o.attempts, o.eta) = (0, Some(0.02));
-    let result = run(&data, &o, &how).unwrap();
+    let result = search(&data, &o, &settings).unwrap();
     let failed: Vec<_> = result
         .trials
         .iter()
@@ -289,8 +299,8 @@ fn failed_trial_does_not_affect_the_others() {
             .iter()
             .all(|t| t.failed.is_none() && t.valid_rmse.is_finite())
     );
-    how.space.set("eta", "1e6").unwrap();
-    let error = run(&data, &o, &how).unwrap_err().to_string();
+    settings.space.set("eta", "1e6").unwrap();
+    let error = search(&data, &o, &settings).unwrap_err().to_string();
     assert!(
         error.contains("every trial failed") && error.contains("diverges"),
         "{error}"
@@ -299,23 +309,23 @@ fn failed_trial_does_not_affect_the_others() {
 
 #[test]
 fn cancelled_search_returns_completed_trials_or_an_error() {
-    struct Always;
-    impl Monitor for Always {
+    struct AlreadyCancelled;
+    impl Monitor for AlreadyCancelled {
         fn cancelled(&self) -> bool {
             true
         }
     }
     let data = small_data();
     let whole = problem(&data);
-    let o = base(Algorithm::Blocked);
-    let error = tune(&whole, &o, &nine(), &mut (), &Always).unwrap_err();
+    let o = base_options(Algorithm::Blocked);
+    let error = tune(&whole, &o, &nine_trials(), &mut (), &AlreadyCancelled).unwrap_err();
     assert!(matches!(error, s3cmtf::Error::Cancelled));
     let mut short = o.clone();
     short.time_limit = 1e-9;
-    let error = tune(&whole, &short, &nine(), &mut (), &()).unwrap_err();
+    let error = tune(&whole, &short, &nine_trials(), &mut (), &()).unwrap_err();
     assert!(error.to_string().contains("the time was up"), "{error}");
-    let cut = tune(&whole, &o, &nine(), &mut After(3), &()).unwrap();
-    assert!(cut.trials.iter().filter(|t| t.rungs > 0).count() >= 3);
+    let stopped = tune(&whole, &o, &nine_trials(), &mut StopAfterTrials(3), &()).unwrap();
+    assert!(stopped.trials.iter().filter(|t| t.rungs > 0).count() >= 3);
 }
 
 #[test]
@@ -331,13 +341,13 @@ fn matrix_weights_are_searched_through_options() {
             .map(|(model, _)| parameter_bits(&model))
     };
     for algorithm in [Algorithm::Blocked, Algorithm::Als, Algorithm::Gibbs] {
-        let mut o = base(algorithm);
+        let mut o = base_options(algorithm);
         o.epochs = 2;
         let expected = fitted([Some(3.0), Some(0.25)], &o).unwrap();
         let mut listed = o.clone();
         listed.matrix_weights = vec![3.0, 0.25];
         assert_eq!(fitted([None, None], &listed).unwrap(), expected);
-        // A weight of its own counts more.
+        // The weight of a matrix itself takes precedence.
         listed.matrix_weights = vec![3.0, 7.0];
         assert_eq!(fitted([None, Some(0.25)], &listed).unwrap(), expected);
         assert_ne!(fitted([None, None], &listed).unwrap(), expected);
@@ -353,24 +363,24 @@ fn matrix_weights_are_searched_through_options() {
 fn search_improves_on_poor_options_on_test_entries() {
     let data = small_data();
     let whole = problem(&data);
-    // PlantedData with rank 4; rank 1, a step far too small and a heavy penalty.
-    let mut bad = base(Algorithm::Blocked);
-    (bad.rank, bad.eta, bad.lambda_reg) = (vec![1], Some(0.002), Some(4.0));
-    bad.epochs = 20;
-    let mut how = TuneOptions {
+    // The planted rank is 4. The base has rank 1, a learning rate far too small and a strong penalty.
+    let mut poor = base_options(Algorithm::Blocked);
+    (poor.rank, poor.eta, poor.lambda_reg) = (vec![1], Some(0.002), Some(4.0));
+    poor.epochs = 20;
+    let mut settings = TuneOptions {
         trials: 30,
         ..TuneOptions::default()
     };
-    how.space.set("rank", "1,2,4,8").unwrap();
-    how.space.set("eta", "0.002..0.2").unwrap();
-    how.space.set("lambda_reg", "0.01..4").unwrap();
-    let result = tune(&whole, &bad, &how, &mut (), &()).unwrap();
+    settings.space.set("rank", "1,2,4,8").unwrap();
+    settings.space.set("eta", "0.002..0.2").unwrap();
+    settings.space.set("lambda_reg", "0.01..4").unwrap();
+    let result = tune(&whole, &poor, &settings, &mut (), &()).unwrap();
     let input = FitInput {
         test: Some(data.test.view()),
         ..FitInput::default()
     };
     let test = |o: &Options| fit(&whole, o, &input, &mut (), &()).unwrap().1.test_rmse;
-    let (before, after) = (test(&bad), test(&result.best().options));
+    let (before, after) = (test(&poor), test(&result.best().options));
     assert!(result.best().options.rank[0] >= 2);
     assert!(
         after < 0.8 * before,
@@ -395,11 +405,11 @@ fn search_on_real_ratings_is_no_worse_than_the_default_fit() {
         .unwrap();
     let mut o = Options::default();
     o.threads = 2;
-    let how = TuneOptions {
+    let settings = TuneOptions {
         trials: 24,
         ..TuneOptions::default()
     };
-    let result = tune(&problem, &o, &how, &mut (), &()).unwrap();
+    let result = tune(&problem, &o, &settings, &mut (), &()).unwrap();
     let plain = result.trials.iter().find(|t| t.number == 0).unwrap();
     assert!(result.best().valid_rmse <= plain.valid_rmse);
     let input = FitInput {
@@ -408,6 +418,6 @@ fn search_on_real_ratings_is_no_worse_than_the_default_fit() {
     };
     let error = |o: &Options| fit(&problem, o, &input, &mut (), &()).unwrap().1.test_rmse;
     let (before, after) = (error(&o), error(&result.best().options));
-    println!("ml100k: plain {before:.4}, tuned {after:.4}");
+    println!("ml100k: default {before:.4}, tuned {after:.4}");
     assert!(after < 1.003 * before, "{after} against {before}");
 }

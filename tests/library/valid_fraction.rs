@@ -1,4 +1,4 @@
-//! `valid_fraction`: some entries are held out to find the best epoch, and then all are fitted to.
+//! `valid_fraction`: a holdout determines the best epoch, then the model is refitted to all entries.
 
 use crate::common::Scratch;
 use crate::common::planted::parameter_bits;
@@ -16,10 +16,10 @@ struct Entries {
 }
 
 impl Entries {
-    /// So few and so noisy that a fit with many numbers soon gets worse.
+    /// Few and noisy entries, so that a model with many parameters overfits soon.
     fn new() -> Entries {
         let mut state = 3u64;
-        let mut draw = |n: u64| {
+        let mut random_below = |n: u64| {
             state = state
                 .wrapping_mul(6364136223846793005)
                 .wrapping_add(1442695040888963407);
@@ -28,12 +28,12 @@ impl Entries {
         let count = 1500;
         let columns: Vec<Vec<u32>> = DIMS
             .iter()
-            .map(|&d| (0..count).map(|_| draw(d) as u32).collect())
+            .map(|&d| (0..count).map(|_| random_below(d) as u32).collect())
             .collect();
         let values = (0..count)
             .map(|e| {
                 let (i, j) = (f64::from(columns[0][e]), f64::from(columns[1][e]));
-                (i * 0.7).sin() * (j * 1.1).cos() + draw(1000) as f64 / 500.0
+                (i * 0.7).sin() * (j * 1.1).cos() + random_below(1000) as f64 / 500.0
             })
             .collect();
         Entries { columns, values }
@@ -48,27 +48,28 @@ impl Entries {
         &self,
         o: &Options,
         input: FitInput<'_>,
-        watch: &mut Watch,
+        observer: &mut RecordingObserver,
     ) -> s3cmtf::Result<(Model, FitSummary)> {
         let problem = Problem::builder(self.view()).build(&()).unwrap();
-        fit(&problem, o, &input, watch, &())
+        fit(&problem, o, &input, observer, &())
     }
 }
 
-/// Notes what happens, and ends a fit after so many epochs in all.
+/// Records epochs and the refit. Stops after `stop_after` epochs, counted over both fits.
 #[derive(Default)]
-struct Watch {
+struct RecordingObserver {
     epochs: Vec<u64>,
     refit: Option<u64>,
     stop_after: Option<usize>,
 }
 
-impl Observer for Watch {
+impl Observer for RecordingObserver {
     fn epoch(&mut self, e: &EpochMetrics) -> Control {
         self.epochs.push(e.epoch);
-        match self.stop_after == Some(self.epochs.len()) {
-            true => Control::Stop,
-            false => Control::Continue,
+        if self.stop_after == Some(self.epochs.len()) {
+            Control::Stop
+        } else {
+            Control::Continue
         }
     }
 
@@ -92,48 +93,57 @@ fn options(algorithm: Algorithm) -> Options {
     o
 }
 
-const BOTH: [Algorithm; 3] = [Algorithm::Blocked, Algorithm::Als, Algorithm::Opt];
+const ALGORITHMS: [Algorithm; 3] = [Algorithm::Blocked, Algorithm::Als, Algorithm::Opt];
 
 #[test]
 fn refit_uses_all_entries_for_the_best_number_of_epochs() {
     let entries = Entries::new();
-    for algorithm in BOTH {
+    for algorithm in ALGORITHMS {
         let o = options(algorithm);
-        let mut watch = Watch::default();
-        let (model, summary) = entries.run(&o, FitInput::default(), &mut watch).unwrap();
-        let best = watch.refit.expect("all entries were fitted to in the end");
+        let mut observer = RecordingObserver::default();
+        let (model, summary) = entries.run(&o, FitInput::default(), &mut observer).unwrap();
+        let best = observer.refit.expect("the fit must end with a refit");
         assert_eq!(summary.reason, StopReason::Patience, "{algorithm:?}");
         assert_eq!(
             (summary.best_epoch, model.history().len() as u64),
             (best, best)
         );
-        assert_eq!(watch.epochs.len() as u64, 2 * best + o.patience);
-        assert_eq!(summary.epochs, watch.epochs.len() as u64);
+        assert_eq!(observer.epochs.len() as u64, 2 * best + o.patience);
+        assert_eq!(summary.epochs, observer.epochs.len() as u64);
         assert!(summary.valid_rmse.is_finite() && best < o.epochs);
-        // It is the model of a fit that has heard nothing of this and ends there.
+        // The model equals that of a fit to all entries that stops at the best epoch.
         let mut plain = o.clone();
         (plain.valid_fraction, plain.patience) = (0.0, 0);
-        let mut until = Watch {
+        let mut observer = RecordingObserver {
             stop_after: Some(best as usize),
-            ..Watch::default()
+            ..RecordingObserver::default()
         };
         let (expected, _) = entries
-            .run(&plain, FitInput::default(), &mut until)
+            .run(&plain, FitInput::default(), &mut observer)
             .unwrap();
         assert!(
             parameter_bits(&model) == parameter_bits(&expected),
             "{algorithm:?}"
         );
-        // Without it the model of the best epoch comes back, and has not seen what is held out.
+        // Without refit the model of the best epoch is returned, which was not fitted to the holdout.
         let mut kept = o.clone();
         kept.refit = false;
-        let mut watch = Watch::default();
-        let (other, of_kept) = entries.run(&kept, FitInput::default(), &mut watch).unwrap();
-        assert_eq!((watch.refit, of_kept.best_epoch), (None, best));
-        assert_eq!(of_kept.valid_rmse.to_bits(), summary.valid_rmse.to_bits());
+        let mut observer = RecordingObserver::default();
+        let (other, kept_summary) = entries
+            .run(&kept, FitInput::default(), &mut observer)
+            .unwrap();
+        assert_eq!((observer.refit, kept_summary.best_epoch), (None, best));
+        assert_eq!(
+            kept_summary.valid_rmse.to_bits(),
+            summary.valid_rmse.to_bits()
+        );
         assert!(parameter_bits(&other) != parameter_bits(&model));
-        let seen = other.history()[best as usize - 1].train_rmse;
-        assert!(of_kept.valid_rmse > seen, "{} {seen}", of_kept.valid_rmse);
+        let train_rmse = other.history()[best as usize - 1].train_rmse;
+        assert!(
+            kept_summary.valid_rmse > train_rmse,
+            "{} {train_rmse}",
+            kept_summary.valid_rmse
+        );
     }
 }
 
@@ -144,7 +154,7 @@ fn holdout_fit_is_independent_of_thread_count() {
         let mut o = options(algorithm);
         let run = |o: &Options| {
             let (model, summary) = entries
-                .run(o, FitInput::default(), &mut Watch::default())
+                .run(o, FitInput::default(), &mut RecordingObserver::default())
                 .unwrap();
             (parameter_bits(&model), summary.valid_rmse.to_bits())
         };
@@ -161,32 +171,44 @@ fn holdout_fit_resumes_from_any_epoch_bit_for_bit() {
     let entries = Entries::new();
     for algorithm in [Algorithm::Blocked, Algorithm::Als] {
         let o = options(algorithm);
-        let mut watch = Watch::default();
-        let (whole, of_whole) = entries.run(&o, FitInput::default(), &mut watch).unwrap();
-        let all = watch.epochs.len();
-        let best = watch.refit.unwrap() as usize;
-        let turn = all - best;
-        // While some are held out, at the last epoch of that, and while all are fitted to.
-        for stop in [1, 2, turn - 1, turn, turn + 1, all - 1, all] {
+        let mut observer = RecordingObserver::default();
+        let (whole, whole_summary) = entries.run(&o, FitInput::default(), &mut observer).unwrap();
+        let all = observer.epochs.len();
+        let best = observer.refit.unwrap() as usize;
+        let refit_start = all - best;
+        // Stops during the fit with holdout, at its last epoch, and during the refit.
+        for stop in [
+            1,
+            2,
+            refit_start - 1,
+            refit_start,
+            refit_start + 1,
+            all - 1,
+            all,
+        ] {
             let dir = Scratch::new("valid-resume");
             let path = dir.join("run.s3m");
-            let mut part = Watch {
+            let mut part = RecordingObserver {
                 stop_after: Some(stop),
-                ..Watch::default()
+                ..RecordingObserver::default()
             };
             let input = FitInput {
                 checkpoint: Some(path.clone()),
                 ..FitInput::default()
             };
-            let (ended, of_ended) = entries.run(&o, input, &mut part).unwrap();
-            if stop > turn && stop < all {
-                // What was best before comes back, not what is not done.
-                assert_eq!(of_ended.best_epoch as usize, best);
+            let (stopped, stopped_summary) = entries.run(&o, input, &mut part).unwrap();
+            if stop > refit_start && stop < all {
+                // A stopped refit returns the best model of the fit with holdout.
+                assert_eq!(stopped_summary.best_epoch as usize, best);
                 let mut kept = o.clone();
                 kept.refit = false;
-                let kept = entries.run(&kept, FitInput::default(), &mut Watch::default());
+                let kept = entries.run(
+                    &kept,
+                    FitInput::default(),
+                    &mut RecordingObserver::default(),
+                );
                 assert!(
-                    parameter_bits(&ended) == parameter_bits(&kept.unwrap().0),
+                    parameter_bits(&stopped) == parameter_bits(&kept.unwrap().0),
                     "{stop}"
                 );
             }
@@ -194,15 +216,19 @@ fn holdout_fit_resumes_from_any_epoch_bit_for_bit() {
                 resume: Some(path.clone()),
                 ..FitInput::default()
             };
-            let mut rest = Watch::default();
-            let (resumed, of_resumed) = entries.run(&o, input, &mut rest).unwrap();
+            let mut rest = RecordingObserver::default();
+            let (resumed, resumed_summary) = entries.run(&o, input, &mut rest).unwrap();
             let context = format!("{algorithm:?} {stop} of {all}, best {best}");
             assert!(
                 parameter_bits(&resumed) == parameter_bits(&whole),
                 "{context}"
             );
-            let figures = |s: &FitSummary| (s.best_epoch, s.epochs, s.valid_rmse.to_bits());
-            assert_eq!(figures(&of_resumed), figures(&of_whole), "{context}");
+            let metrics = |s: &FitSummary| (s.best_epoch, s.epochs, s.valid_rmse.to_bits());
+            assert_eq!(
+                metrics(&resumed_summary),
+                metrics(&whole_summary),
+                "{context}"
+            );
             assert_eq!(rest.epochs.len(), all - stop, "{context}");
         }
     }
@@ -212,8 +238,8 @@ fn holdout_fit_resumes_from_any_epoch_bit_for_bit() {
 fn invalid_holdout_options_are_rejected() {
     let entries = Entries::new();
     let error = |o: &Options, input: FitInput<'_>| {
-        let done = entries.run(o, input, &mut Watch::default());
-        done.err().expect("refused").to_string()
+        let done = entries.run(o, input, &mut RecordingObserver::default());
+        done.err().expect("must be rejected").to_string()
     };
     let mut o = options(Algorithm::Blocked);
     let valid = FitInput {

@@ -1,4 +1,4 @@
-//! Weights of entries: each squared error counts times its weight, whatever the algorithm.
+//! Entry weights: every algorithm multiplies squared errors by the weights of entries.
 
 use crate::common::Scratch;
 use crate::common::planted::{parameter_bits, predictions};
@@ -9,10 +9,10 @@ use s3cmtf::predict::evaluate;
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, FitSummary, fit};
 
-/// Numbers by chance.
-struct Chance(u64);
+/// A linear congruential generator.
+struct Random(u64);
 
-impl Chance {
+impl Random {
     fn below(&mut self, n: u64) -> u64 {
         self.0 = self
             .0
@@ -25,8 +25,8 @@ impl Chance {
         self.below(1 << 20) as f64 / f64::from(1 << 20)
     }
 
-    /// Nearly normal.
-    fn gauss(&mut self) -> f64 {
+    /// Returns a nearly normal value.
+    fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
 }
@@ -40,28 +40,28 @@ struct Entries {
 }
 
 impl Entries {
-    /// Entries at random, of a model of rank 2 with some noise, without weights.
+    /// Returns entries at random positions of a rank-2 model with noise, without weights.
     fn new(dims: &[u64], count: usize) -> Entries {
-        let mut c = Chance(7);
+        let mut c = Random(7);
         let columns: Vec<Vec<u32>> = dims
             .iter()
             .map(|&d| (0..count).map(|_| c.below(d) as u32).collect())
             .collect();
-        let number = |n: usize, i: u32, j: usize| {
+        let factor = |n: usize, i: u32, j: usize| {
             let x = (f64::from(i) * (1.3 + n as f64) + j as f64 * 2.1 + n as f64).sin();
             if n < 2 { x } else { 1.0 + 0.3 * x }
         };
         let value = |e: usize| -> f64 {
             (0..2)
                 .map(|j| {
-                    let rows = (0..dims.len()).map(|n| number(n, columns[n][e], j));
+                    let rows = (0..dims.len()).map(|n| factor(n, columns[n][e], j));
                     rows.product::<f64>()
                 })
                 .sum()
         };
         Entries {
             values: (0..count)
-                .map(|e| 3.0 + value(e) + 0.2 * c.gauss())
+                .map(|e| 3.0 + value(e) + 0.2 * c.normal())
                 .collect(),
             dims: dims.to_vec(),
             columns,
@@ -77,9 +77,9 @@ impl Entries {
         }
     }
 
-    /// Every entry as often as `times` says, without weights.
+    /// Returns every entry `times(e)` times, without weights.
     fn repeated(&self, times: impl Fn(usize) -> usize) -> Entries {
-        let places: Vec<usize> = (0..self.values.len())
+        let repeated: Vec<usize> = (0..self.values.len())
             .flat_map(|e| std::iter::repeat_n(e, times(e)))
             .collect();
         Entries {
@@ -87,9 +87,9 @@ impl Entries {
             columns: self
                 .columns
                 .iter()
-                .map(|c| places.iter().map(|&e| c[e]).collect())
+                .map(|c| repeated.iter().map(|&e| c[e]).collect())
                 .collect(),
-            values: places.iter().map(|&e| self.values[e]).collect(),
+            values: repeated.iter().map(|&e| self.values[e]).collect(),
             weights: None,
         }
     }
@@ -139,9 +139,9 @@ fn options(algorithm: Algorithm, model: ModelKind, rank: usize) -> Options {
     o
 }
 
-/// Everything that is solved for by its own code, with small data that goes that way: batches of order 2
-/// to 5, of long and of short rows, entries in classes, and entries one by one.
-fn everything() -> Vec<(Entries, Options)> {
+/// Returns data and options that reach every code path: fiber batches of order 2 to 5, conflict-free classes, and single
+/// entries, for all algorithms.
+fn all_code_paths() -> Vec<(Entries, Options)> {
     let mut all = Vec::new();
     for (dims, count) in [
         (vec![60, 40], 3000),
@@ -161,14 +161,14 @@ fn everything() -> Vec<(Entries, Options)> {
             (Algorithm::Gibbs, ModelKind::Cp, 3),
             (Algorithm::Gibbs, ModelKind::Tucker, 2),
         ] {
-            // Short rows are of interest where they go another way.
+            // Only `blocked` treats rows with few entries differently.
             if dims[0] < 1000 || algorithm == Algorithm::Blocked {
                 let entries = Entries::new(&dims, count);
                 all.push((entries, options(algorithm, model, rank)));
             }
         }
     }
-    // Listed rows of more than one line.
+    // Rows of more than one SIMD vector.
     let o = options(Algorithm::Blocked, ModelKind::Tucker, 18);
     all.push((Entries::new(&[60, 50, 6], 5000), o));
     all
@@ -182,8 +182,8 @@ fn matrix(of: &Entries) -> Entries {
     Entries::new(&[of.dims[0], 8], 400)
 }
 
-/// How far predictions of two models are apart at most.
-fn apart(a: &Model, b: &Model, entries: &Entries) -> f64 {
+/// Returns the largest difference of the predictions of two models.
+fn largest_difference(a: &Model, b: &Model, entries: &Entries) -> f64 {
     let (x, y) = (
         predictions(a, &entries.view()),
         predictions(b, &entries.view()),
@@ -194,7 +194,7 @@ fn apart(a: &Model, b: &Model, entries: &Entries) -> f64 {
 
 #[test]
 fn unit_weights_change_no_bit() {
-    for (entries, o) in everything() {
+    for (entries, o) in all_code_paths() {
         let matrix = matrix(&entries);
         let (a, of_a) = entries.with_matrix(Some(&matrix), &o);
         let ones = matrix.weighted(|_| 1.0);
@@ -211,7 +211,7 @@ fn unit_weights_change_no_bit() {
 
 #[test]
 fn weighted_fit_is_independent_of_thread_count() {
-    for (entries, mut o) in everything() {
+    for (entries, mut o) in all_code_paths() {
         if matches!(o.algorithm, Algorithm::Opt | Algorithm::Naive) {
             continue;
         }
@@ -232,7 +232,7 @@ fn weighted_fit_is_independent_of_thread_count() {
 
 #[test]
 fn entries_of_weight_0_are_ignored() {
-    for (entries, o) in everything() {
+    for (entries, o) in all_code_paths() {
         let dropped = |e: usize| e % 7 == 3 || entries.columns[0][e] == 5;
         let matrix = matrix(&entries);
         let (a, of_a) = entries
@@ -268,7 +268,7 @@ fn integer_weight_equals_repeated_entry() {
         let matrix = matrix(&entries);
         let mut o = options(Algorithm::Als, model, 2);
         (o.penalty_per, o.lambda_reg, o.orthogonal) = (per, Some(0.05), false);
-        // Entries that are listed twice have no noise between them.
+        // The automatic bias penalty would see no noise between repeated entries.
         o.lambda_bias = vec![5.0];
         let (a, of_a) = entries
             .weighted(|e| times(e) as f64)
@@ -277,13 +277,13 @@ fn integer_weight_equals_repeated_entry() {
             .repeated(times)
             .with_matrix(Some(&matrix.repeated(times)), &o);
         assert!((of_a.train_rmse - of_b.train_rmse).abs() < 1e-5);
-        let far = apart(&a, &b, &entries);
-        assert!(far < 2e-3, "{model:?} {per:?}: {far}");
+        let difference = largest_difference(&a, &b, &entries);
+        assert!(difference < 2e-3, "{model:?} {per:?}: {difference}");
         let (last_a, last_b) = (a.history().last().unwrap(), b.history().last().unwrap());
         assert!((last_a.loss / last_b.loss - 1.0).abs() < 1e-4);
     }
-    // The loss of everything else, at the start.
-    for (entries, mut o) in everything() {
+    // For the other algorithms the initial loss is compared.
+    for (entries, mut o) in all_code_paths() {
         if entries.dims[0] > 1000 || o.algorithm == Algorithm::Gibbs || o.algorithm.is_rowwise() {
             continue;
         }
@@ -300,7 +300,7 @@ fn integer_weight_equals_repeated_entry() {
     }
 }
 
-/// After a sweep of `als` nothing that was found last can be better: the weighted gradient is 0, in f64.
+/// After a sweep of `als` the weighted gradient of the last mode is 0, computed in `f64`.
 #[test]
 fn als_solves_the_weighted_normal_equations() {
     let entries = Entries::new(&[20, 80], 1200).weighted(|e| [0.25, 1.0, 3.0, 0.0, 8.0][e % 5]);
@@ -314,13 +314,13 @@ fn als_solves_the_weighted_normal_equations() {
     let mut weights = vec![0.0; 80];
     let (mut squares, mut total) = (0.0, 0.0);
     for e in 0..entries.values.len() {
-        let place = |n: usize| {
+        let row = |n: usize| {
             model.modes()[n]
                 .rows
                 .compact(entries.columns[n][e])
                 .unwrap()
         };
-        let (i, k) = (place(0) as usize, place(1) as usize);
+        let (i, k) = (row(0) as usize, row(1) as usize);
         let (u, v) = (
             wide(model.modes()[0].factor.row(i)),
             wide(model.modes()[1].factor.row(k)),
@@ -338,10 +338,10 @@ fn als_solves_the_weighted_normal_equations() {
     for k in 0..80 {
         let v = wide(model.modes()[1].factor.row(k));
         for j in 0..3 {
-            let left = gradient[k][j] - 0.3 * weights[k].sqrt() * v[j];
+            let residual = gradient[k][j] - 0.3 * weights[k].sqrt() * v[j];
             assert!(
-                left.abs() < 1e-4 * size[k],
-                "row {k}: {left} of {}",
+                residual.abs() < 1e-4 * size[k],
+                "row {k}: {residual} of {}",
                 size[k]
             );
         }
@@ -356,15 +356,15 @@ fn als_solves_the_weighted_normal_equations() {
     assert!((summary.test_rmse / summary.train_rmse - 1.0).abs() < 1e-6);
 }
 
-/// Where half of the entries are mostly noise, weights that say so lower the error on the truth.
+/// Half of the entries are mostly noise. Lower weights for them lower the error on the noiseless values.
 #[test]
 fn inverse_variance_weights_lower_the_error() {
     let clean = Entries::new(&[60, 50, 4], 4000);
     let mut noisy = clean.clone();
-    let mut c = Chance(11);
+    let mut c = Random(11);
     let deviation = |e: usize| if e.is_multiple_of(2) { 0.1 } else { 3.0 };
     for (e, x) in noisy.values.iter_mut().enumerate() {
-        *x += deviation(e) * c.gauss();
+        *x += deviation(e) * c.normal();
     }
     for algorithm in [
         Algorithm::Blocked,
@@ -394,12 +394,12 @@ fn default_fit_is_invariant_to_the_scale_of_weights() {
     let weight = |e: usize| [1.0, 0.5, 2.0][e % 3];
     let (a, _) = entries.weighted(weight).fit(&o);
     let (b, _) = entries.weighted(|e| 16.0 * weight(e)).fit(&o);
-    let far = apart(&a, &b, &entries);
-    assert!(far < 1e-3, "{far}");
+    let difference = largest_difference(&a, &b, &entries);
+    assert!(difference < 1e-3, "{difference}");
 }
 
 #[test]
-fn resume_with_other_weights_is_rejected() {
+fn resumed_weighted_fit_equals_uninterrupted_fit_and_other_weights_are_rejected() {
     for algorithm in [Algorithm::Blocked, Algorithm::Als, Algorithm::Gibbs] {
         let dir = Scratch::new("weights-resume");
         let entries = Entries::new(&[60, 50, 6], 3000).weighted(|e| (1 + e % 4) as f64);
@@ -444,29 +444,30 @@ fn invalid_weights_are_rejected_by_name() {
         let problem = Problem::builder(problem.view()).build(&()).unwrap();
         for valid in [false, true] {
             let view = Some(entries.view());
-            let input = match valid {
-                true => FitInput {
+            let input = if valid {
+                FitInput {
                     valid: view,
                     ..FitInput::default()
-                },
-                false => FitInput {
+                }
+            } else {
+                FitInput {
                     test: view,
                     ..FitInput::default()
-                },
+                }
             };
             let o = options(Algorithm::Blocked, ModelKind::Cp, 2);
             let error = fit(&problem, &o, &input, &mut (), &()).err().unwrap();
             assert!(error.to_string().contains("x: entry 5: weight"), "{error}");
         }
     }
-    let nothing = entries.weighted(|_| 0.0);
-    let problem = Problem::builder(nothing.view()).build(&()).unwrap();
+    let all_zero = entries.weighted(|_| 0.0);
+    let problem = Problem::builder(all_zero.view()).build(&()).unwrap();
     let o = options(Algorithm::Blocked, ModelKind::Cp, 2);
     let error = fit(&problem, &o, &FitInput::default(), &mut (), &());
     let error = error.err().unwrap().to_string();
     assert!(error.contains("all weights are 0"), "{error}");
     let input = FitInput {
-        valid: Some(nothing.view()),
+        valid: Some(all_zero.view()),
         ..FitInput::default()
     };
     let problem = Problem::builder(entries.view()).build(&()).unwrap();

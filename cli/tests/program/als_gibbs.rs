@@ -1,8 +1,7 @@
-//! `als` and `gibbs` on the command line.
+//! `fit --algorithm als` and `gibbs`, and predictive distributions.
 
 use crate::common::ProgramRun;
-use crate::runner::program;
-use crate::runner::{expand_paths, fit_command, generated_data, run_command};
+use crate::runner::{expand_paths, fit_command, generated_data, program, run_command};
 
 fn predict(dir: &crate::common::Scratch, model: &str, extra: &[&str]) -> ProgramRun {
     let mut command = program();
@@ -13,13 +12,13 @@ fn predict(dir: &crate::common::Scratch, model: &str, extra: &[&str]) -> Program
 
 #[test]
 fn gibbs_model_prints_deviations_and_quantiles() {
-    let dir = generated_data("exact-cli");
+    let dir = generated_data("als-gibbs");
     let gibbs = ["--algorithm", "gibbs", "--model", "cp", "--samples", "9"];
     let files = ["--matrix", "2:@matrix1.coo", "-o", "@gibbs.s3m"];
     run_command(fit_command(&dir, &[&gibbs[..], &files].concat())).ok();
     run_command(fit_command(&dir, &["--algorithm", "als", "-o", "@als.s3m"])).ok();
-    let sure = ["--deviation", "--quantiles", "0.05,0.95"];
-    let out = predict(&dir, "@gibbs.s3m", &sure).ok().stdout;
+    let distribution = ["--deviation", "--quantiles", "0.05,0.95"];
+    let out = predict(&dir, "@gibbs.s3m", &distribution).ok().stdout;
     assert_eq!(out.lines().count(), 1200);
     for line in out.lines() {
         let numbers: Vec<f64> = line.split(' ').map(|x| x.parse().unwrap()).collect();
@@ -28,26 +27,26 @@ fn gibbs_model_prints_deviations_and_quantiles() {
         };
         assert!(deviation > 0.0 && low <= mean && mean <= high, "{line}");
     }
-    // The predictions themselves are those of the plain command.
+    // The predictions equal those without these options.
     let plain = predict(&dir, "@gibbs.s3m", &[]).ok().stdout;
     for (line, plain) in out.lines().zip(plain.lines()) {
         assert!(line.starts_with(plain), "{line} {plain}");
     }
-    let refused = predict(&dir, "@als.s3m", &sure);
+    let rejected = predict(&dir, "@als.s3m", &distribution);
     assert!(
-        refused.code == Some(2) && refused.stderr.contains("no posterior samples"),
+        rejected.code == Some(2) && rejected.stderr.contains("no posterior samples"),
         "{}",
-        refused.stderr
+        rejected.stderr
     );
-    let refused = predict(&dir, "@gibbs.s3m", &["--quantiles", "1.5"]);
+    let rejected = predict(&dir, "@gibbs.s3m", &["--quantiles", "1.5"]);
     assert!(
-        refused.code == Some(2) && refused.stderr.contains("below 1"),
+        rejected.code == Some(2) && rejected.stderr.contains("below 1"),
         "{}",
-        refused.stderr
+        rejected.stderr
     );
 }
 
-/// Values that single precision cannot tell apart.
+/// Values that differ by less than single precision.
 #[test]
 fn values_in_a_narrow_range_keep_their_digits() {
     let dir = crate::common::Scratch::new("far");
@@ -60,13 +59,16 @@ fn values_in_a_narrow_range_keep_their_digits() {
     std::fs::write(dir.join("x.tns"), text).unwrap();
     for algorithm in ["blocked", "gibbs"] {
         let mut command = program();
-        let how = ["--algorithm", algorithm, "--threads", "1", "-o", "@x.s3m"];
+        let arguments = ["--algorithm", algorithm, "--threads", "1", "-o", "@x.s3m"];
         command.args(expand_paths(&dir, &["fit", "--tensor", "@x.tns"]));
-        let said = run_command({
-            command.args(expand_paths(&dir, &how));
+        let run = run_command({
+            command.args(expand_paths(&dir, &arguments));
             command
         });
-        assert!(said.ok().stdout.contains("e-"), "an error that can be read");
+        assert!(
+            run.ok().stdout.contains("e-"),
+            "the RMSE is in scientific notation"
+        );
         let mut command = program();
         command.args(expand_paths(&dir, &["predict", "@x.s3m", "@x.tns"]));
         let out = run_command(command).ok().stdout;

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use crate::common::Scratch;
-use crate::runner::{expand_paths, fit_command, generated_data, run_command};
-use crate::runner::{program, run, run_with_input};
+use crate::runner::{
+    expand_paths, fit_command, generated_data, program, run, run_command, run_with_input,
+};
 use s3cmtf::format::OpenMode;
 use s3cmtf::model;
 use serde_json::Value;

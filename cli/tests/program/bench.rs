@@ -1,8 +1,7 @@
 //! `bench` as a user runs it. How fast it finds this machine to be is nobody's business here.
 
 use crate::common::{ProgramRun, Scratch};
-use crate::runner::expand_paths;
-use crate::runner::run;
+use crate::runner::{expand_paths, run};
 use s3cmtf::simd::Level;
 use serde_json::Value;
 

@@ -3,8 +3,7 @@
 use std::fs;
 
 use crate::common::Scratch;
-use crate::runner::run;
-use crate::runner::{expand_paths, fit_command, generated_data, run_command};
+use crate::runner::{expand_paths, fit_command, generated_data, run, run_command};
 use s3cmtf::format::OpenMode;
 use s3cmtf::model;
 

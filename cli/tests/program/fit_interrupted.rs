@@ -6,8 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::common::{ProgramRun, Scratch};
-use crate::runner::{expand_paths, fit_command, generated_data, run_command};
-use crate::runner::{program, run};
+use crate::runner::{expand_paths, fit_command, generated_data, program, run, run_command};
 use s3cmtf::format::OpenMode;
 use s3cmtf::model;
 

@@ -3,8 +3,7 @@
 use std::fs;
 
 use crate::common::Scratch;
-use crate::runner::expand_paths;
-use crate::runner::run;
+use crate::runner::{expand_paths, run};
 use s3cmtf::format::OpenMode;
 use s3cmtf::model;
 

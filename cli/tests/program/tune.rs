@@ -4,8 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::common::Scratch;
-use crate::runner::program;
-use crate::runner::{expand_paths, generated_data, run_command};
+use crate::runner::{expand_paths, generated_data, program, run_command};
 use serde_json::Value;
 
 fn tune(dir: &Scratch, extra: &[&str]) -> Command {
