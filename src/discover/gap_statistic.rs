@@ -87,19 +87,26 @@ pub(super) fn gap_curve(
     runner: &KMeansRunner<'_>,
 ) -> Result<GapCurve> {
     let max_k = max_k.min(points.count).max(1);
-    let references = (0..reference_sets as u64)
-        .map(|b| points.uniform_reference(&mut RandomStream::new(&[seed, REFERENCE_STREAM, b])));
-    let references: Vec<PointSet> = references.collect::<Result<_>>()?;
-    let sets = [points].into_iter().chain(&references);
-    let tasks_of_set = |(set, points)| {
-        (1..=max_k).map(move |k| KMeansTask {
-            points,
-            k,
-            stream_key: [seed, CURVE_STREAM, set],
-            tolerance: TOLERANCE,
-        })
-    };
-    let tasks: Vec<KMeansTask<'_>> = (0..).zip(sets).flat_map(tasks_of_set).collect();
+    let mut references = Vec::with_capacity(reference_sets);
+    for b in 0..reference_sets as u64 {
+        let mut stream = RandomStream::new(&[seed, REFERENCE_STREAM, b]);
+        references.push(points.uniform_reference(&mut stream)?);
+    }
+    let mut tasks = Vec::new();
+    for set in 0..=reference_sets {
+        for k in 1..=max_k {
+            tasks.push(KMeansTask {
+                points: if set == 0 {
+                    points
+                } else {
+                    &references[set - 1]
+                },
+                k,
+                stream_key: [seed, CURVE_STREAM, set as u64],
+                tolerance: TOLERANCE,
+            });
+        }
+    }
     let results = runner.best_of_restarts(&tasks, |clustering| RunSummary {
         within: clustering.within,
         clusters: clustering.sizes.len(),

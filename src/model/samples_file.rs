@@ -25,7 +25,10 @@ pub(super) fn add_samples(writer: &mut SectionWriter<'_>, samples: &PosteriorSam
     writer.add("samples", meta.into_bytes());
     let noise: Vec<f64> = samples.iter().map(|s| s.noise_deviation).collect();
     writer.add_copied("samples.noise", &noise);
-    let cores: Vec<f32> = samples.iter().flat_map(|s| &s.core).copied().collect();
+    let mut cores: Vec<f32> = Vec::new();
+    samples
+        .iter()
+        .for_each(|s| cores.extend_from_slice(&s.core));
     writer.add_copied("samples.core", &cores);
     let mut add_rows = |name: String, rows: &mut dyn Iterator<Item = &QuantizedRows>| {
         let (mut scales, mut quantized) = (Vec::new(), Vec::new());
@@ -47,14 +50,16 @@ pub(super) fn add_samples(writer: &mut SectionWriter<'_>, samples: &PosteriorSam
         let rows = &mut samples.iter().map(|s| &s.columns[m]);
         add_rows(format!("samples.matrix{m}"), rows);
     }
-    let weights: Vec<f64> = samples.iter().flat_map(|s| &s.weights).copied().collect();
+    let mut weights: Vec<f64> = Vec::new();
+    samples
+        .iter()
+        .for_each(|s| weights.extend_from_slice(&s.weights));
     writer.add_copied("samples.weights", &weights);
     for n in 0..first.map_or(0, |s| s.cold_bias.len()) {
-        let cold: Vec<f32> = samples
+        let mut cold: Vec<f32> = Vec::new();
+        samples
             .iter()
-            .flat_map(|s| &s.cold_bias[n])
-            .copied()
-            .collect();
+            .for_each(|s| cold.extend_from_slice(&s.cold_bias[n]));
         writer.add_copied(format!("samples.cold{n}"), &cold);
     }
     for (n, biases) in samples.biases.iter().enumerate() {

@@ -16,15 +16,16 @@ impl CpuTopology {
         let list = |path: &Path| parse_cpu_list(&fs::read_to_string(path).ok()?);
         let siblings =
             |cpu: usize| list(&system.join(format!("cpu/cpu{cpu}/topology/thread_siblings_list")));
-        let mut nodes: Vec<(usize, Vec<usize>)> = fs::read_dir(system.join("node"))
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| {
-                let entry = entry.ok()?;
-                let number = entry.file_name().to_str()?.strip_prefix("node")?.parse();
-                Some((number.ok()?, list(&entry.path().join("cpulist"))?))
-            })
-            .collect();
+        let numbered_node = |entry: fs::DirEntry| -> Option<(usize, Vec<usize>)> {
+            let number = entry.file_name().to_str()?.strip_prefix("node")?.parse();
+            Some((number.ok()?, list(&entry.path().join("cpulist"))?))
+        };
+        let mut nodes = Vec::new();
+        if let Ok(entries) = fs::read_dir(system.join("node")) {
+            for entry in entries {
+                nodes.extend(entry.ok().and_then(numbered_node));
+            }
+        }
         stable_sort_by(&mut nodes, &Ord::cmp);
         let nodes: Vec<Vec<usize>> = nodes.into_iter().map(|(_, cpus)| cpus).collect();
         CpuTopology::new(allowed, siblings, &nodes)
@@ -79,25 +80,24 @@ impl CpuTopology {
             first_node += 1;
         }
         // The first node is rotated to begin with the selected core; the others begin with their first core.
-        let order: Vec<&Vec<usize>> = rotated(nodes, first_node)
-            .enumerate()
-            .flat_map(|(i, node)| rotated(node, if i == 0 { first_core } else { 0 }))
-            .collect();
-        (0..cpus_per_core)
-            .flat_map(|sibling| {
-                order
-                    .iter()
-                    .filter(move |cpus| sibling < cpus.len())
-                    .map(move |cpus| cpus[(sibling + first_sibling) % cpus.len()])
-            })
-            .take(threads)
-            .collect()
+        let mut order: Vec<&[usize]> = Vec::with_capacity(cores);
+        for i in 0..nodes.len() {
+            let node = &nodes[(first_node + i) % nodes.len()];
+            for k in 0..node.len() {
+                let begin = if i == 0 { first_core } else { 0 };
+                order.push(&node[(begin + k) % node.len()]);
+            }
+        }
+        let mut chosen = Vec::new();
+        for sibling in 0..cpus_per_core {
+            for cpus in &order {
+                if sibling < cpus.len() && chosen.len() < threads {
+                    chosen.push(cpus[(sibling + first_sibling) % cpus.len()]);
+                }
+            }
+        }
+        chosen
     }
-}
-
-/// Returns all items, from index `begin` to the end and then from the start.
-fn rotated<T>(items: &[T], begin: usize) -> impl Iterator<Item = &T> {
-    items[begin..].iter().chain(&items[..begin])
 }
 
 /// Parses a CPU list of sysfs, such as "0,64" or "0-3,8-11". Returns `None` for any other text.
