@@ -1,80 +1,80 @@
 //! The one error type of the library.
 //!
-//! Every message says reason was wrong, where (file and line, byte or entry) and reason would be right.
+//! A message states the fault, its location (file and line, byte or entry) and how to correct it.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// What every fallible function of this crate returns.
+/// The result type of all fallible functions of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Everything that can go wrong.
+/// An error of the library.
 ///
-/// [`Error::kind`] sorts the variants by who can do something about them.
+/// [`Error::kind`] classifies the variants by their remedy.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused: no permission, disk full, a device error.
+    /// The operating system reported an error: no permission, disk full, a device error.
     Io {
-        /// What was being done, with the file's name.
+        /// The failed action, with the name of the file.
         action: String,
-        /// What the system answered.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A file that is missing, is a folder, is empty or cannot be reason was asked for.
+    /// A file is missing, empty, a folder, or not of the expected kind.
     File {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The fault and how to correct it.
         reason: String,
     },
-    /// A line of a text file that cannot be read.
+    /// A line of a text file cannot be parsed.
     Text {
         /// The file.
         file: String,
-        /// The line, counted from 1.
+        /// Number of the line, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The fault and how to correct it.
         reason: String,
     },
-    /// A binary file whose structure is damaged.
+    /// The structure of a binary file is damaged.
     Format {
         /// The file.
         file: String,
-        /// The offset of the offending bytes.
+        /// Offset of the damaged bytes.
         byte: u64,
-        /// What is wrong there.
+        /// The fault and how to correct it.
         reason: String,
     },
-    /// An entry of a tensor or matrix that is not acceptable.
+    /// An entry of a tensor or matrix is invalid.
     Entry {
-        /// The file, or the name given to data in memory.
+        /// The file, or the name of data in memory.
         file: String,
-        /// The entry, counted from 1.
+        /// Number of the entry, counted from 1.
         entry: u64,
-        /// What is wrong with it.
+        /// The fault and how to correct it.
         reason: String,
     },
-    /// Arguments that contradict each other or the data.
+    /// Arguments are invalid, or contradict each other or the data.
     Argument(String),
-    /// The caller asked to stop.
+    /// The caller cancelled the operation.
     Cancelled,
 }
 
-/// Who can do something about an [`Error`].
+/// The remedy of an [`Error`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The data or the arguments must change.
+    /// The caller has to correct the data or the arguments.
     BadInput,
-    /// The machine must change: permissions, disk space.
+    /// The state of the machine has to change: permissions, disk space, memory.
     System,
-    /// Nothing is wrong; the work was cancelled.
+    /// There is no fault: the operation was cancelled.
     Cancelled,
 }
 
 impl Error {
-    /// Sorts the error by who can do something about it.
+    /// Returns the remedy of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Io { .. } => ErrorKind::System,
@@ -113,7 +113,7 @@ impl Error {
         }
     }
 
-    /// `entry` counts from 0 here, as code does.
+    /// Makes an [`Error::Entry`]. `entry` counts from 0; messages count from 1.
     pub(crate) fn entry(file: &str, entry: u64, reason: impl Into<String>) -> Self {
         Error::Entry {
             file: file.into(),
@@ -122,10 +122,10 @@ impl Error {
         }
     }
 
-    /// The system has no memory for so many of these.
-    pub(crate) fn out_of_memory(count: usize, reason: &str) -> Self {
+    /// Makes the error of a failed allocation of `count` `items`.
+    pub(crate) fn out_of_memory(count: usize, items: &str) -> Self {
         Error::io(
-            format!("no memory for {count} {reason}"),
+            format!("no memory for {count} {items}"),
             io::ErrorKind::OutOfMemory.into(),
         )
     }
@@ -134,8 +134,8 @@ impl Error {
         Error::Argument(reason.into())
     }
 
-    /// The error of opening `path` for reading: reason does not exist is bad input, reason may not be
-    /// read is the system's refusal.
+    /// Makes the error of opening `path` for reading. A missing file or a folder is bad input; anything else is an error
+    /// of the system.
     pub(crate) fn cannot_open(path: &Path, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::NotFound => Error::file(
@@ -177,7 +177,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()

@@ -1,40 +1,40 @@
-//! JSON, read strictly and written plainly.
+//! A strict JSON parser and a writer of objects on one line.
 //!
-//! Numbers stay as they were written: an option given as `0.1` is parsed by whoever knows its type, once. Names that
-//! occur twice in an object are refused, since one of the two would be lost. Errors say where, counted from 1.
+//! Numbers keep their text: an option given as `0.1` is parsed once, by the code that knows its type. Duplicate names in
+//! an object are an error, since one of the two values would be lost. Errors give the character, counted from 1.
 
 use std::fmt::Write;
 
-/// Values inside values, at most so deep.
-const DEEPEST: usize = 32;
+/// Deepest nesting of arrays and objects.
+const MAX_DEPTH: usize = 32;
 
-/// A value.
+/// A JSON value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Json {
     Null,
     Bool(bool),
-    /// As it was written.
+    /// The text of the number.
     Number(String),
-    Text(String),
-    List(Vec<Json>),
-    /// In the order they were written.
+    String(String),
+    Array(Vec<Json>),
+    /// Names and values in the order of the text.
     Object(Vec<(String, Json)>),
 }
 
 impl Json {
-    /// What it is, for messages.
+    /// Returns the type of the value, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Json::Null => "null",
             Json::Bool(_) => "true or false",
             Json::Number(_) => "a number",
-            Json::Text(_) => "a text",
-            Json::List(_) => "a list",
+            Json::String(_) => "a string",
+            Json::Array(_) => "an array",
             Json::Object(_) => "an object",
         }
     }
 
-    /// A value of an object.
+    /// Returns the value of a name, if this is an object that has it.
     pub(crate) fn get(&self, name: &str) -> Option<&Json> {
         match self {
             Json::Object(fields) => fields.iter().find(|(n, _)| n == name).map(|(_, v)| v),
@@ -42,16 +42,16 @@ impl Json {
         }
     }
 
-    /// The text that it is.
-    pub(crate) fn text(&self) -> Option<&str> {
+    /// Returns the text, if this is a string.
+    pub(crate) fn as_str(&self) -> Option<&str> {
         match self {
-            Json::Text(text) => Some(text),
+            Json::String(text) => Some(text),
             _ => None,
         }
     }
 
-    /// The number that it is, if the type has it.
-    pub(crate) fn number<T: std::str::FromStr>(&self) -> Option<T> {
+    /// Parses the number as `T`; `None` if this is no number or `T` cannot represent it.
+    pub(crate) fn parse_number<T: std::str::FromStr>(&self) -> Option<T> {
         match self {
             Json::Number(digits) => digits.parse().ok(),
             _ => None,
@@ -59,36 +59,36 @@ impl Json {
     }
 }
 
-/// Reads one value, which is all there is but for blanks around it.
+/// Parses a text that consists of one value, with blanks around it.
 pub(crate) fn parse(text: &str) -> Result<Json, String> {
-    let mut reader = Reader { text, at: 0 };
-    let value = reader.value(0)?;
-    reader.blanks();
-    match reader.peek() {
+    let mut parser = Parser { text, at: 0 };
+    let value = parser.value(0)?;
+    parser.skip_blanks();
+    match parser.peek() {
         None => Ok(value),
-        Some(_) => Err(reader.wrong("nothing may follow the value")),
+        Some(_) => Err(parser.error("nothing may follow the value")),
     }
 }
 
-struct Reader<'a> {
+struct Parser<'a> {
     text: &'a str,
-    /// The byte that is next.
+    /// Position of the next byte.
     at: usize,
 }
 
-impl Reader<'_> {
+impl Parser<'_> {
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn blanks(&mut self) {
+    fn skip_blanks(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
         }
     }
 
-    /// What is wrong here.
-    fn wrong(&self, what: &str) -> String {
+    /// Returns the message of an error at the current position.
+    fn error(&self, reason: &str) -> String {
         let before = self.text.get(..self.at).unwrap_or(self.text);
         let column = before.chars().count() + 1;
         match self
@@ -96,29 +96,29 @@ impl Reader<'_> {
             .get(self.at..)
             .and_then(|rest| rest.chars().next())
         {
-            Some(c) => format!("character {column} ({c:?}): {what}"),
-            None => format!("character {column} (the end): {what}"),
+            Some(c) => format!("character {column} ({c:?}): {reason}"),
+            None => format!("character {column} (the end): {reason}"),
         }
     }
 
-    fn expect(&mut self, byte: u8, what: &str) -> Result<(), String> {
-        self.blanks();
+    fn expect(&mut self, byte: u8, reason: &str) -> Result<(), String> {
+        self.skip_blanks();
         if self.peek() != Some(byte) {
-            return Err(self.wrong(what));
+            return Err(self.error(reason));
         }
         self.at += 1;
         Ok(())
     }
 
     fn value(&mut self, depth: usize) -> Result<Json, String> {
-        self.blanks();
-        if depth > DEEPEST {
-            return Err(self.wrong("values inside values too deep"));
+        self.skip_blanks();
+        if depth > MAX_DEPTH {
+            return Err(self.error("values are nested too deeply"));
         }
         match self.peek() {
             Some(b'{') => self.object(depth),
-            Some(b'[') => self.list(depth),
-            Some(b'"') => Ok(Json::Text(self.string()?)),
+            Some(b'[') => self.array(depth),
+            Some(b'"') => Ok(Json::String(self.string()?)),
             Some(b'-' | b'0'..=b'9') => self.number(),
             _ => {
                 let words = [
@@ -132,7 +132,7 @@ impl Reader<'_> {
                         return Ok(value);
                     }
                 }
-                Err(self.wrong("a value is expected: an object, a list, a text in double quotes, a number, true, false or null"))
+                Err(self.error("a value is expected: an object, an array, a string in double quotes, a number, true, false or null"))
             }
         }
     }
@@ -140,54 +140,54 @@ impl Reader<'_> {
     fn object(&mut self, depth: usize) -> Result<Json, String> {
         self.at += 1;
         let mut fields: Vec<(String, Json)> = Vec::new();
-        self.blanks();
+        self.skip_blanks();
         if self.peek() == Some(b'}') {
             self.at += 1;
             return Ok(Json::Object(fields));
         }
         loop {
-            self.blanks();
+            self.skip_blanks();
             let begin = self.at;
             if self.peek() != Some(b'"') {
-                return Err(self.wrong("a name in double quotes is expected"));
+                return Err(self.error("a name in double quotes is expected"));
             }
             let name = self.string()?;
             if fields.iter().any(|(n, _)| *n == name) {
                 self.at = begin;
-                return Err(self.wrong(&format!("{name:?} is there twice")));
+                return Err(self.error(&format!("{name:?} occurs twice")));
             }
-            self.expect(b':', "a colon is expected behind a name")?;
+            self.expect(b':', "a colon is expected after a name")?;
             fields.push((name, self.value(depth + 1)?));
-            self.blanks();
+            self.skip_blanks();
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b'}') => break,
-                _ => return Err(self.wrong("a comma or } is expected")),
+                _ => return Err(self.error("a comma or } is expected")),
             }
         }
         self.at += 1;
         Ok(Json::Object(fields))
     }
 
-    fn list(&mut self, depth: usize) -> Result<Json, String> {
+    fn array(&mut self, depth: usize) -> Result<Json, String> {
         self.at += 1;
         let mut items = Vec::new();
-        self.blanks();
+        self.skip_blanks();
         if self.peek() == Some(b']') {
             self.at += 1;
-            return Ok(Json::List(items));
+            return Ok(Json::Array(items));
         }
         loop {
             items.push(self.value(depth + 1)?);
-            self.blanks();
+            self.skip_blanks();
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b']') => break,
-                _ => return Err(self.wrong("a comma or ] is expected")),
+                _ => return Err(self.error("a comma or ] is expected")),
             }
         }
         self.at += 1;
-        Ok(Json::List(items))
+        Ok(Json::Array(items))
     }
 
     fn digits(&mut self) -> Result<usize, String> {
@@ -196,7 +196,7 @@ impl Reader<'_> {
             self.at += 1;
         }
         match self.at - begin {
-            0 => Err(self.wrong("a digit is expected")),
+            0 => Err(self.error("a digit is expected")),
             n => Ok(n),
         }
     }
@@ -209,7 +209,7 @@ impl Reader<'_> {
         let zero = self.peek() == Some(b'0');
         if self.digits()? > 1 && zero {
             self.at = begin;
-            return Err(self.wrong("a number does not begin with 0 and another digit"));
+            return Err(self.error("a number does not begin with 0 and another digit"));
         }
         if self.peek() == Some(b'.') {
             self.at += 1;
@@ -241,11 +241,10 @@ impl Reader<'_> {
                 }
                 Some(b'\\') => out.push(self.escape()?),
                 Some(_) => {
-                    return Err(
-                        self.wrong("a text has no control characters; write \\n or \\u000a")
-                    );
+                    return Err(self
+                        .error("a string must not have control characters; write \\n or \\u000a"));
                 }
-                None => return Err(self.wrong("a text ends with a double quote")),
+                None => return Err(self.error("a string must end with a double quote")),
             }
         }
     }
@@ -261,20 +260,20 @@ impl Reader<'_> {
             Some(b'n') => '\n',
             Some(b'r') => '\r',
             Some(b't') => '\t',
-            Some(b'u') => return self.unicode(),
-            _ => return Err(self.wrong("behind \\ stands one of \" \\ / b f n r t u")),
+            Some(b'u') => return self.unicode_escape(),
+            _ => return Err(self.error("\\ must be followed by one of \" \\ / b f n r t u")),
         };
         self.at += 1;
         Ok(plain)
     }
 
-    /// The character that `\u` and four digits stand for, or two of those.
-    fn unicode(&mut self) -> Result<char, String> {
+    /// Parses the character of `\u` and four digits, or of a surrogate pair of two of them.
+    fn unicode_escape(&mut self) -> Result<char, String> {
         let begin = self.at;
-        let code = match self.digits_of_unicode() {
+        let code = match self.hex4() {
             Some(high @ 0xd800..0xdc00) if self.text[self.at..].starts_with("\\u") => {
                 self.at += 1;
-                match self.digits_of_unicode() {
+                match self.hex4() {
                     Some(low @ 0xdc00..0xe000) => {
                         Some(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00))
                     }
@@ -285,14 +284,14 @@ impl Reader<'_> {
         };
         code.and_then(char::from_u32).ok_or_else(|| {
             self.at = begin;
-            self.wrong(
-                "\\u stands before four hexadecimal digits of a character, or of each half of one",
+            self.error(
+                "\\u must be followed by four hexadecimal digits of a character, or of a surrogate pair",
             )
         })
     }
 
-    /// The number behind a `u`.
-    fn digits_of_unicode(&mut self) -> Option<u32> {
+    /// Parses the four hexadecimal digits after a `u`.
+    fn hex4(&mut self) -> Option<u32> {
         let digits = self.text.get(self.at + 1..self.at + 5)?;
         if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
             return None;
@@ -302,52 +301,57 @@ impl Reader<'_> {
     }
 }
 
-/// An object as it is written, on one line.
-pub(crate) struct Writer(String);
+/// Writes an object on one line.
+pub(crate) struct ObjectWriter(String);
 
-impl Writer {
-    pub(crate) fn new() -> Writer {
-        Writer("{".into())
+impl ObjectWriter {
+    pub(crate) fn new() -> ObjectWriter {
+        ObjectWriter("{".into())
     }
 
     fn name(&mut self, name: &str) {
         if self.0.len() > 1 {
             self.0.push(',');
         }
-        quote(name, &mut self.0);
+        push_quoted(name, &mut self.0);
         self.0.push(':');
     }
 
-    pub(crate) fn text(mut self, name: &str, text: &str) -> Writer {
+    pub(crate) fn string(mut self, name: &str, text: &str) -> ObjectWriter {
         self.name(name);
-        quote(text, &mut self.0);
+        push_quoted(text, &mut self.0);
         self
     }
 
-    pub(crate) fn whole(mut self, name: &str, number: u64) -> Writer {
+    pub(crate) fn integer(mut self, name: &str, number: u64) -> ObjectWriter {
         self.name(name);
         let _ = write!(self.0, "{number}");
         self
     }
 
-    /// JSON has no NaN: what was not measured is null.
-    pub(crate) fn real(mut self, name: &str, number: f64) -> Writer {
+    /// Adds a number; null if it is not finite, since JSON has no NaN.
+    pub(crate) fn number(mut self, name: &str, number: f64) -> ObjectWriter {
         self.name(name);
-        let _ = match number.is_finite() {
-            true => write!(self.0, "{number:?}"),
-            false => write!(self.0, "null"),
+        let _ = if number.is_finite() {
+            write!(self.0, "{number:?}")
+        } else {
+            write!(self.0, "null")
         };
         self
     }
 
-    pub(crate) fn list(mut self, name: &str, numbers: impl IntoIterator<Item = u64>) -> Writer {
+    pub(crate) fn integers(
+        mut self,
+        name: &str,
+        numbers: impl IntoIterator<Item = u64>,
+    ) -> ObjectWriter {
         self.name(name);
         let numbers: Vec<String> = numbers.into_iter().map(|n| n.to_string()).collect();
         let _ = write!(self.0, "[{}]", numbers.join(","));
         self
     }
 
-    pub(crate) fn object(mut self, name: &str, object: Writer) -> Writer {
+    pub(crate) fn object(mut self, name: &str, object: ObjectWriter) -> ObjectWriter {
         self.name(name);
         self.0 += &object.finish();
         self
@@ -359,7 +363,7 @@ impl Writer {
     }
 }
 
-fn quote(text: &str, out: &mut String) {
+fn push_quoted(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
         match c {
@@ -380,13 +384,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_read_as_they_were_written() {
-        let read =
+    fn values_are_parsed_and_numbers_keep_their_text() {
+        let parsed =
             parse(r#" {"a": [1, -2.50e+3, true, null], "b\u00e9\n": {"": "\ud83d\ude00/\/"}} "#);
         let expected = Json::Object(vec![
             (
                 "a".into(),
-                Json::List(vec![
+                Json::Array(vec![
                     Json::Number("1".into()),
                     Json::Number("-2.50e+3".into()),
                     Json::Bool(true),
@@ -395,16 +399,16 @@ mod tests {
             ),
             (
                 "bé\n".into(),
-                Json::Object(vec![("".into(), Json::Text("😀//".into()))]),
+                Json::Object(vec![("".into(), Json::String("😀//".into()))]),
             ),
         ]);
-        assert_eq!(read, Ok(expected));
-        assert_eq!(parse("[]"), Ok(Json::List(vec![])));
+        assert_eq!(parsed, Ok(expected));
+        assert_eq!(parse("[]"), Ok(Json::Array(vec![])));
         assert_eq!(parse("{ }"), Ok(Json::Object(vec![])));
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_give_the_character_and_the_reason() {
         for (text, words) in [
             ("", "character 1 (the end): a value is expected"),
             ("{", "a name in double quotes"),
@@ -413,7 +417,7 @@ mod tests {
             ("{\"a\":1,}", "character 8 ('}'): a name"),
             (
                 "{\"a\":1,\"a\":2}",
-                "character 8 ('\"'): \"a\" is there twice",
+                "character 8 ('\"'): \"a\" occurs twice",
             ),
             ("[1 2]", "a comma or ]"),
             ("[1,]", "a value is expected"),
@@ -424,9 +428,9 @@ mod tests {
             ("+1", "a value is expected"),
             ("NaN", "a value is expected"),
             ("'a'", "a value is expected"),
-            ("\"é", "character 3 (the end): a text ends"),
+            ("\"é", "character 3 (the end): a string must end"),
             ("\"a\tb\"", "control characters"),
-            ("\"\\x\"", "behind \\ stands"),
+            ("\"\\x\"", "\\ must be followed"),
             ("\"\\u12\"", "four hexadecimal digits"),
             ("\"\\u+123\"", "four hexadecimal digits"),
             ("\"\\ud800\"", "four hexadecimal digits"),
@@ -436,7 +440,7 @@ mod tests {
             ("\"\\ud800é\"", "four hexadecimal digits"),
             ("{} {}", "character 4 ('{'): nothing may follow"),
             ("{}é", "nothing may follow"),
-            (&"[".repeat(100_000), "too deep"),
+            (&"[".repeat(100_000), "too deeply"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");
@@ -444,22 +448,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
-        let inner = Writer::new().whole("one", 1);
-        let line = Writer::new()
-            .text("t", "a\"\\\n\u{1}é")
-            .whole("n", u64::MAX)
-            .real("x", 0.1)
-            .real("none", f64::NAN)
-            .list("l", [1, 2])
+    fn parsing_inverts_writing() {
+        let inner = ObjectWriter::new().integer("one", 1);
+        let line = ObjectWriter::new()
+            .string("t", "a\"\\\n\u{1}é")
+            .integer("n", u64::MAX)
+            .number("x", 0.1)
+            .number("none", f64::NAN)
+            .integers("l", [1, 2])
             .object("o", inner)
             .finish();
         assert!(!line.contains('\n'));
         let read = parse(&line).unwrap();
-        assert_eq!(read.get("t").unwrap().text(), Some("a\"\\\n\u{1}é"));
-        assert_eq!(read.get("n").unwrap().number(), Some(u64::MAX));
-        assert_eq!(read.get("x").unwrap().number(), Some(0.1));
+        assert_eq!(read.get("t").unwrap().as_str(), Some("a\"\\\n\u{1}é"));
+        assert_eq!(read.get("n").unwrap().parse_number(), Some(u64::MAX));
+        assert_eq!(read.get("x").unwrap().parse_number(), Some(0.1));
         assert_eq!(read.get("none"), Some(&Json::Null));
-        assert_eq!(read.get("o").unwrap().get("one").unwrap().number(), Some(1));
+        assert_eq!(
+            read.get("o").unwrap().get("one").unwrap().parse_number(),
+            Some(1)
+        );
     }
 }

@@ -1,11 +1,22 @@
-//! Factorizes a sparse tensor together with coupled sparse matrices.
+//! Factorizes a sparse tensor together with coupled sparse matrices, from observed entries only.
 //!
-//! The layers, each importing only those before it: [`error`], [`mod@format`] (files), [`problem`] (a
-//! validated tensor with its matrices), [`model`], [`kernel`] (arithmetic), [`schedule`] (threads),
-//! [`solver`], [`generate`] (planted data), [`analysis`], [`discover`]
-//! (rankings, likeness), [`report`] (a page to look at), [`batch`] (many jobs). `docs/architecture.md` is the map.
+//! Each layer imports only layers before it:
 //!
-//! From text to a validated problem:
+//! - [`error`], [`progress`]: the error type, progress reports and cancellation
+//! - [`simd`], [`kernel`]: vector types and the arithmetic of updates, on slices and pointers alone
+//! - [`mod@format`]: binary COO files, text import, checks, splits
+//! - [`options`]: the one table of fit options
+//! - [`problem`]: a validated tensor with its coupled matrices
+//! - [`model`]: fitted models in memory and on disk
+//! - [`parallel`]: thread pool, pinning, reductions that do not depend on the thread count
+//! - [`solver`]: the algorithms that fit a model to a problem
+//! - [`generate`]: synthetic data with a known model
+//! - [`predict`]: predictions, intervals, errors, export
+//! - [`discover`]: recommendations, similar rows, concepts, clusters
+//! - [`report`], [`batch`]: an HTML report about a model; many fits side by side
+//! - [`ffi`]: the C interface
+//!
+//! `docs/architecture.md` shows how they work together. From text to a validated problem:
 //!
 //! ```
 //! use s3cmtf::format::{self, CooFile, Input, OpenMode, TextOptions};
@@ -53,7 +64,7 @@ pub(crate) mod try_alloc;
 pub use error::{Error, ErrorKind, Result};
 pub use progress::Monitor;
 
-/// The version of this library, as in `Cargo.toml`.
+/// Version of this library.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Compiles the examples of the README.

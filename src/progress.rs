@@ -1,18 +1,18 @@
-//! How long-running work reports progress and learns that it should stop.
+//! Progress reports and cancellation of long operations.
 
 use crate::error::{Error, Result};
 
-/// Watches a long operation. The library calls it from the thread that called the operation, every
-/// few milliseconds of work; it must be quick.
+/// Observes a long operation. The library calls it from the thread that called the operation, every few milliseconds of
+/// work; implementations must be quick.
 ///
 /// `()` is the monitor that shows nothing and never cancels.
 pub trait Monitor {
-    /// `done` of `total` units of `phase` are finished; a `total` of 0 means unknown.
+    /// Receives that `done` of `total` units of `phase` are complete; a `total` of 0 means unknown.
     fn progress(&self, phase: &str, done: u64, total: u64) {
         let _ = (phase, done, total);
     }
 
-    /// Whether to stop. The operation then returns [`Error::Cancelled`] and leaves nothing behind.
+    /// Returns whether to stop. The operation then returns [`Error::Cancelled`] and leaves no partial output.
     fn cancelled(&self) -> bool {
         false
     }
@@ -20,7 +20,7 @@ pub trait Monitor {
 
 impl Monitor for () {}
 
-/// Reports progress and turns a cancellation into an error.
+/// Reports progress to the monitor, or returns [`Error::Cancelled`] if it asks to stop.
 pub(crate) fn report_progress(
     monitor: &dyn Monitor,
     phase: &str,

@@ -1,13 +1,12 @@
-//! Reproducible randomness: mixing, streams named by what they are for, and permutations that need
-//! no memory.
+//! Reproducible pseudo-random numbers: hashing, named streams, and permutations that need no memory.
 //!
-//! Nothing here depends on the thread count or on the order of calls: a stream is found from
-//! `(seed, purpose, index)` alone, so any thread can produce any row or chunk.
+//! A stream is identified by words such as `(seed, purpose, index)`. It does not depend on the thread count or on the
+//! order of calls, so any thread can produce any row or chunk.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// The finaliser of SplitMix64: a bijection of `u64` that scatters neighbouring inputs.
+/// One step of the SplitMix64 generator: a bijection of `u64` that maps neighbouring inputs far apart.
 #[inline]
 pub(crate) fn splitmix64(x: u64) -> u64 {
     let mut z = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -16,60 +15,62 @@ pub(crate) fn splitmix64(x: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// One key out of several parts; the order of the parts matters.
+/// Hashes several words into one. The order of the words matters.
 pub(crate) fn hash_words(words: &[u64]) -> u64 {
     words
         .iter()
         .fold(0, |acc, &w| splitmix64(acc ^ splitmix64(w)))
 }
 
-/// A uniform number in [0, 1) from 53 bits of a hash.
+/// Maps the upper 53 bits of a hash to a uniform number in [0, 1).
 #[inline]
 pub(crate) fn unit_interval(hash: u64) -> f64 {
     (hash >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// A stream of random numbers with the draws this library needs.
+/// A pseudo-random stream of xoshiro256++.
 pub(crate) struct RandomStream {
     rng: Xoshiro256PlusPlus,
-    spare: Option<f64>,
+    /// Second normal number of the last Box-Muller pair.
+    spare_normal: Option<f64>,
 }
 
 impl RandomStream {
-    pub(crate) fn new(parts: &[u64]) -> Self {
+    /// Makes the stream that `name` identifies.
+    pub(crate) fn new(name: &[u64]) -> Self {
         RandomStream {
-            rng: Xoshiro256PlusPlus::seed_from_u64(hash_words(parts)),
-            spare: None,
+            rng: Xoshiro256PlusPlus::seed_from_u64(hash_words(name)),
+            spare_normal: None,
         }
     }
 
+    /// Returns a uniform number in [0, 1).
     #[inline]
     pub(crate) fn uniform(&mut self) -> f64 {
         unit_interval(self.rng.next_u64())
     }
 
-    /// Uniform in `0..n`, without bias worth measuring for the `n` used here (below 2^64 / 2^20).
+    /// Returns a uniform integer in `0..n`. The bias is below 2^-20 for `n` below 2^44, far above any `n` used here.
     #[inline]
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.rng.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// Standard normal, by Box and Muller in pairs.
+    /// Returns a standard normal number, by the Box-Muller transform of pairs.
     pub(crate) fn standard_normal(&mut self) -> f64 {
-        if let Some(z) = self.spare.take() {
+        if let Some(z) = self.spare_normal.take() {
             return z;
         }
         // 1 - u is in (0, 1], so the logarithm is finite.
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         let (sin, cos) = (std::f64::consts::TAU * self.uniform()).sin_cos();
-        self.spare = Some(radius * sin);
+        self.spare_normal = Some(radius * sin);
         radius * cos
     }
 }
 
-/// A random permutation of `0..n` computed element by element: a Feistel network on the next
-/// larger power of four, walked until it lands inside. Needs no memory, so that an entry's place in
-/// a random order is known without shuffling anything.
+/// A pseudo-random permutation of `0..n` that is computed element by element: a Feistel network on the next power of
+/// four, iterated until the result is below `n` (cycle walking). It needs no memory.
 pub(crate) struct Permutation {
     n: u64,
     half_bits: u32,
@@ -77,6 +78,7 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
+    /// Makes the permutation of `0..n` that `seed` identifies.
     pub(crate) fn new(n: u64, seed: &[u64]) -> Self {
         let bits = 64 - n.saturating_sub(1).leading_zeros();
         let base = hash_words(seed);
@@ -87,7 +89,7 @@ impl Permutation {
         }
     }
 
-    /// Where `x` (below `n`) goes.
+    /// Returns the position of `x` (below `n`) in the permutation.
     #[inline]
     pub(crate) fn apply(&self, x: u64) -> u64 {
         debug_assert!(x < self.n);
@@ -99,8 +101,8 @@ impl Permutation {
                 (left, right) = (right, left ^ (splitmix64(right ^ k) & mask));
             }
             x = (left << self.half_bits) | right;
-            // The network is a bijection of the larger domain, so the walk returns to `0..n`
-            // after fewer than four steps on average.
+            // The network is a bijection of a domain at most four times as large, so the cycle returns to `0..n` after
+            // fewer than four iterations on average.
             if x < self.n {
                 return x;
             }
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn permutation_of_a_huge_domain_stays_inside() {
+    fn permutation_of_a_huge_domain_stays_below_n() {
         for n in [u64::from(u32::MAX) + 5, u64::MAX / 3, u64::MAX] {
             let p = Permutation::new(n, &[3]);
             for x in [0, 1, n / 2, n - 1] {
@@ -138,11 +140,11 @@ mod tests {
     }
 
     #[test]
-    fn normal_draws_have_mean_zero_and_variance_one() {
+    fn normal_numbers_have_mean_zero_and_variance_one() {
         let mut s = RandomStream::new(&[1, 2]);
-        let draws: Vec<f64> = (0..200_000).map(|_| s.standard_normal()).collect();
-        let mean = draws.iter().sum::<f64>() / draws.len() as f64;
-        let var = draws.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / draws.len() as f64;
+        let sample: Vec<f64> = (0..200_000).map(|_| s.standard_normal()).collect();
+        let mean = sample.iter().sum::<f64>() / sample.len() as f64;
+        let var = sample.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / sample.len() as f64;
         assert!(
             mean.abs() < 0.01 && (var - 1.0).abs() < 0.02,
             "{mean} {var}"

@@ -1,38 +1,37 @@
-//! Memory of the size of the data: if the system does not give it, that is an error, not the end of the
-//! process.
+//! Fallible allocation for memory of the size of the data: a failure is an error instead of an abort.
 
 use bytemuck::Zeroable;
 
 use crate::error::{Error, Result};
 
-/// Room for `count` items; `what` are they?
-pub(crate) fn try_with_capacity<T>(count: usize, what: &str) -> Result<Vec<T>> {
-    let mut items = Vec::new();
-    items
+/// Returns an empty vector with capacity for `count` items. Error messages call them `items`.
+pub(crate) fn try_with_capacity<T>(count: usize, items: &str) -> Result<Vec<T>> {
+    let mut vector = Vec::new();
+    vector
         .try_reserve_exact(count)
-        .map_err(|_| Error::out_of_memory(count, what))?;
-    Ok(items)
+        .map_err(|_| Error::out_of_memory(count, items))?;
+    Ok(vector)
 }
 
-/// `count` zeros; pages that are never written cost nothing.
-pub(crate) fn try_zeroed<T: Zeroable>(count: usize, what: &str) -> Result<Vec<T>> {
-    bytemuck::allocation::try_zeroed_vec(count).map_err(|()| Error::out_of_memory(count, what))
+/// Returns `count` zeros. Pages that are never written take no memory.
+pub(crate) fn try_zeroed<T: Zeroable>(count: usize, items: &str) -> Result<Vec<T>> {
+    bytemuck::allocation::try_zeroed_vec(count).map_err(|()| Error::out_of_memory(count, items))
 }
 
-/// A copy.
-pub(crate) fn try_to_vec<T: Copy>(from: &[T], what: &str) -> Result<Vec<T>> {
-    try_collect(from.len(), from.iter().copied(), what)
+/// Returns a copy of a slice.
+pub(crate) fn try_to_vec<T: Copy>(from: &[T], items: &str) -> Result<Vec<T>> {
+    try_collect(from.len(), from.iter().copied(), items)
 }
 
-/// The first `count` items.
+/// Collects the first `count` items of an iterator.
 pub(crate) fn try_collect<T>(
     count: usize,
-    items: impl Iterator<Item = T>,
-    what: &str,
+    iterator: impl Iterator<Item = T>,
+    items: &str,
 ) -> Result<Vec<T>> {
-    let mut made = try_with_capacity(count, what)?;
-    made.extend(items.take(count));
-    Ok(made)
+    let mut vector = try_with_capacity(count, items)?;
+    vector.extend(iterator.take(count));
+    Ok(vector)
 }
 
 #[cfg(test)]
@@ -42,22 +41,22 @@ mod tests {
     use std::io::ErrorKind;
 
     #[test]
-    fn what_no_memory_holds_is_an_error() {
-        // Looked at, or the compiler would ask for nothing.
-        let look = |memory: Vec<u64>| drop(black_box(memory));
-        let made = [
-            try_with_capacity(1 << 60, "entries").map(look),
-            try_with_capacity(1 << 50, "entries").map(look),
-            try_zeroed(1 << 60, "entries").map(look),
-            try_zeroed(1 << 50, "entries").map(look),
+    fn impossible_allocations_are_errors() {
+        // Without `black_box` the compiler could remove the allocations.
+        let consume = |memory: Vec<u64>| drop(black_box(memory));
+        let results = [
+            try_with_capacity(1 << 60, "entries").map(consume),
+            try_with_capacity(1 << 50, "entries").map(consume),
+            try_zeroed(1 << 60, "entries").map(consume),
+            try_zeroed(1 << 50, "entries").map(consume),
         ];
-        for result in made {
+        for result in results {
             match result {
                 Err(Error::Io { source, action }) => {
                     assert_eq!(source.kind(), ErrorKind::OutOfMemory);
                     assert!(action.contains("entries"), "{action}");
                 }
-                _ => panic!("it was given"),
+                _ => panic!("the allocation succeeded"),
             }
         }
         assert_eq!(try_zeroed::<f32>(3, "rows").unwrap(), [0.0; 3]);

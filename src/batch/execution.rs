@@ -10,7 +10,7 @@ use super::job_log::JobLog;
 use super::job_result::{JobResult, JobStatus};
 use crate::error::{Error, Result};
 use crate::format::{self, CooFile, CooWriter, Dims, Names, TextOptions, ValueKind, Values};
-use crate::json::Writer;
+use crate::json::ObjectWriter;
 use crate::model;
 use crate::options::Options;
 use crate::predict::{PredictOptions, predict_entries};
@@ -46,32 +46,32 @@ pub(super) fn execute(
 ) -> Result<()> {
     let mut log = JobLog::open(result.log.as_deref().unwrap_or(Path::new("")))?;
     log.write(
-        Writer::new()
-            .text("begins", &job.id)
-            .whole("line", job.line)
-            .whole("threads", result.threads as u64)
-            .list("cores", result.cores.iter().map(|&c| c as u64))
-            .whole("memory_bytes", result.memory)
-            .text("job", &job.text),
+        ObjectWriter::new()
+            .string("begins", &job.id)
+            .integer("line", job.line)
+            .integer("threads", result.threads as u64)
+            .integers("cores", result.cores.iter().map(|&c| c as u64))
+            .integer("memory_bytes", result.memory)
+            .string("job", &job.text),
     )?;
     model::check_target(&job.output)?;
     let outcome = match &job.task {
         Task::Fit(task) => execute_fit(job, task, settings, shared, &mut log, result),
         Task::Predict(task) => execute_prediction(job, task, settings, shared, result),
     };
-    let last = Writer::new();
+    let last = ObjectWriter::new();
     log.write(match &outcome {
-        Ok(()) if result.status == JobStatus::Interrupted => last.text("error", "cancelled"),
+        Ok(()) if result.status == JobStatus::Interrupted => last.string("error", "cancelled"),
         Ok(()) => last.object("summary", summary(result)),
-        Err(e) => last.text("error", &e.to_string()),
+        Err(e) => last.string("error", &e.to_string()),
     })?;
     outcome
 }
 
-fn summary(r: &JobResult) -> Writer {
-    r.write_metrics(Writer::new().text("reason", &r.reason))
-        .whole("threads", r.threads as u64)
-        .text("output", &r.output.to_string_lossy())
+fn summary(r: &JobResult) -> ObjectWriter {
+    r.write_metrics(ObjectWriter::new().string("reason", &r.reason))
+        .integer("threads", r.threads as u64)
+        .string("output", &r.output.to_string_lossy())
 }
 
 /// Returns an error if text parsing options are given although no file is text. `name` is the field of the options.
@@ -155,7 +155,11 @@ fn execute_fit(
         let checkpoint = shared.files.model(path)?;
         let epoch = checkpoint.history().last().map_or(0, |e| e.epoch);
         result.resumed_from = epoch;
-        log.write(Writer::new().text("event", "resumed").whole("epoch", epoch))?;
+        log.write(
+            ObjectWriter::new()
+                .string("event", "resumed")
+                .integer("epoch", epoch),
+        )?;
     }
     let (model, summary) = fit(&problem, options, &input, log, shared)?;
     log.check()?;

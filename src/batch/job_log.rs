@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::job_result::write_errors;
 use crate::error::{Error, Result};
-use crate::json::Writer;
+use crate::json::ObjectWriter;
 use crate::model::EpochMetrics;
 use crate::solver::{Control, Event, Observer};
 
@@ -36,7 +36,7 @@ impl JobLog {
     }
 
     /// Writes an object.
-    pub(super) fn write(&mut self, object: Writer) -> Result<()> {
+    pub(super) fn write(&mut self, object: ObjectWriter) -> Result<()> {
         let line = object.finish() + "\n";
         let written = self.file.write_all(line.as_bytes());
         written.map_err(|e| Error::io(format!("cannot write {}", self.name), e))
@@ -45,14 +45,14 @@ impl JobLog {
 
 impl Observer for JobLog {
     fn epoch(&mut self, e: &EpochMetrics) -> Control {
-        let line = Writer::new()
-            .whole("epoch", e.epoch)
-            .real("eta", e.eta)
-            .real("loss", e.loss);
+        let line = ObjectWriter::new()
+            .integer("epoch", e.epoch)
+            .number("eta", e.eta)
+            .number("loss", e.loss);
         let line = write_errors(line, e.train_rmse, e.test_rmse, e.valid_rmse)
-            .real("update_seconds", e.update_seconds)
-            .real("eval_seconds", e.eval_seconds)
-            .real("entries_per_second", e.entries_per_second);
+            .number("update_seconds", e.update_seconds)
+            .number("eval_seconds", e.eval_seconds)
+            .number("entries_per_second", e.entries_per_second);
         match self.write(line) {
             Ok(()) => Control::Continue,
             Err(e) => {
@@ -63,16 +63,16 @@ impl Observer for JobLog {
     }
 
     fn event(&mut self, event: &Event) {
-        let line = |name: &str| Writer::new().text("event", name);
+        let line = |name: &str| ObjectWriter::new().string("event", name);
         let line = match event {
-            Event::RankLowered(text) => line("rank-lowered").text("text", text),
-            Event::RolledBack { epoch, eta } => {
-                line("rolled-back").whole("epoch", *epoch).real("eta", *eta)
-            }
-            Event::Refit { epochs } => line("refit").whole("epochs", *epochs),
-            Event::Checkpoint { epoch } => line("checkpoint").whole("epoch", *epoch),
-            Event::Warning(text) => line("warning").text("text", text),
-            Event::Stopped(reason) => line("stopped").text("reason", reason.name()),
+            Event::RankLowered(text) => line("rank-lowered").string("text", text),
+            Event::RolledBack { epoch, eta } => line("rolled-back")
+                .integer("epoch", *epoch)
+                .number("eta", *eta),
+            Event::Refit { epochs } => line("refit").integer("epochs", *epochs),
+            Event::Checkpoint { epoch } => line("checkpoint").integer("epoch", *epoch),
+            Event::Warning(text) => line("warning").string("text", text),
+            Event::Stopped(reason) => line("stopped").string("reason", reason.name()),
         };
         if let Err(e) = self.write(line) {
             self.failed.get_or_insert(e);

@@ -40,7 +40,7 @@ pub(super) fn default_id(line: u64) -> String {
 pub(super) fn parse_job(line: u64, text: &str) -> std::result::Result<Job, JobParseError> {
     let mut known = JobParseError::new(line, String::new());
     let parsed = json::parse(text).and_then(|json| {
-        known.output = json.get("output").and_then(Json::text).map(PathBuf::from);
+        known.output = json.get("output").and_then(Json::as_str).map(PathBuf::from);
         let Json::Object(fields) = json else {
             return Err(format!("a job is an object, not {}", json.kind()));
         };
@@ -184,7 +184,7 @@ fn check_id(id: &str) -> Parsed<()> {
 fn memory(value: &Json) -> Parsed<u64> {
     let text = match value {
         Json::Number(digits) => digits,
-        Json::Text(text) => text,
+        Json::String(text) => text,
         other => {
             return Err(format!(
                 "\"memory\" is {}; it must be {BYTE_SIZE_FORMAT}",
@@ -204,14 +204,14 @@ fn coupled_file(item: Json, is_graph: bool) -> Parsed<CoupledFile> {
         ));
     };
     let mut f = JsonFields(fields);
-    let mode = f.take("mode").and_then(|m| m.number::<usize>());
+    let mode = f.take("mode").and_then(|m| m.parse_number::<usize>());
     let mode = mode
         .and_then(|m| m.checked_sub(1))
         .ok_or("\"mode\" must be a whole number, counted from 1")?;
     let number = |f: &mut JsonFields, name: &str| {
         f.take(name)
             .map(|x| {
-                x.number::<f64>()
+                x.parse_number::<f64>()
                     .ok_or_else(|| format!("{name:?} is {}; it must be a number", x.kind()))
             })
             .transpose()
@@ -296,7 +296,7 @@ mod tests {
         for (more, words) in [
             (r#","options":{"rnak":3}"#, "there is no option 'rnak'"),
             (r#","options":{"rank":0}"#, "must be"),
-            (r#","options":{"rank":null}"#, "a text, a number"),
+            (r#","options":{"rank":null}"#, "a string, a number"),
             (
                 r#","options":{"lambda_reg":1,"lambda-reg":2}"#,
                 "is given twice",
@@ -306,10 +306,10 @@ mod tests {
             (r#","tesnor":"t""#, "a fit has no \"tesnor\""),
             (r#","valid":0.1"#, "valid_fraction"),
             (r#","test":"""#, "is empty"),
-            (r#","matrices":{"mode":1}"#, "must be a list"),
+            (r#","matrices":{"mode":1}"#, "must be an array"),
             (
                 r#","matrices":["2:g.coo"]"#,
-                "matrices, number 1: it is a text",
+                "matrices, number 1: it is a string",
             ),
             (r#","matrices":[{"mode":0,"file":"g"}]"#, "counted from 1"),
             (r#","matrices":[{"mode":1}]"#, "\"file\" is missing"),

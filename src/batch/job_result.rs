@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::job::Job;
-use crate::json::{Json, Writer};
+use crate::json::{Json, ObjectWriter};
 
 /// The state of a job at the end of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,41 +112,46 @@ impl JobResult {
 
     /// Returns the line of JSON for the journal. `job_text` is the line of the job.
     pub(super) fn to_json(&self, job_text: &str) -> String {
-        let line = Writer::new()
-            .text("id", &self.id)
-            .whole("line", self.line)
-            .text("kind", self.kind)
-            .text("status", self.status.name())
-            .text("reason", &self.reason)
-            .text("message", &self.message)
-            .text("output", &self.output.to_string_lossy());
+        let line = ObjectWriter::new()
+            .string("id", &self.id)
+            .integer("line", self.line)
+            .string("kind", self.kind)
+            .string("status", self.status.name())
+            .string("reason", &self.reason)
+            .string("message", &self.message)
+            .string("output", &self.output.to_string_lossy());
         let line = match &self.log {
-            Some(log) => line.text("log", &log.to_string_lossy()),
+            Some(log) => line.string("log", &log.to_string_lossy()),
             None => line,
         };
         let line = line
-            .whole("threads", self.threads as u64)
-            .list("cores", self.cores.iter().map(|&c| c as u64))
-            .whole("memory_bytes", self.memory)
-            .real("seconds", self.seconds);
+            .integer("threads", self.threads as u64)
+            .integers("cores", self.cores.iter().map(|&c| c as u64))
+            .integer("memory_bytes", self.memory)
+            .number("seconds", self.seconds);
         self.write_metrics(line)
-            .whole("resumed_from", self.resumed_from)
-            .text("job", job_text)
+            .integer("resumed_from", self.resumed_from)
+            .string("job", job_text)
             .finish()
     }
 
     /// Appends epochs, errors and predictions.
-    pub(super) fn write_metrics(&self, line: Writer) -> Writer {
-        let line = line.whole("epochs", self.epochs);
+    pub(super) fn write_metrics(&self, line: ObjectWriter) -> ObjectWriter {
+        let line = line.integer("epochs", self.epochs);
         write_errors(line, self.train_rmse, self.test_rmse, self.valid_rmse)
-            .whole("predictions", self.predictions)
+            .integer("predictions", self.predictions)
     }
 
     /// Restores the result of an earlier run, for a job that is skipped.
     pub(super) fn restore(&mut self, saved: &Json) {
-        let real = |name: &str| saved.get(name).and_then(Json::number).unwrap_or(f64::NAN);
-        let whole = |name: &str| saved.get(name).and_then(Json::number).unwrap_or(0);
-        let text = |name: &str| saved.get(name).and_then(Json::text);
+        let real = |name: &str| {
+            saved
+                .get(name)
+                .and_then(Json::parse_number)
+                .unwrap_or(f64::NAN)
+        };
+        let whole = |name: &str| saved.get(name).and_then(Json::parse_number).unwrap_or(0);
+        let text = |name: &str| saved.get(name).and_then(Json::as_str);
         self.reason = text("reason").unwrap_or_default().into();
         self.log = text("log").map(PathBuf::from);
         self.threads = whole("threads") as usize;
@@ -162,8 +167,8 @@ impl JobResult {
 }
 
 /// Appends the errors on training, test and validation entries.
-pub(super) fn write_errors(line: Writer, train: f64, test: f64, valid: f64) -> Writer {
-    line.real("train_rmse", train)
-        .real("test_rmse", test)
-        .real("valid_rmse", valid)
+pub(super) fn write_errors(line: ObjectWriter, train: f64, test: f64, valid: f64) -> ObjectWriter {
+    line.number("train_rmse", train)
+        .number("test_rmse", test)
+        .number("valid_rmse", valid)
 }

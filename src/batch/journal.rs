@@ -13,7 +13,7 @@ use super::file_identity::canonical;
 use super::job::Job;
 use super::job_result::{JobResult, JobStatus};
 use crate::error::{Error, Result};
-use crate::json::{self, Json, Writer};
+use crate::json::{self, Json, ObjectWriter};
 
 const RESULTS: &str = "results.jsonl";
 const STARTED: &str = "started.jsonl";
@@ -38,11 +38,11 @@ impl Journal {
             .map_err(|e| Error::io(format!("cannot create the folder {}", folder.display()), e))?;
         let (results, result_lines) = open(&folder.join(RESULTS), true)?;
         let (started, started_lines) = open(&folder.join(STARTED), false)?;
-        let job_of = |line: &Json| line.get("job").and_then(Json::text).map(String::from);
+        let job_of = |line: &Json| line.get("job").and_then(Json::as_str).map(String::from);
         let mut succeeded = HashMap::new();
         for line in result_lines {
             if let Some(job) = job_of(&line) {
-                let status = line.get("status").and_then(Json::text);
+                let status = line.get("status").and_then(Json::as_str);
                 if status == Some(JobStatus::Done.name()) {
                     succeeded.insert(job, line);
                 } else {
@@ -53,7 +53,7 @@ impl Journal {
         let mut first_checkpoints = HashMap::new();
         for line in started_lines {
             if let Some(job) = job_of(&line) {
-                let checkpoint = line.get("checkpoint").and_then(Json::text);
+                let checkpoint = line.get("checkpoint").and_then(Json::as_str);
                 let checkpoint = checkpoint.map(String::from);
                 first_checkpoints.entry(job).or_insert(checkpoint);
             }
@@ -100,12 +100,14 @@ impl Journal {
 
     /// Records that a job starts. `checkpoint` is the fingerprint of its checkpoint file, if it exists.
     pub(super) fn record_start(&mut self, job: &Job, checkpoint: Option<&str>) -> Result<()> {
-        let line = Writer::new().text("id", &job.id).whole("line", job.line);
+        let line = ObjectWriter::new()
+            .string("id", &job.id)
+            .integer("line", job.line);
         let line = match checkpoint {
-            Some(fingerprint) => line.text("checkpoint", fingerprint),
+            Some(fingerprint) => line.string("checkpoint", fingerprint),
             None => line,
         };
-        let line = line.text("job", &job.text).finish();
+        let line = line.string("job", &job.text).finish();
         append(&mut self.started, &self.folder.join(STARTED), &line)
     }
 

@@ -23,9 +23,11 @@ impl JsonFields {
     pub(super) fn text(&mut self, name: &str) -> Parsed<Option<String>> {
         match self.take(name) {
             None => Ok(None),
-            Some(Json::Text(text)) if !text.is_empty() => Ok(Some(text)),
-            Some(Json::Text(_)) => Err(format!("{name:?} is empty; leave it out, or give a value")),
-            Some(other) => Err(format!("{name:?} is {}; it must be a text", other.kind())),
+            Some(Json::String(text)) if !text.is_empty() => Ok(Some(text)),
+            Some(Json::String(_)) => {
+                Err(format!("{name:?} is empty; leave it out, or give a value"))
+            }
+            Some(other) => Err(format!("{name:?} is {}; it must be a string", other.kind())),
         }
     }
 
@@ -44,8 +46,8 @@ impl JsonFields {
     pub(super) fn list(&mut self, name: &str) -> Parsed<Vec<Json>> {
         match self.take(name) {
             None => Ok(Vec::new()),
-            Some(Json::List(items)) => Ok(items),
-            Some(other) => Err(format!("{name:?} is {}; it must be a list", other.kind())),
+            Some(Json::Array(items)) => Ok(items),
+            Some(other) => Err(format!("{name:?} is {}; it must be an array", other.kind())),
         }
     }
 
@@ -64,11 +66,11 @@ impl JsonFields {
         let mut options: Vec<(String, String)> = Vec::new();
         for (option, value) in fields {
             let texts = match value {
-                Json::List(items) => items.iter().map(scalar_text).collect::<Option<Vec<_>>>(),
+                Json::Array(items) => items.iter().map(scalar_text).collect::<Option<Vec<_>>>(),
                 one => scalar_text(&one).map(|text| vec![text]),
             };
             let texts = texts.ok_or_else(|| {
-                format!("{name}, {option:?}: it must be a text, a number, true, false, or a list of those")
+                format!("{name}, {option:?}: it must be a string, a number, true, false, or an array of those")
             })?;
             let option = option.replace('-', "_");
             if options.iter().any(|(n, _)| *n == option) {
@@ -126,7 +128,7 @@ impl JsonFields {
 /// Returns a string, number or Boolean as text.
 fn scalar_text(value: &Json) -> Option<String> {
     match value {
-        Json::Text(text) => Some(text.clone()),
+        Json::String(text) => Some(text.clone()),
         Json::Number(digits) => Some(digits.clone()),
         Json::Bool(flag) => Some(flag.to_string()),
         _ => None,

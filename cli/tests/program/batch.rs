@@ -115,7 +115,7 @@ fn failed_job_does_not_affect_other_jobs() {
         ("in", "bad-input", "would be overwritten"),
         ("job-15", "bad-input", "letters, digits"),
         ("job-16", "bad-input", "\"id\" is a number"),
-        ("job-17", "bad-input", "not a list"),
+        ("job-17", "bad-input", "not an array"),
         (
             "x",
             "bad-input",
