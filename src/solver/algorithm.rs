@@ -150,14 +150,14 @@ pub(super) trait Algorithm {
         true
     }
 
-    /// Returns whether predictions are averaged over samples of many epochs. The driver then keeps the last model, not the one with
-    /// the lowest validation error.
+    /// Returns whether predictions are averaged over samples of many epochs. The driver then keeps the last model instead of
+    /// the one with the lowest validation error.
     fn averages_samples(&self) -> bool {
         false
     }
 
-    /// Returns whether the algorithm has copied all entries, training and evaluation entries alike. The driver then frees its
-    /// own.
+    /// Returns whether the algorithm has copied all entries, training and evaluation entries alike. The driver then frees
+    /// its own.
     fn has_own_entries(&self) -> bool {
         false
     }
@@ -176,8 +176,8 @@ impl FitContext {
         loss::tensor_squared_errors(model, entries, standardization, self.level, pool)
     }
 
-    /// Returns the RMSE to report for entries of a total weight, in units of the data: of clipped predictions if the options
-    /// say so.
+    /// Returns the RMSE for entries of a total weight, in units of the data. With the option `clip` it is that of clipped
+    /// predictions.
     pub(super) fn rmse(&self, squared_errors: SquaredErrors, weight: f64) -> f64 {
         let squares = if self.options.clip {
             squared_errors.clipped
@@ -229,8 +229,8 @@ pub(super) fn default_evaluation_error(
     }
 }
 
-/// Orthonormalises the factors of a Tucker model, or normalises the columns of a non-negative one, unless the options say
-/// otherwise. No prediction changes.
+/// Normalises the columns of a non-negative model, or orthonormalises the factors of a Tucker model if the option
+/// `orthogonal` is set. No prediction changes.
 pub(super) fn canonical_form(model: &mut Model, options: &Options) -> Result<()> {
     if options.nonneg {
         reparametrization::normalise_columns(model)

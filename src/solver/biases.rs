@@ -186,7 +186,8 @@ fn noise_to_row_variance(rows: &[[f64; 2]], squares: f64, count: f64) -> f64 {
     (noise / row_variance).max(MIN_DAMPING)
 }
 
-/// Passes over the entries of a problem. Values are relative to the mean of the problem, so that `f32` keeps their differences.
+/// Passes over the entries of a problem. Values are relative to the mean of the problem, so that `f32` keeps their
+/// differences.
 struct Passes<'a> {
     problem: &'a Problem<'a>,
     pool: &'a ThreadPool,

@@ -97,7 +97,8 @@ impl Basis {
                 *x = (0..rank).map(|i| l[j * rank + i] * vector[i]).sum();
             }
         }
-        // A second basis makes the rows of the coordinates orthonormal, so that factor rows keep their norm as far as possible.
+        // A second basis makes the rows of the coordinates orthonormal, so that factor rows keep their norm as far as
+        // possible.
         let products: Vec<f64> = (0..size * size)
             .map(|k| {
                 let row = |i: usize| &coordinates[i * rank..][..rank];

@@ -91,6 +91,7 @@ pub(super) struct DataConfig<'a> {
 }
 
 impl Data {
+    /// Copies the entries of `problem` in the given layout and computes the penalties of rows and columns.
     pub(super) fn new(
         problem: &Problem<'_>,
         shape: &CoreShape,
@@ -371,7 +372,7 @@ impl MatrixUsage {
             .collect()
     }
 
-    /// Returns the share of full matrices in the rows of each mode.
+    /// Returns the contribution of full matrices to the rows of each mode.
     fn full_matrix_rows(
         &self,
         problem: &Problem<'_>,

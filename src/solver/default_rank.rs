@@ -1,4 +1,4 @@
-//! The rank of a model whose rank is left to the library.
+//! Default ranks.
 
 use crate::options::{Algorithm, ModelKind};
 use crate::problem::Problem;

@@ -37,7 +37,7 @@ pub(super) struct FullMatrix {
     pub unobserved_values: Vec<f32>,
 }
 
-/// The share of full matrices in a row of their mode.
+/// Contribution of full matrices to a row of their mode.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct FullMatrixRow {
     /// Part of the row's penalty that its full matrices carry: 0 if it has tensor entries.

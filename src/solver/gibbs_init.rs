@@ -31,10 +31,11 @@ const BURN_IN_RATIO: f64 = 0.96;
 /// Largest rank of the chain. The time of a sweep grows with its square, and this rank finds nearly all structure.
 const MAX_RANK: usize = 32;
 
-/// Largest number of entries that the chain sees; of larger data a random part.
+/// Largest number of entries of the chain. Of larger data it takes a random part.
 const MAX_ENTRIES: f64 = 5e6;
 
-/// Fraction of the entries that is held out from the chain to measure its error, and the fewest for which that is worth while.
+/// Fraction of the entries that is held out from the chain to measure its error. Data that would hold out fewer than
+/// [`MIN_HOLDOUT_ENTRIES`] holds out none.
 const HOLDOUT_FRACTION: f64 = 0.05;
 const MIN_HOLDOUT_ENTRIES: f64 = 200.0;
 
@@ -111,8 +112,8 @@ impl GibbsStart {
         })
     }
 
-    /// Returns the fraction of the values' `variance` that is noise. Where the chain predicts held-out entries no better than
-    /// the biases, all that the biases leave is noise.
+    /// Returns the fraction of the values' `variance` that is noise. Where the chain predicts held-out entries no better
+    /// than the biases, the whole residual of the biases counts as noise.
     pub(super) fn noise_fraction(&self, standardization: &Standardization, variance: f64) -> f64 {
         let fraction = self.noise_variance / variance;
         if !fraction.is_finite() {

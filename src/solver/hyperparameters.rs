@@ -1,5 +1,5 @@
-//! Resolution of the options that are left to the library: by the sizes of the data, and by the noise level that a short Gibbs
-//! chain estimates. That chain also gives the starting values.
+//! Resolution of the options that are left to the library, from the sizes of the data and from the noise level that a
+//! short Gibbs chain estimates. That chain also gives the starting values.
 
 use super::default_rank::{default_gibbs_rank, default_rank};
 use super::driver::{Clock, thread_pool};
@@ -26,7 +26,7 @@ const PENALTY: f64 = 2.6;
 const PAPER_ETA: f64 = 0.001;
 const PAPER_PENALTY: f64 = 0.1;
 
-/// Options without open choices, and what was computed to choose them.
+/// Options without open choices, and the intermediate results that the fit can reuse.
 pub(super) struct ResolvedOptions {
     pub options: Options,
     /// Standardisation of the data, if it was needed.
@@ -61,7 +61,7 @@ pub(super) fn resolve_options(
     }
     if o.nonneg && o.start == Initialization::Gibbs {
         return Err(Error::argument(
-            "start = drawn: what is drawn is negative, too; with nonneg it must be paper, normal or identity",
+            "start = drawn: posterior samples have negative elements; with nonneg it must be paper, normal or identity",
         ));
     }
     take_shape(&mut o, init);

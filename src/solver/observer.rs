@@ -41,7 +41,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Adds the event to the record of the model, unless it says nothing about the model.
+    /// Adds the event to the record of the model. Checkpoints and the end of the fit are not recorded here.
     pub(super) fn record(&self, record: &mut FitRecord, epoch: u64) {
         match self {
             Event::RankLowered(text) => record.add_event(epoch, "rank-lowered", text),

@@ -21,7 +21,7 @@ pub(super) enum SgdStart {
     Model(Arc<Model>),
     /// All values are equal, so there is nothing to learn.
     Constant,
-    /// SGD diverged; the event says why.
+    /// SGD diverged; the event contains the reason.
     Diverged(Event),
 }
 
@@ -70,7 +70,7 @@ pub(super) fn sgd_start(
     let mut model = match model {
         Ok((model, _)) => model,
         Err(Error::Argument(why)) => {
-            let text = format!("SGD gives no start, draws begin as with start = identity: {why}");
+            let text = format!("SGD diverged, the chain starts as with start = identity: {why}");
             return Ok(SgdStart::Diverged(Event::Warning(text)));
         }
         Err(e) => return Err(e),

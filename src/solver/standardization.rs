@@ -5,9 +5,9 @@
 //! matrix:  standardized = (value - offset of the column) / scale of the matrix
 //! ```
 //!
-//! The mean is subtracted while entries are read; biases are subtracted from the copy of the entries
-//! ([`Entries::subtract_biases`](super::entries::Entries::subtract_biases)), since they change after each epoch. Scales are powers
-//! of two, so scaling back and forth loses no bit.
+//! The mean is subtracted while entries are read. Biases change after each epoch, so they are subtracted from the copy of
+//! the entries ([`Entries::subtract_biases`](super::entries::Entries::subtract_biases)). Scales are powers of two, so
+//! scaling back and forth loses no bit.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ const BIAS_SWEEPS: usize = 5;
 /// Number of entries of the mean value that damp the offset of a matrix column.
 const OFFSET_DAMPING: f64 = 1.0;
 
-/// Ratio of mean to standard deviation above which `f32` values lose ten bits of what distinguishes them.
+/// Ratio of mean to standard deviation above which `f32` loses ten bits of the differences between values.
 const LARGE_MEAN_RATIO: f64 = 1024.0;
 
 /// Units of the values that a model predicts.

@@ -17,7 +17,7 @@ impl Fit<'_> {
     pub(super) fn divergence_error(&self, reason: &str) -> Error {
         let attempts = match self.progress.attempts {
             0 => String::new(),
-            n => format!(", also after {n} attempts with half the step size each"),
+            n => format!(", also after {n} attempts with half the learning rate each"),
         };
         Error::argument(format!(
             "the fit diverges: {reason}{attempts}; start with a smaller eta (now {}), or scale down the values \

@@ -30,11 +30,11 @@ pub(in crate::solver) struct Fit<'a> {
     pub(super) test: Option<Entries>,
     pub(super) validation: Option<Entries>,
     pub(super) model: Model,
-    /// ParameterSnapshot after the last epoch that was evaluated and had not diverged.
+    /// Parameters after the last epoch that was evaluated and had not diverged.
     pub(super) last_good: ParameterSnapshot,
-    /// ParameterSnapshot before the current epoch.
+    /// Parameters before the current epoch.
     pub(super) before_epoch: ParameterSnapshot,
-    /// ParameterSnapshot with the lowest validation error.
+    /// Parameters with the lowest validation error.
     pub(super) best: Option<ParameterSnapshot>,
     pub(super) progress: Progress,
     pub(super) clock: Clock,

@@ -25,14 +25,14 @@ pub(in crate::solver) struct FitState {
     pub refit: Option<Refit>,
     /// Events so far.
     pub record: FitRecord,
-    /// Times of what preceded the fit; the clock starts now if there is none.
+    /// Clock that was started before the preparations; `None` starts one now.
     pub clock: Option<Clock>,
 }
 
 /// Result of a fit with held-out entries that the refit to all entries needs.
 pub(in crate::solver) struct Refit {
     pub progress: Progress,
-    /// ParameterSnapshot with the lowest validation error.
+    /// Parameters with the lowest validation error.
     pub best: ParameterSnapshot,
 }
 
