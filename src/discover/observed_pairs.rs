@@ -22,7 +22,7 @@ impl ObservedPairs {
     ) -> Result<ObservedPairs> {
         if query_mode == ranked_mode {
             return Err(Error::argument(format!(
-                "mode {} is both the ranked mode and the mode whose observed rows are excluded; they must differ",
+                "mode {} is the ranked mode; observed rows are excluded for rows of another mode",
                 ranked_mode + 1
             )));
         }
