@@ -32,11 +32,13 @@ struct MatrixValues<'a> {
     groups: Option<RowGroups>,
 }
 
-/// Buffers for a row of the matrix, for one thread.
+/// Computes values on one thread, and keeps the factor row of the last position.
 struct RowValues<'a> {
     values: &'a MatrixValues<'a>,
+    /// The index of the kept row.
     index: Option<u32>,
     row: Vec<f32>,
+    /// A buffer for the factor row of a column.
     column: Vec<f32>,
 }
 
@@ -96,7 +98,6 @@ impl MatrixValues<'_> {
 }
 
 /// Entries of a piece of work.
-
 #[derive(Default)]
 struct Piece {
     rows: Vec<u32>,

@@ -23,7 +23,7 @@ pub(super) struct Positions<'a> {
     pub count: usize,
     /// The number of modes.
     pub order: usize,
-    /// Called for many positions at a time, so that the dynamic call costs nothing.
+    /// Called for many positions at a time, which makes the cost of the dynamic call negligible.
     pub write_indices: Box<WriteIndices<'a>>,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Positions<'a> {
     }
 }
 
-/// How a loop over positions runs.
+/// The threads and the progress reports of a loop over positions.
 pub(super) struct ChunkRun<'a> {
     /// The number of threads; 0 means all that this process may use.
     pub threads: usize,
