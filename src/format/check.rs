@@ -110,33 +110,38 @@ pub fn check(file: &CooFile, monitor: &dyn Monitor) -> Result<CheckReport> {
 pub fn check_view(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<CheckReport> {
     let mut report = CheckReport::default();
     let values = view.values();
-    for_each_batch(view, monitor, "values and indices", |columns, range| {
-        for (k, i) in range.enumerate() {
-            let outside = columns
-                .iter()
-                .zip(view.dims())
-                .position(|(c, &dim)| u64::from(c[k]) >= dim);
-            let (value, weight) = (values.get(i), view.weights().map(|w| w.get(i)));
-            let finite = acceptable_numbers(value, weight);
-            if outside.is_none() && finite {
-                continue;
+    for_each_batch(
+        view,
+        monitor,
+        "values and indices",
+        &mut |columns, range| {
+            for (k, i) in range.enumerate() {
+                let outside = columns
+                    .iter()
+                    .zip(view.dims())
+                    .position(|(c, &dim)| u64::from(c[k]) >= dim);
+                let (value, weight) = (values.get(i), view.weights().map(|w| w.get(i)));
+                let finite = acceptable_numbers(value, weight);
+                if outside.is_none() && finite {
+                    continue;
+                }
+                let bad = || InvalidEntry {
+                    entry: i as u64,
+                    index: view.index(i),
+                    mode: outside,
+                    value,
+                    weight,
+                };
+                if outside.is_some() {
+                    report.out_of_range.add(bad);
+                }
+                if !finite {
+                    report.not_finite.add(bad);
+                }
             }
-            let bad = || InvalidEntry {
-                entry: i as u64,
-                index: view.index(i),
-                mode: outside,
-                value,
-                weight,
-            };
-            if outside.is_some() {
-                report.out_of_range.add(bad);
-            }
-            if !finite {
-                report.not_finite.add(bad);
-            }
-        }
-        Ok(())
-    })?;
+            Ok(())
+        },
+    )?;
     for (n, &dim) in view.dims().iter().enumerate() {
         let mut rows = RowMapBuilder::new(dim)?;
         for (piece, indices) in view.column(n).chunks(1 << 20).enumerate() {
@@ -352,7 +357,7 @@ fn write_kept(
     let mut indices: Vec<Vec<u32>> = vec![Vec::new(); view.order()];
     let (mut values, mut weights) = (Vec::new(), Vec::new());
     let mut next_mean = means.iter().peekable();
-    for_each_batch(&view, monitor, "writing", |columns, range| {
+    for_each_batch(&view, monitor, "writing", &mut |columns, range| {
         indices.iter_mut().for_each(Vec::clear);
         values.clear();
         weights.clear();

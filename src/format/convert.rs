@@ -280,7 +280,7 @@ fn stage(
         view.weights().map(kind),
         Some(view.len() as u64),
     )?;
-    for_each_valid_batch(view, monitor, "writing", |columns, range| {
+    for_each_valid_batch(view, monitor, "writing", &mut |columns, range| {
         let weights = view.weights().map(|w| w.slice(range.clone()));
         writer.push(columns, view.values().slice(range), weights)
     })?;
@@ -292,9 +292,9 @@ pub(crate) fn for_each_valid_batch(
     view: &CooView<'_>,
     monitor: &dyn Monitor,
     phase: &str,
-    mut visit: impl FnMut(&[&[u32]], std::ops::Range<usize>) -> Result<()>,
+    visit: &mut dyn FnMut(&[&[u32]], std::ops::Range<usize>) -> Result<()>,
 ) -> Result<()> {
-    for_each_batch(view, monitor, phase, |columns, range| {
+    for_each_batch(view, monitor, phase, &mut |columns, range| {
         for (n, column) in columns.iter().enumerate() {
             if let Some(k) = column.iter().position(|&i| u64::from(i) >= view.dims()[n]) {
                 return Err(view.out_of_range(n, range.start + k, column[k]));
@@ -309,7 +309,7 @@ pub(crate) fn for_each_batch(
     view: &CooView<'_>,
     monitor: &dyn Monitor,
     phase: &str,
-    mut visit: impl FnMut(&[&[u32]], std::ops::Range<usize>) -> Result<()>,
+    visit: &mut dyn FnMut(&[&[u32]], std::ops::Range<usize>) -> Result<()>,
 ) -> Result<()> {
     let mut start = 0;
     while start < view.len() {
@@ -334,7 +334,7 @@ pub fn write_tns(input: &CooFile, output: &Path, monitor: &dyn Monitor) -> Resul
     let name = file.name().to_string();
     let failed = |e| Error::io(format!("cannot write {name}"), e);
     let mut out = BufWriter::with_capacity(1 << 18, file.file());
-    for_each_valid_batch(view, monitor, "writing", |columns, range| {
+    for_each_valid_batch(view, monitor, "writing", &mut |columns, range| {
         for (k, i) in range.enumerate() {
             write_line(&mut out, columns, k, view, i).map_err(failed)?;
         }

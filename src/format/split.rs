@@ -223,7 +223,7 @@ fn write_parts(
     }
     let mut indices: Vec<Vec<u32>> = vec![Vec::new(); view.order()];
     let (mut chosen, mut parts) = (Vec::new(), Vec::new());
-    for_each_valid_batch(&view, monitor, "writing", |columns, range| {
+    for_each_valid_batch(&view, monitor, "writing", &mut |columns, range| {
         parts.clear();
         parts.extend(range.clone().map(|i| assignment.part(i)));
         for (part, _, writer) in &mut outputs {

@@ -21,10 +21,18 @@ pub(super) fn sum_chunks<S, const K: usize>(
     sum: impl Fn(&mut S, usize) -> [f64; K] + Sync,
 ) -> Result<[f64; K]> {
     let sums = pool.map(count, &mut || false, state, sum)?;
-    Ok(sums
-        .unwrap_or_default()
-        .into_iter()
-        .fold([0.0; K], |a, b| std::array::from_fn(|k| a[k] + b[k])))
+    Ok(total(&sums.unwrap_or_default()))
+}
+
+/// Adds up `sums` in order.
+fn total<const K: usize>(sums: &[[f64; K]]) -> [f64; K] {
+    let mut total = [0.0; K];
+    for sum in sums {
+        for (total, x) in total.iter_mut().zip(sum) {
+            *total += x;
+        }
+    }
+    total
 }
 
 /// Returns how many sets of partial sums to keep when `rows` rows are summed in parallel. It depends on the

@@ -164,7 +164,7 @@ fn penalty(
     rows: &[f32],
     prior_mean: &[f32],
     kind: Penalty,
-    weight: impl Fn(usize) -> f64 + Sync,
+    weight: &(dyn Fn(usize) -> f64 + Sync),
     pool: &ThreadPool,
 ) -> Result<f64> {
     // Smaller chunks are not worth the threads.
@@ -197,7 +197,7 @@ fn penalty(
 pub(super) fn bias_penalty(biases: &[Vec<f32>], damping: &[f64], pool: &ThreadPool) -> Result<f64> {
     let mut size = 0.0;
     for (mode, &lambda) in biases.iter().zip(damping) {
-        size += penalty(mode, &[0.0], Penalty::L2, |_| lambda, pool)?;
+        size += penalty(mode, &[0.0], Penalty::L2, &|_| lambda, pool)?;
     }
     Ok(0.5 * size)
 }
@@ -214,7 +214,7 @@ pub(super) fn objective(
     let kind = options.penalty;
     let mut size = tensor_squared_error;
     let zeros = [0.0; LANES];
-    size += penalty(&model.core, &zeros, kind, |_| data.penalty.lambda, pool)?;
+    size += penalty(&model.core, &zeros, kind, &|_| data.penalty.lambda, pool)?;
     for (n, mode) in model.modes.iter().enumerate() {
         // The mean row at the end is no parameter.
         let rows = &mode.factor.as_slice()[..mode.rows.len() * mode.factor.stride()];
@@ -223,14 +223,14 @@ pub(super) fn objective(
             0 => data.penalty.of_row(1.0),
             _ => data.penalty.of_row(mode.row_weight(i)),
         };
-        size += penalty(rows, &data.prior_means[n], kind, weight, pool)?;
+        size += penalty(rows, &data.prior_means[n], kind, &weight, pool)?;
     }
     let mut f = 0.5 * size;
     for (m, matrix) in data.matrices.iter().enumerate() {
         let squared_error = matrix_squared_error(model, m, matrix, level, pool)?;
         let rows = model.matrices[m].factor.as_slice();
         let weight = |k: usize| matrix.penalty.of_row(matrix.column_weights[k]);
-        let columns = penalty(rows, &matrix.prior_mean, kind, weight, pool)?;
+        let columns = penalty(rows, &matrix.prior_mean, kind, &weight, pool)?;
         f += 0.5 * (f64::from(matrix.weight) * squared_error + columns);
     }
     Ok(f)
