@@ -13,8 +13,8 @@ use s3cmtf::format::OpenMode;
 use s3cmtf::model;
 use serde_json::Value;
 
-/// A fit of the planted data; `more` goes into the line, `options` into its options.
-fn line(dir: &Scratch, id: &str, more: &str, options: &str) -> String {
+/// Returns the line of a fit job. `more` has further fields, `options` further options.
+fn job_line(dir: &Scratch, id: &str, more: &str, options: &str) -> String {
     expand_paths(
         dir,
         &[&format!(
@@ -60,10 +60,10 @@ fn failed_job_does_not_affect_other_jobs() {
     let dir = generated_data("batch-cli");
     let mut lines = vec![
         "# what to do".into(),
-        line(&dir, "a", "", r#","epochs":5"#),
+        job_line(&dir, "a", "", r#","epochs":5"#),
         String::new(),
         predict(&dir, "p", "a"),
-        line(
+        job_line(
             &dir,
             "b",
             r#","matrices":[{"mode":2,"file":"@matrix1.coo","weight":2}]"#,
@@ -72,31 +72,31 @@ fn failed_job_does_not_affect_other_jobs() {
     ];
     let good = lines.clone();
     lines.extend([
-        line(
+        job_line(
             &dir,
             "mode",
             r#","matrices":[{"mode":9,"file":"@matrix1.coo"}]"#,
             "",
         ),
-        line(
+        job_line(
             &dir,
             "diverges",
             "",
             r#","eta":900000,"attempts":0,"start":"normal","epochs":5"#,
         ),
-        line(&dir, "folder", "", "").replace("folder.s3m", "no/such/folder.s3m"),
-        line(&dir, "large", r#","memory":"2T""#, ""),
-        line(&dir, "wide", "", r#","threads":3"#),
+        job_line(&dir, "folder", "", "").replace("folder.s3m", "no/such/folder.s3m"),
+        job_line(&dir, "large", r#","memory":"2T""#, ""),
+        job_line(&dir, "wide", "", r#","threads":3"#),
         predict(&dir, "none", "none"),
-        line(&dir, "a", "", "").replace("a.s3m", "z.s3m"),
+        job_line(&dir, "a", "", "").replace("a.s3m", "z.s3m"),
         predict(&dir, "twin", "a").replace("twin.coo", "p.coo"),
-        line(&dir, "in", "", "").replace("in.s3m", "tensor.test.coo"),
-        line(&dir, "é", "", ""),
+        job_line(&dir, "in", "", "").replace("in.s3m", "tensor.test.coo"),
+        job_line(&dir, "é", "", ""),
         "{\"id\":3}".into(),
         "[1]".into(),
         "{\"id\":\"x\",\"job\":\"bake\"}".into(),
         format!("{{\"id\":\"{}\"}}", "x".repeat(3 << 20)),
-        line(&dir, "last", "", r#","epochs":2"#),
+        job_line(&dir, "last", "", r#","epochs":2"#),
     ]);
     let ran = run_command(batch(&dir, &lines, &["--json", "--memory", "1G"])).failed(2, &[]);
     let objects = ran.json();
@@ -133,11 +133,11 @@ fn failed_job_does_not_affect_other_jobs() {
             "{id}: {found}"
         );
     }
-    // The journal says the same, and each job that began has a log.
-    let kept = results(&dir, "jobs.batch");
-    assert_eq!(kept.len(), 18);
-    // The last line of a job counts, which another of the same name must not be.
-    let a = kept.iter().rfind(|r| r["id"] == "a").unwrap();
+    // The journal has the same results, and each started job has a log.
+    let journal = results(&dir, "jobs.batch");
+    assert_eq!(journal.len(), 18);
+    // The last line of a job counts; the rejected job of the same name must not replace it.
+    let a = journal.iter().rfind(|r| r["id"] == "a").unwrap();
     assert_eq!(a["status"], "done");
     assert_eq!(
         (a["reason"].as_str(), a["epochs"].as_u64()),
@@ -158,7 +158,7 @@ fn failed_job_does_not_affect_other_jobs() {
             .count(),
         5
     );
-    // The model is that of the same fit alone.
+    // The model equals that of a single fit.
     run_command(fit_command(
         &dir,
         &[
@@ -181,7 +181,7 @@ fn failed_job_does_not_affect_other_jobs() {
         fs::read(dir.join("p.coo")).unwrap(),
         fs::read(dir.join("alone.coo")).unwrap()
     );
-    // Again without what fails: there is nothing to do, and a table says so.
+    // A second run without the failing jobs skips all jobs.
     let again = run_command(batch(&dir, &good, &[])).ok();
     assert!(
         again
@@ -200,7 +200,7 @@ fn failed_job_does_not_affect_other_jobs() {
 #[test]
 fn job_that_would_overwrite_the_job_file_fails() {
     let dir = generated_data("batch-own");
-    let own = line(&dir, "own", "", "").replace("own.s3m", "jobs.jsonl");
+    let own = job_line(&dir, "own", "", "").replace("own.s3m", "jobs.jsonl");
     let command = batch(&dir, std::slice::from_ref(&own), &[]);
     let said = run_command(command);
     assert_eq!(said.code, Some(2));
@@ -215,7 +215,7 @@ fn job_that_would_overwrite_the_job_file_fails() {
 #[test]
 fn invalid_batch_arguments_are_rejected() {
     let dir = generated_data("batch-usage");
-    let jobs = [line(&dir, "a", "", "")];
+    let jobs = [job_line(&dir, "a", "", "")];
     run_command(batch(&dir, &jobs, &["--memory", "much"])).failed(2, &["--memory much", "16G"]);
     run_command(batch(&dir, &jobs, &["--memory", "0"])).failed(2, &["--memory 0"]);
     run(["batch", "-"]).failed(2, &["-o"]);
@@ -238,8 +238,8 @@ fn invalid_batch_arguments_are_rejected() {
     }
 }
 
-/// Reads the objects that a batch prints until one is found.
-fn until(lines: &mut impl Iterator<Item = String>, found: impl Fn(&Value) -> bool) -> Value {
+/// Reads the printed objects until one satisfies `found`.
+fn read_until(lines: &mut impl Iterator<Item = String>, found: impl Fn(&Value) -> bool) -> Value {
     lines
         .map(|l| serde_json::from_str::<Value>(&l).unwrap())
         .find(found)
@@ -256,19 +256,19 @@ fn started(mut command: Command) -> (Child, impl Iterator<Item = String> + use<>
     (child, lines.map_while(|l| l.ok()))
 }
 
-/// A batch that reads a pipe, and its first job.
-fn piped(dir: &Scratch) -> (Child, impl Iterator<Item = String> + use<>, ChildStdin) {
+/// Starts a batch that reads a pipe, and writes its first job.
+fn start_piped_batch(dir: &Scratch) -> (Child, impl Iterator<Item = String> + use<>, ChildStdin) {
     let mut command = program();
     command
         .args(expand_paths(dir, &["batch", "-", "-o", "@out", "--json"]))
         .stdin(Stdio::piped());
     let (mut child, out) = started(command);
     let mut pipe = child.stdin.take().unwrap();
-    writeln!(pipe, "{}", line(dir, "a", "", r#","epochs":2"#)).unwrap();
+    writeln!(pipe, "{}", job_line(dir, "a", "", r#","epochs":2"#)).unwrap();
     (child, out, pipe)
 }
 
-/// Looks at a file until it has some words, which a running program is going to write.
+/// Waits until a running program has written `words` to a file.
 fn wait_for(child: &mut Child, path: &Path, words: &str) {
     while !fs::read_to_string(path).is_ok_and(|t| t.contains(words)) {
         let ended = child.try_wait().unwrap();
@@ -281,22 +281,22 @@ fn wait_for(child: &mut Child, path: &Path, words: &str) {
 fn killed_batch_continues_with_unfinished_jobs() {
     let dir = generated_data("batch-kill");
     let long = r#","algorithm":"als","epochs":400,"lambda_reg":0.1"#;
-    let whole = line(&dir, "whole", "", long);
+    let whole = job_line(&dir, "whole", "", long);
     let lines = [
-        line(&dir, "quick", "", r#","epochs":2"#),
-        line(&dir, "cut", r#","checkpoint":"@c.s3m""#, long),
+        job_line(&dir, "quick", "", r#","epochs":2"#),
+        job_line(&dir, "cut", r#","checkpoint":"@c.s3m""#, long),
         predict(&dir, "p", "cut"),
     ];
     let (mut child, mut out) = started(batch(&dir, &lines, &["--json"]));
-    until(&mut out, |o| o["id"] == "quick" && o["status"] == "done");
+    read_until(&mut out, |o| o["id"] == "quick" && o["status"] == "done");
     let log = dir.join("jobs.batch/cut.log");
     wait_for(&mut child, &log, "\"event\":\"checkpoint\"");
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!dir.join("cut.s3m").exists());
-    let kept = results(&dir, "jobs.batch");
-    assert!(kept.len() == 1 && kept[0]["id"] == "quick");
-    // As if the machine had gone down in the middle of a line.
+    let journal = results(&dir, "jobs.batch");
+    assert!(journal.len() == 1 && journal[0]["id"] == "quick");
+    // An incomplete last line, as after a crash of the machine.
     let mut journal = fs::OpenOptions::new()
         .append(true)
         .open(dir.join("jobs.batch/results.jsonl"))
@@ -319,7 +319,7 @@ fn killed_batch_continues_with_unfinished_jobs() {
         of("cut")
     );
     assert_eq!(of("cut")["epochs"], 400);
-    // It came to where it would have come without a break.
+    // The result equals that of an uninterrupted batch.
     run_command(batch(&dir, &[whole], &["-o", "@other"])).ok();
     assert_eq!(
         numbers(&dir.join("cut.s3m")),
@@ -332,31 +332,31 @@ fn killed_batch_continues_with_unfinished_jobs() {
 #[test]
 fn ctrl_c_interrupts_running_jobs_and_a_rerun_continues() {
     let dir = generated_data("batch-int");
-    let endless = line(&dir, "endless", "", r#","epochs":1000000"#);
+    let endless = job_line(&dir, "endless", "", r#","epochs":1000000"#);
     let lines = [endless, predict(&dir, "p", "endless")];
     let (mut child, mut out) = started(batch(&dir, &lines, &["--json"]));
-    until(&mut out, |o| o["started"] == "endless");
+    read_until(&mut out, |o| o["started"] == "endless");
     wait_for(
         &mut child,
         &dir.join("jobs.batch/endless.log"),
         "\"epoch\":1,",
     );
     crate::runner::signal(&child, "-INT");
-    let interrupted = until(&mut out, |o| o["id"] == "endless");
+    let interrupted = read_until(&mut out, |o| o["id"] == "endless");
     assert_eq!(interrupted["status"], "interrupted");
-    let summary = until(&mut out, |o| o["summary"].is_object());
+    let summary = read_until(&mut out, |o| o["summary"].is_object());
     assert_eq!(summary["summary"]["not_started"], 1);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(!dir.join("endless.s3m").exists());
-    // Nothing half-written is left.
+    // No temporary files remain.
     assert!(
         dir.names().iter().all(|n| !n.ends_with(".tmp")),
         "{:?}",
         dir.names()
     );
-    // While another batch has the folder, nobody else does.
+    // A folder can be used by one batch at a time.
     let (mut child, mut out) = started(batch(&dir, &lines, &["--json"]));
-    until(&mut out, |o| o["started"] == "endless");
+    read_until(&mut out, |o| o["started"] == "endless");
     run_command(batch(&dir, &lines, &[])).failed(2, &["another batch is running"]);
     crate::runner::signal(&child, "-TERM");
     out.for_each(drop);
@@ -366,14 +366,14 @@ fn ctrl_c_interrupts_running_jobs_and_a_rerun_continues() {
 #[test]
 fn jobs_from_a_pipe_start_as_they_arrive() {
     let dir = generated_data("batch-pipe");
-    let (mut child, mut out, mut pipe) = piped(&dir);
-    // It ends while the pipe is open.
-    assert_eq!(until(&mut out, |o| o["id"] == "a")["status"], "done");
+    let (mut child, mut out, mut pipe) = start_piped_batch(&dir);
+    // The job ends while the pipe is still open.
+    assert_eq!(read_until(&mut out, |o| o["id"] == "a")["status"], "done");
     write!(pipe, "{}", predict(&dir, "p", "a")).unwrap();
     drop(pipe);
-    assert_eq!(until(&mut out, |o| o["id"] == "p")["status"], "done");
+    assert_eq!(read_until(&mut out, |o| o["id"] == "p")["status"], "done");
     assert_eq!(
-        until(&mut out, |o| o["summary"].is_object())["summary"]["done"],
+        read_until(&mut out, |o| o["summary"].is_object())["summary"]["done"],
         2
     );
     assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -387,8 +387,8 @@ fn jobs_from_a_pipe_start_as_they_arrive() {
 #[test]
 fn ctrl_c_ends_the_wait_for_a_pipe() {
     let dir = generated_data("batch-wait");
-    let (mut child, mut out, pipe) = piped(&dir);
-    until(&mut out, |o| o["id"] == "a");
+    let (mut child, mut out, pipe) = start_piped_batch(&dir);
+    read_until(&mut out, |o| o["id"] == "a");
     crate::runner::signal(&child, "-INT");
     out.for_each(drop);
     assert_eq!(child.wait().unwrap().code(), Some(130));
@@ -398,7 +398,7 @@ fn ctrl_c_ends_the_wait_for_a_pipe() {
 #[test]
 fn job_file_in_another_encoding_is_rejected() {
     let dir = generated_data("batch-encoding");
-    let job = line(&dir, "a", "", r#","epochs":1"#);
+    let job = job_line(&dir, "a", "", r#","epochs":1"#);
     let good = dir.file("marked.jsonl", format!("\u{feff}{job}\n"));
     let folder = dir.join("out");
     let batch = |file: &Path| {

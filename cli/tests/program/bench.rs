@@ -1,12 +1,12 @@
-//! `bench` as a user runs it. How fast it finds this machine to be is nobody's business here.
+//! `s3cmtf bench`. The measured speeds themselves are not tested.
 
 use crate::common::{ProgramRun, Scratch};
 use crate::runner::{expand_paths, run};
 use s3cmtf::simd::Level;
 use serde_json::Value;
 
-/// A folder with a tiny tensor.
-fn tiny(name: &str) -> Scratch {
+/// Generates a tiny tensor in a temporary folder.
+fn tiny_data(name: &str) -> Scratch {
     let dir = Scratch::new(name);
     let made = [
         "generate",
@@ -24,7 +24,7 @@ fn tiny(name: &str) -> Scratch {
     dir
 }
 
-/// `bench` on it, with further arguments.
+/// Runs `bench` on that tensor, with further arguments.
 fn bench(dir: &Scratch, extra: &[&str]) -> ProgramRun {
     let mut all = vec!["bench", "--tensor", "@tensor.train.coo"];
     if !extra.contains(&"--rank") {
@@ -40,7 +40,7 @@ fn threads(line: &Value) -> u64 {
 
 #[test]
 fn json_has_all_figures_of_every_variant() {
-    let dir = tiny("json");
+    let dir = tiny_data("json");
     for model in ["tucker", "cp"] {
         let arguments = [
             "--model",
@@ -54,7 +54,7 @@ fn json_has_all_figures_of_every_variant() {
             "--json",
         ];
         let lines = bench(&dir, &arguments).ok().json();
-        // Two levels of two algorithms, one of naive, three numbers of threads each.
+        // Two instruction sets of two algorithms and one of `naive`, each with three thread counts.
         assert_eq!(lines.len(), 3 * (2 * 2 + 1));
         for line in &lines {
             for key in [
@@ -84,7 +84,7 @@ fn json_has_all_figures_of_every_variant() {
             assert_eq!(line["epochs"], if naive { 1 } else { 3 });
             assert!(!naive || line["kernel"] == "scalar", "{line}");
             if threads(line) == 1 {
-                // The fewest threads are what the others are compared with.
+                // Efficiency is relative to the smallest thread count.
                 assert_eq!(line["efficiency"], 1.0);
                 assert!(!naive || line["ratio_to_naive"] == 1.0, "{line}");
             }
@@ -92,7 +92,7 @@ fn json_has_all_figures_of_every_variant() {
         for (n, expected) in [2, 1, 3].into_iter().cycle().take(lines.len()).enumerate() {
             assert_eq!(threads(&lines[n]), expected);
         }
-        // The default algorithm is the same with any number of threads.
+        // The result of `blocked` is independent of the thread count.
         let blocked = |t: u64| {
             let same = |l: &&Value| {
                 l["algorithm"] == "blocked" && l["kernel"] == "wide" && threads(l) == t
@@ -105,7 +105,7 @@ fn json_has_all_figures_of_every_variant() {
 
 #[test]
 fn table_has_every_variant_once() {
-    let dir = tiny("table");
+    let dir = tiny_data("table");
     let text = bench(
         &dir,
         &["--threads", "1,2,2", "--epochs", "1", "--repeats", "1"],
@@ -129,7 +129,7 @@ fn table_has_every_variant_once() {
         text.contains("naive ran one epoch on all entries"),
         "{text}"
     );
-    // There is a yardstick also if it was not asked for, and ranks no higher than the rows.
+    // The baseline is measured even if not requested, and ranks are lowered to the number of rows.
     let alone = [
         "--rank",
         "9",
@@ -179,7 +179,7 @@ fn bench_without_tensor_uses_planted_data() {
 #[test]
 fn ctrl_c_ends_bench() {
     use std::io::{BufRead, BufReader};
-    let dir = tiny("ctrl-c");
+    let dir = tiny_data("ctrl-c");
     let mut child = crate::runner::program()
         .args(["bench", "--repeats", "1000", "--tensor"])
         .arg(dir.join("tensor.train.coo"))
@@ -187,18 +187,18 @@ fn ctrl_c_ends_bench() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    // It says so when it has begun.
-    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
-    let begun = said.find(|l| l.as_ref().unwrap().starts_with("measuring"));
+    // Progress on standard error shows that the measurement has started.
+    let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+    let begun = log.find(|l| l.as_ref().unwrap().starts_with("measuring"));
     assert!(begun.is_some());
     crate::runner::signal(&child, "-INT");
-    let rest: Vec<String> = said.map(|l| l.unwrap()).collect();
+    let rest: Vec<String> = log.map(|l| l.unwrap()).collect();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
 }
 
 #[test]
 fn invalid_bench_arguments_are_rejected() {
-    let dir = tiny("bad-bench");
+    let dir = tiny_data("bad-bench");
     for (extra, word) in [
         (&["--algorithm", "blocked,magic"][..], "magic"),
         (&["--algorithm", ""], "algorithm"),

@@ -3,8 +3,7 @@
 use crate::common::{ProgramRun, Scratch};
 use crate::runner::run;
 
-/// Ratings of films of three kinds, which a matrix says; names of films and kinds; two models, with the matrix and
-/// without.
+/// Writes ratings of films of three kinds, a matrix of kinds, and names, and fits two models, with and without the matrix.
 fn fitted(name: &str) -> Scratch {
     let scratch = Scratch::new(name);
     let (mut tensor, mut matrix) = (String::new(), String::new());
@@ -92,7 +91,7 @@ fn clusters_are_printed_with_labels_and_gap_curves() {
             (&label["count"], &label["overall"]),
             (&10.into(), &10.into())
         );
-        // All ten of ten, out of thirty.
+        // All 10 films of a kind, out of 30, are in one cluster: the hypergeometric p-value is a product.
         let each = (0..10).map(|i| f64::from(10 - i) / f64::from(30 - i));
         let expected: f64 = each.product();
         assert!((label["p_value"].as_f64().unwrap() / expected - 1.0).abs() < 1e-9);
@@ -108,7 +107,7 @@ fn clusters_are_printed_with_labels_and_gap_curves() {
     seen.sort();
     assert_eq!(seen, ["comedy", "drama", "horror"]);
     assert!((found["information"][0].as_f64().unwrap() - 1.0).abs() < 1e-9);
-    // The same for any number of threads, and as text and CSV.
+    // The output is independent of the thread count; text and CSV have the same clusters.
     for threads in ["1", "3"] {
         let again = all(&asked, &["--json", "--threads", threads]).ok().json();
         assert_eq!(again[0], found);
@@ -124,7 +123,7 @@ fn clusters_are_printed_with_labels_and_gap_curves() {
     let csv = all(&asked, &["--csv"]).ok().stdout;
     assert_eq!(csv.lines().count(), 31);
     assert!(csv.starts_with("row,row_name,cluster,distance\n") && csv.contains("\"Film, The 0\""));
-    // Curves of both models.
+    // Gap curves of both models.
     let compared = ["--max-k", "5", "--against", &other];
     let both = all(&base, &[&compared[..], &["--json"]].concat())
         .ok()
@@ -140,7 +139,7 @@ fn clusters_are_printed_with_labels_and_gap_curves() {
         text.contains("coupled.s3m:") && text.contains("plain.s3m:"),
         "{text}"
     );
-    // Both models and all matrices are told of without curves too, and labels only where they are no chance.
+    // Without curves, both models and all matrices are reported, and only significant labels are printed.
     scratch.file(
         "odd.tns",
         (1..=30)
@@ -164,7 +163,7 @@ fn clusters_are_printed_with_labels_and_gap_curves() {
         );
     }
     assert_eq!(text.matches("of its rows").count(), 3, "{text}");
-    // More than there are.
+    // More clusters than rows.
     let many = all(&["clusters", &model, "3", "-k", "9"], &["--json"])
         .ok()
         .json();
@@ -234,7 +233,7 @@ fn matrices_and_models_with_other_row_names_are_rejected() {
     let scratch = fitted("clusters-other-rows");
     let path = |name: &str| scratch.join(name).display().to_string();
     let (model, plain, kinds) = (path("coupled.s3m"), path("plain.s3m"), path("kinds.tns"));
-    // 30 films are not the 25 users.
+    // A matrix of 30 films does not fit the mode of 25 users.
     let words = ["kinds.tns", "has 30 rows", "mode 1 of the model has 25"];
     all(
         &["clusters", &model, "1", "-k", "2", "--matrix", &kinds],
@@ -247,14 +246,14 @@ fn matrices_and_models_with_other_row_names_are_rejected() {
     all(&report, &["--matrix", &of_users]).failed(2, &words);
     all(&report, &["--clusters", "two"]).failed(2, &["--clusters two", "as in 2:24"]);
     assert!(!scratch.join("page.html").exists());
-    // Nothing said of the last film: fine if nobody said how many there are, and not if somebody did.
+    // A matrix without the last film is accepted if its size is inferred, and rejected if it is stated.
     scratch.file("short.tns", "1 1 1\n29 2 1\n");
     let (short, stated) = (path("short.tns"), path("stated.coo"));
     let films = ["clusters", &model, "2", "-k", "2"];
     all(&films, &["--matrix", &short]).ok();
     run(["convert", &short, &stated, "--dims", "29,3"]).ok();
     all(&films, &["--matrix", &stated]).failed(2, &["stated.coo", "has 29 rows", "has 30;"]);
-    // Films in another order.
+    // A matrix whose films have another order.
     let names = format!("2:{}", path("films.tsv"));
     scratch.file("turned.tns", "1 1 1\n30 2 1\n");
     scratch.file("turned.mode1.tsv", "1\tFilm, The 0\n30\tFilm, The 1\n");
@@ -268,7 +267,7 @@ fn matrices_and_models_with_other_row_names_are_rejected() {
     all(&films, &["--matrix", &turned, "--names", &names]).failed(2, &words);
     let of_films = format!("2:{turned}");
     all(&report, &["--matrix", &of_films, "--names", &names]).failed(2, &words);
-    // A model that knows a film more from a matrix is compared with one that does not; one of fewer films is not.
+    // A model with one more film from a matrix can be compared; a model with fewer films cannot.
     let tensor = std::fs::read_to_string(scratch.join("ratings.tns")).unwrap();
     let fewer = tensor.lines().filter(|l| !l.contains(" 30 "));
     scratch.file(

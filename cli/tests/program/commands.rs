@@ -1,4 +1,4 @@
-//! The commands as a user runs them.
+//! `convert`, `info`, `check`, and behaviour that all commands share: help, pipes, signals, permissions, full disks.
 
 use std::fs;
 use std::io::Write;
@@ -30,7 +30,7 @@ fn text_ids_are_numbered_and_their_names_kept() {
         fs::read_to_string(dir.join("ratings.mode2.tsv")).unwrap(),
         "index\tname\n1\tHeat, 1995\n2\tAlien\n3\tAmélie\n"
     );
-    // The names are found again and printed.
+    // `info` finds and prints the names.
     let info = run([Path::new("info"), &coo]).ok().stdout;
     assert!(info.contains("longest: row 1 (ann) with 3"), "{info}");
     assert!(info.contains("longest: row 2 (Alien) with 2"), "{info}");
@@ -54,7 +54,7 @@ fn text_ids_are_numbered_and_their_names_kept() {
     .ok();
     assert!(info.json()[0]["modes"][1]["longest"]["name"].is_string());
 
-    // A second file with the same ids, in another order, and a new one.
+    // A second file with the same ids in another order, and a new id.
     let genres = dir.file(
         "genres.csv",
         "film,genre\nAlien,horror\nHeat,crime\n\"Heat, 1995\",crime\n",
@@ -73,7 +73,7 @@ fn text_ids_are_numbered_and_their_names_kept() {
     let back = dir.join("genres.tns");
     run([Path::new("convert"), &genres_coo, &back]).ok();
     assert_eq!(fs::read_to_string(back).unwrap(), "2 1 1\n4 2 1\n1 2 1\n");
-    // Read directly, words would get numbers of their own.
+    // Without --names, text ids would be numbered differently.
     run([Path::new("info"), &genres, Path::new("--no-value")])
         .failed(2, &["ids of mode 1 are words", "convert"]);
 }
@@ -134,7 +134,7 @@ fn all_formats_and_standard_input_give_the_same_file() {
         assert_eq!(fs::read(&out).unwrap(), expected);
         fs::remove_file(&out).unwrap();
     }
-    // And back again, through 64-bit values.
+    // A round trip through 64-bit values.
     let (wide, narrow) = (dir.join("w.coo"), dir.join("n.coo"));
     run([
         "convert".as_ref(),
@@ -145,7 +145,7 @@ fn all_formats_and_standard_input_give_the_same_file() {
     ])
     .ok();
     assert_ne!(fs::read(&wide).unwrap(), expected);
-    // A binary file keeps its kind unless another is asked for.
+    // A binary file keeps its value kind unless another is requested.
     run([Path::new("convert"), &wide, &narrow]).ok();
     assert_eq!(fs::read(&narrow).unwrap(), fs::read(&wide).unwrap());
     run([
@@ -279,7 +279,7 @@ fn unwritable_standard_output_exits_with_1() {
         .output()
         .unwrap();
     ProgramRun::from(out).failed(1, &["standard output"]);
-    // A device as the output is refused, not replaced.
+    // A device as the output is rejected, not replaced.
     run(["convert".as_ref(), file.as_os_str(), "/dev/full".as_ref()])
         .failed(2, &["/dev/full", "device"]);
     run(["convert".as_ref(), file.as_os_str(), dir.path().as_os_str()]).failed(2, &["is a folder"]);
@@ -287,7 +287,7 @@ fn unwritable_standard_output_exits_with_1() {
         .failed(2, &["folder does not exist"]);
 }
 
-/// Lines enough to fill every buffer between here and the program, so that it must have begun.
+/// Returns more text than all buffers of the pipe hold, so that the program must have started reading.
 fn long_text() -> Vec<u8> {
     (0..1_200_000u32)
         .flat_map(|i| format!("{} {} 1.5\n", i + 1, i % 1000 + 1).into_bytes())
@@ -306,7 +306,7 @@ fn interrupted(signal: &str) -> (Option<i32>, Vec<String>) {
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(&long_text()).unwrap();
-    // The pipe stays open: the program waits for more when the signal comes.
+    // The pipe stays open, so the program waits for more input when the signal arrives.
     crate::runner::signal(&child, signal);
     let status = child.wait().unwrap();
     drop(stdin);
@@ -335,7 +335,7 @@ fn ctrl_c_during_conversion_leaves_no_files() {
 fn killed_conversion_leaves_no_output_file() {
     let (code, names) = interrupted("-KILL");
     assert_eq!(code, None);
-    // Nothing could tidy up; what is left does not look like a file of the user's.
+    // A killed program cannot clean up; only hidden temporary files may remain.
     assert!(
         names
             .iter()
@@ -354,7 +354,7 @@ fn folder_without_write_permission_is_reported() {
     let closed = dir.join("closed");
     fs::create_dir(&closed).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
-    // Root may write anywhere: run a copy of the program as nobody then.
+    // Root may write anywhere, so a copy of the program runs as user nobody.
     let root = fs::write(closed.join("probe"), "").is_ok();
     let copy = dir.join("program");
     fs::copy(env!("CARGO_BIN_EXE_s3cmtf"), &copy).unwrap();
@@ -363,7 +363,7 @@ fn folder_without_write_permission_is_reported() {
         command.uid(65534).gid(65534);
     }
     command.arg("convert").arg(&file).arg(closed.join("o.coo"));
-    // Programs that other tests started meanwhile may hold the copy open for writing until they run.
+    // Child processes that other tests fork meanwhile may hold the copy open for writing until they call exec.
     let out = loop {
         match command.output() {
             Err(e) if e.kind() == std::io::ErrorKind::ExecutableFileBusy => {

@@ -1,4 +1,4 @@
-//! The demo as a user runs it.
+//! `s3cmtf demo`
 
 use std::fs;
 use std::path::Path;
@@ -39,9 +39,9 @@ fn demo_recovers_the_planted_structure() {
     let few = |name: &str| few["few"][name].as_f64().unwrap();
     assert!(
         few("test_rmse_coupled") < 0.98 * few("test_rmse_uncoupled"),
-        "most where there is little to learn from"
+        "coupling helps most for rows with few entries"
     );
-    // Each cluster is a category in a city, nearly.
+    // Nearly every cluster is one category in one city.
     let clusters = &found["clusters"];
     assert_eq!(clusters["clusters"].as_array().unwrap().len(), 24);
     for m in clusters["matches"].as_array().unwrap() {
@@ -53,7 +53,7 @@ fn demo_recovers_the_planted_structure() {
     }
     assert_eq!(found["person"]["recommended"].as_array().unwrap().len(), 8);
     assert!(found["person"]["name"].as_str().unwrap().contains(' '));
-    // What the text tells is in the object too.
+    // The object has the figures of the text.
     assert_eq!(found["training_entries"], 240_000);
     assert_eq!(found["dims"], serde_json::json!([3000, 2400, 24]));
     for fit in found["fits"].as_array().unwrap() {
@@ -79,33 +79,36 @@ fn demo_recovers_the_planted_structure() {
     let cluster = &clusters["clusters"][0];
     assert_eq!(cluster["members"].as_array().unwrap().len(), 3);
     assert!(cluster["labels"][0]["count"].as_u64() <= cluster["size"].as_u64());
-    // All that is said to be there is there and can be used.
+    // The written files exist and are usable.
     let page = fs::read_to_string(dir.join("report.html")).unwrap();
     for word in ["Lisbon", "Sushi", "Jan 2023", "id=\"clusters\""] {
         assert!(page.contains(word), "{word}");
     }
-    // The page tells of the same clusters as the text.
-    let told = page.split("Clusters of place</h3>").nth(1).unwrap();
-    let told = told.split("<h3>").next().unwrap();
+    // The report has the same clusters as the text.
+    let section = page.split("Clusters of place</h3>").nth(1).unwrap();
+    let section = section.split("<h3>").next().unwrap();
     for word in [
         "2,400 rows in 24 clusters",
         "shown: 24",
         "Steakhouse \u{d7}",
         "Kyoto \u{d7}",
     ] {
-        assert!(told.contains(word), "{word}: {told}");
+        assert!(section.contains(word), "{word}: {section}");
     }
-    assert!(!told.contains("better than one"), "{told}");
+    assert!(!section.contains("better than one"), "{section}");
     for m in [1, 2] {
         let said = format!("of the entropy of matrix {m}");
-        let share = told
+        let percent = section
             .split(&said)
             .next()
             .unwrap()
             .rsplit("They explain ")
             .next();
-        let share = share.unwrap().trim().trim_end_matches('%');
-        assert!(share.parse::<f64>().unwrap() > 80.0, "{share} {told}");
+        let percent = percent.unwrap().trim().trim_end_matches('%');
+        assert!(
+            percent.parse::<f64>().unwrap() > 80.0,
+            "{percent} {section}"
+        );
     }
     let epochs = fs::read_to_string(dir.join("coupled.log.jsonl")).unwrap();
     let last: Value = serde_json::from_str(epochs.lines().last().unwrap()).unwrap();
@@ -169,7 +172,7 @@ fn demo_runs_on_a_folder_of_files() {
     .ok();
     fs::rename(data.join("matrix1.coo"), data.join("item_category.coo")).unwrap();
     fs::rename(data.join("matrix2.coo"), data.join("client_taste.coo")).unwrap();
-    // A matrix may know rows that the tensor does not have, whose text states no sizes.
+    // A matrix may have rows beyond the inferred size of the tensor.
     for part in ["train", "test"] {
         let from = data.join(format!("tensor.{part}.coo"));
         let to = data.join(format!("tensor.{part}.tns"));
@@ -215,14 +218,14 @@ fn demo_runs_on_a_folder_of_files() {
         assert!(text.contains(word), "{word}: {text}");
     }
     assert!(dir.join("out/coupled.s3m.matrix2.tsv").is_file());
-    // What modes are called can be told from matrices, and names that nobody uses are said to be left out.
+    // Without meta.json, modes are named after matrices, and unused files of names are reported.
     let bare = dir.join("no-meta");
     fs::create_dir(&bare).unwrap();
     for file in fs::read_dir(&data).unwrap().map(Result::unwrap) {
         fs::copy(file.path(), bare.join(file.file_name())).unwrap();
     }
     fs::remove_file(bare.join("meta.json")).unwrap();
-    // It is of a size of its own now.
+    // Now the matrix has exactly the size of its mode.
     let category = fs::read_to_string(bare.join("item_category.tns")).unwrap();
     fs::write(
         bare.join("item_category.tns"),
@@ -244,14 +247,14 @@ fn demo_runs_on_a_folder_of_files() {
         assert!(text.contains(word), "{word}: {text}");
     }
     assert!(!text.contains("items.tsv"), "{text}");
-    // Nothing is written among the data.
+    // The output folder must not be the data folder.
     let same = data.join(".");
     run(["demo", "--data", folder, "-o", same.to_str().unwrap()])
         .failed(2, &["is the folder of --data"]);
     assert!(!data.join("report.html").exists() && !data.join("coupled.s3m").exists());
     let page = fs::read_to_string(dir.join("out/report.html")).unwrap();
     assert!(page.contains("thing &lt;") && !page.contains("thing <"));
-    // Again into the same folder: threads do not matter.
+    // A second run into the same folder; the report is independent of the thread count.
     demo(&["--data", folder, "--threads", "1"], &dir.join("out"));
     let again = fs::read_to_string(dir.join("out/report.html")).unwrap();
     let parts = |page: &str| {
@@ -259,7 +262,7 @@ fn demo_runs_on_a_folder_of_files() {
         parts.split("id=\"speed\"").next().unwrap().to_string()
     };
     assert!(parts(&page) == parts(&again));
-    // Without matrices, names and words for modes there is a story too.
+    // Data without matrices, names and meta.json.
     for name in [
         "meta.json",
         "items.tsv",
@@ -277,7 +280,7 @@ fn demo_runs_on_a_folder_of_files() {
     assert!(
         bare["test_rmse_uncoupled"].as_f64().unwrap() < bare["test_rmse_mean"].as_f64().unwrap()
     );
-    // One fit, which nothing calls coupled.
+    // There is one fit, and the output does not mention coupling.
     assert_eq!(bare["fits"].as_array().unwrap().len(), 1);
     assert_eq!(bare["clusters"]["by_gap"], true);
     let text = demo(&["--data", folder, "--threads", "2"], &dir.join("bare")).stdout;
@@ -287,12 +290,12 @@ fn demo_runs_on_a_folder_of_files() {
     let models = files.iter().map(|f| f.to_string_lossy());
     let models: Vec<_> = models.filter(|f| f.ends_with(".s3m")).collect();
     assert_eq!(models, ["model.s3m"]);
-    // A matrix of people alone: they are what is told groups of, and things are recommended all the same.
+    // If only users have a matrix, users are clustered and items are still recommended.
     let tastes: String = (0..80)
         .map(|i| format!("{} {} 1\n", i + 1, 1 + i % 3))
         .collect();
     fs::write(data.join("client_taste.tns"), tastes).unwrap();
-    // All of them like one thing most, week after week.
+    // All users rate item 7 highest, in every week.
     let train = data.join("tensor.train.tns");
     let mut text = fs::read_to_string(&train).unwrap();
     for i in 0..4 * 80 {
@@ -323,14 +326,14 @@ fn demo_runs_on_a_folder_of_files() {
     rows.sort_unstable();
     rows.dedup();
     assert_eq!(rows.len(), 5, "each once, in whichever week: {highest:?}");
-    // Rows of the second mode: never more than its 50, and rated by nobody's own number.
+    // The recommended rows are items, of which there are 50.
     let listed = people["person"]["recommended"].as_array().unwrap();
     assert!(!listed.is_empty() && listed.iter().all(|r| r["index"].as_u64().unwrap() <= 50));
     fs::remove_file(data.join("tensor.test.tns")).unwrap();
     let out = dir.join("none").display().to_string();
     run(["demo", "--data", folder, "-o", &out]).failed(2, &["tensor.test.tns", "is missing"]);
     run(["demo", "--data", "/no/such/folder", "-o", &out]).failed(2, &["is no folder"]);
-    // Nothing is made for what cannot be read.
+    // Unreadable data leaves no output folder.
     fs::write(data.join("tensor.test.tns"), "1 1 3\n").unwrap();
     run(["demo", "--data", folder, "-o", &out])
         .failed(2, &["tensor.test.tns", "has 2 modes", "has 3"]);

@@ -1,4 +1,4 @@
-//! Files that must not be lost, laundered or misread: what a careful tool does with them.
+//! Files are not lost, overwritten, mixed up or misread.
 
 use std::fs;
 use std::io::Write;
@@ -9,8 +9,8 @@ use crate::common::{ProgramRun, Scratch};
 use crate::runner::{program, run, run_with_input};
 use s3cmtf::format::{CooFile, OpenMode};
 
+/// Replaces `@` at the start of arguments by the folder.
 fn args<'a>(list: &[&'a str], dir: &'a Scratch) -> Vec<String> {
-    // Words that start with @ are files of the test.
     list.iter()
         .map(|a| match a.strip_prefix('@') {
             Some(name) => dir.join(name).to_str().unwrap().to_string(),
@@ -25,7 +25,7 @@ fn damaged_file_is_not_rewritten_with_valid_checksums() {
     dir.file("a.tns", "1 1 1\n2 2 2\n3 1 5\n");
     run(args(&["convert", "@a.tns", "@a.coo"], &dir)).ok();
     let mut bytes = fs::read(dir.join("a.coo")).unwrap();
-    // A value: no index goes out of range, only the checksum tells.
+    // A changed value, which only the checksum detects.
     let at = bytes.len() - 2;
     bytes[at] ^= 0x10;
     dir.file("bad.coo", bytes);
@@ -38,7 +38,7 @@ fn damaged_file_is_not_rewritten_with_valid_checksums() {
         run(args(&list, &dir)).failed(2, &["bad.coo", "values do not match their checksum"]);
     }
     assert_eq!(dir.names(), ["a.coo", "a.tns", "bad.coo"]);
-    // The report comes even if nothing can be mended.
+    // The report is printed even if the file cannot be fixed.
     let found = run(args(&["check", "@bad.coo", "--fix", "@o.coo"], &dir));
     assert!(found.stdout.contains("BAD checksums"), "{}", found.stdout);
 }
@@ -67,7 +67,7 @@ fn input_is_never_overwritten_by_its_output() {
         fs::read_to_string(dir.join("t.tns")).unwrap(),
         "1 1 1\n1 1 2\n"
     );
-    // A split must not replace what it splits.
+    // A split must not overwrite its input.
     let many: String = (1..=20).map(|i| format!("{i} 1 1\n")).collect();
     dir.file("many.tns", many);
     run(args(&["convert", "@many.tns", "@s.train.coo"], &dir)).ok();
@@ -75,7 +75,7 @@ fn input_is_never_overwritten_by_its_output() {
         .failed(2, &["s.train.coo", "is the input itself"]);
     run(args(&["info", "@s.train.coo"], &dir)).ok();
     assert!(!dir.join("s.test.coo").exists());
-    // A binary file may be mended in place: it is replaced as a whole.
+    // A binary file may be fixed in place, since it is replaced atomically.
     run(args(&["convert", "@t.tns", "@b.coo"], &dir)).ok();
     run(args(&["check", "@b.coo", "--fix", "@b.coo"], &dir)).ok();
     run(args(&["check", "@b.coo"], &dir)).ok();
@@ -108,11 +108,11 @@ fn names_are_copied_with_their_data_only() {
     for file in ["@copy.coo", "@fixed.coo", "@part.train.coo"] {
         assert!(named(file), "{file}");
     }
-    // New data without names under an old name: the old names are gone.
+    // New data without names under the same path: the old names are removed.
     run(args(&["convert", "@n.tns", "@w.coo"], &dir)).ok();
     assert!(!named("@w.coo"));
     assert!(!dir.join("w.mode1.tsv").exists());
-    // A file that somebody else wrote is left alone.
+    // A file in another format is not removed.
     dir.file("w.mode1.tsv", "index\ttitle\textra\n1\tToy\tx\n");
     run(args(&["convert", "@n.tns", "@w.coo"], &dir)).ok();
     assert!(dir.join("w.mode1.tsv").exists());
@@ -240,7 +240,7 @@ fn named_pipe_is_opened_once() {
     }
 }
 
-/// Starts the program on an open pipe fed with `text`, interrupts it once, and waits for its end.
+/// Starts the program on a pipe fed with `text`, interrupts it once, and waits for its end.
 #[cfg(unix)]
 fn interrupt(dir: &Scratch, arguments: &[&str], text: &[u8]) -> Option<i32> {
     let mut child = program()
@@ -253,7 +253,7 @@ fn interrupt(dir: &Scratch, arguments: &[&str], text: &[u8]) -> Option<i32> {
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(text).unwrap();
     crate::runner::signal(&child, "-INT");
-    // More input keeps coming, in whole lines; one signal must do.
+    // Input continues to arrive in whole lines; one signal must be enough.
     let some = &text[..text.len().min(4096)];
     let lines = &some[..some.iter().rposition(|&b| b == b'\n').unwrap() + 1];
     while stdin.write_all(lines).is_ok() {}
@@ -264,7 +264,7 @@ fn interrupt(dir: &Scratch, arguments: &[&str], text: &[u8]) -> Option<i32> {
 #[test]
 fn one_ctrl_c_ends_every_command() {
     let dir = Scratch::new("one");
-    // More than every buffer holds, so that the program has begun when the signal comes.
+    // More than all buffers hold, so that the program has started when the signal arrives.
     let comments = b"# nothing but comments\n".repeat(400_000);
     assert_eq!(
         interrupt(&dir, &["convert", "-", "@o.coo"], &comments),
@@ -280,7 +280,7 @@ fn generated_values_are_finite_and_all_positions_can_be_filled() {
     let dir = Scratch::new("limits");
     let generate =
         |name: &str, list: &[&str]| run(args(&[&["generate", "-o", name], list].concat(), &dir));
-    // Full but for one cell, in rows of few cells: a row too long would never end.
+    // All positions but one, in short rows: sampling must not request more entries than a row has positions.
     generate(
         "@a",
         &[

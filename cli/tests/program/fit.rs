@@ -1,4 +1,4 @@
-//! `fit`, `eval`, `predict` and `export` as a user runs them.
+//! `s3cmtf fit`, `eval`, `predict` and `export`
 
 use std::fs;
 
@@ -167,7 +167,7 @@ fn fit_eval_predict_export_and_info_agree() {
         .collect();
     assert_eq!((core.len(), core[0].len()), (27, 4));
     assert_eq!(&core[26][..3], ["3", "3", "3"]);
-    // What was exported predicts what the model predicts.
+    // The exported factors give the predictions of the model.
     let table = |name: &str| -> Vec<Vec<f64>> {
         read(name)
             .lines()
@@ -237,7 +237,7 @@ fn options_come_from_preset_config_and_arguments() {
     ))
     .ok();
     let m = model::load(dir.join("m.s3m"), OpenMode::Mapped).unwrap();
-    // What is typed counts most, then the file, then the preset.
+    // Arguments override the config file, which overrides the preset.
     assert_eq!(
         (m.options().eta, m.options().epochs, m.options().lambda_m),
         (Some(0.003), 2, 10.0)
@@ -310,7 +310,7 @@ fn rejected_fits_leave_no_files() {
     }
     assert!(!dir.join("m.s3m").exists());
     run_command(fit_command(&dir, &["--epochs", "1", "-o", "@m.s3m"])).ok();
-    // Nothing that is read is written over.
+    // Inputs are never overwritten.
     for (extra, word) in [
         (&["-o", "@tensor.train.coo"][..], "would be overwritten"),
         (
@@ -333,7 +333,7 @@ fn rejected_fits_leave_no_files() {
         run_command(fit_command(&dir, &all)).failed(2, &[word]);
     }
     run(expand_paths(&dir, &["check", "@tensor.train.coo"])).ok();
-    // Weights of which none counts.
+    // All weights are 0.
     dir.file("w.tns", "1 1 1 1 0\n2 2 2 1 0\n");
     run(expand_paths(
         &dir,
@@ -345,7 +345,7 @@ fn rejected_fits_leave_no_files() {
         &["fit", "--tensor", "@w.coo", "-o", "@n.s3m"],
     ))
     .failed(2, &["w.coo", "all weights are 0"]);
-    // Said before the fit, not after it.
+    // The error comes before the fit starts.
     let ran = run_command(fit_command(
         &dir,
         &["--epochs", "1", "-o", "@no/such/m.s3m"],
@@ -368,14 +368,14 @@ fn rejected_fits_leave_no_files() {
         &["predict", "@m.s3m", "@tensor.test.coo", "-o", "@m.s3m"],
     ))
     .failed(2, &["would be overwritten"]);
-    // A model is no data.
+    // A model is rejected as data.
     run(expand_paths(&dir, &["check", "@m.s3m"])).failed(2, &["is a model, not data"]);
     run(expand_paths(
         &dir,
         &["fit", "--tensor", "@m.s3m", "-o", "@o.s3m"],
     ))
     .failed(2, &["is a model, not data"]);
-    // A model is no checkpoint.
+    // A model without fit state is rejected as a checkpoint.
     run_command(fit_command(&dir, &["--resume", "@m.s3m", "-o", "@o.s3m"]))
         .failed(2, &["not a checkpoint"]);
     run(expand_paths(&dir, &["eval", "@m.s3m", "@matrix1.coo"])).failed(2, &["has 2 modes"]);
@@ -428,7 +428,7 @@ fn cp_model_keeps_a_hyper_diagonal_core() {
         let core = fs::read_to_string(dir.join("ex/CORETENSOR")).unwrap();
         assert_eq!(core.lines().count(), rank.parse::<usize>().unwrap());
         assert!(core.starts_with("1\t1\t1\t1\t1\t1\t1\t1\t"));
-        // The ranks come from the model.
+        // The ranks are taken from the initial model.
         let again = expand_paths(
             &dir,
             &[
@@ -473,7 +473,7 @@ fn kernel_is_chosen_by_option_or_environment() {
         }
         ran(algorithm, "sse9", &[]).failed(2, &["S3CMTF_KERNEL=sse9", "scalar, wide"]);
     }
-    // naive has one level.
+    // `naive` has only scalar kernels.
     let lines = ran("naive", "wide", &[]).ok().json();
     println!("naive: {}", lines.last().unwrap()["summary"]["kernel"]);
 }

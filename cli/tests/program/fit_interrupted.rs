@@ -1,4 +1,4 @@
-//! Fits that are killed, interrupted, out of time, or short of CPUs.
+//! Fits that are killed, interrupted, stopped by the time limit, or restricted to some CPUs.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -10,7 +10,7 @@ use crate::runner::{expand_paths, fit_command, generated_data, program, run, run
 use s3cmtf::format::OpenMode;
 use s3cmtf::model;
 
-/// Starts a long fit that writes a checkpoint every epoch and reads its output.
+/// Starts a long fit that writes a checkpoint after every epoch. Returns the process and its output lines.
 fn long_fit(dir: &Scratch, extra: &[&str]) -> (Child, impl Iterator<Item = String> + use<>) {
     let mut command = fit_command(
         dir,
@@ -50,12 +50,11 @@ fn killed_fit_leaves_a_checkpoint_that_resumes() {
     run_command(fit_command(&dir, &["--epochs", "2", "-o", "@old.s3m"])).ok();
     for round in 0..8 {
         let _ = fs::remove_file(&checkpoint);
-        // A model from earlier, which the killed fit was to replace, stays.
+        // A killed fit does not change an earlier model at its output path.
         fs::copy(dir.join("old.s3m"), dir.join("m.s3m")).unwrap();
-        // Steps that do not depend on the number of epochs, which will be another.
+        // This schedule is independent of the number of epochs, which differs when resuming.
         let (mut child, mut lines) = long_fit(&dir, &["--schedule", "inverse"]);
-        // Somewhere in the life of the fit: checkpoints follow one another closely, so that most of
-        // these moments are in the middle of writing one.
+        // Checkpoints follow one another closely, so that most kills happen while one is written.
         lines
             .by_ref()
             .find(|l| l.contains("\"checkpoint\""))
@@ -66,8 +65,8 @@ fn killed_fit_leaves_a_checkpoint_that_resumes() {
         let epoch = epoch_of(&checkpoint);
         assert!(epoch >= 1 && epoch_of(&dir.join("m.s3m")) == 2);
         if round == 3 {
-            // Resuming ends exactly where a fit that was never killed ends, without retyping its
-            // options (the checkpoint has them; one thread and the rank come from the helper).
+            // The resumed fit equals an uninterrupted one. Its options come from the checkpoint, except for threads and
+            // rank, which the helper sets.
             let last = (epoch + 3).to_string();
             run_command(fit_command(
                 &dir,
@@ -123,7 +122,7 @@ fn ctrl_c_ends_a_fit_and_saves_its_model() {
 #[cfg(target_os = "linux")]
 #[test]
 fn fit_uses_only_allowed_cpus() {
-    // A fit started on one CPU only: it must not ask for another, and still run two threads.
+    // A fit that is restricted to one CPU runs two threads on it.
     let dir = generated_data("cpus");
     let can_choose = Command::new("taskset")
         .args(["-c", "0", "true"])
@@ -168,7 +167,7 @@ fn fit_uses_only_allowed_cpus() {
 #[test]
 fn ctrl_c_and_time_limit_end_a_fit_within_an_epoch() {
     let dir = Scratch::new("slow");
-    // One epoch of this takes half a minute: the signal must be seen in the middle of it.
+    // One epoch takes half a minute, so the signal must be handled within it.
     run(expand_paths(
         &dir,
         &[
@@ -212,10 +211,10 @@ fn ctrl_c_and_time_limit_end_a_fit_within_an_epoch() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Whenever it comes, before or during the epoch, it ends the fit. A program started where interrupts are ignored, as
-    // in the background of a script, must have begun to listen.
+    // The signal ends the fit before or during the epoch. Where interrupts are ignored at start, as in background jobs of
+    // a script, the test waits for the handler of the program.
     #[cfg(target_os = "linux")]
-    while !listens(&child) {
+    while !has_interrupt_handler(&child) {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     crate::runner::signal(&child, "-INT");
@@ -227,9 +226,9 @@ fn ctrl_c_and_time_limit_end_a_fit_within_an_epoch() {
     );
 }
 
-/// Whether a program has a handler for interrupts, or has ended.
+/// Returns whether a process has a handler for SIGINT or has ended.
 #[cfg(target_os = "linux")]
-fn listens(child: &Child) -> bool {
+fn has_interrupt_handler(child: &Child) -> bool {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
     let mask = u64::from_str_radix(mask.unwrap().trim(), 16).unwrap();

@@ -3,8 +3,8 @@
 use crate::common::Scratch;
 use crate::runner::run;
 
-/// Ratings of ten users and eight films in two months, and two genres of each film.
-fn data(scratch: &Scratch) -> Vec<String> {
+/// Writes ratings of eight films by ten users in two months, and a matrix of two genres.
+fn write_data(scratch: &Scratch) -> Vec<String> {
     let (mut old, mut new, mut genres, mut late) =
         (String::new(), String::new(), String::new(), String::new());
     for user in 1..=10 {
@@ -33,7 +33,7 @@ fn data(scratch: &Scratch) -> Vec<String> {
 #[test]
 fn rows_are_folded_in_and_the_model_is_usable() {
     let scratch = Scratch::new("fold-in-cli");
-    let files = data(&scratch);
+    let files = write_data(&scratch);
     let [old, new, genres, late] = &files[..] else {
         unreachable!()
     };
@@ -71,7 +71,7 @@ fn rows_are_folded_in_and_the_model_is_usable() {
         run(["eval", &more, new]).ok();
         run(["export", &more, &path("exported")]).ok();
         assert!(run(["info", &more]).ok().stdout.contains("10 x 8 x 2"));
-        // The same once more is a mistake, unless it is meant.
+        // Folding in the same row again requires --replace.
         let again = [
             "fold-in", &more, "--mode", "1", "--tensor", new, "-o", &most,
         ];
@@ -84,7 +84,7 @@ fn rows_are_folded_in_and_the_model_is_usable() {
             "{}",
             ran.stdout
         );
-        // A film of which nothing but its genres is known.
+        // A film that has only genres.
         for spec in [format!("2:{late}"), format!("2.1:{late}:0.5")] {
             let ran = run([
                 "fold-in", &more, "--mode", "2", "--matrix", &spec, "-o", &most,
@@ -103,7 +103,7 @@ fn rows_are_folded_in_and_the_model_is_usable() {
 #[test]
 fn invalid_fold_in_arguments_are_rejected() {
     let scratch = Scratch::new("fold-in-cli-wrong");
-    let files = data(&scratch);
+    let files = write_data(&scratch);
     let [old, new, genres, late] = &files[..] else {
         unreachable!()
     };

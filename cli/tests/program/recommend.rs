@@ -3,7 +3,7 @@
 use crate::common::{ProgramRun, Scratch};
 use crate::runner::run;
 
-/// Ratings by people of films, both with names, converted and fitted; the folder and the model.
+/// Converts ratings with names of people and films and fits a model. Returns the folder and the path of the model.
 fn fitted(name: &str, algorithm: &str) -> (Scratch, String) {
     let scratch = Scratch::new(name);
     let mut csv = String::from("who,film,month,stars\n");
@@ -76,7 +76,7 @@ fn lists_are_printed_with_names() {
     let (scratch, model) = fitted("discover-cli", "blocked");
     let path = |name: &str| scratch.join(name).display().to_string();
     let train = path("ratings.coo");
-    // The names went along with the model.
+    // The names were stored beside the model.
     assert!(
         scratch
             .names()
@@ -91,7 +91,7 @@ fn lists_are_printed_with_names() {
         (&1.into(), &2.into())
     );
     let rows = one[0]["rows"].as_array().unwrap();
-    // Nothing that was rated, and fewer than ten are left.
+    // Rated films are excluded, so that fewer than ten remain.
     assert!(!rows.is_empty() && rows.len() < 5);
     let cells: String = rows
         .iter()
@@ -123,7 +123,7 @@ fn lists_are_printed_with_names() {
         "{text}"
     );
     assert!(text.contains(rows[0]["name"].as_str().unwrap()), "{text}");
-    // Many at once, the same for any number of threads.
+    // Several rows at once; the lists are independent of the thread count.
     let lists = |threads: &str, what: &str| {
         all(&base, &["--for", "1:all", "--threads", threads, what])
             .ok()
@@ -142,7 +142,7 @@ fn lists_are_printed_with_names() {
     );
     assert!(csv.contains("\"Film, The "), "{csv}");
     assert_eq!(lists("1", "--json").lines().count(), 12);
-    // Lists of names choose.
+    // Files of names restrict the candidates.
     let some = scratch
         .file("some.txt", "Film, The 1\n#3\n")
         .display()
@@ -175,7 +175,7 @@ fn lists_are_printed_with_names() {
         .ok()
         .stdout;
     assert!(text.contains("no rows remain"), "{text}");
-    // Over everything, and all of the mode.
+    // Without --for: averaged over all users, with all films listed.
     let text = run(["recommend", &model, "--rank", "2", "-k", "500"])
         .ok()
         .stdout;
@@ -294,7 +294,7 @@ fn invalid_recommend_and_similar_arguments_are_rejected() {
         &["--for", &format!("1:@{empty}")],
         &["empty.txt", "lists no row"],
     );
-    // Rows that the mode does not have are an error where they are listed; rows without entries cannot be ranked.
+    // Indices beyond the mode are rejected; known indices without entries cannot be ranked.
     let far = scratch.file("far.txt", "#3\n#10\n").display().to_string();
     for option in ["--only", "--not"] {
         fails(
@@ -317,7 +317,7 @@ fn invalid_recommend_and_similar_arguments_are_rejected() {
     );
     all(&["concepts", &model, "2"], &["--for", "1:all"])
         .failed(2, &["all means many rows of mode 1", "give one"]);
-    // Data that calls its rows otherwise is refused, unless it is read by the names of the model.
+    // Data with other row names is rejected, unless it is read with the names of the model.
     scratch.file("late.mode1.tsv", "1\tperson 11\n");
     let late = path("late.coo");
     for command in ["eval", "predict"] {
@@ -365,7 +365,7 @@ fn rows_unknown_to_the_model_are_reported() {
         "{}",
         found.stderr
     );
-    // Leaving out what is not ranked is nothing to talk about.
+    // Excluding rows that are not ranked gives no warning.
     assert_eq!(all(&base, &["--not", &listed]).ok().stderr, "");
 }
 
@@ -399,7 +399,7 @@ fn control_characters_in_names_are_replaced() {
             .chain(&["--json"]));
         assert!(ran.ok().stdout.contains("\\u001b[31mfilm"));
     }
-    // A dictionary that is too long may be of another mode, and so may entries to leave out.
+    // Names beyond the size of the mode, and excluded entries beyond the model, give a warning.
     let ran = all(
         &["similar", &model, "3:1"],
         &["--names", &names.replacen('2', "3", 1)],
@@ -457,7 +457,7 @@ fn column_names_are_stored_beside_the_model() {
     let page = path("page.html");
     run(["report", &model, "-o", &page]).ok();
     assert!(std::fs::read_to_string(&page).unwrap().contains("comedy"));
-    // Those that are given count more, and too many are not passed over in silence.
+    // Names given as arguments take precedence, and names beyond the last column give a warning.
     let given = scratch.file("given.tsv", "1\tsad\n2\tgay\n7\tblue\n");
     let given = meant(&["--matrix-names", &format!("1:{}", given.display())]);
     assert!(
@@ -472,7 +472,7 @@ fn column_names_are_stored_beside_the_model() {
         "{}",
         given.stderr
     );
-    // A batch and added rows keep them, too.
+    // Batch jobs and fold-in keep the column names.
     let job = serde_json::json!({
         "id": "b", "job": "fit", "tensor": tensor, "output": path("b.s3m"), "preset": "paper",
         "matrices": [{"mode": 2, "file": path("kinds.tns")}], "options": {"rank": 2, "epochs": 2},
@@ -499,7 +499,7 @@ fn column_names_are_stored_beside_the_model() {
             .stdout
             .contains("comedy ")
     );
-    // A model that is fitted anew without names has none.
+    // A new fit to data without names removes the old names.
     std::fs::remove_file(columns).unwrap();
     fit();
     assert!(!meant(&[]).stdout.contains("comedy"));

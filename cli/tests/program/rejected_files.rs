@@ -1,5 +1,4 @@
-//! Every way files and arguments can be wrong, at the command line: the exit code, the words, and nothing left
-//! behind.
+//! Invalid files and arguments: exit code, message, and no output files.
 
 use std::fs;
 use std::path::Path;
@@ -84,7 +83,7 @@ fn damaged_binary_files_are_rejected() {
         run([Path::new("convert"), &file, &dir.join("o.coo")]).failed(2, words);
         assert!(!dir.join("o.coo").exists(), "{what}");
     }
-    // A flipped byte of the data: the structure is sound, the checksum is not.
+    // A flipped data byte: the structure is valid, the checksum is not.
     let file = dir.file("bad.coo", with(512 + 3, 0x40));
     let found = run([Path::new("check"), &file]);
     assert_eq!(found.code, Some(2));
@@ -117,7 +116,7 @@ fn headers_inconsistent_with_the_file_are_rejected() {
     let dir = Scratch::new("claims");
     let mut h = Header::plan(&[5, 5], 10, ValueKind::F32, None).unwrap();
     let honest = h.clone();
-    // More entries than there is room for, with every field to match.
+    // More entries than the file holds, in an otherwise consistent header.
     for count in [11, 1 << 32, 1 << 60, u64::MAX / 4, u64::MAX] {
         h = honest.clone();
         h.count = count;

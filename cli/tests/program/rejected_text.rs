@@ -1,4 +1,4 @@
-//! Every way text can be wrong, at the command line: the exit code, the words, and nothing left behind.
+//! Invalid text: exit code, message, and no output files.
 
 use std::fs;
 use std::path::Path;
@@ -6,10 +6,9 @@ use std::path::Path;
 use crate::common::{Scratch, gzip};
 use crate::runner::run;
 
-/// Converts `text` under `name` with further `arguments`; it must be refused with exit code 2 and
-/// all of `words`, and leave nothing.
+/// Converts `text` in a file `name`. Asserts exit code 2, a message with all of `words`, and no output files.
 #[track_caller]
-fn refused(name: &str, text: impl AsRef<[u8]>, arguments: &[&str], words: &[&str]) {
+fn assert_rejected(name: &str, text: impl AsRef<[u8]>, arguments: &[&str], words: &[&str]) {
     let dir = Scratch::new(&format!(
         "refused-{}",
         std::panic::Location::caller().line()
@@ -22,9 +21,9 @@ fn refused(name: &str, text: impl AsRef<[u8]>, arguments: &[&str], words: &[&str
     assert_eq!(dir.names(), [name], "something was left behind");
 }
 
-/// Converts and gives back the entries as `.tns` text.
+/// Converts `text` and returns the entries as `.tns` text.
 #[track_caller]
-fn accepted(name: &str, text: impl AsRef<[u8]>, arguments: &[&str]) -> String {
+fn converted_text(name: &str, text: impl AsRef<[u8]>, arguments: &[&str]) -> String {
     let dir = Scratch::new(&format!(
         "accepted-{}",
         std::panic::Location::caller().line()
@@ -68,49 +67,49 @@ fn malformed_lines_are_rejected_with_line_numbers() {
         ("1 1 1 \u{e9}", &["is not a number"]),
     ] {
         let text = format!("{good}{line}\n{good}");
-        refused("t.tns", &text, &[], &["line 3"]);
-        refused("t.tns", &text, &[], words);
-        refused("t.tns.gz", gzip(text.as_bytes()), &[], words);
+        assert_rejected("t.tns", &text, &[], &["line 3"]);
+        assert_rejected("t.tns", &text, &[], words);
+        assert_rejected("t.tns.gz", gzip(text.as_bytes()), &[], words);
     }
-    refused(
+    assert_rejected(
         "t.tns",
         "1 1 1 1\n5 2 1 1\n",
         &["--dims", "4,4,4"],
         &["line 2", "index 5 of mode 1 is beyond its size 4"],
     );
-    refused(
+    assert_rejected(
         "t.tns",
         "0 0 1\n4 0 1\n",
         &["--dims", "4,4", "--zero-based"],
         &["line 2", "the largest allowed is 3"],
     );
-    refused(
+    assert_rejected(
         "t.tns",
         "0 0 1\n4294967295 0 1\n",
         &["--zero-based"],
         &["line 2", "largest allowed is 4294967294"],
     );
-    refused(
+    assert_rejected(
         "t.tns",
         "1 5\n",
         &[],
         &["line 1", "2 columns; a line needs 2 to 8 indices"],
     );
-    refused("t.tns", "1 1 1 1 1 1 1 1 1 5\n", &[], &["10 columns"]);
-    refused(
+    assert_rejected("t.tns", "1 1 1 1 1 1 1 1 1 5\n", &[], &["10 columns"]);
+    assert_rejected(
         "t.tns",
         "1 1 1 5\n",
         &["--dims", "4,4"],
         &["line 1", "2 sizes were stated"],
     );
-    refused(
+    assert_rejected(
         "t.tns",
         "1 1 1 x\n",
         &["--weighted"],
         &["line 1", "weight 'x' is not a number"],
     );
-    refused("t.tns", [0u8, 1, 2, 3], &[], &["is not text"]);
-    refused(
+    assert_rejected("t.tns", [0u8, 1, 2, 3], &[], &["is not text"]);
+    assert_rejected(
         "t.tns",
         vec![b'1'; 3 << 20],
         &[],
@@ -156,31 +155,34 @@ fn unusual_but_valid_text_is_accepted() {
         "\n\n1 2 3 4\n   \n5 6 7 0.5\n\n\r\n",
         "1 2 3 4.0e0\n05 006 7 5e-1\n",
     ] {
-        assert_eq!(accepted("t.tns", text, &[]), expected, "{text:?}");
+        assert_eq!(converted_text("t.tns", text, &[]), expected, "{text:?}");
         assert_eq!(
-            accepted("t.tns.gz", gzip(text.as_bytes()), &[]),
+            converted_text("t.tns.gz", gzip(text.as_bytes()), &[]),
             expected,
             "{text:?} gzipped"
         );
     }
-    // A gzip of two parts, as `cat a.gz b.gz` makes it.
+    // A gzip file with two members, as `cat a.gz b.gz` produces.
     let two = [gzip(b"1 2 3 4\n"), gzip(b"5 6 7 0.5\n")].concat();
-    assert_eq!(accepted("t.tns.gz", two, &[]), expected);
-    // Gzipped without saying so in the name.
-    assert_eq!(accepted("t.tns", gzip(expected.as_bytes()), &[]), expected);
+    assert_eq!(converted_text("t.tns.gz", two, &[]), expected);
+    // A gzip file without the extension .gz.
     assert_eq!(
-        accepted("t.tns", "0 1 2 4\n4 5 6 0.5\n", &["--zero-based"]),
+        converted_text("t.tns", gzip(expected.as_bytes()), &[]),
         expected
     );
     assert_eq!(
-        accepted("t.tns", "1 2\n3 4\n", &["--no-value"]),
+        converted_text("t.tns", "0 1 2 4\n4 5 6 0.5\n", &["--zero-based"]),
+        expected
+    );
+    assert_eq!(
+        converted_text("t.tns", "1 2\n3 4\n", &["--no-value"]),
         "1 2 1\n3 4 1\n"
     );
     assert_eq!(
-        accepted("t.tns", "1 2 5 0.25\n", &["--weighted"]),
+        converted_text("t.tns", "1 2 5 0.25\n", &["--weighted"]),
         "1 2 5 0.25\n"
     );
-    assert_eq!(accepted("t.tns", "# none\n", &["--dims", "3,3"]), "");
+    assert_eq!(converted_text("t.tns", "# none\n", &["--dims", "3,3"]), "");
 }
 
 #[test]
@@ -190,36 +192,36 @@ fn truncated_or_damaged_gzip_is_rejected() {
         .collect();
     let whole = gzip(text.as_bytes());
     for keep in [whole.len() / 2, whole.len() - 4, 15] {
-        refused(
+        assert_rejected(
             "t.tns.gz",
             &whole[..keep],
             &[],
             &["line", "gzip data ends early"],
         );
     }
-    refused("t.tns.gz", &whole[..2], &[], &["gzip"]);
+    assert_rejected("t.tns.gz", &whole[..2], &[], &["gzip"]);
     let mut broken = whole.clone();
     broken[whole.len() / 2] ^= 0xFF;
     broken[whole.len() / 2 + 1] ^= 0xFF;
-    refused("t.tns.gz", &broken, &[], &[]);
+    assert_rejected("t.tns.gz", &broken, &[], &[]);
     let mut wrong_sum = whole.clone();
     let at = whole.len() - 6;
     wrong_sum[at] ^= 1;
-    refused("t.tns.gz", &wrong_sum, &[], &["gzip data", "damaged"]);
-    refused("t.csv.gz", &gzip(b"a,b,v\n1,1,1\n")[..20], &[], &["gzip"]);
+    assert_rejected("t.tns.gz", &wrong_sum, &[], &["gzip data", "damaged"]);
+    assert_rejected("t.csv.gz", &gzip(b"a,b,v\n1,1,1\n")[..20], &[], &["gzip"]);
 }
 
 #[test]
 fn malformed_matrix_market_files_are_rejected() {
     let head = "%%MatrixMarket matrix coordinate";
     let real = format!("{head} real general\n% comment\n\n3 4 2\n1 2 0.5\n3 4 -1e2\n");
-    assert_eq!(accepted("m.mtx", &real, &[]), "1 2 0.5\n3 4 -100\n");
+    assert_eq!(converted_text("m.mtx", &real, &[]), "1 2 0.5\n3 4 -100\n");
     assert_eq!(
-        accepted("m.mtx", real.replace('\n', "\r\n"), &[]),
+        converted_text("m.mtx", real.replace('\n', "\r\n"), &[]),
         "1 2 0.5\n3 4 -100\n"
     );
     assert_eq!(
-        accepted(
+        converted_text(
             "m.mtx",
             format!("{head} pattern general\n2 2 1\n2 1\n"),
             &[]
@@ -227,7 +229,7 @@ fn malformed_matrix_market_files_are_rejected() {
         "2 1 1\n"
     );
     assert_eq!(
-        accepted(
+        converted_text(
             "m.mtx",
             format!("{head} integer symmetric\n3 3 2\n2 1 7\n3 3 4\n"),
             &[]
@@ -235,7 +237,7 @@ fn malformed_matrix_market_files_are_rejected() {
         "2 1 7\n1 2 7\n3 3 4\n"
     );
     assert_eq!(
-        accepted(
+        converted_text(
             "m.mtx",
             format!("{head} pattern symmetric\n2 2 1\n2 1\n"),
             &[]
@@ -243,7 +245,7 @@ fn malformed_matrix_market_files_are_rejected() {
         "2 1 1\n1 2 1\n"
     );
     assert_eq!(
-        accepted(
+        converted_text(
             "m.mtx",
             format!("{head} real skew-symmetric\n2 2 1\n2 1 3\n"),
             &[]
@@ -251,7 +253,7 @@ fn malformed_matrix_market_files_are_rejected() {
         "2 1 3\n1 2 -3\n"
     );
     assert_eq!(
-        accepted(
+        converted_text(
             "m.mtx",
             "%%matrixmarket MATRIX Coordinate Real General\n1 1 0\n",
             &[]
@@ -314,9 +316,9 @@ fn malformed_matrix_market_files_are_rejected() {
             &["must be square"],
         ),
     ] {
-        refused("m.mtx", text, &[], words);
+        assert_rejected("m.mtx", text, &[], words);
     }
-    refused(
+    assert_rejected(
         "m.mtx",
         &real,
         &["--dims", "9,9"],
@@ -347,15 +349,21 @@ fn malformed_matrix_market_files_are_rejected() {
 fn malformed_csv_files_are_rejected() {
     let text = "user,item,when,stars\n1,2,3,4\n5,6,7,0.5\n";
     let expected = "1 2 3 4\n5 6 7 0.5\n";
-    assert_eq!(accepted("t.csv", text, &[]), expected);
-    assert_eq!(accepted("t.csv.gz", gzip(text.as_bytes()), &[]), expected);
-    assert_eq!(accepted("t.tsv", text.replace(',', "\t"), &[]), expected);
+    assert_eq!(converted_text("t.csv", text, &[]), expected);
     assert_eq!(
-        accepted("t.csv", text.replace(',', ";"), &["--delimiter", ";"]),
+        converted_text("t.csv.gz", gzip(text.as_bytes()), &[]),
         expected
     );
     assert_eq!(
-        accepted(
+        converted_text("t.tsv", text.replace(',', "\t"), &[]),
+        expected
+    );
+    assert_eq!(
+        converted_text("t.csv", text.replace(',', ";"), &["--delimiter", ";"]),
+        expected
+    );
+    assert_eq!(
+        converted_text(
             "t.csv",
             format!("\u{feff}{}", text.replace('\n', "\r\n")),
             &["--columns", "user,item,when"]
@@ -363,11 +371,11 @@ fn malformed_csv_files_are_rejected() {
         expected
     );
     assert_eq!(
-        accepted("t.csv", "1,2,3,4\n5,6,7,0.5\n", &["--no-header"]),
+        converted_text("t.csv", "1,2,3,4\n5,6,7,0.5\n", &["--no-header"]),
         expected
     );
     assert_eq!(
-        accepted(
+        converted_text(
             "t.csv",
             text,
             &["--columns", "item,user", "--value", "stars"]
@@ -375,15 +383,15 @@ fn malformed_csv_files_are_rejected() {
         "2 1 4\n6 5 0.5\n"
     );
     assert_eq!(
-        accepted("t.csv", text, &["--columns", "2,1", "--value", "4"]),
+        converted_text("t.csv", text, &["--columns", "2,1", "--value", "4"]),
         "2 1 4\n6 5 0.5\n"
     );
     assert_eq!(
-        accepted("t.csv", text, &["--columns", "user,item", "--no-value"]),
+        converted_text("t.csv", text, &["--columns", "user,item", "--no-value"]),
         "1 2 1\n5 6 1\n"
     );
     assert_eq!(
-        accepted(
+        converted_text(
             "t.csv",
             text,
             &[
@@ -398,7 +406,7 @@ fn malformed_csv_files_are_rejected() {
         "1 2 3 4\n5 6 7 0.5\n"
     );
     assert_eq!(
-        accepted("t.csv", "a,b,v\n\"1\", 2 ,\"3\"\n\n   \n4,5,6\n", &[]),
+        converted_text("t.csv", "a,b,v\n\"1\", 2 ,\"3\"\n\n   \n4,5,6\n", &[]),
         "1 2 3\n4 5 6\n"
     );
     for (text, arguments, words) in [
@@ -476,14 +484,14 @@ fn malformed_csv_files_are_rejected() {
         ("a,b,v\n\"open,2,3\n", &[], &["line 2"]),
     ] {
         if words.is_empty() {
-            accepted("t.csv", text, arguments);
+            converted_text("t.csv", text, arguments);
         } else {
-            refused("t.csv", text, arguments, words);
+            assert_rejected("t.csv", text, arguments, words);
         }
     }
     let endless = format!("a,b,v\n1,1,1\n\"{}", "1,2,3\n".repeat(4 << 20));
-    refused("t.csv", endless, &[], &["line 3", "is a quote not closed?"]);
-    refused(
+    assert_rejected("t.csv", endless, &[], &["line 3", "is a quote not closed?"]);
+    assert_rejected(
         "t.csv",
         b"a,b,v\n\xFF\xFE,2,3\n",
         &[],

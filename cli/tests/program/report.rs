@@ -97,7 +97,7 @@ fn command_in_the_report_reproduces_the_model() {
         assert_eq!(a.factor.as_slice(), b.factor.as_slice(), "{command}");
     }
     assert!(all.contains("user") && all.contains("matrix 1"));
-    // A page never overwrites what it is about.
+    // The report never overwrites its inputs.
     run(["report", &model, "-o", &model]).failed(2, &["would be overwritten"]);
     let names = dir.file("names.tsv", "1\tone\n");
     let names = names.to_str().unwrap();
@@ -106,7 +106,7 @@ fn command_in_the_report_reproduces_the_model() {
         run(["report", &model, option, &spec, "-o", names]).failed(2, &["would be overwritten"]);
     }
     run(["report", &model, "-o", &name("no/such.html")]).failed(2, &["folder does not exist"]);
-    // A folder that exists and takes no files, for root neither.
+    // An existing folder in which no files can be created, even by root.
     #[cfg(target_os = "linux")]
     {
         let words = ["cannot write /proc/x", "no file can be made in /proc"];
@@ -117,7 +117,7 @@ fn command_in_the_report_reproduces_the_model() {
     run(["report", &model, "--matrix-names", "4:x", "-o", &page]).failed(2, &["there is 1 matrix"]);
     run(["report", &model, "--modes", "user,film", "-o", &page])
         .failed(2, &["--modes user,film: 2 names", "the model has 3 modes"]);
-    // Entries that are not those of the fit are not passed over.
+    // Entries that are not the training entries give a warning.
     let others = name("tensor.test.coo");
     let base = ["report", &model, "--max-k", "0", "-o", &page, "--data"];
     let ran = run(base.iter().chain(&[others.as_str()])).ok();

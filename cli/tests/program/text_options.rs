@@ -1,4 +1,4 @@
-//! The options for reading text, wherever a command reads it.
+//! Options for reading text in all commands that read it.
 
 use std::fs;
 
@@ -7,9 +7,9 @@ use crate::runner::{expand_paths, run};
 use s3cmtf::format::OpenMode;
 use s3cmtf::model;
 
-/// The same ratings and genres in the layout the program reads by itself, and in one that needs options:
-/// counted from 0, more columns than are wanted, in another order; genres without values.
-fn data(name: &str) -> Scratch {
+/// Writes the same ratings and genres in the default layout and in one that needs options: indices from 0, additional
+/// columns, another order, genres without values.
+fn write_data(name: &str) -> Scratch {
     let dir = Scratch::new(name);
     let mut plain = [String::new(), String::new()];
     let mut odd = [0; 2].map(|_| String::from("stars;note;film;user;month\n"));
@@ -56,7 +56,7 @@ const ODD_GENRES: [&str; 4] = [
 
 #[test]
 fn fit_reads_text_like_convert() {
-    let dir = data("text-fit");
+    let dir = write_data("text-fit");
     let go = |parts: &[&[&str]]| run(expand_paths(&dir, &parts.concat()));
     go(&[
         &FIT,
@@ -72,7 +72,7 @@ fn fit_reads_text_like_convert() {
         &ODD_GENRES,
     ])
     .ok();
-    // Binary files may stand beside text, and say themselves how they are read.
+    // Binary files may be mixed with text; the options apply to text only.
     run(expand_paths(&dir, &["convert", "@test.tns", "@test.coo"])).ok();
     run(expand_paths(
         &dir,
@@ -119,7 +119,7 @@ fn fit_reads_text_like_convert() {
 
 #[test]
 fn text_options_without_text_are_rejected() {
-    let dir = data("text-refused");
+    let dir = write_data("text-refused");
     for name in ["train", "genres"] {
         let (text, binary) = (format!("@{name}.tns"), format!("@{name}.coo"));
         run(expand_paths(&dir, &["convert", &text, &binary])).ok();
@@ -192,7 +192,7 @@ fn text_ids_are_accepted_if_all_files_use_names() {
         .map(|l| l.rsplit_once(' ').unwrap().0)
         .collect();
     assert_eq!(found, ["7 9", "1 2"]);
-    // Anybody else would be a row of another name.
+    // Without --names, text ids would be numbered differently.
     predict(&[]).failed(2, &["ids of mode 1 are words"]);
     predict(&names[..2]).failed(2, &["ids of mode 2 are words"]);
     fs::write(cells, "user,film\nu6,f8\nu0,f9\n").unwrap();

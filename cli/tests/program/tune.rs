@@ -50,7 +50,7 @@ fn fit_takes_the_options_that_tune_writes() {
     assert_eq!(table[0]["valid_rmse"], summary["valid_rmse"]);
     let config = fs::read_to_string(dir.join("best.conf")).unwrap();
     assert!(!config.contains("threads=") && config.contains("start_modes=1,2\n"));
-    // A fit with that file has those options, the weight of the matrix too.
+    // A fit with that file has its options, including the weight of the matrix.
     let mut fit = program();
     let arguments = [
         "fit",
@@ -79,7 +79,7 @@ fn fit_takes_the_options_that_tune_writes() {
         assert!(info.contains(value), "{name}={value}: {info}");
     }
     assert!(options.contains_key("matrix_weights") && options.contains_key("rank"));
-    // The same again as text, and from a state: the same file.
+    // Text output and a resumed search give the same options.
     let text = run_command(tune(&dir, &["-o", "@again.conf", "--checkpoint", "@state"]))
         .ok()
         .stdout;
@@ -123,7 +123,7 @@ fn invalid_tune_arguments_are_rejected() {
     let mut unknown = tune(&dir, &["-o", "@x"]);
     unknown.args(["--rnak", "3"]);
     run_command(unknown).failed(2, &["--rnak"]);
-    // Entries of their own to compare on.
+    // Validation entries from a file.
     run_command(tune(&dir, &["-o", "@x", "--valid", "@tensor.test.coo"])).ok();
 }
 

@@ -3,7 +3,7 @@
 use crate::common::{ProgramRun, Scratch};
 use crate::runner::run;
 
-/// Weights from a file of their own, and from a column of the tensor's file, are the same.
+/// Weights in a separate file and in a column of the tensor give the same fit.
 #[test]
 fn weights_file_equals_weight_column() {
     let dir = Scratch::new("weights-file");
