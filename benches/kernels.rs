@@ -1,5 +1,5 @@
-//! The kernels of one entry at every level this machine has. Items are floating-point operations, to
-//! be compared with the peak, which is printed first.
+//! The kernels of one entry at every level of this machine. Items are floating-point operations, to be compared
+//! with the peak rate, which is printed first.
 
 use std::fmt;
 
@@ -35,7 +35,7 @@ fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// A kernel with a core and one row per mode.
+/// Returns a kernel with a core and one row per mode.
 fn scene(case: &Case) -> (TensorKernel, Vec<f32>, Vec<f32>) {
     let &Case(level, rank) = case;
     let shape = CoreShape::new(CoreKind::Full, &[rank; 3]);
@@ -48,7 +48,7 @@ fn scene(case: &Case) -> (TensorKernel, Vec<f32>, Vec<f32>) {
     (TensorKernel::new(&shape, Method::Shared(level)), core, rows)
 }
 
-/// Two multiply-adds for every number of the core.
+/// Two multiply-adds per core entry.
 #[divan::bench(args = cases())]
 fn slopes(bencher: Bencher, case: &Case) {
     let (mut kernel, core, rows) = scene(case);
@@ -58,7 +58,7 @@ fn slopes(bencher: Bencher, case: &Case) {
         .bench_local(|| kernel.slopes(black_box(&core), black_box(&rows), &mut slopes));
 }
 
-/// One multiply-add for every number of the core.
+/// One multiply-add per core entry.
 #[divan::bench(args = cases())]
 fn value(bencher: Bencher, case: &Case) {
     let (mut kernel, core, rows) = scene(case);

@@ -1,17 +1,27 @@
-//! BatchIter of entries that share their row of the fiber mode.
+//! Selects the kernel for the fiber batches of a block.
 //!
-//! With u that row, M = G x_f u is formed once per batch: a core of one order less. Each entry then
-//! needs only M: its value, the gradients of its non_fiber rows, which step at once, and its part of E, the
-//! sum of residual times the outer product of the non_fiber rows as they were before. After the batch, E
-//! gives the gradients of u (G x E) and of the core (u (x) E). For order 3 that is three products of
-//! J^2 per entry: M w, M^T v, and E.
+//! A fiber batch is a group of entries that share their row u of the fiber mode f. All batch kernels compute:
+//! ```text
+//! M = G x_f u                              once per batch: a core of one order less
+//! for each entry of the batch:
+//!     e = x - <M, outer product of the non-fiber rows>
+//!     d_n = M x_{-n} {rows}                gradients of the non-fiber rows
+//!     E += w e (outer product of the non-fiber rows)
+//!     update the non-fiber rows with w e d_n
+//! update u with <G, E> and G with u (x) E
+//! ```
+//! For order 3 an entry costs three products of J^2 multiply-adds: M w, M^T v, and E.
 //!
-//! The core is laid out with the fiber mode first: one slab, a core over the non_fiber modes, per rank of
-//! the fiber mode.
+//! The core is stored with the fiber mode first: one slab, a core over the non-fiber modes, per component of the
+//! fiber mode.
 //!
 //! # Safety
-//! Everywhere here: the pointers of a [`BatchJob`] are as its fields say, no other thread touches what they
-//! point to, every row an entry or a batch names lies there, and `work` has [`work_len`] floats.
+//! Obligations of all batch kernels:
+//! - the pointers of a [`BatchJob`] are valid for the lengths its fields state;
+//! - no other thread accesses the memory they point to, except to read penalties and prior means;
+//! - every row that an entry or batch names exists;
+//! - `work` has [`work_len`] floats;
+//! - the machine has the instruction set of the vector type.
 #![allow(unsafe_code)]
 
 use super::batch_job::{BatchJob, MAX_BATCH_LEN};
@@ -30,7 +40,8 @@ use crate::simd::{F32x16, dispatched};
 
 use crate::simd::{LANES, padded_len};
 
-/// Floats of memory a job needs.
+/// Returns the number of floats of `work` that a job needs. `order` is that of the tensor, `fiber` the rank of
+/// the fiber mode.
 pub(super) fn work_len(shape: &CoreShape, order: usize, fiber: usize) -> usize {
     let widest = shape
         .ranks
@@ -38,7 +49,7 @@ pub(super) fn work_len(shape: &CoreShape, order: usize, fiber: usize) -> usize {
         .map(|&j| padded_len(j))
         .max()
         .unwrap_or(0);
-    // M, its transpose, E, rows and gradients of a batch, and what single entries need.
+    // M, its transpose, E, the rows and gradients of a batch, and the buffers of `entry_gradient`.
     let square = widest * widest.max(shape.core_len().div_ceil(widest.max(1)));
     3 * square.max(shape.core_len())
         + 2 * (MAX_BATCH_LEN + order3_large::GROUP + order) * widest
@@ -53,17 +64,18 @@ pub(super) fn work_len(shape: &CoreShape, order: usize, fiber: usize) -> usize {
 }
 
 dispatched! {
-    /// Runs batches; returns the sum of squared errors, by weight, as they were met.
+    /// Updates rows and core with all entries of the batches. Returns the weighted sum of squared residuals, each
+    /// taken before the updates of its own entry.
     pub(super) unsafe fn run(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 = run_level;
 }
 
-/// Chooses the leaf for a job.
+/// Selects the leaf for a job.
 unsafe fn run_level<V: HogwildVector + PackedVector>(
     job: &BatchJob<'_>,
     batches: &[FiberBatch],
 ) -> f64 {
     let shape = job.shape;
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller guarantees the obligations of the module docs.
     unsafe {
         match (job.fiber, job.core_kind) {
             (None, _) => match (job.packed, shape.order(), shape.core_len()) {
@@ -87,16 +99,16 @@ unsafe fn run_level<V: HogwildVector + PackedVector>(
     }
 }
 
-/// Whether the leaves for short rows are used. The scalar level has none of them: it is there to compare with.
-/// Levels with few registers have none for weights, where they gain nothing.
+/// Returns whether the kernels for short rows are used. The scalar level, which serves for comparison, has none
+/// of them. Levels with few registers have none for weighted entries, where they gain nothing.
 fn uses_short_row_kernels<V: F32x16>(job: &BatchJob<'_>) -> bool {
     V::VECTOR_REGISTERS >= 4 && (V::VECTOR_REGISTERS >= 8 || !job.weighted)
 }
 
-/// Runs batches of a tensor of order 3 with a full core.
+/// Processes batches of a tensor of order 3 with a full core.
 unsafe fn full_order3<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 {
     let ranks = &job.shape.ranks;
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller guarantees the obligations of the module docs.
     unsafe {
         if const { V::VECTOR_REGISTERS < 4 }
             || !uses_short_row_kernels::<V>(job)
@@ -116,7 +128,7 @@ unsafe fn small_order3<V: F32x16, const HAS_PRIOR: bool>(
     job: &BatchJob<'_>,
     batches: &[FiberBatch],
 ) -> f64 {
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller guarantees the obligations of the module docs.
     unsafe {
         match job.shape.ranks[0].max(job.shape.ranks[1]) {
             0..=4 => order3_small::run::<V, 4, HAS_PRIOR>(job, batches),
@@ -128,10 +140,10 @@ unsafe fn small_order3<V: F32x16, const HAS_PRIOR: bool>(
     }
 }
 
-/// Runs batches where a vector stands between the rows: a hyper-diagonal core, a full core of order 2, or a matrix.
+/// Processes batches where M is a vector: a hyper-diagonal core, a full core of order 2, or a matrix.
 unsafe fn vector_core<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 {
     let order = job.non_fiber.len();
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller guarantees the obligations of the module docs.
     unsafe {
         if const { V::VECTOR_REGISTERS >= 4 }
             && uses_short_row_kernels::<V>(job)

@@ -1,8 +1,7 @@
-//! The batches of a job one after the other, with their entries in a row, and the rows of an entry
-//! asked for some entries before they are needed.
+//! Iteration over the batches and entries of a job. Rows are prefetched some entries before they are used.
 //!
 //! # Safety
-//! As in [`super::batch`].
+//! The obligations are those of [`super::batch`].
 #![allow(unsafe_code)]
 
 use super::batch_job::{BatchJob, ModeRows};
@@ -10,7 +9,7 @@ use super::entry_block::FiberBatch;
 use crate::simd::LANES;
 use crate::simd::{F32x16, prefetch};
 
-/// The non_fiber modes: their number is known when this is compiled.
+/// Returns the non-fiber modes as an array, so that their number is a compile-time constant.
 #[inline(always)]
 pub(super) fn non_fiber_modes<const N: usize>(job: &BatchJob<'_>) -> [ModeRows; N] {
     let mut non_fiber = [job.non_fiber[0]; N];
@@ -18,7 +17,8 @@ pub(super) fn non_fiber_modes<const N: usize>(job: &BatchJob<'_>) -> [ModeRows; 
     non_fiber
 }
 
-/// The non_fiber modes, all of one line: their width is known next_batch, too.
+/// Returns the non-fiber modes, whose rows are one vector each, so that their stride is a compile-time constant
+/// too.
 #[inline(always)]
 pub(super) fn single_vector_modes<const N: usize>(job: &BatchJob<'_>) -> [ModeRows; N] {
     let mut non_fiber = non_fiber_modes(job);
@@ -29,17 +29,18 @@ pub(super) fn single_vector_modes<const N: usize>(job: &BatchJob<'_>) -> [ModeRo
     non_fiber
 }
 
-/// Rows are asked for this many entries ahead.
+/// Prefetch distance, in entries.
 const PREFETCH_DISTANCE: usize = 12;
 
-/// Words of an entry with so many rows: those, the bits of its value and, if it has one, of its weight.
+/// Returns the number of u32 words in the record of an entry: `rows` row indices, the value and, if weighted, the
+/// weight.
 #[inline(always)]
 fn record_words(rows: usize, weighted: bool) -> usize {
     rows + 1 + usize::from(weighted)
 }
 
-/// What an residual of an entry with so many rows is by weight: what rows and core step by. Where it is
-/// known when this is compiled whether there are weights, nothing is remaining of it without them.
+/// Returns the residual times the weight of an entry with `rows` row indices. If `weighted` is a compile-time
+/// constant `false`, nothing is computed.
 #[inline(always)]
 pub(super) unsafe fn weighted_residual(
     residual: f32,
@@ -47,14 +48,15 @@ pub(super) unsafe fn weighted_residual(
     rows: usize,
     weighted: bool,
 ) -> f32 {
-    match weighted {
-        // SAFETY: the weight is behind the value.
-        true => residual * unsafe { f32::from_bits(*entry.add(rows + 1)) },
-        false => residual,
+    if weighted {
+        // SAFETY: the weight follows the value in the record.
+        residual * unsafe { f32::from_bits(*entry.add(rows + 1)) }
+    } else {
+        residual
     }
 }
 
-/// The same in every place of a line.
+/// Returns the residual times the weight of an entry, in every lane.
 #[inline(always)]
 pub(super) unsafe fn weighted_residual_vector<V: F32x16>(
     residual: V,
@@ -62,16 +64,17 @@ pub(super) unsafe fn weighted_residual_vector<V: F32x16>(
     rows: usize,
     weighted: bool,
 ) -> V {
-    match weighted {
-        // SAFETY: the weight is behind the value.
-        true => residual * V::splat(unsafe { f32::from_bits(*entry.add(rows + 1)) }),
-        false => residual,
+    if weighted {
+        // SAFETY: the weight follows the value in the record.
+        residual * V::splat(unsafe { f32::from_bits(*entry.add(rows + 1)) })
+    } else {
+        residual
     }
 }
 
-/// The batches of a job, each with its entries.
+/// Iterator over the batches of a job, each with its entries.
 pub(super) struct BatchIter<'a> {
-    /// Words of an entry.
+    /// u32 words per entry record.
     record_words: usize,
     entries: *const u32,
     non_fiber: &'a [ModeRows],
@@ -79,8 +82,8 @@ pub(super) struct BatchIter<'a> {
 }
 
 impl<'a> BatchIter<'a> {
-    /// `non_fiber` is that of the job, or a copy of a length known when this is compiled; whether entries have
-    /// weights may be known next_batch too.
+    /// Creates the iterator and prefetches the rows of the first entries. `non_fiber` is that of the job, or a
+    /// copy of it with a constant length; `weighted` is that of the job, or a constant.
     #[inline(always)]
     pub(super) unsafe fn new(
         job: &BatchJob<'a>,
@@ -102,13 +105,13 @@ impl<'a> BatchIter<'a> {
         all
     }
 
-    /// The entries of a batch; none if there is no such batch.
+    /// Returns a cursor over batch `number`; an empty one if there is no such batch.
     #[inline(always)]
     fn cursor(&self, number: usize) -> RunCursor {
         match self.batches.get(number) {
-            // SAFETY: the batch is one of these entries.
+            // SAFETY: the batch consists of entries of this job.
             Some(batch) => unsafe { RunCursor::new(self.entries, self.record_words, batch) },
-            None => RunCursor::none(self.entries),
+            None => RunCursor::empty(self.entries),
         }
     }
 }
@@ -126,10 +129,10 @@ impl<'a> Iterator for BatchIter<'a> {
         unsafe { ahead.skip(PREFETCH_DISTANCE.min(current.remaining), record_words) };
         let mut next_batch = self.cursor(1);
         next_batch.remaining = next_batch.remaining.min(PREFETCH_DISTANCE);
-        let far = self.cursor(2);
-        // A whole run may be long; what is read in order comes by itself.
-        for k in (0..(far.remaining * record_words).min(16 * LANES)).step_by(LANES) {
-            prefetch(far.at.cast::<f32>().wrapping_add(k));
+        let after_next = self.cursor(2);
+        // Hardware prefetching covers the rest of a long run.
+        for k in (0..(after_next.remaining * record_words).min(16 * LANES)).step_by(LANES) {
+            prefetch(after_next.at.cast::<f32>().wrapping_add(k));
         }
         self.batches = rest;
         let entries = EntryIter {
@@ -143,7 +146,7 @@ impl<'a> Iterator for BatchIter<'a> {
     }
 }
 
-/// Neighbours in a run, row_products its end to its start.
+/// Cursor over the entries of a batch: consecutive records of a run, which is cyclic.
 #[derive(Clone, Copy)]
 struct RunCursor {
     start: *const u32,
@@ -153,10 +156,10 @@ struct RunCursor {
 }
 
 impl RunCursor {
-    /// A batch of entries of `record_words` record_words.
+    /// Returns a cursor over `batch`.
     #[inline(always)]
     unsafe fn new(entries: *const u32, record_words: usize, batch: &FiberBatch) -> RunCursor {
-        // SAFETY: the run is inside the entries.
+        // SAFETY: the run lies inside the entries.
         unsafe {
             let start = entries.add(batch.run.start as usize * record_words);
             RunCursor {
@@ -168,7 +171,7 @@ impl RunCursor {
         }
     }
 
-    fn none(entries: *const u32) -> RunCursor {
+    fn empty(entries: *const u32) -> RunCursor {
         RunCursor {
             start: entries,
             end: entries,
@@ -180,17 +183,17 @@ impl RunCursor {
     #[inline(always)]
     unsafe fn next(&mut self, record_words: usize) -> *const u32 {
         let now = self.at;
-        // SAFETY: inside the run, or its end, which becomes its start.
+        // SAFETY: the address is inside the run, or its end, which is replaced by its start.
         let next = unsafe { now.add(record_words) };
         self.at = if next == self.end { self.start } else { next };
         self.remaining -= 1;
         now
     }
 
-    /// Goes on by `count` entries, of which there must be as many.
+    /// Skips `count` entries. At least as many must remain.
     #[inline(always)]
     unsafe fn skip(&mut self, count: usize, record_words: usize) {
-        // SAFETY: all of it lies in one run.
+        // SAFETY: the entries lie in one run.
         unsafe {
             let until_end = self.end.offset_from_unsigned(self.at);
             self.at = if count * record_words < until_end {
@@ -203,7 +206,7 @@ impl RunCursor {
     }
 }
 
-/// The entries of all batches of a job, one after the other.
+/// Iterator over the entries of all batches of a job.
 #[derive(Clone)]
 pub(super) struct EntryStream<'a> {
     entries: *const u32,
@@ -213,7 +216,7 @@ pub(super) struct EntryStream<'a> {
 }
 
 impl<'a> EntryStream<'a> {
-    /// Of so many non_fiber rows each.
+    /// `rows` is the number of row indices per record.
     #[inline(always)]
     pub(super) unsafe fn new(
         job: &BatchJob<'a>,
@@ -225,19 +228,19 @@ impl<'a> EntryStream<'a> {
             entries: job.entries,
             record_words: record_words(rows, weighted),
             batches,
-            current: RunCursor::none(job.entries),
+            current: RunCursor::empty(job.entries),
         }
     }
 
     #[inline(always)]
     pub(super) unsafe fn next(&mut self) -> Option<*const u32> {
-        // SAFETY: batches are of these entries, and not empty.
+        // SAFETY: batches consist of entries of this job and are not empty.
         unsafe {
             if self.current.remaining == 0 {
                 let (batch, rest) = self.batches.split_first()?;
                 self.current = RunCursor::new(self.entries, self.record_words, batch);
                 self.batches = rest;
-                // What is read in order comes by itself, but for the start.
+                // Hardware prefetching covers all but the start of a batch.
                 if let Some(next) = rest.first() {
                     let start = RunCursor::new(self.entries, self.record_words, next)
                         .at
@@ -251,41 +254,47 @@ impl<'a> EntryStream<'a> {
     }
 }
 
-/// The entries of a batch: each the non_fiber rows and the bits of value and weight.
+/// Iterator over the entry records of a batch.
 pub(super) struct EntryIter<'a> {
-    /// Words of each.
+    /// u32 words per entry record.
     record_words: usize,
     non_fiber: &'a [ModeRows],
     current: RunCursor,
     ahead: RunCursor,
-    /// Where `ahead` goes on: the first entries of the next batch.
+    /// Continuation of `ahead`: the first entries of the next batch.
     next_batch: RunCursor,
 }
 
 impl EntryIter<'_> {
-    /// How many are remaining.
+    /// Returns the number of remaining entries.
     #[inline(always)]
     pub(super) fn remaining(&self) -> usize {
         self.current.remaining
     }
 
-    /// The next `N`, of which there must be as many; they stay the next ones.
+    /// Returns the next `N` records without consuming them.
+    ///
+    /// # Safety
+    /// At least `N` entries must remain.
     #[inline(always)]
     pub(super) unsafe fn peek<const N: usize>(&self) -> [*const u32; N] {
         let mut cursor = self.current;
         let mut found = [cursor.at; N];
         for entry in &mut found {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees that `N` entries remain.
             *entry = unsafe { cursor.next(self.record_words) };
         }
         found
     }
 
-    /// The next one; there must be one remaining.
+    /// Returns the next record and prefetches the rows of a later one.
+    ///
+    /// # Safety
+    /// At least one entry must remain.
     #[inline(always)]
     pub(super) unsafe fn next_record(&mut self) -> *const u32 {
         let record_words = self.record_words;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that an entry remains; `ahead` and `next_batch` count their own.
         unsafe {
             if self.ahead.remaining > 0 {
                 prefetch_rows(self.non_fiber, self.ahead.next(record_words));
@@ -307,16 +316,16 @@ impl Iterator for EntryIter<'_> {
         if self.current.remaining == 0 {
             return None;
         }
-        // SAFETY: there is one remaining.
+        // SAFETY: an entry remains.
         Some(unsafe { self.next_record() })
     }
 }
 
-/// Asks for the rows of an entry.
+/// Prefetches the non-fiber rows of an entry.
 #[inline(always)]
 unsafe fn prefetch_rows(non_fiber: &[ModeRows], entry: *const u32) {
     for (n, mode) in non_fiber.iter().enumerate() {
-        // SAFETY: the entry is in a run; prefetching its rows reads nothing.
+        // SAFETY: the record is inside a run and names rows that exist.
         unsafe {
             let row = mode.row(*entry.add(n));
             for k in (0..mode.stride).step_by(LANES) {

@@ -1,35 +1,35 @@
-//! A job: the batches of one block, the rows and the core they update, and the SGD update of a row.
+//! The inputs of the batch kernels of one block, and the SGD update of a row.
 //!
 //! # Safety
-//! As in [`super::batch`].
+//! The obligations are those of [`super::batch`].
 #![allow(unsafe_code)]
 
 use super::core_shape::{CoreKind, CoreShape};
 use super::packed_core_layout::PackedLayout;
 use crate::simd::F32x16;
 
-/// Most entries in a batch.
+/// Maximum number of entries in a batch.
 pub(crate) const MAX_BATCH_LEN: usize = 64;
 
-/// How numbers are penalised and kept in bounds.
+/// The penalty and constraint of rows and core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Regularizer {
-    /// Absolute values instead of squared_error.
+    /// The penalty is the absolute value (L1) instead of the square (L2).
     pub l1: bool,
-    /// No number below 0.
+    /// Values are constrained to be at least 0.
     pub nonneg: bool,
 }
 
 impl Regularizer {
-    /// A number as the regularizer has it.
+    /// Returns `x` projected onto the constraint.
     #[inline]
     pub(crate) fn bounded(self, x: f32) -> f32 {
         if self.nonneg { x.max(0.0) } else { x }
     }
 }
 
-/// The rows of a mode, the penalty of each row per entry, the row that penalties weighted_residual to, and the step of
-/// rows as a share of that of the job.
+/// The rows of a mode: `stride` floats each, the penalty per entry of each row, the prior mean towards which
+/// penalties shrink rows, and the mode's learning rate as a multiple of eta.
 #[derive(Clone, Copy)]
 pub(super) struct ModeRows {
     pub start: *mut f32,
@@ -53,30 +53,33 @@ pub(super) struct RowPrior {
     pub eta_scale: f32,
 }
 
+/// The inputs of the batch kernels: the batches of one block, and the rows and core they update.
 pub(super) struct BatchJob<'a> {
     /// Kind of the core; `None` for a matrix, which has no core.
     pub core_kind: Option<CoreKind>,
-    /// The core over the non_fiber modes; without a fiber mode over all.
+    /// Shape of the core over the non-fiber modes; over all modes if there is no fiber mode.
     pub shape: &'a CoreShape,
-    /// How a full core lies while entries go one by one; `None` if they do not.
+    /// Layout of a full core while entries are processed one by one; `None` for fiber batches and diagonal cores.
     pub packed: Option<&'a PackedLayout>,
     pub core: *mut f32,
     pub core_penalty: f32,
-    /// The step of the core, and how many entries it steps with if they go one by one.
+    /// Learning rate of the core. Without a fiber mode, a full core is updated with the first `core_entries`
+    /// entries.
     pub core_eta: f32,
     pub core_entries: usize,
-    /// The fiber mode and its rank.
+    /// `None` if entries are processed one by one.
     pub fiber: Option<FiberMode>,
     pub non_fiber: &'a [ModeRows],
-    /// Whether the penalties of non_fiber rows weighted_residual to anything but 0, or their steps are not those of the job.
+    /// Whether a non-fiber mode has a prior mean other than 0 or a learning rate other than eta.
     pub has_priors: bool,
-    /// Per entry the non_fiber rows, the bits of the value and, if entries have weights, of the weight.
+    /// Records of the entries: the indices of the non-fiber rows, the bits of the value and, if weighted, of the
+    /// weight.
     pub entries: *const u32,
     pub weighted: bool,
     pub eta: f32,
     pub loss_weight: f32,
     pub regularizer: Regularizer,
-    /// The direction of the fiber mode's rows along which curvature is highest, and eta times it.
+    /// Direction of the highest curvature among rows of the fiber mode, and eta times that curvature.
     pub curvature_direction: *const f32,
     pub curvature_step: f32,
     pub work: *mut f32,
@@ -93,7 +96,7 @@ impl ModeRows {
 
     #[inline(always)]
     pub(super) unsafe fn row(&self, row: u32) -> *mut f32 {
-        // SAFETY: the caller's promise that there is such a row.
+        // SAFETY: the caller guarantees that the row exists.
         unsafe { self.start.add(row as usize * self.stride) }
     }
 
@@ -110,12 +113,13 @@ impl ModeRows {
 
     #[inline(always)]
     pub(super) unsafe fn penalty(&self, row: u32) -> f32 {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees that the row exists; there is one penalty per row.
         unsafe { *self.penalty.add(row as usize) }
     }
 }
 
-/// Numbers after a step of a single entry: `gradient` times `scale` is minus the gradient of the residual.
+/// Returns values after an SGD update of one entry: `x + scale * gradient`, shrunk towards 0 by `shrink`, which
+/// is eta times the penalty.
 #[inline(always)]
 pub(super) fn updated<V: F32x16>(
     x: V,
@@ -127,7 +131,7 @@ pub(super) fn updated<V: F32x16>(
     updated_towards(x, V::zero(), gradient, scale, shrink, regularizer)
 }
 
-/// The same with a penalty that pulls to `prior` instead of 0.
+/// Returns values after an SGD update of one entry, shrunk towards `prior` instead of 0.
 #[inline(always)]
 pub(super) fn updated_towards<V: F32x16>(
     x: V,
@@ -142,17 +146,17 @@ pub(super) fn updated_towards<V: F32x16>(
         return gradient.mul_add(V::splat(scale), kept);
     }
     let offset = x - prior;
-    let pulled = if regularizer.l1 {
+    let subgradient = if regularizer.l1 {
         offset.sign()
     } else {
         offset
     };
-    let x = pulled.mul_add(V::splat(-shrink), gradient.mul_add(V::splat(scale), x));
+    let x = subgradient.mul_add(V::splat(-shrink), gradient.mul_add(V::splat(scale), x));
     if regularizer.nonneg { x.max_zero() } else { x }
 }
 
-/// The size of a step, the same in all places of a line; and whether modes have priors and steps of their
-/// own. Without, penalties weighted_residual to 0 and all steps are this one, which takes less.
+/// The SGD update of rows with learning rate eta. Without `HAS_PRIOR`, prior means are 0 and all modes have
+/// learning rate eta, which takes fewer instructions.
 #[derive(Clone, Copy)]
 pub(super) struct RowUpdate<V, const HAS_PRIOR: bool = true> {
     pub eta: V,
@@ -170,10 +174,11 @@ impl<V: F32x16, const HAS_PRIOR: bool> RowUpdate<V, HAS_PRIOR> {
         }
     }
 
-    /// Numbers after a step of a row of a mode whose prior and step are `own`, put where they belong.
+    /// Updates the values `x` of a row and stores them to `to`. `scale * gradient` is eta times the negative
+    /// gradient of the loss; `penalty` is that of the row.
     ///
     /// # Safety
-    /// As of [`F32x16::store`], and of [`F32x16::load`] for the prior.
+    /// One vector must be writable at `to` and readable at the prior mean.
     #[inline(always)]
     pub(super) unsafe fn apply(
         self,
@@ -184,7 +189,7 @@ impl<V: F32x16, const HAS_PRIOR: bool> RowUpdate<V, HAS_PRIOR> {
         penalty: f32,
         to: *mut f32,
     ) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `to` is writable and the prior mean readable.
         unsafe {
             let (offset, scale, penalty) = if HAS_PRIOR {
                 let RowPrior { mean, eta_scale } = prior;
@@ -193,30 +198,28 @@ impl<V: F32x16, const HAS_PRIOR: bool> RowUpdate<V, HAS_PRIOR> {
             } else {
                 (x, scale, penalty)
             };
-            // Without branches in between, the penalty goes from memory into the multiply-add; other
-            // rules write again what they have to.
-            let weighted_residual = offset * self.minus_eta;
-            let stepped = gradient.mul_add(scale, x);
-            weighted_residual
-                .mul_add(V::splat(penalty), stepped)
-                .store(to);
+            // Without branches the penalty goes from memory into the multiply-add. The other regularizers
+            // overwrite the result.
+            let shrinkage = offset * self.minus_eta;
+            let descended = gradient.mul_add(scale, x);
+            shrinkage.mul_add(V::splat(penalty), descended).store(to);
             if self.regularizer.l1 || self.regularizer.nonneg {
                 self.updated(x, offset, gradient, scale, penalty).store(to);
             }
         }
     }
 
-    /// Numbers after a step: `gradient` times `scale` is minus the gradient of the residual. Penalties weighted_residual
-    /// `offset` to 0.
+    /// Returns the values `x` after an update. The penalty shrinks `offset`, the difference of `x` and the prior
+    /// mean, towards 0.
     #[inline(always)]
     pub(super) fn updated(self, x: V, offset: V, gradient: V, scale: V, penalty: f32) -> V {
-        let pulled = if self.regularizer.l1 {
+        let subgradient = if self.regularizer.l1 {
             offset.sign()
         } else {
             offset
         };
-        let weighted_residual = pulled * self.minus_eta;
-        let x = weighted_residual.mul_add(V::splat(penalty), gradient.mul_add(scale, x));
+        let shrinkage = subgradient * self.minus_eta;
+        let x = shrinkage.mul_add(V::splat(penalty), gradient.mul_add(scale, x));
         if self.regularizer.nonneg {
             x.max_zero()
         } else {

@@ -1,10 +1,11 @@
-//! The steps after a batch: of the core and of the fiber mode's row.
+//! The updates after a batch: of the core and of the fiber mode's row.
 //!
-//! A core that does not fit the nearest cache is what batches wait for, so it is read and written
-//! once per batch: what the step of one batch leaves is contracted on the way to the M of the next.
+//! A core that exceeds the L1 cache limits the speed, so it is read and written once per batch. The same pass
+//! computes the products with E, updates the core, and contracts the updated core with the next batch's row,
+//! which gives the next M.
 //!
 //! # Safety
-//! As in [`super::batch`].
+//! The obligations are those of [`super::batch`].
 #![allow(unsafe_code)]
 
 use super::batch_job::{BatchJob, FiberMode, RowUpdate};
@@ -13,7 +14,7 @@ use super::entry_gradient::{self, contract, contract_body};
 use crate::simd::LANES;
 use crate::simd::{F32x16, leaf, prefetch};
 
-/// M for the first batch; [`update_core_and_fiber`] makes the others.
+/// Computes M for the first batch. [`update_core_and_fiber`] computes the others.
 #[inline(always)]
 pub(super) unsafe fn first_fiber_product<V: F32x16>(
     job: &BatchJob<'_>,
@@ -22,34 +23,35 @@ pub(super) unsafe fn first_fiber_product<V: F32x16>(
     m: *mut f32,
 ) {
     if let (Some(FiberMode { rows: fiber, rank }), Some(batch)) = (job.fiber, batches.first()) {
-        // SAFETY: the caller's promises.
+        // SAFETY: the caller guarantees the pointers of the job.
         unsafe { contract::<V>(job.core, fiber.row(batch.run.fiber_row), rank, vectors, m) };
     }
 }
 
-/// Lines of a core that stay in the nearest cache, beside what else a batch needs.
-const NEAR: usize = 512;
+/// Number of vectors of a core that stay in the L1 cache beside the other data of a batch.
+const L1_CORE_VECTORS: usize = 512;
 
-/// Lines of a larger core are asked for this many ahead.
-const AHEAD: usize = 10;
+/// Prefetch distance in a larger core, in vectors.
+const PREFETCH_VECTORS: usize = 10;
 
-/// What every line of the core goes through after a batch.
+/// The pass over the core after a batch.
 #[derive(Clone, Copy)]
-struct Pass<V> {
+struct CorePass<V> {
     update: RowUpdate<V>,
     penalty: f32,
-    /// Whether the penalty is too small to be seen next to 1.
-    keep: bool,
-    /// Whether the core is too large for the nearest cache.
-    far: bool,
+    /// Whether the penalty is below the rounding error of a multiplication with 1 - eta * penalty.
+    penalty_is_negligible: bool,
+    /// Whether the core exceeds the L1 cache.
+    exceeds_l1: bool,
     e: *const f32,
     m: *mut f32,
     vectors: usize,
 }
 
-impl<V: F32x16> Pass<V> {
-    /// `R` slabs of the core from `slab` on, with the numbers of the fiber mode's row `u` that belong
-    /// to them, and those of the next batch's row. Returns their products with E, not yet summed.
+impl<V: F32x16> CorePass<V> {
+    /// Processes `R` slabs of the core from `slab` on. `u` points to the matching components of the fiber mode's
+    /// row, `next` to those of the next batch's row. Returns the products of slabs and E as vectors, not yet
+    /// summed over lanes.
     #[inline(always)]
     unsafe fn slabs<const R: usize>(
         &self,
@@ -58,7 +60,7 @@ impl<V: F32x16> Pass<V> {
         next: *const f32,
         first: bool,
     ) -> [V; R] {
-        // SAFETY: the promises of `update_core_and_fiber`.
+        // SAFETY: the obligations of `update_core_and_fiber`, whose core, E and M these are.
         unsafe {
             let mut dots = [V::zero(); R];
             let (mut scale, mut to) = (dots, dots);
@@ -70,12 +72,14 @@ impl<V: F32x16> Pass<V> {
                 let e = V::load(self.e.add(k * LANES));
                 let m = self.m.add(k * LANES);
                 let mut sum = if first { V::zero() } else { V::load(m) };
-                // Slabs are often whole pages apart: all loads come before the stores, which the
-                // machine would take for their own.
+                // Slabs are often a multiple of the page size apart. All loads come before the stores, because
+                // the processor would assume that such a load depends on an earlier store (4K aliasing).
                 let mut g = [V::zero(); R];
-                if self.far {
+                if self.exceeds_l1 {
                     for r in 0..R {
-                        prefetch(slab.wrapping_add((r * self.vectors + k + AHEAD) * LANES));
+                        prefetch(
+                            slab.wrapping_add((r * self.vectors + k + PREFETCH_VECTORS) * LANES),
+                        );
                     }
                 }
                 for r in 0..R {
@@ -83,7 +87,7 @@ impl<V: F32x16> Pass<V> {
                 }
                 for r in 0..R {
                     dots[r] = g[r].mul_add(e, dots[r]);
-                    g[r] = if self.keep {
+                    g[r] = if self.penalty_is_negligible {
                         e.mul_add(scale[r], g[r])
                     } else {
                         self.update.updated(g[r], g[r], e, scale[r], self.penalty)
@@ -101,8 +105,8 @@ impl<V: F32x16> Pass<V> {
 }
 
 leaf! {
-    /// After a batch with a full core: updates of the core and of the fiber mode's row; then M for the batch
-    /// `next`. `gradients` is memory for one row of that mode.
+    /// Updates a full core and the fiber mode's row after a batch, then computes M for the batch `next`.
+    /// `gradients` is a buffer for one row of the fiber mode.
     pub(super) unsafe fn update_core_and_fiber<V: F32x16>(job: &BatchJob<'_>, batch: &FiberBatch, next: Option<&FiberBatch>, e: *const f32, m: *mut f32,
         gradients: *mut f32, vectors: usize) = update_core_and_fiber_body;
 }
@@ -117,23 +121,24 @@ unsafe fn update_core_and_fiber_body<V: F32x16>(
     gradients: *mut f32,
     vectors: usize,
 ) {
-    // SAFETY: the core has `rank` slabs of `vectors` vectors, E and M one.
+    // SAFETY: the core has `rank` slabs of `vectors` vectors; E and M have as many vectors as one slab.
     unsafe {
         let Some(FiberMode { rows: fiber, rank }) = job.fiber else {
             return;
         };
         let count = batch.len as f32;
         let u = fiber.row(batch.run.fiber_row);
-        let then = match next {
+        let next_row = match next {
             Some(next) => fiber.row(next.run.fiber_row),
             None => u,
         };
         let penalty = job.core_penalty * count;
-        let pass = Pass {
+        let pass = CorePass {
             update: RowUpdate::<V>::new(job.core_eta, job.regularizer),
             penalty,
-            keep: job.core_eta * penalty < f32::EPSILON / 4.0 && !job.regularizer.nonneg,
-            far: rank * vectors > NEAR,
+            penalty_is_negligible: job.core_eta * penalty < f32::EPSILON / 4.0
+                && !job.regularizer.nonneg,
+            exceeds_l1: rank * vectors > L1_CORE_VECTORS,
             e,
             m,
             vectors,
@@ -141,7 +146,7 @@ unsafe fn update_core_and_fiber_body<V: F32x16>(
         let mut l = 0;
         while l < rank {
             let slab = job.core.add(l * vectors * LANES);
-            let (ul, next) = (u.add(l), then.add(l));
+            let (ul, next) = (u.add(l), next_row.add(l));
             let mut dots = [V::zero(); 4];
             if l + 4 <= rank && V::VECTOR_REGISTERS >= 16 {
                 dots = pass.slabs::<4>(slab, ul, next, l == 0);
@@ -155,7 +160,7 @@ unsafe fn update_core_and_fiber_body<V: F32x16>(
                     [dots[t]] = pass.slabs::<1>(slab, ul.add(t), next.add(t), l + t == 0);
                 }
             }
-            // The rest of a line is 0, as it has to be for padding.
+            // Components beyond the rank are 0, as padding must be.
             gradients.add(l).cast::<[f32; 4]>().write(V::sums4(dots));
             l += 4;
         }
@@ -163,15 +168,15 @@ unsafe fn update_core_and_fiber_body<V: F32x16>(
             gradients.add(l).cast::<[f32; 4]>().write([0.0; 4]);
         }
         update_fiber_row::<V>(job, batch, count, 1.0, gradients);
-        // The same row, which has just updated.
-        if next.is_some() && then == u {
+        // The next batch has the same row, which has just been updated, so M is computed again.
+        if next.is_some() && next_row == u {
             contract_body::<V>(job.core, u, rank, vectors, m);
         }
     }
 }
 
-/// The step of the fiber mode's row after a batch, damped along the direction of the highest
-/// curvature: there the entries one after the other would have stopped where all at once overshoot.
+/// Updates the fiber mode's row after a batch. The update is damped along the direction of the highest curvature:
+/// there a batch overshoots where single entries, one after the other, would converge.
 #[inline(always)]
 pub(super) unsafe fn update_fiber_row<V: F32x16>(
     job: &BatchJob<'_>,
@@ -180,7 +185,7 @@ pub(super) unsafe fn update_fiber_row<V: F32x16>(
     weight: f32,
     gradients: *const f32,
 ) {
-    // SAFETY: the caller's promises; the direction is as long as a row.
+    // SAFETY: the caller guarantees the pointers of the job; the curvature direction is as long as a row.
     unsafe {
         let Some(FiberMode { rows: fiber, .. }) = job.fiber else {
             return;
@@ -192,9 +197,9 @@ pub(super) unsafe fn update_fiber_row<V: F32x16>(
         let scale = V::splat(job.eta * weight);
         let x = job.curvature_step * count;
         let damping = if x > 0.1 {
-            let along = entry_gradient::dot::<V>(gradients, job.curvature_direction, vectors);
-            // Close to (1 - exp(-x)) / x, and below it.
-            along * (1.0 / (1.0 + 0.5 * x + x * x / 12.0) - 1.0)
+            let component = entry_gradient::dot::<V>(gradients, job.curvature_direction, vectors);
+            // A lower bound close to (1 - exp(-x)) / x.
+            component * (1.0 / (1.0 + 0.5 * x + x * x / 12.0) - 1.0)
         } else {
             0.0
         };

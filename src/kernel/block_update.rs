@@ -1,4 +1,5 @@
-//! Work on the cells of a grid, safe to call: who access which rows is checked here.
+//! SGD updates, residuals and predictions of entry blocks. These functions are safe: they check levels, lengths
+//! and row ownership before they call kernels.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -18,22 +19,22 @@ use crate::simd::{AlignedVec, padded_len};
 
 use crate::kernel::{CoreKind, CoreShape};
 
-/// The shape of what stands between the rows of an entry, with the fiber mode first.
+/// Layout of the core of a block, with the fiber mode first.
 #[derive(Debug, Clone)]
 pub(crate) struct CoreLayout {
     /// `None` for a matrix, which has no core.
     core_kind: Option<CoreKind>,
-    /// The rank of each mode.
+    /// Rank of each mode.
     ranks: Vec<usize>,
     fiber: Option<usize>,
-    /// The core over the non_fiber modes.
+    /// Shape of the core over the non-fiber modes.
     shape: CoreShape,
-    /// How a full core lies while entries go one by one.
+    /// Layout of a full core while entries are processed one by one.
     packed: Option<PackedLayout>,
 }
 
 impl CoreLayout {
-    /// For a tensor.
+    /// Returns the layout for a tensor.
     pub(crate) fn tensor(shape: &CoreShape, fiber: Option<usize>) -> CoreLayout {
         let non_fiber: Vec<usize> = (0..shape.order())
             .filter(|&n| fiber != Some(n))
@@ -49,7 +50,7 @@ impl CoreLayout {
         }
     }
 
-    /// For a matrix: batches share their column.
+    /// Returns the layout for a matrix, whose fiber mode is its column mode.
     pub(crate) fn matrix(rank: usize) -> CoreLayout {
         CoreLayout {
             core_kind: None,
@@ -60,12 +61,13 @@ impl CoreLayout {
         }
     }
 
-    /// Floats of one slab: what belongs to one rank of the fiber mode.
+    /// Returns the number of floats of one slab: the part of the core that belongs to one component of the fiber
+    /// mode.
     pub(crate) fn slab(&self) -> usize {
         self.shape.core_len()
     }
 
-    /// Slabs of the core.
+    /// Returns the number of slabs of the core.
     pub(crate) fn slabs(&self) -> usize {
         match (self.core_kind, self.fiber) {
             (Some(CoreKind::Full), Some(f)) => self.ranks[f],
@@ -74,25 +76,26 @@ impl CoreLayout {
         }
     }
 
-    /// The core with the fiber mode first, from a core laid out as [`CoreShape`] says.
+    /// Copies a core in the layout of [`CoreShape`] to the fiber-first layout.
     pub(crate) fn fiber_first(&self, core: &[f32]) -> Vec<f32> {
         let mut out = vec![0.0; self.slabs() * self.slab()];
-        self.each(|there, here| out[here] = core[there]);
+        self.for_each_position(|model_position, position| out[position] = core[model_position]);
         out
     }
 
-    /// The way back.
+    /// Copies a core in the fiber-first layout to that of [`CoreShape`].
     pub(crate) fn fiber_in_place(&self, from: &[f32], core: &mut [f32]) {
-        self.each(|there, here| core[there] = from[here]);
+        self.for_each_position(|model_position, position| core[model_position] = from[position]);
     }
 
-    /// Every entry of a core: where it is in the model's layout and in this one.
-    fn each(&self, mut take: impl FnMut(usize, usize)) {
+    /// Calls `visit` for every entry of the core, with its position in the layout of [`CoreShape`] and in this
+    /// one.
+    fn for_each_position(&self, mut visit: impl FnMut(usize, usize)) {
         let Some(f) = self
             .fiber
             .filter(|_| self.core_kind == Some(CoreKind::Full))
         else {
-            (0..self.slab()).for_each(|k| take(k, k));
+            (0..self.slab()).for_each(|k| visit(k, k));
             return;
         };
         let order = self.ranks.len();
@@ -104,17 +107,17 @@ impl CoreLayout {
             for n in (0..order).rev() {
                 (at[n], rest) = (rest % self.ranks[n], rest / self.ranks[n]);
             }
-            let there =
+            let model_position =
                 (0..order - 1).fold(0, |p, n| p * self.ranks[n] + at[n]) * width + at[order - 1];
             let non_fiber: Vec<usize> = (0..order).filter(|&n| n != f).collect();
             let (&last, before) = non_fiber.split_last().expect("an order of 2 or more");
             let inner =
                 before.iter().fold(0, |p, &n| p * self.ranks[n] + at[n]) * slab_width + at[last];
-            take(there, at[f] * self.slab() + inner);
+            visit(model_position, at[f] * self.slab() + inner);
         }
     }
 
-    /// The modes in the order in which the core has them here.
+    /// Returns the modes in the order of this layout.
     pub(crate) fn mode_order(&self) -> Vec<usize> {
         let non_fiber = (0..self.ranks.len()).filter(|&n| self.fiber != Some(n));
         self.fiber.into_iter().chain(non_fiber).collect()
@@ -129,45 +132,45 @@ impl CoreLayout {
     }
 }
 
-/// Rows of a mode that only the caller touches.
+/// Exclusive access to the rows of a mode that a block updates.
 pub(crate) enum RowAccess<'a> {
-    /// The part of the mode that a block needs.
+    /// The part of the mode to which the block belongs.
     Leased(&'a PartRefMut<'a>),
-    /// Those of a block of a class.
+    /// The rows of a block of a conflict-free class.
     Class(&'a BlockRows<'a>),
-    /// All of them.
+    /// All rows of the mode.
     Own(&'a mut [f32]),
 }
 
-/// How a block is run.
+/// Parameters of the update of a block.
 pub(crate) struct BlockUpdateSettings<'a> {
     pub level: Level,
     pub eta: f32,
-    /// The weight of the errors.
+    /// Weight of the loss of this tensor or matrix.
     pub weight: f32,
     pub rule: Regularizer,
-    /// The penalty of a core entry per entry of the tensor.
+    /// Penalty of a core entry per tensor entry.
     pub core_penalty: f32,
-    /// The step of the core.
+    /// Learning rate of the core.
     pub core_eta: f32,
-    /// If entries go one by one, a full core steps only with one of so many, by so much more.
+    /// Interval of core updates, in entries, if entries are processed one by one. The core learning rate is
+    /// multiplied by it.
     pub core_every: usize,
-    /// The penalty of each row of each mode per entry.
+    /// For each mode, the penalty per entry of each row.
     pub penalties: &'a [&'a [f32]],
-    /// The row that penalties weighted_residual to, of each mode, padded with zeros.
+    /// For each mode, the prior mean towards which penalties shrink rows, padded with zeros.
     pub priors: &'a [&'a [f32]],
-    /// The step of the rows of each mode, as a share of `eta`.
+    /// For each mode, the learning rate of its rows as a multiple of `eta`.
     pub mode_steps: &'a [f32],
-    /// The most entries in a batch.
+    /// Maximum number of entries in a batch.
     pub limit: usize,
-    /// The direction of the fiber mode's rows along which curvature is highest, as long as a row, and
-    /// that curvature.
+    /// Direction of the highest curvature among rows of the fiber mode, as long as a row, and that curvature.
     pub steepest: (&'a [f32], f32),
-    /// Which share of the batches is run.
+    /// Range of the batches to process, as fractions of their number.
     pub share: Range<f64>,
 }
 
-/// Memory for running cells. One per thread.
+/// Buffers for the update of blocks. One per thread.
 #[derive(Default)]
 pub(crate) struct BlockScratch {
     batches: Vec<FiberBatch>,
@@ -190,15 +193,15 @@ impl BlockScratch {
     }
 }
 
-/// Whether a lease covers all rows that entries of this block have in mode `m`.
-fn covers(block: &EntryBlock, m: usize, lease: &PartRefMut<'_>) -> bool {
+/// Returns whether `part` holds all rows that entries of this block have in mode `m`.
+fn covers(block: &EntryBlock, m: usize, part: &PartRefMut<'_>) -> bool {
     block.spec().cuts[m].as_ref().is_some_and(|cut| {
-        std::sync::Arc::ptr_eq(&cut.partition, lease.partition())
-            && lease.part() == block.coordinates()[cut.axis]
+        std::sync::Arc::ptr_eq(&cut.partition, part.partition())
+            && part.part() == block.coordinates()[cut.axis]
     })
 }
 
-/// The modes whose rows entries list.
+/// Returns the modes other than the fiber mode.
 fn non_fiber<'a>(
     spec: &BlockingSpec,
     modes: &[ModeRows],
@@ -214,11 +217,11 @@ fn non_fiber<'a>(
     &memory[..count]
 }
 
-/// Runs a share of the entries of a block, in an order of its own per `name`. Returns the sum of squared
-/// errors, by weight, as they were met.
+/// Updates rows and core with a range of the batches of a block, in the random order of the stream `name`.
+/// Returns the weighted sum of squared residuals, each taken before the updates of its own entry.
 ///
 /// # Panics
-/// If the rows held are not those the block needs, or a length is wrong.
+/// If the rows are not those of the block, or a length is wrong.
 pub(crate) fn update_block(
     block: &EntryBlock,
     layout: &CoreLayout,
@@ -244,9 +247,9 @@ pub(crate) fn update_block(
     for (m, rows) in access.iter_mut().enumerate() {
         let stride = padded_len(layout.ranks[m]);
         let start = match rows {
-            RowAccess::Leased(lease) => {
-                assert!(covers(block, m, lease) && lease.stride() == stride);
-                lease.start()
+            RowAccess::Leased(part) => {
+                assert!(covers(block, m, part) && part.stride() == stride);
+                part.start()
             }
             RowAccess::Class(rows) => {
                 let (start, apart) = rows.rows(m);
@@ -317,27 +320,26 @@ pub(crate) fn update_block(
         curvature_step: settings.eta * fiber_step * settings.steepest.1,
         work: scratch.work.as_mut_ptr(),
     };
-    // SAFETY: the level is available. Rows of entries were checked against the parts and sizes of the
-    // spec when the block was built, and the leases and slices were checked to be those here; they,
-    // the core and the scratch memory are borrowed for nobody else. Of a class, all rows are leased, to
-    // cells that were checked to have none in common, and each block is taken once. BatchIter are the
-    // block's own.
+    // SAFETY: the level is available. The block's constructor checked the rows of its entries against the parts
+    // and row counts of the spec, and the code above checked parts and slices against the block. They, the core
+    // and the scratch memory are borrowed exclusively. A conflict-free class borrows all rows; its blocks have
+    // no row in common, and each block is taken once. The batches are those of the block.
     unsafe { batch::run(settings.level, &job, batches) }
 }
 
-/// Runs the edges of a graph in a block: both rows of an edge are of the same mode, in the parts
-/// that `leases` rows (one lease if both parts are the same).
+/// Updates rows along the edges of a graph in a block. Both rows of an edge belong to the same mode, in the parts
+/// that `parts` borrows: one if both rows are in the same part.
 ///
 /// # Panics
-/// If the leases are not those the block needs, or a length is wrong.
+/// If the parts are not those of the block, or a length is wrong.
 pub(crate) fn update_graph_block(
     block: &EntryBlock,
-    leases: &mut [PartRefMut<'_>],
+    parts: &mut [PartRefMut<'_>],
     settings: &BlockUpdateSettings<'_>,
     name: &[u64],
     scratch: &mut BlockScratch,
 ) {
-    let Some(first) = leases.first() else { return };
+    let Some(first) = parts.first() else { return };
     let spec = block.spec();
     assert!(
         settings.level.is_available() && spec.fiber_mode.is_none() && spec.row_counts.len() == 2
@@ -348,7 +350,7 @@ pub(crate) fn update_graph_block(
     );
     for m in 0..2 {
         assert!(
-            leases
+            parts
                 .iter()
                 .any(|l| covers(block, m, l) && l.start() == first.start())
         );
@@ -371,8 +373,8 @@ pub(crate) fn update_graph_block(
     };
     for batch in &scratch.batches {
         for edges in batch.record_slices(block) {
-            // SAFETY: the level is available; both rows of every edge are in leased parts of the same
-            // rows, since leases of one set of parts share its memory.
+            // SAFETY: the level is available. Both rows of every edge are in borrowed parts, whose memory starts
+            // at the same address.
             unsafe { graph_update::update_edges(level, &rows, edges, &settings) };
         }
     }
@@ -394,8 +396,8 @@ fn non_fiber_count(spec: &BlockingSpec) -> usize {
     spec.row_counts.len() - usize::from(spec.fiber_mode.is_some())
 }
 
-/// Returns the sums of squared residuals of a block, by weight: of predictions as they are, and of those that are
-/// clipped to a range after the biases of each mode are added, if there are any.
+/// Returns the weighted sums of squared residuals of a block: of predictions as they are, and of predictions that
+/// are clipped to a range after the biases of each mode, if any, are added.
 ///
 /// # Panics
 /// If a length is wrong.
@@ -471,10 +473,11 @@ pub(crate) fn residuals(
     found
 }
 
-/// EntryIter that are predicted before [`predictions`] row_caches them over.
+/// Maximum number of entries predicted before [`predictions`] calls `visit`, unless one batch is longer.
 const PREDICTION_CHUNK: usize = 4096;
 
-/// Predicts all entries of a block, in order, and calls `visit` with some batches and their predictions at a time.
+/// Predicts all entries of a block, in order, and calls `visit` with a few batches and their predictions at a
+/// time.
 fn predictions(
     block: &EntryBlock,
     model: &BlockModel<'_>,
@@ -547,8 +550,9 @@ fn predictions(
         if scratch.predictions.len() < entries {
             scratch.predictions.resize(entries, 0.0);
         }
-        // SAFETY: the level is available; rows and core were checked and are only read; there is room for every
-        // prediction. Rows of entries were checked against the sizes of the spec when the block was built.
+        // SAFETY: the level is available. Rows and core have the checked lengths and are only read. The buffer
+        // has room for every prediction. The block's constructor checked the rows of its entries against the row
+        // counts.
         unsafe { predict(level, &job, some, scratch.predictions.as_mut_ptr()) };
         visit(some, &scratch.predictions[..entries]);
     }
@@ -570,7 +574,7 @@ mod tests {
                 let layout = CoreLayout::tensor(&shape, Some(f));
                 let first = layout.fiber_first(&core);
                 assert_eq!(first.len(), layout.slabs() * layout.slab());
-                // Entry (1, 0, ..., 0) of the fiber mode starts the second slab.
+                // Index (1, 0, ..., 0), fiber mode first, starts the second slab.
                 let stride: usize = ranks[f + 1..].iter().product();
                 assert_eq!(first[layout.slab()], dense[stride]);
                 let mut back = vec![0.0; core.len()];

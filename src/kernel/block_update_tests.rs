@@ -1,4 +1,4 @@
-//! Cells at every level against plain loops in `f64` that do the same batches in the same order.
+//! Block updates at every level against plain `f64` loops over the same batches in the same order.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ const ETA: f64 = 0.01;
 const CORE_ETA: f64 = 0.004;
 const CORE_PENALTY: f64 = 0.02;
 const LIMIT: usize = 5;
-/// Of the random numbers that batches come by.
+/// Key of the random stream that orders batches.
 const NAME: [u64; 2] = [3, 4];
-/// The curvature along the direction in which steps of the fiber mode's rows are damped.
+/// Curvature along the direction in which updates of the fiber mode's rows are damped.
 const STEEPNESS: f64 = 23.0;
-/// Steps of modes, as shares of `ETA`.
+/// Learning rates of modes, as multiples of `ETA`.
 const STEPS: [f32; 5] = [0.5, 2.0, 0.3, 1.5, 0.7];
 
-/// Rows of all modes and a core, in `f64`, rows unpadded.
+/// Rows of all modes, unpadded, and a core.
 #[derive(Clone)]
 struct State {
     rows: Vec<Vec<Vec<f64>>>,
@@ -43,7 +43,7 @@ struct Case {
     block: EntryBlock,
     start: State,
     penalties: Vec<Vec<f32>>,
-    /// Where penalties weighted_residual rows of each mode to.
+    /// Prior mean of each mode.
     priors: Vec<Vec<f32>>,
     steps: Vec<f32>,
     core_eta: f64,
@@ -66,14 +66,14 @@ impl Case {
             } else {
                 s.standard_normal()
             };
-            // Some exact zeros: penalties have no gradient there.
+            // Some exact zeros, where the L1 penalty has no derivative.
             if x.abs() < low {
                 0.0
             } else {
                 f64::from(x as f32)
             }
         };
-        // Small enough that nothing runs away in 40 entries.
+        // Small enough that 40 entries do not diverge.
         let scale = |rank: usize| {
             let rank = rank as f64;
             if regularizer.nonneg {
@@ -133,7 +133,7 @@ impl Case {
             priors: (0..order)
                 .map(|m| {
                     let mut prior = vec![0.0; padded_len(ranks[m])];
-                    // With one mode at 0, as most are.
+                    // The prior mean of mode 0 is 0, as most are.
                     let places = prior[..ranks[m]].iter_mut().enumerate();
                     places.for_each(|(j, x)| *x = (m * (j % 3)) as f32 * 0.4);
                     prior
@@ -144,7 +144,7 @@ impl Case {
         }
     }
 
-    /// The product of the numbers `k` of all rows but that of mode `without`.
+    /// Returns the product of component `k` of all rows but that of mode `without`.
     fn product(rows: &[&[f64]], k: usize, without: Option<usize>) -> f64 {
         let others = rows.iter().enumerate().filter(|(m, _)| without != Some(*m));
         others.map(|(_, row)| row[k]).product()
@@ -160,7 +160,7 @@ impl Case {
         }
     }
 
-    /// The derivative of the value by the row of mode `m`.
+    /// Returns the derivative of the value by the row of mode `m`.
     fn gradient(&self, core: &[f64], rows: &[&[f64]], m: usize) -> Vec<f64> {
         match self.shape.kind {
             CoreKind::Full => reference::slope(core, rows, m),
@@ -172,7 +172,7 @@ impl Case {
         }
     }
 
-    /// The derivative of the value by the core.
+    /// Returns the derivative of the value by the core.
     fn outer(&self, rows: &[&[f64]]) -> Vec<f64> {
         match self.shape.kind {
             CoreKind::Full => reference::outer(rows),
@@ -204,8 +204,8 @@ impl Case {
         }
     }
 
-    /// What the definition gives: the fiber mode's row and the core step once per batch, with the
-    /// other rows as they were before their own steps.
+    /// Returns the state after all batches by definition, and the weighted sum of squared residuals. The core and
+    /// the fiber mode's row are updated once per batch, with the other rows before their own updates.
     fn expected(&self, name: &[u64]) -> (State, f64) {
         let mut state = self.start.clone();
         let order = self.shape.order();
@@ -226,7 +226,7 @@ impl Case {
                 non_fiber.zip(words).for_each(|(m, &row)| entry[m] = row);
                 let core = match self.fiber {
                     Some(_) => core.clone(),
-                    // Without a fiber mode the core steps with every entry.
+                    // Without a fiber mode every entry updates the core.
                     None => state.core.clone(),
                 };
                 let rows: Vec<Vec<f64>> = (0..order)
@@ -291,7 +291,7 @@ impl Case {
         }
     }
 
-    /// All levels against the definition.
+    /// Compares all levels with the definition.
     fn check(&self) {
         let wanted = self.expected(&NAME);
         Level::available().for_each(|level| self.check_at(level, &wanted));
@@ -328,7 +328,7 @@ impl Case {
             self.shape.kind, self.fiber, self.regularizer
         );
         let mut scratch = BlockScratch::default();
-        // Errors alone, before anything moves.
+        // Residuals before any update.
         let views: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
         let everything = (f64::NEG_INFINITY, f64::INFINITY);
         let [plain, clipped] = squared_residuals(
@@ -388,8 +388,7 @@ impl Case {
             &NAME,
             &mut scratch,
         );
-        // Where an absolute value is penalised, rounding decides on which side of the prior a number
-        // ends.
+        // With an L1 penalty, rounding decides on which side of the prior mean a value ends.
         let near = if self.regularizer.l1 { 0.02 } else { 0.0 };
         let close = |a: f32, b: f64, prior: f32| {
             let far = (f64::from(a) - b).abs();
@@ -423,13 +422,13 @@ impl Case {
     }
 }
 
-/// Place `j` of a direction, of length 1.
+/// Returns component `j` of a direction of length 1.
 fn direction(j: usize, rank: usize) -> f64 {
     let sign = if j % 3 == 1 { -1.0 } else { 1.0 };
     sign / (rank as f64).sqrt()
 }
 
-/// What is left of a weighted_residual that would close `x` of the way along the direction if it stayed the same.
+/// Damps the gradient along the direction. `x` is eta times the curvature times the number of entries.
 fn damp(weighted_residual: &mut [f64], x: f64) {
     if x <= 0.1 {
         return;
@@ -461,7 +460,7 @@ const RULES: [Regularizer; 4] = [
     },
 ];
 
-/// Largest ranks that are run with weights too: row_products those where kernels change.
+/// Largest ranks that are tested with weights too: those around which the kernel changes.
 const WEIGHTED: [usize; 12] = [1, 4, 5, 8, 10, 12, 16, 17, 18, 20, 33, 48];
 
 fn everywhere(kind: CoreKind, ranks: &[usize], regularizer: Regularizer) {
@@ -473,7 +472,7 @@ fn everywhere(kind: CoreKind, ranks: &[usize], regularizer: Regularizer) {
         {
             let mut case = Case::new(kind, ranks, (fiber, weighted), regularizer);
             case.check();
-            // Listed rows without priors and with the steps of the job have code of their own.
+            // Non-fiber rows without priors and with learning rate eta have kernels of their own.
             let others = || (0..ranks.len()).filter(|&m| fiber != Some(m));
             others().for_each(|m| case.priors[m].fill(0.0));
             case.check();

@@ -1,35 +1,35 @@
-//! How rows and the core lie in memory.
+//! Memory layout of rows and cores.
 
 use crate::simd::padded_len;
 
-/// The highest order of a tensor.
+/// Maximum order of a tensor.
 pub const MAX_ORDER: usize = 8;
 
-/// Which core entries exist.
+/// The core entries that exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoreKind {
-    /// All (Tucker).
+    /// All entries (Tucker).
     Full,
-    /// Those with equal indices (CP); all ranks are the same.
+    /// The entries with equal indices (CP); all ranks are the same.
     Diagonal,
 }
 
-/// The ranks of a model and the layout that follows from them.
+/// The ranks of a model and the memory layout they imply.
 ///
-/// A full core is row-major with its last mode padded like a row; padding is zero and stays zero. A
-/// diagonal core is one padded row.
+/// A full core is row-major, with its last mode padded like a row. Padding is zero and stays zero. A diagonal
+/// core is one padded row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoreShape {
-    /// Which core entries exist.
+    /// The core entries that exist.
     pub kind: CoreKind,
-    /// The rank of each mode.
+    /// Rank of each mode.
     pub ranks: Vec<usize>,
-    /// Where each mode's row starts among the rows of an entry.
+    /// Offset of each mode's row among the rows of an entry, and their total length.
     starts: Vec<usize>,
 }
 
 impl CoreShape {
-    /// The layout for these ranks.
+    /// Returns the layout for these ranks.
     ///
     /// # Panics
     /// If a diagonal core has unequal ranks.
@@ -46,12 +46,12 @@ impl CoreShape {
         }
     }
 
-    /// The number of modes.
+    /// Returns the number of modes.
     pub fn order(&self) -> usize {
         self.ranks.len()
     }
 
-    /// Floats of the core, padding included.
+    /// Returns the number of floats of the core, padding included.
     pub fn core_len(&self) -> usize {
         let last = padded_len(self.ranks[self.order() - 1]);
         match self.kind {
@@ -60,17 +60,17 @@ impl CoreShape {
         }
     }
 
-    /// Floats of one row of every mode, padding included.
+    /// Returns the number of floats of one row of every mode, padding included.
     pub fn rows_len(&self) -> usize {
         self.starts[self.order()]
     }
 
-    /// Where the row of mode `n` lies among the rows of an entry, padding included.
+    /// Returns the position of the row of mode `n` among the rows of an entry, padding included.
     pub fn row(&self, n: usize) -> std::ops::Range<usize> {
         self.starts[n]..self.starts[n + 1]
     }
 
-    /// A core with ones on its diagonal, laid out as cores are.
+    /// Returns a core with ones on its diagonal.
     pub(crate) fn identity(&self) -> Vec<f32> {
         let mut core = vec![0.0; self.core_len()];
         let least = self.ranks.iter().copied().min().unwrap_or(0);
@@ -88,7 +88,7 @@ impl CoreShape {
         core
     }
 
-    /// The core without padding, row-major; off-diagonal zeros of CP included.
+    /// Returns the core without padding, row-major, with the off-diagonal zeros of CP.
     pub fn dense_core(&self, core: &[f32]) -> Vec<f32> {
         let last = self.ranks[self.order() - 1];
         match self.kind {
@@ -106,7 +106,7 @@ impl CoreShape {
         }
     }
 
-    /// The padded core of a dense row-major one.
+    /// Returns the padded core of a dense row-major one.
     pub fn padded_core(&self, dense: &[f32]) -> Vec<f32> {
         let last = self.ranks[self.order() - 1];
         let mut core = vec![0.0; self.core_len()];

@@ -1,15 +1,17 @@
-//! Value and gradients at one entry: full cores of any order, and hyper-diagonal ones.
+//! Value and gradients at one entry, for full cores of any order and for hyper-diagonal cores.
 //!
-//! With the rows u_1 ... u_N, contracting the core with the first row leaves a core of one order less;
-//! going on like that gives the value, and at each mode the slices of what is left, each contracted
-//! with all later rows, are the entries of that mode's gradient. The whole core is read for the first
-//! mode only, so an entry costs about 2 J^N multiply-adds. For order 3 and rows of one line both are
-//! done in one pass (S and Collapse of the paper without the division), with the partial sums in
-//! registers.
+//! Contracting the core with u_1 gives a core of one order less, and so on until the value remains. At each mode
+//! n, slice i of the partially contracted core, contracted with all later rows, is component i of d_n. Only the
+//! first mode reads the whole core, so an entry costs about 2 J^N multiply-adds. For order 3 and rows of one
+//! vector, both contractions are one pass with the partial sums in registers (S and Collapse of the paper,
+//! without the division).
 //!
 //! # Safety
-//! Everywhere here: `core` points to `shape.core_len()` floats, `rows` and `gradients` to
-//! `shape.rows_len()`, `work` to [`work_len`], laid out as [`CoreShape`] says.
+//! Obligations of all functions, with the layout of [`CoreShape`]:
+//! - `core` points to `shape.core_len()` floats, `rows` and `gradients` to `shape.rows_len()`, `work` to
+//!   [`work_len`];
+//! - no other thread accesses what is written;
+//! - the machine has the instruction set of the vector type.
 #![allow(unsafe_code)]
 
 use crate::kernel::MAX_ORDER;
@@ -18,7 +20,7 @@ use crate::simd::{F32x16, dispatched, leaf};
 
 use crate::simd::{LANES, padded_len};
 
-/// Floats of memory the functions here need.
+/// Returns the number of floats of `work` that these functions need.
 pub(super) fn work_len(shape: &CoreShape) -> usize {
     if shape.kind == CoreKind::Diagonal {
         return 0;
@@ -34,54 +36,54 @@ pub(super) fn work_len(shape: &CoreShape) -> usize {
 }
 
 dispatched! {
-    /// The value, and the gradients of all rows.
+    /// Returns the value and writes the gradients of all rows.
     pub(super) unsafe fn gradients(shape: &CoreShape, core: *const f32, rows: *const f32, gradients: *mut f32, work: *mut f32) -> f32
         = gradients_leaf;
 }
 leaf! {
-    /// The value, and the gradients of all rows.
+    /// Returns the value and writes the gradients of all rows.
     pub(super) unsafe fn gradients_leaf<V: F32x16>(shape: &CoreShape, core: *const f32, rows: *const f32, gradients: *mut f32, work: *mut f32) -> f32
         = gradients_body;
 }
 dispatched! {
-    /// The value.
+    /// Returns the value.
     pub(super) unsafe fn value(shape: &CoreShape, core: *const f32, rows: *const f32, work: *mut f32) -> f32
         = value_body;
 }
 dispatched! {
-    /// `core = keep * core + scale * (u_1 (x) ... (x) u_N)`, on the diagonal only for CP.
+    /// Computes `core = keep * core + scale * (u_1 (x) ... (x) u_N)`, for CP on the diagonal only.
     pub(super) unsafe fn update_core(shape: &CoreShape, core: *mut f32, rows: *const f32, keep: f32, scale: f32)
         = update_core_leaf;
 }
 leaf! {
-    /// `core = keep * core + scale * (u_1 (x) ... (x) u_N)`, on the diagonal only for CP.
+    /// Computes `core = keep * core + scale * (u_1 (x) ... (x) u_N)`, for CP on the diagonal only.
     pub(super) unsafe fn update_core_leaf<V: F32x16>(shape: &CoreShape, core: *mut f32, rows: *const f32, keep: f32, scale: f32)
         = update_core_body;
 }
 
 dispatched! {
-    /// `out = sum_i u_i from_i` over `rank` slices of `vectors` vectors.
+    /// Computes `out = sum_i u_i from_i` over `rank` slices of `vectors` vectors.
     pub(super) unsafe fn weighted_sum(from: *const f32, u: *const f32, rank: usize, vectors: usize, out: *mut f32) = contract;
 }
 
 leaf! {
-    /// `out = sum_i u_i from_i` over `rank` slices of `vectors` vectors.
+    /// Computes `out = sum_i u_i from_i` over `rank` slices of `vectors` vectors.
     pub(super) unsafe fn contract<V: F32x16>(from: *const f32, u: *const f32, rank: usize, vectors: usize, out: *mut f32)
         = contract_body;
 }
 
 dispatched! {
-    /// `to_i += u_i from` for `rank` slices of `vectors` vectors.
+    /// Computes `to_i += u_i from` for `rank` slices of `vectors` vectors.
     pub(super) unsafe fn add_outer(from: *const f32, u: *const f32, rank: usize, vectors: usize, to: *mut f32) = add_outer_body;
 }
 
-/// The sum of products of two rows of `vectors` vectors.
+/// Returns the dot product of two rows of `vectors` vectors.
 ///
 /// # Safety
-/// Both must be that long.
+/// Both rows must have that length.
 #[inline(always)]
 pub(super) unsafe fn dot<V: F32x16>(a: *const f32, b: *const f32, vectors: usize) -> f32 {
-    // SAFETY: within the lengths promised.
+    // SAFETY: the caller guarantees the lengths.
     unsafe {
         let mut sum = V::load(a) * V::load(b);
         for k in 1..vectors {
@@ -91,10 +93,10 @@ pub(super) unsafe fn dot<V: F32x16>(a: *const f32, b: *const f32, vectors: usize
     }
 }
 
-/// `to_i += u_i from` for `rank` slices of `vectors` vectors.
+/// Computes `to_i += u_i from` for `rank` slices of `vectors` vectors.
 ///
 /// # Safety
-/// `to` must have `rank * vectors` vectors, `from` `vectors`, `u` `rank` floats.
+/// `to` must have `rank * vectors` vectors, `from` `vectors`, and `u` `rank` floats.
 #[inline(always)]
 unsafe fn add_outer_body<V: F32x16>(
     from: *const f32,
@@ -103,7 +105,7 @@ unsafe fn add_outer_body<V: F32x16>(
     vectors: usize,
     to: *mut f32,
 ) {
-    // SAFETY: within the lengths promised.
+    // SAFETY: the caller guarantees the lengths.
     unsafe {
         for i in 0..rank {
             let ui = V::splat(*u.add(i));
@@ -117,10 +119,10 @@ unsafe fn add_outer_body<V: F32x16>(
     }
 }
 
-/// `out = sum_i u_i from_i` over `rank` slices of `vectors` vectors.
+/// Computes `out = sum_i u_i from_i` over `rank` slices of `vectors` vectors.
 ///
 /// # Safety
-/// `from` must have `rank * vectors` vectors, `out` `vectors`, `u` `rank` floats.
+/// `from` must have `rank * vectors` vectors, `out` `vectors`, and `u` `rank` floats.
 #[inline(always)]
 pub(super) unsafe fn contract_body<V: F32x16>(
     from: *const f32,
@@ -130,7 +132,7 @@ pub(super) unsafe fn contract_body<V: F32x16>(
     out: *mut f32,
 ) {
     const TILE: usize = 8;
-    // SAFETY: within the lengths promised.
+    // SAFETY: the caller guarantees the lengths.
     unsafe {
         let mut k = 0;
         while k + TILE <= vectors {
@@ -159,7 +161,8 @@ pub(super) unsafe fn contract_body<V: F32x16>(
     }
 }
 
-/// Contracts mode `n` of a full core that has lost the modes before; returns how many floats are left.
+/// Contracts mode `n` of a full core whose earlier modes are contracted already. Returns the number of floats of
+/// the result.
 #[inline(always)]
 unsafe fn contract_mode<V: F32x16>(
     shape: &CoreShape,
@@ -179,7 +182,7 @@ unsafe fn contract_mode<V: F32x16>(
     vectors * LANES
 }
 
-/// The value of a full core over the modes from `first` on.
+/// Returns the value of a full core over the modes from `first` on.
 #[inline(always)]
 unsafe fn value_from<V: F32x16>(
     shape: &CoreShape,
@@ -189,7 +192,8 @@ unsafe fn value_from<V: F32x16>(
     work: *mut f32,
 ) -> f32 {
     let last = shape.order() - 1;
-    // SAFETY: every contraction leaves less than it read, so that `work` holds them one by one.
+    // SAFETY: every contraction is shorter than its input, so `work` has room for all of them one after the
+    // other.
     unsafe {
         let (mut from, mut to) = (core, work);
         for n in first..last {
@@ -208,7 +212,7 @@ pub(super) unsafe fn value_body<V: F32x16>(
     rows: *const f32,
     work: *mut f32,
 ) -> f32 {
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller guarantees the lengths.
     unsafe {
         match shape.kind {
             CoreKind::Full => value_from::<V>(shape, 0, core, rows, work),
@@ -235,7 +239,7 @@ pub(super) unsafe fn gradients_body<V: F32x16>(
     gradients: *mut f32,
     work: *mut f32,
 ) -> f32 {
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller guarantees the lengths.
     unsafe {
         if shape.kind == CoreKind::Diagonal {
             return gradients_diagonal::<V>(shape, core, rows, gradients);
@@ -257,7 +261,7 @@ unsafe fn gradients_full<V: F32x16>(
 ) -> f32 {
     let last = shape.order() - 1;
     let vectors = padded_len(shape.ranks[last]) / LANES;
-    // SAFETY: as in `value_from`; what is contracted here lies before what that needs.
+    // SAFETY: as in `value_from`; the contractions made here precede its buffer in `work`.
     unsafe {
         for k in (0..shape.rows_len()).step_by(LANES) {
             V::zero().store(gradients.add(k));
@@ -286,8 +290,8 @@ unsafe fn gradients_full<V: F32x16>(
     }
 }
 
-/// Order 3, rows of one vector: P_i = sum_j v_j g_ij and Q_j = sum_i u_i g_ij in one pass; then
-/// d_1[i] = P_i . w, d_2[j] = Q_j . w, d_3 = sum_i u_i P_i.
+/// Order 3, rows of one vector: computes P_i = sum_j v_j g_ij and Q_j = sum_i u_i g_ij in one pass. Then d_1[i] =
+/// P_i . w, d_2[j] = Q_j . w, d_3 = sum_i u_i P_i.
 #[inline(always)]
 unsafe fn gradients_order3<V: F32x16>(
     rank_u: usize,
@@ -296,10 +300,10 @@ unsafe fn gradients_order3<V: F32x16>(
     rows: *const f32,
     gradients: *mut f32,
 ) -> f32 {
-    // SAFETY: the core has `rank_u` slabs of `rank_v` vectors; rows and gradients are three vectors.
+    // SAFETY: the core has `rank_u` slabs of `rank_v` vectors; `rows` and `gradients` have three vectors.
     unsafe {
         let w = V::load(rows.add(2 * LANES));
-        // Sums over even and odd j, as P_i is summed.
+        // P_i, as separate sums over even and odd j.
         let mut sums = [[V::zero(); 2]; LANES];
         let mut q = [V::zero(); LANES];
         let mut j = 0;
@@ -373,7 +377,7 @@ unsafe fn accumulate_slabs<V: F32x16, const K: usize>(
     }
 }
 
-/// x^ = sum_j g_j prod_n u_n[j]: products from both ends.
+/// Returns x^ = sum_j g_j prod_n u_n[j] and writes the gradients, as prefix times suffix products of the rows.
 #[inline(always)]
 pub(super) unsafe fn gradients_diagonal<V: F32x16>(
     shape: &CoreShape,
@@ -387,7 +391,7 @@ pub(super) unsafe fn gradients_diagonal<V: F32x16>(
     unsafe {
         let mut total = V::zero();
         for k in (0..width).step_by(LANES) {
-            // On the way forward the gradients hold g times the product of the rows before.
+            // The forward loop stores g times the product of the earlier rows.
             let mut before = V::load(core.add(k));
             for n in 0..order {
                 before.store(gradients.add(n * width + k));
@@ -413,8 +417,8 @@ pub(super) unsafe fn update_core_body<V: F32x16>(
     keep: f32,
     scale: f32,
 ) {
-    // SAFETY: the caller's promises. A factor of 1 is not worth a multiplication: lambda / |Omega| is
-    // nearly always too small to be seen next to 1.
+    // SAFETY: the caller guarantees the lengths. `keep` is nearly always 1, because lambda / |Omega| is below
+    // its rounding error; that case saves a multiplication.
     unsafe {
         if keep == 1.0 {
             update_core_scaled::<V, true>(shape, core, rows, keep, scale);
@@ -435,7 +439,7 @@ unsafe fn update_core_scaled<V: F32x16, const KEEP_IS_ONE: bool>(
     let last = shape.order() - 1;
     let keep = V::splat(keep);
     let kept = |g: V| if KEEP_IS_ONE { g } else { g * keep };
-    // SAFETY: the walk visits each row of the core once, in order.
+    // SAFETY: the caller guarantees the lengths; the loop visits each row of the core once, in order.
     unsafe {
         if shape.kind == CoreKind::Diagonal {
             for k in (0..shape.core_len()).step_by(LANES) {
@@ -465,7 +469,7 @@ unsafe fn update_core_scaled<V: F32x16, const KEEP_IS_ONE: bool>(
                 product *= *rows.add(shape.row(n).start + at[n]);
             }
             if single_vector_modes {
-                // All factors at once, read back one by one: a broadcast from memory is free.
+                // Stored and read back one by one: a broadcast from memory needs no shuffle instruction.
                 let mut factors = [0.0f32; LANES];
                 let scaled = V::load(v) * V::splat(product);
                 scaled.store(factors.as_mut_ptr());

@@ -1,4 +1,4 @@
-//! What the arithmetic units of this machine can do at most: the yardstick for everything else here.
+//! Measures the peak floating-point rate of this machine, to which kernel speeds are compared.
 #![allow(unsafe_code)]
 
 use std::hint::black_box;
@@ -8,22 +8,21 @@ use crate::simd::LANES;
 use crate::simd::Level;
 use crate::simd::{F32x16, dispatched};
 
-/// Rounds of multiply-adds between two looks at the clock.
+/// Number of rounds of multiply-adds between two readings of the clock.
 const ROUNDS: usize = 1 << 14;
 
-// A line is one register of AVX-512, two of AVX2 and four of the portable vectors: as fma_chains vectors as fill
-// twelve registers, which is enough to hide how long a multiply-add takes, and few enough that none is
-// spilled.
+// A vector is one register of AVX-512, two of AVX2 and four of the portable level. Each function keeps twelve
+// registers busy: enough to hide the latency of the multiply-add, and few enough that none is spilled.
 dispatched! {
-    /// Multiply-adds of twelve vectors in each round.
+    /// Twelve vectors of multiply-adds per round.
     unsafe fn fma_twelve(rounds: usize) -> f32 = fma_twelve_body;
 }
 dispatched! {
-    /// Multiply-adds of six vectors in each round.
+    /// Six vectors of multiply-adds per round.
     unsafe fn fma_six(rounds: usize) -> f32 = fma_six_body;
 }
 dispatched! {
-    /// Multiply-adds of three vectors in each round.
+    /// Three vectors of multiply-adds per round.
     unsafe fn fma_three(rounds: usize) -> f32 = fma_three_body;
 }
 
@@ -42,8 +41,8 @@ unsafe fn fma_three_body<V: F32x16>(rounds: usize) -> f32 {
     fma_chains::<V, 3>(rounds)
 }
 
-/// `x = by * x + to`, over and over, for `K` vectors that have nothing to do with each other. It tends
-/// to 1, so that no number gets tiny or huge.
+/// Computes `x = by * x + to` in `K` independent chains of vectors. The values tend to 1, so none becomes
+/// denormal or infinite.
 #[inline(always)]
 fn fma_chains<V: F32x16, const K: usize>(rounds: usize) -> f32 {
     let (by, to) = (
@@ -66,11 +65,11 @@ fn fma_chains<V: F32x16, const K: usize>(rounds: usize) -> f32 {
     all.sum()
 }
 
-/// Floating-point operations per second of multiply-adds (two each) on registers alone, on this
+/// Returns the floating-point operations per second of multiply-adds (two each) on registers, on the calling
 /// thread, measured for about `seconds`.
 ///
-/// The scalar level has the peak of the portable vectors: the compiler makes the same instructions of
-/// its loops where it can.
+/// The scalar level has the peak of the portable vectors, because the compiler vectorises its loops with the same
+/// instructions where it can.
 ///
 /// # Panics
 /// If this machine does not have the level.
@@ -87,7 +86,7 @@ pub fn peak_flops(level: Level, seconds: f64) -> f64 {
     };
     let burst = || {
         let rounds = black_box(ROUNDS);
-        // SAFETY: the kernels ask for nothing but the level, which was checked.
+        // SAFETY: the level was checked; the kernels have no other obligations.
         black_box(unsafe {
             match level {
                 Level::Avx512 => fma_twelve(level, rounds),
@@ -96,7 +95,7 @@ pub fn peak_flops(level: Level, seconds: f64) -> f64 {
             }
         });
     };
-    // The units may need a moment to wake up.
+    // The first burst is not measured: wide units may be powered down.
     burst();
     let began = Instant::now();
     let mut bursts = 0.0;

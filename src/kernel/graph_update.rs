@@ -1,4 +1,4 @@
-//! Edges of a graph: w |u - v|^2 pulls two rows of one mode together.
+//! Updates along the edges of a graph: the penalty w |u - v|^2 moves two rows of one mode towards each other.
 #![allow(unsafe_code)]
 
 use super::batch_job::{ModeRows, Regularizer, RowUpdate};
@@ -13,8 +13,11 @@ pub(super) struct GraphUpdateSettings {
 }
 
 dispatched! {
-    /// Runs edges, three words each: two rows and the bits of the similarity. All rows must be in
-    /// `rows`, and nobody else may touch them.
+    /// Updates both rows of every edge. An edge is three u32 words: two row indices and the bits of the
+    /// similarity.
+    ///
+    /// # Safety
+    /// All rows must exist in `rows`, and no other thread may access them.
     pub(super) unsafe fn update_edges(rows: &ModeRows, edges: &[u32], settings: &GraphUpdateSettings) = update_edges_body;
 }
 
@@ -36,7 +39,7 @@ unsafe fn update_edges_body<V: F32x16>(
             continue;
         }
         let scale = eta * weight * f32::from_bits(edge[2]);
-        // SAFETY: the caller's promise; the two rows differ.
+        // SAFETY: the caller guarantees that both rows exist; they differ.
         unsafe {
             let (u, v) = (rows.row(a), rows.row(b));
             let (penalty_u, penalty_v) = (rows.penalty(a), rows.penalty(b));

@@ -1,4 +1,6 @@
-//! Runs of entries of a lock-free fit, one entry after the other as Algorithm 1 has it.
+//! Lock-free (HOGWILD!) SGD updates, one entry after the other as in Algorithm 1.
+//!
+//! Safe functions check the arguments; the kernels check every row index.
 #![allow(unsafe_code)]
 
 use super::batch_job::{Regularizer, updated, updated_towards};
@@ -16,19 +18,18 @@ use crate::simd::{dispatched, leaf, prefetch};
 
 use crate::kernel::{CoreKind, CoreShape};
 
-/// EntryIter of one block, and a walk through them.
+/// The entries of a block and the order in which they are visited: position `at`, then `at + stride`, cyclically.
 pub(crate) struct EntryWalk<'a> {
-    /// Rows of an entry.
+    /// Number of row indices per entry.
     pub order: usize,
     pub rows: &'a [u32],
     pub values: &'a [f32],
-    /// Empty if entries have no weights.
+    /// Empty if entries are unweighted.
     pub weights: &'a [f32],
-    /// The entry the walk is at, below the number of entries, and how far it goes from each to the next,
-    /// at most that number.
+    /// Current position, below the number of entries, and distance to the next one, at most that number.
     pub at: usize,
     pub stride: usize,
-    /// The block that comes after this one, to be brought near.
+    /// Row indices and values of the next block, which are prefetched.
     pub next: Option<(&'a [u32], &'a [f32])>,
 }
 
@@ -40,21 +41,21 @@ impl EntryWalk<'_> {
         assert!(self.at < len && self.stride <= len);
     }
 
-    /// What the residual of an entry is by weight: what rows and core step by.
+    /// Returns the residual times the weight of the entry at `at`.
     ///
     /// # Safety
-    /// The walk was checked, and `at` is below the number of entries.
+    /// `check` passed, and `at` is below the number of entries.
     #[inline(always)]
     unsafe fn weighted_residual(&self, residual: f32, at: usize) -> f32 {
-        // Always the same way, so that the machine foresees it.
+        // The branch goes the same way for all entries, so it is predicted.
         if self.weights.is_empty() {
             return residual;
         }
-        // SAFETY: there is a weight for every entry.
+        // SAFETY: weighted walks have one weight per entry, and the caller guarantees `at`.
         residual * unsafe { *self.weights.get_unchecked(at) }
     }
 
-    /// The entry after this one.
+    /// Returns the position after `at`.
     #[inline(always)]
     pub(crate) fn after(&self, at: usize) -> usize {
         let next = at + self.stride;
@@ -66,24 +67,24 @@ impl EntryWalk<'_> {
     }
 }
 
-/// HogwildSettings of a run.
+/// Parameters of lock-free updates.
 #[derive(Clone, Copy)]
 pub(crate) struct HogwildSettings<'a> {
     pub eta: f32,
-    /// The weight of the errors.
+    /// Weight of the loss of this tensor or matrix.
     pub weight: f32,
     pub rule: Regularizer,
-    /// The step of the core and its penalty; `None` on threads that leave the core alone.
+    /// Learning rate and penalty of the core; `None` on threads that do not update the core.
     pub core: Option<(f32, f32)>,
-    /// For each mode, the penalty of each row per entry.
+    /// For each mode, the penalty per entry of each row.
     pub penalties: &'a [&'a [f32]],
-    /// The row that penalties weighted_residual to, of each mode, padded with zeros.
+    /// For each mode, the prior mean towards which penalties shrink rows, padded with zeros.
     pub priors: &'a [&'a [f32]],
-    /// The step of the rows of each mode, as a share of `eta`.
+    /// For each mode, the learning rate of its rows as a multiple of `eta`.
     pub modes: &'a [f32],
 }
 
-/// What a thread needs to run entries of a tensor: its core, laid out for that, and memory.
+/// The core replica of a thread, in the layout of the kernel, and the kernel's buffers.
 pub(crate) struct HogwildKernel {
     shape: CoreShape,
     level: Level,
@@ -93,6 +94,8 @@ pub(crate) struct HogwildKernel {
 }
 
 impl HogwildKernel {
+    /// Creates a kernel with a core of zeros.
+    ///
     /// # Panics
     /// If the machine does not have the level.
     pub(crate) fn new(shape: &CoreShape, level: Level) -> HogwildKernel {
@@ -111,12 +114,12 @@ impl HogwildKernel {
         }
     }
 
-    /// The core, as it lies here.
+    /// Returns the core in the layout of the kernel.
     pub(crate) fn core(&mut self) -> &mut [f32] {
         &mut self.core
     }
 
-    /// A core as it lies here, from one as the shape has it.
+    /// Copies a core in the layout of [`CoreShape`] to that of the kernel.
     pub(crate) fn pack(&self, core: &[f32]) -> AlignedVec {
         let mut packed = AlignedVec::zeroed(self.core.len());
         match &self.layout {
@@ -126,7 +129,7 @@ impl HogwildKernel {
         packed
     }
 
-    /// The way back.
+    /// Copies a core in the layout of the kernel to that of [`CoreShape`].
     pub(crate) fn unpack(&self, packed: &AlignedVec, core: &mut [f32]) {
         match &self.layout {
             Some(layout) => layout.unpack(packed, core),
@@ -134,11 +137,11 @@ impl HogwildKernel {
         }
     }
 
-    /// Runs `count` entries of a tensor; returns where the walk then is and the sum of squared errors as
-    /// they were met.
+    /// Updates rows and core with `count` entries of a tensor. Returns the next position of the walk and the
+    /// weighted sum of squared residuals, each taken before the updates of its own entry.
     ///
     /// # Panics
-    /// If something does not fit together, or an entry names a row that is not there.
+    /// If a length is wrong, or an entry names a row that does not exist.
     pub(crate) fn tensor(
         &mut self,
         row_caches: &mut [RowCache<'_>],
@@ -167,7 +170,7 @@ impl HogwildKernel {
             count,
             settings,
         };
-        // The rows of modes put in front, and no step that is due.
+        // Sets the rows of leading modes and clears the queued core update.
         let work = match &self.layout {
             Some(layout) => {
                 layout.prepare_work(&mut self.work);
@@ -175,16 +178,15 @@ impl HogwildKernel {
             }
             None => self.work.as_mut_ptr(),
         };
-        // SAFETY: the lengths were checked here, the level when this was made; rows of entries are
-        // checked one by one.
+        // SAFETY: the lengths were checked here, the level by `new`; the kernels check every row index.
         unsafe { update_tensor(self.level, &job, work) }
     }
 }
 
-/// Runs `count` entries of a matrix between `rows` and `columns`; returns where the walk then is.
+/// Updates rows and columns with `count` entries of a matrix. Returns the next position of the walk.
 ///
 /// # Panics
-/// If something does not fit together, or an entry names a row that is not there.
+/// If a length is wrong, or an entry names a row that does not exist.
 pub(crate) fn update_matrix_entries(
     level: Level,
     rows: &mut RowCache<'_>,
@@ -199,14 +201,14 @@ pub(crate) fn update_matrix_entries(
         SharedMode::new(rows, settings, 0),
         SharedMode::new(columns, settings, 1),
     ];
-    // SAFETY: all checked above; rows of entries are checked one by one.
+    // SAFETY: lengths and level were checked above; the kernel checks every row index.
     unsafe { update_pairs(level, &modes, walk, count, settings, false) }
 }
 
-/// Runs `count` edges of a graph between rows of one mode; returns where the walk then is.
+/// Updates rows of one mode with `count` edges of a graph. Returns the next position of the walk.
 ///
 /// # Panics
-/// If something does not fit together, or an edge names a row that is not there.
+/// If a length is wrong, or an edge names a row that does not exist.
 pub(crate) fn update_graph_edges(
     level: Level,
     rows: &mut RowCache<'_>,
@@ -217,11 +219,11 @@ pub(crate) fn update_graph_edges(
     walk.check(2);
     assert!(level.is_available());
     let mode = SharedMode::new(rows, settings, 0);
-    // SAFETY: as above.
+    // SAFETY: lengths and level were checked above; the kernel checks every row index.
     unsafe { update_pairs(level, &[mode; 2], walk, count, settings, true) }
 }
 
-/// The rows of a mode as a thread sees them.
+/// The rows of a mode in the row cache of a thread.
 #[derive(Clone, Copy)]
 struct SharedMode<'a> {
     start: *mut f32,
@@ -248,7 +250,7 @@ impl Default for SharedMode<'_> {
 impl<'a> SharedMode<'a> {
     fn new(cache: &mut RowCache<'_>, settings: &HogwildSettings<'a>, n: usize) -> SharedMode<'a> {
         let (penalty, prior) = (settings.penalties[n], settings.priors[n]);
-        // A factor has the mean of its rows as one more.
+        // A factor ends with one more row: the mean of its rows.
         assert!(penalty.len() <= cache.rows() && prior.len() >= cache.stride());
         SharedMode {
             start: cache.start(),
@@ -260,25 +262,25 @@ impl<'a> SharedMode<'a> {
         }
     }
 
-    /// The start of a row and what it shrinks by.
+    /// Returns the address of a row, and eta times its penalty.
     #[inline(always)]
     fn row(&self, row: u32) -> (*mut f32, f32) {
         let row = row as usize;
         assert!(row < self.rows, "an entry in a row that is not there");
-        // SAFETY: there are as many penalties as rows, `stride` floats each.
+        // SAFETY: the assertion above; there are as many penalties as rows, of `stride` floats each.
         unsafe {
             let shrink = self.eta * *self.penalty.get_unchecked(row);
             (self.start.add(row * self.stride), shrink)
         }
     }
 
-    /// Floats `k..` of the row that penalties weighted_residual to.
+    /// Returns one vector of the prior mean from float `k` on.
     ///
     /// # Safety
-    /// `k` and the line after it are within the stride.
+    /// `k..k + LANES` is within the stride.
     #[inline(always)]
     unsafe fn prior<V: HogwildVector>(&self, k: usize) -> V {
-        // SAFETY: as long as a row, which was checked.
+        // SAFETY: `new` checked that the prior mean is as long as a row.
         unsafe { V::load(self.prior.as_ptr().add(k)) }
     }
 
@@ -303,20 +305,20 @@ struct TensorJob<'a> {
 }
 
 dispatched! {
-    /// Runs entries of a tensor.
+    /// Processes entries of a tensor.
     unsafe fn update_tensor(job: &TensorJob<'_>, work: *mut f32) -> (usize, f64) = update_tensor_level;
 }
 
 dispatched! {
-    /// Runs entries of a matrix, or edges of a graph.
+    /// Processes entries of a matrix, or edges of a graph.
     unsafe fn update_pairs(modes: &[SharedMode<'_>; 2], walk: &EntryWalk<'_>, count: usize, settings: &HogwildSettings<'_>, edges: bool) -> usize
         = update_pairs_body;
 }
 
-/// Rows of so many entries ahead are asked for.
+/// Prefetch distance, in entries.
 const PREFETCH_DISTANCE: usize = 6;
 
-/// Asks for what comes: rows of the entry at `at`, and a part of the next block.
+/// Prefetches the rows of the entry at `at`, and a part of the next block.
 #[inline(always)]
 fn prefetch_ahead<V: HogwildVector>(
     modes: &[SharedMode<'_>],
@@ -339,7 +341,7 @@ leaf! {
 }
 
 leaf! {
-    /// A hyper-diagonal core.
+    /// Processes entries with a hyper-diagonal core.
     unsafe fn diagonal<V: HogwildVector>(job: &TensorJob<'_>, work: *mut f32) -> (usize, f64) = diagonal_body;
 }
 
@@ -351,7 +353,7 @@ unsafe fn update_tensor_level<V: HogwildVector + PackedVector>(
         None => CORE_FIXED,
         Some((eta, penalty)) => {
             let regularizer = job.settings.rule;
-            // lambda / |Omega| is nearly always too small to be seen next to 1.
+            // The penalty lambda / |Omega| is nearly always below the rounding error of 1.
             if !regularizer.l1 && !regularizer.nonneg && 1.0 - eta * penalty == 1.0 {
                 CORE_ADD
             } else {
@@ -359,7 +361,7 @@ unsafe fn update_tensor_level<V: HogwildVector + PackedVector>(
             }
         }
     };
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller guarantees the pointers of the job and the instruction set.
     unsafe {
         match (job.layout, plain) {
             (None, _) => diagonal::<V>(job, work),
@@ -378,7 +380,7 @@ unsafe fn full_body<V: HogwildVector + PackedVector, const CORE_UPDATE: u8>(
 ) -> (usize, f64) {
     let (walk, settings) = (job.walk, job.settings);
     let (core_eta, core_penalty) = settings.core.unwrap_or((0.0, 0.0));
-    let by = CoreUpdate {
+    let core_update = CoreUpdate {
         shrink: core_eta * core_penalty,
         regularizer: settings.rule,
     };
@@ -389,7 +391,7 @@ unsafe fn full_body<V: HogwildVector + PackedVector, const CORE_UPDATE: u8>(
         ahead = walk.after(ahead);
     }
     let mut squared_error = 0.0f64;
-    // SAFETY: the walk stays inside its block; rows are checked; the parts of `work` do not overlap.
+    // SAFETY: positions stay inside the block; row indices are checked; the buffers in `work` do not overlap.
     unsafe {
         for done in 0..job.count {
             prefetch_ahead::<V>(job.modes, walk, ahead, done);
@@ -402,13 +404,18 @@ unsafe fn full_body<V: HogwildVector + PackedVector, const CORE_UPDATE: u8>(
                     V::load_shared(from.add(k)).store(to.add(k));
                 }
             }
-            // No step is due at the first entry, so that nothing shrinks either.
-            let by = CoreUpdate {
-                shrink: if done == 0 { 0.0 } else { by.shrink },
-                ..by
+            // At the first entry no update is queued, so nothing shrinks either.
+            let core_update = CoreUpdate {
+                shrink: if done == 0 { 0.0 } else { core_update.shrink },
+                ..core_update
             };
-            let value =
-                packed_core::gradients::<V, CORE_UPDATE>(layout, buffers, job.core, work, by);
+            let value = packed_core::gradients::<V, CORE_UPDATE>(
+                layout,
+                buffers,
+                job.core,
+                work,
+                core_update,
+            );
             let residual = *walk.values.as_ptr().add(at) - value;
             let weighted_residual = walk.weighted_residual(residual, at);
             squared_error += f64::from(residual) * f64::from(weighted_residual);
@@ -433,7 +440,7 @@ unsafe fn full_body<V: HogwildVector + PackedVector, const CORE_UPDATE: u8>(
             at = walk.after(at);
         }
         if CORE_UPDATE != CORE_FIXED && job.count > 0 {
-            packed_core::flush_core_update::<V>(layout, buffers, job.core, work, by);
+            packed_core::flush_core_update::<V>(layout, buffers, job.core, work, core_update);
         }
     }
     (at, squared_error)
@@ -449,7 +456,7 @@ unsafe fn diagonal_body<V: HogwildVector>(job: &TensorJob<'_>, work: *mut f32) -
         ahead = walk.after(ahead);
     }
     let mut squared_error = 0.0f64;
-    // SAFETY: the walk stays inside its block; rows are checked and as long as the core.
+    // SAFETY: positions stay inside the block; row indices are checked; rows are as long as the core.
     unsafe {
         let gradients = work.add(job.shape.rows_len());
         for done in 0..job.count {
@@ -502,7 +509,7 @@ unsafe fn diagonal_body<V: HogwildVector>(job: &TensorJob<'_>, work: *mut f32) -
     (at, squared_error)
 }
 
-/// y^ = u . v for a matrix; w |u - v|^2 pulls the two rows of an edge together.
+/// For a matrix, y^ = u . v. For an edge, the penalty w |u - v|^2 moves the two rows towards each other.
 #[inline(always)]
 unsafe fn update_pairs_body<V: HogwildVector>(
     modes: &[SharedMode<'_>; 2],
@@ -517,7 +524,7 @@ unsafe fn update_pairs_body<V: HogwildVector>(
     for _ in 0..PREFETCH_DISTANCE {
         ahead = walk.after(ahead);
     }
-    // SAFETY: the walk stays inside its block; rows are checked; both are `stride` long.
+    // SAFETY: positions stay inside the block; row indices are checked; both rows have `stride` floats.
     unsafe {
         for done in 0..count {
             prefetch_ahead::<V>(modes, walk, ahead, done);
@@ -539,8 +546,8 @@ unsafe fn update_pairs_body<V: HogwildVector>(
                 }
                 walk.weighted_residual(value - sum.sum(), here)
             };
-            let by = |n: usize| modes[n].eta * settings.weight * scale;
-            let (scale_u, scale_v) = (by(0), by(1));
+            let eta_times = |n: usize| modes[n].eta * settings.weight * scale;
+            let (scale_u, scale_v) = (eta_times(0), eta_times(1));
             for k in (0..stride).step_by(LANES) {
                 let (x, y) = (V::load_shared(u.add(k)), V::load_shared(v.add(k)));
                 let (direction_x, direction_y) = if edges {

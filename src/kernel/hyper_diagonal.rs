@@ -1,8 +1,8 @@
-//! BatchIter where M and E are vectors: matrices, hyper-diagonal cores, and full cores of order 2. O(J)
-//! per entry.
+//! Batches where M and E are vectors: matrices, hyper-diagonal cores, and full cores of order 2. O(N J) per
+//! entry.
 //!
 //! # Safety
-//! As in [`super::batch`].
+//! The obligations are those of [`super::batch`].
 #![allow(unsafe_code)]
 
 use super::batch_iter::{
@@ -17,7 +17,8 @@ use super::order_n::{load_rows, update_rows};
 use crate::simd::LANES;
 use crate::simd::{F32x16, leaf};
 
-/// M for a vector between the rows: that of a matrix, a diagonal core, or a full core of order 2.
+/// Computes the vector M = G x_f u: u itself for a matrix, g * u for a diagonal core, G^T u for a full core of
+/// order 2.
 #[inline(always)]
 pub(super) unsafe fn fiber_product<V: F32x16>(
     job: &BatchJob<'_>,
@@ -26,7 +27,7 @@ pub(super) unsafe fn fiber_product<V: F32x16>(
     vectors: usize,
     m: *mut f32,
 ) {
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller guarantees the core; `u` and `m` have `vectors` vectors, or `u` has `rank` floats.
     unsafe {
         match job.core_kind {
             Some(CoreKind::Full) => contract::<V>(job.core, u, rank, vectors, m),
@@ -44,16 +45,18 @@ pub(super) unsafe fn fiber_product<V: F32x16>(
     }
 }
 
-/// The steps after a batch where E is a vector. `m` is memory for one more, `gradients` for one row of
-/// the fiber mode.
+/// Updates the core and the fiber mode's row after a batch where E is a vector. `m` is a buffer of the same
+/// length, `gradients` one for a row of the fiber mode.
 #[inline(always)]
 unsafe fn update_vector_core_and_fiber<V: F32x16>(
     job: &BatchJob<'_>,
     batch: &FiberBatch,
-    (e, m, gradients): (*const f32, *mut f32, *mut f32),
+    e: *const f32,
+    m: *mut f32,
+    gradients: *mut f32,
     vectors: usize,
 ) {
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller guarantees the pointers of the job and the lengths of the buffers.
     unsafe {
         let Some(FiberMode { rows: fiber, .. }) = job.fiber else {
             return;
@@ -82,7 +85,8 @@ unsafe fn update_vector_core_and_fiber<V: F32x16>(
     }
 }
 
-/// The rows of an entry, where they are, their product, and a vector times all of them but one each.
+/// The rows of an entry and their addresses, their elementwise product, and for each mode the gradient: M times
+/// the rows of all other modes.
 pub(super) struct RowProducts<V, const N: usize> {
     pub at: [*mut f32; N],
     pub rows: [V; N],
@@ -90,7 +94,7 @@ pub(super) struct RowProducts<V, const N: usize> {
     pub gradients: [V; N],
 }
 
-/// What an entry of `N` rows of one line has row_products the vector `m`.
+/// Returns the products of an entry with `N` rows of one vector each.
 #[inline(always)]
 pub(super) unsafe fn row_products<V: F32x16, const N: usize>(
     m: V,
@@ -98,7 +102,7 @@ pub(super) unsafe fn row_products<V: F32x16, const N: usize>(
     entry: *const u32,
 ) -> RowProducts<V, N> {
     let mut at = [std::ptr::null_mut::<f32>(); N];
-    // SAFETY: the caller's promises: the entry names rows that are there.
+    // SAFETY: the caller guarantees that the entry names rows that exist.
     unsafe {
         for n in 0..N {
             at[n] = non_fiber[n].row(*entry.add(n));
@@ -107,7 +111,7 @@ pub(super) unsafe fn row_products<V: F32x16, const N: usize>(
     }
 }
 
-/// The same for floats `k..` of rows that begin at `at`.
+/// Returns the products of the vectors at float `k` of rows that start at `at`.
 #[inline(always)]
 pub(super) unsafe fn row_products_at<V: F32x16, const N: usize>(
     m: V,
@@ -117,7 +121,7 @@ pub(super) unsafe fn row_products_at<V: F32x16, const N: usize>(
     let mut at = *at;
     let mut rows = [V::zero(); N];
     for n in 0..N {
-        // SAFETY: the caller's promises.
+        // SAFETY: the caller guarantees that `k` is inside the rows.
         unsafe {
             at[n] = at[n].add(k);
             rows[n] = V::load(at[n]);
@@ -143,18 +147,18 @@ pub(super) unsafe fn row_products_at<V: F32x16, const N: usize>(
 }
 
 leaf! {
-    /// Runs batches of a vector of one line between `N` non_fiber rows of one line.
+    /// Processes batches where M and the `N` non-fiber rows are one vector each.
     pub(super) unsafe fn one_vector<V: F32x16, const N: usize, const WEIGHTED: bool>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
         = one_vector_body;
 }
 
 leaf! {
-    /// Runs batches of a vector of any length between `N` non_fiber rows.
+    /// Processes batches where M has any length, with `N` non-fiber rows per entry.
     pub(super) unsafe fn fixed_order<V: F32x16, const N: usize>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 = fixed_order_body;
 }
 
 leaf! {
-    /// Runs batches of a vector of any length between any number of non_fiber rows.
+    /// Processes batches where M has any length, with any number of non-fiber rows per entry.
     pub(super) unsafe fn any_order<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 = any_order_body;
 }
 
@@ -163,7 +167,7 @@ unsafe fn one_vector_body<V: F32x16, const N: usize, const WEIGHTED: bool>(
     job: &BatchJob<'_>,
     batches: &[FiberBatch],
 ) -> f64 {
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller guarantees the pointers of the job; rows are one vector long.
     unsafe {
         let Some(FiberMode { rows: fiber, rank }) = job.fiber else {
             return 0.0;
@@ -201,7 +205,7 @@ unsafe fn one_vector_body<V: F32x16, const N: usize, const WEIGHTED: bool>(
             total += f64::from(squared_error.first_lane());
             e.store(job.work);
             let (m, gradients) = (job.work.add(LANES), job.work.add(2 * LANES));
-            update_vector_core_and_fiber::<V>(job, batch, (job.work, m, gradients), 1);
+            update_vector_core_and_fiber::<V>(job, batch, job.work, m, gradients, 1);
         }
         total
     }
@@ -212,7 +216,7 @@ unsafe fn fixed_order_body<V: F32x16, const N: usize>(
     job: &BatchJob<'_>,
     batches: &[FiberBatch],
 ) -> f64 {
-    // SAFETY: the caller's promises; the parts of `work` do not overlap.
+    // SAFETY: the caller guarantees the pointers of the job; the buffers in `work` do not overlap.
     unsafe {
         let Some(FiberMode { rows: fiber, rank }) = job.fiber else {
             return 0.0;
@@ -244,7 +248,7 @@ unsafe fn fixed_order_body<V: F32x16, const N: usize>(
                 let weighted_residual = weighted_residual_vector(residual, entry, N, job.weighted);
                 squared_error = residual.mul_add(weighted_residual, squared_error);
                 let scaled = weighted_residual * scale;
-                // The rows are near by now: once more from there is faster than copies of them.
+                // The rows are in the L1 cache now. Reading them again is faster than keeping copies.
                 for k in (0..width).step_by(LANES) {
                     let RowProducts {
                         at,
@@ -262,13 +266,14 @@ unsafe fn fixed_order_body<V: F32x16, const N: usize>(
                 }
             }
             total += f64::from(squared_error.first_lane());
-            update_vector_core_and_fiber::<V>(job, batch, (e, m, fiber_gradient), vectors);
+            update_vector_core_and_fiber::<V>(job, batch, e, m, fiber_gradient, vectors);
         }
         total
     }
 }
 
-/// The sum of products of the vector `m` and `N` rows, all of `width` floats, before vectors are summed.
+/// Returns the elementwise products of `m` and `N` rows, all `width` floats long, summed over vectors but not
+/// over lanes.
 #[inline(always)]
 pub(super) unsafe fn multiway_dot<V: F32x16, const N: usize>(
     m: *const f32,
@@ -277,7 +282,7 @@ pub(super) unsafe fn multiway_dot<V: F32x16, const N: usize>(
 ) -> V {
     let mut sum = V::zero();
     for k in (0..width).step_by(LANES) {
-        // SAFETY: all are that long.
+        // SAFETY: the caller guarantees that all are `width` floats long.
         unsafe {
             let mut product = V::load(m.add(k));
             for n in 0..N - 1 {
@@ -291,7 +296,7 @@ pub(super) unsafe fn multiway_dot<V: F32x16, const N: usize>(
 
 #[inline(always)]
 unsafe fn any_order_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 {
-    // SAFETY: the caller's promises; the parts of `work` do not overlap.
+    // SAFETY: the caller guarantees the pointers of the job; the buffers in `work` do not overlap.
     unsafe {
         let Some(FiberMode { rows: fiber, rank }) = job.fiber else {
             return 0.0;
@@ -350,7 +355,7 @@ unsafe fn any_order_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) 
                 );
             }
             total += f64::from(squared_error);
-            update_vector_core_and_fiber::<V>(job, batch, (e, m, fiber_gradient), vectors);
+            update_vector_core_and_fiber::<V>(job, batch, e, m, fiber_gradient, vectors);
         }
         total
     }

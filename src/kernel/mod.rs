@@ -1,26 +1,31 @@
-//! The arithmetic of the model, on pointers and lengths alone.
+//! The numerical kernels: model values, gradients, SGD updates and normal equations.
 //!
-//! One entry of the tensor needs the model's value there and, for every mode n, the gradient
-//! d_n = G x_{-n} {u}: the derivative of the value by the mode's row. The paper gets the gradients by
-//! collapsing S (the products g u v w) and dividing by the row; the kernels here collapse the partial
-//! products of S without the mode's own factor, which is the same vector without the division.
+//! What enters: packed entry blocks, rows that the caller owns exclusively (or shares lock-free), and a core.
+//! What leaves: updated rows and cores, residuals, predictions, and normal equations. Nothing here knows files,
+//! options or models. Open `block_update` first for `blocked`, `hogwild_update` for `opt`, `normal_equations` for
+//! `als` and `gibbs`. Safe functions check every length and index; the modules below them work on raw pointers.
 //!
-//! - [`mod@reference`]: plain loops, generic over the float type: the oracle for everything else.
-//! - `naive`: Algorithm 2 of the paper, every mode from scratch, O(N^2 J^N).
-//! - `entry`: one entry, partial contractions shared between modes, O(N J^N); O(N J) for CP.
-//! - `vectors`: what those are written in; [`Level`]: the instruction sets they are stamped for.
-//! - `grid`, `cell`: entries sorted into cells and grouped by a shared row; `batch`, `walk`, `after`,
-//!   `vector`, `small3`, `large3`, `order4`, `general`: what runs them, O(J^2) per entry for order
-//!   3; `single`: entries one by one; `eval`: errors on them; `graph`: edges.
-//! - `colour`, `classes`: entries that have no rows in common, in cells of classes.
-//! - `lease`: rows that threads take buffers at, which those work on.
-//! - `packed`, `lockfree`: runs of single entries of a lock-free fit, the core read once per entry; `hand`: the rows
-//!   a thread of it works on.
-//! - [`hogwild_rows`]: rows that several threads update without synchronization.
-//! - `mode_csr`, `partials`, `normal_equations`, `cholesky`: entries by row, the normal equations of a row,
-//!   and their solution, for `als` and `gibbs`; `fiber_sums`: sums along fibers, for the core of those.
-//! - `peak`: what the machine could do at most.
-// One index runs over several arrays at once in most loops here.
+//! One entry needs the model's value and, for every mode n, the partial derivative d_n = G x_{-n} {u} of the
+//! value by the mode's row. The paper computes d_n as Collapse(S, n) divided by the row. The kernels collapse
+//! partial products of S without the mode's own factor. That is the same vector without the division.
+//!
+//! - Shapes and oracles: `core_shape`; [`mod@reference`] (plain loops, generic over the float type); `naive`
+//!   (Algorithm 2 of the paper, O(N^2 J^N)); `entry_gradient` (one entry, O(N J^N), O(N J) for CP) and its safe
+//!   wrapper `tensor_kernel`.
+//! - Entries: `entry_chunk`, `entry_sort`, `blocking`, `entry_block` (blocks of entries, grouped in fiber
+//!   batches); `graph_colouring`, `conflict_free` (classes of blocks without a common row).
+//! - Fiber batches: `block_update` checks and calls `batch`, which selects a kernel: `order3_small`,
+//!   `order3_large`, `order4`, `order_n`, `hyper_diagonal`, or `per_entry` without a fiber mode. All share
+//!   `batch_job` (types, row update), `batch_iter` (iteration and prefetching) and `batch_update` (core and fiber
+//!   row after a batch). `predict_batches` predicts, `graph_update` updates along graph edges.
+//! - Per-entry full cores: `packed_core` with its layout in `packed_core_layout`.
+//! - Row ownership: `row_partition`, `exclusive_rows`; [`hogwild_rows`] and `row_cache` for lock-free rows.
+//! - Row-wise solvers: `mode_csr`, `partials`, `normal_equations`, `cholesky`, `fiber_sums`, `mode_product`.
+//! - `nearest` finds nearest rows; `flops_probe` measures the machine's peak.
+//!
+//! Only `batch` imports the batch kernels, and no two files import each other. [`crate::simd`] describes how a
+//! kernel is compiled per instruction set and where to add one.
+// One index runs over several arrays in most loops.
 #![allow(clippy::needless_range_loop)]
 
 mod batch;

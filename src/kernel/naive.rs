@@ -1,11 +1,11 @@
-//! Algorithm 2 of the paper: G x_{-n} {u} computed anew for every mode, O(N^2 J^N) per entry. Kept as
-//! the paper has it, for comparison; nothing is shared between modes.
+//! Algorithm 2 of the paper: computes G x_{-n} {u} from scratch for every mode, O(N^2 J^N) per entry. Kept for
+//! comparison.
 
 use crate::kernel::CoreShape;
 
 use crate::simd::padded_len;
 
-/// Value and gradients of a full core.
+/// Returns the value and writes the gradients of a full core.
 pub(super) fn gradients_full(
     shape: &CoreShape,
     core: &[f32],
@@ -20,8 +20,8 @@ pub(super) fn gradients_full(
     value
 }
 
-/// Goes over the core once. Without a mode to leave out, returns the sum of g times all factors;
-/// otherwise adds the products without that mode's factor to `gradient`.
+/// Sums products of core entries and factors in one pass over the core. Without a mode to omit, returns the sum
+/// of g times all factors. Otherwise adds the products without that mode's factor to `gradient`.
 fn sum_products(
     shape: &CoreShape,
     core: &[f32],
@@ -60,7 +60,7 @@ fn sum_products(
     total
 }
 
-/// Value and gradients of a diagonal core.
+/// Returns the value and writes the gradients of a diagonal core.
 pub(super) fn gradients_diagonal(
     shape: &CoreShape,
     core: &[f32],

@@ -1,10 +1,10 @@
-//! Order 3, non_fiber rows of any length.
+//! Order 3 with a full core, non-fiber rows of any length.
 //!
-//! M does not fit into registers: entries that have no row in common go through it process_group, so that
-//! what is loaded of it serves all of them.
+//! The algorithm is that of [`super::order3_small`], but M does not fit into registers. Groups of entries without
+//! a common row are processed together, so that one load of M serves all of them.
 //!
 //! # Safety
-//! As in [`super::batch`].
+//! The obligations are those of [`super::batch`].
 #![allow(unsafe_code)]
 
 use super::batch_iter::{BatchIter, weighted_residual_vector};
@@ -14,10 +14,11 @@ use super::entry_block::FiberBatch;
 use crate::simd::{F32x16, leaf};
 use crate::simd::{LANES, padded_len};
 
-/// EntryIter that go process_group.
+/// Number of entries in a group.
 pub(super) const GROUP: usize = 4;
 
-/// Where the buffers of `work` are.
+/// Addresses of the buffers in `work`. Rows of mode a are `la` vectors long, those of mode b `lb`; `vs` and `ws`
+/// hold rows of all entries of a batch, `dv` and `dw` gradients of a group.
 #[derive(Clone, Copy)]
 struct Buffers {
     m: *mut f32,
@@ -32,18 +33,18 @@ struct Buffers {
 }
 
 leaf! {
-    /// Runs batches.
+    /// Processes batches of a tensor of order 3 with a full core.
     pub(super) unsafe fn run<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 = run_body;
 }
 
 #[inline(always)]
 unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 {
-    // SAFETY: the caller's promises; the buffers of `work` do not overlap.
+    // SAFETY: the caller guarantees the pointers of the job; the buffers in `work` do not overlap.
     unsafe {
         let (ja, jb) = (job.shape.ranks[0], job.shape.ranks[1]);
         let (wa, wb) = (padded_len(ja), padded_len(jb));
         let (la, lb) = (wa / LANES, wb / LANES);
-        // Whole vectors in both directions.
+        // M and its transpose are padded to whole vectors in both directions.
         let m = job.work;
         let mt = m.add(wa * wb);
         let e = mt.add(wa * wb);
@@ -103,13 +104,13 @@ unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
     }
 }
 
-/// Whether entries have no row in common.
+/// Returns whether no two of the entries share a row.
 #[inline(always)]
 unsafe fn rows_are_distinct(entries: [*const u32; GROUP]) -> bool {
     let mut same = false;
     for i in 0..GROUP {
         for j in 0..i {
-            // SAFETY: each has two rows.
+            // SAFETY: each record has two row indices.
             unsafe {
                 same |= *entries[i] == *entries[j];
                 same |= *entries[i].add(1) == *entries[j].add(1);
@@ -122,7 +123,7 @@ unsafe fn rows_are_distinct(entries: [*const u32; GROUP]) -> bool {
 #[inline(always)]
 unsafe fn transpose<V: F32x16>(buffers: &Buffers) {
     let &Buffers { m, mt, la, lb, .. } = buffers;
-    // SAFETY: both are whole squared_error of vectors.
+    // SAFETY: both matrices consist of whole 16 by 16 tiles.
     unsafe {
         for a in 0..la {
             for b in 0..lb {
@@ -139,8 +140,8 @@ unsafe fn transpose<V: F32x16>(buffers: &Buffers) {
     }
 }
 
-/// Errors and steps of `N` entries without a common row, from the `k`-th of the batch on. Adds their
-/// squared errors.
+/// Computes residuals and updates the rows of `N` entries without a common row, which start at entry `k` of the
+/// batch. Returns `squared_error` plus their squared residuals.
 #[inline(always)]
 unsafe fn process_group<V: F32x16, const N: usize>(
     job: &BatchJob<'_>,
@@ -163,7 +164,7 @@ unsafe fn process_group<V: F32x16, const N: usize>(
     let (a, b) = (job.non_fiber[0], job.non_fiber[1]);
     let (ja, jb) = (job.shape.ranks[0], job.shape.ranks[1]);
     let (wa, wb) = (la * LANES, lb * LANES);
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller guarantees the pointers of the job; entries have no common row.
     unsafe {
         let (mut pv, mut pw) = ([a.start; N], [b.start; N]);
         for n in 0..N {
@@ -203,7 +204,7 @@ unsafe fn process_group<V: F32x16, const N: usize>(
     }
 }
 
-/// `out_n = sum_i x_n[i] m_i` for rows `m_i` of `vectors` vectors, and `N` vectors x.
+/// Computes `out_n = sum_i x_n[i] m_i` for rows `m_i` of `vectors` vectors, and `N` rows x.
 #[inline(always)]
 unsafe fn products<V: F32x16, const N: usize>(
     m: *const f32,
@@ -212,30 +213,31 @@ unsafe fn products<V: F32x16, const N: usize>(
     vectors: usize,
     out: *mut f32,
 ) {
-    // SAFETY: within the lengths promised.
+    // SAFETY: the caller guarantees the lengths of the buffers.
     unsafe {
         let mut k = 0;
         while V::VECTOR_REGISTERS >= 3 * N + 4 && k + 2 <= vectors {
-            tile::<V, N, 2>(m, x, rank, (vectors, k), out);
+            tile::<V, N, 2>(m, x, rank, vectors, k, out);
             k += 2;
         }
         while k < vectors {
-            tile::<V, N, 1>(m, x, rank, (vectors, k), out);
+            tile::<V, N, 1>(m, x, rank, vectors, k, out);
             k += 1;
         }
     }
 }
 
-/// `K` vectors of products from line `k` on, their sums in registers.
+/// Computes `K` vectors of the products from vector `k` on, with the sums in registers.
 #[inline(always)]
 unsafe fn tile<V: F32x16, const N: usize, const K: usize>(
     m: *const f32,
     x: [*mut f32; N],
     rank: usize,
-    (vectors, k): (usize, usize),
+    vectors: usize,
+    k: usize,
     out: *mut f32,
 ) {
-    // SAFETY: within the lengths promised.
+    // SAFETY: the caller guarantees the lengths of the buffers.
     unsafe {
         let mut sums = [[V::zero(); K]; N];
         for i in 0..rank {
@@ -258,10 +260,10 @@ unsafe fn tile<V: F32x16, const N: usize, const K: usize>(
     }
 }
 
-/// E = sum_k v_k w_k^T over the entries of a batch.
+/// Computes E = sum_k v_k w_k^T over the entries of a batch.
 #[inline(always)]
 unsafe fn outer_sums<V: F32x16>(buffers: &Buffers, count: usize, ja: usize) {
-    // SAFETY: rows of E are computed in whole tiles; there is room for a whole line of them.
+    // SAFETY: rows of E are computed in whole tiles; E has rows for a whole vector of them.
     unsafe {
         let mut t = 0;
         while V::VECTOR_REGISTERS >= 32 && t + 2 <= buffers.lb {
@@ -279,7 +281,7 @@ unsafe fn outer_sums<V: F32x16>(buffers: &Buffers, count: usize, ja: usize) {
     }
 }
 
-/// `R` rows of E from row `i` on, `K` vectors from line `t` on, their sums in registers.
+/// Computes `R` rows of E from row `i` on, `K` vectors from vector `t` on, with the sums in registers.
 #[inline(always)]
 unsafe fn outer_tile<V: F32x16, const R: usize, const K: usize>(
     buffers: &Buffers,
@@ -290,7 +292,7 @@ unsafe fn outer_tile<V: F32x16, const R: usize, const K: usize>(
     let &Buffers {
         e, vs, ws, la, lb, ..
     } = buffers;
-    // SAFETY: within the lengths promised.
+    // SAFETY: the caller guarantees the lengths of the buffers.
     unsafe {
         let mut sums = [[V::zero(); K]; R];
         for k in 0..count {

@@ -1,7 +1,27 @@
-//! Order 3, both non_fiber rows one line.
+//! Order 3 with a full core, both non-fiber rows one vector long.
+//!
+//! With the fiber row u, the non-fiber rows v and w, and the value x of an entry:
+//! ```text
+//! for each batch:
+//!     M = sum_l u[l] G[l]                   (J x J; computed by the previous batch's update)
+//!     for each entry (v, w, x):
+//!         dw = M^T v;  dv = M w
+//!         e = x - dw . w
+//!         keep w_e e v and w
+//!         update v with dv, w with dw
+//!     E = sum over entries of (w_e e v) w^T
+//!     update u and G with E; M for the next batch
+//! ```
+//! Optimisations:
+//! 1. The rows of M and of its transpose stay in registers during a batch, where the register file suffices. So
+//!    both products are sums of broadcasts times registers, without horizontal sums.
+//! 2. Two accumulators per product hide the latency of the multiply-add.
+//! 3. E is summed after the batch from the kept rows, with all of E in registers. Adding to E at each entry would
+//!    compete with M for registers.
+//! 4. `J` and `HAS_PRIOR` are compile-time constants.
 //!
 //! # Safety
-//! As in [`super::batch`].
+//! The obligations are those of [`super::batch`].
 #![allow(unsafe_code)]
 
 use super::batch_iter::{BatchIter, single_vector_modes, weighted_residual_vector};
@@ -12,8 +32,7 @@ use crate::simd::LANES;
 use crate::simd::{F32x16, leaf};
 
 leaf! {
-    /// Runs batches of which at most `J` (an even number) of each row is used. M and its transpose are in
-    /// registers where those suffice; E is formed after the batch, with its sums in registers.
+    /// Processes batches of rows with at most `J` components; `J` is even.
     pub(super) unsafe fn run<V: F32x16, const J: usize, const HAS_PRIOR: bool>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
         = run_body;
 }
@@ -23,9 +42,9 @@ unsafe fn run_body<V: F32x16, const J: usize, const HAS_PRIOR: bool>(
     job: &BatchJob<'_>,
     batches: &[FiberBatch],
 ) -> f64 {
-    // SAFETY: the caller's promises; the parts of `work` do not overlap.
+    // SAFETY: the caller guarantees the pointers of the job; the buffers in `work` do not overlap.
     unsafe {
-        // Without priors there are no weights either.
+        // Weighted entries are processed with `HAS_PRIOR` set.
         let weighted = HAS_PRIOR && job.weighted;
         let non_fiber = single_vector_modes(job);
         let [a, b] = non_fiber;

@@ -1,12 +1,26 @@
-//! Order 4, at most half a line of each non_fiber row used.
+//! Order 4 with a full core, non-fiber rows of at most half a vector.
 //!
-//! M, a cube of 8 x 8 x 8, is packed: two rows of it in one line, X[i][p] being M[i][2p] and M[i][2p+1].
-//! T[k][p] is the same with the first mode within the vectors. With the non_fiber rows a, b and c, X
-//! contract_packed with a gives Q (over the second and third mode), T with c gives S (over the second and
-//! first): what remains for the gradients is short. E is formed after the batch, packed like X.
+//! With the fiber row u, the non-fiber rows a, b and c, and the value x of an entry:
+//! ```text
+//! for each batch:
+//!     M = sum_l u[l] G[l]                    (8 x 8 x 8)
+//!     for each entry (a, b, c, x):
+//!         Q = sum_i a[i] M[i, :, :];  S = sum_k c[k] M[:, :, k]
+//!         dc = Q^T b;  da = S b;  db = Q c
+//!         e = x - dc . c
+//!         keep w_e e a and b (x) c
+//!         update a, b, c
+//!     E = sum over entries of (w_e e a) (x) b (x) c
+//!     update u and G with E; M for the next batch
+//! ```
+//! Optimisations:
+//! 1. M is packed: one vector holds two rows, X[i][p] = (M[i][2p], M[i][2p+1]). Rows of half a vector would waste
+//!    half of every instruction.
+//! 2. T[k][p] is X with the first mode along the lanes, so that Q and S are computed by the same function.
+//! 3. E is summed after the batch, packed like X, with a tile of it in registers.
 //!
 //! # Safety
-//! As in [`super::batch`].
+//! The obligations are those of [`super::batch`].
 #![allow(unsafe_code)]
 
 use super::batch_iter::{BatchIter, single_vector_modes, weighted_residual_vector};
@@ -18,29 +32,29 @@ use crate::simd::{F32x16, leaf};
 
 use crate::simd::LANES;
 
-/// What is used of a line.
+/// Maximum number of components per row.
 const J: usize = LANES / 2;
 const PAIRS: usize = J / 2;
-/// Floats of a packed cube.
+/// Number of floats of a packed 8 x 8 x 8 core.
 const CUBE: usize = J * PAIRS * LANES;
 
-/// Floats of memory beyond M, E and a row of the fiber mode.
+/// Number of floats of `work` beyond M, E and a row of the fiber mode.
 pub(super) const WORK_LEN: usize = 2 * CUBE + LANES * LANES + MAX_BATCH_LEN * (1 + PAIRS) * LANES;
 
-/// Whether this is for cores of this shape over the non_fiber modes.
+/// Returns whether this kernel supports a core of this shape over the non-fiber modes.
 pub(super) fn supports(shape: &CoreShape) -> bool {
     shape.order() == 3 && shape.ranks.iter().all(|&j| j <= J)
 }
 
 leaf! {
-    /// Runs batches.
+    /// Processes batches of a tensor of order 4 with a full core.
     pub(super) unsafe fn run<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
         = run_body;
 }
 
 #[inline(always)]
 unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 {
-    // SAFETY: the caller's promises; the parts of `work` do not overlap.
+    // SAFETY: the caller guarantees the pointers of the job; the buffers in `work` do not overlap.
     unsafe {
         let non_fiber = single_vector_modes(job);
         let [ma, mb, mc] = non_fiber;
@@ -54,7 +68,8 @@ unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
         let scaled_a = square.add(LANES * LANES);
         let outer_bc = scaled_a.add(MAX_BATCH_LEN * LANES);
         let gradients = outer_bc.add(MAX_BATCH_LEN * PAIRS * LANES);
-        // Only halves of vectors of E are written, and only what is used of X.
+        // The loops below write only the lower halves of the vectors of E, and only the components of X below
+        // the ranks.
         for k in 0..vectors {
             V::zero().store(e.add(k * LANES));
         }
@@ -112,12 +127,12 @@ unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
                 let residual = value - (dc * c).splat_sum();
                 let weighted_residual = weighted_residual_vector(residual, entry, 3, job.weighted);
                 squared_error = residual.mul_add(weighted_residual, squared_error);
-                let twice = V::load_halves(pc, pc);
+                let c_twice = V::load_halves(pc, pc);
                 let mut parts = q;
                 for p in 0..PAIRS {
-                    parts[p] = q[p] * twice;
+                    parts[p] = q[p] * c_twice;
                     let other = outer_bc.add((n * PAIRS + p) * LANES);
-                    (pairs[p] * twice).store(other);
+                    (pairs[p] * c_twice).store(other);
                 }
                 let db = V::half_sums(parts);
                 (a * weighted_residual).store(scaled_a.add(n * LANES));
@@ -147,10 +162,10 @@ unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
     }
 }
 
-/// A packed cube contract_packed with a row.
+/// Contracts the first mode of a packed core with a row.
 #[inline(always)]
 unsafe fn contract_packed<V: F32x16>(cube: *const f32, row: *const f32) -> [V; PAIRS] {
-    // SAFETY: the lengths are these.
+    // SAFETY: `cube` has [`CUBE`] floats and `row` has [`J`].
     unsafe {
         let (mut even, mut odd) = ([V::zero(); PAIRS], [V::zero(); PAIRS]);
         for i in (0..J).step_by(2) {
@@ -168,18 +183,18 @@ unsafe fn contract_packed<V: F32x16>(cube: *const f32, row: *const f32) -> [V; P
     }
 }
 
-/// Rows of E whose sums are in registers together.
+/// Number of rows of E whose sums are in registers at a time.
 const TILE_ROWS: usize = 4;
 
-/// The sums over a batch of the first rows' numbers, from some place on, times what belongs to the
-/// other rows.
+/// Computes [`TILE_ROWS`] rows of E: sums over the entries of a batch of components of `scaled_a` times
+/// `outer_bc`.
 #[inline(always)]
 unsafe fn outer_sums<V: F32x16>(
     scaled_a: *const f32,
     outer_bc: *const f32,
     count: usize,
 ) -> [[V; PAIRS]; TILE_ROWS] {
-    // SAFETY: there are as many of both.
+    // SAFETY: both buffers hold `count` entries.
     unsafe {
         let mut sums = [[V::zero(); PAIRS]; TILE_ROWS];
         for n in 0..count {

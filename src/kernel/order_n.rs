@@ -1,7 +1,9 @@
-//! BatchIter with a full core of order 4 or more.
+//! Batches of a tensor of order 4 or more with a full core of any ranks.
+//!
+//! M is a core of order 3 or more, and each entry is processed by the kernels of [`super::entry_gradient`] on it.
 //!
 //! # Safety
-//! As in [`super::batch`].
+//! The obligations are those of [`super::batch`].
 #![allow(unsafe_code)]
 
 use super::batch_iter::{BatchIter, weighted_residual};
@@ -13,13 +15,13 @@ use crate::simd::LANES;
 use crate::simd::{F32x16, leaf};
 
 leaf! {
-    /// Runs batches with a full core of order 4 or more: M is a core of order 3 or more.
+    /// Processes batches of a tensor of order 4 or more with a full core.
     pub(super) unsafe fn run<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 = run_body;
 }
 
 #[inline(always)]
 unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 {
-    // SAFETY: the caller's promises; the parts of `work` do not overlap.
+    // SAFETY: the caller guarantees the pointers of the job; the buffers in `work` do not overlap.
     unsafe {
         let Some(FiberMode { rows: fiber, .. }) = job.fiber else {
             return 0.0;
@@ -59,10 +61,10 @@ unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
     }
 }
 
-/// Copies the non_fiber rows of an entry one after the other.
+/// Copies the non-fiber rows of an entry one after the other to `rows`.
 #[inline(always)]
 pub(super) unsafe fn load_rows<V: F32x16>(job: &BatchJob<'_>, entry: *const u32, rows: *mut f32) {
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller guarantees the record and its rows; `rows` has room for one row per mode.
     unsafe {
         let mut to = rows;
         for (n, mode) in job.non_fiber.iter().enumerate() {
@@ -75,7 +77,7 @@ pub(super) unsafe fn load_rows<V: F32x16>(job: &BatchJob<'_>, entry: *const u32,
     }
 }
 
-/// Steps of the non_fiber rows, given copies of them and their gradients.
+/// Updates the non-fiber rows of an entry, given copies of them, their gradients and the weighted residual.
 #[inline(always)]
 pub(super) unsafe fn update_rows<V: F32x16>(
     job: &BatchJob<'_>,
@@ -84,7 +86,7 @@ pub(super) unsafe fn update_rows<V: F32x16>(
     gradients: *const f32,
     residual: f32,
 ) {
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller guarantees the record and its rows; `rows` and `gradients` hold one row per mode.
     unsafe {
         let update = RowUpdate::<V>::new(job.eta, job.regularizer);
         let scale = V::splat(job.eta * residual);

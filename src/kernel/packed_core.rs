@@ -1,16 +1,29 @@
-//! Value, gradients and core step at one entry, in one pass over the core.
+//! Value, gradients and core update of one entry in one pass over a full core.
 //!
-//! With T = u_2 (x) ... (x) u_N, slice i of the core times T is entry i of the first gradient, and the
-//! slices weighted with u_1 sum up to a core of one order less, on which the same goes on. Both come
-//! from one reading of the core, and the core's own step, e u_1 (x) T of the entry before, is made on
-//! the way: every number of the core is read and written once per entry, in the order of Algorithm 1.
-//!
-//! For that the core lies here without the padding of its last mode: the last two modes together are
-//! a plane of whole vectors (9 instead of 12 at rank 12). Cores of less than three modes get modes of
-//! rank 1 in front.
+//! With T_n the outer product of the rows after mode n, and M_0 the core:
+//! ```text
+//! for each entry (u_1, ..., u_N, x):
+//!     T_n = u_{n+1} (x) ... (x) u_N                  for every mode but the last two
+//!     for each slice i of the core (mode 1):
+//!         G[i] += eta w e' u_1'[i] T_1'              update of the previous entry (primed)
+//!         d_1[i] = <G[i], T_1>;  M_1 += u_1[i] G[i]
+//!     for n = 2, ..., N - 2: the same on M_{n-1}, which gives d_n and M_n
+//!     d_{N-1}, d_N and the value from the last two modes of M_{N-2}
+//!     queue the core update of this entry
+//! ```
+//! Optimisations:
+//! 1. The core update of an entry is delayed to the pass of the next entry. So every value of the core is read
+//!    and written once per entry, with the same result as Algorithm 1.
+//! 2. The core is stored without the padding of its last mode ([`PackedLayout`]): 9 vectors instead of 12 per
+//!    slice at rank 12.
+//! 3. A slice is processed in tiles of [`PackedVector::PACKED_TILE`] vectors, so that the sums of M and the
+//!    vectors of T stay in registers.
 //!
 //! # Safety
-//! Everywhere here: pointers are to as many floats as [`PackedLayout`] says.
+//! Obligations of all functions:
+//! - `core` has [`PackedLayout::core_len`] floats, and one vector more for [`pack`] and [`unpack`];
+//! - `work` has `PackedLayout::work_len` floats, prepared by [`PackedLayout::prepare_work`];
+//! - no other thread accesses them, and the machine has the instruction set of the vector type.
 #![allow(unsafe_code)]
 
 use super::batch_job::{Regularizer, updated};
@@ -19,37 +32,37 @@ use crate::simd::{F32x16, Portable, Scalar, leaf};
 
 use crate::simd::{LANES, padded_len};
 
-/// What passes over a core need beyond [`F32x16`].
+/// The vector operations that the packed core needs beyond [`F32x16`].
 pub(super) trait PackedVector: F32x16 {
-    /// How many sums of vectors fit into registers next to everything else.
+    /// Number of vectors of a slice whose sums fit into registers beside the other operands.
     const PACKED_TILE: usize;
 
-    /// The floats at these places.
+    /// Returns the lanes selected by `indices`.
     ///
     /// # Safety
-    /// There must be [`LANES`] places, each below [`LANES`].
+    /// [`LANES`] indices must be readable, each below [`LANES`].
     #[inline(always)]
-    unsafe fn permute(self, places: *const u32) -> Self {
+    unsafe fn permute(self, indices: *const u32) -> Self {
         let (mut from, mut to) = ([0.0f32; LANES], [0.0f32; LANES]);
-        // SAFETY: arrays of one line; places are below its length.
+        // SAFETY: both arrays are one vector long; the caller guarantees the indices.
         unsafe {
             self.store(from.as_mut_ptr());
             for (k, x) in to.iter_mut().enumerate() {
-                *x = from[*places.add(k) as usize];
+                *x = from[*indices.add(k) as usize];
             }
             Self::load(to.as_ptr())
         }
     }
 
-    /// The sums of the first `count` vectors, zeros after them.
+    /// Returns the sums of the first `count` of consecutive vectors in the first lanes, and zeros in the others.
     ///
     /// # Safety
-    /// `count` is at most [`LANES`]; vectors up to the next multiple of four are there, those after
-    /// `count` zero.
+    /// `count` is at most [`LANES`]. Vectors up to the next multiple of four are readable, and those from `count`
+    /// on are zero.
     #[inline(always)]
     unsafe fn row_sums(vectors: *const f32, count: usize) -> Self {
         let mut sums = [0.0f32; LANES];
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `count` vectors are readable.
         unsafe {
             for (k, sum) in sums.iter_mut().enumerate().take(count) {
                 *sum = Self::load(vectors.add(k * LANES)).sum();
@@ -67,19 +80,20 @@ impl PackedVector for Portable {
     const PACKED_TILE: usize = 1;
 }
 
-/// What a pass does to the core on its way.
+/// The core update of a pass: none, addition of the gradient only, or the full regularised update.
 pub(super) const CORE_FIXED: u8 = 0;
 pub(super) const CORE_ADD: u8 = 1;
 pub(super) const CORE_REGULARIZED: u8 = 2;
 
-/// [`PackedLayout::pack`] of a core that [`PackedLayout::is_packed`], a line at a time; `out` has a line more.
+/// Packs a core that is [`PackedLayout::is_packed`], one vector at a time. `out` has one vector more than the
+/// packed core.
 ///
 /// # Safety
-/// See the module.
+/// See the module docs.
 #[inline(always)]
 pub(super) unsafe fn pack<V: F32x16>(layout: &PackedLayout, core: *const f32, out: *mut f32) {
     let rank = layout.ranks[layout.ranks.len() - 2];
-    // SAFETY: rows are one line here and shorter there, where each ends in zeros until the next comes.
+    // SAFETY: a packed row is shorter than a vector. The zeros that follow it are overwritten by the next row.
     unsafe {
         let mut from = core;
         for plane in (0..layout.core_len()).step_by(layout.plane_vectors * LANES) {
@@ -91,10 +105,10 @@ pub(super) unsafe fn pack<V: F32x16>(layout: &PackedLayout, core: *const f32, ou
     }
 }
 
-/// The way back.
+/// Copies a packed core back to the padded layout of the model.
 ///
 /// # Safety
-/// As of [`pack`].
+/// See the module docs.
 #[inline(always)]
 pub(super) unsafe fn unpack<V: F32x16>(layout: &PackedLayout, from: *const f32, core: *mut f32) {
     let rank = layout.ranks[layout.ranks.len() - 2];
@@ -112,14 +126,14 @@ pub(super) unsafe fn unpack<V: F32x16>(layout: &PackedLayout, from: *const f32, 
     }
 }
 
-/// What becomes of the core on the way.
+/// Parameters of the regularised core update; `shrink` is eta times the penalty.
 #[derive(Clone, Copy)]
 pub(super) struct CoreUpdate {
     pub shrink: f32,
     pub regularizer: Regularizer,
 }
 
-/// Where T of this entry and of the one before lie: they take buffers.
+/// Offsets in `work` of the outer product T_1 of this entry and of the previous entry. They swap at every entry.
 #[derive(Clone, Copy)]
 pub(super) struct OuterBuffers {
     current: usize,
@@ -135,26 +149,33 @@ impl OuterBuffers {
     }
 }
 
-/// The core after the step that is due.
+/// Applies the queued core update. Call it after the last entry.
 ///
 /// # Safety
-/// See the module.
+/// See the module docs.
 #[inline(always)]
 pub(super) unsafe fn flush_core_update<V: PackedVector>(
     layout: &PackedLayout,
     buffers: OuterBuffers,
     core: *mut f32,
     work: *mut f32,
-    by: CoreUpdate,
+    core_update: CoreUpdate,
 ) {
-    // SAFETY: within the lengths of the core.
+    // SAFETY: the caller guarantees the lengths of core and `work`.
     unsafe {
         let (u, t) = (work.add(layout.previous_u), work.add(buffers.previous));
         let mut g = core;
         for i in 0..layout.ranks[0] {
             for l in 0..layout.slice_vectors[0] {
                 let t = V::load(t.add(l * LANES));
-                updated(V::load(g), t, *u.add(i), by.shrink, by.regularizer).store(g);
+                updated(
+                    V::load(g),
+                    t,
+                    *u.add(i),
+                    core_update.shrink,
+                    core_update.regularizer,
+                )
+                .store(g);
                 g = g.add(LANES);
             }
         }
@@ -162,9 +183,9 @@ pub(super) unsafe fn flush_core_update<V: PackedVector>(
 }
 
 leaf! {
-    /// The value at an entry whose rows lie in `work`; the gradients come to lie beside them. The step that
-    /// is due is made on the way, and T is kept for that of this entry ([`queue_core_update`]).
-    pub(super) unsafe fn gradients<V: PackedVector, const CORE_UPDATE: u8>(layout: &PackedLayout, buffers: OuterBuffers, core: *mut f32, work: *mut f32, by: CoreUpdate) -> f32
+    /// Returns the value at the entry whose rows are in `work`, and writes the gradients beside the rows. The
+    /// pass applies the queued core update and keeps T_1 for [`queue_core_update`].
+    pub(super) unsafe fn gradients<V: PackedVector, const CORE_UPDATE: u8>(layout: &PackedLayout, buffers: OuterBuffers, core: *mut f32, work: *mut f32, core_update: CoreUpdate) -> f32
         = gradients_body;
 }
 
@@ -174,13 +195,13 @@ unsafe fn gradients_body<V: PackedVector, const CORE_UPDATE: u8>(
     buffers: OuterBuffers,
     core: *mut f32,
     work: *mut f32,
-    by: CoreUpdate,
+    core_update: CoreUpdate,
 ) -> f32 {
     let deepest = layout.slice_vectors.len() - 1;
-    // SAFETY: within the lengths of the parts of `work`.
+    // SAFETY: the caller guarantees the lengths of core and `work`.
     unsafe {
         outer_products::<V>(layout, buffers, work);
-        contract_mode::<V, CORE_UPDATE, true>(layout, 0, buffers, core, work, by);
+        contract_mode::<V, CORE_UPDATE, true>(layout, 0, buffers, core, work, core_update);
         for n in 1..=deepest {
             contract_mode::<V, CORE_FIXED, false>(
                 layout,
@@ -188,7 +209,7 @@ unsafe fn gradients_body<V: PackedVector, const CORE_UPDATE: u8>(
                 buffers,
                 work.add(layout.m_starts[n - 1]),
                 work,
-                by,
+                core_update,
             );
         }
         let t = work.add(if deepest == 0 {
@@ -214,10 +235,10 @@ unsafe fn gradients_body<V: PackedVector, const CORE_UPDATE: u8>(
     }
 }
 
-/// Makes `scale` times the outer product of the rows the step that is due.
+/// Queues the core update of the current entry: `scale` times the outer product of its rows.
 ///
 /// # Safety
-/// See the module; [`gradients`] must have run.
+/// See the module docs; [`gradients`] must have run for this entry.
 #[inline(always)]
 pub(super) unsafe fn queue_core_update<V: PackedVector>(
     layout: &PackedLayout,
@@ -227,7 +248,7 @@ pub(super) unsafe fn queue_core_update<V: PackedVector>(
 ) {
     (buffers.current, buffers.previous) = (buffers.previous, buffers.current);
     let scale = V::splat(scale);
-    // SAFETY: rows of the first mode are `padded_len(ranks[0])` long.
+    // SAFETY: rows of the first mode are `padded_len(ranks[0])` floats long.
     unsafe {
         let (u, to) = (work.add(layout.row_starts[0]), work.add(layout.previous_u));
         for k in (0..padded_len(layout.ranks[0])).step_by(LANES) {
@@ -236,7 +257,7 @@ pub(super) unsafe fn queue_core_update<V: PackedVector>(
     }
 }
 
-/// T for every mode but the last two.
+/// Computes T of every mode but the last two.
 #[inline(always)]
 unsafe fn outer_products<V: PackedVector>(
     layout: &PackedLayout,
@@ -251,7 +272,7 @@ unsafe fn outer_products<V: PackedVector>(
             layout.t_starts[n]
         }
     };
-    // SAFETY: within the lengths of the parts of `work`; places are inside rows of one line.
+    // SAFETY: the caller guarantees the length of `work`; the gather indices are below [`LANES`].
     unsafe {
         let (v, w) = (
             work.add(layout.row_starts[last - 1]),
@@ -289,8 +310,8 @@ unsafe fn outer_products<V: PackedVector>(
     }
 }
 
-/// Contracts mode `n` of `core`, which has lost the modes before: its gradient, and M. The whole core is
-/// worth code for all sizes of tiles, what is left of it is not.
+/// Contracts mode `n` of `core`, whose earlier modes are contracted already: computes d_n and M_n. Only the pass
+/// over the first mode, which reads the whole core, is compiled for all tile sizes.
 #[inline(always)]
 unsafe fn contract_mode<V: PackedVector, const CORE_UPDATE: u8, const FIRST_MODE: bool>(
     layout: &PackedLayout,
@@ -298,7 +319,7 @@ unsafe fn contract_mode<V: PackedVector, const CORE_UPDATE: u8, const FIRST_MODE
     buffers: OuterBuffers,
     core: *mut f32,
     work: *mut f32,
-    by: CoreUpdate,
+    core_update: CoreUpdate,
 ) {
     let t = if n == 0 {
         buffers.current
@@ -306,7 +327,7 @@ unsafe fn contract_mode<V: PackedVector, const CORE_UPDATE: u8, const FIRST_MODE
         layout.t_starts[n]
     };
     let (rank, vectors) = (layout.ranks[n], layout.slice_vectors[n]);
-    // SAFETY: within the lengths of the parts of `work`; tiles are inside the slices.
+    // SAFETY: the caller guarantees the lengths of core and `work`; tiles lie inside the slices.
     unsafe {
         let products = work.add(layout.products_start);
         let most = if FIRST_MODE {
@@ -323,33 +344,39 @@ unsafe fn contract_mode<V: PackedVector, const CORE_UPDATE: u8, const FIRST_MODE
                 core: core.add(at),
                 t: work.add(t + at),
                 m: work.add(layout.m_starts[n] + at),
-                old_t: work.add(buffers.previous + at),
+                previous_t: work.add(buffers.previous + at),
                 u: work.add(layout.row_starts[n]),
-                old_u: work.add(layout.previous_u),
+                previous_u: work.add(layout.previous_u),
                 rank,
                 step: vectors * LANES,
                 products,
                 first: l == 0,
             };
             match k {
-                1 => tile.contract::<V, 1, CORE_UPDATE>(by),
-                2 if const { V::PACKED_TILE >= 2 } => tile.contract::<V, 2, CORE_UPDATE>(by),
-                3 if const { V::PACKED_TILE >= 3 } => tile.contract::<V, 3, CORE_UPDATE>(by),
-                4 if const { V::PACKED_TILE >= 4 } => tile.contract::<V, 4, CORE_UPDATE>(by),
+                1 => tile.contract::<V, 1, CORE_UPDATE>(core_update),
+                2 if const { V::PACKED_TILE >= 2 } => {
+                    tile.contract::<V, 2, CORE_UPDATE>(core_update)
+                }
+                3 if const { V::PACKED_TILE >= 3 } => {
+                    tile.contract::<V, 3, CORE_UPDATE>(core_update)
+                }
+                4 if const { V::PACKED_TILE >= 4 } => {
+                    tile.contract::<V, 4, CORE_UPDATE>(core_update)
+                }
                 5 if const { FIRST_MODE && V::PACKED_TILE >= 5 } => {
-                    tile.contract::<V, 5, CORE_UPDATE>(by)
+                    tile.contract::<V, 5, CORE_UPDATE>(core_update)
                 }
                 6 if const { FIRST_MODE && V::PACKED_TILE >= 6 } => {
-                    tile.contract::<V, 6, CORE_UPDATE>(by)
+                    tile.contract::<V, 6, CORE_UPDATE>(core_update)
                 }
                 7 if const { FIRST_MODE && V::PACKED_TILE >= 7 } => {
-                    tile.contract::<V, 7, CORE_UPDATE>(by)
+                    tile.contract::<V, 7, CORE_UPDATE>(core_update)
                 }
                 8 if const { FIRST_MODE && V::PACKED_TILE >= 8 } => {
-                    tile.contract::<V, 8, CORE_UPDATE>(by)
+                    tile.contract::<V, 8, CORE_UPDATE>(core_update)
                 }
                 9 if const { FIRST_MODE && V::PACKED_TILE >= 9 } => {
-                    tile.contract::<V, 9, CORE_UPDATE>(by)
+                    tile.contract::<V, 9, CORE_UPDATE>(core_update)
                 }
                 _ => unreachable!("tiles have at most {most} vectors"),
             }
@@ -364,29 +391,29 @@ unsafe fn contract_mode<V: PackedVector, const CORE_UPDATE: u8, const FIRST_MODE
     }
 }
 
-/// A few vectors of all slices of a mode.
+/// A few consecutive vectors of all slices of a mode.
 struct Tile {
     core: *mut f32,
     t: *const f32,
     m: *mut f32,
-    old_t: *const f32,
+    previous_t: *const f32,
     u: *const f32,
-    old_u: *const f32,
+    previous_u: *const f32,
     rank: usize,
-    /// Floats from slice to slice.
+    /// Distance of two slices, in floats.
     step: usize,
     products: *mut f32,
     first: bool,
 }
 
 impl Tile {
-    // Without optimization, all sizes in one function would need megabytes of stack.
+    // Without optimisation, all tile sizes inlined into one function would need megabytes of stack.
     #[cfg_attr(not(debug_assertions), inline(always))]
     unsafe fn contract<V: PackedVector, const K: usize, const CORE_UPDATE: u8>(
         &self,
-        by: CoreUpdate,
+        core_update: CoreUpdate,
     ) {
-        // SAFETY: the caller's promises.
+        // SAFETY: the caller guarantees that all addresses are valid for `K` vectors of `rank` slices.
         unsafe {
             let mut sums = [V::zero(); K];
             let mut t = [V::zero(); K];
@@ -396,8 +423,8 @@ impl Tile {
             let mut slice = self.core;
             for i in 0..self.rank {
                 let ui = V::splat(*self.u.add(i));
-                // Read once: for all the compiler knows, writing the core could change it.
-                let scale = *self.old_u.add(i);
+                // Read once: the compiler cannot exclude that stores to the core change it.
+                let scale = *self.previous_u.add(i);
                 let due = V::splat(scale);
                 let product = self.products.add(i * LANES);
                 let mut p = if self.first {
@@ -409,10 +436,12 @@ impl Tile {
                     let at = slice.add(l * LANES);
                     let mut g = V::load(at);
                     if CORE_UPDATE != CORE_FIXED {
-                        let old = V::load(self.old_t.add(l * LANES));
+                        let old = V::load(self.previous_t.add(l * LANES));
                         g = match CORE_UPDATE {
                             CORE_ADD => due.mul_add(old, g),
-                            _ => updated(g, old, scale, by.shrink, by.regularizer),
+                            _ => {
+                                updated(g, old, scale, core_update.shrink, core_update.regularizer)
+                            }
                         };
                         g.store(at);
                     }
@@ -429,7 +458,7 @@ impl Tile {
     }
 }
 
-/// The gradients of the last two modes, given what the others leave of the core.
+/// Computes the gradients of the last two modes from M, the core with all other modes contracted.
 #[inline(always)]
 unsafe fn gradients_of_last_two<V: PackedVector>(
     layout: &PackedLayout,
@@ -438,7 +467,7 @@ unsafe fn gradients_of_last_two<V: PackedVector>(
 ) {
     let last = layout.ranks.len() - 1;
     let rank = layout.ranks[last - 1];
-    // SAFETY: within the lengths of the parts of `work`; M has a line more than its plane.
+    // SAFETY: the caller guarantees the length of `work`; M has one vector more than its plane.
     unsafe {
         let (v, w) = (
             work.add(layout.row_starts[last - 1]),
@@ -460,7 +489,7 @@ unsafe fn gradients_of_last_two<V: PackedVector>(
                     row.mul_add(wk, V::load(product)).store(product);
                 }
             }
-            // A line of a plane without padding ends in the next row.
+            // A vector loaded from a plane without padding continues into the next row.
             if !layout.gather_indices.is_empty() {
                 sum = sum * V::load(layout.mask.as_ptr());
             }
@@ -474,10 +503,10 @@ unsafe fn gradients_of_last_two<V: PackedVector>(
     }
 }
 
-/// The sums of `count` vectors, padded with zeros like a row.
+/// Writes the sums of `count` vectors to `out`, padded with zeros to the length of a row.
 #[inline(always)]
 unsafe fn row_sums_padded<V: PackedVector>(vectors: *mut f32, count: usize, out: *mut f32) {
-    // SAFETY: there are three vectors more than the longest row has numbers.
+    // SAFETY: the buffer has three vectors more than the longest row has components.
     unsafe {
         for k in count..count.next_multiple_of(4) {
             V::zero().store(vectors.add(k * LANES));

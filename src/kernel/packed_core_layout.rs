@@ -1,34 +1,34 @@
-//! How a core is laid out for passes of one entry at a time, and the scratch memory they need.
+//! Layout of a packed core and of the scratch memory of [`super::packed_core`].
 //!
-//! The core lies without the padding of its last mode: the last two modes together are a plane of whole vectors (9
-//! instead of 12 at rank 12). Cores of less than three modes get modes of rank 1 in leading_modes.
+//! A packed core is stored without the padding of its last mode: the last two modes together form a plane of
+//! whole vectors (9 instead of 12 at rank 12). A core of fewer than three modes gets leading modes of rank 1.
 
 use crate::kernel::CoreShape;
 use crate::simd::{LANES, padded_len};
 
-/// How a core lies for passes, and the memory they need.
+/// Layout of a packed core, and offsets of the buffers in `work`, all in floats unless stated.
 #[derive(Debug, Clone)]
 pub(super) struct PackedLayout {
-    /// Ranks of three modes or more.
+    /// Ranks of the modes, leading modes included: at least three.
     pub(super) ranks: Vec<usize>,
-    /// How many of them were put in leading_modes.
+    /// Number of leading modes of rank 1 that were added.
     pub(super) leading_modes: usize,
-    /// Where the row of each mode lies among the rows.
+    /// Offset of the row of each mode.
     pub(super) row_starts: Vec<usize>,
-    /// Lines of what belongs to one index of each mode but the last two.
+    /// Number of vectors per index of each mode but the last two.
     pub(super) slice_vectors: Vec<usize>,
-    /// Lines of the plane of the last two modes.
+    /// Number of vectors of the plane of the last two modes.
     pub(super) plane_vectors: usize,
-    /// Floats from one row of the plane to the next.
+    /// Distance of two rows of the plane.
     pub(super) plane_row_stride: usize,
-    /// For each line of a plane without padding, where its factors are in the last two rows.
+    /// For each vector of a plane without padding, the indices of its factors in the last two rows.
     pub(super) gather_indices: Vec<[[u32; LANES]; 2]>,
-    /// 1 where the last row has numbers.
+    /// 1 in the lanes that hold components of the last row, else 0.
     pub(super) mask: [f32; LANES],
-    /// Where the parts of the memory start: T and M of each mode but the last two.
+    /// Offsets of T and M of each mode but the last two.
     pub(super) t_starts: Vec<usize>,
     pub(super) m_starts: Vec<usize>,
-    /// T of the entry before, and its first row times its residual.
+    /// Offsets of T_1 of the previous entry, and of its first row times eta and its weighted residual.
     pub(super) previous_t: usize,
     pub(super) previous_u: usize,
     pub(super) gradients_start: usize,
@@ -56,20 +56,20 @@ impl PackedLayout {
         for n in (0..last - 2).rev() {
             slice_vectors[n] = slice_vectors[n + 1] * ranks[n + 1];
         }
-        let place = |l: usize| {
-            let mut places = [[0; LANES]; 2];
+        let indices_of = |l: usize| {
+            let mut indices = [[0; LANES]; 2];
             for k in 0..LANES {
                 let at = l * LANES + k;
-                // Beyond the end is only where w is shorter than a line, so that its last float is 0.
+                // Lanes beyond the plane exist only if w is shorter than a vector; its last float is then 0.
                 let end = LANES - 1;
                 let (j, k_of_w) = if at < v * w {
                     (at / w, at % w)
                 } else {
                     (end, end)
                 };
-                (places[0][k], places[1][k]) = (j as u32, k_of_w as u32);
+                (indices[0][k], indices[1][k]) = (j as u32, k_of_w as u32);
             }
-            places
+            indices
         };
         let mut mask = [0.0; LANES];
         mask[..w.min(LANES)].fill(1.0);
@@ -84,7 +84,7 @@ impl PackedLayout {
         ranks.iter().for_each(|&j| {
             take(j);
         });
-        // Rows of a plane without padding are read a line at a time, beyond its end.
+        // The last rows of a plane without padding are read as whole vectors, beyond the end of the plane.
         let t_starts = slice_vectors
             .iter()
             .map(|&vectors| take(vectors * LANES))
@@ -99,7 +99,7 @@ impl PackedLayout {
             previous_u: take(ranks[0]),
             products_start: take((longest + 3) * LANES),
             gather_indices: (0..if compact { plane_vectors } else { 0 })
-                .map(place)
+                .map(indices_of)
                 .collect(),
             work_len: end,
             ranks,
@@ -115,34 +115,35 @@ impl PackedLayout {
         }
     }
 
-    /// Floats of the core.
+    /// Returns the number of floats of the packed core.
     pub(super) fn core_len(&self) -> usize {
         self.ranks[0] * self.slice_vectors[0] * LANES
     }
 
-    /// Floats of memory with a packed core behind it.
+    /// Returns the number of floats of `work` if a packed core follows it.
     pub(super) fn work_and_core_len(&self) -> usize {
         self.work_len + self.core_len() + LANES
     }
 
-    /// Where the row of mode `n` of the shape is in the memory, and its gradient.
+    /// Returns the offsets in `work` of the row of mode `n` of the shape and of its gradient.
     #[inline(always)]
     pub(super) fn row(&self, n: usize) -> (usize, usize) {
         let start = self.row_starts[n + self.leading_modes];
         (start, self.gradients_start + start)
     }
 
-    /// Every row of a core along its last mode: where it is in the layout of the shape and in this.
-    fn for_each_row(&self, mut take: impl FnMut(usize, usize, usize)) {
+    /// Calls `visit` for every row of the core along its last mode, with its offset in the padded layout, its
+    /// offset in the packed layout, and its length.
+    fn for_each_row(&self, mut visit: impl FnMut(usize, usize, usize)) {
         let [.., v, w] = self.ranks[..] else {
             unreachable!("three modes or more")
         };
         let planes = self.core_len() / (self.plane_vectors * LANES);
         for p in 0..planes {
             for j in 0..v {
-                let there = (p * v + j) * padded_len(w);
-                take(
-                    there,
+                let padded = (p * v + j) * padded_len(w);
+                visit(
+                    padded,
                     p * self.plane_vectors * LANES + j * self.plane_row_stride,
                     w,
                 );
@@ -150,27 +151,27 @@ impl PackedLayout {
         }
     }
 
-    /// The core as it lies here, from one laid out as the shape says.
+    /// Packs a core that is padded as [`CoreShape`] states.
     pub(super) fn pack(&self, core: &[f32], out: &mut [f32]) {
         out.fill(0.0);
-        self.for_each_row(|there, here, len| {
-            out[here..here + len].copy_from_slice(&core[there..there + len]);
+        self.for_each_row(|padded, packed, len| {
+            out[packed..packed + len].copy_from_slice(&core[padded..padded + len]);
         });
     }
 
-    /// The way back.
+    /// Copies a packed core to the padded layout.
     pub(super) fn unpack(&self, from: &[f32], core: &mut [f32]) {
-        self.for_each_row(|there, here, len| {
-            core[there..there + len].copy_from_slice(&from[here..here + len]);
+        self.for_each_row(|padded, packed, len| {
+            core[padded..padded + len].copy_from_slice(&from[packed..packed + len]);
         });
     }
 
-    /// Whether the core lies in another way than the shape has it.
+    /// Returns whether the packed layout differs from the padded one.
     pub(super) fn is_packed(&self) -> bool {
         !self.plane_row_stride.is_multiple_of(LANES)
     }
 
-    /// Makes the memory ready: rows of modes in leading_modes are 1, no plane_row_stride is due.
+    /// Initialises `work`: rows of leading modes are 1, no core update is queued.
     pub(super) fn prepare_work(&self, work: &mut [f32]) {
         work.fill(0.0);
         (0..self.leading_modes).for_each(|n| work[self.row_starts[n]] = 1.0);

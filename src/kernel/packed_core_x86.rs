@@ -1,7 +1,7 @@
-//! Passes over a core in the registers of AVX2 and AVX-512.
+//! The vector operations of the packed core for AVX2 and AVX-512.
 //!
 //! # Safety
-//! See [`crate::simd`]: none of this may run on a machine without the instruction set.
+//! The machine must have the instruction set; see [`crate::simd`].
 #![allow(unsafe_code)]
 #![allow(clippy::undocumented_unsafe_blocks)]
 
@@ -11,17 +11,17 @@ use super::packed_core::PackedVector;
 use crate::simd::LANES;
 use crate::simd::x86::{Avx2, Avx512};
 
-// SAFETY of all blocks below: the machine has the instruction set, as the module promises; loads keep
-// the caller's promises. Sums of vectors: halves of pairs are interleaved and added until every line
-// is one float.
+// SAFETY of all blocks below: the caller guarantees that the machine has the instruction set and that the
+// vectors and indices are readable. Sums of vectors: pairs of vectors are interleaved and added until each
+// vector is one float.
 impl PackedVector for Avx512 {
     const PACKED_TILE: usize = 9;
 
     #[inline(always)]
-    unsafe fn permute(self, places: *const u32) -> Self {
+    unsafe fn permute(self, indices: *const u32) -> Self {
         unsafe {
             Avx512(_mm512_permutexvar_ps(
-                _mm512_loadu_si512(places.cast()),
+                _mm512_loadu_si512(indices.cast()),
                 self.0,
             ))
         }
@@ -57,7 +57,7 @@ impl PackedVector for Avx512 {
     }
 }
 
-/// In each block of four floats, the sums of that block of four vectors.
+/// Returns, in each 128-bit quarter, the sums of that quarter of four vectors.
 #[inline(always)]
 unsafe fn four_512(vectors: *const f32) -> __m512 {
     unsafe {
@@ -75,7 +75,7 @@ unsafe fn four_512(vectors: *const f32) -> __m512 {
     }
 }
 
-/// Two blocks of sums for each of the two.
+/// Adds pairs of quarters: returns two quarters of partial sums for each operand.
 #[inline(always)]
 unsafe fn blocks_512(a: __m512, b: __m512) -> __m512 {
     unsafe {
@@ -90,8 +90,13 @@ impl PackedVector for Avx2 {
     const PACKED_TILE: usize = 3;
 
     #[inline(always)]
-    unsafe fn permute(self, places: *const u32) -> Self {
-        unsafe { Avx2(permute_256(self, places), permute_256(self, places.add(8))) }
+    unsafe fn permute(self, indices: *const u32) -> Self {
+        unsafe {
+            Avx2(
+                permute_256(self, indices),
+                permute_256(self, indices.add(8)),
+            )
+        }
     }
 
     #[inline(always)]
@@ -120,20 +125,20 @@ impl PackedVector for Avx2 {
     }
 }
 
-/// Half of a pick: from both halves, and then the one that each place is in.
+/// Permutes half a vector: selects from both halves, then blends by bit 3 of the index.
 #[inline(always)]
-unsafe fn permute_256(from: Avx2, places: *const u32) -> __m256 {
+unsafe fn permute_256(from: Avx2, indices: *const u32) -> __m256 {
     unsafe {
-        let places = _mm256_loadu_si256(places.cast());
+        let indices = _mm256_loadu_si256(indices.cast());
         _mm256_blendv_ps(
-            _mm256_permutevar8x32_ps(from.0, places),
-            _mm256_permutevar8x32_ps(from.1, places),
-            _mm256_castsi256_ps(_mm256_slli_epi32::<28>(places)),
+            _mm256_permutevar8x32_ps(from.0, indices),
+            _mm256_permutevar8x32_ps(from.1, indices),
+            _mm256_castsi256_ps(_mm256_slli_epi32::<28>(indices)),
         )
     }
 }
 
-/// In each block of four floats, the sums of two blocks of four vectors.
+/// Returns, in each 128-bit half, the partial sums of four vectors.
 #[inline(always)]
 unsafe fn four_256(vectors: *const f32) -> __m256 {
     unsafe {

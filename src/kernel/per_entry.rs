@@ -1,8 +1,8 @@
-//! EntryIter one by one, with the whole core, which steps at once: where so few entries share a row that
-//! batches do not pay.
+//! Entries processed one by one, with an update of the whole core per entry, as in Algorithm 1. Used where too
+//! few entries share a row for batches to pay.
 //!
 //! # Safety
-//! As in [`super::batch`].
+//! The obligations are those of [`super::batch`].
 #![allow(unsafe_code)]
 
 use super::batch_iter::{EntryStream, non_fiber_modes, single_vector_modes, weighted_residual};
@@ -18,20 +18,20 @@ use super::packed_core_layout::PackedLayout;
 use crate::simd::LANES;
 use crate::simd::{leaf, prefetch};
 
-/// Rows of so many entries ahead are asked for, and their penalties: both come from far away.
+/// Prefetch distance of rows and penalties, in entries.
 const PREFETCH_DISTANCE: usize = 16;
 
-const UNREGULARIZED_RULE: Regularizer = Regularizer {
+const UNREGULARIZED: Regularizer = Regularizer {
     l1: false,
     nonneg: false,
 };
 
-/// Runs the entries of batches.
+/// Processes the entries of all batches.
 pub(super) unsafe fn run<V: HogwildVector + PackedVector>(
     job: &BatchJob<'_>,
     batches: &[FiberBatch],
 ) -> f64 {
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller guarantees the pointers of the job and the instruction set.
     unsafe {
         match job.packed {
             Some(layout) => full::<V>(job, layout, batches),
@@ -45,7 +45,7 @@ pub(super) unsafe fn run<V: HogwildVector + PackedVector>(
     }
 }
 
-/// All entries of a job, with the rows of those that come later asked for.
+/// Iterator over the entries of a job that prefetches the rows of later ones.
 struct PrefetchedEntries<'a> {
     non_fiber: &'a [ModeRows],
     here: EntryStream<'a>,
@@ -60,7 +60,7 @@ impl<'a> PrefetchedEntries<'a> {
         batches: &'a [FiberBatch],
         weighted: bool,
     ) -> Self {
-        // SAFETY: the caller's promises.
+        // SAFETY: the caller guarantees the records of the job.
         unsafe {
             let here = EntryStream::new(job, non_fiber.len(), batches, weighted);
             let ahead = here.clone();
@@ -78,16 +78,16 @@ impl<'a> PrefetchedEntries<'a> {
 
     #[inline(always)]
     unsafe fn prefetch_next<V: HogwildVector>(&mut self) {
-        // SAFETY: the entry is in a run; asking for its rows reads nothing.
+        // SAFETY: the record is inside a run and names rows that exist.
         unsafe {
             if let Some(entry) = self.ahead.next() {
                 for (n, mode) in self.non_fiber.iter().enumerate() {
-                    let number = *entry.add(n);
-                    let row = mode.row(number);
+                    let row_index = *entry.add(n);
+                    let row = mode.row(row_index);
                     for k in (0..mode.stride).step_by(LANES) {
                         V::prefetch_for_write(row.add(k));
                     }
-                    prefetch(mode.penalty.add(number as usize));
+                    prefetch(mode.penalty.add(row_index as usize));
                 }
             }
         }
@@ -95,7 +95,7 @@ impl<'a> PrefetchedEntries<'a> {
 
     #[inline(always)]
     unsafe fn next<V: HogwildVector>(&mut self) -> Option<*const u32> {
-        // SAFETY: the caller's promises.
+        // SAFETY: the caller guarantees the records of the job.
         unsafe {
             self.prefetch_next::<V>();
             self.here.next()
@@ -104,22 +104,23 @@ impl<'a> PrefetchedEntries<'a> {
 }
 
 leaf! {
-    /// Runs entries of a full core. It lies packed in memory of its own meanwhile, and steps with the first entries.
+    /// Processes entries with a full core. The core is packed in `work` while the first `core_entries` entries
+    /// update it.
     unsafe fn full<V: HogwildVector + PackedVector>(job: &BatchJob<'_>, layout: &PackedLayout, batches: &[FiberBatch]) -> f64 = full_body;
 }
 
 leaf! {
-    /// Runs entries of a hyper-diagonal core of one line between `N` rows.
+    /// Processes entries with a hyper-diagonal core of one vector and `N` rows per entry.
     pub(super) unsafe fn diagonal_one_vector<V: HogwildVector, const N: usize>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 = diagonal_one_vector_body;
 }
 
 leaf! {
-    /// Runs entries of a hyper-diagonal core of any length between `N` rows.
+    /// Processes entries with a hyper-diagonal core of any length and `N` rows per entry.
     unsafe fn diagonal_fixed_order<V: HogwildVector, const N: usize>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 = diagonal_fixed_order_body;
 }
 
 leaf! {
-    /// Runs entries of a hyper-diagonal core of any length between any number of rows.
+    /// Processes entries with a hyper-diagonal core of any length and any row_index of rows per entry.
     unsafe fn diagonal_any_order<V: HogwildVector>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 = diagonal_any_order_body;
 }
 
@@ -129,7 +130,7 @@ unsafe fn full_body<V: HogwildVector + PackedVector>(
     layout: &PackedLayout,
     batches: &[FiberBatch],
 ) -> f64 {
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller guarantees the pointers of the job; a packed core fits behind the other buffers.
     unsafe {
         let mut entries = PrefetchedEntries::new::<V>(job, job.non_fiber, batches, job.weighted);
         let core = if layout.is_packed() {
@@ -139,20 +140,19 @@ unsafe fn full_body<V: HogwildVector + PackedVector>(
         } else {
             job.core
         };
-        // lambda / |Omega| is nearly always too small to be seen next to 1.
-        let mut total = if job.regularizer == UNREGULARIZED_RULE
-            && 1.0 - job.core_eta * job.core_penalty == 1.0
-        {
-            process_entries::<V, CORE_ADD>(job, layout, core, &mut entries, job.core_entries)
-        } else {
-            process_entries::<V, CORE_REGULARIZED>(
-                job,
-                layout,
-                core,
-                &mut entries,
-                job.core_entries,
-            )
-        };
+        // The penalty lambda / |Omega| is nearly always below the rounding error of 1.
+        let mut total =
+            if job.regularizer == UNREGULARIZED && 1.0 - job.core_eta * job.core_penalty == 1.0 {
+                process_entries::<V, CORE_ADD>(job, layout, core, &mut entries, job.core_entries)
+            } else {
+                process_entries::<V, CORE_REGULARIZED>(
+                    job,
+                    layout,
+                    core,
+                    &mut entries,
+                    job.core_entries,
+                )
+            };
         if layout.is_packed() {
             packed_core::unpack::<V>(layout, core, job.core);
         }
@@ -161,7 +161,7 @@ unsafe fn full_body<V: HogwildVector + PackedVector>(
     }
 }
 
-/// The next entries, at most `count` of them.
+/// Processes at most `count` further entries. Returns the weighted sum of squared residuals.
 #[inline(always)]
 unsafe fn process_entries<V: HogwildVector + PackedVector, const CORE_UPDATE: u8>(
     job: &BatchJob<'_>,
@@ -171,18 +171,18 @@ unsafe fn process_entries<V: HogwildVector + PackedVector, const CORE_UPDATE: u8
     count: usize,
 ) -> f64 {
     let regularizer = if CORE_UPDATE == CORE_ADD {
-        UNREGULARIZED_RULE
+        UNREGULARIZED
     } else {
         job.regularizer
     };
-    let mut by = CoreUpdate {
+    let mut core_update = CoreUpdate {
         shrink: 0.0,
         regularizer,
     };
     let mut buffers = OuterBuffers::new(layout);
     let mut total = 0.0f64;
     let mut remaining = count;
-    // SAFETY: the caller's promises; rows lie in `work` as the pass wants them.
+    // SAFETY: the caller guarantees the pointers of the job; `work` has the layout `layout`.
     unsafe {
         let work = job.work;
         while remaining > 0 {
@@ -196,7 +196,8 @@ unsafe fn process_entries<V: HogwildVector + PackedVector, const CORE_UPDATE: u8
                     V::load(from.add(k)).store(to.add(k));
                 }
             }
-            let value = packed_core::gradients::<V, CORE_UPDATE>(layout, buffers, core, work, by);
+            let value =
+                packed_core::gradients::<V, CORE_UPDATE>(layout, buffers, core, work, core_update);
             let residual = f32::from_bits(*entry.add(job.non_fiber.len())) - value;
             let weighted_residual =
                 weighted_residual(residual, entry, job.non_fiber.len(), job.weighted);
@@ -209,12 +210,12 @@ unsafe fn process_entries<V: HogwildVector + PackedVector, const CORE_UPDATE: u8
                     job.core_eta * weighted_residual,
                 );
             }
-            // Nothing was due, nor shrinks, before the first entry.
-            by.shrink = job.core_eta * job.core_penalty;
+            // At the first entry no update is queued, so nothing shrinks either.
+            core_update.shrink = job.core_eta * job.core_penalty;
             for (n, mode) in job.non_fiber.iter().enumerate() {
-                let (number, eta) = (*entry.add(n), job.eta * mode.eta_scale);
-                let (to, scale) = (mode.row(number), eta * weighted_residual);
-                let shrink = eta * mode.penalty(number);
+                let (row_index, eta) = (*entry.add(n), job.eta * mode.eta_scale);
+                let (to, scale) = (mode.row(row_index), eta * weighted_residual);
+                let shrink = eta * mode.penalty(row_index);
                 let (row, gradient) = layout.row(n);
                 for k in (0..mode.stride).step_by(LANES) {
                     let (x, d) = (V::load(work.add(row + k)), V::load(work.add(gradient + k)));
@@ -224,7 +225,7 @@ unsafe fn process_entries<V: HogwildVector + PackedVector, const CORE_UPDATE: u8
             }
         }
         if CORE_UPDATE != CORE_FIXED && remaining < count {
-            packed_core::flush_core_update::<V>(layout, buffers, core, work, by);
+            packed_core::flush_core_update::<V>(layout, buffers, core, work, core_update);
         }
     }
     total
@@ -237,7 +238,7 @@ unsafe fn diagonal_one_vector_body<V: HogwildVector, const N: usize>(
 ) -> f64 {
     let core_shrink = job.core_eta * job.core_penalty;
     let mut total = 0.0f64;
-    // SAFETY: the caller's promises; all rows are one line.
+    // SAFETY: the caller guarantees the pointers of the job; rows are one vector long.
     unsafe {
         let non_fiber = single_vector_modes::<N>(job);
         let mut core = V::load(job.core);
@@ -280,7 +281,7 @@ unsafe fn diagonal_fixed_order_body<V: HogwildVector, const N: usize>(
     let width = job.shape.core_len();
     let core_shrink = job.core_eta * job.core_penalty;
     let mut total = 0.0f64;
-    // SAFETY: the caller's promises; all rows are as long as the core.
+    // SAFETY: the caller guarantees the pointers of the job; rows are as long as the core.
     unsafe {
         let non_fiber = non_fiber_modes::<N>(job);
         let mut entries = PrefetchedEntries::new::<V>(job, &non_fiber, batches, job.weighted);
@@ -300,7 +301,7 @@ unsafe fn diagonal_fixed_order_body<V: HogwildVector, const N: usize>(
                 shrinks[n] = eta * non_fiber[n].penalty(*entry.add(n));
             }
             let core_scale = job.core_eta * weighted_residual;
-            // The rows are near by now: once more from there is faster than copies of them.
+            // The rows are in the L1 cache now. Reading them again is faster than keeping copies.
             for k in (0..width).step_by(LANES) {
                 let core = job.core.add(k);
                 let old = V::load(core);
@@ -339,7 +340,7 @@ unsafe fn diagonal_any_order_body<V: HogwildVector>(
     let (width, order) = (job.shape.core_len(), job.non_fiber.len());
     let core_shrink = job.core_eta * job.core_penalty;
     let mut total = 0.0f64;
-    // SAFETY: the caller's promises; all rows are as long as the core.
+    // SAFETY: the caller guarantees the pointers of the job; rows are as long as the core.
     unsafe {
         let rows = job.work;
         let gradients = rows.add(job.shape.rows_len());
@@ -372,9 +373,9 @@ unsafe fn diagonal_any_order_body<V: HogwildVector>(
                 .store(g);
             }
             for (n, mode) in job.non_fiber.iter().enumerate() {
-                let (number, eta) = (*entry.add(n), job.eta * mode.eta_scale);
-                let (to, scale) = (mode.row(number), eta * weighted_residual);
-                let shrink = eta * mode.penalty(number);
+                let (row_index, eta) = (*entry.add(n), job.eta * mode.eta_scale);
+                let (to, scale) = (mode.row(row_index), eta * weighted_residual);
+                let shrink = eta * mode.penalty(row_index);
                 for k in (0..width).step_by(LANES) {
                     let at = n * width + k;
                     let (x, d) = (V::load(rows.add(at)), V::load(gradients.add(at)));

@@ -1,7 +1,8 @@
 //! Predictions at the entries of whole runs: M once per run, then one product per entry.
 //!
 //! # Safety
-//! As in [`super::batch`]; nothing but `work` and the output is written, and penalties and priors are not read.
+//! The obligations are those of [`super::batch`]. Only `work` and the output are written; penalties and prior
+//! means are not read.
 #![allow(unsafe_code)]
 
 use super::batch_iter::{BatchIter, non_fiber_modes, single_vector_modes};
@@ -15,20 +16,20 @@ use crate::kernel::CoreKind;
 use crate::simd::{F32x16, LANES, dispatched, leaf, padded_len};
 
 dispatched! {
-    /// Writes the prediction at every entry, in the order of the batches.
+    /// Writes the prediction of every entry to `to`, in the order of the batches.
     ///
     /// # Safety
-    /// `to` has room for all of them.
+    /// `to` has room for one float per entry.
     pub(super) unsafe fn predict(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) = predict_level;
 }
 
 leaf! {
-    /// Predicts with a full core of order 3 between rows of one vector, at most `J` of the first used.
+    /// Predicts with a full core of order 3 and rows of one vector; the first non-fiber rank is at most `J`.
     unsafe fn order3<V: F32x16, const J: usize>(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) = order3_body;
 }
 
 leaf! {
-    /// Predicts with a vector between `N` non-fiber rows.
+    /// Predicts where M is a vector, with `N` non-fiber rows per entry.
     unsafe fn diagonal<V: F32x16, const N: usize>(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) = diagonal_body;
 }
 
@@ -37,13 +38,13 @@ leaf! {
     unsafe fn any_core<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) = any_core_body;
 }
 
-/// Chooses the leaf for a job.
+/// Selects the leaf for a job.
 unsafe fn predict_level<V: HogwildVector>(
     job: &BatchJob<'_>,
     batches: &[FiberBatch],
     to: *mut f32,
 ) {
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller guarantees the obligations of the module docs and the room at `to`.
     unsafe {
         let shape = job.shape;
         let one_vector = shape.rows_len() == shape.order() * LANES;
@@ -52,7 +53,7 @@ unsafe fn predict_level<V: HogwildVector>(
             && shape.order() == 2
             && one_vector
         {
-            // Rows of M beyond the rank are 0: the scalar level does without the smaller sizes.
+            // Rows of M beyond the rank are 0, so the scalar level needs only the largest size.
             return match shape.ranks[0].div_ceil(4) {
                 1 if const { V::VECTOR_REGISTERS > 1 } => order3::<V, 4>(job, batches, to),
                 2 if const { V::VECTOR_REGISTERS > 1 } => order3::<V, 8>(job, batches, to),
@@ -75,7 +76,7 @@ unsafe fn predict_level<V: HogwildVector>(
 
 #[inline(always)]
 unsafe fn any_core_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch], to: *mut f32) {
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller guarantees the obligations of the module docs and the room at `to`.
     unsafe {
         let shape = job.shape;
         let m = job.work;
@@ -111,7 +112,7 @@ unsafe fn diagonal_body<V: F32x16, const N: usize>(
     batches: &[FiberBatch],
     to: *mut f32,
 ) {
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller guarantees the obligations of the module docs and the room at `to`.
     unsafe {
         let non_fiber = non_fiber_modes::<N>(job);
         let width = non_fiber[0].stride;
@@ -143,7 +144,7 @@ unsafe fn order3_body<V: F32x16, const J: usize>(
     batches: &[FiberBatch],
     to: *mut f32,
 ) {
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller guarantees the obligations of the module docs and the room at `to`.
     unsafe {
         let Some(FiberMode { rows: fiber, rank }) = job.fiber else {
             return;

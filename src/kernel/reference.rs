@@ -1,10 +1,10 @@
-//! Plain scalar arithmetic, generic over the float type: the oracle for everything faster. Cores are
-//! dense and row-major here, rows unpadded.
+//! Plain scalar arithmetic, generic over the float type: the oracle of all kernels. Cores are dense and row-major
+//! here, rows are unpadded.
 
 use std::iter::Sum;
 use std::ops::{AddAssign, Mul};
 
-/// The floats the oracle computes in.
+/// Float type of the oracle.
 pub trait Real: Copy + Mul<Output = Self> + AddAssign + Sum {
     /// 0.
     const ZERO: Self;
@@ -22,9 +22,9 @@ impl Real for f64 {
     const ONE: f64 = 1.0;
 }
 
-/// Contracts the first mode of a core (its first mode having `row.len()` entries) with a factor
-/// row: `out[k] = sum_j row[j] * core[j, k]`. Applying it mode after mode evaluates a Tucker model,
-/// and a partial result can be reused by all entries that share the leading rows.
+/// Contracts the first mode of a core, of rank `row.len()`, with a factor row: `out[k] = sum_j row[j] * core[j,
+/// k]`. Contracting mode after mode evaluates a Tucker model. Entries that share their leading rows can share the
+/// partial contraction.
 ///
 /// # Panics
 /// If `core` does not have `row.len() * out.len()` entries.
@@ -38,23 +38,23 @@ pub fn contract_first<T: Real>(core: &[T], row: &[T], out: &mut [T]) {
     }
 }
 
-/// The value of a Tucker model at one cell: the sum over all core entries of the entry times one
+/// Returns the value of a Tucker model at one position: the sum over all core entries of the entry times one
 /// factor of each mode.
 ///
 /// # Panics
-/// If the core does not have the product of the ranks as its number of entries.
+/// If the number of core entries is not the product of the ranks.
 pub fn value<T: Real>(core: &[T], rows: &[&[T]]) -> T {
     sum_of_products(core, rows, None, 0)
 }
 
-/// G x_{-n} {u}: the derivative of [`value`] by the row of mode `n`.
+/// Returns G x_{-n} {u}: the derivative of [`value`] by the row of mode `n`.
 pub fn slope<T: Real>(core: &[T], rows: &[&[T]], n: usize) -> Vec<T> {
     (0..rows[n].len())
         .map(|j| sum_of_products(core, rows, Some(n), j))
         .collect()
 }
 
-/// 1 x {u}: the derivative of [`value`] by the core.
+/// Returns 1 x {u}: the derivative of [`value`] by the core.
 pub fn outer<T: Real>(rows: &[&[T]]) -> Vec<T> {
     let mut all = vec![T::ONE];
     for row in rows {
@@ -66,7 +66,7 @@ pub fn outer<T: Real>(rows: &[&[T]]) -> Vec<T> {
     all
 }
 
-/// Sums over the core; in mode `without`, only its index `fixed` counts and with factor 1.
+/// Sums over the core. In mode `without`, only index `fixed` contributes, with factor 1.
 fn sum_of_products<T: Real>(core: &[T], rows: &[&[T]], without: Option<usize>, fixed: usize) -> T {
     assert_eq!(core.len(), rows.iter().map(|r| r.len()).product::<usize>());
     let mut at = vec![0; rows.len()];
@@ -105,7 +105,7 @@ mod tests {
         contract_first(&ab, &b, &mut abc);
         contract_first(&abc, &c, &mut x);
         assert_eq!(x[0], value(&core, &[&a, &b, &c]));
-        // By hand for one core entry: (1, 2, 0) has value 6.
+        // With a single core entry (1, 2, 0) of 6, the value is 6 a[1] b[2] c[0].
         let mut single = vec![0.0; 12];
         single[(3 + 2) * 2] = 6.0;
         assert_eq!(value(&single, &[&a, &b, &c]), 6.0 * -2.0 * 3.0 * 2.0);

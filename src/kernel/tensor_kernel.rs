@@ -1,4 +1,4 @@
-//! The kernels of single entries, safe to call.
+//! The kernels of single entries as safe functions, which check lengths and levels.
 #![allow(unsafe_code)]
 
 use super::{entry_gradient, naive};
@@ -7,16 +7,16 @@ use crate::simd::{AlignedVec, LANES};
 
 use crate::kernel::{CoreKind, CoreShape};
 
-/// A way to compute the value and the gradients of one entry.
+/// Algorithm that computes the value and gradients of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Every mode from scratch, one number at a time.
+    /// Every mode from scratch, one float at a time (Algorithm 2 of the paper).
     Naive,
-    /// Partial results shared between modes, with the vectors of a level.
+    /// Partial contractions shared between modes, at an instruction set.
     Shared(Level),
 }
 
-/// Computes values and gradients for one core shape, with the buffers that needs. One per thread.
+/// Computes values and gradients for one core shape. Owns the buffers; use one per thread.
 pub struct TensorKernel {
     shape: CoreShape,
     method: Method,
@@ -25,12 +25,12 @@ pub struct TensorKernel {
 }
 
 impl TensorKernel {
-    /// Buffers for `shape`.
+    /// Creates a kernel for `shape`.
     ///
     /// # Panics
     /// If this machine does not have the level.
     pub fn new(shape: &CoreShape, method: Method) -> Self {
-        // Values alone are computed the same way for both methods.
+        // Both methods compute values without gradients in the same way.
         let level = match method {
             Method::Naive => Level::Scalar,
             Method::Shared(level) => level,
@@ -55,11 +55,11 @@ impl TensorKernel {
         );
     }
 
-    /// The value at one entry and its gradients. `rows` holds one row per mode one after the other, as
-    /// [`CoreShape::row`] places them, padded with zeros; `gradients` is filled the same way.
+    /// Returns the value at one entry and writes its gradients. `rows` holds one row per mode at the positions of
+    /// [`CoreShape::row`], padded with zeros; `gradients` has the same layout.
     ///
     /// # Panics
-    /// If a length is not that of the shape.
+    /// If a length does not match the shape.
     pub fn slopes(&mut self, core: &[f32], rows: &[f32], gradients: &mut [f32]) -> f32 {
         self.check(core, rows);
         assert_eq!(gradients.len(), rows.len());
@@ -69,7 +69,7 @@ impl TensorKernel {
                 naive::gradients_diagonal(shape, core, rows, gradients)
             }
             (CoreKind::Full, Method::Naive) => naive::gradients_full(shape, core, rows, gradients),
-            // SAFETY: the lengths were checked here, the level when this was made.
+            // SAFETY: the lengths were checked here, the level by `new`.
             (_, Method::Shared(level)) => unsafe {
                 entry_gradient::gradients(
                     level,
@@ -83,39 +83,39 @@ impl TensorKernel {
         }
     }
 
-    /// The value alone.
+    /// Returns the value at one entry.
     ///
     /// # Panics
-    /// If a length is not that of the shape.
+    /// If a length does not match the shape.
     pub fn value(&mut self, core: &[f32], rows: &[f32]) -> f32 {
         self.check(core, rows);
         let (core, rows, work) = (core.as_ptr(), rows.as_ptr(), self.work.as_mut_ptr());
-        // SAFETY: as in `gradients`.
+        // SAFETY: the lengths were checked here, the level by `new`.
         unsafe { entry_gradient::value(self.level, &self.shape, core, rows, work) }
     }
 
-    /// `core = keep * core + scale * (u_1 (x) ... (x) u_N)`, on the diagonal only for CP.
+    /// Computes `core = keep * core + scale * (u_1 (x) ... (x) u_N)`, for CP on the diagonal only.
     ///
     /// # Panics
-    /// If a length is not that of the shape.
+    /// If a length does not match the shape.
     pub fn step_core(&mut self, core: &mut [f32], rows: &[f32], keep: f32, scale: f32) {
         self.check(core, rows);
         let (core, rows) = (core.as_mut_ptr(), rows.as_ptr());
-        // SAFETY: as in `gradients`.
+        // SAFETY: the lengths were checked here, the level by `new`.
         unsafe { entry_gradient::update_core(self.level, &self.shape, core, rows, keep, scale) }
     }
 }
 
-/// `out = sum_i u_i from_i`: `from` has a slice as long as `out` for each number of `u`. Every place of `out` is summed
-/// in the same order, wherever it is.
+/// Computes `out = sum_i u_i from_i`, where `from` has one slice as long as `out` per element of `u`. Every
+/// element of `out` is summed in the same order, wherever it is.
 ///
 /// # Panics
-/// If this machine does not have the level, or the lengths are not whole vectors and those of each other.
+/// If this machine does not have the level, `out` is not whole vectors, or the lengths do not match.
 pub(crate) fn weighted_sum(level: Level, from: &[f32], u: &[f32], out: &mut [f32]) {
     assert!(level.is_available() && out.len().is_multiple_of(LANES));
     assert_eq!(u.len().checked_mul(out.len()), Some(from.len()));
     let (rank, vectors) = (u.len(), out.len() / LANES);
-    // SAFETY: the lengths were checked here, and so was the level.
+    // SAFETY: the lengths and the level were checked here.
     unsafe {
         entry_gradient::weighted_sum(
             level,
@@ -128,15 +128,15 @@ pub(crate) fn weighted_sum(level: Level, from: &[f32], u: &[f32], out: &mut [f32
     }
 }
 
-/// `to_i += u_i from`: `to` has a slice as long as `from` for each number of `u`.
+/// Computes `to_i += u_i from`, where `to` has one slice as long as `from` per element of `u`.
 ///
 /// # Panics
-/// As [`weighted_sum`].
+/// If this machine does not have the level, `from` is not whole vectors, or the lengths do not match.
 pub(crate) fn add_outer(level: Level, from: &[f32], u: &[f32], to: &mut [f32]) {
     assert!(level.is_available() && from.len().is_multiple_of(LANES));
     assert_eq!(u.len().checked_mul(from.len()), Some(to.len()));
     let (rank, vectors) = (u.len(), from.len() / LANES);
-    // SAFETY: the lengths were checked here, and so was the level.
+    // SAFETY: the lengths and the level were checked here.
     unsafe {
         entry_gradient::add_outer(
             level,
@@ -183,7 +183,7 @@ mod tests {
                 .map(|_| s.below(2001) as f32 / 1000.0 - 1.0)
                 .collect()
         };
-        // RowProducts what is kept in registers at a time.
+        // Lengths around the number of sums in registers, 8 vectors.
         for vectors in [0, 1, 7, 8, 9, 17] {
             for rank in [1, 3, 16, 17] {
                 let len = vectors * LANES;

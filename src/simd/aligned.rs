@@ -1,14 +1,14 @@
-//! Floats for working on, aligned to cache lines.
+//! Float buffers aligned to pairs of cache lines.
 
 use std::ops::{Deref, DerefMut};
 
 use crate::error::Result;
 use crate::try_alloc::try_zeroed;
 
-/// Two cache lines: processors fetch pairs of them.
+/// Alignment in floats: two cache lines, which processors prefetch as a pair.
 const PAIR: usize = 32;
 
-/// Floats that begin a pair of cache lines, which nothing else lies in.
+/// A float buffer that starts at a multiple of 128 bytes and shares its cache lines with nothing else.
 #[derive(Default)]
 pub(crate) struct AlignedVec {
     memory: Vec<f32>,
@@ -21,7 +21,10 @@ impl AlignedVec {
         AlignedVec::in_memory(vec![0.0; with_room(len)], len)
     }
 
-    /// The same, of numbers that may not fit in memory.
+    /// Allocates `len` zeros.
+    ///
+    /// # Errors
+    /// If the memory cannot be allocated; the message names `what`.
     pub(crate) fn try_zeroed(len: usize, what: &str) -> Result<AlignedVec> {
         Ok(AlignedVec::in_memory(
             try_zeroed(with_room(len), what)?,
@@ -32,7 +35,8 @@ impl AlignedVec {
     fn in_memory(memory: Vec<f32>, len: usize) -> AlignedVec {
         let start = memory.as_ptr().align_offset(PAIR * size_of::<f32>());
         AlignedVec {
-            // Where alignment cannot be had, as in an interpreter, nothing but speed is lost.
+            // Where `align_offset` gives no answer, as under Miri, the buffer is unaligned. Only speed depends
+            // on it.
             start: if start < PAIR { start } else { 0 },
             memory,
             len,
@@ -40,7 +44,7 @@ impl AlignedVec {
     }
 }
 
-/// Numbers to allocate for so many aligned ones.
+/// Returns the number of floats to allocate for `len` aligned ones.
 fn with_room(len: usize) -> usize {
     len.next_multiple_of(PAIR) + PAIR
 }

@@ -1,24 +1,24 @@
-//! Instruction sets: which there are, which this machine has, which one to use.
+//! The instruction sets that kernels are compiled for, their detection, and the choice of one.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
 
-/// The variable that forces a level where the options do not.
+/// Environment variable that selects the level if the options do not.
 pub const LEVEL_VARIABLE: &str = "S3CMTF_KERNEL";
 
-/// An instruction set the kernels are compiled for. Results of different levels differ in rounding:
-/// they add in different orders.
+/// An instruction set the kernels are compiled for. Results of different levels differ in rounding, because they
+/// add in different orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// One number at a time, as far as the compiler is concerned. Everywhere.
+    /// One float per instruction, unless the compiler vectorises. Available on every machine.
     Scalar,
-    /// The portable vectors of `wide`: SSE2 on x86-64, NEON on AArch64. Everywhere.
+    /// The portable vectors of the crate `wide`: SSE2 on x86-64, NEON on AArch64. Available on every machine.
     Wide,
-    /// AVX2 with fused multiply-add.
+    /// AVX2 with fused multiply-add (FMA).
     Avx2,
-    /// AVX-512.
+    /// AVX-512 (F, DQ and VL).
     Avx512,
 }
 
@@ -26,7 +26,7 @@ impl Level {
     /// All levels, slowest first.
     pub const ALL: [Level; 4] = [Level::Scalar, Level::Wide, Level::Avx2, Level::Avx512];
 
-    /// Its name, as the options and [`LEVEL_VARIABLE`] have it.
+    /// Returns the name that the options and [`LEVEL_VARIABLE`] use.
     pub fn name(self) -> &'static str {
         match self {
             Level::Scalar => "scalar",
@@ -36,7 +36,7 @@ impl Level {
         }
     }
 
-    /// Whether this machine can run it.
+    /// Returns whether this machine has the instruction set.
     pub fn is_available(self) -> bool {
         match self {
             Level::Scalar | Level::Wide => true,
@@ -57,27 +57,29 @@ impl Level {
         }
     }
 
-    /// The levels this machine has, slowest first.
+    /// Returns the levels that this machine has, slowest first.
     pub fn available() -> impl Iterator<Item = Level> {
         Level::ALL.into_iter().filter(|l| l.is_available())
     }
 
-    /// The fastest level of this machine.
+    /// Returns the fastest level of this machine.
     pub fn best() -> Level {
         Level::available().last().unwrap_or(Level::Scalar)
     }
 
-    /// Returns the level to use: `choice` if given, else the one the environment forces, else the fastest. A
-    /// level that this machine lacks is an error.
+    /// Returns the level to use: `choice` if given, else the one the environment selects, else the fastest.
+    ///
+    /// # Errors
+    /// If this machine does not have the level, or the environment names none.
     pub fn choose(choice: Option<Level>) -> Result<Level> {
         Level::resolve(choice, Level::forced())
     }
 
-    /// Returns the value of [`LEVEL_VARIABLE`]. It is read once, by the first call: reading the environment while another
-    /// thread of the program changes it is not safe, so nothing that runs on threads of its own may be
-    /// the first to ask.
+    /// Returns the value of [`LEVEL_VARIABLE`]. The first call reads it, later calls return the same value.
+    /// Reading the environment is not safe while another thread changes it. So the first call must come from the
+    /// thread of the caller, before any worker thread starts.
     pub(crate) fn forced() -> &'static str {
-        // Names that are known need no memory, which a library that is unloaded would leave behind.
+        // The names of levels are static, so that an unloaded library leaves no allocation behind.
         static FORCED: OnceLock<Cow<'static, str>> = OnceLock::new();
         FORCED.get_or_init(|| {
             let said = std::env::var(LEVEL_VARIABLE).unwrap_or_default();

@@ -1,12 +1,22 @@
-//! Sixteen floats at a time: the one vector type every kernel is written in.
+//! The 16-float vector type that all kernels are written in, and the dispatch by instruction set.
 //!
-//! A line is a cache line, the padding unit of rows, and the widest register there is. Each level has
-//! its own type for it; kernels are generic over [`F32x16`] and dispatched once per level by `dispatched!`,
-//! with the instruction set enabled in the outermost function and everything below it inlined.
+//! What enters: pointers to rows padded to whole vectors of [`LANES`] floats, and a [`Level`]. What leaves: one
+//! compiled copy of each kernel per instruction set. Open this file first: trait [`F32x16`], then the macros
+//! `leaf!` and `dispatched!`. `level` lists the instruction sets, `x86` holds the AVX2 and AVX-512 types,
+//! `aligned` the aligned buffers.
+//!
+//! The call chain of a kernel: a safe function checks its arguments and calls a `dispatched!` function. That one
+//! matches on the [`Level`] and calls a generic function over a vector type. The generic function selects a
+//! `leaf!`, which is compiled with the instruction set enabled. Everything below a leaf is inlined into it.
+//!
+//! To add an instruction set: implement [`F32x16`] for a new type in this folder (and `HogwildVector` and
+//! `PackedVector`, which move and permute its registers), add a variant to [`Level`], and add one arm to
+//! `dispatched!`.
 //!
 //! # Safety
-//! The methods of a line type of some instruction set may run only on machines that have it. Kernels
-//! get there only through `dispatched!`, whose callers promise that the level is available.
+//! The methods of a vector type execute instructions of its instruction set, so they may run only on machines
+//! that have it. Kernels reach them only through `dispatched!`, whose callers guarantee that the level is
+//! available.
 #![allow(unsafe_code)]
 
 mod aligned;
@@ -33,52 +43,53 @@ pub fn padded_len(rank: usize) -> usize {
 pub(crate) trait F32x16:
     Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
 {
-    /// Lines that fit into registers.
+    /// Number of vectors of this type that fit into the register file.
     const VECTOR_REGISTERS: usize;
 
-    /// Reads [`LANES`] floats.
+    /// Loads [`LANES`] floats. No alignment beyond that of `f32` is needed.
     ///
     /// # Safety
-    /// They must be readable.
+    /// The [`LANES`] floats at `from` must be readable.
     unsafe fn load(from: *const f32) -> Self;
 
-    /// Writes [`LANES`] floats.
+    /// Stores [`LANES`] floats.
     ///
     /// # Safety
-    /// They must be writable.
+    /// The [`LANES`] floats at `to` must be writable.
     unsafe fn store(self, to: *mut f32);
 
     /// Runs a leaf in a function that is compiled with the instruction set of this type and never inlined.
     ///
     /// # Safety
-    /// As the leaf; and this machine must have the instruction set.
+    /// The obligations of the leaf hold, and the machine has the instruction set.
     #[inline(never)]
     unsafe fn call<F: Leaf<Self, Args>, Args>(args: Args) -> F::Output {
-        // SAFETY: the caller's promises; the default is for types that need the baseline only.
+        // SAFETY: the caller guarantees the obligations of the leaf. This default serves types that need no more
+        // than the baseline.
         unsafe { F::run(args) }
     }
 
     fn splat(x: f32) -> Self;
 
-    /// `self * by + to`; rounded once where the machine can.
+    /// Returns `self * by + to`, rounded once where the instruction set has a fused multiply-add.
     fn mul_add(self, by: Self, to: Self) -> Self;
 
-    /// The sum of all floats.
+    /// Returns the sum of all lanes. The order of additions is fixed per type.
     fn sum(self) -> f32;
 
-    /// The sum of all floats, in every place.
+    /// Returns the sum of all lanes in every lane.
     #[inline(always)]
     fn splat_sum(self) -> Self {
         Self::splat(self.sum())
     }
 
-    /// The first float.
+    /// Returns the first lane.
     fn first_lane(self) -> f32;
 
-    /// The larger of each float and 0.
+    /// Returns the maximum of each lane and 0.
     fn max_zero(self) -> Self;
 
-    /// -1, 0 or 1 for each float.
+    /// Returns the sign of each lane: -1, 0 or 1.
     fn sign(self) -> Self;
 
     #[inline(always)]
@@ -86,13 +97,13 @@ pub(crate) trait F32x16:
         Self::splat(0.0)
     }
 
-    /// Sixteen lines as the rows of a square become its columns.
+    /// Transposes a 16 by 16 matrix given as its rows.
     #[inline(always)]
     fn transpose(rows: [Self; LANES]) -> [Self; LANES] {
         let mut from = [[0.0; LANES]; LANES];
         let mut to = from;
         let mut out = rows;
-        // SAFETY: every row of the squares is one line.
+        // SAFETY: every row of both arrays is one vector long.
         unsafe {
             for i in 0..LANES {
                 rows[i].store(from[i].as_mut_ptr());
@@ -109,14 +120,14 @@ pub(crate) trait F32x16:
         out
     }
 
-    /// Reads half a line from each.
+    /// Loads the lower half of the lanes from `low` and the upper half from `high`.
     ///
     /// # Safety
-    /// Both must be readable.
+    /// `LANES / 2` floats must be readable at both addresses.
     #[inline(always)]
     unsafe fn load_halves(low: *const f32, high: *const f32) -> Self {
         let mut both = [0.0; LANES];
-        // SAFETY: the caller's promise; a line is as long as the array.
+        // SAFETY: the caller guarantees that both halves are readable; `both` is one vector long.
         unsafe {
             let (to_low, to_high) = both.split_at_mut(LANES / 2);
             to_low.copy_from_slice(std::slice::from_raw_parts(low, LANES / 2));
@@ -125,14 +136,14 @@ pub(crate) trait F32x16:
         }
     }
 
-    /// Writes half a line to each.
+    /// Stores the lower half of the lanes to `low` and the upper half to `high`.
     ///
     /// # Safety
-    /// Both must be writable.
+    /// `LANES / 2` floats must be writable at both addresses.
     #[inline(always)]
     unsafe fn store_halves(self, low: *mut f32, high: *mut f32) {
         let mut both = [0.0f32; LANES];
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees that both halves are writable; `both` is one vector long.
         unsafe {
             self.store(both.as_mut_ptr());
             low.copy_from_nonoverlapping(both.as_ptr(), LANES / 2);
@@ -140,19 +151,19 @@ pub(crate) trait F32x16:
         }
     }
 
-    /// Half a line of `low`, half a line of `high`.
+    /// Returns `low` in the lower half of the lanes and `high` in the upper half.
     #[inline(always)]
     fn splat_halves(low: f32, high: f32) -> Self {
         let (low, high) = ([low; LANES / 2], [high; LANES / 2]);
-        // SAFETY: both are half a line.
+        // SAFETY: both arrays are half a vector long.
         unsafe { Self::load_halves(low.as_ptr(), high.as_ptr()) }
     }
 
-    /// The sum of both halves, and then zeros.
+    /// Returns the sum of the two halves in the lower half, and zeros in the upper half.
     #[inline(always)]
     fn fold_halves(self) -> Self {
         let (mut low, mut high) = ([0.0; LANES / 2], [0.0; LANES / 2]);
-        // SAFETY: all are half a line.
+        // SAFETY: both arrays are half a vector long.
         unsafe {
             self.store_halves(low.as_mut_ptr(), high.as_mut_ptr());
             for k in 0..LANES / 2 {
@@ -162,12 +173,12 @@ pub(crate) trait F32x16:
         }
     }
 
-    /// The sums of eight halves one after the other, and then zeros.
+    /// Returns the sums of the eight halves of four vectors in the lower half, and zeros in the upper half.
     #[inline(always)]
     fn half_sums(vectors: [Self; 4]) -> Self {
         let mut sums = [0.0; LANES];
         let (mut low, mut high) = ([0.0f32; LANES / 2], [0.0f32; LANES / 2]);
-        // SAFETY: all are half a line, the sums a whole one.
+        // SAFETY: `low` and `high` are half a vector long, `sums` is one vector long.
         unsafe {
             for k in 0..4 {
                 vectors[k].store_halves(low.as_mut_ptr(), high.as_mut_ptr());
@@ -178,7 +189,7 @@ pub(crate) trait F32x16:
         }
     }
 
-    /// Four sums at once.
+    /// Returns the sums of four vectors.
     #[inline(always)]
     fn sums4(vectors: [Self; 4]) -> [f32; 4] {
         [
@@ -190,7 +201,7 @@ pub(crate) trait F32x16:
     }
 }
 
-/// Asks for the cache line at `at` to be brought near; nothing happens if there is none.
+/// Prefetches the cache line at `at` for reading. Any address is allowed.
 #[inline(always)]
 pub(crate) fn prefetch(at: *const f32) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -202,7 +213,7 @@ pub(crate) fn prefetch(at: *const f32) {
     let _ = at;
 }
 
-/// Plain floats.
+/// Vector of the scalar level: an array, which the compiler may vectorise for the baseline.
 #[derive(Clone, Copy)]
 pub(crate) struct Scalar([f32; LANES]);
 
@@ -249,13 +260,14 @@ impl F32x16 for Scalar {
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
-        // SAFETY: the caller's promise; arrays of floats have the alignment of floats.
+        // SAFETY: the caller guarantees that the floats are readable; an array of floats has the alignment of a
+        // float.
         Scalar(unsafe { from.cast::<[f32; LANES]>().read() })
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees that the floats are writable.
         unsafe { to.cast::<[f32; LANES]>().write(self.0) }
     }
 
@@ -292,7 +304,7 @@ impl F32x16 for Scalar {
     }
 }
 
-/// The portable vectors.
+/// Vector of the portable level: two 8-float vectors of the crate `wide`.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable([f32x8; 2]);
 
@@ -328,14 +340,14 @@ impl F32x16 for Portable {
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the floats are readable.
         let halves = unsafe { from.cast::<[[f32; 8]; 2]>().read() };
         Portable([f32x8::new(halves[0]), f32x8::new(halves[1])])
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the floats are writable.
         unsafe {
             to.cast::<[[f32; 8]; 2]>()
                 .write([self.0[0].to_array(), self.0[1].to_array()])
@@ -379,31 +391,34 @@ impl F32x16 for Portable {
     }
 }
 
-/// A kernel body: compiled by [`F32x16::call`] as a function of its own, with the instruction set of `V` enabled.
-/// Implemented by [`leaf!`] and [`dispatched!`] only.
+/// A kernel body. [`F32x16::call`] compiles it as a function of its own with the instruction set of `V` enabled.
+/// Only [`leaf!`] implements this trait.
 pub(crate) trait Leaf<V, Args> {
-    /// What the kernel returns.
+    /// Return type of the kernel.
     type Output;
 
-    /// Runs the kernel; inlined into its caller.
+    /// Runs the kernel, inlined into the caller.
     ///
     /// # Safety
-    /// As the kernel; and the caller is compiled with the instruction set of `V` enabled.
+    /// The obligations of the kernel hold, and the caller is compiled with the instruction set of `V` enabled.
     unsafe fn run(args: Args) -> Self::Output;
 }
 
-/// Declares a kernel that is compiled once per vector type (and constant parameters) as a function of its own:
-/// `$body`, generic and `inline(always)`, becomes part of it with the instruction set enabled.
+/// Declares a kernel that is compiled as a function of its own, once per vector type and constant parameters.
+/// `$body` is generic and `inline(always)`; it is inlined into that function, where the instruction set is
+/// enabled.
 ///
-/// This is the unit of code that exists per instruction set. Everything above a leaf is compiled for the baseline
-/// and calls leaves; everything below is inlined into them.
+/// A leaf is the unit of code that exists once per instruction set. The code above it is compiled for the
+/// baseline and calls leaves. The code below it is inlined. Measured reason: with the instruction set enabled at
+/// the root of the call tree instead, whole trees were instantiated per instruction set, and the library took
+/// five minutes to compile.
 macro_rules! leaf {
     ($(#[$doc:meta])* $vis:vis unsafe fn $name:ident<$V:ident: $bound:ident $(+ $more:ident)* $(, const $c:ident: $ct:ty)*>
         ($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? = $body:ident;) => {
         $(#[$doc])*
         ///
         /// # Safety
-        /// Those of the kernel; and this machine must have the instruction set of the vector type.
+        /// The obligations of the kernel hold, and the machine has the instruction set of the vector type.
         #[inline(always)]
         #[allow(clippy::too_many_arguments)]
         $vis unsafe fn $name<$V: $bound $(+ $more)* $(, const $c: $ct)*>($($arg: $type),*) $(-> $result)? {
@@ -413,11 +428,11 @@ macro_rules! leaf {
 
                 #[inline(always)]
                 unsafe fn run(($($arg,)*): ($($type,)*)) -> Self::Output {
-                    // SAFETY: the caller's promises.
+                    // SAFETY: the caller guarantees the obligations of the kernel.
                     unsafe { $body::<$V $(, $c)*>($($arg),*) }
                 }
             }
-            // SAFETY: the caller's promises.
+            // SAFETY: the caller guarantees the obligations of the kernel and the instruction set.
             unsafe { $V::call::<Body<$($c),*>, _>(($($arg,)*)) }
         }
     };
@@ -426,14 +441,14 @@ macro_rules! leaf {
 }
 pub(crate) use leaf;
 
-/// Declares a function that runs a generic kernel at the [`Level`] given as its first argument. A kernel that is
-/// `inline(always)` is compiled here as a leaf; any other one calls leaves itself.
+/// Declares a function that runs a generic kernel at the [`Level`] given as its first argument. An
+/// `inline(always)` kernel is compiled here as a leaf; any other kernel calls leaves itself.
 macro_rules! dispatched {
     ($(#[$doc:meta])* $vis:vis unsafe fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? = $generic:ident;) => {
         $(#[$doc])*
         ///
         /// # Safety
-        /// Those of the kernel; and the level must be available on this machine.
+        /// The obligations of the kernel hold, and the level is available on this machine.
         #[allow(clippy::too_many_arguments)]
         $vis unsafe fn $name(level: $crate::simd::Level, $($arg: $type),*) $(-> $result)? {
             use $crate::simd::{Portable, Scalar};
@@ -441,16 +456,18 @@ macro_rules! dispatched {
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
             unsafe fn avx512($($arg: $type),*) $(-> $result)? {
-                // SAFETY: the caller's promises; the instruction set is enabled here.
+                // SAFETY: the caller guarantees the obligations of the kernel; the instruction set is enabled
+                // here.
                 unsafe { $generic::<$crate::simd::x86::Avx512>($($arg),*) }
             }
             #[cfg(all(target_arch = "x86_64", not(miri)))]
             #[target_feature(enable = "avx2,fma")]
             unsafe fn avx2($($arg: $type),*) $(-> $result)? {
-                // SAFETY: the caller's promises; the instruction set is enabled here.
+                // SAFETY: the caller guarantees the obligations of the kernel; the instruction set is enabled
+                // here.
                 unsafe { $generic::<$crate::simd::x86::Avx2>($($arg),*) }
             }
-            // SAFETY: the caller's promises, among them that the level is available.
+            // SAFETY: the caller guarantees the obligations of the kernel and that the level is available.
             unsafe {
                 match level {
                     #[cfg(all(target_arch = "x86_64", not(miri)))]

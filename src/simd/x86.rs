@@ -1,7 +1,7 @@
-//! Lines in the registers of AVX2 and AVX-512.
+//! [`F32x16`] for AVX2 and AVX-512.
 //!
 //! # Safety
-//! See [`super`]: none of this may run on a machine without the instruction set.
+//! The machine must have the instruction set; see [`super`].
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
@@ -9,12 +9,12 @@ use std::ops::{Add, Mul, Sub};
 
 use super::{F32x16, LANES, Leaf};
 
-/// One register.
+/// One 512-bit register.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(pub(crate) __m512);
 
-// SAFETY of all blocks below: the machine has the instruction set, as the module promises; loads and
-// stores keep the caller's promises.
+// SAFETY of all blocks below: the caller guarantees that the machine has the instruction set, and that the
+// floats of a load are readable and those of a store writable.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Add for Avx512 {
     type Output = Self;
@@ -84,7 +84,8 @@ impl F32x16 for Avx512 {
         unsafe { half(self.0).sum() }
     }
 
-    // Swapped with itself at every distance, so that every place adds the same in the same order.
+    // Each step adds the vector to itself permuted by half the distance of the step before. So every lane adds
+    // the same values in the same order.
     #[inline(always)]
     fn splat_sum(self) -> Self {
         unsafe {
@@ -109,7 +110,7 @@ impl F32x16 for Avx512 {
                 x[i] = rows[i].0;
             }
             let mut y = x;
-            // Pairs of neighbours, fours, and then whole quarters of a line.
+            // Transposes pairs of lanes, then groups of four lanes, then 128-bit quarters.
             for i in (0..LANES).step_by(2) {
                 y[i] = _mm512_unpacklo_ps(x[i], x[i + 1]);
                 y[i + 1] = _mm512_unpackhi_ps(x[i], x[i + 1]);
@@ -180,7 +181,8 @@ impl F32x16 for Avx512 {
             }
         }
         unsafe {
-            // In every quarter: a sum of each line. Then both quarters of each half.
+            // `pair` leaves one sum per vector in each 128-bit quarter; then the two quarters of each half are
+            // added.
             let x = pair(
                 pair(vectors[0].0, vectors[1].0),
                 pair(vectors[2].0, vectors[3].0),
@@ -220,10 +222,10 @@ impl F32x16 for Avx512 {
     }
 }
 
-/// Half a line.
+/// Half a vector.
 struct Half(__m256);
 
-/// Adds the two halves of a line.
+/// Adds the two halves of a vector.
 #[allow(clippy::undocumented_unsafe_blocks)]
 #[inline(always)]
 unsafe fn half(x: __m512) -> Half {
@@ -250,7 +252,7 @@ impl Half {
     }
 }
 
-/// The sums of four half lines.
+/// Returns the sums of four half vectors.
 #[allow(clippy::undocumented_unsafe_blocks)]
 #[inline(always)]
 unsafe fn four_sums(x: [__m256; 4]) -> [f32; 4] {
@@ -266,7 +268,7 @@ unsafe fn four_sums(x: [__m256; 4]) -> [f32; 4] {
     }
 }
 
-/// A square of eight transposed.
+/// Transposes an 8 by 8 matrix.
 #[allow(clippy::undocumented_unsafe_blocks)]
 #[inline(always)]
 unsafe fn eight(mut x: [__m256; 8]) -> [__m256; 8] {
@@ -291,11 +293,11 @@ unsafe fn eight(mut x: [__m256; 8]) -> [__m256; 8] {
     }
 }
 
-/// Two registers.
+/// Two 256-bit registers.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(pub(crate) __m256, pub(crate) __m256);
 
-// SAFETY of all blocks below: as above.
+// SAFETY of all blocks below: as for `Avx512`.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Add for Avx2 {
     type Output = Self;
@@ -411,7 +413,7 @@ impl F32x16 for Avx2 {
     fn transpose(rows: [Self; LANES]) -> [Self; LANES] {
         unsafe {
             let mut out = rows;
-            // Each quarter of the square on its own.
+            // Transposes the four 8 by 8 quadrants and exchanges the two off the diagonal.
             let (mut a, mut b) = ([_mm256_setzero_ps(); 8], [_mm256_setzero_ps(); 8]);
             for half in [0, 8] {
                 for i in 0..8 {
