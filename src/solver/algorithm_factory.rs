@@ -2,7 +2,7 @@
 
 use super::algorithm::{Algorithm, FitContext, InitialState};
 use super::entry_layout::EntryLayout;
-use super::rowwise::Solver;
+use super::rowwise::RowwiseSolver;
 use super::sgd::HogwildSgd;
 use super::sgd::blocked::{BlockedSgd, Plan};
 use crate::error::Result;
@@ -53,7 +53,7 @@ impl AlgorithmPlan {
         Ok(match self {
             AlgorithmPlan::Blocked(plan) => Box::new(BlockedSgd::new(*plan, state.algorithm)),
             AlgorithmPlan::Hogwild => Box::new(HogwildSgd),
-            AlgorithmPlan::Rowwise => Box::new(Solver::new(model, context, state)?),
+            AlgorithmPlan::Rowwise => Box::new(RowwiseSolver::new(model, context, state)?),
         })
     }
 }

@@ -191,7 +191,7 @@ fn checkpoint_of_another_search_is_rejected() {
     fs::write(&state, &text[..text.len() - 3]).unwrap();
     assert_rejected(&whole, &o, &resume(), "damaged");
     fs::write(&state, "something else").unwrap();
-    assert_rejected(&whole, &o, &resume(), "not the state of a tune");
+    assert_rejected(&whole, &o, &resume(), "not the state file of a search");
     fs::remove_file(&state).unwrap();
     assert_rejected(&whole, &o, &resume(), "no such file");
 }

@@ -9,7 +9,7 @@ use crate::model::{FitOutcome, Model};
 use crate::options::Penalty;
 use crate::solver::input::FitSummary;
 use crate::solver::observer::{Event, Observer, StopReason};
-use crate::solver::rowwise::fill_cold;
+use crate::solver::rowwise::{ColdStartSettings, solve_cold_start_rows};
 use crate::solver::standardization::ValueUnits;
 
 impl Fit<'_> {
@@ -118,13 +118,16 @@ impl Fit<'_> {
         if standardization.biases.is_empty() {
             return Ok(());
         }
-        let l2 = context.options.penalty == Penalty::L2;
-        let unit = (standardization.scale, l2, context.level);
-        fill_cold(
+        let settings = ColdStartSettings {
+            bias_scale: standardization.scale,
+            has_l2_penalty: context.options.penalty == Penalty::L2,
+            level: context.level,
+        };
+        solve_cold_start_rows(
             &mut self.model,
             &context.data,
             &mut standardization.biases,
-            unit,
+            &settings,
             &context.pool,
         )?;
         standardization.store(&mut self.model)?;

@@ -1,11 +1,14 @@
-//! What cannot be seen from outside.
+//! Models of earlier versions.
 
 use std::sync::Arc;
 
 use super::*;
+use crate::format::CooView;
 use crate::format::{OpenMode, Values};
 use crate::model::{EpochMetrics, load, save};
+use crate::options::Algorithm;
 use crate::options::Options;
+use crate::problem::MatrixKind;
 use crate::problem::Problem;
 use crate::solver::{Control, Event, FitInput, Observer, fit};
 
@@ -19,19 +22,20 @@ impl Observer for Quiet {
     fn event(&mut self, _: &Event) {}
 }
 
-/// Files of versions that did not keep what folding in needs are read and used, and say so.
+/// Models of versions that did not store what folding in needs can be read and used; folding in refuses them.
 #[test]
 #[cfg_attr(miri, ignore = "writes files")]
-fn models_of_earlier_versions_are_read() {
+fn models_of_earlier_versions_can_be_read_but_not_extended() {
     let rows: Vec<u32> = (0..80).map(|i| i % 8).collect();
     let columns: Vec<u32> = (0..80).map(|i| i / 8).collect();
     let values: Vec<f64> = (0..80).map(|i| f64::from(i % 7)).collect();
     let tensor = CooView::new("t", &[8, 10], &[&rows, &columns], Values::F64(&values)).unwrap();
-    let side = CooView::new("m", &[8, 10], &[&rows, &columns], Values::F64(&values)).unwrap();
-    let more: [&[u32]; 2] = [&[8, 8], &[1, 2]];
-    let new = || CooView::new("n", &[9, 10], &more, Values::F64(&[1.0, 2.0])).unwrap();
+    let matrix = CooView::new("m", &[8, 10], &[&rows, &columns], Values::F64(&values)).unwrap();
+    let new_columns: [&[u32]; 2] = [&[8, 8], &[1, 2]];
+    let new_entries =
+        || CooView::new("n", &[9, 10], &new_columns, Values::F64(&[1.0, 2.0])).unwrap();
     let problem = Problem::builder(tensor)
-        .matrix(0, side, 1.0, MatrixKind::Observed)
+        .matrix(0, matrix, 1.0, MatrixKind::Observed)
         .build(&())
         .unwrap();
     let path = std::env::temp_dir().join(format!("s3cmtf-earlier-{}.s3m", std::process::id()));
@@ -40,11 +44,11 @@ fn models_of_earlier_versions_are_read() {
         (o.algorithm, o.rank, o.epochs, o.samples, o.threads) = (algorithm, vec![2], 2, 3, 1);
         let (mut model, _) = fit(&problem, &o, &FitInput::default(), &mut Quiet, &()).unwrap();
         let input = |matrices: bool| FoldIn {
-            tensor: Some(new()),
+            tensor: Some(new_entries()),
             matrices: (0..usize::from(matrices))
                 .map(|number| FoldMatrix {
                     number,
-                    entries: new(),
+                    entries: new_entries(),
                     weight: None,
                 })
                 .collect(),
@@ -70,7 +74,7 @@ fn models_of_earlier_versions_are_read() {
             Err(e) => e.to_string().contains("earlier version"),
         };
         assert!(refused(true));
-        // Rows from tensor entries need nothing more than samples.
+        // Rows with tensor entries alone need nothing but the samples.
         assert_eq!(refused(false), algorithm == Algorithm::Blocked);
     }
     let _ = std::fs::remove_file(path);

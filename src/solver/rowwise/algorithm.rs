@@ -1,6 +1,6 @@
 //! `als` and `gibbs` as the driver sees them.
 
-use super::solver::Solver;
+use super::solver::RowwiseSolver;
 use crate::error::Result;
 use crate::model::{Model, PosteriorSamples};
 use crate::options::Options;
@@ -14,7 +14,7 @@ use crate::solver::loss::SquaredErrors;
 /// Largest number of sweeps of `gibbs`, as a multiple of those asked for, where the chain takes long to burn in.
 const MAX_SWEEPS_FACTOR: u64 = 3;
 
-impl Algorithm for Solver {
+impl Algorithm for RowwiseSolver {
     fn epoch(
         &mut self,
         model: &mut Model,
@@ -31,10 +31,10 @@ impl Algorithm for Solver {
         context: &FitContext,
         squared_errors: Option<SquaredErrors>,
     ) -> Result<TrainingError> {
-        if !self.draws() {
+        if !self.is_gibbs() {
             return default_training_error(model, context, squared_errors);
         }
-        let squares = self.train_squares(model, &context.pool)?;
+        let squares = self.training_squared_error(model, &context.pool)?;
         Ok(TrainingError {
             rmse: (squares / context.data.tensor_weight).sqrt(),
             loss: 0.5 * squares,
@@ -48,8 +48,8 @@ impl Algorithm for Solver {
         model: &Model,
         context: &FitContext,
     ) -> Result<f64> {
-        if self.draws() {
-            self.error_on(set, model, context.options.clip, &context.pool)
+        if self.is_gibbs() {
+            self.holdout_rmse(set, model, context.options.clip, &context.pool)
         } else {
             default_evaluation_error(entries, model, context)
         }
@@ -59,7 +59,7 @@ impl Algorithm for Solver {
     /// dropped as burn-in.
     fn last_epoch(&self, model: &Model, options: &Options, epoch: u64) -> u64 {
         let o = options;
-        if !self.draws() {
+        if !self.is_gibbs() {
             return o.epochs;
         }
         let requested = o.burn_in.saturating_add(o.samples.saturating_mul(o.thin));
@@ -76,16 +76,16 @@ impl Algorithm for Solver {
     }
 
     fn averages_samples(&self) -> bool {
-        self.draws()
+        self.is_gibbs()
     }
 
     /// `gibbs` measures all errors on its own copies; `als` uses the default measurements.
     fn has_own_entries(&self) -> bool {
-        self.draws()
+        self.is_gibbs()
     }
 
     fn finish(&mut self, model: &mut Model, context: &FitContext) -> Result<()> {
-        if self.draws() {
+        if self.is_gibbs() {
             // A posterior sample is returned as it is.
             self.add_last_sample(model, &context.pool)
         } else {

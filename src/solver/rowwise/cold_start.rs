@@ -1,398 +1,286 @@
-//! Rows without tensor entries whose matrices say something of them.
+//! Rows without tensor entries that coupled matrices have entries of.
 //!
-//! Their factor rows follow from the matrices; their biases do not, since no matrix has biases in it. But
-//! rows with entries show what bias goes with what matrices say, so biases are regressed on that. Every
-//! entry counts, not every row: rows with few entries differ from those that are asked for. On ml1m_half
-//! with a tenth of the films held out the error on these is 1.028 so, 1.041 with every row counting as the
-//! root of its entries, 1.069 with all rows alike, and 1.067 with biases of 0.
+//! Their factor rows follow from the matrices. Their biases are not identified by the matrices, which have no biases. But
+//! rows with tensor entries show which bias goes with which row, so biases are regressed on the rows that the matrices
+//! alone give. Every row counts by the weight of its tensor entries: rows with few entries differ from those that
+//! predictions are asked for. On ml1m_half with a tenth of the films held out, the RMSE on these is 1.028 so, 1.041 with
+//! rows weighted by the root of their entries, 1.069 with equal weights, and 1.067 with biases of 0.
 
 use std::sync::Arc;
 
-use super::normal_wishart::Prior;
-use super::sweep::{Exact, State, Way, stream};
-use super::work::{Pull, Rule, Source, Whole, Work, update};
+use super::bias_regression::{BiasRegression, Observation};
+use super::data_term::{DataTerm, FullMatrixTerms, matrix_term};
+use super::gaussian_prior::GaussianPrior;
+use super::problem::{RowwiseMatrix, RowwiseProblem};
+use super::row_tasks::RowTasks;
+use super::row_update::{RowConditional, RowOutput, Shrinkage, update_rows};
+use super::state::{ColdStartBias, ColdStartBiases, SweepState};
+use super::stream_ids;
+use super::update::Update;
 use crate::error::Result;
-use crate::kernel::{CooSlices, ModeCsr, OtherMode, Partials};
-
-use crate::model::Model;
-use crate::simd::Level;
-
-use crate::linalg::{regularized_cholesky, solve_lower, solve_lower_transposed};
+use crate::kernel::{CooSlices, ModeCsr};
+use crate::model::{Model, ModelMatrix};
 use crate::parallel::ThreadPool;
 use crate::problem::MatrixKind;
 use crate::random::RandomStream;
-use crate::simd::padded_len;
+use crate::simd::{Level, padded_len};
 use crate::solver::data::{Data, MatrixData};
 
-/// Rows that a regression is made of at most: more would not tell more.
-const MOST: usize = 20_000;
+/// Maximum number of rows that a regression is fitted to. More would not change it.
+const MAX_REGRESSION_ROWS: usize = 20_000;
 
-/// A regression is pulled to a constant as strongly as so many rows pull.
-const RIDGE: f64 = 30.0;
-
-/// The biases of rows without tensor entries.
-#[derive(Clone)]
-pub(super) struct ColdBiases {
-    /// What the row that its matrices give is multiplied with.
-    slopes: Vec<f64>,
-    base: f64,
-    /// How far biases are from that.
-    deviation: f64,
-    /// Rows without tensor entries, with a draw of their bias and its mean.
-    rows: Vec<(u32, f32, f32)>,
+/// The rows of a mode that matrices determine, split by whether they have tensor entries.
+struct MatrixRows {
+    /// With tensor entries: those that a regression is fitted to.
+    warm: Vec<u32>,
+    /// Without tensor entries.
+    cold: Vec<u32>,
 }
 
-impl ColdBiases {
-    /// Biases regressed on rows, each with its weight.
-    fn regress<'a>(
-        rank: usize,
-        rows: impl Iterator<Item = (&'a [f32], f32, f64)> + Clone,
-    ) -> ColdBiases {
-        let (mut total, mut count, mut mean_bias) = (0.0, 0.0, 0.0);
-        let mut mean = vec![0.0f64; rank];
-        for (row, bias, weight) in rows.clone() {
-            total += weight;
-            count += 1.0;
-            mean_bias += weight * f64::from(bias);
-            mean.iter_mut()
-                .zip(row)
-                .for_each(|(m, &z)| *m += weight * f64::from(z));
-        }
-        let share = if total > 0.0 { 1.0 / total } else { 0.0 };
-        mean_bias *= share;
-        mean.iter_mut().for_each(|m| *m *= share);
-        let mut square = vec![0.0f64; rank * rank];
-        let mut slopes = vec![0.0f64; rank];
-        let mut off = vec![0.0f64; rank];
-        for (row, bias, weight) in rows.clone() {
-            off.iter_mut()
-                .zip(row)
-                .zip(&mean)
-                .for_each(|((o, &z), m)| *o = f64::from(z) - m);
-            for i in 0..rank {
-                let x = weight * off[i];
-                slopes[i] += x * (f64::from(bias) - mean_bias);
-                let line = &mut square[i * rank..=i * rank + i];
-                line.iter_mut().zip(&off).for_each(|(s, o)| *s += x * o);
-            }
-        }
-        let trace: f64 = (0..rank).map(|i| square[i * rank + i]).sum();
-        let ridge = RIDGE / f64::max(count, 1.0) * trace / rank as f64;
-        if ridge > 0.0 {
-            (0..rank).for_each(|i| square[i * rank + i] += ridge);
-            let l = regularized_cholesky(rank, &square);
-            solve_lower(rank, &l, &mut slopes);
-            solve_lower_transposed(rank, &l, &mut slopes);
-        } else {
-            slopes.fill(0.0);
-        }
-        let lower: f64 = slopes.iter().zip(&mean).map(|(a, m)| a * m).sum();
-        let mut found = ColdBiases {
-            slopes,
-            base: mean_bias - lower,
-            deviation: 0.0,
-            rows: Vec::new(),
+impl MatrixRows {
+    /// `entry_counts` are the numbers of tensor entries of each row, `terms` those of the mode's matrices.
+    fn new(entry_counts: &[u64], terms: &[DataTerm<'_>]) -> MatrixRows {
+        let is_in_matrices = |row: &u32| {
+            terms
+                .iter()
+                .any(|t| t.full_matrix.is_some() || !t.csr.row_entries(*row as usize).is_empty())
         };
-        let squares =
-            rows.map(|(row, bias, weight)| weight * (f64::from(bias) - found.of(row)).powi(2));
-        found.deviation = (squares.sum::<f64>() * share).sqrt();
-        found
-    }
-
-    /// The bias of a row that its matrices give.
-    fn of(&self, row: &[f32]) -> f64 {
-        let each = self.slopes.iter().zip(row);
-        self.base + each.map(|(a, &z)| a * f64::from(z)).sum::<f64>()
-    }
-
-    /// As a sample has them.
-    pub(super) fn numbers(&self) -> Vec<f32> {
-        let all = self.slopes.iter().chain([&self.base, &self.deviation]);
-        all.map(|&x| x as f32).collect()
+        let rows = (0..entry_counts.len() as u32).filter(is_in_matrices);
+        let (warm, cold): (Vec<u32>, Vec<u32>) =
+            rows.partition(|&row| entry_counts[row as usize] > 0);
+        let step = warm.len().div_ceil(MAX_REGRESSION_ROWS).max(1);
+        MatrixRows {
+            warm: warm.into_iter().step_by(step).collect(),
+            cold,
+        }
     }
 }
 
-/// The bias that such numbers, with or without a deviation, give to a row.
-pub(super) fn bias_of(numbers: &[f32], row: &[f32]) -> f64 {
-    let each = numbers.iter().zip(row);
-    f64::from(numbers[row.len()])
-        + each
-            .map(|(&a, &z)| f64::from(a) * f64::from(z))
-            .sum::<f64>()
-}
-
-/// The rows with entries that a regression is made of, and those without, of rows that matrices say
-/// something of.
-fn chosen(counts: &[u64], sources: &[Source<'_>]) -> (Vec<u32>, Vec<u32>) {
-    let said = |row: &u32| {
-        let by =
-            |s: &Source<'_>| s.whole.is_some() || !s.lists.row_entries(*row as usize).is_empty();
-        sources.iter().any(by)
-    };
-    let rows = (0..counts.len() as u32).filter(said);
-    let (mut known, cold): (Vec<u32>, Vec<u32>) = rows.partition(|&r| counts[r as usize] > 0);
-    let step = known.len().div_ceil(MOST).max(1);
-    known = known.into_iter().step_by(step).collect();
-    (known, cold)
-}
-
-/// What the entries of a row in matrices weigh together, given what they weigh in each; as one if it has
-/// none.
-pub(in crate::solver) fn uses(weights: impl Iterator<Item = f64>) -> f64 {
-    match weights.sum() {
+/// Returns the weight that the penalty of a row without tensor entries grows with, given the weights of its entries in
+/// each matrix: their sum, or 1 if that is 0.
+pub(in crate::solver) fn cold_start_weight(matrix_weights: impl Iterator<Item = f64>) -> f64 {
+    match matrix_weights.sum() {
         0.0 => 1.0,
         weight => weight,
     }
 }
 
-/// Rows as sources of entries alone give them: for each numbers one after the other.
-fn rows_of(
+/// Returns the given rows, one after the other, as these data terms alone determine them.
+fn solve_rows(
     rows: &[u32],
-    sources: &[Source<'_>],
-    rule: &Rule<'_>,
+    terms: &[DataTerm<'_>],
+    conditional: &RowConditional<'_>,
     pool: &ThreadPool,
 ) -> Result<Vec<f32>> {
-    let lists: Vec<&ModeCsr> = sources.iter().map(|s| s.lists).collect();
-    let work = Work::on(&lists, rows.to_vec());
-    Ok(update(&work, sources, rule, pool, &mut || false)?.unwrap_or_default())
+    let entries: Vec<&ModeCsr> = terms.iter().map(|t| t.csr).collect();
+    let tasks = RowTasks::new(&entries, rows.to_vec());
+    let solved = update_rows(&tasks, terms, conditional, pool, &mut || false)?;
+    Ok(solved.unwrap_or_default())
 }
 
-impl Exact {
-    /// Draws biases for the rows of mode `n` that have no tensor entries but some in matrices. Samples have
-    /// them; the chain does not, since what is guessed from others must not become what others are
-    /// guessed from. So sweeps that are not kept do without, which saves a quarter of their time (ml1m_half with
-    /// both matrices, rank 32).
-    pub(super) fn cold_biases(
+impl RowwiseProblem {
+    /// Samples biases for the rows of mode `n` that have no tensor entries but matrix entries.
+    ///
+    /// Posterior samples contain them; the chain does not, since biases that are predicted from other rows must not
+    /// influence those rows. So only sweeps that are kept sample them, which saves a quarter of the time of the others
+    /// (ml1m_half with both matrices, rank 32).
+    pub(super) fn sample_cold_start_biases(
         &self,
         model: &Model,
-        state: &mut State,
-        (n, number): (usize, u64),
+        state: &mut SweepState,
+        n: usize,
+        sweep: u64,
         pool: &ThreadPool,
     ) -> Result<()> {
-        let (Way::Draw { seed }, Some(prior)) = (self.way, &state.priors[n]) else {
+        let (Update::Sample { seed }, Some(prior)) = (self.update, &state.row_priors[n]) else {
             return Ok(());
         };
-        let mut sources: Vec<Source<'_>> = Vec::new();
-        for side in self.sides.iter().filter(|s| s.mode == n) {
-            let columns = &model.matrices[side.number].factor;
-            let whole = self.whole(model, side, false, pool)?;
-            let weight = state.weights[side.number];
-            sources.push(self.side_source(columns, &side.by_row, weight, whole));
-        }
-        if sources.is_empty() || !self.biased {
+        let weight = |matrix: &RowwiseMatrix| state.matrix_weights[matrix.number];
+        let terms = self.matrix_terms(model, n, weight, pool)?;
+        if terms.is_empty() || !self.has_biases {
             return Ok(());
         }
         let mode = &model.modes[n];
-        let (known, cold) = chosen(&mode.counts, &sources);
-        let rule = Rule {
-            prior,
-            biases: &[],
-            ridges: None,
-            draw: None,
-            names: None,
-            means: false,
-            rows: &[],
-            nonneg: None,
-            graphs: Vec::new(),
-            level: self.level,
-        };
+        let MatrixRows { warm, cold } = MatrixRows::new(&mode.counts, &terms);
+        let conditional = RowConditional::new(prior, RowOutput::Mean, self.level);
         let (size, rank) = (prior.size, model.shape.ranks[n]);
-        let rows = rows_of(&known, &sources, &rule, pool)?;
-        let each = known.iter().zip(rows.chunks_exact(size)).map(|(&i, row)| {
+        let rows = solve_rows(&warm, &terms, &conditional, pool)?;
+        let observations = warm.iter().zip(rows.chunks_exact(size)).map(|(&i, row)| {
             let i = i as usize;
-            (&row[..rank], state.biases[n][i], mode.row_weight(i))
+            Observation {
+                row: &row[..rank],
+                bias: state.biases[n][i],
+                weight: mode.row_weight(i),
+            }
         });
-        let mut found = ColdBiases::regress(rank, each);
-        let rows = rows_of(&cold, &sources, &rule, pool)?;
-        for (&i, row) in cold.iter().zip(rows.chunks_exact(size)) {
-            let mean = found.of(&row[..rank]);
-            let name = [seed, stream::COLD, number, n as u64, u64::from(i)];
-            let drawn = mean + found.deviation * RandomStream::new(&name).standard_normal();
-            found.rows.push((i, drawn as f32, mean as f32));
-        }
-        state.cold[n] = Some(found);
+        let regression = BiasRegression::fit(rank, observations);
+        let rows = solve_rows(&cold, &terms, &conditional, pool)?;
+        let biases = cold.iter().zip(rows.chunks_exact(size)).map(|(&i, row)| {
+            let mean = regression.bias(&row[..rank]);
+            let key = [
+                seed,
+                stream_ids::COLD_START_BIASES,
+                sweep,
+                n as u64,
+                u64::from(i),
+            ];
+            let noise = RandomStream::new(&key).standard_normal();
+            ColdStartBias {
+                row: i,
+                sample: (mean + regression.deviation * noise) as f32,
+                mean: mean as f32,
+            }
+        });
+        let biases = biases.collect();
+        state.cold_start_biases[n] = Some(ColdStartBiases {
+            regression,
+            rows: biases,
+        });
         Ok(())
     }
 }
 
-impl State {
-    /// Takes the biases of rows without tensor entries for those of the chain, or the other way round.
-    /// `smooth` is the mode with means.
-    pub(super) fn swap_cold(&mut self, smooth: usize) {
-        let modes = self.cold.iter_mut().zip(&mut self.biases).enumerate();
-        for (n, (cold, biases)) in modes {
-            for (i, drawn, mean) in cold.iter_mut().flat_map(|c| &mut c.rows) {
-                std::mem::swap(drawn, &mut biases[*i as usize]);
-                if n == smooth {
-                    std::mem::swap(mean, &mut self.smooth.1[*i as usize]);
-                }
-            }
-        }
-    }
+/// Settings of [`solve_cold_start_rows`].
+pub(in crate::solver) struct ColdStartSettings {
+    /// A bias of the data is so many times a bias of the standardised values.
+    pub bias_scale: f64,
+    /// Whether the penalty is l2, so that rows have a closed form.
+    pub has_l2_penalty: bool,
+    pub level: Level,
 }
 
-/// Gives rows without tensor entries what their matrices say, and the biases that go with it, inside; and notes
-/// in the model how rows that come later get theirs. `unit` is what a bias inside is multiplied with.
-pub(in crate::solver) fn fill_cold(
+/// The entries of a coupled matrix by row.
+struct MatrixEntries<'a> {
+    csr: Arc<ModeCsr>,
+    columns: &'a ModelMatrix,
+    weight: f64,
+    full_matrix: Option<FullMatrixTerms<'static>>,
+}
+
+/// Replaces the rows without tensor entries of a model without posterior samples by the solutions of their matrices' normal
+/// equations, predicts their biases, and stores the regression in the model for rows that are folded in later.
+pub(in crate::solver) fn solve_cold_start_rows(
     model: &mut Model,
     data: &Data,
     biases: &mut [Vec<f32>],
-    (unit, l2, level): (f64, bool, Level),
+    settings: &ColdStartSettings,
     pool: &ThreadPool,
 ) -> Result<()> {
     for (n, biases) in biases.iter_mut().enumerate() {
-        let (rank, limit) = (model.shape.ranks[n], model.modes[n].rows.len());
+        let (rank, row_count) = (model.shape.ranks[n], model.modes[n].rows.len());
         let mut entries = Vec::new();
         for (matrix, columns) in data.matrices.iter().zip(&model.matrices) {
-            if matrix.mode != n || columns.columns.is_empty() {
-                continue;
+            if matrix.mode == n && !columns.columns.is_empty() {
+                entries.push(MatrixEntries::new(matrix, columns, row_count, pool)?);
             }
-            if let Some(full) = &matrix.full {
-                let whole = Whole::of_rows(full, &columns.factor, pool)?;
-                let weight = f64::from(matrix.weight);
-                entries.push((full.by_row.clone(), columns, weight, Some(whole)));
-                continue;
-            }
-            let (mut rows, mut values, mut weights) = (Vec::new(), Vec::new(), Vec::new());
-            matrix.entries.for_each(|row, value, weight| {
-                rows.extend_from_slice(row);
-                values.push(value);
-                if matrix.entries.is_weighted() {
-                    weights.push(weight);
-                }
-            });
-            let limits = [limit, columns.columns.len()];
-            let entries_of_rows = CooSlices {
-                row_counts: &limits,
-                rows: &rows,
-                values: &values,
-                weights: &weights,
-            };
-            let lists = ModeCsr::new(0, entries_of_rows)?;
-            entries.push((Arc::new(lists), columns, f64::from(matrix.weight), None));
         }
         if entries.is_empty() {
             continue;
         }
-        let all_cells: Vec<Option<f64>> = entries
+        // The number of positions of a row of each full matrix.
+        let position_counts: Vec<Option<f64>> = entries
             .iter()
-            .map(|(_, columns, _, whole)| whole.as_ref().map(|_| columns.columns.len() as f64))
+            .map(|e| {
+                let is_full = e.full_matrix.is_some();
+                is_full.then_some(e.columns.columns.len() as f64)
+            })
             .collect();
-        let sources: Vec<Source<'_>> = entries
+        let terms: Vec<DataTerm<'_>> = entries
             .iter_mut()
-            .map(|(lists, columns, weight, whole)| {
-                let columns = columns.factor.as_slice();
-                side_source(lists, columns, (rank, level), *weight, whole.take())
+            .map(|e| {
+                let columns = e.columns.factor.as_slice();
+                let full_matrix = e.full_matrix.take();
+                matrix_term(&e.csr, columns, rank, e.weight, full_matrix, settings.level)
             })
             .collect();
         let mode = &model.modes[n];
-        let (known, cold) = chosen(&mode.counts, &sources);
-        // As if none had entries in the tensor.
-        let ridges: Vec<f32> = (0..limit)
+        let MatrixRows { warm, cold } = MatrixRows::new(&mode.counts, &terms);
+        // The penalties that rows would have without tensor entries.
+        let penalties: Vec<f32> = (0..row_count)
             .map(|row| {
-                let each = sources.iter().zip(&all_cells);
-                let each = each.map(|(s, all)| all.unwrap_or_else(|| s.lists.row_weight(row)));
-                data.penalty.of_row(uses(each)) as f32
+                let weights = terms.iter().zip(&position_counts);
+                let weights =
+                    weights.map(|(t, count)| count.unwrap_or_else(|| t.csr.row_weight(row)));
+                data.penalty.of_row(cold_start_weight(weights)) as f32
             })
             .collect();
-        let before = &model.modes[n].prior;
-        let pull = Pull {
-            metric: &before.metric,
-            right: &before.linear,
+        let prior = GaussianPrior::isotropic(rank, 0.0);
+        let conditional = RowConditional {
+            shrinkage: Some(Shrinkage {
+                strengths: &penalties,
+                metric: &mode.prior.metric,
+                metric_times_target: &mode.prior.linear,
+            }),
+            ..RowConditional::new(&prior, RowOutput::Mean, settings.level)
         };
-        let prior = Prior::ridge(rank, 0.0);
-        let rule = Rule {
-            prior: &prior,
-            biases: &[],
-            ridges: Some((&ridges, pull)),
-            draw: None,
-            names: None,
-            means: false,
-            rows: &[],
-            nonneg: None,
-            graphs: Vec::new(),
-            level,
-        };
-        let rows = rows_of(&known, &sources, &rule, pool)?;
-        let each = known.iter().zip(rows.chunks_exact(rank)).map(|(&i, row)| {
+        let rows = solve_rows(&warm, &terms, &conditional, pool)?;
+        let observations = warm.iter().zip(rows.chunks_exact(rank)).map(|(&i, row)| {
             let i = i as usize;
-            (row, biases[i], mode.row_weight(i))
+            Observation {
+                row,
+                bias: biases[i],
+                weight: mode.row_weight(i),
+            }
         });
-        let mut found = ColdBiases::regress(rank, each);
-        let rows = rows_of(&cold, &sources, &rule, pool)?;
-        // OtherMode penalties have other solutions, and graphs more to say.
-        let graph = |m: &MatrixData| m.mode == n && m.kind == MatrixKind::Graph;
-        let all_said = l2 && !data.matrices.iter().any(graph);
+        let mut regression = BiasRegression::fit(rank, observations);
+        let rows = solve_rows(&cold, &terms, &conditional, pool)?;
+        // With another penalty or a graph, the fit's own rows are better than these solutions.
+        let is_graph = |m: &MatrixData| m.mode == n && m.kind == MatrixKind::Graph;
+        let is_exact = settings.has_l2_penalty && !data.matrices.iter().any(is_graph);
         let stride = padded_len(rank);
         let factor = model.modes[n].factor.as_mut_slice()?;
         for (&i, row) in cold.iter().zip(rows.chunks_exact(rank)) {
             let i = i as usize;
-            biases[i] = found.of(row) as f32;
-            if all_said {
+            biases[i] = regression.bias(row) as f32;
+            if is_exact {
                 factor[i * stride..][..rank].copy_from_slice(row);
             }
         }
-        found.slopes.iter_mut().for_each(|a| *a *= unit);
-        found.base *= unit;
-        let mut numbers = found.numbers();
-        numbers.truncate(rank + 1);
-        model.modes[n].prior.cold_bias = numbers;
+        regression.scale(settings.bias_scale);
+        let mut stored = regression.to_stored();
+        // Predictions need no deviation.
+        stored.truncate(rank + 1);
+        model.modes[n].prior.cold_bias = stored;
     }
     Ok(())
 }
 
-/// The entries of a matrix, given the rows of its columns.
-pub(super) fn side_source<'a>(
-    lists: &'a ModeCsr,
-    columns: &'a [f32],
-    (rank, level): (usize, Level),
-    weight: f64,
-    whole: Option<Whole<'a>>,
-) -> Source<'a> {
-    debug_assert!(columns.len().is_multiple_of(padded_len(rank)));
-    let other = OtherMode {
-        rows: columns,
-        rank,
-        biases: &[],
-    };
-    Source {
-        slopes: Partials {
-            others: vec![other],
-            core: None,
-            rank,
-            level,
-        },
-        lists,
-        weight,
-        biased: false,
-        whole,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn biases_that_follow_from_rows_are_found() {
-        let mut s = RandomStream::new(&[1]);
-        let rows: Vec<[f32; 3]> = (0..4000)
-            .map(|_| [0; 3].map(|_| s.standard_normal() as f32))
-            .collect();
-        let bias = |r: &[f32; 3]| 0.5 + 2.0 * r[0] - r[2];
-        // Every second row has no weight, and no say.
-        let each = rows.iter().enumerate().map(|(i, r)| match i % 2 {
-            0 => (&r[..], bias(r), 1.0 + (i % 7) as f64),
-            _ => (&r[..], 100.0, 0.0),
-        });
-        let found = ColdBiases::regress(3, each);
-        let numbers = found.numbers();
-        for row in &rows {
-            let close = |x: f64| (x - f64::from(bias(row))).abs() < 0.15;
-            assert!(close(found.of(row)) && close(bias_of(&numbers, row)));
+impl<'a> MatrixEntries<'a> {
+    fn new(
+        matrix: &MatrixData,
+        columns: &'a ModelMatrix,
+        row_count: usize,
+        pool: &ThreadPool,
+    ) -> Result<MatrixEntries<'a>> {
+        let weight = f64::from(matrix.weight);
+        if let Some(full) = &matrix.full {
+            let terms = FullMatrixTerms::of_rows(full, &columns.factor, pool)?;
+            return Ok(MatrixEntries {
+                csr: full.by_row.clone(),
+                columns,
+                weight,
+                full_matrix: Some(terms),
+            });
         }
-        assert!(found.deviation < 0.1);
-        let nothing = ColdBiases::regress(3, [].into_iter());
-        assert_eq!(nothing.numbers(), [0.0; 5]);
+        let (mut rows, mut values, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+        matrix.entries.for_each(|row, value, weight| {
+            rows.extend_from_slice(row);
+            values.push(value);
+            if matrix.entries.is_weighted() {
+                weights.push(weight);
+            }
+        });
+        let entries = CooSlices {
+            row_counts: &[row_count, columns.columns.len()],
+            rows: &rows,
+            values: &values,
+            weights: &weights,
+        };
+        Ok(MatrixEntries {
+            csr: Arc::new(ModeCsr::new(0, entries)?),
+            columns,
+            weight,
+            full_matrix: None,
+        })
     }
 }

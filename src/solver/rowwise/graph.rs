@@ -1,55 +1,62 @@
-//! Similarities between the rows of a mode, by row, and colours: rows of one colour are not linked, so
-//! they can be found side by side.
+//! Similarity graphs between the rows of a mode, and their greedy colouring.
+//!
+//! A graph penalty makes the rows that it joins dependent. Rows of one colour are not adjacent, so they can be
+//! updated in parallel given the others.
 
-/// For each row its neighbours and how similar they are.
-pub(super) struct Links {
+/// The adjacency lists of an undirected weighted graph.
+pub(super) struct Adjacency {
+    /// First neighbour of each row, and the number of neighbours of all rows at the end.
     starts: Vec<usize>,
-    links: Vec<(u32, f32)>,
+    /// Neighbouring row and similarity.
+    neighbours: Vec<(u32, f32)>,
 }
 
-impl Links {
-    /// Every listed pair links both ways; a row is no neighbour of its own.
-    pub(super) fn new(rows: usize, pairs: &[u32], similarities: &[f32]) -> Links {
+impl Adjacency {
+    /// Builds the lists of a graph on `rows` rows from pairs of rows and their similarities. Each pair counts in
+    /// both directions; loops are ignored.
+    pub(super) fn new(rows: usize, pairs: &[u32], similarities: &[f32]) -> Adjacency {
         let pairs = pairs.as_chunks::<2>().0;
         let both = || {
-            let listed = pairs.iter().zip(similarities).filter(|([a, b], _)| a != b);
-            listed.flat_map(|(&[a, b], &s)| [(a, b, s), (b, a, s)])
+            let edges = pairs.iter().zip(similarities).filter(|([a, b], _)| a != b);
+            edges.flat_map(|(&[a, b], &s)| [(a, b, s), (b, a, s)])
         };
         let mut starts = vec![0; rows + 1];
         both().for_each(|(a, _, _)| starts[a as usize + 1] += 1);
         (0..rows).for_each(|i| starts[i + 1] += starts[i]);
         let mut next = starts.clone();
-        let mut links = vec![(0, 0.0); starts[rows]];
+        let mut neighbours = vec![(0, 0.0); starts[rows]];
         for (a, b, s) in both() {
-            links[next[a as usize]] = (b, s);
+            neighbours[next[a as usize]] = (b, s);
             next[a as usize] += 1;
         }
-        // In an order of their own, not that in which they were listed.
+        // Sums over neighbours must not depend on the order of the pairs.
         for i in 0..rows {
-            links[starts[i]..starts[i + 1]]
-                .sort_unstable_by(|x, y| x.0.cmp(&y.0).then(x.1.total_cmp(&y.1)));
+            let list = &mut neighbours[starts[i]..starts[i + 1]];
+            list.sort_unstable_by(|x, y| x.0.cmp(&y.0).then(x.1.total_cmp(&y.1)));
         }
-        Links { starts, links }
+        Adjacency { starts, neighbours }
     }
 
-    pub(super) fn of(&self, row: usize) -> &[(u32, f32)] {
-        &self.links[self.starts[row]..self.starts[row + 1]]
+    /// The neighbours of a row and their similarities to it.
+    pub(super) fn neighbours(&self, row: usize) -> &[(u32, f32)] {
+        &self.neighbours[self.starts[row]..self.starts[row + 1]]
     }
 }
 
-/// Rows by colour: each takes the first that none of its neighbours before it has.
-pub(super) fn colours(rows: usize, graphs: &[&Links]) -> Vec<Vec<u32>> {
+/// Colours the union of some graphs greedily, in the order of the rows, and returns the rows of each colour.
+pub(super) fn colour_classes(rows: usize, graphs: &[&Adjacency]) -> Vec<Vec<u32>> {
     let mut colour = vec![u32::MAX; rows];
     let mut classes: Vec<Vec<u32>> = Vec::new();
-    let mut taken: Vec<usize> = Vec::new();
+    // For each colour the last row that has a neighbour of this colour.
+    let mut blocked_by: Vec<usize> = Vec::new();
     for row in 0..rows {
-        taken.resize(classes.len(), usize::MAX);
-        for (other, _) in graphs.iter().flat_map(|g| g.of(row)) {
-            if let Some(slot) = taken.get_mut(colour[*other as usize] as usize) {
+        blocked_by.resize(classes.len(), usize::MAX);
+        for (other, _) in graphs.iter().flat_map(|g| g.neighbours(row)) {
+            if let Some(slot) = blocked_by.get_mut(colour[*other as usize] as usize) {
                 *slot = row;
             }
         }
-        let free = taken
+        let free = blocked_by
             .iter()
             .position(|&t| t != row)
             .unwrap_or(classes.len());
@@ -68,11 +75,11 @@ mod tests {
     use crate::random::RandomStream;
 
     #[test]
-    fn linked_rows_have_different_colours_and_every_row_has_one() {
+    fn adjacent_rows_have_different_colours() {
         let mut s = RandomStream::new(&[1]);
         let pairs: Vec<u32> = (0..400).map(|_| s.below(60) as u32).collect();
-        let links = Links::new(60, &pairs, &[1.0; 200]);
-        let classes = colours(60, &[&links]);
+        let graph = Adjacency::new(60, &pairs, &[1.0; 200]);
+        let classes = colour_classes(60, &[&graph]);
         let mut colour = [usize::MAX; 60];
         for (c, class) in classes.iter().enumerate() {
             class.iter().for_each(|&row| colour[row as usize] = c);
@@ -80,9 +87,19 @@ mod tests {
         assert!(colour.iter().all(|&c| c != usize::MAX));
         for pair in pairs.as_chunks::<2>().0.iter().filter(|[a, b]| a != b) {
             assert_ne!(colour[pair[0] as usize], colour[pair[1] as usize]);
-            assert!(links.of(pair[0] as usize).iter().any(|l| l.0 == pair[1]));
-            assert!(links.of(pair[1] as usize).iter().any(|l| l.0 == pair[0]));
+            assert!(
+                graph
+                    .neighbours(pair[0] as usize)
+                    .iter()
+                    .any(|n| n.0 == pair[1])
+            );
+            assert!(
+                graph
+                    .neighbours(pair[1] as usize)
+                    .iter()
+                    .any(|n| n.0 == pair[0])
+            );
         }
-        assert_eq!(colours(3, &[]), [[0, 1, 2]]);
+        assert_eq!(colour_classes(3, &[]), [[0, 1, 2]]);
     }
 }

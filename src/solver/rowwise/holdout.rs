@@ -1,132 +1,141 @@
-//! Errors on entries that a fit measures itself by, of one model or of the mean of many.
+//! Squared errors on test or validation entries, of one model or of the mean prediction of posterior samples.
 
-use super::work::{Source, Work, errors};
+use super::data_term::DataTerm;
+use super::residuals::map_residuals;
+use super::row_tasks::RowTasks;
+use super::value_scaling::ValueScaling;
 use crate::error::Result;
 use crate::kernel::{CooSlices, ModeCsr};
 use crate::parallel::ThreadPool;
 
-/// Entries, and the sum of the predictions of several models for each.
-pub(super) struct HeldOut {
-    /// The mode they are listed by.
+/// Test or validation entries with scaled values, and the sums of the predictions of posterior samples for them.
+pub(super) struct HoldoutEntries {
+    /// The mode that entries are grouped by.
     pub mode: usize,
-    pub lists: ModeCsr,
-    work: Work,
-    sums: Vec<f32>,
-    models: usize,
+    pub csr: ModeCsr,
+    tasks: RowTasks,
+    /// Sum of the samples' predictions for each entry.
+    prediction_sums: Vec<f32>,
+    /// Number of samples in these sums.
+    sample_count: usize,
 }
 
-/// How values here become values of the data: times the first, plus the second, within a range.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Undo {
-    pub by: f64,
-    pub plus: f64,
-    pub range: (f64, f64),
-}
-
-/// Sums of squared errors by weight, in the units of the data.
+/// Weighted sums of squared errors, in units of the data.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Squares {
+pub(super) struct SquaredErrors {
     pub plain: f64,
+    /// With predictions clipped to the range of the training values.
     pub clipped: f64,
 }
 
-impl HeldOut {
-    /// `rows` holds the rows of one entry after the other; `limits` says how many each mode has. The
-    /// numbers are values and, unless there are none, weights.
-    pub(super) fn new(
-        limits: &[usize],
-        rows: &[u32],
-        (values, weights): (&[f32], &[f32]),
-    ) -> Result<HeldOut> {
-        // Long lists are quicker than many.
-        let mode = (0..limits.len()).min_by_key(|&m| limits[m]).unwrap_or(0);
-        let entries = CooSlices {
-            row_counts: limits,
-            rows,
-            values,
-            weights,
-        };
-        let lists = ModeCsr::new(mode, entries)?;
-        Ok(HeldOut {
+/// The errors of a model on some entries.
+pub(super) struct Measurement {
+    pub errors: SquaredErrors,
+    /// The scaled predictions, in the order of the entries, in one vector per task; empty unless requested.
+    pub predictions: Vec<Vec<f32>>,
+}
+
+impl HoldoutEntries {
+    pub(super) fn new(entries: CooSlices<'_>) -> Result<HoldoutEntries> {
+        let row_counts = entries.row_counts;
+        // The mode with the fewest rows has the longest rows, which are the fastest.
+        let mode = (0..row_counts.len())
+            .min_by_key(|&m| row_counts[m])
+            .unwrap_or(0);
+        let csr = ModeCsr::new(mode, entries)?;
+        Ok(HoldoutEntries {
             mode,
-            work: Work::new(&[&lists]),
-            lists,
-            sums: Vec::new(),
-            models: 0,
+            tasks: RowTasks::all(&[&csr]),
+            csr,
+            prediction_sums: Vec::new(),
+            sample_count: 0,
         })
     }
 
-    /// What all weigh together.
-    pub(super) fn total(&self) -> f64 {
-        self.lists.total_weight()
+    /// Sum of the entries' weights.
+    pub(super) fn total_weight(&self) -> f64 {
+        self.csr.total_weight()
     }
 
-    /// The errors of one model, whose slopes by the rows of the mode `source` says; `rows` and `biases`
-    /// are those of the mode. Also its predictions, if asked for, piece by piece.
+    /// Measures a model, given its data term for these entries and the rows and biases of [`Self::mode`].
     pub(super) fn measure(
         &self,
-        source: &Source<'_>,
-        (rows, biases): (&[f32], &[f32]),
-        undo: Undo,
-        predictions: bool,
+        term: &DataTerm<'_>,
+        rows: &[f32],
+        biases: &[f32],
+        scaling: ValueScaling,
+        wants_predictions: bool,
         pool: &ThreadPool,
-    ) -> Result<(Squares, Vec<Vec<f32>>)> {
-        let pieces = errors(&self.work, source, rows, biases, pool, |range, errors| {
-            let mut squares = Squares::default();
-            let mut predicted = Vec::with_capacity(if predictions { errors.len() } else { 0 });
-            for (entry, &e) in range.zip(errors) {
-                let value = f64::from(self.lists.value(entry));
-                let weight = self.lists.weight(entry);
-                squares.add((value, weight), value - f64::from(e), undo);
-                if predictions {
-                    predicted.push((value - f64::from(e)) as f32);
+    ) -> Result<Measurement> {
+        let reduce = |range: std::ops::Range<usize>, residuals: &[f32]| {
+            let mut errors = SquaredErrors::default();
+            let capacity = if wants_predictions {
+                residuals.len()
+            } else {
+                0
+            };
+            let mut predictions = Vec::with_capacity(capacity);
+            for (entry, &e) in range.zip(residuals) {
+                let value = f64::from(self.csr.value(entry));
+                let prediction = value - f64::from(e);
+                errors.add(value, prediction, self.csr.weight(entry), scaling);
+                if wants_predictions {
+                    predictions.push(prediction as f32);
                 }
             }
-            (squares, predicted)
-        })?;
-        let mut total = Squares::default();
-        for (squares, _) in &pieces {
-            total.plain += squares.plain;
-            total.clipped += squares.clipped;
+            (errors, predictions)
+        };
+        let parts = map_residuals(&self.tasks, term, rows, biases, pool, reduce)?;
+        let mut errors = SquaredErrors::default();
+        for (part, _) in &parts {
+            errors.plain += part.plain;
+            errors.clipped += part.clipped;
         }
-        Ok((total, pieces.into_iter().map(|p| p.1).collect()))
+        Ok(Measurement {
+            errors,
+            predictions: parts.into_iter().map(|(_, p)| p).collect(),
+        })
     }
 
-    /// No model counts any more.
-    pub(super) fn forget(&mut self) {
-        self.sums.clear();
-        self.models = 0;
+    /// Forgets the predictions of all samples.
+    pub(super) fn clear_samples(&mut self) {
+        self.prediction_sums.clear();
+        self.sample_count = 0;
     }
 
-    /// Counts the predictions of one model towards the mean.
-    pub(super) fn keep(&mut self, predictions: Vec<Vec<f32>>) {
-        self.sums.resize(self.lists.len(), 0.0);
-        self.models += 1;
+    /// Adds the predictions of a posterior sample, as [`Measurement`] has them, to the mean.
+    pub(super) fn add_sample(&mut self, predictions: Vec<Vec<f32>>) {
+        self.prediction_sums.resize(self.csr.len(), 0.0);
+        self.sample_count += 1;
         let all = predictions.iter().flatten();
-        self.sums.iter_mut().zip(all).for_each(|(s, p)| *s += p);
+        self.prediction_sums
+            .iter_mut()
+            .zip(all)
+            .for_each(|(s, p)| *s += p);
     }
 
-    /// The errors of the mean of the predictions kept; `None` if there are none.
-    pub(super) fn of_mean(&self, undo: Undo) -> Option<Squares> {
-        if self.models == 0 {
+    /// Returns the errors of the samples' mean predictions; `None` without samples.
+    pub(super) fn mean_prediction_errors(&self, scaling: ValueScaling) -> Option<SquaredErrors> {
+        if self.sample_count == 0 {
             return None;
         }
-        let mut total = Squares::default();
-        for (entry, &sum) in self.sums.iter().enumerate() {
-            let value = f64::from(self.lists.value(entry));
-            let weight = self.lists.weight(entry);
-            total.add((value, weight), f64::from(sum) / self.models as f64, undo);
+        let mut errors = SquaredErrors::default();
+        for (entry, &sum) in self.prediction_sums.iter().enumerate() {
+            let value = f64::from(self.csr.value(entry));
+            let prediction = f64::from(sum) / self.sample_count as f64;
+            errors.add(value, prediction, self.csr.weight(entry), scaling);
         }
-        Some(total)
+        Some(errors)
     }
 }
 
-impl Squares {
-    fn add(&mut self, (value, weight): (f64, f32), predicted: f64, undo: Undo) {
+impl SquaredErrors {
+    /// Adds one entry, given its scaled value and prediction.
+    fn add(&mut self, value: f64, prediction: f64, weight: f32, scaling: ValueScaling) {
         let weight = f64::from(weight);
-        let (value, predicted) = (value * undo.by + undo.plus, predicted * undo.by + undo.plus);
-        self.plain += weight * ((value - predicted) * (value - predicted));
-        let clipped = value - predicted.max(undo.range.0).min(undo.range.1);
+        let (value, prediction) = (scaling.unscaled(value), scaling.unscaled(prediction));
+        self.plain += weight * ((value - prediction) * (value - prediction));
+        let clipped = value - scaling.clipped(prediction);
         self.clipped += weight * (clipped * clipped);
     }
 }

@@ -1,160 +1,183 @@
-//! What a sweep draws before the rows: the priors of rows, and how exact the entries are.
+//! Hyperparameters that `gibbs` samples before the rows: the priors of rows, and the precisions of the noise.
 
 use std::ops::Range;
 
-use super::normal_wishart::{Prior, draw, gamma};
-use super::sweep::{Exact, Side, State, Way, stream};
-use super::work::{Source, Work, errors};
+use super::default_priors::{INITIAL_BIAS_VARIANCE, INITIAL_VARIANCE};
+use super::distributions::sample_gamma;
+use super::gaussian_prior::GaussianPrior;
+use super::normal_wishart::NormalWishart;
+use super::problem::{RowwiseMatrix, RowwiseProblem};
+use super::residuals::map_residuals;
+use super::row_tasks::RowTasks;
+use super::state::SweepState;
+use super::stream_ids;
+use super::update::Update;
 use crate::error::Result;
 use crate::kernel::ModeCsr;
 use crate::model::{FactorMatrix, Model};
-
 use crate::parallel::ThreadPool;
 use crate::random::RandomStream;
-use crate::simd::padded_len;
 use crate::solver::gram::row_moments;
 
-/// The variance of a factor's numbers before anything is known, and that of biases, where values have
-/// one of about 1.
-pub(super) const FACTOR_VARIANCE: f64 = 0.01;
-const BIAS_VARIANCE: f64 = 0.1;
+/// Fraction of a matrix's mean square that counts as noise in any case. Without it, a matrix of few distinct values could
+/// be fitted without error, and its precision would outweigh everything else.
+const MIN_NOISE_FRACTION: f64 = 0.05;
 
-/// The variance of a factor's numbers in the first sweep, when there is nothing to learn it from: large,
-/// or rows next to 0 would give each other no reason to leave it.
-pub(super) const FIRST_VARIANCE: f64 = 0.1;
+/// Prior sum of squares of the tensor's noise, that of one entry with an error of a thousandth.
+const PRIOR_SQUARED_ERROR: f64 = 1e-6;
 
-/// The share of the mean square of a matrix that is taken for noise in any case: a matrix of few
-/// different values could otherwise be explained without error, and would then count for more than
-/// everything else.
-const LEAST_NOISE: f64 = 0.05;
-
-impl Exact {
-    /// The prior of the rows of mode `n`.
-    pub(super) fn prior(
+impl RowwiseProblem {
+    /// Returns the prior of the rows of mode `n`: none for `als`, a sample given the rows for `gibbs`.
+    pub(super) fn row_prior(
         &self,
         rows: &FactorMatrix,
         biases: &[f32],
-        (n, number): (usize, u64),
+        n: usize,
+        sweep: u64,
         pool: &ThreadPool,
-    ) -> Result<Prior> {
-        let size = rows.rank() + usize::from(self.biased);
-        Ok(match self.way {
-            Way::Best { .. } => Prior::ridge(size, 0.0),
-            Way::Draw { .. } if number == self.first => {
-                // Nothing can be learned from rows that mean nothing yet.
-                let mut prior = Prior::ridge(size, 1.0 / FIRST_VARIANCE);
-                let mean = self.beliefs[n].mean;
-                prior.right[..rows.rank()].fill((mean / FIRST_VARIANCE) as f32);
-                if self.biased {
-                    prior.precision[(size - 1) * padded_len(size) + size - 1] =
-                        (1.0 / BIAS_VARIANCE) as f32;
+    ) -> Result<GaussianPrior> {
+        let size = rows.rank() + usize::from(self.has_biases);
+        Ok(match self.update {
+            Update::LeastSquares { .. } => GaussianPrior::isotropic(size, 0.0),
+            Update::Sample { .. } if sweep == self.uninformed_sweep => {
+                let mut prior = GaussianPrior::isotropic(size, 1.0 / INITIAL_VARIANCE);
+                let mean = self.hyperpriors[n].mean;
+                prior.precision_times_mean[..rows.rank()].fill((mean / INITIAL_VARIANCE) as f32);
+                if self.has_biases {
+                    prior.set_bias_precision(1.0 / INITIAL_BIAS_VARIANCE);
                 }
                 prior
             }
-            Way::Draw { seed } => {
+            Update::Sample { seed } => {
+                // Without the mean row, which is the last.
                 let moments = row_moments(rows, rows.len() - 1, biases, pool)?;
-                let mut s = RandomStream::new(&[seed, stream::HYPER, number, n as u64]);
-                draw(&moments, &self.beliefs[n], self.biased, &mut s)
+                let key = [seed, stream_ids::HYPERPARAMETERS, sweep, n as u64];
+                let mut s = RandomStream::new(&key);
+                self.hyperpriors[n].sample(&moments, self.has_biases, &mut s)
             }
         })
     }
 
-    /// The precision of the tensor's noise: 1 where nothing is drawn.
+    /// Returns the prior of the columns of a matrix: none for `als`, a sample given the columns for `gibbs`.
+    pub(super) fn column_prior(
+        &self,
+        matrix: &RowwiseMatrix,
+        columns: &FactorMatrix,
+        sweep: u64,
+        pool: &ThreadPool,
+    ) -> Result<GaussianPrior> {
+        let rank = columns.rank();
+        Ok(match self.update {
+            Update::LeastSquares { .. } => GaussianPrior::isotropic(rank, 0.0),
+            Update::Sample { .. } if sweep == self.uninformed_sweep => {
+                GaussianPrior::isotropic(rank, 1.0 / INITIAL_VARIANCE)
+            }
+            Update::Sample { seed } => {
+                let moments = row_moments(columns, columns.len(), &[], pool)?;
+                let target = stream_ids::FIRST_MATRIX + matrix.number as u64;
+                let key = [seed, stream_ids::HYPERPARAMETERS, sweep, target];
+                let hyperprior = NormalWishart {
+                    mean: 0.0,
+                    ..self.hyperpriors[matrix.mode]
+                };
+                hyperprior.sample(&moments, false, &mut RandomStream::new(&key))
+            }
+        })
+    }
+
+    /// Samples the precision of the tensor's noise from its gamma distribution given the residuals; 1 for `als`. An entry's
+    /// noise has this precision times the entry's weight.
     pub(super) fn noise_precision(
         &self,
         model: &Model,
-        state: &mut State,
-        number: u64,
+        state: &SweepState,
+        sweep: u64,
         pool: &ThreadPool,
     ) -> Result<f64> {
-        let Way::Draw { seed } = self.way else {
+        let Update::Sample { seed } = self.update else {
             return Ok(1.0);
         };
-        let squares = match state.squares {
+        let squares = match state.squared_error {
             Some(squares) => squares,
-            None => self.squares(model, state, pool)?,
+            None => self.squared_error(model, state, pool)?,
         };
         let entries = self.tensor[0].len() as f64;
-        let mut s = RandomStream::new(&[seed, stream::NOISE, number]);
-        // An entry's noise has this precision times its weight. As if one more entry had an error of a
-        // thousandth.
-        Ok(gamma(&mut s, 0.5 * (1.0 + entries)) / (0.5 * (1e-6 + squares)))
+        let mut s = RandomStream::new(&[seed, stream_ids::NOISE_PRECISION, sweep]);
+        let gamma = sample_gamma(&mut s, 0.5 * (1.0 + entries));
+        Ok(gamma / (0.5 * (PRIOR_SQUARED_ERROR + squares)))
     }
 
-    /// The sum of squared errors of the tensor by weight, of values as they are here.
-    pub(super) fn squares(&self, model: &Model, state: &State, pool: &ThreadPool) -> Result<f64> {
-        let n = self.order[0];
-        let lists = &self.tensor[n];
-        let pieces = self.errors_by(n, model, state, pool, |range, e| {
-            square_sum(lists, range, e)
-        })?;
-        Ok(pieces.iter().sum())
-    }
-
-    /// Makes the errors of all entries, of values as they are here, by rows of mode `n`, as [`errors`] does.
-    pub(super) fn errors_by<T: Send>(
-        &self,
-        n: usize,
-        model: &Model,
-        state: &State,
-        pool: &ThreadPool,
-        take: impl Fn(Range<usize>, &[f32]) -> T + Sync,
-    ) -> Result<Vec<T>> {
-        let core = self.core_for(model, n);
-        let source = Source {
-            lists: &self.tensor[n],
-            slopes: self.slopes(model, &state.biases, n, core.as_deref()),
-            weight: 1.0,
-            biased: self.biased,
-            whole: None,
-        };
-        let rows = model.modes[n].factor.as_slice();
-        let work = Work::new(&[&self.tensor[n]]);
-        errors(&work, &source, rows, &state.biases[n], pool, take)
-    }
-
-    pub(super) fn side_precision(
+    /// Samples the precision of a matrix's noise given its residuals; 1 for `als`.
+    pub(super) fn matrix_precision(
         &self,
         model: &Model,
-        side: &Side,
-        number: u64,
+        matrix: &RowwiseMatrix,
+        sweep: u64,
         pool: &ThreadPool,
     ) -> Result<f64> {
-        let Way::Draw { seed } = self.way else {
+        let Update::Sample { seed } = self.update else {
             return Ok(1.0);
         };
-        let rows = &model.modes[side.mode].factor;
-        let columns = &model.matrices[side.number].factor;
-        let (squares, entries) = match &side.full {
+        let rows = &model.modes[matrix.mode].factor;
+        let columns = &model.matrices[matrix.number].factor;
+        let (squares, entries) = match &matrix.full {
             Some(full) => (
                 full.squared_error(rows, columns, pool)?,
                 full.position_count(),
             ),
             None => {
-                let source = self.side_source(rows, &side.by_column, 1.0, None);
+                let term = self.matrix_term(&matrix.by_column, rows, 1.0, None);
+                let sum = |range, residuals: &[f32]| sum_of_squares(term.csr, range, residuals);
                 let columns = columns.as_slice();
-                let pieces = errors(&side.work, &source, columns, &[], pool, |range, e| {
-                    square_sum(source.lists, range, e)
-                })?;
-                (pieces.iter().sum(), side.by_column.len() as f64)
+                let parts = map_residuals(&matrix.column_tasks, &term, columns, &[], pool, sum)?;
+                (parts.iter().sum(), matrix.by_column.len() as f64)
             }
         };
-        let mut s = RandomStream::new(&[
-            seed,
-            stream::NOISE,
-            number,
-            stream::MATRIX + side.number as u64,
-        ]);
-        let squares = squares + LEAST_NOISE * side.square * entries;
+        let target = stream_ids::FIRST_MATRIX + matrix.number as u64;
+        let mut s = RandomStream::new(&[seed, stream_ids::NOISE_PRECISION, sweep, target]);
+        let squares = squares + MIN_NOISE_FRACTION * matrix.mean_square * entries;
         // A matrix without entries has no scale.
-        let least = f64::MIN_POSITIVE.sqrt();
-        Ok(gamma(&mut s, 0.5 * (1.0 + entries)) / (0.5 * squares).max(least))
+        let smallest = f64::MIN_POSITIVE.sqrt();
+        Ok(sample_gamma(&mut s, 0.5 * (1.0 + entries)) / (0.5 * squares).max(smallest))
+    }
+
+    /// Computes the weighted sum of squared residuals of the tensor.
+    pub(super) fn squared_error(
+        &self,
+        model: &Model,
+        state: &SweepState,
+        pool: &ThreadPool,
+    ) -> Result<f64> {
+        let n = self.modes_by_size[0];
+        let csr = &self.tensor[n];
+        let parts = self.map_tensor_residuals(n, model, state, pool, |range, residuals| {
+            sum_of_squares(csr, range, residuals)
+        })?;
+        Ok(parts.iter().sum())
+    }
+
+    /// Computes the residuals of all tensor entries, grouped by the rows of mode `n`, and reduces them as
+    /// [`map_residuals`] does.
+    pub(super) fn map_tensor_residuals<T: Send>(
+        &self,
+        n: usize,
+        model: &Model,
+        state: &SweepState,
+        pool: &ThreadPool,
+        reduce: impl Fn(Range<usize>, &[f32]) -> T + Sync,
+    ) -> Result<Vec<T>> {
+        let core = self.permuted_core(model, n);
+        let term = self.tensor_term(model, &state.biases, n, core.as_deref(), 1.0);
+        let rows = model.modes[n].factor.as_slice();
+        let tasks = RowTasks::all(&[&self.tensor[n]]);
+        map_residuals(&tasks, &term, rows, &state.biases[n], pool, reduce)
     }
 }
 
-/// The sum of squared errors of some entries, by weight.
-fn square_sum(lists: &ModeCsr, entries: Range<usize>, errors: &[f32]) -> f64 {
-    let each = entries.zip(errors);
-    each.map(|(entry, &e)| f64::from(lists.weight(entry)) * (f64::from(e) * f64::from(e)))
+/// Returns the weighted sum of squares of the residuals of some entries.
+fn sum_of_squares(csr: &ModeCsr, entries: Range<usize>, residuals: &[f32]) -> f64 {
+    let squares = entries.zip(residuals);
+    squares
+        .map(|(entry, &e)| f64::from(csr.weight(entry)) * (f64::from(e) * f64::from(e)))
         .sum()
 }

@@ -1,25 +1,56 @@
-//! The exact solvers: every row is found from all its entries at once, given everything else. `als`
-//! takes the best row, `gibbs` draws one from its distribution.
+//! `als` and `gibbs`: row-wise updates of all parameters, each from all its entries, given everything else.
 //!
-//! Rows of a mode do not depend on each other, so they are found side by side (`work`), and the result
-//! is the same for any number of threads; rows that a graph links are found colour by colour
-//! (`graph`). `start` is where draws begin, with what entries `agree` on; `sweep` goes through modes, columns and core in turn; `prior` is what rows are thought to
-//! be like; `held` measures errors, also of the mean of many models; `solver` is what a fit sees.
+//! `als` replaces a row by the solution of its least-squares problem (as P-Tucker does), `gibbs` by a sample of its
+//! conditional distribution; predictions are then averaged over the samples. Rows of a mode are conditionally
+//! independent, so they are updated in parallel, and the result is independent of the thread count.
+//!
+//! In go the data, options and a model; every call of [`RowwiseSolver::sweep`] updates the model, and `gibbs` adds
+//! posterior samples to it. Open `sweep` first: it goes through modes, matrix columns and core.
+//!
+//! - `algorithm`, `solver`, `setup`, `posterior_samples`: the interface to the driver.
+//! - `problem`, `state`: what a sweep reads, and what it changes besides the model.
+//! - `row_update`: the conditional distribution of a row; `data_term`, `row_tasks`, `row_solve`, `residuals`, `graph`: its parts.
+//! - `core_update`, `core_sums`, `core_layout`: the full core.
+//! - `hyperpriors`, `normal_wishart`, `gaussian_prior`, `default_priors`, `distributions`: priors of rows and noise.
+//! - `initialization`, `spectral`, `component_restart`: where the chain starts.
+//! - `cold_start`, `bias_regression`: rows without tensor entries; `new_rows`: rows that are folded into a fitted model.
+//! - `holdout`, `value_scaling`: errors on test and validation entries.
 
 mod algorithm;
+mod bias_regression;
 mod cold_start;
+mod component_restart;
+mod core_layout;
+mod core_sums;
 mod core_update;
+mod data_term;
+mod default_priors;
+mod distributions;
+mod gaussian_prior;
 mod graph;
 mod holdout;
 mod hyperpriors;
 mod initialization;
 mod new_rows;
 mod normal_wishart;
+mod posterior_samples;
+mod problem;
+mod residuals;
+mod row_solve;
+mod row_tasks;
+mod row_update;
+mod setup;
 mod solver;
-mod spectral_init;
+mod spectral;
+mod state;
+mod stream_ids;
 mod sweep;
-mod work;
+mod update;
+mod value_scaling;
 
-pub(super) use cold_start::{fill_cold, uses};
-pub(super) use new_rows::{Fold, Found, Known, Side};
-pub(super) use solver::{Solver, unround};
+pub(super) use cold_start::{ColdStartSettings, cold_start_weight, solve_cold_start_rows};
+pub(super) use new_rows::{
+    FixedMatrix, FixedModel, FoldInStream, ModeRows, NewRowEntries, NewRows, RowPenalties,
+};
+pub(super) use posterior_samples::restore_quantized;
+pub(super) use solver::RowwiseSolver;

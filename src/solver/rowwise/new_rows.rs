@@ -1,249 +1,287 @@
-//! Rows of one mode that come after training, given everything else.
+//! Rows of one mode that are folded into a fitted model: solved or sampled given everything else.
 
 use std::borrow::Cow;
 
-use super::cold_start::{bias_of, side_source};
-use super::core_update::permuted;
-use super::initialization::belief;
-use super::normal_wishart::{Prior, expected};
-use super::sweep::stream;
-use super::work::{Pull, Rule, Source, Whole, Work, update};
+use super::bias_regression::stored_bias;
+use super::core_layout::permute_core;
+use super::data_term::{DataTerm, FullMatrixTerms, matrix_term};
+use super::default_priors::hyperprior;
+use super::gaussian_prior::GaussianPrior;
+use super::row_tasks::RowTasks;
+use super::row_update::{RowConditional, RowOutput, Shrinkage, StreamKey, update_rows};
+use super::stream_ids;
 use crate::error::{Error, Result};
-use crate::kernel::{ModeCsr, OtherMode, Partials};
-
+use crate::kernel::{CoreKind, CoreShape, ModeCsr, OtherMode, Partials};
 use crate::model::{FactorMatrix, ModelMode};
-use crate::simd::Level;
-
-use crate::kernel::{CoreKind, CoreShape};
-
 use crate::parallel::ThreadPool;
-use crate::random::RandomStream;
-use crate::simd::padded_len;
+use crate::simd::{Level, padded_len};
 use crate::solver::gram::row_moments;
 
-/// Numbers of 0 and above are found in so many passes at most.
-const PASSES: usize = 10_000;
+/// Maximum number of passes of coordinate descent for a non-negative row: enough to converge.
+const NONNEG_PASSES: usize = 10_000;
 
-/// The entries of new rows.
-pub(in crate::solver) struct Fold<'a> {
+/// The entries of new rows, with scaled values.
+pub(in crate::solver) struct NewRowEntries<'a> {
     pub mode: usize,
     /// The indices of the rows, ascending.
-    pub names: &'a [u32],
-    /// The entries of the tensor by new row. In other modes rows never seen are the mean row.
+    pub indices: &'a [u32],
+    /// The tensor's entries by new row. Rows of other modes that the model does not have are the mean row.
     pub tensor: ModeCsr,
     /// The entries of each matrix of the mode by new row.
     pub matrices: Vec<ModeCsr>,
     pub level: Level,
 }
 
-/// A matrix, given its columns.
-pub(in crate::solver) struct Side<'a> {
+/// The columns of a coupled matrix.
+pub(in crate::solver) struct FixedMatrix<'a> {
     /// Padded.
     pub columns: &'a [f32],
-    /// What its squared errors count.
+    /// Factor of its squared errors.
     pub weight: f64,
-    /// If all its cells count: what a 0 is in each column.
-    pub base: Option<Vec<f32>>,
+    /// For a full matrix, the value of the unobserved positions of each column.
+    pub unobserved_values: Option<Vec<f32>>,
 }
 
-/// Everything but the new rows, in units in which values lie as they are in the lists.
-pub(in crate::solver) struct Known<'a> {
+/// All parameters but the new rows, for scaled values.
+pub(in crate::solver) struct FixedModel<'a> {
     pub shape: &'a CoreShape,
+    /// The model's core, which is `scale` times that for scaled values.
     pub core: &'a [f32],
-    /// What a number of the core is divided by to be in these units.
-    pub by: f64,
-    /// For each mode its rows, padded, and the mean row behind.
+    pub scale: f64,
+    /// For each mode its rows, padded, the mean row last.
     pub rows: Vec<&'a [f32]>,
-    /// For each mode the biases of these; or none at all.
+    /// For each mode the biases of these rows; empty without biases.
     pub biases: Vec<&'a [f32]>,
-    pub sides: Vec<Side<'a>>,
-    /// What squared errors of the tensor count.
-    pub precision: f64,
-    /// The biases of rows without tensor entries: see [`bias_of`]. With a deviation behind if rows are drawn.
-    pub cold: &'a [f32],
+    /// The matrices of [`NewRowEntries::matrices`].
+    pub matrices: Vec<FixedMatrix<'a>>,
+    /// Factor of the squared errors of the tensor: the precision of its noise.
+    pub noise_precision: f64,
+    /// The stored regression of the biases of rows without tensor entries: see [`stored_bias`]. Ends with the
+    /// deviation if rows are sampled.
+    pub cold_start_regression: &'a [f32],
 }
 
-/// A row of a new index, and its bias.
-pub(in crate::solver) struct Found {
-    /// As many numbers as the rank for each row, and one more with biases.
+/// The l2 penalty on new rows of a model without samples.
+pub(in crate::solver) struct RowPenalties<'a> {
+    /// The strength for each row.
+    pub strengths: &'a [f32],
+    /// The strength for biases.
+    pub bias_strength: f64,
+    pub nonneg: bool,
+}
+
+/// New rows, one after the other, each followed by its bias if the mode has biases.
+pub(in crate::solver) struct NewRows {
     pub rows: Vec<f32>,
-    /// The means of the distributions that they were drawn from; empty if they were not drawn.
+    /// The means of the conditional distributions that `rows` are samples of; empty if they are not samples.
     pub means: Vec<f32>,
 }
 
-impl Fold<'_> {
-    /// The most likely rows, with the penalty that `ridges` gives each of them and `bias` their biases.
-    pub(in crate::solver) fn best(
+/// The rows that a mode has already, with the mean row last.
+#[derive(Clone, Copy)]
+pub(in crate::solver) struct ModeRows<'a> {
+    pub rows: &'a FactorMatrix,
+    /// Empty without biases.
+    pub biases: &'a [f32],
+    /// All modes of the model, by their number of rows.
+    pub modes_by_size: &'a [usize],
+}
+
+/// Identifies the random streams of the rows that are folded into one posterior sample.
+#[derive(Clone, Copy)]
+pub(in crate::solver) struct FoldInStream {
+    pub seed: u64,
+    /// The number of the posterior sample.
+    pub sample: u64,
+}
+
+impl NewRowEntries<'_> {
+    /// Solves for the rows by penalised least squares.
+    pub(in crate::solver) fn solve(
         &self,
-        known: &Known<'_>,
+        model: &FixedModel<'_>,
         mode: &ModelMode,
-        (ridges, bias, nonneg): (&[f32], f64, bool),
+        penalties: &RowPenalties<'_>,
         pool: &ThreadPool,
         cancelled: &mut dyn FnMut() -> bool,
-    ) -> Result<Found> {
-        let size = self.size(known);
-        let mut prior = Prior::ridge(size, 0.0);
-        if size > known.shape.ranks[self.mode] {
-            prior.precision[(size - 1) * padded_len(size) + size - 1] = bias as f32;
+    ) -> Result<NewRows> {
+        let size = self.row_size(model);
+        let mut prior = GaussianPrior::isotropic(size, 0.0);
+        if size > model.shape.ranks[self.mode] {
+            prior.set_bias_precision(penalties.bias_strength);
         }
-        let pull = Pull {
-            metric: &mode.prior.metric,
-            right: &mode.prior.linear,
+        // Coordinate descent starts from the mean row. Non-negative models have no biases.
+        let rows = model.rows[self.mode].chunks_exact(padded_len(size));
+        let mean_row = rows.last().unwrap_or_default();
+        let starts = if penalties.nonneg {
+            mean_row.repeat(self.indices.len())
+        } else {
+            Vec::new()
         };
-        // From the mean row, until nothing changes; there are no biases then.
-        let mean = known.rows[self.mode].chunks_exact(padded_len(size)).last();
-        let starts = match nonneg {
-            true => mean.unwrap_or_default().repeat(self.names.len()),
-            false => Vec::new(),
+        let conditional = RowConditional {
+            shrinkage: Some(Shrinkage {
+                strengths: penalties.strengths,
+                metric: &mode.prior.metric,
+                metric_times_target: &mode.prior.linear,
+            }),
+            current_rows: &starts,
+            nonneg_passes: penalties.nonneg.then_some(NONNEG_PASSES),
+            ..RowConditional::new(&prior, RowOutput::Mean, self.level)
         };
-        let rule = Rule {
-            ridges: Some((ridges, pull)),
-            rows: &starts,
-            nonneg: nonneg.then_some(PASSES),
-            ..self.rule(&prior, None)
-        };
-        let mut rows = self.solve(known, &rule, pool, cancelled)?;
-        self.cold(known, &mut rows, None);
-        Ok(Found {
+        let mut rows = self.update(model, &conditional, pool, cancelled)?;
+        for (i, bias) in self.cold_start_biases(model, &rows) {
+            rows[(i + 1) * size - 1] = bias as f32;
+        }
+        Ok(NewRows {
             rows,
             means: Vec::new(),
         })
     }
 
-    /// Rows drawn from their distributions, given that the rows of the mode are `rows` with `biases`.
-    pub(in crate::solver) fn drawn(
+    /// Samples the rows from their conditional distributions. The prior is the posterior expectation given the mode's
+    /// own rows and biases.
+    pub(in crate::solver) fn sample(
         &self,
-        known: &Known<'_>,
-        (rows, biases, by_size): (&FactorMatrix, &[f32], &[usize]),
-        [seed, sample]: [u64; 2],
+        model: &FixedModel<'_>,
+        mode_rows: ModeRows<'_>,
+        stream: FoldInStream,
         pool: &ThreadPool,
         cancelled: &mut dyn FnMut() -> bool,
-    ) -> Result<Found> {
+    ) -> Result<NewRows> {
+        let ModeRows {
+            rows,
+            biases,
+            modes_by_size,
+        } = mode_rows;
+        // Without the mean row, which is the last.
         let moments = row_moments(rows, rows.len() - 1, biases, pool)?;
-        let biased = !biases.is_empty();
-        let prior = expected(&moments, &belief(by_size, self.mode), biased);
-        let name = [seed, stream::FOLD, sample, self.mode as u64];
-        let both = self.solve(known, &self.rule(&prior, Some(name)), pool, cancelled)?;
+        let hyperprior = hyperprior(modes_by_size, self.mode);
+        let prior = hyperprior.expectation(&moments, !biases.is_empty());
+        let key = |purpose: u64| StreamKey {
+            seed: stream.seed,
+            purpose,
+            sweep: stream.sample,
+            target: self.mode as u64,
+        };
+        let output = RowOutput::SampleAndMean(key(stream_ids::FOLD_IN));
+        let conditional = RowConditional {
+            stream_rows: Some(self.indices),
+            ..RowConditional::new(&prior, output, self.level)
+        };
+        let both = self.update(model, &conditional, pool, cancelled)?;
+        let size = prior.size;
         let (mut rows, mut means) = (Vec::new(), Vec::new());
-        for row in both.chunks_exact(2 * prior.size) {
-            rows.extend_from_slice(&row[..prior.size]);
-            means.extend_from_slice(&row[prior.size..]);
+        for row in both.chunks_exact(2 * size) {
+            rows.extend_from_slice(&row[..size]);
+            means.extend_from_slice(&row[size..]);
         }
-        let features = means.clone();
-        self.cold(known, &mut means, None);
-        self.cold(known, &mut rows, Some((&features, name)));
-        Ok(Found { rows, means })
+        let bias_key = key(stream_ids::COLD_START_BIASES);
+        for (i, mean) in self.cold_start_biases(model, &means) {
+            let deviation = f64::from(model.cold_start_regression[size]);
+            let noise = bias_key
+                .stream(u64::from(self.indices[i]))
+                .standard_normal();
+            means[(i + 1) * size - 1] = mean as f32;
+            rows[(i + 1) * size - 1] = (mean + deviation * noise) as f32;
+        }
+        Ok(NewRows { rows, means })
     }
 
-    fn size(&self, known: &Known<'_>) -> usize {
-        known.shape.ranks[self.mode] + usize::from(!known.biases[self.mode].is_empty())
+    /// Number of elements of a row, its bias included.
+    fn row_size(&self, model: &FixedModel<'_>) -> usize {
+        model.shape.ranks[self.mode] + usize::from(!model.biases[self.mode].is_empty())
     }
 
-    fn rule<'r>(&'r self, prior: &'r Prior, draw: Option<[u64; 4]>) -> Rule<'r> {
-        Rule {
-            prior,
-            biases: &[],
-            ridges: None,
-            draw,
-            names: Some(self.names),
-            means: true,
-            rows: &[],
-            nonneg: None,
-            graphs: Vec::new(),
-            level: self.level,
+    /// Predicts the biases of the rows that have no tensor entries but matrix entries, and returns them with the
+    /// positions of the rows.
+    fn cold_start_biases(&self, model: &FixedModel<'_>, rows: &[f32]) -> Vec<(usize, f64)> {
+        let (size, rank) = (self.row_size(model), model.shape.ranks[self.mode]);
+        if size == rank || model.cold_start_regression.is_empty() {
+            return Vec::new();
         }
+        let is_cold = |i: usize| {
+            self.tensor.row_entries(i).is_empty()
+                && !self.matrices.iter().all(|m| m.row_entries(i).is_empty())
+        };
+        let rows = rows.chunks_exact(size).enumerate();
+        rows.filter(|(i, _)| is_cold(*i))
+            .map(|(i, row)| (i, stored_bias(model.cold_start_regression, &row[..rank])))
+            .collect()
     }
 
-    /// Biases of rows without tensor entries, for the rows that their matrices give; drawn if there is a
-    /// name for that.
-    fn cold(&self, known: &Known<'_>, rows: &mut [f32], draw: Option<(&[f32], [u64; 4])>) {
-        let (size, rank) = (self.size(known), known.shape.ranks[self.mode]);
-        if size == rank || known.cold.is_empty() {
-            return;
-        }
-        for (i, row) in rows.chunks_exact_mut(size).enumerate() {
-            if !self.tensor.row_entries(i).is_empty()
-                || self.matrices.iter().all(|m| m.row_entries(i).is_empty())
-            {
-                continue;
-            }
-            row[rank] = match draw {
-                None => bias_of(known.cold, &row[..rank]) as f32,
-                Some((means, [seed, _, sample, mode])) => {
-                    let mean = bias_of(known.cold, &means[i * size..][..rank]);
-                    let name = [seed, stream::COLD, sample, mode, u64::from(self.names[i])];
-                    let deviation = f64::from(known.cold[rank + 1]);
-                    (mean + deviation * RandomStream::new(&name).standard_normal()) as f32
-                }
-            };
-        }
-    }
-
-    fn solve(
+    /// Updates all new rows.
+    fn update(
         &self,
-        known: &Known<'_>,
-        rule: &Rule<'_>,
+        model: &FixedModel<'_>,
+        conditional: &RowConditional<'_>,
         pool: &ThreadPool,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Vec<f32>> {
-        let (shape, n) = (known.shape, self.mode);
+        let (shape, n) = (model.shape, self.mode);
+        let rank = shape.ranks[n];
         let others = self.tensor.other_modes();
-        let mut rows: Vec<Cow<'_, [f32]>> = others
+        let mut other_rows: Vec<Cow<'_, [f32]>> = others
             .iter()
-            .map(|&m| Cow::Borrowed(known.rows[m]))
+            .map(|&m| Cow::Borrowed(model.rows[m]))
             .collect();
         let core = match shape.kind {
             CoreKind::Full => {
                 let order: Vec<usize> = others.iter().copied().chain([n]).collect();
-                Some(permuted(shape, known.core, &order, known.by))
+                Some(permute_core(shape, model.core, &order, model.scale))
             }
             CoreKind::Diagonal => {
-                // Partials are products of rows: the core goes into those of one mode, the smallest.
-                let by = (1.0 / known.by) as f32;
-                let stride = padded_len(shape.ranks[n]);
-                for row in rows[0].to_mut().chunks_exact_mut(stride) {
+                // Partial derivatives are products of rows, so the core is multiplied into the rows of the smallest
+                // of the other modes.
+                let scale = (1.0 / model.scale) as f32;
+                for row in other_rows[0].to_mut().chunks_exact_mut(padded_len(rank)) {
                     row.iter_mut()
-                        .zip(known.core)
-                        .for_each(|(u, g)| *u *= g * by);
+                        .zip(model.core)
+                        .for_each(|(u, g)| *u *= g * scale);
                 }
                 None
             }
         };
-        let slopes = Partials {
-            others: others
-                .iter()
-                .zip(&rows)
-                .map(|(&m, rows)| OtherMode {
-                    rows,
-                    rank: shape.ranks[m],
-                    biases: known.biases[m],
-                })
-                .collect(),
-            core: core.as_deref(),
-            rank: shape.ranks[n],
-            level: self.level,
-        };
-        let mut sources = vec![Source {
-            lists: &self.tensor,
-            slopes,
-            weight: known.precision,
-            biased: !known.biases[n].is_empty(),
-            whole: None,
+        let other_modes = others.iter().zip(&other_rows).map(|(&m, rows)| OtherMode {
+            rows,
+            rank: shape.ranks[m],
+            biases: model.biases[m],
+        });
+        let mut terms = vec![DataTerm {
+            csr: &self.tensor,
+            partials: Partials {
+                others: other_modes.collect(),
+                core: core.as_deref(),
+                rank,
+                level: self.level,
+            },
+            weight: model.noise_precision,
+            has_bias: !model.biases[n].is_empty(),
+            full_matrix: None,
         }];
-        for (lists, side) in self.matrices.iter().zip(&known.sides) {
-            let how = (shape.ranks[n], self.level);
-            let all = |base: &Vec<f32>| Whole::of_columns(side.columns, how.0, base);
-            let whole = side.base.as_ref().map(all);
-            sources.push(side_source(lists, side.columns, how, side.weight, whole));
+        for (csr, matrix) in self.matrices.iter().zip(&model.matrices) {
+            let full = matrix
+                .unobserved_values
+                .as_ref()
+                .map(|values| FullMatrixTerms::of_padded_columns(matrix.columns, rank, values));
+            terms.push(matrix_term(
+                csr,
+                matrix.columns,
+                rank,
+                matrix.weight,
+                full,
+                self.level,
+            ));
         }
-        let lists: Vec<&ModeCsr> = sources.iter().map(|s| s.lists).collect();
-        let found = update(&Work::new(&lists), &sources, rule, pool, cancelled)?;
-        let found = found.ok_or(Error::Cancelled)?;
-        match found.iter().all(|x| x.is_finite()) {
-            true => Ok(found),
-            false => Err(Error::argument(
-                "the rows that follow from these entries are not finite; scale down the values",
-            )),
+        let entries: Vec<&ModeCsr> = terms.iter().map(|t| t.csr).collect();
+        let tasks = RowTasks::all(&entries);
+        let rows = update_rows(&tasks, &terms, conditional, pool, cancelled)?;
+        let rows = rows.ok_or(Error::Cancelled)?;
+        if rows.iter().all(|x| x.is_finite()) {
+            Ok(rows)
+        } else {
+            Err(Error::argument(
+                "the rows that these entries determine are not finite; scale down the values",
+            ))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a search takes, what it tells, and what it ends with.
+//! The options of a search, its trials, and its result.
 
 use std::path::{Path, PathBuf};
 
@@ -8,27 +8,34 @@ use crate::error::Result;
 use crate::format::{CooView, atomic};
 use crate::options::{OPTION_TABLE, Options};
 
-/// What the file of options leaves to each fit: it says nothing about the model.
-const LEFT_OUT: [&str; 4] = ["threads", "pin", "kernel", "time_limit"];
+/// Options that do not affect the model, which a saved file of options leaves to each fit.
+const NOT_SAVED: [&str; 4] = ["threads", "pin", "kernel", "time_limit"];
 
-/// Everything a search takes besides the problem and the options to start from.
+/// The options of a search besides those of its fits.
 pub struct TuneOptions<'a> {
-    /// How many trials there are, the plain fit among them.
+    /// Number of trials, the plain fit included.
     pub trials: usize,
-    /// How often they are compared; the last time all epochs are run.
+    /// Number of times that trials are compared; the last time after all epochs.
     pub rungs: usize,
-    /// The part of the entries that is held out to compare on, unless there are entries for that.
+    /// Fraction of the entries that is held out to compare trials on, if there are no validation entries.
     pub fraction: f64,
-    /// Entries to compare on; then none are held out.
+    /// Validation entries to compare trials on.
     pub valid: Option<CooView<'a>>,
-    /// What trials are drawn from.
+    /// The ranges that options are sampled from.
     pub space: Space,
-    /// The threads of one fit. `threads` of the options is the number of all.
+    /// Number of threads of one fit. `threads` of the fit's options is the number of all threads.
     pub fit_threads: usize,
-    /// Where the state is kept.
+    /// The state file to write.
     pub checkpoint: Option<PathBuf>,
-    /// A state to go on from, with the same data and settings; only the number of threads may differ.
+    /// A state file to resume from, of a search with the same data and settings; the number of threads may differ.
     pub resume: Option<PathBuf>,
+}
+
+impl TuneOptions<'_> {
+    /// The file that the state is written to.
+    pub(super) fn state_path(&self) -> Option<&Path> {
+        self.checkpoint.as_deref().or(self.resume.as_deref())
+    }
 }
 
 impl Default for TuneOptions<'_> {
@@ -46,54 +53,55 @@ impl Default for TuneOptions<'_> {
     }
 }
 
-/// One set of options and what it gave.
+/// One set of options and its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// Its number, from 0; that is the plain fit.
+    /// Its number, counted from 0, which is the plain fit.
     pub number: usize,
-    /// Its options, all settled.
+    /// Its options, all resolved.
     pub options: Options,
-    /// How many rungs it was measured at.
+    /// Number of rungs at which it was measured.
     pub rungs: usize,
-    /// The epochs of the last of them (of `gibbs`: sweeps).
+    /// The epoch (for `gibbs`: sweep) of the last of these rungs.
     pub epochs: u64,
-    /// The validation error there; NaN if there is none.
+    /// The validation RMSE there; NaN if there is none.
     pub valid_rmse: f64,
     /// Why it failed, if it did.
     pub failed: Option<String>,
-    /// Seconds spent on it.
+    /// Time of its fits, in seconds.
     pub seconds: f64,
 }
 
 impl Trial {
-    /// Its options as lines `name=value`, but for those that say nothing about the model (`threads`).
+    /// Its options as lines `name=value`, without those that do not affect the model, such as `threads`.
     pub fn to_text(&self) -> String {
-        let kept = OPTION_TABLE.iter().filter(|o| !LEFT_OUT.contains(&o.name));
-        kept.map(|o| {
-            format!(
-                "{}={}\n",
-                o.name,
-                self.options.get(o.name).unwrap_or_default()
-            )
-        })
-        .collect()
+        let saved = OPTION_TABLE.iter().filter(|o| !NOT_SAVED.contains(&o.name));
+        saved
+            .map(|o| {
+                format!(
+                    "{}={}\n",
+                    o.name,
+                    self.options.get(o.name).unwrap_or_default()
+                )
+            })
+            .collect()
     }
 }
 
-/// Writes the options of a trial into a file of options, complete or not at all.
+/// Writes the options of a trial to a file of options, atomically.
 pub fn save(trial: &Trial, path: impl AsRef<Path>) -> Result<()> {
     let text = trial.to_text();
     atomic::write(path.as_ref(), |w| w.write_all(text.as_bytes()))
 }
 
-/// What a search ended with.
+/// The result of a search.
 #[derive(Debug, Clone)]
 pub struct TuneResult {
-    /// All trials, the best first: those that came further before those that did not.
+    /// All trials, the best first: by the last rung they reached, then by validation RMSE.
     pub trials: Vec<Trial>,
-    /// Why it ended: `Epochs` if all was done.
+    /// Why the search ended: `Epochs` if it is complete.
     pub reason: StopReason,
-    /// All seconds.
+    /// Duration of the search.
     pub seconds: f64,
 }
 
@@ -104,26 +112,26 @@ impl TuneResult {
     }
 }
 
-/// How far a search is.
+/// The progress of a search.
 #[derive(Debug)]
 pub struct TuneProgress<'a> {
     /// The trial that was measured last.
     pub trial: &'a Trial,
-    /// The rung it was measured at, from 1, and how many there are.
+    /// The rung at which it was measured, counted from 1.
     pub rung: usize,
-    /// How many there are.
+    /// Number of rungs.
     pub rungs: usize,
     /// Trials measured at this rung.
     pub done: usize,
     /// Trials to be measured at this rung.
     pub total: usize,
-    /// The lowest error at this rung so far; NaN before there is one.
+    /// The lowest validation RMSE at this rung so far; NaN before there is one.
     pub best: f64,
 }
 
-/// Watches a search, on the thread that called it. `()` watches nothing.
+/// Receives the progress of a search, on the thread that called it. `()` ignores it.
 pub trait TuneObserver {
-    /// After every fit.
+    /// Called after every fit; the return value stops the search or lets it continue.
     fn trial(&mut self, progress: &TuneProgress<'_>) -> Control {
         let _ = progress;
         Control::Continue

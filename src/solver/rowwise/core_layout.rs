@@ -1,0 +1,98 @@
+//! Layouts of a full core: permutations of its modes, and the hyper-diagonal core.
+
+use crate::kernel::CoreShape;
+use crate::simd::padded_len;
+
+/// Returns a model's core divided by `scale`, row-major with its modes in the given order, the last padded.
+pub(super) fn permute_core(
+    shape: &CoreShape,
+    core: &[f32],
+    order: &[usize],
+    scale: f64,
+) -> Vec<f32> {
+    let dense = shape.dense_core(core);
+    let mut strides = vec![1; order.len()];
+    for n in (0..order.len() - 1).rev() {
+        strides[n] = strides[n + 1] * shape.ranks[n + 1];
+    }
+    let last_mode = order[order.len() - 1];
+    let last_rank = shape.ranks[last_mode];
+    let outer = dense.len() / last_rank;
+    let mut out = vec![0.0; outer * padded_len(last_rank)];
+    let factor = (1.0 / scale) as f32;
+    let mut index = vec![0; order.len()];
+    for row in 0..outer {
+        let from: usize = index.iter().zip(order).map(|(i, &m)| i * strides[m]).sum();
+        for k in 0..last_rank {
+            out[row * padded_len(last_rank) + k] = dense[from + k * strides[last_mode]] * factor;
+        }
+        for k in (0..order.len() - 1).rev() {
+            index[k] += 1;
+            if index[k] < shape.ranks[order[k]] {
+                break;
+            }
+            index[k] = 0;
+        }
+    }
+    out
+}
+
+/// The inverse of [`permute_core`]: returns the model's core.
+pub(super) fn unpermute_core(
+    shape: &CoreShape,
+    core: &[f64],
+    order: &[usize],
+    scale: f64,
+) -> Vec<f32> {
+    let ranks: Vec<usize> = order.iter().map(|&m| shape.ranks[m]).collect();
+    let permuted_shape = CoreShape::new(shape.kind, &ranks);
+    let scaled: Vec<f32> = core.iter().map(|&g| (g * scale) as f32).collect();
+    let mut inverse = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(k, &m)| inverse[m] = k);
+    permute_core(&permuted_shape, &scaled, &inverse, 1.0)
+}
+
+/// Returns a core, without padding, with ones on its hyper-diagonal: where the two largest modes have the same index j,
+/// and every other mode j modulo its rank.
+pub(super) fn hyper_diagonal_core(shape: &CoreShape, modes_by_size: &[usize]) -> Vec<f32> {
+    let mut core = vec![0.0; shape.ranks.iter().product()];
+    let largest = &modes_by_size[modes_by_size.len() - 2..];
+    let count = largest.iter().map(|&m| shape.ranks[m]).max().unwrap_or(0);
+    for j in 0..count {
+        let position = shape
+            .ranks
+            .iter()
+            .fold(0, |position, &rank| position * rank + j % rank);
+        core[position] = 1.0;
+    }
+    core
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::CoreKind;
+
+    #[test]
+    fn modes_are_permuted_and_restored() {
+        let shape = CoreShape::new(CoreKind::Full, &[2, 3, 4]);
+        let dense: Vec<f32> = (0..24).map(|k| k as f32).collect();
+        let core = shape.padded_core(&dense);
+        let permuted = permute_core(&shape, &core, &[2, 0, 1], 2.0);
+        // Element (i, j, k) of the core moves to (k, i, j).
+        for (position, g) in dense.iter().enumerate() {
+            let (i, j, k) = (position / 12, position / 4 % 3, position % 4);
+            assert_eq!(permuted[(k * 2 + i) * padded_len(3) + j], g / 2.0);
+        }
+        let permuted: Vec<f64> = permuted.iter().map(|&g| f64::from(g)).collect();
+        assert_eq!(unpermute_core(&shape, &permuted, &[2, 0, 1], 2.0), core);
+    }
+
+    #[test]
+    fn hyper_diagonal_core_couples_the_two_largest_modes() {
+        let shape = CoreShape::new(CoreKind::Full, &[3, 2, 3]);
+        let core = hyper_diagonal_core(&shape, &[1, 0, 2]);
+        let ones: Vec<usize> = (0..18).filter(|&k| core[k] == 1.0).collect();
+        assert_eq!(ones, [0, 6 + 3 + 1, 12 + 2]);
+    }
+}

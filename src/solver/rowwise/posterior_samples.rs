@@ -1,0 +1,216 @@
+//! Posterior samples: adding them to the model, and the mean of their predictions.
+
+use std::sync::Arc;
+
+use super::solver::RowwiseSolver;
+use super::state::ConditionalMeans;
+use crate::error::Result;
+use crate::kernel::CoreKind;
+use crate::model::{FactorMatrix, Model, PosteriorSample, QuantizedRows};
+use crate::parallel::ThreadPool;
+use crate::simd::padded_len;
+
+/// A sample whose training RMSE is larger than the last one's by this factor is from before the chain had converged.
+const UNCONVERGED_RMSE_RATIO: f64 = 1.1;
+
+impl RowwiseSolver {
+    /// Adds the current state of the chain to the model's samples. Samples store quantized rows, and the chain continues
+    /// from those.
+    pub(super) fn add_sample(&mut self, model: &mut Model) -> Result<()> {
+        let mut modes = Vec::new();
+        for (mode, biases) in model.modes.iter_mut().zip(&mut self.state.biases) {
+            modes.push(quantize(&mut mode.factor, biases)?);
+        }
+        let conditional_means = self.quantize_conditional_means(model)?;
+        let core = match model.shape.kind {
+            CoreKind::Full => model.core.to_vec(),
+            CoreKind::Diagonal => Vec::new(),
+        };
+        // Predictions do not use columns, so the chain continues with the exact ones.
+        let columns = model.matrices.iter().map(|m| {
+            let (rank, stride) = (m.factor.rank(), m.factor.stride());
+            let rows = m.factor.as_slice().chunks_exact(stride);
+            let all: Vec<f32> = rows.flat_map(|row| &row[..rank]).copied().collect();
+            QuantizedRows::quantize(rank, &all)
+        });
+        let weights = self.state.matrix_weights.clone();
+        let cold_bias = self.state.cold_start_biases.iter().map(|biases| {
+            let regression = biases.as_ref().map(|b| b.regression.to_stored());
+            regression.unwrap_or_default()
+        });
+        let sample = PosteriorSample {
+            // `set_noise_deviation` computes it.
+            noise_deviation: 0.0,
+            core,
+            modes,
+            conditional_means,
+            columns: columns.take(weights.len()).collect(),
+            weights,
+            cold_bias: cold_bias.collect(),
+        };
+        if let Some(samples) = &mut model.samples {
+            debug_assert_eq!(samples.has_biases, self.problem.has_biases);
+            samples.samples.push(Arc::new(sample));
+        }
+        Ok(())
+    }
+
+    /// Quantizes the conditional means of the largest mode, in the state too.
+    fn quantize_conditional_means(&mut self, model: &Model) -> Result<QuantizedRows> {
+        let n = self.problem.largest_mode();
+        let (factor, rank) = (&model.modes[n].factor, model.shape.ranks[n]);
+        let means = &mut self.state.conditional_means;
+        let mut rows = FactorMatrix::zeros(factor.len(), rank)?;
+        rows.as_mut_slice()?.copy_from_slice(&means.rows);
+        // The mean row is that of the samples.
+        let mean_row = (rows.len() - 1) * padded_len(rank);
+        rows.as_mut_slice()?[mean_row..].copy_from_slice(&factor.as_slice()[mean_row..]);
+        let quantized = quantize(&mut rows, &mut means.biases)?;
+        means.rows.copy_from_slice(rows.as_slice());
+        Ok(quantized)
+    }
+
+    /// Drops samples from before the chain had converged: those that fit the training entries much worse than the last
+    /// one. Returns whether there were some; the mean predictions are then those of the remaining samples.
+    pub(super) fn drop_unconverged_samples(
+        &mut self,
+        model: &mut Model,
+        pool: &ThreadPool,
+    ) -> Result<bool> {
+        let Some(samples) = &mut model.samples else {
+            return Ok(false);
+        };
+        let list = &mut samples.samples;
+        let last = list.last().map_or(f64::INFINITY, |s| s.noise_deviation);
+        let limit = UNCONVERGED_RMSE_RATIO * last;
+        let count = list.len();
+        list.retain(|s| s.noise_deviation <= limit);
+        if list.len() == count {
+            return Ok(false);
+        }
+        for holdout in [&mut self.test, &mut self.validation].into_iter().flatten() {
+            holdout.clear_samples();
+        }
+        self.add_stored_samples(model, pool)?;
+        Ok(true)
+    }
+
+    /// Adds the predictions of the current state of the chain to the mean predictions for test and validation entries.
+    pub(super) fn add_predictions(&mut self, model: &Model, pool: &ThreadPool) -> Result<()> {
+        for holdout in [&mut self.test, &mut self.validation].into_iter().flatten() {
+            let measurement = self
+                .problem
+                .measure(model, &self.state, holdout, true, pool)?;
+            holdout.add_sample(measurement.predictions);
+        }
+        Ok(())
+    }
+
+    /// Adds the predictions of all samples of the model to the mean predictions. Model and state stay as they are.
+    pub(super) fn add_stored_samples(
+        &mut self,
+        model: &mut Model,
+        pool: &ThreadPool,
+    ) -> Result<()> {
+        let Some(samples) = model.samples.clone().filter(|s| !s.is_empty()) else {
+            return Ok(());
+        };
+        let (snapshot, biases) = (model.snapshot()?, self.state.biases.clone());
+        let conditional_means = self.state.conditional_means.clone();
+        let n = samples.conditional_mode;
+        for sample in samples.iter() {
+            for (n, mode) in model.modes.iter_mut().enumerate() {
+                restore_quantized(
+                    &sample.modes[n],
+                    &mut mode.factor,
+                    &mut self.state.biases[n],
+                )?;
+            }
+            let mut rows = model.modes[n].factor.try_clone()?;
+            let means = &mut self.state.conditional_means;
+            means.biases.resize(self.state.biases[n].len(), 0.0);
+            restore_quantized(&sample.conditional_means, &mut rows, &mut means.biases)?;
+            means.rows = rows.as_slice().to_vec();
+            if !sample.core.is_empty() {
+                model.core.copy_from_slice(&sample.core);
+            }
+            self.add_predictions(model, pool)?;
+        }
+        model.restore(&snapshot)?;
+        (self.state.biases, self.state.conditional_means) = (biases, conditional_means);
+        Ok(())
+    }
+
+    /// Makes the last completed sweep a sample if the fit ends before its first one.
+    pub(in crate::solver) fn add_last_sample(
+        &mut self,
+        model: &mut Model,
+        pool: &ThreadPool,
+    ) -> Result<()> {
+        let Some(samples) = model.samples.as_ref().filter(|s| s.is_empty()) else {
+            return Ok(());
+        };
+        let n = samples.conditional_mode;
+        self.state.biases.clone_from(&samples.biases);
+        self.state.conditional_means = ConditionalMeans {
+            rows: model.modes[n].factor.as_slice().to_vec(),
+            biases: self.state.biases[n].clone(),
+        };
+        // No sweep was kept, so none has sampled these. The biases of the chain stay in the sample.
+        for n in 0..model.order() {
+            self.problem
+                .sample_cold_start_biases(model, &mut self.state, n, 0, pool)?;
+        }
+        self.add_sample(model)?;
+        self.set_noise_deviation(model, pool)?;
+        self.add_predictions(model, pool)
+    }
+
+    /// Computes the sum of squared errors of the current state of the chain, in scaled units, and sets the noise
+    /// deviation of the last sample if it has none yet.
+    pub(super) fn set_noise_deviation(
+        &mut self,
+        model: &mut Model,
+        pool: &ThreadPool,
+    ) -> Result<f64> {
+        let squares = self.problem.squared_error(model, &self.state, pool)?;
+        self.state.squared_error = Some(squares);
+        let deviation = self.problem.scaling.scale * (squares / self.entry_count as f64).sqrt();
+        let samples = model.samples.as_mut();
+        if let Some(last) = samples.and_then(|s| s.samples.last_mut())
+            && last.noise_deviation == 0.0
+        {
+            Arc::make_mut(last).noise_deviation = deviation;
+        }
+        Ok(squares)
+    }
+}
+
+/// Quantizes rows and biases of a mode, and replaces them by the quantized ones.
+fn quantize(rows: &mut FactorMatrix, biases: &mut [f32]) -> Result<QuantizedRows> {
+    let size = rows.rank() + usize::from(!biases.is_empty());
+    let mut all = Vec::with_capacity(rows.len() * size);
+    for i in 0..rows.len() {
+        all.extend_from_slice(rows.row(i));
+        all.extend(biases.get(i));
+    }
+    let quantized = QuantizedRows::quantize(size, &all);
+    restore_quantized(&quantized, rows, biases)?;
+    Ok(quantized)
+}
+
+/// Writes quantized rows and biases of a mode to `rows` and `biases`.
+pub(in crate::solver) fn restore_quantized(
+    quantized: &QuantizedRows,
+    rows: &mut FactorMatrix,
+    biases: &mut [f32],
+) -> Result<()> {
+    let (rank, stride) = (rows.rank(), rows.stride());
+    for (i, row) in rows.as_mut_slice()?.chunks_exact_mut(stride).enumerate() {
+        quantized.read_row(i, &mut row[..rank]);
+    }
+    for (i, bias) in biases.iter_mut().enumerate() {
+        *bias = quantized.last_value(i);
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! How the rows of a mode are divided into tasks for threads.
+//!
+//! Tasks are a function of the data alone, and the sums over the parts of a long row are added in order, so results
+//! are independent of the thread count.
+
+use std::ops::Range;
+
+use crate::kernel::ModeCsr;
+
+/// One unit of work.
+pub(super) enum RowTask {
+    /// All entries of several rows: a range of positions in [`RowTasks::rows`].
+    Rows(Range<usize>),
+    /// Some entries of one long row.
+    PartOfRow {
+        /// Position in [`RowTasks::rows`].
+        position: usize,
+        /// The data term that the entries belong to.
+        term: usize,
+        entries: Range<usize>,
+    },
+}
+
+/// The tasks that update some or all rows of a mode.
+pub(super) struct RowTasks {
+    pub rows: Vec<u32>,
+    pub tasks: Vec<RowTask>,
+}
+
+/// Cost of solving for one row, in entries.
+const ROW_COST_ENTRIES: usize = 64;
+
+/// About how many tasks the rows are divided into.
+const TASKS: usize = 256;
+
+/// Bounds of the size of a task, in entries.
+const MIN_TASK_ENTRIES: usize = 1 << 11;
+const MAX_TASK_ENTRIES: usize = 1 << 15;
+
+/// Maximum number of parts of one row: each needs memory for its normal equations.
+const MAX_PARTS: usize = 64;
+
+impl RowTasks {
+    /// Divides all rows. `terms` are the entries of each data term.
+    pub(super) fn all(terms: &[&ModeCsr]) -> RowTasks {
+        let rows = terms.first().map_or(0, |csr| csr.row_count());
+        RowTasks::new(terms, (0..rows as u32).collect())
+    }
+
+    /// Divides the given rows.
+    pub(super) fn new(terms: &[&ModeCsr], rows: Vec<u32>) -> RowTasks {
+        let entry_count = |row: u32| {
+            terms
+                .iter()
+                .map(|csr| csr.row_entries(row as usize).len())
+                .sum::<usize>()
+        };
+        let total: usize = rows
+            .iter()
+            .map(|&row| entry_count(row) + ROW_COST_ENTRIES)
+            .sum();
+        let limit = (total / TASKS).clamp(MIN_TASK_ENTRIES, MAX_TASK_ENTRIES);
+        let mut tasks = Vec::new();
+        let (mut first, mut size) = (0, 0);
+        for (position, &row) in rows.iter().enumerate() {
+            let row_size = entry_count(row);
+            if row_size >= 2 * limit {
+                if first < position {
+                    tasks.push(RowTask::Rows(first..position));
+                }
+                let part = limit.max(row_size.div_ceil(MAX_PARTS));
+                for (term, csr) in terms.iter().enumerate() {
+                    let all = csr.row_entries(row as usize);
+                    let starts = all.clone().step_by(part);
+                    tasks.extend(starts.map(|start| RowTask::PartOfRow {
+                        position,
+                        term,
+                        entries: start..(start + part).min(all.end),
+                    }));
+                }
+                (first, size) = (position + 1, 0);
+                continue;
+            }
+            size += row_size + ROW_COST_ENTRIES;
+            if size >= limit {
+                tasks.push(RowTask::Rows(first..position + 1));
+                (first, size) = (position + 1, 0);
+            }
+        }
+        if first < rows.len() {
+            tasks.push(RowTask::Rows(first..rows.len()));
+        }
+        RowTasks { rows, tasks }
+    }
+}

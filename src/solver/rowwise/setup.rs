@@ -1,0 +1,275 @@
+//! Construction of a row-wise solver from the driver's data.
+
+use super::holdout::HoldoutEntries;
+use super::problem::{MatrixInput, ModePenalty, RowwiseProblem, Settings};
+use super::solver::{RowwiseSolver, SampleSchedule};
+use super::state::SweepState;
+use super::update::Update;
+use super::value_scaling::ValueScaling;
+use crate::error::{Error, Result};
+use crate::kernel::{CooSlices, CoreKind};
+use crate::model::{Model, PosteriorSamples};
+use crate::options::{Algorithm, Options, Penalty};
+use crate::parallel::ThreadPool;
+use crate::solver::algorithm::{FitContext, InitialState, Origin};
+use crate::solver::data::Data;
+use crate::solver::entries::Entries;
+
+impl RowwiseSolver {
+    /// Prepares the first sweep.
+    pub(in crate::solver) fn new(
+        model: &mut Model,
+        context: &FitContext,
+        initial: &InitialState<'_>,
+    ) -> Result<RowwiseSolver> {
+        let FitContext {
+            options,
+            data,
+            level,
+            pool,
+            ..
+        } = context;
+        let origin = initial.origin;
+        check_options(options)?;
+        let is_gibbs = options.algorithm == Algorithm::Gibbs;
+        let has_biases = is_gibbs && options.biases;
+        let scaling = if is_gibbs {
+            // The driver has subtracted the mean.
+            let (low, high) = model.range;
+            let range = (low - model.mean, high - model.mean);
+            ValueScaling::standardizing(data.tensor.shuffled(), range)
+        } else {
+            ValueScaling::identity(model.range)
+        };
+        let settings = Settings {
+            scaling,
+            update: if is_gibbs {
+                Update::Sample { seed: options.seed }
+            } else {
+                Update::LeastSquares {
+                    core_ridge: data.penalty.lambda,
+                    nonneg: options.nonneg,
+                }
+            },
+            has_biases,
+            level: *level,
+        };
+        let mut problem = build_problem(model, data, settings, pool)?;
+        if is_gibbs {
+            problem.find_unfolding_grams(pool)?;
+        }
+        let bias_counts = model.modes.iter().map(|m| m.factor.len());
+        let bias_counts: Vec<usize> = bias_counts
+            .map(|n| if has_biases { n } else { 0 })
+            .collect();
+        let mut state = SweepState::new(&bias_counts);
+        match origin {
+            Origin::Random if is_gibbs => problem.initialize(model, options.seed, pool)?,
+            Origin::Random => absorb_diagonal_core(model, scaling.scale)?,
+            Origin::Model(other) => {
+                absorb_diagonal_core(model, scaling.scale)?;
+                if has_biases {
+                    copy_biases(&mut state.biases, model, other, scaling.scale);
+                }
+                // Posterior samples are spread as widely as the distribution they come from. Fitted rows are spread less,
+                // and hyperparameters learned from them would shrink rows with few entries too much.
+                problem.uninformed_sweep = u64::from(other.samples.is_none());
+            }
+            Origin::Checkpoint => {
+                if let Some(samples) = &model.samples {
+                    state.biases.clone_from(&samples.biases);
+                }
+            }
+        }
+        let holdout = |entries: Option<&Entries>| {
+            let entries = entries.filter(|e| is_gibbs && e.len() > 0);
+            let holdout = entries.map(|entries| holdout_entries(entries, model, scaling));
+            holdout.transpose()
+        };
+        let mut solver = RowwiseSolver {
+            problem,
+            state,
+            test: holdout(initial.test)?,
+            validation: holdout(initial.validation)?,
+            schedule: is_gibbs.then_some(SampleSchedule {
+                burn_in: options.burn_in,
+                thin: options.thin,
+            }),
+            entry_count: data.tensor.len(),
+        };
+        if is_gibbs {
+            if !matches!(origin, Origin::Checkpoint) || model.samples.is_none() {
+                model.samples = Some(PosteriorSamples {
+                    mean: model.mean + scaling.offset,
+                    scale: scaling.scale,
+                    has_biases,
+                    conditional_mode: solver.problem.largest_mode(),
+                    samples: Vec::new(),
+                    biases: solver.state.biases.clone(),
+                });
+            }
+            solver.add_stored_samples(model, pool)?;
+        }
+        Ok(solver)
+    }
+}
+
+/// Refuses options that the row-wise algorithms do not support.
+fn check_options(options: &Options) -> Result<()> {
+    if options.penalty == Penalty::L1 {
+        return Err(Error::argument(
+            "als and gibbs solve for rows in closed form, which an l1 penalty does not have; use l2, or \
+             another algorithm",
+        ));
+    }
+    if options.algorithm == Algorithm::Gibbs && options.nonneg {
+        return Err(Error::argument(
+            "gibbs samples values of either sign; for non-negative factors use als or blocked",
+        ));
+    }
+    Ok(())
+}
+
+/// Groups the entries of tensor and matrices, and collects the penalties of rows.
+fn build_problem(
+    model: &Model,
+    data: &Data,
+    settings: Settings,
+    pool: &ThreadPool,
+) -> Result<RowwiseProblem> {
+    let row_counts: Vec<usize> = model.modes.iter().map(|m| m.rows.len()).collect();
+    let tensor = data.tensor.shuffled();
+    // Biases that the driver has subtracted are part of the values here.
+    let values = if tensor.values_with_biases.is_empty() {
+        &tensor.values
+    } else {
+        &tensor.values_with_biases
+    };
+    let values = settings.scaling.scaled(values);
+    let matrix_sizes: Vec<[usize; 2]> = data
+        .matrices
+        .iter()
+        .zip(&model.matrices)
+        .map(|(m, columns)| {
+            let rows = row_counts[m.mode];
+            let is_graph = m.kind.is_graph();
+            let columns = if is_graph {
+                rows
+            } else {
+                columns.columns.len()
+            };
+            [rows, columns]
+        })
+        .collect();
+    let inputs: Vec<MatrixInput<'_>> = data
+        .matrices
+        .iter()
+        .zip(&matrix_sizes)
+        .map(|(m, size)| {
+            let entries = m.entries.shuffled();
+            MatrixInput {
+                mode: m.mode,
+                weight: f64::from(m.weight),
+                column_penalties: m
+                    .column_weights
+                    .iter()
+                    .map(|&weight| m.penalty.of_row(weight) as f32)
+                    .collect(),
+                is_graph: m.kind.is_graph(),
+                full: m.full.clone(),
+                entries: CooSlices {
+                    row_counts: size,
+                    rows: &entries.rows,
+                    values: &entries.values,
+                    weights: &entries.weights,
+                },
+            }
+        })
+        .collect();
+    let tensor = CooSlices {
+        row_counts: &row_counts,
+        rows: &tensor.rows,
+        values: &values,
+        weights: &tensor.weights,
+    };
+    let mut problem = RowwiseProblem::new(&model.shape, tensor, &inputs, settings, pool)?;
+    for (mode, target) in model.modes.iter().zip(&data.prior_means) {
+        // A row without tensor entries is penalised as one with a single entry.
+        let weight = |i: usize| match mode.counts[i] {
+            0 => 1.0,
+            _ => mode.row_weight(i),
+        };
+        let strength = |i: usize| data.penalty.of_row(weight(i)) as f32;
+        problem.penalties.push(ModePenalty {
+            strengths: (0..mode.counts.len()).map(strength).collect(),
+            target: target.clone(),
+        });
+    }
+    Ok(problem)
+}
+
+/// Groups test or validation entries. Rows that the model does not have are its mean rows.
+fn holdout_entries(
+    entries: &Entries,
+    model: &Model,
+    scaling: ValueScaling,
+) -> Result<HoldoutEntries> {
+    let row_counts: Vec<usize> = model.modes.iter().map(|m| m.rows.len() + 1).collect();
+    let (mut rows, mut values, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+    let is_weighted = entries.is_weighted();
+    entries.for_each(|row, value, weight| {
+        rows.extend_from_slice(row);
+        values.push(value);
+        weights.extend(is_weighted.then_some(weight));
+    });
+    HoldoutEntries::new(CooSlices {
+        row_counts: &row_counts,
+        rows: &rows,
+        values: &scaling.scaled(&values),
+        weights: &weights,
+    })
+}
+
+/// Copies the biases of another model, divided by `scale` and centered, where both models have a row.
+fn copy_biases(biases: &mut [Vec<f32>], model: &Model, other: &Model, scale: f64) {
+    for ((to, mode), old) in biases.iter_mut().zip(&model.modes).zip(&other.modes) {
+        let old_bias = |index| old.biases.get(old.rows.compact(index)? as usize).copied();
+        for (to, index) in to.iter_mut().zip(mode.rows.indices()) {
+            *to = (f64::from(old_bias(index).unwrap_or(0.0)) / scale) as f32;
+        }
+        // Values have mean 0 here, so biases must have none.
+        if let Some((last, biases)) = to.split_last_mut() {
+            let mean = mode.mean_bias(biases);
+            biases.iter_mut().for_each(|b| *b -= mean);
+            *last = 0.0;
+        }
+    }
+}
+
+/// Multiplies a hyper-diagonal core, divided by `scale`, into the rows of the first mode, so that the core for scaled
+/// values is 1: rows determine the scale of a component. A full core stays.
+fn absorb_diagonal_core(model: &mut Model, scale: f64) -> Result<()> {
+    if model.shape.kind == CoreKind::Full {
+        return Ok(());
+    }
+    let rank = model.shape.ranks[0];
+    let core = model.core[..rank].to_vec();
+    let factor = &mut model.modes[0].factor;
+    let stride = factor.stride();
+    for row in factor.as_mut_slice()?.chunks_exact_mut(stride) {
+        row.iter_mut()
+            .zip(&core)
+            .for_each(|(u, g)| *u *= g / scale as f32);
+    }
+    // Matrices of that mode must keep their predictions.
+    for matrix in model.matrices.iter_mut().filter(|m| m.mode == 0) {
+        for row in matrix.factor.as_mut_slice()?.chunks_exact_mut(stride) {
+            row.iter_mut()
+                .zip(&core)
+                .filter(|(_, g)| **g != 0.0)
+                .for_each(|(v, g)| *v /= g / scale as f32);
+        }
+    }
+    model.core[..rank].fill(scale as f32);
+    model.update_mean_rows()
+}

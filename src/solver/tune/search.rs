@@ -1,0 +1,319 @@
+//! The rungs of a search: which trials are fitted how far, and which continue.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use super::state::{SearchState, TrialOutcome, fingerprint};
+use super::stop::SearchMonitor;
+use super::trial::{Trial, TuneObserver, TuneOptions, TuneProgress};
+use super::trial_run::{PausedFit, TrialJob, TrialRunner};
+use super::trial_sampler::TrialSampler;
+use crate::error::{Error, Result};
+use crate::options::{Algorithm, Options};
+use crate::parallel::{StopFlag, available_threads, run_ordered};
+use crate::problem::Problem;
+use crate::progress::report_progress;
+use crate::solver::algorithm_factory::kernel_level;
+use crate::solver::observer::Control;
+use crate::solver::standardization::Standardization;
+use crate::sort::stable_sort_by;
+
+/// One trial in so many continues to the next rung.
+const REDUCTION_FACTOR: usize = 3;
+
+/// Fraction of all epochs at the last rung but one. Each rung before has half the epochs of the next.
+const EPOCH_FRACTION_BEFORE_LAST: f64 = 0.4;
+
+/// Memory limit of the models of paused trials. Those with the largest errors are discarded first.
+const MAX_PAUSED_BYTES: usize = 1 << 30;
+
+/// Maximum number of attempts to sample a trial that differs from those before.
+const MAX_ATTEMPTS: u64 = 100;
+
+/// Time between two writes of the state file.
+const WRITE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A search in progress.
+pub(super) struct Search<'a> {
+    search_options: &'a TuneOptions<'a>,
+    pub(super) trials: Vec<Trial>,
+    runner: TrialRunner<'a>,
+    state: SearchState,
+    last_write: Instant,
+    /// Number of trials that run in parallel.
+    parallel_trials: usize,
+    /// Trials that can be continued, with their numbers.
+    paused: Vec<(usize, PausedFit)>,
+}
+
+impl<'a> Search<'a> {
+    /// Samples all trials and loads the state of an earlier search. `base` are the resolved options of the plain fit
+    /// that `given` asks for.
+    pub(super) fn new(
+        problem: &'a Problem<'a>,
+        given: &Options,
+        base: &'a Options,
+        standardization: Option<Standardization>,
+        search_options: &'a TuneOptions<'a>,
+    ) -> Result<Search<'a>> {
+        let sampler = TrialSampler::new(problem, &search_options.space, given, base)?;
+        let trials = sample_trials(&sampler, search_options.trials)?;
+        let mut settings = format!(
+            "{} {} {} {} {}\n",
+            search_options.space.describe(),
+            search_options.rungs,
+            search_options.fraction.to_bits(),
+            search_options.valid.is_some(),
+            kernel_level(base)?.name(),
+        );
+        trials.iter().for_each(|t| settings += &t.to_text());
+        let weights = problem.matrix_weights(base)?;
+        let mut state = SearchState {
+            data: fingerprint(problem, &weights, search_options.valid.as_ref()),
+            settings: u64::from(crc32fast::hash(settings.as_bytes())),
+            outcomes: BTreeMap::new(),
+        };
+        if let Some(path) = &search_options.resume {
+            state.load(path)?;
+        }
+        let threads = match base.threads {
+            0 => available_threads(),
+            n => n as usize,
+        };
+        Ok(Search {
+            search_options,
+            trials,
+            runner: TrialRunner::new(problem, search_options, base, standardization),
+            state,
+            last_write: Instant::now(),
+            parallel_trials: (threads / search_options.fit_threads).max(1),
+            paused: Vec::new(),
+        })
+    }
+
+    /// Runs all rungs.
+    pub(super) fn run(
+        &mut self,
+        observer: &mut dyn TuneObserver,
+        monitor: &SearchMonitor<'_>,
+    ) -> Result<()> {
+        let mut remaining: Vec<usize> = (0..self.trials.len()).collect();
+        for rung in 0..self.search_options.rungs {
+            self.run_rung(rung, &remaining, observer, monitor)?;
+            remaining.retain(|&t| self.trials[t].failed.is_none());
+            // The best first: an interrupted rung has then measured the most promising trials.
+            stable_sort_by(&mut remaining, &|&a, &b| {
+                let rmse = |t: usize| self.trials[t].valid_rmse;
+                rmse(a).total_cmp(&rmse(b)).then(a.cmp(&b))
+            });
+            let kept = remaining.len().div_ceil(REDUCTION_FACTOR);
+            // The plain fit always continues, to be compared with at the end.
+            let mut position = 0;
+            remaining.retain(|&t| {
+                position += 1;
+                position <= kept || t == 0
+            });
+        }
+        Ok(())
+    }
+
+    /// Fits and measures trials at a rung, those without an outcome in the state.
+    fn run_rung(
+        &mut self,
+        rung: usize,
+        remaining: &[usize],
+        observer: &mut dyn TuneObserver,
+        monitor: &SearchMonitor<'_>,
+    ) -> Result<()> {
+        let has_outcome = |t: &usize| self.state.outcomes.contains_key(&(rung, *t));
+        let (old, new): (Vec<usize>, Vec<usize>) = remaining.iter().partition(|t| has_outcome(t));
+        let mut best = f64::NAN;
+        for t in old.iter().copied() {
+            self.record_outcome(rung, t);
+            best = best.min(self.trials[t].valid_rmse);
+        }
+        let jobs: Vec<TrialJob> = new.iter().map(|&t| self.job(rung, t)).collect();
+        self.runner.prepare(&jobs, monitor)?;
+        let runner = self.runner.clone();
+        let fit = |i: u64, stop: &StopFlag| {
+            let started = Instant::now();
+            let result = runner.run(&jobs[i as usize], stop);
+            (result, started.elapsed().as_secs_f64())
+        };
+        let (measured_before, total) = (old.len(), remaining.len());
+        let rungs = self.search_options.rungs;
+        let phase = format!("rung {} of {rungs}", rung + 1);
+        let parallel_trials = self.parallel_trials;
+        let take_result = |i: u64, (result, seconds): (Result<(f64, PausedFit)>, f64)| {
+            let t = new[i as usize];
+            let rmse = match result {
+                Err(Error::Cancelled) => return Err(Error::Cancelled),
+                Err(e) => Err(e.to_string()),
+                Ok((rmse, paused)) if rmse.is_finite() => {
+                    self.paused.push((t, paused));
+                    Ok(rmse)
+                }
+                Ok(_) => Err("no entry could be measured".into()),
+            };
+            let outcome = TrialOutcome { rmse, seconds };
+            self.state.outcomes.insert((rung, t), outcome);
+            self.record_outcome(rung, t);
+            self.discard_models(rung, total);
+            self.write_regularly()?;
+            best = best.min(self.trials[t].valid_rmse);
+            let done = measured_before + i as usize + 1;
+            let control = observer.trial(&TuneProgress {
+                trial: &self.trials[t],
+                rung: rung + 1,
+                rungs,
+                done,
+                total,
+                best,
+            });
+            if control == Control::Stop {
+                monitor.stop();
+            }
+            report_progress(monitor, &phase, done as u64, total as u64)
+        };
+        run_ordered(new.len() as u64, parallel_trials, monitor, fit, take_result)
+    }
+
+    /// Copies a trial's outcome at a rung from the state to the trial.
+    fn record_outcome(&mut self, rung: usize, t: usize) {
+        let epochs = self.rung_epoch(rung, t);
+        let trial = &mut self.trials[t];
+        if let Some(outcome) = self.state.outcomes.get(&(rung, t)) {
+            trial.seconds += outcome.seconds;
+            trial.epochs = epochs;
+            match &outcome.rmse {
+                Ok(rmse) => (trial.valid_rmse, trial.rungs) = (*rmse, rung + 1),
+                Err(why) => (trial.valid_rmse, trial.failed) = (f64::NAN, Some(why.clone())),
+            }
+        }
+    }
+
+    /// The epoch of a trial's first rung.
+    fn first_rung_epoch(&self, t: usize) -> u64 {
+        let all = last_epoch(&self.trials[t].options);
+        let fraction = match self.search_options.rungs {
+            1 => 1.0,
+            rungs => EPOCH_FRACTION_BEFORE_LAST / 2f64.powi(rungs as i32 - 2),
+        };
+        ((all as f64 * fraction).round() as u64).max(1)
+    }
+
+    /// The epoch at which a trial is measured at a rung.
+    fn rung_epoch(&self, rung: usize, t: usize) -> u64 {
+        let all = last_epoch(&self.trials[t].options);
+        if rung + 1 == self.search_options.rungs {
+            all
+        } else {
+            (self.first_rung_epoch(t) << rung).min(all)
+        }
+    }
+
+    /// The job that takes a trial to a rung.
+    fn job(&mut self, rung: usize, t: usize) -> TrialJob {
+        let mut options = self.trials[t].options.clone();
+        // Every rung is measured, and a trial that starts over is measured as often as one that continues.
+        options.eval_every = self.first_rung_epoch(t);
+        (options.patience, options.tolerance, options.time_limit) = (0, 0.0, 0.0);
+        // The search holds out entries of its own.
+        options.valid_fraction = 0.0;
+        // Pinned threads of several fits would share cores.
+        options.threads = self.search_options.fit_threads as u64;
+        options.pin = false;
+        TrialJob {
+            options,
+            epoch: self.rung_epoch(rung, t),
+            paused: Mutex::new(self.take_paused(t)),
+        }
+    }
+
+    /// Removes and returns the fit of trial `t`, if it is paused.
+    fn take_paused(&mut self, t: usize) -> Option<PausedFit> {
+        let position = self.paused.iter().position(|(trial, _)| *trial == t)?;
+        Some(self.paused.swap_remove(position).1)
+    }
+
+    /// Discards the models of paused trials that will not continue, or that exceed the memory limit.
+    fn discard_models(&mut self, rung: usize, remaining: usize) {
+        let is_last = rung + 1 == self.search_options.rungs;
+        let limit = if is_last {
+            0
+        } else {
+            remaining.div_ceil(REDUCTION_FACTOR)
+        };
+        let size = |(model, _): &PausedFit| model.memory_bytes();
+        let mut bytes: usize = self.paused.iter().map(|(_, paused)| size(paused)).sum();
+        while self.paused.len() > limit || bytes > MAX_PAUSED_BYTES {
+            let rmse = |t: &usize| self.trials[*t].valid_rmse;
+            let worst = self.paused.iter().map(|(t, _)| *t).max_by(|a, b| {
+                let order = rmse(a).total_cmp(&rmse(b));
+                order.then(a.cmp(b))
+            });
+            match worst.and_then(|t| self.take_paused(t)) {
+                Some(paused) => bytes -= size(&paused),
+                None => return,
+            }
+        }
+    }
+
+    /// Writes the state file, if there is one.
+    pub(super) fn write_state(&mut self) -> Result<()> {
+        self.last_write = Instant::now();
+        match self.search_options.state_path() {
+            Some(path) => self.state.save(path),
+            None => Ok(()),
+        }
+    }
+
+    fn write_regularly(&mut self) -> Result<()> {
+        if self.last_write.elapsed() >= WRITE_INTERVAL {
+            self.write_state()
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Samples up to `count` distinct trials, the plain fit first. A small space has fewer.
+fn sample_trials(sampler: &TrialSampler<'_>, count: usize) -> Result<Vec<Trial>> {
+    let mut seen = HashSet::new();
+    let mut trials: Vec<Trial> = Vec::new();
+    for number in 0..count {
+        let mut options = match number {
+            0 => sampler.first()?,
+            n => sampler.sample(n as u64, 0)?,
+        };
+        let mut attempt = 1;
+        while !seen.insert(options.to_text()) && attempt <= MAX_ATTEMPTS {
+            options = sampler.sample(number as u64, attempt)?;
+            attempt += 1;
+        }
+        if attempt > MAX_ATTEMPTS {
+            break;
+        }
+        trials.push(Trial {
+            number,
+            options,
+            rungs: 0,
+            epochs: 0,
+            valid_rmse: f64::NAN,
+            failed: None,
+            seconds: 0.0,
+        });
+    }
+    Ok(trials)
+}
+
+/// The last epoch of a fit with these options, or its last sweep.
+fn last_epoch(options: &Options) -> u64 {
+    match options.algorithm {
+        Algorithm::Gibbs => options
+            .burn_in
+            .saturating_add(options.samples.saturating_mul(options.thin)),
+        _ => options.epochs,
+    }
+}
