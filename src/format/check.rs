@@ -1,20 +1,14 @@
-//! Looking at every entry of a file: is it intact, is every entry acceptable, and can it be mended.
+//! Checks every entry of a file: checksums, index ranges, values and duplicates.
 
-use std::path::Path;
-
-use super::atomic::AtomicFile;
-use super::convert::{for_each_batch, refuse_same};
-use super::coo::{CooFile, CooView};
-use super::group::{DEFAULT_MEMORY, for_each_group};
-use super::layout::Header;
-use super::names;
-use super::rows::RowMapBuilder;
-use super::write::{CooWriter, Dims, StagedCoo};
-use crate::error::{Error, Result};
+use super::batches::for_each_batch;
+use super::coo_file::CooFile;
+use super::coo_view::CooView;
+use super::group_by_key::{DEFAULT_MEMORY, for_each_group};
+use super::row_map::RowMapBuilder;
+use crate::error::Result;
 use crate::progress::{Monitor, report_progress};
 use crate::random::splitmix64;
 use crate::sort::stable_sort_by_key;
-use crate::try_alloc::try_zeroed;
 
 /// How many examples of each fault are kept.
 const EXAMPLES: usize = 5;
@@ -121,7 +115,7 @@ pub fn check_view(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<CheckRepo
                     .zip(view.dims())
                     .position(|(c, &dim)| u64::from(c[k]) >= dim);
                 let (value, weight) = (values.get(i), view.weights().map(|w| w.get(i)));
-                let finite = acceptable_numbers(value, weight);
+                let finite = is_valid_entry(value, weight);
                 if outside.is_none() && finite {
                     continue;
                 }
@@ -178,12 +172,12 @@ pub fn check_view(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<CheckRepo
 }
 
 /// Values are finite; weights are finite and not negative.
-fn acceptable_numbers(value: f64, weight: Option<f64>) -> bool {
+pub(super) fn is_valid_entry(value: f64, weight: Option<f64>) -> bool {
     value.is_finite() && weight.is_none_or(|w| w.is_finite() && w >= 0.0)
 }
 
 /// Calls `visit` with the entries (ascending) of every cell listed more than once.
-fn for_each_duplicate(
+pub(super) fn for_each_duplicate(
     view: &CooView<'_>,
     monitor: &dyn Monitor,
     visit: &mut dyn FnMut(&[u64]) -> Result<()>,
@@ -214,278 +208,4 @@ fn for_each_duplicate(
             Ok(())
         },
     )
-}
-
-/// Which entry of a cell listed more than once [`repair`] keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DuplicatePolicy {
-    /// One entry at the place of the first, with the mean of the values. With weights: their
-    /// weighted mean and the sum of the weights, which leaves the least-squares solution unchanged.
-    #[default]
-    Mean,
-    /// The first in the file.
-    First,
-    /// The last in the file.
-    Last,
-}
-
-/// What [`repair`] did.
-#[derive(Debug, Clone)]
-pub struct RepairReport {
-    /// The header of the new file.
-    pub header: Header,
-    /// Entries left out because an index was out of range or a value not finite.
-    pub dropped: u64,
-    /// Entries merged into, or replaced by, another of the same cell.
-    pub merged: u64,
-}
-
-/// Writes a copy of `file` that passes [`check`]: entries that are not acceptable are left out and
-/// every cell is listed once. A file whose checksums do not match is refused, since any of its
-/// entries may be wrong.
-pub fn repair(
-    file: &CooFile,
-    output: &Path,
-    keep: DuplicatePolicy,
-    monitor: &dyn Monitor,
-) -> Result<RepairReport> {
-    file.require_intact(monitor)?;
-    let view = file.view();
-    let n = view.len();
-    // Entries to leave out, and values to replace: (entry, value, weight).
-    let mut out: Vec<u64> = try_zeroed(n.div_ceil(64), "words for entries")?;
-    let mut drop_entry = |i: u64| out[(i / 64) as usize] |= 1 << (i % 64);
-    let mut means: Vec<(u64, f64, f64)> = Vec::new();
-    let acceptable = |i: usize| {
-        (0..view.order()).all(|m| u64::from(view.column(m)[i]) < view.dims()[m])
-            && acceptable_numbers(view.values().get(i), view.weights().map(|w| w.get(i)))
-    };
-    let mut dropped = 0;
-    for i in 0..n {
-        if i % (1 << 20) == 0 {
-            report_progress(monitor, "values and indices", i as u64, n as u64)?;
-        }
-        if !acceptable(i) {
-            drop_entry(i as u64);
-            dropped += 1;
-        }
-    }
-    let mut merged = 0;
-    for_each_duplicate(&view, monitor, &mut |entries| {
-        let good: Vec<u64> = entries
-            .iter()
-            .copied()
-            .filter(|&e| acceptable(e as usize))
-            .collect();
-        if good.len() < 2 {
-            return Ok(());
-        }
-        let kept = match keep {
-            DuplicatePolicy::Mean | DuplicatePolicy::First => good[0],
-            DuplicatePolicy::Last => good[good.len() - 1],
-        };
-        if keep == DuplicatePolicy::Mean {
-            let weight = |e: u64| view.weights().map_or(1.0, |w| w.get(e as usize));
-            let value = |e: u64| view.values().get(e as usize);
-            let total: f64 = good.iter().map(|&e| weight(e)).sum();
-            let mean = if total > 0.0 {
-                let sum: f64 = good.iter().map(|&e| weight(e) * value(e)).sum();
-                // Values near the largest number: divide before adding up.
-                let careful = || good.iter().map(|&e| weight(e) / total * value(e)).sum();
-                if sum.is_finite() {
-                    sum / total
-                } else {
-                    careful()
-                }
-            } else {
-                good.iter().map(|&e| value(e) / good.len() as f64).sum()
-            };
-            means.push((kept, mean, total));
-        }
-        merged += good.len() as u64 - 1;
-        good.iter()
-            .filter(|&&e| e != kept)
-            .for_each(|&e| drop_entry(e));
-        Ok(())
-    })?;
-    stable_sort_by_key(&mut means, &|m| m.0);
-    // In place is fine for a binary file, which is replaced as a whole; a text would be lost.
-    if file.is_temporary() {
-        refuse_same(Some(file.path()), output)?;
-    }
-    let names = names::carry(file.path(), &output.with_extension(""), view.order())?;
-    let finished = write_kept(
-        file,
-        output,
-        &out,
-        &means,
-        n as u64 - dropped - merged,
-        monitor,
-    )?;
-    names.into_iter().try_for_each(AtomicFile::commit)?;
-    Ok(RepairReport {
-        header: finished.commit()?,
-        dropped,
-        merged,
-    })
-}
-
-fn write_kept(
-    file: &CooFile,
-    output: &Path,
-    out: &[u64],
-    means: &[(u64, f64, f64)],
-    kept: u64,
-    monitor: &dyn Monitor,
-) -> Result<StagedCoo> {
-    use super::coo::Values;
-    let view = file.view();
-    let h = file.header();
-    if kept == 0 && !view.is_empty() {
-        return Err(Error::file(
-            file.name(),
-            "no entry is acceptable; nothing would be left",
-        ));
-    }
-    let mut writer = CooWriter::create(
-        output,
-        view.order(),
-        h.value_kind,
-        h.weight_kind,
-        Some(kept),
-    )?;
-    let mut indices: Vec<Vec<u32>> = vec![Vec::new(); view.order()];
-    let (mut values, mut weights) = (Vec::new(), Vec::new());
-    let mut next_mean = means.iter().peekable();
-    for_each_batch(&view, monitor, "writing", &mut |columns, range| {
-        indices.iter_mut().for_each(Vec::clear);
-        values.clear();
-        weights.clear();
-        for (k, i) in range.enumerate() {
-            if out[i / 64] >> (i % 64) & 1 == 1 {
-                continue;
-            }
-            let (mut value, mut weight) = (view.values().get(i), view.weights().map(|w| w.get(i)));
-            if let Some((_, mean, total)) = next_mean.next_if(|m| m.0 == i as u64) {
-                value = *mean;
-                weight = weight.map(|_| *total);
-            }
-            for (list, column) in indices.iter_mut().zip(columns) {
-                list.push(column[k]);
-            }
-            values.push(value);
-            weights.extend(weight);
-        }
-        let columns: Vec<&[u32]> = indices.iter().map(Vec::as_slice).collect();
-        let weights = h.weight_kind.map(|_| Values::F64(&weights));
-        writer.push(&columns, Values::F64(&values), weights)
-    })?;
-    writer.stage(Dims::from_header(h))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::format::{OpenMode, ValueKind, Values};
-
-    /// Row, column, value, weight.
-    type Row = (u32, u32, f64, f64);
-
-    fn write(path: &Path, rows: &[Row], dims: &[u64]) -> CooFile {
-        let weighted = rows.iter().any(|r| r.3 != 1.0);
-        let kind = weighted.then_some(ValueKind::F64);
-        let mut w = CooWriter::create(path, 2, ValueKind::F64, kind, None).unwrap();
-        let a: Vec<u32> = rows.iter().map(|r| r.0).collect();
-        let b: Vec<u32> = rows.iter().map(|r| r.1).collect();
-        let values: Vec<f64> = rows.iter().map(|r| r.2).collect();
-        let weights: Vec<f64> = rows.iter().map(|r| r.3).collect();
-        let weights = weighted.then_some(Values::F64(&weights));
-        w.push(&[&a, &b], Values::F64(&values), weights).unwrap();
-        w.finish(Dims::Inferred).unwrap();
-        // Sizes smaller than the indices, as a careless writer might leave them.
-        let mut bytes = std::fs::read(path).unwrap();
-        let mut h = Header::decode(&bytes, bytes.len() as u64, "x").unwrap();
-        h.dims = dims.to_vec();
-        bytes[..512].copy_from_slice(&h.encode());
-        std::fs::write(path, bytes).unwrap();
-        CooFile::open(path, OpenMode::Private).unwrap()
-    }
-
-    #[test]
-    fn faults_are_counted_and_mended() {
-        let dir = tempfile::tempdir().unwrap();
-        let (path, out) = (dir.path().join("a.coo"), dir.path().join("b.coo"));
-        let rows = [
-            (0, 0, 1.0, 1.0),
-            (1, 1, 2.0, 1.0),
-            (0, 0, 3.0, 1.0),
-            (9, 1, 4.0, 1.0),
-            (2, 2, f64::NAN, 1.0),
-            (0, 0, 8.0, 1.0),
-            (1, 1, 6.0, 1.0),
-            (2, 0, 5.0, 1.0),
-        ];
-        let file = write(&path, &rows, &[4, 3]);
-        let r = check(&file, &()).unwrap();
-        assert!(!r.is_clean() && r.damaged.is_empty());
-        assert_eq!(
-            (r.out_of_range.count, r.out_of_range.examples[0].mode),
-            (1, Some(0))
-        );
-        assert_eq!((r.not_finite.count, r.not_finite.examples[0].entry), (1, 4));
-        assert_eq!((r.duplicates.count, r.repeated_entries), (2, 3));
-        assert_eq!(
-            r.duplicates.examples[0].entries,
-            [(0, 1.0), (2, 3.0), (5, 8.0)]
-        );
-        assert_eq!(r.empty_rows, [1, 0]);
-        for (keep, expected) in [
-            (DuplicatePolicy::Mean, vec![4.0, 4.0, 5.0]),
-            (DuplicatePolicy::First, vec![1.0, 2.0, 5.0]),
-            (DuplicatePolicy::Last, vec![8.0, 6.0, 5.0]),
-        ] {
-            let fixed = repair(&file, &out, keep, &()).unwrap();
-            assert_eq!((fixed.dropped, fixed.merged, fixed.header.count), (2, 3, 3));
-            let back = CooFile::open(&out, OpenMode::Mapped).unwrap();
-            let values: Vec<f64> = (0..3).map(|i| back.view().values().get(i)).collect();
-            assert_eq!(values, expected, "{keep:?}");
-            assert!(check(&back, &()).unwrap().is_clean());
-        }
-    }
-
-    #[test]
-    fn weighted_duplicates_keep_the_least_squares_solution() {
-        let dir = tempfile::tempdir().unwrap();
-        let (path, out) = (dir.path().join("a.coo"), dir.path().join("b.coo"));
-        let file = write(&path, &[(0, 0, 1.0, 3.0), (0, 0, 5.0, 1.0)], &[1, 1]);
-        repair(&file, &out, DuplicatePolicy::Mean, &()).unwrap();
-        let back = CooFile::open(&out, OpenMode::Mapped).unwrap();
-        assert_eq!(
-            (
-                back.view().values().get(0),
-                back.view().weights().unwrap().get(0)
-            ),
-            (2.0, 4.0)
-        );
-    }
-
-    #[test]
-    fn a_flipped_byte_is_found_and_not_mended() {
-        let dir = tempfile::tempdir().unwrap();
-        let (path, out) = (dir.path().join("a.coo"), dir.path().join("b.coo"));
-        drop(write(&path, &[(0, 0, 1.0, 1.0), (1, 1, 5.0, 1.0)], &[2, 2]));
-        let mut bytes = std::fs::read(&path).unwrap();
-        let at = Header::decode(&bytes, bytes.len() as u64, "x")
-            .unwrap()
-            .values
-            .offset as usize;
-        bytes[at + 3] ^= 1;
-        std::fs::write(&path, bytes).unwrap();
-        let file = CooFile::open(&path, OpenMode::Mapped).unwrap();
-        assert_eq!(check(&file, &()).unwrap().damaged, ["values"]);
-        let error = repair(&file, &out, DuplicatePolicy::Mean, &())
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("values") && !out.exists(), "{error}");
-    }
 }

@@ -1,21 +1,20 @@
 //! Turning text into binary COO files and back.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::atomic::AtomicFile;
-use super::coo::{CooFile, CooView, Values};
-use super::layout::{Header, MAGIC, ValueKind};
-use super::memory::OpenMode;
+use super::batches::for_each_valid_batch;
+use super::coo_file::CooFile;
+use super::coo_view::{CooView, Values};
+use super::coo_writer::{CooWriter, Dims, StagedCoo};
+use super::file_bytes::OpenMode;
+use super::header::{Header, MAGIC, ValueKind};
 use super::names::{self, Names};
-use super::text::{self, Input, Sink, TextOptions, TextSource, WriterPlan};
-use super::write::{CooWriter, Dims, StagedCoo};
+use super::text::{self, Input, Sink, SinkTarget, TextOptions, TextSource};
 use crate::error::{Error, Result};
-use crate::progress::{Monitor, report_progress};
-
-/// Entries handled between two looks at the monitor.
-const BATCH: usize = 1 << 16;
+use crate::progress::Monitor;
 
 /// What [`convert`] made.
 #[derive(Debug)]
@@ -57,7 +56,7 @@ pub fn convert(
     };
     let (finished, result) = import(
         input,
-        WriterPlan::Named(output),
+        SinkTarget::Named(output),
         options,
         ValueKind::F32,
         monitor,
@@ -146,7 +145,7 @@ pub fn open(
     let name = path.display().to_string();
     let (finished, result) = import(
         input,
-        WriterPlan::Unnamed(&name),
+        SinkTarget::Unnamed(&name),
         options,
         ValueKind::F64,
         monitor,
@@ -185,7 +184,7 @@ fn require_known(file: &str, mode: usize, list: &Names, options: &TextOptions) -
 
 fn import(
     input: Input,
-    plan: WriterPlan<'_>,
+    plan: SinkTarget<'_>,
     options: &TextOptions,
     default_kind: ValueKind,
     monitor: &dyn Monitor,
@@ -285,87 +284,4 @@ fn stage(
         writer.push(columns, view.values().slice(range), weights)
     })?;
     writer.stage(dims)
-}
-
-/// [`for_each_batch`] that stops with an error at an index that is not below the size of its mode.
-pub(crate) fn for_each_valid_batch(
-    view: &CooView<'_>,
-    monitor: &dyn Monitor,
-    phase: &str,
-    visit: &mut dyn FnMut(&[&[u32]], std::ops::Range<usize>) -> Result<()>,
-) -> Result<()> {
-    for_each_batch(view, monitor, phase, &mut |columns, range| {
-        for (n, column) in columns.iter().enumerate() {
-            if let Some(k) = column.iter().position(|&i| u64::from(i) >= view.dims()[n]) {
-                return Err(view.out_of_range(n, range.start + k, column[k]));
-            }
-        }
-        visit(columns, range)
-    })
-}
-
-/// Walks over a view in pieces that keep a monitor informed.
-pub(crate) fn for_each_batch(
-    view: &CooView<'_>,
-    monitor: &dyn Monitor,
-    phase: &str,
-    visit: &mut dyn FnMut(&[&[u32]], std::ops::Range<usize>) -> Result<()>,
-) -> Result<()> {
-    let mut start = 0;
-    while start < view.len() {
-        report_progress(monitor, phase, start as u64, view.len() as u64)?;
-        let end = (start + BATCH).min(view.len());
-        let columns: Vec<&[u32]> = (0..view.order())
-            .map(|n| &view.column(n)[start..end])
-            .collect();
-        visit(&columns, start..end)?;
-        start = end;
-    }
-    Ok(())
-}
-
-/// Writes a tensor as FROSTT text, 1-based, with the shortest digits that read back the same value;
-/// a weight column follows if there are weights.
-pub fn write_tns(input: &CooFile, output: &Path, monitor: &dyn Monitor) -> Result<()> {
-    input.require_intact(monitor)?;
-    refuse_same(Some(input.path()), output)?;
-    let view = &input.view();
-    let mut file = AtomicFile::create(output)?;
-    let name = file.name().to_string();
-    let failed = |e| Error::io(format!("cannot write {name}"), e);
-    let mut out = BufWriter::with_capacity(1 << 18, file.file());
-    for_each_valid_batch(view, monitor, "writing", &mut |columns, range| {
-        for (k, i) in range.enumerate() {
-            write_line(&mut out, columns, k, view, i).map_err(failed)?;
-        }
-        Ok(())
-    })?;
-    out.flush().map_err(failed)?;
-    drop(out);
-    file.commit()
-}
-
-fn write_line(
-    out: &mut impl Write,
-    columns: &[&[u32]],
-    k: usize,
-    view: &CooView<'_>,
-    i: usize,
-) -> io::Result<()> {
-    for column in columns {
-        write!(out, "{} ", u64::from(column[k]) + 1)?;
-    }
-    write_float(out, view.values(), i)?;
-    if let Some(weights) = view.weights() {
-        out.write_all(b" ")?;
-        write_float(out, weights, i)?;
-    }
-    out.write_all(b"\n")
-}
-
-fn write_float(out: &mut impl Write, values: Values<'_>, i: usize) -> io::Result<()> {
-    match values {
-        Values::F32(v) => write!(out, "{}", v[i]),
-        Values::F64(v) => write!(out, "{}", v[i]),
-    }
 }

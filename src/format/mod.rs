@@ -1,46 +1,55 @@
-//! Files: binary COO (read by mapping, written atomically), text import, and what can be done to a
-//! file as such: check, mend, summarize, split.
+//! Files: binary COO, text import, names of rows, and operations on files.
 //!
-//! `docs/format.md` specifies the binary format byte by byte.
+//! Enters: paths or readers of binary COO files (`.coo`) and of text (`.tns`, `.mtx`, `.csv`, `.tsv`). Leaves: a
+//! [`CooView`], one slice per column, of an opened [`CooFile`] or of a [`CooData`] in memory; and new files, which appear
+//! complete or not at all (`atomic`).
+//!
+//! Open `coo_view` and `header` first. `docs/format.md` specifies the binary format byte by byte; `header` encodes and
+//! decodes it, [`CooWriter`] writes it as a stream, `text` imports into it. [`check`], [`repair`], [`summarize`] and
+//! [`split`] work on whole files. [`RowMap`] numbers the rows of a mode that occur; [`Names`] has their names.
 
 pub(crate) mod atomic;
+mod batches;
 mod check;
 mod convert;
-mod coo;
-mod group;
-mod layout;
-mod memory;
+mod coo_data;
+mod coo_file;
+mod coo_view;
+mod coo_writer;
+mod file_bytes;
+mod group_by_key;
+mod header;
 mod names;
 pub(crate) mod npy;
-mod owned;
-mod rows;
+mod repair;
+mod row_map;
 mod split;
 mod summary;
 mod text;
-mod write;
+mod tns_export;
 
-pub use check::{
-    CheckReport, DuplicatePolicy, DuplicatePosition, Faults, InvalidEntry, RepairReport, check,
-    check_view, repair,
-};
-pub use convert::{ConversionReport, convert, is_coo_file, open, write, write_tns};
-pub use coo::{CooFile, CooView, Values};
-pub use layout::{
+pub use check::{CheckReport, DuplicatePosition, Faults, InvalidEntry, check, check_view};
+pub use convert::{ConversionReport, convert, is_coo_file, open, write};
+pub use coo_data::CooData;
+pub use coo_file::CooFile;
+pub use coo_view::{CooView, Values};
+pub use coo_writer::{CooWriter, Dims};
+pub use file_bytes::OpenMode;
+pub use header::{
     ALIGN, HEADER_LEN, Header, MAGIC, MAX_DIM, MIN_ORDER, Section, VERSION, ValueKind,
 };
-pub use memory::OpenMode;
 pub use names::Names;
-pub(crate) use names::find_names_beside;
-pub use owned::CooData;
-pub(crate) use owned::OwnedValues;
-pub use rows::RowMap;
+pub use repair::{DuplicatePolicy, RepairReport, repair};
+pub use row_map::RowMap;
 pub use split::{SplitOptions, SplitPart, SplitRule, split};
 pub use summary::{ModeSummary, Summary, ValueSummary, summarize};
-pub(crate) use text::TextSource;
 pub use text::{DelimitedOptions, Input, TextFormat, TextOptions};
-pub use write::{CooWriter, Dims};
+pub use tns_export::write_tns;
 
 pub(crate) use atomic::AtomicFile;
-pub(crate) use memory::FileBytes;
-pub(crate) use rows::RowMapBuilder;
-pub(crate) use write::StagedCoo;
+pub(crate) use coo_data::OwnedValues;
+pub(crate) use coo_writer::StagedCoo;
+pub(crate) use file_bytes::FileBytes;
+pub(crate) use names::find_names_beside;
+pub(crate) use row_map::RowMapBuilder;
+pub(crate) use text::TextSource;

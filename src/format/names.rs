@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::atomic::{self, AtomicFile};
-use super::layout::{MAX_DIM, MAX_ORDER};
+use super::header::{MAX_DIM, MAX_ORDER};
 use crate::error::{Error, Result};
 
 /// The header of the files written here; under it backslash, tab and line ends are escaped.

@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::atomic::AtomicFile;
-use super::convert::{for_each_valid_batch, refuse_same};
-use super::coo::{CooFile, Values};
-use super::group::{DEFAULT_MEMORY, for_each_group};
+use super::batches::for_each_valid_batch;
+use super::convert::refuse_same;
+use super::coo_file::CooFile;
+use super::coo_view::Values;
+use super::coo_writer::{CooWriter, Dims};
+use super::group_by_key::{DEFAULT_MEMORY, for_each_group};
 use super::names;
-use super::write::{CooWriter, Dims};
 use crate::error::{Error, Result};
 use crate::progress::Monitor;
 use crate::random::Permutation;

@@ -1,7 +1,7 @@
 //! What a file holds, in numbers: sizes, values, how long its rows are.
 
-use super::coo::CooView;
-use super::rows::{RowMap, RowMapBuilder};
+use super::coo_view::CooView;
+use super::row_map::{RowMap, RowMapBuilder};
 use crate::error::Result;
 use crate::progress::{Monitor, report_progress};
 use crate::try_alloc::try_zeroed;

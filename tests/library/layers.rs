@@ -62,7 +62,7 @@ const UNSAFE: [&str; 65] = [
     "ffi/testing.rs",
     "ffi/text.rs",
     "ffi/tune.rs",
-    "format/memory.rs",
+    "format/file_bytes.rs",
     "kernel/batch.rs",
     "kernel/batch_iter.rs",
     "kernel/batch_update.rs",

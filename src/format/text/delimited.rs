@@ -2,50 +2,18 @@
 
 use std::cell::Cell;
 use std::io::{self, Read};
-use std::path::PathBuf;
 use std::rc::Rc;
 
 use super::entry::{Entry, EntryParser};
-use super::{Sink, TextOptions, TextResult, TextSource, quote};
+use super::fields::quote;
+use super::options::{DelimitedOptions, TextOptions};
+use super::sink::Sink;
+use super::source::TextSource;
+use super::text_result::TextResult;
 use crate::error::{Error, Result};
-use crate::format::layout::{MAX_DIM, MAX_ORDER, MIN_ORDER, check_dims};
+use crate::format::header::{MAX_DIM, MAX_ORDER, MIN_ORDER, check_dims};
 use crate::format::names::Names;
 use crate::progress::{Monitor, report_progress};
-
-/// How CSV and TSV are read. Columns are named by their header or numbered from 1.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct DelimitedOptions {
-    /// The columns that are indices, one per mode in this order; all but value and weight if empty.
-    pub columns: Vec<String>,
-    /// The value column; the last one if not given.
-    pub value: Option<String>,
-    /// The weight column, if there is one.
-    pub weight: Option<String>,
-    /// Columns whose ids are words even if the first looks like a number.
-    pub strings: Vec<String>,
-    /// Whether all ids are words.
-    pub all_strings: bool,
-    /// Names given earlier, by mode (from 0): the same id gets the same index again, new ids are
-    /// added behind.
-    pub names: Vec<(usize, PathBuf)>,
-    /// What separates columns, if not a comma or tab.
-    pub delimiter: Option<u8>,
-    /// Whether the first line is data already.
-    pub no_header: bool,
-}
-
-impl DelimitedOptions {
-    pub(super) fn is_set(&self) -> bool {
-        !self.columns.is_empty()
-            || self.value.is_some()
-            || self.weight.is_some()
-            || !self.strings.is_empty()
-            || self.all_strings
-            || !self.names.is_empty()
-            || self.delimiter.is_some()
-            || self.no_header
-    }
-}
 
 /// Which column is what.
 struct Roles {

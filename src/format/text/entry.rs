@@ -4,9 +4,10 @@
 //! [`EntryParser::fast`] reads ordinary lines in one pass and gives up at anything unusual; a test
 //! holds the two together. Import runs at the speed of `fast`.
 
-use super::quote;
-use crate::format::layout::{MAX_DIM, MAX_ORDER, ValueKind};
-use crate::format::write::too_large;
+use super::fields::{fields, is_blank, quote, skip_blanks};
+use super::number::{leading_digits, plain_decimal};
+use crate::format::coo_writer::too_large;
+use crate::format::header::{MAX_DIM, MAX_ORDER, ValueKind};
 
 /// A parsed entry; indices count from 0.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,22 +40,6 @@ pub(crate) struct EntryParser {
     /// What to do about ids that are no small numbers.
     pub words_hint: &'static str,
 }
-
-#[inline]
-fn is_blank(b: u8) -> bool {
-    matches!(b, b' ' | b'\t' | b'\r' | 0x0B | 0x0C)
-}
-
-/// The fields of a line.
-pub(crate) fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(|&b| is_blank(b)).filter(|f| !f.is_empty())
-}
-
-/// Powers of ten that are exact in `f64`.
-const EXACT_TENS: [f64; 23] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
-    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
-];
 
 impl EntryParser {
     pub(crate) fn new(order: usize, dims: Option<&[u64]>, kind: ValueKind) -> Self {
@@ -282,73 +267,6 @@ impl EntryParser {
     }
 }
 
-#[inline]
-fn skip_blanks(mut text: &[u8]) -> &[u8] {
-    while let [b, rest @ ..] = text {
-        if !is_blank(*b) {
-            break;
-        }
-        text = rest;
-    }
-    text
-}
-
-/// A run of 1 to 10 digits, which cannot overflow, and what follows.
-#[inline]
-fn leading_digits(text: &[u8]) -> Option<(u64, &[u8])> {
-    let mut number = 0u64;
-    let mut len = 0;
-    while let Some(&b) = text.get(len) {
-        let digit = b.wrapping_sub(b'0');
-        if digit > 9 {
-            break;
-        }
-        number = number * 10 + u64::from(digit);
-        len += 1;
-        if len > 10 {
-            return None;
-        }
-    }
-    (len > 0).then(|| (number, &text[len..]))
-}
-
-/// A number such as `-12.345`: up to 15 digits make an exact integer, and dividing it by an exact
-/// power of ten rounds once, so the result is the correctly rounded one (Clinger's fast path).
-#[inline]
-fn plain_decimal(text: &[u8]) -> Option<(f64, &[u8])> {
-    let (negative, digits) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        _ => (false, text),
-    };
-    let mut number = 0u64;
-    let mut seen = 0;
-    let mut point = None;
-    let mut len = 0;
-    while let Some(&b) = digits.get(len) {
-        let digit = b.wrapping_sub(b'0');
-        if digit <= 9 {
-            number = number * 10 + u64::from(digit);
-            seen += 1;
-        } else if b == b'.' && point.is_none() {
-            point = Some(len);
-        } else if is_blank(b) {
-            break;
-        } else {
-            return None;
-        }
-        len += 1;
-        if seen > 15 {
-            return None;
-        }
-    }
-    if seen == 0 {
-        return None;
-    }
-    let decimals = point.map_or(0, |at| len - at - 1);
-    let value = number as f64 / EXACT_TENS[decimals];
-    Some((if negative { -value } else { value }, &digits[len..]))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -434,30 +352,6 @@ mod tests {
             agreed > 3000,
             "the lines are too odd to test anything: {agreed}"
         );
-    }
-
-    #[test]
-    fn decimals_are_correctly_rounded() {
-        let mut s = RandomStream::new(&[5]);
-        for _ in 0..200_000 {
-            let digits = 1 + s.below(15) as usize;
-            let number = s.below(10u64.pow(digits as u32));
-            let mut text = format!("{number}");
-            if s.below(2) == 0 {
-                text.insert(s.below(text.len() as u64 + 1) as usize, '.');
-            }
-            if s.below(2) == 0 {
-                text.insert(0, '-');
-            }
-            if let Some((value, rest)) = plain_decimal(text.as_bytes()) {
-                assert!(rest.is_empty());
-                assert_eq!(
-                    value.to_bits(),
-                    text.parse::<f64>().unwrap().to_bits(),
-                    "{text}"
-                );
-            }
-        }
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! Matrix Market coordinate files: a banner, comments, a line of sizes, then the entries, 1-based.
 
-use super::entry::{Entry, EntryParser, fields};
-use super::lines::Lines;
-use super::{Sink, TextOptions, TextResult, TextSource, quote, starts_with_ignore_case};
+use super::entry::{Entry, EntryParser};
+use super::fields::{fields, quote, starts_with_ignore_case};
+use super::line_reader::LineReader;
+use super::options::TextOptions;
+use super::sink::Sink;
+use super::source::TextSource;
+use super::text_result::TextResult;
 use crate::error::{Error, Result};
-use crate::format::layout::MAX_DIM;
+use crate::format::header::MAX_DIM;
 use crate::progress::{Monitor, report_progress};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,7 +30,7 @@ pub(super) fn read(
              values; leave out --zero-based, --weighted and --no-value",
         ));
     }
-    let mut lines = Lines::new(source.take_reader());
+    let mut lines = LineReader::new(source.take_reader());
     let banner = match lines.next() {
         Ok(line) => banner_of(line.unwrap_or_default()),
         Err(e) => return Err(source.failed(e, lines.number())),

@@ -1,191 +1,34 @@
-//! Reading text: FROSTT `.tns`, Matrix Market `.mtx`, CSV and TSV, each also gzipped, as a stream.
+//! Reads text: FROSTT `.tns`, Matrix Market `.mtx`, CSV and TSV, each also gzipped, as a stream.
 //!
-//! Every reader hands entries to a [`Sink`], which writes them out in batches; memory does not
-//! depend on the length of the text. Errors name the file and the line.
+//! Enters: a [`TextSource`] (a file or any reader) and [`TextOptions`]. Leaves: entries in a [`Sink`], which writes a
+//! binary COO file in batches, and a [`TextResult`]. Memory does not depend on the length of the text. Errors name the
+//! file and the line.
+//!
+//! Open `tns` first: it is the shortest reader. `entry` parses one line of numbers (`number` is its fast path, `fields`
+//! splits lines), `line_reader` yields lines from one buffer. To add a format, add its reader here and a variant to
+//! [`TextFormat`] in `options`.
 
 mod delimited;
 mod entry;
-mod lines;
+mod fields;
+mod line_reader;
 mod matrix_market;
+mod number;
+mod options;
 mod sink;
 mod source;
+mod text_result;
 mod tns;
 
-pub use delimited::DelimitedOptions;
+pub use options::{DelimitedOptions, TextFormat, TextOptions};
 pub use source::Input;
 
-pub(crate) use sink::{Sink, WriterPlan};
+pub(crate) use sink::{Sink, SinkTarget};
 pub(crate) use source::TextSource;
+pub(crate) use text_result::TextResult;
 
-use std::path::Path;
-
-use super::layout::ValueKind;
-use super::names::Names;
 use crate::error::{Error, Result};
 use crate::progress::Monitor;
-
-/// The text formats that can be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TextFormat {
-    /// FROSTT: one entry per line, indices then the value, separated by blanks.
-    Tns,
-    /// Matrix Market coordinate format.
-    MatrixMarket,
-    /// Comma-separated with a header line.
-    Csv,
-    /// Tab-separated with a header line.
-    Tsv,
-}
-
-impl TextFormat {
-    /// The format called `name` on the command line.
-    pub fn from_name(name: &str) -> Option<TextFormat> {
-        match name {
-            "tns" => Some(TextFormat::Tns),
-            "mtx" => Some(TextFormat::MatrixMarket),
-            "csv" => Some(TextFormat::Csv),
-            "tsv" => Some(TextFormat::Tsv),
-            _ => None,
-        }
-    }
-
-    /// By extension (with or without `.gz`), otherwise by looking at the start of the text.
-    fn detect(name: &str, head: &[u8]) -> TextFormat {
-        let plain = name.strip_suffix(".gz").unwrap_or(name);
-        let extension = Path::new(plain).extension().and_then(|e| e.to_str());
-        if let Some(format) = extension
-            .map(str::to_ascii_lowercase)
-            .and_then(|e| TextFormat::from_name(&e))
-        {
-            return format;
-        }
-        let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
-        // Comments may hold anything.
-        let line = head
-            .split(|&b| b == b'\n')
-            .find(|l| !l.trim_ascii().is_empty() && !l.starts_with(b"#"))
-            .unwrap_or_default();
-        if starts_with_ignore_case(head, b"%%MatrixMarket") {
-            TextFormat::MatrixMarket
-        } else if line.contains(&b',') {
-            TextFormat::Csv
-        } else if line.iter().any(u8::is_ascii_alphabetic) && line.contains(&b'\t') {
-            TextFormat::Tsv
-        } else {
-            TextFormat::Tns
-        }
-    }
-}
-
-/// How text is to be read. The default reads 1-based `.tns` and `.mtx`, and CSV or TSV whose last
-/// column is the value and all others indices.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct TextOptions {
-    /// The format; detected if not given.
-    pub format: Option<TextFormat>,
-    /// The sizes of the modes; the largest indices if not given.
-    pub dims: Option<Vec<u64>>,
-    /// Whether indices count from 0 rather than 1.
-    pub zero_based: bool,
-    /// Whether there is no value column; every value is then 1.
-    pub no_value: bool,
-    /// Whether a weight follows the value in `.tns`; CSV names its weight column instead.
-    pub weighted: bool,
-    /// How values are stored; 32-bit for files, unless something else is usual.
-    pub value_kind: Option<ValueKind>,
-    /// For CSV and TSV.
-    pub delimited: DelimitedOptions,
-}
-
-impl TextOptions {
-    /// Sets an option by the name it has on the command line, with underscores or dashes: `from`
-    /// (tns, mtx, csv or tsv), `dims`, `columns` and `strings` (separated by commas; `strings` may be
-    /// `all`), `value`, `weight`, `values` (f32 or f64), `delimiter`, the flags `zero_based`,
-    /// `no_value`, `weighted` and `no_header` (true or false), and `names` (`MODE:FILE`, the mode counted
-    /// from 0; each adds one).
-    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
-        let wrong =
-            |right: &str| Error::argument(format!("{name} = {value:?}: it must be {right}"));
-        let words = || value.split(',').map(|w| w.trim().to_string()).collect();
-        let flag = || match value {
-            "true" => Ok(true),
-            "false" => Ok(false),
-            _ => Err(wrong("true or false")),
-        };
-        let delimited = &mut self.delimited;
-        match name.replace('-', "_").as_str() {
-            "from" => {
-                let format = TextFormat::from_name(value);
-                self.format = Some(format.ok_or_else(|| wrong("tns, mtx, csv or tsv"))?);
-            }
-            "dims" => {
-                let dims: std::result::Result<_, _> =
-                    value.split(',').map(|d| d.trim().parse()).collect();
-                self.dims = Some(dims.map_err(|_| wrong("sizes separated by commas"))?);
-            }
-            "values" => {
-                self.value_kind = Some(match value {
-                    "f32" => ValueKind::F32,
-                    "f64" => ValueKind::F64,
-                    _ => return Err(wrong("f32 or f64")),
-                });
-            }
-            "zero_based" => self.zero_based = flag()?,
-            "no_value" => self.no_value = flag()?,
-            "weighted" => self.weighted = flag()?,
-            "no_header" => delimited.no_header = flag()?,
-            "columns" => delimited.columns = words(),
-            "value" => delimited.value = Some(value.into()),
-            "weight" => delimited.weight = Some(value.into()),
-            "strings" if value == "all" => delimited.all_strings = true,
-            "strings" => delimited.strings = words(),
-            "delimiter" => match value.as_bytes() {
-                [byte] if byte.is_ascii() => delimited.delimiter = Some(*byte),
-                _ => return Err(wrong("one ASCII character")),
-            },
-            "names" => {
-                let (mode, file) = value
-                    .split_once(':')
-                    .and_then(|(m, f)| Some((m.parse().ok()?, f)))
-                    .filter(|(_, f)| !f.is_empty())
-                    .ok_or_else(|| wrong("MODE:FILE, such as 0:users.tsv"))?;
-                delimited.names.push((mode, file.into()));
-            }
-            _ => {
-                return Err(Error::argument(format!(
-                    "there is no option '{name}' for reading text; options are from, dims, zero_based, no_value, \
-                     weighted, values, columns, value, weight, strings, names, delimiter, no_header"
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// Binary files say everything themselves but for sizes that a conversion may state anew.
-    pub(crate) fn require_only_dims(&self, path: &Path) -> Result<()> {
-        let about_text = self.format.is_some()
-            || self.zero_based
-            || self.no_value
-            || self.weighted
-            || self.delimited.is_set();
-        if about_text {
-            return Err(Error::file(
-                path.display().to_string(),
-                "is binary; options about reading text (format, base, columns, ids) do not apply to it",
-            ));
-        }
-        Ok(())
-    }
-}
-
-/// What reading text produced besides the entries.
-#[derive(Debug, Default)]
-pub(crate) struct TextResult {
-    /// Names of rows, for the modes (from 0) whose ids were strings.
-    pub names: Vec<(usize, Names)>,
-    /// Sizes stated in the text itself (Matrix Market).
-    pub dims: Option<Vec<u64>>,
-}
 
 /// Reads all of `source` into `sink`.
 pub(crate) fn read(
@@ -221,77 +64,5 @@ pub(crate) fn read(
         TextFormat::MatrixMarket => matrix_market::read(&mut source, options, sink, monitor),
         TextFormat::Csv => delimited::read(&mut source, b',', options, sink, monitor),
         TextFormat::Tsv => delimited::read(&mut source, b'\t', options, sink, monitor),
-    }
-}
-
-fn starts_with_ignore_case(text: &[u8], prefix: &[u8]) -> bool {
-    text.len() >= prefix.len() && text[..prefix.len()].eq_ignore_ascii_case(prefix)
-}
-
-/// A piece of the input for a message, cut to a readable length.
-fn quote(text: &[u8]) -> String {
-    const MOST: usize = 60;
-    let cut = &text[..text.len().min(MOST)];
-    let dots = if text.len() > MOST { "..." } else { "" };
-    format!("'{}{dots}'", String::from_utf8_lossy(cut).escape_debug())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn formats_are_detected_by_extension_then_content() {
-        let detect = |name: &str, head: &str| TextFormat::detect(name, head.as_bytes());
-        assert_eq!(detect("a/b.TNS.gz", "x,y"), TextFormat::Tns);
-        assert_eq!(detect("b.mtx", ""), TextFormat::MatrixMarket);
-        assert_eq!(detect("b.csv.gz", ""), TextFormat::Csv);
-        assert_eq!(detect("b.tsv", ""), TextFormat::Tsv);
-        assert_eq!(
-            detect("-", "%%matrixmarket matrix"),
-            TextFormat::MatrixMarket
-        );
-        assert_eq!(detect("-", "user,item,rating\n"), TextFormat::Csv);
-        assert_eq!(detect("-", "user\titem\trating\n"), TextFormat::Tsv);
-        assert_eq!(detect("-", "1\t2\t3\n"), TextFormat::Tns);
-        assert_eq!(detect("ratings.dat", "1 2 3\n"), TextFormat::Tns);
-        assert_eq!(detect("-", "# user, item\n1 2 3\n"), TextFormat::Tns);
-    }
-
-    #[test]
-    fn options_are_set_by_name() {
-        let mut o = TextOptions::default();
-        for (name, value) in [
-            ("from", "csv"),
-            ("dims", "3, 4"),
-            ("zero-based", "true"),
-            ("values", "f64"),
-            ("columns", "user,film"),
-            ("strings", "all"),
-            ("delimiter", ";"),
-            ("names", "1:films.tsv"),
-        ] {
-            o.set(name, value).unwrap();
-        }
-        assert_eq!(o.format, Some(TextFormat::Csv));
-        assert_eq!(o.dims, Some(vec![3, 4]));
-        assert!(o.zero_based && o.delimited.all_strings);
-        assert_eq!(o.value_kind, Some(ValueKind::F64));
-        assert_eq!(o.delimited.columns, ["user", "film"]);
-        assert_eq!(o.delimited.delimiter, Some(b';'));
-        assert_eq!(o.delimited.names, [(1, "films.tsv".into())]);
-        for (name, value) in [
-            ("from", "xls"),
-            ("dims", "3,x"),
-            ("zero_based", "maybe"),
-            ("values", "f16"),
-            ("delimiter", "::"),
-            ("names", "films.tsv"),
-        ] {
-            let error = o.set(name, value).unwrap_err().to_string();
-            assert!(error.contains(name) && error.contains("must be"), "{error}");
-        }
-        let error = o.set("colums", "a").unwrap_err().to_string();
-        assert!(error.contains("columns"), "{error}");
     }
 }

@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 
 use super::entry::Entry;
 use crate::error::Result;
-use crate::format::coo::Values;
-use crate::format::layout::{ValueKind, check_order};
-use crate::format::write::CooWriter;
+use crate::format::coo_view::Values;
+use crate::format::coo_writer::CooWriter;
+use crate::format::header::{ValueKind, check_order};
 
 /// Entries per write: 256 KiB per index column, large enough that system calls do not count.
 const BATCH: usize = 1 << 16;
 
 /// Where the entries go; the number of modes is known only once the first line has been read.
-pub(crate) enum WriterPlan<'a> {
+pub(crate) enum SinkTarget<'a> {
     /// Into a file that will have this name.
     Named(&'a Path),
     /// Into a file without a name, read back at once; the path is that of the text.
@@ -20,7 +20,7 @@ pub(crate) enum WriterPlan<'a> {
 }
 
 pub(crate) struct Sink<'a> {
-    plan: WriterPlan<'a>,
+    plan: SinkTarget<'a>,
     pub value_kind: ValueKind,
     writer: Option<CooWriter>,
     weighted: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    pub(crate) fn new(plan: WriterPlan<'a>, value_kind: ValueKind) -> Self {
+    pub(crate) fn new(plan: SinkTarget<'a>, value_kind: ValueKind) -> Self {
         Sink {
             plan,
             value_kind,
@@ -47,14 +47,14 @@ impl<'a> Sink<'a> {
         check_order(order)?;
         let weight_kind = weighted.then_some(self.value_kind);
         let writer = match &self.plan {
-            WriterPlan::Named(path) => CooWriter::create(
+            SinkTarget::Named(path) => CooWriter::create(
                 PathBuf::from(path),
                 order,
                 self.value_kind,
                 weight_kind,
                 None,
             )?,
-            WriterPlan::Unnamed(name) => {
+            SinkTarget::Unnamed(name) => {
                 CooWriter::unnamed(name, order, self.value_kind, weight_kind)?
             }
         };

@@ -1,10 +1,14 @@
 //! FROSTT `.tns`: one entry per line, `#` starts a comment line.
 
-use super::entry::{Entry, EntryParser, fields};
-use super::lines::Lines;
-use super::{Sink, TextOptions, TextResult, TextSource};
+use super::entry::{Entry, EntryParser};
+use super::fields::fields;
+use super::line_reader::LineReader;
+use super::options::TextOptions;
+use super::sink::Sink;
+use super::source::TextSource;
+use super::text_result::TextResult;
 use crate::error::{Error, Result};
-use crate::format::layout::{MAX_ORDER, MIN_ORDER, check_dims};
+use crate::format::header::{MAX_ORDER, MIN_ORDER, check_dims};
 use crate::progress::{Monitor, report_progress};
 
 pub(super) fn read(
@@ -18,7 +22,7 @@ pub(super) fn read(
         check_dims(dims)?;
     }
     let extra = usize::from(!options.no_value) + usize::from(options.weighted);
-    let mut lines = Lines::new(source.take_reader());
+    let mut lines = LineReader::new(source.take_reader());
     let mut parser: Option<EntryParser> = None;
     let mut entry = Entry::new();
     let mut lines_seen = 0u64;

@@ -1,7 +1,7 @@
 //! Entries in memory of their own, copied from arrays of whatever width, distance and base.
 
-use super::coo::{CooView, Values};
-use super::layout::{MAX_DIM, check_dims, check_order};
+use super::coo_view::{CooView, Values};
+use super::header::{MAX_DIM, check_dims, check_order};
 use crate::error::{Error, Result};
 use crate::try_alloc::{try_to_vec, try_with_capacity};
 

@@ -1,4 +1,4 @@
-//! Lines of a reader, from one reused buffer.
+//! LineReader of a reader, from one reused buffer.
 
 use std::io::{self, Read};
 
@@ -6,7 +6,7 @@ use std::io::{self, Read};
 /// ends.
 const LONGEST: usize = 1 << 20;
 
-pub(crate) struct Lines<R> {
+pub(crate) struct LineReader<R> {
     reader: R,
     buffer: Vec<u8>,
     start: usize,
@@ -15,9 +15,9 @@ pub(crate) struct Lines<R> {
     number: u64,
 }
 
-impl<R: Read> Lines<R> {
+impl<R: Read> LineReader<R> {
     pub(crate) fn new(reader: R) -> Self {
-        Lines {
+        LineReader {
             reader,
             buffer: vec![0; LONGEST],
             start: 0,
@@ -111,7 +111,7 @@ mod tests {
     }
 
     fn collect(reader: impl Read) -> Vec<String> {
-        let mut lines = Lines::new(reader);
+        let mut lines = LineReader::new(reader);
         let mut all = Vec::new();
         while let Some(line) = lines.next().unwrap() {
             all.push(String::from_utf8(line.to_vec()).unwrap());
@@ -150,7 +150,7 @@ mod tests {
         let text = "0123456789\n".repeat(LONGEST / 4);
         assert_eq!(collect(text.as_bytes()).len(), LONGEST / 4);
         let endless = vec![b'x'; LONGEST + 1];
-        assert!(Lines::new(&endless[..]).next().is_err());
+        assert!(LineReader::new(&endless[..]).next().is_err());
         assert_eq!(collect(&endless[..LONGEST - 1]).len(), 1);
     }
 }

@@ -72,7 +72,7 @@ impl FileBytes {
     pub(crate) fn open(path: &Path, mode: OpenMode) -> Result<(FileBytes, u64)> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|e| Error::cannot_open(path, e))?;
-        let len = ordinary_len(&file, &name)?;
+        let len = regular_file_len(&file, &name)?;
         if len == 0 {
             return Err(Error::file(name, "is empty"));
         }
@@ -88,7 +88,7 @@ impl FileBytes {
 }
 
 /// The length of a file that can be mapped: not a folder, a device or a pipe.
-pub(crate) fn ordinary_len(file: &File, name: &str) -> Result<u64> {
+pub(crate) fn regular_file_len(file: &File, name: &str) -> Result<u64> {
     let meta = file
         .metadata()
         .map_err(|e| Error::io(format!("cannot read {name}"), e))?;

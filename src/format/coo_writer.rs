@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use crc32fast::Hasher;
 
 use super::atomic::AtomicFile;
-use super::coo::Values;
-use super::layout::{ALIGN, HEADER_LEN, Header, ValueKind, check_order};
+use super::coo_view::Values;
+use super::header::{ALIGN, HEADER_LEN, Header, ValueKind, check_order};
 use crate::error::{Error, Result};
 
 /// The sizes of the modes of a file about to be finished.

@@ -1,0 +1,175 @@
+//! Opened binary COO files.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use super::coo_view::{CooView, Values};
+use super::file_bytes::{FileBytes, OpenMode, regular_file_len};
+use super::header::{HEADER_LEN, Header, Section, ValueKind};
+use crate::error::{Error, Result};
+use crate::progress::{Monitor, report_progress};
+
+/// An opened binary COO file.
+///
+/// ```
+/// use s3cmtf::format::{CooFile, CooWriter, Dims, OpenMode, ValueKind, Values};
+/// # fn main() -> s3cmtf::Result<()> {
+/// let dir = std::env::temp_dir().join(format!("s3cmtf-doc-{}", std::process::id()));
+/// std::fs::create_dir_all(&dir).unwrap();
+/// let path = dir.join("small.coo");
+/// let mut writer = CooWriter::create(&path, 2, ValueKind::F32, None, Some(3))?;
+/// writer.push(&[&[0, 1, 1], &[2, 0, 1]], Values::F32(&[1.0, 2.0, 3.0]), None)?;
+/// writer.finish(Dims::Stated(vec![2, 3]))?;
+///
+/// let file = CooFile::open(&path, OpenMode::Mapped)?;
+/// assert_eq!(file.header().dims, [2, 3]);
+/// assert_eq!(file.view().column(1), [2, 0, 1]);
+/// # std::fs::remove_dir_all(&dir).unwrap();
+/// # Ok(())
+/// # }
+/// ```
+pub struct CooFile {
+    path: PathBuf,
+    name: String,
+    header: Header,
+    bytes: FileBytes,
+    temporary: bool,
+}
+
+impl CooFile {
+    /// Opens `path` and checks its header against its length. A mapped file opens in constant time. The entries are not
+    /// checked: see [`check`](crate::format::check).
+    pub fn open(path: impl AsRef<Path>, mode: OpenMode) -> Result<CooFile> {
+        let path = path.as_ref();
+        let file = File::open(path).map_err(|e| Error::cannot_open(path, e))?;
+        CooFile::from_file(file, path, path.display().to_string(), mode)
+    }
+
+    /// Reads an already opened file, which may have no name any more. Messages call it `name`; names of its rows are
+    /// searched beside `path`.
+    pub(crate) fn from_file(
+        mut file: File,
+        path: &Path,
+        name: String,
+        mode: OpenMode,
+    ) -> Result<CooFile> {
+        let reading = |e| Error::io(format!("cannot read {name}"), e);
+        let len = regular_file_len(&file, &name)?;
+        let mut head = Vec::with_capacity(HEADER_LEN as usize);
+        file.seek(SeekFrom::Start(0)).map_err(reading)?;
+        (&mut file)
+            .take(HEADER_LEN)
+            .read_to_end(&mut head)
+            .map_err(reading)?;
+        let header = Header::decode(&head, len, &name)?;
+        file.seek(SeekFrom::Start(0)).map_err(reading)?;
+        let bytes = FileBytes::load(&file, header.file_size, mode, &name)?;
+        // The header that was checked must be the one in use, even if the file changed in between.
+        if bytes.as_slice()[..HEADER_LEN as usize] != head[..] {
+            return Err(Error::file(
+                name,
+                "changed while it was being opened; open it again when nothing writes to it",
+            ));
+        }
+        Ok(CooFile {
+            path: path.to_path_buf(),
+            name,
+            header,
+            bytes,
+            temporary: false,
+        })
+    }
+
+    /// Marks the file as the unnamed binary copy of a text.
+    pub(crate) fn into_temporary(mut self) -> CooFile {
+        self.temporary = true;
+        self
+    }
+
+    /// Returns the path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the name that messages use.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the decoded header.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Returns whether it is the unnamed binary copy of a text.
+    pub fn is_temporary(&self) -> bool {
+        self.temporary
+    }
+
+    /// Returns the names of the sections whose checksum does not match.
+    pub(crate) fn damaged_sections(&self, monitor: &dyn Monitor) -> Result<Vec<String>> {
+        let sections = self.header.sections();
+        let total: u64 = sections.iter().map(|(_, s)| s.len).sum();
+        let mut done = 0;
+        let mut damaged = Vec::new();
+        for (name, section) in sections {
+            let mut crc = crc32fast::Hasher::new();
+            for piece in self.section(section).chunks(1 << 22) {
+                report_progress(monitor, "checksums", done, total)?;
+                crc.update(piece);
+                done += piece.len() as u64;
+            }
+            if crc.finalize() != section.crc {
+                damaged.push(name);
+            }
+        }
+        Ok(damaged)
+    }
+
+    /// Returns an error if a checksum does not match. Called before the contents go into a new file with new checksums.
+    pub(crate) fn require_intact(&self, monitor: &dyn Monitor) -> Result<()> {
+        let damaged = self.damaged_sections(monitor)?;
+        if damaged.is_empty() {
+            return Ok(());
+        }
+        Err(Error::file(
+            &self.name,
+            format!(
+                "the bytes of {} do not match their checksum, so any entry may be wrong and nothing \
+                 can be repaired; copy the file again, or convert its original again",
+                damaged.join(", ")
+            ),
+        ))
+    }
+
+    pub(crate) fn section(&self, s: Section) -> &[u8] {
+        // The header was checked against the length of these bytes, which fits `usize`.
+        &self.bytes.as_slice()[s.offset as usize..(s.offset + s.len) as usize]
+    }
+
+    fn values_of(&self, kind: ValueKind, s: Section) -> Values<'_> {
+        // Sections start at multiples of 64 in page-aligned memory, so the casts cannot fail.
+        match kind {
+            ValueKind::F32 => Values::F32(bytemuck::cast_slice(self.section(s))),
+            ValueKind::F64 => Values::F64(bytemuck::cast_slice(self.section(s))),
+        }
+    }
+
+    /// Returns the columns.
+    pub fn view(&self) -> CooView<'_> {
+        let h = &self.header;
+        CooView {
+            name: self.name.clone(),
+            dims: h.dims.clone(),
+            dims_inferred: h.dims_inferred,
+            columns: h
+                .indices
+                .iter()
+                .map(|&s| bytemuck::cast_slice(self.section(s)))
+                .collect(),
+            values: self.values_of(h.value_kind, h.values),
+            weights: h.weight_kind.map(|kind| self.values_of(kind, h.weights)),
+        }
+    }
+}
