@@ -36,32 +36,32 @@ fn cases() -> Vec<Case> {
 }
 
 /// Returns a kernel with a core and one row per mode.
-fn scene(case: &Case) -> (TensorKernel, Vec<f32>, Vec<f32>) {
+fn kernel_and_inputs(case: &Case) -> (TensorKernel, Vec<f32>, Vec<f32>) {
     let &Case(level, rank) = case;
     let shape = CoreShape::new(CoreKind::Full, &[rank; 3]);
-    let numbers = |n: usize| -> Vec<f32> { (0..n).map(|k| (k as f32).sin()).collect() };
-    let core = shape.padded_core(&numbers(rank * rank * rank));
+    let values = |n: usize| -> Vec<f32> { (0..n).map(|k| (k as f32).sin()).collect() };
+    let core = shape.padded_core(&values(rank * rank * rank));
     let mut rows = vec![0.0; shape.rows_len()];
     for n in 0..3 {
-        rows[shape.row(n)][..rank].copy_from_slice(&numbers(rank));
+        rows[shape.row(n)][..rank].copy_from_slice(&values(rank));
     }
     (TensorKernel::new(&shape, Method::Shared(level)), core, rows)
 }
 
 /// Two multiply-adds per core entry.
 #[divan::bench(args = cases())]
-fn slopes(bencher: Bencher, case: &Case) {
-    let (mut kernel, core, rows) = scene(case);
-    let mut slopes = vec![0.0; rows.len()];
+fn gradients(bencher: Bencher, case: &Case) {
+    let (mut kernel, core, rows) = kernel_and_inputs(case);
+    let mut gradients = vec![0.0; rows.len()];
     bencher
         .counter(ItemsCount::new(4 * case.1.pow(3)))
-        .bench_local(|| kernel.slopes(black_box(&core), black_box(&rows), &mut slopes));
+        .bench_local(|| kernel.slopes(black_box(&core), black_box(&rows), &mut gradients));
 }
 
 /// One multiply-add per core entry.
 #[divan::bench(args = cases())]
 fn value(bencher: Bencher, case: &Case) {
-    let (mut kernel, core, rows) = scene(case);
+    let (mut kernel, core, rows) = kernel_and_inputs(case);
     bencher
         .counter(ItemsCount::new(2 * case.1.pow(3)))
         .bench_local(|| kernel.value(black_box(&core), black_box(&rows)));

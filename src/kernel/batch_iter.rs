@@ -91,24 +91,24 @@ impl<'a> BatchIter<'a> {
         batches: &'a [FiberBatch],
         weighted: bool,
     ) -> BatchIter<'a> {
-        let all = BatchIter {
+        let iter = BatchIter {
             record_words: record_words(non_fiber.len(), weighted),
             entries: job.entries,
             non_fiber,
             batches,
         };
-        let mut first = all.cursor(0);
+        let mut first = iter.cursor(0);
         for _ in 0..PREFETCH_DISTANCE.min(first.remaining) {
             // SAFETY: the batch has that many entries.
-            unsafe { prefetch_rows(non_fiber, first.next(all.record_words)) };
+            unsafe { prefetch_rows(non_fiber, first.next(iter.record_words)) };
         }
-        all
+        iter
     }
 
-    /// Returns a cursor over batch `number`; an empty one if there is no such batch.
+    /// Returns a cursor over batch `index`; an empty one if there is no such batch.
     #[inline(always)]
-    fn cursor(&self, number: usize) -> RunCursor {
-        match self.batches.get(number) {
+    fn cursor(&self, index: usize) -> RunCursor {
+        match self.batches.get(index) {
             // SAFETY: the batch consists of entries of this job.
             Some(batch) => unsafe { RunCursor::new(self.entries, self.record_words, batch) },
             None => RunCursor::empty(self.entries),
@@ -132,7 +132,7 @@ impl<'a> Iterator for BatchIter<'a> {
         let after_next = self.cursor(2);
         // Hardware prefetching covers the rest of a long run.
         for k in (0..(after_next.remaining * record_words).min(16 * LANES)).step_by(LANES) {
-            prefetch(after_next.at.cast::<f32>().wrapping_add(k));
+            prefetch(after_next.position.cast::<f32>().wrapping_add(k));
         }
         self.batches = rest;
         let entries = EntryIter {
@@ -151,7 +151,7 @@ impl<'a> Iterator for BatchIter<'a> {
 struct RunCursor {
     start: *const u32,
     end: *const u32,
-    at: *const u32,
+    position: *const u32,
     remaining: usize,
 }
 
@@ -165,7 +165,7 @@ impl RunCursor {
             RunCursor {
                 start,
                 end: start.add(batch.run.len as usize * record_words),
-                at: start.add(batch.first as usize * record_words),
+                position: start.add(batch.first as usize * record_words),
                 remaining: batch.len as usize,
             }
         }
@@ -175,17 +175,17 @@ impl RunCursor {
         RunCursor {
             start: entries,
             end: entries,
-            at: entries,
+            position: entries,
             remaining: 0,
         }
     }
 
     #[inline(always)]
     unsafe fn next(&mut self, record_words: usize) -> *const u32 {
-        let now = self.at;
+        let now = self.position;
         // SAFETY: the address is inside the run, or its end, which is replaced by its start.
         let next = unsafe { now.add(record_words) };
-        self.at = if next == self.end { self.start } else { next };
+        self.position = if next == self.end { self.start } else { next };
         self.remaining -= 1;
         now
     }
@@ -195,9 +195,9 @@ impl RunCursor {
     unsafe fn skip(&mut self, count: usize, record_words: usize) {
         // SAFETY: the entries lie in one run.
         unsafe {
-            let until_end = self.end.offset_from_unsigned(self.at);
-            self.at = if count * record_words < until_end {
-                self.at.add(count * record_words)
+            let until_end = self.end.offset_from_unsigned(self.position);
+            self.position = if count * record_words < until_end {
+                self.position.add(count * record_words)
             } else {
                 self.start.add(count * record_words - until_end)
             };
@@ -243,7 +243,7 @@ impl<'a> EntryStream<'a> {
                 // Hardware prefetching covers all but the start of a batch.
                 if let Some(next) = rest.first() {
                     let start = RunCursor::new(self.entries, self.record_words, next)
-                        .at
+                        .position
                         .cast::<f32>();
                     prefetch(start);
                     prefetch(start.wrapping_add(LANES));
@@ -279,12 +279,12 @@ impl EntryIter<'_> {
     #[inline(always)]
     pub(super) unsafe fn peek<const N: usize>(&self) -> [*const u32; N] {
         let mut cursor = self.current;
-        let mut found = [cursor.at; N];
-        for entry in &mut found {
+        let mut records = [cursor.position; N];
+        for entry in &mut records {
             // SAFETY: the caller guarantees that `N` entries remain.
             *entry = unsafe { cursor.next(self.record_words) };
         }
-        found
+        records
     }
 
     /// Returns the next record and prefetches the rows of a later one.

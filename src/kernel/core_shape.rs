@@ -73,9 +73,9 @@ impl CoreShape {
     /// Returns a core with ones on its diagonal.
     pub(crate) fn identity(&self) -> Vec<f32> {
         let mut core = vec![0.0; self.core_len()];
-        let least = self.ranks.iter().copied().min().unwrap_or(0);
+        let min_rank = self.ranks.iter().copied().min().unwrap_or(0);
         let last = padded_len(self.ranks[self.order() - 1]);
-        for j in 0..least {
+        for j in 0..min_rank {
             let row = match self.kind {
                 CoreKind::Full => {
                     let before = &self.ranks[..self.order() - 1];

@@ -58,11 +58,11 @@ fn fma_chains<V: F32x16, const K: usize>(rounds: usize) -> f32 {
             vectors[k] = by.mul_add(vectors[k], to);
         }
     }
-    let mut all = V::zero();
+    let mut sum = V::zero();
     for k in 0..K {
-        all = all + vectors[k];
+        sum = sum + vectors[k];
     }
-    all.sum()
+    sum.sum()
 }
 
 /// Returns the floating-point operations per second of multiply-adds (two each) on registers, on the calling
@@ -97,13 +97,13 @@ pub fn peak_flops(level: Level, seconds: f64) -> f64 {
     };
     // The first burst is not measured: wide units may be powered down.
     burst();
-    let began = Instant::now();
+    let start = Instant::now();
     let mut bursts = 0.0;
     let mut elapsed = 0.0;
     while elapsed <= 0.0 || elapsed < seconds {
         burst();
         bursts += 1.0;
-        elapsed = began.elapsed().as_secs_f64();
+        elapsed = start.elapsed().as_secs_f64();
     }
     bursts * (ROUNDS * vectors * LANES * 2) as f64 / elapsed
 }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_level_has_a_peak() {
+    fn peak_is_positive_at_every_level() {
         for level in Level::available() {
             let peak = peak_flops(level, 0.0);
             assert!(peak.is_finite() && peak > 0.0, "{level:?}: {peak}");

@@ -266,7 +266,7 @@ impl<'a> SharedMode<'a> {
     #[inline(always)]
     fn row(&self, row: u32) -> (*mut f32, f32) {
         let row = row as usize;
-        assert!(row < self.rows, "an entry in a row that is not there");
+        assert!(row < self.rows, "an entry names a row that does not exist");
         // SAFETY: the assertion above; there are as many penalties as rows, of `stride` floats each.
         unsafe {
             let shrink = self.eta * *self.penalty.get_unchecked(row);
@@ -530,7 +530,7 @@ unsafe fn update_pairs_body<V: HogwildVector>(
             prefetch_ahead::<V>(modes, walk, ahead, done);
             ahead = walk.after(ahead);
             let entry = walk.rows.as_ptr().add(2 * at);
-            let (here, value) = (at, *walk.values.as_ptr().add(at));
+            let (entry_position, value) = (at, *walk.values.as_ptr().add(at));
             at = walk.after(at);
             let (u, shrink_u) = modes[0].row(*entry);
             let (v, shrink_v) = modes[1].row(*entry.add(1));
@@ -544,7 +544,7 @@ unsafe fn update_pairs_body<V: HogwildVector>(
                 for k in (0..stride).step_by(LANES) {
                     sum = V::load_shared(u.add(k)).mul_add(V::load_shared(v.add(k)), sum);
                 }
-                walk.weighted_residual(value - sum.sum(), here)
+                walk.weighted_residual(value - sum.sum(), entry_position)
             };
             let eta_times = |n: usize| modes[n].eta * settings.weight * scale;
             let (scale_u, scale_v) = (eta_times(0), eta_times(1));

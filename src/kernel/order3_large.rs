@@ -69,7 +69,7 @@ unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
         }
         first_fiber_product::<V>(job, batches, ja * lb, m);
         let mut total = 0.0f64;
-        for (number, (batch, mut entries)) in
+        for (batch_index, (batch, mut entries)) in
             BatchIter::new(job, job.non_fiber, batches, job.weighted).enumerate()
         {
             transpose::<V>(&buffers);
@@ -97,7 +97,7 @@ unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
             }
             total += f64::from(squared_error.first_lane());
             outer_sums::<V>(&buffers, batch.len as usize, ja);
-            let next = batches.get(number + 1);
+            let next = batches.get(batch_index + 1);
             update_core_and_fiber::<V>(job, batch, next, e, m, gradients, ja * lb);
         }
         total

@@ -60,7 +60,7 @@ unsafe fn run_body<V: F32x16, const J: usize, const HAS_PRIOR: bool>(
         let update = RowUpdate::<V, HAS_PRIOR>::new(job.eta, job.regularizer);
         first_fiber_product::<V>(job, batches, rows, m);
         let mut total = 0.0f64;
-        for (number, (batch, entries)) in
+        for (batch_index, (batch, entries)) in
             BatchIter::new(job, &non_fiber, batches, weighted).enumerate()
         {
             let mut mi = [V::zero(); LANES];
@@ -105,7 +105,7 @@ unsafe fn run_body<V: F32x16, const J: usize, const HAS_PRIOR: bool>(
             for i in 0..J {
                 sums[i].store(e.add(i * LANES));
             }
-            let next = batches.get(number + 1);
+            let next = batches.get(batch_index + 1);
             update_core_and_fiber::<V>(job, batch, next, e, m, gradients, rows);
         }
         total

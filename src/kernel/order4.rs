@@ -80,7 +80,7 @@ unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
         let update = RowUpdate::<V>::new(job.eta, job.regularizer);
         first_fiber_product::<V>(job, batches, vectors, m);
         let mut total = 0.0f64;
-        for (number, (batch, entries)) in
+        for (batch_index, (batch, entries)) in
             BatchIter::new(job, &non_fiber, batches, job.weighted).enumerate()
         {
             for i in 0..ja {
@@ -155,7 +155,7 @@ unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
                     }
                 }
             }
-            let next = batches.get(number + 1);
+            let next = batches.get(batch_index + 1);
             update_core_and_fiber::<V>(job, batch, next, e, m, gradients, vectors);
         }
         total

@@ -36,7 +36,7 @@ unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
         let work = fiber_gradient.add(fiber.stride);
         let mut total = 0.0f64;
         first_fiber_product::<V>(job, batches, vectors, m);
-        for (number, (batch, entries)) in
+        for (batch_index, (batch, entries)) in
             BatchIter::new(job, job.non_fiber, batches, job.weighted).enumerate()
         {
             for k in 0..vectors {
@@ -54,7 +54,7 @@ unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
                 update_rows::<V>(job, entry, rows, gradients, weighted_residual);
             }
             total += f64::from(squared_error);
-            let next = batches.get(number + 1);
+            let next = batches.get(batch_index + 1);
             update_core_and_fiber::<V>(job, batch, next, e, m, fiber_gradient, vectors);
         }
         total

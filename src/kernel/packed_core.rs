@@ -513,8 +513,8 @@ unsafe fn row_sums_padded<V: PackedVector>(vectors: *mut f32, count: usize, out:
         }
         let mut k = 0;
         while k < count {
-            let some = (count - k).min(LANES);
-            V::row_sums(vectors.add(k * LANES), some).store(out.add(k));
+            let tile_rows = (count - k).min(LANES);
+            V::row_sums(vectors.add(k * LANES), tile_rows).store(out.add(k));
             k += LANES;
         }
     }

@@ -48,7 +48,7 @@ pub(super) unsafe fn run<V: HogwildVector + PackedVector>(
 /// Iterator over the entries of a job that prefetches the rows of later ones.
 struct PrefetchedEntries<'a> {
     non_fiber: &'a [ModeRows],
-    here: EntryStream<'a>,
+    current: EntryStream<'a>,
     ahead: EntryStream<'a>,
 }
 
@@ -62,17 +62,17 @@ impl<'a> PrefetchedEntries<'a> {
     ) -> Self {
         // SAFETY: the caller guarantees the records of the job.
         unsafe {
-            let here = EntryStream::new(job, non_fiber.len(), batches, weighted);
-            let ahead = here.clone();
-            let mut all = PrefetchedEntries {
+            let current = EntryStream::new(job, non_fiber.len(), batches, weighted);
+            let ahead = current.clone();
+            let mut entries = PrefetchedEntries {
                 non_fiber,
-                here,
+                current,
                 ahead,
             };
             for _ in 0..PREFETCH_DISTANCE {
-                all.prefetch_next::<V>();
+                entries.prefetch_next::<V>();
             }
-            all
+            entries
         }
     }
 
@@ -98,7 +98,7 @@ impl<'a> PrefetchedEntries<'a> {
         // SAFETY: the caller guarantees the records of the job.
         unsafe {
             self.prefetch_next::<V>();
-            self.here.next()
+            self.current.next()
         }
     }
 }
@@ -120,7 +120,7 @@ leaf! {
 }
 
 leaf! {
-    /// Processes entries with a hyper-diagonal core of any length and any row_index of rows per entry.
+    /// Processes entries with a hyper-diagonal core of any length and any number of rows per entry.
     unsafe fn diagonal_any_order<V: HogwildVector>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 = diagonal_any_order_body;
 }
 

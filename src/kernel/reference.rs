@@ -56,14 +56,14 @@ pub fn slope<T: Real>(core: &[T], rows: &[&[T]], n: usize) -> Vec<T> {
 
 /// Returns 1 x {u}: the derivative of [`value`] by the core.
 pub fn outer<T: Real>(rows: &[&[T]]) -> Vec<T> {
-    let mut all = vec![T::ONE];
+    let mut product = vec![T::ONE];
     for row in rows {
-        all = all
+        product = product
             .iter()
             .flat_map(|&a| row.iter().map(move |&u| a * u))
             .collect();
     }
-    all
+    product
 }
 
 /// Sums over the core. In mode `without`, only index `fixed` contributes, with factor 1.
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contraction_mode_by_mode_is_the_value() {
+    fn contracting_all_modes_gives_the_value() {
         let (a, b, c) = ([1.0f64, -2.0], [0.5f64, 0.0, 3.0], [2.0f64, 4.0]);
         let core: Vec<f64> = (0..12).map(|i| f64::from(i) - 4.0).collect();
         let (mut ab, mut abc, mut x) = ([0.0; 6], [0.0; 2], [0.0; 1]);
@@ -106,9 +106,12 @@ mod tests {
         contract_first(&abc, &c, &mut x);
         assert_eq!(x[0], value(&core, &[&a, &b, &c]));
         // With a single core entry (1, 2, 0) of 6, the value is 6 a[1] b[2] c[0].
-        let mut single = vec![0.0; 12];
-        single[(3 + 2) * 2] = 6.0;
-        assert_eq!(value(&single, &[&a, &b, &c]), 6.0 * -2.0 * 3.0 * 2.0);
+        let mut one_entry_core = vec![0.0; 12];
+        one_entry_core[(3 + 2) * 2] = 6.0;
+        assert_eq!(
+            value(&one_entry_core, &[&a, &b, &c]),
+            6.0 * -2.0 * 3.0 * 2.0
+        );
     }
 
     #[test]

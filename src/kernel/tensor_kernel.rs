@@ -155,30 +155,34 @@ mod tests {
     use crate::random::RandomStream;
 
     #[test]
-    fn slices_are_added_to_at_every_level() {
+    fn add_outer_is_correct_at_every_level() {
         let mut s = RandomStream::new(&[6]);
         for (vectors, rank) in [(0, 3), (1, 1), (1, 17), (9, 5)] {
             let len = vectors * LANES;
-            let mut numbers = |count: usize| -> Vec<f32> {
+            let mut random_values = |count: usize| -> Vec<f32> {
                 let one = |_| s.below(2001) as f32 / 1000.0 - 1.0;
                 (0..count).map(one).collect()
             };
-            let (from, u, before) = (numbers(len), numbers(rank), numbers(rank * len));
+            let (from, u, before) = (
+                random_values(len),
+                random_values(rank),
+                random_values(rank * len),
+            );
             for level in Level::available() {
                 let mut to = before.clone();
                 add_outer(level, &from, &u, &mut to);
-                for (k, &found) in to.iter().enumerate() {
+                for (k, &actual) in to.iter().enumerate() {
                     let expected = before[k] + u[k / len] * from[k % len];
-                    assert!((found - expected).abs() < 1e-6, "{}", level.name());
+                    assert!((actual - expected).abs() < 1e-6, "{}", level.name());
                 }
             }
         }
     }
 
     #[test]
-    fn slices_are_combined_at_every_level() {
+    fn weighted_sum_is_correct_at_every_level() {
         let mut s = RandomStream::new(&[5]);
-        let mut numbers = |count: usize| -> Vec<f32> {
+        let mut random_values = |count: usize| -> Vec<f32> {
             (0..count)
                 .map(|_| s.below(2001) as f32 / 1000.0 - 1.0)
                 .collect()
@@ -187,15 +191,15 @@ mod tests {
         for vectors in [0, 1, 7, 8, 9, 17] {
             for rank in [1, 3, 16, 17] {
                 let len = vectors * LANES;
-                let (from, u) = (numbers(rank * len), numbers(rank));
+                let (from, u) = (random_values(rank * len), random_values(rank));
                 for level in Level::available() {
                     let mut out = vec![f32::NAN; len];
                     weighted_sum(level, &from, &u, &mut out);
-                    for (k, &found) in out.iter().enumerate() {
+                    for (k, &actual) in out.iter().enumerate() {
                         let term = |i: usize| f64::from(u[i]) * f64::from(from[i * len + k]);
                         let expected: f64 = (0..rank).map(term).sum();
                         assert!(
-                            (f64::from(found) - expected).abs() < 1e-5,
+                            (f64::from(actual) - expected).abs() < 1e-5,
                             "{}",
                             level.name()
                         );

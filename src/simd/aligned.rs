@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::try_alloc::try_zeroed;
 
 /// Alignment in floats: two cache lines, which processors prefetch as a pair.
-const PAIR: usize = 32;
+const ALIGNMENT: usize = 32;
 
 /// A float buffer that starts at a multiple of 128 bytes and shares its cache lines with nothing else.
 #[derive(Default)]
@@ -17,8 +17,9 @@ pub(crate) struct AlignedVec {
 }
 
 impl AlignedVec {
+    /// Allocates `len` zeros.
     pub(crate) fn zeroed(len: usize) -> AlignedVec {
-        AlignedVec::in_memory(vec![0.0; with_room(len)], len)
+        AlignedVec::from_memory(vec![0.0; allocated_len(len)], len)
     }
 
     /// Allocates `len` zeros.
@@ -26,18 +27,18 @@ impl AlignedVec {
     /// # Errors
     /// If the memory cannot be allocated; the message names `what`.
     pub(crate) fn try_zeroed(len: usize, what: &str) -> Result<AlignedVec> {
-        Ok(AlignedVec::in_memory(
-            try_zeroed(with_room(len), what)?,
+        Ok(AlignedVec::from_memory(
+            try_zeroed(allocated_len(len), what)?,
             len,
         ))
     }
 
-    fn in_memory(memory: Vec<f32>, len: usize) -> AlignedVec {
-        let start = memory.as_ptr().align_offset(PAIR * size_of::<f32>());
+    fn from_memory(memory: Vec<f32>, len: usize) -> AlignedVec {
+        let start = memory.as_ptr().align_offset(ALIGNMENT * size_of::<f32>());
         AlignedVec {
             // Where `align_offset` gives no answer, as under Miri, the buffer is unaligned. Only speed depends
             // on it.
-            start: if start < PAIR { start } else { 0 },
+            start: if start < ALIGNMENT { start } else { 0 },
             memory,
             len,
         }
@@ -45,14 +46,14 @@ impl AlignedVec {
 }
 
 /// Returns the number of floats to allocate for `len` aligned ones.
-fn with_room(len: usize) -> usize {
-    len.next_multiple_of(PAIR) + PAIR
+fn allocated_len(len: usize) -> usize {
+    len.next_multiple_of(ALIGNMENT) + ALIGNMENT
 }
 
 impl From<&[f32]> for AlignedVec {
-    fn from(numbers: &[f32]) -> AlignedVec {
-        let mut aligned = AlignedVec::zeroed(numbers.len());
-        aligned.copy_from_slice(numbers);
+    fn from(values: &[f32]) -> AlignedVec {
+        let mut aligned = AlignedVec::zeroed(values.len());
+        aligned.copy_from_slice(values);
         aligned
     }
 }
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_begins_a_line_and_is_as_long_as_asked_for() {
+    fn buffer_is_aligned_and_has_the_requested_length() {
         for len in [0, 1, 16, 33, 1000] {
             let mut a = AlignedVec::zeroed(len);
             assert_eq!(a.len(), len);

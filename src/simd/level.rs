@@ -82,23 +82,23 @@ impl Level {
         // The names of levels are static, so that an unloaded library leaves no allocation behind.
         static FORCED: OnceLock<Cow<'static, str>> = OnceLock::new();
         FORCED.get_or_init(|| {
-            let said = std::env::var(LEVEL_VARIABLE).unwrap_or_default();
-            match Level::ALL.iter().find(|l| l.name() == said) {
+            let value = std::env::var(LEVEL_VARIABLE).unwrap_or_default();
+            match Level::ALL.iter().find(|l| l.name() == value) {
                 Some(level) => Cow::Borrowed(level.name()),
-                None => Cow::Owned(said),
+                None => Cow::Owned(value),
             }
         })
     }
 
     fn resolve(choice: Option<Level>, forced: &str) -> Result<Level> {
-        let (level, by) = match choice {
+        let (level, source) = match choice {
             None => match forced {
                 "" | "auto" => return Ok(Level::best()),
                 name => match Level::ALL.into_iter().find(|l| l.name() == name) {
                     Some(level) => (level, LEVEL_VARIABLE),
                     None => {
                         return Err(Error::argument(format!(
-                            "{LEVEL_VARIABLE}={name}: no kernel level is called that; there are auto, {}",
+                            "{LEVEL_VARIABLE}={name}: unknown kernel level; expected auto, {}",
                             Level::ALL.map(Level::name).join(", ")
                         )));
                     }
@@ -108,7 +108,7 @@ impl Level {
         };
         if !level.is_available() {
             return Err(Error::argument(format!(
-                "{by}={}: this machine does not have it; it has {}",
+                "{source}={}: this machine does not have it; it has {}",
                 level.name(),
                 Level::available()
                     .map(Level::name)
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_choice_wins_over_the_variable_over_the_machine() {
+    fn option_precedes_environment_precedes_detection() {
         let resolve = Level::resolve;
         assert_eq!(resolve(None, "").unwrap(), Level::best());
         assert_eq!(resolve(None, "auto").unwrap(), Level::best());

@@ -81,7 +81,7 @@ impl F32x16 for Avx512 {
 
     #[inline(always)]
     fn sum(self) -> f32 {
-        unsafe { half(self.0).sum() }
+        unsafe { add_halves(self.0).sum() }
     }
 
     // Each step adds the vector to itself permuted by half the distance of the step before. So every lane adds
@@ -166,7 +166,7 @@ impl F32x16 for Avx512 {
 
     #[inline(always)]
     fn fold_halves(self) -> Self {
-        unsafe { Avx512(_mm512_zextps256_ps512(half(self.0).0)) }
+        unsafe { Avx512(_mm512_zextps256_ps512(add_halves(self.0).0)) }
     }
 
     #[inline(always)]
@@ -196,11 +196,11 @@ impl F32x16 for Avx512 {
     #[inline(always)]
     fn sums4(vectors: [Self; 4]) -> [f32; 4] {
         unsafe {
-            four_sums([
-                half(vectors[0].0).0,
-                half(vectors[1].0).0,
-                half(vectors[2].0).0,
-                half(vectors[3].0).0,
+            half_vector_sums4([
+                add_halves(vectors[0].0).0,
+                add_halves(vectors[1].0).0,
+                add_halves(vectors[2].0).0,
+                add_halves(vectors[3].0).0,
             ])
         }
     }
@@ -228,7 +228,7 @@ struct Half(__m256);
 /// Adds the two halves of a vector.
 #[allow(clippy::undocumented_unsafe_blocks)]
 #[inline(always)]
-unsafe fn half(x: __m512) -> Half {
+unsafe fn add_halves(x: __m512) -> Half {
     unsafe {
         Half(_mm256_add_ps(
             _mm512_castps512_ps256(x),
@@ -255,7 +255,7 @@ impl Half {
 /// Returns the sums of four half vectors.
 #[allow(clippy::undocumented_unsafe_blocks)]
 #[inline(always)]
-unsafe fn four_sums(x: [__m256; 4]) -> [f32; 4] {
+unsafe fn half_vector_sums4(x: [__m256; 4]) -> [f32; 4] {
     unsafe {
         let pairs = _mm256_hadd_ps(_mm256_hadd_ps(x[0], x[1]), _mm256_hadd_ps(x[2], x[3]));
         let sums = _mm_add_ps(
@@ -271,7 +271,7 @@ unsafe fn four_sums(x: [__m256; 4]) -> [f32; 4] {
 /// Transposes an 8 by 8 matrix.
 #[allow(clippy::undocumented_unsafe_blocks)]
 #[inline(always)]
-unsafe fn eight(mut x: [__m256; 8]) -> [__m256; 8] {
+unsafe fn transpose8(mut x: [__m256; 8]) -> [__m256; 8] {
     unsafe {
         let mut y = x;
         for i in (0..8).step_by(2) {
@@ -419,7 +419,7 @@ impl F32x16 for Avx2 {
                 for i in 0..8 {
                     (a[i], b[i]) = (rows[half + i].0, rows[half + i].1);
                 }
-                let (a, b) = (eight(a), eight(b));
+                let (a, b) = (transpose8(a), transpose8(b));
                 for i in 0..8 {
                     if half == 0 {
                         (out[i].0, out[8 + i].0) = (a[i], b[i]);
@@ -472,7 +472,7 @@ impl F32x16 for Avx2 {
     #[inline(always)]
     fn sums4(vectors: [Self; 4]) -> [f32; 4] {
         unsafe {
-            four_sums([
+            half_vector_sums4([
                 _mm256_add_ps(vectors[0].0, vectors[0].1),
                 _mm256_add_ps(vectors[1].0, vectors[1].1),
                 _mm256_add_ps(vectors[2].0, vectors[2].1),
