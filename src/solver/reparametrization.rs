@@ -32,13 +32,13 @@ pub(super) fn orthogonalise(model: &mut Model) -> Result<()> {
 
 /// Transforms the penalty on rows u for rows q with u = R^T q: with M the metric and p = M times the row that
 /// the penalty shrinks to, M <- R M R^T and p <- R p.
-fn transform_prior(before: &mut RowPrior, rank: usize, r: &[f64]) {
-    let metric: Vec<f64> = if before.metric.is_empty() {
+fn transform_prior(prior: &mut RowPrior, rank: usize, r: &[f64]) {
+    let metric: Vec<f64> = if prior.metric.is_empty() {
         (0..rank * rank)
             .map(|k| f64::from(u8::from(k / rank == k % rank)))
             .collect()
     } else {
-        before.metric.iter().map(|&m| f64::from(m)).collect()
+        prior.metric.iter().map(|&m| f64::from(m)).collect()
     };
     let multiply = |r: &[f64], m: &dyn Fn(usize, usize) -> f64| -> Vec<f64> {
         let element = |k: usize| {
@@ -50,13 +50,13 @@ fn transform_prior(before: &mut RowPrior, rank: usize, r: &[f64]) {
     };
     let r_metric = multiply(r, &|i, j| metric[i * rank + j]);
     let transformed = multiply(&r_metric, &|i, j| r[j * rank + i]);
-    before.metric = transformed.iter().map(|&m| m as f32).collect();
-    if !before.linear.is_empty() {
-        let pull = r.chunks_exact(rank).map(|row| {
-            let each = row.iter().zip(&before.linear);
+    prior.metric = transformed.iter().map(|&m| m as f32).collect();
+    if !prior.linear.is_empty() {
+        let linear = r.chunks_exact(rank).map(|row| {
+            let each = row.iter().zip(&prior.linear);
             each.map(|(x, &p)| x * f64::from(p)).sum::<f64>() as f32
         });
-        before.linear = pull.collect();
+        prior.linear = linear.collect();
     }
 }
 

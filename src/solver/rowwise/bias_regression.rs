@@ -2,7 +2,7 @@
 
 use crate::linalg::{dot, regularized_cholesky, solve_lower, solve_lower_transposed};
 
-/// The slope is shrunk to 0 as if by so many further rows of mean size.
+/// The coefficients are shrunk to 0 as if by so many further rows of average norm.
 const RIDGE_ROWS: f64 = 30.0;
 
 /// A row to learn from.

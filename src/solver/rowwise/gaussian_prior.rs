@@ -2,8 +2,8 @@
 
 use crate::simd::padded_len;
 
-/// The normal distribution N(mu, Lambda^-1) of a row before its entries are seen, in information form: what is added
-/// to the row's normal equations.
+/// The normal distribution N(mu, Lambda^-1) of a row before its entries are seen, in information form, as it is
+/// added to the row's normal equations.
 pub(super) struct GaussianPrior {
     /// Number of elements of a row, its bias included.
     pub size: usize,

@@ -8,7 +8,7 @@
 //! posterior samples to it. Open `sweep` first: it goes through modes, matrix columns and core.
 //!
 //! - `algorithm`, `solver`, `setup`, `posterior_samples`: the interface to the driver.
-//! - `problem`, `state`: what a sweep reads, and what it changes besides the model.
+//! - `problem`, `state`: the inputs of a sweep, and its state besides the model.
 //! - `row_update`: the conditional distribution of a row; `data_term`, `row_tasks`, `row_solve`, `residuals`, `graph`: its parts.
 //! - `core_update`, `core_sums`, `core_layout`: the full core.
 //! - `hyperpriors`, `normal_wishart`, `gaussian_prior`, `default_priors`, `distributions`: priors of rows and noise.

@@ -1,4 +1,4 @@
-//! Everything that a sweep reads and does not change.
+//! The inputs of a sweep: entries grouped by row, matrices, graphs, penalties and settings.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a sweep changes besides the model.
+//! The state of a sweep besides the model: biases, hyperparameters and conditional means.
 
 use super::bias_regression::BiasRegression;
 use super::gaussian_prior::GaussianPrior;

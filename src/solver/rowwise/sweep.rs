@@ -233,7 +233,7 @@ impl RowwiseProblem {
         is_nonneg.then_some(WARM_START_PASSES)
     }
 
-    /// What an update returns for the rows of a mode or the columns of a matrix.
+    /// Whether an update of the rows of a mode or the columns of a matrix returns samples, means or both.
     fn output(&self, sweep: u64, target: u64, keeps_means: bool) -> RowOutput {
         let Update::Sample { seed } = self.update else {
             return RowOutput::Mean;

@@ -1,4 +1,4 @@
-//! What ends a search: its monitor, its observer, or the time limit.
+//! The end of a search: by its monitor, its observer, or the time limit.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
