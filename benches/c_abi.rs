@@ -1,7 +1,6 @@
-//! What the C boundary costs: predictions of a batch through it and without it, in turns, and a factor
-//! looked at where it is.
+//! The cost of the C interface: predictions from Rust and through C, and a view of a factor.
 //!
-//! In turns, since what a machine does beside this, and how fast it is just now, is the same for both then.
+//! Rust and C are measured alternately, so that other load and changes of the clock frequency affect both alike.
 
 use std::ffi::c_void;
 use std::hint::black_box;
@@ -19,24 +18,25 @@ use s3cmtf::predict::{PredictOptions, predict_at};
 use s3cmtf::problem::Problem;
 use s3cmtf::solver::{FitInput, fit};
 
-const CELLS: usize = 200_000;
+/// Positions of the largest batch.
+const POSITIONS: usize = 200_000;
 
-/// A model as Rust and as C have it, and cells to predict.
-struct Data {
+/// A model for Rust and for C, and positions to predict.
+struct BenchData {
     model: Model,
     handle: usize,
     columns: [Vec<u32>; 3],
 }
 
-fn data() -> Data {
+fn data() -> BenchData {
     let dir = tempfile::tempdir().unwrap();
-    let made = generate(
+    let generated = generate(
         dir.path(),
         &GenerateOptions::new(&[5000, 2000, 50], 100_000),
         &(),
     )
     .unwrap();
-    let file = CooFile::open(&made.train.0, OpenMode::Mapped).unwrap();
+    let file = CooFile::open(&generated.train.0, OpenMode::Mapped).unwrap();
     let problem = Problem::builder(file.view()).build(&()).unwrap();
     let mut options = Options::preset("paper").unwrap();
     (options.rank, options.epochs) = (vec![12], 1);
@@ -46,7 +46,7 @@ fn data() -> Data {
     s3cmtf::model::save(&model, &path).unwrap();
     let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
     let mut handle = MaybeUninit::new(null_mut());
-    // SAFETY: a text that ends in NUL and lives through the call.
+    // SAFETY: `name` is NUL-terminated and lives through the call.
     let status = unsafe {
         c::s3cmtf_model_load(
             name.as_ptr(),
@@ -56,39 +56,40 @@ fn data() -> Data {
         )
     };
     assert_eq!(status, c::S3CMTF_OK);
-    let column = |step: u32, dim: u32| (0..CELLS as u32).map(|i| i * step % dim).collect();
-    Data {
-        // Both map the file, so that both have their rows in the same memory: where that is makes a tenth.
+    let column = |step: u32, dim: u32| (0..POSITIONS as u32).map(|i| i * step % dim).collect();
+    BenchData {
+        // Rust and C map the same file, because the location of rows in memory changes the time by a tenth.
         model: load(&path, OpenMode::Mapped).unwrap(),
-        // SAFETY: written, since the call succeeded.
+        // SAFETY: the successful call initialised it.
         handle: unsafe { handle.assume_init() } as usize,
         columns: [column(7919, 5000), column(104_729, 2000), column(13, 50)],
     }
 }
 
-impl Data {
+impl BenchData {
     fn handle(&self) -> Option<&c::ModelHandle> {
-        // SAFETY: the model lives as long as the program, and is only read.
+        // SAFETY: the model lives as long as the process and is only read.
         unsafe { (self.handle as *const c::ModelHandle).as_ref() }
     }
 }
 
-/// Turns, at most and for so many cells in all.
-const TURNS: usize = 2001;
-const ALL_CELLS: usize = 40_000_000;
+/// Largest number of repetitions.
+const MAX_REPETITIONS: usize = 2001;
+/// Positions of all repetitions of a batch size.
+const TOTAL_POSITIONS: usize = 40_000_000;
 
-fn from_rust(data: &Data, out: &mut [f64]) {
-    let indices = |cells: Range<usize>, to: &mut [u32]| {
+fn predict_from_rust(data: &BenchData, out: &mut [f64]) {
+    let indices = |range: Range<usize>, to: &mut [u32]| {
         for (n, column) in data.columns.iter().enumerate() {
             let slots = to.iter_mut().skip(n).step_by(3);
             slots
-                .zip(&column[cells.clone()])
+                .zip(&column[range.clone()])
                 .for_each(|(slot, i)| *slot = *i);
         }
     };
     let count = out.len();
-    let take = |range: Range<usize>, piece: &[f64]| {
-        out[range].copy_from_slice(piece);
+    let receive = |range: Range<usize>, values: &[f64]| {
+        out[range].copy_from_slice(values);
         Ok(())
     };
     predict_at(
@@ -100,14 +101,14 @@ fn from_rust(data: &Data, out: &mut [f64]) {
             threads: 1,
         },
         &(),
-        take,
+        receive,
     )
     .unwrap();
 }
 
-fn from_c(data: &Data, out: &mut [f64]) {
+fn predict_from_c(data: &BenchData, out: &mut [f64]) {
     let pointers = [0, 1, 2].map(|n: usize| data.columns[n].as_ptr().cast::<c_void>());
-    // SAFETY: arrays and a buffer of the lengths said.
+    // SAFETY: the arrays and the buffer have the stated lengths.
     let status = unsafe {
         c::s3cmtf_model_predict(
             data.handle(),
@@ -128,23 +129,23 @@ fn from_c(data: &Data, out: &mut [f64]) {
     assert_eq!(status, c::S3CMTF_OK);
 }
 
-fn view_of_a_factor(data: &Data) {
-    let mut numbers = MaybeUninit::new(null());
+fn view_factor(data: &BenchData) {
+    let mut values = MaybeUninit::new(null());
     let status =
-        c::s3cmtf_model_view_factor(data.handle(), 0, Some(&mut numbers), None, None, None, None);
+        c::s3cmtf_model_view_factor(data.handle(), 0, Some(&mut values), None, None, None, None);
     assert_eq!(status, c::S3CMTF_OK);
-    black_box(numbers);
+    black_box(values);
 }
 
-/// Nanoseconds of some work.
-fn timed(work: impl FnOnce()) -> f64 {
-    let began = Instant::now();
+/// Returns the time of `work` in nanoseconds.
+fn nanoseconds(work: impl FnOnce()) -> f64 {
+    let started = Instant::now();
     work();
-    began.elapsed().as_secs_f64() * 1e9
+    started.elapsed().as_secs_f64() * 1e9
 }
 
-/// The shortest, and the one in the middle.
-fn of(mut times: Vec<f64>) -> [f64; 2] {
+/// Returns the minimum and the median.
+fn min_and_median(mut times: Vec<f64>) -> [f64; 2] {
     times.sort_by(f64::total_cmp);
     [times[0], times[times.len() / 2]]
 }
@@ -152,23 +153,24 @@ fn of(mut times: Vec<f64>) -> [f64; 2] {
 fn main() {
     let data = data();
     println!(
-        "  cells     Rust: best    median  ns/cell     C: best    median  ns/cell    C/Rust: best    median"
+        "  count     Rust: best    median  ns/each     C: best    median  ns/each    C/Rust: best    median"
     );
-    for count in [1, 1000, CELLS] {
-        let turns = TURNS.min(ALL_CELLS / count);
+    for count in [1, 1000, POSITIONS] {
+        let repetitions = MAX_REPETITIONS.min(TOTAL_POSITIONS / count);
         let mut out = vec![0.0; count];
         let (mut rust, mut c) = (Vec::new(), Vec::new());
-        for turn in 0..turns {
-            // Neither is always the second.
+        for repetition in 0..repetitions {
+            // The order changes with each repetition.
             for second in [false, true] {
-                match second ^ (turn % 2 == 1) {
-                    false => rust.push(timed(|| from_rust(&data, &mut out))),
-                    true => c.push(timed(|| from_c(&data, &mut out))),
+                if second ^ (repetition % 2 == 1) {
+                    c.push(nanoseconds(|| predict_from_c(&data, &mut out)));
+                } else {
+                    rust.push(nanoseconds(|| predict_from_rust(&data, &mut out)));
                 }
                 black_box(&out);
             }
         }
-        let ([r, rm], [c, cm]) = (of(rust), of(c));
+        let ([r, rm], [c, cm]) = (min_and_median(rust), min_and_median(c));
         let each = count as f64;
         println!(
             "{count:>7}  {r:>12.0}  {rm:>8.0}  {:>7.1}  {c:>10.0}  {cm:>8.0}  {:>7.1}  {:>14.3}  {:>8.3}",
@@ -179,8 +181,9 @@ fn main() {
         );
     }
     const VIEWS: usize = 1000;
-    let times = (0..TURNS).map(|_| timed(|| (0..VIEWS).for_each(|_| view_of_a_factor(&data))));
-    let [best, median] = of(times.collect());
+    let times =
+        (0..MAX_REPETITIONS).map(|_| nanoseconds(|| (0..VIEWS).for_each(|_| view_factor(&data))));
+    let [best, median] = min_and_median(times.collect());
     println!(
         "a view of a factor: best {:.1} ns, median {:.1} ns",
         best / VIEWS as f64,

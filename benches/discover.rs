@@ -1,4 +1,4 @@
-//! The first ten of 10,000 rows for each of 10,000 others, J = 12, on one thread.
+//! Recommendations and similar rows: the top 10 of 10,000 rows for each of 10,000 rows, J = 12, one thread.
 
 use std::sync::OnceLock;
 
@@ -16,14 +16,14 @@ use s3cmtf::solver::{FitInput, fit};
 
 const ROWS: usize = 10_000;
 
-/// A model, and what was seen of it.
+/// Returns a fitted model and its observed pairs.
 fn data() -> &'static (Model, ObservedPairs) {
     static DATA: OnceLock<(Model, ObservedPairs)> = OnceLock::new();
     DATA.get_or_init(|| {
         let dir = tempfile::tempdir().unwrap();
         let options = GenerateOptions::new(&[ROWS as u64, ROWS as u64, 50], 400_000);
-        let made = generate(dir.path(), &options, &()).unwrap();
-        let file = CooFile::open(&made.train.0, OpenMode::Private).unwrap();
+        let generated = generate(dir.path(), &options, &()).unwrap();
+        let file = CooFile::open(&generated.train.0, OpenMode::Private).unwrap();
         let problem = Problem::builder(file.view()).build(&()).unwrap();
         let mut options = Options::preset("paper").unwrap();
         (options.rank, options.epochs) = (vec![12], 1);
@@ -35,16 +35,17 @@ fn data() -> &'static (Model, ObservedPairs) {
 }
 
 #[divan::bench(sample_count = 10, sample_size = 1)]
-fn recommend_to_all(bencher: Bencher<'_, '_>) {
+fn recommend_for_all_rows(bencher: Bencher<'_, '_>) {
     let (model, seen) = data();
-    let how = RecommendOptions {
+    let options = RecommendOptions {
         exclude_observed: Some(seen),
         threads: 1,
         ..RecommendOptions::new(1, 10)
     };
-    let index = |q: usize, cell: &mut [u32]| cell.copy_from_slice(&[q as u32, 0, AVERAGE_ROW]);
+    let index =
+        |q: usize, position: &mut [u32]| position.copy_from_slice(&[q as u32, 0, AVERAGE_ROW]);
     let run = || {
-        recommend(model, ROWS, index, &how, &(), |_, list| {
+        recommend(model, ROWS, index, &options, &(), |_, list| {
             black_box(list);
             Ok(())
         })
@@ -54,16 +55,16 @@ fn recommend_to_all(bencher: Bencher<'_, '_>) {
 }
 
 #[divan::bench(sample_count = 10, sample_size = 1)]
-fn like_all(bencher: Bencher<'_, '_>) {
+fn similar_to_all_rows(bencher: Bencher<'_, '_>) {
     let (model, _) = data();
     let rows: Vec<u32> = (0..ROWS as u32).collect();
-    let how = SimilarOptions {
+    let options = SimilarOptions {
         mode: 1,
         top: 10,
         threads: 1,
     };
     let run = || {
-        similar_rows(model, &rows, &how, &(), |_, list| {
+        similar_rows(model, &rows, &options, &(), |_, list| {
             black_box(list);
             Ok(())
         })

@@ -1,4 +1,4 @@
-//! Whole epochs of fits, without what comes before and after them. Items are tensor entries.
+//! Single epochs of fits, without initialisation and finalisation. Items are tensor entries.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ fn main() {
     divan::main();
 }
 
-/// 500,000 planted entries, in memory.
+/// Returns 500,000 planted entries in memory.
 fn data() -> &'static CooFile {
     static DATA: OnceLock<CooFile> = OnceLock::new();
     DATA.get_or_init(|| {
@@ -27,8 +27,8 @@ fn data() -> &'static CooFile {
         let mut options = GenerateOptions::new(&[20_000, 4_000, 100], 500_000);
         options.noise = 0.5;
         options.write_truth = false;
-        let made = generate(folder.path(), &options, &()).unwrap();
-        CooFile::open(&made.train.0, OpenMode::Private).unwrap()
+        let generated = generate(folder.path(), &options, &()).unwrap();
+        CooFile::open(&generated.train.0, OpenMode::Private).unwrap()
     })
 }
 
@@ -55,16 +55,18 @@ fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// Lets a fit run one epoch at a time.
-struct Steps {
-    done: Sender<()>,
-    go: Receiver<()>,
+/// Runs a fit one epoch at a time.
+struct EpochGate {
+    /// Signals the end of an epoch.
+    finished: Sender<()>,
+    /// Receives the request for the next epoch.
+    next: Receiver<()>,
 }
 
-impl Observer for Steps {
+impl Observer for EpochGate {
     fn epoch(&mut self, _: &EpochMetrics) -> Control {
-        // Whoever wanted another epoch may have gone.
-        if self.done.send(()).is_ok() && self.go.recv().is_ok() {
+        // Closed channels mean that the benchmark has ended.
+        if self.finished.send(()).is_ok() && self.next.recv().is_ok() {
             Control::Continue
         } else {
             Control::Stop
@@ -79,22 +81,22 @@ fn bench(bencher: Bencher, case: &Case, model: ModelKind, rank: usize) {
     (options.epochs, options.eval_every) = (1_000_000, 1_000_000);
     options.orthogonal = false;
     let problem = Problem::builder(data().view()).build(&()).unwrap();
-    let (done, finished) = channel();
-    let (another, go) = channel();
+    let (finished, epoch_finished) = channel();
+    let (start_epoch, next) = channel();
     thread::scope(|scope| {
         let fitting = scope.spawn(|| {
-            let mut steps = Steps { done, go };
-            fit(&problem, &options, &FitInput::default(), &mut steps, &()).unwrap();
+            let mut gate = EpochGate { finished, next };
+            fit(&problem, &options, &FitInput::default(), &mut gate, &()).unwrap();
         });
-        // The first one warms up.
-        finished.recv().unwrap();
+        // The first epoch is a warm-up.
+        epoch_finished.recv().unwrap();
         bencher
             .counter(ItemsCount::new(problem.count()))
             .bench_local(|| {
-                another.send(()).unwrap();
-                finished.recv().unwrap();
+                start_epoch.send(()).unwrap();
+                epoch_finished.recv().unwrap();
             });
-        drop(another);
+        drop(start_epoch);
         fitting.join().unwrap();
     });
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the programs here under the sanitizers (both sides instrumented, the library in its build for tests) and
-# under valgrind's memcheck. No leak, no error.
+# Runs the C programs under AddressSanitizer and UndefinedBehaviorSanitizer (library and programs instrumented, test build
+# of the library), and under the memcheck tool of valgrind. Any error or leak fails.
 #
 #   c_tests/sanitize.sh [address] [memcheck]
 #
@@ -28,12 +28,11 @@ compile() {
   esac
 }
 
-# check PROGRAM ARGUMENTS...: runs it, perhaps under a tool, and expects it to end well and to print nothing but
-# what it is there for.
+# check PROGRAM ARGUMENTS...: runs a program, optionally under a tool. It must succeed and print only the expected line.
 check() {
   local log="$work/log" err="$work/err" program=$1
   shift
-  # Memory that nobody has is asked for on purpose.
+  # Some programs request more memory than exists on purpose.
   if ! ${tool:-} "$work/$program" "$@" >"$log" 2>"$err" || ! grep -qx "${expected:-ok}" "$log" ||
     grep -v 'WARNING: AddressSanitizer failed to allocate' "$err"; then
     cat "$log" "$err"
@@ -43,7 +42,7 @@ check() {
   echo "$program: no error, no leak"
 }
 
-# application: the one that fits in one process and predicts in another.
+# application: fits in one process and predicts in another.
 application() {
   local i
   echo user,film,month,stars >"$work/ratings.csv"
@@ -55,13 +54,13 @@ application() {
 }
 
 address() {
-  # Without optimisation: quick to build, and overflows are caught too.
+  # Without optimisation: fast to build, with overflow checks.
   RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address --cfg s3cmtf_test" CARGO_PROFILE_DEV_DEBUG=line-tables-only \
     CARGO_PROFILE_DEV_OPT_LEVEL=0 \
     cargo build --quiet --package s3cmtf --lib --target "$triple" --target-dir "$target/sanitize"
-  # Stacks kept after a return need the runtime of the compiler that made the code; here there are two.
+  # Detection of stack use after return needs one compiler runtime; here there are two.
   export ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1:detect_stack_use_after_return=0
-  # Kernels that are neither optimised nor without checks have frames of megabytes.
+  # Unoptimised kernels with checks have stack frames of megabytes.
   export RUST_MIN_STACK=33554432
   export UBSAN_OPTIONS=print_stacktrace=1
   export S3CMTF_SANITIZER=1
@@ -90,7 +89,7 @@ memcheck() {
   local shared=${SHARED:-$target/release/libs3cmtf.so}
   ln -s "$(realpath "$shared")" "$work/libs3cmtf.so"
   ln -s "$(realpath "$shared")" "$work/$(readelf -d "$shared" | sed -n 's/.*soname: \[\(.*\)\]/\1/p')"
-  # Valgrind knows AVX2 and no AVX-512, and not all floating-point modes.
+  # Valgrind supports AVX2 but neither AVX-512 nor all floating-point modes.
   export S3CMTF_KERNEL=avx2
   grep -q avx2 /proc/cpuinfo || export S3CMTF_KERNEL=wide
   local tool="valgrind --quiet --error-exitcode=9 --leak-check=full --suppressions=c_tests/memcheck.supp

@@ -14,11 +14,11 @@ libdir=${LIBDIR:-lib}
 case /$libdir/ in
   //* | */../* | */./* | *//) echo "LIBDIR is $libdir; it must be a folder under the prefix, such as lib64" >&2 && exit 2 ;;
 esac
-# From that folder back to the prefix.
+# Relative path from that folder to the prefix.
 up=$(sed 's|[^/]\{1,\}|..|g' <<<"$libdir")
 to=${DESTDIR:-}$1
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$root/Cargo.toml" | head -n 1)
-# As build.rs does it: while the major number is 0, the minor one tells what is compatible.
+# As in build.rs: while the major version is 0, versions with the same minor version are compatible.
 case $version in
   0.*) compatible=${version%.*} ;;
   *) compatible=${version%%.*} ;;
@@ -30,7 +30,7 @@ if [ -z "$built" ]; then
   cargo build --manifest-path "$root/Cargo.toml" --release --package s3cmtf --lib
   built=$(cargo metadata --manifest-path "$root/Cargo.toml" --format-version 1 --no-deps |
     sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
-  # For another machine, cargo builds into a folder of its name.
+  # When cross-compiling, cargo uses a subfolder named after the target.
   built=$built/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}release
 fi
 

@@ -1,7 +1,6 @@
 //! The installed library: pkg-config and CMake projects outside the tree find it, shared and static.
 #![cfg(target_os = "linux")]
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -179,12 +178,9 @@ fn shared_library_is_small_and_has_few_dependencies() {
     let shared = installation.lib().join(soname());
     let size = fs::metadata(&shared).unwrap().len();
     println!("libs3cmtf.so: {size} bytes");
-    // Debug builds have no limit. Most of the size is the kernels of all solvers at four instruction sets. Several codegen
-    // units duplicate inlined code and add 14%.
-    let several_units =
-        env::var_os("CARGO_PROFILE_RELEASE_CODEGEN_UNITS").is_some_and(|n| n != "1");
-    let limit = if several_units { 8 << 20 } else { 7 << 20 };
-    assert!(cfg!(debug_assertions) || size < limit, "{size} bytes");
+    // Debug builds have no limit. Most of the size is the kernels of all solvers at four instruction sets.
+    const MAX_BYTES: u64 = 8 << 20;
+    assert!(cfg!(debug_assertions) || size < MAX_BYTES, "{size} bytes");
     if !is_installed("readelf") || !is_installed("nm") {
         println!("skipped: binutils are not on this machine");
         return;
