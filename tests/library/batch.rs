@@ -389,7 +389,7 @@ fn inputs_are_opened_once_and_output_folder_is_locked() {
     assert!(
         summary.jobs[3]
             .message
-            .contains("no file that it is about is text")
+            .contains("none of its files is text")
     );
     assert_eq!(
         parameter_bits_of_file(&dir.join("a.s3m")),

@@ -302,7 +302,7 @@ fn matrices_and_models_with_other_row_names_are_rejected() {
     );
     let words = [
         "has 29 rows in the model to compare with and 31 in this one",
-        "row 30 has tensor entries in one of them alone",
+        "row 30 has tensor entries in only one of them",
         "same tensor",
     ];
     all(&wider, &["--against", &small]).failed(2, &words);
