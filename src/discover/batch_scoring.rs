@@ -6,7 +6,7 @@
 //! for each block of queries                              (parallel)
 //!     for each tile of 512 candidate rows
 //!         transpose the tile, so that value j of all its rows is contiguous
-//!         for each query q:  scores[q] = sum_j q[j] * tile[j]       (`combine`)
+//!         for each query q:  scores[q] = sum_j q[j] * tile[j]       (`weighted_sum`)
 //!         offer the scores of the tile to the top-k heap of each query
 //! ```
 //!
@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use super::top_k::{RankedRow, TopK, sort_best_first};
 use crate::error::{Error, Result};
-use crate::kernel::combine;
+use crate::kernel::weighted_sum;
 use crate::parallel::{available_threads, run_ordered};
 use crate::progress::{Monitor, report_progress};
 use crate::simd::AlignedVec;
@@ -143,14 +143,14 @@ impl<T: CandidateTable> TopKScorer<'_, T> {
                     let vector = &vectors.values[at * vectors.width..][..vectors.width];
                     let scores = &mut scores[q * TILE..(q + 1) * TILE];
                     match self.rule {
-                        ScoreRule::Sum if set == 0 => combine(level, &tile, vector, scores),
+                        ScoreRule::Sum if set == 0 => weighted_sum(level, &tile, vector, scores),
                         ScoreRule::Sum => {
-                            combine(level, &tile, vector, &mut product);
+                            weighted_sum(level, &tile, vector, &mut product);
                             let add = |(s, p): (&mut f32, &f32)| *s += p;
                             scores.iter_mut().zip(product.iter()).for_each(add);
                         }
                         ScoreRule::Quantile { .. } => {
-                            combine(level, &tile, vector, &mut product);
+                            weighted_sum(level, &tile, vector, &mut product);
                             // Relative to the first offset, so that the squares are small.
                             let offset = vectors.offsets[at] - vectors.offsets[q];
                             let sums = &mut sums[q * TILE..(q + 1) * TILE];

@@ -78,7 +78,7 @@ mod row_cache;
 mod row_partition;
 mod tensor_kernel;
 
-pub(crate) use batch_job::{MAX_BATCH_LEN as LONGEST, Regularizer as Rule};
+pub(crate) use batch_job::{MAX_BATCH_LEN as LONGEST, Regularizer, Regularizer as Rule};
 pub(crate) use block_update::{
     BlockModel, BlockScratch as Scratch, BlockUpdateSettings as Settings, CoreLayout as Form,
     RowAccess as Hold, residuals as cell_errors, squared_residuals as cell_squares,
@@ -107,4 +107,4 @@ pub(crate) use partials::{OtherMode, Partials, PartialsScratch};
 pub(crate) use row_cache::RowCache;
 pub(crate) use row_partition::RowPartition;
 pub use tensor_kernel::{Method, TensorKernel};
-pub(crate) use tensor_kernel::{add_outer as spread, weighted_sum as combine};
+pub(crate) use tensor_kernel::{add_outer, weighted_sum};

@@ -11,7 +11,7 @@ use super::data::{Data, MatrixData};
 use super::full_matrix::{FullMatrix, FullMatrixRow};
 use super::gram::row_moments;
 use crate::error::Result;
-use crate::kernel::{ModeCsr, Rule};
+use crate::kernel::{ModeCsr, Regularizer};
 use crate::linalg::{CoordinateDescent, WARM_START_PASSES, dot, inverse};
 use crate::model::{FactorMatrix, Model};
 use crate::parallel::ThreadPool;
@@ -24,11 +24,11 @@ pub(super) fn before_epoch(
     model: &mut Model,
     data: &Data,
     eta: f64,
-    rule: Rule,
+    regularizer: Regularizer,
     pool: &ThreadPool,
 ) -> Result<()> {
-    solve_columns(model, data, rule, pool)?;
-    update_rows(model, data, 0.5 * eta, rule, pool)
+    solve_columns(model, data, regularizer, pool)?;
+    update_rows(model, data, 0.5 * eta, regularizer, pool)
 }
 
 /// Runs the second half update for all full matrices: updates the rows, then solves for the columns.
@@ -36,11 +36,11 @@ pub(super) fn after_epoch(
     model: &mut Model,
     data: &Data,
     eta: f64,
-    rule: Rule,
+    regularizer: Regularizer,
     pool: &ThreadPool,
 ) -> Result<()> {
-    update_rows(model, data, 0.5 * eta, rule, pool)?;
-    solve_columns(model, data, rule, pool)
+    update_rows(model, data, 0.5 * eta, regularizer, pool)?;
+    solve_columns(model, data, regularizer, pool)
 }
 
 /// Adds `weight` times the values of row `i` times the rows of `others` at its entries to `sum`.
@@ -76,7 +76,12 @@ fn for_rows<S>(
 }
 
 /// Solves for the columns of all full matrices, given the rows of their modes.
-fn solve_columns(model: &mut Model, data: &Data, rule: Rule, pool: &ThreadPool) -> Result<()> {
+fn solve_columns(
+    model: &mut Model,
+    data: &Data,
+    regularizer: Regularizer,
+    pool: &ThreadPool,
+) -> Result<()> {
     for (m, matrix) in data.matrices.iter().enumerate() {
         let weight = f64::from(matrix.weight);
         let Some(full) = matrix.full.as_deref().filter(|_| weight > 0.0) else {
@@ -88,13 +93,13 @@ fn solve_columns(model: &mut Model, data: &Data, rule: Rule, pool: &ThreadPool) 
         // Every column has as many positions as the mode has rows.
         let penalty = matrix.penalty.of_row(full.by_row.row_count() as f64);
         let mut a: Vec<f64> = u.gram().iter().map(|g| weight * g).collect();
-        if !rule.l1 {
+        if !regularizer.l1 {
             (0..rank).for_each(|j| a[j * rank + j] += penalty);
         }
-        let inverse = (!rule.l1 && !rule.nonneg).then(|| inverse(rank, &a));
+        let inverse = (!regularizer.l1 && !regularizer.nonneg).then(|| inverse(rank, &a));
         let problem = CoordinateDescent {
-            nonneg: rule.nonneg,
-            l1: if rule.l1 { penalty } else { 0.0 },
+            nonneg: regularizer.nonneg,
+            l1: if regularizer.l1 { penalty } else { 0.0 },
             prior: &matrix.prior_mean,
             passes: WARM_START_PASSES,
         };
@@ -143,7 +148,7 @@ struct RowUpdate<'a> {
     rows: &'a [FullMatrixRow],
     prior_mean: &'a [f32],
     eta: f64,
-    rule: Rule,
+    regularizer: Regularizer,
 }
 
 /// The implicit update of all rows with the same [`FullMatrixRow`]: row u moves to
@@ -162,7 +167,7 @@ fn update_rows(
     model: &mut Model,
     data: &Data,
     eta: f64,
-    rule: Rule,
+    regularizer: Regularizer,
     pool: &ThreadPool,
 ) -> Result<()> {
     for (n, mode) in model.modes.iter_mut().enumerate() {
@@ -194,7 +199,7 @@ fn update_rows(
             rows: &data.full_matrix_rows[n],
             prior_mean: &data.prior_means[n],
             eta,
-            rule,
+            regularizer,
         };
         let count = mode.rows.len();
         let state = || (Vec::new(), vec![0.0; rank], vec![0.0; rank]);
@@ -229,7 +234,7 @@ impl RowUpdate<'_> {
         row: &mut [f32],
     ) {
         let (kind, rank) = (self.rows[i], row.len());
-        if self.rule.nonneg || (self.rule.l1 && kind.penalty > 0.0) {
+        if self.regularizer.nonneg || (self.regularizer.l1 && kind.penalty > 0.0) {
             return self.apply_constrained(kind, s, row);
         }
         let cached = cache.iter().position(|(k, _)| *k == kind);
@@ -280,7 +285,7 @@ impl RowUpdate<'_> {
         let rank = row.len();
         let (keep, eta) = self.keep_and_eta(kind);
         let penalty = eta * f64::from(kind.penalty);
-        let (l2, l1) = if self.rule.l1 {
+        let (l2, l1) = if self.regularizer.l1 {
             (0.0, penalty)
         } else {
             (penalty, 0.0)
@@ -295,7 +300,7 @@ impl RowUpdate<'_> {
             })
             .collect();
         let problem = CoordinateDescent {
-            nonneg: self.rule.nonneg,
+            nonneg: self.regularizer.nonneg,
             l1,
             prior: self.prior_mean,
             passes: WARM_START_PASSES,

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::kernel::{Coefficients, ModeCsr, add_fiber, combine, spread};
+use crate::kernel::{Coefficients, ModeCsr, add_fiber, add_outer, weighted_sum};
 use crate::parallel::ThreadPool;
 use crate::simd::{Level, padded_len};
 
@@ -182,7 +182,7 @@ impl<'a> PartialSum<'a> {
                 let (before, here) = self.contractions.split_at_mut(k);
                 let from = before.last().map_or(*core, |v| &v[..]);
                 let u = self.factors.row(k, new(k) as usize);
-                combine(self.factors.level, from, u, &mut here[0]);
+                weighted_sum(self.factors.level, from, u, &mut here[0]);
             }
         }
     }
@@ -198,7 +198,7 @@ impl<'a> PartialSum<'a> {
             let (before, after) = self.sums.split_at_mut(k);
             let from = &mut after[0];
             match before.last_mut() {
-                Some(to) => spread(self.factors.level, from, u, to),
+                Some(to) => add_outer(self.factors.level, from, u, to),
                 None => {
                     for (to, &u) in self.total.chunks_exact_mut(from.len()).zip(u) {
                         to.iter_mut()
