@@ -14,8 +14,8 @@
 //! - the machine has the instruction set of the vector type.
 #![allow(unsafe_code)]
 
-use crate::kernel::MAX_ORDER;
-use crate::kernel::{CoreKind, CoreShape};
+use super::core_shape::MAX_ORDER;
+use super::core_shape::{CoreKind, CoreShape};
 use crate::simd::{F32x16, dispatched, leaf};
 
 use crate::simd::{LANES, padded_len};

@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::batch_job::{Regularizer, updated, updated_towards};
+use super::core_shape::MAX_ORDER;
 use super::entry_gradient;
 use super::hogwild_rows::HogwildVector;
 use super::packed_core::{
@@ -11,12 +12,11 @@ use super::packed_core::{
 };
 use super::packed_core_layout::PackedLayout;
 use super::row_cache::RowCache;
-use crate::kernel::MAX_ORDER;
 use crate::simd::Level;
 use crate::simd::{AlignedVec, LANES};
 use crate::simd::{dispatched, leaf, prefetch};
 
-use crate::kernel::{CoreKind, CoreShape};
+use super::core_shape::{CoreKind, CoreShape};
 
 /// The entries of a block and the order in which they are visited: position `at`, then `at + stride`, cyclically.
 pub(crate) struct EntryWalk<'a> {

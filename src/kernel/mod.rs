@@ -23,7 +23,7 @@
 //! - Row-wise solvers: `mode_csr`, `partials`, `normal_equations`, `cholesky`, `fiber_sums`, `mode_product`.
 //! - `nearest` finds nearest rows; `flops_probe` measures the machine's peak.
 //!
-//! Only `batch` imports the batch kernels, and no two files import each other. [`crate::simd`] describes how a
+//! Only `batch` dispatches to the batch kernels, and no two files import each other. [`crate::simd`] describes how a
 //! kernel is compiled per instruction set and where to add one.
 // One index runs over several arrays in most loops.
 #![allow(clippy::needless_range_loop)]

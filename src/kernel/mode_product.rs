@@ -1,8 +1,8 @@
 //! Mode products G x_1 A(1) x_2 A(2) ... x_N A(N) of a full core with one square matrix per mode.
 #![allow(unsafe_code)]
 
+use super::core_shape::CoreShape;
 use super::entry_gradient::contract_body as contract;
-use crate::kernel::CoreShape;
 use crate::simd::Level;
 use crate::simd::{F32x16, dispatched};
 
@@ -131,8 +131,8 @@ unsafe fn any_multiply_last<V: F32x16>(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::kernel::CoreKind;
+    use super::*;
 
     #[test]
     fn products_match_the_definition() {

@@ -1,7 +1,7 @@
 //! Algorithm 2 of the paper: computes G x_{-n} {u} from scratch for every mode, O(N^2 J^N) per entry. Kept for
 //! comparison.
 
-use crate::kernel::CoreShape;
+use super::core_shape::CoreShape;
 
 use crate::simd::padded_len;
 
@@ -32,7 +32,7 @@ fn sum_products(
     let order = shape.order();
     let last = order - 1;
     let stride = padded_len(shape.ranks[last]);
-    let mut at = [0usize; crate::kernel::MAX_ORDER];
+    let mut at = [0usize; super::core_shape::MAX_ORDER];
     let mut total = 0.0;
     for fiber in core.chunks_exact(stride) {
         for (j, &g) in fiber[..shape.ranks[last]].iter().enumerate() {

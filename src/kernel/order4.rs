@@ -26,8 +26,8 @@
 use super::batch_iter::{BatchIter, single_vector_modes, weighted_residual_vector};
 use super::batch_job::{BatchJob, MAX_BATCH_LEN, RowUpdate};
 use super::batch_update::{first_fiber_product, update_core_and_fiber};
+use super::core_shape::CoreShape;
 use super::entry_block::FiberBatch;
-use crate::kernel::CoreShape;
 use crate::simd::{F32x16, leaf};
 
 use crate::simd::LANES;

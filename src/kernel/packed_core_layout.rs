@@ -3,7 +3,7 @@
 //! A packed core is stored without the padding of its last mode: the last two modes together form a plane of
 //! whole vectors (9 instead of 12 at rank 12). A core of fewer than three modes gets leading modes of rank 1.
 
-use crate::kernel::CoreShape;
+use super::core_shape::CoreShape;
 use crate::simd::{LANES, padded_len};
 
 /// Layout of a packed core, and offsets of the buffers in `work`, all in floats unless stated.

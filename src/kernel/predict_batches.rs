@@ -7,12 +7,12 @@
 
 use super::batch_iter::{BatchIter, non_fiber_modes, single_vector_modes};
 use super::batch_job::{BatchJob, FiberMode};
+use super::core_shape::CoreKind;
 use super::entry_block::FiberBatch;
 use super::entry_gradient::{contract, value_body};
 use super::hogwild_rows::HogwildVector;
 use super::hyper_diagonal::{fiber_product, multiway_dot};
 use super::order_n::load_rows;
-use crate::kernel::CoreKind;
 use crate::simd::{F32x16, LANES, dispatched, leaf, padded_len};
 
 dispatched! {

@@ -5,7 +5,7 @@ use super::{entry_gradient, naive};
 use crate::simd::Level;
 use crate::simd::{AlignedVec, LANES};
 
-use crate::kernel::{CoreKind, CoreShape};
+use super::core_shape::{CoreKind, CoreShape};
 
 /// Algorithm that computes the value and gradients of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
