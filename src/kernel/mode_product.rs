@@ -131,8 +131,8 @@ unsafe fn any_multiply_last<V: F32x16>(
 
 #[cfg(test)]
 mod tests {
-    use crate::kernel::CoreKind;
     use super::*;
+    use crate::kernel::CoreKind;
 
     #[test]
     fn products_match_the_definition() {
