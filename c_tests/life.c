@@ -429,7 +429,7 @@ static void by_default(const s3cmtf_problem *problem, const s3cmtf_coo *test)
     explained(model, test, 1);
     /* What was chosen is with the model. */
     OK(s3cmtf_model_get_options(model, &used, error));
-    const char *const left[] = {"eta", "lambda_reg", "core_step", "rank", "start_modes", "model", "start"};
+    const char *const left[] = {"eta", "lambda_reg", "core_step", "rank", "model", "start"};
     for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
         OK(s3cmtf_options_get(options, left[i], text, sizeof text, NULL, error));
         CHECK(!strcmp(text, "auto"));

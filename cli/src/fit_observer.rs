@@ -52,14 +52,6 @@ impl Observer for ConsoleObserver<'_> {
                 ),
                 json!({"epoch": epoch, "eta": eta}),
             ),
-            Event::Refit { epochs } => (
-                "refit",
-                format!(
-                    "refitting to all entries for {}",
-                    format_count(*epochs, "epoch", "epochs")
-                ),
-                json!({"epochs": epochs}),
-            ),
             Event::Checkpoint { epoch } => ("checkpoint", String::new(), json!({"epoch": epoch})),
             Event::Warning(text) => {
                 if !self.out.json {

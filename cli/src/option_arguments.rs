@@ -15,7 +15,7 @@ pub(crate) fn data_arguments(command: Command) -> Command {
                 .long("matrix")
                 .value_name("MODE:FILE[:WEIGHT[:PENALTY]][:KIND]")
                 .action(ArgAction::Append)
-                .help("A coupled matrix: its mode, its weight (else that of --matrix-weights or --lambda-m), the penalty on its columns (else --lambda-reg), and the meaning of positions without an entry: observed (unknown, the default), full (zeros) or sampled=K (K random zeros per entry)"),
+                .help("A coupled matrix: its mode, its weight (else that of --lambda-m), the penalty on its columns (else --lambda-reg), and the meaning of positions without an entry: observed (unknown, the default), full (zeros) or sampled=K (K random zeros per entry)"),
         )
         .arg(
             Arg::new("graph")

@@ -69,7 +69,6 @@ impl Observer for JobLog {
             Event::RolledBack { epoch, eta } => line("rolled-back")
                 .integer("epoch", *epoch)
                 .number("eta", *eta),
-            Event::Refit { epochs } => line("refit").integer("epochs", *epochs),
             Event::Checkpoint { epoch } => line("checkpoint").integer("epoch", *epoch),
             Event::Warning(text) => line("warning").string("text", text),
             Event::Stopped(reason) => line("stopped").string("reason", reason.name()),

@@ -24,7 +24,7 @@ const STACK_BYTES: u64 = 2 << 20;
 const CHUNK_ENTRIES: u64 = 1 << 17;
 
 /// The number of copies of the parameters during a fit: the model; `good`, `before` and `best` of `solver::fit`; the state
-/// that a refit starts from or a row-wise solver rolls back to; and the returned model (`solver::finish`).
+/// that a row-wise solver rolls back to; and the returned model (`solver::finish`).
 const FIT_COPIES: u64 = 6;
 
 /// The further copies of a fit that is initialised by Gibbs sampling (`solver::gibbs_init`): the model, `good`, `before`,

@@ -12,7 +12,7 @@ use super::guard::caught;
 use super::problem::Parts;
 use super::progress::{
     Progress, S3CMTF_EVENT_CHECKPOINT, S3CMTF_EVENT_EPOCH, S3CMTF_EVENT_RANK_LOWERED,
-    S3CMTF_EVENT_REFIT, S3CMTF_EVENT_ROLLED_BACK, S3CMTF_EVENT_WARNING, S3CMTF_FIT_ENDED,
+    S3CMTF_EVENT_ROLLED_BACK, S3CMTF_EVENT_WARNING, S3CMTF_FIT_ENDED,
     S3CMTF_FIT_READY, S3CMTF_FIT_RUNNING,
 };
 use super::status::Outcome;
@@ -198,10 +198,6 @@ impl Observer for Watch<'_> {
             Event::Checkpoint { epoch } => (
                 S3CMTF_EVENT_CHECKPOINT,
                 format!("checkpoint after epoch {epoch}"),
-            ),
-            Event::Refit { epochs } => (
-                S3CMTF_EVENT_REFIT,
-                format!("fitting to all entries for {epochs} epochs"),
             ),
             // The end is what the call returns.
             Event::Stopped(_) => return,

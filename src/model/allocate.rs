@@ -52,7 +52,7 @@ impl Model {
         for (m, weight) in problem
             .matrices()
             .iter()
-            .zip(problem.matrix_weights(options)?)
+            .zip(problem.matrix_weights(options))
         {
             matrices.push(ModelMatrix {
                 mode: m.mode,

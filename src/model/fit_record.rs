@@ -31,7 +31,7 @@ pub struct EpochMetrics {
 pub struct FitEvent {
     /// Epoch after which it happened.
     pub epoch: u64,
-    /// Kind of event: `rolled-back`, `rank-lowered`, `refit` or `warning`.
+    /// Kind of event: `rolled-back`, `rank-lowered` or `warning`; models of earlier versions may have `refit`.
     pub kind: String,
     /// Description for people, on one line.
     pub message: String,

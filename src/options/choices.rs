@@ -53,11 +53,9 @@ pub enum Initialization {
     Auto,
     /// The state after some sweeps of `gibbs`. Penalties shrink rows towards the mean row of that state.
     Gibbs,
-    /// An identity (super-diagonal) core. The rows of two modes are normal around 0. Those of the others are normal
+    /// An identity (super-diagonal) core. The rows of the two largest modes are normal around 0. Those of the others are normal
     /// around 1, and penalties shrink them towards 1.
     Identity,
-    /// The state after a few epochs of SGD that starts as `Identity`. Only for the algorithm `gibbs`.
-    Sgd,
     /// As in the paper: all positive and nearly constant, at the scale of the values.
     Paper,
     /// Normal around 0.
@@ -67,10 +65,7 @@ pub enum Initialization {
 impl Initialization {
     /// Returns whether it gives rows a prior mean that penalties shrink them to. The others shrink rows to 0.
     pub(crate) fn defines_prior_mean(self) -> bool {
-        matches!(
-            self,
-            Initialization::Gibbs | Initialization::Identity | Initialization::Sgd
-        )
+        matches!(self, Initialization::Gibbs | Initialization::Identity)
     }
 }
 
@@ -147,7 +142,7 @@ macro_rules! choices {
 choices!(Algorithm, ALGORITHMS: Blocked = "blocked", Opt = "opt", Naive = "naive", Als = "als", Gibbs = "gibbs");
 choices!(ModelKind, MODELS: Auto = "auto", Tucker = "tucker", Cp = "cp");
 choices!(Penalty, PENALTIES: L2 = "l2", L1 = "l1");
-choices!(Initialization, INITIALIZATIONS: Auto = "auto", Gibbs = "drawn", Identity = "identity", Sgd = "sgd", Paper = "paper", Normal = "normal");
+choices!(Initialization, INITIALIZATIONS: Auto = "auto", Gibbs = "drawn", Identity = "identity", Paper = "paper", Normal = "normal");
 choices!(LearningRateSchedule, SCHEDULES: Inverse = "inverse", Square = "square");
 choices!(PenaltyScaling, PENALTY_SCALINGS: Constant = "row", SqrtCount = "root", Count = "entry");
 choices!(KernelChoice, KERNELS: Auto = "auto", Scalar = "scalar", Wide = "wide", Avx2 = "avx2", Avx512 = "avx512");

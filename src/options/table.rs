@@ -7,7 +7,6 @@ use super::choices::{
 };
 use super::value::{OptionKind, OptionValue};
 use crate::error::{Error, Result};
-use crate::kernel::MAX_ORDER;
 
 /// Penalty on biases if neither the options nor the data determine it.
 pub(crate) const DEFAULT_LAMBDA_BIAS: f64 = 5.0;
@@ -102,8 +101,6 @@ options! {
         "How fast the step size falls with the inverse schedule";
     core_step: Option<f64>, OptionKind::Real(0.0, 1e6), "auto",
         "The step size of the core, as a share of that of factors";
-    mode_steps: Vec<f64>, OptionKind::RealList(0.0, 1e6), "auto",
-        "The step size of the rows of each mode, as a share of eta, or one for all modes; auto is 1 for all; als and gibbs have no steps";
     mean: bool, OptionKind::Flag, "true",
         "Take the mean out of the values and scale them inside; predictions are those of the values as they are";
     biases: bool, OptionKind::Flag, "true",
@@ -116,14 +113,10 @@ options! {
         "Whether the penalty of a row is the same for all (row) or grows with the root of its entries (root) or with its entries (entry)";
     lambda_m: f64, OptionKind::Real(0.0, f64::MAX), "1",
         "The weight of coupled matrices and graphs that are given without one of their own";
-    matrix_weights: Vec<f64>, OptionKind::RealList(0.0, f64::MAX), "auto",
-        "A weight for each coupled matrix, then for each graph, in the order they are given in; it counts where one has no weight of its own; auto is lambda_m for all";
     penalty: Penalty, OptionKind::Choice(PENALTIES), "l2",
         "Whether squares (l2) or absolute values (l1) are penalised";
     start: Initialization, OptionKind::Choice(INITIALIZATIONS), "auto",
-        "How factors and core start: where some sweeps of gibbs come to (drawn), two modes around 0 and the others near 1 with a diagonal core (identity), where a few epochs of SGD from there come to (sgd, only for gibbs), all positive and nearly constant (paper), or all normal around 0; auto is drawn, with nonneg paper; gibbs starts as identity with anything but sgd, its smaller modes along what entries agree on";
-    start_modes: Vec<usize>, OptionKind::IntegerList(1, MAX_ORDER), "auto",
-        "The two modes that start around 0 with start=identity, counted from 1; auto is the two largest";
+        "How factors and core start: where some sweeps of gibbs come to (drawn), the two largest modes around 0 and the others near 1 with a diagonal core (identity), all positive and nearly constant (paper), or all normal around 0; auto is drawn, with nonneg paper; gibbs starts as identity with any of them, its smaller modes along what entries agree on";
     nonneg: bool, OptionKind::Flag, "false",
         "Keep factors, core and columns of matrices at 0 or above";
     orthogonal: bool, OptionKind::Flag, "true",
@@ -133,27 +126,19 @@ options! {
     burn_in: u64, OptionKind::Integer(0, 1_000_000), "8",
         "Sweeps of gibbs before its first sample";
     samples: u64, OptionKind::Integer(1, 100_000), "50",
-        "Samples of gibbs, which predictions are averaged over: it goes on for burn_in + samples * thin sweeps, and up to three times as many to make up for samples from before the draws came to rest, whatever epochs says";
-    thin: u64, OptionKind::Integer(1, 1_000_000), "1",
-        "Sweeps of gibbs for each sample";
+        "Samples of gibbs, which predictions are averaged over: it goes on for burn_in + samples sweeps, and up to three times as many to make up for samples from before the draws came to rest, whatever epochs says";
     tolerance: f64, OptionKind::Real(0.0, 1.0), "0",
         "Stop when the training loss changes by less than this share between two evaluations; 0 never does";
     patience: u64, OptionKind::Integer(0, 1_000_000), "0",
         "Stop after this many evaluations without a better validation error, and keep the best model; 0 never does";
     valid_fraction: f64, OptionKind::Real(0.0, 1.0), "0",
-        "Hold out this part of the entries, by chance, to decide which epoch is best and, with patience, when to stop; 0 holds out none";
-    refit: bool, OptionKind::Flag, "true",
-        "With valid_fraction, fit to all entries in the end, for as many epochs as were best; else the model of the best epoch is kept";
+        "Hold out this part of the entries, by chance, to decide which epoch is best and, with patience, when to stop; the model of the best epoch is kept; 0 holds out none";
     time_limit: f64, OptionKind::Real(0.0, f64::MAX), "0",
         "Stop after this many seconds of fitting; 0 never does";
     eval_every: u64, OptionKind::Integer(1, 1_000_000), "1",
         "Measure errors after every so many epochs";
-    attempts: u64, OptionKind::Integer(0, 100), "10",
-        "How often a fit that diverges goes back to its last good epoch with half the step size";
     checkpoint_every: u64, OptionKind::Integer(1, 1_000_000), "1",
         "Write the checkpoint after every so many epochs";
-    checkpoint_seconds: f64, OptionKind::Real(0.0, f64::MAX), "0",
-        "Write the checkpoint after every so many seconds instead; 0 goes by epochs";
     threads: u64, OptionKind::Integer(0, 4096), "0",
         "The number of threads; 0 takes all this process may use";
     pin: bool, OptionKind::Flag, "true",
@@ -175,13 +160,22 @@ impl Options {
             .unwrap_or(DEFAULT_LAMBDA_BIAS)
     }
 
-    /// Parses text that [`Options::to_text`] wrote, perhaps in another version. Unknown options are ignored.
+    /// Parses text that [`Options::to_text`] wrote, perhaps in another version. Unknown options are ignored, among them
+    /// those that earlier versions had. The removed value `start=sgd` is read as `identity`, which has the same prior means.
     pub(crate) fn from_saved_text(text: &str) -> Result<Options> {
         let is_known = |line: &&str| {
             let name = line.split('=').next().unwrap_or_default();
             OPTION_TABLE.iter().any(|o| o.name == name)
         };
-        Options::from_text(&text.lines().filter(is_known).collect::<Vec<_>>().join("\n"))
+        let current = |line| {
+            if line == "start=sgd" {
+                "start=identity"
+            } else {
+                line
+            }
+        };
+        let known: Vec<&str> = text.lines().filter(is_known).map(current).collect();
+        Options::from_text(&known.join("\n"))
     }
 
     /// Sets the options named in lines `name=value`. Empty lines and lines that start with `#` are skipped.
@@ -254,7 +248,7 @@ mod tests {
         options.rank = vec![3, 4, 5];
         options.eta = Some(0.1 + 0.2);
         options.nonneg = true;
-        options.matrix_weights = vec![0.1 + 0.2, 0.0, 1e300];
+        options.lambda_bias = vec![0.1 + 0.2, 0.0, 1e300];
         assert_eq!(Options::from_text(&options.to_text()).unwrap(), options);
         options.eta = Some(f64::NAN);
         assert!(options.validate().is_err());
@@ -265,5 +259,18 @@ mod tests {
                 .to_string()
                 .contains("lambda_reg")
         );
+    }
+
+    #[test]
+    fn saved_options_of_earlier_versions_are_read() {
+        let mut expected = Options::default();
+        (expected.rank, expected.start) = (vec![7], Initialization::Identity);
+        let saved = "rank=7\nmode_steps=1,0.5\nmatrix_weights=auto\nstart=sgd\nstart_modes=1,2\nthin=2\n\
+                     refit=true\nattempts=10\ncheckpoint_seconds=0\n";
+        assert_eq!(Options::from_saved_text(saved).unwrap(), expected);
+        // Only saved text may have them.
+        for line in saved.lines().skip(1) {
+            assert!(Options::from_text(line).is_err(), "{line}");
+        }
     }
 }

@@ -85,29 +85,15 @@ impl<'a> Problem<'a> {
     }
 
     /// Returns the weight of each coupled matrix: its own, or that of `options`.
-    pub fn matrix_weights(&self, options: &Options) -> Result<Vec<f64>> {
-        let (listed, matrices) = (&options.matrix_weights, self.matrices.len());
-        if !listed.is_empty() && listed.len() != matrices {
-            return Err(Error::argument(format!(
-                "matrix_weights has {} numbers, but the problem has {matrices} matrices and graphs; \
-                 it must have one for each",
-                listed.len()
-            )));
-        }
-        let weight = |(m, matrix): (usize, &CoupledMatrix<'_>)| {
-            let default = listed.get(m).copied().unwrap_or(options.lambda_m);
-            matrix.weight.unwrap_or(default)
-        };
-        Ok(self.matrices.iter().enumerate().map(weight).collect())
+    pub fn matrix_weights(&self, options: &Options) -> Vec<f64> {
+        let weights = self.matrices.iter().map(|m| m.weight);
+        weights.map(|w| w.unwrap_or(options.lambda_m)).collect()
     }
 
     /// Returns the learning rate of each mode relative to `eta`.
     pub(crate) fn mode_steps(&self, options: &Options) -> Result<Vec<f32>> {
-        let each = self.per_mode("mode_steps", &options.mode_steps)?;
-        Ok(match each {
-            None => vec![1.0; self.order()],
-            Some(each) => each.into_iter().map(|x| x as f32).collect(),
-        })
+        let _ = options;
+        Ok(vec![1.0; self.order()])
     }
 
     /// Expands the values of option `name`, one per mode or one for all, to one per mode; `None` if there are none.

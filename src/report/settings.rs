@@ -82,8 +82,7 @@ impl PageContext<'_> {
         for option in OPTION_TABLE {
             let value = o.get(option.name).unwrap_or_default();
             let long = option.name.replace('_', "-");
-            // The weights are part of the --matrix arguments.
-            if value == option.default || option.name == "matrix_weights" {
+            if value == option.default {
                 continue;
             }
             arguments.push(match option.kind {

@@ -1,16 +1,14 @@
 //! The entry point of a fit: checks the input, resolves options and starting values, and runs the driver.
 
 use super::driver::{Clock, Fit, FitState};
-use super::gibbs_init::GibbsStart;
 use super::holdout_split::HoldoutSplit;
 use super::hyperparameters::resolve_options;
 use super::input::{FitInput, FitSummary};
-use super::observer::{Event, Observer, StopReason};
-use super::resume::{Progress, is_refit, resumed_options};
-use super::sgd_init::{SgdStart, sgd_start};
+use super::observer::{Event, Observer};
+use super::resume::{Progress, resumed_options};
 use crate::error::{Error, Result};
 use crate::model::{FitRecord, Model, check_target, load_checkpoint};
-use crate::options::{Algorithm, Initialization, Options};
+use crate::options::{Algorithm, Options};
 use crate::problem::{MatrixKind, Problem};
 use crate::progress::Monitor;
 
@@ -39,44 +37,14 @@ pub fn fit(
             Progress::from_checkpoint(saved, input)?;
             resumed_options(options, saved_model.options())?
         }
-        None => resolve(problem, options, input, &mut state, observer, monitor)?,
+        None => resolve(problem, options, input, &mut state, monitor)?,
     };
     let fraction = options.valid_fraction;
-    let resumes_refit = match &state.checkpoint {
-        Some((_, saved)) => is_refit(&saved.state),
-        None => false,
-    };
-    let holds_out = fraction > 0.0 && !resumes_refit;
-    state.holdout = holds_out.then(|| HoldoutSplit::new(fraction, 1.0 - fraction, options.seed));
-    let standardization = state.standardization.clone().filter(|_| holds_out);
+    state.holdout =
+        (fraction > 0.0).then(|| HoldoutSplit::new(fraction, 1.0 - fraction, options.seed));
     let mut fit = Fit::new(problem, &options, input, state, observer, monitor)?;
-    let mut reason = fit.run(observer, monitor)?;
+    let reason = fit.run(observer, monitor)?;
     fit.save_last_checkpoint(observer)?;
-    let was_interrupted = matches!(reason, StopReason::TimeLimit | StopReason::Cancelled);
-    if holds_out && options.refit && !was_interrupted && fit.epoch() > 0 {
-        let epochs_so_far = fit.epoch();
-        let mut state = FitState {
-            standardization,
-            ..fit.into_refit()?
-        };
-        if options.start == Initialization::Gibbs && input.init.is_none() {
-            // This chain also sees the entries that were held out.
-            let start = GibbsStart::sample(problem, &options, 0.0, state.clock, monitor)?;
-            state.start = Some(start.initial_model(problem, &options)?);
-        }
-        let epochs = state.refit.as_ref().map_or(0, |r| r.progress.refit_epochs);
-        let event = Event::Refit { epochs };
-        event.record(&mut state.record, epochs_so_far);
-        observer.event(&event);
-        // The observer has seen the events of the preparation already.
-        fit = Fit::new(problem, &options, input, state, &mut (), monitor)?;
-        reason = match fit.run(observer, monitor)? {
-            // The first fit chose the number of epochs; its reason counts.
-            StopReason::Epochs => reason,
-            other => other,
-        };
-        fit.save_last_checkpoint(observer)?;
-    }
     fit.finish(reason, observer)
 }
 
@@ -86,7 +54,6 @@ fn resolve(
     options: &Options,
     input: &FitInput<'_>,
     state: &mut FitState,
-    observer: &mut dyn Observer,
     monitor: &dyn Monitor,
 ) -> Result<Options> {
     let resolved = resolve_options(problem, options, input.init, state.clock, monitor)?;
@@ -94,15 +61,6 @@ fn resolve(
     let options = resolved.options;
     if let Some(start) = resolved.start {
         state.start = Some(start.initial_model(problem, &options)?);
-    } else if options.start == Initialization::Sgd && input.init.is_none() {
-        match sgd_start(problem, &options, None, state.clock, monitor)? {
-            SgdStart::Model(model) => state.start = Some(model),
-            SgdStart::Constant => {}
-            SgdStart::Diverged(event) => {
-                event.record(&mut state.record, 0);
-                observer.event(&event);
-            }
-        }
     }
     Ok(options)
 }

@@ -71,9 +71,9 @@ impl GibbsStart {
         let mut o = options.clone();
         (o.algorithm, o.penalty) = (Algorithm::Gibbs, Penalty::L2);
         (o.model, o.rank) = (ModelKind::Cp, vec![chain_rank(problem, options)]);
-        (o.start, o.start_modes) = (Initialization::Identity, vec![1, 2]);
+        o.start = Initialization::Identity;
         (o.eta, o.lambda_reg, o.core_step) = (Some(0.0), Some(0.0), Some(1.0));
-        (o.burn_in, o.samples, o.thin) = (MAX_SWEEPS, 1, 1);
+        (o.burn_in, o.samples) = (MAX_SWEEPS, 1);
         (o.eval_every, o.tolerance, o.patience, o.valid_fraction) = (1, 0.0, 0, 0.0);
         let count = problem.count() as f64;
         let held_out = if count * HOLDOUT_FRACTION < MIN_HOLDOUT_ENTRIES {
@@ -83,6 +83,7 @@ impl GibbsStart {
         };
         let used = (MAX_ENTRIES / count).min(1.0 - held_out);
         let state = FitState {
+            zero_mean_modes: Some([0, 1]),
             holdout: (used < 1.0).then(|| HoldoutSplit::new(held_out, used, o.seed)),
             clock,
             ..FitState::default()

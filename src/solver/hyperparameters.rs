@@ -11,7 +11,6 @@ use crate::model::Model;
 use crate::options::{Algorithm, Initialization, ModelKind, Options, PenaltyScaling};
 use crate::problem::Problem;
 use crate::progress::Monitor;
-use crate::sort::stable_sort_by_key;
 
 /// First learning rate for values of standard deviation 1.
 const ETA: f64 = 0.04;
@@ -75,11 +74,6 @@ pub(super) fn resolve_options(
     if o.rank.is_empty() {
         o.rank = vec![default_rank(problem, o.model)];
     }
-    if o.start == Initialization::Sgd {
-        return Err(Error::argument(
-            "start = sgd: that is for gibbs; other algorithms start as auto, drawn, identity, paper or normal",
-        ));
-    }
     if !o.start.defines_prior_mean() {
         o.eta.get_or_insert(PAPER_ETA);
         o.lambda_reg.get_or_insert(PAPER_PENALTY);
@@ -115,22 +109,6 @@ pub(super) fn resolve_options(
     })
 }
 
-/// Resolves all options of SGD that starts as an identity and takes the residual of the biases for noise. Returns the
-/// standardisation; `None` if all values are equal.
-pub(super) fn resolve_identity_start(
-    problem: &Problem<'_>,
-    o: &mut Options,
-    monitor: &dyn Monitor,
-) -> Result<Option<Standardization>> {
-    let standardization = standardize(problem, o, monitor)?;
-    if standardization.is_constant {
-        return Ok(None);
-    }
-    let noise_fraction = standardization.residual_fraction;
-    resolve_eta_and_penalty(problem, o, &standardization, noise_fraction);
-    Ok(Some(standardization))
-}
-
 /// Resolves the options of a start with prior means that depend neither on learning rate nor penalty. Returns the
 /// standardisation.
 fn standardize(
@@ -142,10 +120,6 @@ fn standardize(
         ModelKind::Cp => 0.0,
         _ => CORE_ETA_SCALE,
     });
-    if o.start_modes.is_empty() {
-        o.start_modes = two_largest_modes(problem);
-    }
-    check_start_modes(problem, o)?;
     let standardization = Standardization::new(problem, o, &thread_pool(o), monitor)?;
     if o.lambda_bias.is_empty() {
         o.lambda_bias.clone_from(&standardization.bias_damping);
@@ -203,9 +177,6 @@ fn resolve_gibbs(problem: &Problem<'_>, mut o: Options, init: Option<&Model>) ->
     o.eta.get_or_insert(0.0);
     o.lambda_reg.get_or_insert(0.0);
     o.core_step.get_or_insert(1.0);
-    if o.start_modes.is_empty() {
-        o.start_modes = two_largest_modes(problem);
-    }
     o
 }
 
@@ -218,31 +189,4 @@ fn take_shape(o: &mut Options, init: Option<&Model>) {
             CoreKind::Diagonal => ModelKind::Cp,
         };
     }
-}
-
-fn check_start_modes(problem: &Problem<'_>, o: &Options) -> Result<()> {
-    let order = problem.order();
-    let is_valid = match o.start_modes[..] {
-        [] => true,
-        [a, b] => a != b && a <= order && b <= order,
-        _ => false,
-    };
-    if is_valid {
-        return Ok(());
-    }
-    Err(Error::argument(format!(
-        "start_modes = {}: it must be two different modes from 1 to {order}",
-        o.get("start_modes").unwrap_or_default()
-    )))
-}
-
-/// Returns the two modes with the most rows, counted from 1.
-fn two_largest_modes(problem: &Problem<'_>) -> Vec<usize> {
-    let mut modes: Vec<usize> = (0..problem.order()).collect();
-    stable_sort_by_key(&mut modes, &|&n| {
-        std::cmp::Reverse(problem.modes()[n].rows().len())
-    });
-    let mut two: Vec<usize> = modes.iter().take(2).map(|n| n + 1).collect();
-    two.sort_unstable();
-    two
 }

@@ -14,6 +14,7 @@ use crate::options::{Initialization, Options};
 use crate::parallel::ThreadPool;
 use crate::problem::Problem;
 use crate::random::RandomStream;
+use crate::sort::stable_sort_by_key;
 
 /// Fewest rows that a thread fills.
 const MIN_ROWS_PER_TASK: usize = 1 << 12;
@@ -30,16 +31,17 @@ const CORE_STREAM: u64 = 1 << 16;
 const FIRST_MATRIX_STREAM: u64 = 1 << 17;
 
 /// Fills a model of zeros with random starting values. Each thread fills part of every factor, so that its memory pages
-/// are placed near that thread.
+/// are placed near that thread. With `start = identity` the rows of `zero_mean_modes` are around 0, all others near 1.
 pub(super) fn fill(
     model: &mut Model,
     problem: &Problem<'_>,
     data: &Data,
     options: &Options,
+    zero_mean_modes: [usize; 2],
     pool: &ThreadPool,
 ) -> Result<()> {
     if options.start.defines_prior_mean() {
-        return fill_identity(model, data, options, pool);
+        return fill_identity(model, data, options.seed, zero_mean_modes, pool);
     }
     let order = model.order();
     let core_entries: f64 = match model.shape.kind {
@@ -118,11 +120,21 @@ pub(super) fn fill(
     model.update_mean_rows()
 }
 
+/// Returns the two modes with the most rows, counted from 0, in ascending order.
+pub(super) fn two_largest_modes(problem: &Problem<'_>) -> [usize; 2] {
+    let mut modes: Vec<usize> = (0..problem.order()).collect();
+    stable_sort_by_key(&mut modes, &|&n| {
+        std::cmp::Reverse(problem.modes()[n].rows().len())
+    });
+    [modes[0].min(modes[1]), modes[0].max(modes[1])]
+}
+
 /// Fills a model for `start = identity`: a core with ones on its diagonal, two modes normal around 0, the others near 1.
 fn fill_identity(
     model: &mut Model,
     data: &Data,
-    options: &Options,
+    seed: u64,
+    zero_mean_modes: [usize; 2],
     pool: &ThreadPool,
 ) -> Result<()> {
     let core = model.shape.identity();
@@ -130,19 +142,19 @@ fn fill_identity(
     let size = FACTOR_DEVIATION * data.deviation.sqrt();
     for (n, mode) in model.modes.iter_mut().enumerate() {
         let count = mode.rows.len();
-        let (mean, size) = if options.start_modes.contains(&(n + 1)) {
+        let (mean, size) = if zero_mean_modes.contains(&n) {
             (0.0, size)
         } else {
             (1.0, UNIT_MODE_DEVIATION)
         };
-        fill_rows(&mut mode.factor, count, options.seed, n as u64, pool, |s| {
+        fill_rows(&mut mode.factor, count, seed, n as u64, pool, |s| {
             (mean + size * s.standard_normal()) as f32
         })?;
     }
     for (m, matrix) in model.matrices.iter_mut().enumerate() {
         let stream = FIRST_MATRIX_STREAM + m as u64;
         let count = matrix.factor.len();
-        fill_rows(&mut matrix.factor, count, options.seed, stream, pool, |s| {
+        fill_rows(&mut matrix.factor, count, seed, stream, pool, |s| {
             (FACTOR_DEVIATION * s.standard_normal()) as f32
         })?;
     }
@@ -254,9 +266,14 @@ pub(super) fn from_model(
 /// Sets the prior means that penalties shrink rows and core towards. After a start from posterior samples these are the
 /// mean row of each mode and the core itself. After an identity start they are the means of the starting distribution, if
 /// the values come `from_identity`: from the start itself, or from a model for which [`has_prior_means`] holds.
-pub(super) fn set_prior_means(model: &mut Model, options: &Options, from_identity: bool) {
+pub(super) fn set_prior_means(
+    model: &mut Model,
+    options: &Options,
+    zero_mean_modes: [usize; 2],
+    from_identity: bool,
+) {
     for (n, mode) in model.modes.iter_mut().enumerate() {
-        let starts_at_1 = from_identity && !options.start_modes.contains(&(n + 1));
+        let starts_at_1 = from_identity && !zero_mean_modes.contains(&n);
         mode.prior.linear = match options.start {
             // The last row of a factor is the mean of all others.
             Initialization::Gibbs => mode.factor.row(mode.factor.len() - 1).to_vec(),

@@ -40,7 +40,6 @@ mod resume;
 mod row_penalty;
 mod rowwise;
 mod sgd;
-mod sgd_init;
 mod standardization;
 mod stream_ids;
 pub mod tune;

@@ -29,11 +29,6 @@ pub enum Event {
         /// Epoch after which it was written.
         epoch: u64,
     },
-    /// The number of epochs was chosen with some entries held out. A fit to all entries begins.
-    Refit {
-        /// Number of its epochs.
-        epochs: u64,
-    },
     /// The data or the options are probably not what the user intended.
     Warning(String),
     /// The fit stopped.
@@ -48,12 +43,6 @@ impl Event {
             Event::RolledBack { epoch, eta } => {
                 let text = format!("the loss exploded: back to epoch {epoch}, eta {eta}");
                 record.add_event(*epoch, "rolled-back", &text);
-            }
-            Event::Refit { epochs } => {
-                let text = format!(
-                    "the best epoch is known; all entries are fitted to for {epochs} epochs"
-                );
-                record.add_event(epoch, "refit", &text);
             }
             Event::Warning(text) => record.add_event(epoch, "warning", text),
             Event::Checkpoint { .. } | Event::Stopped(_) => {}

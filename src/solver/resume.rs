@@ -28,19 +28,9 @@ pub(super) struct Progress {
     /// Number of evaluations since then.
     pub epochs_since_best: u64,
     pub algorithm: AlgorithmState,
-    /// Number of epochs of a refit to all entries; 0 if this is none.
-    pub refit_epochs: u64,
-    /// Number of epochs run before the refit.
-    pub epochs_before_refit: u64,
-    /// Rule that stopped the fit after this epoch: [`STOPPED_BY_TOLERANCE`], [`STOPPED_BY_PATIENCE`] or 0.
-    pub stopped_by: u64,
     /// Checksum of the data, which must be the same when the fit is resumed.
     pub data_fingerprint: u64,
 }
-
-/// Values of [`Progress::stopped_by`], as checkpoints contain them.
-pub(super) const STOPPED_BY_TOLERANCE: u64 = 1;
-pub(super) const STOPPED_BY_PATIENCE: u64 = 2;
 
 impl Progress {
     /// Returns the state before the first epoch.
@@ -56,27 +46,12 @@ impl Progress {
             best_epoch: 0,
             epochs_since_best: 0,
             algorithm: AlgorithmState::default(),
-            refit_epochs: 0,
-            epochs_before_refit: 0,
-            stopped_by: 0,
             data_fingerprint: 0,
         }
     }
 
-    /// Returns the state before the first epoch of a refit to all entries, after this fit with some held out.
-    pub(super) fn for_refit(&self, best_epoch: u64, best_valid: f64) -> Progress {
-        Progress {
-            eta_scale: self.eta_scale,
-            refit_epochs: best_epoch,
-            epochs_before_refit: self.epoch,
-            best_epoch,
-            best_valid,
-            ..Progress::new()
-        }
-    }
-
     /// Returns all fields under their names in a checkpoint.
-    fn fields(&mut self) -> [(&'static str, Field<'_>); 15] {
+    fn fields(&mut self) -> [(&'static str, Field<'_>); 12] {
         [
             ("epoch", Field::Integer(&mut self.epoch)),
             ("attempts", Field::Integer(&mut self.attempts)),
@@ -89,9 +64,6 @@ impl Progress {
             ("since_best", Field::Integer(&mut self.epochs_since_best)),
             ("sweeps", Field::Integer(&mut self.algorithm.sweeps)),
             ("sweep_error", Field::Real(&mut self.algorithm.sweep_error)),
-            ("refit", Field::Integer(&mut self.refit_epochs)),
-            ("before", Field::Integer(&mut self.epochs_before_refit)),
-            ("ended", Field::Integer(&mut self.stopped_by)),
             ("data", Field::Integer(&mut self.data_fingerprint)),
         ]
     }
@@ -121,10 +93,17 @@ impl Progress {
         let fields = Progress::new().fields().map(|(name, _)| name);
         let later = [&OPTIONS_ADDED_LATER[..], &CHANGEABLE_OPTIONS].concat();
         let mut lacks = missing(&later, &options, &saved.options);
-        lacks.extend(missing(&FIELDS_ADDED_LATER, &fields, &saved.state));
-        let known = |name: &str| options.contains(&name) || fields.contains(&name);
-        let both = lines(&saved.options).chain(lines(&saved.state));
-        let unknown: Vec<&str> = both.map(|(n, _)| n).filter(|n| !known(n)).collect();
+        lacks.extend(missing(&[], &fields, &saved.state));
+        let unknown_options = lines(&saved.options).filter(|(name, value)| {
+            !options.contains(name) && !is_ignored(&REMOVED_OPTIONS, name, value)
+        });
+        let unknown_fields = lines(&saved.state).filter(|(name, value)| {
+            !fields.contains(name) && !is_ignored(&REMOVED_FIELDS, name, value)
+        });
+        let unknown: Vec<&str> = unknown_options
+            .chain(unknown_fields)
+            .map(|(name, _)| name)
+            .collect();
         let incompatible = |how: &str, names: Vec<&str>| {
             let by = match &saved.library {
                 Some(version) => format!("s3cmtf {version}"),
@@ -174,11 +153,6 @@ fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.lines().filter_map(|l| l.split_once('='))
 }
 
-/// Returns whether a checkpoint is from a refit to all entries after some were held out.
-pub(super) fn is_refit(state: &str) -> bool {
-    Progress::from_text(state).is_some_and(|p| p.refit_epochs > 0)
-}
-
 /// A field of [`Progress`].
 enum Field<'a> {
     Integer(&'a mut u64),
@@ -186,7 +160,7 @@ enum Field<'a> {
 }
 
 /// Options that a resumed fit may change: none of them alters its course. (Another kernel only rounds differently.)
-const CHANGEABLE_OPTIONS: [&str; 8] = [
+const CHANGEABLE_OPTIONS: [&str; 7] = [
     "samples",
     "epochs",
     "threads",
@@ -194,22 +168,37 @@ const CHANGEABLE_OPTIONS: [&str; 8] = [
     "kernel",
     "time_limit",
     "checkpoint_every",
-    "checkpoint_seconds",
 ];
 
 /// Options that checkpoints of earlier versions lack and whose defaults mean what those versions did. Later options that
 /// alter the course of a fit do not belong here.
-const OPTIONS_ADDED_LATER: [&str; 6] = [
-    "burn_in",
-    "thin",
-    "matrix_weights",
-    "valid_fraction",
-    "refit",
-    "mode_steps",
+const OPTIONS_ADDED_LATER: [&str; 2] = ["burn_in", "valid_fraction"];
+
+/// Options that checkpoints of earlier versions have and this version does not. A fit is resumed only if each of their
+/// elements has the given value, or `auto`. Those without a value play no part after the start of a fit: the weights of
+/// matrices are part of the data's checksum.
+const REMOVED_OPTIONS: [(&str, Option<&str>); 7] = [
+    ("mode_steps", Some("1")),
+    ("matrix_weights", None),
+    ("start_modes", None),
+    ("thin", Some("1")),
+    ("refit", None),
+    ("attempts", None),
+    ("checkpoint_seconds", None),
 ];
 
-/// Fields of [`Progress`] that checkpoints of earlier versions lack.
-const FIELDS_ADDED_LATER: [&str; 3] = ["refit", "before", "ended"];
+/// The same for fields of [`Progress`]. Earlier versions could fit once more to all entries after `valid_fraction`; a
+/// checkpoint of such a second fit cannot be resumed.
+const REMOVED_FIELDS: [(&str, Option<&str>); 3] =
+    [("refit", Some("0")), ("before", Some("0")), ("ended", None)];
+
+/// Returns whether a resumed fit can ignore the value of an option or field that is in the list `removed`.
+fn is_ignored(removed: &[(&str, Option<&str>)], name: &str, value: &str) -> bool {
+    removed.iter().any(|(other, required)| {
+        let fits = |element: &str| element == "auto" || required.is_none_or(|r| r == element);
+        *other == name && value.split(',').all(fits)
+    })
+}
 
 /// Returns the options of a resumed fit: those of the checkpoint, except for changeable ones. An option that is given now
 /// must be the same as in the checkpoint; `auto` was resolved when the fit began.
@@ -268,4 +257,37 @@ pub(super) fn different_data(input: &FitInput<'_>) -> Error {
 fn checkpoint_error(input: &FitInput<'_>, what: String) -> Error {
     let path = input.resume.as_ref().map(|p| p.display().to_string());
     Error::file(path.unwrap_or_default(), what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removed_options_are_ignored_if_the_course_of_the_fit_is_the_same() {
+        for (name, value, expected) in [
+            ("mode_steps", "auto", true),
+            ("mode_steps", "1,1,1", true),
+            ("mode_steps", "1,0.5,1", false),
+            ("matrix_weights", "3,0.25", true),
+            ("start_modes", "1,3", true),
+            ("thin", "1", true),
+            ("thin", "2", false),
+            ("refit", "true", true),
+            ("attempts", "3", true),
+            ("checkpoint_seconds", "60", true),
+            ("shuffle", "1", false),
+        ] {
+            assert_eq!(
+                is_ignored(&REMOVED_OPTIONS, name, value),
+                expected,
+                "{name}={value}"
+            );
+        }
+        assert!(is_ignored(&REMOVED_FIELDS, "refit", "0"));
+        assert!(!is_ignored(&REMOVED_FIELDS, "refit", "5"));
+        for (name, _) in REMOVED_OPTIONS {
+            assert!(Options::default().set(name, "1").is_err(), "{name}");
+        }
+    }
 }

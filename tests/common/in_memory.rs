@@ -115,7 +115,7 @@ pub fn options(algorithm: Algorithm, model: ModelKind, rank: usize) -> Options {
     let mut o = Options::default();
     (o.algorithm, o.model, o.rank) = (algorithm, model, vec![rank]);
     (o.threads, o.seed) = (2, 3);
-    (o.start, o.start_modes) = (Initialization::Identity, vec![1, 2]);
+    o.start = Initialization::Identity;
     o.lambda_reg = Some(0.7);
     o.eta = Some(0.02);
     o

@@ -67,10 +67,7 @@ fn automatic_options_are_resolved_and_stored_in_the_model() {
     let o = model.options();
     assert!(o.eta.is_some() && o.lambda_reg.is_some() && o.core_step == Some(0.0));
     assert_eq!((o.model, o.rank.len()), (ModelKind::Cp, 1));
-    assert_eq!(
-        (o.start, &o.start_modes[..]),
-        (Initialization::Gibbs, &[1, 2][..])
-    );
+    assert_eq!(o.start, Initialization::Gibbs);
     let mut tucker = defaults();
     tucker.rank = vec![4];
     let (model, _) = fit(&problem, &tucker, &FitInput::default(), &mut (), &()).unwrap();
@@ -369,24 +366,6 @@ fn constant_matrix_does_not_increase_the_test_error() {
     };
     let (with, without) = (error(true), error(false));
     assert!(with < 1.05 * without, "{with} {without}");
-}
-
-#[test]
-fn invalid_start_modes_are_rejected() {
-    let data = Ratings::new(300, 9);
-    let problem = Problem::builder(data.view(&data.values))
-        .build(&())
-        .unwrap();
-    for modes in [vec![1], vec![2, 2], vec![1, 4], vec![1, 2, 3]] {
-        let mut o = defaults();
-        o.start_modes = modes;
-        let error = fit(&problem, &o, &FitInput::default(), &mut (), &());
-        let text = error.err().expect("must be rejected").to_string();
-        assert!(
-            text.contains("start_modes") && text.contains("two different modes"),
-            "{text}"
-        );
-    }
 }
 
 /// Returns the mean test RMSE over three seeds.

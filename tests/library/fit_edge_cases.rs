@@ -195,18 +195,6 @@ fn options_out_of_range_are_rejected_by_name() {
     assert_rejected(&|o| o.rank = vec![0], "rank");
     assert_rejected(&|o| o.rank = vec![1025], "rank");
     assert_rejected(&|o| o.core_step = Some(-1.0), "core_step");
-    assert_rejected(&|o| o.mode_steps = vec![1.0, -0.5], "mode_steps");
-    assert_rejected(&|o| o.mode_steps = vec![f64::NAN, 1.0], "mode_steps");
-    assert_rejected(&|o| o.mode_steps = vec![f64::INFINITY], "mode_steps");
-    for algorithm in [Algorithm::Blocked, Algorithm::Als] {
-        let three = |o: &mut Options| {
-            (o.algorithm, o.mode_steps) = (algorithm, vec![1.0, 0.5, 1.0]);
-        };
-        assert_rejected(
-            &three,
-            "mode_steps has 3 numbers, but the tensor has 2 modes",
-        );
-    }
     assert_rejected(&|o| o.rank = vec![2, 2, 2], "3 ranks for 2 modes");
     assert_rejected(&|o| o.eval_every = 0, "eval_every");
     // Without a rank the fit chooses one.

@@ -396,7 +396,6 @@ fn diverging_fit_rolls_back_and_lowers_the_learning_rate() {
         (1..=20).collect::<Vec<u64>>(),
         "the history has each epoch once"
     );
-    o.attempts = 2;
     o.eta = Some(1e6);
     let error = fit(&problem, &o, &FitInput::default(), &mut (), &())
         .err()

@@ -14,7 +14,7 @@ fn options(algorithm: Algorithm) -> Options {
     let mut o = Options::default();
     (o.algorithm, o.model, o.rank) = (algorithm, ModelKind::Cp, vec![16]);
     (o.threads, o.eval_every, o.samples) = (2, 1000, 25);
-    (o.start_modes, o.lambda_reg) = (vec![1, 2], Some(1.5));
+    o.lambda_reg = Some(1.5);
     o
 }
 

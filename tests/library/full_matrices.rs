@@ -129,7 +129,6 @@ fn options(algorithm: Algorithm, paper: bool) -> Options {
         (o.eta, o.lambda_reg) = (Some(0.01), Some(0.2));
     } else {
         o.model = ModelKind::Cp;
-        o.start_modes = vec![1, 2];
         o.lambda_reg = Some(0.3);
     }
     o.orthogonal = false;
@@ -223,7 +222,7 @@ fn sgd_converges_to_the_fit_with_explicit_zeros() {
             let mut o = options(algorithm, paper);
             (o.penalty, o.nonneg) = (penalty, nonneg);
             if nonneg {
-                (o.start, o.start_modes) = (Initialization::Paper, Vec::new());
+                o.start = Initialization::Paper;
                 (o.eta, o.lambda_reg) = (Some(0.01), Some(0.2));
             }
             // With this scaling, rows without tensor entries have the same penalty in the updates and in the loss.

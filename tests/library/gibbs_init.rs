@@ -20,69 +20,6 @@ fn options(algorithm: Algorithm, start: Initialization) -> Options {
     o
 }
 
-#[test]
-fn sgd_start_differs_from_identity_and_is_independent_of_thread_count() {
-    let data = small_data();
-    let matrix = data.matrices[0].view();
-    let problem = Problem::builder(data.train.view())
-        .matrix(0, matrix, 1.0, MatrixKind::Observed)
-        .build(&())
-        .unwrap();
-    let input = FitInput {
-        test: Some(data.test.view()),
-        ..FitInput::default()
-    };
-    for kind in [ModelKind::Cp, ModelKind::Tucker] {
-        let with = |start: Initialization, set: &dyn Fn(&mut Options)| {
-            let mut o = options(Algorithm::Gibbs, start);
-            o.model = kind;
-            set(&mut o);
-            fit(&problem, &o, &input, &mut (), &()).unwrap()
-        };
-        let (from_sgd, summary) = with(Initialization::Sgd, &|_| ());
-        let bits = parameter_bits(&from_sgd);
-        for threads in [2, 3] {
-            assert!(bits == parameter_bits(&with(Initialization::Sgd, &|o| o.threads = threads).0));
-        }
-        // Options that `gibbs` ignores do not affect its initialisation.
-        let same = with(Initialization::Sgd, &|o| {
-            (o.mean, o.mode_steps, o.epochs) = (false, vec![0.0], 77);
-        });
-        assert!(bits == parameter_bits(&same.0), "{kind:?}");
-        let (from_identity, _) = with(Initialization::Identity, &|_| ());
-        assert!(bits != parameter_bits(&from_identity), "{kind:?}");
-        assert!(summary.test_rmse.is_finite());
-        assert_eq!(from_sgd.options().start, Initialization::Sgd);
-    }
-}
-
-#[test]
-fn sgd_start_is_rejected_for_sgd_and_works_on_constant_values() {
-    let data = small_data();
-    let problem = Problem::builder(data.train.view()).build(&()).unwrap();
-    let others = [
-        Algorithm::Blocked,
-        Algorithm::Opt,
-        Algorithm::Naive,
-        Algorithm::Als,
-    ];
-    for algorithm in others {
-        let o = options(algorithm, Initialization::Sgd);
-        let error = fit(&problem, &o, &FitInput::default(), &mut (), &());
-        let error = error.err().expect("must be rejected").to_string();
-        assert!(error.contains("start = sgd: that is for gibbs"));
-    }
-    let columns: Vec<Vec<u32>> = vec![(0..30).collect(), (0..30).map(|i| i % 7).collect()];
-    let slices: Vec<&[u32]> = columns.iter().map(Vec::as_slice).collect();
-    let same = [2.5; 30];
-    let view = CooView::new("same", &[30, 7], &slices, Values::F64(&same)).unwrap();
-    let problem = Problem::builder(view.clone()).build(&()).unwrap();
-    let o = options(Algorithm::Gibbs, Initialization::Sgd);
-    let (model, _) = fit(&problem, &o, &FitInput::default(), &mut (), &()).unwrap();
-    let found = predictions(&model, &view);
-    assert!(found.iter().all(|x| (x - 2.5).abs() < 0.1), "{found:?}");
-}
-
 /// Entries with strong biases and few entries per row, as in most rating data.
 struct BiasedEntries {
     columns: [Vec<u32>; 2],

@@ -88,19 +88,8 @@ fn checkpoints_of_other_versions_are_resumed_or_rejected() {
         checkpoint();
         rewrite(&path, &|name, text| match name {
             "meta" => without(text, &["library"]),
-            "options" => without(
-                text,
-                &[
-                    "mode_steps",
-                    "valid_fraction",
-                    "refit",
-                    "matrix_weights",
-                    "thin",
-                    "burn_in",
-                    "samples",
-                ],
-            ),
-            _ => without(text, &["refit", "before", "ended"]),
+            "options" => without(text, &["valid_fraction", "burn_in", "samples"]),
+            _ => text.to_string(),
         });
         let (resumed, _) = part(4, &rest).unwrap();
         assert_eq!(
@@ -108,8 +97,33 @@ fn checkpoints_of_other_versions_are_resumed_or_rejected() {
             parameter_bits(&expected),
             "{algorithm:?}"
         );
-        // Missing fields that affect the fit.
+        // Options and states that were removed have no effect with these values.
+        checkpoint();
         rewrite(&path, &|name, text| match name {
+            "options" => format!(
+                "{text}mode_steps=1\nmatrix_weights=auto\nstart_modes=1,2\nthin=1\nrefit=true\nattempts=10\n\
+                 checkpoint_seconds=0\n"
+            ),
+            "state" => format!("{text}refit=0\nbefore=0\nended=0\n"),
+            _ => text.to_string(),
+        });
+        let (resumed, _) = part(4, &rest).unwrap();
+        assert_eq!(
+            parameter_bits(&resumed),
+            parameter_bits(&expected),
+            "{algorithm:?}"
+        );
+        checkpoint();
+        rewrite(&path, &|name, text| match name {
+            "options" => format!("{text}mode_steps=1,0.5,1\n"),
+            "state" => format!("{text}refit=3\n"),
+            _ => text.to_string(),
+        });
+        assert_rejected(&["does not know: mode_steps, refit;"]);
+        // Missing fields that affect the fit.
+        checkpoint();
+        rewrite(&path, &|name, text| match name {
+            "meta" => without(text, &["library"]),
             "options" => without(text, &["schedule", "eta"]),
             "state" => without(text, &["sweeps"]),
             _ => text.to_string(),

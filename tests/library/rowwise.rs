@@ -37,7 +37,7 @@ fn options(algorithm: Algorithm, model: ModelKind, rank: usize) -> Options {
 /// Sets the number of epochs. `gibbs` derives it from its samples.
 fn set_sweeps(o: &mut Options, count: u64) {
     o.epochs = count;
-    o.samples = (count - o.burn_in) / o.thin;
+    o.samples = count - o.burn_in;
 }
 
 const BOTH: [Algorithm; 2] = [Algorithm::Als, Algorithm::Gibbs];
@@ -321,7 +321,7 @@ fn resumed_als_and_gibbs_equal_uninterrupted_fits() {
     let view = data.test.view();
     for (algorithm, kind) in BOTH.into_iter().flat_map(|a| MODELS.map(|m| (a, m))) {
         let mut o = options(algorithm, kind, 4);
-        (o.burn_in, o.thin) = (3, 2);
+        o.burn_in = 3;
         set_sweeps(&mut o, 11);
         let input = |resume, checkpoint| FitInput {
             test: Some(data.test.view()),
@@ -480,8 +480,7 @@ fn export_writes_the_last_posterior_sample_with_its_biases() {
                 assert_eq!(a.biases, b.biases);
             }
         }
-        // A checkpoint after a sweep whose sample is thinned out.
-        o.thin = 4;
+        // A checkpoint in the middle of the chain.
         let mut early = LossRecorder {
             stop_after: Some(8),
             ..LossRecorder::default()

@@ -26,7 +26,6 @@ fn base_options(algorithm: Algorithm) -> Options {
     o.algorithm = algorithm;
     o.model = ModelKind::Cp;
     o.rank = vec![4];
-    o.start_modes = vec![1, 2];
     o.lambda_reg = Some(0.5);
     o.epochs = 10;
     (o.burn_in, o.samples) = (2, 8);
@@ -212,7 +211,6 @@ fn invalid_ranges_and_fractions_are_rejected() {
         ("model", "cp..tucker", "must be"),
         ("threads", "1,2", "same for all trials"),
         ("seed", "1,2", "same for all trials"),
-        ("mode_steps", "1,2", "same for all trials"),
     ] {
         let error = space.set(name, range).unwrap_err().to_string();
         assert!(error.contains(words), "{name} = {range}: {error}");
@@ -245,7 +243,7 @@ fn trials_stay_in_range_and_small_spaces_are_exhausted() {
         ("rank", "2,3"),
         ("eta", "0.02..0.03"),
         ("lambda_reg", "0.25"),
-        ("matrix_weights", "0.5,2"),
+        ("lambda_m", "0.5,2"),
         ("epochs", "4..6"),
     ] {
         settings.space.set(name, range).unwrap();
@@ -255,8 +253,7 @@ fn trials_stay_in_range_and_small_spaces_are_exhausted() {
         let o = &t.options;
         assert!(o.rank == [2] || o.rank == [3], "{:?}", o.rank);
         assert!((0.02..=0.03).contains(&o.eta.unwrap()) && o.lambda_reg == Some(0.25));
-        assert!((4..=6).contains(&o.epochs) && o.matrix_weights.len() == 2);
-        assert!(o.matrix_weights.iter().all(|w| [0.5, 2.0].contains(w)));
+        assert!((4..=6).contains(&o.epochs) && [0.5, 2.0].contains(&o.lambda_m));
     }
     // Trial 0 is as close to the base options as the ranges allow.
     let first = &result
@@ -267,7 +264,7 @@ fn trials_stay_in_range_and_small_spaces_are_exhausted() {
         .options;
     assert_eq!((&first.rank[..], first.epochs), (&[3][..], 6));
     let mut settings = nine_trials();
-    for name in ["eta", "lambda_reg", "lambda_bias", "matrix_weights"] {
+    for name in ["eta", "lambda_reg", "lambda_bias", "lambda_m"] {
         settings.space.set(name, "0.02").unwrap();
     }
     settings.space.set("rank", "2,3,4").unwrap();
@@ -281,7 +278,7 @@ fn failed_trial_does_not_affect_the_others() {
     let mut settings = nine_trials();
     settings.space.set("eta", "0.02,1e6").unwrap();
     let mut o = base_options(Algorithm::Blocked);
-    (o.attempts, o.eta) = (0, Some(0.02));
+    o.eta = Some(0.02);
     let result = search(&data, &o, &settings).unwrap();
     let failed: Vec<_> = result
         .trials
@@ -329,7 +326,7 @@ fn cancelled_search_returns_completed_trials_or_an_error() {
 }
 
 #[test]
-fn matrix_weights_are_searched_through_options() {
+fn lambda_m_is_the_weight_of_matrices_without_one() {
     let data = small_data();
     let fitted = |own: [Option<f64>; 2], o: &Options| {
         let mut builder = Problem::builder(data.train.view());
@@ -344,18 +341,9 @@ fn matrix_weights_are_searched_through_options() {
         let mut o = base_options(algorithm);
         o.epochs = 2;
         let expected = fitted([Some(3.0), Some(0.25)], &o).unwrap();
-        let mut listed = o.clone();
-        listed.matrix_weights = vec![3.0, 0.25];
-        assert_eq!(fitted([None, None], &listed).unwrap(), expected);
-        // The weight of a matrix itself takes precedence.
-        listed.matrix_weights = vec![3.0, 7.0];
-        assert_eq!(fitted([None, Some(0.25)], &listed).unwrap(), expected);
-        assert_ne!(fitted([None, None], &listed).unwrap(), expected);
-        listed.matrix_weights = vec![3.0];
-        let error = fitted([None, None], &listed).unwrap_err().to_string();
-        assert!(error.contains("matrix_weights has 1 numbers"), "{error}");
         o.lambda_m = 3.0;
         assert_eq!(fitted([None, Some(0.25)], &o).unwrap(), expected);
+        assert_ne!(fitted([None, None], &o).unwrap(), expected);
     }
 }
 

@@ -1,4 +1,4 @@
-//! `valid_fraction`: a holdout determines the best epoch, then the model is refitted to all entries.
+//! `valid_fraction`: a holdout determines the best epoch, whose model is returned.
 
 use crate::common::Scratch;
 use crate::common::planted::parameter_bits;
@@ -6,7 +6,7 @@ use s3cmtf::format::{CooView, Values};
 use s3cmtf::model::{EpochMetrics, Model};
 use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options};
 use s3cmtf::problem::Problem;
-use s3cmtf::solver::{Control, Event, FitInput, FitSummary, Observer, StopReason, fit};
+use s3cmtf::solver::{Control, FitInput, FitSummary, Observer, StopReason, fit};
 
 const DIMS: [u64; 3] = [40, 30, 5];
 
@@ -55,11 +55,10 @@ impl Entries {
     }
 }
 
-/// Records epochs and the refit. Stops after `stop_after` epochs, counted over both fits.
+/// Records epochs. Stops after `stop_after` of them.
 #[derive(Default)]
 struct RecordingObserver {
     epochs: Vec<u64>,
-    refit: Option<u64>,
     stop_after: Option<usize>,
 }
 
@@ -70,12 +69,6 @@ impl Observer for RecordingObserver {
             Control::Stop
         } else {
             Control::Continue
-        }
-    }
-
-    fn event(&mut self, event: &Event) {
-        if let Event::Refit { epochs } = event {
-            assert_eq!(self.refit.replace(*epochs), None);
         }
     }
 }
@@ -96,53 +89,35 @@ fn options(algorithm: Algorithm) -> Options {
 const ALGORITHMS: [Algorithm; 3] = [Algorithm::Blocked, Algorithm::Als, Algorithm::Opt];
 
 #[test]
-fn refit_uses_all_entries_for_the_best_number_of_epochs() {
+fn the_model_of_the_best_epoch_is_returned() {
     let entries = Entries::new();
     for algorithm in ALGORITHMS {
         let o = options(algorithm);
         let mut observer = RecordingObserver::default();
         let (model, summary) = entries.run(&o, FitInput::default(), &mut observer).unwrap();
-        let best = observer.refit.expect("the fit must end with a refit");
+        let best = summary.best_epoch;
         assert_eq!(summary.reason, StopReason::Patience, "{algorithm:?}");
-        assert_eq!(
-            (summary.best_epoch, model.history().len() as u64),
-            (best, best)
-        );
-        assert_eq!(observer.epochs.len() as u64, 2 * best + o.patience);
+        assert_eq!(summary.epochs, best + o.patience);
         assert_eq!(summary.epochs, observer.epochs.len() as u64);
-        assert!(summary.valid_rmse.is_finite() && best < o.epochs);
-        // The model equals that of a fit to all entries that stops at the best epoch.
-        let mut plain = o.clone();
-        (plain.valid_fraction, plain.patience) = (0.0, 0);
+        assert_eq!(model.history().len() as u64, summary.epochs);
+        let metrics = &model.history()[best as usize - 1];
+        assert!(
+            (summary.valid_rmse / metrics.valid_rmse - 1.0).abs() < 1e-6,
+            "{} {}",
+            summary.valid_rmse,
+            metrics.valid_rmse
+        );
+        // The model was not fitted to the holdout.
+        assert!(summary.valid_rmse > metrics.train_rmse, "{algorithm:?}");
+        // It equals that of a fit that stops at the best epoch.
         let mut observer = RecordingObserver {
             stop_after: Some(best as usize),
             ..RecordingObserver::default()
         };
-        let (expected, _) = entries
-            .run(&plain, FitInput::default(), &mut observer)
-            .unwrap();
+        let (expected, _) = entries.run(&o, FitInput::default(), &mut observer).unwrap();
         assert!(
             parameter_bits(&model) == parameter_bits(&expected),
             "{algorithm:?}"
-        );
-        // Without refit the model of the best epoch is returned, which was not fitted to the holdout.
-        let mut kept = o.clone();
-        kept.refit = false;
-        let mut observer = RecordingObserver::default();
-        let (other, kept_summary) = entries
-            .run(&kept, FitInput::default(), &mut observer)
-            .unwrap();
-        assert_eq!((observer.refit, kept_summary.best_epoch), (None, best));
-        assert_eq!(
-            kept_summary.valid_rmse.to_bits(),
-            summary.valid_rmse.to_bits()
-        );
-        assert!(parameter_bits(&other) != parameter_bits(&model));
-        let train_rmse = other.history()[best as usize - 1].train_rmse;
-        assert!(
-            kept_summary.valid_rmse > train_rmse,
-            "{} {train_rmse}",
-            kept_summary.valid_rmse
         );
     }
 }
@@ -174,18 +149,8 @@ fn holdout_fit_resumes_from_any_epoch_bit_for_bit() {
         let mut observer = RecordingObserver::default();
         let (whole, whole_summary) = entries.run(&o, FitInput::default(), &mut observer).unwrap();
         let all = observer.epochs.len();
-        let best = observer.refit.unwrap() as usize;
-        let refit_start = all - best;
-        // Stops during the fit with holdout, at its last epoch, and during the refit.
-        for stop in [
-            1,
-            2,
-            refit_start - 1,
-            refit_start,
-            refit_start + 1,
-            all - 1,
-            all,
-        ] {
+        let best = whole_summary.best_epoch as usize;
+        for stop in [1, best - 1, best, best + 1, all - 1] {
             let dir = Scratch::new("valid-resume");
             let path = dir.join("run.s3m");
             let mut part = RecordingObserver {
@@ -196,22 +161,7 @@ fn holdout_fit_resumes_from_any_epoch_bit_for_bit() {
                 checkpoint: Some(path.clone()),
                 ..FitInput::default()
             };
-            let (stopped, stopped_summary) = entries.run(&o, input, &mut part).unwrap();
-            if stop > refit_start && stop < all {
-                // A stopped refit returns the best model of the fit with holdout.
-                assert_eq!(stopped_summary.best_epoch as usize, best);
-                let mut kept = o.clone();
-                kept.refit = false;
-                let kept = entries.run(
-                    &kept,
-                    FitInput::default(),
-                    &mut RecordingObserver::default(),
-                );
-                assert!(
-                    parameter_bits(&stopped) == parameter_bits(&kept.unwrap().0),
-                    "{stop}"
-                );
-            }
+            entries.run(&o, input, &mut part).unwrap();
             let input = FitInput {
                 resume: Some(path.clone()),
                 ..FitInput::default()

@@ -171,16 +171,14 @@ opt     | start drawn           | order3  | --start drawn --epochs 3 --rank 4
 als     | start drawn           | order3  | --start drawn --epochs 3 --rank 4
 blocked | start drawn coupled   | order3  | --start drawn --epochs 3 --model cp {matrix} {full} {graph}
 blocked | automatic step size   | order3  | --start identity --epochs 2 --rank 4
-blocked | start modes           | order3  | --start identity --start-modes 1,3 --rank 4
 blocked | start normal          | order3  | --start normal --rank 4
 blocked | start paper           | order3  | --start paper --rank 4
 opt     | start normal          | order4  | --start normal --rank 3
 als     | start normal          | order3  | --start normal --rank 4
 als     | start paper           | order3  | --start paper --rank 4
 gibbs   | start auto            | order3  | --start auto --model cp --rank 8
-gibbs   | start sgd             | order3  | --start sgd --model cp --rank 8
 gibbs   | start drawn           | order4  | --start drawn --model cp --rank 8
-gibbs   | thinned               | order3  | --model cp --rank 8 --thin 2 --no-mean --no-biases
+gibbs   | no biases             | order3  | --model cp --rank 8 --no-mean --no-biases
 blocked | l1                    | order3  | --rank 4 --penalty l1 {matrix}
 blocked | l1 cp                 | order4  | --rank 6 --model cp --penalty l1
 opt     | l1                    | order3  | --rank 4 --penalty l1 {matrix}
@@ -194,7 +192,6 @@ blocked | not orthogonal        | order3  | --rank 4 --no-orthogonal --no-clip
 blocked | penalty per row       | order3  | --rank 4 --penalty-per row
 als     | penalty per entry     | order3  | --rank 4 --penalty-per entry
 blocked | inverse schedule      | order3  | --rank 4 --schedule inverse --decay 0.3 --core-step 0.5
-blocked | mode steps            | order3  | --rank 4 --mode-steps 1,0.5,2
 blocked | paper preset          | order3  | --preset paper --start paper --epochs 3 {matrix}
 opt     | paper preset          | order3  | --preset paper --start paper --epochs 3 {matrix}
 naive   | paper preset          | order3  | --preset paper --start paper --epochs 1 {matrix}

@@ -82,7 +82,7 @@ fn failed_job_does_not_affect_other_jobs() {
             &dir,
             "diverges",
             "",
-            r#","eta":900000,"attempts":0,"start":"normal","epochs":5"#,
+            r#","eta":900000,"start":"normal","epochs":5"#,
         ),
         job_line(&dir, "folder", "", "").replace("folder.s3m", "no/such/folder.s3m"),
         job_line(&dir, "large", r#","memory":"2T""#, ""),

@@ -17,8 +17,6 @@ fn tune(dir: &Scratch, extra: &[&str]) -> Command {
         "2:@matrix1.coo",
         "--threads",
         "2",
-        "--start-modes",
-        "1,2",
         "--lambda-reg",
         "0.1..1",
         "--epochs",
@@ -49,7 +47,7 @@ fn fit_takes_the_options_that_tune_writes() {
     let options = table[0]["options"].as_object().unwrap();
     assert_eq!(table[0]["valid_rmse"], summary["valid_rmse"]);
     let config = fs::read_to_string(dir.join("best.conf")).unwrap();
-    assert!(!config.contains("threads=") && config.contains("start_modes=1,2\n"));
+    assert!(!config.contains("threads=") && config.contains("seed=0\n"));
     // A fit with that file has its options, including the weight of the matrix.
     let mut fit = program();
     let arguments = [
@@ -78,7 +76,7 @@ fn fit_takes_the_options_that_tune_writes() {
         );
         assert!(info.contains(value), "{name}={value}: {info}");
     }
-    assert!(options.contains_key("matrix_weights") && options.contains_key("rank"));
+    assert!(options.contains_key("lambda_m") && options.contains_key("rank"));
     // Text output and a resumed search give the same options.
     let text = run_command(tune(&dir, &["-o", "@again.conf", "--checkpoint", "@state"]))
         .ok()
@@ -114,7 +112,7 @@ fn invalid_tune_arguments_are_rejected() {
         (&["-o", "@tensor.train.coo"], "would be overwritten"),
         (&["-o", "@x", "--checkpoint", "@x"], "cannot be both"),
         (&["-o", "@no/such/x"], "folder does not exist"),
-        (&["-o", "@x", "--matrix-weights", "-1..1"], "must be"),
+        (&["-o", "@x", "--lambda-m", "-1..1"], "must be"),
         (&["-o", "@x", "--config", "@matrix1.coo"], "cannot read"),
     ] {
         run_command(tune(&dir, extra)).failed(if words == "cannot read" { 1 } else { 2 }, &[words]);
@@ -140,8 +138,6 @@ fn ctrl_c_saves_the_best_options_so_far() {
         "@tensor.train.coo",
         "--threads",
         "2",
-        "--start-modes",
-        "1,2",
         "--lambda-reg",
         "0.1..1",
         "--trials",

@@ -1,7 +1,5 @@
 //! Checkpoints: when they are written, and what they contain.
 
-use std::time::Instant;
-
 use super::fit::Fit;
 use crate::error::Result;
 use crate::model::{Checkpoint, Model, save_checkpoint};
@@ -11,15 +9,9 @@ use crate::solver::standardization::ValueUnits;
 impl Fit<'_> {
     /// Returns whether a checkpoint is due after `epoch`.
     pub(super) fn is_checkpoint_due(&self, epoch: u64) -> bool {
-        let options = &self.context.options;
-        let seconds = options.checkpoint_seconds;
         self.input.checkpoint.is_some()
-            && if seconds > 0.0 {
-                self.checkpoint_time.elapsed().as_secs_f64() >= seconds
-                    || epoch == self.last_epoch(epoch)
-            } else {
-                epoch.is_multiple_of(options.checkpoint_every) || epoch == self.last_epoch(epoch)
-            }
+            && (epoch.is_multiple_of(self.context.options.checkpoint_every)
+                || epoch == self.last_epoch(epoch))
     }
 
     /// Writes the checkpoint, if the input names a file.
@@ -35,7 +27,7 @@ impl Fit<'_> {
         let saved = save_checkpoint(&self.model, path, &state, self.best.as_ref());
         self.convert_to(ValueUnits::Standardized)?;
         saved?;
-        (self.checkpoint_epoch, self.checkpoint_time) = (self.progress.epoch, Instant::now());
+        self.checkpoint_epoch = self.progress.epoch;
         observer.event(&Event::Checkpoint {
             epoch: self.progress.epoch,
         });

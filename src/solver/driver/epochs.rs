@@ -8,7 +8,9 @@ use crate::model::EpochMetrics;
 use crate::progress::Monitor;
 use crate::solver::algorithm::EpochRequest;
 use crate::solver::observer::{Control, Event, Observer, StopReason};
-use crate::solver::resume::{STOPPED_BY_PATIENCE, STOPPED_BY_TOLERANCE};
+
+/// Number of times that a fit which diverges is rolled back, each time to half the learning rate, before it fails.
+const MAX_ROLLBACKS: u64 = 10;
 
 impl Fit<'_> {
     /// Runs epochs until a stopping rule ends the fit. `monitor` can cancel it in the middle of an epoch; the model is then
@@ -20,9 +22,6 @@ impl Fit<'_> {
     ) -> Result<StopReason> {
         if self.progress.first_loss.is_nan() {
             self.measure_first_loss()?;
-        }
-        if let Some(reason) = self.stop_reason_of_checkpoint() {
-            return Ok(reason);
         }
         let mut error_before = self.watched_squared_error(None)?;
         while self.progress.epoch < self.last_epoch(self.progress.epoch) {
@@ -149,9 +148,7 @@ impl Fit<'_> {
         progress.last_loss = metrics.loss;
         progress.lowest_loss = progress.lowest_loss.min(metrics.loss);
         let mut reason = None;
-        // The number of epochs of a refit is fixed.
-        let is_refit = progress.refit_epochs > 0;
-        if !is_refit && options.tolerance > 0.0 && change < options.tolerance {
+        if options.tolerance > 0.0 && change < options.tolerance {
             reason = Some(StopReason::Tolerance);
         }
         if self.validation.is_some() {
@@ -173,17 +170,12 @@ impl Fit<'_> {
                 }
             }
         }
-        progress.stopped_by = match reason {
-            Some(StopReason::Tolerance) => STOPPED_BY_TOLERANCE,
-            Some(StopReason::Patience) => STOPPED_BY_PATIENCE,
-            _ => 0,
-        };
         Ok(reason)
     }
 
     /// Returns to the last good epoch and halves the learning rate.
     fn roll_back(&mut self, observer: &mut dyn Observer) -> Result<()> {
-        if self.progress.attempts >= self.context.options.attempts {
+        if self.progress.attempts >= MAX_ROLLBACKS {
             return Err(self.divergence_error("the loss exploded"));
         }
         self.progress.attempts += 1;

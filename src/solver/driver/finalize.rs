@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use super::fit::Fit;
-use super::fit_state::{FitState, Refit};
 use crate::error::{Error, Result};
 use crate::model::{FitOutcome, Model};
 use crate::options::Penalty;
@@ -31,11 +30,7 @@ impl Fit<'_> {
         self.model.update_mean_rows()?;
         let is_finite = self.model.is_finite();
         // The last epoch may be better than all that the stopping rules considered.
-        let last_is_best = match self.progress.refit_epochs {
-            0 if is_finite => self.validation_error()? < self.progress.best_valid,
-            // A refit to all entries counts if it was completed.
-            last => is_finite && self.progress.epoch == last,
-        };
+        let last_is_best = is_finite && self.validation_error()? < self.progress.best_valid;
         let mut best_epoch = self.progress.epoch;
         if let Some(best) = self.best.take().filter(|_| !last_is_best) {
             self.model.restore(&best)?;
@@ -48,21 +43,6 @@ impl Fit<'_> {
         }
         self.model.update_mean_rows()?;
         Ok(best_epoch)
-    }
-
-    /// Ends a fit with held-out entries. Returns the state from which a fit to all entries starts.
-    pub(in crate::solver) fn into_refit(mut self) -> Result<FitState> {
-        let best_epoch = self.select_best()?;
-        let best_valid = self.validation_error()?;
-        Ok(FitState {
-            refit: Some(Refit {
-                progress: self.progress.for_refit(best_epoch, best_valid),
-                best: self.model.snapshot()?,
-            }),
-            record: std::mem::take(&mut self.model.record),
-            clock: Some(self.clock),
-            ..FitState::default()
-        })
     }
 
     /// Selects the best model, completes and measures it.
@@ -80,17 +60,13 @@ impl Fit<'_> {
             return Err(self.divergence_error("the result is not finite"));
         }
         let test_rmse = self.test_error()?;
-        let valid_rmse = match self.progress.refit_epochs {
-            0 => self.validation_error()?,
-            // The refit has trained on the validation entries.
-            _ => self.progress.best_valid,
-        };
+        let valid_rmse = self.validation_error()?;
         self.clock.eval_seconds += began.elapsed().as_secs_f64();
         self.convert_to(ValueUnits::Data)?;
         observer.event(&Event::Stopped(reason));
         let summary = FitSummary {
             reason,
-            epochs: self.progress.epochs_before_refit + self.progress.epoch,
+            epochs: self.progress.epoch,
             best_epoch,
             train_rmse: training.rmse,
             test_rmse,

@@ -1,9 +1,7 @@
 //! A fit and its preparation: data, starting values, evaluation entries and algorithm.
 
-use std::time::Instant;
-
 use super::checkpoint_restore::restore_checkpoint;
-use super::fit_state::{Clock, FitState, Refit, thread_pool};
+use super::fit_state::{Clock, FitState, thread_pool};
 use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::model::{Model, ParameterSnapshot};
@@ -38,9 +36,8 @@ pub(in crate::solver) struct Fit<'a> {
     pub(super) best: Option<ParameterSnapshot>,
     pub(super) progress: Progress,
     pub(super) clock: Clock,
-    /// Epoch of the last checkpoint, and when it was written.
+    /// Epoch of the last checkpoint.
     pub(super) checkpoint_epoch: u64,
-    pub(super) checkpoint_time: Instant,
 }
 
 impl<'a> Fit<'a> {
@@ -56,9 +53,9 @@ impl<'a> Fit<'a> {
         let FitState {
             checkpoint,
             start,
+            zero_mean_modes,
             standardization,
             holdout,
-            refit,
             record,
             clock,
         } = state;
@@ -81,7 +78,7 @@ impl<'a> Fit<'a> {
         standardization.store(&mut model)?;
         let config = DataConfig {
             seed: options.seed,
-            matrix_weights: &problem.matrix_weights(&options)?,
+            matrix_weights: &problem.matrix_weights(&options),
             core_eta_scale: options.core_step.unwrap_or(1.0),
             mode_eta_scales: &problem.mode_steps(&options)?,
             penalty: RowPenalty {
@@ -108,10 +105,7 @@ impl<'a> Fit<'a> {
         };
         model.record = record;
         for event in lowered_ranks.into_iter().map(Event::RankLowered) {
-            // The record of a refit has these events already.
-            if refit.is_none() {
-                event.record(&mut model.record, 0);
-            }
+            event.record(&mut model.record, 0);
             observer.event(&event);
         }
         let FitContext {
@@ -121,13 +115,15 @@ impl<'a> Fit<'a> {
             pool,
             ..
         } = &mut context;
-        initialization::fill(&mut model, problem, data, options, pool)?;
+        let zero_mean_modes =
+            zero_mean_modes.unwrap_or_else(|| initialization::two_largest_modes(problem));
+        initialization::fill(&mut model, problem, data, options, zero_mean_modes, pool)?;
         let init = input.init.or(start.as_deref());
-        let (mut progress, best) = match (checkpoint, refit) {
-            (Some((saved_model, saved)), _) => {
+        let (mut progress, best) = match checkpoint {
+            Some((saved_model, saved)) => {
                 restore_checkpoint(&mut model, saved_model, saved, standardization, input)?
             }
-            (None, refit) => {
+            None => {
                 if let Some(init) = init {
                     let warm_start = WarmStart {
                         nonneg: options.nonneg,
@@ -136,11 +132,8 @@ impl<'a> Fit<'a> {
                     initialization::from_model(&mut model, init, standardization, warm_start)?;
                 }
                 let from_identity = init.is_none_or(initialization::has_prior_means);
-                initialization::set_prior_means(&mut model, options, from_identity);
-                match refit {
-                    Some(Refit { progress, best }) => (progress, Some(best)),
-                    None => (Progress::new(), None),
-                }
+                initialization::set_prior_means(&mut model, options, zero_mean_modes, from_identity);
+                (Progress::new(), None)
             }
         };
         for (mode, prior_mean) in model.modes.iter().zip(&mut data.prior_means) {
@@ -210,7 +203,6 @@ impl<'a> Fit<'a> {
             best,
             progress,
             clock,
-            checkpoint_time: Instant::now(),
         };
         if fit.context.options.start == Initialization::Gibbs && !is_resumed {
             // The biases were fitted without the rows of the starting model.
@@ -218,10 +210,5 @@ impl<'a> Fit<'a> {
             fit.last_good.update(&fit.model)?;
         }
         Ok(fit)
-    }
-
-    /// Returns the number of epochs run so far.
-    pub(in crate::solver) fn epoch(&self) -> u64 {
-        self.progress.epoch
     }
 }

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::model::{Checkpoint, FitRecord, Model, ParameterSnapshot};
+use crate::model::{Checkpoint, FitRecord, Model};
 use crate::options::Options;
 use crate::parallel::{ThreadPool, available_threads, varying_first_cpu};
 use crate::solver::holdout_split::HoldoutSplit;
-use crate::solver::resume::Progress;
 use crate::solver::standardization::Standardization;
 
 /// Initial state of a fit. The default is a fit from random starting values to all entries.
@@ -17,23 +16,16 @@ pub(in crate::solver) struct FitState {
     pub checkpoint: Option<(Model, Checkpoint)>,
     /// Model to start from, unless the input gives one.
     pub start: Option<Arc<Model>>,
+    /// Modes, counted from 0, whose rows start around 0 with `start = identity`; `None` takes the two largest.
+    pub zero_mean_modes: Option<[usize; 2]>,
     /// Standardisation of the data, if it is known already.
     pub standardization: Option<Standardization>,
     /// Split of the entries: the held-out part is the validation set.
     pub holdout: Option<HoldoutSplit>,
-    /// Result of the preceding fit with held-out entries, if this is the refit to all entries.
-    pub refit: Option<Refit>,
     /// Events so far.
     pub record: FitRecord,
     /// Clock that was started before the preparations; `None` starts one now.
     pub clock: Option<Clock>,
-}
-
-/// Result of a fit with held-out entries that the refit to all entries needs.
-pub(in crate::solver) struct Refit {
-    pub progress: Progress,
-    /// Parameters with the lowest validation error.
-    pub best: ParameterSnapshot,
 }
 
 /// Start of a fit and the seconds spent on its two activities.

@@ -8,7 +8,7 @@
 //! beyond which the fit is rolled back. `baseline.rs` keeps biases and scales consistent. `checkpoints.rs` and
 //! `checkpoint_restore.rs` save and restore a fit; `finalize.rs` selects and completes the model that is returned.
 //!
-//! The driver never resolves options. Its callers do: `solver::fit`, `gibbs_init`, `sgd_init` and `tune`.
+//! The driver never resolves options. Its callers do: `solver::fit`, `gibbs_init` and `tune`.
 
 mod baseline;
 mod checkpoint_restore;

@@ -2,33 +2,15 @@
 
 use super::fit::Fit;
 use crate::options::LearningRateSchedule;
-use crate::solver::observer::StopReason;
-use crate::solver::resume::{STOPPED_BY_PATIENCE, STOPPED_BY_TOLERANCE};
 
 /// Smallest learning rate of the square schedule as a fraction of the first.
 const MIN_ETA_FRACTION: f64 = 0.002;
 
 impl Fit<'_> {
-    /// Returns why the fit had stopped when its checkpoint was written, if all that remains is the refit to all entries.
-    pub(super) fn stop_reason_of_checkpoint(&self) -> Option<StopReason> {
-        let (options, progress) = (&self.context.options, &self.progress);
-        let refit_follows =
-            options.valid_fraction > 0.0 && options.refit && progress.refit_epochs == 0;
-        match progress.stopped_by {
-            STOPPED_BY_TOLERANCE if refit_follows => Some(StopReason::Tolerance),
-            STOPPED_BY_PATIENCE if refit_follows => Some(StopReason::Patience),
-            _ => None,
-        }
-    }
-
     /// Returns the number of the last epoch, as known after epoch `epoch`.
     pub(super) fn last_epoch(&self, epoch: u64) -> u64 {
-        match self.progress.refit_epochs {
-            0 => self
-                .algorithm
-                .last_epoch(&self.model, &self.context.options, epoch),
-            epochs => epochs,
-        }
+        self.algorithm
+            .last_epoch(&self.model, &self.context.options, epoch)
     }
 
     /// Returns the learning rate of an epoch, counted from 1.

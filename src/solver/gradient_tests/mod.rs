@@ -38,7 +38,7 @@ impl Fixture {
         let standardization = Standardization::new(problem, options, &pool, &()).unwrap();
         let config = DataConfig {
             seed: options.seed,
-            matrix_weights: &problem.matrix_weights(options).unwrap(),
+            matrix_weights: &problem.matrix_weights(options),
             core_eta_scale: 1.0,
             mode_eta_scales: &problem.mode_steps(options).unwrap(),
             penalty: RowPenalty {

@@ -62,12 +62,10 @@ impl Algorithm for RowwiseSolver {
         if !self.is_gibbs() {
             return o.epochs;
         }
-        let requested = o.burn_in.saturating_add(o.samples.saturating_mul(o.thin));
+        let requested = o.burn_in.saturating_add(o.samples);
         let kept = model.samples.as_ref().map_or(0, PosteriorSamples::len) as u64;
-        let missing = o.samples.saturating_sub(kept).saturating_mul(o.thin);
-        // Sweeps since the last sample.
-        let since_sample = epoch.saturating_sub(o.burn_in) % o.thin;
-        let last = (epoch.max(o.burn_in) - since_sample).saturating_add(missing);
+        let missing = o.samples.saturating_sub(kept);
+        let last = epoch.max(o.burn_in).saturating_add(missing);
         last.min(requested.saturating_mul(MAX_SWEEPS_FACTOR))
     }
 

@@ -2,7 +2,7 @@
 
 use super::holdout::HoldoutEntries;
 use super::problem::{MatrixInput, ModePenalty, RowwiseProblem, Settings};
-use super::solver::{RowwiseSolver, SampleSchedule};
+use super::solver::RowwiseSolver;
 use super::state::SweepState;
 use super::update::Update;
 use super::value_scaling::ValueScaling;
@@ -91,10 +91,7 @@ impl RowwiseSolver {
             state,
             test: holdout(initial.test)?,
             validation: holdout(initial.validation)?,
-            schedule: is_gibbs.then_some(SampleSchedule {
-                burn_in: options.burn_in,
-                thin: options.thin,
-            }),
+            burn_in: is_gibbs.then_some(options.burn_in),
             entry_count: data.tensor.len(),
         };
         if is_gibbs {

@@ -8,15 +8,6 @@ use crate::model::Model;
 use crate::parallel::ThreadPool;
 use crate::solver::algorithm::EvaluationSet;
 
-/// The sweeps after which `gibbs` keeps a posterior sample.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct SampleSchedule {
-    /// Number of burn-in sweeps, which are not kept.
-    pub burn_in: u64,
-    /// Number of sweeps per sample.
-    pub thin: u64,
-}
-
 /// `als` or `gibbs` on one problem.
 pub(in crate::solver) struct RowwiseSolver {
     pub(super) problem: RowwiseProblem,
@@ -24,7 +15,8 @@ pub(in crate::solver) struct RowwiseSolver {
     /// For `gibbs` only, as all following fields.
     pub(super) test: Option<HoldoutEntries>,
     pub(super) validation: Option<HoldoutEntries>,
-    pub(super) schedule: Option<SampleSchedule>,
+    /// Number of burn-in sweeps. A posterior sample is kept after each later sweep.
+    pub(super) burn_in: Option<u64>,
     /// Number of tensor entries.
     pub(super) entry_count: usize,
 }
@@ -32,7 +24,7 @@ pub(in crate::solver) struct RowwiseSolver {
 impl RowwiseSolver {
     /// Returns whether this is `gibbs`.
     pub(in crate::solver) fn is_gibbs(&self) -> bool {
-        self.schedule.is_some()
+        self.burn_in.is_some()
     }
 
     /// Runs sweep `number`, counted from 1. `als` subtracts `biases` from the values; `gibbs` samples its own. Returns the
@@ -49,13 +41,10 @@ impl RowwiseSolver {
         if !self.is_gibbs() && !biases.is_empty() {
             self.state.biases = biases.to_vec();
         }
-        let is_kept = self
-            .schedule
-            .is_some_and(|s| number > s.burn_in && (number - s.burn_in).is_multiple_of(s.thin));
         let sweep = Sweep {
             number,
-            is_kept,
-            is_burn_in: self.schedule.is_some_and(|s| number <= s.burn_in),
+            is_kept: self.burn_in.is_some_and(|burn_in| number > burn_in),
+            is_burn_in: self.burn_in.is_some_and(|burn_in| number <= burn_in),
         };
         let done = self
             .problem

@@ -57,7 +57,7 @@ impl<'a> Search<'a> {
         standardization: Option<Standardization>,
         search_options: &'a TuneOptions<'a>,
     ) -> Result<Search<'a>> {
-        let sampler = TrialSampler::new(problem, &search_options.space, given, base)?;
+        let sampler = TrialSampler::new(problem, &search_options.space, given, base);
         let trials = sample_trials(&sampler, search_options.trials)?;
         let mut settings = format!(
             "{} {} {} {} {}\n",
@@ -68,7 +68,7 @@ impl<'a> Search<'a> {
             kernel_level(base)?.name(),
         );
         trials.iter().for_each(|t| settings += &t.to_text());
-        let weights = problem.matrix_weights(base)?;
+        let weights = problem.matrix_weights(base);
         let mut state = SearchState {
             data: fingerprint(problem, &weights, search_options.valid.as_ref()),
             settings: u64::from(crc32fast::hash(settings.as_bytes())),
@@ -311,9 +311,7 @@ fn sample_trials(sampler: &TrialSampler<'_>, count: usize) -> Result<Vec<Trial>>
 /// The last epoch of a fit with these options, or its last sweep.
 fn last_epoch(options: &Options) -> u64 {
     match options.algorithm {
-        Algorithm::Gibbs => options
-            .burn_in
-            .saturating_add(options.samples.saturating_mul(options.thin)),
+        Algorithm::Gibbs => options.burn_in.saturating_add(options.samples),
         _ => options.epochs,
     }
 }

@@ -5,21 +5,16 @@ use std::collections::BTreeMap;
 use crate::error::{Error, Result};
 use crate::options::{OPTION_TABLE, OptionKind, Options};
 
-/// Options that are the same for all trials: they define how a fit runs or is measured, or are lists themselves.
-const NOT_SEARCHED: [&str; 17] = [
+/// Options that are the same for all trials: they define how a fit runs or is measured.
+const NOT_SEARCHED: [&str; 12] = [
     "algorithm",
-    "mode_steps",
-    "start_modes",
     "clip",
     "tolerance",
     "patience",
     "valid_fraction",
-    "refit",
     "time_limit",
     "eval_every",
-    "attempts",
     "checkpoint_every",
-    "checkpoint_seconds",
     "threads",
     "pin",
     "kernel",
@@ -46,7 +41,7 @@ impl OptionRange {
 }
 
 /// The ranges of options. Options without a range here are sampled around the values that a fit would choose if they are
-/// the rank, model, learning rates, penalties or matrix weights, as far as the algorithm uses them. All other options are
+/// the rank, model, learning rates, penalties or the common matrix weight, as far as the algorithm uses them. All other options are
 /// those that `tune` is given.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Space {

@@ -15,7 +15,6 @@ use crate::solver::gibbs_init::{GibbsStart, chain_rank};
 use crate::solver::holdout_split::HoldoutSplit;
 use crate::solver::input::FitInput;
 use crate::solver::observer::{Control, Observer};
-use crate::solver::sgd_init::{SgdStart, sgd_start};
 use crate::solver::standardization::Standardization;
 
 /// A fit that can be continued.
@@ -120,12 +119,6 @@ impl<'a> TrialRunner<'a> {
         let start = match (options.start, gibbs_start) {
             _ if paused.is_some() => None,
             (Initialization::Gibbs, Some(start)) => Some(start.initial_model(problem, options)?),
-            (Initialization::Sgd, _) => {
-                match sgd_start(problem, options, self.holdout, None, &monitor)? {
-                    SgdStart::Model(model) => Some(model),
-                    SgdStart::Constant | SgdStart::Diverged(_) => None,
-                }
-            }
             _ => None,
         };
         // Standardisation depends on these options only.

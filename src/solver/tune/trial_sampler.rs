@@ -26,7 +26,10 @@ const ETA_FACTORS: (f64, f64) = (0.25, 4.0);
 const LAMBDA_REG_FACTORS: (f64, f64) = (0.25, 4.0);
 const LAMBDA_BIAS_FACTORS: (f64, f64) = (0.1, 10.0);
 const CORE_STEP_FACTORS: (f64, f64) = (0.1, 10.0);
-const WEIGHT_FACTORS: (f64, f64) = (0.01, 10.0);
+const LAMBDA_M_FACTORS: (f64, f64) = (0.01, 10.0);
+
+/// Earlier positions, in ascending order, of the options that were removed from the table before the last searched one.
+const REMOVED_POSITIONS: [u64; 4] = [8, 15, 18, 24];
 
 /// Samples the options of trials.
 pub(super) struct TrialSampler<'a> {
@@ -37,15 +40,9 @@ pub(super) struct TrialSampler<'a> {
     searches_model: bool,
     /// The automatic rank of the other kind of model.
     other_rank: usize,
-    matrix_weights: Vec<MatrixWeight>,
+    /// Whether a matrix has no weight of its own and takes `lambda_m`.
+    uses_lambda_m: bool,
     order: usize,
-}
-
-/// The weight of a matrix in the plain fit.
-struct MatrixWeight {
-    weight: f64,
-    /// Whether trials may change it: the matrix has no weight of its own.
-    is_searched: bool,
 }
 
 impl<'a> TrialSampler<'a> {
@@ -55,12 +52,8 @@ impl<'a> TrialSampler<'a> {
         space: &'a Space,
         given: &Options,
         base: &'a Options,
-    ) -> Result<TrialSampler<'a>> {
-        let weights = problem
-            .matrix_weights(base)?
-            .into_iter()
-            .zip(problem.matrices());
-        Ok(TrialSampler {
+    ) -> TrialSampler<'a> {
+        TrialSampler {
             space,
             base,
             searches_model: given.model == ModelKind::Auto && given.rank.is_empty(),
@@ -71,14 +64,9 @@ impl<'a> TrialSampler<'a> {
                     _ => ModelKind::Cp,
                 },
             ),
-            matrix_weights: weights
-                .map(|(weight, m)| MatrixWeight {
-                    weight,
-                    is_searched: m.weight.is_none(),
-                })
-                .collect(),
+            uses_lambda_m: problem.matrices().iter().any(|m| m.weight.is_none()),
             order: problem.order(),
-        })
+        }
     }
 
     /// Returns the options of the first trial: the plain fit, or the nearest that the ranges allow.
@@ -89,9 +77,6 @@ impl<'a> TrialSampler<'a> {
         stable_sort_by_key(&mut ranges, &|(name, _)| **name != "model");
         for (name, range) in ranges {
             let value = match (*name, range) {
-                ("matrix_weights", range) => {
-                    self.weight_list(|_, weight| nearest(range, &weight.to_string(), false))
-                }
                 ("lambda_bias", range) => {
                     nearest(range, &geometric_mean(&o.lambda_bias).to_string(), false)
                 }
@@ -121,63 +106,31 @@ impl<'a> TrialSampler<'a> {
             let Some(range) = self.range(name, &o, width) else {
                 continue;
             };
-            let position = OPTION_TABLE
-                .iter()
-                .position(|o| o.name == name)
-                .unwrap_or(0) as u64;
-            let uniform = |m: usize| {
-                let seed = self.base.seed;
-                unit_interval(hash_words(&[
-                    seed,
-                    stream_ids::TUNING,
-                    number,
-                    attempt,
-                    position,
-                    m as u64,
-                ]))
-            };
+            let uniform = unit_interval(hash_words(&[
+                self.base.seed,
+                stream_ids::TUNING,
+                number,
+                attempt,
+                stream_number(name),
+                0,
+            ]));
             let value = match name {
-                "matrix_weights" => {
-                    // A given range is absolute; the default one is relative to the weight.
-                    let is_relative = !self.space.ranges.contains_key(name);
-                    self.weight_list(|m, weight| {
-                        let factor = if is_relative { weight } else { 1.0 };
-                        value_at(&range.scaled(factor), uniform(m), false)
-                    })
-                }
                 // The same factor for all modes.
                 "lambda_bias" if !self.space.ranges.contains_key(name) => {
                     let modes = o.lambda_bias.iter();
-                    let values = modes.map(|&x| value_at(&range.scaled(x), uniform(0), false));
+                    let values = modes.map(|&x| value_at(&range.scaled(x), uniform, false));
                     values.collect::<Vec<_>>().join(",")
                 }
-                _ => value_at(&range, uniform(0), is_integer(name)),
+                _ => value_at(&range, uniform, is_integer(name)),
             };
             o.set(name, &value)?;
         }
         self.resolved(o)
     }
 
-    /// Returns the list of matrix weights. `value` gives those that are searched, from the number of the matrix and its
-    /// weight.
-    fn weight_list(&self, value: impl Fn(usize, f64) -> String) -> String {
-        let matrices = self.matrix_weights.iter().enumerate();
-        let weights = matrices.map(|(m, matrix)| {
-            if matrix.is_searched {
-                value(m, matrix.weight)
-            } else {
-                matrix.weight.to_string()
-            }
-        });
-        weights.collect::<Vec<_>>().join(",")
-    }
-
     /// Returns the range of an option, given the options that were sampled before it; `None` if the option stays as it is.
     /// `width` is the fraction of the default intervals to use.
     fn range(&self, name: &str, o: &Options, width: f64) -> Option<OptionRange> {
-        if name == "matrix_weights" && !self.matrix_weights.iter().any(|w| w.is_searched) {
-            return None;
-        }
         if let Some(range) = self.space.ranges.get(name) {
             return Some(range.clone());
         }
@@ -197,7 +150,7 @@ impl<'a> TrialSampler<'a> {
             "lambda_reg" if !is_gibbs => around(o.lambda_reg?, LAMBDA_REG_FACTORS),
             "lambda_bias" if !is_gibbs && o.biases && !o.nonneg => around(1.0, LAMBDA_BIAS_FACTORS),
             "core_step" if is_sgd && has_full_core => around(self.core_step(), CORE_STEP_FACTORS),
-            "matrix_weights" => around(1.0, WEIGHT_FACTORS),
+            "lambda_m" if self.uses_lambda_m => around(o.lambda_m, LAMBDA_M_FACTORS),
             _ => None,
         }
     }
@@ -262,6 +215,17 @@ impl<'a> TrialSampler<'a> {
         o.validate()?;
         Ok(o)
     }
+}
+
+/// Returns the number of the random stream of an option: its position in the table of options before some were removed,
+/// so that a seed gives the same trials as before.
+fn stream_number(name: &str) -> u64 {
+    let position = OPTION_TABLE.iter().position(|o| o.name == name);
+    let mut number = position.unwrap_or(0) as u64;
+    for removed in REMOVED_POSITIONS {
+        number += u64::from(number >= removed);
+    }
+    number
 }
 
 /// Returns whether the values of an option are integers.
