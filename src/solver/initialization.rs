@@ -19,7 +19,7 @@ use crate::sort::stable_sort_by_key;
 /// Fewest rows that a thread fills.
 const MIN_ROWS_PER_TASK: usize = 1 << 12;
 
-/// Standard deviation of the rows of the two start modes and of matrix columns, for values of standard deviation 1.
+/// Standard deviation of the rows of the two modes around 0 and of matrix columns, for values of standard deviation 1.
 /// Found with a prototype on MovieLens 1M.
 const FACTOR_DEVIATION: f64 = 0.1;
 

@@ -150,7 +150,7 @@ fn holdout_fit_resumes_from_any_epoch_bit_for_bit() {
         let (whole, whole_summary) = entries.run(&o, FitInput::default(), &mut observer).unwrap();
         let all = observer.epochs.len();
         let best = whole_summary.best_epoch as usize;
-        for stop in [1, best - 1, best, best + 1, all - 1] {
+        for stop in 1..all {
             let dir = Scratch::new("valid-resume");
             let path = dir.join("run.s3m");
             let mut part = RecordingObserver {
