@@ -90,12 +90,6 @@ impl<'a> Problem<'a> {
         weights.map(|w| w.unwrap_or(options.lambda_m)).collect()
     }
 
-    /// Returns the learning rate of each mode relative to `eta`.
-    pub(crate) fn mode_steps(&self, options: &Options) -> Result<Vec<f32>> {
-        let _ = options;
-        Ok(vec![1.0; self.order()])
-    }
-
     /// Expands the values of option `name`, one per mode or one for all, to one per mode; `None` if there are none.
     pub(crate) fn per_mode(&self, name: &str, listed: &[f64]) -> Result<Option<Vec<f64>>> {
         let order = self.order();

@@ -83,8 +83,6 @@ pub(super) struct DataConfig<'a> {
     pub matrix_weights: &'a [f64],
     /// Learning rate of the core as a multiple of that of the epoch.
     pub core_eta_scale: f64,
-    /// Learning rate of the rows of each mode as a multiple of that of the epoch.
-    pub mode_eta_scales: &'a [f32],
     pub standardization: &'a Standardization,
     /// Split whose training part is copied; all entries if there is none.
     pub holdout: Option<HoldoutSplit>,
@@ -123,7 +121,7 @@ impl Data {
             full_matrix_rows: usage.full_matrix_rows(problem, config.penalty)?,
             core_penalty: (config.penalty.lambda / (tensor.len().max(1) as f64)) as f32,
             core_eta_scale: config.core_eta_scale,
-            mode_eta_scales: config.mode_eta_scales.to_vec(),
+            mode_eta_scales: vec![1.0; problem.order()],
             deviation: if config.standardization.is_constant {
                 0.0
             } else {

@@ -171,14 +171,12 @@ fn update_rows(
     pool: &ThreadPool,
 ) -> Result<()> {
     for (n, mode) in model.modes.iter_mut().enumerate() {
-        let eta = eta * f64::from(data.mode_eta_scales[n]);
         let all = data.matrices.iter().zip(&model.matrices);
         let matrices: Vec<(&MatrixData, &FullMatrix, &FactorMatrix)> = all
             .filter(|(m, _)| m.mode == n)
             .filter_map(|(m, columns)| Some((m, m.full.as_deref()?, &columns.factor)))
             .collect();
-        // A mode with eta 0 is frozen, also where its rows would be solved for.
-        if matrices.is_empty() || data.mode_eta_scales[n] == 0.0 {
+        if matrices.is_empty() {
             continue;
         }
         let (rank, stride) = (mode.factor.rank(), mode.factor.stride());

@@ -80,7 +80,6 @@ impl<'a> Fit<'a> {
             seed: options.seed,
             matrix_weights: &problem.matrix_weights(&options),
             core_eta_scale: options.core_step.unwrap_or(1.0),
-            mode_eta_scales: &problem.mode_steps(&options)?,
             penalty: RowPenalty {
                 lambda: options.lambda_reg.unwrap_or(0.0),
                 per: options.penalty_per,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::random_entries::RandomEntries;
-use super::{Fixture, MODE_ETA_SCALES, parameters, value_mut};
+use super::{Fixture, parameters, value_mut};
 use crate::kernel::{Rule, reference};
 use crate::model::Model;
 use crate::options::{Algorithm, Initialization, ModelKind, Options, Penalty};
@@ -229,10 +229,6 @@ fn compare_gradients(dims: &[u64], options: &Options, weighted: bool) {
             continue;
         }
         let moved = (f64::from(x) - f64::from(*value_mut(model, parameter))) / eta;
-        // Core and columns have the learning rate of the epoch.
-        let mode = parameter.part.checked_sub(1);
-        let scale = mode.and_then(|n| data.mode_eta_scales.get(n));
-        let gradient = gradient * f64::from(*scale.unwrap_or(&1.0));
         assert!(
             (moved - gradient).abs() < 0.005 * largest + 0.01 * gradient.abs(),
             "{parameter:?}: moved {moved}, gradient {gradient}: {case}"
@@ -260,7 +256,6 @@ fn an_epoch_follows_the_gradient_of_every_term() {
                     ..Options::preset("paper").unwrap()
                 };
                 compare_gradients(&dims, &options, false);
-                options.mode_steps = MODE_ETA_SCALES[..dims.len()].to_vec();
                 compare_gradients(&dims, &options, true);
                 options.model = ModelKind::Cp;
                 options.rank = vec![3];

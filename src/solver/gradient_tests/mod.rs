@@ -19,9 +19,6 @@ use crate::parallel::ThreadPool;
 use crate::problem::Problem;
 use crate::simd::{Level, padded_len};
 
-/// Learning rates of modes, as multiples of that of the epoch.
-const MODE_ETA_SCALES: [f64; 5] = [0.5, 2.0, 0.25, 1.5, 0.75];
-
 /// A model with starting values and the algorithm that is to train it.
 struct Fixture {
     model: Model,
@@ -40,7 +37,6 @@ impl Fixture {
             seed: options.seed,
             matrix_weights: &problem.matrix_weights(options),
             core_eta_scale: 1.0,
-            mode_eta_scales: &problem.mode_steps(options).unwrap(),
             penalty: RowPenalty {
                 lambda: options.lambda_reg.unwrap(),
                 per: options.penalty_per,
@@ -49,7 +45,8 @@ impl Fixture {
             holdout: None,
         };
         let data = Data::new(problem, &model.shape, config, &plan.layout(), &pool, &()).unwrap();
-        initialization::fill(&mut model, problem, &data, options, &pool).unwrap();
+        let modes = initialization::two_largest_modes(problem);
+        initialization::fill(&mut model, problem, &data, options, modes, &pool).unwrap();
         let context = FitContext {
             options: options.clone(),
             data,

@@ -1,7 +1,7 @@
 //! Epochs of the lock-free algorithms against plain SGD in `f64`, and against each other.
 
 use super::random_entries::RandomEntries;
-use super::{Fixture, MODE_ETA_SCALES, values};
+use super::{Fixture, values};
 use crate::kernel::{CoreKind, reference};
 use crate::model::Model;
 use crate::options::{Algorithm, Initialization, ModelKind, Options, Penalty};
@@ -46,7 +46,6 @@ fn reference_epoch(model: &mut Model, data: &Data, eta: f64, visits: &[(usize, u
             for (n, &r) in entry.iter().enumerate() {
                 let partial = reference::slope(&core, &slices, n);
                 let penalty = f64::from(data.row_penalty[n][r as usize]);
-                let eta = eta * f64::from(data.mode_eta_scales[n]);
                 let moved: Vec<f64> = rows[n]
                     .iter()
                     .zip(&partial)
@@ -70,11 +69,10 @@ fn reference_epoch(model: &mut Model, data: &Data, eta: f64, visits: &[(usize, u
             let weighted_residual = weight * (f64::from(entries.values[i]) - dot);
             let own = f64::from(data.matrix_row_penalty[matrix.mode][a as usize]);
             let other = f64::from(matrix.column_penalty[b as usize]);
-            let eta_u = eta * f64::from(data.mode_eta_scales[matrix.mode]);
             let moved_u: Vec<f64> = u
                 .iter()
                 .zip(&v)
-                .map(|(p, q)| p + eta_u * (weighted_residual * q - own * p))
+                .map(|(p, q)| p + eta * (weighted_residual * q - own * p))
                 .collect();
             let moved_v: Vec<f64> = u
                 .iter()
@@ -114,7 +112,6 @@ fn naive_opt_and_the_reference_agree_after_an_epoch() {
                         ranks.clone()
                     },
                     start: Initialization::Normal,
-                    mode_steps: MODE_ETA_SCALES[..if weighted { dims.len() } else { 0 }].to_vec(),
                     ..Options::preset("paper").unwrap()
                 };
                 let mut fit = Fixture::new(&problem, &options, Level::best());
@@ -187,7 +184,6 @@ fn every_level_of_opt_agrees_with_naive() {
                         _ => ranks.clone(),
                     },
                     start: Initialization::Normal,
-                    mode_steps: MODE_ETA_SCALES[..if nonneg { 0 } else { dims.len() }].to_vec(),
                     ..Options::preset("paper").unwrap()
                 };
                 let mut fit = Fixture::new(&problem, &options, level);

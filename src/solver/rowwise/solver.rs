@@ -41,9 +41,10 @@ impl RowwiseSolver {
         if !self.is_gibbs() && !biases.is_empty() {
             self.state.biases = biases.to_vec();
         }
+        let is_kept = self.burn_in.is_some_and(|burn_in| number > burn_in);
         let sweep = Sweep {
             number,
-            is_kept: self.burn_in.is_some_and(|burn_in| number > burn_in),
+            is_kept,
             is_burn_in: self.burn_in.is_some_and(|burn_in| number <= burn_in),
         };
         let done = self
