@@ -5,9 +5,7 @@ use s3cmtf::solver::{Control, Event, Observer};
 use s3cmtf::{Error, Monitor};
 use serde_json::{Value, json};
 
-use crate::output::{
-    Output, format_count, format_integer, format_number, format_rmse, print_stderr,
-};
+use crate::output::{Output, format_integer, format_number, format_rmse, print_stderr};
 use crate::progress::Progress;
 
 /// Prints epochs and events as they occur. Stops the run when printing fails or the user cancels.

@@ -131,7 +131,12 @@ impl<'a> Fit<'a> {
                     initialization::from_model(&mut model, init, standardization, warm_start)?;
                 }
                 let from_identity = init.is_none_or(initialization::has_prior_means);
-                initialization::set_prior_means(&mut model, options, zero_mean_modes, from_identity);
+                initialization::set_prior_means(
+                    &mut model,
+                    options,
+                    zero_mean_modes,
+                    from_identity,
+                );
                 (Progress::new(), None)
             }
         };
