@@ -20,29 +20,30 @@ pub(crate) struct AtomicFile {
 }
 
 impl AtomicFile {
+    /// Creates the temporary file beside the target.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
         let target = resolve(path, &name)?;
         let folder = folder_of(&target);
         let file_name = target.file_name().unwrap_or_default().to_string_lossy();
         let mut builder = Builder::new();
-        // Names may be as long as the system allows; the temporary one must not be longer.
+        // A name may have the maximal length; the temporary one must not exceed it.
         let short: String = file_name.chars().take(32).collect();
         let prefix = format!(".{short}.");
         builder.prefix(&prefix).suffix(".tmp");
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // Those of the file it replaces; else what `open` would give, before the umask.
+            // The permissions of the file it replaces; else those of `open`, before the umask.
             let mode = fs::metadata(&target).map_or(0o666, |m| m.permissions().mode() & 0o777);
             builder.permissions(fs::Permissions::from_mode(mode));
         }
         let file = builder.tempfile_in(&folder).map_err(|e| {
-            // Some folders take no files and say that one does not exist, such as /proc.
+            // Some folders, such as /proc, refuse new files with the error "not found".
             if e.kind() == io::ErrorKind::NotFound && !folder.is_dir() {
                 Error::file(&name, "its folder does not exist; make it first")
             } else {
-                // The temporary name means nothing to the user; the folder does.
+                // The message names the folder instead of the temporary file, which the user does not know.
                 let plain = e
                     .raw_os_error()
                     .map_or(e.kind().into(), io::Error::from_raw_os_error);
@@ -62,7 +63,7 @@ impl AtomicFile {
         self.file.as_file_mut()
     }
 
-    /// Where the file will be, which a symbolic link may have led to.
+    /// Returns the folder of the final file, after symbolic links.
     pub(crate) fn folder(&self) -> PathBuf {
         folder_of(&self.target)
     }
@@ -75,7 +76,7 @@ impl AtomicFile {
         Error::io(format!("cannot write {}", self.name), source)
     }
 
-    /// Puts everything on the disk, so that [`commit`](Self::commit) is only a rename.
+    /// Syncs the contents to disk, so that [`commit`](Self::commit) only renames.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.file
             .as_file()
@@ -116,7 +117,7 @@ pub(crate) fn stage(
     Ok(file)
 }
 
-/// The file to replace: where a symbolic link points, and never a device or a folder.
+/// Returns the file to replace, following symbolic links. A device or a folder is an error.
 fn resolve(path: &Path, name: &str) -> Result<PathBuf> {
     if path.file_name().is_none() {
         return Err(Error::file(name, "is not a file name"));
@@ -125,7 +126,7 @@ fn resolve(path: &Path, name: &str) -> Result<PathBuf> {
         Ok(meta) if meta.is_symlink() => fs::canonicalize(path).map_err(|_| {
             Error::file(
                 name,
-                "is a link that leads nowhere; remove it or name its target",
+                "is a symbolic link without a target; remove it or name its target",
             )
         })?,
         _ => path.to_path_buf(),
@@ -148,8 +149,7 @@ fn folder_of(path: &Path) -> PathBuf {
     }
 }
 
-/// Makes the rename itself durable. Some file systems refuse to sync a folder; the file is in place
-/// all the same, so that is no error.
+/// Makes the rename durable. Some file systems cannot sync a folder; that is no error, since the file is in place.
 fn sync_folder(folder: &Path) {
     if cfg!(unix)
         && let Ok(dir) = File::open(folder)
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_folder_and_a_folder_are_named() {
+    fn a_missing_folder_and_a_folder_as_target_are_errors() {
         let dir = tempfile::tempdir().unwrap();
         let error = AtomicFile::create(&dir.path().join("no/such/x"))
             .err()

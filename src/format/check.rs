@@ -10,15 +10,15 @@ use crate::progress::{Monitor, report_progress};
 use crate::random::splitmix64;
 use crate::sort::stable_sort_by_key;
 
-/// How many examples of each fault are kept.
-const EXAMPLES: usize = 5;
+/// Number of examples kept of each fault.
+const MAX_EXAMPLES: usize = 5;
 
-/// A fault found in entries: how many, and the first few in the order of the file.
+/// Entries with one kind of fault.
 #[derive(Debug, Clone)]
 pub struct Faults<T> {
-    /// How many.
+    /// Number of faults.
     pub count: u64,
-    /// The first few.
+    /// The first few, in the order of the file.
     pub examples: Vec<T>,
 }
 
@@ -34,16 +34,16 @@ impl<T> Default for Faults<T> {
 impl<T> Faults<T> {
     fn add(&mut self, example: impl FnOnce() -> T) {
         self.count += 1;
-        if self.examples.len() < EXAMPLES {
+        if self.examples.len() < MAX_EXAMPLES {
             self.examples.push(example());
         }
     }
 }
 
-/// An entry that is not acceptable by itself. Entries, modes and indices count from 0.
+/// An invalid entry. Entries, modes and indices count from 0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InvalidEntry {
-    /// The entry.
+    /// Number of the entry.
     pub entry: u64,
     /// Its indices.
     pub index: Vec<u32>,
@@ -55,34 +55,34 @@ pub struct InvalidEntry {
     pub weight: Option<f64>,
 }
 
-/// A cell that is listed more than once.
+/// A position with more than one entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DuplicatePosition {
-    /// The cell's indices, counted from 0.
+    /// Indices of the position, counted from 0.
     pub index: Vec<u32>,
-    /// The entries that list it (counted from 0), with their values.
+    /// Its entries (counted from 0) and their values.
     pub entries: Vec<(u64, f64)>,
 }
 
-/// What [`check`] found.
+/// The faults that [`check`] found.
 #[derive(Debug, Clone, Default)]
 pub struct CheckReport {
-    /// The sections whose bytes do not match their checksum.
+    /// Sections whose checksum does not match.
     pub damaged: Vec<String>,
     /// Indices that are not below the size of their mode.
     pub out_of_range: Faults<InvalidEntry>,
     /// Values or weights that are NaN or infinite, and weights below 0.
     pub not_finite: Faults<InvalidEntry>,
-    /// Cells listed more than once.
+    /// Positions with more than one entry.
     pub duplicates: Faults<DuplicatePosition>,
-    /// Entries that repeat a cell already listed before them.
+    /// Number of entries whose position has an earlier entry.
     pub repeated_entries: u64,
-    /// For each mode, the rows without an entry. These are no fault.
+    /// Number of rows without an entry, for each mode. They are no fault.
     pub empty_rows: Vec<u64>,
 }
 
 impl CheckReport {
-    /// Whether nothing is wrong.
+    /// Returns whether there are no faults.
     pub fn is_clean(&self) -> bool {
         self.damaged.is_empty()
             && self.out_of_range.count == 0
@@ -91,8 +91,7 @@ impl CheckReport {
     }
 }
 
-/// Checks checksums, index ranges, values and duplicates of an opened file. The structure was
-/// checked by opening it.
+/// Checks checksums, index ranges, values and duplicates of an opened file. Opening it has checked the header.
 pub fn check(file: &CooFile, monitor: &dyn Monitor) -> Result<CheckReport> {
     Ok(CheckReport {
         damaged: file.damaged_sections(monitor)?,
@@ -100,7 +99,7 @@ pub fn check(file: &CooFile, monitor: &dyn Monitor) -> Result<CheckReport> {
     })
 }
 
-/// [`check`] of entries wherever they are: what only files have, checksums, is left out.
+/// As [`check`], for entries in memory or in a file, without checksums.
 pub fn check_view(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<CheckReport> {
     let mut report = CheckReport::default();
     let values = view.values();
@@ -146,37 +145,37 @@ pub fn check_view(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<CheckRepo
         }
         report.empty_rows.push(dim - rows.finish()?.len() as u64);
     }
-    let mut cells: Vec<DuplicatePosition> = Vec::new();
+    let mut positions: Vec<DuplicatePosition> = Vec::new();
     for_each_duplicate(view, monitor, &mut |entries| {
         report.duplicates.count += 1;
         report.repeated_entries += entries.len() as u64 - 1;
-        cells.push(DuplicatePosition {
+        positions.push(DuplicatePosition {
             index: view.index(entries[0] as usize),
             entries: entries
                 .iter()
-                .take(EXAMPLES)
+                .take(MAX_EXAMPLES)
                 .map(|&e| (e, values.get(e as usize)))
                 .collect(),
         });
-        // Groups do not come in the order of the file; the first few must.
-        if cells.len() > 64 * EXAMPLES {
-            stable_sort_by_key(&mut cells, &|c| c.entries[0].0);
-            cells.truncate(EXAMPLES);
+        // Groups do not come in the order of the file, but the examples must.
+        if positions.len() > 64 * MAX_EXAMPLES {
+            stable_sort_by_key(&mut positions, &|c| c.entries[0].0);
+            positions.truncate(MAX_EXAMPLES);
         }
         Ok(())
     })?;
-    stable_sort_by_key(&mut cells, &|c| c.entries[0].0);
-    cells.truncate(EXAMPLES);
-    report.duplicates.examples = cells;
+    stable_sort_by_key(&mut positions, &|c| c.entries[0].0);
+    positions.truncate(MAX_EXAMPLES);
+    report.duplicates.examples = positions;
     Ok(report)
 }
 
-/// Values are finite; weights are finite and not negative.
+/// Returns whether the value is finite and the weight finite and not negative.
 pub(super) fn is_valid_entry(value: f64, weight: Option<f64>) -> bool {
     value.is_finite() && weight.is_none_or(|w| w.is_finite() && w >= 0.0)
 }
 
-/// Calls `visit` with the entries (ascending) of every cell listed more than once.
+/// Calls `visit` with the ascending numbers of the entries of every position that has more than one.
 pub(super) fn for_each_duplicate(
     view: &CooView<'_>,
     monitor: &dyn Monitor,
@@ -196,13 +195,14 @@ pub(super) fn for_each_duplicate(
         key,
         monitor,
         |group| {
-            // Different cells may share a hash.
-            let mut by_cell = group.to_vec();
-            stable_sort_by_key(&mut by_cell, &|&i| (view.index(i as usize), i));
-            for cell in by_cell.chunk_by(|&a, &b| view.index(a as usize) == view.index(b as usize))
+            // Different positions may share a hash.
+            let mut by_position = group.to_vec();
+            stable_sort_by_key(&mut by_position, &|&i| (view.index(i as usize), i));
+            for entries in
+                by_position.chunk_by(|&a, &b| view.index(a as usize) == view.index(b as usize))
             {
-                if cell.len() > 1 {
-                    visit(cell)?;
+                if entries.len() > 1 {
+                    visit(entries)?;
                 }
             }
             Ok(())

@@ -1,4 +1,4 @@
-//! Turning text into binary COO files and back.
+//! Converts text to binary COO files and opens any supported input.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,20 +16,19 @@ use super::text::{self, Input, Sink, SinkTarget, TextOptions, TextSource};
 use crate::error::{Error, Result};
 use crate::progress::Monitor;
 
-/// What [`convert`] made.
+/// The files that [`convert`] wrote.
 #[derive(Debug)]
 pub struct ConversionReport {
     /// The header of the new file.
     pub header: Header,
-    /// The names files written beside it: mode (from 0), path, number of names.
+    /// Names files written beside it: mode (from 0), path, number of names.
     pub names: Vec<(usize, PathBuf, usize)>,
 }
 
 /// Reads `input` and writes the binary COO file `output`, with a names file beside it for each mode
-/// whose ids are words. Streams: memory does not grow with the input. The output appears complete
-/// or not at all.
+/// whose ids are strings. Memory does not grow with the input. The output appears complete or not at all.
 ///
-/// The input may also be a binary COO file, to store its values as another kind or state its sizes.
+/// The input may also be a binary COO file, to store its values in another precision or to state its sizes.
 pub fn convert(
     input: Input,
     output: &Path,
@@ -70,7 +69,7 @@ pub fn convert(
         written.push((*mode, path, list.len()));
     }
     refuse_same(source.as_deref(), output)?;
-    // The names first: where the data is, its names are.
+    // Names before data: a data file never appears without its names.
     staged.into_iter().try_for_each(AtomicFile::commit)?;
     let kept: Vec<usize> = written.iter().map(|w| w.0).collect();
     names::remove_stale(output, &kept);
@@ -80,7 +79,7 @@ pub fn convert(
     })
 }
 
-/// A binary file must not be called text.
+/// Returns an error if the binary output has the extension of a text format.
 fn refuse_text_name(output: &Path) -> Result<()> {
     let extension = output
         .extension()
@@ -96,7 +95,7 @@ fn refuse_text_name(output: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Text must not be replaced by what was made from it.
+/// Returns an error if `output` is the input itself, which it would replace.
 pub(crate) fn refuse_same(input: Option<&Path>, output: &Path) -> Result<()> {
     let same = input.is_some_and(
         |input| match (input.canonicalize(), output.canonicalize()) {
@@ -113,9 +112,8 @@ pub(crate) fn refuse_same(input: Option<&Path>, output: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Opens any supported input: a binary COO file as it is, text through a binary copy that has no name
-/// and goes away when it is closed (in the system's temporary folder; 64-bit values unless the options
-/// say otherwise).
+/// Opens any supported input. Text is converted to an unnamed binary file in the system's temporary folder, which is
+/// removed when it is closed; its values have 64 bits unless the options say otherwise.
 pub fn open(
     input: Input,
     mode: OpenMode,
@@ -156,8 +154,8 @@ pub fn open(
     Ok(CooFile::from_file(finished.into_file(), &path, name, mode)?.into_temporary())
 }
 
-/// Words for ids would get numbers of their own in every file, so that two files of one problem would not
-/// mean the same rows; `convert` keeps the names. Those that all have names already are fine.
+/// Returns an error unless every string id of `mode` has a name in a given names file. String ids without one would be
+/// numbered anew in every file, so that two files of one problem would not mean the same rows.
 fn require_known(file: &str, mode: usize, list: &Names, options: &TextOptions) -> Result<()> {
     let of_mode = mode + 1;
     let given = options.delimited.names.iter().find(|(m, _)| *m == mode);
@@ -165,11 +163,11 @@ fn require_known(file: &str, mode: usize, list: &Names, options: &TextOptions) -
         return Err(Error::file(
             file,
             format!(
-                "the ids of mode {of_mode} are words; convert the text to a .coo file first, so that their names are kept"
+                "the ids of mode {of_mode} are strings; convert the text to a .coo file first, so that their names are kept"
             ),
         ));
     };
-    // New ones are added behind.
+    // `list` starts with the given names; new ids follow them.
     match list.name(Names::load(path)?.len() as u64) {
         None => Ok(()),
         Some(id) => Err(Error::file(
@@ -182,6 +180,7 @@ fn require_known(file: &str, mode: usize, list: &Names, options: &TextOptions) -
     }
 }
 
+/// Reads text into a binary COO file, which is not committed yet.
 fn import(
     input: Input,
     plan: SinkTarget<'_>,
@@ -212,7 +211,7 @@ fn import(
     Ok((writer.stage(dims)?, result))
 }
 
-/// Whether the file is meant to be binary COO: by its extension or by its first bytes.
+/// Returns whether the file is binary COO, by its extension or by its first bytes.
 pub fn is_coo_file(path: &Path) -> Result<bool> {
     if path
         .extension()
@@ -220,7 +219,7 @@ pub fn is_coo_file(path: &Path) -> Result<bool> {
     {
         return Ok(true);
     }
-    // Looking into a pipe would take its first bytes, and opening it twice lose its writer.
+    // Reading the first bytes of a pipe would consume them.
     if !std::fs::metadata(path)
         .map_err(|e| Error::cannot_open(path, e))?
         .is_file()
@@ -232,6 +231,7 @@ pub fn is_coo_file(path: &Path) -> Result<bool> {
     Ok(file.read_exact(&mut head).is_ok() && head == MAGIC)
 }
 
+/// Copies a binary file with the precision and sizes of `options`.
 fn rewrite(
     file: &CooFile,
     output: &Path,
@@ -246,8 +246,8 @@ fn rewrite(
     stage(&file.view(), output, options.value_kind, dims, monitor)
 }
 
-/// Writes entries as a binary COO file, values of the kind they are or of `kind`. The output appears
-/// complete or not at all.
+/// Writes entries as a binary COO file, with values of `kind` or of their own precision. The output appears complete or
+/// not at all.
 pub fn write(
     view: &CooView<'_>,
     output: &Path,

@@ -1,11 +1,11 @@
-//! Entries in memory of their own, copied from arrays of whatever width, distance and base.
+//! Entries in owned memory, copied from arrays of any integer width, stride and index base.
 
 use super::coo_view::{CooView, Values};
 use super::header::{MAX_DIM, check_dims, check_order};
 use crate::error::{Error, Result};
 use crate::try_alloc::{try_to_vec, try_with_capacity};
 
-/// Values or weights in memory of their own.
+/// Owned values or weights.
 pub(crate) enum OwnedValues {
     F32(Vec<f32>),
     F64(Vec<f64>),
@@ -51,9 +51,9 @@ pub struct CooData {
 }
 
 impl CooData {
-    /// Copies entries. `index` gives the index of mode `n` (first argument) of entry `i`, counted from
-    /// 0, or `None` where there is no such index; each must be below the size of its mode. Without
-    /// `dims` the sizes are the largest indices, and count as inferred. `name` is what errors call it.
+    /// Copies entries. `index(n, i)` returns the index of mode `n` of entry `i`, counted from 0, or `None` if it is below
+    /// the first index; each must be below the size of its mode. Without `dims` the sizes are inferred from the largest
+    /// indices. Errors call the data `name`.
     pub fn copy(
         name: impl Into<String>,
         order: usize,
@@ -83,17 +83,17 @@ impl CooData {
         for n in 0..order {
             let size = dims.map_or(MAX_DIM, |d| d[n]);
             let mut column = try_with_capacity(count, "entries")?;
-            let mut top = 0;
+            let mut max_index = 0;
             for i in 0..count {
                 let found = index(n, i);
                 let Some(index) = found.filter(|&x| x < size) else {
                     return Err(Error::entry(&name, i as u64, outside(n, found, size)));
                 };
-                top = top.max(index);
+                max_index = max_index.max(index);
                 column.push(index as u32);
             }
             columns.push(column);
-            largest.push(top + 1);
+            largest.push(max_index + 1);
         }
         let values = OwnedValues::copy(values)?;
         Ok(CooData {
@@ -105,7 +105,7 @@ impl CooData {
         })
     }
 
-    /// The columns.
+    /// Returns the columns.
     pub fn view(&self) -> CooView<'_> {
         let columns: Vec<&[u32]> = self.columns.iter().map(Vec::as_slice).collect();
         let values = self.values.values();
@@ -119,7 +119,7 @@ impl CooData {
     }
 }
 
-/// What is wrong with an index of mode `n`.
+/// Returns the message of an index of mode `n` that is out of range.
 fn outside(n: usize, index: Option<u64>, size: u64) -> String {
     match index {
         None => format!("an index of mode {} is below the first", n + 1),
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_an_entry_is_named() {
+    fn invalid_entries_are_rejected_with_their_location() {
         let copy = |dims: Option<&[u64]>, indices: &[u64]| {
             let values = vec![1.0f32; indices.len() / 2];
             CooData::copy("t", 2, dims, Values::F32(&values), |n, i| {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn a_written_file_reads_back_equal() {
         use crate::format::{CooFile, OpenMode, ValueKind, check, check_view, write};
         let dir = tempfile::tempdir().unwrap();
         let index = |n, i| Some(((n + 2) * i) as u64);

@@ -1,10 +1,9 @@
-//! Writing binary COO files as a stream, in memory that does not grow with the file.
+//! Writes binary COO files as a stream, in memory that does not grow with the file.
 //!
-//! Columns lie one after the other in the file, but entries arrive row by row. If the number of
-//! entries is known, every column's place is known and all are written into one file as they grow.
-//! If it is not (text from a pipe), only the first column can be: the others are spooled into
-//! unnamed files in the same folder and appended at the end, which costs one copy through the page
-//! cache. Either way the file appears under its final name complete, or not at all.
+//! Columns lie one after the other in the file, but entries arrive one by one. If the number of entries is known, so is
+//! the offset of every column, and all are written in place. If it is not (text from a pipe), only the first column is;
+//! the others go to unnamed spool files in the same folder and are appended at the end, which costs one copy through the
+//! page cache. Either way the file appears under its final name complete, or not at all.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -17,7 +16,7 @@ use super::coo_view::Values;
 use super::header::{ALIGN, HEADER_LEN, Header, ValueKind, check_order};
 use crate::error::{Error, Result};
 
-/// The sizes of the modes of a file about to be finished.
+/// The sizes of the modes of a new file.
 #[derive(Debug, Clone)]
 pub enum Dims {
     /// These sizes; every index must be below them.
@@ -29,7 +28,7 @@ pub enum Dims {
 }
 
 impl Dims {
-    /// The sizes of an existing file, inferred or stated as they were there.
+    /// Returns the sizes of an existing file, inferred or stated as in its header.
     pub fn from_header(header: &Header) -> Dims {
         if header.dims_inferred {
             Dims::InferredEarlier(header.dims.clone())
@@ -41,36 +40,36 @@ impl Dims {
 
 /// Writes one binary COO file. See [`CooFile`](super::CooFile) for an example.
 pub struct CooWriter {
-    out: Out,
+    out: Output,
     value_kind: ValueKind,
     weight_kind: Option<ValueKind>,
     columns: Vec<Column>,
     order: usize,
     count: u64,
-    promised: Option<u64>,
+    expected_count: Option<u64>,
     max_index: Vec<u32>,
 }
 
-/// Where the finished file goes.
-enum Out {
-    /// Renamed to its final name.
+/// The file being written.
+enum Output {
+    /// A file that is renamed to its final name when it is complete.
     Named(AtomicFile),
-    /// Kept open without a name: text that is read directly by a command.
+    /// An unnamed file with its name for messages: the binary copy of a text.
     Unnamed(File, String),
 }
 
-impl Out {
+impl Output {
     fn file(&mut self) -> &mut File {
         match self {
-            Out::Named(f) => f.file(),
-            Out::Unnamed(f, _) => f,
+            Output::Named(f) => f.file(),
+            Output::Unnamed(f, _) => f,
         }
     }
 
-    fn failed(&self, e: io::Error) -> Error {
+    fn write_error(&self, e: io::Error) -> Error {
         match self {
-            Out::Named(f) => f.write_error(e),
-            Out::Unnamed(_, name) => {
+            Output::Named(f) => f.write_error(e),
+            Output::Unnamed(_, name) => {
                 Error::io(format!("cannot write a temporary copy of {name}"), e)
             }
         }
@@ -78,33 +77,33 @@ impl Out {
 }
 
 struct Column {
-    /// Its own file while its place in the output is not known.
+    /// Spool file, if the offset in the output is not known yet.
     spool: Option<File>,
-    /// Where it starts in that file, or in the output.
+    /// Offset of the column in its file.
     start: u64,
     written: u64,
     crc: Hasher,
 }
 
-/// A complete file that still has its temporary name.
+/// A complete file under its temporary name.
 pub(crate) struct StagedCoo {
-    out: Out,
+    out: Output,
     pub(crate) header: Header,
 }
 
 impl StagedCoo {
     pub(crate) fn commit(self) -> Result<Header> {
-        if let Out::Named(f) = self.out {
+        if let Output::Named(f) = self.out {
             f.commit()?;
         }
         Ok(self.header)
     }
 
-    /// The file of an unnamed output.
+    /// Returns the file of an unnamed output.
     pub(crate) fn into_file(self) -> File {
         match self.out {
-            Out::Unnamed(f, _) => f,
-            Out::Named(_) => unreachable!("only unnamed outputs are taken over"),
+            Output::Unnamed(f, _) => f,
+            Output::Named(_) => unreachable!("only unnamed outputs are taken over"),
         }
     }
 }
@@ -122,7 +121,7 @@ impl CooWriter {
         let file = AtomicFile::create(path.as_ref())?;
         let folder = Some(file.folder());
         Self::start(
-            Out::Named(file),
+            Output::Named(file),
             folder,
             order,
             value_kind,
@@ -131,8 +130,7 @@ impl CooWriter {
         )
     }
 
-    /// Starts a file without a name in the system's temporary folder; `name` is what messages call
-    /// it.
+    /// Starts an unnamed file in the system's temporary folder. Messages call it `name`.
     pub(crate) fn unnamed(
         name: &str,
         order: usize,
@@ -141,7 +139,7 @@ impl CooWriter {
     ) -> Result<Self> {
         let file = tempfile::tempfile()
             .map_err(|e| Error::io(format!("cannot make a temporary copy of {name}"), e))?;
-        let out = Out::Unnamed(file, name.into());
+        let out = Output::Unnamed(file, name.into());
         Self::start(
             out,
             Some(std::env::temp_dir()),
@@ -153,7 +151,7 @@ impl CooWriter {
     }
 
     fn start(
-        mut out: Out,
+        mut out: Output,
         folder: Option<PathBuf>,
         order: usize,
         value_kind: ValueKind,
@@ -169,20 +167,20 @@ impl CooWriter {
         let mut columns = Vec::with_capacity(number);
         match count {
             Some(count) => {
-                // The sizes do not move sections; any allowed ones give the layout.
+                // The layout does not depend on the sizes, which are not known yet.
                 let plan = Header::plan(&vec![1; order], count, value_kind, weight_kind)?;
                 for (_, s) in plan.sections() {
                     columns.push(Column::new(None, s.offset));
                 }
-                // Holes read as zeros: the padding between sections.
+                // Padding between sections stays a hole, which reads as zeros.
                 if let Err(e) = out.file().set_len(plan.file_size) {
-                    return Err(out.failed(e));
+                    return Err(out.write_error(e));
                 }
             }
             None => {
                 columns.push(Column::new(None, HEADER_LEN));
                 for _ in 1..number {
-                    let spool = tempfile::tempfile_in(&folder).map_err(|e| out.failed(e))?;
+                    let spool = tempfile::tempfile_in(&folder).map_err(|e| out.write_error(e))?;
                     columns.push(Column::new(Some(spool), 0));
                 }
             }
@@ -194,7 +192,7 @@ impl CooWriter {
             columns,
             order,
             count: 0,
-            promised: count,
+            expected_count: count,
             max_index: vec![0; order],
         })
     }
@@ -218,10 +216,10 @@ impl CooWriter {
             ));
         }
         let total = self.count + n as u64;
-        if self.promised.is_some_and(|p| total > p) {
+        if self.expected_count.is_some_and(|p| total > p) {
             return Err(Error::argument(format!(
                 "{total} entries, but the file was created for {}",
-                self.promised.unwrap_or_default()
+                self.expected_count.unwrap_or_default()
             )));
         }
         for (mode, column) in indices.iter().enumerate() {
@@ -273,7 +271,7 @@ impl CooWriter {
         let at = c.start + c.written;
         c.written += bytes.len() as u64;
         let done = match &mut c.spool {
-            // Spools are only ever appended to.
+            // Spool files are only appended to.
             Some(spool) => spool.write_all(bytes),
             None => {
                 let file = self.out.file();
@@ -281,17 +279,17 @@ impl CooWriter {
                     .and_then(|_| file.write_all(bytes))
             }
         };
-        done.map_err(|e| self.out.failed(e))
+        done.map_err(|e| self.out.write_error(e))
     }
 
     fn name(&self) -> &str {
         match &self.out {
-            Out::Named(f) => f.name(),
-            Out::Unnamed(_, name) => name,
+            Output::Named(f) => f.name(),
+            Output::Unnamed(_, name) => name,
         }
     }
 
-    /// The number of entries so far.
+    /// Returns the number of entries so far.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -301,11 +299,11 @@ impl CooWriter {
         self.stage(dims)?.commit()
     }
 
-    /// [`finish`](Self::finish) without the rename, for several files that must appear together.
+    /// As [`finish`](Self::finish), but without the rename, for several files that must appear together.
     pub(crate) fn stage(mut self, dims: Dims) -> Result<StagedCoo> {
-        if let Some(promised) = self.promised.filter(|&p| p != self.count) {
+        if let Some(expected) = self.expected_count.filter(|&p| p != self.count) {
             return Err(Error::argument(format!(
-                "{} entries, but the file was created for {promised}",
+                "{} entries, but the file was created for {expected}",
                 self.count
             )));
         }
@@ -340,7 +338,7 @@ impl CooWriter {
         }
         let mut header = Header::plan(&dims, self.count, self.value_kind, self.weight_kind)?;
         header.dims_inferred = inferred;
-        let places: Vec<u64> = header.sections().iter().map(|(_, s)| s.offset).collect();
+        let offsets: Vec<u64> = header.sections().iter().map(|(_, s)| s.offset).collect();
         let crcs: Vec<u32> = self
             .columns
             .iter()
@@ -354,11 +352,11 @@ impl CooWriter {
             header.weights.crc = crcs[self.order + 1];
         }
         let written = (|| {
-            for (column, &place) in self.columns.iter_mut().zip(&places) {
-                debug_assert_eq!(place % ALIGN, 0);
+            for (column, &offset) in self.columns.iter_mut().zip(&offsets) {
+                debug_assert_eq!(offset % ALIGN, 0);
                 if let Some(spool) = &mut column.spool {
                     let file = self.out.file();
-                    file.seek(SeekFrom::Start(place))?;
+                    file.seek(SeekFrom::Start(offset))?;
                     spool.seek(SeekFrom::Start(0))?;
                     let copied = io::copy(spool, file)?;
                     if copied != column.written {
@@ -371,8 +369,8 @@ impl CooWriter {
             file.seek(SeekFrom::Start(0))?;
             file.write_all(&header.encode())
         })();
-        written.map_err(|e| self.out.failed(e))?;
-        if let Out::Named(f) = &mut self.out {
+        written.map_err(|e| self.out.write_error(e))?;
+        if let Output::Named(f) = &mut self.out {
             f.sync()?;
         }
         Ok(StagedCoo {
@@ -393,6 +391,7 @@ impl Column {
     }
 }
 
+/// Returns the message of a value or weight that does not fit in `f32`.
 pub(crate) fn too_large(what: &str, value: f64) -> String {
     format!(
         "{what} {value:e} is too large for a 32-bit number (3.4e38); store 64-bit values (option values: f64)"
@@ -439,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_promises_are_refused_and_leave_nothing() {
+    fn inconsistent_entries_are_rejected_and_leave_no_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.coo");
         let start = |count| CooWriter::create(&path, 2, ValueKind::F32, None, count).unwrap();

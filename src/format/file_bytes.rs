@@ -1,10 +1,9 @@
-//! The bytes of an opened file: mapped, or copied into memory of our own.
+//! The bytes of an opened file, mapped or copied into memory.
 //!
-//! A mapped file is read through the page cache without a copy, but it is only as stable as the
-//! file: another process that writes to it changes what is read, and one that truncates it makes
-//! the next access a fatal signal (SIGBUS). Files are replaced by renaming here, never rewritten in
-//! place, so our own programs never do that. For files that others may change, [`OpenMode::Private`]
-//! copies first.
+//! A mapped file is read through the page cache without a copy, but it is only as stable as the file: a process that
+//! writes to it changes the bytes read, and one that truncates it turns the next access into a fatal signal (SIGBUS).
+//! This library replaces files by renaming and never rewrites them in place. For files that others may change,
+//! [`OpenMode::Private`] makes a copy.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -15,24 +14,24 @@ use memmap2::{Mmap, MmapMut};
 
 use crate::error::{Error, Result};
 
-/// How a file's bytes are held while it is open.
+/// How the bytes of an open file are held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OpenMode {
     /// Mapped: no copy, pages are read on demand. The file must not be changed while it is open.
     #[default]
     Mapped,
-    /// Read into memory once: costs the file's size in memory; later changes to the file do not
-    /// matter.
+    /// Copied into memory when opened: takes the size of the file in memory; later changes of the file have no effect.
     Private,
 }
 
+/// The bytes of an opened file.
 pub(crate) enum FileBytes {
     Mapped(Mmap),
     Private(MmapMut),
 }
 
 impl FileBytes {
-    /// `len` is the length the caller has checked the header against.
+    /// Maps or copies the first `len` bytes of `file`, a length that the caller has checked. Messages call it `name`.
     pub(crate) fn load(file: &File, len: u64, mode: OpenMode, name: &str) -> Result<FileBytes> {
         let len = usize::try_from(len).map_err(|_| {
             Error::file(
@@ -43,17 +42,16 @@ impl FileBytes {
         let failed = |e| Error::io(format!("cannot map {name} ({len} bytes) into memory"), e);
         match mode {
             OpenMode::Mapped => {
-                // SAFETY: the map is read-only and lives as long as the slices handed out from it.
-                // That the file is not modified meanwhile is the documented obligation of the
-                // caller of `OpenMode::Mapped`; no index or length read from the map is trusted
-                // without a check at the place of use.
+                // SAFETY: the map is read-only and lives as long as the slices borrowed from it. The caller of
+                // `OpenMode::Mapped` has the documented obligation not to modify the file meanwhile; no index or
+                // length read from the map is used without a check.
                 let map =
                     unsafe { memmap2::MmapOptions::new().len(len).map(file) }.map_err(failed)?;
                 Ok(FileBytes::Mapped(map))
             }
             OpenMode::Private => {
-                // An anonymous map: page-aligned, so columns keep their alignment, and memory that
-                // is given back to the system when the file is closed.
+                // An anonymous map is page-aligned, so columns keep their alignment, and its memory returns to the
+                // system when the file is closed.
                 let mut copy = MmapMut::map_anon(len).map_err(failed)?;
                 let mut file = file;
                 file.read_exact(&mut copy).map_err(|e| {
@@ -68,7 +66,7 @@ impl FileBytes {
         }
     }
 
-    /// Opens a whole ordinary file; also returns its length.
+    /// Opens a regular file and returns its bytes and its length.
     pub(crate) fn open(path: &Path, mode: OpenMode) -> Result<(FileBytes, u64)> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|e| Error::cannot_open(path, e))?;
@@ -87,7 +85,7 @@ impl FileBytes {
     }
 }
 
-/// The length of a file that can be mapped: not a folder, a device or a pipe.
+/// Returns the length of a regular file. A folder, a device or a pipe is an error.
 pub(crate) fn regular_file_len(file: &File, name: &str) -> Result<u64> {
     let meta = file
         .metadata()

@@ -1,20 +1,21 @@
-//! Visiting entries that share a key together, in bounded memory.
+//! Groups entries by a key, in bounded memory.
 //!
-//! Entries are sorted by (key, number) in memory. When that would take more than the budget, keys
-//! are cut into parts by a hash and the columns are read once per part.
+//! Entries are sorted by (hash of the key, number). If that would exceed the memory budget, the hashes are partitioned
+//! and the columns are read once per partition.
 
 use crate::error::{Error, Result};
 use crate::progress::{Monitor, report_progress};
 use crate::random::splitmix64;
 
-/// The budget where the caller has no opinion: 32M entries at once.
-pub const DEFAULT_MEMORY: u64 = 512 << 20;
+/// Default memory budget in bytes: 32M entries at once.
+pub(super) const DEFAULT_MEMORY: u64 = 512 << 20;
 
+/// Bytes of a (hash, number) pair.
 const PAIR: u64 = 16;
 
-/// Calls `visit` with the numbers (ascending) of every set of two or more entries, out of `count`,
-/// whose `key` is the same; with `singles`, also of those that stand alone. Groups come in an order
-/// that depends on `memory`. More than `memory` bytes are used only if one key needs it.
+/// Calls `visit` with the ascending numbers of each group of entries, out of `count`, that have the same hash of `key`.
+/// Groups of one entry are visited only with `singles`. The order of groups depends on `memory`, the budget in bytes,
+/// which is exceeded only if one key needs it. Different keys may share a hash.
 pub(crate) fn for_each_group(
     count: u64,
     memory: u64,
@@ -23,21 +24,26 @@ pub(crate) fn for_each_group(
     monitor: &dyn Monitor,
     mut visit: impl FnMut(&[u64]) -> Result<()>,
 ) -> Result<()> {
-    // Parts are uneven by chance; a quarter of slack keeps them below the budget.
-    let parts = (count.saturating_mul(PAIR + PAIR / 4))
+    // Partitions differ in size; a quarter of slack keeps them within the budget.
+    let partitions = (count.saturating_mul(PAIR + PAIR / 4))
         .div_ceil(memory.max(1 << 20))
         .max(1);
     let mut pairs: Vec<(u64, u64)> = Vec::new();
     let mut group: Vec<u64> = Vec::new();
-    for part in 0..parts {
+    for partition in 0..partitions {
         pairs.clear();
         for i in 0..count {
             if i % (1 << 20) == 0 {
-                report_progress(monitor, "grouping", part * count + i, parts * count)?;
+                report_progress(
+                    monitor,
+                    "grouping",
+                    partition * count + i,
+                    partitions * count,
+                )?;
             }
             let hashed = splitmix64(key(i as usize));
-            // The high product bits choose the part, so equal keys share one.
-            if (u128::from(hashed) * u128::from(parts)) >> 64 == u128::from(part) {
+            // The high bits of the product choose the partition, so equal keys share one.
+            if (u128::from(hashed) * u128::from(partitions)) >> 64 == u128::from(partition) {
                 if pairs.try_reserve(1).is_err() {
                     return Err(Error::out_of_memory(
                         pairs.len() + 1,

@@ -1,8 +1,6 @@
-//! The bytes of a binary COO file: `docs/format.md` is the specification, this is its one encoder
-//! and decoder.
+//! Encodes and decodes the header of a binary COO file, which `docs/format.md` specifies.
 //!
-//! Nothing in a header is believed before it has been checked against the length of the file, and
-//! every product and sum is checked for overflow.
+//! The decoder checks every field against the length of the file, and every product and sum for overflow.
 
 use crate::error::{Error, Result};
 use crate::sort::stable_sort_by;
@@ -10,19 +8,19 @@ use crate::sort::stable_sort_by;
 #[cfg(target_endian = "big")]
 compile_error!("binary COO files are mapped as they are, which needs a little-endian machine");
 
-/// The first eight bytes. The high bit and the line end catch files mangled by a text-mode copy.
+/// First eight bytes. The high bit and the line end reveal files that a text-mode copy damaged.
 pub const MAGIC: [u8; 8] = *b"\x89S3COO\r\n";
-/// The version this library writes and the highest it reads.
+/// Format version that this library writes, and the highest it reads.
 pub const VERSION: u32 = 1;
 /// Bytes of the header.
 pub const HEADER_LEN: u64 = 512;
-/// Every section starts at a multiple of this.
+/// Alignment of sections, in bytes.
 pub const ALIGN: u64 = 64;
-/// The fewest modes a file may have.
+/// Smallest number of modes of a file.
 pub const MIN_ORDER: usize = 2;
-/// The most modes a file may have.
+/// Largest number of modes of a file.
 pub use crate::kernel::MAX_ORDER;
-/// The largest size of a mode: indices are `u32`, and one value is kept free.
+/// Largest size of a mode: indices are `u32`, and `u32::MAX` is reserved.
 pub const MAX_DIM: u64 = u32::MAX as u64;
 
 const FLAG_DIMS_INFERRED: u32 = 1;
@@ -31,7 +29,7 @@ const SECTION_SLOTS: usize = MAX_ORDER + 2;
 const RESERVED_AT: usize = SECTIONS_AT + SECTION_SLOTS * 24;
 const CHECKSUM_AT: usize = 504;
 
-/// How values (or weights) are stored.
+/// Precision of stored values or weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
     /// 32-bit IEEE floating point.
@@ -68,9 +66,9 @@ impl ValueKind {
 /// One column of the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Section {
-    /// Where it starts.
+    /// Offset in the file.
     pub offset: u64,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub len: u64,
     /// CRC-32 (as in zlib) of those bytes.
     pub crc: u32,
@@ -79,15 +77,15 @@ pub struct Section {
 /// A decoded header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// The size of each mode.
+    /// Size of each mode.
     pub dims: Vec<u64>,
-    /// Whether `dims` are the largest indices seen rather than sizes somebody stated.
+    /// Whether `dims` were inferred from the largest indices rather than stated.
     pub dims_inferred: bool,
-    /// The number of entries.
+    /// Number of entries.
     pub count: u64,
-    /// How values are stored.
+    /// Precision of values.
     pub value_kind: ValueKind,
-    /// How weights are stored, if there are any.
+    /// Precision of weights, if there are any.
     pub weight_kind: Option<ValueKind>,
     /// One index column per mode.
     pub indices: Vec<Section>,
@@ -95,13 +93,12 @@ pub struct Header {
     pub values: Section,
     /// The weight column; empty without weights.
     pub weights: Section,
-    /// The length of the whole file.
+    /// Length of the whole file in bytes.
     pub file_size: u64,
 }
 
 impl Header {
-    /// Lays out a file of `count` entries: sections follow one another at multiples of [`ALIGN`].
-    /// Checksums are left 0.
+    /// Computes the layout of a file of `count` entries: consecutive sections at multiples of [`ALIGN`]. Checksums are 0.
     pub fn plan(
         dims: &[u64],
         count: u64,
@@ -115,7 +112,7 @@ impl Header {
             ))
         };
         let mut end = HEADER_LEN;
-        let mut place = |size: u64| -> Result<Section> {
+        let mut append = |size: u64| -> Result<Section> {
             let len = count.checked_mul(size).ok_or_else(too_large)?;
             let offset = end.checked_next_multiple_of(ALIGN).ok_or_else(too_large)?;
             end = offset.checked_add(len).ok_or_else(too_large)?;
@@ -128,10 +125,10 @@ impl Header {
                 crc: 0,
             })
         };
-        let indices = dims.iter().map(|_| place(4)).collect::<Result<Vec<_>>>()?;
-        let values = place(value_kind.size())?;
+        let indices = dims.iter().map(|_| append(4)).collect::<Result<Vec<_>>>()?;
+        let values = append(value_kind.size())?;
         let weights = match weight_kind {
-            Some(kind) => place(kind.size())?,
+            Some(kind) => append(kind.size())?,
             None => Section::default(),
         };
         Ok(Header {
@@ -147,7 +144,7 @@ impl Header {
         })
     }
 
-    /// The sections in the order of the header's table, with what each holds.
+    /// Returns the sections with their names, in the order of the header's table.
     pub fn sections(&self) -> Vec<(String, Section)> {
         let mut all: Vec<_> = self
             .indices
@@ -162,7 +159,7 @@ impl Header {
         all
     }
 
-    /// The header's bytes.
+    /// Returns the bytes of the header.
     pub fn encode(&self) -> [u8; HEADER_LEN as usize] {
         let mut b = [0u8; HEADER_LEN as usize];
         b[0..8].copy_from_slice(&MAGIC);
@@ -195,8 +192,8 @@ impl Header {
         b
     }
 
-    /// Reads and checks a header. `head` is the start of the file (as much of [`HEADER_LEN`] as
-    /// there is), `file_len` its real length, `file` its name for messages.
+    /// Decodes and checks a header. `head` is the start of the file, up to [`HEADER_LEN`] bytes; `file_len` is its real
+    /// length; messages call it `file`.
     pub fn decode(head: &[u8], file_len: u64, file: &str) -> Result<Header> {
         let bad = |byte: usize, what: String| Err(Error::format(file, byte as u64, what));
         if file_len == 0 {
@@ -222,7 +219,7 @@ impl Header {
             );
         }
         let b = &head[..HEADER_LEN as usize];
-        // The version comes before the checksum: a later version may place the checksum elsewhere.
+        // Check the version before the checksum, which a later version may place elsewhere.
         let version = get32(b, 8);
         if version == 0 || version > VERSION {
             return bad(
@@ -279,7 +276,7 @@ impl Header {
         let count = get64(b, 32);
         let file_size = get64(b, 40);
         if file_size != file_len {
-            let what = if file_size > file_len {
+            let fault = if file_size > file_len {
                 "it was cut short"
             } else {
                 "something was added to it"
@@ -287,7 +284,7 @@ impl Header {
             return bad(
                 40,
                 format!(
-                    "the header says the file has {file_size} bytes, it has {file_len}: {what}; copy or convert it again"
+                    "the header says the file has {file_size} bytes, it has {file_len}: {fault}; copy or convert it again"
                 ),
             );
         }
@@ -315,7 +312,8 @@ impl Header {
                 "reserved bytes are not zero; a newer s3cmtf is needed".into(),
             );
         }
-        // Sections: the right length, inside the file, not inside the header or one another.
+        // Each section must have the right length, lie in the file behind the header, and overlap no other. Start, end
+        // and position in the header of each:
         let mut used: Vec<(u64, u64, usize)> = Vec::new();
         let mut section = |slot: usize, size: Option<u64>| -> Result<Section> {
             let at = SECTIONS_AT + 24 * slot;
@@ -439,7 +437,7 @@ mod tests {
         Header::plan(&[10, 20, 30], 7, ValueKind::F32, None).unwrap()
     }
 
-    /// Changes bytes and makes the header checksum right again, as a hostile writer would.
+    /// Changes bytes and recomputes the checksum of the header, as a hostile writer would.
     fn forged(header: &Header, at: usize, bytes: &[u8]) -> Vec<u8> {
         let mut b = header.encode().to_vec();
         b[at..at + bytes.len()].copy_from_slice(bytes);
@@ -449,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn decode_undoes_encode() {
+    fn decode_inverts_encode() {
         for kind in [ValueKind::F32, ValueKind::F64] {
             for weights in [None, Some(ValueKind::F32), Some(ValueKind::F64)] {
                 for order in MIN_ORDER..=MAX_ORDER {
@@ -478,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_overflow_are_refused_when_planning() {
+    fn overflowing_counts_are_rejected() {
         for count in [u64::MAX, u64::MAX / 4, 1 << 62, i64::MAX as u64 / 4] {
             assert!(
                 Header::plan(&[2, 2], count, ValueKind::F64, None).is_err(),
@@ -488,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn every_forged_field_is_refused() {
+    fn every_forged_field_is_rejected() {
         let h = example();
         let huge = u64::MAX.to_le_bytes();
         let cases: Vec<(usize, Vec<u8>, &str)> = vec![
@@ -554,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn any_flipped_bit_of_the_header_is_noticed() {
+    fn any_flipped_bit_of_the_header_is_detected() {
         let h = example();
         let good = h.encode();
         for at in 0..HEADER_LEN as usize {
@@ -565,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn short_heads_are_refused() {
+    fn truncated_headers_are_rejected() {
         let h = example();
         let b = h.encode();
         for len in 0..b.len() {

@@ -6,10 +6,11 @@ use std::path::Path;
 use super::atomic::AtomicFile;
 use crate::error::{Error, Result};
 
-/// An `.npy` file, C order, being written row by row.
+/// Writes an `.npy` file in C order, row by row.
 pub(crate) struct NpyWriter {
     out: BufWriter<NpyFile>,
-    left: u64,
+    /// Number of values still to be written.
+    remaining: u64,
 }
 
 struct NpyFile(AtomicFile);
@@ -25,19 +26,19 @@ impl Write for NpyFile {
 }
 
 impl NpyWriter {
-    /// `kind` is NumPy's name of the numbers, such as `<f4`.
+    /// Starts a file. `kind` is the NumPy type string of the values, such as `<f4`.
     pub(crate) fn create(path: &Path, kind: &str, shape: &[u64]) -> Result<Self> {
         let file = AtomicFile::create(path)?;
         let mut writer = NpyWriter {
             out: BufWriter::with_capacity(1 << 18, NpyFile(file)),
-            left: shape.iter().product(),
+            remaining: shape.iter().product(),
         };
         let sizes: Vec<String> = shape.iter().map(|s| format!("{s},")).collect();
         let mut header = format!(
             "{{'descr': '{kind}', 'fortran_order': False, 'shape': ({}), }}",
             sizes.join(" ")
         );
-        // Magic, version and length take 10 bytes; data starts at a multiple of 64 after a line end.
+        // Magic, version and length take 10 bytes. The header ends with a line end at a multiple of 64.
         let total = (10 + header.len() + 1).next_multiple_of(64);
         while 10 + header.len() + 1 < total {
             header.push(' ');
@@ -56,8 +57,8 @@ impl NpyWriter {
     }
 
     pub(crate) fn push<T: bytemuck::NoUninit>(&mut self, values: &[T]) -> Result<()> {
-        self.left = self
-            .left
+        self.remaining = self
+            .remaining
             .checked_sub(values.len() as u64)
             .ok_or_else(|| Error::argument("more values than the shape holds"))?;
         self.write(bytemuck::cast_slice(values))
@@ -67,9 +68,9 @@ impl NpyWriter {
         self.stage()?.commit()
     }
 
-    /// The complete file, still under its temporary name.
+    /// Returns the complete file, still under its temporary name.
     pub(crate) fn stage(self) -> Result<AtomicFile> {
-        if self.left != 0 {
+        if self.remaining != 0 {
             return Err(Error::argument("fewer values than the shape holds"));
         }
         let file = self.out.into_inner().map_err(|e| {

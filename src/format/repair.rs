@@ -16,11 +16,11 @@ use crate::progress::{Monitor, report_progress};
 use crate::sort::stable_sort_by_key;
 use crate::try_alloc::try_zeroed;
 
-/// Which entry of a cell listed more than once [`repair`] keeps.
+/// Which entry [`repair`] keeps of several at one position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DuplicatePolicy {
-    /// One entry at the place of the first, with the mean of the values. With weights: their
-    /// weighted mean and the sum of the weights, which leaves the least-squares solution unchanged.
+    /// One entry in place of the first, with the mean of the values. With weights: the weighted mean and the sum of the
+    /// weights, which leaves the least-squares solution unchanged.
     #[default]
     Mean,
     /// The first in the file.
@@ -29,20 +29,19 @@ pub enum DuplicatePolicy {
     Last,
 }
 
-/// What [`repair`] did.
+/// The changes that [`repair`] made.
 #[derive(Debug, Clone)]
 pub struct RepairReport {
     /// The header of the new file.
     pub header: Header,
-    /// Entries left out because an index was out of range or a value not finite.
+    /// Number of entries dropped because an index was out of range or a value not finite.
     pub dropped: u64,
-    /// Entries merged into, or replaced by, another of the same cell.
+    /// Number of entries merged into, or replaced by, another at the same position.
     pub merged: u64,
 }
 
-/// Writes a copy of `file` that passes [`check`]: entries that are not acceptable are left out and
-/// every cell is listed once. A file whose checksums do not match is refused, since any of its
-/// entries may be wrong.
+/// Writes a copy of `file` that passes [`check`](super::check()): without invalid entries and with one entry per position.
+/// A file whose checksums do not match is an error, since any of its entries may be wrong.
 pub fn repair(
     file: &CooFile,
     output: &Path,
@@ -52,11 +51,11 @@ pub fn repair(
     file.require_intact(monitor)?;
     let view = file.view();
     let n = view.len();
-    // Entries to leave out, and values to replace: (entry, value, weight).
-    let mut out: Vec<u64> = try_zeroed(n.div_ceil(64), "words for entries")?;
-    let mut drop_entry = |i: u64| out[(i / 64) as usize] |= 1 << (i % 64);
+    // Bitmap of entries to drop, and merged entries: (entry, value, weight).
+    let mut dropped_bits: Vec<u64> = try_zeroed(n.div_ceil(64), "words for entries")?;
+    let mut drop_entry = |i: u64| dropped_bits[(i / 64) as usize] |= 1 << (i % 64);
     let mut means: Vec<(u64, f64, f64)> = Vec::new();
-    let acceptable = |i: usize| {
+    let is_valid = |i: usize| {
         (0..view.order()).all(|m| u64::from(view.column(m)[i]) < view.dims()[m])
             && is_valid_entry(view.values().get(i), view.weights().map(|w| w.get(i)))
     };
@@ -65,7 +64,7 @@ pub fn repair(
         if i % (1 << 20) == 0 {
             report_progress(monitor, "values and indices", i as u64, n as u64)?;
         }
-        if !acceptable(i) {
+        if !is_valid(i) {
             drop_entry(i as u64);
             dropped += 1;
         }
@@ -75,7 +74,7 @@ pub fn repair(
         let good: Vec<u64> = entries
             .iter()
             .copied()
-            .filter(|&e| acceptable(e as usize))
+            .filter(|&e| is_valid(e as usize))
             .collect();
         if good.len() < 2 {
             return Ok(());
@@ -90,12 +89,12 @@ pub fn repair(
             let total: f64 = good.iter().map(|&e| weight(e)).sum();
             let mean = if total > 0.0 {
                 let sum: f64 = good.iter().map(|&e| weight(e) * value(e)).sum();
-                // Values near the largest number: divide before adding up.
-                let careful = || good.iter().map(|&e| weight(e) / total * value(e)).sum();
+                // If the sum overflows, divide before summing.
+                let divided_first = || good.iter().map(|&e| weight(e) / total * value(e)).sum();
                 if sum.is_finite() {
                     sum / total
                 } else {
-                    careful()
+                    divided_first()
                 }
             } else {
                 good.iter().map(|&e| value(e) / good.len() as f64).sum()
@@ -109,7 +108,7 @@ pub fn repair(
         Ok(())
     })?;
     stable_sort_by_key(&mut means, &|m| m.0);
-    // In place is fine for a binary file, which is replaced as a whole; a text would be lost.
+    // A binary file may be replaced by its repaired copy; a text input would be lost.
     if file.is_temporary() {
         refuse_same(Some(file.path()), output)?;
     }
@@ -117,7 +116,7 @@ pub fn repair(
     let finished = write_kept(
         file,
         output,
-        &out,
+        &dropped_bits,
         &means,
         n as u64 - dropped - merged,
         monitor,
@@ -130,10 +129,11 @@ pub fn repair(
     })
 }
 
+/// Writes the entries that are not dropped, with merged values and weights.
 fn write_kept(
     file: &CooFile,
     output: &Path,
-    out: &[u64],
+    dropped_bits: &[u64],
     means: &[(u64, f64, f64)],
     kept: u64,
     monitor: &dyn Monitor,
@@ -143,7 +143,7 @@ fn write_kept(
     if kept == 0 && !view.is_empty() {
         return Err(Error::file(
             file.name(),
-            "no entry is acceptable; nothing would be left",
+            "no entry is valid, so the repaired file would be empty",
         ));
     }
     let mut writer = CooWriter::create(
@@ -161,7 +161,7 @@ fn write_kept(
         values.clear();
         weights.clear();
         for (k, i) in range.enumerate() {
-            if out[i / 64] >> (i % 64) & 1 == 1 {
+            if dropped_bits[i / 64] >> (i % 64) & 1 == 1 {
                 continue;
             }
             let (mut value, mut weight) = (view.values().get(i), view.weights().map(|w| w.get(i)));
@@ -201,7 +201,7 @@ mod tests {
         let weights = weighted.then_some(Values::F64(&weights));
         w.push(&[&a, &b], Values::F64(&values), weights).unwrap();
         w.finish(Dims::Inferred).unwrap();
-        // Sizes smaller than the indices, as a careless writer might leave them.
+        // Sizes smaller than the indices, as a faulty writer might leave them.
         let mut bytes = std::fs::read(path).unwrap();
         let mut h = Header::decode(&bytes, bytes.len() as u64, "x").unwrap();
         h.dims = dims.to_vec();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_counted_and_mended() {
+    fn faults_are_counted_and_repaired() {
         let dir = tempfile::tempdir().unwrap();
         let (path, out) = (dir.path().join("a.coo"), dir.path().join("b.coo"));
         let rows = [
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_byte_is_found_and_not_mended() {
+    fn a_flipped_byte_is_detected_and_not_repaired() {
         let dir = tempfile::tempdir().unwrap();
         let (path, out) = (dir.path().join("a.coo"), dir.path().join("b.coo"));
         drop(write(&path, &[(0, 0, 1.0, 1.0), (1, 1, 5.0, 1.0)], &[2, 2]));

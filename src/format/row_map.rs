@@ -1,23 +1,24 @@
-//! Which rows of a mode occur, and how often, in memory that follows the rows and not the size of
-//! the mode.
+//! Compact numbers of the rows of a mode that occur, in memory proportional to those rows.
 //!
-//! [`RowMap`] numbers the rows that occur from 0 in the order of their indices. It is a bitmap in
-//! pages of 512 rows, of which only touched ones exist, with the number of rows before each page and
-//! each of its words: a lookup is one table read and a popcount. A mode of 100M indices with 1M rows
+//! [`RowMap`] numbers the rows that occur from 0 in the order of their indices. It is a rank-indexed bitmap in pages of
+//! 512 rows, of which only pages with rows exist. Each page stores the number of rows before it and before each of its
+//! words, so a lookup is one table read and a popcount. A mode of 100M indices with 1M rows
 //! costs 16 MB, one of 4G indices with 1M rows 115 MB.
 
 use crate::error::{Error, Result};
 use crate::try_alloc::try_collect;
 
 const PAGE_BITS: usize = 512;
+/// Words of a page.
 const WORDS: usize = PAGE_BITS / 64;
+/// Table entry of a stretch of indices without rows.
 const NO_PAGE: u32 = u32::MAX;
 
 struct Page {
     words: [u64; WORDS],
-    /// Rows that occur before this page.
+    /// Number of rows before this page.
     before: u32,
-    /// Rows of this page that occur before its second word, its third and so on, in nine bits each: at most 448. The
+    /// Number of rows of this page before its second word, its third and so on: at most 448, in nine bits each. The
     /// highest bit is 0.
     within: u64,
 }
@@ -29,13 +30,14 @@ impl Page {
         within: 0,
     };
 
-    /// Rows of this page that occur before word `w`. None before the first: its nine bits begin at the highest.
+    /// Returns the number of rows of this page before word `w`. For the first word the shift yields 0: its nine bits
+    /// begin at the highest bit, which is 0.
     #[inline]
     fn before_word(&self, w: usize) -> u32 {
         (self.within >> (9 * ((w + WORDS - 1) % WORDS)) & 511) as u32
     }
 
-    /// Counts; returns how many rows occur.
+    /// Computes `within` and returns the number of rows of the page.
     fn count(&mut self) -> u32 {
         self.within = 0;
         let mut rows = self.words[0].count_ones();
@@ -47,10 +49,10 @@ impl Page {
     }
 }
 
-/// The rows of a mode that occur, numbered compactly.
+/// Maps the indices of a mode that occur to compact row numbers.
 pub struct RowMap {
     dim: u64,
-    /// For each stretch of 512 indices, its page.
+    /// Page of each stretch of 512 indices, or [`NO_PAGE`].
     table: Vec<u32>,
     pages: Vec<Page>,
     rows: u32,
@@ -59,8 +61,8 @@ pub struct RowMap {
 /// Collects rows for a [`RowMap`].
 pub(crate) struct RowMapBuilder {
     map: RowMap,
-    /// There was no memory for a page. Told at the end: marking is what takes the time.
-    full: bool,
+    /// Whether a page could not be allocated. `finish` reports it, so that `mark` stays quick.
+    out_of_memory: bool,
 }
 
 impl RowMapBuilder {
@@ -73,11 +75,11 @@ impl RowMapBuilder {
                 pages: Vec::new(),
                 rows: 0,
             },
-            full: false,
+            out_of_memory: false,
         })
     }
 
-    /// Notes that a row occurs. `false` if `index` is beyond the mode.
+    /// Marks a row as occurring. Returns `false` if `index` is beyond the mode.
     #[inline]
     pub(crate) fn mark(&mut self, index: u32) -> bool {
         let map = &mut self.map;
@@ -87,7 +89,7 @@ impl RowMapBuilder {
         let slot = &mut map.table[index as usize / PAGE_BITS];
         if *slot == NO_PAGE {
             if map.pages.try_reserve(1).is_err() {
-                self.full = true;
+                self.out_of_memory = true;
                 return true;
             }
             *slot = map.pages.len() as u32;
@@ -98,7 +100,7 @@ impl RowMapBuilder {
         true
     }
 
-    /// Notes that every row of the mode occurs.
+    /// Marks every row of the mode.
     pub(crate) fn mark_all(&mut self) -> Result<()> {
         let map = &mut self.map;
         let missing = map.table.iter().filter(|&&slot| slot == NO_PAGE).count();
@@ -125,8 +127,9 @@ impl RowMapBuilder {
         Ok(())
     }
 
+    /// Counts the rows and returns the map.
     pub(crate) fn finish(self) -> Result<RowMap> {
-        if self.full {
+        if self.out_of_memory {
             return Err(Error::out_of_memory(
                 self.map.pages.len() + 1,
                 "pages of rows",
@@ -145,22 +148,22 @@ impl RowMapBuilder {
 }
 
 impl RowMap {
-    /// The size of the mode.
+    /// Returns the size of the mode.
     pub fn dim(&self) -> u64 {
         self.dim
     }
 
-    /// How many rows occur.
+    /// Returns the number of rows that occur.
     pub fn len(&self) -> usize {
         self.rows as usize
     }
 
-    /// Whether none occurs.
+    /// Returns whether no row occurs.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// The compact number of row `index`, if it occurs.
+    /// Returns the compact number of row `index`, if it occurs.
     #[inline]
     pub fn compact(&self, index: u32) -> Option<u32> {
         let slot = *self.table.get(index as usize / PAGE_BITS)?;
@@ -173,11 +176,11 @@ impl RowMap {
         if word >> (bit % 64) & 1 == 0 {
             return None;
         }
-        let part = (word & ((1u64 << (bit % 64)) - 1)).count_ones();
-        Some(page.before + page.before_word(bit / 64) + part)
+        let before_bit = (word & ((1u64 << (bit % 64)) - 1)).count_ones();
+        Some(page.before + page.before_word(bit / 64) + before_bit)
     }
 
-    /// The indices of the rows that occur, ascending: the inverse of [`compact`](Self::compact).
+    /// Iterates over the indices of the rows that occur, ascending: the inverse of [`compact`](Self::compact).
     pub fn indices(&self) -> impl Iterator<Item = u32> + '_ {
         self.table
             .iter()
@@ -192,7 +195,7 @@ impl RowMap {
             })
     }
 
-    /// Bytes of memory held.
+    /// Returns the memory of the map, in bytes.
     pub fn memory(&self) -> usize {
         self.table.capacity() * 4 + self.pages.capacity() * size_of::<Page>()
     }
@@ -258,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_follows_the_rows() {
+    fn memory_is_proportional_to_the_rows() {
         let mut s = RandomStream::new(&[2]);
         let mut b = RowMapBuilder::new(100_000_000).unwrap();
         for _ in 0..1_000_000 {

@@ -1,4 +1,4 @@
-//! Cutting a tensor into training, validation and test parts.
+//! Splits a tensor into training, validation and test files.
 
 use std::path::{Path, PathBuf};
 
@@ -17,32 +17,32 @@ use crate::random::Permutation;
 /// How entries are held out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SplitRule {
-    /// Each entry with the same chance; the numbers come out exact.
+    /// Uniformly at random; the numbers of entries are exact.
     Random,
-    /// In each row of mode `row`, the share (rounded to whole entries row by row) of the entries with the largest index in mode `by`; among equals,
-    /// those later in the file. Both modes count from 0.
+    /// In each row of `row_mode`, the fraction (rounded to whole entries) of its entries with the largest index in
+    /// `order_mode`; among equals, those later in the file. Both modes count from 0.
     LastPerRow {
-        /// The mode whose rows each lose their last entries.
+        /// Mode whose rows each lose their last entries.
         row_mode: usize,
-        /// The mode that says what is last, such as time.
+        /// Mode that orders the entries of a row, such as time.
         order_mode: usize,
     },
 }
 
-/// What [`split`] is to do.
+/// Options of [`split`].
 #[derive(Debug, Clone)]
 pub struct SplitOptions {
-    /// The part of the entries to hold out for testing.
+    /// Fraction of the entries to hold out for testing.
     pub test_fraction: f64,
-    /// The part to hold out for validation.
+    /// Fraction to hold out for validation.
     pub valid_fraction: f64,
-    /// Decides which entries, for [`SplitRule::Random`].
+    /// Seed of [`SplitRule::Random`].
     pub seed: u64,
-    /// How they are chosen.
+    /// How entries are chosen.
     pub rule: SplitRule,
 }
 
-/// One part that was written.
+/// A file that [`split`] wrote.
 #[derive(Debug, Clone)]
 pub struct SplitPart {
     /// `train`, `valid` or `test`.
@@ -58,7 +58,7 @@ const TRAIN: u8 = 0;
 const VALID: u8 = 1;
 const TEST: u8 = 2;
 
-/// Which part an entry goes to.
+/// Assigns entries to parts.
 enum Assignment {
     Random {
         order: Permutation,
@@ -73,10 +73,10 @@ impl Assignment {
     fn part(&self, i: usize) -> u8 {
         match self {
             Assignment::Random { order, test, valid } => {
-                let place = order.apply(i as u64);
-                if place < *test {
+                let position = order.apply(i as u64);
+                if position < *test {
                     TEST
-                } else if place < test + valid {
+                } else if position < test + valid {
                     VALID
                 } else {
                     TRAIN
@@ -88,7 +88,7 @@ impl Assignment {
 }
 
 /// Writes `PREFIX.train.coo`, `PREFIX.test.coo` and, if asked for, `PREFIX.valid.coo`; all appear
-/// together. Sizes, value kind and weights are kept, and names of rows go along.
+/// together. Sizes, precision and weights are kept, and names of rows are copied.
 pub fn split(
     file: &CooFile,
     prefix: &Path,
@@ -110,10 +110,10 @@ pub fn split(
     file.require_intact(monitor)?;
     let view = file.view();
     let n = view.len() as u64;
-    let share = |part: f64, of: u64| (part * of as f64).round() as u64;
+    let count_of = |fraction: f64, of: u64| (fraction * of as f64).round() as u64;
     let (assignment, counts) = match options.rule {
         SplitRule::Random => {
-            let (test, valid) = (share(test, n), share(valid, n));
+            let (test, valid) = (count_of(test, n), count_of(valid, n));
             let order = Permutation::new(n, &[options.seed, 0x5911_7000]);
             (
                 Assignment::Random { order, test, valid },
@@ -150,7 +150,7 @@ pub fn split(
                 sorted.extend_from_slice(group);
                 sorted.sort_unstable_by_key(|&i| (times[i as usize], i));
                 let len = sorted.len() as u64;
-                let (held_test, held_valid) = (share(test, len), share(valid, len));
+                let (held_test, held_valid) = (count_of(test, len), count_of(valid, len));
                 for (back, &i) in sorted.iter().rev().enumerate() {
                     let back = back as u64;
                     let part = if back < held_test {
@@ -181,14 +181,15 @@ pub fn split(
     write_parts(file, prefix, &assignment, counts, wanted, monitor)
 }
 
-/// The file of a part.
+/// Returns the path of a part.
 fn part_path(prefix: &Path, part: u8) -> PathBuf {
     let mut name = prefix.as_os_str().to_owned();
     name.push(format!(".{}.coo", NAMES[part as usize]));
     PathBuf::from(name)
 }
 
-/// A part of an earlier split that this one would not replace would look like part of the new one.
+/// Returns an error if a part of an earlier split exists that this split would not replace: it would look like a part of
+/// the new one.
 fn refuse_leftovers(prefix: &Path, wanted: [bool; 3]) -> Result<()> {
     for part in [TRAIN, VALID, TEST] {
         let path = part_path(prefix, part);
@@ -254,7 +255,7 @@ fn write_parts(
     })?;
     let mut staged = Vec::new();
     for (part, path, writer) in outputs {
-        // Sizes are those of the whole: a part may lack the last row.
+        // Parts keep the sizes of the whole, because one may lack the last row.
         staged.push((part, path, writer.stage(Dims::from_header(h))?));
     }
     let names = names::carry(file.path(), prefix, h.dims.len())?;
@@ -377,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_requests_are_refused_before_anything_is_written() {
+    fn invalid_options_are_rejected_before_anything_is_written() {
         let dir = tempfile::tempdir().unwrap();
         let f = example(dir.path(), 10);
         let r = SplitRule::Random;

@@ -1,4 +1,4 @@
-//! What a file holds, in numbers: sizes, values, how long its rows are.
+//! Statistics of a tensor or matrix: sizes, values, lengths of rows.
 
 use super::coo_view::CooView;
 use super::row_map::{RowMap, RowMapBuilder};
@@ -6,22 +6,22 @@ use crate::error::Result;
 use crate::progress::{Monitor, report_progress};
 use crate::try_alloc::try_zeroed;
 
-/// What [`summarize`] found.
+/// Statistics that [`summarize`] computes.
 #[derive(Debug, Clone)]
 pub struct Summary {
     /// The size of each mode.
     pub dims: Vec<u64>,
     /// The number of entries.
     pub count: u64,
-    /// Entries per cell.
+    /// Fraction of positions with an entry.
     pub density: f64,
-    /// The values; `None` without entries.
+    /// Statistics of the values; `None` without entries.
     pub values: Option<ValueSummary>,
-    /// Each mode.
+    /// Statistics of each mode.
     pub modes: Vec<ModeSummary>,
 }
 
-/// The values of a tensor.
+/// Statistics of values.
 #[derive(Debug, Clone, Copy)]
 pub struct ValueSummary {
     /// The smallest.
@@ -34,23 +34,22 @@ pub struct ValueSummary {
     pub deviation: f64,
 }
 
-/// The rows of a mode.
+/// Statistics of the rows of a mode.
 #[derive(Debug, Clone)]
 pub struct ModeSummary {
     /// The size of the mode.
     pub dim: u64,
     /// Rows with at least one entry.
     pub rows_used: u64,
-    /// The index (from 0) of the row with the most entries, the first of equals, and their number.
+    /// Index (from 0) of the row with the most entries, the first of equals, and its number of entries.
     pub longest_row: Option<(u32, u64)>,
-    /// Entries per row that has any.
+    /// Mean number of entries of the rows that have any.
     pub mean_length: f64,
-    /// How many rows have 1, 2 to 3, 4 to 7, ... entries: element `k` counts lengths from 2^k.
+    /// Number of rows with 1, 2 to 3, 4 to 7, ... entries: element `k` counts lengths from 2^k to 2^(k+1) - 1.
     pub histogram: Vec<u64>,
 }
 
-/// Reads all entries once and each index column twice. An index out of range or a value that is not
-/// finite is an error; [`check`](super::check) finds all of them.
+/// Computes statistics of all entries. An index out of range or a value that is not finite is an error; [`check`](super::check) finds all of them.
 pub fn summarize(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Summary> {
     let count = view.len() as u64;
     let cells: f64 = view.dims().iter().map(|&d| d as f64).product();
@@ -68,7 +67,7 @@ pub fn summarize(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Summary> {
     })
 }
 
-/// The rows of mode `n` that occur and the number of entries of each.
+/// Returns the rows of mode `n` that occur and the number of entries of each.
 pub(crate) fn count_rows(
     view: &CooView<'_>,
     n: usize,
@@ -96,7 +95,7 @@ pub(crate) fn count_rows(
             total,
         )?;
         for &index in indices {
-            // A file that changed under its map can hold a row that was not there before.
+            // A mapped file that changed since the first pass may have other rows.
             if let Some(row) = map.compact(index) {
                 lengths[row as usize] += 1;
             }
@@ -134,8 +133,8 @@ fn summarize_values(view: &CooView<'_>, monitor: &dyn Monitor) -> Result<Option<
     }
     let values = view.values();
     let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
-    // Mean and sum of squared deviations by batch, combined pairwise (Chan et al.): exact enough
-    // for values with a large offset and any count.
+    // Mean and sum of squared deviations per batch, combined by the update of Chan et al., which is accurate for values
+    // with a large offset and for any count.
     let (mut n, mut mean, mut squares) = (0.0f64, 0.0f64, 0.0f64);
     let mut start = 0;
     while start < values.len() {
@@ -176,7 +175,7 @@ mod tests {
     use crate::format::Values;
 
     #[test]
-    fn numbers_are_right() {
+    fn statistics_are_exact_on_a_small_example() {
         let (a, b) = (vec![0u32, 0, 0, 2, 2, 7], vec![0u32, 1, 2, 0, 1, 0]);
         let v = [
             1e6 + 1.0,

@@ -11,8 +11,8 @@ use super::coo_view::{CooView, Values};
 use crate::error::{Error, Result};
 use crate::progress::Monitor;
 
-/// Writes a tensor as FROSTT text, 1-based, with the shortest digits that read back the same value;
-/// a weight column follows if there are weights.
+/// Writes a tensor as FROSTT text, 1-based, with the fewest digits that parse to the same value. A weight column follows
+/// if there are weights.
 pub fn write_tns(input: &CooFile, output: &Path, monitor: &dyn Monitor) -> Result<()> {
     input.require_intact(monitor)?;
     refuse_same(Some(input.path()), output)?;

@@ -75,7 +75,7 @@ fn text_ids_are_numbered_and_their_names_kept() {
     assert_eq!(fs::read_to_string(back).unwrap(), "2 1 1\n4 2 1\n1 2 1\n");
     // Without --names, text ids would be numbered differently.
     run([Path::new("info"), &genres, Path::new("--no-value")])
-        .failed(2, &["ids of mode 1 are words", "convert"]);
+        .failed(2, &["ids of mode 1 are strings", "convert"]);
 }
 
 #[test]

@@ -193,8 +193,8 @@ fn text_ids_are_accepted_if_all_files_use_names() {
         .collect();
     assert_eq!(found, ["7 9", "1 2"]);
     // Without --names, text ids would be numbered differently.
-    predict(&[]).failed(2, &["ids of mode 1 are words"]);
-    predict(&names[..2]).failed(2, &["ids of mode 2 are words"]);
+    predict(&[]).failed(2, &["ids of mode 1 are strings"]);
+    predict(&names[..2]).failed(2, &["ids of mode 2 are strings"]);
     fs::write(cells, "user,film\nu6,f8\nu0,f9\n").unwrap();
     predict(&names).failed(2, &["\"f9\" of mode 2", "ratings.mode2.tsv"]);
 }
