@@ -1,4 +1,4 @@
-//! Names of rows: what index 1 of a mode is called.
+//! Names of the rows of a mode, and the files they are kept in.
 //!
 //! A names file is tab-separated text: `index`, `name`, and further columns that are ignored, with
 //! or without a header line; indices count from 1. Importing text with string ids writes one beside
@@ -15,31 +15,31 @@ use super::atomic::{self, AtomicFile};
 use super::header::{MAX_DIM, MAX_ORDER};
 use crate::error::{Error, Result};
 
-/// The header of the files written here; under it backslash, tab and line ends are escaped.
+/// Header line of the files that this library writes. In such files backslash, tab and line ends are escaped.
 const HEADER: &str = "index\tname";
 
 /// The names of the rows of one mode.
 #[derive(Debug, Default, Clone)]
 pub struct Names {
     list: Vec<Option<Arc<str>>>,
-    index: HashMap<Arc<str>, Called, foldhash::fast::RandomState>,
+    index: HashMap<Arc<str>, NamedRows, foldhash::fast::RandomState>,
 }
 
-/// Who has a name.
+/// The rows that have a name.
 #[derive(Debug, Clone, Copy)]
-struct Called {
+struct NamedRows {
     first: u32,
-    /// Whether others have it too.
-    shared: bool,
+    /// Whether more than one row has the name.
+    is_shared: bool,
 }
 
 impl Names {
-    /// Names for the first rows, in their order.
+    /// Makes names of the first rows, in their order.
     pub fn from_names<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Names {
         let mut all = Names::default();
         for (at, name) in (0u32..).zip(names) {
             let name: Arc<str> = name.as_ref().into();
-            all.call(at, name.clone());
+            all.index_name(at, name.clone());
             all.list.push(Some(name));
         }
         all
@@ -58,7 +58,7 @@ impl Names {
         let text = std::fs::read(path).map_err(|e| Error::cannot_open(path, e))?;
         let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&text);
         let mut names = Names::default();
-        // Commas separate columns, and quotes may be around them, where the first line has no tab.
+        // A file whose first line has commas and no tab is CSV.
         let first = text.split(|&b| b == b'\n').next().unwrap_or_default();
         if !first.contains(&b'\t') && first.contains(&b',') {
             names.read_csv(&file, text)?;
@@ -114,7 +114,7 @@ impl Names {
         }
     }
 
-    /// Adds what a line says.
+    /// Adds the index and the name of a line.
     fn add(
         &mut self,
         line: u64,
@@ -131,7 +131,7 @@ impl Names {
             return Err(format!("index {index}; indices are 1 to {MAX_DIM}"));
         }
         let at = (index - 1) as usize;
-        // A gap is allowed, a hostile index is not: memory follows the file's length.
+        // Gaps are allowed, but memory must stay proportional to the length of the file.
         if at > 64 * (line as usize + 1024) {
             return Err(format!(
                 "index {index} leaves almost all rows before it without a name"
@@ -144,29 +144,29 @@ impl Names {
             return Err(format!("index {index} has a name already"));
         }
         let name: Arc<str> = name.into();
-        self.call(at as u32, name.clone());
+        self.index_name(at as u32, name.clone());
         self.list[at] = Some(name);
         Ok(())
     }
 
-    /// Notes that a row has a name.
-    fn call(&mut self, row: u32, name: Arc<str>) {
-        let called = Called {
+    /// Adds the name of a row to the index.
+    fn index_name(&mut self, row: u32, name: Arc<str>) {
+        let rows = NamedRows {
             first: row,
-            shared: false,
+            is_shared: false,
         };
-        let shared = |before: &mut Called| before.shared = true;
-        self.index.entry(name).and_modify(shared).or_insert(called);
+        let share = |rows: &mut NamedRows| rows.is_shared = true;
+        self.index.entry(name).and_modify(share).or_insert(rows);
     }
 
-    /// The names beside a COO file, if there are any for `mode` (counted from 0).
+    /// Loads the names of `mode` (counted from 0) beside a COO file, if there are any.
     pub fn load_beside(coo: &Path, mode: usize) -> Result<Option<Names>> {
         find_names_beside(coo, mode).map(Names::load).transpose()
     }
 
-    /// Puts copies of the names beside `from` beside the model `to` that was made of it, under the whole name of that
-    /// (`model.s3m.mode1.tsv`), where no other data has its names. Names that are found there anyway stay where they are,
-    /// and those of an earlier model of that name go.
+    /// Copies the names beside `from` to the model `to` that was fitted to it, as `model.s3m.mode1.tsv`, a name that no
+    /// data file uses. Names that would be found beside the model anyway are not copied. Names files of an earlier model
+    /// at the same path are removed.
     pub fn copy_to_model(from: &Path, to: &Path, order: usize) -> Result<()> {
         for file in carry(from, to, order)? {
             file.commit()?;
@@ -177,15 +177,15 @@ impl Names {
         Ok(())
     }
 
-    /// The names of the columns of a coupled matrix of a model, counted from 0, that lie beside the model: those in
-    /// `model.s3m.matrix1.tsv` or `model.matrix1.tsv`.
+    /// Loads the names of the columns of a coupled matrix (counted from 0) beside a model: `model.s3m.matrix1.tsv` or
+    /// `model.matrix1.tsv`.
     pub fn load_columns(model: &Path, matrix: usize) -> Result<Option<Names>> {
         let found = find_with(model, &columns_end(matrix));
         found.map(Names::load).transpose()
     }
 
-    /// Puts names of the columns of a coupled matrix where [`load_columns`](Self::load_columns) finds them. Without any, those
-    /// of an earlier model of that name go.
+    /// Saves the names of the columns of a coupled matrix where [`load_columns`](Self::load_columns) finds them. Without names, those
+    /// of an earlier model at the same path are removed.
     pub fn save_columns(names: Option<&Names>, model: &Path, matrix: usize) -> Result<()> {
         let path = with_end(model, &columns_end(matrix));
         match names {
@@ -197,48 +197,48 @@ impl Names {
         }
     }
 
-    /// The name of row `index`, counted from 0.
+    /// Returns the name of row `index`, counted from 0.
     pub fn name(&self, index: u64) -> Option<&str> {
         self.list.get(usize::try_from(index).ok()?)?.as_deref()
     }
 
-    /// The row called `name`, counted from 0; the first if there are several.
+    /// Returns the first row with this name, counted from 0.
     pub fn find(&self, name: &str) -> Option<u32> {
-        self.index.get(name).map(|called| called.first)
+        self.index.get(name).map(|rows| rows.first)
     }
 
-    /// All rows called `name`, counted from 0 and ascending.
+    /// Returns all rows with this name, counted from 0 and ascending.
     pub fn rows(&self, name: &str) -> Vec<u32> {
         match self.index.get(name) {
             None => Vec::new(),
-            Some(called) if !called.shared => vec![called.first],
+            Some(rows) if !rows.is_shared => vec![rows.first],
             Some(_) => self.iter().filter(|r| r.1 == name).map(|r| r.0).collect(),
         }
     }
 
-    /// All rows with a name, ascending.
+    /// Iterates over the rows that have a name, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &str)> {
         let list = (0..).zip(&self.list);
         list.filter_map(|(i, name)| Some((i, name.as_deref()?)))
     }
 
-    /// One more than the largest index with a name.
+    /// Returns one more than the largest index with a name.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Whether two rows share a name, so that ids cannot be told apart by it.
+    /// Returns the first name that two rows share, which therefore cannot serve as an id.
     pub(crate) fn first_shared(&self) -> Option<&str> {
         let mut all = self.iter().map(|(_, name)| name);
-        all.find(|&name| self.index[name].shared)
+        all.find(|&name| self.index[name].is_shared)
     }
 
-    /// The row called `name`, made if it is new. `None` when every index is taken.
+    /// Returns the row with this name, adding one if the name is new. `None` if every index is in use.
     pub(crate) fn intern(&mut self, name: &str) -> Option<u32> {
         if let Some(row) = self.find(name) {
             return Some(row);
@@ -248,7 +248,7 @@ impl Names {
         }
         let i = self.list.len() as u32;
         let name: Arc<str> = name.into();
-        self.call(i, name.clone());
+        self.index_name(i, name.clone());
         self.list.push(Some(name));
         Some(i)
     }
@@ -285,27 +285,27 @@ pub(crate) fn carry(from: &Path, to: &Path, order: usize) -> Result<Vec<AtomicFi
 }
 
 /// Removes names files that an earlier conversion wrote beside `coo` for modes that now have none:
-/// they would name the wrong rows. Files that others wrote are left alone.
+/// they would name the wrong rows. Files of other origin are kept.
 pub(crate) fn remove_stale(coo: &Path, kept: &[usize]) {
     for mode in (0..MAX_ORDER).filter(|m| !kept.contains(m)) {
         remove_own(&path_for(coo, mode));
     }
 }
 
-/// Removes a names file if it was written here.
+/// Removes a names file if this library wrote it.
 fn remove_own(path: &Path) {
     if std::fs::read(path).is_ok_and(|text| text.starts_with(HEADER.as_bytes())) {
-        // If it cannot be removed, the data is still right.
+        // A failure is ignored: the data is correct without it.
         let _ = std::fs::remove_file(path);
     }
 }
 
-/// The names file of `mode` that belongs to a COO file or prefix.
+/// Returns the names file of `mode` beside a COO file or prefix, if it exists.
 pub(crate) fn find_names_beside(coo: &Path, mode: usize) -> Option<PathBuf> {
     find_with(coo, &mode_end(mode))
 }
 
-/// The file that is called as another with this end, which may take the place of what is behind a dot.
+/// Returns the first existing file whose name is that of `file`, without some of its extensions, followed by `end`.
 fn find_with(file: &Path, end: &str) -> Option<PathBuf> {
     let mut stem = file.to_path_buf();
     loop {
@@ -318,7 +318,7 @@ fn find_with(file: &Path, end: &str) -> Option<PathBuf> {
     }
 }
 
-/// Where the names of `mode` (counted from 0) of the COO file `coo` are written.
+/// Returns the path of the names of `mode` (counted from 0) of the COO file `coo`.
 pub(crate) fn path_for(coo: &Path, mode: usize) -> PathBuf {
     path_beside(&coo.with_extension(""), mode)
 }
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_files_are_read_and_bad_ones_refused() {
+    fn files_of_other_programs_are_read_and_invalid_ones_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("n.tsv");
         let load = |text: &str| {

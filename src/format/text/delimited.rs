@@ -1,4 +1,4 @@
-//! CSV and TSV with a header line: chosen columns, ids that are numbers or words.
+//! Reads CSV and TSV: selected columns, with ids that are numbers or strings.
 
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -15,16 +15,17 @@ use crate::format::header::{MAX_DIM, MAX_ORDER, MIN_ORDER, check_dims};
 use crate::format::names::Names;
 use crate::progress::{Monitor, report_progress};
 
-/// Which column is what.
-struct Roles {
+/// The role of each column.
+struct ColumnRoles {
     indices: Vec<usize>,
     value: Option<usize>,
     weight: Option<usize>,
-    /// The index columns whose ids are words because the caller says so.
+    /// Index columns whose ids the caller declared as strings.
     strings: Vec<usize>,
     width: usize,
 }
 
+/// Reads all entries into `sink`.
 pub(super) fn read(
     source: &mut TextSource,
     delimiter: u8,
@@ -49,14 +50,14 @@ pub(super) fn read(
         .has_headers(false)
         .flexible(true)
         .buffer_capacity(1 << 18)
-        .from_reader(Limited {
+        .from_reader(LimitedReader {
             inner: source.take_reader(),
             since: since_record.clone(),
         });
     let mut record = csv::ByteRecord::new();
-    let mut roles: Option<Roles> = None;
-    // Per mode: the names, where ids are words.
-    let mut words: Vec<Option<Names>> = Vec::new();
+    let mut roles: Option<ColumnRoles> = None;
+    // Names of each mode whose ids are strings.
+    let mut string_ids: Vec<Option<Names>> = Vec::new();
     let mut parser = EntryParser::new(0, None, sink.value_kind);
     let mut entry = Entry::new();
     let mut first_line = true;
@@ -71,7 +72,7 @@ pub(super) fn read(
             Ok(false) => break,
             Err(e) => {
                 return Err(match e.into_kind() {
-                    csv::ErrorKind::Io(e) => source.failed(e, next_line.saturating_sub(1)),
+                    csv::ErrorKind::Io(e) => source.read_error(e, next_line.saturating_sub(1)),
                     other => Error::text(&source.name, next_line, format!("{other:?}")),
                 });
             }
@@ -88,7 +89,7 @@ pub(super) fn read(
         }
         let roles = match &roles {
             Some(r) => r,
-            None => roles.insert(assign(&record, d, options.no_value).map_err(bad)?),
+            None => roles.insert(assign_roles(&record, d, options.no_value).map_err(bad)?),
         };
         if std::mem::take(&mut first_line) && !d.no_header {
             continue;
@@ -105,7 +106,7 @@ pub(super) fn read(
                 roles.width
             )));
         }
-        if !sink.begun() {
+        if !sink.has_begun() {
             let order = roles.indices.len();
             if let Some(dims) = &options.dims
                 && dims.len() != order
@@ -117,16 +118,16 @@ pub(super) fn read(
             }
             parser = EntryParser::new(order, options.dims.as_deref(), sink.value_kind);
             parser.zero_based = options.zero_based;
-            parser.words_hint =
-                "if ids are words or larger numbers, name their column with the option strings";
-            words = choose_words(&record, roles, d)?;
+            parser.string_id_hint =
+                "if ids are strings or larger numbers, name their column with the option strings";
+            string_ids = choose_string_ids(&record, roles, d)?;
             sink.begin(order, roles.weight.is_some())?;
         }
         for (n, &column) in roles.indices.iter().enumerate() {
             let field = record[column].trim_ascii();
-            entry.indices[n] = match &mut words[n] {
+            entry.indices[n] = match &mut string_ids[n] {
                 None => parser.index(n, field).map_err(bad)?,
-                Some(names) => word(names, n, field, parser.dims[n]).map_err(bad)?,
+                Some(names) => string_index(names, n, field, parser.dims[n]).map_err(bad)?,
             };
         }
         if let Some(column) = roles.value {
@@ -139,10 +140,10 @@ pub(super) fn read(
         }
         sink.push(&entry)?;
     }
-    if let (false, Some(roles), Some(_)) = (sink.begun(), &roles, &options.dims) {
+    if let (false, Some(roles), Some(_)) = (sink.has_begun(), &roles, &options.dims) {
         sink.begin(roles.indices.len(), roles.weight.is_some())?;
     }
-    let names = words
+    let names = string_ids
         .into_iter()
         .enumerate()
         .filter_map(|(n, names)| Some((n, names?)))
@@ -150,21 +151,21 @@ pub(super) fn read(
     Ok(TextResult { names, dims: None })
 }
 
-/// A record longer than this is an opening quote without its end; refusing it keeps memory bounded.
-const LONGEST_RECORD: u64 = 16 << 20;
+/// Longest record in bytes. A longer one is an unclosed quote; the limit bounds the memory.
+const MAX_RECORD_LEN: u64 = 16 << 20;
 
-/// Fails when too much is read for one record.
-struct Limited {
+/// Returns an error when a record is too long.
+struct LimitedReader {
     inner: Box<dyn Read>,
     since: Rc<Cell<u64>>,
 }
 
-impl Read for Limited {
+impl Read for LimitedReader {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        if self.since.get() > LONGEST_RECORD {
+        if self.since.get() > MAX_RECORD_LEN {
             return Err(io::Error::new(
                 io::ErrorKind::FileTooLarge,
-                format!("a record longer than {LONGEST_RECORD} bytes; is a quote not closed?"),
+                format!("a record longer than {MAX_RECORD_LEN} bytes; is a quote not closed?"),
             ));
         }
         let n = self.inner.read(buf)?;
@@ -173,12 +174,12 @@ impl Read for Limited {
     }
 }
 
-/// Finds the columns in the first line.
-fn assign(
+/// Assigns a role to each column from the first line.
+fn assign_roles(
     header: &csv::ByteRecord,
     d: &DelimitedOptions,
     no_value: bool,
-) -> std::result::Result<Roles, String> {
+) -> std::result::Result<ColumnRoles, String> {
     let find = |reference: &str| -> std::result::Result<usize, String> {
         if !d.no_header
             && let Some(at) = header
@@ -262,7 +263,7 @@ fn assign(
         }
         strings.push(column);
     }
-    Ok(Roles {
+    Ok(ColumnRoles {
         indices,
         value,
         weight,
@@ -271,20 +272,20 @@ fn assign(
     })
 }
 
-/// Decides from the first entry which modes have words for ids: those asked for, those with names
-/// given, and those whose first id is not a number.
-fn choose_words(
+/// Decides from the first entry which modes have string ids: those that the caller declares, those with given names,
+/// and those whose first id is not a number.
+fn choose_string_ids(
     first: &csv::ByteRecord,
-    roles: &Roles,
+    roles: &ColumnRoles,
     d: &DelimitedOptions,
 ) -> Result<Vec<Option<Names>>> {
-    let mut words = Vec::with_capacity(roles.indices.len());
+    let mut string_ids = Vec::with_capacity(roles.indices.len());
     for (n, &column) in roles.indices.iter().enumerate() {
         let given = d.names.iter().find(|(mode, _)| *mode == n);
         let id = first[column].trim_ascii();
         let digits = id.strip_prefix(b"-").unwrap_or(id);
         let numeric = !id.is_empty() && digits.iter().all(u8::is_ascii_digit);
-        words.push(match given {
+        string_ids.push(match given {
             Some((_, path)) => {
                 let names = Names::load(path)?;
                 if let Some(shared) = names.first_shared() {
@@ -303,17 +304,23 @@ fn choose_words(
             None => None,
         });
     }
-    if let Some((mode, _)) = d.names.iter().find(|(mode, _)| *mode >= words.len()) {
+    if let Some((mode, _)) = d.names.iter().find(|(mode, _)| *mode >= string_ids.len()) {
         return Err(Error::argument(format!(
             "names for mode {}, but there are {} modes",
             mode + 1,
-            words.len()
+            string_ids.len()
         )));
     }
-    Ok(words)
+    Ok(string_ids)
 }
 
-fn word(names: &mut Names, n: usize, field: &[u8], dim: u64) -> std::result::Result<u32, String> {
+/// Returns the index of a string id, adding a name if it is new.
+fn string_index(
+    names: &mut Names,
+    n: usize,
+    field: &[u8],
+    dim: u64,
+) -> std::result::Result<u32, String> {
     if field.is_empty() {
         return Err(format!("the id of mode {} is missing", n + 1));
     }

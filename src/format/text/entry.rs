@@ -1,8 +1,7 @@
-//! One line of numbers: indices, then the value, then the weight, separated by blanks.
+//! Parses one line: indices, then the value, then the weight, separated by blanks.
 //!
-//! [`EntryParser::slow`] is the specification and finds the words for what is wrong.
-//! [`EntryParser::fast`] reads ordinary lines in one pass and gives up at anything unusual; a test
-//! holds the two together. Import runs at the speed of `fast`.
+//! [`EntryParser::slow`] is the reference and makes the error messages. [`EntryParser::fast`] parses usual lines in one
+//! pass and returns `None` for all others; a test compares the two.
 
 use super::fields::{fields, is_blank, quote, skip_blanks};
 use super::number::{leading_digits, plain_decimal};
@@ -27,7 +26,7 @@ impl Entry {
     }
 }
 
-/// What the columns of a line are and what they may hold.
+/// The columns of a line and their ranges.
 #[derive(Debug, Clone)]
 pub(crate) struct EntryParser {
     pub order: usize,
@@ -37,8 +36,8 @@ pub(crate) struct EntryParser {
     /// The size of each mode; [`MAX_DIM`] where it is not stated.
     pub dims: [u64; MAX_ORDER],
     pub kind: ValueKind,
-    /// What to do about ids that are no small numbers.
-    pub words_hint: &'static str,
+    /// Advice, in error messages, for ids that are not `u32` integers.
+    pub string_id_hint: &'static str,
 }
 
 impl EntryParser {
@@ -54,7 +53,7 @@ impl EntryParser {
             zero_based: false,
             dims: all,
             kind,
-            words_hint: "ids that are words or larger numbers need CSV or TSV",
+            string_id_hint: "ids that are strings or larger numbers need CSV or TSV",
         }
     }
 
@@ -62,7 +61,7 @@ impl EntryParser {
         self.order + usize::from(self.has_value) + usize::from(self.has_weight)
     }
 
-    /// Reads a line that is neither blank nor a comment.
+    /// Parses a line that is neither blank nor a comment. The error is a message without location.
     #[inline]
     pub(crate) fn parse(&self, line: &[u8], entry: &mut Entry) -> Result<(), String> {
         match self.fast(line, entry) {
@@ -114,7 +113,7 @@ impl EntryParser {
         (self.fits(value)).then_some((value, after))
     }
 
-    /// Whether the value is finite in the kind it will be stored as.
+    /// Returns whether the value is finite in its stored precision.
     fn fits(&self, value: f64) -> bool {
         match self.kind {
             ValueKind::F32 => (value as f32).is_finite(),
@@ -155,7 +154,7 @@ impl EntryParser {
         format!("{} indices{value}{weight}", self.order)
     }
 
-    /// Reads the index of mode `n` (from 0) and says precisely what is wrong with a bad one.
+    /// Parses the index of mode `n` (from 0).
     #[inline]
     pub(crate) fn index(&self, n: usize, field: &[u8]) -> Result<u32, String> {
         match leading_digits(field) {
@@ -164,12 +163,12 @@ impl EntryParser {
             {
                 Ok((number - u64::from(!self.zero_based)) as u32)
             }
-            _ => self.odd_index(n, field),
+            _ => self.slow_index(n, field),
         }
     }
 
     #[cold]
-    fn odd_index(&self, n: usize, field: &[u8]) -> Result<u32, String> {
+    fn slow_index(&self, n: usize, field: &[u8]) -> Result<u32, String> {
         let mode = n + 1;
         let shown = quote(field);
         let first = u64::from(!self.zero_based);
@@ -188,7 +187,7 @@ impl EntryParser {
                 _ => format!(
                     "index {shown} of mode {mode} is not a whole number from {first} on \
                      ({})",
-                    self.words_hint
+                    self.string_id_hint
                 ),
             });
         }
@@ -205,7 +204,7 @@ impl EntryParser {
             return Err(format!(
                 "index {shown} of mode {mode} is too large; the largest allowed is {largest} \
                  ({})",
-                self.words_hint
+                self.string_id_hint
             ));
         };
         if number < first {
@@ -224,7 +223,7 @@ impl EntryParser {
         Ok(index as u32)
     }
 
-    /// Reads a weight, which must not be negative.
+    /// Parses a weight, which must not be negative.
     pub(crate) fn weight(&self, field: &[u8]) -> Result<f64, String> {
         let weight = self.float("weight", field)?;
         if weight < 0.0 {
@@ -235,24 +234,24 @@ impl EntryParser {
         Ok(weight)
     }
 
-    /// Reads a value or weight and says precisely what is wrong with a bad one.
+    /// Parses a value or weight, as `what` names it in messages.
     #[inline]
     pub(crate) fn float(&self, what: &str, field: &[u8]) -> Result<f64, String> {
         match plain_decimal(field) {
             Some((value, [])) if self.fits(value) => Ok(value),
-            _ => self.odd_float(what, field),
+            _ => self.slow_float(what, field),
         }
     }
 
     #[cold]
-    fn odd_float(&self, what: &str, field: &[u8]) -> Result<f64, String> {
+    fn slow_float(&self, what: &str, field: &[u8]) -> Result<f64, String> {
         let number = std::str::from_utf8(field)
             .ok()
             .and_then(|t| t.parse::<f64>().ok());
         match number {
             _ if field.is_empty() => Err(format!("the {what} is missing")),
             None => Err(format!("{what} {} is not a number", quote(field))),
-            // Written out, as opposed to a number too large for any float.
+            // Written as `inf` or `nan`, as opposed to a number too large for `f64`.
             Some(x) if !x.is_finite() && !field.iter().any(u8::is_ascii_digit) => Err(format!(
                 "{what} {} is not a finite number; remove the entry or give it a number",
                 quote(field)
@@ -277,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn fast_agrees_with_slow_on_random_and_odd_lines() {
+    fn fast_and_slow_parsers_agree_on_random_lines() {
         let mut s = RandomStream::new(&[4]);
         let pieces: &[&[u8]] = &[
             b"1",
@@ -355,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_has_its_words() {
+    fn every_fault_has_its_message() {
         let mut p = parser(2);
         p.kind = ValueKind::F32;
         p.dims[1] = 10;

@@ -5,7 +5,7 @@ pub(super) fn is_blank(b: u8) -> bool {
     matches!(b, b' ' | b'\t' | b'\r' | 0x0B | 0x0C)
 }
 
-/// The fields of a line.
+/// Iterates over the fields of a line, separated by blanks.
 pub(super) fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|&b| is_blank(b)).filter(|f| !f.is_empty())
 }
@@ -25,10 +25,10 @@ pub(super) fn starts_with_ignore_case(text: &[u8], prefix: &[u8]) -> bool {
     text.len() >= prefix.len() && text[..prefix.len()].eq_ignore_ascii_case(prefix)
 }
 
-/// A piece of the input for a message, cut to a readable length.
+/// Quotes an excerpt of the input for a message, at most 60 bytes of it.
 pub(super) fn quote(text: &[u8]) -> String {
-    const MOST: usize = 60;
-    let cut = &text[..text.len().min(MOST)];
-    let dots = if text.len() > MOST { "..." } else { "" };
+    const MAX_LEN: usize = 60;
+    let cut = &text[..text.len().min(MAX_LEN)];
+    let dots = if text.len() > MAX_LEN { "..." } else { "" };
     format!("'{}{dots}'", String::from_utf8_lossy(cut).escape_debug())
 }

@@ -1,11 +1,11 @@
-//! LineReader of a reader, from one reused buffer.
+//! Reads lines through one reused buffer.
 
 use std::io::{self, Read};
 
-/// A line longer than this is not an entry; refusing it keeps memory bounded for files without line
-/// ends.
-const LONGEST: usize = 1 << 20;
+/// Longest line in bytes. The limit bounds the memory for files without line ends.
+const MAX_LINE_LEN: usize = 1 << 20;
 
+/// Yields the lines of a reader.
 pub(crate) struct LineReader<R> {
     reader: R,
     buffer: Vec<u8>,
@@ -19,7 +19,7 @@ impl<R: Read> LineReader<R> {
     pub(crate) fn new(reader: R) -> Self {
         LineReader {
             reader,
-            buffer: vec![0; LONGEST],
+            buffer: vec![0; MAX_LINE_LEN],
             start: 0,
             end: 0,
             finished: false,
@@ -27,13 +27,13 @@ impl<R: Read> LineReader<R> {
         }
     }
 
-    /// The number of the line returned last, counted from 1.
+    /// Returns the number of the line returned last, counted from 1.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// The next line without its line feed (a carriage return stays) and, in the first, without a
-    /// byte order mark.
+    /// Returns the next line without its line feed (a carriage return stays) and, for the first line, without a byte
+    /// order mark.
     #[inline]
     pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
         let line = match memchr::memchr(b'\n', &self.buffer[self.start..self.end]) {
@@ -55,7 +55,7 @@ impl<R: Read> LineReader<R> {
         Ok(Some(line))
     }
 
-    /// Reads until a whole line is in the buffer and consumes it.
+    /// Reads until the buffer has a whole line, and returns its range.
     #[cold]
     fn refill(&mut self) -> io::Result<Option<std::ops::Range<usize>>> {
         self.buffer.copy_within(self.start..self.end, 0);
@@ -81,7 +81,7 @@ impl<R: Read> LineReader<R> {
             if self.end == self.buffer.len() {
                 return Err(io::Error::new(
                     io::ErrorKind::FileTooLarge,
-                    format!("a line longer than {LONGEST} bytes; is this a text file?"),
+                    format!("a line longer than {MAX_LINE_LEN} bytes; is this a text file?"),
                 ));
             }
             match self.reader.read(&mut self.buffer[self.end..]) {
@@ -98,7 +98,7 @@ impl<R: Read> LineReader<R> {
 mod tests {
     use super::*;
 
-    /// Hands out one byte at a time, the hardest case for a buffer.
+    /// Yields one byte at a time, the worst case for a buffer.
     struct Trickle<'a>(&'a [u8]);
 
     impl Read for Trickle<'_> {
@@ -147,10 +147,10 @@ mod tests {
 
     #[test]
     fn lines_across_buffers_and_endless_lines() {
-        let text = "0123456789\n".repeat(LONGEST / 4);
-        assert_eq!(collect(text.as_bytes()).len(), LONGEST / 4);
-        let endless = vec![b'x'; LONGEST + 1];
+        let text = "0123456789\n".repeat(MAX_LINE_LEN / 4);
+        assert_eq!(collect(text.as_bytes()).len(), MAX_LINE_LEN / 4);
+        let endless = vec![b'x'; MAX_LINE_LEN + 1];
         assert!(LineReader::new(&endless[..]).next().is_err());
-        assert_eq!(collect(&endless[..LONGEST - 1]).len(), 1);
+        assert_eq!(collect(&endless[..MAX_LINE_LEN - 1]).len(), 1);
     }
 }

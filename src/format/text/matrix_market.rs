@@ -18,6 +18,7 @@ enum Symmetry {
     Skew,
 }
 
+/// Reads all entries into `sink`.
 pub(super) fn read(
     source: &mut TextSource,
     options: &TextOptions,
@@ -32,8 +33,8 @@ pub(super) fn read(
     }
     let mut lines = LineReader::new(source.take_reader());
     let banner = match lines.next() {
-        Ok(line) => banner_of(line.unwrap_or_default()),
-        Err(e) => return Err(source.failed(e, lines.number())),
+        Ok(line) => parse_banner(line.unwrap_or_default()),
+        Err(e) => return Err(source.read_error(e, lines.number())),
     };
     let (pattern, symmetry) = banner.map_err(|what| Error::text(&source.name, 1, what))?;
     let mut sizes: Option<(EntryParser, u64)> = None;
@@ -43,7 +44,7 @@ pub(super) fn read(
         let line = match lines.next() {
             Ok(Some(line)) => line,
             Ok(None) => break,
-            Err(e) => return Err(source.failed(e, lines.number())),
+            Err(e) => return Err(source.read_error(e, lines.number())),
         };
         lines_seen += 1;
         if lines_seen.is_multiple_of(1 << 16) {
@@ -57,7 +58,7 @@ pub(super) fn read(
         }
         let Some((parser, count)) = &sizes else {
             let (dims, count) =
-                sizes_of(line).map_err(|w| Error::text(&source.name, lines.number(), w))?;
+                parse_sizes(line).map_err(|w| Error::text(&source.name, lines.number(), w))?;
             if symmetry != Symmetry::General && dims[0] != dims[1] {
                 return Err(Error::text(
                     &source.name,
@@ -126,8 +127,8 @@ pub(super) fn read(
     })
 }
 
-/// Whether there are no values, and the symmetry.
-fn banner_of(line: &[u8]) -> std::result::Result<(bool, Symmetry), String> {
+/// Parses the banner. Returns whether it is a pattern (a matrix without values), and its symmetry.
+fn parse_banner(line: &[u8]) -> std::result::Result<(bool, Symmetry), String> {
     if !starts_with_ignore_case(line, b"%%MatrixMarket") {
         return Err(format!(
             "a Matrix Market file starts with '%%MatrixMarket matrix coordinate ...', this with {}",
@@ -172,7 +173,8 @@ fn banner_of(line: &[u8]) -> std::result::Result<(bool, Symmetry), String> {
     Ok((pattern, symmetry))
 }
 
-fn sizes_of(line: &[u8]) -> std::result::Result<([u64; 2], u64), String> {
+/// Parses the line of sizes. Returns rows and columns, and the number of entries.
+fn parse_sizes(line: &[u8]) -> std::result::Result<([u64; 2], u64), String> {
     let numbers: Vec<Option<u64>> = fields(line)
         .map(|f| std::str::from_utf8(f).ok()?.parse().ok())
         .collect();

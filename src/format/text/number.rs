@@ -8,7 +8,7 @@ const EXACT_TENS: [f64; 23] = [
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
 
-/// A run of 1 to 10 digits, which cannot overflow, and what follows.
+/// Parses a run of 1 to 10 digits, which cannot overflow. Returns the number and the rest of the text.
 #[inline]
 pub(super) fn leading_digits(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut number = 0u64;
@@ -27,8 +27,8 @@ pub(super) fn leading_digits(text: &[u8]) -> Option<(u64, &[u8])> {
     (len > 0).then(|| (number, &text[len..]))
 }
 
-/// A number such as `-12.345`: up to 15 digits make an exact integer, and dividing it by an exact
-/// power of ten rounds once, so the result is the correctly rounded one (Clinger's fast path).
+/// Parses a number such as `-12.345` and returns it with the rest of the text. Up to 15 digits make an exact integer, and
+/// dividing it by an exact power of ten rounds once, so the result is correctly rounded (Clinger's fast path).
 #[inline]
 pub(super) fn plain_decimal(text: &[u8]) -> Option<(f64, &[u8])> {
     let (negative, digits) = match text {

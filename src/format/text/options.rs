@@ -31,7 +31,7 @@ impl TextFormat {
         }
     }
 
-    /// By extension (with or without `.gz`), otherwise by looking at the start of the text.
+    /// Detects the format by the extension (with or without `.gz`), otherwise by the start of the text.
     pub(super) fn detect(name: &str, head: &[u8]) -> TextFormat {
         let plain = name.strip_suffix(".gz").unwrap_or(name);
         let extension = Path::new(plain).extension().and_then(|e| e.to_str());
@@ -59,7 +59,7 @@ impl TextFormat {
     }
 }
 
-/// How text is to be read. The default reads 1-based `.tns` and `.mtx`, and CSV or TSV whose last
+/// Options of reading text. The default reads 1-based `.tns` and `.mtx`, and CSV or TSV whose last
 /// column is the value and all others indices.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TextOptions {
@@ -73,7 +73,7 @@ pub struct TextOptions {
     pub no_value: bool,
     /// Whether a weight follows the value in `.tns`; CSV names its weight column instead.
     pub weighted: bool,
-    /// How values are stored; 32-bit for files, unless something else is usual.
+    /// Precision of stored values; by default 32-bit in files and 64-bit in temporary copies.
     pub value_kind: Option<ValueKind>,
     /// For CSV and TSV.
     pub delimited: DelimitedOptions,
@@ -143,7 +143,7 @@ impl TextOptions {
         Ok(())
     }
 
-    /// Binary files say everything themselves but for sizes that a conversion may state anew.
+    /// Returns an error if an option besides sizes and precision is set, since the others do not apply to binary files.
     pub(crate) fn require_only_dims(&self, path: &Path) -> Result<()> {
         let about_text = self.format.is_some()
             || self.zero_based
@@ -160,7 +160,7 @@ impl TextOptions {
     }
 }
 
-/// How CSV and TSV are read. Columns are named by their header or numbered from 1.
+/// Options of reading CSV and TSV. Columns are named by their header or numbered from 1.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DelimitedOptions {
     /// The columns that are indices, one per mode in this order; all but value and weight if empty.
@@ -169,14 +169,14 @@ pub struct DelimitedOptions {
     pub value: Option<String>,
     /// The weight column, if there is one.
     pub weight: Option<String>,
-    /// Columns whose ids are words even if the first looks like a number.
+    /// Columns whose ids are strings even if the first looks like a number.
     pub strings: Vec<String>,
-    /// Whether all ids are words.
+    /// Whether all ids are strings.
     pub all_strings: bool,
     /// Names given earlier, by mode (from 0): the same id gets the same index again, new ids are
     /// added behind.
     pub names: Vec<(usize, PathBuf)>,
-    /// What separates columns, if not a comma or tab.
+    /// Separator of columns, if not a comma or tab.
     pub delimiter: Option<u8>,
     /// Whether the first line is data already.
     pub no_header: bool,

@@ -1,4 +1,4 @@
-//! Collects entries into batches and writes them.
+//! Collects entries and writes them to a binary COO file in batches.
 
 use std::path::{Path, PathBuf};
 
@@ -8,19 +8,20 @@ use crate::format::coo_view::Values;
 use crate::format::coo_writer::CooWriter;
 use crate::format::header::{ValueKind, check_order};
 
-/// Entries per write: 256 KiB per index column, large enough that system calls do not count.
+/// Entries per write: 256 KiB per index column, which makes the cost of system calls negligible.
 const BATCH: usize = 1 << 16;
 
-/// Where the entries go; the number of modes is known only once the first line has been read.
+/// The output of a [`Sink`]. The file is created when the first line has given the number of modes.
 pub(crate) enum SinkTarget<'a> {
-    /// Into a file that will have this name.
+    /// A file of this name.
     Named(&'a Path),
-    /// Into a file without a name, read back at once; the path is that of the text.
+    /// An unnamed file; messages use the name of the text.
     Unnamed(&'a str),
 }
 
+/// Receives parsed entries.
 pub(crate) struct Sink<'a> {
-    plan: SinkTarget<'a>,
+    target: SinkTarget<'a>,
     pub value_kind: ValueKind,
     writer: Option<CooWriter>,
     weighted: bool,
@@ -30,9 +31,9 @@ pub(crate) struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    pub(crate) fn new(plan: SinkTarget<'a>, value_kind: ValueKind) -> Self {
+    pub(crate) fn new(target: SinkTarget<'a>, value_kind: ValueKind) -> Self {
         Sink {
-            plan,
+            target,
             value_kind,
             writer: None,
             weighted: false,
@@ -42,11 +43,11 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Fixes the number of modes; before the first entry.
+    /// Creates the file. Must be called once, before the first entry.
     pub(crate) fn begin(&mut self, order: usize, weighted: bool) -> Result<()> {
         check_order(order)?;
         let weight_kind = weighted.then_some(self.value_kind);
-        let writer = match &self.plan {
+        let writer = match &self.target {
             SinkTarget::Named(path) => CooWriter::create(
                 PathBuf::from(path),
                 order,
@@ -65,7 +66,7 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
-    pub(crate) fn begun(&self) -> bool {
+    pub(crate) fn has_begun(&self) -> bool {
         self.writer.is_some()
     }
 
@@ -98,7 +99,7 @@ impl<'a> Sink<'a> {
         Ok(())
     }
 
-    /// The writer with every entry in it; `None` if nothing was ever begun.
+    /// Returns the writer with all entries; `None` if the file was never created.
     pub(crate) fn into_writer(mut self) -> Result<Option<CooWriter>> {
         self.flush()?;
         Ok(self.writer)

@@ -1,4 +1,4 @@
-//! Where text comes from: a file or any reader, decompressed if it is gzipped.
+//! The input text: a file or any reader, decompressed if it is gzipped.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -14,9 +14,9 @@ use crate::error::{Error, Result};
 pub enum Input {
     /// A file.
     Path(PathBuf),
-    /// Anything else that can be read, such as standard input; `name` is what errors call it.
+    /// Any reader, such as standard input.
     Reader {
-        /// What errors call it.
+        /// Name for error messages.
         name: String,
         /// The text, plain or gzipped.
         reader: Box<dyn Read>,
@@ -29,8 +29,8 @@ impl From<&Path> for Input {
     }
 }
 
-/// How much decoded text is looked at to tell formats apart.
-const HEAD: usize = 4096;
+/// Bytes of decoded text that are examined to detect the format.
+const HEAD_LEN: usize = 4096;
 
 /// An opened input.
 pub(crate) struct TextSource {
@@ -62,7 +62,7 @@ impl TextSource {
             Input::Reader { name, reader } => (name, reader, 0),
         };
         let position = Rc::new(Cell::new(0));
-        let mut raw: Box<dyn Read> = Box::new(Counting {
+        let mut raw: Box<dyn Read> = Box::new(CountingReader {
             inner: raw,
             position: position.clone(),
         });
@@ -91,23 +91,23 @@ impl TextSource {
             total,
         };
         let mut head = Vec::new();
-        // A gzip that ends early may still give a head; the error comes when the rest is read.
-        let peeked = reader.by_ref().take(HEAD as u64).read_to_end(&mut head);
+        // A truncated gzip file may still yield its start; the error occurs when the rest is read.
+        let peeked = reader.by_ref().take(HEAD_LEN as u64).read_to_end(&mut head);
         if head.is_empty() {
-            peeked.map_err(|e| source.failed(e, 1))?;
+            peeked.map_err(|e| source.read_error(e, 1))?;
         }
         source.reader = Some(Box::new(Cursor::new(head.clone()).chain(reader)));
         source.head = head;
         Ok(source)
     }
 
-    /// All of the text, from its start. Can be taken once.
+    /// Returns a reader of the whole text. Can be called once.
     pub(crate) fn take_reader(&mut self) -> Box<dyn Read> {
         self.reader.take().expect("a source is read once")
     }
 
-    /// The error of reading the text at `line`.
-    pub(crate) fn failed(&self, e: io::Error, line: u64) -> Error {
+    /// Makes the error of a read that failed after `line`.
+    pub(crate) fn read_error(&self, e: io::Error, line: u64) -> Error {
         if self.gzip && e.kind() == io::ErrorKind::UnexpectedEof {
             return Error::text(
                 &self.name,
@@ -133,18 +133,19 @@ impl TextSource {
         Error::io(format!("cannot read {} after line {line}", self.name), e)
     }
 
-    /// How far the file has been read: bytes done and in all (0 if unknown).
+    /// Returns the bytes read so far and the length of the file (0 if unknown).
     pub(crate) fn progress(&self) -> (u64, u64) {
         (self.position.get(), self.total)
     }
 }
 
-struct Counting {
+/// Counts the bytes read.
+struct CountingReader {
     inner: Box<dyn Read>,
     position: Rc<Cell<u64>>,
 }
 
-impl Read for Counting {
+impl Read for CountingReader {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buf)?;
         self.position.set(self.position.get() + n as u64);

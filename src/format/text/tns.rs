@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::format::header::{MAX_ORDER, MIN_ORDER, check_dims};
 use crate::progress::{Monitor, report_progress};
 
+/// Reads all entries into `sink`.
 pub(super) fn read(
     source: &mut TextSource,
     options: &TextOptions,
@@ -30,7 +31,7 @@ pub(super) fn read(
         let line = match lines.next() {
             Ok(Some(line)) => line,
             Ok(None) => break,
-            Err(e) => return Err(source.failed(e, lines.number())),
+            Err(e) => return Err(source.read_error(e, lines.number())),
         };
         lines_seen += 1;
         if lines_seen.is_multiple_of(1 << 16) {
@@ -88,7 +89,7 @@ pub(super) fn read(
         }
         sink.push(&entry)?;
     }
-    // A tensor without entries is one if its sizes are known.
+    // A tensor without entries is valid if its sizes are stated.
     if let (Some(dims), None) = (dims, &parser) {
         sink.begin(dims.len(), options.weighted)?;
     }
