@@ -3,8 +3,8 @@
 use super::algorithm::{Algorithm, FitContext, InitialState};
 use super::entry_layout::EntryLayout;
 use super::rowwise::RowwiseSolver;
-use super::sgd::HogwildSgd;
-use super::sgd::blocked::{BlockedSgd, Plan};
+use super::sgd::blocked::{BlockedSgd, BlockingPlan};
+use super::sgd::hogwild::HogwildSgd;
 use crate::error::Result;
 use crate::kernel::CoreShape;
 use crate::model::Model;
@@ -14,7 +14,7 @@ use crate::simd::Level;
 
 /// An algorithm that is chosen but not created, because its data is not copied yet.
 pub(super) enum AlgorithmPlan {
-    Blocked(Box<Plan>),
+    Blocked(Box<BlockingPlan>),
     Hogwild,
     Rowwise,
 }
@@ -28,7 +28,7 @@ impl AlgorithmPlan {
     ) -> AlgorithmPlan {
         match options.algorithm {
             options::Algorithm::Blocked => {
-                AlgorithmPlan::Blocked(Box::new(Plan::new(problem, shape, options.seed)))
+                AlgorithmPlan::Blocked(Box::new(BlockingPlan::new(problem, shape, options.seed)))
             }
             options::Algorithm::Opt | options::Algorithm::Naive => AlgorithmPlan::Hogwild,
             options::Algorithm::Als | options::Algorithm::Gibbs => AlgorithmPlan::Rowwise,

@@ -1,9 +1,14 @@
-//! Stochastic gradient descent: the conflict-free default (`blocked`) and the paper's lock-free schedule
-//! (`hogwild`). `epoch` holds the work that both do around the entries.
+//! Stochastic gradient descent.
+//!
+//! - [`blocked`]: the default. Threads own disjoint rows; the result is independent of the thread count.
+//! - [`hogwild`]: the paper's lock-free schedule (`opt`, `naive`). Threads share all rows.
+//! - `outer_updates`: the updates around an epoch that do not go through the entries.
+//! - `regularizer`: the penalty options in the form of the kernels.
+//!
+//! An epoch takes a model, the data in the layout of the algorithm, and a learning rate. It changes the model and returns
+//! the sum of squared errors, or `None` if it was cancelled. Open `blocked/mod.rs` first.
 
 pub(super) mod blocked;
-mod epoch;
 pub(super) mod hogwild;
-mod hogwild_algorithm;
-
-pub(super) use hogwild_algorithm::HogwildSgd;
+mod outer_updates;
+mod regularizer;

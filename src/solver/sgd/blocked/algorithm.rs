@@ -1,28 +1,24 @@
-//! `blocked` as the driver sees it.
+//! `blocked` as an algorithm of the driver.
 
-use super::Blocked;
-use super::merge_interval::Pace;
-use super::plan::Plan;
+use super::fit_inputs::FitInputs;
+use super::merge_interval::MergeInterval;
+use super::plan::BlockingPlan;
 use crate::error::Result;
 use crate::model::Model;
 use crate::solver::algorithm::{Algorithm, AlgorithmState, EpochRequest, FitContext};
-use crate::solver::entry_layout::Partition;
-use crate::solver::sgd::epoch::surround_epoch;
+use crate::solver::sgd::outer_updates::run_with_outer_updates;
 
 /// SGD in conflict-free blocks.
 pub(in crate::solver) struct BlockedSgd {
-    plan: Plan,
-    pace: Pace,
+    plan: BlockingPlan,
+    interval: MergeInterval,
 }
 
 impl BlockedSgd {
-    pub(in crate::solver) fn new(plan: Plan, state: AlgorithmState) -> BlockedSgd {
+    pub(in crate::solver) fn new(plan: BlockingPlan, state: AlgorithmState) -> BlockedSgd {
         BlockedSgd {
             plan,
-            pace: Pace {
-                sweeps: state.sweeps as usize,
-                error: state.sweep_error,
-            },
+            interval: state.into(),
         }
     }
 }
@@ -34,38 +30,24 @@ impl Algorithm for BlockedSgd {
         context: &FitContext,
         request: EpochRequest<'_>,
     ) -> Result<Option<f64>> {
-        let blocked = Blocked {
+        let inputs = FitInputs {
             data: &context.data,
             plan: &self.plan,
             options: &context.options,
             level: context.level,
         };
-        let (eta, stream, pace) = (request.eta, request.stream(), &mut self.pace);
-        surround_epoch(model, context, eta, |model| {
+        let (eta, stream_id, interval) = (request.eta, request.stream(), &mut self.interval);
+        run_with_outer_updates(model, context, eta, |model| {
             let (pool, cancelled) = (&context.pool, request.cancelled);
-            let done = blocked.epoch(model, eta, *pace, &stream, pool, cancelled)?;
-            Ok(done.map(|(squared_error, next)| {
-                *pace = next;
-                squared_error
+            let outcome = inputs.run_epoch(model, eta, *interval, &stream_id, pool, cancelled)?;
+            Ok(outcome.map(|outcome| {
+                *interval = outcome.interval;
+                outcome.squared_error
             }))
         })
     }
 
     fn state(&self) -> AlgorithmState {
-        AlgorithmState {
-            sweeps: self.pace.sweeps as u64,
-            sweep_error: self.pace.error,
-        }
-    }
-}
-
-impl Plan {
-    /// Returns the blocking of the tensor and of the matrices.
-    pub(in crate::solver) fn partition(&self) -> Partition {
-        Partition {
-            tensor: self.spec.clone(),
-            longest_row: self.longest,
-            matrices: self.matrices.iter().map(|m| m.spec.clone()).collect(),
-        }
+        self.interval.into()
     }
 }

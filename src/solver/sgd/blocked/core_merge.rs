@@ -1,51 +1,55 @@
-//! Merging the copies of the core. Its directions are products of one direction per mode, and their
-//! curvature the product of theirs.
+//! Merging the replicas of the core.
+//!
+//! The curvature of a full core is a Kronecker product of one matrix per mode. Its eigenvectors are the outer products of
+//! the modes' eigenvectors, its eigenvalues the products of theirs.
 
-use super::curvature::{Basis, highest, share};
-use crate::kernel::ModeProducts;
-
-use crate::kernel::{CoreKind, CoreShape};
+use super::curvature_basis::{CurvatureBasis, EntryCounts, argmax, merge_factor};
+use crate::kernel::{CoreKind, CoreShape, ModeProducts};
 use crate::simd::Level;
 
-/// Cores up to which all directions are told apart; beyond, one and the rest.
-const LARGEST: usize = 8192;
+/// Largest number of core entries for which all directions are distinguished. Beyond, only the steepest direction and
+/// the rest are.
+const MAX_ROTATED_ENTRIES: usize = 8192;
 
-/// How the sum of moves of a core becomes what they come to, in an epoch.
+/// How the sum of the replicas' core deltas becomes the merged delta, in one epoch.
 pub(super) enum CoreMerge {
-    /// All directions are known: to them, and back.
-    Turned {
-        there: ModeProducts,
-        back: ModeProducts,
+    /// Full core with all directions: rotate to the eigenbasis, scale, rotate back.
+    Rotated {
+        to_basis: ModeProducts,
+        from_basis: ModeProducts,
+        /// Curvature along each direction, in the layout of the core.
         curvature: Vec<f32>,
     },
-    /// The direction of the highest curvature, and the highest of all others for the rest.
+    /// Full core with the direction of the highest curvature, and the second highest curvature for all others.
     Steepest {
         direction: Vec<f32>,
-        first: f32,
+        highest: f32,
         second: f32,
     },
-    /// A hyper-diagonal core is a row.
-    Row(Basis),
+    /// Hyper-diagonal core, which is a single row.
+    Diagonal(CurvatureBasis),
 }
 
 impl CoreMerge {
-    /// For a core with its modes in the order of `shape`, `bases` being those of all modes in that
-    /// order, or the one of a hyper-diagonal core.
-    pub(super) fn new(level: Level, shape: &CoreShape, bases: &[&Basis]) -> CoreMerge {
+    /// Prepares the merge of a core of shape `shape`. `bases` has one basis per mode in the order of `shape`, or one
+    /// basis for a hyper-diagonal core.
+    pub(super) fn new(level: Level, shape: &CoreShape, bases: &[&CurvatureBasis]) -> CoreMerge {
         if shape.kind == CoreKind::Diagonal {
-            return CoreMerge::Row(bases[0].clone());
+            return CoreMerge::Diagonal(bases[0].clone());
         }
-        let product = |at: &dyn Fn(&Basis, usize) -> f32| -> Vec<f32> {
-            let dense: Vec<f32> = bases.iter().fold(vec![1.0], |all, b| {
-                let one = (0..b.rank).map(|i| at(b, i)).collect::<Vec<f32>>();
-                all.iter()
-                    .flat_map(|&x| one.iter().map(move |&y| x * y))
+        // The outer product of one vector per mode.
+        let outer_product = |component: &dyn Fn(&CurvatureBasis, usize) -> f32| -> Vec<f32> {
+            let dense: Vec<f32> = bases.iter().fold(vec![1.0], |product, b| {
+                let vector = (0..b.rank).map(|i| component(b, i)).collect::<Vec<f32>>();
+                product
+                    .iter()
+                    .flat_map(|&x| vector.iter().map(move |&y| x * y))
                     .collect()
             });
             shape.padded_core(&dense)
         };
-        let known = bases.iter().all(|b| !b.directions.is_empty());
-        if known && shape.ranks.iter().product::<usize>() <= LARGEST {
+        let has_eigenvectors = bases.iter().all(|b| !b.directions.is_empty());
+        if has_eigenvectors && shape.ranks.iter().product::<usize>() <= MAX_ROTATED_ENTRIES {
             let transposed: Vec<Vec<f32>> = bases
                 .iter()
                 .map(|b| {
@@ -55,68 +59,75 @@ impl CoreMerge {
                         .collect()
                 })
                 .collect();
-            let there: Vec<&[f32]> = bases.iter().map(|b| b.directions.as_slice()).collect();
-            let back: Vec<&[f32]> = transposed.iter().map(Vec::as_slice).collect();
-            return CoreMerge::Turned {
-                there: ModeProducts::new(level, shape, &there),
-                back: ModeProducts::new(level, shape, &back),
-                curvature: product(&|b, i| b.curvature[i]),
+            let rotations: Vec<&[f32]> = bases.iter().map(|b| b.directions.as_slice()).collect();
+            let inverses: Vec<&[f32]> = transposed.iter().map(Vec::as_slice).collect();
+            return CoreMerge::Rotated {
+                to_basis: ModeProducts::new(level, shape, &rotations),
+                from_basis: ModeProducts::new(level, shape, &inverses),
+                curvature: outer_product(&|b, i| b.curvature[i]),
             };
         }
-        let top: Vec<usize> = bases.iter().map(|b| highest(&b.curvature, None)).collect();
-        let highest_of = bases.iter().zip(&top).map(|(b, &i)| b.curvature[i]);
-        let first: f32 = highest_of.product();
-        let without = |(b, &i): (&&Basis, &usize)| {
-            let next = b.curvature[highest(&b.curvature, Some(i))];
-            first / b.curvature[i].max(f32::MIN_POSITIVE) * next
+        let top: Vec<usize> = bases.iter().map(|b| argmax(&b.curvature, None)).collect();
+        let top_curvatures = bases.iter().zip(&top).map(|(b, &i)| b.curvature[i]);
+        let highest: f32 = top_curvatures.product();
+        // The next smaller eigenvalue replaces the factor of one mode.
+        let runner_up = |(b, &i): (&&CurvatureBasis, &usize)| {
+            let next = b.curvature[argmax(&b.curvature, Some(i))];
+            highest / b.curvature[i].max(f32::MIN_POSITIVE) * next
         };
         let second = bases
             .iter()
             .zip(&top)
             .filter(|(b, _)| b.rank > 1)
-            .map(without)
+            .map(runner_up)
             .fold(0.0, f32::max);
-        if !known {
+        if !has_eigenvectors {
             return CoreMerge::Steepest {
                 direction: vec![0.0; shape.core_len()],
-                first,
-                second: first,
+                highest,
+                second: highest,
             };
         }
-        let direction = product(&|b, i| b.directions[highest(&b.curvature, None) * b.rank + i]);
+        let direction =
+            outer_product(&|b, i| b.directions[argmax(&b.curvature, None) * b.rank + i]);
         CoreMerge::Steepest {
             direction,
-            first,
+            highest,
             second,
         }
     }
 
-    /// What moves are multiplied with in every direction, for `all` entries in all and `one` in one
-    /// block. The same for all steps of a sweep.
-    pub(super) fn shares(&self, eta: f32, penalty: f32, (all, one): (f32, f32)) -> Vec<f32> {
-        let of = |curvature: &f32| share(*curvature + penalty, eta, all, one);
+    /// Returns the merge factor of each direction; they are the same for all strata of a pass.
+    pub(super) fn factors(&self, eta: f32, penalty: f32, entries: EntryCounts) -> Vec<f32> {
+        let factor = |curvature: &f32| merge_factor(*curvature + penalty, eta, entries);
         match self {
-            CoreMerge::Turned { curvature, .. } => curvature.iter().map(of).collect(),
-            CoreMerge::Steepest { first, second, .. } => vec![of(first), of(second)],
-            CoreMerge::Row(basis) => basis.curvature.iter().map(of).collect(),
+            CoreMerge::Rotated { curvature, .. } => curvature.iter().map(factor).collect(),
+            CoreMerge::Steepest {
+                highest, second, ..
+            } => vec![factor(highest), factor(second)],
+            CoreMerge::Diagonal(basis) => basis.curvature.iter().map(factor).collect(),
         }
     }
 
-    /// Turns the sum of moves into what they come to.
-    pub(super) fn apply(&self, moves: &mut Vec<f32>, work: &mut Vec<f32>, shares: &[f32]) {
+    /// Replaces the sum of deltas by the merged delta.
+    pub(super) fn merge(&self, delta: &mut Vec<f32>, scratch: &mut Vec<f32>, factors: &[f32]) {
         match self {
-            CoreMerge::Turned { there, back, .. } => {
-                there.apply(moves, work);
-                moves.iter_mut().zip(shares).for_each(|(m, s)| *m *= s);
-                back.apply(moves, work);
+            CoreMerge::Rotated {
+                to_basis,
+                from_basis,
+                ..
+            } => {
+                to_basis.apply(delta, scratch);
+                delta.iter_mut().zip(factors).for_each(|(d, f)| *d *= f);
+                from_basis.apply(delta, scratch);
             }
             CoreMerge::Steepest { direction, .. } => {
-                let along: f32 = moves.iter().zip(direction).map(|(m, d)| m * d).sum();
-                let more = (shares[0] - shares[1]) * along;
-                let each = moves.iter_mut().zip(direction);
-                each.for_each(|(m, d)| *m = shares[1] * *m + more * d);
+                let along: f32 = delta.iter().zip(direction).map(|(m, d)| m * d).sum();
+                let correction = (factors[0] - factors[1]) * along;
+                let floats = delta.iter_mut().zip(direction);
+                floats.for_each(|(m, d)| *m = factors[1] * *m + correction * d);
             }
-            CoreMerge::Row(basis) => basis.apply_shares(moves, shares),
+            CoreMerge::Diagonal(basis) => basis.scale(delta, factors),
         }
     }
 }
@@ -125,8 +136,13 @@ impl CoreMerge {
 mod tests {
     use super::*;
 
-    /// A turned basis: a rotation in the first two coordinates, if there are two.
-    fn basis(rank: usize, curvature: f32) -> Basis {
+    const ENTRIES: EntryCounts = EntryCounts {
+        total: 10.0,
+        per_replica: 1.0,
+    };
+
+    /// A basis that is rotated in the first two coordinates, with curvature along the first direction only.
+    fn basis(rank: usize, curvature: f32) -> CurvatureBasis {
         let mut directions = vec![0.0; rank * rank];
         (0..rank).for_each(|i| directions[i * rank + i] = 1.0);
         if rank > 1 {
@@ -135,7 +151,7 @@ mod tests {
         }
         let mut all = vec![0.0; rank];
         all[0] = curvature;
-        Basis {
+        CurvatureBasis {
             rank,
             directions,
             curvature: all,
@@ -153,39 +169,39 @@ mod tests {
                 basis(4, curvature),
             );
             let merge = CoreMerge::new(Level::best(), &shape, &[&a, &b, &c]);
-            let mut moves = shape.padded_core(&dense);
-            let shares = merge.shares(0.1, 0.0, (10.0, 1.0));
-            merge.apply(&mut moves, &mut Vec::new(), &shares);
-            let moves = shape.dense_core(&moves);
+            let mut delta = shape.padded_core(&dense);
+            let factors = merge.factors(0.1, 0.0, ENTRIES);
+            merge.merge(&mut delta, &mut Vec::new(), &factors);
+            let delta = shape.dense_core(&delta);
             let along = |m: &[f32]| -> f32 {
-                let at = |k: usize| {
+                let term = |k: usize| {
                     m[k] * a.directions[k / 12] * b.directions[k / 4 % 3] * c.directions[k % 4]
                 };
-                (0..24).map(at).sum()
+                (0..24).map(term).sum()
             };
-            let size = |m: &[f32]| m.iter().map(|x| x * x).sum::<f32>() - along(m).powi(2);
+            let squared_rest = |m: &[f32]| m.iter().map(|x| x * x).sum::<f32>() - along(m).powi(2);
             let expected = if curvature > 0.0 { 0.1 } else { 1.0 };
-            assert!((along(&moves) / along(&dense) - expected).abs() < 1e-3);
-            assert!((size(&moves) / size(&dense) - 1.0).abs() < 1e-3);
+            assert!((along(&delta) / along(&dense) - expected).abs() < 1e-3);
+            assert!((squared_rest(&delta) / squared_rest(&dense) - 1.0).abs() < 1e-3);
         }
     }
 
     #[test]
-    fn a_large_core_knows_its_steepest_direction() {
+    fn a_large_core_distinguishes_its_steepest_direction() {
         let shape = CoreShape::new(CoreKind::Full, &[30, 30, 30]);
         let b = basis(30, 1e5);
         let merge = CoreMerge::new(Level::best(), &shape, &[&b, &b, &b]);
         assert!(matches!(merge, CoreMerge::Steepest { .. }));
-        let shares = merge.shares(0.1, 0.0, (10.0, 1.0));
+        let factors = merge.factors(0.1, 0.0, ENTRIES);
         let CoreMerge::Steepest { direction, .. } = &merge else {
             unreachable!()
         };
-        let mut moves: Vec<f32> = direction.iter().map(|d| 10.0 * d).collect();
+        let mut delta: Vec<f32> = direction.iter().map(|d| 10.0 * d).collect();
         let mut other = shape.padded_core(&vec![0.0; 27_000]);
         other[5 * 32 + 7] = 1.0;
-        moves.iter_mut().zip(&other).for_each(|(m, o)| *m += o);
-        merge.apply(&mut moves, &mut Vec::new(), &shares);
-        let along: f32 = moves.iter().zip(direction).map(|(m, d)| m * d).sum();
-        assert!((along - 1.0).abs() < 1e-2 && (moves[5 * 32 + 7] - 1.0).abs() < 1e-2);
+        delta.iter_mut().zip(&other).for_each(|(m, o)| *m += o);
+        merge.merge(&mut delta, &mut Vec::new(), &factors);
+        let along: f32 = delta.iter().zip(direction).map(|(m, d)| m * d).sum();
+        assert!((along - 1.0).abs() < 1e-2 && (delta[5 * 32 + 7] - 1.0).abs() < 1e-2);
     }
 }

@@ -1,101 +1,151 @@
-//! How often copies are merged: in how many sweeps over all blocks an epoch goes.
+//! The interval between merges of replicas, which is adapted from pass to pass.
 //!
-//! Blocks that work on their own for long each find a model of their own, and the average of two
-//! models is none. So copies must not get far apart before they are merged, and where everything
-//! still moves fast, blocks must take turns often.
+//! Blocks that work on their own for long each find a model of their own, and the average of two models is no model. So
+//! replicas must be merged before they diverge, and often while the error still falls fast. An epoch therefore consists of
+//! one or more partial passes over all strata, each with a fraction of every block's entries.
 
-use super::{Blocked, Shared, WHOLE, groups, replica_divergence};
+use std::sync::RwLock;
 
-/// Copies whose predictions differ by more than this share of the squared error are merged more often.
-const TOO_FAR: f64 = 0.006;
+use super::plan::BlockingPlan;
+use super::replica_divergence::prediction_variance;
+use super::replicas::BlockReplicas;
+use crate::kernel::ConflictFreeClasses;
+use crate::options::Options;
+use crate::solver::algorithm::AlgorithmState;
+use crate::solver::data::Data;
 
-/// Copies whose predictions differ by less are merged less often.
-const CLOSE: f64 = 0.0035;
+/// Number of units into which partial passes divide the entries of a block: the resolution of their limits.
+pub(super) const UNITS_PER_BLOCK: usize = 1 << 10;
 
-/// A squared error that falls by more than this share in a sweep wants more sweeps, one that falls by
-/// less wants fewer.
-const FAST: f64 = 0.03;
-const SLOW: f64 = 0.01;
+/// Divergence, as a fraction of the mean squared error, above which replicas are merged more often.
+const HIGH_DIVERGENCE: f64 = 0.006;
 
-/// The most sweeps of a fit that starts from an identity: more do not lower its error.
-const CENTRED: usize = 2;
+/// Divergence below which replicas are merged less often.
+const LOW_DIVERGENCE: f64 = 0.0035;
 
-/// Entries that a block should have between merges.
-const SHARE: usize = 128;
+/// Relative decrease of the mean squared error per pass above which replicas are merged more often.
+const FAST_DECREASE: f64 = 0.03;
 
-/// How an epoch is divided.
+/// Relative decrease below which replicas are merged less often.
+const SLOW_DECREASE: f64 = 0.01;
+
+/// Factors by which the number of passes grows and shrinks.
+const PASS_GROWTH: usize = 4;
+const PASS_SHRINKAGE: usize = 2;
+
+/// Passes per epoch at most if the initialisation is also the prior mean: more do not lower its error.
+const MAX_PASSES_WITH_PRIOR_MEAN: usize = 2;
+
+/// Entries that a block should process between two merges.
+const MIN_ENTRIES_BETWEEN_MERGES: usize = 128;
+
+/// Entries that the classes of a pass should have on average.
+const MIN_CLASS_ENTRIES_PER_PASS: usize = 4096;
+
+/// The current interval between merges.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::solver) struct Pace {
-    /// Sweeps of an epoch, as things stand: a power of two.
-    pub sweeps: usize,
-    /// The mean squared error of the last sweep.
-    pub error: f64,
+pub(in crate::solver) struct MergeInterval {
+    /// Number of partial passes per epoch: a power of two.
+    pub passes_per_epoch: usize,
+    /// Mean squared error of the last pass.
+    pub last_error: f64,
 }
 
-/// How far the copies of blocks were apart in a sweep.
+impl From<AlgorithmState> for MergeInterval {
+    fn from(state: AlgorithmState) -> Self {
+        MergeInterval {
+            passes_per_epoch: state.sweeps as usize,
+            last_error: state.sweep_error,
+        }
+    }
+}
+
+impl From<MergeInterval> for AlgorithmState {
+    fn from(interval: MergeInterval) -> Self {
+        AlgorithmState {
+            sweeps: interval.passes_per_epoch as u64,
+            sweep_error: interval.last_error,
+        }
+    }
+}
+
+/// Measurements of one pass.
 #[derive(Default)]
-pub(super) struct Apart {
-    /// The variance of predictions, and steps it was added up over.
-    apart: f64,
-    steps: f64,
-    /// Squared errors and what their entries weigh.
-    pub squares: f64,
-    seen: f64,
+pub(super) struct PassStatistics {
+    /// Sum over merges of the variance of predictions between replicas.
+    divergence: f64,
+    /// Number of merges.
+    merges: f64,
+    /// Weighted sum of squared errors.
+    pub squared_error: f64,
+    /// Sum of the weights of the entries.
+    total_weight: f64,
 }
 
-impl Apart {
-    /// Adds a step of copies that saw too little to be apart.
-    pub(super) fn add(&mut self, squares: f64, seen: f64) {
-        self.steps += 1.0;
-        self.squares += squares;
-        self.seen += seen;
-    }
-}
-
-impl Blocked<'_> {
-    /// So many sweeps that a block still has entries between merges.
-    pub(super) fn most_sweeps(&self) -> usize {
-        if let Some(classes) = self.data.tensor.classes() {
-            return groups::most_sweeps(classes);
-        }
-        let entries = self.data.tensor.len() / self.plan.spec.block_count() * self.plan.together;
-        let most = 1 << (entries / SHARE).clamp(1, WHOLE).ilog2();
-        match self.options.start.defines_prior_mean() {
-            // What all blocks have in common stays near its prior.
-            true => most.min(CENTRED),
-            false => most,
-        }
+impl PassStatistics {
+    /// Adds a merge of replicas that saw too few entries to diverge.
+    pub(super) fn add_merge(&mut self, squared_error: f64, total_weight: f64) {
+        self.merges += 1.0;
+        self.squared_error += squared_error;
+        self.total_weight += total_weight;
     }
 
-    /// Looks how far the copies of blocks are apart after a step.
-    pub(super) fn look(&self, shared: &Shared<'_>, apart: &mut Apart) {
-        let slots: Vec<_> = shared
-            .slots
+    /// Adds the measurements of all blocks at a merge.
+    pub(super) fn add_replicas(&mut self, replicas: &[RwLock<BlockReplicas>]) {
+        let replicas: Vec<_> = replicas
             .iter()
-            .map(|slot| slot.read().unwrap_or_else(|e| e.into_inner()))
+            .map(|r| r.read().unwrap_or_else(|e| e.into_inner()))
             .collect();
-        let probes: Vec<&[f32]> = slots.iter().map(|s| s.probe.as_slice()).collect();
-        apart.apart += replica_divergence::apart(&probes);
-        apart.steps += 1.0;
-        for slot in &slots {
-            apart.squares += slot.squares;
-            apart.seen += slot.seen;
+        let predictions: Vec<&[f32]> = replicas
+            .iter()
+            .map(|r| r.sample_predictions.as_slice())
+            .collect();
+        self.divergence += prediction_variance(&predictions);
+        self.merges += 1.0;
+        for block in &replicas {
+            self.squared_error += block.squared_error;
+            self.total_weight += block.total_weight;
         }
     }
+}
 
-    /// How many sweeps an epoch has from here on, after a sweep: more if the copies of blocks predict
-    /// differently or the error falls fast, fewer if they agree and it does not.
-    pub(super) fn next_sweeps(&self, apart: &Apart, pace: &mut Pace) {
-        let error = (apart.squares / apart.seen).max(f64::MIN_POSITIVE);
-        let share = apart.apart / apart.steps / error;
-        let fall = 1.0 - error / pace.error;
-        pace.error = error;
-        let most = self.most_sweeps();
-        let now = pace.sweeps.min(most);
-        if share > TOO_FAR || fall > FAST {
-            pace.sweeps = (now * 4).min(most);
-        } else if share < CLOSE && fall < SLOW {
-            pace.sweeps = (now / 2).max(1);
+/// Returns the largest number of passes per epoch with which a block still has entries between two merges.
+pub(super) fn max_passes_per_epoch(data: &Data, plan: &BlockingPlan, options: &Options) -> usize {
+    if let Some(classes) = data.tensor.classes() {
+        return max_passes_over_classes(classes);
+    }
+    let entries = data.tensor.len() / plan.blocking.block_count() * plan.strata_per_merge;
+    let max_passes = power_of_two_below(entries / MIN_ENTRIES_BETWEEN_MERGES);
+    if options.start.defines_prior_mean() {
+        // The replicated parameters stay near their prior mean, so replicas hardly diverge.
+        max_passes.min(MAX_PASSES_WITH_PRIOR_MEAN)
+    } else {
+        max_passes
+    }
+}
+
+fn max_passes_over_classes(classes: &ConflictFreeClasses) -> usize {
+    let mean_class = classes.len() / classes.count().max(1);
+    power_of_two_below(mean_class / MIN_CLASS_ENTRIES_PER_PASS)
+}
+
+/// Returns the largest power of two that is at most `x`, between 1 and [`UNITS_PER_BLOCK`].
+fn power_of_two_below(x: usize) -> usize {
+    1 << x.clamp(1, UNITS_PER_BLOCK).ilog2()
+}
+
+impl MergeInterval {
+    /// Adapts the interval after a pass: shorter if replicas diverged or the error fell fast, longer if neither.
+    pub(super) fn adapt(&mut self, pass: &PassStatistics, max_passes: usize) {
+        let error = (pass.squared_error / pass.total_weight).max(f64::MIN_POSITIVE);
+        let divergence = pass.divergence / pass.merges / error;
+        let decrease = 1.0 - error / self.last_error;
+        self.last_error = error;
+        let passes = self.passes_per_epoch.min(max_passes);
+        if divergence > HIGH_DIVERGENCE || decrease > FAST_DECREASE {
+            self.passes_per_epoch = (passes * PASS_GROWTH).min(max_passes);
+        } else if divergence < LOW_DIVERGENCE && decrease < SLOW_DECREASE {
+            self.passes_per_epoch = (passes / PASS_SHRINKAGE).max(1);
         }
     }
 }

@@ -1,131 +1,142 @@
-//! Whether the copies of blocks still say the same: predictions at a few entries with each of them.
+//! The divergence of replicas: how much predictions of a few entries differ between them.
 
-use super::curvature::sample;
-use crate::kernel::MAX_ORDER;
-use crate::kernel::{BlockingSpec, EntryBlock, Form, Method, TensorKernel};
-use crate::solver::data::Data;
-
+use super::entry_sample::sample_entries;
+use crate::kernel::{BlockingSpec, CoreShape, EntryBlock, Form, MAX_ORDER, Method, TensorKernel};
 use crate::model::Model;
 use crate::simd::Level;
+use crate::solver::data::Data;
 
-use crate::kernel::CoreShape;
+/// Number of entries that are predicted with every replica.
+const PREDICTED_ENTRIES: usize = 16;
 
-/// Entries that are predicted.
-const PROBES: usize = 16;
+/// Number of entries of a block on which its curvature is measured.
+const CURVATURE_ENTRIES: usize = 12;
 
-/// Entries of a cell whose slopes are looked at.
-const LOOKS: usize = 12;
-
-/// Some entries with their rows as they were at the start of an epoch.
-pub(super) struct Probe {
-    /// The rows of the modes, in the order in which a form has them.
+/// Sampled entries with their rows as they were at the start of the epoch.
+pub(super) struct DivergenceSample {
+    /// For each entry, the rows of all modes in `mode_order`.
     rows: Vec<f32>,
-    /// The row of each mode for each entry.
+    /// For each entry, the row index of each mode.
     entries: Vec<Vec<u32>>,
+    /// The shape of the core with its modes in `mode_order`.
     shape: CoreShape,
-    /// The modes in that order.
-    order: Vec<usize>,
+    /// The modes in the order of the core's layout during an epoch: the fiber mode first.
+    mode_order: Vec<usize>,
 }
 
-/// What predicting them takes. One per thread.
-pub(super) struct ProbeKernel {
+/// Computes predictions and derivatives of sampled entries. Each thread has its own.
+pub(super) struct SampleKernel {
     kernel: TensorKernel,
     rows: Vec<f32>,
-    slopes: Vec<f32>,
+    partials: Vec<f32>,
 }
 
-impl Probe {
-    pub(super) fn new(model: &Model, data: &Data, spec: &BlockingSpec) -> Probe {
-        let order = Form::tensor(&model.shape, spec.fiber_mode).mode_order();
-        let ranks: Vec<usize> = order.iter().map(|&n| model.shape.ranks[n]).collect();
+/// Mean squared derivatives of the prediction at entries of a block, by weight.
+pub(super) struct BlockCurvature {
+    /// By the row of the fiber mode.
+    pub fiber_row: f64,
+    /// By the core.
+    pub core: f64,
+}
+
+impl DivergenceSample {
+    pub(super) fn new(model: &Model, data: &Data, blocking: &BlockingSpec) -> DivergenceSample {
+        let mode_order = Form::tensor(&model.shape, blocking.fiber_mode).mode_order();
+        let ranks: Vec<usize> = mode_order.iter().map(|&n| model.shape.ranks[n]).collect();
         let shape = CoreShape::new(model.shape.kind, &ranks);
-        let entries = sample(data.tensor.blocks(), order.len(), PROBES);
-        let entries: Vec<Vec<u32>> = entries.into_iter().map(|(rows, _)| rows).collect();
+        let entries = sample_entries(data.tensor.blocks(), mode_order.len(), PREDICTED_ENTRIES);
+        let entries: Vec<Vec<u32>> = entries.into_iter().map(|entry| entry.rows).collect();
         let mut rows = vec![0.0; entries.len() * shape.rows_len()];
         for (entry, rows) in entries.iter().zip(rows.chunks_exact_mut(shape.rows_len())) {
-            for (k, &n) in order.iter().enumerate() {
+            for (k, &n) in mode_order.iter().enumerate() {
                 let row = model.modes[n].factor.padded_row(entry[n] as usize);
                 rows[shape.row(k)].copy_from_slice(row);
             }
         }
-        Probe {
+        DivergenceSample {
             rows,
             entries,
             shape,
-            order,
+            mode_order,
         }
     }
 
-    pub(super) fn kernel(&self, level: Level) -> ProbeKernel {
-        ProbeKernel {
+    pub(super) fn kernel(&self, level: Level) -> SampleKernel {
+        SampleKernel {
             kernel: TensorKernel::new(&self.shape, Method::Shared(level)),
             rows: vec![0.0; self.shape.rows_len()],
-            slopes: vec![0.0; self.shape.rows_len()],
+            partials: vec![0.0; self.shape.rows_len()],
         }
     }
 }
 
-impl ProbeKernel {
-    /// Predicts all entries with a copy of the core and of the rows of some modes.
+impl SampleKernel {
+    /// Predicts all sampled entries with replicas of the core and of some modes; the other modes have the rows of the
+    /// sample.
     pub(super) fn predict<'a>(
         &mut self,
-        probe: &Probe,
+        sample: &DivergenceSample,
         core: &[f32],
-        copies: impl Iterator<Item = Option<&'a [f32]>>,
-        out: &mut Vec<f32>,
+        mode_replicas: impl Iterator<Item = Option<&'a [f32]>>,
+        predictions: &mut Vec<f32>,
     ) {
-        let shape = &probe.shape;
-        let copies: Vec<Option<&[f32]>> = copies.collect();
-        out.clear();
-        let all = probe.rows.chunks_exact(shape.rows_len());
-        for (entry, rows) in probe.entries.iter().zip(all) {
+        let shape = &sample.shape;
+        let mode_replicas: Vec<Option<&[f32]>> = mode_replicas.collect();
+        predictions.clear();
+        let rows_of_entries = sample.rows.chunks_exact(shape.rows_len());
+        for (entry, rows) in sample.entries.iter().zip(rows_of_entries) {
             self.rows.copy_from_slice(rows);
-            for (k, &n) in probe.order.iter().enumerate() {
-                if let Some(copy) = copies[n] {
+            for (k, &n) in sample.mode_order.iter().enumerate() {
+                if let Some(replica) = mode_replicas[n] {
                     let (to, stride) = (shape.row(k), shape.row(k).len());
                     let from = entry[n] as usize * stride;
-                    self.rows[to].copy_from_slice(&copy[from..from + stride]);
+                    self.rows[to].copy_from_slice(&replica[from..from + stride]);
                 }
             }
-            out.push(self.kernel.value(core, &self.rows));
+            predictions.push(self.kernel.value(core, &self.rows));
         }
     }
 
-    /// The mean squared slope of the fiber mode's row, and that of the core, by weight at some entries of
-    /// a cell: `row` gives the rows of modes.
-    pub(super) fn curvature<'a>(
+    /// Measures the curvature at some entries of a block. `row` returns the current row of a mode.
+    pub(super) fn block_curvature<'a>(
         &mut self,
-        probe: &Probe,
-        cell: &EntryBlock,
+        sample: &DivergenceSample,
+        block: &EntryBlock,
         core: &[f32],
         row: impl Fn(usize, u32) -> &'a [f32],
-    ) -> (f64, f64) {
-        let shape = &probe.shape;
-        let size = |x: &[f32]| -> f64 { f64::from(x.iter().map(|&x| x * x).sum::<f32>()) };
+    ) -> BlockCurvature {
+        let shape = &sample.shape;
+        let squared_norm = |x: &[f32]| -> f64 { f64::from(x.iter().map(|&x| x * x).sum::<f32>()) };
         let entry = &mut [0; MAX_ORDER][..shape.order()];
-        let (mut rows, mut cores) = (0.0, 0.0);
-        let count = LOOKS.min(cell.len());
+        let mut sums = BlockCurvature {
+            fiber_row: 0.0,
+            core: 0.0,
+        };
+        let count = CURVATURE_ENTRIES.min(block.len());
         for k in 0..count {
-            let number = k * cell.len() / count;
-            cell.rows_of_entry(number, entry);
-            let weight = f64::from(cell.weight(number));
-            let mut outer = 1.0;
-            for (k, &n) in probe.order.iter().enumerate() {
+            let i = k * block.len() / count;
+            block.rows_of_entry(i, entry);
+            let weight = f64::from(block.weight(i));
+            let mut outer_product = 1.0;
+            for (k, &n) in sample.mode_order.iter().enumerate() {
                 let row = row(n, entry[n]);
                 self.rows[shape.row(k)].copy_from_slice(row);
-                outer *= size(row);
+                outer_product *= squared_norm(row);
             }
-            self.kernel.slopes(core, &self.rows, &mut self.slopes);
-            rows += weight * size(&self.slopes[shape.row(0)]);
-            cores += weight * outer;
+            self.kernel.slopes(core, &self.rows, &mut self.partials);
+            sums.fiber_row += weight * squared_norm(&self.partials[shape.row(0)]);
+            sums.core += weight * outer_product;
         }
         let n = (count as f64).max(1.0);
-        (rows / n, cores / n)
+        BlockCurvature {
+            fiber_row: sums.fiber_row / n,
+            core: sums.core / n,
+        }
     }
 }
 
-/// How far predictions are apart: the mean over entries of their variance.
-pub(super) fn apart(predictions: &[&[f32]]) -> f64 {
+/// Returns the variance of predictions between replicas, averaged over the entries.
+pub(super) fn prediction_variance(predictions: &[&[f32]]) -> f64 {
     let (n, entries) = (predictions.len() as f64, predictions[0].len());
     let variance = |i: usize| {
         let x = predictions.iter().map(|p| f64::from(p[i]));

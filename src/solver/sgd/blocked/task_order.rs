@@ -1,62 +1,67 @@
-//! Which thread does what, and when it may.
+//! The distribution of tasks among threads, and the order in which tasks may start.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Looks this many times before giving way to other threads.
-const SPINS: usize = 200;
+use crate::parallel::stealing_order;
 
-/// A counter that has its cache lines to itself.
+/// Number of polls before a waiting thread yields its time slice.
+const SPINS_BEFORE_YIELD: usize = 200;
+
+/// A counter with cache lines of its own.
 #[derive(Default)]
 #[repr(align(128))]
-struct Counter(AtomicUsize);
+struct PaddedCounter(AtomicUsize);
 
-fn counters(count: usize) -> Vec<Counter> {
-    (0..count).map(|_| Counter::default()).collect()
+fn counters(count: usize) -> Vec<PaddedCounter> {
+    (0..count).map(|_| PaddedCounter::default()).collect()
 }
 
-/// Who does which task of one or more rounds, all of the same number of tasks. Every thread has tasks of
-/// its own, the same in every round, whose rows stay in its cache; when it is done with them it helps
-/// the others. Nobody waits at the end of a round: what a task needs of earlier rounds it waits for
-/// itself, which it may, since those were all taken before.
-pub(super) struct Turns {
-    /// For each task, in how many rounds it was taken.
-    taken: Vec<Counter>,
-    /// For each coordinate and part, in how many rounds a task that has it was done.
-    done: Vec<Vec<Counter>>,
+/// Distributes the tasks of one or more rounds among threads. All rounds have the same number of tasks.
+///
+/// Every thread has tasks of its own, the same in every round, whose rows stay in its cache; after those it takes
+/// tasks of other threads. There is no barrier between rounds. A task waits for the tasks of earlier rounds that have one of
+/// its parts. This cannot deadlock, because threads take all tasks of a round before any of the next.
+pub(super) struct RoundTasks {
+    /// For each task, the number of rounds in which a thread took it.
+    taken: Vec<PaddedCounter>,
+    /// For each axis and part, the number of rounds in which a task with this part finished.
+    finished: Vec<Vec<PaddedCounter>>,
 }
 
-impl Turns {
-    /// For up to `tasks` tasks, which have one of `parts` parts in each of some coordinates.
-    pub(super) fn new(tasks: usize, coordinates: usize, parts: usize) -> Turns {
-        Turns {
+impl RoundTasks {
+    /// Creates counters for up to `tasks` tasks per round. On each of `axes` axes, a task has one of `parts` parts.
+    pub(super) fn new(tasks: usize, axes: usize, parts: usize) -> RoundTasks {
+        RoundTasks {
             taken: counters(tasks),
-            done: (0..coordinates).map(|_| counters(parts)).collect(),
+            finished: (0..axes).map(|_| counters(parts)).collect(),
         }
     }
 
-    /// Makes ready for the next rounds. Nobody may be taking turns.
-    pub(super) fn again(&self) {
-        let all = self.taken.iter().chain(self.done.iter().flatten());
+    /// Prepares for another [`Self::run`]. No thread may be in one.
+    pub(super) fn reset(&self) {
+        let all = self.taken.iter().chain(self.finished.iter().flatten());
         all.for_each(|c| c.0.store(0, Ordering::Relaxed));
     }
 
-    /// Does tasks `0..count` of each of `rounds` rounds, each once, together with the other threads,
-    /// until a task says that it is enough: then the result is `false`.
-    pub(super) fn take(
+    /// Runs tasks `0..count` of each of `rounds` rounds once, together with the other threads. `run_task` gets the
+    /// round and the task. Returns `false` as soon as `run_task` does.
+    pub(super) fn run(
         &self,
         rounds: usize,
         count: usize,
-        (thread, threads): (usize, usize),
-        mut task: impl FnMut(usize, usize) -> bool,
+        thread: usize,
+        threads: usize,
+        mut run_task: impl FnMut(usize, usize) -> bool,
     ) -> bool {
         for round in 0..rounds {
-            for t in crate::parallel::stealing_order(thread, threads, count) {
-                let taken = &self.taken[t].0;
-                let next = round + 1;
-                let order = Ordering::Relaxed;
-                let mine = taken.load(order) == round
-                    && taken.compare_exchange(round, next, order, order).is_ok();
-                if mine && !task(round, t) {
+            for task in stealing_order(thread, threads, count) {
+                let taken = &self.taken[task].0;
+                let relaxed = Ordering::Relaxed;
+                let won = taken.load(relaxed) == round
+                    && taken
+                        .compare_exchange(round, round + 1, relaxed, relaxed)
+                        .is_ok();
+                if won && !run_task(round, task) {
                     return false;
                 }
             }
@@ -64,14 +69,19 @@ impl Turns {
         true
     }
 
-    /// Waits until the parts of a task are done with in all rounds before `round`; `false` if `stop`
-    /// says so before.
-    pub(super) fn wait(&self, place: &[usize], round: usize, stop: impl Fn() -> bool) -> bool {
-        for (done, &part) in self.done.iter().zip(place) {
-            let mut looks = 0;
-            while done[part].0.load(Ordering::Acquire) < round {
-                looks += 1;
-                if looks < SPINS {
+    /// Waits until the tasks of all rounds before `round` are done with the parts at `coordinates`. Returns `false` if
+    /// `stop` does before.
+    pub(super) fn wait_for_earlier_rounds(
+        &self,
+        coordinates: &[usize],
+        round: usize,
+        stop: impl Fn() -> bool,
+    ) -> bool {
+        for (finished, &part) in self.finished.iter().zip(coordinates) {
+            let mut spins = 0;
+            while finished[part].0.load(Ordering::Acquire) < round {
+                spins += 1;
+                if spins < SPINS_BEFORE_YIELD {
                     std::hint::spin_loop();
                 } else if stop() {
                     return false;
@@ -83,59 +93,59 @@ impl Turns {
         true
     }
 
-    /// Says that a task of `round` is done with its parts.
-    pub(super) fn done(&self, place: &[usize], round: usize) {
-        for (done, &part) in self.done.iter().zip(place) {
-            done[part].0.store(round + 1, Ordering::Release);
+    /// Marks the task of `round` with the parts at `coordinates` as finished.
+    pub(super) fn finish(&self, coordinates: &[usize], round: usize) {
+        for (finished, &part) in self.finished.iter().zip(coordinates) {
+            finished[part].0.store(round + 1, Ordering::Release);
         }
     }
 }
 
-/// Who does which of some tasks that may be done in any order. Every thread has a run of neighbours of its
-/// own, so that what they leave is in its cache; when it is done with those it helps the others.
-pub(super) struct Runs {
-    /// For each thread, how many of its tasks were taken.
-    taken: Vec<Counter>,
+/// Distributes independent tasks among threads. Every thread has a contiguous range of tasks of its own, whose results stay
+/// in its cache; after those it takes tasks of other threads.
+pub(super) struct ContiguousTasks {
+    /// For each thread, the number of its tasks that were taken.
+    taken: Vec<PaddedCounter>,
 }
 
-impl Runs {
-    pub(super) fn new(threads: usize) -> Runs {
-        Runs {
+impl ContiguousTasks {
+    pub(super) fn new(threads: usize) -> ContiguousTasks {
+        ContiguousTasks {
             taken: counters(threads),
         }
     }
 
-    /// Makes ready for the next tasks. Nobody may be taking any.
-    pub(super) fn again(&self) {
+    /// Prepares for another [`Self::run`]. No thread may be in one.
+    pub(super) fn reset(&self) {
         self.taken
             .iter()
             .for_each(|c| c.0.store(0, Ordering::Relaxed));
     }
 
-    /// Does tasks `0..count`, each once, together with the other threads.
-    pub(super) fn take(&self, count: usize, thread: usize, mut task: impl FnMut(usize)) {
+    /// Runs tasks `0..count` once, together with the other threads.
+    pub(super) fn run(&self, count: usize, thread: usize, mut run_task: impl FnMut(usize)) {
         let threads = self.taken.len();
-        for t in (0..threads).map(|other| (thread + other) % threads) {
-            let (start, end) = (count * t / threads, count * (t + 1) / threads);
-            let taken = &self.taken[t].0;
+        for owner in (0..threads).map(|other| (thread + other) % threads) {
+            let (start, end) = (count * owner / threads, count * (owner + 1) / threads);
+            let taken = &self.taken[owner].0;
             while start + taken.load(Ordering::Relaxed) < end {
-                let next = start + taken.fetch_add(1, Ordering::Relaxed);
-                if next < end {
-                    task(next);
+                let task = start + taken.fetch_add(1, Ordering::Relaxed);
+                if task < end {
+                    run_task(task);
                 }
             }
         }
     }
 }
 
-/// Does tasks `0..count`, each once, together with the other threads that share the counter.
-pub(super) fn take_turns(next: &AtomicUsize, count: usize, mut task: impl FnMut(usize)) {
+/// Runs tasks `0..count` once, together with the other threads that share the counter `next`.
+pub(super) fn run_shared_tasks(next: &AtomicUsize, count: usize, mut run_task: impl FnMut(usize)) {
     loop {
-        let t = next.fetch_add(1, Ordering::Relaxed);
-        if t >= count {
+        let task = next.fetch_add(1, Ordering::Relaxed);
+        if task >= count {
             return;
         }
-        task(t);
+        run_task(task);
     }
 }
 
@@ -146,63 +156,72 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     #[test]
-    fn tasks_of_a_part_go_in_the_order_of_rounds() {
+    fn tasks_with_a_common_part_run_in_the_order_of_rounds() {
         let parts = 6;
         for (threads, rounds) in [(1, 5), (2, 5), (4, 5), (9, 5), (1, 1), (4, 1), (9, 1)] {
-            let turns = Turns::new(parts, 2, parts);
+            let tasks = RoundTasks::new(parts, 2, parts);
             for _ in 0..if cfg!(miri) { 2 } else { 50 } {
-                let seen: Vec<Mutex<Vec<usize>>> =
+                let rounds_of_part: Vec<Mutex<Vec<usize>>> =
                     (0..2 * parts).map(|_| Mutex::default()).collect();
                 std::thread::scope(|scope| {
                     for thread in 0..threads {
-                        let (turns, seen) = (&turns, &seen);
+                        let (tasks, rounds_of_part) = (&tasks, &rounds_of_part);
                         scope.spawn(move || {
-                            assert!(turns.take(rounds, parts, (thread, threads), |round, t| {
-                                let place = [t, (t + 2 * round) % parts];
-                                assert!(turns.wait(&place, round, || false));
-                                seen[t].lock().unwrap().push(round);
-                                seen[parts + place[1]].lock().unwrap().push(round);
-                                turns.done(&place, round);
+                            assert!(tasks.run(rounds, parts, thread, threads, |round, t| {
+                                let coordinates = [t, (t + 2 * round) % parts];
+                                assert!(
+                                    tasks.wait_for_earlier_rounds(&coordinates, round, || false)
+                                );
+                                rounds_of_part[t].lock().unwrap().push(round);
+                                rounds_of_part[parts + coordinates[1]]
+                                    .lock()
+                                    .unwrap()
+                                    .push(round);
+                                tasks.finish(&coordinates, round);
                                 true
                             }));
                         });
                     }
                 });
                 let expected: Vec<usize> = (0..rounds).collect();
-                assert!(seen.iter().all(|s| *s.lock().unwrap() == expected));
-                turns.again();
+                assert!(
+                    rounds_of_part
+                        .iter()
+                        .all(|r| *r.lock().unwrap() == expected)
+                );
+                tasks.reset();
             }
         }
     }
 
     #[test]
-    fn every_task_of_a_run_is_done_once() {
+    fn every_contiguous_task_runs_once() {
         for threads in [1, 2, 5] {
-            let runs = Runs::new(threads);
+            let tasks = ContiguousTasks::new(threads);
             for count in [0, 1, 4, 5, 100] {
-                let done: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+                let runs: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
                 std::thread::scope(|scope| {
-                    // Those of the last thread are left to the others.
+                    // The last thread does not run, so the others have to take its tasks.
                     for thread in 0..(threads - 1).max(1) {
-                        let (runs, done) = (&runs, &done);
+                        let (tasks, runs) = (&tasks, &runs);
                         scope.spawn(move || {
-                            runs.take(count, thread, |t| {
-                                done[t].fetch_add(1, Ordering::Relaxed);
+                            tasks.run(count, thread, |t| {
+                                runs[t].fetch_add(1, Ordering::Relaxed);
                             });
                         });
                     }
                 });
-                assert!(done.iter().all(|d| d.load(Ordering::Relaxed) == 1));
-                runs.again();
+                assert!(runs.iter().all(|r| r.load(Ordering::Relaxed) == 1));
+                tasks.reset();
             }
         }
     }
 
     #[test]
-    fn nobody_waits_for_ever() {
-        let turns = Turns::new(2, 1, 2);
+    fn a_stop_request_ends_waiting() {
+        let tasks = RoundTasks::new(2, 1, 2);
         let stop = AtomicBool::new(true);
-        assert!(!turns.wait(&[1], 1, || stop.load(Ordering::Relaxed)));
-        assert!(!turns.take(1, 2, (0, 1), |_, t| t == 0));
+        assert!(!tasks.wait_for_earlier_rounds(&[1], 1, || stop.load(Ordering::Relaxed)));
+        assert!(!tasks.run(1, 2, 0, 1, |_, t| t == 0));
     }
 }

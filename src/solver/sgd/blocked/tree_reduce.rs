@@ -1,58 +1,62 @@
-//! What the cells of a group move the core by, added up as they come in, always in the same order.
+//! Tree reduction of core deltas whose order of additions is fixed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Something to add up.
+/// One summand, or the sum over a subtree.
 #[derive(Default)]
-pub(super) struct Sum {
-    pub moves: Vec<f32>,
-    pub squares: f64,
+pub(super) struct PartialSum {
+    /// Change of the core.
+    pub core_delta: Vec<f32>,
+    /// Weighted sum of squared errors.
+    pub squared_error: f64,
 }
 
-/// Sums of pairs, of pairs of pairs and so on: whoever is second of a pair adds up both.
-pub(super) struct Gather {
-    sums: Vec<Mutex<Sum>>,
-    /// For the right one of each pair, whether the first of both has come.
-    come: Vec<AtomicBool>,
+/// Adds up numbered summands in a binary tree while they arrive in any order. Of two sibling subtrees, the thread that
+/// completes the second adds both, so the order of additions depends on the number of summands only.
+pub(super) struct TreeReduction {
+    sums: Vec<Mutex<PartialSum>>,
+    /// For the right one of each pair of siblings, whether one of the two is complete.
+    sibling_complete: Vec<AtomicBool>,
 }
 
-fn locked<T>(sum: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(sum: &Mutex<T>) -> MutexGuard<'_, T> {
     sum.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-impl Gather {
-    /// For up to `count`.
-    pub(super) fn new(count: usize) -> Gather {
-        Gather {
-            sums: (0..count).map(|_| Mutex::default()).collect(),
-            come: (0..count).map(|_| AtomicBool::new(false)).collect(),
+impl TreeReduction {
+    /// Creates a reduction of up to `max_count` summands.
+    pub(super) fn new(max_count: usize) -> TreeReduction {
+        TreeReduction {
+            sums: (0..max_count).map(|_| Mutex::default()).collect(),
+            sibling_complete: (0..max_count).map(|_| AtomicBool::new(false)).collect(),
         }
     }
 
-    /// Number `k` of `count` comes, with what `fill` leaves there.
-    pub(super) fn put(&self, k: usize, count: usize, fill: impl FnOnce(&mut Sum)) {
-        fill(&mut locked(&self.sums[k]));
-        let (mut at, mut span) = (k, 1);
+    /// Adds summand `k` of `count`, which `fill` writes.
+    pub(super) fn add(&self, k: usize, count: usize, fill: impl FnOnce(&mut PartialSum)) {
+        fill(&mut lock_ignoring_poison(&self.sums[k]));
+        let (mut node, mut span) = (k, 1);
         while span < count {
-            let (left, right) = (at & !span, at | span);
+            let (left, right) = (node & !span, node | span);
             if right < count {
-                if !self.come[right].swap(true, Ordering::AcqRel) {
+                if !self.sibling_complete[right].swap(true, Ordering::AcqRel) {
                     return;
                 }
-                self.come[right].store(false, Ordering::Relaxed);
-                let (mut to, from) = (locked(&self.sums[left]), locked(&self.sums[right]));
-                let each = to.moves.iter_mut().zip(&from.moves);
-                each.for_each(|(x, y)| *x += y);
-                to.squares += from.squares;
+                self.sibling_complete[right].store(false, Ordering::Relaxed);
+                let mut sum = lock_ignoring_poison(&self.sums[left]);
+                let other = lock_ignoring_poison(&self.sums[right]);
+                let floats = sum.core_delta.iter_mut().zip(&other.core_delta);
+                floats.for_each(|(x, y)| *x += y);
+                sum.squared_error += other.squared_error;
             }
-            (at, span) = (left, 2 * span);
+            (node, span) = (left, 2 * span);
         }
     }
 
-    /// The sum, when all have come.
-    pub(super) fn total(&self) -> MutexGuard<'_, Sum> {
-        locked(&self.sums[0])
+    /// Returns the sum of all summands. All must have been added.
+    pub(super) fn total(&self) -> MutexGuard<'_, PartialSum> {
+        lock_ignoring_poison(&self.sums[0])
     }
 }
 
@@ -62,8 +66,8 @@ mod tests {
     use crate::random::RandomStream;
 
     #[test]
-    fn sums_have_everything_once_and_do_not_depend_on_who_comes_first() {
-        let gather = Gather::new(13);
+    fn a_sum_contains_every_summand_once_and_is_independent_of_their_arrival() {
+        let reduction = TreeReduction::new(13);
         for count in 1..=13usize {
             let mut first = None;
             for round in 0..20 {
@@ -73,14 +77,14 @@ mod tests {
                     order.swap(i, stream.below(i as u64 + 1) as usize);
                 }
                 for &k in &order {
-                    gather.put(k, count, |sum| {
-                        sum.moves = vec![1.0 / (k as f32 + 3.0); 2];
-                        sum.squares = (1u64 << k) as f64;
+                    reduction.add(k, count, |sum| {
+                        sum.core_delta = vec![1.0 / (k as f32 + 3.0); 2];
+                        sum.squared_error = (1u64 << k) as f64;
                     });
                 }
-                let sum = gather.total();
-                assert_eq!(sum.squares, ((1u64 << count) - 1) as f64);
-                let bits = sum.moves[1].to_bits();
+                let sum = reduction.total();
+                assert_eq!(sum.squared_error, ((1u64 << count) - 1) as f64);
+                let bits = sum.core_delta[1].to_bits();
                 assert_eq!(*first.get_or_insert(bits), bits);
             }
         }

@@ -1,9 +1,8 @@
-//! Work around an epoch of SGD that does not go through the entries: full matrices and the shrinkage of the core.
+//! The updates around an epoch of SGD that do not go through the entries: full matrices and the shrinkage of the core.
 
+use super::regularizer::regularizer;
 use crate::error::Result;
-use crate::kernel::Rule;
 use crate::model::Model;
-use crate::options::{Options, Penalty};
 use crate::solver::algorithm::FitContext;
 use crate::solver::full_matrix_update;
 
@@ -13,7 +12,7 @@ const CORE_PENALTY: f64 = 0.1;
 
 /// Runs `epoch` between the two half updates of full matrices, then shrinks the core. After a cancelled or diverged epoch
 /// nothing more is done.
-pub(super) fn surround_epoch(
+pub(super) fn run_with_outer_updates(
     model: &mut Model,
     context: &FitContext,
     eta: f64,
@@ -37,14 +36,6 @@ pub(super) fn surround_epoch(
         }
     }
     Ok(squared_error)
-}
-
-/// Returns the kernels' form of the penalty options.
-fn regularizer(options: &Options) -> Rule {
-    Rule {
-        l1: options.penalty == Penalty::L1,
-        nonneg: options.nonneg,
-    }
 }
 
 /// Shrinks a full core towards its prior mean by what all entries of an epoch amount to. The change is so small that once per

@@ -1,0 +1,306 @@
+//! The tasks of a stratum: SGD updates of a tensor block, a matrix block or a pair of parts of a graph.
+
+use std::array;
+use std::ops::Range;
+
+use super::batch_limit::max_stable_batch_len;
+use super::context::{PassContext, ThreadScratch};
+use super::plan::MatrixPlacement;
+use super::replica_divergence::SampleKernel;
+use super::replicas::{BlockReplicas, Replica};
+use super::strata::{Stratum, tournament_pair};
+use crate::kernel::{self, EntryBlock, Hold, LONGEST, MAX_ORDER, PartRefMut, Settings};
+use crate::random::splitmix64;
+
+/// The longest stable batches of a tensor block.
+struct TensorBatchLimit {
+    /// Number of entries.
+    max_len: usize,
+    /// Curvature along the steepest direction of the fiber mode's rows, along which updates are damped.
+    steepness: f32,
+}
+
+impl PassContext<'_> {
+    /// Runs one task of a round of strata that are merged together. Returns `false` if `stop` does before the task may
+    /// start.
+    pub(super) fn run_task(
+        &self,
+        strata: &[Stratum],
+        round: usize,
+        task: usize,
+        stop: impl Fn() -> bool,
+        scratch: &mut ThreadScratch,
+    ) -> bool {
+        match strata[round] {
+            Stratum::TensorBlocks { shift } => {
+                let blocking = &self.inputs.plan.blocking;
+                let block = self.inputs.plan.block(shift, task);
+                let coordinates = blocking.coordinates(block);
+                let coordinates = &coordinates[..blocking.axes];
+                if !self.tasks.wait_for_earlier_rounds(coordinates, round, stop) {
+                    return false;
+                }
+                let mut replicas = self.replicas[task]
+                    .write()
+                    .unwrap_or_else(|e| e.into_inner());
+                if round == 0 {
+                    replicas.load(self.parameters);
+                }
+                self.update_block(block, &mut replicas, scratch);
+                if round + 1 == strata.len() {
+                    self.predict_sample(&mut replicas, scratch);
+                }
+                drop(replicas);
+                self.tasks.finish(coordinates, round);
+            }
+            Stratum::ClassGroup { .. } => unreachable!("class groups have tasks of their own"),
+            Stratum::MatrixBlocks { matrix, shift } => {
+                self.update_matrix_block(matrix, shift, task, scratch);
+            }
+            Stratum::GraphPairs { matrix, round } => {
+                self.update_graph_pair(matrix, round, task, scratch);
+            }
+        }
+        true
+    }
+
+    /// Updates with the entries of a tensor block and the matrix entries that go with it.
+    fn update_block(
+        &self,
+        block: usize,
+        replicas: &mut BlockReplicas,
+        scratch: &mut ThreadScratch,
+    ) {
+        let coordinates = self.inputs.plan.blocking.coordinates(block);
+        let modes = &self.inputs.plan.modes;
+        let parts: [Option<PartRefMut<'_>>; MAX_ORDER] = array::from_fn(|n| {
+            let axis = modes.get(n)?.axis?;
+            Some(self.parameters.factors[n].borrow_part_mut(coordinates[axis]))
+        });
+        let parts = &parts[..modes.len()];
+        // Matrices come before or after the tensor at random.
+        let matrices_first = splitmix64(self.epoch.stream_key ^ block as u64) & 1 == 1;
+        if matrices_first {
+            self.update_block_matrices(block, replicas, parts, scratch);
+        }
+        self.update_tensor_block(block, replicas, parts, scratch);
+        if !matrices_first {
+            self.update_block_matrices(block, replicas, parts, scratch);
+        }
+    }
+
+    /// Predicts the divergence sample with the replicas of a block.
+    fn predict_sample(&self, replicas: &mut BlockReplicas, scratch: &mut ThreadScratch) {
+        let modes = replicas.modes.iter();
+        let modes = modes.map(|mode| mode.as_ref().map(|replica| &replica.rows[..]));
+        scratch.sample.predict(
+            &self.epoch.divergence_sample,
+            &replicas.core.rows,
+            modes,
+            &mut replicas.sample_predictions,
+        );
+    }
+
+    fn update_tensor_block(
+        &self,
+        index: usize,
+        replicas: &mut BlockReplicas,
+        parts: &[Option<PartRefMut<'_>>],
+        scratch: &mut ThreadScratch,
+    ) {
+        let data = self.inputs.data;
+        let block = &data.tensor.blocks()[index];
+        let limit = self.tensor_batch_limit(block, replicas, parts, &mut scratch.sample);
+        for (n, replica) in replicas.modes.iter_mut().enumerate() {
+            replica
+                .iter_mut()
+                .for_each(|r| block.add_row_counts(n, &mut r.entry_counts));
+        }
+        let entries = block.len() as u32;
+        let core_counts = replicas.core.entry_counts.iter_mut();
+        core_counts.for_each(|c| *c += entries);
+        let mut modes = parts.iter().zip(&mut replicas.modes);
+        let mut rows: [Hold<'_>; MAX_ORDER] = array::from_fn(|_| match modes.next() {
+            Some((part, replica)) => rows_of(part.as_ref(), replica.as_mut()),
+            None => Hold::Own(&mut []),
+        });
+        let settings = Settings {
+            core_penalty: data.core_penalty,
+            core_eta: self.epoch.core_eta,
+            limit: limit.max_len,
+            steepest: (&self.epoch.fiber_steepest.direction, limit.steepness),
+            share: self.pass.batch_range(),
+            ..self.kernel_settings(
+                1.0,
+                &self.epoch.penalties,
+                &self.epoch.prior_means,
+                &data.mode_eta_scales,
+            )
+        };
+        replicas.squared_error += kernel::run(
+            block,
+            self.form,
+            &mut replicas.core.rows,
+            &mut rows[..parts.len()],
+            &settings,
+            &self.tensor_stream_id(index),
+            &mut scratch.kernel,
+        );
+        replicas.total_weight += block.total_weight() * self.pass.fraction();
+    }
+
+    /// Updates with the matrix entries that go with a tensor block.
+    fn update_block_matrices(
+        &self,
+        index: usize,
+        replicas: &mut BlockReplicas,
+        parts: &[Option<PartRefMut<'_>>],
+        scratch: &mut ThreadScratch,
+    ) {
+        for (m, plan) in self.inputs.plan.matrices.iter().enumerate() {
+            if !matches!(plan.placement, MatrixPlacement::TensorBlocks) {
+                continue;
+            }
+            let data = &self.inputs.data.matrices[m];
+            let block = &data.entries.blocks()[index];
+            if block.len() == 0 {
+                continue;
+            }
+            let column_part = plan.blocking.cuts[1].as_ref().map(|cut| {
+                self.parameters.columns[m].borrow_part_mut(block.coordinates()[cut.axis])
+            });
+            if let Some(replica) = replicas.columns[m].as_mut() {
+                block.add_row_counts(1, &mut replica.entry_counts);
+            }
+            let mut rows = [
+                rows_of(parts[data.mode].as_ref(), None),
+                rows_of(column_part.as_ref(), replicas.columns[m].as_mut()),
+            ];
+            self.update_matrix(m, block, self.pass.batch_range(), &mut rows, scratch);
+        }
+    }
+
+    /// Updates with a block of a matrix that has strata of its own.
+    fn update_matrix_block(
+        &self,
+        m: usize,
+        shift: usize,
+        task: usize,
+        scratch: &mut ThreadScratch,
+    ) {
+        let blocking = &self.inputs.plan.matrices[m].blocking;
+        let data = &self.inputs.data.matrices[m];
+        let coordinates = [task, (task + shift) % blocking.parts_per_axis];
+        let block = &data.entries.blocks()[blocking.block_at(&coordinates)];
+        if block.len() == 0 {
+            return;
+        }
+        let rows = self.parameters.factors[data.mode].borrow_part_mut(coordinates[0]);
+        let columns = self.parameters.columns[m].borrow_part_mut(coordinates[1]);
+        let mut rows = [Hold::Leased(&rows), Hold::Leased(&columns)];
+        self.update_matrix(m, block, 0.0..1.0, &mut rows, scratch);
+    }
+
+    /// Updates with the edges of a graph between two parts, or within one.
+    fn update_graph_pair(&self, m: usize, round: usize, task: usize, scratch: &mut ThreadScratch) {
+        let data = &self.inputs.data.matrices[m];
+        let blocking = &self.inputs.plan.matrices[m].blocking;
+        let (p, q) = tournament_pair(blocking.parts_per_axis, round, task);
+        let rows = &self.parameters.factors[data.mode];
+        let mut parts = vec![rows.borrow_part_mut(p)];
+        if q != p {
+            parts.push(rows.borrow_part_mut(q));
+        }
+        let penalty = &self.inputs.data.matrix_row_penalty[data.mode][..];
+        let penalties = [penalty; 2];
+        let prior_means = [&self.inputs.data.prior_means[data.mode][..]; 2];
+        let eta_scales = [self.inputs.data.mode_eta_scales[data.mode]; 2];
+        let settings = self.kernel_settings(data.weight, &penalties, &prior_means, &eta_scales);
+        let blocks = [blocking.block_at(&[p, q]), blocking.block_at(&[q, p])];
+        for &block in &blocks[..1 + usize::from(p != q)] {
+            let stream_id = self.matrix_stream_id(m, block);
+            let block = &data.entries.blocks()[block];
+            kernel::run_graph(
+                block,
+                &mut parts,
+                &settings,
+                &stream_id,
+                &mut scratch.kernel,
+            );
+        }
+    }
+
+    fn update_matrix(
+        &self,
+        m: usize,
+        block: &EntryBlock,
+        batch_range: Range<f64>,
+        rows: &mut [Hold<'_>],
+        scratch: &mut ThreadScratch,
+    ) {
+        let data = &self.inputs.data.matrices[m];
+        let row_penalty = &self.inputs.data.matrix_row_penalty[data.mode];
+        let penalties: [&[f32]; 2] = [row_penalty, &data.column_penalty];
+        let prior_means: [&[f32]; 2] = [&self.inputs.data.prior_means[data.mode], &data.prior_mean];
+        let eta_scales = [self.inputs.data.mode_eta_scales[data.mode], 1.0];
+        let limit = &self.epoch.matrix_batch_limits[m];
+        let settings = Settings {
+            limit: limit.max_len,
+            steepest: (&limit.steepest, limit.steepness),
+            share: batch_range,
+            ..self.kernel_settings(data.weight, &penalties, &prior_means, &eta_scales)
+        };
+        kernel::run(
+            block,
+            &self.epoch.matrix_forms[m],
+            &mut [],
+            rows,
+            &settings,
+            &self.matrix_stream_id(m, block.index()),
+            &mut scratch.kernel,
+        );
+    }
+
+    /// Returns the longest stable batches of a tensor block. Partial derivatives change fast at the start of a fit, so
+    /// every block measures the curvature at some of its own entries. Along the steepest direction updates are damped
+    /// instead, so it does not count here.
+    fn tensor_batch_limit(
+        &self,
+        block: &EntryBlock,
+        replicas: &BlockReplicas,
+        parts: &[Option<PartRefMut<'_>>],
+        sample: &mut SampleKernel,
+    ) -> TensorBatchLimit {
+        let Some(fiber_mode) = self.inputs.plan.blocking.fiber_mode else {
+            return TensorBatchLimit {
+                max_len: LONGEST,
+                steepness: 0.0,
+            };
+        };
+        let row = |n: usize, row: u32| match (&parts[n], &replicas.modes[n]) {
+            (Some(part), _) => part.row(row),
+            (None, Some(replica)) => replica.row(row),
+            (None, None) => unreachable!("uncut modes have replicas"),
+        };
+        let core = &replicas.core.rows;
+        let curvature = sample.block_curvature(&self.epoch.divergence_sample, block, core, row);
+        let steepness = curvature.fiber_row * self.epoch.fiber_steepest.fraction;
+        let eta_scale = self.inputs.data.mode_eta_scales[fiber_mode];
+        let eta = f64::from(self.epoch.eta) * f64::from(eta_scale);
+        let core_eta = f64::from(self.epoch.core_eta);
+        let eta_curvature = eta * (curvature.fiber_row - steepness) + core_eta * curvature.core;
+        TensorBatchLimit {
+            max_len: max_stable_batch_len(eta_curvature),
+            steepness: steepness as f32,
+        }
+    }
+}
+
+/// Returns the rows that a block updates: its part of a cut mode, or its replica.
+fn rows_of<'a>(part: Option<&'a PartRefMut<'a>>, replica: Option<&'a mut Replica>) -> Hold<'a> {
+    match (part, replica) {
+        (Some(part), _) => Hold::Leased(part),
+        (None, Some(replica)) => Hold::Own(&mut replica.rows),
+        (None, None) => unreachable!("uncut modes have replicas"),
+    }
+}

@@ -1,0 +1,136 @@
+//! SGD updates of a group of blocks of a conflict-free class. Threads take blocks in any order. Every block updates a replica
+//! of the core, and the replicas of a group are merged.
+
+use std::array;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::class_groups::ClassGroup;
+use super::context::{PassContext, ThreadScratch};
+use super::curvature_basis::EntryCounts;
+use super::merge_interval::PassStatistics;
+use super::task_order::ContiguousTasks;
+use super::tree_reduce::TreeReduction;
+use crate::kernel::{
+    self, ClassRows, ConflictFreeClasses, EntryBlock, ExclusiveRows, Hold, MAX_ORDER, Settings,
+};
+
+/// The state that threads share while they process class groups.
+pub(super) struct ClassGroupRunner<'a> {
+    classes: &'a ConflictFreeClasses,
+    factors: &'a [ExclusiveRows<'a>],
+    core_deltas: TreeReduction,
+    /// The rows of the current group's class, borrowed while threads wait at a barrier.
+    class_rows: Mutex<Option<Arc<ClassRows<'a>>>>,
+    tasks: ContiguousTasks,
+    /// The factors that merge the core deltas of the current group.
+    core_merge_factors: Mutex<Vec<f32>>,
+}
+
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+impl<'a> ClassGroupRunner<'a> {
+    pub(super) fn new(
+        classes: &'a ConflictFreeClasses,
+        factors: &'a [ExclusiveRows<'a>],
+        max_group_blocks: usize,
+        threads: usize,
+    ) -> Self {
+        ClassGroupRunner {
+            classes,
+            factors,
+            core_deltas: TreeReduction::new(max_group_blocks),
+            class_rows: Mutex::new(None),
+            tasks: ContiguousTasks::new(threads),
+            core_merge_factors: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Borrows the rows of the class of a group that is to run next. All threads must be waiting.
+    pub(super) fn prepare(&self, group: &ClassGroup) {
+        let rows = self.classes.borrow_rows(group.class, self.factors);
+        *lock_ignoring_poison(&self.class_rows) = Some(Arc::new(rows));
+    }
+
+    fn blocks<'g>(&'g self, group: &'g ClassGroup) -> impl Iterator<Item = &'g EntryBlock> {
+        let blocks = &self.classes.blocks()[self.classes.block_range(group.class)];
+        group.blocks.iter().map(|&b| &blocks[b])
+    }
+
+    fn entry_counts(&self, group: &ClassGroup) -> EntryCounts {
+        let total: usize = self.blocks(group).map(EntryBlock::len).sum();
+        EntryCounts {
+            total: total as f64 as f32,
+            per_replica: (total as f64 / group.blocks.len() as f64) as f32,
+        }
+    }
+}
+
+impl PassContext<'_> {
+    /// Processes blocks of a group, together with the other threads.
+    pub(super) fn update_class_group(
+        &self,
+        runner: &ClassGroupRunner<'_>,
+        group: &ClassGroup,
+        thread: usize,
+        scratch: &mut ThreadScratch,
+    ) {
+        let class_rows = lock_ignoring_poison(&runner.class_rows).clone();
+        let class_rows = class_rows.expect("the rows were borrowed before the stratum");
+        let order = self.parameters.factors.len();
+        runner.tasks.run(group.blocks.len(), thread, |task| {
+            if task == 0 {
+                let entries = runner.entry_counts(group);
+                let factors = self.epoch.core_merge_factors(self.inputs.data, entries);
+                *lock_ignoring_poison(&runner.core_merge_factors) = factors;
+            }
+            let rows = class_rows.take_block(group.blocks[task]);
+            let core = self.parameters.core.borrow_all();
+            scratch.core_replica.copy_from_slice(core.rows());
+            let mut mode_rows: [Hold<'_>; MAX_ORDER] = array::from_fn(|_| Hold::Class(&rows));
+            let settings = Settings {
+                core_penalty: self.inputs.data.core_penalty,
+                core_eta: self.epoch.core_eta,
+                core_every: self.epoch.core_update_period,
+                ..self.kernel_settings(
+                    1.0,
+                    &self.epoch.penalties,
+                    &self.epoch.prior_means,
+                    &self.inputs.data.mode_eta_scales,
+                )
+            };
+            let squared_error = kernel::run(
+                rows.block(),
+                self.form,
+                &mut scratch.core_replica,
+                &mut mode_rows[..order],
+                &settings,
+                &self.tensor_stream_id(rows.block().index()),
+                &mut scratch.kernel,
+            );
+            runner.core_deltas.add(task, group.blocks.len(), |sum| {
+                let floats = scratch.core_replica.iter().zip(core.rows());
+                sum.core_delta.clear();
+                sum.core_delta.extend(floats.map(|(x, y)| x - y));
+                sum.squared_error = squared_error;
+            });
+        });
+    }
+
+    /// Merges the core replicas of a group after all of its blocks. All other threads must be waiting.
+    pub(super) fn merge_class_group(
+        &self,
+        runner: &ClassGroupRunner<'_>,
+        group: &ClassGroup,
+        statistics: &mut PassStatistics,
+    ) {
+        *lock_ignoring_poison(&runner.class_rows) = None;
+        runner.tasks.reset();
+        let mut sum = runner.core_deltas.total();
+        let total_weight = runner.blocks(group).map(EntryBlock::total_weight).sum();
+        statistics.add_merge(sum.squared_error, total_weight);
+        let factors = lock_ignoring_poison(&runner.core_merge_factors);
+        self.update_core(&mut sum.core_delta, &factors);
+    }
+}

@@ -1,0 +1,108 @@
+//! A partial pass and its inputs, as all threads see them.
+
+use std::ops::Range;
+use std::sync::RwLock;
+
+use super::class_groups::ClassGroup;
+use super::epoch_settings::EpochSettings;
+use super::fit_inputs::FitInputs;
+use super::merge_interval::UNITS_PER_BLOCK;
+use super::parameters::Parameters;
+use super::replica_divergence::SampleKernel;
+use super::replicas::BlockReplicas;
+use super::strata::Stratum;
+use super::task_order::RoundTasks;
+use crate::kernel::{Form, LONGEST, Scratch, Settings};
+use crate::simd::AlignedVec;
+use crate::solver::stream_ids;
+
+/// A pass over all strata that processes a fraction of the entries of each block.
+#[derive(Default)]
+pub(super) struct PartialPass {
+    /// The entries of each block, out of [`UNITS_PER_BLOCK`].
+    pub units: Range<usize>,
+    pub strata: Vec<Stratum>,
+    /// The groups of a tensor in conflict-free classes.
+    pub class_groups: Vec<ClassGroup>,
+    /// For each direction of the core, the factor of summed deltas.
+    pub core_merge_factors: Vec<f32>,
+}
+
+impl PartialPass {
+    /// Returns the fraction of all entries.
+    pub(super) fn fraction(&self) -> f64 {
+        self.units.len() as f64 / UNITS_PER_BLOCK as f64
+    }
+
+    /// Returns the limits of the batches of a block as fractions of their number.
+    pub(super) fn batch_range(&self) -> Range<f64> {
+        let fraction = |units: usize| units as f64 / UNITS_PER_BLOCK as f64;
+        fraction(self.units.start)..fraction(self.units.end)
+    }
+}
+
+/// Everything that the tasks of a pass share.
+pub(super) struct PassContext<'a> {
+    pub inputs: &'a FitInputs<'a>,
+    pub form: &'a Form,
+    pub parameters: &'a Parameters<'a>,
+    /// For each block of a stratum, its replicas.
+    pub replicas: &'a [RwLock<BlockReplicas>],
+    pub epoch: &'a EpochSettings<'a>,
+    pub pass: &'a PartialPass,
+    pub tasks: &'a RoundTasks,
+}
+
+/// Memory of one thread.
+pub(super) struct ThreadScratch {
+    pub kernel: Scratch,
+    pub sample: SampleKernel,
+    /// A replica of the core, for blocks of conflict-free classes.
+    pub core_replica: AlignedVec,
+}
+
+impl PassContext<'_> {
+    /// Returns the settings of a kernel call without core, batch limit and damping.
+    pub(super) fn kernel_settings<'a>(
+        &self,
+        weight: f32,
+        penalties: &'a [&'a [f32]],
+        prior_means: &'a [&'a [f32]],
+        mode_eta_scales: &'a [f32],
+    ) -> Settings<'a> {
+        Settings {
+            level: self.inputs.level,
+            eta: self.epoch.eta,
+            weight,
+            rule: self.epoch.regularizer,
+            core_penalty: 0.0,
+            core_eta: 0.0,
+            core_every: 1,
+            penalties,
+            priors: prior_means,
+            mode_steps: mode_eta_scales,
+            limit: LONGEST,
+            steepest: (&[], 0.0),
+            share: 0.0..1.0,
+        }
+    }
+
+    /// Returns the identifier of the random stream of a tensor block.
+    pub(super) fn tensor_stream_id(&self, block: usize) -> [u64; 4] {
+        self.stream_id(0, block)
+    }
+
+    /// Returns the identifier of the random stream of a block of matrix `m`.
+    pub(super) fn matrix_stream_id(&self, m: usize, block: usize) -> [u64; 4] {
+        self.stream_id(m + 1, block)
+    }
+
+    fn stream_id(&self, component: usize, block: usize) -> [u64; 4] {
+        [
+            self.inputs.options.seed ^ stream_ids::BLOCK,
+            self.epoch.stream_key,
+            component as u64,
+            block as u64,
+        ]
+    }
+}

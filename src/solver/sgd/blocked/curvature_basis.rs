@@ -1,0 +1,158 @@
+//! Merging deltas of replicas according to the curvature of the loss.
+//!
+//! The blocks of a stratum start from the same parameters, and each changes its own replicas. Processed one after the
+//! other, they would have come further. Along a direction in which the loss has curvature c (the mean squared derivative of
+//! the prediction along this direction, times the weight of the entries), n updates with learning rate eta close about
+//! 1 - exp(-eta c n) of the distance to the minimum. Along a direction in which one block alone reaches the minimum, the
+//! deltas of the blocks must be averaged. Along a direction in which it hardly progresses, they must be added. Averaging
+//! everywhere would slow down what is slow already; adding everywhere would overshoot where the curvature is high.
+//!
+//! So the sum of the deltas is multiplied, along each direction, by the progress of n sequential updates divided by the
+//! summed progress of n / m blocks of m updates each ([`merge_factor`]).
+
+use crate::simd::padded_len;
+
+/// Factor by which the measured curvature is increased. If the curvature is underestimated, added deltas overshoot;
+/// if it is overestimated, the next merge makes up for the smaller step.
+pub(super) const CURVATURE_SAFETY_FACTOR: f32 = 4.0;
+
+/// Orthonormal directions in parameter space with the curvature of the loss along each.
+#[derive(Debug, Clone)]
+pub(super) struct CurvatureBasis {
+    pub rank: usize,
+    /// One direction of `rank` floats after the other; empty if the directions are the coordinate axes.
+    pub directions: Vec<f32>,
+    pub curvature: Vec<f32>,
+}
+
+/// Numbers of entries behind a sum of deltas.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EntryCounts {
+    /// Entries of all replicas together.
+    pub total: f32,
+    /// Entries of one replica.
+    pub per_replica: f32,
+}
+
+/// The direction of the highest curvature.
+pub(super) struct SteepestDirection {
+    /// Unit vector, padded like a row.
+    pub direction: Vec<f32>,
+    /// Its fraction of the sum of all curvatures; 0 if the directions are the coordinate axes.
+    pub fraction: f64,
+}
+
+/// Returns the factor of the sum of deltas along a direction.
+#[inline]
+pub(super) fn merge_factor(curvature: f32, eta: f32, entries: EntryCounts) -> f32 {
+    let h = CURVATURE_SAFETY_FACTOR * eta * curvature;
+    relative_progress(h * entries.total) / relative_progress(h * entries.per_replica)
+}
+
+/// Returns (1 - exp(-x)) / x: the distance closed, relative to continuing with the initial speed.
+#[inline]
+fn relative_progress(x: f32) -> f32 {
+    // exp(-x) = 2^-(whole + rest) with the rest in [0, 1) by its Taylor series: accurate enough, and it vectorises.
+    let y = (x * std::f32::consts::LOG2_E).min(100.0);
+    let whole = y as u32 as f32;
+    let rest = (whole - y) * std::f32::consts::LN_2;
+    let power = f32::from_bits((127 - whole as u32) << 23);
+    let series =
+        1.0 + rest * (1.0 + rest * (0.5 + rest * (1.0 / 6.0 + rest * (1.0 / 24.0 + rest / 120.0))));
+    if x < 0.01 {
+        1.0 - 0.5 * x
+    } else {
+        (1.0 - power * series) / x
+    }
+}
+
+impl CurvatureBasis {
+    /// Returns the direction of the highest curvature.
+    pub(super) fn steepest(&self) -> SteepestDirection {
+        let mut direction = vec![0.0; padded_len(self.rank)];
+        if self.directions.is_empty() {
+            return SteepestDirection {
+                direction,
+                fraction: 0.0,
+            };
+        }
+        let top = argmax(&self.curvature, None);
+        direction[..self.rank].copy_from_slice(&self.directions[top * self.rank..][..self.rank]);
+        let total: f32 = self.curvature.iter().sum();
+        let fraction = f64::from(self.curvature[top] / total.max(f32::MIN_POSITIVE));
+        SteepestDirection {
+            direction,
+            fraction: if fraction.is_finite() { fraction } else { 0.0 },
+        }
+    }
+
+    /// Replaces the sum of deltas of a row by the merged delta. The penalty adds its curvature to all directions.
+    pub(super) fn merge_row(
+        &self,
+        delta: &mut [f32],
+        eta: f32,
+        penalty: f32,
+        entries: EntryCounts,
+    ) {
+        let curvature = self.curvature.iter().map(|c| c + penalty);
+        let factors = curvature.map(|c| merge_factor(c, eta, entries));
+        self.scale(delta, &factors.collect::<Vec<f32>>());
+    }
+
+    /// Multiplies the component of `delta` along each direction by its factor.
+    pub(super) fn scale(&self, delta: &mut [f32], factors: &[f32]) {
+        let n = self.rank;
+        let delta = &mut delta[..n];
+        if self.directions.is_empty() {
+            delta.iter_mut().zip(factors).for_each(|(d, f)| *d *= f);
+            return;
+        }
+        let unscaled = delta.to_vec();
+        delta.fill(0.0);
+        for (direction, &factor) in self.directions.chunks_exact(n).zip(factors) {
+            let along: f32 = direction.iter().zip(&unscaled).map(|(d, m)| d * m).sum();
+            let c = along * factor;
+            delta
+                .iter_mut()
+                .zip(direction)
+                .for_each(|(m, d)| *m += c * d);
+        }
+    }
+}
+
+/// Returns the index of the largest value, other than index `excluded`.
+pub(super) fn argmax(values: &[f32], excluded: Option<usize>) -> usize {
+    (0..values.len())
+        .filter(|&i| Some(i) != excluded)
+        .max_by(|&a, &b| values[a].total_cmp(&values[b]))
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deltas_are_averaged_where_curvature_is_high_and_added_where_it_is_low() {
+        let basis = CurvatureBasis {
+            rank: 2,
+            directions: vec![0.6, 0.8, -0.8, 0.6],
+            curvature: vec![1e6, 1e-9],
+        };
+        // Four blocks of 100 entries; the sum of deltas is 4 along each direction.
+        let mut delta = vec![4.0 * (0.6 - 0.8), 4.0 * (0.8 + 0.6)];
+        let entries = EntryCounts {
+            total: 400.0,
+            per_replica: 100.0,
+        };
+        basis.merge_row(&mut delta, 0.001, 0.0, entries);
+        let (high, low) = (
+            0.6 * delta[0] + 0.8 * delta[1],
+            -0.8 * delta[0] + 0.6 * delta[1],
+        );
+        assert!(
+            (high - 1.0).abs() < 1e-3 && (low - 4.0).abs() < 1e-3,
+            "{high} {low}"
+        );
+    }
+}

@@ -1,0 +1,309 @@
+//! One epoch: all threads run the strata of each partial pass, with barriers and merges in between.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
+
+use super::class_update::ClassGroupRunner;
+use super::context::{PartialPass, PassContext, ThreadScratch};
+use super::epoch_settings::EpochSettings;
+use super::fit_inputs::FitInputs;
+use super::merge::{MergeTask, merge_tasks};
+use super::merge_interval::{MergeInterval, PassStatistics, UNITS_PER_BLOCK, max_passes_per_epoch};
+use super::parameters::Parameters;
+use super::pass::new_pass;
+use super::replicas::BlockReplicas;
+use super::strata::{Stratum, merge_runs};
+use super::task_order::{RoundTasks, run_shared_tasks};
+use crate::error::Result;
+use crate::kernel::{Form, Scratch};
+use crate::model::Model;
+use crate::parallel::{Barrier, ThreadPool, WorkerContext};
+use crate::simd::AlignedVec;
+
+/// The result of an epoch.
+pub(in crate::solver) struct EpochOutcome {
+    /// Weighted sum of squared errors of the tensor entries, each before its update.
+    pub squared_error: f64,
+    /// The merge interval for the next epoch.
+    pub interval: MergeInterval,
+}
+
+impl FitInputs<'_> {
+    /// Runs one epoch. `stream_id` identifies its random streams. Returns `None` if `cancelled` did before the end; the
+    /// parameters are then partly updated.
+    pub(in crate::solver) fn run_epoch(
+        &self,
+        model: &mut Model,
+        eta: f64,
+        interval: MergeInterval,
+        stream_id: &[u64],
+        pool: &ThreadPool,
+        cancelled: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<EpochOutcome>> {
+        let form = Form::tensor(&model.shape, self.plan.blocking.fiber_mode);
+        let settings = EpochSettings::new(self, model, &form, eta, stream_id);
+        let mut core = form.fiber_first(&model.core);
+        let parameters = Parameters::new(
+            self.plan,
+            &form,
+            &mut core,
+            &mut model.modes,
+            &mut model.matrices,
+        )?;
+        let replicas: Vec<_> = (0..self.blocks_per_stratum())
+            .map(|_| RwLock::new(BlockReplicas::new(self.plan, &parameters)))
+            .collect();
+        let threads = pool.threads().min(self.max_task_count());
+        let run = EpochRun::new(
+            self,
+            &form,
+            &parameters,
+            &replicas,
+            &settings,
+            interval,
+            threads,
+        );
+        let completed = pool.run(threads, cancelled, |worker| run.run_thread(&worker))?;
+        let progress = run.into_progress();
+        drop(parameters);
+        form.fiber_in_place(&core, &mut model.core);
+        Ok(completed.map(|_| EpochOutcome {
+            squared_error: progress.squared_error,
+            interval: progress.interval,
+        }))
+    }
+}
+
+/// The state that the threads of an epoch share.
+struct EpochRun<'a> {
+    inputs: &'a FitInputs<'a>,
+    form: &'a Form,
+    parameters: &'a Parameters<'a>,
+    replicas: &'a [RwLock<BlockReplicas>],
+    settings: &'a EpochSettings<'a>,
+    /// For a tensor in conflict-free classes.
+    class_runner: Option<ClassGroupRunner<'a>>,
+    threads: usize,
+    barrier: Barrier,
+    tasks: RoundTasks,
+    merge_tasks: Vec<MergeTask>,
+    /// Index of the next merge task.
+    next_merge_task: AtomicUsize,
+    max_passes: usize,
+    /// Pass `number` is at index `number % 2`. The other is the previous pass, or the next one while it is created.
+    passes: [RwLock<PartialPass>; 2],
+    progress: Mutex<Progress>,
+}
+
+/// Measurements of an epoch so far.
+struct Progress {
+    /// Of the current pass.
+    statistics: PassStatistics,
+    interval: MergeInterval,
+    /// Of all earlier passes.
+    squared_error: f64,
+}
+
+impl<'a> EpochRun<'a> {
+    fn new(
+        inputs: &'a FitInputs<'a>,
+        form: &'a Form,
+        parameters: &'a Parameters<'a>,
+        replicas: &'a [RwLock<BlockReplicas>],
+        settings: &'a EpochSettings<'a>,
+        interval: MergeInterval,
+        threads: usize,
+    ) -> Self {
+        let blocking = &inputs.plan.blocking;
+        let max_passes = max_passes_per_epoch(inputs.data, inputs.plan, inputs.options);
+        let passes_per_epoch = interval.passes_per_epoch.min(max_passes);
+        let first_pass = new_pass(inputs, settings, 0, passes_per_epoch);
+        let class_runner = inputs.data.tensor.classes().map(|classes| {
+            let max_blocks = settings.max_group_blocks;
+            ClassGroupRunner::new(classes, &parameters.factors, max_blocks, threads)
+        });
+        let run = EpochRun {
+            inputs,
+            form,
+            parameters,
+            replicas,
+            settings,
+            class_runner,
+            threads,
+            barrier: Barrier::new(threads),
+            tasks: RoundTasks::new(
+                inputs.max_task_count(),
+                blocking.axes,
+                blocking.parts_per_axis,
+            ),
+            merge_tasks: merge_tasks(inputs.plan, parameters),
+            next_merge_task: AtomicUsize::new(0),
+            max_passes,
+            passes: [first_pass, PartialPass::default()].map(RwLock::new),
+            progress: Mutex::new(Progress {
+                statistics: PassStatistics::default(),
+                interval,
+                squared_error: 0.0,
+            }),
+        };
+        run.prepare_stratum(&run.pass(0), 0);
+        run
+    }
+
+    fn into_progress(self) -> Progress {
+        self.progress
+            .into_inner()
+            .unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn pass(&self, number: usize) -> RwLockReadGuard<'_, PartialPass> {
+        self.passes[number % 2]
+            .read()
+            .unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Prepares stratum `position` of a pass. All other threads must be waiting.
+    fn prepare_stratum(&self, pass: &PartialPass, position: usize) {
+        if let (Some(runner), Some(Stratum::ClassGroup { group })) =
+            (&self.class_runner, pass.strata.get(position))
+        {
+            runner.prepare(&pass.class_groups[*group]);
+        }
+    }
+
+    /// Runs one thread's share of all passes.
+    fn run_thread(&self, worker: &WorkerContext<'_>) {
+        let _guard = self.barrier.cancel_on_panic();
+        let core = &self.parameters.core;
+        let mut scratch = ThreadScratch {
+            kernel: Scratch::default(),
+            sample: self.settings.divergence_sample.kernel(self.inputs.level),
+            core_replica: AlignedVec::zeroed(core.partition().row_count() * core.stride()),
+        };
+        let stop = || worker.stop.requested() || self.barrier.is_cancelled();
+        for number in 0.. {
+            let pass = self.pass(number);
+            let context = PassContext {
+                inputs: self.inputs,
+                form: self.form,
+                parameters: self.parameters,
+                replicas: self.replicas,
+                epoch: self.settings,
+                pass: &pass,
+                tasks: &self.tasks,
+            };
+            // A pass with class groups has no strata that share a merge, so `position` is also the index of the stratum.
+            let runs = merge_runs(&pass.strata, self.inputs.plan.strata_per_merge);
+            for (position, strata) in runs.enumerate() {
+                let proceed = match strata[0] {
+                    Stratum::ClassGroup { group } => self.run_class_group(
+                        &context,
+                        group,
+                        position,
+                        worker.index,
+                        &stop,
+                        &mut scratch,
+                    ),
+                    _ => self.run_strata(
+                        &context,
+                        strata,
+                        position,
+                        worker.index,
+                        &stop,
+                        &mut scratch,
+                    ),
+                };
+                if !proceed {
+                    return;
+                }
+            }
+            let proceed = self.barrier.wait(|| {
+                self.finish_pass(&pass, number);
+                stop()
+            });
+            if !proceed || pass.units.end == UNITS_PER_BLOCK {
+                return;
+            }
+        }
+    }
+
+    /// Runs a group of blocks of a conflict-free class and merges its core replicas. Returns `false` if the threads are to
+    /// stop.
+    fn run_class_group(
+        &self,
+        context: &PassContext<'_>,
+        group: usize,
+        position: usize,
+        thread: usize,
+        stop: &dyn Fn() -> bool,
+        scratch: &mut ThreadScratch,
+    ) -> bool {
+        let runner = self.class_runner.as_ref();
+        let runner = runner.expect("class groups exist only if there are classes");
+        let group = &context.pass.class_groups[group];
+        context.update_class_group(runner, group, thread, scratch);
+        self.barrier.wait(|| {
+            context.merge_class_group(runner, group, &mut self.progress().statistics);
+            self.prepare_stratum(context.pass, position + 1);
+            stop()
+        })
+    }
+
+    /// Runs strata that share a merge, and the merge if they are strata of tensor blocks. Returns `false` if the threads are
+    /// to stop.
+    fn run_strata(
+        &self,
+        context: &PassContext<'_>,
+        strata: &[Stratum],
+        position: usize,
+        thread: usize,
+        stop: &dyn Fn() -> bool,
+        scratch: &mut ThreadScratch,
+    ) -> bool {
+        let task_count = self.inputs.task_count(strata[0]);
+        let (rounds, threads) = (strata.len(), self.threads);
+        let all_run = self
+            .tasks
+            .run(rounds, task_count, thread, threads, |round, task| {
+                context.run_task(strata, round, task, stop, scratch)
+            });
+        if !all_run {
+            self.barrier.cancel();
+        }
+        // The last thread to arrive prepares the next stratum while the others wait.
+        let proceed = self.barrier.wait(|| {
+            self.tasks.reset();
+            self.prepare_stratum(context.pass, position + 1);
+            stop()
+        });
+        if !proceed || !matches!(strata[0], Stratum::TensorBlocks { .. }) {
+            return proceed;
+        }
+        run_shared_tasks(&self.next_merge_task, self.merge_tasks.len(), |t| {
+            context.merge(self.merge_tasks[t]);
+        });
+        self.barrier.wait(|| {
+            self.next_merge_task.store(0, Ordering::Relaxed);
+            self.progress().statistics.add_replicas(self.replicas);
+            stop()
+        })
+    }
+
+    /// Adapts the merge interval and creates the next pass. All other threads must be waiting.
+    fn finish_pass(&self, pass: &PartialPass, number: usize) {
+        let mut progress = self.progress();
+        let statistics = std::mem::take(&mut progress.statistics);
+        progress.interval.adapt(&statistics, self.max_passes);
+        progress.squared_error += statistics.squared_error;
+        let passes_per_epoch = progress.interval.passes_per_epoch.min(self.max_passes);
+        let mut next = self.passes[(number + 1) % 2]
+            .write()
+            .unwrap_or_else(|e| e.into_inner());
+        *next = new_pass(self.inputs, self.settings, pass.units.end, passes_per_epoch);
+        self.prepare_stratum(&next, 0);
+    }
+}

@@ -1,0 +1,102 @@
+//! The settings of an epoch, measured on the model at its start.
+
+use super::batch_limit::{MatrixBatchLimit, matrix_batch_limits};
+use super::class_groups::{core_update_period, max_group_blocks};
+use super::core_merge::CoreMerge;
+use super::curvature::Curvature;
+use super::curvature_basis::{CurvatureBasis, EntryCounts, SteepestDirection};
+use super::fit_inputs::FitInputs;
+use super::replica_divergence::DivergenceSample;
+use crate::kernel::{CoreKind, CoreShape, Form, Rule};
+use crate::model::Model;
+use crate::random::hash_words;
+use crate::solver::data::Data;
+use crate::solver::sgd::regularizer::regularizer;
+
+/// The settings of an epoch.
+pub(super) struct EpochSettings<'a> {
+    pub eta: f32,
+    pub core_eta: f32,
+    /// Identifies the random streams of the epoch.
+    pub stream_id: &'a [u64],
+    /// Hash of `stream_id`.
+    pub stream_key: u64,
+    /// For each mode, the penalty of each row per entry.
+    pub penalties: Vec<&'a [f32]>,
+    /// For each mode, the row that penalties shrink to.
+    pub prior_means: Vec<&'a [f32]>,
+    /// For each matrix, its form.
+    pub matrix_forms: Vec<Form>,
+    /// For each matrix, its longest stable batches.
+    pub matrix_batch_limits: Vec<MatrixBatchLimit>,
+    /// The direction of the fiber mode's rows with the highest curvature.
+    pub fiber_steepest: SteepestDirection,
+    pub divergence_sample: DivergenceSample,
+    pub regularizer: Rule,
+    pub curvature: Curvature,
+    pub core_merge: CoreMerge,
+    /// Largest number of blocks of a group of a conflict-free class.
+    pub max_group_blocks: usize,
+    /// Number of entries per update of a full core, for blocks of conflict-free classes.
+    pub core_update_period: usize,
+}
+
+impl<'a> EpochSettings<'a> {
+    /// Measures the curvature of the model and derives the settings. `form` is that of the tensor.
+    pub(super) fn new(
+        inputs: &FitInputs<'a>,
+        model: &Model,
+        form: &Form,
+        eta: f64,
+        stream_id: &'a [u64],
+    ) -> EpochSettings<'a> {
+        let FitInputs { data, plan, .. } = inputs;
+        let curvature = Curvature::measure(model, data, inputs.level);
+        let core_eta = eta * data.core_eta_scale;
+        EpochSettings {
+            eta: eta as f32,
+            core_eta: core_eta as f32,
+            stream_id,
+            stream_key: hash_words(stream_id),
+            penalties: data.row_penalty.iter().map(Vec::as_slice).collect(),
+            prior_means: data.prior_means.iter().map(Vec::as_slice).collect(),
+            matrix_forms: data.matrices.iter().map(|m| Form::matrix(m.rank)).collect(),
+            matrix_batch_limits: matrix_batch_limits(&curvature, eta),
+            fiber_steepest: match plan.blocking.fiber_mode {
+                Some(f) => curvature.rows[f].steepest(),
+                None => SteepestDirection {
+                    direction: Vec::new(),
+                    fraction: 0.0,
+                },
+            },
+            divergence_sample: DivergenceSample::new(model, data, &plan.blocking),
+            regularizer: regularizer(inputs.options),
+            core_merge: core_merge(inputs, form, &model.shape, &curvature),
+            max_group_blocks: max_group_blocks(form.slabs() * form.slab()),
+            core_update_period: core_update_period(&curvature, core_eta),
+            curvature,
+        }
+    }
+
+    /// Returns the factors that merge core deltas of so many entries.
+    pub(super) fn core_merge_factors(&self, data: &Data, entries: EntryCounts) -> Vec<f32> {
+        self.core_merge
+            .factors(self.core_eta, data.core_penalty, entries)
+    }
+}
+
+/// Prepares the merge of core replicas, whose modes are in the order of `form`.
+fn core_merge(
+    inputs: &FitInputs<'_>,
+    form: &Form,
+    shape: &CoreShape,
+    curvature: &Curvature,
+) -> CoreMerge {
+    let order = form.mode_order();
+    let ranks: Vec<usize> = order.iter().map(|&n| shape.ranks[n]).collect();
+    let bases: Vec<&CurvatureBasis> = match shape.kind {
+        CoreKind::Full => order.iter().map(|&n| &curvature.core[n]).collect(),
+        CoreKind::Diagonal => curvature.core.iter().collect(),
+    };
+    CoreMerge::new(inputs.level, &CoreShape::new(shape.kind, &ranks), &bases)
+}

@@ -1,0 +1,161 @@
+//! Merging the replicas of all blocks into the parameters.
+
+use super::context::PassContext;
+use super::curvature_basis::EntryCounts;
+use super::parameters::Parameters;
+use super::plan::BlockingPlan;
+use super::replicas::Replica;
+use crate::kernel::PartRefMut;
+
+/// A replicated factor.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum MergeTarget {
+    Core,
+    /// The rows of a mode.
+    Mode(usize),
+    /// The columns of a matrix.
+    Columns(usize),
+}
+
+/// One part of a replicated factor, to be merged by one thread.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MergeTask {
+    target: MergeTarget,
+    part: usize,
+}
+
+/// Returns the tasks that merge all replicas.
+pub(super) fn merge_tasks(plan: &BlockingPlan, parameters: &Parameters<'_>) -> Vec<MergeTask> {
+    let mut tasks = Vec::new();
+    let mut add = |target: MergeTarget, parts: usize| {
+        tasks.extend((0..parts).map(|part| MergeTask { target, part }));
+    };
+    add(MergeTarget::Core, 1);
+    for (n, plan) in plan.modes.iter().enumerate() {
+        if plan.axis.is_none() {
+            add(MergeTarget::Mode(n), plan.partition.part_count());
+        }
+    }
+    for (m, plan) in plan.matrices.iter().enumerate() {
+        if plan.columns_replicated {
+            let partition = parameters.columns[m].partition();
+            add(MergeTarget::Columns(m), partition.part_count());
+        }
+    }
+    tasks
+}
+
+impl PassContext<'_> {
+    /// Merges one part of a replicated factor. The deltas of a row are added in block order, and the sum is scaled
+    /// according to the curvature.
+    pub(super) fn merge(&self, MergeTask { target, part }: MergeTask) {
+        let blocks: Vec<_> = self
+            .replicas
+            .iter()
+            .map(|replicas| replicas.read().unwrap_or_else(|e| e.into_inner()))
+            .collect();
+        let replicas: Vec<&Replica> = blocks
+            .iter()
+            .filter_map(|block| match target {
+                MergeTarget::Core => Some(&block.core),
+                MergeTarget::Mode(n) => block.modes[n].as_ref(),
+                MergeTarget::Columns(m) => block.columns[m].as_ref(),
+            })
+            .collect();
+        let (parameters, data) = (self.parameters, self.inputs.data);
+        let curvature = &self.epoch.curvature;
+        let (rows, basis, penalties, eta_scale) = match target {
+            MergeTarget::Core => return self.merge_core(&replicas),
+            MergeTarget::Mode(n) => (
+                &parameters.factors[n],
+                &curvature.rows[n],
+                &data.row_penalty[n],
+                data.mode_eta_scales[n],
+            ),
+            MergeTarget::Columns(m) => (
+                &parameters.columns[m],
+                &curvature.columns[m],
+                &data.matrices[m].column_penalty,
+                1.0,
+            ),
+        };
+        let eta = self.epoch.eta * eta_scale * self.pass.fraction() as f32;
+        let stride = rows.stride();
+        let mut guard = rows.borrow_part_mut(part);
+        let mut delta = vec![0.0f32; stride];
+        for &row in rows.partition().rows_of(part) {
+            let current = guard.row_mut(row);
+            if let Some(entries) = sum_deltas(&replicas, row as usize, current, &mut delta) {
+                basis.merge_row(&mut delta, eta, penalties[row as usize], entries);
+                self.add_delta(current, &delta);
+            }
+        }
+    }
+
+    /// Merges the core as a whole: the directions of its curvature extend over all of it.
+    fn merge_core(&self, replicas: &[&Replica]) {
+        let rows = &self.parameters.core;
+        let (stride, partition) = (rows.stride(), rows.partition());
+        let mut delta = vec![0.0f32; partition.row_count() * stride];
+        let mut parts: Vec<PartRefMut<'_>> = (0..partition.part_count())
+            .map(|part| rows.borrow_part_mut(part))
+            .collect();
+        let mut entries = None;
+        for (part, guard) in parts.iter_mut().enumerate() {
+            for &slab in partition.rows_of(part) {
+                let delta = &mut delta[slab as usize * stride..][..stride];
+                entries = sum_deltas(replicas, slab as usize, guard.row_mut(slab), delta);
+            }
+        }
+        if entries.is_none() {
+            return;
+        }
+        drop(parts);
+        self.update_core(&mut delta, &self.pass.core_merge_factors);
+    }
+
+    /// Updates the core by the sum of deltas, scaled by the factor of each direction.
+    pub(super) fn update_core(&self, delta: &mut Vec<f32>, factors: &[f32]) {
+        let rows = &self.parameters.core;
+        let (stride, partition) = (rows.stride(), rows.partition());
+        self.epoch.core_merge.merge(delta, &mut Vec::new(), factors);
+        for part in 0..partition.part_count() {
+            let mut guard = rows.borrow_part_mut(part);
+            for &slab in partition.rows_of(part) {
+                let delta = &delta[slab as usize * stride..][..stride];
+                self.add_delta(guard.row_mut(slab), delta);
+            }
+        }
+    }
+
+    /// Adds `delta` to a row and enforces the bounds of the regularizer.
+    fn add_delta(&self, row: &mut [f32], delta: &[f32]) {
+        let floats = row.iter_mut().zip(delta);
+        floats.for_each(|(x, d)| *x = self.epoch.regularizer.bounded(*x + d));
+    }
+}
+
+/// Sums the deltas of all replicas of a row against its current value. Returns the number of entries behind them, and the
+/// entry-weighted mean of that number per replica; `None` if no replica saw an entry.
+fn sum_deltas(
+    replicas: &[&Replica],
+    row: usize,
+    current: &[f32],
+    delta: &mut [f32],
+) -> Option<EntryCounts> {
+    let (mut total, mut squares) = (0.0f64, 0.0f64);
+    delta.fill(0.0);
+    for replica in replicas {
+        let count = f64::from(replica.entry_counts[row]);
+        if count > 0.0 {
+            let replica = &replica.rows[row * current.len()..][..current.len()];
+            let floats = delta.iter_mut().zip(replica).zip(current);
+            floats.for_each(|((d, &x), &y)| *d += x - y);
+            (total, squares) = (total + count, squares + count * count);
+        }
+    }
+    (total > 0.0).then(|| EntryCounts {
+        total: total as f32,
+        per_replica: (squares / total) as f32,
+    })
+}

@@ -1,0 +1,85 @@
+//! The partial passes of an epoch.
+
+use super::class_groups::groups_of_pass;
+use super::context::PartialPass;
+use super::curvature_basis::EntryCounts;
+use super::epoch_settings::EpochSettings;
+use super::fit_inputs::FitInputs;
+use super::merge_interval::UNITS_PER_BLOCK;
+use super::plan::MatrixPlacement;
+use super::strata::{MatrixStrata, Stratum, TensorStrata, shuffled_strata};
+use crate::solver::stream_ids;
+
+/// Creates the pass that starts at unit `start` of each block, with 1 / `passes_per_epoch` of the entries.
+pub(super) fn new_pass(
+    inputs: &FitInputs<'_>,
+    epoch: &EpochSettings<'_>,
+    start: usize,
+    passes_per_epoch: usize,
+) -> PartialPass {
+    let FitInputs { data, plan, .. } = inputs;
+    let end = (start + UNITS_PER_BLOCK / passes_per_epoch).min(UNITS_PER_BLOCK);
+    // All blocks have nearly the same number of entries.
+    let entries = data.tensor.len() as f64 * (end - start) as f64 / UNITS_PER_BLOCK as f64;
+    let merged = entries / plan.strata() as f64 * plan.strata_per_merge as f64;
+    let entries = EntryCounts {
+        total: merged as f32,
+        per_replica: (merged / plan.blocking.parts_per_axis as f64) as f32,
+    };
+    let class_groups = match data.tensor.classes() {
+        Some(classes) => {
+            let stream = [inputs.options.seed, stream_ids::ENTRY_ORDER];
+            let stream_id = [&stream[..], epoch.stream_id].concat();
+            groups_of_pass(classes, start..end, epoch.max_group_blocks, &stream_id)
+        }
+        None => Vec::new(),
+    };
+    PartialPass {
+        units: start..end,
+        strata: strata_of_pass(inputs, epoch, start, class_groups.len()),
+        core_merge_factors: epoch.core_merge_factors(data, entries),
+        class_groups,
+    }
+}
+
+/// Returns the strata of the pass that starts at unit `start`, in random order. Matrices and graphs with strata of their own
+/// are processed once per epoch, in its first pass.
+fn strata_of_pass(
+    inputs: &FitInputs<'_>,
+    epoch: &EpochSettings<'_>,
+    start: usize,
+    class_groups: usize,
+) -> Vec<Stratum> {
+    let plan = inputs.plan;
+    let matrices: Vec<MatrixStrata> = plan
+        .matrices
+        .iter()
+        .enumerate()
+        .filter(|(_, plan)| start == 0 && matches!(plan.placement, MatrixPlacement::OwnStrata))
+        .map(|(m, plan)| MatrixStrata {
+            matrix: m,
+            kind: inputs.data.matrices[m].kind,
+            parts: plan.blocking.parts_per_axis,
+        })
+        .collect();
+    let stream = [inputs.options.seed, stream_ids::BLOCK_ORDER];
+    let stream_id = [&stream[..], epoch.stream_id, &[start as u64]].concat();
+    let tensor = if plan.longest_row.is_some() {
+        TensorStrata {
+            count: class_groups,
+            chain_len: 1,
+            stratum: |group| Stratum::ClassGroup { group },
+        }
+    } else {
+        TensorStrata {
+            count: plan.strata(),
+            chain_len: if plan.strata_per_merge == 1 {
+                1
+            } else {
+                plan.blocking.parts_per_axis
+            },
+            stratum: |shift| Stratum::TensorBlocks { shift },
+        }
+    };
+    shuffled_strata(&tensor, &matrices, &stream_id)
+}

@@ -1,0 +1,218 @@
+//! One thread's part of a lock-free epoch.
+
+use super::naive_kernel::NaiveKernel;
+use super::segments::{Component, CyclicWalk, Segment};
+use crate::kernel::hogwild_rows::HogwildRows;
+use crate::kernel::{CoreShape, RowCache, Runner, Steps, Walk, run_edges, run_matrix};
+use crate::options::{Algorithm, Options};
+use crate::parallel::WorkerContext;
+use crate::problem::MatrixKind;
+use crate::simd::Level;
+use crate::solver::data::Data;
+use crate::solver::sgd::regularizer::regularizer;
+
+/// The rows of a factor, and the period with which threads exchange replicas of them, if they have any.
+pub(super) struct SharedFactor<'a> {
+    pub rows: HogwildRows<'a>,
+    pub exchange_period: Option<usize>,
+}
+
+/// The parameters of the model as all threads see them.
+pub(super) struct SharedParameters<'a> {
+    pub shape: &'a CoreShape,
+    /// One row, in the layout of the kernel.
+    pub core: HogwildRows<'a>,
+    pub factors: Vec<SharedFactor<'a>>,
+    /// For each matrix, the rows of its columns.
+    pub columns: Vec<SharedFactor<'a>>,
+}
+
+/// The inputs of an epoch that all threads share.
+pub(super) struct EpochInputs<'a> {
+    pub data: &'a Data,
+    pub options: &'a Options,
+    pub level: Level,
+    pub eta: f32,
+    /// Learning rate of the core.
+    pub core_eta: f32,
+}
+
+impl EpochInputs<'_> {
+    pub(super) fn is_naive(&self) -> bool {
+        self.options.algorithm == Algorithm::Naive
+    }
+}
+
+/// One thread with its kernel, its core and its access to the rows.
+pub(super) struct Worker<'a> {
+    inputs: &'a EpochInputs<'a>,
+    shared: &'a SharedParameters<'a>,
+    kernel: Kernel,
+    level: Level,
+    /// Whether this thread updates the core; the others only read it.
+    updates_core: bool,
+    is_only_thread: bool,
+    factors: Vec<RowCache<'a>>,
+    columns: Vec<RowCache<'a>>,
+    squared_error: f64,
+}
+
+/// The kernel for tensor entries, with the thread's core.
+enum Kernel {
+    Opt(Runner),
+    Naive(NaiveKernel),
+}
+
+impl Kernel {
+    fn core(&mut self) -> &mut [f32] {
+        match self {
+            Kernel::Opt(runner) => runner.core(),
+            Kernel::Naive(naive) => &mut naive.core,
+        }
+    }
+}
+
+impl<'a> Worker<'a> {
+    pub(super) fn new(
+        inputs: &'a EpochInputs<'a>,
+        shared: &'a SharedParameters<'a>,
+        thread: &WorkerContext<'_>,
+    ) -> Self {
+        let (kernel, level) = if inputs.is_naive() {
+            let kernel = NaiveKernel::new(shared.shape);
+            (Kernel::Naive(kernel), Level::Scalar)
+        } else {
+            let runner = Runner::new(shared.shape, inputs.level);
+            (Kernel::Opt(runner), inputs.level)
+        };
+        let cache = |factor: &'a SharedFactor<'a>| {
+            let nonneg = inputs.options.nonneg;
+            RowCache::new(&factor.rows, level, factor.exchange_period, nonneg)
+        };
+        let mut worker = Worker {
+            inputs,
+            shared,
+            kernel,
+            level,
+            updates_core: thread.index == 0,
+            is_only_thread: thread.threads == 1,
+            factors: shared.factors.iter().map(cache).collect(),
+            columns: shared.columns.iter().map(cache).collect(),
+            squared_error: 0.0,
+        };
+        worker.load_core();
+        worker
+    }
+
+    fn load_core(&mut self) {
+        self.shared.core.load(self.level, 0, self.kernel.core());
+    }
+
+    fn store_core(&mut self) {
+        self.shared.core.store(self.level, 0, self.kernel.core());
+    }
+
+    /// Updates with the entries of a segment; `next` is the segment after it.
+    pub(super) fn update_segment(
+        &mut self,
+        segment: &Segment,
+        walk: CyclicWalk,
+        next: Option<&Segment>,
+    ) {
+        let shares_core = segment.component == Component::Tensor && !self.is_only_thread;
+        if shares_core && !self.updates_core {
+            self.load_core();
+        }
+        let mut remaining = segment.len;
+        let mut at = walk.first;
+        while remaining > 0 {
+            let count = remaining.min(self.entries_until_exchange(segment.component));
+            let entries = segment.entries(self.inputs.data, next, at, walk.stride);
+            at = match segment.component {
+                Component::Tensor => self.update_tensor(&entries, count),
+                Component::Matrix(m) => self.update_matrix(m, &entries, count),
+            };
+            remaining -= count;
+        }
+        if shares_core && self.updates_core {
+            self.store_core();
+        }
+    }
+
+    /// Returns the number of entries before a replica has to be exchanged.
+    fn entries_until_exchange(&self, component: Component) -> usize {
+        match component {
+            Component::Tensor => self
+                .factors
+                .iter()
+                .map(RowCache::entries_until_exchange)
+                .min()
+                .unwrap_or(1),
+            Component::Matrix(m) => {
+                let mode = self.inputs.data.matrices[m].mode;
+                self.factors[mode]
+                    .entries_until_exchange()
+                    .min(self.columns[m].entries_until_exchange())
+            }
+        }
+    }
+
+    /// Publishes the core and the replicas. Returns the weighted sum of squared errors.
+    pub(super) fn finish(mut self) -> f64 {
+        if self.updates_core {
+            self.store_core();
+        }
+        let caches = self.factors.iter_mut().chain(&mut self.columns);
+        caches.for_each(RowCache::exchange);
+        self.squared_error
+    }
+
+    fn update_tensor(&mut self, walk: &Walk<'_>, count: usize) -> usize {
+        let data = self.inputs.data;
+        let penalties: Vec<&[f32]> = data.row_penalty.iter().map(Vec::as_slice).collect();
+        let prior_means: Vec<&[f32]> = data.prior_means.iter().map(Vec::as_slice).collect();
+        let core = (self.inputs.core_eta, data.core_penalty);
+        let steps = Steps {
+            eta: self.inputs.eta,
+            weight: 1.0,
+            rule: regularizer(self.inputs.options),
+            core: self.updates_core.then_some(core),
+            penalties: &penalties,
+            priors: &prior_means,
+            modes: &data.mode_eta_scales,
+        };
+        let (at, squared_error) = match &mut self.kernel {
+            Kernel::Opt(runner) => runner.tensor(&mut self.factors, walk, count, &steps),
+            Kernel::Naive(naive) => naive.update_tensor(&mut self.factors, walk, count, &steps),
+        };
+        self.squared_error += squared_error;
+        self.factors.iter_mut().for_each(|f| f.count_entries(count));
+        at
+    }
+
+    fn update_matrix(&mut self, m: usize, walk: &Walk<'_>, count: usize) -> usize {
+        let data = self.inputs.data;
+        let matrix = &data.matrices[m];
+        let steps = Steps {
+            eta: self.inputs.eta,
+            weight: matrix.weight,
+            rule: regularizer(self.inputs.options),
+            core: None,
+            penalties: &[
+                &data.matrix_row_penalty[matrix.mode],
+                &matrix.column_penalty,
+            ],
+            priors: &[&data.prior_means[matrix.mode], &matrix.prior_mean],
+            // The learning rate of columns is not scaled.
+            modes: &[data.mode_eta_scales[matrix.mode], 1.0],
+        };
+        let (factor, columns) = (&mut self.factors[matrix.mode], &mut self.columns[m]);
+        let at = match matrix.kind {
+            MatrixKind::Graph => run_edges(self.level, factor, walk, count, &steps),
+            _ => run_matrix(self.level, factor, columns, walk, count, &steps),
+        };
+        factor.count_entries(count);
+        columns.count_entries(count);
+        at
+    }
+}
