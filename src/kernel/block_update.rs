@@ -7,9 +7,8 @@ use std::ops::Range;
 use super::batch;
 use super::batch_job::{BatchJob, FiberMode, MAX_BATCH_LEN, ModeRows, Regularizer};
 use super::blocking::BlockingSpec;
-use super::conflict_free::BlockRows;
 use super::entry_block::{EntryBlock, FiberBatch};
-use super::exclusive_rows::PartRefMut;
+use super::exclusive_rows::RowsMut;
 use super::graph_update;
 use super::packed_core_layout::PackedLayout;
 use super::predict_batches::predict;
@@ -132,16 +131,6 @@ impl CoreLayout {
     }
 }
 
-/// Exclusive access to the rows of a mode that a block updates.
-pub(crate) enum RowAccess<'a> {
-    /// The part of the mode to which the block belongs.
-    Leased(&'a PartRefMut<'a>),
-    /// The rows of a block of a conflict-free class.
-    Class(&'a BlockRows<'a>),
-    /// All rows of the mode.
-    Own(&'a mut [f32]),
-}
-
 /// Parameters of the update of a block.
 pub(crate) struct BlockUpdateSettings<'a> {
     pub level: Level,
@@ -193,14 +182,6 @@ impl BlockScratch {
     }
 }
 
-/// Returns whether `part` holds all rows that entries of this block have in mode `m`.
-fn covers(block: &EntryBlock, m: usize, part: &PartRefMut<'_>) -> bool {
-    block.spec().cuts[m].as_ref().is_some_and(|cut| {
-        std::sync::Arc::ptr_eq(&cut.partition, part.partition())
-            && part.part() == block.coordinates()[cut.axis]
-    })
-}
-
 /// Returns the modes other than the fiber mode.
 fn non_fiber<'a>(
     spec: &BlockingSpec,
@@ -221,12 +202,12 @@ fn non_fiber<'a>(
 /// Returns the weighted sum of squared residuals, each taken before the updates of its own entry.
 ///
 /// # Panics
-/// If the rows are not those of the block, or a length is wrong.
+/// If `rows` do not cover the rows of the block, or a length is wrong.
 pub(crate) fn update_block(
     block: &EntryBlock,
     layout: &CoreLayout,
     core: &mut [f32],
-    access: &mut [RowAccess<'_>],
+    rows: &mut [RowsMut<'_>],
     settings: &BlockUpdateSettings<'_>,
     name: &[u64],
     scratch: &mut BlockScratch,
@@ -238,33 +219,19 @@ pub(crate) fn update_block(
     layout.check(spec, core.len());
     assert!(settings.level.is_available() && settings.limit >= 1);
     let order = spec.row_counts.len();
-    assert!(access.len() == order && settings.penalties.len() == order);
+    assert!(rows.len() == order && settings.penalties.len() == order);
     assert_eq!(
         (settings.priors.len(), settings.mode_steps.len()),
         (order, order)
     );
     let mut modes = [ModeRows::NONE; MAX_ORDER];
-    for (m, rows) in access.iter_mut().enumerate() {
+    for (m, rows) in rows.iter_mut().enumerate() {
         let stride = padded_len(layout.ranks[m]);
-        let start = match rows {
-            RowAccess::Leased(part) => {
-                assert!(covers(block, m, part) && part.stride() == stride);
-                part.start()
-            }
-            RowAccess::Class(rows) => {
-                let (start, apart) = rows.rows(m);
-                assert!(std::ptr::eq(rows.block(), block) && apart == stride);
-                start
-            }
-            RowAccess::Own(rows) => {
-                assert!(rows.len() >= spec.row_counts[m] * stride);
-                rows.as_mut_ptr()
-            }
-        };
+        assert!(rows.covers(block, m, stride));
         assert!(settings.penalties[m].len() >= spec.row_counts[m]);
         assert!(settings.priors[m].len() >= stride);
         modes[m] = ModeRows {
-            start,
+            start: rows.start(),
             stride,
             penalty: settings.penalties[m].as_ptr(),
             prior_mean: settings.priors[m].as_ptr(),
@@ -320,26 +287,25 @@ pub(crate) fn update_block(
         curvature_step: settings.eta * fiber_step * settings.steepest.1,
         work: scratch.work.as_mut_ptr(),
     };
-    // SAFETY: the level is available. The block's constructor checked the rows of its entries against the parts
-    // and row counts of the spec, and the code above checked parts and slices against the block. They, the core
-    // and the scratch memory are borrowed exclusively. A conflict-free class borrows all rows; its blocks have
-    // no row in common, and each block is taken once. The batches are those of the block.
+    // SAFETY: the level is available. The constructor of the block checked the rows of its entries against the parts and
+    // row counts of the spec, and `rows` were checked to cover them. Rows, core and scratch memory are mutably borrowed, so
+    // no one else accesses them. The batches are those of the block.
     unsafe { batch::run(settings.level, &job, batches) }
 }
 
-/// Updates rows along the edges of a graph in a block. Both rows of an edge belong to the same mode, in the parts
-/// that `parts` borrows: one if both rows are in the same part.
+/// Updates with the edges of a graph in a block. Both rows of an edge belong to the same mode; `rows` has the part of
+/// both, once if it is the same.
 ///
 /// # Panics
-/// If the parts are not those of the block, or a length is wrong.
+/// If `rows` do not cover the rows of the block, or a length is wrong.
 pub(crate) fn update_graph_block(
     block: &EntryBlock,
-    parts: &mut [PartRefMut<'_>],
+    rows: &mut [RowsMut<'_>],
+    stride: usize,
     settings: &BlockUpdateSettings<'_>,
     name: &[u64],
     scratch: &mut BlockScratch,
 ) {
-    let Some(first) = parts.first() else { return };
     let spec = block.spec();
     assert!(
         settings.level.is_available() && spec.fiber_mode.is_none() && spec.row_counts.len() == 2
@@ -349,17 +315,15 @@ pub(crate) fn update_graph_block(
         "what an edge weighs is part of its similarity"
     );
     for m in 0..2 {
-        assert!(
-            parts
-                .iter()
-                .any(|l| covers(block, m, l) && l.start() == first.start())
-        );
+        let is_covered =
+            |r: &RowsMut<'_>| r.covers(block, m, stride) && r.shares_memory_with(&rows[0]);
+        assert!(rows.iter().any(is_covered));
         assert!(settings.penalties[m].len() >= spec.row_counts[m]);
     }
-    assert!(settings.priors[0].len() >= first.stride());
+    assert!(settings.priors[0].len() >= stride);
     let rows = ModeRows {
-        start: first.start(),
-        stride: first.stride(),
+        start: rows[0].start(),
+        stride,
         penalty: settings.penalties[0].as_ptr(),
         prior_mean: settings.priors[0].as_ptr(),
         eta_scale: settings.mode_steps[0],

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::batch_job::Regularizer;
 use super::block_update::{
-    BlockModel, BlockScratch, BlockUpdateSettings, CoreLayout, RowAccess, squared_residuals,
-    update_block,
+    BlockModel, BlockScratch, BlockUpdateSettings, CoreLayout, squared_residuals, update_block,
 };
 use super::blocking::BlockingSpec;
 use super::entry_block::EntryBlock;
 use super::entry_sort::SortedChunk;
+use super::exclusive_rows::RowsMut;
 use super::reference;
 use crate::kernel::{CoreKind, CoreShape};
 use crate::simd::Level;
@@ -378,7 +378,8 @@ impl Case {
             steepest: (&steepest, STEEPNESS as f32),
             share: 0.0..1.0,
         };
-        let mut access: Vec<RowAccess<'_>> = rows.iter_mut().map(|r| RowAccess::Own(r)).collect();
+        let mut access: Vec<RowsMut<'_>> =
+            rows.iter_mut().map(|r| RowsMut::of_replica(r)).collect();
         let met = update_block(
             &self.block,
             &layout,

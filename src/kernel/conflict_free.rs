@@ -2,6 +2,7 @@
 //!
 //! A class consists of blocks of which no two share a row of any mode, so any number of threads may process the
 //! blocks of one class at the same time and in any order. Classes come from a colouring of the entries.
+#![allow(unsafe_code)]
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::blocking::BlockingSpec;
 use super::entry_block::EntryBlock;
-use super::exclusive_rows::{ExclusiveRows, PartRefMut};
+use super::exclusive_rows::{AllRowsMut, ExclusiveRows, RowsMut};
 use super::graph_colouring::{EntryColouring, MAX_CONFLICTING_ENTRIES};
 use crate::error::Result;
 use crate::random::RandomStream;
@@ -198,13 +199,10 @@ impl ConflictFreeClasses {
         assert!(
             spec.row_counts.len() == modes.len() && spec.row_counts.iter().zip(modes).all(has_rows)
         );
-        let all_parts = |mode: &'a ExclusiveRows<'a>| {
-            (0..mode.partition().part_count()).map(|part| mode.borrow_part_mut(part))
-        };
         ClassRows {
             taken: range.clone().map(|_| AtomicBool::new(false)).collect(),
             blocks: &self.blocks[range],
-            modes: modes.iter().map(|mode| all_parts(mode).collect()).collect(),
+            modes: modes.iter().map(ExclusiveRows::borrow_all_mut).collect(),
         }
     }
 }
@@ -214,8 +212,8 @@ pub(crate) struct ClassRows<'a> {
     blocks: &'a [EntryBlock],
     /// Whether each block has been taken.
     taken: Vec<AtomicBool>,
-    /// For each mode, all of its parts.
-    modes: Vec<Vec<PartRefMut<'a>>>,
+    /// For each mode, all of its rows.
+    modes: Vec<AllRowsMut<'a>>,
 }
 
 impl ClassRows<'_> {
@@ -236,15 +234,20 @@ pub(crate) struct BlockRows<'a> {
     block: usize,
 }
 
-impl BlockRows<'_> {
-    pub(crate) fn block(&self) -> &EntryBlock {
+impl<'a> BlockRows<'a> {
+    pub(crate) fn block(&self) -> &'a EntryBlock {
         &self.class.blocks[self.block]
     }
 
-    /// Returns the address of row 0 of mode `m` and the stride of rows. Only rows of the block may be accessed.
-    pub(super) fn rows(&self, m: usize) -> (*mut f32, usize) {
-        let part = &self.class.modes[m][0];
-        (part.start(), part.stride())
+    /// Returns the rows of each mode for a kernel.
+    pub(crate) fn modes_mut(&mut self) -> impl Iterator<Item = RowsMut<'_>> {
+        let block = self.block();
+        let rows_of_block = move |rows: &'a AllRowsMut<'a>| {
+            // SAFETY: no two blocks of a class share a row, `take_block` returned this block once, and `&mut self` is
+            // borrowed while the result exists. Each mode has memory of its own.
+            unsafe { rows.rows_of_block(block) }
+        };
+        self.class.modes.iter().map(rows_of_block)
     }
 }
 

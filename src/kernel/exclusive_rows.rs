@@ -1,15 +1,20 @@
 //! Factor rows with exclusive ownership per part, checked at run time.
 //!
 //! [`ExclusiveRows`] is to the parts of a row partition what `RefCell` is to a value, across threads: a thread
-//! borrows one part mutably ([`ExclusiveRows::borrow_part_mut`]), or all rows shared
-//! ([`ExclusiveRows::borrow_all`]). The schedule of the solver decides which thread borrows which part. A conflicting
-//! borrow panics and never blocks, so a wrong schedule cannot become a data race.
+//! borrows one part mutably ([`ExclusiveRows::borrow_part_mut`]), all parts mutably
+//! ([`ExclusiveRows::borrow_all_mut`]), or all rows shared ([`ExclusiveRows::borrow_all`]). The schedule of the solver
+//! decides which thread borrows which part. A conflicting borrow panics and never blocks, so a wrong schedule cannot
+//! become a data race.
+//!
+//! Kernels receive the rows of each mode as [`RowsMut`]: an exclusive borrow of a part, of the rows of one block, or of
+//! a private replica. A safe function writes a row only through a `&mut` borrow of a guard.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::entry_block::EntryBlock;
 use super::row_partition::RowPartition;
 use crate::simd::LANES;
 
@@ -76,6 +81,18 @@ impl<'a> ExclusiveRows<'a> {
         guard
     }
 
+    /// Borrows all parts mutably until the guard is dropped.
+    ///
+    /// # Panics
+    /// If a part or all rows are borrowed already.
+    pub(super) fn borrow_all_mut(&self) -> AllRowsMut<'_> {
+        let parts = 0..self.partition.part_count();
+        AllRowsMut {
+            rows: self,
+            _parts: parts.map(|part| self.borrow_part_mut(part)).collect(),
+        }
+    }
+
     /// Borrows all rows for reading until the guard is dropped.
     ///
     /// # Panics
@@ -110,21 +127,17 @@ pub(crate) struct PartRefMut<'a> {
 }
 
 impl PartRefMut<'_> {
-    pub(crate) fn part(&self) -> usize {
-        self.part
-    }
-
-    pub(crate) fn partition(&self) -> &Arc<RowPartition> {
-        &self.rows.partition
-    }
-
-    pub(super) fn stride(&self) -> usize {
-        self.rows.stride
-    }
-
-    /// Returns the address of row 0, whether it belongs to the part or not. Only rows of the part may be accessed.
-    pub(super) fn start(&self) -> *mut f32 {
-        self.rows.start
+    /// Returns the rows of the part for a kernel.
+    pub(crate) fn rows_mut(&mut self) -> RowsMut<'_> {
+        RowsMut {
+            start: self.rows.start,
+            scope: RowScope::Part {
+                partition: &self.rows.partition,
+                part: self.part,
+                stride: self.rows.stride,
+            },
+            memory: PhantomData,
+        }
     }
 
     /// Returns a row of the part.
@@ -152,6 +165,105 @@ impl PartRefMut<'_> {
 impl Drop for PartRefMut<'_> {
     fn drop(&mut self) {
         self.rows.borrowed[self.part].store(false, Ordering::SeqCst);
+    }
+}
+
+/// A mutable borrow of all parts, whose rows are distributed among blocks.
+pub(super) struct AllRowsMut<'a> {
+    rows: &'a ExclusiveRows<'a>,
+    _parts: Vec<PartRefMut<'a>>,
+}
+
+impl AllRowsMut<'_> {
+    /// Returns the rows of the entries of `block` for a kernel.
+    ///
+    /// # Safety
+    /// While the result exists, no other `RowsMut` of this borrow may exist for a block that shares a row with `block`.
+    pub(super) unsafe fn rows_of_block<'b>(&'b self, block: &'b EntryBlock) -> RowsMut<'b> {
+        RowsMut {
+            start: self.rows.start,
+            scope: RowScope::Block {
+                block,
+                row_count: self.rows.partition.row_count(),
+                stride: self.rows.stride,
+            },
+            memory: PhantomData,
+        }
+    }
+}
+
+/// Exclusive access to the rows of one mode that a kernel updates. It is neither `Send` nor `Sync`.
+pub(crate) struct RowsMut<'a> {
+    /// Address of row 0, whether the scope contains it or not.
+    start: *mut f32,
+    scope: RowScope<'a>,
+    memory: PhantomData<&'a mut [f32]>,
+}
+
+/// The rows that a [`RowsMut`] gives access to.
+enum RowScope<'a> {
+    /// Those of one part.
+    Part {
+        partition: &'a Arc<RowPartition>,
+        part: usize,
+        stride: usize,
+    },
+    /// Those of the entries of one block.
+    Block {
+        block: &'a EntryBlock,
+        row_count: usize,
+        stride: usize,
+    },
+    /// All rows of a replica of so many floats.
+    Replica { len: usize },
+}
+
+impl<'a> RowsMut<'a> {
+    /// Returns access to all rows of a private replica.
+    pub(crate) fn of_replica(rows: &'a mut [f32]) -> RowsMut<'a> {
+        RowsMut {
+            start: rows.as_mut_ptr(),
+            scope: RowScope::Replica { len: rows.len() },
+            memory: PhantomData,
+        }
+    }
+
+    /// Returns access to no rows, as a placeholder.
+    pub(crate) fn none() -> RowsMut<'a> {
+        RowsMut::of_replica(&mut [])
+    }
+
+    /// Returns whether the scope contains the rows of mode `mode` of all entries of `block`, as rows of `stride` floats.
+    pub(super) fn covers(&self, block: &EntryBlock, mode: usize, stride: usize) -> bool {
+        let needed_rows = block.spec().row_counts[mode];
+        match &self.scope {
+            RowScope::Part {
+                partition,
+                part,
+                stride: own,
+            } => {
+                let is_part = block.spec().cuts[mode].as_ref().is_some_and(|cut| {
+                    Arc::ptr_eq(&cut.partition, partition) && *part == block.coordinates()[cut.axis]
+                });
+                is_part && *own == stride
+            }
+            RowScope::Block {
+                block: own_block,
+                row_count,
+                stride: own,
+            } => std::ptr::eq(*own_block, block) && *row_count >= needed_rows && *own == stride,
+            RowScope::Replica { len } => *len >= needed_rows * stride,
+        }
+    }
+
+    /// Returns the address of row 0. Only rows of the scope may be accessed.
+    pub(super) fn start(&mut self) -> *mut f32 {
+        self.start
+    }
+
+    /// Returns whether both give access to the same memory.
+    pub(super) fn shares_memory_with(&self, other: &RowsMut<'_>) -> bool {
+        self.start == other.start
     }
 }
 
@@ -233,6 +345,26 @@ mod tests {
     fn a_borrow_gives_access_to_its_own_part_only() {
         let mut memory = vec![0.0; 64];
         rows(&mut memory).borrow_part_mut(0).row_mut(1);
+    }
+
+    #[test]
+    #[should_panic(expected = "in use")]
+    fn all_parts_cannot_be_borrowed_mutably_while_one_is() {
+        let mut memory = vec![0.0; 64];
+        let rows = rows(&mut memory);
+        let _part = rows.borrow_part_mut(1);
+        let _all = rows.borrow_all_mut();
+    }
+
+    #[test]
+    fn a_failed_borrow_of_all_parts_releases_those_it_has_taken() {
+        let mut memory = vec![0.0; 64];
+        let rows = rows(&mut memory);
+        let part = rows.borrow_part_mut(1);
+        let borrow_all = std::panic::AssertUnwindSafe(|| drop(rows.borrow_all_mut()));
+        assert!(std::panic::catch_unwind(borrow_all).is_err());
+        drop(part);
+        drop(rows.borrow_all_mut());
     }
 
     #[test]

@@ -81,8 +81,8 @@ mod tensor_kernel;
 pub(crate) use batch_job::{MAX_BATCH_LEN as LONGEST, Regularizer, Regularizer as Rule};
 pub(crate) use block_update::{
     BlockModel, BlockScratch as Scratch, BlockUpdateSettings as Settings, CoreLayout as Form,
-    RowAccess as Hold, residuals as cell_errors, squared_residuals as cell_squares,
-    update_block as run, update_graph_block as run_graph,
+    residuals as cell_errors, squared_residuals as cell_squares, update_block as run,
+    update_graph_block as run_graph,
 };
 pub(crate) use blocking::{BlockingSpec, ModeCut};
 pub(crate) use cholesky::{Noise, cholesky_solve};
@@ -91,7 +91,7 @@ pub use core_shape::{CoreKind, CoreShape, MAX_ORDER};
 pub(crate) use entry_block::EntryBlock;
 pub use entry_chunk::EntryChunk;
 pub(crate) use entry_sort::SortedChunk;
-pub(crate) use exclusive_rows::{ExclusiveRows, PartRefMut};
+pub(crate) use exclusive_rows::{ExclusiveRows, PartRefMut, RowsMut};
 pub(crate) use fiber_sums::{Coefficients, add_fiber};
 pub use flops_probe::peak_flops;
 pub(crate) use graph_colouring::ColouringPlan;

@@ -9,7 +9,7 @@ use super::plan::MatrixPlacement;
 use super::replica_divergence::SampleKernel;
 use super::replicas::{BlockReplicas, Replica};
 use super::strata::{Stratum, tournament_pair};
-use crate::kernel::{self, EntryBlock, Hold, LONGEST, MAX_ORDER, PartRefMut, Settings};
+use crate::kernel::{self, EntryBlock, LONGEST, MAX_ORDER, PartRefMut, RowsMut, Settings};
 use crate::random::splitmix64;
 
 /// The longest stable batches of a tensor block.
@@ -73,11 +73,11 @@ impl PassContext<'_> {
     ) {
         let coordinates = self.inputs.plan.blocking.coordinates(block);
         let modes = &self.inputs.plan.modes;
-        let parts: [Option<PartRefMut<'_>>; MAX_ORDER] = array::from_fn(|n| {
+        let mut parts: [Option<PartRefMut<'_>>; MAX_ORDER] = array::from_fn(|n| {
             let axis = modes.get(n)?.axis?;
             Some(self.parameters.factors[n].borrow_part_mut(coordinates[axis]))
         });
-        let parts = &parts[..modes.len()];
+        let parts = &mut parts[..modes.len()];
         // Matrices come before or after the tensor at random.
         let matrices_first = splitmix64(self.epoch.stream_key ^ block as u64) & 1 == 1;
         if matrices_first {
@@ -105,7 +105,7 @@ impl PassContext<'_> {
         &self,
         index: usize,
         replicas: &mut BlockReplicas,
-        parts: &[Option<PartRefMut<'_>>],
+        parts: &mut [Option<PartRefMut<'_>>],
         scratch: &mut ThreadScratch,
     ) {
         let data = self.inputs.data;
@@ -119,10 +119,11 @@ impl PassContext<'_> {
         let entries = block.len() as u32;
         let core_counts = replicas.core.entry_counts.iter_mut();
         core_counts.for_each(|c| *c += entries);
-        let mut modes = parts.iter().zip(&mut replicas.modes);
-        let mut rows: [Hold<'_>; MAX_ORDER] = array::from_fn(|_| match modes.next() {
-            Some((part, replica)) => rows_of(part.as_ref(), replica.as_mut()),
-            None => Hold::Own(&mut []),
+        let order = parts.len();
+        let mut modes = parts.iter_mut().zip(&mut replicas.modes);
+        let mut rows: [RowsMut<'_>; MAX_ORDER] = array::from_fn(|_| match modes.next() {
+            Some((part, replica)) => rows_of(part.as_mut(), replica.as_mut()),
+            None => RowsMut::none(),
         });
         let settings = Settings {
             core_penalty: data.core_penalty,
@@ -141,7 +142,7 @@ impl PassContext<'_> {
             block,
             self.form,
             &mut replicas.core.rows,
-            &mut rows[..parts.len()],
+            &mut rows[..order],
             &settings,
             &self.tensor_stream_id(index),
             &mut scratch.kernel,
@@ -154,7 +155,7 @@ impl PassContext<'_> {
         &self,
         index: usize,
         replicas: &mut BlockReplicas,
-        parts: &[Option<PartRefMut<'_>>],
+        parts: &mut [Option<PartRefMut<'_>>],
         scratch: &mut ThreadScratch,
     ) {
         for (m, plan) in self.inputs.plan.matrices.iter().enumerate() {
@@ -166,15 +167,15 @@ impl PassContext<'_> {
             if block.len() == 0 {
                 continue;
             }
-            let column_part = plan.blocking.cuts[1].as_ref().map(|cut| {
+            let mut column_part = plan.blocking.cuts[1].as_ref().map(|cut| {
                 self.parameters.columns[m].borrow_part_mut(block.coordinates()[cut.axis])
             });
             if let Some(replica) = replicas.columns[m].as_mut() {
                 block.add_row_counts(1, &mut replica.entry_counts);
             }
             let mut rows = [
-                rows_of(parts[data.mode].as_ref(), None),
-                rows_of(column_part.as_ref(), replicas.columns[m].as_mut()),
+                rows_of(parts[data.mode].as_mut(), None),
+                rows_of(column_part.as_mut(), replicas.columns[m].as_mut()),
             ];
             self.update_matrix(m, block, self.pass.batch_range(), &mut rows, scratch);
         }
@@ -195,9 +196,9 @@ impl PassContext<'_> {
         if block.len() == 0 {
             return;
         }
-        let rows = self.parameters.factors[data.mode].borrow_part_mut(coordinates[0]);
-        let columns = self.parameters.columns[m].borrow_part_mut(coordinates[1]);
-        let mut rows = [Hold::Leased(&rows), Hold::Leased(&columns)];
+        let mut rows = self.parameters.factors[data.mode].borrow_part_mut(coordinates[0]);
+        let mut columns = self.parameters.columns[m].borrow_part_mut(coordinates[1]);
+        let mut rows = [rows.rows_mut(), columns.rows_mut()];
         self.update_matrix(m, block, 0.0..1.0, &mut rows, scratch);
     }
 
@@ -206,11 +207,12 @@ impl PassContext<'_> {
         let data = &self.inputs.data.matrices[m];
         let blocking = &self.inputs.plan.matrices[m].blocking;
         let (p, q) = tournament_pair(blocking.parts_per_axis, round, task);
-        let rows = &self.parameters.factors[data.mode];
-        let mut parts = vec![rows.borrow_part_mut(p)];
+        let factor = &self.parameters.factors[data.mode];
+        let mut parts = vec![factor.borrow_part_mut(p)];
         if q != p {
-            parts.push(rows.borrow_part_mut(q));
+            parts.push(factor.borrow_part_mut(q));
         }
+        let mut rows: Vec<RowsMut<'_>> = parts.iter_mut().map(PartRefMut::rows_mut).collect();
         let penalty = &self.inputs.data.matrix_row_penalty[data.mode][..];
         let penalties = [penalty; 2];
         let prior_means = [&self.inputs.data.prior_means[data.mode][..]; 2];
@@ -222,7 +224,8 @@ impl PassContext<'_> {
             let block = &data.entries.blocks()[block];
             kernel::run_graph(
                 block,
-                &mut parts,
+                &mut rows,
+                factor.stride(),
                 &settings,
                 &stream_id,
                 &mut scratch.kernel,
@@ -235,7 +238,7 @@ impl PassContext<'_> {
         m: usize,
         block: &EntryBlock,
         batch_range: Range<f64>,
-        rows: &mut [Hold<'_>],
+        rows: &mut [RowsMut<'_>],
         scratch: &mut ThreadScratch,
     ) {
         let data = &self.inputs.data.matrices[m];
@@ -297,10 +300,13 @@ impl PassContext<'_> {
 }
 
 /// Returns the rows that a block updates: its part of a cut mode, or its replica.
-fn rows_of<'a>(part: Option<&'a PartRefMut<'a>>, replica: Option<&'a mut Replica>) -> Hold<'a> {
+fn rows_of<'a>(
+    part: Option<&'a mut PartRefMut<'_>>,
+    replica: Option<&'a mut Replica>,
+) -> RowsMut<'a> {
     match (part, replica) {
-        (Some(part), _) => Hold::Leased(part),
-        (None, Some(replica)) => Hold::Own(&mut replica.rows),
+        (Some(part), _) => part.rows_mut(),
+        (None, Some(replica)) => RowsMut::of_replica(&mut replica.rows),
         (None, None) => unreachable!("uncut modes have replicas"),
     }
 }

@@ -11,7 +11,7 @@ use super::merge_interval::PassStatistics;
 use super::task_order::ContiguousTasks;
 use super::tree_reduce::TreeReduction;
 use crate::kernel::{
-    self, ClassRows, ConflictFreeClasses, EntryBlock, ExclusiveRows, Hold, MAX_ORDER, Settings,
+    self, ClassRows, ConflictFreeClasses, EntryBlock, ExclusiveRows, MAX_ORDER, RowsMut, Settings,
 };
 
 /// The state that threads share while they process class groups.
@@ -85,10 +85,13 @@ impl PassContext<'_> {
                 let factors = self.epoch.core_merge_factors(self.inputs.data, entries);
                 *lock_ignoring_poison(&runner.core_merge_factors) = factors;
             }
-            let rows = class_rows.take_block(group.blocks[task]);
+            let mut rows = class_rows.take_block(group.blocks[task]);
+            let block = rows.block();
             let core = self.parameters.core.borrow_all();
             scratch.core_replica.copy_from_slice(core.rows());
-            let mut mode_rows: [Hold<'_>; MAX_ORDER] = array::from_fn(|_| Hold::Class(&rows));
+            let mut modes = rows.modes_mut();
+            let mut mode_rows: [RowsMut<'_>; MAX_ORDER] =
+                array::from_fn(|_| modes.next().unwrap_or_else(RowsMut::none));
             let settings = Settings {
                 core_penalty: self.inputs.data.core_penalty,
                 core_eta: self.epoch.core_eta,
@@ -101,12 +104,12 @@ impl PassContext<'_> {
                 )
             };
             let squared_error = kernel::run(
-                rows.block(),
+                block,
                 self.form,
                 &mut scratch.core_replica,
                 &mut mode_rows[..order],
                 &settings,
-                &self.tensor_stream_id(rows.block().index()),
+                &self.tensor_stream_id(block.index()),
                 &mut scratch.kernel,
             );
             runner.core_deltas.add(task, group.blocks.len(), |sum| {
