@@ -55,7 +55,7 @@ fn gradients(bencher: Bencher, case: &Case) {
     let mut gradients = vec![0.0; rows.len()];
     bencher
         .counter(ItemsCount::new(4 * case.1.pow(3)))
-        .bench_local(|| kernel.slopes(black_box(&core), black_box(&rows), &mut gradients));
+        .bench_local(|| kernel.gradients(black_box(&core), black_box(&rows), &mut gradients));
 }
 
 /// One multiply-add per core entry.

@@ -303,7 +303,7 @@ impl<'a> QueryBuilder<'a> {
                 *offset += parameters.bias(n, row);
             }
             self.kernel
-                .slopes(parameters.core(), &self.rows, &mut self.gradients);
+                .gradients(parameters.core(), &self.rows, &mut self.gradients);
             let (rank, start) = (shape.ranks[mode], shape.row(mode).start);
             vector[..rank].copy_from_slice(&self.gradients[start..start + rank]);
             vector[rank] = 1.0;

@@ -62,12 +62,12 @@ impl CoreLayout {
 
     /// Returns the number of floats of one slab: the part of the core that belongs to one component of the fiber
     /// mode.
-    pub(crate) fn slab(&self) -> usize {
+    pub(crate) fn slab_len(&self) -> usize {
         self.shape.core_len()
     }
 
     /// Returns the number of slabs of the core.
-    pub(crate) fn slabs(&self) -> usize {
+    pub(crate) fn slab_count(&self) -> usize {
         match (self.core_kind, self.fiber) {
             (Some(CoreKind::Full), Some(f)) => self.ranks[f],
             (None, _) => 0,
@@ -76,14 +76,14 @@ impl CoreLayout {
     }
 
     /// Copies a core in the layout of [`CoreShape`] to the fiber-first layout.
-    pub(crate) fn fiber_first(&self, core: &[f32]) -> Vec<f32> {
-        let mut out = vec![0.0; self.slabs() * self.slab()];
+    pub(crate) fn to_fiber_first(&self, core: &[f32]) -> Vec<f32> {
+        let mut out = vec![0.0; self.slab_count() * self.slab_len()];
         self.for_each_position(|model_position, position| out[position] = core[model_position]);
         out
     }
 
     /// Copies a core in the fiber-first layout to that of [`CoreShape`].
-    pub(crate) fn fiber_in_place(&self, from: &[f32], core: &mut [f32]) {
+    pub(crate) fn copy_from_fiber_first(&self, from: &[f32], core: &mut [f32]) {
         self.for_each_position(|model_position, position| core[model_position] = from[position]);
     }
 
@@ -94,7 +94,7 @@ impl CoreLayout {
             .fiber
             .filter(|_| self.core_kind == Some(CoreKind::Full))
         else {
-            (0..self.slab()).for_each(|k| visit(k, k));
+            (0..self.slab_len()).for_each(|k| visit(k, k));
             return;
         };
         let order = self.ranks.len();
@@ -112,7 +112,7 @@ impl CoreLayout {
             let (&last, before) = non_fiber.split_last().expect("an order of 2 or more");
             let inner =
                 before.iter().fold(0, |p, &n| p * self.ranks[n] + at[n]) * slab_width + at[last];
-            visit(model_position, at[f] * self.slab() + inner);
+            visit(model_position, at[f] * self.slab_len() + inner);
         }
     }
 
@@ -127,7 +127,7 @@ impl CoreLayout {
             (spec.fiber_mode, spec.row_counts.len()),
             (self.fiber, self.ranks.len())
         );
-        assert_eq!(core, self.slabs() * self.slab());
+        assert_eq!(core, self.slab_count() * self.slab_len());
     }
 }
 
@@ -136,27 +136,29 @@ pub(crate) struct BlockUpdateSettings<'a> {
     pub level: Level,
     pub eta: f32,
     /// Weight of the loss of this tensor or matrix.
-    pub weight: f32,
-    pub rule: Regularizer,
+    pub loss_weight: f32,
+    pub regularizer: Regularizer,
     /// Penalty of a core entry per tensor entry.
     pub core_penalty: f32,
     /// Learning rate of the core.
     pub core_eta: f32,
     /// Interval of core updates, in entries, if entries are processed one by one. The core learning rate is
     /// multiplied by it.
-    pub core_every: usize,
+    pub core_update_interval: usize,
     /// For each mode, the penalty per entry of each row.
     pub penalties: &'a [&'a [f32]],
     /// For each mode, the prior mean towards which penalties shrink rows, padded with zeros.
-    pub priors: &'a [&'a [f32]],
+    pub prior_means: &'a [&'a [f32]],
     /// For each mode, the learning rate of its rows as a multiple of `eta`.
-    pub mode_steps: &'a [f32],
+    pub eta_scales: &'a [f32],
     /// Maximum number of entries in a batch.
-    pub limit: usize,
-    /// Direction of the highest curvature among rows of the fiber mode, as long as a row, and that curvature.
-    pub steepest: (&'a [f32], f32),
+    pub max_batch_len: usize,
+    /// Direction of the highest curvature among rows of the fiber mode, as long as a row.
+    pub curvature_direction: &'a [f32],
+    /// Curvature along `curvature_direction`.
+    pub curvature: f32,
     /// Range of the batches to process, as fractions of their number.
-    pub share: Range<f64>,
+    pub batch_range: Range<f64>,
 }
 
 /// Buffers for the update of blocks. One per thread.
@@ -217,11 +219,11 @@ pub(crate) fn update_block(
     }
     let spec = block.spec();
     layout.check(spec, core.len());
-    assert!(settings.level.is_available() && settings.limit >= 1);
+    assert!(settings.level.is_available() && settings.max_batch_len >= 1);
     let order = spec.row_counts.len();
     assert!(rows.len() == order && settings.penalties.len() == order);
     assert_eq!(
-        (settings.priors.len(), settings.mode_steps.len()),
+        (settings.prior_means.len(), settings.eta_scales.len()),
         (order, order)
     );
     let mut modes = [ModeRows::NONE; MAX_ORDER];
@@ -229,28 +231,28 @@ pub(crate) fn update_block(
         let stride = padded_len(layout.ranks[m]);
         assert!(rows.covers(block, m, stride));
         assert!(settings.penalties[m].len() >= spec.row_counts[m]);
-        assert!(settings.priors[m].len() >= stride);
+        assert!(settings.prior_means[m].len() >= stride);
         modes[m] = ModeRows {
             start: rows.start(),
             stride,
             penalty: settings.penalties[m].as_ptr(),
-            prior_mean: settings.priors[m].as_ptr(),
-            eta_scale: settings.mode_steps[m],
+            prior_mean: settings.prior_means[m].as_ptr(),
+            eta_scale: settings.eta_scales[m],
         };
     }
     let mut memory = [ModeRows::NONE; MAX_ORDER];
     let non_fiber = non_fiber(spec, &modes, &mut memory);
     let longest = spec.fiber_mode.map_or(0, |f| modes[f].stride);
     let fiber_step = spec.fiber_mode.map_or(1.0, |f| modes[f].eta_scale);
-    assert!(settings.steepest.0.len() >= longest);
+    assert!(settings.curvature_direction.len() >= longest);
     scratch.work(layout);
     block.shuffled_batches(
-        settings.limit.min(MAX_BATCH_LEN),
+        settings.max_batch_len.min(MAX_BATCH_LEN),
         name,
         &mut scratch.batches,
     );
     let cut = |share: f64| (scratch.batches.len() as f64 * share) as usize;
-    let batches = &scratch.batches[cut(settings.share.start)..cut(settings.share.end)];
+    let batches = &scratch.batches[cut(settings.batch_range.start)..cut(settings.batch_range.end)];
     if batches.is_empty() {
         return 0.0;
     }
@@ -259,7 +261,7 @@ pub(crate) fn update_block(
     }
     let entries: usize = batches.iter().map(FiberBatch::len).sum();
     let core_entries = match layout.packed {
-        Some(_) => entries.div_ceil(settings.core_every.max(1)),
+        Some(_) => entries.div_ceil(settings.core_update_interval.max(1)),
         None => entries,
     };
     let job = BatchJob {
@@ -275,16 +277,16 @@ pub(crate) fn update_block(
             rank: layout.ranks[f],
         }),
         non_fiber,
-        has_priors: (0..order)
-            .filter(|&m| spec.fiber_mode != Some(m))
-            .any(|m| settings.mode_steps[m] != 1.0 || settings.priors[m].iter().any(|&x| x != 0.0)),
+        has_priors: (0..order).filter(|&m| spec.fiber_mode != Some(m)).any(|m| {
+            settings.eta_scales[m] != 1.0 || settings.prior_means[m].iter().any(|&x| x != 0.0)
+        }),
         entries: block.records().as_ptr(),
         weighted: spec.weighted,
         eta: settings.eta,
-        loss_weight: settings.weight,
-        regularizer: settings.rule,
-        curvature_direction: settings.steepest.0.as_ptr(),
-        curvature_step: settings.eta * fiber_step * settings.steepest.1,
+        loss_weight: settings.loss_weight,
+        regularizer: settings.regularizer,
+        curvature_direction: settings.curvature_direction.as_ptr(),
+        curvature_step: settings.eta * fiber_step * settings.curvature,
         work: scratch.work.as_mut_ptr(),
     };
     // SAFETY: the level is available. The constructor of the block checked the rows of its entries against the parts and
@@ -320,20 +322,20 @@ pub(crate) fn update_graph_block(
         assert!(rows.iter().any(is_covered));
         assert!(settings.penalties[m].len() >= spec.row_counts[m]);
     }
-    assert!(settings.priors[0].len() >= stride);
+    assert!(settings.prior_means[0].len() >= stride);
     let rows = ModeRows {
         start: rows[0].start(),
         stride,
         penalty: settings.penalties[0].as_ptr(),
-        prior_mean: settings.priors[0].as_ptr(),
-        eta_scale: settings.mode_steps[0],
+        prior_mean: settings.prior_means[0].as_ptr(),
+        eta_scale: settings.eta_scales[0],
     };
     block.shuffled_batches(MAX_BATCH_LEN, name, &mut scratch.batches);
     let level = settings.level;
     let settings = graph_update::GraphUpdateSettings {
         eta: settings.eta,
-        weight: settings.weight,
-        regularizer: settings.rule,
+        weight: settings.loss_weight,
+        regularizer: settings.regularizer,
     };
     for batch in &scratch.batches {
         for edges in batch.record_slices(block) {
@@ -348,7 +350,7 @@ pub(crate) fn update_graph_block(
 #[derive(Clone, Copy)]
 pub(crate) struct BlockModel<'a> {
     pub layout: &'a CoreLayout,
-    /// The core as [`CoreLayout::fiber_first`] lays it out; empty for a matrix.
+    /// The core as [`CoreLayout::to_fiber_first`] lays it out; empty for a matrix.
     pub core: &'a [f32],
     /// All rows of each mode.
     pub rows: &'a [&'a [f32]],
@@ -536,17 +538,17 @@ mod tests {
             let core = shape.padded_core(&dense);
             for f in 0..ranks.len() {
                 let layout = CoreLayout::tensor(&shape, Some(f));
-                let first = layout.fiber_first(&core);
-                assert_eq!(first.len(), layout.slabs() * layout.slab());
+                let first = layout.to_fiber_first(&core);
+                assert_eq!(first.len(), layout.slab_count() * layout.slab_len());
                 // Index (1, 0, ..., 0), fiber mode first, starts the second slab.
                 let stride: usize = ranks[f + 1..].iter().product();
-                assert_eq!(first[layout.slab()], dense[stride]);
+                assert_eq!(first[layout.slab_len()], dense[stride]);
                 let mut back = vec![0.0; core.len()];
-                layout.fiber_in_place(&first, &mut back);
+                layout.copy_from_fiber_first(&first, &mut back);
                 assert_eq!(back, core);
             }
             let layout = CoreLayout::tensor(&shape, None);
-            assert_eq!(layout.fiber_first(&core), core);
+            assert_eq!(layout.to_fiber_first(&core), core);
         }
     }
 }

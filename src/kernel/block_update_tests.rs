@@ -163,7 +163,7 @@ impl Case {
     /// Returns the derivative of the value by the row of mode `m`.
     fn gradient(&self, core: &[f64], rows: &[&[f64]], m: usize) -> Vec<f64> {
         match self.shape.kind {
-            CoreKind::Full => reference::slope(core, rows, m),
+            CoreKind::Full => reference::gradient(core, rows, m),
             CoreKind::Diagonal => {
                 let each = core.iter().enumerate();
                 each.map(|(k, g)| g * Self::product(rows, k, Some(m)))
@@ -310,7 +310,7 @@ impl Case {
                 core
             }
         };
-        let mut core = layout.fiber_first(&model_core);
+        let mut core = layout.to_fiber_first(&model_core);
         let mut rows: Vec<Vec<f32>> = (0..order)
             .map(|m| {
                 let mut all = vec![0.0; ROWS[m] * padded_len(ranks[m])];
@@ -366,17 +366,18 @@ impl Case {
         let settings = BlockUpdateSettings {
             level,
             eta: ETA as f32,
-            weight: 1.0,
-            rule: self.regularizer,
+            loss_weight: 1.0,
+            regularizer: self.regularizer,
             core_penalty: CORE_PENALTY as f32,
             core_eta: self.core_eta as f32,
-            priors: &priors,
-            core_every: 1,
+            prior_means: &priors,
+            core_update_interval: 1,
             penalties: &penalties,
-            limit: LIMIT,
-            mode_steps: &self.steps,
-            steepest: (&steepest, STEEPNESS as f32),
-            share: 0.0..1.0,
+            max_batch_len: LIMIT,
+            eta_scales: &self.steps,
+            curvature_direction: &steepest,
+            curvature: STEEPNESS as f32,
+            batch_range: 0.0..1.0,
         };
         let mut access: Vec<RowsMut<'_>> =
             rows.iter_mut().map(|r| RowsMut::of_replica(r)).collect();
@@ -412,7 +413,7 @@ impl Case {
             }
         }
         let mut back = model_core.clone();
-        layout.fiber_in_place(&core, &mut back);
+        layout.copy_from_fiber_first(&core, &mut back);
         let got = match self.shape.kind {
             CoreKind::Full => self.shape.dense_core(&back),
             CoreKind::Diagonal => back[..ranks[0]].to_vec(),

@@ -27,10 +27,10 @@ pub(crate) struct EntryWalk<'a> {
     /// Empty if entries are unweighted.
     pub weights: &'a [f32],
     /// Current position, below the number of entries, and distance to the next one, at most that number.
-    pub at: usize,
+    pub position: usize,
     pub stride: usize,
     /// Row indices and values of the next block, which are prefetched.
-    pub next: Option<(&'a [u32], &'a [f32])>,
+    pub next_block: Option<(&'a [u32], &'a [f32])>,
 }
 
 impl EntryWalk<'_> {
@@ -38,7 +38,7 @@ impl EntryWalk<'_> {
         let len = self.values.len();
         assert!(self.order == order && self.rows.len() == len * order);
         assert!(self.weights.is_empty() || self.weights.len() == len);
-        assert!(self.at < len && self.stride <= len);
+        assert!(self.position < len && self.stride <= len);
     }
 
     /// Returns the residual times the weight of the entry at `at`.
@@ -57,7 +57,7 @@ impl EntryWalk<'_> {
 
     /// Returns the position after `at`.
     #[inline(always)]
-    pub(crate) fn after(&self, at: usize) -> usize {
+    pub(crate) fn next_position(&self, at: usize) -> usize {
         let next = at + self.stride;
         next - if next >= self.values.len() {
             self.values.len()
@@ -72,16 +72,16 @@ impl EntryWalk<'_> {
 pub(crate) struct HogwildSettings<'a> {
     pub eta: f32,
     /// Weight of the loss of this tensor or matrix.
-    pub weight: f32,
-    pub rule: Regularizer,
+    pub loss_weight: f32,
+    pub regularizer: Regularizer,
     /// Learning rate and penalty of the core; `None` on threads that do not update the core.
     pub core: Option<(f32, f32)>,
     /// For each mode, the penalty per entry of each row.
     pub penalties: &'a [&'a [f32]],
     /// For each mode, the prior mean towards which penalties shrink rows, padded with zeros.
-    pub priors: &'a [&'a [f32]],
+    pub prior_means: &'a [&'a [f32]],
     /// For each mode, the learning rate of its rows as a multiple of `eta`.
-    pub modes: &'a [f32],
+    pub eta_scales: &'a [f32],
 }
 
 /// The core replica of a thread, in the layout of the kernel, and the kernel's buffers.
@@ -142,7 +142,7 @@ impl HogwildKernel {
     ///
     /// # Panics
     /// If a length is wrong, or an entry names a row that does not exist.
-    pub(crate) fn tensor(
+    pub(crate) fn update_tensor_entries(
         &mut self,
         row_caches: &mut [RowCache<'_>],
         walk: &EntryWalk<'_>,
@@ -153,7 +153,7 @@ impl HogwildKernel {
         walk.check(order);
         assert_eq!((row_caches.len(), settings.penalties.len()), (order, order));
         assert_eq!(
-            (settings.priors.len(), settings.modes.len()),
+            (settings.prior_means.len(), settings.eta_scales.len()),
             (order, order)
         );
         let mut modes = [SharedMode::default(); MAX_ORDER];
@@ -249,7 +249,7 @@ impl Default for SharedMode<'_> {
 
 impl<'a> SharedMode<'a> {
     fn new(cache: &mut RowCache<'_>, settings: &HogwildSettings<'a>, n: usize) -> SharedMode<'a> {
-        let (penalty, prior) = (settings.penalties[n], settings.priors[n]);
+        let (penalty, prior) = (settings.penalties[n], settings.prior_means[n]);
         // A factor ends with one more row: the mean of its rows.
         assert!(penalty.len() <= cache.rows() && prior.len() >= cache.stride());
         SharedMode {
@@ -258,7 +258,7 @@ impl<'a> SharedMode<'a> {
             stride: cache.stride(),
             penalty,
             prior,
-            eta: settings.eta * settings.modes[n],
+            eta: settings.eta * settings.eta_scales[n],
         }
     }
 
@@ -330,7 +330,7 @@ fn prefetch_ahead<V: HogwildVector>(
     for (mode, &row) in modes.iter().zip(rows) {
         mode.prefetch_for_write::<V>(row);
     }
-    if let Some((rows, values)) = walk.next {
+    if let Some((rows, values)) = walk.next_block {
         prefetch(rows.as_ptr().wrapping_add(done * walk.order).cast());
         prefetch(values.as_ptr().wrapping_add(done));
     }
@@ -352,7 +352,7 @@ unsafe fn update_tensor_level<V: HogwildVector + PackedVector>(
     let plain = match job.settings.core {
         None => CORE_FIXED,
         Some((eta, penalty)) => {
-            let regularizer = job.settings.rule;
+            let regularizer = job.settings.regularizer;
             // The penalty lambda / |Omega| is nearly always below the rounding error of 1.
             if !regularizer.l1 && !regularizer.nonneg && 1.0 - eta * penalty == 1.0 {
                 CORE_ADD
@@ -382,20 +382,20 @@ unsafe fn full_body<V: HogwildVector + PackedVector, const CORE_UPDATE: u8>(
     let (core_eta, core_penalty) = settings.core.unwrap_or((0.0, 0.0));
     let core_update = CoreUpdate {
         shrink: core_eta * core_penalty,
-        regularizer: settings.rule,
+        regularizer: settings.regularizer,
     };
     let mut buffers = OuterBuffers::new(layout);
-    let mut at = walk.at;
+    let mut at = walk.position;
     let mut ahead = at;
     for _ in 0..PREFETCH_DISTANCE {
-        ahead = walk.after(ahead);
+        ahead = walk.next_position(ahead);
     }
     let mut squared_error = 0.0f64;
     // SAFETY: positions stay inside the block; row indices are checked; the buffers in `work` do not overlap.
     unsafe {
         for done in 0..job.count {
             prefetch_ahead::<V>(job.modes, walk, ahead, done);
-            ahead = walk.after(ahead);
+            ahead = walk.next_position(ahead);
             let entry = walk.rows.as_ptr().add(at * walk.order);
             for (n, mode) in job.modes.iter().enumerate() {
                 let (from, _) = mode.row(*entry.add(n));
@@ -433,11 +433,11 @@ unsafe fn full_body<V: HogwildVector + PackedVector, const CORE_UPDATE: u8>(
                 for k in (0..mode.stride).step_by(LANES) {
                     let (x, d) = (V::load(work.add(row + k)), V::load(work.add(gradient + k)));
                     let scale = mode.eta * weighted_residual;
-                    updated_towards(x, mode.prior(k), d, scale, shrink, settings.rule)
+                    updated_towards(x, mode.prior(k), d, scale, shrink, settings.regularizer)
                         .store_shared(to.add(k));
                 }
             }
-            at = walk.after(at);
+            at = walk.next_position(at);
         }
         if CORE_UPDATE != CORE_FIXED && job.count > 0 {
             packed_core::flush_core_update::<V>(layout, buffers, job.core, work, core_update);
@@ -450,10 +450,10 @@ unsafe fn full_body<V: HogwildVector + PackedVector, const CORE_UPDATE: u8>(
 unsafe fn diagonal_body<V: HogwildVector>(job: &TensorJob<'_>, work: *mut f32) -> (usize, f64) {
     let (walk, settings) = (job.walk, job.settings);
     let width = job.shape.core_len();
-    let mut at = walk.at;
+    let mut at = walk.position;
     let mut ahead = at;
     for _ in 0..PREFETCH_DISTANCE {
-        ahead = walk.after(ahead);
+        ahead = walk.next_position(ahead);
     }
     let mut squared_error = 0.0f64;
     // SAFETY: positions stay inside the block; row indices are checked; rows are as long as the core.
@@ -461,7 +461,7 @@ unsafe fn diagonal_body<V: HogwildVector>(job: &TensorJob<'_>, work: *mut f32) -
         let gradients = work.add(job.shape.rows_len());
         for done in 0..job.count {
             prefetch_ahead::<V>(job.modes, walk, ahead, done);
-            ahead = walk.after(ahead);
+            ahead = walk.next_position(ahead);
             let entry = walk.rows.as_ptr().add(at * walk.order);
             for (n, mode) in job.modes.iter().enumerate() {
                 let (from, _) = mode.row(*entry.add(n));
@@ -486,7 +486,7 @@ unsafe fn diagonal_body<V: HogwildVector>(job: &TensorJob<'_>, work: *mut f32) -
                         product,
                         eta * weighted_residual,
                         eta * penalty,
-                        settings.rule,
+                        settings.regularizer,
                     )
                     .store(g);
                 }
@@ -499,11 +499,11 @@ unsafe fn diagonal_body<V: HogwildVector>(job: &TensorJob<'_>, work: *mut f32) -
                         V::load(gradients.add(n * width + k)),
                     );
                     let scale = mode.eta * weighted_residual;
-                    updated_towards(x, mode.prior(k), d, scale, shrink, settings.rule)
+                    updated_towards(x, mode.prior(k), d, scale, shrink, settings.regularizer)
                         .store_shared(to.add(k));
                 }
             }
-            at = walk.after(at);
+            at = walk.next_position(at);
         }
     }
     (at, squared_error)
@@ -519,19 +519,19 @@ unsafe fn update_pairs_body<V: HogwildVector>(
     edges: bool,
 ) -> usize {
     let stride = modes[0].stride;
-    let mut at = walk.at;
+    let mut at = walk.position;
     let mut ahead = at;
     for _ in 0..PREFETCH_DISTANCE {
-        ahead = walk.after(ahead);
+        ahead = walk.next_position(ahead);
     }
     // SAFETY: positions stay inside the block; row indices are checked; both rows have `stride` floats.
     unsafe {
         for done in 0..count {
             prefetch_ahead::<V>(modes, walk, ahead, done);
-            ahead = walk.after(ahead);
+            ahead = walk.next_position(ahead);
             let entry = walk.rows.as_ptr().add(2 * at);
             let (entry_position, value) = (at, *walk.values.as_ptr().add(at));
-            at = walk.after(at);
+            at = walk.next_position(at);
             let (u, shrink_u) = modes[0].row(*entry);
             let (v, shrink_v) = modes[1].row(*entry.add(1));
             if edges && u == v {
@@ -546,7 +546,7 @@ unsafe fn update_pairs_body<V: HogwildVector>(
                 }
                 walk.weighted_residual(value - sum.sum(), entry_position)
             };
-            let eta_times = |n: usize| modes[n].eta * settings.weight * scale;
+            let eta_times = |n: usize| modes[n].eta * settings.loss_weight * scale;
             let (scale_u, scale_v) = (eta_times(0), eta_times(1));
             for k in (0..stride).step_by(LANES) {
                 let (x, y) = (V::load_shared(u.add(k)), V::load_shared(v.add(k)));
@@ -557,10 +557,24 @@ unsafe fn update_pairs_body<V: HogwildVector>(
                     (y, x)
                 };
                 let (prior_x, prior_y) = (modes[0].prior(k), modes[1].prior(k));
-                updated_towards(x, prior_x, direction_x, scale_u, shrink_u, settings.rule)
-                    .store_shared(u.add(k));
-                updated_towards(y, prior_y, direction_y, scale_v, shrink_v, settings.rule)
-                    .store_shared(v.add(k));
+                updated_towards(
+                    x,
+                    prior_x,
+                    direction_x,
+                    scale_u,
+                    shrink_u,
+                    settings.regularizer,
+                )
+                .store_shared(u.add(k));
+                updated_towards(
+                    y,
+                    prior_y,
+                    direction_y,
+                    scale_v,
+                    shrink_v,
+                    settings.regularizer,
+                )
+                .store_shared(v.add(k));
             }
         }
     }

@@ -6,7 +6,7 @@
 //! `als` and `gibbs`. Safe functions check every length and index; the modules below them work on raw pointers.
 //!
 //! One entry needs the model's value and, for every mode n, the partial derivative d_n = G x_{-n} {u} of the
-//! value by the mode's row. The paper computes d_n as Collapse(S, n) divided by the row. The kernels collapse
+//! value by the mode's row. The paper computes d_n(S, n) divided by the row. The kernels collapse
 //! partial products of S without the mode's own factor. That is the same vector without the division.
 //!
 //! - Shapes and oracles: `core_shape`; [`mod@reference`] (plain loops, generic over the float type); `naive`
@@ -78,11 +78,10 @@ mod row_cache;
 mod row_partition;
 mod tensor_kernel;
 
-pub(crate) use batch_job::{MAX_BATCH_LEN as LONGEST, Regularizer, Regularizer as Rule};
+pub(crate) use batch_job::{MAX_BATCH_LEN, Regularizer};
 pub(crate) use block_update::{
-    BlockModel, BlockScratch as Scratch, BlockUpdateSettings as Settings, CoreLayout as Form,
-    residuals as cell_errors, squared_residuals as cell_squares, update_block as run,
-    update_graph_block as run_graph,
+    BlockModel, BlockScratch, BlockUpdateSettings, CoreLayout, residuals, squared_residuals,
+    update_block, update_graph_block,
 };
 pub(crate) use blocking::{BlockingSpec, ModeCut};
 pub(crate) use cholesky::{Noise, cholesky_solve};
@@ -96,8 +95,7 @@ pub(crate) use fiber_sums::{Coefficients, add_fiber};
 pub use flops_probe::peak_flops;
 pub(crate) use graph_colouring::ColouringPlan;
 pub(crate) use hogwild_update::{
-    EntryWalk as Walk, HogwildKernel as Runner, HogwildSettings as Steps,
-    update_graph_edges as run_edges, update_matrix_entries as run_matrix,
+    EntryWalk, HogwildKernel, HogwildSettings, update_graph_edges, update_matrix_entries,
 };
 pub(crate) use mode_csr::{CooSlices, ModeCsr};
 pub(crate) use mode_product::ModeProducts;

@@ -48,7 +48,7 @@ pub fn value<T: Real>(core: &[T], rows: &[&[T]]) -> T {
 }
 
 /// Returns G x_{-n} {u}: the derivative of [`value`] by the row of mode `n`.
-pub fn slope<T: Real>(core: &[T], rows: &[&[T]], n: usize) -> Vec<T> {
+pub fn gradient<T: Real>(core: &[T], rows: &[&[T]], n: usize) -> Vec<T> {
     (0..rows[n].len())
         .map(|j| sum_of_products(core, rows, Some(n), j))
         .collect()
@@ -123,7 +123,7 @@ mod tests {
             let mut up = a;
             up[j] += step;
             let rise = (value(&core, &[&up, &b]) - value(&core, &[&a, &b])) / step;
-            assert!((rise - slope(&core, &[&a, &b], 0)[j]).abs() < 1e-6);
+            assert!((rise - gradient(&core, &[&a, &b], 0)[j]).abs() < 1e-6);
         }
         for g in 0..6 {
             let mut up = core.clone();

@@ -60,7 +60,7 @@ impl TensorKernel {
     ///
     /// # Panics
     /// If a length does not match the shape.
-    pub fn slopes(&mut self, core: &[f32], rows: &[f32], gradients: &mut [f32]) -> f32 {
+    pub fn gradients(&mut self, core: &[f32], rows: &[f32], gradients: &mut [f32]) -> f32 {
         self.check(core, rows);
         assert_eq!(gradients.len(), rows.len());
         let shape = &self.shape;
@@ -98,7 +98,7 @@ impl TensorKernel {
     ///
     /// # Panics
     /// If a length does not match the shape.
-    pub fn step_core(&mut self, core: &mut [f32], rows: &[f32], keep: f32, scale: f32) {
+    pub fn update_core(&mut self, core: &mut [f32], rows: &[f32], keep: f32, scale: f32) {
         self.check(core, rows);
         let (core, rows) = (core.as_mut_ptr(), rows.as_ptr());
         // SAFETY: the lengths were checked here, the level by `new`.

@@ -9,7 +9,9 @@ use super::entries::{Entries, Shuffled};
 use super::loss::SquaredErrors;
 use super::standardization::Standardization;
 use crate::error::Result;
-use crate::kernel::{BlockModel, EntryBlock, Form, Method, Scratch, TensorKernel, cell_errors};
+use crate::kernel::{
+    BlockModel, BlockScratch, CoreLayout, EntryBlock, Method, TensorKernel, residuals,
+};
 use crate::model::{Model, ModelMode};
 use crate::parallel::ThreadPool;
 use crate::simd::Level;
@@ -196,17 +198,17 @@ impl<'a> Units<'a> {
                 let Some(first) = blocks.first() else {
                     return Ok(Vec::new());
                 };
-                let form = Form::tensor(shape, first.spec().fiber_mode);
-                let core = form.fiber_first(&model.core);
+                let layout = CoreLayout::tensor(shape, first.spec().fiber_mode);
+                let core = layout.to_fiber_first(&model.core);
                 let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
                 let model = BlockModel {
-                    layout: &form,
+                    layout: &layout,
                     core: &core,
                     rows: &rows,
                     level,
                 };
-                pool.map(blocks.len(), never, Scratch::default, |scratch, b| {
-                    Mutex::new(cell_errors(&blocks[b], &model, scratch))
+                pool.map(blocks.len(), never, BlockScratch::default, |scratch, b| {
+                    Mutex::new(residuals(&blocks[b], &model, scratch))
                 })?
             }
             Units::Chunks(entries) => {

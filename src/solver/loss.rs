@@ -5,7 +5,9 @@ use super::data::{Data, MatrixData};
 use super::entries::Entries;
 use super::standardization::Standardization;
 use crate::error::Result;
-use crate::kernel::{BlockModel, Form, Method, Scratch, TensorKernel, cell_squares};
+use crate::kernel::{
+    BlockModel, BlockScratch, CoreLayout, Method, TensorKernel, squared_residuals,
+};
 use crate::model::Model;
 use crate::options::{Options, Penalty};
 use crate::parallel::ThreadPool;
@@ -40,17 +42,17 @@ pub(super) fn tensor_squared_errors(
                     clipped: 0.0,
                 });
             };
-            let form = Form::tensor(shape, first.spec().fiber_mode);
-            let core = form.fiber_first(&model.core);
+            let layout = CoreLayout::tensor(shape, first.spec().fiber_mode);
+            let core = layout.to_fiber_first(&model.core);
             let rows: Vec<&[f32]> = model.modes.iter().map(|m| m.factor.as_slice()).collect();
             let model = BlockModel {
-                layout: &form,
+                layout: &layout,
                 core: &core,
                 rows: &rows,
                 level,
             };
-            sum_chunks(blocks.len(), pool, Scratch::default, |scratch, b| {
-                cell_squares(&blocks[b], &model, clip, &biases, scratch)
+            sum_chunks(blocks.len(), pool, BlockScratch::default, |scratch, b| {
+                squared_residuals(&blocks[b], &model, clip, &biases, scratch)
             })?
         }
         Entries::Shuffled(entries) => {
@@ -113,17 +115,17 @@ fn matrix_squared_error(
     };
     let [squares] = match &data.entries {
         Entries::Blocks(blocks) if !graph => {
-            let form = Form::matrix(rows.rank());
+            let layout = CoreLayout::matrix(rows.rank());
             let both = [rows.as_slice(), columns.as_slice()];
             let unbounded = (f64::NEG_INFINITY, f64::INFINITY);
             let model = BlockModel {
-                layout: &form,
+                layout: &layout,
                 core: &[],
                 rows: &both,
                 level,
             };
-            sum_chunks(blocks.len(), pool, Scratch::default, |scratch, b| {
-                let [plain, _] = cell_squares(&blocks[b], &model, unbounded, &[], scratch);
+            sum_chunks(blocks.len(), pool, BlockScratch::default, |scratch, b| {
+                let [plain, _] = squared_residuals(&blocks[b], &model, unbounded, &[], scratch);
                 [plain]
             })?
         }

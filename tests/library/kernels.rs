@@ -65,7 +65,7 @@ fn compare(kind: CoreKind, ranks: &[usize], random: &mut RandomValues) {
         let mut slopes = vec![f32::NAN; shape.rows_len()];
         let context = format!("{kind:?} {method:?} {ranks:?}");
         assert!(
-            close(kernel.slopes(&core, &rows, &mut slopes), value, scale),
+            close(kernel.gradients(&core, &rows, &mut slopes), value, scale),
             "value: {context}"
         );
         assert!(
@@ -73,7 +73,7 @@ fn compare(kind: CoreKind, ranks: &[usize], random: &mut RandomValues) {
             "value alone: {context}"
         );
         for n in 0..ranks.len() {
-            let expected = reference::slope(&wide_core, &wide, n);
+            let expected = reference::gradient(&wide_core, &wide, n);
             let found = &slopes[shape.row(n)];
             for (j, &d) in expected.iter().enumerate() {
                 assert!(
@@ -88,7 +88,7 @@ fn compare(kind: CoreKind, ranks: &[usize], random: &mut RandomValues) {
             );
         }
         let mut stepped = core.clone();
-        kernel.step_core(&mut stepped, &rows, 0.75, 0.5);
+        kernel.update_core(&mut stepped, &rows, 0.75, 0.5);
         let stepped_dense = shape.dense_core(&stepped);
         for (k, &g) in stepped_dense.iter().enumerate() {
             let on_core = kind == CoreKind::Full || dense[k] != 0.0 || g != 0.0;
@@ -167,7 +167,7 @@ fn collapse_of_s_is_the_row_times_its_gradient() {
         .collect();
     assert!((s.iter().sum::<f64>() - reference::value(&core, &rows)).abs() < 1e-12);
     for n in 0..3 {
-        let slope = reference::slope(&core, &rows, n);
+        let slope = reference::gradient(&core, &rows, n);
         for j in 0..ranks[n] {
             let collapsed: f64 = (0..60)
                 .filter(|&k| [k / 15, k / 5 % 3, k % 5][n] == j)

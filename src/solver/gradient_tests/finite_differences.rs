@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::random_entries::RandomEntries;
 use super::{Fixture, parameters, value_mut};
-use crate::kernel::{Rule, reference};
+use crate::kernel::{Regularizer, reference};
 use crate::model::Model;
 use crate::options::{Algorithm, Initialization, ModelKind, Options, Penalty};
 use crate::problem::{MatrixKind, Problem};
@@ -172,7 +172,7 @@ fn compare_gradients(dims: &[u64], options: &Options, weighted: bool) {
         *value_mut(&mut fit.model, parameter) = 0.0;
     }
     // The columns of full matrices are solved for, which makes their gradient 0.
-    let rule = Rule {
+    let rule = Regularizer {
         l1: options.penalty == Penalty::L1,
         nonneg: false,
     };

@@ -44,7 +44,7 @@ fn reference_epoch(model: &mut Model, data: &Data, eta: f64, visits: &[(usize, u
                 })
                 .collect();
             for (n, &r) in entry.iter().enumerate() {
-                let partial = reference::slope(&core, &slices, n);
+                let partial = reference::gradient(&core, &slices, n);
                 let penalty = f64::from(data.row_penalty[n][r as usize]);
                 let moved: Vec<f64> = rows[n]
                     .iter()

@@ -5,7 +5,7 @@
 
 use super::curvature::Curvature;
 use super::curvature_basis::CurvatureBasis;
-use crate::kernel::LONGEST;
+use crate::kernel::MAX_BATCH_LEN;
 
 /// Largest product of learning rate and summed curvature of a batch.
 const MAX_ETA_CURVATURE: f64 = 0.7;
@@ -24,7 +24,7 @@ pub(super) struct MatrixBatchLimit {
 pub(super) fn max_stable_batch_len(eta_curvature: f64) -> usize {
     let longest = MAX_ETA_CURVATURE / eta_curvature.max(1e-9);
     // A NaN belongs to a diverged fit, which the driver detects; the cast makes it 0.
-    (longest as usize).clamp(1, LONGEST)
+    (longest as usize).clamp(1, MAX_BATCH_LEN)
 }
 
 /// Returns the longest stable batches of each matrix. Its batches share a column, whose partial derivatives are the rows.

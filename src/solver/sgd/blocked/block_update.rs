@@ -9,7 +9,9 @@ use super::plan::MatrixPlacement;
 use super::replica_divergence::SampleKernel;
 use super::replicas::{BlockReplicas, Replica};
 use super::strata::{Stratum, tournament_pair};
-use crate::kernel::{self, EntryBlock, LONGEST, MAX_ORDER, PartRefMut, RowsMut, Settings};
+use crate::kernel::{
+    self, BlockUpdateSettings, EntryBlock, MAX_BATCH_LEN, MAX_ORDER, PartRefMut, RowsMut,
+};
 use crate::random::splitmix64;
 
 /// The longest stable batches of a tensor block.
@@ -125,12 +127,13 @@ impl PassContext<'_> {
             Some((part, replica)) => rows_of(part.as_mut(), replica.as_mut()),
             None => RowsMut::none(),
         });
-        let settings = Settings {
+        let settings = BlockUpdateSettings {
             core_penalty: data.core_penalty,
             core_eta: self.epoch.core_eta,
-            limit: limit.max_len,
-            steepest: (&self.epoch.fiber_steepest.direction, limit.steepness),
-            share: self.pass.batch_range(),
+            max_batch_len: limit.max_len,
+            curvature_direction: &self.epoch.fiber_steepest.direction,
+            curvature: limit.steepness,
+            batch_range: self.pass.batch_range(),
             ..self.kernel_settings(
                 1.0,
                 &self.epoch.penalties,
@@ -138,9 +141,9 @@ impl PassContext<'_> {
                 &data.mode_eta_scales,
             )
         };
-        replicas.squared_error += kernel::run(
+        replicas.squared_error += kernel::update_block(
             block,
-            self.form,
+            self.layout,
             &mut replicas.core.rows,
             &mut rows[..order],
             &settings,
@@ -222,7 +225,7 @@ impl PassContext<'_> {
         for &block in &blocks[..1 + usize::from(p != q)] {
             let stream_id = self.matrix_stream_id(m, block);
             let block = &data.entries.blocks()[block];
-            kernel::run_graph(
+            kernel::update_graph_block(
                 block,
                 &mut rows,
                 factor.stride(),
@@ -247,15 +250,16 @@ impl PassContext<'_> {
         let prior_means: [&[f32]; 2] = [&self.inputs.data.prior_means[data.mode], &data.prior_mean];
         let eta_scales = [self.inputs.data.mode_eta_scales[data.mode], 1.0];
         let limit = &self.epoch.matrix_batch_limits[m];
-        let settings = Settings {
-            limit: limit.max_len,
-            steepest: (&limit.steepest, limit.steepness),
-            share: batch_range,
+        let settings = BlockUpdateSettings {
+            max_batch_len: limit.max_len,
+            curvature_direction: &limit.steepest,
+            curvature: limit.steepness,
+            batch_range,
             ..self.kernel_settings(data.weight, &penalties, &prior_means, &eta_scales)
         };
-        kernel::run(
+        kernel::update_block(
             block,
-            &self.epoch.matrix_forms[m],
+            &self.epoch.matrix_layouts[m],
             &mut [],
             rows,
             &settings,
@@ -276,7 +280,7 @@ impl PassContext<'_> {
     ) -> TensorBatchLimit {
         let Some(fiber_mode) = self.inputs.plan.blocking.fiber_mode else {
             return TensorBatchLimit {
-                max_len: LONGEST,
+                max_len: MAX_BATCH_LEN,
                 steepness: 0.0,
             };
         };

@@ -11,7 +11,8 @@ use super::merge_interval::PassStatistics;
 use super::task_order::ContiguousTasks;
 use super::tree_reduce::TreeReduction;
 use crate::kernel::{
-    self, ClassRows, ConflictFreeClasses, EntryBlock, ExclusiveRows, MAX_ORDER, RowsMut, Settings,
+    self, BlockUpdateSettings, ClassRows, ConflictFreeClasses, EntryBlock, ExclusiveRows,
+    MAX_ORDER, RowsMut,
 };
 
 /// The state that threads share while they process class groups.
@@ -92,10 +93,10 @@ impl PassContext<'_> {
             let mut modes = rows.modes_mut();
             let mut mode_rows: [RowsMut<'_>; MAX_ORDER] =
                 array::from_fn(|_| modes.next().unwrap_or_else(RowsMut::none));
-            let settings = Settings {
+            let settings = BlockUpdateSettings {
                 core_penalty: self.inputs.data.core_penalty,
                 core_eta: self.epoch.core_eta,
-                core_every: self.epoch.core_update_period,
+                core_update_interval: self.epoch.core_update_period,
                 ..self.kernel_settings(
                     1.0,
                     &self.epoch.penalties,
@@ -103,9 +104,9 @@ impl PassContext<'_> {
                     &self.inputs.data.mode_eta_scales,
                 )
             };
-            let squared_error = kernel::run(
+            let squared_error = kernel::update_block(
                 block,
-                self.form,
+                self.layout,
                 &mut scratch.core_replica,
                 &mut mode_rows[..order],
                 &settings,

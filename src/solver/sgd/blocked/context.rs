@@ -12,7 +12,7 @@ use super::replica_divergence::SampleKernel;
 use super::replicas::BlockReplicas;
 use super::strata::Stratum;
 use super::task_order::RoundTasks;
-use crate::kernel::{Form, LONGEST, Scratch, Settings};
+use crate::kernel::{BlockScratch, BlockUpdateSettings, CoreLayout, MAX_BATCH_LEN};
 use crate::simd::AlignedVec;
 use crate::solver::stream_ids;
 
@@ -44,7 +44,7 @@ impl PartialPass {
 /// Everything that the tasks of a pass share.
 pub(super) struct PassContext<'a> {
     pub inputs: &'a FitInputs<'a>,
-    pub form: &'a Form,
+    pub layout: &'a CoreLayout,
     pub parameters: &'a Parameters<'a>,
     /// For each block of a stratum, its replicas.
     pub replicas: &'a [RwLock<BlockReplicas>],
@@ -55,7 +55,7 @@ pub(super) struct PassContext<'a> {
 
 /// Memory of one thread.
 pub(super) struct ThreadScratch {
-    pub kernel: Scratch,
+    pub kernel: BlockScratch,
     pub sample: SampleKernel,
     /// A replica of the core, for blocks of conflict-free classes.
     pub core_replica: AlignedVec,
@@ -69,21 +69,22 @@ impl PassContext<'_> {
         penalties: &'a [&'a [f32]],
         prior_means: &'a [&'a [f32]],
         mode_eta_scales: &'a [f32],
-    ) -> Settings<'a> {
-        Settings {
+    ) -> BlockUpdateSettings<'a> {
+        BlockUpdateSettings {
             level: self.inputs.level,
             eta: self.epoch.eta,
-            weight,
-            rule: self.epoch.regularizer,
+            loss_weight: weight,
+            regularizer: self.epoch.regularizer,
             core_penalty: 0.0,
             core_eta: 0.0,
-            core_every: 1,
+            core_update_interval: 1,
             penalties,
-            priors: prior_means,
-            mode_steps: mode_eta_scales,
-            limit: LONGEST,
-            steepest: (&[], 0.0),
-            share: 0.0..1.0,
+            prior_means,
+            eta_scales: mode_eta_scales,
+            max_batch_len: MAX_BATCH_LEN,
+            curvature_direction: &[],
+            curvature: 0.0,
+            batch_range: 0.0..1.0,
         }
     }
 

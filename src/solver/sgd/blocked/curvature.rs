@@ -58,7 +58,7 @@ impl Curvature {
                 let row = model.modes[n].factor.padded_row(row as usize);
                 rows[shape.row(n)].copy_from_slice(row);
             }
-            kernel.slopes(&model.core, &rows, &mut partials);
+            kernel.gradients(&model.core, &rows, &mut partials);
             for (n, m) in row_moments.iter_mut().enumerate() {
                 m.add(&partials[shape.row(n)], weight);
             }

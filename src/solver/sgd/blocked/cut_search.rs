@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 
-use crate::kernel::{CoreKind, CoreShape, LONGEST};
+use crate::kernel::{CoreKind, CoreShape, MAX_BATCH_LEN};
 use crate::simd::{LANES, padded_len};
 use crate::sort::stable_sort_by_key;
 
@@ -183,7 +183,7 @@ impl<'a> TensorSizes<'a> {
             .iter()
             .map(|&c| {
                 let c = c as f64;
-                blocks * (1.0 - (-c / blocks).exp()) + c / LONGEST as f64
+                blocks * (1.0 - (-c / blocks).exp()) + c / MAX_BATCH_LEN as f64
             })
             .sum();
         n * (3.0 * slab + ENTRY_OVERHEAD) + batches * (5.0 * slabs * slab + BATCH_OVERHEAD)

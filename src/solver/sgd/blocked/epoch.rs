@@ -15,7 +15,7 @@ use super::replicas::BlockReplicas;
 use super::strata::{Stratum, merge_runs};
 use super::task_order::{RoundTasks, run_shared_tasks};
 use crate::error::Result;
-use crate::kernel::{Form, Scratch};
+use crate::kernel::{BlockScratch, CoreLayout};
 use crate::model::Model;
 use crate::parallel::{Barrier, ThreadPool, WorkerContext};
 use crate::simd::AlignedVec;
@@ -40,12 +40,12 @@ impl FitInputs<'_> {
         pool: &ThreadPool,
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Option<EpochOutcome>> {
-        let form = Form::tensor(&model.shape, self.plan.blocking.fiber_mode);
-        let settings = EpochSettings::new(self, model, &form, eta, stream_id);
-        let mut core = form.fiber_first(&model.core);
+        let layout = CoreLayout::tensor(&model.shape, self.plan.blocking.fiber_mode);
+        let settings = EpochSettings::new(self, model, &layout, eta, stream_id);
+        let mut core = layout.to_fiber_first(&model.core);
         let parameters = Parameters::new(
             self.plan,
-            &form,
+            &layout,
             &mut core,
             &mut model.modes,
             &mut model.matrices,
@@ -56,7 +56,7 @@ impl FitInputs<'_> {
         let threads = pool.threads().min(self.max_task_count());
         let run = EpochRun::new(
             self,
-            &form,
+            &layout,
             &parameters,
             &replicas,
             &settings,
@@ -66,7 +66,7 @@ impl FitInputs<'_> {
         let completed = pool.run(threads, cancelled, |worker| run.run_thread(&worker))?;
         let progress = run.into_progress();
         drop(parameters);
-        form.fiber_in_place(&core, &mut model.core);
+        layout.copy_from_fiber_first(&core, &mut model.core);
         Ok(completed.map(|_| EpochOutcome {
             squared_error: progress.squared_error,
             interval: progress.interval,
@@ -77,7 +77,7 @@ impl FitInputs<'_> {
 /// The state that the threads of an epoch share.
 struct EpochRun<'a> {
     inputs: &'a FitInputs<'a>,
-    form: &'a Form,
+    layout: &'a CoreLayout,
     parameters: &'a Parameters<'a>,
     replicas: &'a [RwLock<BlockReplicas>],
     settings: &'a EpochSettings<'a>,
@@ -107,7 +107,7 @@ struct Progress {
 impl<'a> EpochRun<'a> {
     fn new(
         inputs: &'a FitInputs<'a>,
-        form: &'a Form,
+        layout: &'a CoreLayout,
         parameters: &'a Parameters<'a>,
         replicas: &'a [RwLock<BlockReplicas>],
         settings: &'a EpochSettings<'a>,
@@ -124,7 +124,7 @@ impl<'a> EpochRun<'a> {
         });
         let run = EpochRun {
             inputs,
-            form,
+            layout,
             parameters,
             replicas,
             settings,
@@ -180,7 +180,7 @@ impl<'a> EpochRun<'a> {
         let _guard = self.barrier.cancel_on_panic();
         let core = &self.parameters.core;
         let mut scratch = ThreadScratch {
-            kernel: Scratch::default(),
+            kernel: BlockScratch::default(),
             sample: self.settings.divergence_sample.kernel(self.inputs.level),
             core_replica: AlignedVec::zeroed(core.partition().row_count() * core.stride()),
         };
@@ -189,7 +189,7 @@ impl<'a> EpochRun<'a> {
             let pass = self.pass(number);
             let context = PassContext {
                 inputs: self.inputs,
-                form: self.form,
+                layout: self.layout,
                 parameters: self.parameters,
                 replicas: self.replicas,
                 epoch: self.settings,

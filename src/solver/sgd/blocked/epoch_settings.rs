@@ -7,7 +7,7 @@ use super::curvature::Curvature;
 use super::curvature_basis::{CurvatureBasis, EntryCounts, SteepestDirection};
 use super::fit_inputs::FitInputs;
 use super::replica_divergence::DivergenceSample;
-use crate::kernel::{CoreKind, CoreShape, Form, Rule};
+use crate::kernel::{CoreKind, CoreLayout, CoreShape, Regularizer};
 use crate::model::Model;
 use crate::random::hash_words;
 use crate::solver::data::Data;
@@ -25,14 +25,14 @@ pub(super) struct EpochSettings<'a> {
     pub penalties: Vec<&'a [f32]>,
     /// For each mode, the row that penalties shrink to.
     pub prior_means: Vec<&'a [f32]>,
-    /// For each matrix, its form.
-    pub matrix_forms: Vec<Form>,
+    /// For each matrix, its layout.
+    pub matrix_layouts: Vec<CoreLayout>,
     /// For each matrix, its longest stable batches.
     pub matrix_batch_limits: Vec<MatrixBatchLimit>,
     /// The direction of the fiber mode's rows with the highest curvature.
     pub fiber_steepest: SteepestDirection,
     pub divergence_sample: DivergenceSample,
-    pub regularizer: Rule,
+    pub regularizer: Regularizer,
     pub curvature: Curvature,
     pub core_merge: CoreMerge,
     /// Largest number of blocks of a group of a conflict-free class.
@@ -42,11 +42,11 @@ pub(super) struct EpochSettings<'a> {
 }
 
 impl<'a> EpochSettings<'a> {
-    /// Measures the curvature of the model and derives the settings. `form` is that of the tensor.
+    /// Measures the curvature of the model and derives the settings. `layout` is that of the tensor.
     pub(super) fn new(
         inputs: &FitInputs<'a>,
         model: &Model,
-        form: &Form,
+        layout: &CoreLayout,
         eta: f64,
         stream_id: &'a [u64],
     ) -> EpochSettings<'a> {
@@ -60,7 +60,11 @@ impl<'a> EpochSettings<'a> {
             stream_key: hash_words(stream_id),
             penalties: data.row_penalty.iter().map(Vec::as_slice).collect(),
             prior_means: data.prior_means.iter().map(Vec::as_slice).collect(),
-            matrix_forms: data.matrices.iter().map(|m| Form::matrix(m.rank)).collect(),
+            matrix_layouts: data
+                .matrices
+                .iter()
+                .map(|m| CoreLayout::matrix(m.rank))
+                .collect(),
             matrix_batch_limits: matrix_batch_limits(&curvature, eta),
             fiber_steepest: match plan.blocking.fiber_mode {
                 Some(f) => curvature.rows[f].steepest(),
@@ -71,8 +75,8 @@ impl<'a> EpochSettings<'a> {
             },
             divergence_sample: DivergenceSample::new(model, data, &plan.blocking),
             regularizer: regularizer(inputs.options),
-            core_merge: core_merge(inputs, form, &model.shape, &curvature),
-            max_group_blocks: max_group_blocks(form.slabs() * form.slab()),
+            core_merge: core_merge(inputs, layout, &model.shape, &curvature),
+            max_group_blocks: max_group_blocks(layout.slab_count() * layout.slab_len()),
             core_update_period: core_update_period(&curvature, core_eta),
             curvature,
         }
@@ -85,14 +89,14 @@ impl<'a> EpochSettings<'a> {
     }
 }
 
-/// Prepares the merge of core replicas, whose modes are in the order of `form`.
+/// Prepares the merge of core replicas, whose modes are in the order of `layout`.
 fn core_merge(
     inputs: &FitInputs<'_>,
-    form: &Form,
+    layout: &CoreLayout,
     shape: &CoreShape,
     curvature: &Curvature,
 ) -> CoreMerge {
-    let order = form.mode_order();
+    let order = layout.mode_order();
     let ranks: Vec<usize> = order.iter().map(|&n| shape.ranks[n]).collect();
     let bases: Vec<&CurvatureBasis> = match shape.kind {
         CoreKind::Full => order.iter().map(|&n| &curvature.core[n]).collect(),

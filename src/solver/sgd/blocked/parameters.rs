@@ -2,7 +2,7 @@
 
 use super::plan::BlockingPlan;
 use crate::error::Result;
-use crate::kernel::{ExclusiveRows, Form, RowPartition};
+use crate::kernel::{CoreLayout, ExclusiveRows, RowPartition};
 use crate::model::{ModelMatrix, ModelMode};
 
 /// Parts of the core. One thread merges the whole core, so their number matters little.
@@ -19,10 +19,10 @@ pub(super) struct Parameters<'a> {
 }
 
 impl<'a> Parameters<'a> {
-    /// Borrows the parameters of a model. `core` is in the layout of `form`.
+    /// Borrows the parameters of a model. `core` is in the layout of `layout`.
     pub(super) fn new(
         plan: &BlockingPlan,
-        form: &Form,
+        layout: &CoreLayout,
         core: &'a mut [f32],
         modes: &'a mut [ModelMode],
         matrices: &'a mut [ModelMatrix],
@@ -41,9 +41,9 @@ impl<'a> Parameters<'a> {
             let partition = plan.columns.as_ref().unwrap_or(&no_columns);
             columns.push(ExclusiveRows::new(memory, stride, partition));
         }
-        let slabs = RowPartition::contiguous(form.slabs(), CORE_PARTS);
+        let slabs = RowPartition::contiguous(layout.slab_count(), CORE_PARTS);
         Ok(Parameters {
-            core: ExclusiveRows::new(core, form.slab(), &slabs),
+            core: ExclusiveRows::new(core, layout.slab_len(), &slabs),
             factors,
             columns,
         })

@@ -1,7 +1,9 @@
 //! The divergence of replicas: how much predictions of a few entries differ between them.
 
 use super::entry_sample::sample_entries;
-use crate::kernel::{BlockingSpec, CoreShape, EntryBlock, Form, MAX_ORDER, Method, TensorKernel};
+use crate::kernel::{
+    BlockingSpec, CoreLayout, CoreShape, EntryBlock, MAX_ORDER, Method, TensorKernel,
+};
 use crate::model::Model;
 use crate::simd::Level;
 use crate::solver::data::Data;
@@ -41,7 +43,7 @@ pub(super) struct BlockCurvature {
 
 impl DivergenceSample {
     pub(super) fn new(model: &Model, data: &Data, blocking: &BlockingSpec) -> DivergenceSample {
-        let mode_order = Form::tensor(&model.shape, blocking.fiber_mode).mode_order();
+        let mode_order = CoreLayout::tensor(&model.shape, blocking.fiber_mode).mode_order();
         let ranks: Vec<usize> = mode_order.iter().map(|&n| model.shape.ranks[n]).collect();
         let shape = CoreShape::new(model.shape.kind, &ranks);
         let entries = sample_entries(data.tensor.blocks(), mode_order.len(), PREDICTED_ENTRIES);
@@ -123,7 +125,7 @@ impl SampleKernel {
                 self.rows[shape.row(k)].copy_from_slice(row);
                 outer_product *= squared_norm(row);
             }
-            self.kernel.slopes(core, &self.rows, &mut self.partials);
+            self.kernel.gradients(core, &self.rows, &mut self.partials);
             sums.fiber_row += weight * squared_norm(&self.partials[shape.row(0)]);
             sums.core += weight * outer_product;
         }

@@ -4,7 +4,7 @@ use super::exchange_period::exchange_period;
 use super::segments::{Component, SegmentOrder};
 use super::worker::{EpochInputs, SharedFactor, SharedParameters, Worker};
 use crate::error::Result;
-use crate::kernel::Runner;
+use crate::kernel::HogwildKernel;
 use crate::kernel::hogwild_rows::HogwildRows;
 use crate::model::Model;
 use crate::options::{Algorithm, Options};
@@ -64,7 +64,7 @@ impl HogwildInputs<'_> {
             core.copy_from_slice(&model.core);
             core
         } else {
-            Runner::new(&model.shape, self.level).pack(&model.core)
+            HogwildKernel::new(&model.shape, self.level).pack(&model.core)
         };
         let core_len = core.len();
         let shared = SharedParameters {
@@ -105,7 +105,7 @@ impl HogwildInputs<'_> {
         if is_naive {
             model.core.copy_from_slice(&core);
         } else {
-            Runner::new(&model.shape, self.level).unpack(&core, &mut model.core);
+            HogwildKernel::new(&model.shape, self.level).unpack(&core, &mut model.core);
         }
         Ok(squared_errors.map(|parts| parts.iter().sum()))
     }

@@ -1,6 +1,8 @@
 //! `naive`: Algorithm 2 of the paper inside Algorithm 1, one entry and one float at a time.
 
-use crate::kernel::{CoreShape, Method, RowCache, Rule, Steps, TensorKernel, Walk};
+use crate::kernel::{
+    CoreShape, EntryWalk, HogwildSettings, Method, Regularizer, RowCache, TensorKernel,
+};
 
 /// The kernel of `naive`, with a private core.
 pub(super) struct NaiveKernel {
@@ -27,12 +29,12 @@ impl NaiveKernel {
     pub(super) fn update_tensor(
         &mut self,
         factors: &mut [RowCache<'_>],
-        walk: &Walk<'_>,
+        walk: &EntryWalk<'_>,
         count: usize,
-        steps: &Steps<'_>,
+        settings: &HogwildSettings<'_>,
     ) -> (usize, f64) {
         let mut squared_error = 0.0;
-        let mut at = walk.at;
+        let mut at = walk.position;
         for _ in 0..count {
             let entry = &walk.rows[at * walk.order..][..walk.order];
             for (n, &row) in entry.iter().enumerate() {
@@ -40,31 +42,41 @@ impl NaiveKernel {
             }
             let value = self
                 .kernel
-                .slopes(&self.core, &self.rows, &mut self.partials);
+                .gradients(&self.core, &self.rows, &mut self.partials);
             let error = walk.values[at] - value;
             let weighted_residual = error * walk.weights.get(at).copied().unwrap_or(1.0);
             squared_error += f64::from(error) * f64::from(weighted_residual);
-            if let Some((eta, penalty)) = steps.core {
-                self.update_core(eta, weighted_residual, penalty, steps.rule);
+            if let Some((eta, penalty)) = settings.core {
+                self.update_core(eta, weighted_residual, penalty, settings.regularizer);
             }
             for (n, &row) in entry.iter().enumerate() {
-                let (eta, penalty) = (steps.eta * steps.modes[n], steps.penalties[n][row as usize]);
+                let (eta, penalty) = (
+                    settings.eta * settings.eta_scales[n],
+                    settings.penalties[n][row as usize],
+                );
                 let range = self.shape.row(n);
                 let partials = &self.partials[range.clone()];
                 let floats = self.rows[range.clone()].iter_mut().zip(partials);
-                for ((u, d), prior_mean) in floats.zip(steps.priors[n]) {
+                for ((u, d), prior_mean) in floats.zip(settings.prior_means[n]) {
                     let gradient = weighted_residual * d;
-                    *u = updated(*u, *prior_mean, eta, gradient, penalty, steps.rule);
+                    *u = updated(
+                        *u,
+                        *prior_mean,
+                        eta,
+                        gradient,
+                        penalty,
+                        settings.regularizer,
+                    );
                 }
                 factors[n].store(row, &self.rows[range]);
             }
-            at = walk.after(at);
+            at = walk.next_position(at);
         }
         (at, squared_error)
     }
 
     /// G <- G - eta (-e u (x) v (x) w + lambda_reg / |Omega| dG), with the rows before their update.
-    fn update_core(&mut self, eta: f32, weighted_residual: f32, penalty: f32, rule: Rule) {
+    fn update_core(&mut self, eta: f32, weighted_residual: f32, penalty: f32, rule: Regularizer) {
         let shrinkage = eta * penalty;
         if rule.l1 {
             self.core
@@ -73,7 +85,7 @@ impl NaiveKernel {
         }
         let keep = if rule.l1 { 1.0 } else { 1.0 - shrinkage };
         self.kernel
-            .step_core(&mut self.core, &self.rows, keep, eta * weighted_residual);
+            .update_core(&mut self.core, &self.rows, keep, eta * weighted_residual);
         if rule.nonneg {
             self.core.iter_mut().for_each(|g| *g = g.max(0.0));
         }
@@ -89,7 +101,7 @@ fn updated(
     eta: f32,
     negative_gradient: f32,
     penalty: f32,
-    rule: Rule,
+    rule: Regularizer,
 ) -> f32 {
     let difference = x - prior_mean;
     let subgradient = if rule.l1 {

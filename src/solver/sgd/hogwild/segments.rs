@@ -3,7 +3,7 @@
 //! Entries were shuffled when they were copied. An epoch shuffles segments of them, and traverses each segment with a random
 //! first entry and stride, so that no epoch repeats the order of another.
 
-use crate::kernel::Walk;
+use crate::kernel::EntryWalk;
 use crate::random::{RandomStream, hash_words, splitmix64};
 use crate::solver::data::Data;
 use crate::solver::stream_ids;
@@ -103,7 +103,7 @@ impl Segment {
         next: Option<&Segment>,
         at: usize,
         stride: usize,
-    ) -> Walk<'a> {
+    ) -> EntryWalk<'a> {
         let shuffled = |component| match component {
             Component::Tensor => data.tensor.shuffled(),
             Component::Matrix(m) => data.matrices[m].entries.shuffled(),
@@ -116,7 +116,7 @@ impl Segment {
         };
         let entries = shuffled(self.component);
         let (rows, values) = slices(self);
-        Walk {
+        EntryWalk {
             order: entries.order,
             rows,
             values,
@@ -125,9 +125,9 @@ impl Segment {
             } else {
                 &entries.weights[self.start..self.start + self.len]
             },
-            at,
+            position: at,
             stride,
-            next: next.map(slices),
+            next_block: next.map(slices),
         }
     }
 }

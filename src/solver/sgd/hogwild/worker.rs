@@ -3,7 +3,10 @@
 use super::naive_kernel::NaiveKernel;
 use super::segments::{Component, CyclicWalk, Segment};
 use crate::kernel::hogwild_rows::HogwildRows;
-use crate::kernel::{CoreShape, RowCache, Runner, Steps, Walk, run_edges, run_matrix};
+use crate::kernel::{
+    CoreShape, EntryWalk, HogwildKernel, HogwildSettings, RowCache, update_graph_edges,
+    update_matrix_entries,
+};
 use crate::options::{Algorithm, Options};
 use crate::parallel::WorkerContext;
 use crate::problem::MatrixKind;
@@ -59,14 +62,14 @@ pub(super) struct Worker<'a> {
 
 /// The kernel for tensor entries, with the thread's core.
 enum Kernel {
-    Opt(Runner),
+    Opt(HogwildKernel),
     Naive(NaiveKernel),
 }
 
 impl Kernel {
     fn core(&mut self) -> &mut [f32] {
         match self {
-            Kernel::Opt(runner) => runner.core(),
+            Kernel::Opt(kernel) => kernel.core(),
             Kernel::Naive(naive) => &mut naive.core,
         }
     }
@@ -82,8 +85,8 @@ impl<'a> Worker<'a> {
             let kernel = NaiveKernel::new(shared.shape);
             (Kernel::Naive(kernel), Level::Scalar)
         } else {
-            let runner = Runner::new(shared.shape, inputs.level);
-            (Kernel::Opt(runner), inputs.level)
+            let kernel = HogwildKernel::new(shared.shape, inputs.level);
+            (Kernel::Opt(kernel), inputs.level)
         };
         let cache = |factor: &'a SharedFactor<'a>| {
             let nonneg = inputs.options.nonneg;
@@ -167,49 +170,51 @@ impl<'a> Worker<'a> {
         self.squared_error
     }
 
-    fn update_tensor(&mut self, walk: &Walk<'_>, count: usize) -> usize {
+    fn update_tensor(&mut self, walk: &EntryWalk<'_>, count: usize) -> usize {
         let data = self.inputs.data;
         let penalties: Vec<&[f32]> = data.row_penalty.iter().map(Vec::as_slice).collect();
         let prior_means: Vec<&[f32]> = data.prior_means.iter().map(Vec::as_slice).collect();
         let core = (self.inputs.core_eta, data.core_penalty);
-        let steps = Steps {
+        let settings = HogwildSettings {
             eta: self.inputs.eta,
-            weight: 1.0,
-            rule: regularizer(self.inputs.options),
+            loss_weight: 1.0,
+            regularizer: regularizer(self.inputs.options),
             core: self.updates_core.then_some(core),
             penalties: &penalties,
-            priors: &prior_means,
-            modes: &data.mode_eta_scales,
+            prior_means: &prior_means,
+            eta_scales: &data.mode_eta_scales,
         };
         let (at, squared_error) = match &mut self.kernel {
-            Kernel::Opt(runner) => runner.tensor(&mut self.factors, walk, count, &steps),
-            Kernel::Naive(naive) => naive.update_tensor(&mut self.factors, walk, count, &steps),
+            Kernel::Opt(kernel) => {
+                kernel.update_tensor_entries(&mut self.factors, walk, count, &settings)
+            }
+            Kernel::Naive(naive) => naive.update_tensor(&mut self.factors, walk, count, &settings),
         };
         self.squared_error += squared_error;
         self.factors.iter_mut().for_each(|f| f.count_entries(count));
         at
     }
 
-    fn update_matrix(&mut self, m: usize, walk: &Walk<'_>, count: usize) -> usize {
+    fn update_matrix(&mut self, m: usize, walk: &EntryWalk<'_>, count: usize) -> usize {
         let data = self.inputs.data;
         let matrix = &data.matrices[m];
-        let steps = Steps {
+        let settings = HogwildSettings {
             eta: self.inputs.eta,
-            weight: matrix.weight,
-            rule: regularizer(self.inputs.options),
+            loss_weight: matrix.weight,
+            regularizer: regularizer(self.inputs.options),
             core: None,
             penalties: &[
                 &data.matrix_row_penalty[matrix.mode],
                 &matrix.column_penalty,
             ],
-            priors: &[&data.prior_means[matrix.mode], &matrix.prior_mean],
+            prior_means: &[&data.prior_means[matrix.mode], &matrix.prior_mean],
             // The learning rate of columns is not scaled.
-            modes: &[data.mode_eta_scales[matrix.mode], 1.0],
+            eta_scales: &[data.mode_eta_scales[matrix.mode], 1.0],
         };
         let (factor, columns) = (&mut self.factors[matrix.mode], &mut self.columns[m]);
         let at = match matrix.kind {
-            MatrixKind::Graph => run_edges(self.level, factor, walk, count, &steps),
-            _ => run_matrix(self.level, factor, columns, walk, count, &steps),
+            MatrixKind::Graph => update_graph_edges(self.level, factor, walk, count, &settings),
+            _ => update_matrix_entries(self.level, factor, columns, walk, count, &settings),
         };
         factor.count_entries(count);
         columns.count_entries(count);
