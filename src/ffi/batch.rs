@@ -12,7 +12,7 @@ use super::arg::{
     Sized64, c_text, given, hand_over, path, struct_out, text, threads as checked_threads,
 };
 use super::cancel::CancelHandle;
-use super::error::ErrorHandle;
+use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::host::{Call, Flag, ran};
 use super::status::Outcome;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::arg::{given, hand_over};
-use super::error::ErrorHandle;
+use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use crate::progress::Monitor;
 

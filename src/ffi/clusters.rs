@@ -5,8 +5,8 @@ use std::mem::MaybeUninit;
 
 use super::arg::{choice, given, hand_over, place, slice, threads};
 use super::cancel::{CancelHandle, Token};
-use super::coo::{CooHandle, of as entries_of};
-use super::error::ErrorHandle;
+use super::coo_handle::{CooHandle, of as entries_of};
+use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::model::{ModelHandle, of as model_of};
 use super::status::Outcome;

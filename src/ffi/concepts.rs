@@ -4,7 +4,7 @@
 use std::mem::MaybeUninit;
 
 use super::arg::{choice, given, hand_over, place, slice};
-use super::error::ErrorHandle;
+use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::model::{ModelHandle, of as model_of};
 use super::status::Outcome;

@@ -7,23 +7,15 @@ use std::sync::Arc;
 
 use super::arg::{choice, copy_out, given, hand_over, path, place, slice};
 use super::cancel::{CancelHandle, Token};
-use super::coo_weights::Weighted;
-use super::error::ErrorHandle;
+use super::coo_handle::{CooHandle, Source, of};
+use super::element_type::{S3CMTF_F32, S3CMTF_F64};
+use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::indices::{Indices, values};
 use super::status::{Failure, Outcome};
 use super::text::{TextHandle, text_options};
-use crate::format::{CooData, CooFile, CooView, Input, OpenMode, ValueKind, Values, open};
+use crate::format::{CooData, CooView, Input, OpenMode, ValueKind, Values, open};
 use crate::model::is_model;
-
-/// Indices are uint32_t. (Types of indices and of values have different numbers, so that a mix-up is found.)
-pub const S3CMTF_U32: i32 = 1;
-/// Indices are uint64_t.
-pub const S3CMTF_U64: i32 = 2;
-/// Values are float.
-pub const S3CMTF_F32: i32 = 3;
-/// Values are double.
-pub const S3CMTF_F64: i32 = 4;
 
 /// A file is mapped: nothing is copied, pages are read when they are needed. The file must not be changed
 /// while it is open; cutting it short under the map ends the process with SIGBUS. Replacing it by renaming
@@ -34,44 +26,6 @@ pub const S3CMTF_OPEN_PRIVATE: i32 = 1;
 
 /// What messages call entries that come from arrays.
 const IN_MEMORY: &str = "entries in memory";
-
-/// A sparse tensor or matrix: for each entry one index per mode, a value and, if it has any, a weight. It
-/// never changes after it was made, so that every function that takes it as const may run concurrently.
-/// Problems and fits made from it share it: it may be freed before them.
-pub struct CooHandle {
-    pub(super) source: Arc<Source>,
-}
-
-/// Where the entries are.
-pub(super) enum Source {
-    File(CooFile),
-    Data(CooData),
-    /// Memory of the caller, who promised to keep it until this is gone.
-    Borrowed(CooView<'static>),
-    /// Others, with weights.
-    Weighted(Weighted),
-}
-
-impl Source {
-    pub fn view(&self) -> CooView<'_> {
-        match self {
-            Source::File(file) => file.view(),
-            Source::Data(data) => data.view(),
-            Source::Borrowed(view) => view.clone(),
-            Source::Weighted(weighted) => weighted.view(),
-        }
-    }
-
-    /// The file, for what only files can do.
-    pub fn file(&self) -> Outcome<&CooFile> {
-        match self {
-            Source::File(file) => Ok(file),
-            _ => Err(Failure::argument(
-                "the entries are in memory; write them to a file and open it for this",
-            )),
-        }
-    }
-}
 
 /// Opens a binary COO file, or text (.tns, .mtx, .csv, .tsv, each also gzipped) through a binary copy that
 /// has no name and goes away with the object. `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE; `text`
@@ -305,11 +259,6 @@ pub extern "C" fn s3cmtf_coo_view_values(
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_coo_free(coo: Option<Box<CooHandle>>) {
     release(|| drop(coo));
-}
-
-/// The columns of a handle that must be there.
-pub(super) fn of(coo: Option<&CooHandle>) -> Outcome<CooView<'_>> {
-    Ok(given(coo, "coo")?.source.view())
 }
 
 pub(super) fn open_mode(mode: i32) -> Outcome<OpenMode> {

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use super::arg::{buffer, choice, copy_out, given, path, place};
 use super::cancel::{CancelHandle, Token};
-use super::coo::{CooHandle, Source, of};
-use super::error::ErrorHandle;
+use super::coo_handle::{CooHandle, Source, of};
+use super::error_handle::ErrorHandle;
 use super::guard::guard;
 use super::indices::value_kind;
 use super::status::{Failure, Outcome};

@@ -3,37 +3,14 @@
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
-use std::sync::Arc;
 
 use super::arg::{given, hand_over};
-use super::coo::{CooHandle, S3CMTF_F32, S3CMTF_F64, Source, of};
-use super::error::ErrorHandle;
+use super::coo_handle::{CooHandle, Weights, of};
+use super::element_type::{S3CMTF_F32, S3CMTF_F64};
+use super::error_handle::ErrorHandle;
 use super::guard::guard;
 use super::indices::numbers;
-use crate::format::{CooView, OwnedValues, ValueKind, Values};
-
-/// Entries with weights of their own.
-pub(super) struct Weighted {
-    entries: Arc<Source>,
-    weights: Weights,
-}
-
-enum Weights {
-    Copied(OwnedValues),
-    /// The values of others.
-    Of(Arc<Source>),
-}
-
-impl Weighted {
-    pub fn view(&self) -> CooView<'_> {
-        let weights = match &self.weights {
-            Weights::Copied(weights) => weights.values(),
-            Weights::Of(source) => source.view().values(),
-        };
-        let view = self.entries.view().with_weights(weights);
-        view.expect("there was a weight for every entry when this was made")
-    }
-}
+use crate::format::{OwnedValues, ValueKind, Values};
 
 /// The same entries with weights: the squared error of an entry counts times its weight, so that a weight
 /// of 2 is like an entry listed twice, and one of 0 like an entry that is not there. `weights` are as many
@@ -118,13 +95,4 @@ pub extern "C" fn s3cmtf_coo_view_weights(
         });
         Ok(())
     })
-}
-
-impl CooHandle {
-    fn weighted(coo: &CooHandle, weights: Weights) -> CooHandle {
-        let entries = coo.source.clone();
-        CooHandle {
-            source: Arc::new(Source::Weighted(Weighted { entries, weights })),
-        }
-    }
 }

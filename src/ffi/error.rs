@@ -5,24 +5,9 @@ use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
 
 use super::arg::{given, hand_over};
+use super::error_handle::ErrorHandle;
 use super::guard::guard;
-use super::status::{Failure, S3CMTF_OK};
-
-/// What the last call that failed with this handle had to say. Make one, pass it to any number of calls,
-/// and read it after a failure; a call that succeeds leaves it as it was. One handle per thread: a call
-/// that is given it writes to it.
-pub struct ErrorHandle {
-    status: i32,
-    message: CString,
-}
-
-impl ErrorHandle {
-    pub(super) fn set(&mut self, failure: &Failure) {
-        self.status = failure.status;
-        // A name from outside may hold a NUL.
-        self.message = CString::new(failure.message.replace('\0', "\u{fffd}")).unwrap_or_default();
-    }
-}
+use super::status::S3CMTF_OK;
 
 /// Makes an error handle, to be freed with s3cmtf_error_free().
 #[must_use]

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::arg::{given, hand_over, optional_path};
 use super::cancel::CancelHandle;
-use super::coo::CooHandle;
-use super::error::ErrorHandle;
+use super::coo_handle::CooHandle;
+use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::host::Call;
 use super::model::ModelHandle;

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use super::arg::{given, hand_over, name_of, path, text};
 use super::cancel::{CancelHandle, Token};
-use super::error::ErrorHandle;
+use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use crate::generate::{GenerateOptions, PRESETS, generate, preset};
 use crate::parallel::available_threads;

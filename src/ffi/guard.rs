@@ -15,7 +15,7 @@ use std::panic::{self, AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::{Once, OnceLock};
 use std::thread;
 
-use super::error::ErrorHandle;
+use super::error_handle::ErrorHandle;
 use super::float;
 use super::status::{Failure, Outcome, S3CMTF_INTERNAL, S3CMTF_OK};
 use crate::error::panic_message;

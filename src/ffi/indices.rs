@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::arg::{array, choice, null, slice};
-use super::coo::{S3CMTF_F32, S3CMTF_F64, S3CMTF_U32, S3CMTF_U64};
+use super::element_type::{S3CMTF_F32, S3CMTF_F64, S3CMTF_U32, S3CMTF_U64};
 use super::status::{Failure, Outcome};
 use crate::format::{MAX_DIM, ValueKind, Values};
 

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
 use super::arg::{c_text, given, place};
-use super::error::ErrorHandle;
+use super::error_handle::ErrorHandle;
 use super::guard::guard;
 use super::status::{Failure, Outcome};
 use crate::kernel::peak_flops;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::arg::{copy_out, given, hand_over, path, place, text_out};
 use super::cancel::{CancelHandle, Token};
 use super::coo::open_mode;
-use super::error::ErrorHandle;
+use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::options::OptionsHandle;
 use super::problem::{

@@ -5,8 +5,8 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
 use super::arg::{buffer, choice, given, place};
-use super::coo::{S3CMTF_U32, S3CMTF_U64};
-use super::error::ErrorHandle;
+use super::element_type::{S3CMTF_U32, S3CMTF_U64};
+use super::error_handle::ErrorHandle;
 use super::guard::guard;
 use super::indices::value_kind;
 use super::model::{ModelHandle, of};

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
 use super::arg::{given, hand_over, path, place, text, text_out};
-use super::error::ErrorHandle;
+use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::status::Outcome;
 use crate::discover::find_by_name;

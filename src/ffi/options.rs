@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
 use super::arg::{c_text, choice, flag, given, hand_over, name_of, place, slice, text, text_out};
-use super::error::ErrorHandle;
+use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::status::{Failure, Outcome};
 use crate::options::{OPTION_TABLE, OptionKind, Options, PRESETS};

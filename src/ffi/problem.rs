@@ -5,8 +5,8 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use super::arg::{choice, given, hand_over, place};
-use super::coo::{CooHandle, Source};
-use super::error::ErrorHandle;
+use super::coo_handle::{CooHandle, Source};
+use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::status::{Failure, Outcome};
 use crate::error::Result;

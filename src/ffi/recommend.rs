@@ -6,8 +6,8 @@ use std::mem::MaybeUninit;
 
 use super::arg::{buffer, given, place, slice, threads};
 use super::cancel::{CancelHandle, Token};
-use super::coo::{CooHandle, of as entries_of};
-use super::error::ErrorHandle;
+use super::coo_handle::{CooHandle, of as entries_of};
+use super::error_handle::ErrorHandle;
 use super::guard::guard;
 use super::indices::Indices;
 use super::model::{ModelHandle, of};

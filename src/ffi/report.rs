@@ -5,8 +5,8 @@ use std::ffi::c_char;
 
 use super::arg::{given, path, place, slice, text, threads};
 use super::cancel::{CancelHandle, Token};
-use super::coo::{CooHandle, of as entries_of};
-use super::error::ErrorHandle;
+use super::coo_handle::{CooHandle, of as entries_of};
+use super::error_handle::ErrorHandle;
 use super::guard::guard;
 use super::model::{ModelHandle, of as model_of};
 use super::names::{NamesHandle, of as names_of};

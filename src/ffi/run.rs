@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::arg::c_text;
-use super::coo::Source;
+use super::coo_handle::Source;
 use super::guard::caught;
 use super::problem::Parts;
 use super::progress::{

@@ -1,7 +1,7 @@
 //! Panics on demand, only in builds for tests (`--cfg s3cmtf_test`); no header has it.
 #![allow(unsafe_code)]
 
-use super::error::ErrorHandle;
+use super::error_handle::ErrorHandle;
 use super::guard::guard;
 use crate::parallel::run_ordered;
 

@@ -5,7 +5,7 @@ use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
 use super::arg::{given, hand_over, text};
-use super::error::ErrorHandle;
+use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use crate::format::TextOptions;
 

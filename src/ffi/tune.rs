@@ -12,8 +12,8 @@ use super::arg::{
     Sized64, c_text, given, hand_over, optional_path, place, struct_out, text, text_out,
 };
 use super::cancel::CancelHandle;
-use super::coo::{CooHandle, Source};
-use super::error::ErrorHandle;
+use super::coo_handle::{CooHandle, Source};
+use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::host::{Call, Flag, ran};
 use super::options::OptionsHandle;

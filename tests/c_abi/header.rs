@@ -10,12 +10,15 @@ use std::path::PathBuf;
 use crate::common::workspace_root;
 
 /// Source files of the C interface, in the order of the header.
-const SOURCES: [&str; 25] = [
+const SOURCES: [&str; 28] = [
     "status",
+    "error_handle",
     "error",
     "library",
     "cancel",
     "text",
+    "element_type",
+    "coo_handle",
     "coo",
     "coo_files",
     "coo_weights",
