@@ -33,7 +33,7 @@ const LAYERS: [&str; 21] = [
 /// Folders and files that may contain `allow(unsafe_code)`: vectors, kernels, memory maps, threads and the C boundary.
 const UNSAFE: [&str; 7] = [
     "ffi/",
-    "format/memory.rs",
+    "format/file_bytes.rs",
     "kernel/",
     "parallel/cpu_affinity.rs",
     "parallel/signals.rs",
