@@ -28,15 +28,14 @@ impl Regularizer {
     }
 }
 
-/// The rows of a mode: `stride` floats each, the penalty per entry of each row, the prior mean towards which
-/// penalties shrink rows, and the mode's learning rate as a multiple of eta.
+/// The rows of a mode: `stride` floats each, the penalty per entry of each row, and the prior mean towards which
+/// penalties shrink rows.
 #[derive(Clone, Copy)]
 pub(super) struct ModeRows {
     pub start: *mut f32,
     pub stride: usize,
     pub penalty: *const f32,
     pub prior_mean: *const f32,
-    pub eta_scale: f32,
 }
 
 /// The rows of the fiber mode and their rank.
@@ -44,13 +43,6 @@ pub(super) struct ModeRows {
 pub(super) struct FiberMode {
     pub rows: ModeRows,
     pub rank: usize,
-}
-
-/// The prior mean of some floats of a row, and the learning rate of the row's mode as a multiple of eta.
-#[derive(Clone, Copy)]
-pub(super) struct RowPrior {
-    pub mean: *const f32,
-    pub eta_scale: f32,
 }
 
 /// The inputs of the batch kernels: the batches of one block, and the rows and core they update.
@@ -70,7 +62,7 @@ pub(super) struct BatchJob<'a> {
     /// `None` if entries are processed one by one.
     pub fiber: Option<FiberMode>,
     pub non_fiber: &'a [ModeRows],
-    /// Whether a non-fiber mode has a prior mean other than 0 or a learning rate other than eta.
+    /// Whether a non-fiber mode has a prior mean other than 0.
     pub has_priors: bool,
     /// Records of the entries: the indices of the non-fiber rows, the bits of the value and, if weighted, of the
     /// weight.
@@ -91,7 +83,6 @@ impl ModeRows {
         stride: 0,
         penalty: std::ptr::null(),
         prior_mean: std::ptr::null(),
-        eta_scale: 1.0,
     };
 
     #[inline(always)]
@@ -100,15 +91,11 @@ impl ModeRows {
         unsafe { self.start.add(row as usize * self.stride) }
     }
 
-    /// Returns the prior of the floats of a row from float `k` on.
+    /// Returns the address of the prior mean of the floats of a row from float `k` on.
     #[inline(always)]
-    pub(super) unsafe fn prior_at(&self, k: usize) -> RowPrior {
+    pub(super) unsafe fn prior_at(&self, k: usize) -> *const f32 {
         // SAFETY: `k` is below the stride, and the prior mean is as long as a row.
-        let mean = unsafe { self.prior_mean.add(k) };
-        RowPrior {
-            mean,
-            eta_scale: self.eta_scale,
-        }
+        unsafe { self.prior_mean.add(k) }
     }
 
     #[inline(always)]
@@ -155,8 +142,8 @@ pub(super) fn updated_towards<V: F32x16>(
     if regularizer.nonneg { x.max_zero() } else { x }
 }
 
-/// The SGD update of rows with learning rate eta. Without `HAS_PRIOR`, prior means are 0 and all modes have
-/// learning rate eta, which takes fewer instructions.
+/// The SGD update of rows with learning rate eta. Without `HAS_PRIOR`, prior means are 0, which takes fewer
+/// instructions.
 #[derive(Clone, Copy)]
 pub(super) struct RowUpdate<V, const HAS_PRIOR: bool = true> {
     pub eta: V,
@@ -183,7 +170,7 @@ impl<V: F32x16, const HAS_PRIOR: bool> RowUpdate<V, HAS_PRIOR> {
     pub(super) unsafe fn apply(
         self,
         x: V,
-        prior: RowPrior,
+        prior_mean: *const f32,
         gradient: V,
         scale: V,
         penalty: f32,
@@ -191,12 +178,10 @@ impl<V: F32x16, const HAS_PRIOR: bool> RowUpdate<V, HAS_PRIOR> {
     ) {
         // SAFETY: the caller guarantees that `to` is writable and the prior mean readable.
         unsafe {
-            let (offset, scale, penalty) = if HAS_PRIOR {
-                let RowPrior { mean, eta_scale } = prior;
-                let offset = x - V::load(mean);
-                (offset, scale * V::splat(eta_scale), penalty * eta_scale)
+            let offset = if HAS_PRIOR {
+                x - V::load(prior_mean)
             } else {
-                (x, scale, penalty)
+                x
             };
             // Without branches the penalty goes from memory into the multiply-add. The other regularizers
             // overwrite the result.

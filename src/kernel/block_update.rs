@@ -149,8 +149,6 @@ pub(crate) struct BlockUpdateSettings<'a> {
     pub penalties: &'a [&'a [f32]],
     /// For each mode, the prior mean towards which penalties shrink rows, padded with zeros.
     pub prior_means: &'a [&'a [f32]],
-    /// For each mode, the learning rate of its rows as a multiple of `eta`.
-    pub eta_scales: &'a [f32],
     /// Maximum number of entries in a batch.
     pub max_batch_len: usize,
     /// Direction of the highest curvature among rows of the fiber mode, as long as a row.
@@ -222,10 +220,7 @@ pub(crate) fn update_block(
     assert!(settings.level.is_available() && settings.max_batch_len >= 1);
     let order = spec.row_counts.len();
     assert!(rows.len() == order && settings.penalties.len() == order);
-    assert_eq!(
-        (settings.prior_means.len(), settings.eta_scales.len()),
-        (order, order)
-    );
+    assert_eq!(settings.prior_means.len(), order);
     let mut modes = [ModeRows::NONE; MAX_ORDER];
     for (m, rows) in rows.iter_mut().enumerate() {
         let stride = padded_len(layout.ranks[m]);
@@ -237,13 +232,11 @@ pub(crate) fn update_block(
             stride,
             penalty: settings.penalties[m].as_ptr(),
             prior_mean: settings.prior_means[m].as_ptr(),
-            eta_scale: settings.eta_scales[m],
         };
     }
     let mut memory = [ModeRows::NONE; MAX_ORDER];
     let non_fiber = non_fiber(spec, &modes, &mut memory);
     let longest = spec.fiber_mode.map_or(0, |f| modes[f].stride);
-    let fiber_step = spec.fiber_mode.map_or(1.0, |f| modes[f].eta_scale);
     assert!(settings.curvature_direction.len() >= longest);
     scratch.work(layout);
     block.shuffled_batches(
@@ -277,16 +270,16 @@ pub(crate) fn update_block(
             rank: layout.ranks[f],
         }),
         non_fiber,
-        has_priors: (0..order).filter(|&m| spec.fiber_mode != Some(m)).any(|m| {
-            settings.eta_scales[m] != 1.0 || settings.prior_means[m].iter().any(|&x| x != 0.0)
-        }),
+        has_priors: (0..order)
+            .filter(|&m| spec.fiber_mode != Some(m))
+            .any(|m| settings.prior_means[m].iter().any(|&x| x != 0.0)),
         entries: block.records().as_ptr(),
         weighted: spec.weighted,
         eta: settings.eta,
         loss_weight: settings.loss_weight,
         regularizer: settings.regularizer,
         curvature_direction: settings.curvature_direction.as_ptr(),
-        curvature_step: settings.eta * fiber_step * settings.curvature,
+        curvature_step: settings.eta * settings.curvature,
         work: scratch.work.as_mut_ptr(),
     };
     // SAFETY: the level is available. The constructor of the block checked the rows of its entries against the parts and
@@ -328,7 +321,6 @@ pub(crate) fn update_graph_block(
         stride,
         penalty: settings.penalties[0].as_ptr(),
         prior_mean: settings.prior_means[0].as_ptr(),
-        eta_scale: settings.eta_scales[0],
     };
     block.shuffled_batches(MAX_BATCH_LEN, name, &mut scratch.batches);
     let level = settings.level;

@@ -26,8 +26,6 @@ const LIMIT: usize = 5;
 const NAME: [u64; 2] = [3, 4];
 /// Curvature along the direction in which updates of the fiber mode's rows are damped.
 const STEEPNESS: f64 = 23.0;
-/// Learning rates of modes, as multiples of `ETA`.
-const STEPS: [f32; 5] = [0.5, 2.0, 0.3, 1.5, 0.7];
 
 /// Rows of all modes, unpadded, and a core.
 #[derive(Clone)]
@@ -45,7 +43,6 @@ struct Case {
     penalties: Vec<Vec<f32>>,
     /// Prior mean of each mode.
     priors: Vec<Vec<f32>>,
-    steps: Vec<f32>,
     core_eta: f64,
 }
 
@@ -139,7 +136,6 @@ impl Case {
                     prior
                 })
                 .collect(),
-            steps: STEPS[..order].to_vec(),
             core_eta: CORE_ETA,
         }
     }
@@ -257,10 +253,9 @@ impl Case {
                         continue;
                     }
                     let penalty = f64::from(self.penalties[m][row]);
-                    let eta = ETA * f64::from(self.steps[m]);
                     let each = state.rows[m][row].iter_mut().zip(&gradient);
                     for ((x, d), &prior) in each.zip(&self.priors[m]) {
-                        *x = self.updated(*x, prior, (eta, pull_by * d), penalty);
+                        *x = self.updated(*x, prior, (ETA, pull_by * d), penalty);
                     }
                 }
                 if self.fiber.is_none() {
@@ -269,14 +264,13 @@ impl Case {
             }
             if let (Some(f), Some((row, mut weighted_residual))) = (self.fiber, fiber_pull) {
                 let count = f64::from(batch.len);
-                let eta = ETA * f64::from(self.steps[f]);
-                damp(&mut weighted_residual, eta * STEEPNESS * count);
+                damp(&mut weighted_residual, ETA * STEEPNESS * count);
                 let penalty = count * f64::from(self.penalties[f][row as usize]);
                 let each = state.rows[f][row as usize]
                     .iter_mut()
                     .zip(&weighted_residual);
                 for ((x, p), &prior) in each.zip(&self.priors[f]) {
-                    *x = self.updated(*x, prior, (eta, *p), penalty);
+                    *x = self.updated(*x, prior, (ETA, *p), penalty);
                 }
                 self.step_core(&mut state.core, &mut core_pull, count);
             }
@@ -374,7 +368,6 @@ impl Case {
             core_update_interval: 1,
             penalties: &penalties,
             max_batch_len: LIMIT,
-            eta_scales: &self.steps,
             curvature_direction: &steepest,
             curvature: STEEPNESS as f32,
             batch_range: 0.0..1.0,
@@ -474,11 +467,9 @@ fn everywhere(kind: CoreKind, ranks: &[usize], regularizer: Regularizer) {
         {
             let mut case = Case::new(kind, ranks, (fiber, weighted), regularizer);
             case.check();
-            // Non-fiber rows without priors and with learning rate eta have kernels of their own.
-            let others = || (0..ranks.len()).filter(|&m| fiber != Some(m));
-            others().for_each(|m| case.priors[m].fill(0.0));
-            case.check();
-            others().for_each(|m| case.steps[m] = 1.0);
+            // Non-fiber rows without priors have kernels of their own.
+            let others = (0..ranks.len()).filter(|&m| fiber != Some(m));
+            others.for_each(|m| case.priors[m].fill(0.0));
             case.check();
             case.core_eta = 0.0;
             case.check();

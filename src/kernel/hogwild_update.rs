@@ -80,8 +80,6 @@ pub(crate) struct HogwildSettings<'a> {
     pub penalties: &'a [&'a [f32]],
     /// For each mode, the prior mean towards which penalties shrink rows, padded with zeros.
     pub prior_means: &'a [&'a [f32]],
-    /// For each mode, the learning rate of its rows as a multiple of `eta`.
-    pub eta_scales: &'a [f32],
 }
 
 /// The core replica of a thread, in the layout of the kernel, and the kernel's buffers.
@@ -152,10 +150,7 @@ impl HogwildKernel {
         let order = self.shape.order();
         walk.check(order);
         assert_eq!((row_caches.len(), settings.penalties.len()), (order, order));
-        assert_eq!(
-            (settings.prior_means.len(), settings.eta_scales.len()),
-            (order, order)
-        );
+        assert_eq!(settings.prior_means.len(), order);
         let mut modes = [SharedMode::default(); MAX_ORDER];
         for (n, cache) in row_caches.iter_mut().enumerate() {
             assert_eq!(cache.stride(), self.shape.row(n).len());
@@ -258,7 +253,7 @@ impl<'a> SharedMode<'a> {
             stride: cache.stride(),
             penalty,
             prior,
-            eta: settings.eta * settings.eta_scales[n],
+            eta: settings.eta,
         }
     }
 
@@ -546,8 +541,7 @@ unsafe fn update_pairs_body<V: HogwildVector>(
                 }
                 walk.weighted_residual(value - sum.sum(), entry_position)
             };
-            let eta_times = |n: usize| modes[n].eta * settings.loss_weight * scale;
-            let (scale_u, scale_v) = (eta_times(0), eta_times(1));
+            let scale = settings.eta * settings.loss_weight * scale;
             for k in (0..stride).step_by(LANES) {
                 let (x, y) = (V::load_shared(u.add(k)), V::load_shared(v.add(k)));
                 let (direction_x, direction_y) = if edges {
@@ -561,7 +555,7 @@ unsafe fn update_pairs_body<V: HogwildVector>(
                     x,
                     prior_x,
                     direction_x,
-                    scale_u,
+                    scale,
                     shrink_u,
                     settings.regularizer,
                 )
@@ -570,7 +564,7 @@ unsafe fn update_pairs_body<V: HogwildVector>(
                     y,
                     prior_y,
                     direction_y,
-                    scale_v,
+                    scale,
                     shrink_v,
                     settings.regularizer,
                 )

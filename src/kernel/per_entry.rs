@@ -213,9 +213,9 @@ unsafe fn process_entries<V: HogwildVector + PackedVector, const CORE_UPDATE: u8
             // At the first entry no update is queued, so nothing shrinks either.
             core_update.shrink = job.core_eta * job.core_penalty;
             for (n, mode) in job.non_fiber.iter().enumerate() {
-                let (row_index, eta) = (*entry.add(n), job.eta * mode.eta_scale);
-                let (to, scale) = (mode.row(row_index), eta * weighted_residual);
-                let shrink = eta * mode.penalty(row_index);
+                let row_index = *entry.add(n);
+                let (to, scale) = (mode.row(row_index), job.eta * weighted_residual);
+                let shrink = job.eta * mode.penalty(row_index);
                 let (row, gradient) = layout.row(n);
                 for k in (0..mode.stride).step_by(LANES) {
                     let (x, d) = (V::load(work.add(row + k)), V::load(work.add(gradient + k)));
@@ -261,9 +261,9 @@ unsafe fn diagonal_one_vector_body<V: HogwildVector, const N: usize>(
                 job.regularizer,
             );
             for n in 0..N {
-                let (prior, step) = (V::load(non_fiber[n].prior_mean), non_fiber[n].eta_scale);
-                let (eta, penalty) = (job.eta * step, non_fiber[n].penalty(*entry.add(n)));
-                let (scale, shrink) = (eta * weighted_residual, eta * penalty);
+                let prior = V::load(non_fiber[n].prior_mean);
+                let penalty = non_fiber[n].penalty(*entry.add(n));
+                let (scale, shrink) = (job.eta * weighted_residual, job.eta * penalty);
                 updated_towards(rows[n], prior, gradients[n], scale, shrink, job.regularizer)
                     .store(at[n]);
             }
@@ -294,11 +294,10 @@ unsafe fn diagonal_fixed_order_body<V: HogwildVector, const N: usize>(
             let residual = f32::from_bits(*entry.add(N)) - value;
             let weighted_residual = weighted_residual(residual, entry, N, job.weighted);
             total += f64::from(residual) * f64::from(weighted_residual);
-            let (mut scales, mut shrinks) = ([0.0; N], [0.0; N]);
+            let scale = job.eta * weighted_residual;
+            let mut shrinks = [0.0; N];
             for n in 0..N {
-                let eta = job.eta * non_fiber[n].eta_scale;
-                scales[n] = eta * weighted_residual;
-                shrinks[n] = eta * non_fiber[n].penalty(*entry.add(n));
+                shrinks[n] = job.eta * non_fiber[n].penalty(*entry.add(n));
             }
             let core_scale = job.core_eta * weighted_residual;
             // The rows are in the L1 cache now. Reading them again is faster than keeping copies.
@@ -320,7 +319,7 @@ unsafe fn diagonal_fixed_order_body<V: HogwildVector, const N: usize>(
                         rows[n],
                         prior,
                         gradients[n],
-                        scales[n],
+                        scale,
                         shrinks[n],
                         job.regularizer,
                     )
@@ -373,9 +372,9 @@ unsafe fn diagonal_any_order_body<V: HogwildVector>(
                 .store(g);
             }
             for (n, mode) in job.non_fiber.iter().enumerate() {
-                let (row_index, eta) = (*entry.add(n), job.eta * mode.eta_scale);
-                let (to, scale) = (mode.row(row_index), eta * weighted_residual);
-                let shrink = eta * mode.penalty(row_index);
+                let row_index = *entry.add(n);
+                let (to, scale) = (mode.row(row_index), job.eta * weighted_residual);
+                let shrink = job.eta * mode.penalty(row_index);
                 for k in (0..width).step_by(LANES) {
                     let at = n * width + k;
                     let (x, d) = (V::load(rows.add(at)), V::load(gradients.add(at)));

@@ -68,8 +68,6 @@ pub(super) struct Data {
     pub core_penalty: f32,
     /// Learning rate of the core as a multiple of that of the epoch.
     pub core_eta_scale: f64,
-    /// Learning rate of the rows of each mode as a multiple of that of the epoch.
-    pub mode_eta_scales: Vec<f32>,
     /// Standard deviation of the standardized values; 0 if all are equal.
     pub deviation: f64,
 }
@@ -121,7 +119,6 @@ impl Data {
             full_matrix_rows: usage.full_matrix_rows(problem, config.penalty)?,
             core_penalty: (config.penalty.lambda / (tensor.len().max(1) as f64)) as f32,
             core_eta_scale: config.core_eta_scale,
-            mode_eta_scales: vec![1.0; problem.order()],
             deviation: if config.standardization.is_constant {
                 0.0
             } else {

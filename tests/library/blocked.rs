@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use crate::common::Scratch;
 use crate::common::planted::{fit_planted, generate_planted, paper_options, parameter_bits};
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::generate::{GenerateOptions, MatrixEntries, MatrixSpec};

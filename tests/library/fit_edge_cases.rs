@@ -2,7 +2,7 @@
 
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::model::Predict;
-use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options};
+use s3cmtf::options::{Initialization, ModelKind, Options};
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, fit};
 

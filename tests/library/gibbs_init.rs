@@ -1,9 +1,7 @@
 //! Initialisation of `gibbs`: spectral, by SGD, or from the rows and biases of another model.
 
 use crate::common::Scratch;
-use crate::common::planted::{
-    PlantedData, StopAfter, generate_planted, parameter_bits, predictions, small_data,
-};
+use crate::common::planted::{PlantedData, StopAfter, generate_planted, parameter_bits};
 use s3cmtf::format::{CooView, OpenMode, Values};
 use s3cmtf::generate::{GenerateOptions, MatrixEntries, MatrixSpec};
 use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options};

@@ -134,12 +134,7 @@ impl PassContext<'_> {
             curvature_direction: &self.epoch.fiber_steepest.direction,
             curvature: limit.steepness,
             batch_range: self.pass.batch_range(),
-            ..self.kernel_settings(
-                1.0,
-                &self.epoch.penalties,
-                &self.epoch.prior_means,
-                &data.mode_eta_scales,
-            )
+            ..self.kernel_settings(1.0, &self.epoch.penalties, &self.epoch.prior_means)
         };
         replicas.squared_error += kernel::update_block(
             block,
@@ -219,8 +214,7 @@ impl PassContext<'_> {
         let penalty = &self.inputs.data.matrix_row_penalty[data.mode][..];
         let penalties = [penalty; 2];
         let prior_means = [&self.inputs.data.prior_means[data.mode][..]; 2];
-        let eta_scales = [self.inputs.data.mode_eta_scales[data.mode]; 2];
-        let settings = self.kernel_settings(data.weight, &penalties, &prior_means, &eta_scales);
+        let settings = self.kernel_settings(data.weight, &penalties, &prior_means);
         let blocks = [blocking.block_at(&[p, q]), blocking.block_at(&[q, p])];
         for &block in &blocks[..1 + usize::from(p != q)] {
             let stream_id = self.matrix_stream_id(m, block);
@@ -248,14 +242,13 @@ impl PassContext<'_> {
         let row_penalty = &self.inputs.data.matrix_row_penalty[data.mode];
         let penalties: [&[f32]; 2] = [row_penalty, &data.column_penalty];
         let prior_means: [&[f32]; 2] = [&self.inputs.data.prior_means[data.mode], &data.prior_mean];
-        let eta_scales = [self.inputs.data.mode_eta_scales[data.mode], 1.0];
         let limit = &self.epoch.matrix_batch_limits[m];
         let settings = BlockUpdateSettings {
             max_batch_len: limit.max_len,
             curvature_direction: &limit.steepest,
             curvature: limit.steepness,
             batch_range,
-            ..self.kernel_settings(data.weight, &penalties, &prior_means, &eta_scales)
+            ..self.kernel_settings(data.weight, &penalties, &prior_means)
         };
         kernel::update_block(
             block,
@@ -278,12 +271,12 @@ impl PassContext<'_> {
         parts: &[Option<PartRefMut<'_>>],
         sample: &mut SampleKernel,
     ) -> TensorBatchLimit {
-        let Some(fiber_mode) = self.inputs.plan.blocking.fiber_mode else {
+        if self.inputs.plan.blocking.fiber_mode.is_none() {
             return TensorBatchLimit {
                 max_len: MAX_BATCH_LEN,
                 steepness: 0.0,
             };
-        };
+        }
         let row = |n: usize, row: u32| match (&parts[n], &replicas.modes[n]) {
             (Some(part), _) => part.row(row),
             (None, Some(replica)) => replica.row(row),
@@ -292,8 +285,7 @@ impl PassContext<'_> {
         let core = &replicas.core.rows;
         let curvature = sample.block_curvature(&self.epoch.divergence_sample, block, core, row);
         let steepness = curvature.fiber_row * self.epoch.fiber_steepest.fraction;
-        let eta_scale = self.inputs.data.mode_eta_scales[fiber_mode];
-        let eta = f64::from(self.epoch.eta) * f64::from(eta_scale);
+        let eta = f64::from(self.epoch.eta);
         let core_eta = f64::from(self.epoch.core_eta);
         let eta_curvature = eta * (curvature.fiber_row - steepness) + core_eta * curvature.core;
         TensorBatchLimit {

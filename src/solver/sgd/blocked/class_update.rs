@@ -97,12 +97,7 @@ impl PassContext<'_> {
                 core_penalty: self.inputs.data.core_penalty,
                 core_eta: self.epoch.core_eta,
                 core_update_interval: self.epoch.core_update_period,
-                ..self.kernel_settings(
-                    1.0,
-                    &self.epoch.penalties,
-                    &self.epoch.prior_means,
-                    &self.inputs.data.mode_eta_scales,
-                )
+                ..self.kernel_settings(1.0, &self.epoch.penalties, &self.epoch.prior_means)
             };
             let squared_error = kernel::update_block(
                 block,

@@ -68,7 +68,6 @@ impl PassContext<'_> {
         weight: f32,
         penalties: &'a [&'a [f32]],
         prior_means: &'a [&'a [f32]],
-        mode_eta_scales: &'a [f32],
     ) -> BlockUpdateSettings<'a> {
         BlockUpdateSettings {
             level: self.inputs.level,
@@ -80,7 +79,6 @@ impl PassContext<'_> {
             core_update_interval: 1,
             penalties,
             prior_means,
-            eta_scales: mode_eta_scales,
             max_batch_len: MAX_BATCH_LEN,
             curvature_direction: &[],
             curvature: 0.0,

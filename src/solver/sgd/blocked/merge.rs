@@ -64,22 +64,20 @@ impl PassContext<'_> {
             .collect();
         let (parameters, data) = (self.parameters, self.inputs.data);
         let curvature = &self.epoch.curvature;
-        let (rows, basis, penalties, eta_scale) = match target {
+        let (rows, basis, penalties) = match target {
             MergeTarget::Core => return self.merge_core(&replicas),
             MergeTarget::Mode(n) => (
                 &parameters.factors[n],
                 &curvature.rows[n],
                 &data.row_penalty[n],
-                data.mode_eta_scales[n],
             ),
             MergeTarget::Columns(m) => (
                 &parameters.columns[m],
                 &curvature.columns[m],
                 &data.matrices[m].column_penalty,
-                1.0,
             ),
         };
-        let eta = self.epoch.eta * eta_scale * self.pass.fraction() as f32;
+        let eta = self.epoch.eta * self.pass.fraction() as f32;
         let stride = rows.stride();
         let mut guard = rows.borrow_part_mut(part);
         let mut delta = vec![0.0f32; stride];

@@ -50,10 +50,7 @@ impl NaiveKernel {
                 self.update_core(eta, weighted_residual, penalty, settings.regularizer);
             }
             for (n, &row) in entry.iter().enumerate() {
-                let (eta, penalty) = (
-                    settings.eta * settings.eta_scales[n],
-                    settings.penalties[n][row as usize],
-                );
+                let (eta, penalty) = (settings.eta, settings.penalties[n][row as usize]);
                 let range = self.shape.row(n);
                 let partials = &self.partials[range.clone()];
                 let floats = self.rows[range.clone()].iter_mut().zip(partials);

@@ -182,7 +182,6 @@ impl<'a> Worker<'a> {
             core: self.updates_core.then_some(core),
             penalties: &penalties,
             prior_means: &prior_means,
-            eta_scales: &data.mode_eta_scales,
         };
         let (at, squared_error) = match &mut self.kernel {
             Kernel::Opt(kernel) => {
@@ -208,8 +207,6 @@ impl<'a> Worker<'a> {
                 &matrix.column_penalty,
             ],
             prior_means: &[&data.prior_means[matrix.mode], &matrix.prior_mean],
-            // The learning rate of columns is not scaled.
-            eta_scales: &[data.mode_eta_scales[matrix.mode], 1.0],
         };
         let (factor, columns) = (&mut self.factors[matrix.mode], &mut self.columns[m]);
         let at = match matrix.kind {
