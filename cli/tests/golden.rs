@@ -299,9 +299,10 @@ impl Scratch {
     /// Prefers a file system in memory: the program flushes what it saves to the disk, which takes longer than the fits.
     fn new() -> Scratch {
         let memory = Path::new("/dev/shm");
-        let parent = match memory.is_dir() && std::env::var_os("TMPDIR").is_none() {
-            true => memory.to_path_buf(),
-            false => std::env::temp_dir(),
+        let parent = if memory.is_dir() && std::env::var_os("TMPDIR").is_none() {
+            memory.to_path_buf()
+        } else {
+            std::env::temp_dir()
         };
         let folder = parent.join(format!("s3cmtf-golden-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();

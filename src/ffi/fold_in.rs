@@ -52,9 +52,10 @@ pub unsafe extern "C" fn s3cmtf_model_fold_in(
             (
                 slice(matrices, matrix_count, "matrices")?,
                 slice(matrix_numbers, matrix_count, "matrix_numbers")?,
-                match weights.is_null() {
-                    true => &[],
-                    false => slice(weights, matrix_count, "weights")?,
+                if weights.is_null() {
+                    &[]
+                } else {
+                    slice(weights, matrix_count, "weights")?
                 },
             )
         };

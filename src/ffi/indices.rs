@@ -96,10 +96,12 @@ impl Indices<'_> {
         let mut columns = Vec::with_capacity(order);
         for (n, &pointer) in pointers.iter().enumerate().filter(|_| count > 0) {
             let column = |what: &str| -> Outcome<Column> {
-                Ok(match wide {
-                    _ if pointer.is_null() => Column::Nothing,
-                    true => Column::U64(array(pointer.cast(), span, what)?),
-                    false => Column::U32(array(pointer.cast(), span, what)?),
+                Ok(if pointer.is_null() {
+                    Column::Nothing
+                } else if wide {
+                    Column::U64(array(pointer.cast(), span, what)?)
+                } else {
+                    Column::U32(array(pointer.cast(), span, what)?)
                 })
             };
             // Its name takes longer to make than to look at it.

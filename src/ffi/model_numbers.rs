@@ -347,9 +347,10 @@ fn view_list(
     numbers: &mut MaybeUninit<*const f32>,
     count: Option<&mut MaybeUninit<u64>>,
 ) {
-    let (at, len) = match all.is_empty() {
-        true => (std::ptr::null(), 0),
-        false => (all.as_ptr(), len),
+    let (at, len) = if all.is_empty() {
+        (std::ptr::null(), 0)
+    } else {
+        (all.as_ptr(), len)
     };
     numbers.write(at);
     count.map(|out| out.write(len as u64));

@@ -95,10 +95,11 @@ pub unsafe extern "C" fn s3cmtf_report_write(
             options.title = unsafe { text(title, "title") }?.into();
         }
         for (n, &name) in called.iter().enumerate() {
-            options.modes.push(match name.is_null() {
-                true => String::new(),
+            options.modes.push(if name.is_null() {
+                String::new()
+            } else {
                 // SAFETY: a text of the caller, for this call.
-                false => unsafe { text(name, &format!("mode_names[{n}]")) }?.into(),
+                unsafe { text(name, &format!("mode_names[{n}]")) }?.into()
             });
         }
         for (to, from) in [(&mut options.names, rows), (&mut options.columns, named)] {

@@ -176,9 +176,10 @@ impl Watch<'_> {
 impl Observer for Watch<'_> {
     fn epoch(&mut self, figures: &EpochMetrics) -> Control {
         self.shared.lock().progress.set_epoch(figures);
-        match self.tell(S3CMTF_EVENT_EPOCH, None) {
-            true => Control::Stop,
-            false => Control::Continue,
+        if self.tell(S3CMTF_EVENT_EPOCH, None) {
+            Control::Stop
+        } else {
+            Control::Continue
         }
     }
 

@@ -461,10 +461,11 @@ fn change(
 }
 
 fn within(number: u64, most: u64, what: &str) -> Outcome<u64> {
-    match (1..=most).contains(&number) {
-        true => Ok(number),
-        false => Err(Failure::argument(format!(
+    if (1..=most).contains(&number) {
+        Ok(number)
+    } else {
+        Err(Failure::argument(format!(
             "{what} is {number}; it must be 1 to {most}"
-        ))),
+        )))
     }
 }

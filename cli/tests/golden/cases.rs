@@ -51,9 +51,10 @@ impl Case {
             _ if options.contains("--epochs") => "",
             _ => STEPS,
         };
-        let start = match options.contains("--start ") {
-            true => "",
-            false => "--start identity",
+        let start = if options.contains("--start ") {
+            ""
+        } else {
+            "--start identity"
         };
         Case {
             name: format!("{algorithm}/{name}"),
@@ -145,9 +146,10 @@ fn ranks() -> Vec<Case> {
         for rank in ranks.split(' ') {
             let listed = rank.split(',').map(|j| j.parse::<usize>().unwrap());
             let core_order = core_order.parse().unwrap();
-            let core: usize = match rank.contains(',') {
-                true => listed.product(),
-                false => listed.sum::<usize>().pow(core_order),
+            let core: usize = if rank.contains(',') {
+                listed.product()
+            } else {
+                listed.sum::<usize>().pow(core_order)
             };
             for (algorithm, largest) in LARGEST_CORE {
                 if core <= largest {
