@@ -235,7 +235,7 @@ fn rows_of_a_group_share_the_requested_variance() {
     for (matrices, words) in [
         (
             vec![group_matrix(3, 0.7), group_matrix(3, 0.7)],
-            "at most 1 together",
+            "their sum at most 1",
         ),
         (vec![group_matrix(3, 0.0)], "above 0"),
         (
