@@ -244,7 +244,7 @@ fn matrices_and_models_with_other_row_names_are_rejected() {
     let report = ["report", &model, "-o", &page, "--max-k", "0"];
     let of_users = format!("1:{kinds}");
     all(&report, &["--matrix", &of_users]).failed(2, &words);
-    all(&report, &["--clusters", "two"]).failed(2, &["--clusters two", "as in 2:24"]);
+    all(&report, &["--clusters", "two"]).failed(2, &["--clusters two", "such as 2:24"]);
     assert!(!scratch.join("page.html").exists());
     // A matrix without the last film is accepted if its size is inferred, and rejected if it is stated.
     scratch.file("short.tns", "1 1 1\n29 2 1\n");

@@ -211,7 +211,7 @@ fn eval_prints_ranking_metrics() {
     ];
     let text = all(&base, &["--relevant", "3"]).ok().stdout;
     assert!(
-        text.contains("the first 2:") && text.contains("popularity"),
+        text.contains("top 2:") && text.contains("popularity"),
         "{text}"
     );
     let report = all(&base, &["--json", "--quantile", "0.1"]).ok().json();

@@ -269,7 +269,7 @@ fn invalid_arguments_are_rejected() {
                 "--test",
                 "1",
             ],
-            "test part",
+            "no test entries",
         ),
         (
             vec![

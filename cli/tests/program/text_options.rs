@@ -136,7 +136,7 @@ fn text_options_without_text_are_rejected() {
         "zero-based=true",
     ])
     .failed(2, &["genres.coo", "is binary"]);
-    fit(&["--matrix-text", "zero-based=true"]).failed(2, &["there is none"]);
+    fit(&["--matrix-text", "zero-based=true"]).failed(2, &["none is given"]);
     fit(&["--matrix", "2:@genres.csv", "--matrix-text", "columns"])
         .failed(2, &["--matrix-text columns", "NAME=VALUE"]);
     fit(&["--matrix", "2:@genres.csv", "--matrix-text", "colums=1"])
