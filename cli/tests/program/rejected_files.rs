@@ -297,7 +297,7 @@ fn invalid_arguments_are_rejected() {
                 "--matrix",
                 "1:4:21",
             ],
-            "20 cells",
+            "20 positions",
         ),
         (
             vec![
