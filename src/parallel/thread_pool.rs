@@ -30,6 +30,9 @@ pub(crate) struct WorkerContext<'a> {
     pub stop: &'a StopFlag,
 }
 
+/// The work of one thread of [`ThreadPool::map`]: calls its argument for the index of the next piece until there is none.
+type PieceLoop<'a> = dyn Fn(&mut dyn FnMut() -> Option<usize>) + Sync + 'a;
+
 impl ThreadPool {
     /// Creates a pool. Concurrent pinned pools should pass different values of `first_cpu`
     /// ([`super::varying_first_cpu`]), so that they start on different cores.
@@ -119,7 +122,7 @@ impl ThreadPool {
         &self,
         count: usize,
         cancelled: &mut dyn FnMut() -> bool,
-        body: &(dyn Fn(&mut dyn FnMut() -> Option<usize>) + Sync),
+        body: &PieceLoop<'_>,
     ) -> Result<bool> {
         let taken: Vec<AtomicBool> = (0..count).map(|_| AtomicBool::new(false)).collect();
         self.run_dyn(self.threads.min(count), cancelled, &|worker| {

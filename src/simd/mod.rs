@@ -18,6 +18,8 @@
 //! that have it. Kernels reach them only through `dispatched!`, whose callers guarantee that the level is
 //! available.
 #![allow(unsafe_code)]
+// One index runs over several arrays at once in most loops here.
+#![allow(clippy::needless_range_loop)]
 
 mod aligned;
 mod level;
