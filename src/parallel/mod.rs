@@ -1,9 +1,9 @@
 //! Threads, CPU pinning, and parallel work whose result does not depend on the thread count.
 //!
-//! - [`ThreadPool`]: the threads of one fit. `run` executes a closure once per thread, `map` computes
+//! - `ThreadPool`: the threads of one fit. `run` executes a closure once per thread, `map` computes
 //!   numbered pieces and returns them in index order. Open `thread_pool.rs` first.
 //! - [`run_ordered`]: produces pieces on several threads and consumes them in order on the caller's.
-//! - [`Barrier`]: lets the threads of one `ThreadPool::run` wait for each other; it can be cancelled.
+//! - `Barrier`: lets the threads of one `ThreadPool::run` wait for each other; it can be cancelled.
 //! - [`StopFlag`]: tells workers to return early.
 //! - `worker_threads`: the parked threads behind `ThreadPool`. `spawn` starts single threads.
 //! - `result_slots`: the results of pieces that threads compute in any order.

@@ -1,7 +1,7 @@
 //! The 16-float vector type that all kernels are written in, and the dispatch by instruction set.
 //!
 //! What enters: pointers to rows padded to whole vectors of [`LANES`] floats, and a [`Level`]. What leaves: one
-//! compiled copy of each kernel per instruction set. Open this file first: trait [`F32x16`], then the macros
+//! compiled copy of each kernel per instruction set. Open this file first: trait `F32x16`, then the macros
 //! `leaf!` and `dispatched!`. `level` lists the instruction sets, `x86` holds the AVX2 and AVX-512 types,
 //! `aligned` the aligned buffers.
 //!
@@ -9,7 +9,7 @@
 //! matches on the [`Level`] and calls a generic function over a vector type. The generic function selects a
 //! `leaf!`, which is compiled with the instruction set enabled. Everything below a leaf is inlined into it.
 //!
-//! To add an instruction set: implement [`F32x16`] for a new type in this folder (and `HogwildVector` and
+//! To add an instruction set: implement `F32x16` for a new type in this folder (and `HogwildVector` and
 //! `PackedVector`, which move and permute its registers), add a variant to [`Level`], and add one arm to
 //! `dispatched!`.
 //!
