@@ -16,6 +16,7 @@ pub(crate) fn splitmix64(x: u64) -> u64 {
 }
 
 /// Hashes several words into one. The order of the words matters.
+#[inline]
 pub(crate) fn hash_words(words: &[u64]) -> u64 {
     words
         .iter()
@@ -57,6 +58,7 @@ impl RandomStream {
     }
 
     /// Returns a standard normal number, by the Box-Muller transform of pairs.
+    #[inline]
     pub(crate) fn standard_normal(&mut self) -> f64 {
         if let Some(z) = self.spare_normal.take() {
             return z;

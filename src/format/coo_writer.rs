@@ -223,8 +223,11 @@ impl CooWriter {
             )));
         }
         for (mode, column) in indices.iter().enumerate() {
-            let largest = column.iter().copied().max().unwrap_or(0);
-            self.max_index[mode] = self.max_index[mode].max(largest);
+            let mut max = self.max_index[mode];
+            for &index in *column {
+                max = max.max(index);
+            }
+            self.max_index[mode] = max;
             self.append(mode, bytemuck::cast_slice(column))?;
         }
         self.append_floats(self.order, self.value_kind, "value", values)?;

@@ -387,8 +387,8 @@ pub(crate) fn squared_residuals(
                 .flat_map(|p| p.chunks_exact(block.record_words()))
             {
                 let mut bias = 0.0;
-                for (biases, &row) in non_fiber.iter().zip(record) {
-                    bias += f64::from(biases[row as usize]);
+                for (n, biases) in non_fiber.iter().enumerate() {
+                    bias += f64::from(biases[record[n] as usize]);
                 }
                 if let Some(b) = fiber_bias {
                     bias += b;

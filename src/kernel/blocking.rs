@@ -60,17 +60,20 @@ impl BlockingSpec {
     }
 
     /// Number of modes.
+    #[inline]
     pub(super) fn order(&self) -> usize {
         self.row_counts.len()
     }
 
     /// Number of u32 words of an unsorted entry record: the rows of all modes, the bits of the value and, if
     /// entries have weights, the bits of the weight.
+    #[inline]
     pub(super) fn full_record_words(&self) -> usize {
         self.order() + self.payload_words()
     }
 
     /// Number of u32 words of an entry record in a block, which leaves out the row of the fiber mode.
+    #[inline]
     pub(super) fn record_words(&self) -> usize {
         self.order() - usize::from(self.fiber_mode.is_some()) + self.payload_words()
     }

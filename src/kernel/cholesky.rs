@@ -88,11 +88,13 @@ unsafe fn factorize<V: F32x16>(size: usize, a: *mut f32) -> bool {
         for k in 0..size {
             // Recovers the original diagonal of the next sixteen rows from what was subtracted so far.
             if k % LANES == 0 {
-                for (t, min_pivot) in min_pivots.iter_mut().enumerate().take(size - k) {
-                    let i = k + t;
-                    let subtracted: f32 =
-                        (0..k).map(|m| *a.add(m * width + i)).map(|x| x * x).sum();
-                    *min_pivot = MIN_PIVOT_RATIO * (*a.add(i * width + i) + subtracted);
+                for i in k..size.min(k + LANES) {
+                    let mut subtracted = 0.0;
+                    for m in 0..k {
+                        let x = *a.add(m * width + i);
+                        subtracted += x * x;
+                    }
+                    min_pivots[i - k] = MIN_PIVOT_RATIO * (*a.add(i * width + i) + subtracted);
                 }
             }
             let row = a.add(k * width);

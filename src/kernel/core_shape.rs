@@ -47,11 +47,13 @@ impl CoreShape {
     }
 
     /// Returns the number of modes.
+    #[inline]
     pub fn order(&self) -> usize {
         self.ranks.len()
     }
 
     /// Returns the number of floats of the core, padding included.
+    #[inline]
     pub fn core_len(&self) -> usize {
         let last = padded_len(self.ranks[self.order() - 1]);
         match self.kind {
@@ -61,11 +63,13 @@ impl CoreShape {
     }
 
     /// Returns the number of floats of one row of every mode, padding included.
+    #[inline]
     pub fn rows_len(&self) -> usize {
         self.starts[self.order()]
     }
 
     /// Returns the position of the row of mode `n` among the rows of an entry, padding included.
+    #[inline]
     pub fn row(&self, n: usize) -> std::ops::Range<usize> {
         self.starts[n]..self.starts[n + 1]
     }

@@ -37,6 +37,7 @@ impl FiberBatch {
     }
 
     /// Returns the records of the batch in `block` as two slices: up to the end of the run, and from its start.
+    #[inline]
     pub(super) fn record_slices<'a>(&self, block: &'a EntryBlock) -> [&'a [u32]; 2] {
         let width = block.record_words();
         let run =
@@ -121,7 +122,9 @@ impl EntryBlock {
         let mut records = try_with_capacity(n * spec.record_words(), "words of entries")?;
         for &i in &sequence {
             let record = &unsorted[i as usize * width..][..width];
-            records.extend(non_fiber.iter().map(|&m| record[m]));
+            for &m in &non_fiber {
+                records.push(record[m]);
+            }
             records.extend_from_slice(&record[order..]);
         }
         Ok(EntryBlock {
@@ -228,6 +231,7 @@ impl EntryBlock {
         self.total_weight
     }
 
+    #[inline]
     pub(crate) fn spec(&self) -> &Arc<BlockingSpec> {
         &self.spec
     }
@@ -252,16 +256,19 @@ impl EntryBlock {
     }
 
     /// Number of u32 words of an entry record.
+    #[inline]
     pub(super) fn record_words(&self) -> usize {
         self.spec.record_words()
     }
 
     /// Returns the records of all entries.
+    #[inline]
     pub(super) fn records(&self) -> &[u32] {
         &self.records
     }
 
     /// Calls `visit` with the rows of all modes, the value and the weight of every entry.
+    #[inline]
     pub(crate) fn for_each_entry(&self, mut visit: impl FnMut(&[u32], f32, f32)) {
         let width = self.record_words();
         let mut rows = vec![0; self.spec.order()];

@@ -37,9 +37,10 @@ impl SortedChunk {
             .collect();
         for i in 0..n {
             let mut block = 0;
-            for (column, cut) in chunk.rows.iter().zip(&spec.cuts) {
+            for (m, cut) in spec.cuts.iter().enumerate() {
                 if let Some(cut) = cut {
-                    block += usize::from(cut.partition.part_of(column[i])) * axis_stride[cut.axis];
+                    let part = cut.partition.part_of(chunk.rows[m][i]);
+                    block += usize::from(part) * axis_stride[cut.axis];
                 }
             }
             for axis in 0..spec.axes {
@@ -63,8 +64,8 @@ impl SortedChunk {
             let slot = &mut next[blocks[i] as usize];
             let record = &mut records[*slot as usize * width..][..width];
             *slot += 1;
-            for (word, column) in record.iter_mut().zip(&chunk.rows) {
-                *word = column[i];
+            for (m, column) in chunk.rows.iter().enumerate() {
+                record[m] = column[i];
             }
             record[order] = chunk.values[i].to_bits();
             if spec.weighted {

@@ -90,9 +90,10 @@ impl ModeCsr {
         }
         drop(sorted);
         let mut records: Vec<u32> = try_zeroed(rows.len(), "indices")?;
-        for (record, &p) in records.chunks_exact_mut(order).zip(&permutation) {
-            for (slot, &m) in record.iter_mut().zip(&other_modes) {
-                *slot = rows[p as usize * order + m];
+        for (i, &p) in permutation.iter().enumerate() {
+            let record = &mut records[i * order..][..order];
+            for (slot, &m) in other_modes.iter().enumerate() {
+                record[slot] = rows[p as usize * order + m];
             }
             record[order - 1] = values[p as usize].to_bits();
         }
@@ -109,37 +110,44 @@ impl ModeCsr {
     }
 
     /// The other modes, in the order in which [`ModeCsr::other_rows`] returns an entry's rows.
+    #[inline]
     pub(crate) fn other_modes(&self) -> &[usize] {
         &self.other_modes
     }
 
     /// Number of rows of each of [`ModeCsr::other_modes`].
+    #[inline]
     pub(super) fn other_row_counts(&self) -> &[usize] {
         &self.other_row_counts
     }
 
     /// Number of rows of the mode that entries are grouped by.
+    #[inline]
     pub(crate) fn row_count(&self) -> usize {
         self.row_starts.len() - 1
     }
 
     /// Number of entries.
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.row_starts[self.row_count()]
     }
 
     /// The entries of a row.
+    #[inline]
     pub(crate) fn row_entries(&self, row: usize) -> Range<usize> {
         self.row_starts[row]..self.row_starts[row + 1]
     }
 
     /// The records of some entries: for each the rows of the other modes, then the bits of the value.
+    #[inline]
     pub(super) fn records(&self, entries: Range<usize>) -> &[u32] {
         let width = self.other_modes.len() + 1;
         &self.records[entries.start * width..entries.end * width]
     }
 
     /// The weights of some entries; empty if entries are unweighted.
+    #[inline]
     pub(crate) fn weights(&self, entries: Range<usize>) -> &[f32] {
         if self.weights.is_empty() {
             &[]
@@ -179,12 +187,14 @@ impl ModeCsr {
     }
 
     /// The rows of an entry in the other modes.
+    #[inline]
     pub(crate) fn other_rows(&self, entry: usize) -> &[u32] {
         let width = self.other_modes.len() + 1;
         &self.records[entry * width..(entry + 1) * width - 1]
     }
 
     /// The value of an entry.
+    #[inline]
     pub(crate) fn value(&self, entry: usize) -> f32 {
         let width = self.other_modes.len() + 1;
         f32::from_bits(self.records[(entry + 1) * width - 1])

@@ -62,16 +62,19 @@ impl NormalEquations {
     }
 
     /// Row `i` of the sum of w d d^T, from the diagonal on.
+    #[inline]
     pub(crate) fn gram_row(&self, i: usize) -> &[f32] {
         &self.gram[i * padded_len(self.rank)..][i..self.rank]
     }
 
     /// The sum of w d r.
+    #[inline]
     pub(crate) fn rhs(&self) -> &[f32] {
         &self.rhs[..self.rank]
     }
 
     /// The sum of w d.
+    #[inline]
     pub(crate) fn partial_sum(&self) -> &[f32] {
         &self.partial_sum[..self.rank]
     }

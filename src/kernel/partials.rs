@@ -42,6 +42,7 @@ pub(crate) struct Partials<'a> {
 
 impl Partials<'_> {
     /// Number of floats of the core after contraction with the first `k` of the other modes.
+    #[inline]
     fn contracted_len(&self, k: usize) -> usize {
         self.others[k..].iter().map(|o| o.rank).product::<usize>() * padded_len(self.rank)
     }
@@ -130,14 +131,14 @@ pub(super) unsafe fn fill<V: F32x16>(
             _ => fill_any::<V>(partials, records, scratch),
         }
         let width = partials.others.len() + 1;
-        for (entry, residual) in records.chunks_exact(width).zip(&mut scratch.residuals) {
+        for (k, entry) in records.chunks_exact(width).enumerate() {
             let mut r = f32::from_bits(*entry.get_unchecked(width - 1));
-            for (other, &row) in partials.others.iter().zip(entry) {
+            for (m, other) in partials.others.iter().enumerate() {
                 if !other.biases.is_empty() {
-                    r -= other.biases.get_unchecked(row as usize);
+                    r -= other.biases.get_unchecked(*entry.get_unchecked(m) as usize);
                 }
             }
-            *residual = r;
+            scratch.residuals[k] = r;
         }
     }
 }
@@ -192,8 +193,8 @@ unsafe fn fill_any<V: F32x16>(
         for (k, entry) in records.chunks_exact(n + 1).enumerate() {
             for at in (0..width).step_by(LANES) {
                 let mut x = V::splat(1.0);
-                for (other, &row) in partials.others.iter().zip(entry) {
-                    x = x * V::load(other.rows.as_ptr().add(row as usize * width + at));
+                for (m, other) in partials.others.iter().enumerate() {
+                    x = x * V::load(other.rows.as_ptr().add(entry[m] as usize * width + at));
                 }
                 x.store(out.add(k * width + at));
             }

@@ -48,6 +48,7 @@ impl TensorKernel {
         }
     }
 
+    #[inline]
     fn check(&self, core: &[f32], rows: &[f32]) {
         assert_eq!(
             (core.len(), rows.len()),
@@ -87,6 +88,7 @@ impl TensorKernel {
     ///
     /// # Panics
     /// If a length does not match the shape.
+    #[inline]
     pub fn value(&mut self, core: &[f32], rows: &[f32]) -> f32 {
         self.check(core, rows);
         let (core, rows, work) = (core.as_ptr(), rows.as_ptr(), self.work.as_mut_ptr());

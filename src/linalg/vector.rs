@@ -1,16 +1,19 @@
 //! Vectors in `f64`.
 
 /// Returns the inner product, summed from the first element to the last.
+#[inline]
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// Returns the Euclidean norm.
+#[inline]
 pub(crate) fn norm(v: &[f64]) -> f64 {
     dot(v, v).sqrt()
 }
 
 /// Computes `to += scale * v`.
+#[inline]
 pub(crate) fn add_scaled(to: &mut [f64], scale: f64, v: &[f64]) {
     to.iter_mut().zip(v).for_each(|(t, x)| *t += scale * x);
 }

@@ -67,6 +67,7 @@ impl FactorMatrix {
     }
 
     /// Returns the number of rows.
+    #[inline]
     pub fn len(&self) -> usize {
         self.rows
     }
@@ -77,16 +78,19 @@ impl FactorMatrix {
     }
 
     /// Returns the number of floats of a row without its padding.
+    #[inline]
     pub fn rank(&self) -> usize {
         self.rank
     }
 
     /// Returns the distance between consecutive rows, in floats.
+    #[inline]
     pub fn stride(&self) -> usize {
         padded_len(self.rank)
     }
 
     /// Returns all rows, padding included.
+    #[inline]
     pub fn as_slice(&self) -> &[f32] {
         let floats: &[f32] = match &self.memory {
             Memory::Owned(m) => bytemuck::cast_slice(&m[..m.len() / 4 * 4]),
@@ -125,11 +129,13 @@ impl FactorMatrix {
     }
 
     /// Returns row `i` without its padding.
+    #[inline]
     pub fn row(&self, i: usize) -> &[f32] {
         &self.as_slice()[i * self.stride()..][..self.rank]
     }
 
     /// Returns row `i` with its padding.
+    #[inline]
     pub fn padded_row(&self, i: usize) -> &[f32] {
         let stride = self.stride();
         &self.as_slice()[i * stride..(i + 1) * stride]

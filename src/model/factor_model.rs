@@ -45,6 +45,7 @@ impl Model {
     }
 
     /// Returns the number of modes.
+    #[inline]
     pub fn order(&self) -> usize {
         self.modes.len()
     }
@@ -55,16 +56,19 @@ impl Model {
     }
 
     /// Returns the ranks and the kind of the core.
+    #[inline]
     pub fn shape(&self) -> &CoreShape {
         &self.shape
     }
 
     /// Returns the core in the layout that [`CoreShape`] describes.
+    #[inline]
     pub fn core(&self) -> &[f32] {
         &self.core
     }
 
     /// Returns the parameters of each mode.
+    #[inline]
     pub fn modes(&self) -> &[ModelMode] {
         &self.modes
     }
@@ -80,10 +84,15 @@ impl Model {
     }
 
     /// Returns the sum of the mean and the biases of `rows`, one compact row per mode.
+    #[inline]
     pub fn baseline(&self, rows: impl Iterator<Item = u32>) -> f64 {
-        let bias = |(mode, row): (&ModelMode, u32)| mode.biases.get(row as usize).copied();
-        let biases = self.modes.iter().zip(rows).filter_map(bias);
-        self.mean + biases.map(f64::from).sum::<f64>()
+        let mut sum = 0.0;
+        for (n, row) in rows.enumerate() {
+            if let Some(&bias) = self.modes[n].biases.get(row as usize) {
+                sum += f64::from(bias);
+            }
+        }
+        self.mean + sum
     }
 
     /// Returns the smallest and the largest training value.
@@ -113,11 +122,13 @@ impl Model {
 
     /// Returns the posterior samples that predictions are averaged over, if the model has any. Factors, core, columns of
     /// matrices and biases of the model are then those of the last sample.
+    #[inline]
     pub fn samples(&self) -> Option<&PosteriorSamples> {
         self.samples.as_ref().filter(|s| !s.is_empty())
     }
 
     /// Returns the compact row of `index` in mode `n`, or the mean row if the index has no training data.
+    #[inline]
     pub fn row_of(&self, n: usize, index: u32) -> u32 {
         let mode = &self.modes[n];
         mode.rows.compact(index).unwrap_or(mode.rows.len() as u32)

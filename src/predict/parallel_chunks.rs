@@ -99,8 +99,8 @@ impl ChunkRun<'_> {
                 let batch = first..(first + BATCH_POSITIONS).min(end);
                 let indices = &mut indices[..batch.len() * order];
                 (positions.write_indices)(batch.clone(), indices);
-                for (i, index) in batch.zip(indices.chunks_exact(order)) {
-                    add(&mut result, i, evaluate(index))?;
+                for (k, index) in indices.chunks_exact(order).enumerate() {
+                    add(&mut result, first + k, evaluate(index))?;
                 }
             }
             Ok(result)

@@ -51,8 +51,8 @@ impl<'a> Predictor<'a> {
     }
 
     fn set_position(&mut self, index: &[u32]) {
-        for (n, (row, &i)) in self.compact.iter_mut().zip(index).enumerate() {
-            *row = self.model.row_of(n, i) as usize;
+        for (n, &i) in index.iter().enumerate() {
+            self.compact[n] = self.model.row_of(n, i) as usize;
         }
     }
 

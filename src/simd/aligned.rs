@@ -67,12 +67,14 @@ impl Clone for AlignedVec {
 impl Deref for AlignedVec {
     type Target = [f32];
 
+    #[inline]
     fn deref(&self) -> &[f32] {
         &self.memory[self.start..self.start + self.len]
     }
 }
 
 impl DerefMut for AlignedVec {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [f32] {
         &mut self.memory[self.start..self.start + self.len]
     }

@@ -38,6 +38,7 @@ pub use level::{LEVEL_VARIABLE, Level};
 pub const LANES: usize = 16;
 
 /// Returns `rank` rounded up to whole vectors.
+#[inline]
 pub fn padded_len(rank: usize) -> usize {
     rank.next_multiple_of(LANES)
 }

@@ -73,8 +73,11 @@ impl Entries {
                     s.values_with_biases = try_to_vec(&s.values, "entries")?;
                 }
                 for i in 0..s.len() {
-                    let each = biases.iter().zip(s.row(i));
-                    let bias: f64 = each.map(|(b, &row)| f64::from(b[row as usize])).sum();
+                    let rows = s.row(i);
+                    let mut bias = 0.0;
+                    for (m, biases) in biases.iter().enumerate() {
+                        bias += f64::from(biases[rows[m] as usize]);
+                    }
                     s.values[i] = (f64::from(s.values_with_biases[i]) - bias) as f32;
                 }
                 return Ok(());

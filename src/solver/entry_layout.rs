@@ -75,10 +75,10 @@ pub(super) fn shuffle(
         for (k, &value) in c.values.iter().enumerate() {
             let to = permutation.apply(next) as usize;
             next += 1;
-            let slots = entries.rows[to * order..][..order].iter_mut();
-            slots
-                .zip(&c.rows)
-                .for_each(|(slot, column)| *slot = column[k]);
+            let row = &mut entries.rows[to * order..][..order];
+            for (m, column) in c.rows.iter().enumerate() {
+                row[m] = column[k];
+            }
             entries.values[to] = value;
             if weighted {
                 entries.weights[to] = c.weights[k];

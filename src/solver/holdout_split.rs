@@ -26,15 +26,18 @@ impl HoldoutSplit {
     }
 
     /// Returns whether entry number `entry` of the tensor is held out.
+    #[inline]
     pub(super) fn is_held_out(self, entry: usize) -> bool {
         self.key(entry) < self.held_out_end
     }
 
     /// Returns whether entry number `entry` of the tensor is a training entry.
+    #[inline]
     pub(super) fn is_training(self, entry: usize) -> bool {
         (self.held_out_end..=self.training_end).contains(&self.key(entry))
     }
 
+    #[inline]
     fn key(self, entry: usize) -> u64 {
         hash_words(&[self.seed, entry as u64])
     }

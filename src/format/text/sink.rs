@@ -73,8 +73,8 @@ impl<'a> Sink<'a> {
     /// Appends an entry.
     #[inline]
     pub(crate) fn push(&mut self, entry: &Entry) -> Result<()> {
-        for (column, &index) in self.indices.iter_mut().zip(&entry.indices) {
-            column.push(index);
+        for (mode, &index) in entry.indices.iter().enumerate() {
+            self.indices[mode].push(index);
         }
         self.values.push(entry.value);
         if self.weighted {

@@ -143,7 +143,7 @@ impl<'a> PartialSum<'a> {
             let shared_rows = |entry: usize| &csr.other_rows(entry)[..depth - 1];
             let shared = shared_rows(next);
             let rest = next + 1..entries.end.min(csr.row_entries(row).end);
-            let same = rest.take_while(|&e| shared_rows(e).iter().eq(shared));
+            let same = rest.take_while(|&e| shared_rows(e) == shared);
             let fiber = next..next + 1 + same.count();
             if fibers == FIBERS_PER_FLUSH {
                 self.flush(0);
@@ -200,10 +200,11 @@ impl<'a> PartialSum<'a> {
             match before.last_mut() {
                 Some(to) => add_outer(self.factors.level, from, u, to),
                 None => {
-                    for (to, &u) in self.total.chunks_exact_mut(from.len()).zip(u) {
-                        to.iter_mut()
-                            .zip(&*from)
-                            .for_each(|(t, &f)| *t += f64::from(u) * f64::from(f));
+                    for (i, to) in self.total.chunks_exact_mut(from.len()).enumerate() {
+                        let u = f64::from(u[i]);
+                        for (j, &f) in from.iter().enumerate() {
+                            to[j] += u * f64::from(f);
+                        }
                     }
                 }
             }

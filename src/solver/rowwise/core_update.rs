@@ -175,8 +175,9 @@ impl CoreUpdate<'_> {
             if let Some(bias) = biases[0].get(row) {
                 r -= bias;
             }
-            for (biases, &row) in biases[1..].iter().zip(csr.other_rows(entry)) {
-                r -= biases.get(row as usize).copied().unwrap_or(0.0);
+            let rows = csr.other_rows(entry);
+            for (m, biases) in biases[1..].iter().enumerate() {
+                r -= biases.get(rows[m] as usize).copied().unwrap_or(0.0);
             }
             r
         };

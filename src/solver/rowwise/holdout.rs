@@ -75,9 +75,9 @@ impl HoldoutEntries {
                 0
             };
             let mut predictions = Vec::with_capacity(capacity);
-            for (entry, &e) in range.zip(residuals) {
+            for (k, entry) in range.enumerate() {
                 let value = f64::from(self.csr.value(entry));
-                let prediction = value - f64::from(e);
+                let prediction = value - f64::from(residuals[k]);
                 errors.add(value, prediction, self.csr.weight(entry), scaling);
                 if wants_predictions {
                     predictions.push(prediction as f32);

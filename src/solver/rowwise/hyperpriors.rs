@@ -176,8 +176,10 @@ impl RowwiseProblem {
 
 /// Returns the weighted sum of squares of the residuals of some entries.
 fn sum_of_squares(csr: &ModeCsr, entries: Range<usize>, residuals: &[f32]) -> f64 {
-    let squares = entries.zip(residuals);
-    squares
-        .map(|(entry, &e)| f64::from(csr.weight(entry)) * (f64::from(e) * f64::from(e)))
-        .sum()
+    let mut sum = 0.0;
+    for (k, entry) in entries.enumerate() {
+        let e = f64::from(residuals[k]);
+        sum += f64::from(csr.weight(entry)) * (e * e);
+    }
+    sum
 }

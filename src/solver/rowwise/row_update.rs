@@ -381,10 +381,10 @@ fn add_term(
         return;
     }
     for i in 0..rank {
-        p[i * width + i..]
-            .iter_mut()
-            .zip(sums.gram_row(i))
-            .for_each(|(p, s)| *p += weight * s);
+        let p = &mut p[i * width + i..][..rank - i];
+        for (j, s) in sums.gram_row(i).iter().enumerate() {
+            p[j] += weight * s;
+        }
     }
     q.iter_mut()
         .zip(sums.rhs())
