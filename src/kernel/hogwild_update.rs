@@ -67,6 +67,14 @@ impl EntryWalk<'_> {
     }
 }
 
+/// Result of processing some entries of a tensor walk.
+pub(crate) struct WalkOutcome {
+    /// Position of the next entry.
+    pub next_position: usize,
+    /// Weighted sum of squared residuals, each taken before the updates of its own entry.
+    pub squared_error: f64,
+}
+
 /// Parameters of lock-free updates.
 #[derive(Clone, Copy)]
 pub(crate) struct HogwildSettings<'a> {
@@ -135,8 +143,7 @@ impl HogwildKernel {
         }
     }
 
-    /// Updates rows and core with `count` entries of a tensor. Returns the next position of the walk and the
-    /// weighted sum of squared residuals, each taken before the updates of its own entry.
+    /// Updates rows and core with `count` entries of a tensor.
     ///
     /// # Panics
     /// If a length is wrong, or an entry names a row that does not exist.
@@ -146,7 +153,7 @@ impl HogwildKernel {
         walk: &EntryWalk<'_>,
         count: usize,
         settings: &HogwildSettings<'_>,
-    ) -> (usize, f64) {
+    ) -> WalkOutcome {
         let order = self.shape.order();
         walk.check(order);
         assert_eq!((row_caches.len(), settings.penalties.len()), (order, order));
@@ -301,7 +308,7 @@ struct TensorJob<'a> {
 
 dispatched! {
     /// Processes entries of a tensor.
-    unsafe fn update_tensor(job: &TensorJob<'_>, work: *mut f32) -> (usize, f64) = update_tensor_level;
+    unsafe fn update_tensor(job: &TensorJob<'_>, work: *mut f32) -> WalkOutcome = update_tensor_level;
 }
 
 dispatched! {
@@ -332,18 +339,18 @@ fn prefetch_ahead<V: HogwildVector>(
 }
 
 leaf! {
-    unsafe fn full<V: HogwildVector + PackedVector, const CORE_UPDATE: u8>(job: &TensorJob<'_>, layout: &PackedLayout, work: *mut f32) -> (usize, f64) = full_body;
+    unsafe fn full<V: HogwildVector + PackedVector, const CORE_UPDATE: u8>(job: &TensorJob<'_>, layout: &PackedLayout, work: *mut f32) -> WalkOutcome = full_body;
 }
 
 leaf! {
     /// Processes entries with a hyper-diagonal core.
-    unsafe fn diagonal<V: HogwildVector>(job: &TensorJob<'_>, work: *mut f32) -> (usize, f64) = diagonal_body;
+    unsafe fn diagonal<V: HogwildVector>(job: &TensorJob<'_>, work: *mut f32) -> WalkOutcome = diagonal_body;
 }
 
 unsafe fn update_tensor_level<V: HogwildVector + PackedVector>(
     job: &TensorJob<'_>,
     work: *mut f32,
-) -> (usize, f64) {
+) -> WalkOutcome {
     let plain = match job.settings.core {
         None => CORE_FIXED,
         Some((eta, penalty)) => {
@@ -372,7 +379,7 @@ unsafe fn full_body<V: HogwildVector + PackedVector, const CORE_UPDATE: u8>(
     job: &TensorJob<'_>,
     layout: &PackedLayout,
     work: *mut f32,
-) -> (usize, f64) {
+) -> WalkOutcome {
     let (walk, settings) = (job.walk, job.settings);
     let (core_eta, core_penalty) = settings.core.unwrap_or((0.0, 0.0));
     let core_update = CoreUpdate {
@@ -438,11 +445,14 @@ unsafe fn full_body<V: HogwildVector + PackedVector, const CORE_UPDATE: u8>(
             packed_core::flush_core_update::<V>(layout, buffers, job.core, work, core_update);
         }
     }
-    (at, squared_error)
+    WalkOutcome {
+        next_position: at,
+        squared_error,
+    }
 }
 
 #[inline(always)]
-unsafe fn diagonal_body<V: HogwildVector>(job: &TensorJob<'_>, work: *mut f32) -> (usize, f64) {
+unsafe fn diagonal_body<V: HogwildVector>(job: &TensorJob<'_>, work: *mut f32) -> WalkOutcome {
     let (walk, settings) = (job.walk, job.settings);
     let width = job.shape.core_len();
     let mut at = walk.position;
@@ -501,7 +511,10 @@ unsafe fn diagonal_body<V: HogwildVector>(job: &TensorJob<'_>, work: *mut f32) -
             at = walk.next_position(at);
         }
     }
-    (at, squared_error)
+    WalkOutcome {
+        next_position: at,
+        squared_error,
+    }
 }
 
 /// For a matrix, y^ = u . v. For an edge, the penalty w |u - v|^2 moves the two rows towards each other.

@@ -95,7 +95,8 @@ pub(crate) use fiber_sums::{Coefficients, add_fiber};
 pub use flops_probe::peak_flops;
 pub(crate) use graph_colouring::ColouringPlan;
 pub(crate) use hogwild_update::{
-    EntryWalk, HogwildKernel, HogwildSettings, update_graph_edges, update_matrix_entries,
+    EntryWalk, HogwildKernel, HogwildSettings, WalkOutcome, update_graph_edges,
+    update_matrix_entries,
 };
 pub(crate) use mode_csr::{CooSlices, ModeCsr};
 pub(crate) use mode_product::ModeProducts;

@@ -7,7 +7,7 @@
 
 use std::sync::Mutex;
 
-use super::data::{Data, MatrixData};
+use super::data::Data;
 use super::full_matrix::{FullMatrix, FullMatrixRow};
 use super::gram::row_moments;
 use crate::error::Result;
@@ -138,9 +138,17 @@ fn solve_columns(
     Ok(())
 }
 
+/// A full matrix with the factors of its columns.
+struct FullMatrixTerm<'a> {
+    /// Weight of the loss of the matrix.
+    weight: f64,
+    full: &'a FullMatrix,
+    columns: &'a FactorMatrix,
+}
+
 /// Gradient terms of all full matrices of one mode, and the update of its rows.
 struct RowUpdate<'a> {
-    matrices: Vec<(&'a MatrixData, &'a FullMatrix, &'a FactorMatrix)>,
+    matrices: Vec<FullMatrixTerm<'a>>,
     /// Sum over the matrices of weight times V^T V.
     gram: Vec<f64>,
     /// Sum over the matrices of weight times sum_k b_k v_k.
@@ -172,23 +180,31 @@ fn update_rows(
 ) -> Result<()> {
     for (n, mode) in model.modes.iter_mut().enumerate() {
         let all = data.matrices.iter().zip(&model.matrices);
-        let matrices: Vec<(&MatrixData, &FullMatrix, &FactorMatrix)> = all
+        let matrices: Vec<FullMatrixTerm<'_>> = all
             .filter(|(m, _)| m.mode == n)
-            .filter_map(|(m, columns)| Some((m, m.full.as_deref()?, &columns.factor)))
+            .filter_map(|(m, columns)| {
+                Some(FullMatrixTerm {
+                    weight: f64::from(m.weight),
+                    full: m.full.as_deref()?,
+                    columns: &columns.factor,
+                })
+            })
             .collect();
         if matrices.is_empty() {
             continue;
         }
         let (rank, stride) = (mode.factor.rank(), mode.factor.stride());
         let (mut gram, mut right) = (vec![0.0; rank * rank], vec![0.0; rank]);
-        for (m, full, columns) in &matrices {
-            let weight = f64::from(m.weight);
+        for term in &matrices {
+            let columns = term.columns;
             let v = row_moments(columns, columns.len(), &[], pool)?;
             let add = |to: &mut [f64], from: Vec<f64>| {
-                to.iter_mut().zip(from).for_each(|(t, x)| *t += weight * x);
+                to.iter_mut()
+                    .zip(from)
+                    .for_each(|(t, x)| *t += term.weight * x);
             };
             add(&mut gram, v.gram());
-            add(&mut right, full.unobserved_column_sum(columns));
+            add(&mut right, term.full.unobserved_column_sum(columns));
         }
         let update = RowUpdate {
             matrices,
@@ -210,8 +226,8 @@ fn update_rows(
             state,
             |(cache, s, end), i, row| {
                 s.fill(0.0);
-                for (m, full, columns) in &update.matrices {
-                    add_observed(&full.by_row, i, columns, f64::from(m.weight), s);
+                for term in &update.matrices {
+                    add_observed(&term.full.by_row, i, term.columns, term.weight, s);
                 }
                 update.apply(i, cache, s, end, &mut row[..rank]);
             },

@@ -1,7 +1,7 @@
 //! `naive`: Algorithm 2 of the paper inside Algorithm 1, one entry and one float at a time.
 
 use crate::kernel::{
-    CoreShape, EntryWalk, HogwildSettings, Method, Regularizer, RowCache, TensorKernel,
+    CoreShape, EntryWalk, HogwildSettings, Method, Regularizer, RowCache, TensorKernel, WalkOutcome,
 };
 
 /// The kernel of `naive`, with a private core.
@@ -24,15 +24,14 @@ impl NaiveKernel {
         }
     }
 
-    /// Updates with `count` entries of a walk. Returns the position of the next entry and the weighted sum of squared
-    /// errors, each before its update.
+    /// Updates rows and core with `count` entries of a walk.
     pub(super) fn update_tensor(
         &mut self,
         factors: &mut [RowCache<'_>],
         walk: &EntryWalk<'_>,
         count: usize,
         settings: &HogwildSettings<'_>,
-    ) -> (usize, f64) {
+    ) -> WalkOutcome {
         let mut squared_error = 0.0;
         let mut at = walk.position;
         for _ in 0..count {
@@ -69,7 +68,10 @@ impl NaiveKernel {
             }
             at = walk.next_position(at);
         }
-        (at, squared_error)
+        WalkOutcome {
+            next_position: at,
+            squared_error,
+        }
     }
 
     /// G <- G - eta (-e u (x) v (x) w + lambda_reg / |Omega| dG), with the rows before their update.

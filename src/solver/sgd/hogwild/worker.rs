@@ -183,15 +183,15 @@ impl<'a> Worker<'a> {
             penalties: &penalties,
             prior_means: &prior_means,
         };
-        let (at, squared_error) = match &mut self.kernel {
+        let outcome = match &mut self.kernel {
             Kernel::Opt(kernel) => {
                 kernel.update_tensor_entries(&mut self.factors, walk, count, &settings)
             }
             Kernel::Naive(naive) => naive.update_tensor(&mut self.factors, walk, count, &settings),
         };
-        self.squared_error += squared_error;
+        self.squared_error += outcome.squared_error;
         self.factors.iter_mut().for_each(|f| f.count_entries(count));
-        at
+        outcome.next_position
     }
 
     fn update_matrix(&mut self, m: usize, walk: &EntryWalk<'_>, count: usize) -> usize {
