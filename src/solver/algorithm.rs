@@ -65,21 +65,28 @@ pub(super) struct InitialState<'a> {
     pub validation: Option<&'a Entries>,
 }
 
-/// State that an algorithm carries from epoch to epoch and that checkpoints keep. Only `blocked` uses it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// State that algorithms carry from epoch to epoch and that checkpoints keep. The state of another algorithm is left at its
+/// default.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct AlgorithmState {
-    /// Number of sweeps into which the next epoch is divided. Replicas are merged after each.
-    pub sweeps: u64,
-    /// Mean squared error of the last sweep.
-    pub sweep_error: f64,
+    pub blocked: BlockedState,
 }
 
-impl Default for AlgorithmState {
-    /// Returns the state before the first epoch. Replicas diverge fastest at the start, so there are many sweeps.
+/// State of `blocked` between two epochs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct BlockedState {
+    /// Number of partial passes of the next epoch. Replicas are merged at least once per pass.
+    pub passes_per_epoch: u64,
+    /// Mean squared error of the last pass.
+    pub last_pass_error: f64,
+}
+
+impl Default for BlockedState {
+    /// Returns the state before the first epoch. Replicas diverge fastest at the start, so there are many passes.
     fn default() -> Self {
-        AlgorithmState {
-            sweeps: 16,
-            sweep_error: f64::INFINITY,
+        BlockedState {
+            passes_per_epoch: 16,
+            last_pass_error: f64::INFINITY,
         }
     }
 }

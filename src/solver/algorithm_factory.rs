@@ -51,7 +51,9 @@ impl AlgorithmPlan {
         state: &InitialState<'_>,
     ) -> Result<Box<dyn Algorithm>> {
         Ok(match self {
-            AlgorithmPlan::Blocked(plan) => Box::new(BlockedSgd::new(*plan, state.algorithm)),
+            AlgorithmPlan::Blocked(plan) => {
+                Box::new(BlockedSgd::new(*plan, state.algorithm.blocked))
+            }
             AlgorithmPlan::Hogwild => Box::new(HogwildSgd),
             AlgorithmPlan::Rowwise => Box::new(RowwiseSolver::new(model, context, state)?),
         })

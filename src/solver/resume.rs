@@ -52,6 +52,7 @@ impl Progress {
 
     /// Returns all fields under their names in a checkpoint.
     fn fields(&mut self) -> [(&'static str, Field<'_>); 12] {
+        let blocked = &mut self.algorithm.blocked;
         [
             ("epoch", Field::Integer(&mut self.epoch)),
             ("attempts", Field::Integer(&mut self.attempts)),
@@ -62,8 +63,8 @@ impl Progress {
             ("best_valid", Field::Real(&mut self.best_valid)),
             ("best_epoch", Field::Integer(&mut self.best_epoch)),
             ("since_best", Field::Integer(&mut self.epochs_since_best)),
-            ("sweeps", Field::Integer(&mut self.algorithm.sweeps)),
-            ("sweep_error", Field::Real(&mut self.algorithm.sweep_error)),
+            ("sweeps", Field::Integer(&mut blocked.passes_per_epoch)),
+            ("sweep_error", Field::Real(&mut blocked.last_pass_error)),
             ("data", Field::Integer(&mut self.data_fingerprint)),
         ]
     }

@@ -5,7 +5,7 @@ use super::merge_interval::MergeInterval;
 use super::plan::BlockingPlan;
 use crate::error::Result;
 use crate::model::Model;
-use crate::solver::algorithm::{Algorithm, AlgorithmState, EpochRequest, FitContext};
+use crate::solver::algorithm::{Algorithm, AlgorithmState, BlockedState, EpochRequest, FitContext};
 use crate::solver::sgd::outer_updates::run_with_outer_updates;
 
 /// SGD in conflict-free blocks.
@@ -15,7 +15,7 @@ pub(in crate::solver) struct BlockedSgd {
 }
 
 impl BlockedSgd {
-    pub(in crate::solver) fn new(plan: BlockingPlan, state: AlgorithmState) -> BlockedSgd {
+    pub(in crate::solver) fn new(plan: BlockingPlan, state: BlockedState) -> BlockedSgd {
         BlockedSgd {
             plan,
             interval: state.into(),
@@ -48,6 +48,8 @@ impl Algorithm for BlockedSgd {
     }
 
     fn state(&self) -> AlgorithmState {
-        self.interval.into()
+        AlgorithmState {
+            blocked: self.interval.into(),
+        }
     }
 }

@@ -11,7 +11,7 @@ use super::replica_divergence::prediction_variance;
 use super::replicas::BlockReplicas;
 use crate::kernel::ConflictFreeClasses;
 use crate::options::Options;
-use crate::solver::algorithm::AlgorithmState;
+use crate::solver::algorithm::BlockedState;
 use crate::solver::data::Data;
 
 /// Number of units into which partial passes divide the entries of a block: the resolution of their limits.
@@ -51,20 +51,20 @@ pub(in crate::solver) struct MergeInterval {
     pub last_error: f64,
 }
 
-impl From<AlgorithmState> for MergeInterval {
-    fn from(state: AlgorithmState) -> Self {
+impl From<BlockedState> for MergeInterval {
+    fn from(state: BlockedState) -> Self {
         MergeInterval {
-            passes_per_epoch: state.sweeps as usize,
-            last_error: state.sweep_error,
+            passes_per_epoch: state.passes_per_epoch as usize,
+            last_error: state.last_pass_error,
         }
     }
 }
 
-impl From<MergeInterval> for AlgorithmState {
+impl From<MergeInterval> for BlockedState {
     fn from(interval: MergeInterval) -> Self {
-        AlgorithmState {
-            sweeps: interval.passes_per_epoch as u64,
-            sweep_error: interval.last_error,
+        BlockedState {
+            passes_per_epoch: interval.passes_per_epoch as u64,
+            last_pass_error: interval.last_error,
         }
     }
 }
