@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use super::file_identity::FileIdentity;
 use crate::error::{Error, Result};
 use crate::format::{self, CooFile, OpenMode, TextOptions};
 use crate::model::{self, Model};
+use crate::parallel::lock_ignoring_poison;
 use crate::progress::Monitor;
 
 /// A file that the first job opens while other jobs wait on the lock.
@@ -55,21 +56,17 @@ impl FileCache {
 
     /// Closes the files that no job uses and that are not `needed` later.
     pub(super) fn close_unused(&self, needed: impl Fn(&Path) -> bool) {
-        let mut coo = lock(&self.coo);
+        let mut coo = lock_ignoring_poison(&self.coo);
         coo.retain(|(identity, _), slot| needed(&identity.path) || is_used(slot));
-        let mut models = lock(&self.models);
+        let mut models = lock_ignoring_poison(&self.models);
         models.retain(|identity, slot| needed(&identity.path) || is_used(slot));
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 /// Whether a job opens the file or has it open.
 fn is_used<T>(slot: &Slot<T>) -> bool {
     Arc::strong_count(slot) > 1
-        || lock(slot)
+        || lock_ignoring_poison(slot)
             .as_ref()
             .is_some_and(|f| Arc::strong_count(f) > 1)
 }
@@ -79,8 +76,8 @@ fn open_once<K: std::hash::Hash + Eq, T>(
     key: K,
     open: impl FnOnce() -> Result<T>,
 ) -> Result<Arc<T>> {
-    let slot = lock(slots).entry(key).or_default().clone();
-    let mut file = lock(&slot);
+    let slot = lock_ignoring_poison(slots).entry(key).or_default().clone();
+    let mut file = lock_ignoring_poison(&slot);
     if let Some(file) = file.as_ref() {
         return Ok(file.clone());
     }
@@ -110,10 +107,10 @@ mod tests {
         assert!(!Arc::ptr_eq(&a, &get(&zero_based)));
         drop((a, b));
         cache.close_unused(|_| true);
-        assert_eq!(lock(&cache.coo).len(), 2);
+        assert_eq!(lock_ignoring_poison(&cache.coo).len(), 2);
         let again = get(&text);
         cache.close_unused(|_| false);
-        assert_eq!(lock(&cache.coo).len(), 1);
+        assert_eq!(lock_ignoring_poison(&cache.coo).len(), 1);
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "1 1 1 1\n2 2 2 2\n3 3 3 3\n").unwrap();
         assert_eq!((again.view().len(), get(&text).view().len()), (2, 3));

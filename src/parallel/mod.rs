@@ -8,6 +8,7 @@
 //! - `worker_threads`: the parked threads behind `ThreadPool`. `spawn` starts single threads.
 //! - `result_slots`: the results of pieces that threads compute in any order.
 //! - `cpu_affinity`, `cpu_topology`: the CPUs that threads are pinned to.
+//! - `lock`: locks that ignore poisoning.
 //! - `signals`: keeps signals of the host process away from these threads.
 //!
 //! A panic on a worker thread is passed on to the caller after all workers have returned.
@@ -15,6 +16,7 @@
 mod barrier;
 mod cpu_affinity;
 mod cpu_topology;
+mod lock;
 mod result_slots;
 mod run_ordered;
 mod signals;
@@ -26,6 +28,7 @@ mod worker_threads;
 pub(crate) use barrier::Barrier;
 pub use cpu_affinity::available_threads;
 pub(crate) use cpu_affinity::{cpus_for_concurrent_jobs, restrict_to_cpus, varying_first_cpu};
+pub(crate) use lock::lock_ignoring_poison;
 pub use run_ordered::run_ordered;
 pub(crate) use signals::with_signals_blocked;
 pub(crate) use spawn::{THREAD_NAME, spawn, spawn_scoped};

@@ -4,13 +4,14 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use core_affinity::CoreId;
 
 use super::cpu_affinity::pin_current_thread;
+use super::lock::lock_ignoring_poison;
 use super::signals::with_signals_blocked;
 use super::spawn::builder;
 use crate::error::{Error, Result};
@@ -188,9 +189,4 @@ impl Shared {
             caller.unpark();
         }
     }
-}
-
-/// Locks a mutex whose data stays consistent if a holder panics.
-fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }

@@ -2,7 +2,7 @@
 //! of the core, and the replicas of a group are merged.
 
 use std::array;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use super::class_groups::ClassGroup;
 use super::context::{PassContext, ThreadScratch};
@@ -14,6 +14,7 @@ use crate::kernel::{
     self, BlockUpdateSettings, ClassRows, ConflictFreeClasses, EntryBlock, ExclusiveRows,
     MAX_ORDER, RowsMut,
 };
+use crate::parallel::lock_ignoring_poison;
 
 /// The state that threads share while they process class groups.
 pub(super) struct ClassGroupRunner<'a> {
@@ -25,10 +26,6 @@ pub(super) struct ClassGroupRunner<'a> {
     tasks: ContiguousTasks,
     /// The factors that merge the core deltas of the current group.
     core_merge_factors: Mutex<Vec<f32>>,
-}
-
-fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 impl<'a> ClassGroupRunner<'a> {

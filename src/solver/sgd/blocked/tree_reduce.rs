@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+use crate::parallel::lock_ignoring_poison;
+
 /// One summand, or the sum over a subtree.
 #[derive(Default)]
 pub(super) struct PartialSum {
@@ -18,10 +20,6 @@ pub(super) struct TreeReduction {
     sums: Vec<Mutex<PartialSum>>,
     /// For the right one of each pair of siblings, whether one of the two is complete.
     sibling_complete: Vec<AtomicBool>,
-}
-
-fn lock_ignoring_poison<T>(sum: &Mutex<T>) -> MutexGuard<'_, T> {
-    sum.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 impl TreeReduction {
