@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::options::{Algorithm, Initialization, ModelKind, Options};
 use crate::problem::MatrixKind;
 use crate::simd::padded_len;
-use crate::solver::likely_rank;
+use crate::solver::{TUCKER_RANK, likely_rank};
 
 /// Bytes of a job without data: code, allocator and tables. Far more than was ever measured.
 const BASE_BYTES: u64 = 8 << 20;
@@ -23,12 +23,13 @@ const STACK_BYTES: u64 = 2 << 20;
 /// The largest number of entries that a thread reads at a time (`solver::entry_layout`).
 const CHUNK_ENTRIES: u64 = 1 << 17;
 
-/// The number of copies of the parameters during a fit: the model; `good`, `before` and `best` of `solver::fit`; the state
-/// that a row-wise solver rolls back to; and the returned model (`solver::finish`).
+/// The number of copies of the parameters during a fit: the model; `last_good`, `before_epoch` and `best` of
+/// `solver::driver::Fit`; the snapshot that `gibbs` takes to predict from earlier samples
+/// (`solver::rowwise::posterior_samples`); and one in reserve for temporary copies.
 const FIT_COPIES: u64 = 6;
 
-/// The further copies of a fit that is initialised by Gibbs sampling (`solver::gibbs_init`): the model, `good`, `before`,
-/// and the last state.
+/// The further copies of a fit that is initialised by Gibbs sampling (`solver::gibbs_init`): the model of the chain, its
+/// `last_good` and `before_epoch`, and one in reserve.
 const GIBBS_INIT_COPIES: u64 = 4;
 
 /// Bytes of a page of a [`RowMap`](crate::format::RowMap), with its entry in the page table.
@@ -112,7 +113,7 @@ fn fit_bytes(task: &FitTask, options: &Options) -> Result<u64> {
         }
     }
     let rank_of = |mode: usize| match options.rank.as_slice() {
-        [] if options.model == ModelKind::Tucker => 10,
+        [] if options.model == ModelKind::Tucker => TUCKER_RANK,
         [] => likely_rank(tensor.entries, &tensor.rows, options.algorithm),
         [one] => *one,
         list => list.get(mode).copied().unwrap_or(1),

@@ -183,7 +183,7 @@ fn require_known(file: &str, mode: usize, list: &Names, options: &TextOptions) -
 /// Reads text into a binary COO file, which is not committed yet.
 fn import(
     input: Input,
-    plan: SinkTarget<'_>,
+    target: SinkTarget<'_>,
     options: &TextOptions,
     default_kind: ValueKind,
     monitor: &dyn Monitor,
@@ -196,7 +196,7 @@ fn import(
         ));
     }
     let name = source.name.clone();
-    let mut sink = Sink::new(plan, options.value_kind.unwrap_or(default_kind));
+    let mut sink = Sink::new(target, options.value_kind.unwrap_or(default_kind));
     let result = text::read(source, options, &mut sink, monitor)?;
     let Some(writer) = sink.into_writer()? else {
         return Err(Error::file(

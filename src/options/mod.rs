@@ -5,7 +5,14 @@
 //!
 //! Open `table` first: its macro call lists every option and defines the struct. `choices` has the enums of options that
 //! take one of several words, `value` parses and prints values, `presets` has the named sets of options.
-//! To add an option, add it to `table`; nothing else has to know it.
+//!
+//! To add an option, append a row to `table`, at its end: the random streams of a search are numbered by position in the
+//! table (`stream_number` in `solver/tune/trial_sampler.rs`). Then decide on its membership in four lists:
+//! - `CHANGEABLE_OPTIONS` (`solver/resume.rs`): a resumed fit may change it.
+//! - `OPTIONS_ADDED_LATER` (`solver/resume.rs`): its default means what earlier versions did, so that their checkpoints can
+//!   be resumed.
+//! - `NOT_SEARCHED` (`solver/tune/space.rs`): it is the same for all trials of a search.
+//! - `NOT_SAVED` (`solver/tune/trial.rs`): it does not affect the model, so a search does not save it.
 
 mod choices;
 mod presets;

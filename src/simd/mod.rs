@@ -9,9 +9,14 @@
 //! matches on the [`Level`] and calls a generic function over a vector type. The generic function selects a
 //! `leaf!`, which is compiled with the instruction set enabled. Everything below a leaf is inlined into it.
 //!
-//! To add an instruction set: implement `F32x16` for a new type in this folder (and `HogwildVector` and
-//! `PackedVector`, which move and permute its registers), add a variant to [`Level`], and add one arm to
-//! `dispatched!`.
+//! To add an instruction set:
+//! 1. Implement `F32x16` for a new type in a file of this folder, and `HogwildVector` and `PackedVector` for the same
+//!    type in `kernel` (`hogwild_rows_x86.rs` and `packed_core_x86.rs` are the examples).
+//! 2. Add a variant to [`Level`] and to its `ALL`, `name` and `is_available` (`level.rs`), and an arm to `dispatched!`.
+//! 3. Follow the compiler to the other matches on [`Level`] (`kernel/flops_probe.rs`, `ffi/library.rs`); add the variant to
+//!    `options::KernelChoice`, and a constant to `ffi/library.rs`.
+//! 4. Check the thresholds on `VECTOR_REGISTERS` in `kernel`: they choose tile sizes and specialised kernels.
+//! 5. Add the level to `cli/tests/golden.rs` and record its results there.
 //!
 //! # Safety
 //! The methods of a vector type execute instructions of its instruction set, so they may run only on machines
@@ -46,7 +51,8 @@ pub fn padded_len(rank: usize) -> usize {
 pub(crate) trait F32x16:
     Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
 {
-    /// Number of vectors of this type that fit into the register file.
+    /// Number of vectors of this type that fit into the register file. Kernels choose their tiles by it. For [`Scalar`] it
+    /// is a hint, which selects the smallest tiles: the compiler decides what it keeps in registers.
     const VECTOR_REGISTERS: usize;
 
     /// Loads [`LANES`] floats. No alignment beyond that of `f32` is needed.
@@ -477,8 +483,11 @@ macro_rules! dispatched {
                     Level::Avx512 => avx512($($arg),*),
                     #[cfg(all(target_arch = "x86_64", not(miri)))]
                     Level::Avx2 => avx2($($arg),*),
+                    // Not available on this target, so no caller passes them.
+                    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+                    Level::Avx2 | Level::Avx512 => $generic::<Portable>($($arg),*),
                     Level::Scalar => $generic::<Scalar>($($arg),*),
-                    _ => $generic::<Portable>($($arg),*),
+                    Level::Wide => $generic::<Portable>($($arg),*),
                 }
             }
         }

@@ -3,8 +3,8 @@
 use crate::options::{Algorithm, ModelKind};
 use crate::problem::Problem;
 
-/// Rank of a Tucker model: its core grows with the power of the order.
-const TUCKER_RANK: usize = 10;
+/// Rank of a Tucker model that is left to the library: its core grows with the power of the order.
+pub(crate) const TUCKER_RANK: usize = 10;
 
 /// Rank of a CP model fitted by anything but `gibbs`: the first whose number of entries per row the data reaches. Chosen
 /// on the data of docs/accuracy.md.

@@ -30,7 +30,7 @@ pub(super) struct ResolvedOptions {
     pub options: Options,
     /// Standardisation of the data, if it was needed.
     pub standardization: Option<Standardization>,
-    /// Posterior samples to start from, if the fit starts there.
+    /// Posterior sample that the fit starts from, if it starts from one.
     pub start: Option<GibbsStart>,
 }
 

@@ -50,4 +50,4 @@ pub use fold_in::{FoldIn, FoldMatrix, FoldSummary, fold_in};
 pub use input::{FitInput, FitSummary};
 pub use observer::{Control, Event, Observer, StopReason};
 
-pub(crate) use default_rank::likely_rank;
+pub(crate) use default_rank::{TUCKER_RANK, likely_rank};

@@ -5,8 +5,11 @@
 //! file and the line.
 //!
 //! Open `tns` first: it is the shortest reader. `entry` parses one line of numbers (`number` is its fast path, `fields`
-//! splits lines), `line_reader` yields lines from one buffer. To add a format, add its reader here and a variant to
-//! [`TextFormat`] in `options`.
+//! splits lines), `line_reader` yields lines from one buffer.
+//!
+//! To add a format: write its reader in a file of its own and add an arm to [`read`]. Add a variant to [`TextFormat`], to
+//! its `from_name` and `detect`, and to the messages that list the formats (here and in `options`). Add its
+//! extension to `refuse_text_name` in `format/convert.rs`, and its name to the values of `--from` in `cli/src/input.rs`.
 
 mod delimited;
 mod entry;

@@ -24,9 +24,12 @@
 //! - A row of a cut mode: the thread that runs the block with the row's part, until the block is done. Within a stratum no
 //!   other block has this part. A block of the next stratum waits until the blocks before it are done with its parts
 //!   ([`RoundTasks`](task_order::RoundTasks)).
-//! - A row of an uncut mode, of replicated columns, or of the core: no thread during a stratum; every block updates its own
-//!   replica. During the merge, the thread that takes the row's part.
-//! - A row of a matrix or graph with strata of its own: the thread that runs the pair of row part and column part.
+//! - A column of a large matrix on a cut mode: the thread that runs the block with the column's part. Such columns are cut
+//!   along another axis than the rows (`other_axis` in `plan`), so a tensor block has one part of each.
+//! - A row of an uncut mode or a replicated column: no thread during a stratum; every block updates its own replica. During
+//!   the merge, the thread that takes the row's part. The core likewise, but one thread merges all of it.
+//! - A row or column of a matrix or graph with strata of its own: the thread that runs the pair of its row part and its column
+//!   part.
 //! - In conflict-free classes: the thread that takes the block whose entries have the row.
 //!
 //! Which thread takes a task depends on timing; the result does not.
