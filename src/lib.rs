@@ -60,9 +60,11 @@ pub mod simd;
 pub mod solver;
 pub(crate) mod sort;
 pub(crate) mod try_alloc;
+pub(crate) mod value_range;
 
 pub use error::{Error, ErrorKind, Result};
 pub use progress::Monitor;
+pub use value_range::ValueRange;
 
 /// Version of this library.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -14,6 +14,7 @@ use crate::predict::{interval_predictor, normal_quantile, require_samples};
 use crate::progress::Monitor;
 use crate::simd::Level;
 use crate::try_alloc::try_collect;
+use crate::value_range::ValueRange;
 
 /// An index of a query that stands for the mean row of its mode.
 ///
@@ -181,7 +182,7 @@ pub(super) fn recommend_unchecked(
         let mut predict_mean = model.predictor()?;
         let mut predict_interval = match (options.rank_by, model.samples()) {
             (RankBy::Quantile(_), Some(samples)) => {
-                let unclipped = (f64::NEG_INFINITY, f64::INFINITY);
+                let unclipped = ValueRange::UNBOUNDED;
                 Some(interval_predictor(model, samples, &z_scores, unclipped)?)
             }
             _ => None,

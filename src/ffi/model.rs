@@ -187,8 +187,8 @@ pub extern "C" fn s3cmtf_model_get_range(
 ) -> i32 {
     guard(error, || {
         let (model, low, high) = (of(model)?, given(low, "low")?, given(high, "high")?);
-        low.write(model.range().0);
-        high.write(model.range().1);
+        low.write(model.range().min);
+        high.write(model.range().max);
         Ok(())
     })
 }

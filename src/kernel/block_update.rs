@@ -17,6 +17,7 @@ use crate::simd::Level;
 use crate::simd::{AlignedVec, padded_len};
 
 use crate::kernel::{CoreKind, CoreShape};
+use crate::value_range::ValueRange;
 
 /// Layout of the core of a block, with the fiber mode first.
 #[derive(Debug, Clone)]
@@ -362,7 +363,7 @@ fn non_fiber_count(spec: &BlockingSpec) -> usize {
 pub(crate) fn squared_residuals(
     block: &EntryBlock,
     model: &BlockModel<'_>,
-    clip: (f64, f64),
+    clip: ValueRange,
     biases: &[&[f32]],
     scratch: &mut BlockScratch,
 ) -> [f64; 2] {
@@ -401,7 +402,7 @@ pub(crate) fn squared_residuals(
                 let x = f64::from(f32::from_bits(record[order]));
                 let value = values.next().map_or(0.0, |&v| f64::from(v));
                 sums[0] += weight * ((x - value) * (x - value));
-                let clipped = x + bias - (value + bias).max(clip.0).min(clip.1);
+                let clipped = x + bias - clip.clip(value + bias);
                 sums[1] += weight * (clipped * clipped);
             }
         }

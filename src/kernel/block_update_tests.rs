@@ -17,6 +17,7 @@ use crate::simd::Level;
 use crate::kernel::EntryChunk;
 use crate::random::RandomStream;
 use crate::simd::padded_len;
+use crate::value_range::ValueRange;
 
 const ETA: f64 = 0.01;
 const CORE_ETA: f64 = 0.004;
@@ -324,7 +325,6 @@ impl Case {
         let mut scratch = BlockScratch::default();
         // Residuals before any update.
         let views: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
-        let everything = (f64::NEG_INFINITY, f64::INFINITY);
         let [plain, clipped] = squared_residuals(
             &self.block,
             &BlockModel {
@@ -333,7 +333,7 @@ impl Case {
                 rows: &views,
                 level,
             },
-            everything,
+            ValueRange::UNBOUNDED,
             &[],
             &mut scratch,
         );

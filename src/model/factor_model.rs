@@ -9,6 +9,7 @@ use crate::kernel::CoreShape;
 use crate::options::Options;
 use crate::simd::AlignedVec;
 use crate::try_alloc::try_to_vec;
+use crate::value_range::ValueRange;
 
 /// A fitted model.
 pub struct Model {
@@ -20,7 +21,7 @@ pub struct Model {
     pub(crate) mean: f64,
     /// Factor of squared errors of the original values in the objective. `None` in files of earlier versions.
     pub(crate) precision: Option<f64>,
-    pub(crate) range: (f64, f64),
+    pub(crate) range: ValueRange,
     pub(crate) options: Options,
     pub(crate) history: Vec<EpochMetrics>,
     pub(crate) record: FitRecord,
@@ -96,7 +97,7 @@ impl Model {
     }
 
     /// Returns the smallest and the largest training value.
-    pub fn range(&self) -> (f64, f64) {
+    pub fn range(&self) -> ValueRange {
         self.range
     }
 

@@ -20,6 +20,7 @@ use crate::options::Options;
 use crate::problem::MatrixKind;
 use crate::simd::{AlignedVec, padded_len};
 use crate::try_alloc::try_to_vec;
+use crate::value_range::ValueRange;
 
 /// Number of values of an epoch in section `history`.
 const EPOCH_VALUES: usize = 9;
@@ -98,8 +99,8 @@ fn meta_text(model: &Model) -> String {
         list(model.dims().iter().map(u64::to_string).collect()),
         list(model.shape.ranks.iter().map(usize::to_string).collect()),
         model.mean,
-        model.range.0,
-        model.range.1,
+        model.range.min,
+        model.range.max,
         model.orthogonal,
         model.matrices.len(),
     );
@@ -190,7 +191,10 @@ pub(super) fn read_model(file: &SectionFile) -> Result<Model> {
             Err(_) => 0.0,
         },
         precision: meta.precision("precision")?,
-        range: (meta.parse("low")?, meta.parse("high")?),
+        range: ValueRange {
+            min: meta.parse("low")?,
+            max: meta.parse("high")?,
+        },
         options: Options::from_saved_text(file.text("options")?)
             .map_err(|e| file.invalid(&e.to_string()))?,
         history: history.iter().map(epoch_from_values).collect(),
@@ -204,10 +208,10 @@ pub(super) fn read_model(file: &SectionFile) -> Result<Model> {
         samples: None,
     };
     model.samples = read_samples(file, &model)?;
-    let (low, high) = model.range;
-    if !(low.is_finite() && high.is_finite() && low <= high) {
+    let ValueRange { min, max } = model.range;
+    if !(min.is_finite() && max.is_finite() && min <= max) {
         return Err(file.invalid(&format!(
-            "the range of the training values is {low} to {high}"
+            "the range of the training values is {min} to {max}"
         )));
     }
     if !model.is_finite() {

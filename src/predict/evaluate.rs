@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::format::CooView;
 use crate::model::Predict;
 use crate::progress::Monitor;
+use crate::value_range::ValueRange;
 
 /// Error metrics over entries with values x, predictions p and weights w (1 without weights).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -68,7 +69,7 @@ impl WeightedErrors {
 pub fn evaluate(
     model: &impl Predict,
     view: &CooView<'_>,
-    clip: (f64, f64),
+    clip: ValueRange,
     threads: usize,
     monitor: &dyn Monitor,
 ) -> Result<Evaluation> {
@@ -93,7 +94,7 @@ pub fn evaluate(
             sums.weight += weight;
             sums.count += 1.0;
             sums.unclipped.add(weight, value - prediction);
-            let clipped = prediction.clamp(clip.0, clip.1);
+            let clipped = prediction.clamp(clip.min, clip.max);
             sums.clipped.add(weight, value - clipped);
             Ok(())
         },
@@ -124,6 +125,10 @@ mod tests {
     use crate::format::Values;
     use crate::predict::parallel_chunks::CHUNK_POSITIONS;
 
+    fn value_range(min: f64, max: f64) -> ValueRange {
+        ValueRange { min, max }
+    }
+
     struct IndexSum;
 
     impl Predict for IndexSum {
@@ -142,7 +147,7 @@ mod tests {
     fn errors_match_their_definitions() {
         let columns: [&[u32]; 2] = [&[1, 2, 3], &[1, 2, 3]];
         let view = CooView::new("t", &[9, 9], &columns, Values::F64(&[2.0, 5.0, 4.0])).unwrap();
-        let e = evaluate(&IndexSum, &view, (0.0, 4.0), 1, &()).unwrap();
+        let e = evaluate(&IndexSum, &view, value_range(0.0, 4.0), 1, &()).unwrap();
         assert_eq!(
             (e.unclipped.rmse, e.unclipped.mae, e.count),
             ((5.0f64 / 3.0).sqrt(), 1.0, 3)
@@ -159,11 +164,11 @@ mod tests {
             .map(|i| 99.0 / i.max(1) as f64)
             .collect();
         with_diagonal(&values, |view| {
-            let one = evaluate(&IndexSum, view, (3.0, 60.0), 1, &()).unwrap();
+            let one = evaluate(&IndexSum, view, value_range(3.0, 60.0), 1, &()).unwrap();
             assert!(one.clipped.rmse < one.unclipped.rmse && one.count == values.len() as u64);
             for threads in [0, 2, 5] {
                 assert_eq!(
-                    evaluate(&IndexSum, view, (3.0, 60.0), threads, &()).unwrap(),
+                    evaluate(&IndexSum, view, value_range(3.0, 60.0), threads, &()).unwrap(),
                     one
                 );
             }
@@ -186,7 +191,7 @@ mod tests {
         with_diagonal(&values, |view| {
             let expected = view.not_finite(first, "value", f64::NAN).to_string();
             for threads in [1, 2, 5] {
-                let e = evaluate(&IndexSum, view, (0.0, 1.0), threads, &()).unwrap_err();
+                let e = evaluate(&IndexSum, view, value_range(0.0, 1.0), threads, &()).unwrap_err();
                 assert_eq!(e.to_string(), expected);
             }
         });
@@ -201,7 +206,7 @@ mod tests {
             }
         }
         with_diagonal(&vec![1.0; 3 * CHUNK_POSITIONS], |view| {
-            let result = evaluate(&IndexSum, view, (0.0, 1.0), 2, &Cancelled);
+            let result = evaluate(&IndexSum, view, value_range(0.0, 1.0), 2, &Cancelled);
             assert!(matches!(result, Err(Error::Cancelled)));
         });
     }

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::model::{Model, PosteriorSamples};
 use crate::progress::Monitor;
+use crate::value_range::ValueRange;
 
 /// The predictive distribution of the value at a position.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +76,7 @@ fn predict(
     let range = if options.clip {
         model.range()
     } else {
-        (f64::NEG_INFINITY, f64::INFINITY)
+        ValueRange::UNBOUNDED
     };
     let z_scores: Vec<f64> = quantiles.iter().map(|&q| normal_quantile(q)).collect();
     let run = ChunkRun {
@@ -119,7 +120,7 @@ pub(crate) fn interval_predictor<'m>(
     model: &'m Model,
     samples: &'m PosteriorSamples,
     z_scores: &'m [f64],
-    (low, high): (f64, f64),
+    range: ValueRange,
 ) -> Result<impl FnMut(&[u32]) -> PredictiveDistribution + 'm> {
     let count = samples.len() as f64;
     let mut predictor = Predictor::new(model)?;
@@ -136,9 +137,9 @@ pub(crate) fn interval_predictor<'m>(
         });
         let variance = (squares - sum * sum / count).max(0.0) / (count - 1.0).max(1.0);
         let standard_deviation = (variance + noise_squares / count).sqrt();
-        let quantile = |z: &f64| (mean + z * standard_deviation).clamp(low, high);
+        let quantile = |z: &f64| (mean + z * standard_deviation).clamp(range.min, range.max);
         PredictiveDistribution {
-            mean: mean.clamp(low, high),
+            mean: mean.clamp(range.min, range.max),
             standard_deviation,
             quantiles: z_scores.iter().map(quantile).collect(),
         }

@@ -162,7 +162,7 @@ fn predict(
     monitor: &dyn Monitor,
     take: &mut Take<'_>,
 ) -> Result<()> {
-    let (low, high) = model.range();
+    let range = model.range();
     let clip = options.clip;
     let run = ChunkRun {
         threads: options.threads,
@@ -173,7 +173,11 @@ fn predict(
         model,
         positions,
         |out: &mut Vec<f64>, _, x| {
-            out.push(if clip { x.clamp(low, high) } else { x });
+            out.push(if clip {
+                x.clamp(range.min, range.max)
+            } else {
+                x
+            });
             Ok(())
         },
         |range, out| take(range, &out),

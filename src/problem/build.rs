@@ -241,7 +241,7 @@ impl<'a> MatrixInput<'a> {
         monitor: &dyn Monitor,
     ) -> Result<ValidatedMatrix<'a>> {
         let matrix = &self.view;
-        let (low, high) = ValueStatistics::compute(matrix, monitor)?.range;
+        let range = ValueStatistics::compute(matrix, monitor)?.range;
         mark_rows(matrix, 0, mode_rows, monitor)?;
         if self.kind.is_graph() {
             mark_rows(matrix, 1, mode_rows, monitor)?;
@@ -270,7 +270,7 @@ impl<'a> MatrixInput<'a> {
             }
         }
         Ok(ValidatedMatrix {
-            is_constant: low == high && entries.zeros[0].is_empty(),
+            is_constant: range.min == range.max && entries.zeros[0].is_empty(),
             entries,
             columns: columns.finish()?,
         })
@@ -339,6 +339,7 @@ mod tests {
     use super::*;
     use crate::format::Values;
     use crate::problem::EntryChunk;
+    use crate::value_range::ValueRange;
 
     const A: &[u32] = &[5, 9, 5];
     const B: &[u32] = &[0, 1, 1];
@@ -386,7 +387,8 @@ mod tests {
         assert_eq!(p.modes()[2].indices(), [2, 3]);
         assert_eq!(p.matrices()[0].columns.indices(), [7, 99]);
         assert_eq!(p.matrices()[0].columns.counts(), [2, 1]);
-        assert_eq!((p.mean(), p.range()), (3.0, (1.0, 6.0)));
+        let range = ValueRange { min: 1.0, max: 6.0 };
+        assert_eq!((p.mean(), p.range()), (3.0, range));
         let maps = p.row_maps();
         let mut chunk = EntryChunk::default();
         p.tensor().read_chunk(&maps, 1..3, &mut chunk).unwrap();

@@ -7,6 +7,7 @@ use super::value_statistics::ValueStatistics;
 use crate::error::{Error, Result};
 use crate::format::RowMap;
 use crate::options::Options;
+use crate::value_range::ValueRange;
 
 /// A matrix coupled to a mode.
 pub struct CoupledMatrix<'a> {
@@ -126,7 +127,7 @@ impl<'a> Problem<'a> {
     }
 
     /// Returns the smallest and the largest value of the tensor; 0 without entries.
-    pub fn range(&self) -> (f64, f64) {
+    pub fn range(&self) -> ValueRange {
         self.statistics.range
     }
 }

@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::format::CooView;
 use crate::progress::{Monitor, report_progress};
+use crate::value_range::ValueRange;
 
 /// Entries per partial sum, and between two progress reports.
 const CHUNK: usize = 1 << 16;
@@ -18,7 +19,7 @@ pub(super) struct ValueStatistics {
     pub root_mean_square: f64,
     pub standard_deviation: f64,
     /// The smallest and the largest value.
-    pub range: (f64, f64),
+    pub range: ValueRange,
 }
 
 impl ValueStatistics {
@@ -73,7 +74,7 @@ impl ValueStatistics {
             mean: total.values / n,
             root_mean_square: (total.squares / n).sqrt(),
             standard_deviation: variance.max(0.0).sqrt(),
-            range: (min, max),
+            range: ValueRange { min, max },
         })
     }
 }

@@ -20,14 +20,14 @@ impl PageContext<'_> {
     pub(super) fn data(&self, errors: Option<&TestErrors>) -> Result<String> {
         let model = self.model;
         let count: u64 = model.modes()[0].counts.iter().sum();
-        let (low, high) = model.range();
+        let range = model.range();
         let mut rows = vec![(
             "Training entries",
             format!(
                 "{}, values {} to {}",
                 group_digits(count),
-                format_value(low),
-                format_value(high)
+                format_value(range.min),
+                format_value(range.max)
             ),
         )];
         let mut charts = Vec::new();

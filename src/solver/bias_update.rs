@@ -16,6 +16,7 @@ use crate::model::{Model, ModelMode};
 use crate::parallel::ThreadPool;
 use crate::simd::Level;
 use crate::try_alloc::{try_collect, try_zeroed};
+use crate::value_range::ValueRange;
 
 /// Solves for the biases of `standardization`, given the residuals of the model on `entries`. Returns the squared errors
 /// after the update.
@@ -109,14 +110,14 @@ impl Residuals<'_> {
     }
 
     /// Computes the squared errors of the predictions, and of those clipped to a range of values with biases.
-    fn squared_errors(&self, clip: (f64, f64), pool: &ThreadPool) -> Result<SquaredErrors> {
+    fn squared_errors(&self, clip: ValueRange, pool: &ThreadPool) -> Result<SquaredErrors> {
         let units = self.units;
         let unit_sums = |(): &mut (), u: usize| {
             let residuals = self.unit(u);
             let mut sums = [0.0; 2];
             for (i, &error) in residuals.iter().enumerate() {
                 let (error, value) = (f64::from(error), f64::from(units.value_with_biases(u, i)));
-                let clipped = value - (value - error).max(clip.0).min(clip.1);
+                let clipped = value - clip.clip(value - error);
                 let weight = units.weight(u, i);
                 sums[0] += weight * (error * error);
                 sums[1] += weight * (clipped * clipped);

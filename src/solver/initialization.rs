@@ -15,6 +15,7 @@ use crate::parallel::ThreadPool;
 use crate::problem::Problem;
 use crate::random::RandomStream;
 use crate::sort::stable_sort_by_key;
+use crate::value_range::ValueRange;
 
 /// Fewest rows that a thread fills.
 const MIN_ROWS_PER_TASK: usize = 1 << 12;
@@ -52,8 +53,8 @@ pub(super) fn fill(
     // values.
     let size = match options.start {
         Initialization::Paper => {
-            let (low, high) = problem.range();
-            let largest = if high > 0.0 { high } else { low.abs() };
+            let ValueRange { min, max } = problem.range();
+            let largest = if max > 0.0 { max } else { min.abs() };
             (largest / core_entries).powf(1.0 / (order as f64 + 1.0))
         }
         _ => (problem.root_mean_square() / core_entries.sqrt()).powf(1.0 / (order as f64 + 1.0)),

@@ -12,6 +12,7 @@ use crate::model::Model;
 use crate::options::{Options, Penalty};
 use crate::parallel::ThreadPool;
 use crate::simd::{LANES, Level};
+use crate::value_range::ValueRange;
 
 /// Weighted sums of squared errors.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +77,8 @@ pub(super) fn tensor_squared_errors(
                     let bias: f64 = each.map(|(b, &row)| f64::from(b[row as usize])).sum();
                     let weight = f64::from(entries.weight(i));
                     plain += weight * ((value - x) * (value - x));
-                    clipped += weight * (value + bias - (x + bias).clamp(clip.0, clip.1)).powi(2);
+                    clipped +=
+                        weight * (value + bias - (x + bias).clamp(clip.min, clip.max)).powi(2);
                 }
                 [plain, clipped]
             })?
@@ -117,7 +119,7 @@ fn matrix_squared_error(
         Entries::Blocks(blocks) if !graph => {
             let layout = CoreLayout::matrix(rows.rank());
             let both = [rows.as_slice(), columns.as_slice()];
-            let unbounded = (f64::NEG_INFINITY, f64::INFINITY);
+            let unbounded = ValueRange::UNBOUNDED;
             let model = BlockModel {
                 layout: &layout,
                 core: &[],

@@ -20,6 +20,7 @@ use crate::parallel::ThreadPool;
 use crate::problem::{CoupledMatrix, EntryChunk, EntrySource, MatrixKind, Problem};
 use crate::progress::Monitor;
 use crate::try_alloc::{try_with_capacity, try_zeroed};
+use crate::value_range::ValueRange;
 
 /// Number of times the biases of all modes are solved for in turn.
 const BIAS_SWEEPS: usize = 5;
@@ -213,11 +214,11 @@ impl Standardization {
     }
 
     /// Returns a range of values, standardized but for the biases.
-    pub(super) fn standardized_range(&self, (low, high): (f64, f64)) -> (f64, f64) {
-        (
-            (low - self.mean) / self.scale,
-            (high - self.mean) / self.scale,
-        )
+    pub(super) fn standardized_range(&self, range: ValueRange) -> ValueRange {
+        ValueRange {
+            min: (range.min - self.mean) / self.scale,
+            max: (range.max - self.mean) / self.scale,
+        }
     }
 
     /// Takes over the biases of a model.

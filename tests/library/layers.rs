@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use crate::common::workspace_root;
 
 /// Layers of the library, lowest first. A layer may import only itself and the layers before it.
-const LAYERS: [&str; 21] = [
+const LAYERS: [&str; 22] = [
     "error",
     "progress",
     "random",
     "json",
     "sort",
     "try_alloc",
+    "value_range",
     "simd",
     "kernel",
     "linalg",

@@ -2,6 +2,7 @@
 
 use crate::common::Scratch;
 use crate::common::planted::{parameter_bits, predictions};
+use s3cmtf::ValueRange;
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::model::Model;
 use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options, PenaltyScaling};
@@ -377,7 +378,11 @@ fn inverse_variance_weights_lower_the_error() {
         (o.samples, o.burn_in, o.threads) = (20, 10, 1);
         let error = |entries: &Entries| {
             let (model, _) = entries.fit(&o);
-            let e = evaluate(&model, &clean.view(), (-9.0, 9.0), 1, &()).unwrap();
+            let clip = ValueRange {
+                min: -9.0,
+                max: 9.0,
+            };
+            let e = evaluate(&model, &clean.view(), clip, 1, &()).unwrap();
             e.unclipped.rmse
         };
         let with = error(&noisy.weighted(|e| 0.05 / (0.05 + deviation(e).powi(2))));

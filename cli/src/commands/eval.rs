@@ -98,8 +98,8 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         file.name(),
         format_count(e.count, "entry", "entries")
     ));
-    let (low, high) = model.range();
-    let clipped = format!("clipped to {low} to {high}");
+    let range = model.range();
+    let clipped = format!("clipped to {} to {}", range.min, range.max);
     for (kind, errors) in [("unclipped", e.unclipped), (clipped.as_str(), e.clipped)] {
         out.line(format!(
             "  {kind:<28}  RMSE {}  MAE {}",

@@ -94,11 +94,11 @@ fn print_model(path: &Path, out: &mut Output) -> Result<()> {
             (false, false) => ", no offsets",
         }
     ));
-    let (low, high) = m.range();
+    let range = m.range();
     out.line(format!(
         "  training values {} to {}",
-        format_number(low),
-        format_number(high)
+        format_number(range.min),
+        format_number(range.max)
     ));
     if let Some(last) = m.history().iter().rfind(|e| e.loss.is_finite()) {
         out.line(format!(

@@ -7,7 +7,7 @@ use clap::Args;
 use s3cmtf::format::{CooView, CooWriter, Dims, OpenMode, ValueKind, Values};
 use s3cmtf::model::{self, Model};
 use s3cmtf::predict::{PredictOptions, predict_entries, predict_intervals};
-use s3cmtf::{Error, Result};
+use s3cmtf::{Error, Result, ValueRange};
 use serde_json::json;
 
 use crate::input::{TextArguments, open, same_file};
@@ -58,8 +58,8 @@ pub(crate) struct Arguments {
 
 /// Returns the storage type of predictions. Single precision is enough unless the values lie in a narrow range far from 0.
 fn value_kind(model: &Model) -> ValueKind {
-    let (low, high) = model.range();
-    if high - low < 1e-3 * low.abs().max(high.abs()) {
+    let ValueRange { min, max } = model.range();
+    if max - min < 1e-3 * min.abs().max(max.abs()) {
         ValueKind::F64
     } else {
         ValueKind::F32

@@ -14,6 +14,7 @@ use crate::parallel::ThreadPool;
 use crate::solver::algorithm::{FitContext, InitialState, Origin};
 use crate::solver::data::Data;
 use crate::solver::entries::Entries;
+use crate::value_range::ValueRange;
 
 impl RowwiseSolver {
     /// Prepares the first sweep.
@@ -35,8 +36,10 @@ impl RowwiseSolver {
         let has_biases = is_gibbs && options.biases;
         let scaling = if is_gibbs {
             // The driver has subtracted the mean.
-            let (low, high) = model.range;
-            let range = (low - model.mean, high - model.mean);
+            let range = ValueRange {
+                min: model.range.min - model.mean,
+                max: model.range.max - model.mean,
+            };
             ValueScaling::standardizing(data.tensor.shuffled(), range)
         } else {
             ValueScaling::identity(model.range)

@@ -1,6 +1,7 @@
 //! The affine map between values of the data and the values that `gibbs` works with.
 
 use crate::solver::entries::Shuffled;
+use crate::value_range::ValueRange;
 
 /// A value of the data is `scale` times the scaled value plus `offset`.
 #[derive(Debug, Clone, Copy)]
@@ -8,12 +9,12 @@ pub(super) struct ValueScaling {
     pub scale: f64,
     pub offset: f64,
     /// The range of the training values, which predictions are clipped to, less the mean that the driver has subtracted.
-    pub range: (f64, f64),
+    pub range: ValueRange,
 }
 
 impl ValueScaling {
     /// Leaves values as they are.
-    pub(super) fn identity(range: (f64, f64)) -> ValueScaling {
+    pub(super) fn identity(range: ValueRange) -> ValueScaling {
         ValueScaling {
             scale: 1.0,
             offset: 0.0,
@@ -23,7 +24,7 @@ impl ValueScaling {
 
     /// Gives values weighted mean 0 and a standard deviation between 0.7 and 1.4. The scale is a power of two, so
     /// scaling does not round.
-    pub(super) fn standardizing(entries: &Shuffled, range: (f64, f64)) -> ValueScaling {
+    pub(super) fn standardizing(entries: &Shuffled, range: ValueRange) -> ValueScaling {
         let total = entries.total_weight();
         let total = if total > 0.0 { total } else { 1.0 };
         let weighted_mean = |f: &dyn Fn(f64) -> f64| {
@@ -58,6 +59,6 @@ impl ValueScaling {
 
     /// Limits a value of the data to the range of the training values.
     pub(super) fn clipped(&self, value: f64) -> f64 {
-        value.max(self.range.0).min(self.range.1)
+        self.range.clip(value)
     }
 }
