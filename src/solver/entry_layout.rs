@@ -76,8 +76,8 @@ pub(super) fn shuffle(
             let to = permutation.apply(next) as usize;
             next += 1;
             let row = &mut entries.rows[to * order..][..order];
-            for (m, column) in c.rows.iter().enumerate() {
-                row[m] = column[k];
+            for (m, slot) in row.iter_mut().enumerate() {
+                *slot = c.rows[m][k];
             }
             entries.values[to] = value;
             if weighted {

@@ -73,8 +73,8 @@ impl<'a> Sink<'a> {
     /// Appends an entry.
     #[inline]
     pub(crate) fn push(&mut self, entry: &Entry) -> Result<()> {
-        for (mode, &index) in entry.indices.iter().enumerate() {
-            self.indices[mode].push(index);
+        for (mode, column) in self.indices.iter_mut().enumerate() {
+            column.push(entry.indices[mode]);
         }
         self.values.push(entry.value);
         if self.weighted {
