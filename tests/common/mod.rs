@@ -5,6 +5,7 @@ pub mod in_memory;
 #[cfg(target_os = "linux")]
 pub mod native;
 pub mod planted;
+pub mod random_problem;
 pub mod reports;
 
 use std::fs;
@@ -13,6 +14,8 @@ use std::process::Output;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use s3cmtf::format::{CooFile, OpenMode, TextOptions, open};
+use s3cmtf::options::KernelChoice;
+use s3cmtf::simd::Level;
 
 /// Advances a linear congruential generator and returns its next value in [0, 1).
 pub fn next_unit(state: &mut u64) -> f64 {
@@ -20,6 +23,16 @@ pub fn next_unit(state: &mut u64) -> f64 {
         .wrapping_mul(6364136223846793005)
         .wrapping_add(1442695040888963407);
     (*state >> 33) as f64 / (1u64 << 31) as f64
+}
+
+/// Returns the value of the option `kernel` that selects a level.
+pub fn kernel_choice(level: Level) -> KernelChoice {
+    match level {
+        Level::Scalar => KernelChoice::Scalar,
+        Level::Wide => KernelChoice::Wide,
+        Level::Avx2 => KernelChoice::Avx2,
+        Level::Avx512 => KernelChoice::Avx512,
+    }
 }
 
 /// A temporary folder, removed on drop.

@@ -130,3 +130,12 @@ pub fn parameter_bits(model: &Model) -> Vec<u32> {
         .map(|x| x.to_bits())
         .collect()
 }
+
+/// Returns the bits of the parameters and of the predictions of a model.
+pub fn model_bits(model: &Model, view: &CooView<'_>) -> (Vec<u32>, Vec<u64>) {
+    let predicted = predictions(model, view)
+        .iter()
+        .map(|x| x.to_bits())
+        .collect();
+    (parameter_bits(model), predicted)
+}

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
+use crate::common::kernel_choice;
 use crate::common::planted::{fit_planted, generate_planted, paper_options, parameter_bits};
+use crate::common::random_problem::{MatrixColumns, RandomTensor};
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::generate::{GenerateOptions, MatrixEntries, MatrixSpec};
 use s3cmtf::model::Model;
@@ -11,85 +13,39 @@ use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::simd::Level;
 use s3cmtf::solver::{FitInput, fit};
 
-/// A tensor with entries at random positions, and two matrices and a graph on every mode.
-struct RandomProblem {
-    dims: Vec<u64>,
-    columns: Vec<Vec<u32>>,
-    values: Vec<f32>,
+/// The matrices on every mode: one of many columns and one of few.
+const MATRICES: [MatrixColumns; 2] = [
+    MatrixColumns {
+        multiplier: 7,
+        count: 900,
+    },
+    MatrixColumns {
+        multiplier: 1,
+        count: 9,
+    },
+];
+
+/// Creates a tensor with values from 1 to 5. An odd last size requests a row of mode 1 that half of the entries have.
+fn random_tensor(dims: &[u64], count: usize) -> RandomTensor {
+    let mut tensor = RandomTensor::uniform(dims, count);
+    if dims.last().is_some_and(|d| d % 2 == 1) {
+        let rows = tensor.columns[1].iter_mut();
+        rows.step_by(2).for_each(|row| *row = 7);
+    }
+    tensor.values.iter_mut().for_each(|x| *x += 1.0);
+    tensor
 }
 
-impl RandomProblem {
-    fn new(dims: &[u64], count: usize) -> RandomProblem {
-        let mut state = 1u64;
-        let mut draw = |n: u64| {
-            state = state
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
-            (state >> 33) % n
-        };
-        let mut columns: Vec<Vec<u32>> = dims
-            .iter()
-            .map(|&d| (0..count).map(|_| draw(d) as u32).collect())
-            .collect();
-        // An odd last size requests a row of mode 1 that half of the entries have.
-        if dims.last().is_some_and(|d| d % 2 == 1) {
-            columns[1].iter_mut().step_by(2).for_each(|row| *row = 7);
-        }
-        let values = (0..count)
-            .map(|_| draw(1000) as f32 / 250.0 + 1.0)
-            .collect();
-        RandomProblem {
-            dims: dims.to_vec(),
-            columns,
-            values,
-        }
-    }
-
-    fn fit(&self, options: &Options) -> Vec<u32> {
-        parameter_bits(&self.model(options, &FitInput::default()))
-    }
-
-    fn model(&self, options: &Options, input: &FitInput<'_>) -> Model {
-        let columns: Vec<&[u32]> = self.columns.iter().map(Vec::as_slice).collect();
-        let values = Values::F32(&self.values);
-        let tensor = CooView::new("x", &self.dims, &columns, values).unwrap();
-        let mut builder = Problem::builder(tensor);
-        let n = 2000.min(self.values.len());
-        let many_columns: Vec<u32> = (0..n as u32).map(|k| k * 7 % 900).collect();
-        let few_columns: Vec<u32> = (0..n as u32).map(|k| k % 9).collect();
-        let reversed: Vec<Vec<u32>> = self
-            .columns
-            .iter()
-            .map(|c| c[..n].iter().rev().copied().collect())
-            .collect();
-        for (mode, reversed) in reversed.iter().enumerate() {
-            let rows = &self.columns[mode][..n];
-            for (columns, size) in [(&many_columns, 900), (&few_columns, 9)] {
-                let dims = [self.dims[mode], size];
-                let both = [rows, &columns[..]];
-                let values = Values::F32(&self.values[..n]);
-                let matrix = CooView::new("y", &dims, &both, values).unwrap();
-                builder = builder.matrix(mode, matrix, 0.3, MatrixKind::Observed);
-            }
-            let dims = [self.dims[mode]; 2];
-            let both = [rows, &reversed[..]];
-            let values = Values::F32(&self.values[..n]);
-            let graph = CooView::new("w", &dims, &both, values).unwrap();
-            builder = builder.matrix(mode, graph, 0.01, MatrixKind::Graph);
-        }
-        let problem = builder.build(&()).unwrap();
-        fit(&problem, options, input, &mut (), &()).unwrap().0
-    }
+/// Fits a random tensor with matrices and a graph on every mode. Returns the bits of the parameters.
+fn fit_bits(tensor: &RandomTensor, options: &Options) -> Vec<u32> {
+    tensor.with_matrices(2000, &MATRICES, |problem| {
+        let (model, _) = fit(problem, options, &FitInput::default(), &mut (), &()).unwrap();
+        parameter_bits(&model)
+    })
 }
 
 #[test]
 fn result_is_independent_of_thread_count() {
-    let level = |level: Level| match level {
-        Level::Scalar => KernelChoice::Scalar,
-        Level::Wide => KernelChoice::Wide,
-        Level::Avx2 => KernelChoice::Avx2,
-        Level::Avx512 => KernelChoice::Avx512,
-    };
     for (dims, count, rank) in [
         (vec![400, 300, 12], 60_000, vec![5]),
         (vec![300, 200], 40_000, vec![4, 3]),
@@ -100,7 +56,7 @@ fn result_is_independent_of_thread_count() {
         // A row that half of the entries have prevents conflict-free classes.
         (vec![40_000, 40_000, 40_001], 10_000, vec![3]),
     ] {
-        let random_problem = RandomProblem::new(&dims, count);
+        let tensor = random_tensor(&dims, count);
         for (model, penalty, nonneg) in [
             (ModelKind::Tucker, Penalty::L2, false),
             (ModelKind::Cp, Penalty::L1, true),
@@ -116,9 +72,9 @@ fn result_is_independent_of_thread_count() {
                 ModelKind::Cp => vec![rank[0]],
             };
             for kernel in Level::available() {
-                o.kernel = level(kernel);
+                o.kernel = kernel_choice(kernel);
                 o.threads = 1;
-                let one = random_problem.fit(&o);
+                let one = fit_bits(&tensor, &o);
                 let all: &[u64] = if kernel == Level::best() {
                     &[2, 3, 7, 16]
                 } else {
@@ -127,7 +83,7 @@ fn result_is_independent_of_thread_count() {
                 for &threads in all {
                     o.threads = threads;
                     assert!(
-                        random_problem.fit(&o) == one,
+                        fit_bits(&tensor, &o) == one,
                         "{threads} threads differ: {dims:?} {model:?} {kernel:?}"
                     );
                 }
@@ -138,12 +94,12 @@ fn result_is_independent_of_thread_count() {
 
 #[test]
 fn different_seeds_give_different_models() {
-    let random_problem = RandomProblem::new(&[400, 300, 12], 30_000);
+    let tensor = random_tensor(&[400, 300, 12], 30_000);
     let mut o = Options::preset("paper").unwrap();
     o.epochs = 2;
-    let one = random_problem.fit(&o);
+    let one = fit_bits(&tensor, &o);
     o.seed = 1;
-    assert!(random_problem.fit(&o) != one);
+    assert!(fit_bits(&tensor, &o) != one);
 }
 
 #[test]
@@ -176,27 +132,23 @@ fn batched_updates_reach_the_error_of_per_entry_updates() {
 /// A rank-1 model with noise; every row occurs about 25 times.
 #[test]
 fn batched_updates_reach_the_error_of_per_entry_updates_on_sparse_data() {
-    let mut random_problem = RandomProblem::new(&[8000, 6000, 7000], 200_000);
+    let mut tensor = random_tensor(&[8000, 6000, 7000], 200_000);
     let factor = |mode: u32, row: u32| {
         let hash = (row + 9000 * mode).wrapping_mul(2_654_435_761);
         0.7 + 0.6 * f64::from(hash >> 8) / f64::from(1 << 24)
     };
-    for (i, value) in random_problem.values.iter_mut().enumerate() {
-        let rows = random_problem.columns.iter().enumerate();
+    for (i, value) in tensor.values.iter_mut().enumerate() {
+        let rows = tensor.columns.iter().enumerate();
         let exact: f64 = rows.map(|(m, c)| factor(m as u32, c[i])).product();
         *value = (3.0 * exact) as f32 + 0.2 * (*value - 3.0);
     }
     let (train, test) = (0..180_000, 180_000..200_000);
     let columns = |range: &Range<usize>| -> Vec<&[u32]> {
-        random_problem
-            .columns
-            .iter()
-            .map(|c| &c[range.clone()])
-            .collect()
+        tensor.columns.iter().map(|c| &c[range.clone()]).collect()
     };
     let (train_columns, test_columns) = (columns(&train), columns(&test));
-    let train = Values::F32(&random_problem.values[train]);
-    let train = CooView::new("x", &random_problem.dims, &train_columns, train).unwrap();
+    let train = Values::F32(&tensor.values[train]);
+    let train = CooView::new("x", &tensor.dims, &train_columns, train).unwrap();
     let problem = Problem::builder(train).build(&()).unwrap();
     const SEEDS: u64 = 5;
     for model in [ModelKind::Tucker, ModelKind::Cp] {
@@ -212,11 +164,9 @@ fn batched_updates_reach_the_error_of_per_entry_updates_on_sparse_data() {
             let mut means = vec![0.0; o.epochs as usize];
             for seed in 0..SEEDS {
                 o.seed = seed;
-                let values = Values::F32(&random_problem.values[test.clone()]);
+                let values = Values::F32(&tensor.values[test.clone()]);
                 let input = FitInput {
-                    test: Some(
-                        CooView::new("t", &random_problem.dims, &test_columns, values).unwrap(),
-                    ),
+                    test: Some(CooView::new("t", &tensor.dims, &test_columns, values).unwrap()),
                     ..FitInput::default()
                 };
                 let (fitted, _) = fit(&problem, &o, &input, &mut (), &()).unwrap();

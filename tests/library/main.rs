@@ -30,6 +30,7 @@ mod report;
 mod report_in_browser;
 mod resume;
 mod rowwise;
+mod rowwise_results;
 mod tune;
 mod valid_fraction;
 mod weights;
