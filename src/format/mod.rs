@@ -4,9 +4,9 @@
 //! [`CooView`], one slice per column, of an opened [`CooFile`] or of a [`CooData`] in memory; and new files, which appear
 //! complete or not at all (`atomic`).
 //!
-//! Open `coo_view` and `header` first. `docs/format.md` specifies the binary format byte by byte; `header` encodes and
-//! decodes it, [`CooWriter`] writes it as a stream, `text` imports into it. [`check`], [`repair`], [`summarize`] and
-//! [`split`] work on whole files. [`RowMap`] numbers the rows of a mode that occur; [`Names`] has their names.
+//! Open `coo_view` and `header` first. `docs/format.md` specifies the binary format byte by byte; `header_codec`
+//! encodes and decodes its header, [`CooWriter`] writes it as a stream, `text` imports into it. [`check`], [`repair`],
+//! [`summarize`] and [`split`] work on whole files. [`RowMap`] numbers the rows of a mode that occur; [`Names`] has their names.
 
 pub(crate) mod atomic;
 mod batches;
@@ -19,6 +19,7 @@ mod coo_writer;
 mod file_bytes;
 mod group_by_key;
 mod header;
+mod header_codec;
 mod names;
 pub(crate) mod npy;
 mod repair;

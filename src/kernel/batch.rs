@@ -34,7 +34,7 @@ use super::order_n;
 use super::order3_large;
 use super::order3_small;
 use super::order4;
-use super::packed_core::PackedVector;
+use super::packed_vector::PackedVector;
 use super::per_entry;
 use crate::simd::{F32x16, dispatched};
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::batch_job::Regularizer;
-use super::block_update::{
-    BlockModel, BlockScratch, BlockUpdateSettings, CoreLayout, squared_residuals, update_block,
-};
+use super::block_core_layout::CoreLayout;
+use super::block_residuals::{BlockModel, squared_residuals};
+use super::block_update::{BlockScratch, BlockUpdateSettings, update_block};
 use super::blocking::BlockingSpec;
 use super::entry_block::EntryBlock;
 use super::entry_sort::SortedChunk;

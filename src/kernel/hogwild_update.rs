@@ -1,71 +1,20 @@
-//! Lock-free (HOGWILD!) SGD updates, one entry after the other as in Algorithm 1.
+//! Lock-free (HOGWILD!) SGD updates with tensor entries, one after the other as in Algorithm 1.
 //!
 //! Safe functions check the arguments; the kernels check every row index.
 #![allow(unsafe_code)]
 
-use super::batch_job::{Regularizer, updated, updated_towards};
-use super::core_shape::MAX_ORDER;
+use super::batch_job::{updated, updated_towards};
+use super::core_shape::{CoreKind, CoreShape, MAX_ORDER};
 use super::entry_gradient;
 use super::hogwild_rows::HogwildVector;
-use super::packed_core::{
-    self, CORE_ADD, CORE_FIXED, CORE_REGULARIZED, CoreUpdate, OuterBuffers, PackedVector,
+use super::hogwild_walk::{
+    EntryWalk, HogwildSettings, PREFETCH_DISTANCE, SharedMode, prefetch_ahead,
 };
+use super::packed_core::{self, CORE_ADD, CORE_FIXED, CORE_REGULARIZED, CoreUpdate, OuterBuffers};
 use super::packed_core_layout::PackedLayout;
+use super::packed_vector::PackedVector;
 use super::row_cache::RowCache;
-use crate::simd::Level;
-use crate::simd::{AlignedVec, LANES};
-use crate::simd::{dispatched, leaf, prefetch};
-
-use super::core_shape::{CoreKind, CoreShape};
-
-/// The entries of a block and the order in which they are visited: position `at`, then `at + stride`, cyclically.
-pub(crate) struct EntryWalk<'a> {
-    /// Number of row indices per entry.
-    pub order: usize,
-    pub rows: &'a [u32],
-    pub values: &'a [f32],
-    /// Empty if entries are unweighted.
-    pub weights: &'a [f32],
-    /// Current position, below the number of entries, and distance to the next one, at most that number.
-    pub position: usize,
-    pub stride: usize,
-    /// Row indices and values of the next block, which are prefetched.
-    pub next_block: Option<(&'a [u32], &'a [f32])>,
-}
-
-impl EntryWalk<'_> {
-    fn check(&self, order: usize) {
-        let len = self.values.len();
-        assert!(self.order == order && self.rows.len() == len * order);
-        assert!(self.weights.is_empty() || self.weights.len() == len);
-        assert!(self.position < len && self.stride <= len);
-    }
-
-    /// Returns the residual times the weight of the entry at `at`.
-    ///
-    /// # Safety
-    /// `check` passed, and `at` is below the number of entries.
-    #[inline(always)]
-    unsafe fn weighted_residual(&self, residual: f32, at: usize) -> f32 {
-        // The branch goes the same way for all entries, so it is predicted.
-        if self.weights.is_empty() {
-            return residual;
-        }
-        // SAFETY: weighted walks have one weight per entry, and the caller guarantees `at`.
-        residual * unsafe { *self.weights.get_unchecked(at) }
-    }
-
-    /// Returns the position after `at`.
-    #[inline(always)]
-    pub(crate) fn next_position(&self, at: usize) -> usize {
-        let next = at + self.stride;
-        next - if next >= self.values.len() {
-            self.values.len()
-        } else {
-            0
-        }
-    }
-}
+use crate::simd::{AlignedVec, LANES, Level, dispatched, leaf};
 
 /// Result of processing some entries of a tensor walk.
 pub(crate) struct WalkOutcome {
@@ -73,21 +22,6 @@ pub(crate) struct WalkOutcome {
     pub next_position: usize,
     /// Weighted sum of squared residuals, each taken before the updates of its own entry.
     pub squared_error: f64,
-}
-
-/// Parameters of lock-free updates.
-#[derive(Clone, Copy)]
-pub(crate) struct HogwildSettings<'a> {
-    pub eta: f32,
-    /// Weight of the loss of this tensor or matrix.
-    pub loss_weight: f32,
-    pub regularizer: Regularizer,
-    /// Learning rate and penalty of the core; `None` on threads that do not update the core.
-    pub core: Option<(f32, f32)>,
-    /// For each mode, the penalty per entry of each row.
-    pub penalties: &'a [&'a [f32]],
-    /// For each mode, the prior mean towards which penalties shrink rows, padded with zeros.
-    pub prior_means: &'a [&'a [f32]],
 }
 
 /// The core replica of a thread, in the layout of the kernel, and the kernel's buffers.
@@ -185,117 +119,6 @@ impl HogwildKernel {
     }
 }
 
-/// Updates rows and columns with `count` entries of a matrix. Returns the next position of the walk.
-///
-/// # Panics
-/// If a length is wrong, or an entry names a row that does not exist.
-pub(crate) fn update_matrix_entries(
-    level: Level,
-    rows: &mut RowCache<'_>,
-    columns: &mut RowCache<'_>,
-    walk: &EntryWalk<'_>,
-    count: usize,
-    settings: &HogwildSettings<'_>,
-) -> usize {
-    walk.check(2);
-    assert!(level.is_available() && rows.stride() == columns.stride());
-    let modes = [
-        SharedMode::new(rows, settings, 0),
-        SharedMode::new(columns, settings, 1),
-    ];
-    // SAFETY: lengths and level were checked above; the kernel checks every row index.
-    unsafe { update_pairs(level, &modes, walk, count, settings, false) }
-}
-
-/// Updates rows of one mode with `count` edges of a graph. Returns the next position of the walk.
-///
-/// # Panics
-/// If a length is wrong, or an edge names a row that does not exist.
-pub(crate) fn update_graph_edges(
-    level: Level,
-    rows: &mut RowCache<'_>,
-    walk: &EntryWalk<'_>,
-    count: usize,
-    settings: &HogwildSettings<'_>,
-) -> usize {
-    walk.check(2);
-    assert!(level.is_available());
-    let mode = SharedMode::new(rows, settings, 0);
-    // SAFETY: lengths and level were checked above; the kernel checks every row index.
-    unsafe { update_pairs(level, &[mode; 2], walk, count, settings, true) }
-}
-
-/// The rows of a mode in the row cache of a thread.
-#[derive(Clone, Copy)]
-struct SharedMode<'a> {
-    start: *mut f32,
-    rows: usize,
-    stride: usize,
-    penalty: &'a [f32],
-    prior: &'a [f32],
-    eta: f32,
-}
-
-impl Default for SharedMode<'_> {
-    fn default() -> Self {
-        SharedMode {
-            start: std::ptr::null_mut(),
-            rows: 0,
-            stride: 0,
-            penalty: &[],
-            prior: &[],
-            eta: 0.0,
-        }
-    }
-}
-
-impl<'a> SharedMode<'a> {
-    fn new(cache: &mut RowCache<'_>, settings: &HogwildSettings<'a>, n: usize) -> SharedMode<'a> {
-        let (penalty, prior) = (settings.penalties[n], settings.prior_means[n]);
-        // A factor ends with one more row: the mean of its rows.
-        assert!(penalty.len() <= cache.rows() && prior.len() >= cache.stride());
-        SharedMode {
-            start: cache.start(),
-            rows: penalty.len(),
-            stride: cache.stride(),
-            penalty,
-            prior,
-            eta: settings.eta,
-        }
-    }
-
-    /// Returns the address of a row, and eta times its penalty.
-    #[inline(always)]
-    fn row(&self, row: u32) -> (*mut f32, f32) {
-        let row = row as usize;
-        assert!(row < self.rows, "an entry names a row that does not exist");
-        // SAFETY: the assertion above; there are as many penalties as rows, of `stride` floats each.
-        unsafe {
-            let shrink = self.eta * *self.penalty.get_unchecked(row);
-            (self.start.add(row * self.stride), shrink)
-        }
-    }
-
-    /// Returns one vector of the prior mean from float `k` on.
-    ///
-    /// # Safety
-    /// `k..k + LANES` is within the stride.
-    #[inline(always)]
-    unsafe fn prior<V: HogwildVector>(&self, k: usize) -> V {
-        // SAFETY: `new` checked that the prior mean is as long as a row.
-        unsafe { V::load(self.prior.as_ptr().add(k)) }
-    }
-
-    #[inline(always)]
-    fn prefetch_for_write<V: HogwildVector>(&self, row: u32) {
-        let at = self.start.wrapping_add(row as usize * self.stride);
-        for k in (0..self.stride).step_by(LANES) {
-            V::prefetch_for_write(at.wrapping_add(k));
-        }
-        prefetch(self.penalty.as_ptr().wrapping_add(row as usize));
-    }
-}
-
 struct TensorJob<'a> {
     shape: &'a CoreShape,
     layout: Option<&'a PackedLayout>,
@@ -309,33 +132,6 @@ struct TensorJob<'a> {
 dispatched! {
     /// Processes entries of a tensor.
     unsafe fn update_tensor(job: &TensorJob<'_>, work: *mut f32) -> WalkOutcome = update_tensor_level;
-}
-
-dispatched! {
-    /// Processes entries of a matrix, or edges of a graph.
-    unsafe fn update_pairs(modes: &[SharedMode<'_>; 2], walk: &EntryWalk<'_>, count: usize, settings: &HogwildSettings<'_>, edges: bool) -> usize
-        = update_pairs_body;
-}
-
-/// Prefetch distance, in entries.
-const PREFETCH_DISTANCE: usize = 6;
-
-/// Prefetches the rows of the entry at `at`, and a part of the next block.
-#[inline(always)]
-fn prefetch_ahead<V: HogwildVector>(
-    modes: &[SharedMode<'_>],
-    walk: &EntryWalk<'_>,
-    at: usize,
-    done: usize,
-) {
-    let rows = &walk.rows[at * walk.order..(at + 1) * walk.order];
-    for (mode, &row) in modes.iter().zip(rows) {
-        mode.prefetch_for_write::<V>(row);
-    }
-    if let Some((rows, values)) = walk.next_block {
-        prefetch(rows.as_ptr().wrapping_add(done * walk.order).cast());
-        prefetch(values.as_ptr().wrapping_add(done));
-    }
 }
 
 leaf! {
@@ -515,75 +311,4 @@ unsafe fn diagonal_body<V: HogwildVector>(job: &TensorJob<'_>, work: *mut f32) -
         next_position: at,
         squared_error,
     }
-}
-
-/// For a matrix, y^ = u . v. For an edge, the penalty w |u - v|^2 moves the two rows towards each other.
-#[inline(always)]
-unsafe fn update_pairs_body<V: HogwildVector>(
-    modes: &[SharedMode<'_>; 2],
-    walk: &EntryWalk<'_>,
-    count: usize,
-    settings: &HogwildSettings<'_>,
-    edges: bool,
-) -> usize {
-    let stride = modes[0].stride;
-    let mut at = walk.position;
-    let mut ahead = at;
-    for _ in 0..PREFETCH_DISTANCE {
-        ahead = walk.next_position(ahead);
-    }
-    // SAFETY: positions stay inside the block; row indices are checked; both rows have `stride` floats.
-    unsafe {
-        for done in 0..count {
-            prefetch_ahead::<V>(modes, walk, ahead, done);
-            ahead = walk.next_position(ahead);
-            let entry = walk.rows.as_ptr().add(2 * at);
-            let (entry_position, value) = (at, *walk.values.as_ptr().add(at));
-            at = walk.next_position(at);
-            let (u, shrink_u) = modes[0].row(*entry);
-            let (v, shrink_v) = modes[1].row(*entry.add(1));
-            if edges && u == v {
-                continue;
-            }
-            let scale = if edges {
-                value
-            } else {
-                let mut sum = V::zero();
-                for k in (0..stride).step_by(LANES) {
-                    sum = V::load_shared(u.add(k)).mul_add(V::load_shared(v.add(k)), sum);
-                }
-                walk.weighted_residual(value - sum.sum(), entry_position)
-            };
-            let scale = settings.eta * settings.loss_weight * scale;
-            for k in (0..stride).step_by(LANES) {
-                let (x, y) = (V::load_shared(u.add(k)), V::load_shared(v.add(k)));
-                let (direction_x, direction_y) = if edges {
-                    let gap = x.mul_add(V::splat(-1.0), y);
-                    (gap, gap * V::splat(-1.0))
-                } else {
-                    (y, x)
-                };
-                let (prior_x, prior_y) = (modes[0].prior(k), modes[1].prior(k));
-                updated_towards(
-                    x,
-                    prior_x,
-                    direction_x,
-                    scale,
-                    shrink_u,
-                    settings.regularizer,
-                )
-                .store_shared(u.add(k));
-                updated_towards(
-                    y,
-                    prior_y,
-                    direction_y,
-                    scale,
-                    shrink_v,
-                    settings.regularizer,
-                )
-                .store_shared(v.add(k));
-            }
-        }
-    }
-    at
 }

@@ -17,8 +17,12 @@
 //! - Fiber batches: `block_update` checks and calls `batch`, which selects a kernel: `order3_small`,
 //!   `order3_large`, `order4`, `order_n`, `hyper_diagonal`, or `per_entry` without a fiber mode. All share
 //!   `batch_job` (types, row update), `batch_iter` (iteration and prefetching) and `batch_update` (core and fiber
-//!   row after a batch). `predict_batches` predicts, `graph_update` updates along graph edges.
-//! - Per-entry full cores: `packed_core` with its layout in `packed_core_layout`.
+//!   row after a batch). The core is in the layout of `block_core_layout`. `block_residuals` and `predict_batches` predict,
+//!   `graph_update` updates along graph edges.
+//! - Per-entry full cores: `packed_core` with its layout in `packed_core_layout` and its vector operations in
+//!   `packed_vector`.
+//! - Lock-free updates: `hogwild_update` for tensor entries, `hogwild_pairs` for matrix entries and graph edges. Both walk
+//!   through entries with `hogwild_walk`.
 //! - Row ownership: `row_partition`, `exclusive_rows`; [`hogwild_rows`] and `row_cache` for lock-free rows.
 //! - Row-wise solvers: `mode_csr`, `partials`, `normal_equations`, `cholesky`, `fiber_sums`, `mode_product`.
 //! - `nearest` finds nearest rows; `flops_probe` measures the machine's peak.
@@ -32,6 +36,8 @@ mod batch;
 mod batch_iter;
 mod batch_job;
 mod batch_update;
+mod block_core_layout;
+mod block_residuals;
 mod block_update;
 #[cfg(test)]
 mod block_update_tests;
@@ -50,10 +56,12 @@ mod fiber_sums;
 mod flops_probe;
 mod graph_colouring;
 mod graph_update;
+mod hogwild_pairs;
 pub mod hogwild_rows;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod hogwild_rows_x86;
 mod hogwild_update;
+mod hogwild_walk;
 mod hyper_diagonal;
 mod mode_csr;
 mod mode_product;
@@ -68,8 +76,9 @@ mod order4;
 mod order_n;
 mod packed_core;
 mod packed_core_layout;
+mod packed_vector;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-mod packed_core_x86;
+mod packed_vector_x86;
 mod partials;
 mod per_entry;
 mod predict_batches;
@@ -79,9 +88,10 @@ mod row_partition;
 mod tensor_kernel;
 
 pub(crate) use batch_job::{MAX_BATCH_LEN, Regularizer};
+pub(crate) use block_core_layout::CoreLayout;
+pub(crate) use block_residuals::{BlockModel, residuals, squared_residuals};
 pub(crate) use block_update::{
-    BlockModel, BlockScratch, BlockUpdateSettings, CoreLayout, residuals, squared_residuals,
-    update_block, update_graph_block,
+    BlockScratch, BlockUpdateSettings, update_block, update_graph_block,
 };
 pub(crate) use blocking::{BlockingSpec, ModeCut};
 pub(crate) use cholesky::{Noise, cholesky_solve};
@@ -94,10 +104,9 @@ pub(crate) use exclusive_rows::{ExclusiveRows, PartRefMut, RowsMut};
 pub(crate) use fiber_sums::{Coefficients, add_fiber};
 pub use flops_probe::peak_flops;
 pub(crate) use graph_colouring::ColouringPlan;
-pub(crate) use hogwild_update::{
-    EntryWalk, HogwildKernel, HogwildSettings, WalkOutcome, update_graph_edges,
-    update_matrix_entries,
-};
+pub(crate) use hogwild_pairs::{update_graph_edges, update_matrix_entries};
+pub(crate) use hogwild_update::{HogwildKernel, WalkOutcome};
+pub(crate) use hogwild_walk::{EntryWalk, HogwildSettings};
 pub(crate) use mode_csr::{CooSlices, ModeCsr};
 pub(crate) use mode_product::ModeProducts;
 pub(crate) use nearest::{Lanes, nearest};

@@ -28,57 +28,8 @@
 
 use super::batch_job::{Regularizer, updated};
 use super::packed_core_layout::PackedLayout;
-use crate::simd::{F32x16, Portable, Scalar, leaf};
-
-use crate::simd::{LANES, padded_len};
-
-/// The vector operations that the packed core needs beyond [`F32x16`].
-pub(super) trait PackedVector: F32x16 {
-    /// Number of vectors of a slice whose sums fit into registers beside the other operands.
-    const PACKED_TILE: usize;
-
-    /// Returns the lanes selected by `indices`.
-    ///
-    /// # Safety
-    /// [`LANES`] indices must be readable, each below [`LANES`].
-    #[inline(always)]
-    unsafe fn permute(self, indices: *const u32) -> Self {
-        let (mut from, mut to) = ([0.0f32; LANES], [0.0f32; LANES]);
-        // SAFETY: both arrays are one vector long; the caller guarantees the indices.
-        unsafe {
-            self.store(from.as_mut_ptr());
-            for (k, x) in to.iter_mut().enumerate() {
-                *x = from[*indices.add(k) as usize];
-            }
-            Self::load(to.as_ptr())
-        }
-    }
-
-    /// Returns the sums of the first `count` of consecutive vectors in the first lanes, and zeros in the others.
-    ///
-    /// # Safety
-    /// `count` is at most [`LANES`]. Vectors up to the next multiple of four are readable, and those from `count`
-    /// on are zero.
-    #[inline(always)]
-    unsafe fn row_sums(vectors: *const f32, count: usize) -> Self {
-        let mut sums = [0.0f32; LANES];
-        // SAFETY: the caller guarantees that `count` vectors are readable.
-        unsafe {
-            for (k, sum) in sums.iter_mut().enumerate().take(count) {
-                *sum = Self::load(vectors.add(k * LANES)).sum();
-            }
-            Self::load(sums.as_ptr())
-        }
-    }
-}
-
-impl PackedVector for Scalar {
-    const PACKED_TILE: usize = 1;
-}
-
-impl PackedVector for Portable {
-    const PACKED_TILE: usize = 1;
-}
+use super::packed_vector::PackedVector;
+use crate::simd::{F32x16, LANES, leaf, padded_len};
 
 /// The core update of a pass: none, addition of the gradient only, or the full regularised update.
 pub(super) const CORE_FIXED: u8 = 0;

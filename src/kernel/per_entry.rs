@@ -11,10 +11,9 @@ use super::entry_block::FiberBatch;
 use super::entry_gradient::gradients_diagonal;
 use super::hogwild_rows::HogwildVector;
 use super::hyper_diagonal::{RowProducts, multiway_dot, row_products, row_products_at};
-use super::packed_core::{
-    self, CORE_ADD, CORE_FIXED, CORE_REGULARIZED, CoreUpdate, OuterBuffers, PackedVector,
-};
+use super::packed_core::{self, CORE_ADD, CORE_FIXED, CORE_REGULARIZED, CoreUpdate, OuterBuffers};
 use super::packed_core_layout::PackedLayout;
+use super::packed_vector::PackedVector;
 use crate::simd::LANES;
 use crate::simd::{leaf, prefetch};
 

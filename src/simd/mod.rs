@@ -11,7 +11,7 @@
 //!
 //! To add an instruction set:
 //! 1. Implement `F32x16` for a new type in a file of this folder, and `HogwildVector` and `PackedVector` for the same
-//!    type in `kernel` (`hogwild_rows_x86.rs` and `packed_core_x86.rs` are the examples).
+//!    type in `kernel` (`hogwild_rows_x86.rs` and `packed_vector_x86.rs` are the examples).
 //! 2. Add a variant to [`Level`] and to its `ALL`, `name` and `is_available` (`level.rs`), and an arm to `dispatched!`.
 //! 3. Follow the compiler to the other matches on [`Level`] (`kernel/flops_probe.rs`, `ffi/library.rs`); add the variant to
 //!    `options::KernelChoice`, and a constant to `ffi/library.rs`.

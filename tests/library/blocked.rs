@@ -7,9 +7,8 @@ use crate::common::planted::{fit_planted, generate_planted, paper_options, param
 use crate::common::random_problem::{MatrixColumns, RandomTensor};
 use s3cmtf::format::{CooView, Values};
 use s3cmtf::generate::{GenerateOptions, MatrixEntries, MatrixSpec};
-use s3cmtf::model::Model;
-use s3cmtf::options::{Algorithm, KernelChoice, ModelKind, Options, Penalty};
-use s3cmtf::problem::{MatrixKind, Problem};
+use s3cmtf::options::{Algorithm, ModelKind, Options, Penalty};
+use s3cmtf::problem::Problem;
 use s3cmtf::simd::Level;
 use s3cmtf::solver::{FitInput, fit};
 

@@ -7,7 +7,7 @@
 
 use std::arch::x86_64::*;
 
-use super::packed_core::PackedVector;
+use super::packed_vector::PackedVector;
 use crate::simd::LANES;
 use crate::simd::x86::{Avx2, Avx512};
 

@@ -1,0 +1,191 @@
+//! Predictions and residuals of entry blocks. These functions are safe: they check levels and lengths before they call
+//! kernels.
+#![allow(unsafe_code)]
+
+use super::batch_job::{BatchJob, FiberMode, ModeRows, Regularizer};
+use super::block_core_layout::CoreLayout;
+use super::block_update::{BlockScratch, non_fiber};
+use super::blocking::BlockingSpec;
+use super::core_shape::MAX_ORDER;
+use super::entry_block::{EntryBlock, FiberBatch};
+use super::predict_batches::predict;
+use crate::simd::{Level, padded_len};
+use crate::value_range::ValueRange;
+
+/// The parameters that predict the entries of a block.
+#[derive(Clone, Copy)]
+pub(crate) struct BlockModel<'a> {
+    pub layout: &'a CoreLayout,
+    /// The core as [`CoreLayout::to_fiber_first`] lays it out; empty for a matrix.
+    pub core: &'a [f32],
+    /// All rows of each mode.
+    pub rows: &'a [&'a [f32]],
+    pub level: Level,
+}
+
+/// Number of rows in the record of an entry: the fiber mode's row is stored once per run.
+fn non_fiber_count(spec: &BlockingSpec) -> usize {
+    spec.row_counts.len() - usize::from(spec.fiber_mode.is_some())
+}
+
+/// Returns the weighted sums of squared residuals of a block: of predictions as they are, and of predictions that
+/// are clipped to a range after the biases of each mode, if any, are added.
+///
+/// # Panics
+/// If a length is wrong.
+pub(crate) fn squared_residuals(
+    block: &EntryBlock,
+    model: &BlockModel<'_>,
+    clip: ValueRange,
+    biases: &[&[f32]],
+    scratch: &mut BlockScratch,
+) -> [f64; 2] {
+    let spec = block.spec();
+    for (m, bias) in biases.iter().enumerate() {
+        assert!(bias.len() >= spec.row_counts[m]);
+    }
+    let non_fiber: Vec<&[f32]> = (0..biases.len())
+        .filter(|&m| spec.fiber_mode != Some(m))
+        .map(|m| biases[m])
+        .collect();
+    let fiber_biases = spec.fiber_mode.and_then(|f| biases.get(f));
+    let order = non_fiber_count(spec);
+    let mut sums = [0.0; 2];
+    predictions(block, model, scratch, |batches, values| {
+        let mut values = values.iter();
+        for batch in batches {
+            let fiber_bias = fiber_biases.map(|b| f64::from(b[batch.run.fiber_row as usize]));
+            for record in batch
+                .record_slices(block)
+                .iter()
+                .flat_map(|p| p.chunks_exact(block.record_words()))
+            {
+                let mut bias = 0.0;
+                for (n, biases) in non_fiber.iter().enumerate() {
+                    bias += f64::from(biases[record[n] as usize]);
+                }
+                if let Some(b) = fiber_bias {
+                    bias += b;
+                }
+                let weight = if spec.weighted {
+                    f64::from(f32::from_bits(record[order + 1]))
+                } else {
+                    1.0
+                };
+                let x = f64::from(f32::from_bits(record[order]));
+                let value = values.next().map_or(0.0, |&v| f64::from(v));
+                sums[0] += weight * ((x - value) * (x - value));
+                let clipped = x + bias - clip.clip(value + bias);
+                sums[1] += weight * (clipped * clipped);
+            }
+        }
+    });
+    sums
+}
+
+/// Returns the residual of every entry of a block, in the order of [`EntryBlock::for_each_row_of_mode`].
+///
+/// # Panics
+/// If a length is wrong.
+pub(crate) fn residuals(
+    block: &EntryBlock,
+    model: &BlockModel<'_>,
+    scratch: &mut BlockScratch,
+) -> Vec<f32> {
+    let mut found = Vec::with_capacity(block.len());
+    let order = non_fiber_count(block.spec());
+    predictions(block, model, scratch, |batches, values| {
+        let records = batches
+            .iter()
+            .flat_map(|b| b.record_slices(block))
+            .flat_map(|p| p.chunks_exact(block.record_words()));
+        let residual = |(record, value): (&[u32], &f32)| f32::from_bits(record[order]) - value;
+        found.extend(records.zip(values).map(residual));
+    });
+    found
+}
+
+/// Maximum number of entries predicted before [`predictions`] calls `visit`, unless one batch is longer.
+const PREDICTION_CHUNK: usize = 4096;
+
+/// Predicts all entries of a block, in order, and calls `visit` with a few batches and their predictions at a
+/// time.
+fn predictions(
+    block: &EntryBlock,
+    model: &BlockModel<'_>,
+    scratch: &mut BlockScratch,
+    mut visit: impl FnMut(&[FiberBatch], &[f32]),
+) {
+    if block.len() == 0 {
+        return;
+    }
+    let BlockModel {
+        layout,
+        core,
+        rows,
+        level,
+    } = *model;
+    let spec = block.spec();
+    layout.check(spec, core.len());
+    assert!(level.is_available() && rows.len() == spec.row_counts.len());
+    let mut modes = [ModeRows::NONE; MAX_ORDER];
+    for (m, rows) in rows.iter().enumerate() {
+        let stride = padded_len(layout.ranks[m]);
+        assert!(rows.len() >= spec.row_counts[m] * stride);
+        modes[m] = ModeRows {
+            start: rows.as_ptr().cast_mut(),
+            stride,
+            ..ModeRows::NONE
+        };
+    }
+    let mut memory = [ModeRows::NONE; MAX_ORDER];
+    let non_fiber = non_fiber(spec, &modes, &mut memory);
+    scratch.reserve_work(layout);
+    scratch.batches.clear();
+    scratch.batches.extend(block.whole_runs());
+    let job = BatchJob {
+        core_kind: layout.core_kind,
+        shape: &layout.shape,
+        packed: None,
+        core: core.as_ptr().cast_mut(),
+        core_penalty: 0.0,
+        core_eta: 0.0,
+        core_entries: 0,
+        fiber: spec.fiber_mode.map(|f| FiberMode {
+            rows: modes[f],
+            rank: layout.ranks[f],
+        }),
+        non_fiber,
+        has_priors: false,
+        entries: block.records().as_ptr(),
+        weighted: spec.weighted,
+        eta: 0.0,
+        loss_weight: 1.0,
+        regularizer: Regularizer {
+            l1: false,
+            nonneg: false,
+        },
+        curvature_direction: std::ptr::null(),
+        curvature_step: 0.0,
+        work: scratch.work.as_mut_ptr(),
+    };
+    let mut rest = &scratch.batches[..];
+    while !rest.is_empty() {
+        let (mut count, mut entries) = (0, 0);
+        while count < rest.len() && (count == 0 || entries + rest[count].len() <= PREDICTION_CHUNK)
+        {
+            entries += rest[count].len();
+            count += 1;
+        }
+        let (some, others) = rest.split_at(count);
+        rest = others;
+        if scratch.predictions.len() < entries {
+            scratch.predictions.resize(entries, 0.0);
+        }
+        // SAFETY: the level is available. Rows and core have the checked lengths and are only read. The buffer
+        // has room for every prediction. The block's constructor checked the rows of its entries against the row
+        // counts.
+        unsafe { predict(level, &job, some, scratch.predictions.as_mut_ptr()) };
+        visit(some, &scratch.predictions[..entries]);
+    }
+}

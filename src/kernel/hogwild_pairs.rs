@@ -1,0 +1,129 @@
+//! Lock-free (HOGWILD!) SGD updates of pairs of rows: matrix entries and graph edges.
+//!
+//! Safe functions check the arguments; the kernel checks every row index.
+#![allow(unsafe_code)]
+
+use super::batch_job::updated_towards;
+use super::hogwild_rows::HogwildVector;
+use super::hogwild_walk::{
+    EntryWalk, HogwildSettings, PREFETCH_DISTANCE, SharedMode, prefetch_ahead,
+};
+use super::row_cache::RowCache;
+use crate::simd::{LANES, Level, dispatched};
+
+/// Updates rows and columns with `count` entries of a matrix. Returns the next position of the walk.
+///
+/// # Panics
+/// If a length is wrong, or an entry names a row that does not exist.
+pub(crate) fn update_matrix_entries(
+    level: Level,
+    rows: &mut RowCache<'_>,
+    columns: &mut RowCache<'_>,
+    walk: &EntryWalk<'_>,
+    count: usize,
+    settings: &HogwildSettings<'_>,
+) -> usize {
+    walk.check(2);
+    assert!(level.is_available() && rows.stride() == columns.stride());
+    let modes = [
+        SharedMode::new(rows, settings, 0),
+        SharedMode::new(columns, settings, 1),
+    ];
+    // SAFETY: lengths and level were checked above; the kernel checks every row index.
+    unsafe { update_pairs(level, &modes, walk, count, settings, false) }
+}
+
+/// Updates rows of one mode with `count` edges of a graph. Returns the next position of the walk.
+///
+/// # Panics
+/// If a length is wrong, or an edge names a row that does not exist.
+pub(crate) fn update_graph_edges(
+    level: Level,
+    rows: &mut RowCache<'_>,
+    walk: &EntryWalk<'_>,
+    count: usize,
+    settings: &HogwildSettings<'_>,
+) -> usize {
+    walk.check(2);
+    assert!(level.is_available());
+    let mode = SharedMode::new(rows, settings, 0);
+    // SAFETY: lengths and level were checked above; the kernel checks every row index.
+    unsafe { update_pairs(level, &[mode; 2], walk, count, settings, true) }
+}
+
+dispatched! {
+    /// Processes entries of a matrix, or edges of a graph.
+    unsafe fn update_pairs(modes: &[SharedMode<'_>; 2], walk: &EntryWalk<'_>, count: usize, settings: &HogwildSettings<'_>, edges: bool) -> usize
+        = update_pairs_body;
+}
+
+/// For a matrix, y^ = u . v. For an edge, the penalty w |u - v|^2 moves the two rows towards each other.
+#[inline(always)]
+unsafe fn update_pairs_body<V: HogwildVector>(
+    modes: &[SharedMode<'_>; 2],
+    walk: &EntryWalk<'_>,
+    count: usize,
+    settings: &HogwildSettings<'_>,
+    edges: bool,
+) -> usize {
+    let stride = modes[0].stride;
+    let mut at = walk.position;
+    let mut ahead = at;
+    for _ in 0..PREFETCH_DISTANCE {
+        ahead = walk.next_position(ahead);
+    }
+    // SAFETY: positions stay inside the block; row indices are checked; both rows have `stride` floats.
+    unsafe {
+        for done in 0..count {
+            prefetch_ahead::<V>(modes, walk, ahead, done);
+            ahead = walk.next_position(ahead);
+            let entry = walk.rows.as_ptr().add(2 * at);
+            let (entry_position, value) = (at, *walk.values.as_ptr().add(at));
+            at = walk.next_position(at);
+            let (u, shrink_u) = modes[0].row(*entry);
+            let (v, shrink_v) = modes[1].row(*entry.add(1));
+            if edges && u == v {
+                continue;
+            }
+            let scale = if edges {
+                value
+            } else {
+                let mut sum = V::zero();
+                for k in (0..stride).step_by(LANES) {
+                    sum = V::load_shared(u.add(k)).mul_add(V::load_shared(v.add(k)), sum);
+                }
+                walk.weighted_residual(value - sum.sum(), entry_position)
+            };
+            let scale = settings.eta * settings.loss_weight * scale;
+            for k in (0..stride).step_by(LANES) {
+                let (x, y) = (V::load_shared(u.add(k)), V::load_shared(v.add(k)));
+                let (direction_x, direction_y) = if edges {
+                    let gap = x.mul_add(V::splat(-1.0), y);
+                    (gap, gap * V::splat(-1.0))
+                } else {
+                    (y, x)
+                };
+                let (prior_x, prior_y) = (modes[0].prior(k), modes[1].prior(k));
+                updated_towards(
+                    x,
+                    prior_x,
+                    direction_x,
+                    scale,
+                    shrink_u,
+                    settings.regularizer,
+                )
+                .store_shared(u.add(k));
+                updated_towards(
+                    y,
+                    prior_y,
+                    direction_y,
+                    scale,
+                    shrink_v,
+                    settings.regularizer,
+                )
+                .store_shared(v.add(k));
+            }
+        }
+    }
+    at
+}
