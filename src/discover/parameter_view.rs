@@ -69,6 +69,7 @@ impl<'a> ParameterView<'a> {
     }
 
     /// Writes the factor values of a compact row, without padding.
+    #[inline]
     pub(super) fn read(&self, mode: usize, row: usize, out: &mut [f32]) {
         match self.sample {
             None => out.copy_from_slice(self.model.modes()[mode].factor.row(row)),
@@ -77,6 +78,7 @@ impl<'a> ParameterView<'a> {
     }
 
     /// Returns the bias of a compact row; 0 in a model without biases.
+    #[inline]
     pub(super) fn bias(&self, mode: usize, row: usize) -> f64 {
         match self.sample {
             None => {

@@ -26,6 +26,7 @@ struct HeapEntry {
 }
 
 impl Ord for HeapEntry {
+    #[inline]
     fn cmp(&self, other: &HeapEntry) -> Ordering {
         let by_score = other.score.total_cmp(&self.score);
         by_score.then(self.position.cmp(&other.position))
@@ -33,6 +34,7 @@ impl Ord for HeapEntry {
 }
 
 impl PartialOrd for HeapEntry {
+    #[inline]
     fn partial_cmp(&self, other: &HeapEntry) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -75,6 +77,7 @@ impl TopK {
     /// Offers the scores of the positions from `first` on.
     ///
     /// NaN scores are never kept. `is_excluded` is only called for positions whose score exceeds the threshold.
+    #[inline]
     pub(super) fn offer(
         &mut self,
         scores: &[f32],

@@ -50,6 +50,7 @@ impl<'a> Predictor<'a> {
         })
     }
 
+    #[inline]
     fn set_position(&mut self, index: &[u32]) {
         for (n, &i) in index.iter().enumerate() {
             self.compact[n] = self.model.row_of(n, i) as usize;
