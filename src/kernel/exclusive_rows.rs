@@ -109,6 +109,7 @@ impl<'a> ExclusiveRows<'a> {
         guard
     }
 
+    #[inline]
     fn row(&self, part: usize, row: u32) -> *mut f32 {
         assert_eq!(
             usize::from(self.partition.part_of(row)),
@@ -155,6 +156,7 @@ impl PartRefMut<'_> {
     ///
     /// # Panics
     /// If the row is in another part.
+    #[inline]
     pub(crate) fn row_mut(&mut self, row: u32) -> &mut [f32] {
         let start = self.rows.row(self.part, row);
         // SAFETY: the row lies in the memory, and no other borrow of the part exists.

@@ -127,7 +127,7 @@ impl CoreMerge {
                 let floats = delta.iter_mut().zip(direction);
                 floats.for_each(|(m, d)| *m = factors[1] * *m + correction * d);
             }
-            CoreMerge::Diagonal(basis) => basis.scale(delta, factors),
+            CoreMerge::Diagonal(basis) => basis.scale(delta, factors, scratch),
         }
     }
 }

@@ -10,6 +10,9 @@
 //! So the sum of the deltas is multiplied, along each direction, by the progress of n sequential updates divided by the
 //! summed progress of n / m blocks of m updates each ([`merge_factor`]).
 
+// One index runs over several arrays.
+#![allow(clippy::needless_range_loop)]
+
 use crate::simd::padded_len;
 
 /// Factor by which the measured curvature is increased. If the curvature is underestimated, added deltas overshoot;
@@ -32,6 +35,13 @@ pub(super) struct EntryCounts {
     pub total: f32,
     /// Entries of one replica.
     pub per_replica: f32,
+}
+
+/// Buffers of a merge.
+#[derive(Default)]
+pub(super) struct MergeScratch {
+    factors: Vec<f32>,
+    unscaled: Vec<f32>,
 }
 
 /// The direction of the highest curvature.
@@ -93,29 +103,39 @@ impl CurvatureBasis {
         eta: f32,
         penalty: f32,
         entries: EntryCounts,
+        scratch: &mut MergeScratch,
     ) {
-        let curvature = self.curvature.iter().map(|c| c + penalty);
-        let factors = curvature.map(|c| merge_factor(c, eta, entries));
-        self.scale(delta, &factors.collect::<Vec<f32>>());
+        scratch.factors.resize(self.curvature.len(), 0.0);
+        for (j, &c) in self.curvature.iter().enumerate() {
+            scratch.factors[j] = merge_factor(c + penalty, eta, entries);
+        }
+        self.scale(delta, &scratch.factors, &mut scratch.unscaled);
     }
 
-    /// Multiplies the component of `delta` along each direction by its factor.
-    pub(super) fn scale(&self, delta: &mut [f32], factors: &[f32]) {
+    /// Multiplies the component of `delta` along each direction by its factor. `unscaled` is scratch memory.
+    pub(super) fn scale(&self, delta: &mut [f32], factors: &[f32], unscaled: &mut Vec<f32>) {
         let n = self.rank;
         let delta = &mut delta[..n];
         if self.directions.is_empty() {
-            delta.iter_mut().zip(factors).for_each(|(d, f)| *d *= f);
+            let factors = &factors[..n];
+            for j in 0..n {
+                delta[j] *= factors[j];
+            }
             return;
         }
-        let unscaled = delta.to_vec();
+        unscaled.clear();
+        unscaled.extend_from_slice(delta);
+        let unscaled = &unscaled[..n];
         delta.fill(0.0);
-        for (direction, &factor) in self.directions.chunks_exact(n).zip(factors) {
-            let along: f32 = direction.iter().zip(&unscaled).map(|(d, m)| d * m).sum();
-            let c = along * factor;
-            delta
-                .iter_mut()
-                .zip(direction)
-                .for_each(|(m, d)| *m += c * d);
+        for (k, direction) in self.directions.chunks_exact(n).enumerate() {
+            let mut along = 0.0;
+            for j in 0..n {
+                along += direction[j] * unscaled[j];
+            }
+            let c = along * factors[k];
+            for j in 0..n {
+                delta[j] += c * direction[j];
+            }
         }
     }
 }
@@ -145,7 +165,7 @@ mod tests {
             total: 400.0,
             per_replica: 100.0,
         };
-        basis.merge_row(&mut delta, 0.001, 0.0, entries);
+        basis.merge_row(&mut delta, 0.001, 0.0, entries, &mut MergeScratch::default());
         let (high, low) = (
             0.6 * delta[0] + 0.8 * delta[1],
             -0.8 * delta[0] + 0.6 * delta[1],

@@ -1,7 +1,10 @@
 //! Merging the replicas of all blocks into the parameters.
 
+// One index runs over several arrays.
+#![allow(clippy::needless_range_loop)]
+
 use super::context::PassContext;
-use super::curvature_basis::EntryCounts;
+use super::curvature_basis::{EntryCounts, MergeScratch};
 use super::parameters::Parameters;
 use super::plan::BlockingPlan;
 use super::replicas::Replica;
@@ -81,10 +84,12 @@ impl PassContext<'_> {
         let stride = rows.stride();
         let mut guard = rows.borrow_part_mut(part);
         let mut delta = vec![0.0f32; stride];
+        let mut scratch = MergeScratch::default();
         for &row in rows.partition().rows_of(part) {
             let current = guard.row_mut(row);
             if let Some(entries) = sum_deltas(&replicas, row as usize, current, &mut delta) {
-                basis.merge_row(&mut delta, eta, penalties[row as usize], entries);
+                let penalty = penalties[row as usize];
+                basis.merge_row(&mut delta, eta, penalty, entries, &mut scratch);
                 self.add_delta(current, &delta);
             }
         }
@@ -127,32 +132,39 @@ impl PassContext<'_> {
     }
 
     /// Adds `delta` to a row and enforces the bounds of the regularizer.
+    #[inline]
     fn add_delta(&self, row: &mut [f32], delta: &[f32]) {
-        let floats = row.iter_mut().zip(delta);
-        floats.for_each(|(x, d)| *x = self.epoch.regularizer.bounded(*x + d));
+        let delta = &delta[..row.len()];
+        let regularizer = self.epoch.regularizer;
+        for j in 0..row.len() {
+            row[j] = regularizer.bounded(row[j] + delta[j]);
+        }
     }
 }
 
 /// Sums the deltas of all replicas of a row against its current value. Returns the number of entries behind them, and the
 /// entry-weighted mean of that number per replica; `None` if no replica saw an entry.
+#[inline]
 fn sum_deltas(
     replicas: &[&Replica],
     row: usize,
     current: &[f32],
     delta: &mut [f32],
 ) -> Option<EntryCounts> {
+    let delta = &mut delta[..current.len()];
     let (mut total, mut squares) = (0.0f64, 0.0f64);
     delta.fill(0.0);
     for replica in replicas {
         let count = f64::from(replica.entry_counts[row]);
         if count > 0.0 {
             let replica = &replica.rows[row * current.len()..][..current.len()];
-            let floats = delta.iter_mut().zip(replica).zip(current);
-            floats.for_each(|((d, &x), &y)| *d += x - y);
+            for j in 0..current.len() {
+                delta[j] += replica[j] - current[j];
+            }
             (total, squares) = (total + count, squares + count * count);
         }
     }
-    (total > 0.0).then(|| EntryCounts {
+    (total > 0.0).then_some(EntryCounts {
         total: total as f32,
         per_replica: (squares / total) as f32,
     })
