@@ -95,11 +95,11 @@ pub(super) fn second_moment(
     for i in (0..own.rows.len()).filter(|_| total > 0.0) {
         let fraction = own.row_weight(i) / total;
         parameters.read(mode, i, &mut row);
-        for (line, &x) in moment.chunks_exact_mut(rank).zip(&row) {
-            let x = fraction * f64::from(x);
-            line.iter_mut()
-                .zip(&row)
-                .for_each(|(s, &y)| *s += x * f64::from(y));
+        for (j, line) in moment.chunks_exact_mut(rank).enumerate() {
+            let x = fraction * f64::from(row[j]);
+            for (k, sum) in line.iter_mut().enumerate() {
+                *sum += x * f64::from(row[k]);
+            }
         }
     }
     Ok(moment)

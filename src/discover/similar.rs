@@ -196,11 +196,15 @@ impl CandidateTable for NormalizedRows<'_> {
 }
 
 fn matrix_vector(matrix: &[f64], vector: &[f32], out: &mut [f64]) {
-    for (o, row) in out.iter_mut().zip(matrix.chunks_exact(vector.len())) {
-        *o = dot(row, vector);
+    for (j, row) in matrix.chunks_exact(vector.len()).enumerate() {
+        out[j] = dot(row, vector);
     }
 }
 
 fn dot(a: &[f64], b: &[f32]) -> f64 {
-    a.iter().zip(b).map(|(x, &y)| x * f64::from(y)).sum()
+    let mut sum = 0.0;
+    for (j, x) in a.iter().enumerate() {
+        sum += x * f64::from(b[j]);
+    }
+    sum
 }

@@ -88,26 +88,37 @@ impl TopK {
             return;
         }
         let mut threshold = self.threshold();
-        for (c, group) in scores.chunks(SCORES_PER_TEST).enumerate() {
+        let (groups, rest) = scores.as_chunks::<SCORES_PER_TEST>();
+        for (g, group) in groups.iter().enumerate() {
             // A bitwise OR instead of `any`: it has no branch per score and vectorises.
-            if !group.iter().fold(false, |any, &s| any | (s > threshold)) {
-                continue;
+            let mut exceeds = false;
+            for &score in group {
+                exceeds |= score > threshold;
             }
-            for (offset, &score) in group.iter().enumerate() {
-                let position = first + c * SCORES_PER_TEST + offset;
-                if score > threshold && !is_excluded(position) {
-                    // Adding 0 turns -0 into 0: `total_cmp` in the heap orders the two, `>` above does not.
-                    let entry = HeapEntry {
-                        score: score + 0.0,
-                        position: position as u32,
-                    };
-                    if self.heap.len() < self.k {
-                        self.heap.push(entry);
-                    } else if let Some(mut worst) = self.heap.peek_mut() {
-                        *worst = entry;
-                    }
-                    threshold = self.threshold();
+            if exceeds {
+                self.offer_each(group, first + g * SCORES_PER_TEST, &is_excluded);
+                threshold = self.threshold();
+            }
+        }
+        self.offer_each(rest, first + groups.len() * SCORES_PER_TEST, &is_excluded);
+    }
+
+    fn offer_each(&mut self, scores: &[f32], first: usize, is_excluded: &dyn Fn(usize) -> bool) {
+        let mut threshold = self.threshold();
+        for (offset, &score) in scores.iter().enumerate() {
+            let position = first + offset;
+            if score > threshold && !is_excluded(position) {
+                // Adding 0 turns -0 into 0: `total_cmp` in the heap orders the two, `>` above does not.
+                let entry = HeapEntry {
+                    score: score + 0.0,
+                    position: position as u32,
+                };
+                if self.heap.len() < self.k {
+                    self.heap.push(entry);
+                } else if let Some(mut worst) = self.heap.peek_mut() {
+                    *worst = entry;
                 }
+                threshold = self.threshold();
             }
         }
     }

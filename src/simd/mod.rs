@@ -110,23 +110,21 @@ pub(crate) trait F32x16:
     #[inline(always)]
     fn transpose(rows: [Self; LANES]) -> [Self; LANES] {
         let mut from = [[0.0; LANES]; LANES];
-        let mut to = from;
-        let mut out = rows;
+        let mut columns = [Self::zero(); LANES];
         // SAFETY: every row of both arrays is one vector long.
         unsafe {
             for i in 0..LANES {
                 rows[i].store(from[i].as_mut_ptr());
             }
-            for i in 0..LANES {
-                for j in 0..LANES {
-                    to[j][i] = from[i][j];
+            for j in 0..LANES {
+                let mut column = [0.0; LANES];
+                for i in 0..LANES {
+                    column[i] = from[i][j];
                 }
-            }
-            for i in 0..LANES {
-                out[i] = Self::load(to[i].as_ptr());
+                columns[j] = Self::load(column.as_ptr());
             }
         }
-        out
+        columns
     }
 
     /// Loads the lower half of the lanes from `low` and the upper half from `high`.

@@ -165,7 +165,13 @@ mod tests {
             total: 400.0,
             per_replica: 100.0,
         };
-        basis.merge_row(&mut delta, 0.001, 0.0, entries, &mut MergeScratch::default());
+        basis.merge_row(
+            &mut delta,
+            0.001,
+            0.0,
+            entries,
+            &mut MergeScratch::default(),
+        );
         let (high, low) = (
             0.6 * delta[0] + 0.8 * delta[1],
             -0.8 * delta[0] + 0.6 * delta[1],
