@@ -3,6 +3,9 @@
 //! The entries of a factor row have no meaning by themselves: an invertible matrix may move between the factor and the
 //! core without changing any prediction. The inner product defined here is invariant to that choice.
 
+// One index runs over several arrays.
+#![allow(clippy::needless_range_loop)]
+
 use super::parameter_view::ParameterView;
 use crate::error::Result;
 use crate::kernel::CoreKind;
@@ -95,10 +98,13 @@ pub(super) fn second_moment(
     for i in (0..own.rows.len()).filter(|_| total > 0.0) {
         let fraction = own.row_weight(i) / total;
         parameters.read(mode, i, &mut row);
-        for (j, line) in moment.chunks_exact_mut(rank).enumerate() {
+        // Slices of equal length: the compiler then drops the bounds checks and vectorises.
+        let row = &row[..rank];
+        for j in 0..rank {
+            let line = &mut moment[j * rank..][..rank];
             let x = fraction * f64::from(row[j]);
-            for (k, sum) in line.iter_mut().enumerate() {
-                *sum += x * f64::from(row[k]);
+            for k in 0..rank {
+                line[k] += x * f64::from(row[k]);
             }
         }
     }
