@@ -61,7 +61,7 @@ fn result_is_independent_of_thread_count() {
             (ModelKind::Cp, Penalty::L1, true),
         ] {
             let mut o = Options::preset("paper").unwrap();
-            o.epochs = 3;
+            o.epochs = 2;
             o.model = model;
             o.penalty = penalty;
             o.nonneg = nonneg;

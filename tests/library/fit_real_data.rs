@@ -6,11 +6,21 @@ use std::path::Path;
 use crate::common::{open_real_file, real_data_folder};
 use s3cmtf::format::CooFile;
 use s3cmtf::options::{Algorithm, Initialization, Options};
+use s3cmtf::predict::evaluate;
 use s3cmtf::problem::{MatrixKind, Problem};
 use s3cmtf::solver::{FitInput, FitSummary, fit};
 
 /// Fits a model to a data set.
 fn fit_data_set(folder: &Path, matrices: &[(&str, usize, f64)], options: &Options) -> FitSummary {
+    fit_and_evaluate(folder, matrices, options).0
+}
+
+/// Fits a model to a data set. Returns the summary, and the training RMSE of predictions that are not clipped.
+fn fit_and_evaluate(
+    folder: &Path,
+    matrices: &[(&str, usize, f64)],
+    options: &Options,
+) -> (FitSummary, f64) {
     let (train, test) = (
         open_real_file(folder, "tensor.train.tns"),
         open_real_file(folder, "tensor.test.tns"),
@@ -28,7 +38,9 @@ fn fit_data_set(folder: &Path, matrices: &[(&str, usize, f64)], options: &Option
         test: Some(test.view()),
         ..FitInput::default()
     };
-    fit(&problem, options, &input, &mut (), &()).unwrap().1
+    let (model, summary) = fit(&problem, options, &input, &mut (), &()).unwrap();
+    let evaluation = evaluate(&model, &train.view(), model.range(), 0, &()).unwrap();
+    (summary, evaluation.unclipped.rmse)
 }
 
 /// Returns the settings of the paper.
@@ -57,14 +69,13 @@ fn yelp_toy_reaches_the_error_of_the_reference_program() {
     let Some(folder) = real_data_folder("yelp_toy") else {
         return;
     };
-    for algorithm in [Algorithm::Opt, Algorithm::Naive] {
-        for seed in 0..3 {
+    // One seed is enough for `naive`, which differs from `opt` in rounding only.
+    for (algorithm, seeds) in [(Algorithm::Opt, 0..3), (Algorithm::Naive, 0..1)] {
+        for seed in seeds {
             let mut o = paper_options(5, 100, 1, seed);
             o.algorithm = algorithm;
-            o.clip = false;
-            let train = fit_data_set(&folder, &YELP, &o).train_rmse;
-            o.clip = true;
-            let test = fit_data_set(&folder, &YELP, &o).test_rmse;
+            let (summary, train) = fit_and_evaluate(&folder, &YELP, &o);
+            let test = summary.test_rmse;
             println!(
                 "yelp_toy {algorithm:?} seed {seed}: training {train:.4} (reference 0.722), test {test:.4} (1.06 to 1.09)"
             );
