@@ -7,7 +7,6 @@ static planted data;
 static s3cmtf_cancel *cancel;
 static s3cmtf_text *text;
 static s3cmtf_coo *coo, *genres, *empty;
-static s3cmtf_generator *generator;
 static s3cmtf_options *options;
 static s3cmtf_problem *problem;
 static s3cmtf_fit *fit, *ended;
@@ -16,7 +15,6 @@ static s3cmtf_tune *search, *searched;
 static s3cmtf_names *names;
 static s3cmtf_concepts *concepts;
 static s3cmtf_clusters *clusters;
-static s3cmtf_batch *batch;
 
 /* All outputs of all calls; a call that fails must leave every byte of them alone. */
 static struct outputs {
@@ -24,7 +22,6 @@ static struct outputs {
     s3cmtf_cancel *cancel;
     s3cmtf_text *text;
     s3cmtf_coo *coo;
-    s3cmtf_generator *generator;
     s3cmtf_options *options;
     s3cmtf_problem *problem;
     s3cmtf_fit *fit;
@@ -33,7 +30,6 @@ static struct outputs {
     s3cmtf_names *names;
     s3cmtf_concepts *concepts;
     s3cmtf_clusters *clusters;
-    s3cmtf_batch *batch;
     const char *name;
     const uint32_t *indices;
     const void *values;
@@ -105,26 +101,6 @@ static void test_s3cmtf_kernel_best(void)
     int32_t there = 0;
     OK(s3cmtf_kernel_available(s3cmtf_kernel_best(), &there, error));
     CHECK(there == 1);
-}
-
-static void test_s3cmtf_kernel_peak(void)
-{
-    NUL(s3cmtf_kernel_peak(0, 0, NULL, error));
-    EACH_WRONG(kernel) BAD(s3cmtf_kernel_peak(kernel, 0, out.d, error));
-    BAD(s3cmtf_kernel_peak(0, -1, out.d, error));
-    BAD(s3cmtf_kernel_peak(0, 1e9, out.d, error));
-    BAD(s3cmtf_kernel_peak(0, (double)NAN, out.d, error));
-    for (int32_t kernel = 0; kernel <= S3CMTF_KERNEL_AVX512; kernel++) {
-        int32_t there = 0;
-        double flops = 0;
-        OK(s3cmtf_kernel_available(kernel, &there, error));
-        if (there) {
-            OK(s3cmtf_kernel_peak(kernel, 0, &flops, error));
-            CHECK(flops > 0 && isfinite(flops));
-        } else {
-            BAD(s3cmtf_kernel_peak(kernel, 0, out.d, error));
-        }
-    }
 }
 
 static void test_s3cmtf_cancel_new(void) { NUL(s3cmtf_cancel_new(NULL, error)); }
@@ -352,7 +328,6 @@ static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
 #include "misuse_tune.h"
 #include "misuse_later.h"
 #include "misuse_discover.h"
-#include "misuse_batch.h"
 
 #define TABLE(X)                                                                                                       \
     X(s3cmtf_status_name) X(s3cmtf_error_new) X(s3cmtf_error_message) X(s3cmtf_error_status) X(s3cmtf_error_free)      \
@@ -361,46 +336,39 @@ static void test_s3cmtf_coo_free(void) { s3cmtf_coo_free(NULL); }
     X(s3cmtf_cancel_requested) X(s3cmtf_cancel_free) X(s3cmtf_text_new) X(s3cmtf_text_set) X(s3cmtf_text_free)         \
     X(s3cmtf_coo_open) X(s3cmtf_coo_new) X(s3cmtf_coo_new_view) X(s3cmtf_coo_get_order) X(s3cmtf_coo_get_count)        \
     X(s3cmtf_coo_get_dims) X(s3cmtf_coo_get_value_type) X(s3cmtf_coo_view_indices) X(s3cmtf_coo_view_values)           \
-    X(s3cmtf_coo_new_weighted) X(s3cmtf_coo_new_weighted_by) X(s3cmtf_coo_get_weight_type) X(s3cmtf_coo_view_weights)  \
-    X(s3cmtf_coo_check) X(s3cmtf_coo_summarize) X(s3cmtf_coo_write) X(s3cmtf_coo_convert) X(s3cmtf_coo_fix)            \
-    X(s3cmtf_coo_split) X(s3cmtf_coo_free) X(s3cmtf_options_new) X(s3cmtf_options_set) X(s3cmtf_options_set_whole)     \
-    X(s3cmtf_options_set_real) X(s3cmtf_options_set_flag) X(s3cmtf_options_set_ranks) X(s3cmtf_options_get)            \
-    X(s3cmtf_options_free) X(s3cmtf_option_count) X(s3cmtf_option_type) X(s3cmtf_option_text) X(s3cmtf_preset_name)    \
-    X(s3cmtf_problem_new) X(s3cmtf_problem_add_matrix) X(s3cmtf_problem_free) X(s3cmtf_fit_new) X(s3cmtf_fit_set_test) \
-    X(s3cmtf_problem_add_sampled_matrix)                                                                               \
-    X(s3cmtf_fit_set_valid) X(s3cmtf_fit_set_init) X(s3cmtf_fit_set_checkpoint) X(s3cmtf_fit_set_resume)               \
-    X(s3cmtf_fit_set_cancel) X(s3cmtf_fit_set_callback) X(s3cmtf_fit_run) X(s3cmtf_fit_start)                          \
-    X(s3cmtf_fit_get_progress) X(s3cmtf_fit_wait) X(s3cmtf_fit_cancel) X(s3cmtf_fit_take) X(s3cmtf_fit_free)           \
-    X(s3cmtf_model_load) X(s3cmtf_model_save) X(s3cmtf_model_export) X(s3cmtf_model_free) X(s3cmtf_model_get_kind)     \
-    X(s3cmtf_model_get_order) X(s3cmtf_model_get_dims) X(s3cmtf_model_get_ranks) X(s3cmtf_model_get_range)             \
-    X(s3cmtf_model_get_mean) X(s3cmtf_model_copy_biases) X(s3cmtf_model_view_biases) X(s3cmtf_model_copy_offsets)      \
-    X(s3cmtf_model_view_offsets)                                                                                       \
-    X(s3cmtf_model_get_rows) X(s3cmtf_model_get_matrices) X(s3cmtf_model_get_matrix) X(s3cmtf_model_get_options)       \
-    X(s3cmtf_model_get_record)                                                                                         \
-    X(s3cmtf_model_get_epochs) X(s3cmtf_model_get_epoch) X(s3cmtf_model_copy_row_indices) X(s3cmtf_model_copy_factor)  \
-    X(s3cmtf_model_copy_row) X(s3cmtf_model_view_factor) X(s3cmtf_model_copy_core) X(s3cmtf_model_view_core)           \
+    X(s3cmtf_coo_new_weighted) X(s3cmtf_coo_new_weighted_by) X(s3cmtf_coo_get_weight_type)                             \
+    X(s3cmtf_coo_view_weights) X(s3cmtf_coo_check) X(s3cmtf_coo_summarize) X(s3cmtf_coo_write) X(s3cmtf_coo_convert)   \
+    X(s3cmtf_coo_fix) X(s3cmtf_coo_split) X(s3cmtf_coo_free) X(s3cmtf_options_new) X(s3cmtf_options_set)               \
+    X(s3cmtf_options_set_whole) X(s3cmtf_options_set_real) X(s3cmtf_options_set_flag) X(s3cmtf_options_set_ranks)      \
+    X(s3cmtf_options_get) X(s3cmtf_options_free) X(s3cmtf_option_count) X(s3cmtf_option_type) X(s3cmtf_option_text)    \
+    X(s3cmtf_preset_name) X(s3cmtf_problem_new) X(s3cmtf_problem_add_matrix) X(s3cmtf_problem_free)                    \
+    X(s3cmtf_fit_new) X(s3cmtf_fit_set_test) X(s3cmtf_problem_add_sampled_matrix) X(s3cmtf_fit_set_valid)              \
+    X(s3cmtf_fit_set_init) X(s3cmtf_fit_set_checkpoint) X(s3cmtf_fit_set_resume) X(s3cmtf_fit_set_cancel)              \
+    X(s3cmtf_fit_set_callback) X(s3cmtf_fit_run) X(s3cmtf_fit_start) X(s3cmtf_fit_get_progress) X(s3cmtf_fit_wait)     \
+    X(s3cmtf_fit_cancel) X(s3cmtf_fit_take) X(s3cmtf_fit_free) X(s3cmtf_model_load) X(s3cmtf_model_save)               \
+    X(s3cmtf_model_export) X(s3cmtf_model_free) X(s3cmtf_model_get_kind) X(s3cmtf_model_get_order)                     \
+    X(s3cmtf_model_get_dims) X(s3cmtf_model_get_ranks) X(s3cmtf_model_get_range) X(s3cmtf_model_get_mean)              \
+    X(s3cmtf_model_copy_biases) X(s3cmtf_model_view_biases) X(s3cmtf_model_copy_offsets)                               \
+    X(s3cmtf_model_view_offsets) X(s3cmtf_model_get_rows) X(s3cmtf_model_get_matrices) X(s3cmtf_model_get_matrix)      \
+    X(s3cmtf_model_get_options) X(s3cmtf_model_get_record) X(s3cmtf_model_get_epochs) X(s3cmtf_model_get_epoch)        \
+    X(s3cmtf_model_copy_row_indices) X(s3cmtf_model_copy_factor) X(s3cmtf_model_copy_row)                              \
+    X(s3cmtf_model_view_factor) X(s3cmtf_model_copy_core) X(s3cmtf_model_view_core)                                    \
     X(s3cmtf_model_copy_matrix_indices) X(s3cmtf_model_copy_matrix) X(s3cmtf_model_view_matrix)                        \
-    X(s3cmtf_model_predict) X(s3cmtf_model_predict_coo) X(s3cmtf_model_evaluate) X(s3cmtf_kernel_peak)                 \
-    X(s3cmtf_model_get_samples) X(s3cmtf_model_predict_spread) X(s3cmtf_model_predict_spread_coo)                      \
-    X(s3cmtf_model_fold_in) X(s3cmtf_model_recommend) X(s3cmtf_model_similar) X(s3cmtf_model_evaluate_ranking)         \
-    X(s3cmtf_names_open) X(s3cmtf_names_open_beside) X(s3cmtf_names_get_count) X(s3cmtf_names_get)                     \
-    X(s3cmtf_names_find) X(s3cmtf_names_free)                                                                          \
-    X(s3cmtf_concepts_new) X(s3cmtf_concepts_get_count) X(s3cmtf_concepts_get) X(s3cmtf_concepts_copy_rows)            \
-    X(s3cmtf_concepts_copy_columns) X(s3cmtf_concepts_free) X(s3cmtf_clusters_new) X(s3cmtf_clusters_get_count)        \
-    X(s3cmtf_clusters_get) X(s3cmtf_clusters_copy_members) X(s3cmtf_clusters_copy_labels)                              \
-    X(s3cmtf_clusters_copy_rows) X(s3cmtf_clusters_copy_gaps) X(s3cmtf_clusters_copy_information)                      \
-    X(s3cmtf_clusters_free) X(s3cmtf_report_write)                                                                     \
-    X(s3cmtf_concepts_get_turned) X(s3cmtf_concepts_copy_profile) X(s3cmtf_clusters_copy_label_logs)                   \
-    X(s3cmtf_clusters_copy_centre) X(s3cmtf_clusters_copy_curve)                                                       \
-    X(s3cmtf_generator_new) X(s3cmtf_generator_set) X(s3cmtf_generator_write) X(s3cmtf_generator_preset)               \
-    X(s3cmtf_generator_free) X(s3cmtf_tune_new) X(s3cmtf_tune_set_trials) X(s3cmtf_tune_set_rungs)                     \
+    X(s3cmtf_model_predict) X(s3cmtf_model_predict_coo) X(s3cmtf_model_evaluate) X(s3cmtf_model_get_samples)           \
+    X(s3cmtf_model_predict_spread) X(s3cmtf_model_predict_spread_coo) X(s3cmtf_model_fold_in)                          \
+    X(s3cmtf_model_recommend) X(s3cmtf_model_similar) X(s3cmtf_model_evaluate_ranking) X(s3cmtf_names_open)            \
+    X(s3cmtf_names_open_beside) X(s3cmtf_names_get_count) X(s3cmtf_names_get) X(s3cmtf_names_find)                     \
+    X(s3cmtf_names_free) X(s3cmtf_concepts_new) X(s3cmtf_concepts_get_count) X(s3cmtf_concepts_get)                    \
+    X(s3cmtf_concepts_copy_rows) X(s3cmtf_concepts_copy_columns) X(s3cmtf_concepts_free) X(s3cmtf_clusters_new)        \
+    X(s3cmtf_clusters_get_count) X(s3cmtf_clusters_get) X(s3cmtf_clusters_copy_members)                                \
+    X(s3cmtf_clusters_copy_labels) X(s3cmtf_clusters_copy_rows) X(s3cmtf_clusters_copy_gaps)                           \
+    X(s3cmtf_clusters_copy_information) X(s3cmtf_clusters_free) X(s3cmtf_concepts_get_turned)                          \
+    X(s3cmtf_concepts_copy_profile) X(s3cmtf_clusters_copy_label_logs) X(s3cmtf_clusters_copy_centre)                  \
+    X(s3cmtf_clusters_copy_curve) X(s3cmtf_tune_new) X(s3cmtf_tune_set_trials) X(s3cmtf_tune_set_rungs)                \
     X(s3cmtf_tune_set_fit_threads) X(s3cmtf_tune_set_fraction) X(s3cmtf_tune_set_valid) X(s3cmtf_tune_set_range)       \
     X(s3cmtf_tune_set_checkpoint) X(s3cmtf_tune_set_resume) X(s3cmtf_tune_set_cancel) X(s3cmtf_tune_set_callback)      \
     X(s3cmtf_tune_run) X(s3cmtf_tune_get_count) X(s3cmtf_tune_get_trial) X(s3cmtf_tune_get_options)                    \
-    X(s3cmtf_tune_get_text) X(s3cmtf_tune_free) X(s3cmtf_batch_new) X(s3cmtf_batch_add) X(s3cmtf_batch_add_file)       \
-    X(s3cmtf_batch_set_threads) X(s3cmtf_batch_set_job_threads) X(s3cmtf_batch_set_memory) X(s3cmtf_batch_set_cancel)  \
-    X(s3cmtf_batch_set_callback) X(s3cmtf_batch_run) X(s3cmtf_batch_get_count) X(s3cmtf_batch_get_job)                 \
-    X(s3cmtf_batch_free)
+    X(s3cmtf_tune_get_text) X(s3cmtf_tune_free)
 
 static const struct {
     const char *name;
@@ -429,7 +397,6 @@ int main(int argc, char **argv)
     genres = planted_genres(&data, error);
     const void *const nothing[3] = {NULL, NULL, NULL};
     OK(s3cmtf_coo_new(3, DIMS, 0, nothing, S3CMTF_U32, 0, 0, NULL, S3CMTF_F64, &empty, error));
-    OK(s3cmtf_generator_new(NULL, 1, &generator, error));
     problem = planted_problem(&data, error);
     options = small_options(2, 1, error);
     fit = small_fit(&data, 2, 1, error);
@@ -439,7 +406,6 @@ int main(int argc, char **argv)
     OK(s3cmtf_concepts_new(model, 1, 0, NULL, NULL, 3, 1, &concepts, error));
     OK(s3cmtf_clusters_new(model, 1, 2, 3, 1, 2, 0, 1, S3CMTF_SPACE_PREDICTIONS, 2, 2, 1, (const s3cmtf_coo *const *)&genres, 0, 1,
                            NULL, &clusters, error));
-    OK(s3cmtf_batch_new("/tmp/s3cmtf-no-such-batch", &batch, error));
     OK(s3cmtf_tune_new(problem, options, &search, error));
     OK(s3cmtf_tune_new(problem, options, &searched, error));
     OK(s3cmtf_tune_set_trials(searched, 2, error));
@@ -461,7 +427,6 @@ int main(int argc, char **argv)
         s3cmtf_names_free(names), names = NULL;
         s3cmtf_concepts_free(concepts), concepts = NULL;
         s3cmtf_clusters_free(clusters), clusters = NULL;
-        s3cmtf_batch_free(batch), batch = NULL;
         s3cmtf_tune_free(search), search = NULL;
         s3cmtf_tune_free(searched), searched = NULL;
         s3cmtf_fit_free(fit), fit = NULL;
@@ -471,7 +436,6 @@ int main(int argc, char **argv)
         s3cmtf_coo_free(empty), empty = NULL;
         s3cmtf_coo_free(genres), genres = NULL;
         s3cmtf_coo_free(coo), coo = NULL;
-        s3cmtf_generator_free(generator), generator = NULL;
         s3cmtf_text_free(text), text = NULL;
         s3cmtf_cancel_free(cancel), cancel = NULL;
         s3cmtf_error_free(error), error = NULL;

@@ -1,4 +1,4 @@
-/* More of the table of misuse.c: recommendations, likeness, rankings, names, reports. */
+/* More of the table of misuse.c: recommendations, likeness, rankings, names. */
 
 #define ASK(m, mode, count, cells, type, stride, base, top, q, exclude, by, only_count, only, without_count, without,   \
             threads, rows, scores, capacity, found)                                                                     \
@@ -276,27 +276,6 @@ static void test_s3cmtf_clusters_copy_information(void)
 static void test_s3cmtf_clusters_free(void)
 {
     s3cmtf_clusters_free(NULL);
-}
-#define PAGE(m, mode_names, names, matrix_count, modes, matrices, columns_count, columns, max_k, threads, path)         \
-    s3cmtf_report_write(m, NULL, NULL, NULL, mode_names, names, matrix_count, modes, matrices, columns_count, columns,  \
-                        NULL, max_k, NULL, 0, 0, threads, NULL, path, error)
-static void test_s3cmtf_report_write(void)
-{
-    const uint64_t modes[1] = {1}, far[1] = {3};
-    const s3cmtf_coo *some[1] = {genres}, *none[1] = {NULL};
-    const char *words[3] = {"user", NULL, "\xff"}, *path = "/no/such/folder/report.html";
-    NUL(PAGE(NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 1, path));
-    NUL(PAGE(model, NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 1, NULL));
-    NUL(PAGE(model, NULL, NULL, 1, NULL, some, 0, NULL, 0, 1, path));
-    NUL(PAGE(model, NULL, NULL, 1, modes, NULL, 0, NULL, 0, 1, path));
-    NUL(PAGE(model, NULL, NULL, 1, modes, none, 0, NULL, 0, 1, path));
-    NUL(PAGE(model, NULL, NULL, 0, NULL, NULL, 1, NULL, 0, 1, path));
-    BAD(PAGE(model, words, NULL, 0, NULL, NULL, 0, NULL, 0, 1, path));
-    BAD(PAGE(model, NULL, NULL, 1, far, some, 0, NULL, 0, 1, path));
-    BAD(PAGE(model, NULL, NULL, HUGE_COUNT, modes, some, 0, NULL, 0, 1, path));
-    BAD(PAGE(model, NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 5000, path));
-    BAD(s3cmtf_report_write(model, NULL, genres, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 0, 1, NULL, path, error));
-    NOFILE(PAGE(model, NULL, NULL, 0, NULL, NULL, 0, NULL, 0, 1, path));
 }
 static void test_s3cmtf_model_get_record(void)
 {

@@ -1,38 +1,4 @@
-/* The second half of the table of misuse.c: planted data, options, problems, fits and models. */
-
-static void test_s3cmtf_generator_new(void)
-{
-    NUL(s3cmtf_generator_new("yelp", 1, NULL, error));
-    BAD(s3cmtf_generator_new("yepl", 1, &out.generator, error));
-    BAD(s3cmtf_generator_new("\xff", 1, &out.generator, error));
-    BAD(s3cmtf_generator_new("yelp", 0, &out.generator, error));
-    BAD(s3cmtf_generator_new("yelp", 1e9, &out.generator, error));
-    BAD(s3cmtf_generator_new("yelp", (double)NAN, &out.generator, error));
-}
-static void test_s3cmtf_generator_set(void)
-{
-    NUL(s3cmtf_generator_set(NULL, "entries", "3", error));
-    NUL(s3cmtf_generator_set(generator, NULL, "3", error));
-    NUL(s3cmtf_generator_set(generator, "entries", NULL, error));
-    BAD(s3cmtf_generator_set(generator, "entires", "3", error));
-    BAD(s3cmtf_generator_set(generator, "entries", "3.5", error));
-    BAD(s3cmtf_generator_set(generator, "dims", "", error));
-    BAD(s3cmtf_generator_set(generator, "matrix", "1:2:3:4:5", error));
-    BAD(s3cmtf_generator_set(generator, "model", "\xff", error));
-}
-static void test_s3cmtf_generator_write(void)
-{
-    NUL(s3cmtf_generator_write(NULL, "/no/such", NULL, out.d, error));
-    NUL(s3cmtf_generator_write(generator, NULL, NULL, out.d, error));
-    BAD(s3cmtf_generator_write(generator, "/no/such", NULL, out.d, error)); /* no sizes were set */
-}
-static void test_s3cmtf_generator_preset(void)
-{
-    NUL(s3cmtf_generator_preset(0, NULL, error));
-    BAD(s3cmtf_generator_preset(99, &out.name, error));
-    BAD(s3cmtf_generator_preset(UINT64_MAX, &out.name, error));
-}
-static void test_s3cmtf_generator_free(void) { s3cmtf_generator_free(NULL); }
+/* The second half of the table of misuse.c: options, problems, fits and models. */
 
 static void test_s3cmtf_options_new(void)
 {

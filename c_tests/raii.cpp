@@ -1,13 +1,10 @@
 // The C++ layer: owning, moving, throwing. The argument is a folder to write to.
 #include <cmath>
-#include <s3cmtf_batch.hpp>
 #include <s3cmtf_discover.hpp>
 #include <s3cmtf_tune.hpp>
 
 #include "check.h"
 
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
 
 namespace s3 = s3cmtf;
@@ -74,15 +71,6 @@ int main(int argc, char **argv)
     CHECK(s3::coo::open(folder + "/raii.test.coo").count() > 0);
     s3::convert(folder + "/raii.coo", folder + "/raii.tns");
     CHECK(s3::coo::open(folder + "/raii.tns").count() == ENTRIES);
-
-    // Planted data, and the yardstick of speed.
-    s3::generator planter;
-    planter.set("dims", "20,10,4").set("entries", "300").set("rank", "2").set("noise", "0.5").set("test", "0.1");
-    const double floor = planter.write(folder + "/raii.planted");
-    CHECK(floor > 0 && s3::coo::open(folder + "/raii.planted/tensor.test.coo").count() == 30);
-    CHECK(s3::generator::presets().size() == 3 && s3::generator::presets()[0] == "movielens");
-    CHECK(status_of([] { s3::generator("movielnes", 0.1); }) == S3CMTF_BAD_ARGUMENT);
-    CHECK(s3::kernel_peak(s3cmtf_kernel_best(), 0) > 0);
 
     // Moved objects are where they went.
     s3::coo moved = std::move(tensor);
@@ -227,32 +215,10 @@ int main(int argc, char **argv)
     three.max_k = 0;
     CHECK(s3::clusters(sure, 1, three).gaps.empty());
     CHECK(sure.record().find("reason=epochs\n") != std::string::npos);
-    s3::report_options page;
-    (page.title = "raii", page.data = &moved, page.test = &moved, page.modes = {"user"}, page.matrices = {{1, &kinds}}, page.max_k = 4);
-    page.cluster_counts = {0, 3};
-    s3::write_report(sure, folder + "/raii.html", page);
-    std::ostringstream whole;
-    whole << std::ifstream(folder + "/raii.html").rdbuf();
-    CHECK(whole.str()[0] == '<' && whole.str().find("in 3 clusters") != std::string::npos);
-    page.matrices = {{7, &kinds}};
-    CHECK(status_of([&] { s3::write_report(sure, folder + "/raii.html", page); }) == S3CMTF_BAD_ARGUMENT);
     CHECK(s3::evaluate_ranking(sure, moved, moved, 1, 0).users == 0); // nothing that was not trained on
     CHECK(s3::row_names::beside(folder + "/none.coo", 0).count() == 0);
     CHECK(status_of([&] { s3::row_names::open("/no/such/file"); }) == S3CMTF_BAD_FILE);
     CHECK(s3::row_names::open("/dev/null")[3].empty());
-
-    // Many jobs, one of which fails.
-    s3::batch many(folder + "/raii.batch");
-    many.threads(2).job_threads(1).memory(std::uint64_t{1} << 30);
-    many.add("{\"id\":\"f\",\"job\":\"fit\",\"preset\":\"paper\",\"tensor\":\"" + folder +
-             "/raii.coo\",\"output\":\"" + folder + "/raii.job.s3m\",\"options\":{\"rank\":2,\"epochs\":2}}");
-    many.add("{\"job\":\"bake\",\"output\":\"x\"}");
-    std::size_t told = 0;
-    const auto jobs = many.run([&](const s3::job &) { return ++told < 9; });
-    CHECK(told == 2 && jobs.size() == 2 && jobs[0].done() && jobs[0].epochs == 2 && jobs[0].reason == "epochs");
-    CHECK(jobs[1].id == "job-2" && !jobs[1].done() && jobs[1].message.find("bake") != std::string::npos);
-    CHECK(many.run()[0].status == S3CMTF_JOB_SKIPPED);
-    CHECK(status_of([&] { many.add_file("/no/such/file"); }) == S3CMTF_BAD_FILE);
 
     // Failures are exceptions, and exceptions of a callback come through.
     CHECK(status_of([&] { options.set("rnak", 3); }) == S3CMTF_BAD_ARGUMENT);

@@ -64,7 +64,7 @@ address() {
   export RUST_MIN_STACK=33554432
   export UBSAN_OPTIONS=print_stacktrace=1
   export S3CMTF_SANITIZER=1
-  for source in example.c misuse.c panic.c life.c generate.c threads.c float_mode.c app.c discover.c batch.c raii.cpp; do
+  for source in example.c misuse.c panic.c life.c threads.c float_mode.c app.c discover.c raii.cpp; do
     # shellcheck disable=SC2086
     compile $source -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
       "$target/sanitize/$triple/debug/libs3cmtf.a" $system_libraries
@@ -77,9 +77,6 @@ address() {
   check reload "$target/sanitize/$triple/debug/libs3cmtf.so"
   check life "$work"
   check discover "$work"
-  mkdir "$work/jobs" && check batch "$work/jobs"
-  rm -r "$work/jobs"
-  check generate "$work"
   check threads $((32 * 1024 * 1024))
   check float_mode
   check raii "$work"
@@ -94,7 +91,7 @@ memcheck() {
   grep -q avx2 /proc/cpuinfo || export S3CMTF_KERNEL=wide
   local tool="valgrind --quiet --error-exitcode=9 --leak-check=full --suppressions=c_tests/memcheck.supp
     --show-leak-kinds=definite,indirect,possible --errors-for-leak-kinds=definite,indirect,possible"
-  for source in example.c misuse.c life.c generate.c threads.c app.c discover.c batch.c raii.cpp; do
+  for source in example.c misuse.c life.c threads.c app.c discover.c raii.cpp; do
     # shellcheck disable=SC2086
     compile $source -L"$work" -Wl,-rpath,"$work" -ls3cmtf $system_libraries
   done
@@ -105,9 +102,6 @@ memcheck() {
   check reload "$work/libs3cmtf.so"
   check life "$work"
   check discover "$work"
-  mkdir "$work/jobs" && check batch "$work/jobs"
-  rm -r "$work/jobs"
-  check generate "$work"
   check threads
   check raii "$work"
 }

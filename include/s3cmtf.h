@@ -66,14 +66,12 @@
  *   s3cmtf_cancel    ends work from another thread
  *   s3cmtf_text      how text files are read
  *   s3cmtf_coo       a sparse tensor or matrix: a file, a copy of arrays, or a view of them
- *   s3cmtf_generator planted data to try things on
  *   s3cmtf_options   the options of a fit
  *   s3cmtf_problem   a tensor with the matrices coupled to its modes
  *   s3cmtf_fit       one fit, run on the calling thread or in the background
  *   s3cmtf_tune      a search for better options than a fit chooses by itself
  *   s3cmtf_model     what a fit gives: predictions, factors, core, mean, biases, lists of rows
  *   s3cmtf_names     the names of the rows of a mode
- *   s3cmtf_batch     many fits and predictions side by side, from lines of JSON
  *
  * RULES
  *
@@ -125,21 +123,13 @@
  * s3cmtf_model_evaluate_ranking() says how good such lists are. s3cmtf_concepts_new() says what the columns of a factor stand
  * for, s3cmtf_clusters_new() which rows of a mode belong together.
  *
- * SPEED
- *
- * What the program's `bench` and `demo` show is made of what is here: planted data (s3cmtf_generator), a fit
- * of it for each algorithm, kernel and number of threads (options "algorithm", "kernel", "threads"), the
- * figures of each epoch (update_seconds and entries_per_second of s3cmtf_progress; the fastest epoch
- * counts), and the peak of the machine to compare with (s3cmtf_kernel_peak).
- *
  * PROMISES TO THE HOST
  *
  * - Nothing is printed, no signal handler is set, no locale or environment is changed.
  * - The environment is read on the calling thread only: S3CMTF_KERNEL by the first call of the process,
  *   RUST_MIN_STACK by the first that starts a thread, TMPDIR by every s3cmtf_coo_open() of text and
  *   s3cmtf_coo_convert() of text to text. A host that calls setenv() on other threads makes its first
- *   calls before. The exception is s3cmtf_batch_run(): its jobs look for TMPDIR and the working folder on
- *   their own threads.
+ *   calls before.
  * - Threads exist while a call works, and while a fit runs in the background; there are none when all
  *   fits are freed. They are called "s3cmtf". Signals sent to the process are blocked in them, so that
  *   handlers run on threads of the host. A call that is told to use one thread to predict or evaluate
@@ -559,54 +549,6 @@
 #define S3CMTF_SPACE_COLUMNS 1
 
 /**
- * A job is done: its output is written.
- */
-#define S3CMTF_JOB_DONE 1
-
-/**
- * An earlier run of the batch did it.
- */
-#define S3CMTF_JOB_SKIPPED 2
-
-/**
- * It could not be done; the others went on.
- */
-#define S3CMTF_JOB_FAILED 3
-
-/**
- * It was cancelled on the way.
- */
-#define S3CMTF_JOB_INTERRUPTED 4
-
-/**
- * The batch was cancelled before its turn.
- */
-#define S3CMTF_JOB_NOT_STARTED 5
-
-/**
- * A job is a fit.
- */
-#define S3CMTF_JOB_FIT 1
-
-/**
- * A job is a prediction. The number is 0 for a line that cannot be read.
- */
-#define S3CMTF_JOB_PREDICT 2
-
-/**
- * Many fits and predictions side by side, within a number of threads and an amount of memory; each job has CPUs of
- * its own, and files are opened once for all. A job is a line of JSON:
- *
- *   {"id":"a","job":"fit","tensor":"train.coo","output":"a.s3m","options":{"rank":8,"threads":2}}
- *   {"id":"p","job":"predict","model":"a.s3m","file":"test.coo","output":"p.coo"}
- *
- * with the options of s3cmtf_options_set(); the second waits for the first, whose output it reads. Modes count from 1
- * there. docs/batch.md has all that a line may say. What became of jobs is written to a folder as they end; a batch
- * that is run again, perhaps after a crash, passes over jobs that were done.
- */
-typedef struct s3cmtf_batch s3cmtf_batch;
-
-/**
  * Ends work from any thread, also from a signal handler: give it to a call, and request. All its
  * functions but s3cmtf_cancel_free() may run concurrently with each other and with the work. A token stays
  * requested until it is reset, and may be given to any number of calls.
@@ -646,12 +588,6 @@ typedef struct s3cmtf_error s3cmtf_error;
  * s3cmtf_fit_get_progress() or wait with s3cmtf_fit_wait(), then take the model with s3cmtf_fit_take().
  */
 typedef struct s3cmtf_fit s3cmtf_fit;
-
-/**
- * Makes planted data: a tensor and coupled matrices drawn from a known model, to try things on. The same
- * options give the same bytes, whatever the number of threads.
- */
-typedef struct s3cmtf_generator s3cmtf_generator;
 
 /**
  * A fitted model. It never changes, so that every function that takes it as const may run concurrently.
@@ -855,95 +791,6 @@ typedef struct s3cmtf_trial {
 typedef int32_t (*s3cmtf_trial_callback)(const s3cmtf_trial *trial, void *user);
 
 /**
- * What became of a job. It grows at its end in later versions, which is what `size` is for: set it to sizeof before
- * handing the struct to a function, and a field beyond it is never touched; in a callback, use only fields within it.
- * Texts live until the callback returns, or until the batch runs again or is freed.
- */
-typedef struct s3cmtf_job {
-    /**
-     * The bytes of this struct that mean something.
-     */
-    uint64_t size;
-    /**
-     * The line of the job, counted from 1.
-     */
-    uint64_t line;
-    /**
-     * S3CMTF_JOB_DONE and so on.
-     */
-    int32_t status;
-    /**
-     * S3CMTF_JOB_FIT or S3CMTF_JOB_PREDICT.
-     */
-    int32_t kind;
-    /**
-     * The threads it had.
-     */
-    uint64_t threads;
-    /**
-     * The bytes it was thought to take.
-     */
-    uint64_t memory;
-    /**
-     * The epochs of a fit.
-     */
-    uint64_t epochs;
-    /**
-     * The epoch of the checkpoint it went on from; 0 if it began anew.
-     */
-    uint64_t resumed_from;
-    /**
-     * How many cells were predicted.
-     */
-    uint64_t predictions;
-    /**
-     * How long it took.
-     */
-    double seconds;
-    /**
-     * The error on the training entries; NaN if there is none.
-     */
-    double train_rmse;
-    /**
-     * The error on the test entries; NaN if there is none.
-     */
-    double test_rmse;
-    /**
-     * The error on the validation entries; NaN if there is none.
-     */
-    double valid_rmse;
-    /**
-     * Its name.
-     */
-    const char *id;
-    /**
-     * Why it ended, in one word: why a fit stopped ("epochs", "patience", ...), "written" for predictions; of a
-     * failure "bad-input", "system", "refused" (it does not fit into the batch), "needs" (a job whose output it needs
-     * failed) or "panic"; "cancelled".
-     */
-    const char *reason;
-    /**
-     * What is wrong; else empty.
-     */
-    const char *message;
-    /**
-     * The file it writes.
-     */
-    const char *output;
-    /**
-     * Its log; empty if it did not begin.
-     */
-    const char *log;
-} s3cmtf_job;
-
-/**
- * Called on the thread that called s3cmtf_batch_run(), whenever a job has ended. Returning anything but 0 cancels the
- * batch. It must not throw, longjmp out, or use the batch it is called from; other calls of the library are fine.
- * `job` lives until it returns, `user` is what it was set with.
- */
-typedef int32_t (*s3cmtf_job_callback)(const s3cmtf_job *job, void *user);
-
-/**
  * The name of a status, such as "S3CMTF_OK"; "S3CMTF_RESERVED" for a number that is none. The text is
  * constant and never freed.
  */
@@ -1002,19 +849,6 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_kernel_available(int32_t kernel, int32_t *ava
  * variable S3CMTF_KERNEL says otherwise.
  */
 int32_t s3cmtf_kernel_best(void);
-
-/**
- * The most floating-point operations per second that the calling thread does with a kernel, a multiply-add
- * counted as two: what the arithmetic units can do on registers alone, the yardstick of every speed.
- * Measured for about `seconds` (0 to 60); the best of a few short tries is the most telling, and all threads
- * of a machine at the same time do less than the sum of one after the other. A kernel that this machine does
- * not have is S3CMTF_BAD_ARGUMENT.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_kernel_peak(int32_t kernel,
-                           double seconds,
-                           double *flops,
-                           s3cmtf_error *error);
 
 /**
  * Makes a token, to be freed with s3cmtf_cancel_free().
@@ -1297,57 +1131,6 @@ S3CMTF_CHECK_STATUS
 int32_t s3cmtf_coo_view_weights(const s3cmtf_coo *coo,
                                 const void **weights,
                                 s3cmtf_error *error);
-
-/**
- * Makes a generator, to be freed with s3cmtf_generator_free(). `like` names data of the paper whose shape is
- * taken (s3cmtf_generator_preset() lists them), and `scale` multiplies its entries, and users and items with
- * them. With `like` NULL `scale` does not matter, and the options "dims" and "entries" must be set.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_generator_new(const char *like,
-                             double scale,
-                             s3cmtf_generator **generator,
-                             s3cmtf_error *error);
-
-/**
- * Sets an option by name, as on the command line: "dims" (sizes of the modes, separated by commas),
- * "entries", "model" (tucker or cp), "rank" (one, or one per mode), "noise" (its deviation relative to that
- * of the planted values), "deviation" (of the planted values), "mean" (to which values are shifted),
- * "factor_mean" (above 0, rows have biases), "nonneg" (true or false), "skew" (EXPONENT or EXPONENT:SHIFT of
- * the Zipf-Mandelbrot law, one or one per mode), "matrix" ("MODE:COLUMNS", then ":full" or ":ENTRIES", then
- * for values 0 and 1 ":ones=SHARE", or for groups that rows belong to ":groups=SHARE" (of their variance), the mode
- * counted from 0; each adds a matrix, and "none" removes them), "test" (the part of the entries for the test
- * tensor), "values" (f32 or f64), "truth" (whether the planted factors are written), "seed", "threads" (0 means all that the process may use, which is the default).
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_generator_set(s3cmtf_generator *generator,
-                             const char *name,
-                             const char *value,
-                             s3cmtf_error *error);
-
-/**
- * Writes tensor.train.coo, tensor.test.coo (if there is a test part), matrix1.coo, ... and truth/ (the
- * planted factors as .npy) into `folder`, which is made if it does not exist; all appear together.
- * `floor_rmse` gets the error of the planted model itself on the test entries (on all without a test part):
- * what no fit can be expected to beat by much. It may be NULL, as may `cancel`.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_generator_write(const s3cmtf_generator *generator,
-                               const char *folder,
-                               const s3cmtf_cancel *cancel,
-                               double *floor_rmse,
-                               s3cmtf_error *error);
-
-/**
- * The name of data of the paper, for s3cmtf_generator_new(). `index` counts from 0; beyond the last it is
- * S3CMTF_BAD_ARGUMENT. Constant, never freed.
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_generator_preset(uint64_t index, const char **name, s3cmtf_error *error);
-
-/**
- * Frees a generator. NULL is fine.
- */
-void s3cmtf_generator_free(s3cmtf_generator *generator);
 
 /**
  * Makes options, to be freed with s3cmtf_options_free(). `preset` names settings to start from, such as
@@ -2636,143 +2419,6 @@ int32_t s3cmtf_names_find(const s3cmtf_names *names,
  * Frees names. NULL is allowed.
  */
 void s3cmtf_names_free(s3cmtf_names *names);
-
-/**
- * Writes a page about a model to `path`: data, how the fit went, core, factors, concepts, clusters, speed and settings, as
- * one file of HTML with its pictures in it, for a browser or a printer. It appears complete or not at all.
- *
- * Everything but `model` and `path` may be left out, as NULL or 0. `title` is the heading. `data` are the entries that were
- * fitted to, `test` entries to measure errors on. `mode_names` has a text for each mode (what its rows are, such as "user")
- * and `names` the names of its rows; either array, and any of its items, may be NULL. The `matrix_count` matrices of
- * `matrices`, each with its mode in `matrix_modes` (counted from 0), say what clusters have in common; they come in the
- * order in which the model was fitted with them. `columns` has the names of the columns of the first `columns_count`
- * matrices, any of which may be NULL. `against` is another model of the same data to compare with.
- *
- * Up to `max_k` clusters are looked for in each mode, by `seed`; 0 leaves clusters out. `cluster_counts` has the number of
- * clusters to show for each mode, 0 for the gap statistic to choose; NULL is all 0. `top` rows are listed of each
- * concept and cluster (0: 6). It runs on `threads` threads (0: all the process may use); the page does not depend on how
- * many. `cancel` may be NULL.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_report_write(const s3cmtf_model *model,
-                            const char *title,
-                            const s3cmtf_coo *data,
-                            const s3cmtf_coo *test,
-                            const char *const *mode_names,
-                            const s3cmtf_names *const *names,
-                            uint64_t matrix_count,
-                            const uint64_t *matrix_modes,
-                            const s3cmtf_coo *const *matrices,
-                            uint64_t columns_count,
-                            const s3cmtf_names *const *columns,
-                            const s3cmtf_model *against,
-                            uint64_t max_k,
-                            const uint64_t *cluster_counts,
-                            uint64_t top,
-                            uint64_t seed,
-                            uint64_t threads,
-                            const s3cmtf_cancel *cancel,
-                            const char *path,
-                            s3cmtf_error *error);
-
-/**
- * Makes a batch without jobs, to be freed with s3cmtf_batch_free(). Results and logs go to `folder`, which is made
- * if need be.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_batch_new(const char *folder,
-                         s3cmtf_batch **batch,
-                         s3cmtf_error *error);
-
-/**
- * Adds jobs, one in each line of a text. A line that is no job is found when the batch runs, and fails alone. Empty
- * lines and those that begin with # count as lines but are passed over.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_batch_add(s3cmtf_batch *batch,
-                         const char *lines,
-                         s3cmtf_error *error);
-
-/**
- * Adds jobs, one in each line of a file, which is read now.
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_batch_add_file(s3cmtf_batch *batch, const char *file, s3cmtf_error *error);
-
-/**
- * Sets the threads of all jobs that run at a time; 0, as at first, takes all that the process may use.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_batch_set_threads(s3cmtf_batch *batch,
-                                 uint64_t threads,
-                                 s3cmtf_error *error);
-
-/**
- * Sets the threads of a job that does not say (1 at first); 0 takes all of the batch.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_batch_set_job_threads(s3cmtf_batch *batch,
-                                     uint64_t threads,
-                                     s3cmtf_error *error);
-
-/**
- * Sets the bytes of all jobs that run at a time; 0, as at first, takes what the system has left. What a job takes is
- * estimated before it begins; one that takes more than all of it is refused.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_batch_set_memory(s3cmtf_batch *batch,
-                                uint64_t bytes,
-                                s3cmtf_error *error);
-
-/**
- * Sets a token that cancels the batch from any thread: jobs that run are interrupted, others do not begin. NULL for
- * none. The token may be freed before the batch.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_batch_set_cancel(s3cmtf_batch *batch,
-                                const s3cmtf_cancel *cancel,
-                                s3cmtf_error *error);
-
-/**
- * Sets what s3cmtf_batch_run() calls as jobs end. NULL for nothing. `user` is handed to the callback as it is.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_batch_set_callback(s3cmtf_batch *batch,
-                                  s3cmtf_job_callback callback,
-                                  void *user,
-                                  s3cmtf_error *error);
-
-/**
- * Runs the jobs; the calling thread waits for them. `undone` gets the number of jobs that failed, were interrupted or
- * did not begin, and may be NULL. The call itself fails only if the batch could not go on: its folder cannot be
- * written, or belongs to another batch that is running. A batch may be run again, with more jobs or without: what
- * was done is passed over.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_batch_run(s3cmtf_batch *batch,
-                         uint64_t *undone,
-                         s3cmtf_error *error);
-
-/**
- * Writes the number of jobs of a batch that has run.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_batch_get_count(const s3cmtf_batch *batch,
-                               uint64_t *count,
-                               s3cmtf_error *error);
-
-/**
- * Writes what became of a job: set `job->size` before. `index` counts from 0, in the order of the lines.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_batch_get_job(const s3cmtf_batch *batch,
-                             uint64_t index,
-                             s3cmtf_job *job,
-                             s3cmtf_error *error);
-
-/**
- * Frees a batch. NULL is fine.
- */
-void s3cmtf_batch_free(s3cmtf_batch *batch);
 
 #ifdef __cplusplus
 }  // extern "C"

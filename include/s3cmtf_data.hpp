@@ -372,48 +372,6 @@ private:
     detail::owned<s3cmtf_coo, s3cmtf_coo_free> handle_;
 };
 
-/// Makes planted data. See s3cmtf_generator.
-class generator {
-public:
-    generator() : handle_(made(nullptr, 1)) {}
-    /// Data like the paper's: presets() has the names.
-    explicit generator(const std::string &like, double scale = 1) : handle_(made(like.c_str(), scale)) {}
-    generator &set(const std::string &name, const std::string &value)
-    {
-        detail::check([&](s3cmtf_error *e) {
-            return s3cmtf_generator_set(handle_.get(), name.c_str(), value.c_str(), e);
-        });
-        return *this;
-    }
-    /// Writes files into a folder and returns the error of the planted model itself.
-    double write(const std::string &folder, const cancel_token *cancel = nullptr) const
-    {
-        double floor_rmse = 0;
-        detail::check([&](s3cmtf_error *e) {
-            return s3cmtf_generator_write(get(), folder.c_str(), cancel ? cancel->get() : nullptr, &floor_rmse, e);
-        });
-        return floor_rmse;
-    }
-    /// The names of data of the paper.
-    static std::vector<std::string> presets()
-    {
-        std::vector<std::string> names;
-        const char *name = nullptr;
-        while (s3cmtf_generator_preset(names.size(), &name, nullptr) == S3CMTF_OK) names.push_back(name);
-        return names;
-    }
-    const s3cmtf_generator *get() const noexcept { return handle_.get(); }
-
-private:
-    static s3cmtf_generator *made(const char *like, double scale)
-    {
-        s3cmtf_generator *owned = nullptr;
-        detail::check([&](s3cmtf_error *e) { return s3cmtf_generator_new(like, scale, &owned, e); });
-        return owned;
-    }
-    detail::owned<s3cmtf_generator, s3cmtf_generator_free> handle_;
-};
-
 /// Predictions, their standard deviations, and quantiles, those of a cell side by side.
 template <class T> struct spread {
     spread(std::size_t count, std::size_t each) : predictions(count), deviations(count), quantiles(count * each) {}

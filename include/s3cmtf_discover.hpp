@@ -414,51 +414,6 @@ inline cluster_report clusters(const model &from, std::size_t mode, const cluste
     return report;
 }
 
-/// What a page shows besides the model. See s3cmtf_report_write(); all of it may be left out.
-struct report_options {
-    std::string title;
-    const coo *data = nullptr, *test = nullptr;
-    /// For each mode what its rows are, and their names; both may be shorter, and names may be null.
-    std::vector<std::string> modes;
-    std::vector<const row_names *> names;
-    /// Matrices, each with its mode, and the names of their columns.
-    std::vector<std::pair<std::size_t, const coo *>> matrices;
-    std::vector<const row_names *> columns;
-    const model *against = nullptr;
-    std::size_t max_k = 12, top = 0;
-    /// For each mode how many clusters are shown; 0, or a shorter list, leaves it to the gap statistic.
-    std::vector<std::uint64_t> cluster_counts;
-    std::uint64_t seed = 0;
-    std::size_t threads = 0;
-    const cancel_token *cancel = nullptr;
-};
-
-/// Writes a page about a model.
-inline void write_report(const model &about, const std::string &path, const report_options &how = {})
-{
-    const std::size_t order = about.dims().size();
-    std::vector<const char *> modes(order, nullptr);
-    std::vector<const s3cmtf_names *> names(order, nullptr), columns;
-    for (std::size_t n = 0; n < order && n < how.modes.size(); n++) modes[n] = how.modes[n].c_str();
-    for (std::size_t n = 0; n < order && n < how.names.size(); n++)
-        if (how.names[n]) names[n] = how.names[n]->get();
-    for (const row_names *of : how.columns) columns.push_back(of ? of->get() : nullptr);
-    std::vector<std::uint64_t> on, counts(how.cluster_counts);
-    counts.resize(order, 0);
-    std::vector<const s3cmtf_coo *> matrices;
-    for (const auto &matrix : how.matrices) {
-        on.push_back(matrix.first);
-        matrices.push_back(matrix.second->get());
-    }
-    detail::check([&](s3cmtf_error *e) {
-        return s3cmtf_report_write(about.get(), how.title.empty() ? nullptr : how.title.c_str(), how.data ? how.data->get() : nullptr,
-                                   how.test ? how.test->get() : nullptr, modes.data(), names.data(), matrices.size(), on.data(),
-                                   matrices.data(), columns.size(), columns.data(), how.against ? how.against->get() : nullptr,
-                                   how.max_k, counts.data(), how.top, how.seed, how.threads, how.cancel ? how.cancel->get() : nullptr,
-                                   path.c_str(), e);
-    });
-}
-
 } // namespace s3cmtf
 
 #endif

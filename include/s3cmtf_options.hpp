@@ -27,14 +27,6 @@ inline std::vector<kernel_info> kernels()
     return all;
 }
 
-/// The most operations per second of the calling thread with a kernel. See s3cmtf_kernel_peak().
-inline double kernel_peak(std::int32_t kernel, double seconds)
-{
-    double flops = 0;
-    detail::check([&](s3cmtf_error *e) { return s3cmtf_kernel_peak(kernel, seconds, &flops, e); });
-    return flops;
-}
-
 /// A row of the table of options; type is S3CMTF_OPTION_TYPE_...
 struct option_info {
     std::int32_t type;

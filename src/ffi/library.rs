@@ -9,8 +9,6 @@ use super::arg::{c_text, given, place};
 use super::error_handle::ErrorHandle;
 use super::guard::guard;
 use super::status::{Failure, Outcome};
-use crate::kernel::peak_flops;
-
 use crate::simd::Level;
 
 /// The version of this header. Versions with the same major number are compatible (while it is 0: the
@@ -34,9 +32,6 @@ pub const S3CMTF_KERNEL_WIDE: i32 = 1;
 pub const S3CMTF_KERNEL_AVX2: i32 = 2;
 /// AVX-512.
 pub const S3CMTF_KERNEL_AVX512: i32 = 3;
-
-/// The most seconds a peak is measured for.
-const LONGEST_PEAK: f64 = 60.0;
 
 const VERSION: &CStr =
     match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
@@ -119,38 +114,6 @@ pub extern "C" fn s3cmtf_kernel_available(
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_kernel_best() -> i32 {
     kernel_number(Level::best())
-}
-
-/// The most floating-point operations per second that the calling thread does with a kernel, a multiply-add
-/// counted as two: what the arithmetic units can do on registers alone, the yardstick of every speed.
-/// Measured for about `seconds` (0 to 60); the best of a few short tries is the most telling, and all threads
-/// of a machine at the same time do less than the sum of one after the other. A kernel that this machine does
-/// not have is S3CMTF_BAD_ARGUMENT.
-#[must_use]
-#[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_kernel_peak(
-    kernel: i32,
-    seconds: f64,
-    flops: Option<&mut MaybeUninit<f64>>,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    guard(error, || {
-        let out = given(flops, "flops")?;
-        let level = level(kernel)?;
-        if !level.is_available() {
-            return Err(Failure::argument(format!(
-                "this machine does not have the kernel {}",
-                level.name()
-            )));
-        }
-        if !(0.0..=LONGEST_PEAK).contains(&seconds) {
-            return Err(Failure::argument(format!(
-                "seconds is {seconds}; it must be 0 to {LONGEST_PEAK}"
-            )));
-        }
-        out.write(peak_flops(level, seconds));
-        Ok(())
-    })
 }
 
 pub(super) fn kernel_number(level: Level) -> i32 {

@@ -12,7 +12,6 @@
 #![allow(clippy::missing_safety_doc, clippy::too_many_arguments)]
 
 mod arg;
-mod batch;
 mod cancel;
 mod clusters;
 mod concepts;
@@ -26,7 +25,6 @@ mod error_handle;
 mod fit;
 mod float;
 mod fold_in;
-mod generator;
 mod guard;
 mod host;
 mod indices;
@@ -39,7 +37,6 @@ mod predict;
 mod problem;
 mod progress;
 mod recommend;
-mod report;
 mod run;
 mod spread;
 mod status;
@@ -51,7 +48,6 @@ mod tune;
 
 /// Everything C sees, for Rust programs that measure or test the boundary itself.
 pub mod c {
-    pub use super::batch::*;
     pub use super::cancel::*;
     pub use super::clusters::*;
     pub use super::concepts::*;
@@ -64,7 +60,6 @@ pub mod c {
     pub use super::error_handle::*;
     pub use super::fit::*;
     pub use super::fold_in::*;
-    pub use super::generator::*;
     pub use super::library::*;
     pub use super::model::*;
     pub use super::model_numbers::*;
@@ -74,7 +69,6 @@ pub mod c {
     pub use super::problem::*;
     pub use super::progress::*;
     pub use super::recommend::*;
-    pub use super::report::*;
     pub use super::spread::*;
     pub use super::status::*;
     pub use super::text::*;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use crate::common::workspace_root;
 
 /// Source files of the C interface, in the order of the header.
-const SOURCES: [&str; 28] = [
+const SOURCES: [&str; 25] = [
     "status",
     "error_handle",
     "error",
@@ -22,7 +22,6 @@ const SOURCES: [&str; 28] = [
     "coo",
     "coo_files",
     "coo_weights",
-    "generator",
     "options",
     "problem",
     "progress",
@@ -37,8 +36,6 @@ const SOURCES: [&str; 28] = [
     "concepts",
     "clusters",
     "names",
-    "report",
-    "batch",
 ];
 
 fn read(path: &str) -> String {

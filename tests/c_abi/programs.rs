@@ -31,7 +31,7 @@ fn every_header_compiles_alone() {
     );
     let hpp = dir.file(
         "layer.cpp",
-        "#include <s3cmtf_tune.hpp>\n#include <s3cmtf_discover.hpp>\n#include <s3cmtf_batch.hpp>\nint main() { return 0; }\n",
+        "#include <s3cmtf_tune.hpp>\n#include <s3cmtf_discover.hpp>\nint main() { return 0; }\n",
     );
     for (cc, cxx) in compilers() {
         for (compiler, standard, file) in [
@@ -152,26 +152,6 @@ fn misuse_returns_errors_and_never_crashes() {
         tested, symbols,
         "the table of misuse.c and the header have different functions"
     );
-}
-
-#[test]
-fn batch_runs_from_c() {
-    let library = LibraryFolder::new("batch");
-    for (c, _) in compilers() {
-        let dir = Scratch::new(&format!("batch-files-{c}"));
-        let program = library.compile(c, "c99", "batch.c");
-        assert_eq!(run_ok(program, [dir.path()]), "ok\n");
-    }
-}
-
-#[test]
-fn generator_runs_from_c() {
-    let library = LibraryFolder::new("generate");
-    for (c, _) in compilers() {
-        let dir = Scratch::new(&format!("generate-files-{c}"));
-        let program = library.compile(c, "c99", "generate.c");
-        assert_eq!(run_ok(program, [dir.path()]), "ok\n");
-    }
 }
 
 #[test]
