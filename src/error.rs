@@ -83,21 +83,24 @@ impl Error {
         }
     }
 
-    pub(crate) fn io(action: impl Into<String>, source: io::Error) -> Self {
+    /// Makes an [`Error::Io`]. `action` is the failed action, such as `cannot write FILE`.
+    pub fn io(action: impl Into<String>, source: io::Error) -> Self {
         Error::Io {
             action: action.into(),
             source,
         }
     }
 
-    pub(crate) fn file(file: impl Into<String>, reason: impl Into<String>) -> Self {
+    /// Makes an [`Error::File`].
+    pub fn file(file: impl Into<String>, reason: impl Into<String>) -> Self {
         Error::File {
             file: file.into(),
             reason: reason.into(),
         }
     }
 
-    pub(crate) fn text(file: &str, line: u64, reason: impl Into<String>) -> Self {
+    /// Makes an [`Error::Text`]. `line` counts from 1.
+    pub fn text(file: &str, line: u64, reason: impl Into<String>) -> Self {
         Error::Text {
             file: file.into(),
             line,
@@ -130,13 +133,14 @@ impl Error {
         )
     }
 
-    pub(crate) fn argument(reason: impl Into<String>) -> Self {
+    /// Makes an [`Error::Argument`].
+    pub fn argument(reason: impl Into<String>) -> Self {
         Error::Argument(reason.into())
     }
 
     /// Makes the error of opening `path` for reading. A missing file or a folder is bad input; anything else is an error
     /// of the system.
-    pub(crate) fn cannot_open(path: &Path, source: io::Error) -> Self {
+    pub fn cannot_open(path: &Path, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::NotFound => Error::file(
                 path.display().to_string(),

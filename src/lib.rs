@@ -13,7 +13,6 @@
 //! - [`generate`]: synthetic data with a known model
 //! - [`predict`]: predictions, intervals, errors, export
 //! - [`discover`]: recommendations, similar rows, concepts, clusters
-//! - [`report`], [`batch`]: an HTML report about a model; many fits side by side
 //! - [`ffi`]: the C interface
 //!
 //! `docs/architecture.md` shows how they work together. From text to a validated problem:
@@ -39,13 +38,11 @@
 //! ```
 #![deny(unsafe_code)]
 
-pub mod batch;
 pub mod discover;
 pub mod error;
 pub mod ffi;
 pub mod format;
 pub mod generate;
-pub(crate) mod json;
 pub mod kernel;
 pub(crate) mod linalg;
 pub mod model;
@@ -55,7 +52,6 @@ pub mod predict;
 pub mod problem;
 pub mod progress;
 pub(crate) mod random;
-pub mod report;
 pub mod simd;
 pub mod solver;
 pub(crate) mod sort;

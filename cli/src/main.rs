@@ -3,6 +3,7 @@
 //!
 //! - `commands/`: one file per command; start with `commands/mod.rs`, then `commands/fit.rs`.
 //! - `bench/` and `demo/`: the two largest commands.
+//! - `lib.rs`: the job runner (`batch/`) and the HTML page (`report/`), which tests also call directly.
 //! - `input`, `output`, `progress`: files, standard output, the progress bar and Ctrl-C.
 //! - `option_arguments`, `coupling_spec`, `fit_data`, `fit_observer`: shared by `fit`, `tune`, `batch` and `fold-in`.
 //! - `row_names`, `row_lists`: names of rows and ranked lists of them.

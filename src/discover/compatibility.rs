@@ -4,8 +4,8 @@ use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::model::Model;
 
-/// Returns an error unless `matrix` is a matrix whose first mode has the rows of `mode` of the model.
-pub(crate) fn check_label_matrix(model: &Model, mode: usize, matrix: &CooView<'_>) -> Result<()> {
+/// Returns an error unless `matrix` is a matrix whose first mode has the rows of `mode` (counted from 0) of the model.
+pub fn check_label_matrix(model: &Model, mode: usize, matrix: &CooView<'_>) -> Result<()> {
     if matrix.order() != 2 {
         return Err(Error::argument(format!(
             "{}: has {} modes; cluster labels are a matrix whose first mode has the rows that are clustered",
@@ -34,7 +34,7 @@ pub(crate) fn check_label_matrix(model: &Model, mode: usize, matrix: &CooView<'_
 
 /// Returns an error unless both models can be of the same tensor: each mode has the same size in both, or the same rows
 /// have tensor entries.
-pub(crate) fn check_same_data(model: &Model, other: &Model) -> Result<()> {
+pub fn check_same_data(model: &Model, other: &Model) -> Result<()> {
     if other.order() != model.order() {
         return Err(Error::argument(format!(
             "the model to compare with has {} modes, this one {}; only models of the same data are compared",

@@ -32,7 +32,7 @@ mod top_k;
 
 pub use cluster_points::ClusterSpace;
 pub use clusters::{Cluster, ClusterOptions, Clusters, Member, cluster_rows, compare_clusterings};
-pub(crate) use compatibility::{check_label_matrix, check_same_data};
+pub use compatibility::{check_label_matrix, check_same_data};
 pub use concepts::{Association, Concept, ConceptOptions, Concepts, Profile, describe_concepts};
 pub use enrichment::Label;
 pub use gap_statistic::{GapCurve, GapPoint};

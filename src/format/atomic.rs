@@ -95,8 +95,11 @@ impl AtomicFile {
     }
 }
 
-/// Writes a whole small file atomically.
-pub(crate) fn write(
+/// Writes a file that appears under `path` complete, and synced to disk, or not at all.
+///
+/// `fill` writes the contents into a temporary file beside `path`, which is removed if `fill` fails. A file that exists at
+/// `path` is replaced. A symbolic link is followed; a device or a folder is an error.
+pub fn write_atomically(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
@@ -194,13 +197,13 @@ mod tests {
         let (real, link) = (dir.path().join("real"), dir.path().join("link"));
         fs::write(&real, "old").unwrap();
         symlink(&real, &link).unwrap();
-        write(&link, |w| w.write_all(b"new")).unwrap();
+        write_atomically(&link, |w| w.write_all(b"new")).unwrap();
         assert_eq!(fs::read(&real).unwrap(), b"new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_ne!(fs::metadata(&real).unwrap().permissions().mode() & 0o444, 0);
         // A private file stays private.
         fs::set_permissions(&real, fs::Permissions::from_mode(0o600)).unwrap();
-        write(&real, |w| w.write_all(b"secret")).unwrap();
+        write_atomically(&real, |w| w.write_all(b"secret")).unwrap();
         assert_eq!(
             fs::metadata(&real).unwrap().permissions().mode() & 0o777,
             0o600
@@ -209,7 +212,7 @@ mod tests {
         symlink(dir.path().join("missing"), &nowhere).unwrap();
         assert!(AtomicFile::create(&nowhere).is_err());
         // The longest name the system allows.
-        write(&dir.path().join("n".repeat(255)), |w| w.write_all(b"x")).unwrap();
+        write_atomically(&dir.path().join("n".repeat(255)), |w| w.write_all(b"x")).unwrap();
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod summary;
 mod text;
 mod tns_export;
 
+pub use atomic::write_atomically;
 pub use check::{CheckReport, DuplicatePosition, Faults, InvalidEntry, check, check_view};
 pub use convert::{ConversionReport, convert, is_coo_file, open, write};
 pub use coo_data::CooData;
@@ -44,7 +45,7 @@ pub use repair::{DuplicatePolicy, RepairReport, repair};
 pub use row_map::RowMap;
 pub use split::{SplitOptions, SplitPart, SplitRule, split};
 pub use summary::{ModeSummary, Summary, ValueSummary, summarize};
-pub use text::{DelimitedOptions, Input, TextFormat, TextOptions};
+pub use text::{DelimitedOptions, Input, TextFormat, TextOptions, TextPrefix, read_text_prefix};
 pub use tns_export::write_tns;
 
 pub(crate) use atomic::AtomicFile;
@@ -53,4 +54,3 @@ pub(crate) use coo_writer::StagedCoo;
 pub(crate) use file_bytes::FileBytes;
 pub(crate) use names::find_names_beside;
 pub(crate) use row_map::RowMapBuilder;
-pub(crate) use text::TextSource;

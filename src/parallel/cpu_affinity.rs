@@ -42,7 +42,7 @@ pub(crate) fn varying_first_cpu() -> u64 {
 
 /// Returns the CPUs to distribute among concurrent jobs that have `threads` threads in total, best first. Returns
 /// an empty list if there are fewer CPUs than threads, or if the system cannot restrict a thread to a set of CPUs.
-pub(crate) fn cpus_for_concurrent_jobs(threads: usize) -> Vec<usize> {
+pub fn cpus_for_concurrent_jobs(threads: usize) -> Vec<usize> {
     if cfg!(target_os = "linux") {
         cpus_for_threads(threads, varying_first_cpu())
             .into_iter()
@@ -53,10 +53,10 @@ pub(crate) fn cpus_for_concurrent_jobs(threads: usize) -> Vec<usize> {
     }
 }
 
-/// Restricts the calling thread, and all threads it starts later, to `cpus`. The thread must belong to this
-/// library. Does nothing if `cpus` is empty or the system refuses.
+/// Restricts the calling thread, and all threads it starts later, to `cpus`. The restriction stays: call it on a
+/// thread that ends with the job. Does nothing if `cpus` is empty or the system refuses.
 #[cfg(target_os = "linux")]
-pub(crate) fn restrict_to_cpus(cpus: &[usize]) {
+pub fn restrict_to_cpus(cpus: &[usize]) {
     if cpus.is_empty() {
         return;
     }
@@ -73,7 +73,7 @@ pub(crate) fn restrict_to_cpus(cpus: &[usize]) {
 
 /// Does nothing: this system cannot restrict a thread to a set of CPUs.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn restrict_to_cpus(_: &[usize]) {}
+pub fn restrict_to_cpus(_: &[usize]) {}
 
 /// Pins the calling thread, which must belong to this library, to one CPU. If the system refuses, the thread
 /// runs unpinned; only speed is affected.

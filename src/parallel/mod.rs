@@ -26,11 +26,12 @@ mod thread_pool;
 mod worker_threads;
 
 pub(crate) use barrier::Barrier;
-pub use cpu_affinity::available_threads;
-pub(crate) use cpu_affinity::{cpus_for_concurrent_jobs, restrict_to_cpus, varying_first_cpu};
+pub(crate) use cpu_affinity::varying_first_cpu;
+pub use cpu_affinity::{available_threads, cpus_for_concurrent_jobs, restrict_to_cpus};
 pub(crate) use lock::lock_ignoring_poison;
 pub use run_ordered::run_ordered;
 pub(crate) use signals::with_signals_blocked;
-pub(crate) use spawn::{THREAD_NAME, spawn, spawn_scoped};
+pub(crate) use spawn::THREAD_NAME;
+pub use spawn::{spawn, spawn_scoped};
 pub use stop_flag::StopFlag;
 pub(crate) use thread_pool::{ThreadPool, WorkerContext, stealing_order};

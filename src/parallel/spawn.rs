@@ -13,16 +13,18 @@ pub(super) fn builder() -> Builder {
     Builder::new().name(THREAD_NAME.into())
 }
 
-/// Starts a thread that the scope joins.
-pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
+/// Starts a thread that the scope joins. Signals to the process are blocked on it, so that handlers run on other
+/// threads.
+pub fn spawn_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     body: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, T>> {
     with_signals_blocked(|| builder().spawn_scoped(scope, body)).map_err(spawn_error)
 }
 
-/// Starts a thread that is not bound to a scope.
-pub(crate) fn spawn<T: Send + 'static>(
+/// Starts a thread that is not bound to a scope. Signals to the process are blocked on it, so that handlers run on
+/// other threads.
+pub fn spawn<T: Send + 'static>(
     body: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>> {
     with_signals_blocked(|| builder().spawn(body)).map_err(spawn_error)

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::format::npy::NpyWriter;
-use crate::format::{RowMap, atomic};
+use crate::format::{RowMap, write_atomically};
 use crate::kernel::CoreKind;
 use crate::model::{FactorMatrix, Model};
 use crate::problem::MatrixKind;
@@ -87,7 +87,7 @@ pub fn export(model: &Model, folder: &Path, monitor: &dyn Monitor) -> Result<Vec
     let mut core = NpyWriter::create(&add("core.npy".into()), "<f4", &sizes)?;
     core.push(&values)?;
     core.finish()?;
-    atomic::write(&add("CORETENSOR".into()), |out| {
+    write_atomically(&add("CORETENSOR".into()), |out| {
         let mut index = vec![1; order];
         for (k, g) in values.iter().enumerate() {
             if shape.kind == CoreKind::Diagonal {
@@ -137,9 +137,9 @@ fn write_table(
     missing: &[f32],
     monitor: &dyn Monitor,
 ) -> Result<()> {
-    // `atomic::write` returns I/O errors only, so a cancellation is kept beside it.
+    // `write_atomically` returns I/O errors only, so a cancellation is kept beside it.
     let mut cancelled = None;
-    let written = atomic::write(path, |out| {
+    let written = write_atomically(path, |out| {
         for index in 0..map.dim() {
             if index % (1 << 14) == 0
                 && let Err(e) = report_progress(monitor, "exporting", index, map.dim())

@@ -4,7 +4,7 @@ use crate::options::{Algorithm, ModelKind};
 use crate::problem::Problem;
 
 /// Rank of a Tucker model that is left to the library: its core grows with the power of the order.
-pub(crate) const TUCKER_RANK: usize = 10;
+pub const TUCKER_RANK: usize = 10;
 
 /// Rank of a CP model fitted by anything but `gibbs`: the first whose number of entries per row the data reaches. Chosen
 /// on the data of docs/accuracy.md.
@@ -30,8 +30,9 @@ pub(super) fn default_gibbs_rank(problem: &Problem<'_>, model: ModelKind) -> usi
 }
 
 /// Returns the approximate rank of a CP model that is left to the library, for data of this many entries with these numbers
-/// of rows. Used to estimate memory before the data is read.
-pub(crate) fn likely_rank(entries: u64, rows: &[u64], algorithm: Algorithm) -> usize {
+/// of rows per mode, known or estimated before the data is read. The rank of the fit may differ, since rows that do not
+/// occur do not count there.
+pub fn likely_rank(entries: u64, rows: &[u64], algorithm: Algorithm) -> usize {
     let per_row = per_row_of_two_largest(entries, rows.iter().copied());
     match algorithm {
         Algorithm::Gibbs => cp_gibbs_rank(per_row),

@@ -45,9 +45,8 @@ mod stream_ids;
 pub mod tune;
 
 pub use biases::{BiasOptions, fit_biases};
+pub use default_rank::{TUCKER_RANK, likely_rank};
 pub use fit::fit;
 pub use fold_in::{FoldIn, FoldMatrix, FoldSummary, fold_in};
 pub use input::{FitInput, FitSummary};
 pub use observer::{Control, Event, Observer, StopReason};
-
-pub(crate) use default_rank::{TUCKER_RANK, likely_rank};

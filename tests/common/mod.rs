@@ -6,7 +6,6 @@ pub mod in_memory;
 pub mod native;
 pub mod planted;
 pub mod random_problem;
-pub mod reports;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,6 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-mod batch;
 mod biases;
 mod blocked;
 mod clusters;
@@ -26,8 +25,6 @@ mod ranking_metrics;
 mod real_data;
 mod recommend;
 mod recommend_shapes;
-mod report;
-mod report_in_browser;
 mod resume;
 mod rowwise;
 mod rowwise_results;

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use s3cmtf::batch::{
+use s3cmtf::solver::Control;
+use s3cmtf::{Error, Result};
+use s3cmtf_cli::batch::{
     BatchObserver, BatchOptions, BatchSummary, JobReader, JobResult, JobStatus, parse_bytes,
     run as run_jobs,
 };
-use s3cmtf::solver::Control;
-use s3cmtf::{Error, Result};
 use serde_json::{Value, json};
 
 use crate::fit_observer::{ConsoleObserver, json_number};

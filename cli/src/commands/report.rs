@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use s3cmtf::format::{CooFile, Names, OpenMode, TextOptions};
 use s3cmtf::model;
-use s3cmtf::report::{ReportOptions, write_report};
 use s3cmtf::{Error, Result};
+use s3cmtf_cli::report::{ReportOptions, write_report};
 use serde_json::json;
 
 use crate::coupling_spec::CouplingSpec;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use s3cmtf::Result;
-use s3cmtf::report::{ReportOptions, write_report};
+use s3cmtf_cli::report::{ReportOptions, write_report};
 
 use super::context::Context;
 use super::fits::Fits;

@@ -1,11 +1,14 @@
-//! Tests that run the program as a user does, one module per command or subject.
+//! Tests that run the program as a user does, one module per command or subject. Those of the job runner
+//! and of the HTML page also call them directly.
 
 #[path = "../../../tests/common/mod.rs"]
 mod common;
 mod runner;
+mod sample_reports;
 
 mod als_gibbs;
 mod batch;
+mod batch_runner;
 mod bench;
 mod clusters;
 mod commands;
@@ -19,6 +22,8 @@ mod recommend;
 mod rejected_files;
 mod rejected_text;
 mod report;
+mod report_in_browser;
+mod report_page;
 mod text_options;
 mod tune;
 mod weights;

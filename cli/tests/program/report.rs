@@ -3,9 +3,9 @@
 use s3cmtf::format::OpenMode;
 use s3cmtf::model;
 
-use crate::common::reports::check_html;
 use crate::common::{ProgramRun, Scratch};
 use crate::runner::{program, run};
+use crate::sample_reports::check_html;
 
 #[test]
 fn command_in_the_report_reproduces_the_model() {

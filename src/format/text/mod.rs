@@ -18,12 +18,14 @@ mod line_reader;
 mod matrix_market;
 mod number;
 mod options;
+mod prefix;
 mod sink;
 mod source;
 mod text_result;
 mod tns;
 
 pub use options::{DelimitedOptions, TextFormat, TextOptions};
+pub use prefix::{TextPrefix, read_text_prefix};
 pub use source::Input;
 
 pub(crate) use sink::{Sink, SinkTarget};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::format::{CooView, atomic};
+use crate::format::{CooView, write_atomically};
 use crate::problem::Problem;
 
 /// The first line of a state file.
@@ -33,7 +33,7 @@ pub(super) struct SearchState {
 impl SearchState {
     pub(super) fn save(&self, path: &Path) -> Result<()> {
         let text = self.to_text();
-        atomic::write(path, |w| w.write_all(text.as_bytes()))
+        write_atomically(path, |w| w.write_all(text.as_bytes()))
     }
 
     /// Loads the outcomes of a file with the same fingerprints.

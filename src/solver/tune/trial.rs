@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::super::observer::{Control, StopReason};
 use super::space::Space;
 use crate::error::Result;
-use crate::format::{CooView, atomic};
+use crate::format::{CooView, write_atomically};
 use crate::options::{OPTION_TABLE, Options};
 
 /// Options that do not affect the model, which a saved file of options leaves to each fit.
@@ -91,7 +91,7 @@ impl Trial {
 /// Writes the options of a trial to a file of options, atomically.
 pub fn save(trial: &Trial, path: impl AsRef<Path>) -> Result<()> {
     let text = trial.to_text();
-    atomic::write(path.as_ref(), |w| w.write_all(text.as_bytes()))
+    write_atomically(path.as_ref(), |w| w.write_all(text.as_bytes()))
 }
 
 /// The result of a search.

@@ -1,0 +1,83 @@
+//! The log of a job.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use s3cmtf::model::EpochMetrics;
+use s3cmtf::solver::{Control, Event, Observer};
+use s3cmtf::{Error, Result};
+use serde_json::{Value, json};
+
+/// The log of a job: one JSON object per line, as `fit --json` prints them.
+pub(super) struct JobLog {
+    file: File,
+    name: String,
+    /// The first error of a write during a fit.
+    failed: Option<Error>,
+}
+
+impl JobLog {
+    /// Opens a log for appending.
+    pub(super) fn open(path: &Path) -> Result<JobLog> {
+        let name = path.display().to_string();
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        Ok(JobLog {
+            file: file.map_err(|e| Error::io(format!("cannot write {name}"), e))?,
+            name,
+            failed: None,
+        })
+    }
+
+    /// Returns an error if a write during a fit failed.
+    pub(super) fn check(&mut self) -> Result<()> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Writes an object.
+    pub(super) fn write(&mut self, object: &Value) -> Result<()> {
+        let line = format!("{object}\n");
+        let written = self.file.write_all(line.as_bytes());
+        written.map_err(|e| Error::io(format!("cannot write {}", self.name), e))
+    }
+}
+
+impl Observer for JobLog {
+    fn epoch(&mut self, e: &EpochMetrics) -> Control {
+        // NaN, for an error that was not measured, becomes null.
+        let line = json!({
+            "epoch": e.epoch,
+            "eta": e.eta,
+            "loss": e.loss,
+            "train_rmse": e.train_rmse,
+            "test_rmse": e.test_rmse,
+            "valid_rmse": e.valid_rmse,
+            "update_seconds": e.update_seconds,
+            "eval_seconds": e.eval_seconds,
+            "entries_per_second": e.entries_per_second,
+        });
+        match self.write(&line) {
+            Ok(()) => Control::Continue,
+            Err(e) => {
+                self.failed.get_or_insert(e);
+                Control::Stop
+            }
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        let line = match event {
+            Event::RankLowered(text) => json!({"event": "rank-lowered", "text": text}),
+            Event::RolledBack { epoch, eta } => {
+                json!({"event": "rolled-back", "epoch": epoch, "eta": eta})
+            }
+            Event::Checkpoint { epoch } => json!({"event": "checkpoint", "epoch": epoch}),
+            Event::Warning(text) => json!({"event": "warning", "text": text}),
+            Event::Stopped(reason) => json!({"event": "stopped", "reason": reason.name()}),
+            _ => return,
+        };
+        if let Err(e) = self.write(&line) {
+            self.failed.get_or_insert(e);
+        }
+    }
+}

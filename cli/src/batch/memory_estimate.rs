@@ -1,0 +1,161 @@
+//! Estimate of the memory of a job, before it starts, from the sizes of its files and its options.
+//!
+//! The estimate is a sum over allocations, with all rows of a mode counted as if they occurred. An estimate that is too
+//! high leaves memory unused; one that is too low may exhaust the memory of the whole batch. `docs/batch.md` compares
+//! estimates with measurements. Memory-mapped files do not count, since the system can evict their pages.
+
+use std::fs;
+
+use s3cmtf::options::{Algorithm, Initialization, ModelKind, Options};
+use s3cmtf::problem::MatrixKind;
+use s3cmtf::simd::padded_len;
+use s3cmtf::solver::{TUCKER_RANK, likely_rank};
+use s3cmtf::{Error, Result};
+
+use super::data_size::DataSize;
+use super::job::{FitTask, Job, Task};
+
+/// Bytes of a job without data: code, allocator and tables. Far more than was ever measured.
+const BASE_BYTES: u64 = 8 << 20;
+
+/// Bytes of the stack of a thread, which it rarely uses completely.
+const STACK_BYTES: u64 = 2 << 20;
+
+/// The largest number of entries that a thread reads at a time (`solver::entry_layout`).
+const CHUNK_ENTRIES: u64 = 1 << 17;
+
+/// The number of copies of the parameters during a fit: the model; `last_good`, `before_epoch` and `best` of
+/// `solver::driver::Fit`; the snapshot that `gibbs` takes to predict from earlier samples
+/// (`solver::rowwise::posterior_samples`); and one in reserve for temporary copies.
+const FIT_COPIES: u64 = 6;
+
+/// The further copies of a fit that is initialised by Gibbs sampling (`solver::gibbs_init`): the model of the chain, its
+/// `last_good` and `before_epoch`, and one in reserve.
+const GIBBS_INIT_COPIES: u64 = 4;
+
+/// Bytes of a page of a [`RowMap`](s3cmtf::format::RowMap), with its entry in the page table.
+const PAGE_BYTES: u64 = 84;
+
+/// Returns the estimated memory of a job, in bytes.
+pub(super) fn estimate_bytes(job: &Job, options: &Options) -> Result<u64> {
+    let stacks = options.threads.saturating_mul(STACK_BYTES);
+    let base = stacks.saturating_add(BASE_BYTES);
+    let data = match &job.task {
+        Task::Fit(task) => fit_bytes(task, options)?,
+        Task::Predict(task) => {
+            // The data file is mapped, and text is converted into a file. Its size is only read to find errors.
+            DataSize::of_file(&task.file)?;
+            fs::metadata(&task.model)
+                .map_err(|e| Error::cannot_open(&task.model, e))?
+                .len()
+        }
+    };
+    Ok(base.saturating_add(data))
+}
+
+/// The sum of allocations, which saturates.
+#[derive(Default)]
+struct ByteSum(u64);
+
+impl ByteSum {
+    fn add(&mut self, count: u64, bytes_each: u64) {
+        self.0 = self.0.saturating_add(count.saturating_mul(bytes_each));
+    }
+}
+
+fn fit_bytes(task: &FitTask, options: &Options) -> Result<u64> {
+    let is_gibbs = options.algorithm == Algorithm::Gibbs;
+    let is_rowwise = options.algorithm.is_rowwise();
+    let has_gibbs_init = !is_rowwise
+        && (options.start == Initialization::Gibbs
+            || (options.start == Initialization::Auto && !options.nonneg));
+    let has_mode_csr = is_rowwise || has_gibbs_init;
+    let copies = FIT_COPIES + if has_gibbs_init { GIBBS_INIT_COPIES } else { 0 };
+    let has_weights = u64::from(task.weights.is_some());
+    let tensor = DataSize::of_file(&task.tensor)?;
+    let mut rows = tensor.rows.clone();
+    let mut total = ByteSum::default();
+    // The indices of an entry, its value and its weight.
+    let entry_bytes = |order: u64| 4 * (order + 1 + has_weights);
+    let bytes_per_entry = |order: u64| {
+        // Sorted chunks and the blocks made from them (`solver::entry_layout`). The shuffled entries and residuals of
+        // other algorithms take less.
+        let blocks = 2 * entry_bytes(order);
+        // For each mode a list with the other indices, the value and the weight of each entry (`kernel::ModeCsr`), built
+        // from a copy of the entries.
+        let mode_csr = order * 4 * (order + has_weights) + entry_bytes(order);
+        blocks + if has_mode_csr { mode_csr } else { 0 }
+    };
+    total.add(tensor.entries, bytes_per_entry(tensor.order()));
+    total.add(tensor.pages, PAGE_BYTES);
+    total.add(
+        options.threads,
+        CHUNK_ENTRIES.min(tensor.entries) * entry_bytes(tensor.order()),
+    );
+    for held_out in [&task.test, &task.valid].into_iter().flatten() {
+        let size = DataSize::of_file(held_out)?;
+        // Sorted into blocks as well, without weights.
+        total.add(size.entries, 2 * 4 * (size.order() + 1));
+    }
+    let mut column_counts = Vec::new();
+    for matrix in &task.matrices {
+        let size = DataSize::of_file(&matrix.file)?;
+        let entries = match matrix.kind {
+            MatrixKind::Sampled(zeros) => size.entries.saturating_mul(1 + u64::from(zeros)),
+            _ => size.entries,
+        };
+        total.add(entries, bytes_per_entry(2));
+        total.add(size.pages, PAGE_BYTES);
+        if let Some(of_mode) = rows.get_mut(matrix.mode) {
+            *of_mode = of_mode.saturating_add(size.rows[0]);
+        }
+        if !matrix.kind.is_graph() {
+            column_counts.push((matrix.mode, size.rows[1]));
+        }
+    }
+    let rank_of = |mode: usize| match options.rank.as_slice() {
+        [] if options.model == ModelKind::Tucker => TUCKER_RANK,
+        [] => likely_rank(tensor.entries, &tensor.rows, options.algorithm),
+        [one] => *one,
+        list => list.get(mode).copied().unwrap_or(1),
+    };
+    let row_counts = rows.iter().copied().enumerate().chain(column_counts);
+    // The bytes of all posterior samples, and of those of the largest mode.
+    let (mut samples, mut largest) = (0u64, 0u64);
+    for (mode, count) in row_counts {
+        // The values and the bias of a row; its counts in problem and model, the sums of its weights, and two penalties.
+        let row = 4 * padded_len(rank_of(mode)) as u64 + 4;
+        let per_row = 2 * 8 + has_weights * 2 * 8 + 2 * 4;
+        total.add(count, (copies * row).saturating_add(per_row));
+        if is_gibbs {
+            // 16-bit values and a scale (`model::QuantizedRows`).
+            let sample = 2 * (rank_of(mode) as u64 + 1) + 4;
+            let all = count.saturating_mul(options.samples.saturating_mul(sample));
+            samples = samples.saturating_add(all);
+            largest = largest.max(all);
+        }
+    }
+    // One mode also has its conditional means.
+    samples = samples.saturating_add(largest);
+    let is_cp = options.model == ModelKind::Cp
+        || (options.model == ModelKind::Auto && options.rank.is_empty());
+    // The last mode of the core is padded (`CoreShape::core_len`).
+    let last = rows.len().saturating_sub(1);
+    let padded_rank = padded_len(rank_of(last)) as u64;
+    let core = if is_cp {
+        padded_rank
+    } else {
+        (0..last).fold(padded_rank, |size, mode| {
+            size.saturating_mul(rank_of(mode) as u64)
+        })
+    };
+    // Each thread has a replica of the core, its gradient, and buffers of the batch kernels.
+    total.add(core, 4 * (copies + 4 * options.threads));
+    if is_gibbs {
+        samples = samples.saturating_add(core.saturating_mul(4 * options.samples));
+    }
+    // A model is written from a copy of all samples, made mode by mode. By then the training data are freed (unless it is a
+    // checkpoint), but the allocator may not have returned them to the system.
+    let write_buffer = samples.saturating_add(largest);
+    Ok(total.0.saturating_add(samples).saturating_add(write_buffer))
+}
