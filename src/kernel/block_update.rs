@@ -52,7 +52,7 @@ pub(crate) struct BlockScratch {
 }
 
 impl BlockScratch {
-    /// Makes `work` large enough for the kernels.
+    /// Grows the scratch buffer `work` to the length that the kernels need.
     pub(super) fn reserve_work(&mut self, layout: &CoreLayout) {
         let fiber = layout.fiber.map_or(0, |f| layout.ranks[f]);
         let len = batch::work_len(&layout.shape, layout.ranks.len(), fiber).max(

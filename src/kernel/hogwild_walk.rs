@@ -6,7 +6,8 @@ use super::hogwild_rows::HogwildVector;
 use super::row_cache::RowCache;
 use crate::simd::{LANES, prefetch};
 
-/// The entries of a segment and the order in which they are visited: position `at`, then `at + stride`, cyclically.
+/// The entries of a segment and the order of their updates: entry `at`, then `at + stride` modulo the number of entries, and
+/// so on.
 pub(crate) struct EntryWalk<'a> {
     /// Number of row indices per entry.
     pub order: usize,

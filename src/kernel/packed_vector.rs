@@ -8,7 +8,7 @@ pub(super) trait PackedVector: F32x16 {
     /// Number of vectors of a slice whose sums fit into registers beside the other operands.
     const PACKED_TILE: usize;
 
-    /// Returns the lanes selected by `indices`.
+    /// Returns the vector whose lane k is lane `indices[k]` of this one.
     ///
     /// # Safety
     /// [`LANES`] indices must be readable, each below [`LANES`].

@@ -85,6 +85,9 @@ impl Model {
     }
 
     /// Returns the sum of the mean and the biases of `rows`, one compact row per mode.
+    ///
+    /// # Panics
+    /// If there are more rows than modes.
     #[inline]
     pub fn baseline(&self, rows: impl Iterator<Item = u32>) -> f64 {
         let mut sum = 0.0;

@@ -116,7 +116,7 @@ options! {
     penalty: Penalty, OptionKind::Choice(PENALTIES), "l2",
         "Whether squares (l2) or absolute values (l1) are penalised";
     start: Initialization, OptionKind::Choice(INITIALIZATIONS), "auto",
-        "How factors and core start: where some sweeps of gibbs come to (drawn), the two largest modes around 0 and the others near 1 with a diagonal core (identity), all positive and nearly constant (paper), or all normal around 0; auto is drawn, with nonneg paper; gibbs starts as identity with any of them, its smaller modes along what entries agree on";
+        "Initial factors and core: the last sample of a short Gibbs chain (drawn), the two largest modes around 0 and the others near 1 with a diagonal core (identity), all positive and nearly constant (paper), or all normal around 0 (normal); auto is drawn, or paper with nonneg; gibbs always starts as identity, with its smaller modes along spectral directions";
     nonneg: bool, OptionKind::Flag, "false",
         "Keep factors, core and columns of matrices at 0 or above";
     orthogonal: bool, OptionKind::Flag, "true",
@@ -126,13 +126,13 @@ options! {
     burn_in: u64, OptionKind::Integer(0, 1_000_000), "8",
         "Sweeps of gibbs before its first sample";
     samples: u64, OptionKind::Integer(1, 100_000), "50",
-        "Samples of gibbs, which predictions are averaged over: it goes on for burn_in + samples sweeps, and up to three times as many to make up for samples from before the draws came to rest, whatever epochs says";
+        "Posterior samples of gibbs that predictions are averaged over; gibbs runs burn_in + samples sweeps, and up to three times as many to replace samples from before the chain had burned in; epochs does not limit it";
     tolerance: f64, OptionKind::Real(0.0, 1.0), "0",
         "Stop when the training loss changes by less than this share between two evaluations; 0 never does";
     patience: u64, OptionKind::Integer(0, 1_000_000), "0",
         "Stop after this many evaluations without a better validation error, and keep the best model; 0 never does";
     valid_fraction: f64, OptionKind::Real(0.0, 1.0), "0",
-        "Hold out this part of the entries, by chance, to decide which epoch is best and, with patience, when to stop; the model of the best epoch is kept; 0 holds out none";
+        "Fraction of the entries to hold out at random; their error decides which epoch is best and, with patience, when to stop; the model of the best epoch is kept; 0 holds out none";
     time_limit: f64, OptionKind::Real(0.0, f64::MAX), "0",
         "Stop after this many seconds of fitting; 0 never does";
     eval_every: u64, OptionKind::Integer(1, 1_000_000), "1",

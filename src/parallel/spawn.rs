@@ -13,8 +13,7 @@ pub(super) fn builder() -> Builder {
     Builder::new().name(THREAD_NAME.into())
 }
 
-/// Starts a thread that the scope joins. Signals to the process are blocked on it, so that handlers run on other
-/// threads.
+/// Starts a scoped thread with all signals blocked, so that signal handlers run on threads of the host program.
 pub fn spawn_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     body: impl FnOnce() -> T + Send + 'scope,
@@ -22,8 +21,8 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
     with_signals_blocked(|| builder().spawn_scoped(scope, body)).map_err(spawn_error)
 }
 
-/// Starts a thread that is not bound to a scope. Signals to the process are blocked on it, so that handlers run on
-/// other threads.
+/// Starts a thread that is not bound to a scope, with all signals blocked, so that signal handlers run on threads of the
+/// host program.
 pub fn spawn<T: Send + 'static>(
     body: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>> {

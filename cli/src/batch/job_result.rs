@@ -111,7 +111,7 @@ impl JobResult {
         }
     }
 
-    /// Returns the object of the journal. `job_text` is the line of the job.
+    /// Returns the result as the JSON object that the journal stores. `job_text` is the input line of the job.
     pub(super) fn to_json(&self, job_text: &str) -> Value {
         let mut object = json!({
             "id": self.id,

@@ -10,8 +10,8 @@
 //! span the directions of that mode's rows, where X is the mode-n unfolding of the observed, centered and clipped
 //! values and D counts the pairs of each row. Deleting the diagonal removes the bias of the noise's own squares (Cai, Li,
 //! Poor and Chen, "Nonconvex low-rank tensor completion from noisy data", NeurIPS 2019, start from the same matrix).
-//! Where every slice of the tensor averages to 0, a chain that starts at random waits long until it finds these
-//! directions by chance; one that starts there does not.
+//! Where every slice of the tensor averages to 0, a chain with a random initial state needs many sweeps to
+//! find these directions; a chain that starts along them does not.
 //!
 //! In go the entries grouped by the rows of the largest mode; out come [`SpectralColumns`] for a smaller mode. Open
 //! [`unfolding_gram`] first; [`centered_values`] and [`mode_fibers`] prepare its inputs.

@@ -26,8 +26,9 @@
 //!   ([`RoundTasks`](task_order::RoundTasks)).
 //! - A column of a large matrix on a cut mode: the thread that runs the block with the column's part. Such columns are cut
 //!   along another axis than the rows (`other_axis` in `plan`), so a tensor block has one part of each.
-//! - A row of an uncut mode or a replicated column: no thread during a stratum; every block updates its own replica. During
-//!   the merge, the thread that takes the row's part. The core likewise, but one thread merges all of it.
+//! - A row of an uncut mode, or a replicated column: during a stratum no thread writes it, because every block updates its
+//!   own replica. During the merge, the thread that merges the row's part owns it. The core is replicated too; one thread
+//!   merges all of it.
 //! - A row or column of a matrix or graph with strata of its own: the thread that runs the pair of its row part and its column
 //!   part.
 //! - In conflict-free classes: the thread that takes the block whose entries have the row.
