@@ -1,11 +1,13 @@
 //! Parts of the command-line program that can be called without it, so that tests reach them directly.
 //!
 //! - [`batch`]: the job runner.
+//! - [`number_format`]: text of numbers, for the page and for the terminal.
 //! - [`report`]: the HTML page about a model.
 //!
-//! They use only the public Rust API of the library. This crate is no interface for other programs: it may change with
-//! every version of the program.
+//! Both use only the public Rust API of the library. This crate is internal to the program: its API may change in any
+//! release.
 #![deny(unsafe_code)]
 
 pub mod batch;
+pub mod number_format;
 pub mod report;

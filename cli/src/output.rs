@@ -5,6 +5,7 @@ use std::fmt::{Display, Write as _};
 use std::io::{self, Write};
 
 use s3cmtf::{Error, Result};
+pub(crate) use s3cmtf_cli::number_format::format_integer;
 
 /// Buffers the output of a command. Commands do not use `println!`, which panics when the reader of a pipe has closed it.
 pub(crate) struct Output {
@@ -99,19 +100,6 @@ pub(crate) fn format_count(n: u64, singular: &str, plural: &str) -> String {
         format_integer(n),
         if n == 1 { singular } else { plural }
     )
-}
-
-/// Formats an integer with separators of thousands: `1,234,567`.
-pub(crate) fn format_integer(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, d) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(d);
-    }
-    out
 }
 
 /// Formats the sizes of modes: `71,000 x 11,000 x 157`.

@@ -7,12 +7,13 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crc32fast::Hasher;
 
 use super::atomic::AtomicFile;
-use super::coo_view::Values;
+use super::coo_view::{CooView, Values};
 use super::header::{ALIGN, HEADER_LEN, Header, ValueKind, check_order};
 use crate::error::{Error, Result};
 
@@ -195,6 +196,23 @@ impl CooWriter {
             expected_count: count,
             max_index: vec![0; order],
         })
+    }
+
+    /// Appends the positions of the entries `range` of `view`, with other values. The file must have the order of the view
+    /// and no weights.
+    ///
+    /// # Errors
+    /// As [`CooWriter::push`].
+    pub fn push_at_positions(
+        &mut self,
+        view: &CooView<'_>,
+        range: Range<usize>,
+        values: Values<'_>,
+    ) -> Result<()> {
+        let columns: Vec<&[u32]> = (0..view.order())
+            .map(|n| &view.column(n)[range.clone()])
+            .collect();
+        self.push(&columns, values, None)
     }
 
     /// Appends entries: one slice of indices (from 0) per mode, the values, and the weights if the

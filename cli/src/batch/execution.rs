@@ -207,10 +207,7 @@ fn execute_prediction(
         threads: settings.options.threads as usize,
     };
     predict_entries(&model, &view, &options, shared, |range, values| {
-        let columns: Vec<&[u32]> = (0..view.order())
-            .map(|n| &view.column(n)[range.clone()])
-            .collect();
-        writer.push(&columns, Values::F64(values), None)
+        writer.push_at_positions(&view, range, Values::F64(values))
     })?;
     let header = writer.finish(Dims::Stated(view.dims().to_vec()))?;
     result.predictions = header.count;

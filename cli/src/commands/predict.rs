@@ -129,12 +129,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         )));
     }
     let mut writer = CooWriter::create(path, view.order(), kind, None, Some(view.len() as u64))?;
-    predict(&mut |range, values| {
-        let columns: Vec<&[u32]> = (0..view.order())
-            .map(|n| &view.column(n)[range.clone()])
-            .collect();
-        writer.push(&columns, Values::F64(values), None)
-    })?;
+    predict(&mut |range, values| writer.push_at_positions(&view, range, Values::F64(values)))?;
     let header = writer.finish(Dims::Stated(view.dims().to_vec()))?;
     out.line(format!(
         "{}: {} predictions",

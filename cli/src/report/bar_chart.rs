@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::html::{escape, group_digits};
+use super::html::{escape, format_integer};
 use super::svg_frame::{BOTTOM, HEIGHT, RIGHT, TOP, WIDTH, horizontal_axis, open, text_centre};
 
 /// Bars side by side, each with its label and its count.
@@ -25,7 +25,7 @@ impl BarChart<'_> {
         let width = (right - left) / bars.len() as f64;
         let letters = bars.iter().map(|b| b.0.chars().count()).max().unwrap_or(1);
         let label_step = ((letters as f64 * 6.2 + 6.0) / width).ceil().max(1.0) as usize;
-        let digits = bars.iter().map(|b| group_digits(b.1).len()).max();
+        let digits = bars.iter().map(|b| format_integer(b.1).len()).max();
         let show_counts = digits.unwrap_or(1) as f64 * 6.2 < width;
         let mut out = open(self.title);
         for (k, (label, count)) in bars.iter().enumerate() {
@@ -40,7 +40,7 @@ impl BarChart<'_> {
                 bottom - height,
                 0.84 * width,
                 escape(label),
-                group_digits(*count)
+                format_integer(*count)
             );
             let middle = x + width / 2.0;
             if show_counts && *count > 0 {
@@ -48,7 +48,7 @@ impl BarChart<'_> {
                     out,
                     "<text class=\"tick middle\" x=\"{middle:.1}\" y=\"{:.1}\">{}</text>",
                     bottom - height - 4.0,
-                    group_digits(*count)
+                    format_integer(*count)
                 );
             }
             if k % label_step == 0 {

@@ -10,7 +10,7 @@ use s3cmtf::format::CooView;
 
 use super::bar_chart::inline_bar;
 use super::context::PageContext;
-use super::html::{count_noun, format_percent, format_value, group_digits};
+use super::html::{count_noun, format_integer, format_percent, format_value};
 use super::line_chart::{Curve, LineChart, Mark};
 
 /// The largest number of clusters shown per mode.
@@ -169,8 +169,8 @@ impl PageContext<'_> {
             .map(|l| {
                 format!(
                     "<li title=\"{} of its rows, {} of all\">{} ×{}</li>",
-                    group_digits(l.count),
-                    group_digits(l.overall),
+                    format_integer(l.count),
+                    format_integer(l.overall),
                     self.column_name(matrix_numbers[l.matrix], l.column),
                     format_value((l.lift * 10.0).round() / 10.0)
                 )

@@ -6,7 +6,7 @@ use s3cmtf::model::{EpochMetrics, FitOutcome, Model};
 
 use super::context::PageContext;
 use super::html::{
-    count_noun, escape, format_seconds, format_value, group_digits, key_value_table,
+    count_noun, escape, format_integer, format_seconds, format_value, key_value_table,
 };
 use super::line_chart::{Curve, LineChart, Mark};
 
@@ -182,7 +182,7 @@ impl PageContext<'_> {
             let _ = writeln!(
                 out,
                 "<tr><td>{}</td><td>{}</td><td>{}</td></tr>",
-                group_digits(n.epoch),
+                format_integer(n.epoch),
                 escape(&n.kind),
                 escape(&n.message)
             );
@@ -215,14 +215,14 @@ impl PageContext<'_> {
             let rate = (entries / update).round() as u64;
             rows.push((
                 "Tensor and matrix entries",
-                format!("{} per second of update time", group_digits(rate)),
+                format!("{} per second of update time", format_integer(rate)),
             ));
         }
         rows.push(("Update time", format_seconds(update)));
         rows.push(("Evaluation time", format_seconds(eval)));
         if let Some(outcome) = &self.model.record().outcome {
             rows.push(("Total time", format_seconds(outcome.seconds)));
-            rows.push(("Threads", group_digits(outcome.threads)));
+            rows.push(("Threads", format_integer(outcome.threads)));
             rows.push(("Instruction set", escape(&outcome.kernel)));
         }
         let points = metric_points(self.model, TimeAxis::Epochs, |e| e.entries_per_second / 1e6);

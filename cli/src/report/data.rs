@@ -8,7 +8,7 @@ use s3cmtf::format::{CooView, summarize};
 use super::bar_chart::BarChart;
 use super::context::{PageContext, TestErrors};
 use super::html::{
-    count_noun, format_percent, format_value, group_digits, key_value_table, truncate,
+    count_noun, format_integer, format_percent, format_value, key_value_table, truncate,
 };
 
 /// The largest number of bars of the distribution of values.
@@ -26,7 +26,7 @@ impl PageContext<'_> {
             "Training entries",
             format!(
                 "{}, values {} to {}",
-                group_digits(count),
+                format_integer(count),
                 format_value(range.min),
                 format_value(range.max)
             ),
@@ -102,9 +102,9 @@ impl PageContext<'_> {
                 out,
                 "<tr><td>{}</td><td>{} of {}</td><td>{}, {}</td><td>{}</td></tr>",
                 self.mode_name(n),
-                group_digits(mode.rows.len() as u64),
-                group_digits(mode.rows.dim()),
-                group_digits(median(&mode.counts)),
+                format_integer(mode.rows.len() as u64),
+                format_integer(mode.rows.dim()),
+                format_integer(median(&mode.counts)),
                 format_value(mean),
                 self.longest_rows(n)
             );
@@ -114,7 +114,7 @@ impl PageContext<'_> {
 
     /// Returns the rows of the table about the test entries.
     fn test_rows(&self, test: &CooView<'_>, errors: &TestErrors) -> Vec<(&'static str, String)> {
-        let mut rows = vec![("Test entries", group_digits(test.len() as u64))];
+        let mut rows = vec![("Test entries", format_integer(test.len() as u64))];
         let clipped = &errors.model.clipped;
         rows.push((
             "Test errors",
@@ -171,7 +171,9 @@ impl PageContext<'_> {
         }
         let names: Vec<String> = rows
             .iter()
-            .map(|&(count, index)| format!("{} ({})", self.row_name(n, index), group_digits(count)))
+            .map(|&(count, index)| {
+                format!("{} ({})", self.row_name(n, index), format_integer(count))
+            })
             .collect();
         names.join(", ")
     }

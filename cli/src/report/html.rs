@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+pub(super) use crate::number_format::format_integer;
+
 /// Escapes a text for HTML elements and quoted attributes.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -30,19 +32,6 @@ pub(super) fn truncate(text: &str, max_chars: usize) -> String {
     }
 }
 
-/// Formats 1234567 as 1,234,567.
-pub(super) fn group_digits(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, d) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(d);
-    }
-    out
-}
-
 /// Formats a value with about four significant digits; a dash if it is not finite.
 pub(super) fn format_value(x: f64) -> String {
     if !x.is_finite() {
@@ -61,7 +50,7 @@ pub(super) fn format_value(x: f64) -> String {
             return format!(
                 "{}{}",
                 if x < 0.0 { "−" } else { "" },
-                group_digits(s as u64)
+                format_integer(s as u64)
             );
         }
         s => {
@@ -100,7 +89,7 @@ pub(super) fn format_percent(fraction: f64) -> String {
 /// Formats a count with its noun.
 pub(super) fn count_noun(n: u64, singular: &str, plural: &str) -> String {
     let noun = if n == 1 { singular } else { plural };
-    format!("{} {noun}", group_digits(n))
+    format!("{} {noun}", format_integer(n))
 }
 
 /// Appends a section of the page.

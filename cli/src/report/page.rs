@@ -12,7 +12,7 @@ use s3cmtf::{Error, Result};
 
 use super::context::{PageContext, TestErrors};
 use super::html::{
-    count_noun, escape, format_seconds, format_value, group_digits, section, truncate,
+    count_noun, escape, format_integer, format_seconds, format_value, section, truncate,
 };
 use super::options::ReportOptions;
 
@@ -122,7 +122,7 @@ impl PageContext<'_> {
             CoreKind::Diagonal => "A CP model",
         };
         let dims: Vec<String> = (0..model.order())
-            .map(|n| format!("{} {}", self.mode_name(n), group_digits(model.dims()[n])))
+            .map(|n| format!("{} {}", self.mode_name(n), format_integer(model.dims()[n])))
             .collect();
         let ranks: Vec<String> = model.shape().ranks.iter().map(usize::to_string).collect();
         let mut text = format!(
@@ -158,7 +158,7 @@ impl PageContext<'_> {
     fn key_figures(&self, errors: Option<&TestErrors>) -> String {
         let model = self.model;
         let entries: u64 = model.modes()[0].counts.iter().sum();
-        let mut tiles = vec![(group_digits(entries), "training entries".to_string())];
+        let mut tiles = vec![(format_integer(entries), "training entries".to_string())];
         let last = model.history().iter().rfind(|e| e.loss.is_finite());
         let outcome = model.record().outcome.as_ref();
         let train = outcome.map(|o| o.train_rmse);
@@ -178,7 +178,7 @@ impl PageContext<'_> {
         }
         let epochs = outcome.map_or(model.history().len() as u64, |o| o.epochs);
         if epochs > 0 {
-            tiles.push((group_digits(epochs), "epochs".into()));
+            tiles.push((format_integer(epochs), "epochs".into()));
         }
         let update_seconds: f64 = model.history().iter().map(|e| e.update_seconds).sum();
         let fit_seconds = outcome.map_or(update_seconds, |o| o.seconds);

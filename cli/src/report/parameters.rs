@@ -10,7 +10,7 @@ use s3cmtf::simd::padded_len;
 use super::bar_chart::BarChart;
 use super::context::PageContext;
 use super::heat_map::HeatMap;
-use super::html::{count_noun, escape, format_value, group_digits};
+use super::html::{count_noun, escape, format_integer, format_value};
 
 /// The largest number of slices of the core.
 const MAX_SLICES: usize = 16;
@@ -153,7 +153,7 @@ impl PageContext<'_> {
             let _ = writeln!(
                 out,
                 "<p class=\"note\">The {MAX_SLICES} largest of {} slices.</p>",
-                group_digits(slices as u64)
+                format_integer(slices as u64)
             );
         }
         out
