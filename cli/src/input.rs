@@ -104,6 +104,7 @@ impl TextArguments {
                 names,
                 delimiter,
                 no_header: self.no_header,
+                ..DelimitedOptions::default()
             },
         })
     }

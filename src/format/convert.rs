@@ -12,7 +12,8 @@ use super::coo_writer::{CooWriter, Dims, StagedCoo};
 use super::file_bytes::OpenMode;
 use super::header::{Header, MAGIC, ValueKind};
 use super::names::{self, Names};
-use super::text::{self, Input, Sink, SinkTarget, TextOptions, TextSource};
+use super::summary::count_rows;
+use super::text::{self, Input, Sink, SinkTarget, SkippedRows, TextOptions, TextSource};
 use crate::error::{Error, Result};
 use crate::progress::Monitor;
 
@@ -23,6 +24,10 @@ pub struct ConversionReport {
     pub header: Header,
     /// Names files written beside it: mode (from 0), path, number of names.
     pub names: Vec<(usize, PathBuf, usize)>,
+    /// Rows of the text that have no entry.
+    pub skipped: SkippedRows,
+    /// What is probably not as intended, and the option that would help.
+    pub warnings: Vec<String>,
 }
 
 /// Reads `input` and writes the binary COO file `output`, with a names file beside it for each mode
@@ -47,12 +52,19 @@ pub fn convert(
         return Ok(ConversionReport {
             header: finished.commit()?,
             names: Vec::new(),
+            skipped: SkippedRows::default(),
+            warnings: Vec::new(),
         });
     }
     let source = match &input {
         Input::Path(path) => Some(path.clone()),
         Input::Reader { .. } => None,
     };
+    let tensor = options
+        .delimited
+        .rows_of
+        .as_ref()
+        .map(|(_, path)| path.as_path());
     let (finished, result) = import(
         input,
         SinkTarget::Named(output),
@@ -69,14 +81,80 @@ pub fn convert(
         written.push((*mode, path, list.len()));
     }
     refuse_same(source.as_deref(), output)?;
+    refuse_same(tensor, output)?;
     // Names before data: a data file never appears without its names.
     staged.into_iter().try_for_each(AtomicFile::commit)?;
     let kept: Vec<usize> = written.iter().map(|w| w.0).collect();
     names::remove_stale(output, &kept);
+    let header = finished.commit()?;
+    let warnings = sparse_modes(output, &header, &kept, &result.columns, monitor)?;
     Ok(ConversionReport {
-        header: finished.commit()?,
+        header,
         names: written,
+        skipped: result.skipped,
+        warnings,
     })
+}
+
+/// A mode with fewer rows than this is never remarked on.
+const MIN_SPARSE_DIM: u64 = 100_000;
+/// Rows of a mode for each one that occurs, from which on the indices look like times or identifiers.
+const SPARSE_RATIO: u64 = 20;
+/// Size from which on the rows that occur are counted even if there are enough entries for all.
+const LARGE_DIM: u64 = 10_000_000;
+/// Smallest index that looks like a time in epoch seconds: 1973-03-03.
+const MIN_EPOCH_SECONDS: u32 = 100_000_000;
+
+/// Returns a remark on each mode without names whose indices look like times or identifiers: almost no row below the
+/// largest index occurs. `columns` are the names of the columns, if the text has any.
+fn sparse_modes(
+    file: &Path,
+    header: &Header,
+    named: &[usize],
+    columns: &[String],
+    monitor: &dyn Monitor,
+) -> Result<Vec<String>> {
+    let mut remarks = Vec::new();
+    for (n, &dim) in header.dims.iter().enumerate() {
+        let few_entries = header.count.saturating_mul(SPARSE_RATIO) < dim;
+        let suspicious = dim >= MIN_SPARSE_DIM && (few_entries || dim >= LARGE_DIM);
+        if !header.dims_inferred || named.contains(&n) || !suspicious {
+            continue;
+        }
+        let opened = CooFile::open(file, OpenMode::Mapped)?;
+        let (rows, _) = count_rows(&opened.view(), n, monitor)?;
+        let used = rows.len() as u64;
+        if used.saturating_mul(SPARSE_RATIO) >= dim {
+            continue;
+        }
+        let column = columns.get(n).map_or("COLUMN", String::as_str);
+        let of_column = match columns.get(n) {
+            Some(column) => format!(" (column {column})"),
+            None => String::new(),
+        };
+        let is_time = rows.indices().next() >= Some(MIN_EPOCH_SECONDS);
+        let (kind, remedy) = if is_time {
+            (
+                "times in seconds",
+                format!("--time {column}:month makes a row of each month"),
+            )
+        } else {
+            (
+                "identifiers",
+                format!("--strings {column} numbers those that occur"),
+            )
+        };
+        let only_csv = if columns.is_empty() {
+            " in CSV or TSV"
+        } else {
+            ""
+        };
+        remarks.push(format!(
+            "mode {}{of_column} has {dim} rows, of which {used} occur; if these are {kind}, {remedy}{only_csv}",
+            n + 1
+        ));
+    }
+    Ok(remarks)
 }
 
 /// Returns an error if the binary output has the extension of a text format.
@@ -141,6 +219,7 @@ pub fn open(
         };
     }
     let name = path.display().to_string();
+    options.delimited.require_plain(&name)?;
     let (finished, result) = import(
         input,
         SinkTarget::Unnamed(&name),
@@ -198,15 +277,28 @@ fn import(
     let name = source.name.clone();
     let mut sink = Sink::new(target, options.value_kind.unwrap_or(default_kind));
     let result = text::read(source, options, &mut sink, monitor)?;
-    let Some(writer) = sink.into_writer()? else {
+    let Some(mut writer) = sink.into_writer()? else {
         return Err(Error::file(
             name,
             "holds no entries, so the sizes of the modes are unknown; state them (option dims) if that is right",
         ));
     };
+    for (mode, table) in &result.renumbered {
+        writer.renumber(*mode, table)?;
+    }
     let dims = match options.dims.as_ref().or(result.dims.as_ref()) {
         Some(dims) => Dims::Stated(dims.clone()),
-        None => Dims::Inferred,
+        None if result.renumbered.is_empty() => Dims::Inferred,
+        None => {
+            // All bins are rows, also those behind the last one that occurs.
+            let mut dims = writer.inferred_dims();
+            for (mode, _) in &result.renumbered {
+                let names = result.names.iter().find(|(named, _)| named == mode);
+                let bins = names.map_or(0, |(_, names)| names.len() as u64);
+                dims[*mode] = dims[*mode].max(bins);
+            }
+            Dims::InferredEarlier(dims)
+        }
     };
     Ok((writer.stage(dims)?, result))
 }

@@ -6,7 +6,7 @@
 //! page cache. Either way the file appears under its final name complete, or not at all.
 
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +38,9 @@ impl Dims {
         }
     }
 }
+
+/// Indices that [`CooWriter::renumber`] rewrites at a time: 256 KiB.
+const RENUMBER_BATCH: usize = 1 << 16;
 
 /// Writes one binary COO file. See [`CooFile`](super::CooFile) for an example.
 pub struct CooWriter {
@@ -310,6 +313,48 @@ impl CooWriter {
         }
     }
 
+    /// Replaces every index `i` of `mode` written so far by `table[i]`, for rows whose order is known after the last entry
+    /// only.
+    pub(crate) fn renumber(&mut self, mode: usize, table: &[u32]) -> Result<()> {
+        let column = &mut self.columns[mode];
+        let file = match &mut column.spool {
+            Some(spool) => spool,
+            None => self.out.file(),
+        };
+        let mut crc = Hasher::new();
+        let mut max = 0;
+        let rewritten = (|| {
+            let mut batch = vec![0u32; RENUMBER_BATCH];
+            let mut done = 0;
+            while done < column.written {
+                let left = ((column.written - done) / 4) as usize;
+                let batch = &mut batch[..left.min(RENUMBER_BATCH)];
+                let at = SeekFrom::Start(column.start + done);
+                file.seek(at)?;
+                file.read_exact(bytemuck::cast_slice_mut(batch))?;
+                for index in batch.iter_mut() {
+                    *index = table[*index as usize];
+                    max = max.max(*index);
+                }
+                let bytes = bytemuck::cast_slice(batch);
+                crc.update(bytes);
+                file.seek(at)?;
+                file.write_all(bytes)?;
+                done += bytes.len() as u64;
+            }
+            Ok(())
+        })();
+        rewritten.map_err(|e| self.out.write_error(e))?;
+        self.columns[mode].crc = crc;
+        self.max_index[mode] = max;
+        Ok(())
+    }
+
+    /// Returns the sizes that [`Dims::Inferred`] means.
+    pub(crate) fn inferred_dims(&self) -> Vec<u64> {
+        self.max_index.iter().map(|&m| u64::from(m) + 1).collect()
+    }
+
     /// Returns the number of entries so far.
     pub fn count(&self) -> u64 {
         self.count
@@ -337,10 +382,7 @@ impl CooWriter {
                     "without entries the sizes of the modes cannot be inferred; state them (option dims)",
                 ));
             }
-            Dims::Inferred => (
-                self.max_index.iter().map(|&m| u64::from(m) + 1).collect(),
-                true,
-            ),
+            Dims::Inferred => (self.inferred_dims(), true),
         };
         if dims.len() != self.order {
             return Err(Error::argument(format!(
@@ -486,6 +528,28 @@ mod tests {
                 .is_err()
         );
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn renumbered_columns_are_those_of_a_new_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let len = 2 * RENUMBER_BATCH + 7;
+        let first: Vec<u32> = (0..len as u32).map(|i| i % 5).collect();
+        let values = vec![1.0; len];
+        let table = [4, 3, 9, 0, 1];
+        let mapped: Vec<u32> = first.iter().map(|&i| table[i as usize]).collect();
+        let write = |name: &str, column: &[u32], renumbered: &[usize]| {
+            let path = dir.path().join(name);
+            let mut w = CooWriter::create(&path, 2, ValueKind::F32, None, None).unwrap();
+            w.push(&[column, column], Values::F64(&values), None)
+                .unwrap();
+            for &mode in renumbered {
+                w.renumber(mode, &table).unwrap();
+            }
+            w.finish(Dims::Inferred).unwrap();
+            std::fs::read(path).unwrap()
+        };
+        assert_eq!(write("a", &first, &[0, 1]), write("b", &mapped, &[]));
     }
 
     #[test]

@@ -45,7 +45,10 @@ pub use repair::{DuplicatePolicy, RepairReport, repair};
 pub use row_map::RowMap;
 pub use split::{SplitOptions, SplitPart, SplitRule, split};
 pub use summary::{ModeSummary, Summary, ValueSummary, summarize};
-pub use text::{DelimitedOptions, Input, TextFormat, TextOptions, TextPrefix, read_text_prefix};
+pub use text::{
+    BinRule, BinnedColumn, DelimitedOptions, Input, NumberRule, SkippedRows, TextFormat,
+    TextOptions, TextPrefix, TimeFormat, TimeUnit, read_text_prefix,
+};
 pub use tns_export::write_tns;
 
 pub(crate) use atomic::AtomicFile;

@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use clap::Args;
 use s3cmtf::Result;
-use s3cmtf::format::{self, ValueKind};
+use s3cmtf::format::{self, ConversionReport, SkippedRows, TextOptions, ValueKind};
 use serde_json::json;
 
-use crate::input::{TextArguments, cancelled_or, input_of, open_with};
+use crate::input::{TextArguments, cancelled_or, input_of, mode_and_file, open_with};
 use crate::outcome::Outcome;
-use crate::output::{Output, format_count, format_dims};
+use crate::output::{Output, format_count, format_dims, print_stderr, printable};
 use crate::progress::Progress;
 
 /// Convert text to a binary COO file (or a binary file to .tns)
@@ -22,6 +22,8 @@ use crate::progress::Progress;
 Examples:
   s3cmtf convert ratings.tns.gz ratings.coo
   s3cmtf convert ratings.csv ratings.coo --columns user,movie,month --value stars
+  s3cmtf convert ratings.csv ratings.coo --columns user,movie,when --value stars --time when:month
+  s3cmtf convert movies.csv genres.coo --rows-of 2:ratings.coo --columns movie,genres --split 'genres:|'
   s3cmtf convert genres.csv genres.coo --names 1:ratings.mode2.tsv --no-value
   zcat big.tns.gz | s3cmtf convert - big.coo --dims 1000000,50000,365")]
 pub(crate) struct Arguments {
@@ -37,11 +39,88 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     text: TextArguments,
+
+    #[command(flatten)]
+    derived: DerivedArguments,
+}
+
+/// Arguments for ids that are computed from fields, and for attribute tables.
+#[derive(Args)]
+#[command(next_help_heading = "Times, bins, lists and attributes (CSV/TSV)")]
+struct DerivedArguments {
+    /// Make a mode of times: year, quarter, month, week, day, hour, weekday or hour-of-week (UTC)
+    ///
+    /// The column holds seconds or milliseconds after 1970, or ISO 8601 dates; the first field decides which, unless :s,
+    /// :ms or :iso follows the unit. Bins are consecutive from the first to the last, and named: 1996-04, 1996-W17, Mon
+    /// 13:00.
+    #[arg(long, value_name = "COLUMN:UNIT[:FORMAT]")]
+    time: Vec<String>,
+
+    /// Make a mode of ranges of numbers: quantiles=N, width=W or log=B
+    ///
+    /// quantiles=10 makes ten bins with about as many rows each; equal numbers share a bin, so that there may be fewer.
+    /// width=5 makes bins [0, 5), [5, 10) and so on, log=2 bins [1, 2), [2, 4), [4, 8) and so on. The range is the name.
+    #[arg(long, value_name = "COLUMN:RULE")]
+    bin: Vec<String>,
+
+    /// Split a column that holds several ids; the row has an entry for each of them
+    #[arg(long, value_name = "COLUMN:SEPARATOR")]
+    split: Vec<String>,
+
+    /// Make a matrix from an attribute table: its rows are those of this mode of a converted tensor
+    ///
+    /// The first of --columns is the key: the id of a row in the text of the tensor. Each of the others becomes a column of
+    /// the matrix for each of its categories, with the value 1 where a row has it. Keys that the tensor does not have are
+    /// skipped and counted.
+    #[arg(long, value_name = "MODE:FILE", requires = "columns")]
+    rows_of: Option<String>,
+
+    /// With --rows-of: columns of numbers, each of which becomes a column of the matrix
+    #[arg(
+        long,
+        value_name = "COLUMNS",
+        value_delimiter = ',',
+        requires = "rows_of"
+    )]
+    numeric: Vec<String>,
+
+    /// Text of a missing field, such as NA; rows that have it are skipped and counted
+    #[arg(long, value_name = "TEXT")]
+    missing: Option<String>,
+
+    /// Skip and count rows with invalid or empty fields instead of failing
+    #[arg(long)]
+    skip_bad_rows: bool,
+}
+
+impl DerivedArguments {
+    /// Adds the arguments to the options of the library.
+    fn add_to(&self, options: &mut TextOptions) -> Result<()> {
+        for (name, specs) in [
+            ("time", &self.time),
+            ("bin", &self.bin),
+            ("split", &self.split),
+        ] {
+            for spec in specs {
+                options.set(name, spec)?;
+            }
+        }
+        let d = &mut options.delimited;
+        let rows_of = self.rows_of.as_deref();
+        d.rows_of = rows_of
+            .map(|spec| mode_and_file(spec, "--rows-of"))
+            .transpose()?;
+        d.numeric.clone_from(&self.numeric);
+        d.missing.clone_from(&self.missing);
+        d.skip_bad_rows = self.skip_bad_rows;
+        Ok(())
+    }
 }
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let started = Instant::now();
     let mut options = a.text.options()?;
+    a.derived.add_to(&mut options)?;
     options.value_kind = a.values.as_deref().map(|v| {
         if v == "f64" {
             ValueKind::F64
@@ -55,24 +134,36 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     {
         let file = open_with(&a.input, &options, progress)?;
         format::write_tns(&file, &a.output, progress)?;
-        report(a, file.header(), &[], started, out);
+        let report = ConversionReport {
+            header: file.header().clone(),
+            names: Vec::new(),
+            skipped: SkippedRows::default(),
+            warnings: Vec::new(),
+        };
+        print_report(a, &report, started, out);
         return Ok(Outcome::Success);
     }
     let converted = format::convert(input_of(&a.input, progress), &a.output, &options, progress)
         .map_err(|e| cancelled_or(e, progress))?;
-    report(a, &converted.header, &converted.names, started, out);
+    print_report(a, &converted, started, out);
     Ok(Outcome::Success)
 }
 
-/// Prints the converted file and the files of names.
-fn report(
-    a: &Arguments,
-    header: &format::Header,
-    names: &[(usize, PathBuf, usize)],
-    started: Instant,
-    out: &mut Output,
-) {
+/// Prints the converted file, the files of names, the rows that were skipped and the warnings.
+fn print_report(a: &Arguments, report: &ConversionReport, started: Instant, out: &mut Output) {
     let seconds = started.elapsed().as_secs_f64();
+    let ConversionReport {
+        header,
+        names,
+        skipped,
+        warnings,
+    } = report;
+    for text in warnings {
+        if !out.json {
+            print_stderr(&format!("warning: {text}"));
+        }
+        out.object(&json!({"event": "warning", "text": text}));
+    }
     out.line(format!(
         "{}: {}, {}{} ({:.2} s)",
         a.output.display(),
@@ -93,6 +184,9 @@ fn report(
             mode + 1
         ));
     }
+    for line in skipped_lines(skipped) {
+        out.line(line);
+    }
     out.object(&json!({
         "output": a.output.display().to_string(),
         "order": header.dims.len(),
@@ -102,6 +196,39 @@ fn report(
         "names": names.iter().map(|(mode, path, count)| json!({
             "mode": mode + 1, "file": path.display().to_string(), "count": count,
         })).collect::<Vec<_>>(),
+        "skipped": {
+            "bad": skipped.bad,
+            "first_bad": skipped.first_bad.as_ref().map(|(line, fault)| json!({
+                "line": line, "fault": fault,
+            })),
+            "missing": skipped.missing,
+            "unknown_keys": skipped.unknown_keys,
+            "repeated": skipped.repeated,
+        },
         "seconds": seconds,
     }));
+}
+
+/// Describes the rows that were skipped, one line for each reason that occurs.
+fn skipped_lines(skipped: &SkippedRows) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut add = |count: u64, what: String| {
+        if count > 0 {
+            lines.push(format!("{} {what}", format_count(count, "row", "rows")));
+        }
+    };
+    if let Some((line, fault)) = &skipped.first_bad {
+        let fault = printable(fault);
+        add(
+            skipped.bad,
+            format!("skipped as bad; the first is line {line}: {fault}"),
+        );
+    }
+    add(skipped.missing, "with a missing field".into());
+    add(
+        skipped.unknown_keys,
+        "with a key that the tensor does not have".into(),
+    );
+    add(skipped.repeated, "repeated exactly".into());
+    lines
 }

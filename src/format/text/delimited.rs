@@ -1,28 +1,32 @@
 //! Reads CSV and TSV: selected columns, with ids that are numbers or strings.
 
-use std::cell::Cell;
-use std::io::{self, Read};
-use std::rc::Rc;
+use std::path::Path;
 
+use super::attributes;
+use super::derived;
 use super::entry::{Entry, EntryParser};
 use super::fields::quote;
 use super::options::{DelimitedOptions, TextOptions};
+use super::records::Records;
 use super::sink::Sink;
 use super::source::TextSource;
 use super::text_result::TextResult;
 use crate::error::{Error, Result};
 use crate::format::header::{MAX_DIM, MAX_ORDER, MIN_ORDER, check_dims};
 use crate::format::names::Names;
-use crate::progress::{Monitor, report_progress};
+use crate::progress::Monitor;
 
 /// The role of each column.
-struct ColumnRoles {
-    indices: Vec<usize>,
-    value: Option<usize>,
-    weight: Option<usize>,
+pub(super) struct ColumnRoles {
+    pub indices: Vec<usize>,
+    pub value: Option<usize>,
+    pub weight: Option<usize>,
     /// Index columns whose ids the caller declared as strings.
-    strings: Vec<usize>,
-    width: usize,
+    pub strings: Vec<usize>,
+    /// Number of columns of a line.
+    pub width: usize,
+    /// What messages call the index columns.
+    pub labels: Vec<String>,
 }
 
 /// Reads all entries into `sink`.
@@ -42,86 +46,34 @@ pub(super) fn read(
     if let Some(dims) = &options.dims {
         check_dims(dims)?;
     }
-    let since_record = Rc::new(Cell::new(0));
-    let mut reader = csv::ReaderBuilder::new()
-        .delimiter(d.delimiter.unwrap_or(delimiter))
-        // Tab-separated files have no quoting convention; a lone quote there is a quote.
-        .quoting(delimiter != b'\t')
-        .has_headers(false)
-        .flexible(true)
-        .buffer_capacity(1 << 18)
-        .from_reader(LimitedReader {
-            inner: source.take_reader(),
-            since: since_record.clone(),
-        });
-    let mut record = csv::ByteRecord::new();
+    let mut records = Records::new(source, delimiter, d);
+    if d.rows_of.is_some() {
+        return attributes::read(source, &mut records, options, sink, monitor);
+    }
+    if d.derives_ids() {
+        return derived::read(source, &mut records, options, sink, monitor);
+    }
     let mut roles: Option<ColumnRoles> = None;
     // Names of each mode whose ids are strings.
     let mut string_ids: Vec<Option<Names>> = Vec::new();
     let mut parser = EntryParser::new(0, None, sink.value_kind);
     let mut entry = Entry::new();
     let mut first_line = true;
-    let mut records = 0u64;
-    loop {
-        let next_line = reader.position().line();
-        let more = reader.read_byte_record(&mut record);
-        since_record.set(0);
-        let line = record.position().map_or(1, csv::Position::line);
-        match more {
-            Ok(true) => {}
-            Ok(false) => break,
-            Err(e) => {
-                return Err(match e.into_kind() {
-                    csv::ErrorKind::Io(e) => source.read_error(e, next_line.saturating_sub(1)),
-                    other => Error::text(&source.name, next_line, format!("{other:?}")),
-                });
-            }
-        }
-        records += 1;
-        if records.is_multiple_of(1 << 16) {
-            let (done, total) = source.progress();
-            report_progress(monitor, "reading", done, total)?;
-        }
+    while let Some(line) = records.next(source, monitor)? {
         let bad = |what: String| Error::text(&source.name, line, what);
-        // The reader skips empty lines but not blank ones.
-        if record.len() == 1 && record[0].trim_ascii().is_empty() {
-            continue;
-        }
+        let record = &records.record;
         let roles = match &roles {
             Some(r) => r,
-            None => roles.insert(assign_roles(&record, d, options.no_value).map_err(bad)?),
+            None => roles.insert(assign_roles(record, d, options.no_value).map_err(bad)?),
         };
         if std::mem::take(&mut first_line) && !d.no_header {
             continue;
         }
-        if record.len() != roles.width {
-            let quote = if record.iter().any(|f| f.contains(&b'\n')) {
-                "; is a quote on this line not closed?"
-            } else {
-                ""
-            };
-            return Err(bad(format!(
-                "{} columns, but the first line has {}{quote}",
-                record.len(),
-                roles.width
-            )));
-        }
+        records.check_width(roles.width).map_err(bad)?;
         if !sink.has_begun() {
-            let order = roles.indices.len();
-            if let Some(dims) = &options.dims
-                && dims.len() != order
-            {
-                return Err(Error::argument(format!(
-                    "{} sizes for {order} index columns",
-                    dims.len()
-                )));
-            }
-            parser = EntryParser::new(order, options.dims.as_deref(), sink.value_kind);
-            parser.zero_based = options.zero_based;
-            parser.string_id_hint =
-                "if ids are strings or larger numbers, name their column with the option strings";
-            string_ids = choose_string_ids(&record, roles, d)?;
-            sink.begin(order, roles.weight.is_some())?;
+            parser = entry_parser(roles, options, sink)?;
+            string_ids = choose_string_ids(record, roles, d)?;
+            sink.begin(roles.indices.len(), roles.weight.is_some())?;
         }
         for (n, &column) in roles.indices.iter().enumerate() {
             let field = record[column].trim_ascii();
@@ -148,64 +100,86 @@ pub(super) fn read(
         .enumerate()
         .filter_map(|(n, names)| Some((n, names?)))
         .collect();
-    Ok(TextResult { names, dims: None })
+    Ok(TextResult {
+        names,
+        columns: roles.map_or(Vec::new(), |roles| roles.labels),
+        ..TextResult::default()
+    })
 }
 
-/// Longest record in bytes. A longer one is an unclosed quote; the limit bounds the memory.
-const MAX_RECORD_LEN: u64 = 16 << 20;
-
-/// Returns an error when a record is too long.
-struct LimitedReader {
-    inner: Box<dyn Read>,
-    since: Rc<Cell<u64>>,
+/// Returns the parser of the numbers of an entry. Its sizes are those of the options.
+pub(super) fn entry_parser(
+    roles: &ColumnRoles,
+    options: &TextOptions,
+    sink: &Sink<'_>,
+) -> Result<EntryParser> {
+    let order = roles.indices.len();
+    if let Some(dims) = &options.dims
+        && dims.len() != order
+    {
+        return Err(Error::argument(format!(
+            "{} sizes for {order} index columns",
+            dims.len()
+        )));
+    }
+    let mut parser = EntryParser::new(order, options.dims.as_deref(), sink.value_kind);
+    parser.zero_based = options.zero_based;
+    parser.string_id_hint =
+        "if ids are strings or larger numbers, name their column with the option strings";
+    Ok(parser)
 }
 
-impl Read for LimitedReader {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        if self.since.get() > MAX_RECORD_LEN {
-            return Err(io::Error::new(
-                io::ErrorKind::FileTooLarge,
-                format!("a record longer than {MAX_RECORD_LEN} bytes; is a quote not closed?"),
-            ));
+/// Returns the column that `reference` names, by its header or its number from 1.
+pub(super) fn find_column(
+    header: &csv::ByteRecord,
+    d: &DelimitedOptions,
+    reference: &str,
+) -> std::result::Result<usize, String> {
+    if !d.no_header
+        && let Some(at) = header
+            .iter()
+            .position(|f| f.trim_ascii() == reference.as_bytes())
+    {
+        return Ok(at);
+    }
+    match reference.parse::<usize>() {
+        Ok(number) if (1..=header.len()).contains(&number) => Ok(number - 1),
+        _ => {
+            let known: Vec<String> = header.iter().map(quote).collect();
+            Err(if d.no_header {
+                format!(
+                    "there is no column {reference}; columns are numbered 1 to {}",
+                    header.len()
+                )
+            } else {
+                format!(
+                    "there is no column '{reference}'; the first line has {}",
+                    known.join(", ")
+                )
+            })
         }
-        let n = self.inner.read(buf)?;
-        self.since.set(self.since.get() + n as u64);
-        Ok(n)
     }
 }
 
+/// Returns what messages call a column: its header, or its number from 1 without a header.
+pub(super) fn column_label(
+    header: &csv::ByteRecord,
+    d: &DelimitedOptions,
+    column: usize,
+) -> String {
+    if d.no_header {
+        return (column + 1).to_string();
+    }
+    String::from_utf8_lossy(header[column].trim_ascii()).into_owned()
+}
+
 /// Assigns a role to each column from the first line.
-fn assign_roles(
+pub(super) fn assign_roles(
     header: &csv::ByteRecord,
     d: &DelimitedOptions,
     no_value: bool,
 ) -> std::result::Result<ColumnRoles, String> {
-    let find = |reference: &str| -> std::result::Result<usize, String> {
-        if !d.no_header
-            && let Some(at) = header
-                .iter()
-                .position(|f| f.trim_ascii() == reference.as_bytes())
-        {
-            return Ok(at);
-        }
-        match reference.parse::<usize>() {
-            Ok(number) if (1..=header.len()).contains(&number) => Ok(number - 1),
-            _ => {
-                let known: Vec<String> = header.iter().map(quote).collect();
-                Err(if d.no_header {
-                    format!(
-                        "there is no column {reference}; columns are numbered 1 to {}",
-                        header.len()
-                    )
-                } else {
-                    format!(
-                        "there is no column '{reference}'; the first line has {}",
-                        known.join(", ")
-                    )
-                })
-            }
-        }
-    };
+    let find = |reference: &str| find_column(header, d, reference);
     let weight = d.weight.as_deref().map(find).transpose()?;
     let value = match (&d.value, no_value) {
         (Some(_), true) => {
@@ -263,7 +237,12 @@ fn assign_roles(
         }
         strings.push(column);
     }
+    let labels = indices
+        .iter()
+        .map(|&c| column_label(header, d, c))
+        .collect();
     Ok(ColumnRoles {
+        labels,
         indices,
         value,
         weight,
@@ -274,7 +253,7 @@ fn assign_roles(
 
 /// Decides from the first entry which modes have string ids: those that the caller declares, those with given names,
 /// and those whose first id is not a number.
-fn choose_string_ids(
+pub(super) fn choose_string_ids(
     first: &csv::ByteRecord,
     roles: &ColumnRoles,
     d: &DelimitedOptions,
@@ -286,18 +265,7 @@ fn choose_string_ids(
         let digits = id.strip_prefix(b"-").unwrap_or(id);
         let numeric = !id.is_empty() && digits.iter().all(u8::is_ascii_digit);
         string_ids.push(match given {
-            Some((_, path)) => {
-                let names = Names::load(path)?;
-                if let Some(shared) = names.first_shared() {
-                    return Err(Error::file(
-                        path.display().to_string(),
-                        format!(
-                            "two rows are called {shared:?}, so ids cannot be told apart by name"
-                        ),
-                    ));
-                }
-                Some(names)
-            }
+            Some((_, path)) => Some(load_ids(path)?),
             None if d.all_strings || roles.strings.contains(&column) || !numeric => {
                 Some(Names::default())
             }
@@ -314,8 +282,20 @@ fn choose_string_ids(
     Ok(string_ids)
 }
 
+/// Loads names that serve as ids, so that no two rows may share one.
+pub(super) fn load_ids(path: &Path) -> Result<Names> {
+    let names = Names::load(path)?;
+    match names.first_shared() {
+        None => Ok(names),
+        Some(shared) => Err(Error::file(
+            path.display().to_string(),
+            format!("two rows are called {shared:?}, so ids cannot be told apart by name"),
+        )),
+    }
+}
+
 /// Returns the index of a string id, adding a name if it is new.
-fn string_index(
+pub(super) fn string_index(
     names: &mut Names,
     n: usize,
     field: &[u8],

@@ -7,26 +7,41 @@
 //! Open `tns` first: it is the shortest reader. `entry` parses one line of numbers (`number` is its fast path, `fields`
 //! splits lines), `line_reader` yields lines from one buffer.
 //!
+//! CSV and TSV have three readers over `records`: `delimited` for plain ids, which is the fast one; `derived` for ids
+//! computed from fields (`bins` of time or numbers, lists) and for skipping bad rows; `attributes` for tables of
+//! attributes, which become matrices.
+//!
 //! To add a format: write its reader in a file of its own and add an arm to [`read`]. Add a variant to [`TextFormat`], to
 //! its `from_name` and `detect`, and to the messages that list the formats (here and in `options`). Add its
 //! extension to `refuse_text_name` in `format/convert.rs`, and its name to the values of `--from` in `cli/src/input.rs`.
 
+mod attributes;
+mod bins;
+mod calendar;
 mod delimited;
+mod derived;
 mod entry;
 mod fields;
 mod line_reader;
 mod matrix_market;
 mod number;
+mod number_bins;
 mod options;
 mod prefix;
+mod records;
 mod sink;
 mod source;
 mod text_result;
+mod time_bins;
 mod tns;
 
+pub use bins::{BinRule, BinnedColumn};
+pub use number_bins::NumberRule;
 pub use options::{DelimitedOptions, TextFormat, TextOptions};
 pub use prefix::{TextPrefix, read_text_prefix};
 pub use source::Input;
+pub use text_result::SkippedRows;
+pub use time_bins::{TimeFormat, TimeUnit};
 
 pub(crate) use sink::{Sink, SinkTarget};
 pub(crate) use source::TextSource;
@@ -60,7 +75,7 @@ pub(crate) fn read(
         .unwrap_or_else(|| TextFormat::detect(&name, &source.head));
     if !matches!(format, TextFormat::Csv | TextFormat::Tsv) && options.delimited.is_set() {
         return Err(Error::argument(
-            "columns, string ids, names, a delimiter and a missing header are for CSV and TSV; \
+            "columns, string ids, names, bins, lists, skipped rows, a delimiter and a missing header are for CSV and TSV; \
              this input is neither (state its format with the option from)",
         ));
     }

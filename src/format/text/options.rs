@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::bins::BinnedColumn;
 use super::fields::starts_with_ignore_case;
 use crate::error::{Error, Result};
 use crate::format::header::ValueKind;
@@ -83,8 +84,12 @@ impl TextOptions {
     /// Sets an option by the name it has on the command line, with underscores or dashes: `from`
     /// (tns, mtx, csv or tsv), `dims`, `columns` and `strings` (separated by commas; `strings` may be
     /// `all`), `value`, `weight`, `values` (f32 or f64), `delimiter`, the flags `zero_based`,
-    /// `no_value`, `weighted` and `no_header` (true or false), and `names` (`MODE:FILE`, the mode counted
-    /// from 0; each adds one).
+    /// `no_value`, `weighted`, `no_header` and `skip_bad_rows` (true or false), and `names` (`MODE:FILE`,
+    /// the mode counted from 0; each adds one).
+    ///
+    /// For [`convert`](crate::format::convert) also `time` (`COLUMN:UNIT[:FORMAT]`), `bin` (`COLUMN:RULE`) and `split`
+    /// (`COLUMN:SEPARATOR`), of which each adds one; `rows_of` (`MODE:FILE`, the mode counted from 0), `numeric`
+    /// (columns separated by commas) and `missing`.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
         let wrong =
             |right: &str| Error::argument(format!("{name} = {value:?}: it must be {right}"));
@@ -126,17 +131,38 @@ impl TextOptions {
                 _ => return Err(wrong("one ASCII character")),
             },
             "names" => {
-                let (mode, file) = value
-                    .split_once(':')
-                    .and_then(|(m, f)| Some((m.parse().ok()?, f)))
-                    .filter(|(_, f)| !f.is_empty())
-                    .ok_or_else(|| wrong("MODE:FILE, such as 0:users.tsv"))?;
-                delimited.names.push((mode, file.into()));
+                let (mode, file) =
+                    mode_and_file(value).ok_or_else(|| wrong("MODE:FILE, such as 0:users.tsv"))?;
+                delimited.names.push((mode, file));
             }
+            "rows_of" => {
+                let file = mode_and_file(value);
+                delimited.rows_of =
+                    Some(file.ok_or_else(|| wrong("MODE:FILE, such as 1:ratings.coo"))?);
+            }
+            "time" => {
+                let column = BinnedColumn::parse_time(value).map_err(|right| wrong(&right))?;
+                delimited.bins.push(column);
+            }
+            "bin" => {
+                let column = BinnedColumn::parse_number(value).map_err(|right| wrong(&right))?;
+                delimited.bins.push(column);
+            }
+            "split" => {
+                let (column, separator) = value
+                    .split_once(':')
+                    .filter(|(column, separator)| !column.is_empty() && !separator.is_empty())
+                    .ok_or_else(|| wrong("COLUMN:SEPARATOR, such as genres:|"))?;
+                delimited.split.push((column.into(), separator.into()));
+            }
+            "numeric" => delimited.numeric = words(),
+            "missing" => delimited.missing = Some(value.into()),
+            "skip_bad_rows" => delimited.skip_bad_rows = flag()?,
             _ => {
                 return Err(Error::argument(format!(
                     "there is no option '{name}' for reading text; options are from, dims, zero_based, no_value, \
-                     weighted, values, columns, value, weight, strings, names, delimiter, no_header"
+                     weighted, values, columns, value, weight, strings, names, delimiter, no_header, time, bin, \
+                     split, rows_of, numeric, missing, skip_bad_rows"
                 )));
             }
         }
@@ -180,6 +206,19 @@ pub struct DelimitedOptions {
     pub delimiter: Option<u8>,
     /// Whether the first line is data already.
     pub no_header: bool,
+    /// Index columns whose contents are grouped in bins; each bin is a row.
+    pub bins: Vec<BinnedColumn>,
+    /// Index columns that hold several ids, each with the separator. A row has an entry for each of them.
+    pub split: Vec<(String, String)>,
+    /// Reads an attribute table: the first index column is the key of a row of this mode (from 0) of this binary COO
+    /// file, and the other columns become the columns of a matrix.
+    pub rows_of: Option<(usize, PathBuf)>,
+    /// Columns of an attribute table whose numbers are values of the matrix.
+    pub numeric: Vec<String>,
+    /// Text of a missing field. Rows that have it are skipped and counted.
+    pub missing: Option<String>,
+    /// Whether rows with a fault are skipped and counted instead of an error.
+    pub skip_bad_rows: bool,
 }
 
 impl DelimitedOptions {
@@ -192,7 +231,38 @@ impl DelimitedOptions {
             || !self.names.is_empty()
             || self.delimiter.is_some()
             || self.no_header
+            || self.derives_ids()
+            || self.rows_of.is_some()
+            || !self.numeric.is_empty()
     }
+
+    /// Returns whether ids are computed from fields, or rows may be skipped: `derived` then reads the text.
+    pub(super) fn derives_ids(&self) -> bool {
+        !self.bins.is_empty()
+            || !self.split.is_empty()
+            || self.missing.is_some()
+            || self.skip_bad_rows
+    }
+
+    /// Returns an error if an option is set that only a conversion to a file can apply, since its result depends on all
+    /// rows of one text.
+    pub(crate) fn require_plain(&self, file: &str) -> Result<()> {
+        if self.derives_ids() || self.rows_of.is_some() || !self.numeric.is_empty() {
+            return Err(Error::file(
+                file,
+                "bins, lists, attribute tables and skipped rows need a conversion to a .coo file first, \
+                 so that all files of a problem have the same rows",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Splits `MODE:FILE`.
+fn mode_and_file(text: &str) -> Option<(usize, PathBuf)> {
+    let (mode, file) = text.split_once(':')?;
+    let mode = mode.parse().ok()?;
+    (!file.is_empty()).then(|| (mode, file.into()))
 }
 
 #[cfg(test)]
@@ -229,6 +299,12 @@ mod tests {
             ("strings", "all"),
             ("delimiter", ";"),
             ("names", "1:films.tsv"),
+            ("time", "when:week:ms"),
+            ("bin", "age:log=2"),
+            ("split", "genres:|"),
+            ("rows-of", "1:ratings.coo"),
+            ("missing", "NA"),
+            ("skip-bad-rows", "true"),
         ] {
             o.set(name, value).unwrap();
         }
@@ -239,7 +315,14 @@ mod tests {
         assert_eq!(o.delimited.columns, ["user", "film"]);
         assert_eq!(o.delimited.delimiter, Some(b';'));
         assert_eq!(o.delimited.names, [(1, "films.tsv".into())]);
+        assert_eq!(o.delimited.bins.len(), 2);
+        assert_eq!(o.delimited.split, [("genres".into(), "|".into())]);
+        assert_eq!(o.delimited.rows_of, Some((1, "ratings.coo".into())));
         for (name, value) in [
+            ("time", "when:fortnight"),
+            ("bin", "age"),
+            ("split", "genres:"),
+            ("rows_of", "ratings.coo"),
             ("from", "xls"),
             ("dims", "3,x"),
             ("zero_based", "maybe"),

@@ -1,0 +1,117 @@
+//! Records of CSV and TSV, one at a time, with their lines.
+
+use std::cell::Cell;
+use std::io::{self, Read};
+use std::rc::Rc;
+
+use super::options::DelimitedOptions;
+use super::source::TextSource;
+use crate::error::{Error, Result};
+use crate::progress::{Monitor, report_progress};
+
+/// Reads records through one reused buffer.
+pub(super) struct Records {
+    reader: csv::Reader<LimitedReader>,
+    since_record: Rc<Cell<u64>>,
+    /// The record that [`next`](Self::next) read.
+    pub record: csv::ByteRecord,
+    count: u64,
+}
+
+impl Records {
+    /// `delimiter` is that of the format; the options may state another.
+    pub(super) fn new(source: &mut TextSource, delimiter: u8, d: &DelimitedOptions) -> Self {
+        let since_record = Rc::new(Cell::new(0));
+        let reader = csv::ReaderBuilder::new()
+            .delimiter(d.delimiter.unwrap_or(delimiter))
+            // Tab-separated files have no quoting convention; a lone quote there is a quote.
+            .quoting(delimiter != b'\t')
+            .has_headers(false)
+            .flexible(true)
+            .buffer_capacity(1 << 18)
+            .from_reader(LimitedReader {
+                inner: source.take_reader(),
+                since: since_record.clone(),
+            });
+        Records {
+            reader,
+            since_record,
+            record: csv::ByteRecord::new(),
+            count: 0,
+        }
+    }
+
+    /// Reads the next record that is not blank and returns its line; `None` at the end.
+    #[inline]
+    pub(super) fn next(
+        &mut self,
+        source: &TextSource,
+        monitor: &dyn Monitor,
+    ) -> Result<Option<u64>> {
+        loop {
+            let next_line = self.reader.position().line();
+            let more = self.reader.read_byte_record(&mut self.record);
+            self.since_record.set(0);
+            match more {
+                Ok(true) => {}
+                Ok(false) => return Ok(None),
+                Err(e) => {
+                    return Err(match e.into_kind() {
+                        csv::ErrorKind::Io(e) => source.read_error(e, next_line.saturating_sub(1)),
+                        other => Error::text(&source.name, next_line, format!("{other:?}")),
+                    });
+                }
+            }
+            self.count += 1;
+            if self.count.is_multiple_of(1 << 16) {
+                let (done, total) = source.progress();
+                report_progress(monitor, "reading", done, total)?;
+            }
+            // The reader skips empty lines but not blank ones.
+            if self.record.len() == 1 && self.record[0].trim_ascii().is_empty() {
+                continue;
+            }
+            return Ok(Some(self.record.position().map_or(1, csv::Position::line)));
+        }
+    }
+
+    /// Returns a message if the record does not have `width` columns, the number of the first line.
+    #[inline]
+    pub(super) fn check_width(&self, width: usize) -> std::result::Result<(), String> {
+        if self.record.len() == width {
+            return Ok(());
+        }
+        let quote = if self.record.iter().any(|f| f.contains(&b'\n')) {
+            "; is a quote on this line not closed?"
+        } else {
+            ""
+        };
+        Err(format!(
+            "{} columns, but the first line has {width}{quote}",
+            self.record.len()
+        ))
+    }
+}
+
+/// Longest record in bytes. A longer one is an unclosed quote; the limit bounds the memory.
+const MAX_RECORD_LEN: u64 = 16 << 20;
+
+/// Returns an error when a record is too long.
+struct LimitedReader {
+    inner: Box<dyn Read>,
+    since: Rc<Cell<u64>>,
+}
+
+impl Read for LimitedReader {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.since.get() > MAX_RECORD_LEN {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("a record longer than {MAX_RECORD_LEN} bytes; is a quote not closed?"),
+            ));
+        }
+        let n = self.inner.read(buf)?;
+        self.since.set(self.since.get() + n as u64);
+        Ok(n)
+    }
+}
