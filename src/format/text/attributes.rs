@@ -195,20 +195,18 @@ pub(super) fn read(
             .map(|&c| record[c].trim_ascii())
             .collect();
         let fingerprint = std::hash::BuildHasher::hash_one(&hasher, &fields);
-        match seen.insert(row, (line, fingerprint)) {
-            None => {}
-            Some((_, earlier)) if earlier == fingerprint => {
+        let &mut (earlier_line, earlier) = seen.entry(row).or_insert((line, fingerprint));
+        if earlier_line != line {
+            if earlier == fingerprint {
                 skipped.repeated += 1;
                 continue;
             }
-            Some((earlier, _)) => {
-                let key = quote(record[table.key].trim_ascii());
-                let message = format!(
-                    "the key {key} has other attributes on line {earlier}; give each key once"
-                );
-                skipped.skip(message, &source.name, line, d)?;
-                continue;
-            }
+            let key = quote(record[table.key].trim_ascii());
+            let fault = format!(
+                "the key {key} has other attributes on line {earlier_line}; give each key once"
+            );
+            skipped.skip(fault, &source.name, line, d)?;
+            continue;
         }
         skipped.missing += u64::from(missing);
         let mut written: Vec<u32> = Vec::with_capacity(cells.len());

@@ -49,7 +49,10 @@ impl SkippedRows {
                 *line,
                 format!("no row is left; the first one skipped: {message}"),
             ),
-            None => Error::file(file, "no row is left: a field is missing in each"),
+            None if self.missing > 0 => {
+                Error::file(file, "no row is left: a field is missing in each")
+            }
+            None => Error::file(file, "holds no rows besides its first line"),
         }
     }
 }
