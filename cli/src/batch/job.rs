@@ -28,7 +28,7 @@ pub(super) struct Job {
 #[derive(Debug, Clone)]
 pub(super) enum Task {
     Fit(Box<FitTask>),
-    Predict(PredictTask),
+    Predict(Box<PredictTask>),
 }
 
 #[derive(Debug, Clone)]

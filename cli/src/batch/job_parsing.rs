@@ -155,11 +155,11 @@ fn predict_task(f: &mut JsonFields, options: &[(String, String)]) -> Parsed<Task
         ));
     }
     check_options(options)?;
-    Ok(Task::Predict(PredictTask {
+    Ok(Task::Predict(Box::new(PredictTask {
         model: f.required("model")?.into(),
         file: f.required("file")?.into(),
         text: f.text_options("text")?,
-    }))
+    })))
 }
 
 /// Checks the names and the values of options early; they are applied when the job starts.
