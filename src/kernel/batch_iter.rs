@@ -13,7 +13,11 @@ use crate::simd::{F32x16, prefetch};
 #[inline(always)]
 pub(super) fn non_fiber_modes<const N: usize>(job: &BatchJob<'_>) -> [ModeRows; N] {
     let mut non_fiber = [job.non_fiber[0]; N];
-    non_fiber.copy_from_slice(&job.non_fiber[..N]);
+    // `copy_from_slice` is not always inlined.
+    #[allow(clippy::manual_memcpy)]
+    for n in 1..N {
+        non_fiber[n] = job.non_fiber[n];
+    }
     non_fiber
 }
 

@@ -133,12 +133,12 @@ pub(crate) trait F32x16:
     /// `LANES / 2` floats must be readable at both addresses.
     #[inline(always)]
     unsafe fn load_halves(low: *const f32, high: *const f32) -> Self {
-        let mut both = [0.0; LANES];
+        let mut both = [0.0f32; LANES];
         // SAFETY: the caller guarantees that both halves are readable; `both` is one vector long.
         unsafe {
-            let (to_low, to_high) = both.split_at_mut(LANES / 2);
-            to_low.copy_from_slice(std::slice::from_raw_parts(low, LANES / 2));
-            to_high.copy_from_slice(std::slice::from_raw_parts(high, LANES / 2));
+            let to = both.as_mut_ptr();
+            to.copy_from_nonoverlapping(low, LANES / 2);
+            to.add(LANES / 2).copy_from_nonoverlapping(high, LANES / 2);
             Self::load(both.as_ptr())
         }
     }
@@ -311,7 +311,8 @@ impl F32x16 for Scalar {
     }
 }
 
-/// Vector of the portable level: two 8-float vectors of the crate `wide`.
+/// Vector of the portable level: two 8-float vectors of the crate `wide`. Its methods contain no `copy_from_slice` and no
+/// `map` of arrays, whose generic parts may be compiled in another codegen unit and then are not inlined.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable([f32x8; 2]);
 
@@ -384,17 +385,54 @@ impl F32x16 for Portable {
         self.0[0].to_array()[0]
     }
 
+    // NaN becomes 0, as with `f32::max`. (`f32x8::max` contains a function that is not inlined.)
     #[inline(always)]
     fn max_zero(self) -> Self {
-        Portable([self.0[0].max(f32x8::ZERO), self.0[1].max(f32x8::ZERO)])
+        let [low, high] = self.0;
+        Portable([
+            low.simd_gt(f32x8::ZERO) & low,
+            high.simd_gt(f32x8::ZERO) & high,
+        ])
     }
 
     #[inline(always)]
     fn sign(self) -> Self {
-        Portable(self.0.map(|x| {
+        #[inline(always)]
+        fn sign(x: f32x8) -> f32x8 {
             let one = f32x8::splat(1.0);
             (x.simd_gt(f32x8::ZERO) & one) - (x.simd_lt(f32x8::ZERO) & one)
-        }))
+        }
+        Portable([sign(self.0[0]), sign(self.0[1])])
+    }
+
+    #[inline(always)]
+    unsafe fn load_halves(low: *const f32, high: *const f32) -> Self {
+        // SAFETY: the caller guarantees that both halves are readable.
+        unsafe {
+            Portable([
+                f32x8::new(low.cast::<[f32; 8]>().read()),
+                f32x8::new(high.cast::<[f32; 8]>().read()),
+            ])
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_halves(self, low: *mut f32, high: *mut f32) {
+        // SAFETY: the caller guarantees that both halves are writable.
+        unsafe {
+            low.cast::<[f32; 8]>().write(self.0[0].to_array());
+            high.cast::<[f32; 8]>().write(self.0[1].to_array());
+        }
+    }
+
+    #[inline(always)]
+    fn splat_halves(low: f32, high: f32) -> Self {
+        Portable([f32x8::splat(low), f32x8::splat(high)])
+    }
+
+    #[inline(always)]
+    fn fold_halves(self) -> Self {
+        Portable([self.0[0] + self.0[1], f32x8::ZERO])
     }
 }
 
