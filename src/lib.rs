@@ -46,6 +46,7 @@ pub mod generate;
 pub mod kernel;
 pub(crate) mod linalg;
 pub mod model;
+pub(crate) mod nearest_name;
 pub mod options;
 pub mod parallel;
 pub mod predict;

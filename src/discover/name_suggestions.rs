@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::Names;
+use crate::nearest_name::edit_distance;
 use crate::sort::stable_sort_by_key;
 
 /// The largest number of names that an error suggests.
@@ -123,47 +124,4 @@ fn word_distance(text: &str, name: &str) -> usize {
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let all = text.split(|c: char| !c.is_alphanumeric());
     all.filter(|word| !word.is_empty())
-}
-
-/// Returns the restricted Damerau-Levenshtein distance: the number of insertions, deletions, substitutions and swaps of
-/// neighbours from `text` to `name`, or one more than the distance to a prefix of `name` if that is less.
-fn edit_distance(text: &[char], name: &str) -> usize {
-    let name: Vec<char> = name.chars().collect();
-    let mut before_previous = Vec::new();
-    let mut previous: Vec<usize> = (0..=name.len()).collect();
-    for (i, &c) in text.iter().enumerate() {
-        let mut current = vec![i + 1];
-        for (j, &d) in name.iter().enumerate() {
-            let mut distance = (previous[j] + usize::from(c != d))
-                .min(previous[j + 1] + 1)
-                .min(current[j] + 1);
-            if i > 0 && j > 0 && c == name[j - 1] && d == text[i - 1] {
-                distance = distance.min(before_previous[j - 1] + 1);
-            }
-            current.push(distance);
-        }
-        before_previous = std::mem::replace(&mut previous, current);
-    }
-    let to_prefix = previous.iter().min().map_or(usize::MAX, |m| m + 1);
-    previous[name.len()].min(to_prefix)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn edit_distances_match_known_values() {
-        let distance = |a: &str, b: &str| edit_distance(&a.chars().collect::<Vec<_>>(), b);
-        for (a, b, expected) in [
-            ("kitten", "sitting", 3),
-            ("", "abc", 1),
-            ("abc", "", 3),
-            ("toy stroy", "toy story", 1),
-            ("toy stroy", "toy story (1995)", 2),
-            ("same", "same", 0),
-        ] {
-            assert_eq!(distance(a, b), expected, "{a} {b}");
-        }
-    }
 }

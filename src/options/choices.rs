@@ -1,6 +1,7 @@
 //! Options that take one of several words.
 
 use super::value::{OptionKind, OptionValue};
+use crate::nearest_name::did_you_mean;
 use crate::simd::Level;
 
 /// The algorithm of a fit.
@@ -117,6 +118,12 @@ impl KernelChoice {
     }
 }
 
+/// Returns the reason why `text` is none of `words`.
+fn unknown_word(text: &str, words: &[&str]) -> String {
+    let suggestion = did_you_mean(text, words.iter().copied());
+    format!("it must be one of {}{suggestion}", words.join(", "))
+}
+
 /// Defines the list of words of an enum and its [`OptionValue`].
 macro_rules! choices {
     ($type:ident, $words:ident: $($variant:ident = $word:literal),+) => {
@@ -126,7 +133,7 @@ macro_rules! choices {
             fn parse(text: &str, _: &OptionKind) -> std::result::Result<Self, String> {
                 match text {
                     $($word => Ok($type::$variant),)+
-                    _ => Err(format!("it must be one of {}", $words.join(", "))),
+                    _ => Err(unknown_word(text, $words)),
                 }
             }
 

@@ -7,6 +7,7 @@ use super::choices::{
 };
 use super::value::{OptionKind, OptionValue};
 use crate::error::{Error, Result};
+use crate::nearest_name::did_you_mean;
 
 /// Penalty on biases if neither the options nor the data determine it.
 pub(crate) const DEFAULT_LAMBDA_BIAS: f64 = 5.0;
@@ -57,10 +58,14 @@ macro_rules! options {
                             .map_err(|reason| Error::argument(format!("{key} = {value:?}: {reason}")))?;
                     })+
                     _ => {
-                        return Err(Error::argument(format!(
-                            "there is no option '{name}'; options are {}",
-                            OPTION_TABLE.iter().map(|o| o.name).collect::<Vec<_>>().join(", ")
-                        )));
+                        let names = || OPTION_TABLE.iter().map(|o| o.name);
+                        let hint = match did_you_mean(&key, names()) {
+                            none if none.is_empty() => {
+                                format!("; options are {}", names().collect::<Vec<_>>().join(", "))
+                            }
+                            suggestion => suggestion,
+                        };
+                        return Err(Error::argument(format!("there is no option '{name}'{hint}")));
                     }
                 }
                 Ok(())
@@ -86,67 +91,67 @@ macro_rules! options {
 
 options! {
     algorithm: Algorithm, OptionKind::Choice(ALGORITHMS), "blocked",
-        "How the model is fitted: blocked is fast and reproducible with any number of threads; opt and naive are the paper's lock-free algorithms, with results shared between modes and with each mode computed anew; als finds the best row given everything else, one after the other; gibbs draws rows and averages predictions, the most accurate";
+        "Algorithm: blocked (parallel SGD), opt or naive (the paper's lock-free SGD), als, or gibbs (the most accurate, the slowest)";
     model: ModelKind, OptionKind::Choice(MODELS), "auto",
-        "A full core (tucker) or a hyper-diagonal one (cp); auto is cp if the rank is left to the library, else tucker";
+        "Core tensor: tucker, cp, or auto (cp if rank is auto)";
     rank: Vec<usize>, OptionKind::IntegerList(1, 1024), "auto",
-        "The rank of each mode, or one for all; auto goes by the size of the data";
+        "Rank of each mode, or one for all; auto: by data size";
     epochs: u64, OptionKind::Integer(0, 1_000_000), "30",
-        "The most passes over the data";
+        "Maximum number of passes over the entries (not gibbs)";
     eta: Option<f64>, OptionKind::Real(0.0, 1e6), "auto",
-        "The step size at the start";
+        "Initial learning rate of SGD";
     schedule: LearningRateSchedule, OptionKind::Choice(SCHEDULES), "square",
-        "How the step size falls: eta (1 - t / epochs)^2 (square) or eta / (1 + decay t) (inverse)";
+        "Learning rate schedule: square (to 0) or inverse";
     decay: f64, OptionKind::Real(0.0, 1e6), "0.1",
-        "How fast the step size falls with the inverse schedule";
+        "Decay per epoch of schedule inverse, eta / (1 + decay t)";
     core_step: Option<f64>, OptionKind::Real(0.0, 1e6), "auto",
-        "The step size of the core, as a share of that of factors";
+        "Learning rate of the core relative to the factors";
     mean: bool, OptionKind::Flag, "true",
-        "Take the mean out of the values and scale them inside; predictions are those of the values as they are";
+        "Subtract the mean and scale the values while fitting";
     biases: bool, OptionKind::Flag, "true",
-        "One number per row of every mode beside the factors, which is added to predictions; not with nonneg";
+        "Fit a bias for each row of each mode";
     lambda_bias: Vec<f64>, OptionKind::RealList(0.0, f64::MAX), "auto",
-        "The penalty on biases of each mode, or one for all: acts like so many more entries of bias 0 in every row; auto is the noise over what rows of a mode differ by, in variances";
+        "Penalty on biases, one or per mode; auto: estimated";
     lambda_reg: Option<f64>, OptionKind::Real(0.0, f64::MAX), "auto",
-        "The weight of the penalty on factors, core and columns of matrices; auto goes by the noise found in the data";
+        "Penalty on factors, core and columns; auto: estimated";
     penalty_per: PenaltyScaling, OptionKind::Choice(PENALTY_SCALINGS), "root",
-        "Whether the penalty of a row is the same for all (row) or grows with the root of its entries (root) or with its entries (entry)";
+        "Penalty per row, per root of row length, or per entry";
     lambda_m: f64, OptionKind::Real(0.0, f64::MAX), "1",
-        "The weight of coupled matrices and graphs that are given without one of their own";
+        "Weight of matrices and graphs without their own weight";
     penalty: Penalty, OptionKind::Choice(PENALTIES), "l2",
-        "Whether squares (l2) or absolute values (l1) are penalised";
+        "Penalty norm: l2 (squares) or l1 (absolute values)";
     start: Initialization, OptionKind::Choice(INITIALIZATIONS), "auto",
-        "Initial factors and core: the last sample of a short Gibbs chain (drawn), the two largest modes around 0 and the others near 1 with a diagonal core (identity), all positive and nearly constant (paper), or all normal around 0 (normal); auto is drawn, or paper with nonneg; gibbs always starts as identity, with its smaller modes along spectral directions";
+        "Initial factors: drawn (by a short Gibbs chain), identity, paper or normal; auto is drawn, or paper with nonneg";
     nonneg: bool, OptionKind::Flag, "false",
-        "Keep factors, core and columns of matrices at 0 or above";
+        "Keep factors, core and matrix columns non-negative; no biases";
     orthogonal: bool, OptionKind::Flag, "true",
-        "Make the columns of each factor orthonormal at the end (tucker without nonneg only)";
+        "Orthonormalise the factor columns after fitting (tucker)";
     clip: bool, OptionKind::Flag, "true",
-        "Limit predictions to the range of the training values when errors are measured";
+        "Clip predictions to the training range when measuring errors";
     burn_in: u64, OptionKind::Integer(0, 1_000_000), "8",
-        "Sweeps of gibbs before its first sample";
+        "Gibbs sweeps before the first sample";
     samples: u64, OptionKind::Integer(1, 100_000), "50",
-        "Posterior samples of gibbs that predictions are averaged over; gibbs runs burn_in + samples sweeps, and up to three times as many to replace samples from before the chain had burned in; epochs does not limit it";
+        "Posterior samples of gibbs to average over";
     tolerance: f64, OptionKind::Real(0.0, 1.0), "0",
-        "Stop when the training loss changes by less than this share between two evaluations; 0 never does";
+        "Stop when the loss changes by a smaller fraction; 0: never";
     patience: u64, OptionKind::Integer(0, 1_000_000), "0",
-        "Stop after this many evaluations without a better validation error, and keep the best model; 0 never does";
+        "Stop after N evaluations without improvement; 0: never";
     valid_fraction: f64, OptionKind::Real(0.0, 1.0), "0",
-        "Fraction of the entries to hold out at random; their error decides which epoch is best and, with patience, when to stop; the model of the best epoch is kept; 0 holds out none";
+        "Fraction of entries to hold out for validation; 0: none";
     time_limit: f64, OptionKind::Real(0.0, f64::MAX), "0",
-        "Stop after this many seconds of fitting; 0 never does";
+        "Stop after this many seconds of fitting; 0: never";
     eval_every: u64, OptionKind::Integer(1, 1_000_000), "1",
-        "Measure errors after every so many epochs";
+        "Epochs between two evaluations of the errors";
     checkpoint_every: u64, OptionKind::Integer(1, 1_000_000), "1",
-        "Write the checkpoint after every so many epochs";
+        "Epochs between two checkpoints";
     threads: u64, OptionKind::Integer(0, 4096), "0",
-        "The number of threads; 0 takes all this process may use";
+        "Number of threads; 0: all available cores";
     pin: bool, OptionKind::Flag, "true",
-        "Keep each thread on a core of its own";
+        "Pin each thread to a core";
     kernel: KernelChoice, OptionKind::Choice(KERNELS), "auto",
-        "The instruction set; auto takes the fastest there is, or what S3CMTF_KERNEL says";
+        "Instruction set: auto, scalar, wide, avx2 or avx512";
     seed: u64, OptionKind::Integer(0, u64::MAX), "0",
-        "Decides everything that is random";
+        "Random seed";
 }
 
 impl Options {
@@ -252,13 +257,25 @@ mod tests {
         assert_eq!(Options::from_text(&options.to_text()).unwrap(), options);
         options.eta = Some(f64::NAN);
         assert!(options.validate().is_err());
-        assert!(
-            Options::default()
-                .set("lerning_rate", "1")
-                .unwrap_err()
-                .to_string()
-                .contains("lambda_reg")
-        );
+        let error = |name: &str, value: &str| {
+            let error = Options::default().set(name, value).unwrap_err();
+            error.to_string()
+        };
+        assert!(error("iterations", "1").contains("epochs, eta"));
+        assert!(error("lambda-rge", "1").ends_with("did you mean 'lambda_reg'?"));
+        assert!(error("algorithm", "gibs").ends_with("did you mean 'gibbs'?"));
+    }
+
+    #[test]
+    fn help_texts_are_short_sentences_without_a_full_stop() {
+        for info in OPTION_TABLE {
+            assert!(info.help.starts_with(char::is_uppercase), "{}", info.help);
+            assert!(!info.help.ends_with('.'), "{}", info.help);
+            // Choices that need an explanation have two lines of a help page.
+            let has_many_choices = ["algorithm", "start"].contains(&info.name);
+            let limit = if has_many_choices { 125 } else { 65 };
+            assert!(info.help.len() <= limit, "{}: {}", info.name, info.help);
+        }
     }
 
     #[test]

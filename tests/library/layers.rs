@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::common::workspace_root;
 
 /// Layers of the library, lowest first. A layer may import only itself and the layers before it.
-const LAYERS: [&str; 19] = [
+const LAYERS: [&str; 20] = [
     "error",
+    "nearest_name",
     "progress",
     "random",
     "sort",

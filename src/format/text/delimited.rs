@@ -14,6 +14,7 @@ use super::text_result::TextResult;
 use crate::error::{Error, Result};
 use crate::format::header::{MAX_DIM, MAX_ORDER, MIN_ORDER, check_dims};
 use crate::format::names::Names;
+use crate::nearest_name::did_you_mean;
 use crate::progress::Monitor;
 
 /// The role of each column.
@@ -152,8 +153,10 @@ pub(super) fn find_column(
                     header.len()
                 )
             } else {
+                let names: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
+                let suggestion = did_you_mean(reference, names.iter().map(|n| n.trim()));
                 format!(
-                    "there is no column '{reference}'; the first line has {}",
+                    "there is no column '{reference}'; the first line has {}{suggestion}",
                     known.join(", ")
                 )
             })
