@@ -6,9 +6,10 @@
 #
 # DESTDIR is put before the prefix, as packagers want; LIBDIR (lib) is the folder of libraries under it, such
 # as lib64 or lib/x86_64-linux-gnu.
+# The command-line program is installed too if it is built (`cargo build --release`).
 # S3CMTF_BUILT names a folder that has libs3cmtf.so and libs3cmtf.a already, instead of building them.
 set -euo pipefail
-[ $# -eq 1 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -eq 1 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 root=$(cd "$(dirname "$0")/.." && pwd)
 libdir=${LIBDIR:-lib}
 case /$libdir/ in
@@ -51,4 +52,13 @@ fill() {
 fill s3cmtf.pc.in "$to/$libdir/pkgconfig/s3cmtf.pc"
 fill s3cmtfConfig.cmake.in "$to/$libdir/cmake/s3cmtf/s3cmtfConfig.cmake"
 fill s3cmtfConfigVersion.cmake.in "$to/$libdir/cmake/s3cmtf/s3cmtfConfigVersion.cmake"
+# The command-line program with its man pages and completions, if it is built beside the library.
+if [ -x "$built/s3cmtf" ]; then
+  install -D -m 755 "$built/s3cmtf" "$to/bin/s3cmtf"
+  "$built/s3cmtf" man -o "$to/share/man/man1" >/dev/null
+  mkdir -p "$to/share/bash-completion/completions" "$to/share/zsh/site-functions" "$to/share/fish/vendor_completions.d"
+  "$built/s3cmtf" completions bash >"$to/share/bash-completion/completions/s3cmtf"
+  "$built/s3cmtf" completions zsh >"$to/share/zsh/site-functions/_s3cmtf"
+  "$built/s3cmtf" completions fish >"$to/share/fish/vendor_completions.d/s3cmtf.fish"
+fi
 echo "s3cmtf $version is in $to"

@@ -5,7 +5,8 @@ use s3cmtf::solver::{Control, Event, Observer};
 use s3cmtf::{Error, Monitor};
 use serde_json::{Value, json};
 
-use crate::output::{Output, format_integer, format_number, format_rmse, print_stderr};
+use crate::epoch_table::{EpochTable, LineLimit};
+use crate::output::{Output, format_number, print_warning};
 use crate::progress::Progress;
 
 /// Prints epochs and events as they occur. Stops the run when printing fails or the user cancels.
@@ -14,27 +15,47 @@ pub(crate) struct ConsoleObserver<'a> {
     pub out: &'a mut Output,
     /// The first error of standard output.
     pub output_error: Option<Error>,
+    pub table: EpochTable,
+    /// Number of epochs of the fit, if known.
+    pub epochs: u64,
+    /// Limits the lines about trials of a search.
+    pub trial_lines: LineLimit,
+}
+
+impl<'a> ConsoleObserver<'a> {
+    pub(crate) fn new(progress: &'a Progress, out: &'a mut Output) -> Self {
+        let is_terminal = out.is_terminal;
+        ConsoleObserver {
+            progress,
+            out,
+            output_error: None,
+            table: EpochTable::new(false, false, is_terminal),
+            epochs: 0,
+            trial_lines: LineLimit::new(is_terminal),
+        }
+    }
+
+    /// Prints the newest epoch if its row was held back.
+    pub(crate) fn finish_table(&mut self) {
+        if let Some(row) = self.table.last_row() {
+            self.out.line(row);
+        }
+    }
 }
 
 impl Observer for ConsoleObserver<'_> {
     fn epoch(&mut self, e: &EpochMetrics) -> Control {
-        let optional_rmse = |name: &str, x: f64| {
-            if x.is_nan() {
-                String::new()
-            } else {
-                format!("  {name} {}", format_rmse(x))
-            }
-        };
-        self.out.line(format!(
-            "epoch {:>4}  eta {}{}{}{}  {:.2} s  {} entries/s",
-            e.epoch,
-            format_number(e.eta),
-            optional_rmse("train", e.train_rmse),
-            optional_rmse("valid", e.valid_rmse),
-            optional_rmse("test", e.test_rmse),
-            e.update_seconds,
-            format_integer(e.entries_per_second as u64)
-        ));
+        if let Some(heading) = self.table.heading() {
+            self.out.heading(&heading);
+        }
+        if let Some(row) = self.table.row(e) {
+            self.out.line(row);
+        }
+        // Elsewhere the rows of the table show the progress.
+        if self.progress.is_terminal() {
+            self.progress
+                .progress("fitting", e.epoch, self.epochs.max(e.epoch));
+        }
         self.out.object(&epoch_json(e));
         self.flush()
     }
@@ -53,7 +74,7 @@ impl Observer for ConsoleObserver<'_> {
             Event::Checkpoint { epoch } => ("checkpoint", String::new(), json!({"epoch": epoch})),
             Event::Warning(text) => {
                 if !self.out.json {
-                    print_stderr(&format!("warning: {text}"));
+                    self.progress.suspend(|| print_warning(text));
                 }
                 ("warning", String::new(), json!({"text": text}))
             }
@@ -61,6 +82,7 @@ impl Observer for ConsoleObserver<'_> {
             _ => return,
         };
         if !text.is_empty() {
+            self.finish_table();
             self.out.line(text);
         }
         let mut object = json!({"event": name});

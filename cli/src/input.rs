@@ -16,48 +16,48 @@ use crate::progress::Progress;
 #[derive(Args)]
 #[command(next_help_heading = "Reading text")]
 pub(crate) struct TextArguments {
-    /// Format of the text; by default from the extension, else from the content
-    #[arg(long, value_name = "FORMAT", value_parser = ["tns", "mtx", "csv", "tsv"])]
+    /// Format: tns, mtx, csv or tsv [default: by extension or content]
+    #[arg(long, value_name = "FORMAT", value_parser = ["tns", "mtx", "csv", "tsv"], hide_possible_values = true)]
     from: Option<String>,
 
-    /// Sizes of the modes, such as 943,1682,8; by default the largest indices
-    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    /// Sizes of the modes, such as 943,1682,8 [default: the largest indices]
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',')]
     dims: Vec<u64>,
 
-    /// Indices in the text count from 0 instead of 1
+    /// Indices count from 0 instead of 1
     #[arg(long)]
     zero_based: bool,
 
-    /// The text has no value column; every value is 1
+    /// There is no value column; every value is 1
     #[arg(long)]
     no_value: bool,
 
-    /// In .tns: a weight follows the value
+    /// TNS: a weight follows the value
     #[arg(long)]
     weighted: bool,
 
-    /// CSV/TSV: the index columns, by name or number from 1; by default all but value and weight
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    /// CSV/TSV: index columns, name or number [default: all others]
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     columns: Vec<String>,
 
-    /// CSV/TSV: the value column; by default the last
+    /// CSV/TSV: value column [default: the last]
     #[arg(long, value_name = "COLUMN")]
     value: Option<String>,
 
-    /// CSV/TSV: the weight column
+    /// CSV/TSV: weight column
     #[arg(long, value_name = "COLUMN")]
     weight: Option<String>,
 
-    /// CSV/TSV: columns whose ids are text even if they look like numbers, or `all`
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    /// CSV/TSV: columns whose ids are text even if they are numbers, or `all`
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     strings: Vec<String>,
 
-    /// CSV/TSV: names from an earlier conversion (MODE:FILE), so that the same id gets the same index
+    /// CSV/TSV: names of an earlier conversion, to number ids alike
     #[arg(long, value_name = "MODE:FILE")]
     names: Vec<String>,
 
-    /// CSV/TSV: the column separator
-    #[arg(long, value_name = "CHARACTER")]
+    /// CSV/TSV: column separator
+    #[arg(long, value_name = "CHAR")]
     delimiter: Option<char>,
 
     /// CSV/TSV: the first line is data, not a header

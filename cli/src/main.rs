@@ -4,7 +4,9 @@
 //! - `commands/`: one file per command; start with `commands/mod.rs`, then `commands/fit.rs`.
 //! - `bench/` and `demo/`: the two largest commands.
 //! - `lib.rs`: the job runner (`batch/`) and the HTML page (`report/`), which tests also call directly.
-//! - `input`, `output`, `progress`: files, standard output, the progress bar and Ctrl-C.
+//! - `input`, `output`, `progress`, `style`: files, standard output, the progress bar and Ctrl-C, colours.
+//! - `epoch_table`: the table that `fit` prints.
+//! - `help`: the form of help pages.
 //! - `option_arguments`, `coupling_spec`, `fit_data`, `fit_observer`: shared by `fit`, `tune`, `batch` and `fold-in`.
 //! - `row_names`, `row_lists`: names of rows and ranked lists of them.
 //!
@@ -15,8 +17,10 @@ mod bench;
 mod commands;
 mod coupling_spec;
 mod demo;
+mod epoch_table;
 mod fit_data;
 mod fit_observer;
+mod help;
 mod input;
 mod interruptible_reader;
 mod option_arguments;
@@ -25,10 +29,11 @@ mod output;
 mod progress;
 mod row_lists;
 mod row_names;
+mod style;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, Parser};
 use s3cmtf::ErrorKind;
 
 use commands::Command;
@@ -38,36 +43,154 @@ use progress::Progress;
 
 /// Factorizes sparse tensors together with coupled matrices.
 #[derive(Parser)]
-#[command(name = "s3cmtf", version, propagate_version = true)]
-#[command(
-    after_help = "Exit codes: 0 done, 1 the system failed, 2 bad usage or bad input, 130 interrupted."
-)]
+#[command(name = "s3cmtf", version)]
+#[command(after_help = "\
+Examples:
+  s3cmtf demo
+  s3cmtf convert ratings.csv ratings.coo --columns user,movie,month --value stars
+  s3cmtf fit --tensor ratings.coo -o model.s3m
+  s3cmtf recommend model.s3m --mode 2 --for 1:all --exclude ratings.coo
+
+Exit codes: 0 done, 1 the system failed, 2 bad usage or bad input, 130 interrupted.
+`s3cmtf COMMAND --help` describes a command and its options.")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
 
-    /// Print one JSON object per line on standard output and nothing else there
+    /// Print one JSON object per line on standard output
     #[arg(long, global = true)]
     json: bool,
 }
 
 /// Parses the arguments, runs the command, and prints its output.
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let matches = help::compact(Arguments::command()).get_matches();
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let progress = Progress::new(arguments.json);
-    let mut output = Output::new(arguments.json);
-    let outcome = commands::run(&arguments.command, &progress, &mut output);
+    let mut output = Output::new(arguments.json, progress.bar());
+    let outcome = commands::run(
+        &arguments.command,
+        Arguments::command,
+        &progress,
+        &mut output,
+    );
     progress.clear();
     match outcome.and_then(|outcome| output.finish().map(|()| outcome)) {
         Ok(Outcome::Success) => ExitCode::SUCCESS,
         Ok(Outcome::InvalidInput) => ExitCode::from(2),
         Err(error) => {
-            output::print_stderr(&format!("s3cmtf: {error}"));
+            output::print_error(&error.to_string());
             match error.kind() {
                 ErrorKind::BadInput => ExitCode::from(2),
                 ErrorKind::System => ExitCode::from(1),
                 ErrorKind::Cancelled => ExitCode::from(130),
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns all commands with their help pages.
+    fn pages() -> Vec<(String, clap::Command, String)> {
+        let mut command = help::compact(Arguments::command());
+        command.build();
+        let own = (
+            String::new(),
+            command.clone(),
+            command.clone().render_help(),
+        );
+        let all = command.get_subcommands().filter(|c| c.get_name() != "help");
+        let pages = all.map(|c| (c.get_name().to_string(), c.clone(), c.clone().render_help()));
+        let pages = [own].into_iter().chain(pages);
+        pages
+            .map(|(name, c, page)| (name, c, page.to_string()))
+            .collect()
+    }
+
+    /// Returns the example commands at the end of a page; lines that end in a backslash continue.
+    fn examples(page: &str) -> Vec<String> {
+        let section = page.split("Examples:\n").nth(1).unwrap_or_default();
+        let section = section.split("\n\n").next().unwrap_or_default();
+        let joined = section.replace("\\\n", " ");
+        joined.lines().map(|l| l.trim().to_string()).collect()
+    }
+
+    #[test]
+    fn examples_of_all_commands_parse() {
+        for (name, _, page) in pages() {
+            let examples = examples(&page);
+            assert!((1..=4).contains(&examples.len()), "{name}: {page}");
+            for example in examples {
+                // After a pipe, before a redirection.
+                let own = example
+                    .split("| ")
+                    .last()
+                    .unwrap()
+                    .split(" > ")
+                    .next()
+                    .unwrap();
+                let words = own.split('"').enumerate().flat_map(|(i, part)| {
+                    let quoted = i % 2 == 1;
+                    let words = part.split(|c: char| !quoted && c == ' ');
+                    words.filter(|w| !w.is_empty()).collect::<Vec<_>>()
+                });
+                let parsed = Arguments::command().try_get_matches_from(words);
+                assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
+            }
+        }
+    }
+
+    #[test]
+    fn options_of_one_name_mean_the_same_everywhere() {
+        for (name, command, page) in pages() {
+            for arg in command.get_arguments() {
+                let context = format!("{name}: {arg}");
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                let short = match arg.get_long().unwrap_or_default() {
+                    "output" => Some('o'),
+                    "top" => Some('n'),
+                    "help" => Some('h'),
+                    "version" => Some('V'),
+                    _ if arg.get_id() == "k" => Some('k'),
+                    _ => None,
+                };
+                assert_eq!(arg.get_short(), short, "{context}");
+                match arg.get_long() {
+                    Some("threads") if name != "bench" && name != "batch" => {
+                        assert!(
+                            help.starts_with("Number of threads; 0: all available cores"),
+                            "{context}"
+                        );
+                    }
+                    Some("seed") => assert!(help.starts_with("Random seed"), "{context}: {help}"),
+                    Some("mode") => {
+                        let value = arg.get_value_names().map(|v| v[0].to_string());
+                        assert_eq!(value.as_deref(), Some("MODE"), "{context}");
+                    }
+                    _ => {}
+                }
+                // One idea per line: no full sentence, and a capital letter first.
+                if !arg.is_hide_set() {
+                    assert!(help.starts_with(char::is_uppercase), "{context}: {help}");
+                    assert!(!help.ends_with('.'), "{context}: {help}");
+                }
+            }
+            for word in ["Not this", "Disable:", "by default"] {
+                assert!(!page.contains(word), "{name}: {word:?} in {page}");
+            }
+        }
+    }
+
+    #[test]
+    fn help_pages_fit_on_two_screens() {
+        for (name, _, page) in pages() {
+            let lines = page.lines().count();
+            assert!(lines <= 100, "{name}: {lines} lines\n{page}");
+            let widest = page.lines().map(|l| l.chars().count()).max();
+            assert!(widest <= Some(118), "{name}: {widest:?}\n{page}");
         }
     }
 }

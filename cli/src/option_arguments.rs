@@ -2,75 +2,185 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use s3cmtf::options::{OptionInfo, Options, PRESETS};
+use s3cmtf::options::{OPTION_TABLE, OptionInfo, OptionKind, Options, PRESETS};
 use s3cmtf::{Error, Result};
 
-/// Adds the arguments that name the data, the preset and a file of options.
+/// Heading of the options that few users need.
+pub(crate) const ADVANCED: &str = "Advanced";
+
+/// Options of a fit that the help lists first, in this order. The others are listed under [`ADVANCED`].
+const MAIN_OPTIONS: [&str; 8] = [
+    "algorithm",
+    "model",
+    "rank",
+    "epochs",
+    "patience",
+    "nonneg",
+    "threads",
+    "seed",
+];
+
+/// Adds the arguments that name the data.
 pub(crate) fn data_arguments(command: Command) -> Command {
     command
-        .arg(path_argument("tensor", "FILE", "The tensor: binary COO, or text").required(true))
+        .arg(path_argument("tensor", "FILE", "Tensor to fit: binary COO, or text").required(true))
         .arg(
             Arg::new("matrix")
                 .long("matrix")
-                .value_name("MODE:FILE[:WEIGHT[:PENALTY]][:KIND]")
+                .value_name("MODE:FILE")
                 .action(ArgAction::Append)
-                .help("A coupled matrix: its mode, its weight (else that of --lambda-m), the penalty on its columns (else --lambda-reg), and the meaning of positions without an entry: observed (unknown, the default), full (zeros) or sampled=K (K random zeros per entry)"),
+                .help("Coupled matrix of a mode; may be repeated, see below"),
         )
         .arg(
             Arg::new("graph")
                 .long("graph")
-                .value_name("MODE:FILE[:WEIGHT]")
+                .value_name("MODE:FILE")
                 .action(ArgAction::Append)
-                .help("A square matrix of similarities between the rows of a mode; a penalty pulls similar rows together"),
+                .help("Similarities between the rows of a mode; may be repeated, see below"),
         )
-        .arg(
-            Arg::new("matrix-text")
-                .long("matrix-text")
-                .value_name("NAME=VALUE")
-                .action(ArgAction::Append)
-                .help("Options for reading text of matrices and graphs, named like those for reading text: columns=film,genre or no-value=true; --zero-based applies to them too"),
-        )
-        .arg(path_argument("weights", "FILE", "Weights of the tensor's entries: a file with the same entries in the same order, whose values are the weights"))
+}
+
+/// Adds the preset and the file of options.
+pub(crate) fn settings_arguments(command: Command) -> Command {
+    command
         .arg(
             Arg::new("preset")
                 .long("preset")
                 .value_name("NAME")
                 .value_parser(PRESETS.to_vec())
+                .hide_possible_values(true)
                 .default_value("default")
-                .help("Default settings, or those of the paper, with or without its rank and step size for a data set"),
+                .hide_default_value(true)
+                .help("Initial settings: default, paper or paper-{movielens,netflix,yelp}"),
         )
-        .arg(path_argument("config", "FILE", "File of options, one name=value per line; arguments override it"))
+        .arg(path_argument(
+            "config",
+            "FILE",
+            "File of options, one name=value per line; arguments override it",
+        ))
 }
 
+/// Adds the advanced arguments about the data.
+pub(crate) fn advanced_data_arguments(command: Command) -> Command {
+    command
+        .arg(
+            path_argument(
+                "weights",
+                "FILE",
+                "Weights of the tensor's entries: same positions, weights as values",
+            )
+            .help_heading(ADVANCED),
+        )
+        .arg(
+            Arg::new("matrix-text")
+                .long("matrix-text")
+                .value_name("OPTION")
+                .action(ArgAction::Append)
+                .help("Option for reading matrices from text, such as columns=film,genre")
+                .help_heading(ADVANCED),
+        )
+}
+
+/// Describes the values of `--matrix` and `--graph`, at the end of the help.
+pub(crate) const COUPLING_HELP: &str = "\
+Coupled matrices: --matrix MODE:FILE[:WEIGHT[:PENALTY]][:KIND]. The rows of the matrix are the rows of the mode. \
+WEIGHT replaces --lambda-m and PENALTY replaces --lambda-reg. KIND says what positions without an entry are: \
+observed (unknown, the default), full (zeros), or sampled=K (K random zeros per entry).
+Graphs: --graph MODE:FILE[:WEIGHT], a square matrix of similarities; a penalty on the differences of similar rows.";
+
 /// Returns `text` with static lifetime, which clap requires of names. Arguments are built once per process.
-pub(crate) fn leak_str(text: String) -> &'static str {
+fn leak_str(text: String) -> &'static str {
     Box::leak(text.into_boxed_str())
 }
 
-/// Turns `arg` into the flag of an option that is true or false. A flag that is on by default becomes `--no-NAME`.
-pub(crate) fn flag_argument(arg: Arg, option: &OptionInfo) -> Arg {
-    let long = option.name.replace('_', "-");
-    let arg = arg.action(ArgAction::SetTrue);
-    if is_on_by_default(option) {
-        arg.long(leak_str(format!("no-{long}")))
-            .help(format!("Disable: {}", lower_first(option.help)))
+/// Adds the options of the table: first the main ones, then the others under their heading. `valued` finishes the
+/// argument of an option that takes a value.
+pub(crate) fn table_arguments(
+    command: Command,
+    advanced: bool,
+    valued: impl Fn(Arg, &OptionInfo) -> Arg,
+) -> Command {
+    let info = |name: &&str| OPTION_TABLE.iter().find(|o| o.name == *name);
+    let chosen: Vec<&OptionInfo> = if advanced {
+        let is_advanced = |o: &&OptionInfo| !MAIN_OPTIONS.contains(&o.name);
+        OPTION_TABLE.iter().filter(is_advanced).collect()
     } else {
-        arg.long(leak_str(long)).help(option.help)
+        MAIN_OPTIONS.iter().filter_map(info).collect()
+    };
+    chosen.into_iter().fold(command, |command, option| {
+        let mut arg = Arg::new(option.name);
+        if advanced {
+            arg = arg.help_heading(ADVANCED);
+        }
+        if option.kind == OptionKind::Flag {
+            let [shown, opposite] = flag_arguments(arg, option);
+            return command.arg(shown).arg(opposite);
+        }
+        let long = leak_str(option.name.replace('_', "-"));
+        let help = format!("{} [default: {}]", option.help, option.default);
+        command.arg(valued(arg.long(long).help(help), option))
+    })
+}
+
+/// Finishes an argument that takes one value of its option.
+pub(crate) fn single_value(arg: Arg, option: &OptionInfo) -> Arg {
+    let arg = arg.allow_negative_numbers(true);
+    match option.kind {
+        OptionKind::Choice(words) => arg
+            .value_name("NAME")
+            .value_parser(PossibleValuesParser::new(words.iter().copied()))
+            .hide_possible_values(true),
+        OptionKind::IntegerList(..) => arg.value_name("J,..."),
+        OptionKind::RealList(..) => arg.value_name("X,..."),
+        OptionKind::Integer(..) => arg.value_name("N"),
+        OptionKind::Real(..) | OptionKind::Flag => arg.value_name("X"),
     }
 }
 
-/// Sets an option that is true or false to the opposite of its default if its flag was given.
-pub(crate) fn apply_flag(a: &ArgMatches, option: &OptionInfo, options: &mut Options) -> Result<()> {
-    if !a.get_flag(option.name) {
-        return Ok(());
-    }
-    let value = if is_on_by_default(option) {
-        "false"
+/// Returns the two flags of an option that is true or false: the one that changes the default, and its hidden opposite,
+/// which overrides a file of options.
+fn flag_arguments(arg: Arg, option: &OptionInfo) -> [Arg; 2] {
+    let name = option.name.replace('_', "-");
+    let negative = leak_str(format!("no-{name}"));
+    let positive = leak_str(name);
+    let opposite = opposite_id(option);
+    let (shown, hidden, help) = if is_on_by_default(option) {
+        let help = format!("Do not {}", lower_first(option.help));
+        (negative, positive, help)
     } else {
-        "true"
+        (positive, negative, option.help.to_string())
     };
-    options.set(option.name, value)
+    [
+        arg.long(shown)
+            .action(ArgAction::SetTrue)
+            .overrides_with(opposite)
+            .help(help),
+        Arg::new(opposite)
+            .long(hidden)
+            .action(ArgAction::SetTrue)
+            .overrides_with(option.name)
+            .hide(true),
+    ]
+}
+
+/// Returns the identifier of the flag that sets an option to its default.
+fn opposite_id(option: &OptionInfo) -> &'static str {
+    leak_str(format!("default-{}", option.name))
+}
+
+/// Sets an option that is true or false if one of its flags was given.
+pub(crate) fn apply_flag(a: &ArgMatches, option: &OptionInfo, options: &mut Options) -> Result<()> {
+    let default = is_on_by_default(option);
+    let value = if a.get_flag(option.name) {
+        !default
+    } else if a.get_flag(&format!("default-{}", option.name)) {
+        default
+    } else {
+        return Ok(());
+    };
+    options.set(option.name, &value.to_string())
 }
 
 fn is_on_by_default(option: &OptionInfo) -> bool {

@@ -2,23 +2,38 @@
 
 use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use s3cmtf::{Error, Result};
 pub(crate) use s3cmtf_cli::number_format::format_integer;
+
+use crate::progress::SharedBar;
+use crate::style::{self, Style};
 
 /// Buffers the output of a command. Commands do not use `println!`, which panics when the reader of a pipe has closed it.
 pub(crate) struct Output {
     pub json: bool,
     text: String,
+    /// The progress bar, which is hidden while text is written.
+    bar: SharedBar,
+    /// Whether standard output is a terminal.
+    pub is_terminal: bool,
 }
 
 impl Output {
-    pub(crate) fn new(json: bool) -> Self {
+    pub(crate) fn new(json: bool, bar: SharedBar) -> Self {
         Output {
             json,
             text: String::new(),
+            bar,
+            is_terminal: io::stdout().is_terminal(),
         }
+    }
+
+    /// Appends the heading of a table, in bold on a terminal.
+    pub(crate) fn heading(&mut self, line: &str) {
+        let coloured = style::is_coloured(self.is_terminal);
+        self.line(Style::Heading.apply(line, coloured));
     }
 
     /// Appends a line of text; ignored with `--json`.
@@ -39,8 +54,15 @@ impl Output {
     /// Writes the buffered output, so that long commands show it early.
     pub(crate) fn flush(&mut self) -> Result<()> {
         let text = std::mem::take(&mut self.text);
-        let mut out = io::stdout().lock();
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        let write = || {
+            let mut out = io::stdout().lock();
+            out.write_all(text.as_bytes()).and_then(|()| out.flush())
+        };
+        let written = match self.bar.borrow().as_ref() {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        };
+        match written {
             // A closed pipe is no failure, as in `s3cmtf info x | head -3`.
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             Err(source) => Err(Error::Io {
@@ -59,6 +81,23 @@ impl Output {
 /// Writes a line to standard error. A failure to write is ignored, since it cannot be reported anywhere.
 pub(crate) fn print_stderr(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Writes an error message to standard error.
+pub(crate) fn print_error(message: &str) {
+    let prefix = style::on_stderr("error:", Style::Error);
+    print_stderr(&format!("{prefix} {message}"));
+}
+
+/// Writes a remark about input that may be right to standard error.
+pub(crate) fn print_note(message: &str) {
+    print_stderr(&format!("note: {message}"));
+}
+
+/// Writes a warning to standard error.
+pub(crate) fn print_warning(message: &str) {
+    let prefix = style::on_stderr("warning:", Style::Warning);
+    print_stderr(&format!("{prefix} {message}"));
 }
 
 /// Returns a name that is safe to print on a terminal: control characters are replaced.

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::IsTerminal;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,13 +15,48 @@ const QUIET_TIME: Duration = Duration::from_secs(1);
 /// Time between two lines where standard error is no terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Time between two redraws of the bar, so that times advance during long steps.
+const TICK: Duration = Duration::from_millis(500);
+
+/// The bar on the terminal, if there is one. Whoever else writes to the terminal hides it meanwhile.
+pub(crate) type SharedBar = Rc<RefCell<Option<ProgressBar>>>;
+
+/// What is in progress, with its state at the first report, from which the rate is measured.
+struct Phase {
+    name: String,
+    started: Instant,
+    done_at_start: u64,
+}
+
+impl Phase {
+    fn begin(name: &str, done: u64) -> Self {
+        Phase {
+            name: name.to_string(),
+            started: Instant::now(),
+            done_at_start: done,
+        }
+    }
+
+    /// Returns the mean rate and the remaining time: `, 12.3M/s, 5 s left`. Empty before anything was done.
+    fn describe(&self, done: u64, total: u64) -> String {
+        let seconds = self.started.elapsed().as_secs_f64();
+        let rate = done.saturating_sub(self.done_at_start) as f64 / seconds.max(1e-9);
+        if rate <= 0.0 {
+            return String::new();
+        }
+        let left = total.saturating_sub(done) as f64 / rate;
+        format!(", {}, {} left", format_rate(rate), format_seconds(left))
+    }
+}
+
 /// Shows a bar on a terminal, lines at intervals otherwise, and nothing with `--json`. Cancels on Ctrl-C.
 pub(crate) struct Progress {
     quiet: bool,
     terminal: bool,
     started: Instant,
     last_line: Cell<Option<Instant>>,
-    bar: RefCell<Option<ProgressBar>>,
+    bar: SharedBar,
+    phase: RefCell<Phase>,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -41,7 +77,8 @@ impl Progress {
             terminal: std::io::stderr().is_terminal(),
             started: Instant::now(),
             last_line: Cell::new(None),
-            bar: RefCell::new(None),
+            bar: SharedBar::default(),
+            phase: RefCell::new(Phase::begin("", 0)),
             interrupted,
         }
     }
@@ -49,6 +86,24 @@ impl Progress {
     /// Returns the flag that Ctrl-C sets.
     pub(crate) fn interrupted(&self) -> Arc<AtomicBool> {
         self.interrupted.clone()
+    }
+
+    /// Returns whether progress is shown as a bar on a terminal.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    /// Returns the bar.
+    pub(crate) fn bar(&self) -> SharedBar {
+        self.bar.clone()
+    }
+
+    /// Hides the bar while `write` writes to the terminal.
+    pub(crate) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+        match self.bar.borrow().as_ref() {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
     }
 
     /// Removes the bar from the terminal.
@@ -60,19 +115,23 @@ impl Progress {
 
     fn draw(&self, phase: &str, done: u64, total: u64) {
         let mut slot = self.bar.borrow_mut();
-        let bar =
-            slot.get_or_insert_with(|| ProgressBar::new(1).with_elapsed(self.started.elapsed()));
+        let bar = slot.get_or_insert_with(|| {
+            let bar = ProgressBar::new(1).with_elapsed(self.started.elapsed());
+            bar.enable_steady_tick(TICK);
+            bar
+        });
         if bar.message() != phase {
             // The total is 0 if unknown, as for a pipe: then only the amount done is shown.
             let template = if total == 0 {
-                "{msg:24} {bytes} {elapsed}"
+                "{msg:22} {bytes}  {bytes_per_sec}  {elapsed}"
             } else {
-                "{msg:24} [{bar:40}] {percent:>3}% {elapsed} left {eta}"
+                "{msg:22} [{bar:24}] {percent:>3}%  {elapsed} elapsed{prefix}"
             };
             let style = ProgressStyle::with_template(template).expect("the templates are valid");
             bar.set_style(style.progress_chars("=> "));
             bar.set_message(phase.to_string());
         }
+        bar.set_prefix(self.phase.borrow().describe(done, total));
         bar.set_length(if total == 0 { done + 1 } else { total });
         bar.set_position(done);
     }
@@ -104,6 +163,13 @@ impl Progress {
 
 impl Monitor for Progress {
     fn progress(&self, phase: &str, done: u64, total: u64) {
+        let is_new = {
+            let now = self.phase.borrow();
+            now.name != phase || done < now.done_at_start
+        };
+        if is_new {
+            self.phase.replace(Phase::begin(phase, done));
+        }
         if self.is_silent() {
             return;
         }
@@ -116,6 +182,26 @@ impl Monitor for Progress {
 
     fn cancelled(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
+    }
+}
+
+/// Formats a rate with three digits and a metric prefix: `12.3M/s`.
+fn format_rate(per_second: f64) -> String {
+    let prefixes = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
+    match prefixes.iter().find(|(unit, _)| per_second >= *unit) {
+        Some((unit, prefix)) => format!("{:.1}{prefix}/s", per_second / unit),
+        None => format!("{per_second:.1}/s"),
+    }
+}
+
+/// Formats a duration with its unit: `42 s`, `3.5 min`, `2.0 h`.
+fn format_seconds(seconds: f64) -> String {
+    if seconds < 60.0 {
+        format!("{seconds:.0} s")
+    } else if seconds < 3600.0 {
+        format!("{:.1} min", seconds / 60.0)
+    } else {
+        format!("{:.1} h", seconds / 3600.0)
     }
 }
 
@@ -186,6 +272,25 @@ mod tests {
         assert!(progress_started(Duration::ZERO, false).is_silent());
         assert!(progress_started(2 * QUIET_TIME, true).is_silent());
         assert!(!progress_started(2 * QUIET_TIME, false).is_silent());
+    }
+
+    #[test]
+    fn remaining_time_follows_from_the_mean_rate() {
+        let mut phase = Phase::begin("reading", 100);
+        phase.started = Instant::now() - Duration::from_secs(10);
+        let text = phase.describe(1100, 4100);
+        assert!(text.contains("/s, ") && text.ends_with("left"), "{text}");
+        assert_eq!(phase.describe(100, 4100), "");
+        assert_eq!(
+            [59.4, 90.0, 7200.0].map(format_seconds),
+            ["59 s", "1.5 min", "2.0 h"]
+        );
+    }
+
+    #[test]
+    fn rates_have_metric_prefixes() {
+        let rates = [0.25, 999.0, 1234.0, 12.34e6, 5e9].map(format_rate);
+        assert_eq!(rates, ["0.2/s", "999.0/s", "1.2k/s", "12.3M/s", "5.0G/s"]);
     }
 
     #[test]

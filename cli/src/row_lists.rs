@@ -19,18 +19,18 @@ const LISTS_PER_FLUSH: usize = 64;
 /// Arguments of the commands that print lists of rows.
 #[derive(Args)]
 pub(crate) struct ListArguments {
-    /// How many rows to list
-    #[arg(short = 'k', long, value_name = "K", default_value_t = 10)]
+    /// Number of rows to list
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
     top: usize,
 
     #[command(flatten)]
     names: NameArguments,
 
-    /// Print CSV, with a line for each row; --json prints an object for each list
+    /// Print CSV, one line per row; --json prints one object per list
     #[arg(long)]
     csv: bool,
 
-    /// Number of threads; 0 takes all this process may use
+    /// Number of threads; 0: all available cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub threads: usize,
 }

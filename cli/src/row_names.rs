@@ -10,13 +10,12 @@ use s3cmtf::{Error, Result};
 use serde_json::{Value, json};
 
 use crate::input::{TextArguments, mode_and_file, mode_from_one};
-use crate::output::{format_count, format_integer, print_stderr};
+use crate::output::{format_count, format_integer, print_note};
 
 /// Arguments that give names of rows.
 #[derive(Args)]
 pub(crate) struct NameArguments {
-    /// Names of the rows of a mode: an index and a name in each line of a TSV or CSV file. Those that `convert`
-    /// wrote beside the model or an excluded file are found automatically
+    /// TSV or CSV file of row names, an index and a name per line [default: files beside the model]
     #[arg(long, value_name = "MODE:FILE")]
     names: Vec<String>,
 }
@@ -126,7 +125,7 @@ fn load_names(specs: &[String], sizes: &[Option<u64>], kind: &NameOption) -> Res
         if let (Some(last), Some(size)) = (last, sizes[n])
             && last > size
         {
-            print_stderr(&format!(
+            print_note(&format!(
                 "{option} {spec}: has names up to number {}, but {singular} {} has {} {items}; is it for another {singular}?",
                 format_integer(last),
                 n + 1,

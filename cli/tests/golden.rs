@@ -191,7 +191,7 @@ fn generate(root: &Path, [name, rows, arguments]: [&str; 3]) -> String {
 fn hash_model(model: &Path, level: &str) -> String {
     let folder = model.with_extension("export");
     run(
-        &format!("export {} {}", model.display(), folder.display()),
+        &format!("export {} -o {}", model.display(), folder.display()),
         level,
     );
     hash_folder(&folder)

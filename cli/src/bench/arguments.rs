@@ -24,7 +24,7 @@ Examples:
   s3cmtf bench --like netflix --threads 1,2,4,8,16 --algorithm blocked
   s3cmtf bench --tensor train.coo --test test.coo --rank 16 --kernel wide,avx2 --json")]
 pub(crate) struct Arguments {
-    /// The tensor to fit: binary COO, or text
+    /// Tensor to fit: binary COO, or text
     #[arg(long, value_name = "FILE", conflicts_with_all = ["like", "scale"])]
     pub tensor: Option<PathBuf>,
 
@@ -32,23 +32,23 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", requires = "tensor")]
     pub test: Option<PathBuf>,
 
-    /// Planted data shaped like a data set of the paper, instead of --tensor; by default movielens
+    /// Planted data in the shape of a data set of the paper [default: movielens]
     #[arg(long, value_name = "NAME", value_parser = PRESETS)]
     pub like: Option<String>,
 
-    /// Multiplies the entries of the planted data, and users and items with them
+    /// Multiply the number of entries, users and items of the planted data
     #[arg(long, value_name = "FACTOR", default_value_t = 0.1)]
     pub scale: f64,
 
-    /// The rank of every mode
+    /// Rank of every mode
     #[arg(long, value_name = "J", default_value_t = 12, value_parser = value_parser!(u64).range(1..=1024))]
     pub rank: u64,
 
-    /// The model
-    #[arg(long, value_name = "MODEL", default_value = "tucker", value_parser = ["tucker", "cp"])]
+    /// Core tensor
+    #[arg(long, value_name = "NAME", default_value = "tucker", value_parser = ["tucker", "cp"])]
     pub model: String,
 
-    /// Numbers of threads; by default 1 and all this process may use
+    /// Numbers of threads [default: 1 and all available cores]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = value_parser!(u64).range(1..=4096))]
     pub threads: Vec<u64>,
 
@@ -70,16 +70,16 @@ pub(crate) struct Arguments {
     )]
     pub kernel: Vec<String>,
 
-    /// Epochs of a fit
+    /// Epochs per fit
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u64).range(1..=1_000_000))]
     pub epochs: u64,
 
-    /// Number of times that everything is measured
+    /// Number of repeated measurements
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = value_parser!(u64).range(1..=1000))]
     pub repeats: u64,
 
-    /// Seed of all random choices
-    #[arg(long, default_value_t = 0)]
+    /// Random seed
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
     #[command(flatten)]

@@ -29,27 +29,27 @@ use crate::progress::Progress;
     The second job waits for the first, whose output it reads. docs/batch.md describes all fields.\n\n\
     Examples:\n  \
     s3cmtf batch jobs.jsonl\n  \
-    s3cmtf batch jobs.jsonl --threads 16 --job-threads 4 --memory 32G\n  \
-    make-jobs | s3cmtf batch - -o results\n\n\
+    s3cmtf batch jobs.jsonl --threads 4 --job-threads 2 --memory 16G\n  \
+    cat jobs.jsonl | s3cmtf batch - -o results\n\n\
     Exit codes: 0 all jobs are done, 1 the batch was aborted by an error, 2 a job failed or bad usage, 130 interrupted."
 )]
 pub(crate) struct Arguments {
-    /// File of jobs, or - for standard input, whose jobs start as they arrive
+    /// File of jobs, or - for standard input
     jobs: PathBuf,
 
-    /// Folder for results.jsonl and a log of each job [default: the file of jobs with extension .batch]
+    /// Folder for results.jsonl and logs [default: JOBS with extension .batch]
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
 
-    /// Total threads of concurrent jobs; 0 takes all this process may use
+    /// Number of threads of all concurrent jobs; 0: all available cores
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=4096))]
     threads: u64,
 
-    /// Threads of a job without its own setting; 0 takes all of them
+    /// Number of threads of a job without its own setting; 0: all
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=4096))]
     job_threads: u64,
 
-    /// Total memory of concurrent jobs, such as 500M or 16G [default: the available memory of the system]
+    /// Memory of all concurrent jobs, such as 500M or 16G [default: the available memory]
     #[arg(long, value_name = "BYTES")]
     memory: Option<String>,
 }
@@ -85,11 +85,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         memory,
         ..BatchOptions::new(folder)
     };
-    let mut observer = ConsoleObserver {
-        progress,
-        out,
-        output_error: None,
-    };
+    let mut observer = ConsoleObserver::new(progress, out);
     let summary = run_jobs(jobs, &options, &mut observer, progress)?;
     if let Some(e) = observer.output_error.take() {
         return Err(e);

@@ -17,16 +17,20 @@ use crate::progress::Progress;
 /// Exits with 2 if anything is wrong. With --fix, a corrected copy is written and the exit code is 0: duplicate entries
 /// are merged, entries out of range or not finite are dropped.
 #[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    s3cmtf check ratings.coo\n  \
+    s3cmtf check ratings.csv --columns user,movie,month --value stars --json\n  \
+    s3cmtf check ratings.coo --fix fixed.coo --keep last")]
 pub(crate) struct Arguments {
-    /// A binary COO file, or text
+    /// File to check: binary COO, or text
     file: PathBuf,
 
-    /// Write a corrected copy here
-    #[arg(long, value_name = "OUT")]
+    /// Write a corrected copy to this file
+    #[arg(long, value_name = "FILE")]
     fix: Option<PathBuf>,
 
-    /// The value that --fix keeps of duplicate entries
-    #[arg(long, value_name = "WHICH", default_value = "mean", value_parser = ["mean", "first", "last"], requires = "fix")]
+    /// Value that --fix keeps of duplicate entries
+    #[arg(long, value_name = "NAME", default_value = "mean", value_parser = ["mean", "first", "last"], requires = "fix")]
     keep: String,
 
     #[command(flatten)]

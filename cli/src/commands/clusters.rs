@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::input::mode_from_one;
 use crate::input::open_with;
+use crate::option_arguments::ADVANCED;
 use crate::outcome::Outcome;
 use crate::output::{
     Output, format_count, format_integer, format_number, format_p_value, printable,
@@ -29,77 +30,77 @@ use crate::row_names::{NameArguments, column_names, row_json};
 /// left out.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
-    s3cmtf clusters model.s3m 2 --matrix genres.coo --names 2:movies.tsv --matrix-names 1:genres.tsv\n  \
-    s3cmtf clusters model.s3m 2 -k 12 --matrix genres.coo --csv > clusters.csv\n  \
-    s3cmtf clusters coupled.s3m 2 --max-k 20 --against uncoupled.s3m")]
+    s3cmtf clusters model.s3m --mode 2 --matrix genres.coo --names 2:movies.tsv\n  \
+    s3cmtf clusters model.s3m --mode 2 -k 12 --csv > clusters.csv\n  \
+    s3cmtf clusters model.s3m --mode 2 --max-k 6 --against uncoupled.s3m")]
 pub(crate) struct Arguments {
-    /// The model
+    /// Model file
     model: PathBuf,
 
-    /// The mode whose rows are clustered
+    /// Mode whose rows are clustered
+    #[arg(long, value_name = "MODE")]
     mode: usize,
 
-    /// How many clusters; without it the gap statistic chooses
+    /// Number of clusters [default: chosen by the gap statistic]
     #[arg(short = 'k', value_name = "K")]
     k: Option<usize>,
 
-    /// The largest number of clusters of the gap curve; with -k there is a curve only if this is given [default: 20]
+    /// Largest number of clusters of the gap curve [default: 20; with -k no curve]
     #[arg(long, value_name = "K")]
     max_k: Option<usize>,
 
     /// Random restarts of k-means; the best result is kept
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, help_heading = ADVANCED)]
     restarts: usize,
 
     /// Uniform reference data sets of the gap statistic
-    #[arg(long, value_name = "B", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, help_heading = ADVANCED)]
     references: usize,
 
-    /// The largest number of rows that the gap curve is computed on; a sample if there are more
-    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    /// Compute the gap curve on a random sample of at most N rows
+    #[arg(long, value_name = "N", default_value_t = 20_000, help_heading = ADVANCED)]
     curve_rows: usize,
 
     /// Cluster only rows with at least N tensor entries
     #[arg(long, value_name = "N", default_value_t = 1)]
-    least: u64,
+    min_entries: u64,
 
-    /// The space of distances: the predictions of rows, or the columns of the factor scaled to equal norm
-    #[arg(long, value_name = "SPACE", default_value = "predictions", value_parser = ["predictions", "columns"])]
+    /// Distances between predictions, or between factor rows with columns of equal norm
+    #[arg(long, value_name = "NAME", default_value = "predictions", value_parser = ["predictions", "columns"], help_heading = ADVANCED)]
     space: String,
 
-    /// A matrix that labels the clusters, coupled to the model or another: its rows are the rows of the mode in the same
-    /// order, and a row has a label if its entry is above 0. Binary COO or text
+    /// Matrix whose columns label the clusters where a row has a positive entry; may be repeated
     #[arg(long, value_name = "FILE")]
     matrix: Vec<PathBuf>,
 
-    /// Names of the columns of a matrix, numbered from 1 in the order given: an index and a name in each line
+    /// File of column names of the N-th --matrix [default: files beside the matrix]
     #[arg(long, value_name = "N:FILE")]
     matrix_names: Vec<String>,
 
-    /// Labels of each cluster for each matrix, at most; only statistically significant ones are printed
+    /// Largest number of significant labels per cluster and matrix
     #[arg(long, value_name = "N", default_value_t = 3)]
     labels: usize,
 
-    /// Members of each cluster to list, nearest to the centre first
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    /// Number of members to list per cluster, nearest to the centre first
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 5)]
     top: usize,
 
-    /// Another model of the same data to compare with, such as one fitted without matrices
+    /// Model of the same data to compare with, such as one fitted without matrices
     #[arg(long, value_name = "MODEL", conflicts_with = "csv")]
     against: Option<PathBuf>,
 
     #[command(flatten)]
     names: NameArguments,
 
-    /// Print CSV, with the cluster of each row and its distance to the centre
+    /// Print CSV: each row, its cluster and its distance to the centre
     #[arg(long)]
     csv: bool,
 
-    /// Seed of all random choices
-    #[arg(long, value_name = "S", default_value_t = 0)]
+    /// Random seed
+    #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Number of threads; 0 takes all this process may use
+    /// Number of threads; 0: all available cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
 }
@@ -134,7 +135,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         restarts: a.restarts,
         reference_sets: a.references,
         curve_rows: a.curve_rows,
-        min_entries: a.least,
+        min_entries: a.min_entries,
         space: match a.space.as_str() {
             "columns" => ClusterSpace::Columns,
             _ => ClusterSpace::Predictions,

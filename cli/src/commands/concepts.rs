@@ -26,37 +26,36 @@ const DEFAULT_ENDS: usize = 2;
 /// a model fitted with --nonneg or --model cp; in a Tucker model they are determined only up to a rotation.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
-    s3cmtf concepts model.s3m 2 --names 2:movies.tsv --matrix-names 1:genres.tsv\n  \
-    s3cmtf concepts model.s3m 2 --for 1:17 --names 2:movies.tsv --matrix-names 1:genres.tsv")]
+    s3cmtf concepts model.s3m --mode 2 --names 2:movies.tsv\n  \
+    s3cmtf concepts model.s3m --mode 2 --for 1:17 --top 3 --min-entries 20")]
 pub(crate) struct Arguments {
-    /// The model
+    /// Model file
     model: PathBuf,
 
-    /// The mode whose concepts are described
+    /// Mode whose concepts are described
+    #[arg(long, value_name = "MODE")]
     mode: usize,
 
-    /// A row of another mode, by name or number (#12 is always a number, =12 always a name). Modes without a given row are
-    /// averaged over
+    /// Row of another mode, by name or number; other modes are averaged over
     #[arg(long = "for", value_name = "MODE:ROW")]
     rows: Vec<String>,
 
-    /// Number of rows, and of columns of matrices, listed at either end of a concept
-    #[arg(short = 'k', long, value_name = "K", default_value_t = 5)]
+    /// Number of rows and matrix columns to list at either end of a concept
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 5)]
     top: usize,
 
-    /// Print the N strongest and the N weakest concepts; by default all, and 2 of each with --for
+    /// Print the N strongest and the N weakest concepts [default: all; 2 with --for]
     #[arg(long, value_name = "N")]
     ends: Option<usize>,
 
     /// List only rows with at least N tensor entries
     #[arg(long, value_name = "N", default_value_t = 1)]
-    least: u64,
+    min_entries: u64,
 
     #[command(flatten)]
     names: NameArguments,
 
-    /// Names of the columns of a coupled matrix, numbered as `info` prints them: an index and a name in each line.
-    /// Those that `fit` and `demo` wrote beside the model are found automatically
+    /// File of column names of matrix N, numbered as by `info` [default: files beside the model]
     #[arg(long, value_name = "N:FILE")]
     matrix_names: Vec<String>,
 }
@@ -74,7 +73,7 @@ pub(super) fn run(a: &Arguments, out: &mut Output) -> Result<Outcome> {
         mode: mode_from_one(a.mode)?,
         given,
         top: a.top,
-        min_entries: a.least,
+        min_entries: a.min_entries,
     };
     let found = describe_concepts(&model, &options)?;
     let all = found.concepts.len();

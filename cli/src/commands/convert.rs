@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::input::{TextArguments, cancelled_or, input_of, mode_and_file, open_with};
 use crate::outcome::Outcome;
-use crate::output::{Output, format_count, format_dims, print_stderr, printable};
+use crate::output::{Output, format_count, format_dims, print_warning, printable};
 use crate::progress::Progress;
 
 /// Convert text to a binary COO file (or a binary file to .tns)
@@ -19,22 +19,29 @@ use crate::progress::Progress;
 /// their names are written beside the output.
 #[derive(Args)]
 #[command(after_help = "\
+Times: --time COLUMN:UNIT[:FORMAT]. UNIT is year, quarter, month, week, day, hour, weekday or hour-of-week (UTC). The \
+column has seconds or milliseconds after 1970, or ISO 8601 dates; the first field decides, unless FORMAT is s, ms or \
+iso. Bins are consecutive and named: 1996-04, 1996-W17, Mon 13:00.
+Numbers: --bin COLUMN:RULE. RULE is quantiles=N (about equally many rows per bin; equal numbers share a bin), width=W \
+([0, W), [W, 2W), ...) or log=B ([1, B), [B, B^2), ...). The range is the name.
+Attribute tables: with --rows-of the first of --columns is the key, the id of a row in the text of the tensor. Each \
+category of the other columns becomes a column of the matrix, with the value 1 where a row has it. Keys that the tensor \
+does not have are skipped and counted.
+
 Examples:
-  s3cmtf convert ratings.tns.gz ratings.coo
   s3cmtf convert ratings.csv ratings.coo --columns user,movie,month --value stars
   s3cmtf convert ratings.csv ratings.coo --columns user,movie,when --value stars --time when:month
-  s3cmtf convert movies.csv genres.coo --rows-of 2:ratings.coo --columns movie,genres --split 'genres:|'
-  s3cmtf convert genres.csv genres.coo --names 1:ratings.mode2.tsv --no-value
+  s3cmtf convert films.csv genres.coo --rows-of 2:train.coo --columns id,genres --split 'genres:|'
   zcat big.tns.gz | s3cmtf convert - big.coo --dims 1000000,50000,365")]
 pub(crate) struct Arguments {
-    /// The text, or a binary COO file, or - for standard input
+    /// Text or binary COO file to convert, or - for standard input
     input: PathBuf,
 
-    /// The binary COO file to write; with the extension .tns, text
+    /// Binary COO file to write; text if its extension is .tns
     output: PathBuf,
 
-    /// Storage type of the values; by default f32, and unchanged for a binary file
-    #[arg(long, value_name = "KIND", value_parser = ["f32", "f64"])]
+    /// Storage type: f32 or f64 [default: f32; unchanged for a binary file]
+    #[arg(long, value_name = "TYPE", value_parser = ["f32", "f64"], hide_possible_values = true)]
     values: Option<String>,
 
     #[command(flatten)]
@@ -48,37 +55,26 @@ pub(crate) struct Arguments {
 #[derive(Args)]
 #[command(next_help_heading = "Times, bins, lists and attributes (CSV/TSV)")]
 struct DerivedArguments {
-    /// Make a mode of times: year, quarter, month, week, day, hour, weekday or hour-of-week (UTC)
-    ///
-    /// The column holds seconds or milliseconds after 1970, or ISO 8601 dates; the first field decides which, unless :s,
-    /// :ms or :iso follows the unit. Bins are consecutive from the first to the last, and named: 1996-04, 1996-W17, Mon
-    /// 13:00.
-    #[arg(long, value_name = "COLUMN:UNIT[:FORMAT]")]
+    /// Make a mode of times from a column, such as when:month; see below
+    #[arg(long, value_name = "COLUMN:UNIT")]
     time: Vec<String>,
 
-    /// Make a mode of ranges of numbers: quantiles=N, width=W or log=B
-    ///
-    /// quantiles=10 makes ten bins with about as many rows each; equal numbers share a bin, so that there may be fewer.
-    /// width=5 makes bins [0, 5), [5, 10) and so on, log=2 bins [1, 2), [2, 4), [4, 8) and so on. The range is the name.
+    /// Make a mode of ranges of numbers, such as age:quantiles=10; see below
     #[arg(long, value_name = "COLUMN:RULE")]
     bin: Vec<String>,
 
-    /// Split a column that holds several ids; the row has an entry for each of them
-    #[arg(long, value_name = "COLUMN:SEPARATOR")]
+    /// Split a column of several ids per field; each id gives an entry
+    #[arg(long, value_name = "COLUMN:TEXT")]
     split: Vec<String>,
 
-    /// Make a matrix from an attribute table: its rows are those of this mode of a converted tensor
-    ///
-    /// The first of --columns is the key: the id of a row in the text of the tensor. Each of the others becomes a column of
-    /// the matrix for each of its categories, with the value 1 where a row has it. Keys that the tensor does not have are
-    /// skipped and counted.
+    /// Make a matrix from an attribute table, with the rows of this mode of a tensor
     #[arg(long, value_name = "MODE:FILE", requires = "columns")]
     rows_of: Option<String>,
 
-    /// With --rows-of: columns of numbers, each of which becomes a column of the matrix
+    /// With --rows-of: columns of numbers, each a column of the matrix
     #[arg(
         long,
-        value_name = "COLUMNS",
+        value_name = "COLUMN,...",
         value_delimiter = ',',
         requires = "rows_of"
     )]
@@ -160,7 +156,7 @@ fn print_report(a: &Arguments, report: &ConversionReport, started: Instant, out:
     } = report;
     for text in warnings {
         if !out.json {
-            print_stderr(&format!("warning: {text}"));
+            print_warning(&text);
         }
         out.object(&json!({"event": "warning", "text": text}));
     }

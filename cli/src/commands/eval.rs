@@ -18,46 +18,56 @@ use crate::row_names::check_names_match_model;
 
 /// Measure the errors of a model on a file: RMSE and MAE, clipped and unclipped
 ///
-/// With --rank also ranking metrics: for each row of another mode (a user), the top rows without a training entry of that
-/// user, compared with a ranking by popularity.
+/// With --mode also ranking metrics (hit rate, recall, NDCG): the rows of that mode are ranked for each row of another mode (a
+/// user), without the training entries of that user, and compared with a ranking by popularity.
 #[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    s3cmtf eval model.s3m test.coo\n  \
+    s3cmtf eval model.s3m test.coo --mode 2 --exclude train.coo --relevant 4\n  \
+    s3cmtf eval model.s3m test.coo --mode 2 --for 1 --top 20 --exclude train.coo --json")]
 pub(crate) struct Arguments {
-    /// The model
+    /// Model file
     model: PathBuf,
 
-    /// Entries with their values: binary COO, or text
+    /// Test entries: binary COO, or text
     file: PathBuf,
 
-    /// Also rank the rows of this mode: hit rate, recall and NDCG
+    /// Also evaluate rankings of the rows of this mode
     #[arg(long, value_name = "MODE", requires = "exclude")]
-    rank: Option<usize>,
+    mode: Option<usize>,
+
+    /// Mode whose rows (users) the rankings are for [default: the first other mode]
+    #[arg(long = "for", value_name = "MODE", requires = "mode")]
+    users: Option<usize>,
 
     /// Length of the rankings (the K of recall@K)
-    #[arg(long, value_name = "K", default_value_t = 10, requires = "rank")]
-    at: usize,
+    #[arg(
+        short = 'n',
+        long,
+        value_name = "N",
+        default_value_t = 10,
+        requires = "mode"
+    )]
+    top: usize,
 
-    /// The mode whose rows (users) the rankings are for; by default the first other mode
-    #[arg(long, value_name = "MODE", requires = "rank")]
-    by: Option<usize>,
-
-    /// The training entries; rows that a user has among them are not ranked
-    #[arg(long, value_name = "FILE", requires = "rank")]
+    /// Training entries, whose rows are left out of the rankings of their user
+    #[arg(long, value_name = "FILE", requires = "mode")]
     exclude: Option<PathBuf>,
 
-    /// Smallest value of a relevant entry; by default every entry is relevant
+    /// Smallest value of a relevant entry [default: every entry is relevant]
     #[arg(
         long,
         value_name = "VALUE",
-        requires = "rank",
+        requires = "mode",
         allow_negative_numbers = true
     )]
     relevant: Option<f64>,
 
-    /// Rank by this quantile of the value instead of the prediction, for a model fitted with gibbs
-    #[arg(long, value_name = "Q", requires = "rank")]
+    /// Rank by this predictive quantile, 0 to 1, instead of the mean (gibbs models)
+    #[arg(long, value_name = "Q", requires = "mode")]
     quantile: Option<f64>,
 
-    /// Number of threads; 0 takes all this process may use
+    /// Number of threads; 0: all available cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
 
@@ -75,11 +85,11 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     model.check_order(&file.view())?;
     let files = [&a.file].into_iter().chain(&a.exclude);
     check_names_match_model(&a.model, model.order(), files, &a.text)?;
-    let ranking = match (a.rank, &a.exclude) {
-        (Some(rank), Some(train)) => Some(evaluate_ranking_of(
+    let ranking = match (a.mode, &a.exclude) {
+        (Some(mode), Some(train)) => Some(evaluate_ranking_of(
             a,
             &model,
-            rank,
+            mode_from_one(mode)?,
             &format.open(train, progress)?,
             &file,
             progress,
@@ -126,16 +136,15 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
 fn evaluate_ranking_of(
     a: &Arguments,
     model: &Model,
-    rank: usize,
+    mode: usize,
     train: &CooFile,
     test: &CooFile,
     progress: &Progress,
 ) -> Result<(RankingOptions, RankingReport)> {
-    let mode = mode_from_one(rank)?;
     let options = RankingOptions {
         mode,
-        user_mode: a.by.map_or(Ok(usize::from(mode == 0)), mode_from_one)?,
-        list_len: a.at,
+        user_mode: a.users.map_or(Ok(usize::from(mode == 0)), mode_from_one)?,
+        list_len: a.top,
         rank_by: a.quantile.map_or(RankBy::Mean, RankBy::Quantile),
         min_relevant_value: a.relevant,
         threads: a.threads,

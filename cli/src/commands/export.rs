@@ -15,18 +15,22 @@ use crate::progress::Progress;
 
 /// Write a model as .npy files and as text in the layout of the original program
 #[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    s3cmtf export model.s3m -o factors\n  \
+    s3cmtf export model.s3m -o factors --json")]
 pub(crate) struct Arguments {
-    /// The model
+    /// Model file
     model: PathBuf,
 
-    /// The folder to write into
-    folder: PathBuf,
+    /// Folder to write to; created if it does not exist
+    #[arg(short, long, value_name = "FOLDER")]
+    output: PathBuf,
 }
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let files = export(
         &model::load(&a.model, OpenMode::Mapped)?,
-        &a.folder,
+        &a.output,
         progress,
     )?;
     for file in &files {

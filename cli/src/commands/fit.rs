@@ -2,19 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Arg, ArgMatches, Args, Command};
+use clap::{ArgMatches, Args, Command};
 use s3cmtf::format::{CooFile, Names, OpenMode};
 use s3cmtf::model::{self, Model};
-use s3cmtf::options::{OPTION_TABLE, OptionKind, Options};
+use s3cmtf::options::{Algorithm, OPTION_TABLE, OptionKind, Options};
 use s3cmtf::solver::{FitInput, FitSummary, fit};
 use s3cmtf::{Error, Monitor, Result};
 use serde_json::json;
 
+use crate::epoch_table::EpochTable;
 use crate::fit_data::FitData;
 use crate::fit_observer::{ConsoleObserver, json_number};
 use crate::input::{TextArguments, same_file};
 use crate::option_arguments::{
-    apply_config, apply_flag, data_arguments, flag_argument, leak_str, path_argument,
+    ADVANCED, COUPLING_HELP, advanced_data_arguments, apply_config, apply_flag, data_arguments,
+    path_argument, settings_arguments, single_value, table_arguments,
 };
 use crate::outcome::Outcome;
 use crate::output::{Output, format_count, format_rmse};
@@ -22,42 +24,44 @@ use crate::progress::Progress;
 
 /// Adds the arguments of `fit`; its options come from the library's table.
 pub(super) fn command(command: Command) -> Command {
-    let mut command = data_arguments(command)
+    let command = data_arguments(command)
         .about("Fit a model to a tensor and its coupled matrices")
-        .after_help(
-            "Examples:\n  \
-             s3cmtf fit --tensor train.coo --test test.coo --rank 8 -o model.s3m\n  \
-             s3cmtf fit --tensor train.coo --matrix 2:genres.coo:10 --preset paper --rank 12 -o model.s3m\n  \
-             s3cmtf fit --tensor train.coo --valid valid.coo --patience 3 --checkpoint run.s3m -o model.s3m\n  \
-             s3cmtf fit --tensor train.coo --valid 0.1 --patience 3 -o model.s3m\n  \
-             s3cmtf fit --tensor train.coo --resume run.s3m --epochs 100 -o model.s3m",
-        )
+        .after_help(format!(
+            "{COUPLING_HELP}\n\n\
+             Examples:\n  \
+             s3cmtf fit --tensor train.coo --test test.coo -o model.s3m\n  \
+             s3cmtf fit --tensor train.coo --matrix 2:genres.coo:full --valid 0.1 --patience 3 -o model.s3m\n  \
+             s3cmtf fit --tensor train.coo --algorithm gibbs --rank 8 --checkpoint run.s3m -o model.s3m\n  \
+             s3cmtf fit --tensor train.coo --preset paper --rank 4 --epochs 20 -o model.s3m"
+        ))
         .arg(path_argument("test", "FILE", "Entries to measure the test error on"))
-        .arg(path_argument("valid", "FILE|FRACTION", "Validation entries, which decide with --patience when to stop and which model is best: a file, or the fraction of the tensor's entries to hold out (--valid-fraction)"))
-        .arg(path_argument("output", "MODEL", "File to write the model to").short('o').required(true))
-        .arg(path_argument("init", "MODEL", "Start from this model; rows that it lacks are initialised"))
-        .arg(path_argument("checkpoint", "FILE", "Write checkpoints to this file while fitting"))
-        .arg(path_argument("resume", "FILE", "Continue from this checkpoint"));
-    for option in OPTION_TABLE {
-        let long = option.name.replace('_', "-");
-        let arg = Arg::new(option.name)
-            .help(format!("{} [default: {}]", option.help, option.default))
-            .help_heading("Fitting");
-        let arg = match option.kind {
-            OptionKind::Flag => flag_argument(arg, option),
-            OptionKind::Choice(words) => arg
-                .long(leak_str(long))
-                .value_name(leak_str(words.join("|"))),
-            OptionKind::IntegerList(..) => arg.long(leak_str(long)).value_name("J[,J...]"),
-            OptionKind::RealList(..) => arg.long(leak_str(long)).value_name("X[,X...]"),
-            OptionKind::Integer(..) => arg.long(leak_str(long)).value_name("N"),
-            OptionKind::Real(..) => arg
-                .long(leak_str(long))
-                .value_name("X")
-                .allow_negative_numbers(true),
-        };
-        command = command.arg(arg);
-    }
+        .arg(path_argument(
+            "valid",
+            "FILE|FRACTION",
+            "Validation entries or held-out fraction; the best epoch is kept",
+        ))
+        .arg(path_argument("output", "MODEL", "Model file to write").short('o').required(true));
+    let command = table_arguments(settings_arguments(command), false, single_value)
+        .arg(
+            path_argument(
+                "init",
+                "MODEL",
+                "Start from this model; rows that it lacks are initialised",
+            )
+            .help_heading(ADVANCED),
+        )
+        .arg(
+            path_argument(
+                "checkpoint",
+                "FILE",
+                "Write checkpoints to this file while fitting",
+            )
+            .help_heading(ADVANCED),
+        )
+        .arg(
+            path_argument("resume", "FILE", "Continue from this checkpoint").help_heading(ADVANCED),
+        );
+    let command = table_arguments(advanced_data_arguments(command), true, single_value);
     TextArguments::augment_args(command)
 }
 
@@ -132,13 +136,17 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
         checkpoint: checkpoint.cloned(),
         resume: given("resume").cloned(),
     };
-    let mut observer = ConsoleObserver {
-        progress,
-        out,
-        output_error: None,
+    let has_valid = valid.is_some() || options.valid_fraction > 0.0;
+    let mut observer = ConsoleObserver::new(progress, out);
+    observer.table = EpochTable::new(has_valid, test.is_some(), observer.out.is_terminal);
+    observer.epochs = match options.algorithm {
+        Algorithm::Gibbs => options.burn_in + options.samples,
+        _ => options.epochs,
     };
     let (model, summary) = fit(&problem, &options, &input, &mut observer, progress)?;
+    observer.finish_table();
     let output_error = observer.output_error.take();
+    progress.clear();
     // The model is saved even if the fit was cancelled or its output could not be written.
     model::save(&model, target)?;
     if let Some(tensor) = given("tensor") {

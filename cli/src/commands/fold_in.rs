@@ -22,42 +22,42 @@ use crate::progress::Progress;
 ///
 /// Solves for the rows of one mode that occur in the entries, in closed form with everything else in the model fixed, and
 /// writes a model with these rows. Predictions for all other rows do not change. Give all entries of the new rows: the
-/// model keeps none.
+/// model keeps none. The first --matrix belongs to the first matrix coupled to the mode, and so on; 2.3:FILE is the third of
+/// mode 2.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     s3cmtf fold-in model.s3m --mode 1 --tensor new-users.tns -o model2.s3m\n  \
-    s3cmtf fold-in model.s3m --mode 2 --tensor new-films.tns --matrix 2:genres.tns -o model2.s3m\n  \
-    s3cmtf fold-in model.s3m --mode 2 --matrix 2:genres.tns -o model2.s3m")]
+    s3cmtf fold-in model.s3m --mode 2 --tensor new-films.tns --matrix 2:new-genres.tns -o model2.s3m\n  \
+    s3cmtf fold-in model.s3m --mode 2 --matrix 2:new-genres.tns -o model2.s3m")]
 pub(crate) struct Arguments {
-    /// The model
+    /// Model file
     model: PathBuf,
 
-    /// The mode with new rows
-    #[arg(long, value_name = "N")]
+    /// Mode with new rows
+    #[arg(long, value_name = "MODE")]
     mode: usize,
 
     /// Tensor entries of the new rows: binary COO, or text
     #[arg(long, value_name = "FILE", required_unless_present = "matrix")]
     tensor: Option<PathBuf>,
 
-    /// Entries of the new rows in a coupled matrix of this mode, optionally with another weight than in the fit. The first
-    /// --matrix belongs to the first matrix coupled to the mode, and so on; 2.3:FILE is the third of mode 2
+    /// Entries of the new rows in a coupled matrix [default weight: that of the fit]
     #[arg(long, value_name = "MODE:FILE[:WEIGHT]")]
     matrix: Vec<String>,
 
-    /// Options for reading text of matrices, as for fit
-    #[arg(long, value_name = "NAME=VALUE")]
+    /// Option for reading text of matrices, as for fit
+    #[arg(long, value_name = "OPTION")]
     matrix_text: Vec<String>,
 
     /// Solve again for rows that the model has already
     #[arg(long)]
     replace: bool,
 
-    /// File to write the new model to
+    /// Model file to write
     #[arg(short, long, value_name = "MODEL")]
     output: PathBuf,
 
-    /// Number of threads; 0 takes all this process may use
+    /// Number of threads; 0: all available cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
 

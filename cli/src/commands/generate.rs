@@ -22,27 +22,31 @@ use crate::progress::Progress;
 /// .npy) into a folder. The files depend on the seed, not on the number of threads.
 #[derive(Args)]
 #[command(after_help = "\
+Matrices: --matrix MODE:COLUMNS[:full|:ENTRIES][:ones=FRACTION|:groups=FRACTION]. The matrix has all positions (full) or \
+ENTRIES of them. With ones=FRACTION its values are 0 or 1, and that fraction is 1. With groups=FRACTION its columns are \
+groups of rows, and that fraction of the variance of the rows is between groups.
+
 Examples:
-  s3cmtf generate -o ml --like movielens --scale 0.1
+  s3cmtf generate -o ml --like movielens --scale 0.01
   s3cmtf generate -o small --dims 1000,500,20 --entries 50000 --rank 4 --noise 0.1 --test 0.2
   s3cmtf generate -o pair --dims 2000,800,30 --entries 20000 --rank 6 --matrix 2:40:full --skew 1:20")]
 pub(crate) struct Arguments {
-    /// The folder to write into
+    /// Folder to write to; created if it does not exist
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
 
-    /// Data shaped like a data set of the paper
+    /// Shape of a data set of the paper
     #[arg(long, value_name = "NAME", value_parser = PRESETS, conflicts_with_all = ["dims", "entries"], required_unless_present = "dims")]
     like: Option<String>,
 
-    /// With --like: multiplies the entries, and users and items with them
+    /// With --like: multiply the number of entries, users and items
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "like")]
     scale: f64,
 
     /// Sizes of the modes
     #[arg(
         long,
-        value_name = "SIZES",
+        value_name = "SIZE,...",
         value_delimiter = ',',
         requires = "entries"
     )]
@@ -52,23 +56,23 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     entries: Option<u64>,
 
-    /// The planted model; by default tucker
-    #[arg(long, value_name = "MODEL", value_parser = ["tucker", "cp"])]
+    /// Planted model: tucker or cp [default: tucker]
+    #[arg(long, value_name = "NAME", value_parser = ["tucker", "cp"], hide_possible_values = true)]
     model: Option<String>,
 
-    /// Rank of each mode, or one for all; by default 5
-    #[arg(long, value_name = "RANKS", value_delimiter = ',')]
+    /// Rank of each mode, or one for all modes [default: 5]
+    #[arg(long, value_name = "J,...", value_delimiter = ',')]
     rank: Vec<usize>,
 
-    /// Standard deviation of the noise relative to that of the planted values; by default 0
+    /// Standard deviation of the noise, relative to that of the planted values [default: 0]
     #[arg(long, value_name = "RATIO")]
     noise: Option<f64>,
 
-    /// Standard deviation of the planted values; by default 1
+    /// Standard deviation of the planted values [default: 1]
     #[arg(long, value_name = "X")]
     deviation: Option<f64>,
 
-    /// Shift the values to this mean
+    /// Mean of the values [default: not shifted]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     mean: Option<f64>,
 
@@ -76,41 +80,37 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "X")]
     factor_mean: Option<f64>,
 
-    /// Factors, core and columns of matrices are non-negative
+    /// Make factors, core and matrix columns non-negative
     #[arg(long)]
     nonneg: bool,
 
-    /// Distribution of entries over rows: EXPONENT[:SHIFT] of the Zipf-Mandelbrot law, for each mode or one for all
-    #[arg(long, value_name = "SKEWS", value_delimiter = ',')]
+    /// Exponent[:shift] of the Zipf-Mandelbrot law of entries per row, per mode or one for all
+    #[arg(long, value_name = "X[:X],...", value_delimiter = ',')]
     skew: Vec<String>,
 
-    /// A coupled matrix: its mode, number of columns, all or some positions, and for 0/1 values the fraction of ones; or
-    /// groups of rows, with the fraction of the variance that the rows of a group share
-    #[arg(
-        long,
-        value_name = "MODE:COLUMNS[:full|:ENTRIES][:ones=FRACTION|:groups=FRACTION]"
-    )]
+    /// Coupled matrix; may be repeated, see below
+    #[arg(long, value_name = "MODE:COLUMNS")]
     matrix: Vec<String>,
 
-    /// Fraction of the entries that goes to the test tensor; by default 0, with --like 0.2
+    /// Fraction of test entries [default: 0; with --like 0.2]
     #[arg(long, value_name = "FRACTION")]
     test: Option<f64>,
 
     /// Storage type of the values
-    #[arg(long, value_name = "KIND", default_value = "f32", value_parser = ["f32", "f64"])]
+    #[arg(long, value_name = "TYPE", default_value = "f32", value_parser = ["f32", "f64"])]
     values: String,
 
     /// Do not write the planted factors
     #[arg(long)]
     no_truth: bool,
 
-    /// Seed of all random choices
-    #[arg(long, default_value_t = 0)]
+    /// Random seed
+    #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Number of threads; by default all this process may use
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    /// Number of threads; 0: all available cores
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
 }
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
@@ -163,7 +163,10 @@ fn options(a: &Arguments) -> Result<GenerateOptions> {
     };
     o.write_truth = !a.no_truth;
     o.seed = a.seed;
-    o.threads = a.threads.unwrap_or_else(available_threads);
+    o.threads = match a.threads {
+        0 => available_threads(),
+        n => n,
+    };
     Ok(o)
 }
 

@@ -21,8 +21,12 @@ use crate::progress::Progress;
 
 /// Describe a file: sizes, values, entries per row; for a model, how it was fitted
 #[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    s3cmtf info ratings.coo\n  \
+    s3cmtf info ratings.csv --columns user,movie,month --value stars\n  \
+    s3cmtf info model.s3m --json")]
 pub(crate) struct Arguments {
-    /// A binary COO file, or text, or a model
+    /// File to describe: binary COO, text, or a model
     file: PathBuf,
 
     #[command(flatten)]

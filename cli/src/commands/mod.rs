@@ -4,6 +4,7 @@
 mod batch;
 mod check;
 mod clusters;
+mod completions;
 mod concepts;
 mod convert;
 mod eval;
@@ -12,6 +13,7 @@ mod fit;
 mod fold_in;
 mod generate;
 mod info;
+mod man;
 mod predict;
 mod recommend;
 mod report;
@@ -40,6 +42,9 @@ pub(crate) enum Command {
     /// Fit a model to a tensor and its coupled matrices
     Fit(TableArguments<FitCommand>),
     /// Search for better options than a fit chooses by itself
+    ///
+    /// Runs fits with random options (trials) in rounds of successive halving. In each round the best third continues with
+    /// three times the epochs. Trial 0 has the default options.
     Tune(TableArguments<TuneCommand>),
     Eval(eval::Arguments),
     Predict(predict::Arguments),
@@ -52,6 +57,8 @@ pub(crate) enum Command {
     Report(report::Arguments),
     Batch(batch::Arguments),
     Bench(bench::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
 }
 
 /// A command whose arguments are built from the library's option table instead of a derived type.
@@ -103,8 +110,13 @@ impl<C: TableCommand> Args for TableArguments<C> {
     }
 }
 
-/// Runs a command.
-pub(crate) fn run(command: &Command, progress: &Progress, output: &mut Output) -> Result<Outcome> {
+/// Runs a command. `command_line` returns the definition of all commands, from which completions and man pages are made.
+pub(crate) fn run(
+    command: &Command,
+    command_line: impl FnOnce() -> clap::Command,
+    progress: &Progress,
+    output: &mut Output,
+) -> Result<Outcome> {
     match command {
         Command::Demo(a) => demo::run(a, progress, output),
         Command::Convert(a) => convert::run(a, progress, output),
@@ -125,5 +137,7 @@ pub(crate) fn run(command: &Command, progress: &Progress, output: &mut Output) -
         Command::Report(a) => report::run(a, progress, output),
         Command::Batch(a) => batch::run(a, progress, output),
         Command::Bench(a) => bench::run(a, progress, output),
+        Command::Completions(a) => completions::run(a, command_line(), output),
+        Command::Man(a) => man::run(a, command_line(), output),
     }
 }

@@ -20,35 +20,39 @@ use crate::row_names::check_names_match_model;
 ///
 /// Prints a line per position: its indices, then the prediction. With -o, writes a binary COO file.
 #[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    s3cmtf predict model.s3m test.coo\n  \
+    s3cmtf predict model.s3m cells.tns --no-value -o predictions.coo\n  \
+    s3cmtf predict gibbs.s3m cells.tns --no-value --deviation --quantiles 0.05,0.95")]
 pub(crate) struct Arguments {
-    /// The model
+    /// Model file
     model: PathBuf,
 
-    /// The positions: binary COO, or text (with --no-value if it has no value column)
+    /// Positions: binary COO, or text (with --no-value if it has no value column)
     file: PathBuf,
 
-    /// Write a binary COO file instead of printing
-    #[arg(short, long, value_name = "OUT")]
+    /// Binary COO file to write, instead of printing
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
     /// Do not clip predictions to the range of the training values
     #[arg(long)]
     no_clip: bool,
 
-    /// Also print the predictive standard deviation, for a model fitted with gibbs
+    /// Also print the predictive standard deviation (gibbs models)
     #[arg(long, conflicts_with = "output")]
     deviation: bool,
 
-    /// Also print these predictive quantiles, such as 0.05,0.95, for a model fitted with gibbs
+    /// Also print these predictive quantiles, such as 0.05,0.95 (gibbs models)
     #[arg(
         long,
-        value_name = "Q[,Q...]",
+        value_name = "Q,...",
         value_delimiter = ',',
         conflicts_with = "output"
     )]
     quantiles: Vec<f64>,
 
-    /// Number of threads; 0 takes all this process may use
+    /// Number of threads; 0: all available cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
 

@@ -11,7 +11,7 @@ use s3cmtf::{Error, Result};
 use crate::input::mode_from_one;
 use crate::input::open_with;
 use crate::outcome::Outcome;
-use crate::output::{Output, format_count, format_dims, format_integer, print_stderr};
+use crate::output::{Output, format_count, format_dims, format_integer, print_warning};
 use crate::progress::Progress;
 use crate::row_lists::{ListArguments, ListPrinter};
 use crate::row_names::mode_and_row;
@@ -19,43 +19,42 @@ use crate::row_names::mode_and_row;
 /// List the rows of a mode with the largest predictions
 ///
 /// Scores are predictions, not clipped to the range of the training values. Modes without a given row are averaged over.
-/// Rows that the model does not have are not ranked.
+/// A row is given by its name or number (#12 is always a number, =12 always a name). One mode may have several rows: repeat
+/// --for, or give a range of numbers (1:1-100), all (1:all), or a file with one row per line (1:@FILE).
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
-    s3cmtf recommend model.s3m --rank 2 --for 1:17 --exclude train.coo --names 2:movies.tsv\n  \
-    s3cmtf recommend model.s3m --rank 2 --for 1:17 --for 3:5 -k 20 --only new-films.txt\n  \
-    s3cmtf recommend model.s3m --rank 2 --for 1:all --exclude train.coo --csv > lists.csv")]
+    s3cmtf recommend model.s3m --mode 2 --for 1:17 --exclude train.coo --names 2:movies.tsv\n  \
+    s3cmtf recommend model.s3m --mode 2 --for 1:17 --for 3:5 --top 20 --only new-films.txt\n  \
+    s3cmtf recommend model.s3m --mode 2 --for 1:all --exclude train.coo --csv > lists.csv")]
 pub(crate) struct Arguments {
-    /// The model
+    /// Model file
     model: PathBuf,
 
-    /// The mode whose rows are ranked
+    /// Mode whose rows are ranked
     #[arg(long, value_name = "MODE")]
-    rank: usize,
+    mode: usize,
 
-    /// The row of another mode to recommend for, by name or number (#12 is always a number, =12 always a name). One mode may
-    /// have several rows: repeat the option, or give a range of numbers (1:1-100), 1:all, or 1:@FILE with a row in each line
+    /// Row of another mode to recommend for, by name or number; may be repeated
     #[arg(long = "for", value_name = "MODE:ROW")]
     rows: Vec<String>,
 
-    /// Entries whose rows are left out, such as the training entries. Binary COO or text
+    /// Leave out the rows of these entries, such as the training entries
     #[arg(long, value_name = "FILE")]
     exclude: Vec<PathBuf>,
 
-    /// The mode whose row selects the excluded entries; by default that of the first --for
+    /// Mode whose row selects the excluded entries [default: that of the first --for]
     #[arg(long, value_name = "MODE", requires = "exclude")]
     exclude_by: Option<usize>,
 
-    /// List only these rows: a file with a name or number in each line
+    /// Rank only the rows in this file, one name or number per line
     #[arg(long, value_name = "FILE")]
     only: Option<PathBuf>,
 
-    /// Leave out these rows: a file with a name or number in each line
+    /// Leave out the rows in this file, one name or number per line
     #[arg(long, value_name = "FILE")]
     not: Option<PathBuf>,
 
-    /// Rank by this quantile of the value instead of the prediction, for a model fitted with gibbs: 0.1 prefers
-    /// rows with little uncertainty
+    /// Rank by this predictive quantile, 0 to 1, instead of the mean (gibbs models)
     #[arg(long, value_name = "Q")]
     quantile: Option<f64>,
 
@@ -65,11 +64,11 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let model = model::load(&a.model, OpenMode::Mapped)?;
-    let mode = mode_from_one(a.rank)?;
+    let mode = mode_from_one(a.mode)?;
     if mode >= model.order() {
         return Err(Error::Argument(format!(
-            "--rank {}: the model has {} modes",
-            a.rank,
+            "--mode {}: the model has {} modes",
+            a.mode,
             model.order()
         )));
     }
@@ -138,7 +137,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         for view in &views {
             let beyond = |&n: &usize| view.dims()[n] > dims[n];
             if (0..dims.len()).any(|n| beyond(&n)) {
-                print_stderr(&format!(
+                print_warning(&format!(
                     "{} is {}, but the model is {}; does it belong to other data?",
                     view.name(),
                     format_dims(view.dims()),
@@ -158,7 +157,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     if let (Some(file), Some(only)) = (&a.only, &only) {
         let unknown = || only.iter().filter(|&&i| rows.compact(i).is_none());
         if let Some(&first) = unknown().next() {
-            print_stderr(&format!(
+            print_warning(&format!(
                 "{}: the model does not have {} of the {} and cannot rank them; the first is row {}",
                 file.display(),
                 format_integer(unknown().count() as u64),

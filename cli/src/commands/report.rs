@@ -13,7 +13,7 @@ use crate::coupling_spec::CouplingSpec;
 use crate::input::mode_from_one;
 use crate::input::{open_with, same_file};
 use crate::outcome::Outcome;
-use crate::output::{Output, format_count, format_integer, print_stderr};
+use crate::output::{Output, format_count, format_integer, print_warning};
 use crate::progress::Progress;
 use crate::row_names::{NameArguments, column_names_of_model, files_in};
 
@@ -24,64 +24,64 @@ use crate::row_names::{NameArguments, column_names_of_model, files_in};
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     s3cmtf report model.s3m -o report.html\n  \
-    s3cmtf report model.s3m --data train.coo --test test.coo --matrix 2:genres.coo --modes user,film,month \\\n      \
-    --names 2:movies.tsv --matrix-names 1:genres.tsv -o report.html")]
+    s3cmtf report model.s3m --data train.coo --test test.coo --matrix 2:genres.coo -o report.html\n  \
+    s3cmtf report model.s3m --modes user,film,month --names 2:movies.tsv --max-k 0 -o report.html")]
 pub(crate) struct Arguments {
-    /// The model
+    /// Model file
     model: PathBuf,
 
-    /// File to write the report to
+    /// HTML file to write
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
 
-    /// Title; by default the file name of the model
+    /// Title of the page [default: the file name of the model]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
 
-    /// The training entries. Binary COO or text
+    /// Training entries: binary COO, or text
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
 
-    /// Entries to measure errors on. Binary COO or text
+    /// Entries to measure errors on: binary COO, or text
     #[arg(long, value_name = "FILE")]
     test: Option<PathBuf>,
 
-    /// A matrix that labels clusters, in the order of the fit; its rows are the rows of the mode
+    /// Matrix whose columns label the clusters of a mode, in the order of the fit
     #[arg(long, value_name = "MODE:FILE")]
     matrix: Vec<String>,
 
     /// Names of the modes, such as user,film,month
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     modes: Vec<String>,
 
     #[command(flatten)]
     names: NameArguments,
 
-    /// Names of the columns of a matrix, numbered from 1 as in the fit: an index and a name in each line
+    /// File of column names of matrix N, numbered as in the fit [default: files beside the model]
     #[arg(long, value_name = "N:FILE")]
     matrix_names: Vec<String>,
 
-    /// Another model of the same data to compare with, such as one fitted without matrices
+    /// Model of the same data to compare with, such as one fitted without matrices
     #[arg(long, value_name = "MODEL")]
     against: Option<PathBuf>,
 
-    /// The largest number of clusters of a mode; 0 leaves clusters out
+    /// Largest number of clusters of a mode; 0: no gap curves, clusters of --clusters only
     #[arg(long, value_name = "K", default_value_t = 12)]
     max_k: usize,
 
-    /// Number of clusters of a mode, instead of the choice of the gap statistic
+    /// Number of clusters of a mode [default: chosen by the gap statistic]
     #[arg(long, value_name = "MODE:K")]
     clusters: Vec<String>,
 
-    /// Rows and columns to list of each concept and cluster
-    #[arg(short = 'k', long, value_name = "N", default_value_t = 6)]
+    /// Number of rows and columns to list per concept and cluster
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 6)]
     top: usize,
 
-    /// Seed of the clustering
-    #[arg(long, value_name = "S", default_value_t = 0)]
+    /// Random seed
+    #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Number of threads; 0 takes all this process may use
+    /// Number of threads; 0: all available cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
 }
@@ -132,8 +132,8 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         .filter(|d| d.header().count != training_entries)
     {
         let entries = format_count(data.header().count, "entry", "entries");
-        print_stderr(&format!(
-            "warning: {} has {entries}, but the model was fitted to {}; the report shows both numbers",
+        print_warning(&format!(
+            "{} has {entries}, but the model was fitted to {}; the report shows both numbers",
             data.name(),
             format_integer(training_entries)
         ));

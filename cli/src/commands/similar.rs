@@ -17,19 +17,20 @@ use crate::row_names::mode_and_row;
 /// List the rows of a mode that are most similar to given rows
 ///
 /// The similarity of two rows is the cosine of their predictions over all positions, without biases. It does not depend on
-/// the scale of the core or of factor columns. Rows without tensor entries are left out.
+/// the scale of the core or of factor columns. Rows without tensor entries are left out. A row is given by its name or number
+/// (#12 is always a number, =12 always a name); several rows by a range of numbers (2:1-100), all (2:all), or a file with
+/// one row per line (2:@FILE).
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
-    s3cmtf similar model.s3m 2:1 --names 2:movies.tsv\n  \
-    s3cmtf similar model.s3m \"2:Toy Story (1995)\" -k 20 --names 2:movies.tsv\n  \
-    s3cmtf similar model.s3m 2:all --csv > alike.csv")]
+    s3cmtf similar model.s3m --for 2:1 --names 2:movies.tsv\n  \
+    s3cmtf similar model.s3m --for \"2:Toy Story (1995)\" --top 20 --names 2:movies.tsv\n  \
+    s3cmtf similar model.s3m --for 2:all --csv > similar.csv")]
 pub(crate) struct Arguments {
-    /// The model
+    /// Model file
     model: PathBuf,
 
-    /// The row, by name or number (#12 is always a number, =12 always a name); or several: a range of numbers (2:1-100),
-    /// 2:all, or 2:@FILE with a row in each line
-    #[arg(value_name = "MODE:ROW")]
+    /// Row whose neighbours are listed, by name or number
+    #[arg(long = "for", value_name = "MODE:ROW")]
     row: String,
 
     #[command(flatten)]
@@ -39,7 +40,7 @@ pub(crate) struct Arguments {
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let model = model::load(&a.model, OpenMode::Mapped)?;
     let names = a.list.row_names(&model, &[a.model.as_path()])?;
-    let (mode, row) = mode_and_row(&a.row, "", &model)?;
+    let (mode, row) = mode_and_row(&a.row, "--for ", &model)?;
     let rows = names.select(mode, row, &model.modes()[mode].rows)?;
     let options = SimilarOptions {
         mode,

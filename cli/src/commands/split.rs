@@ -17,8 +17,12 @@ use crate::progress::Progress;
 ///
 /// Writes PREFIX.train.coo, PREFIX.test.coo and, with --valid, PREFIX.valid.coo.
 #[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    s3cmtf split ratings.coo --test 0.2\n  \
+    s3cmtf split ratings.coo --test 0.1 --valid 0.1 --seed 7 -o data\n  \
+    s3cmtf split ratings.coo --last-per 1 --by 3")]
 pub(crate) struct Arguments {
-    /// A binary COO file, or text
+    /// Tensor to split: binary COO, or text
     file: PathBuf,
 
     /// Fraction of the entries for testing
@@ -29,19 +33,19 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FRACTION", default_value_t = 0.0)]
     valid: f64,
 
-    /// Seed of the random choice of entries
-    #[arg(long, default_value_t = 0)]
+    /// Random seed
+    #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Hold out the last entries of each row of this mode instead of random ones; the fraction is rounded to whole entries in each row
+    /// Hold out the last entries of each row of this mode, instead of random ones
     #[arg(long, value_name = "MODE")]
     last_per: Option<usize>,
 
-    /// With --last-per: the mode whose index orders the entries; by default the last mode
+    /// With --last-per: mode whose index orders the entries [default: the last]
     #[arg(long, value_name = "MODE", requires = "last_per")]
     by: Option<usize>,
 
-    /// Prefix of the output files; by default the input file without its extension
+    /// Prefix of the output files [default: the input file without its extension]
     #[arg(short, long, value_name = "PREFIX")]
     output: Option<PathBuf>,
 

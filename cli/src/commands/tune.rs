@@ -17,7 +17,8 @@ use crate::fit_data::FitData;
 use crate::fit_observer::{ConsoleObserver, json_number};
 use crate::input::{TextArguments, same_file};
 use crate::option_arguments::{
-    apply_config, apply_flag, data_arguments, flag_argument, leak_str, path_argument,
+    ADVANCED, COUPLING_HELP, advanced_data_arguments, apply_config, apply_flag, data_arguments,
+    path_argument, settings_arguments, single_value, table_arguments,
 };
 use crate::outcome::Outcome;
 use crate::output::{Output, format_count, format_rmse};
@@ -36,53 +37,56 @@ pub(super) fn command(command: Command) -> Command {
             .value_parser(value_parser!(usize))
             .help(help)
     };
-    let mut command = data_arguments(command)
-        .after_help(
-            "Options of a fit take values separated by commas (--rank 8,16,32) or an interval (--eta 0.005..0.1). \
-             Rank, model, step size, penalties, the step size of the core and the weights of matrices without one \
-             of their own are always searched, around the values that a fit would choose.\n\n\
+    let command = data_arguments(command)
+        .after_help(format!(
+            "RANGE is one value, several values (--rank 8,16,32) or an interval (--eta 0.005..0.1). Rank, model, \
+             learning rates, penalties and the weights of matrices without one are always searched, around the values \
+             that a fit would choose.\n\
+             {COUPLING_HELP}\n\n\
              Examples:\n  \
-             s3cmtf tune --tensor train.coo --matrix 2:genres.coo -o best.conf\n  \
-             s3cmtf fit --tensor train.coo --matrix 2:genres.coo --config best.conf -o model.s3m\n  \
-             s3cmtf tune --tensor train.coo --algorithm gibbs --rank 16,32,64 --trials 20 -o best.conf\n  \
-             s3cmtf tune --tensor train.coo --checkpoint run.tune -o best.conf    # and after a crash:\n  \
-             s3cmtf tune --tensor train.coo --resume run.tune -o best.conf",
-        )
+             s3cmtf tune --tensor train.coo --matrix 2:genres.coo --trials 9 -o best.conf\n  \
+             s3cmtf tune --tensor train.coo --algorithm gibbs --rank 2,4,8 --trials 4 -o best.conf\n  \
+             s3cmtf tune --tensor train.coo --trials 9 --checkpoint run.tune -o best.conf\n  \
+             s3cmtf tune --tensor train.coo --trials 9 --resume run.tune -o best.conf"
+        ))
         .arg(
             Arg::new("valid")
                 .long("valid")
                 .value_name("FILE|FRACTION")
-                .help(format!("Entries to compare trials on, or the fraction of the tensor's entries to hold out for that [default: {}]", defaults.fraction)),
+                .help(format!("Entries to compare trials on or held-out fraction [default: {}]", defaults.fraction)),
         )
         .arg(path_argument("output", "CONFIG", "File to write the best options to, for fit --config").short('o').required(true))
-        .arg(number("trials", format!("Number of sets of options to try, including the default options [default: {}]", defaults.trials)))
-        .arg(number("rungs", format!("Rounds of comparison; after each the best third continues with three times the epochs [default: {}]", defaults.rungs)))
-        .arg(number("fit-threads", format!("Threads per fit; as many fits run concurrently as --threads allows [default: {}]", defaults.fit_threads)))
-        .arg(path_argument("checkpoint", "FILE", "Save the state of the search here"))
-        .arg(path_argument("resume", "FILE", "Continue from this state, with the same data and settings"));
-    for option in OPTION_TABLE {
-        command = command.arg(option_argument(option));
-    }
+        .arg(number("trials", format!("Number of trials, including the default options [default: {}]", defaults.trials)))
+        .arg(number("rungs", format!("Rounds of comparison [default: {}]", defaults.rungs)))
+        .arg(number("fit-threads", format!("Threads per fit; concurrent fits share --threads [default: {}]", defaults.fit_threads)));
+    let command = table_arguments(settings_arguments(command), false, value_or_range)
+        .arg(
+            path_argument(
+                "checkpoint",
+                "FILE",
+                "Save the state of the search to this file",
+            )
+            .help_heading(ADVANCED),
+        )
+        .arg(
+            path_argument(
+                "resume",
+                "FILE",
+                "Continue from this state, with the same data and settings",
+            )
+            .help_heading(ADVANCED),
+        );
+    let command = table_arguments(advanced_data_arguments(command), true, value_or_range);
     TextArguments::augment_args(command)
 }
 
-/// Returns the argument of an option of the table.
-fn option_argument(option: &OptionInfo) -> Arg {
-    let long = option.name.replace('_', "-");
-    let arg = Arg::new(option.name)
-        .help_heading("Fitting")
-        .help(option.help);
-    if option.kind == OptionKind::Flag {
-        return flag_argument(arg, option);
-    }
-    let value = if Space::searches(option.name) {
-        "RANGE"
+/// Finishes the argument of an option of the table: those that are searched take a range.
+fn value_or_range(arg: Arg, option: &OptionInfo) -> Arg {
+    if Space::searches(option.name) {
+        arg.value_name("RANGE").allow_hyphen_values(true)
     } else {
-        "VALUE"
-    };
-    arg.long(leak_str(long))
-        .value_name(value)
-        .allow_hyphen_values(true)
+        single_value(arg, option)
+    }
 }
 
 /// Returns the options that all trials share, and the ranges of those that are searched.
@@ -145,11 +149,7 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
         .transpose()?;
     tune_options.valid = valid.as_ref().map(CooFile::view);
     let problem = data.build_problem(options.seed, progress)?;
-    let mut observer = ConsoleObserver {
-        progress,
-        out,
-        output_error: None,
-    };
+    let mut observer = ConsoleObserver::new(progress, out);
     let result = tune(&problem, &options, &tune_options, &mut observer, progress)?;
     let output_error = observer.output_error.take();
     // The best options are saved even if the search was cancelled or its output could not be written.
@@ -172,15 +172,18 @@ impl TuneObserver for ConsoleObserver<'_> {
             Some(why) => format!("failed: {why}"),
             None => format_rmse(t.valid_rmse),
         };
-        self.out.line(format!(
-            "rung {}/{}  {:>4}/{}  trial {:>4}  {result}  best {}",
-            p.rung,
-            p.rungs,
-            p.done,
-            p.total,
-            t.number,
-            format_rmse(p.best)
-        ));
+        // The last trial of a round and failures are always printed.
+        if self.trial_lines.allows_line() || p.done == p.total || t.failed.is_some() {
+            self.out.line(format!(
+                "rung {}/{}  {:>4}/{}  trial {:>4}  {result}  best {}",
+                p.rung,
+                p.rungs,
+                p.done,
+                p.total,
+                t.number,
+                format_rmse(p.best)
+            ));
+        }
         self.out.object(&json!({
             "rung": p.rung,
             "rungs": p.rungs,

@@ -3,6 +3,7 @@
 use s3cmtf::Result;
 use s3cmtf::discover::RowNames;
 use s3cmtf::format::{CooFile, Names};
+use s3cmtf::options::Options;
 use s3cmtf::problem::MatrixKind;
 
 /// A coupled matrix whose columns are attributes of the rows of a mode, such as categories.
@@ -24,6 +25,8 @@ pub(super) struct DataSet {
     pub mode_names: Vec<String>,
     /// Names of the rows of each mode.
     pub names: Vec<Option<Names>>,
+    /// Options of the fits.
+    pub fit_options: Options,
     /// Test RMSE of the planted model, if the data is planted.
     pub planted_rmse: Option<f64>,
 }

@@ -2,7 +2,7 @@
 
 use s3cmtf::format::{CooView, Names, Values};
 use s3cmtf::model::{self, BiasModel, EpochMetrics, Model};
-use s3cmtf::options::Options;
+use s3cmtf::options::ModelKind;
 use s3cmtf::predict::evaluate;
 use s3cmtf::problem::Problem;
 use s3cmtf::solver::{
@@ -70,10 +70,10 @@ impl Fit {
     }
 }
 
-/// Fits a model with default options, and saves it with names and a log in the output folder.
+/// Fits a model, and saves it with names and a log in the output folder.
 fn fit_and_save(context: &Context<'_>, problem: &Problem<'_>, name: &'static str) -> Result<Fit> {
     let (arguments, data) = (context.arguments, context.data);
-    let mut options = Options::default();
+    let mut options = data.fit_options.clone();
     options.seed = arguments.seed;
     options.threads = arguments.threads as u64;
     let input = FitInput {
@@ -196,11 +196,15 @@ fn print_errors(context: &Context<'_>, fits: &Fits, out: &mut Output) {
     } in fits.all()
     {
         let ranks: Vec<String> = model.shape().ranks.iter().map(usize::to_string).collect();
+        let kind = match model.options().model {
+            ModelKind::Cp => "CP model",
+            _ => "Tucker model",
+        };
         out.line(format!(
-            "{name}: {} of ranks {} (chosen by the fit), {} in {:.1} s",
-            model.options().get("model").unwrap_or_default(),
+            "{name}: S3CMTF, {kind} of ranks {}, {} of SGD (algorithm {}) in {:.1} s",
             ranks.join(" x "),
             format_count(summary.epochs, "epoch", "epochs"),
+            model.options().get("algorithm").unwrap_or_default(),
             summary.seconds
         ));
     }

@@ -88,7 +88,7 @@ fn run_steps(context: &Context<'_>, started: Instant, out: &mut Output) -> Resul
     let clusters = print_clusters(context, &fits, clustered_mode, out)?;
     let report = write_demo_report(context, &fits, clustered_mode, clusters.count, out)?;
     let seconds = started.elapsed().as_secs_f64();
-    out.line(format!("\nTotal time: {seconds:.1} s."));
+    out.line(format!("\nTotal time: {seconds:.1} s"));
     out.object(&json!({
         "summary": {
             "test_rmse_mean": fits.mean_rmse,

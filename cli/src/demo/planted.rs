@@ -6,6 +6,7 @@ use s3cmtf::format::{CooFile, Names, OpenMode};
 use s3cmtf::generate::{
     GenerateOptions, MatrixEntries, MatrixSpec, Rounding, ZipfMandelbrot, generate,
 };
+use s3cmtf::options::{ModelKind, Options};
 use s3cmtf::parallel::available_threads;
 use s3cmtf::problem::MatrixKind;
 use s3cmtf::{Error, Result};
@@ -82,8 +83,18 @@ pub(super) fn generate_data(
         matrices,
         mode_names: ["person", "place", "month"].map(String::from).into(),
         names: names.map(Some).into(),
+        fit_options: fit_options(),
         planted_rmse: Some(generated.floor_rmse),
     })
+}
+
+/// Returns the options of the fits: the Tucker model of the paper, of a rank above the planted ones.
+fn fit_options() -> Options {
+    let mut options = Options::default();
+    options.model = ModelKind::Tucker;
+    options.rank = vec![8];
+    options.epochs = 15;
+    options
 }
 
 /// Returns for each row the column of its positive entry.

@@ -37,6 +37,8 @@ pub(super) fn write_demo_report(
         columns: data.column_names()?,
         against: fits.comparison().map(|f| &f.model),
         clusters: vec![(clustered_mode, cluster_count)],
+        // The gap curves of all modes would take longer than everything else.
+        max_k: 0,
         seed: arguments.seed,
         threads: arguments.threads,
         ..ReportOptions::default()
@@ -47,8 +49,9 @@ pub(super) fn write_demo_report(
     let matrices = data.matrices_of(clustered_mode);
     let matrices = matrices.map(|(_, m)| format!(" --matrix {}", m.file.name()));
     out.line(format!(
-        "\nOpen {} for curves, core, concepts and clusters. Models, their logs and the names of rows are beside it.\n\
-         Try next:\n  s3cmtf recommend {1} --rank 2 --for 1:1 --exclude {2}\n  s3cmtf clusters {1} {3} -k {cluster_count}{4}",
+        "\nThe page with curves, core, concepts and clusters is {}; open it in a browser.\n\
+         Models, logs and names of rows are beside it.\n\n\
+         Try next:\n  s3cmtf recommend {1} --mode 2 --for 1:1 --exclude {2}\n  s3cmtf clusters {1} --mode {3} -k {cluster_count}{4}",
         path.display(),
         model.display(),
         data.train.name(),

@@ -13,6 +13,7 @@
 use std::path::{Path, PathBuf};
 
 use s3cmtf::format::{CooFile, Names, TextOptions};
+use s3cmtf::options::Options;
 use s3cmtf::problem::MatrixKind;
 use s3cmtf::{Error, Result};
 use serde_json::Value;
@@ -137,6 +138,8 @@ pub(super) fn open(
         matrices: attribute_matrices,
         mode_names,
         names: row_names,
+        // The fit chooses what depends on the data.
+        fit_options: Options::default(),
         planted_rmse: None,
     })
 }

@@ -29,7 +29,7 @@ const MIN_ROWS: usize = 8;
 
 impl PageContext<'_> {
     pub(super) fn clusters(&self) -> Result<String> {
-        if self.options.max_k == 0 {
+        if self.options.max_k == 0 && self.options.clusters.is_empty() {
             return Ok(String::new());
         }
         let mut out = String::from(
@@ -38,6 +38,10 @@ impl PageContext<'_> {
              Its rule chooses the first number after which one more cluster does not raise the gap by more than its standard error.</p>\n",
         );
         for (n, own) in self.model.modes().iter().enumerate() {
+            let is_requested = self.options.clusters.iter().any(|c| c.0 == n);
+            if self.options.max_k == 0 && !is_requested {
+                continue;
+            }
             let trained = own.counts.iter().filter(|&&c| c > 0).count();
             if trained < MIN_ROWS {
                 let _ = writeln!(
@@ -57,10 +61,13 @@ impl PageContext<'_> {
         let requested = self.options.clusters.iter().find(|c| c.0 == n);
         let requested = requested.map(|c| c.1);
         // The curve extends beyond the requested number, to show whether it bends there.
-        let max_k = self.options.max_k.max(requested.map_or(0, |k| k + k / 8));
+        let max_k = match self.options.max_k {
+            0 => None,
+            max_k => Some(max_k.max(requested.map_or(0, |k| k + k / 8))),
+        };
         let options = ClusterOptions {
             k: requested,
-            max_k: Some(max_k),
+            max_k,
             restarts: RESTARTS,
             reference_sets: REFERENCE_SETS,
             curve_rows: CURVE_ROWS,

@@ -24,7 +24,8 @@ pub struct ReportOptions<'a> {
     pub columns: RowNames,
     /// Another model of the same data to compare with, such as one fitted without matrices.
     pub against: Option<&'a Model>,
-    /// The largest number of clusters per mode that is tried; 0 leaves the clusters out.
+    /// The largest number of clusters per mode that is tried; 0 computes no gap curves and clusters only the modes in
+    /// `clusters`.
     pub max_k: usize,
     /// Modes, counted from 0, with their number of clusters. The gap statistic chooses for the others. Each mode occurs
     /// at most once.

@@ -238,16 +238,16 @@ fn settings() -> Vec<Case> {
 
 /// Commands that use a model: those of every algorithm (`all`), and those of one.
 const COMMANDS: &str = "
-all     | eval               | eval {model} {test} --rank 2 --at 5 --exclude {train} {threads}
+all     | eval               | eval {model} {test} --mode 2 --top 5 --exclude {train} {threads}
 all     | fold-in            | fold-in {model} --mode 1 --tensor {data}/new.tns -o {work}/folded.s3m {threads}
 all     | fold-in replace    | fold-in {model} --mode 1 --tensor {data}/old.tns --replace -o {work}/replaced.s3m {threads}
-all     | recommend          | recommend {model} --rank 2 --for 1:1-40 -k 5 --exclude {train} {threads}
-all     | similar            | similar {model} 2:1-40 -k 5 {threads}
-all     | concepts           | concepts {model} 2
-all     | concepts for       | concepts {model} 2 --for 1:3
-all     | clusters           | clusters {model} 2 --max-k 6 --references 3 --matrix {data}/matrix1.coo {threads}
+all     | recommend          | recommend {model} --mode 2 --for 1:1-40 --top 5 --exclude {train} {threads}
+all     | similar            | similar {model} --for 2:1-40 --top 5 {threads}
+all     | concepts           | concepts {model} --mode 2
+all     | concepts for       | concepts {model} --mode 2 --for 1:3
+all     | clusters           | clusters {model} --mode 2 --max-k 6 --references 3 --matrix {data}/matrix1.coo {threads}
 gibbs   | quantiles          | predict {model} {test} --deviation --quantiles 0.05,0.9 {threads}
-gibbs   | recommend quantile | recommend {model} --rank 2 --for 1:1-40 -k 5 --quantile 0.2 {threads}
+gibbs   | recommend quantile | recommend {model} --mode 2 --for 1:1-40 --top 5 --quantile 0.2 {threads}
 blocked | unclipped          | predict {model} {test} --no-clip {threads}
 blocked | init               | fit --tensor {train} --init {model} {steps} --seed 2 -o {work}/init.s3m {threads}
 blocked | checkpoint         | fit --tensor {train} --rank 4 {steps} --checkpoint {work}/saved -o {work}/first.s3m {threads}

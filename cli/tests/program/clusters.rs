@@ -61,6 +61,7 @@ fn clusters_are_printed_with_labels_and_gap_curves() {
     let base = [
         "clusters",
         &model,
+        "--mode",
         "2",
         "--restarts",
         "3",
@@ -164,13 +165,13 @@ fn clusters_are_printed_with_labels_and_gap_curves() {
     }
     assert_eq!(text.matches("of its rows").count(), 3, "{text}");
     // More clusters than rows.
-    let many = all(&["clusters", &model, "3", "-k", "9"], &["--json"])
+    let many = all(&["clusters", &model, "--mode", "3", "-k", "9"], &["--json"])
         .ok()
         .json();
     assert_eq!(many[0]["k"], 2);
     all(&base, &["-k", "0"]).failed(2, &["k is 0"]);
-    all(&["clusters", &model, "4"], &[]).failed(2, &["the model has 3 modes"]);
-    all(&base, &["--least", "1000"]).failed(2, &["no row of mode 2"]);
+    all(&["clusters", &model, "--mode", "4"], &[]).failed(2, &["the model has 3 modes"]);
+    all(&base, &["--min-entries", "1000"]).failed(2, &["no row of mode 2"]);
     all(&base, &["--matrix-names", &kinds]).failed(2, &["--matrix-names", "0 matrices"]);
     let wrong = path("ratings.tns");
     all(&base, &["-k", "2", "--matrix", &wrong]).failed(2, &["has 3 modes", "matrix"]);
@@ -186,12 +187,13 @@ fn concepts_are_printed_with_and_without_a_given_row() {
     let base = [
         "concepts",
         &model,
+        "--mode",
         "2",
         "--names",
         &names,
         "--matrix-names",
         &kinds,
-        "-k",
+        "--top",
         "2",
     ];
     let found = all(&base, &["--json"]).ok().json().remove(0);
@@ -225,7 +227,7 @@ fn concepts_are_printed_with_and_without_a_given_row() {
     all(&base, &["--for", "1:400"]).failed(2, &["row 400 of mode 1", "nearest"]);
     all(&base, &["--for", "2:Film, The 100"]).failed(2, &["did you mean"]);
     all(&base, &["--ends", "0"]).failed(2, &["--ends 0"]);
-    all(&["concepts", &model, "0"], &[]).failed(2, &["mode 0"]);
+    all(&["concepts", &model, "--mode", "0"], &[]).failed(2, &["mode 0"]);
 }
 
 #[test]
@@ -236,7 +238,9 @@ fn matrices_and_models_with_other_row_names_are_rejected() {
     // A matrix of 30 films does not fit the mode of 25 users.
     let words = ["kinds.tns", "has 30 rows", "mode 1 of the model has 25"];
     all(
-        &["clusters", &model, "1", "-k", "2", "--matrix", &kinds],
+        &[
+            "clusters", &model, "--mode", "1", "-k", "2", "--matrix", &kinds,
+        ],
         &[],
     )
     .failed(2, &words);
@@ -249,7 +253,7 @@ fn matrices_and_models_with_other_row_names_are_rejected() {
     // A matrix without the last film is accepted if its size is inferred, and rejected if it is stated.
     scratch.file("short.tns", "1 1 1\n29 2 1\n");
     let (short, stated) = (path("short.tns"), path("stated.coo"));
-    let films = ["clusters", &model, "2", "-k", "2"];
+    let films = ["clusters", &model, "--mode", "2", "-k", "2"];
     all(&films, &["--matrix", &short]).ok();
     run(["convert", &short, &stated, "--dims", "29,3"]).ok();
     all(&films, &["--matrix", &stated]).failed(2, &["stated.coo", "has 29 rows", "has 30;"]);
@@ -294,7 +298,9 @@ fn matrices_and_models_with_other_row_names_are_rejected() {
     ];
     run(wider.iter().chain(&how)).ok();
     run(["fit", "--tensor", &fewer, "-o", &small].iter().chain(&how)).ok();
-    let wider = ["clusters", &wide, "2", "-k", "3", "--matrix", &more];
+    let wider = [
+        "clusters", &wide, "--mode", "2", "-k", "3", "--matrix", &more,
+    ];
     let both = all(&wider, &["--against", &plain, "--json"]).ok().json();
     assert_eq!(
         (&both[0]["rows"], &both[0]["against"]["rows"]),

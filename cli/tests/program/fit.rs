@@ -135,7 +135,7 @@ fn fit_eval_predict_export_and_info_agree() {
         "printed and stored predictions agree"
     );
 
-    let files = run(expand_paths(&dir, &["export", "@m.s3m", "@ex"]))
+    let files = run(expand_paths(&dir, &["export", "@m.s3m", "-o", "@ex"]))
         .ok()
         .stdout;
     for name in [
@@ -424,7 +424,7 @@ fn cp_model_keeps_a_hyper_diagonal_core() {
             ],
         );
         run(fitted).ok();
-        run(expand_paths(&dir, &["export", "@m.s3m", "@ex"])).ok();
+        run(expand_paths(&dir, &["export", "@m.s3m", "-o", "@ex"])).ok();
         let core = fs::read_to_string(dir.join("ex/CORETENSOR")).unwrap();
         assert_eq!(core.lines().count(), rank.parse::<usize>().unwrap());
         assert!(core.starts_with("1\t1\t1\t1\t1\t1\t1\t1\t"));

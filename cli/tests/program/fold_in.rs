@@ -69,7 +69,7 @@ fn rows_are_folded_in_and_the_model_is_usable() {
         assert!(summary["clipped_rmse"].as_f64().unwrap() < 2.0 && summary["mode"] == 1);
         assert!(run(fold).ok().stdout.contains("1 row of mode 1 added"));
         run(["eval", &more, new]).ok();
-        run(["export", &more, &path("exported")]).ok();
+        run(["export", &more, "-o", &path("exported")]).ok();
         assert!(run(["info", &more]).ok().stdout.contains("10 x 8 x 2"));
         // Folding in the same row again requires --replace.
         let again = [

@@ -1,4 +1,4 @@
-//! `s3cmtf recommend`, `similar` and `eval --rank`.
+//! `s3cmtf recommend`, `similar` and `eval --mode`.
 
 use crate::common::{ProgramRun, Scratch};
 use crate::runner::run;
@@ -82,7 +82,7 @@ fn lists_are_printed_with_names() {
             .names()
             .contains(&"fitted.s3m.mode2.tsv".to_string())
     );
-    let base = ["recommend", &model, "--rank", "2", "--exclude", &train];
+    let base = ["recommend", &model, "--mode", "2", "--exclude", &train];
     let one = all(&base, &["--for", "1:person 3", "--json"]).ok().json();
     assert_eq!(one.len(), 1);
     assert_eq!(one[0]["for"][0]["name"], "person 3");
@@ -116,7 +116,9 @@ fn lists_are_printed_with_names() {
         let p = predicted.iter().find(same).unwrap();
         assert_eq!(p["prediction"], r["score"]);
     }
-    let text = all(&base, &["--for", "1:person 3", "-k", "2"]).ok().stdout;
+    let text = all(&base, &["--for", "1:person 3", "--top", "2"])
+        .ok()
+        .stdout;
     assert_eq!(text.lines().count(), 3, "{text}");
     assert!(
         text.starts_with("row ") && text.contains("person 3:"),
@@ -150,7 +152,7 @@ fn lists_are_printed_with_names() {
     let free = [
         "recommend",
         &model,
-        "--rank",
+        "--mode",
         "2",
         "--for",
         "1:2-3",
@@ -176,20 +178,28 @@ fn lists_are_printed_with_names() {
         .stdout;
     assert!(text.contains("no rows remain"), "{text}");
     // Without --for: averaged over all users, with all films listed.
-    let text = run(["recommend", &model, "--rank", "2", "-k", "500"])
+    let text = run(["recommend", &model, "--mode", "2", "--top", "500"])
         .ok()
         .stdout;
     assert!(
         text.starts_with("over all modes:") && text.lines().count() == 10,
         "{text}"
     );
-    let alike = run(["similar", &model, "2:Film, The 4", "-k", "3", "--json"])
-        .ok()
-        .json();
+    let alike = run([
+        "similar",
+        &model,
+        "--for",
+        "2:Film, The 4",
+        "-n",
+        "3",
+        "--json",
+    ])
+    .ok()
+    .json();
     assert_eq!(alike[0]["for"][0]["name"], "Film, The 4");
     assert_eq!(alike[0]["rows"].as_array().unwrap().len(), 3);
     assert!(alike[0]["rows"][0]["cosine"].as_f64().unwrap() <= 1.0);
-    let text = run(["similar", &model, "3:all"]).ok().stdout;
+    let text = run(["similar", &model, "--for", "3:all"]).ok().stdout;
     assert!(text.starts_with("row 1 of mode 3:\n    1  "), "{text}");
 }
 
@@ -202,11 +212,11 @@ fn eval_prints_ranking_metrics() {
         "eval",
         &model,
         &late,
-        "--rank",
+        "--mode",
         "2",
         "--exclude",
         &train,
-        "--at",
+        "--top",
         "2",
     ];
     let text = all(&base, &["--relevant", "3"]).ok().stdout;
@@ -227,15 +237,15 @@ fn eval_prints_ranking_metrics() {
         }
     }
     all(&base, &["--relevant", "99"]).failed(2, &["no row of mode 1 has a relevant entry"]);
-    run(["eval", &model, &late, "--rank", "2"]).failed(2, &["--exclude"]);
-    all(&base, &["--by", "2"]).failed(2, &["another mode"]);
-    let sure = ["recommend", &model, "--rank", "2", "--for", "1:1", "--json"];
+    run(["eval", &model, &late, "--mode", "2"]).failed(2, &["--exclude"]);
+    all(&base, &["--for", "2"]).failed(2, &["another mode"]);
+    let sure = ["recommend", &model, "--mode", "2", "--for", "1:1", "--json"];
     let low = all(&sure, &["--quantile", "0.05"]).ok().json();
     let mean = all(&sure, &[]).ok().json();
     let score = |lists: &[serde_json::Value]| lists[0]["rows"][0]["score"].as_f64().unwrap();
     assert!(score(&low) < score(&mean));
     all(&sure, &["--quantile", "1.5"]).failed(2, &["quantile of 1.5"]);
-    run(["similar", &model, "1:person 2"]).ok();
+    run(["similar", &model, "--for", "1:person 2"]).ok();
 }
 
 #[test]
@@ -244,7 +254,7 @@ fn invalid_recommend_and_similar_arguments_are_rejected() {
     let path = |name: &str| scratch.join(name).display().to_string();
     let train = path("ratings.coo");
     let fails = |more: &[&str], words: &[&str]| {
-        all(&["recommend", &model, "--rank", "2"], more).failed(2, words);
+        all(&["recommend", &model, "--mode", "2"], more).failed(2, words);
     };
     fails(
         &["--for", "1:persom 3"],
@@ -272,7 +282,7 @@ fn invalid_recommend_and_similar_arguments_are_rejected() {
         &["--for", "1:1", "--exclude", &train, "--exclude-by", "3"],
         &["--exclude-by 3"],
     );
-    fails(&["--for", "1:1", "-k", "0"], &["at least 1"]);
+    fails(&["--for", "1:1", "--top", "0"], &["at least 1"]);
     fails(
         &["--for", "1:1", "--quantile", "0.5"],
         &["no posterior samples"],
@@ -315,7 +325,7 @@ fn invalid_recommend_and_similar_arguments_are_rejected() {
         &["--for", "1:1", "--only", &bad],
         &["line 2", "Film, The 2"],
     );
-    all(&["concepts", &model, "2"], &["--for", "1:all"])
+    all(&["concepts", &model, "--mode", "2"], &["--for", "1:all"])
         .failed(2, &["all means many rows of mode 1", "give one"]);
     // Data with other row names is rejected, unless it is read with the names of the model.
     scratch.file("late.mode1.tsv", "1\tperson 11\n");
@@ -338,8 +348,8 @@ fn invalid_recommend_and_similar_arguments_are_rejected() {
         &other,
     ];
     all(&["eval", &model, &path("late.csv")], &by_names).ok();
-    run(["recommend", &model, "--rank", "7"]).failed(2, &["--rank 7"]);
-    run(["similar", &model, "2:Film"]).failed(2, &["did you mean one of", "Film, The"]);
+    run(["recommend", &model, "--mode", "7"]).failed(2, &["--mode 7"]);
+    run(["similar", &model, "--for", "2:Film"]).failed(2, &["did you mean one of", "Film, The"]);
 }
 
 #[test]
@@ -357,7 +367,7 @@ fn rows_unknown_to_the_model_are_reported() {
         .file("some.txt", "1\n2\n3\n4\n")
         .display()
         .to_string();
-    let base = ["recommend", &model, "--rank", "2", "--for", "1:1", "--json"];
+    let base = ["recommend", &model, "--mode", "2", "--for", "1:1", "--json"];
     let found = all(&base, &["--only", &listed]).ok();
     assert_eq!(found.json()[0]["rows"].as_array().unwrap().len(), 2);
     assert!(
@@ -379,9 +389,9 @@ fn control_characters_in_names_are_replaced() {
     let names = format!("2:{}", scratch.file("red.tsv", rows).display());
     let person = "--for=1:person 3";
     for (command, more) in [
-        ("recommend", &["--rank=2", person][..]),
-        ("similar", &["2:1"]),
-        ("concepts", &["2", "--least", "1"]),
+        ("recommend", &["--mode=2", person][..]),
+        ("similar", &["--for", "2:1"]),
+        ("concepts", &["--mode", "2", "--min-entries", "1"]),
     ] {
         let given = ["--names", &names];
         let text = all(&[command, &model], more).ok().stdout;
@@ -401,7 +411,7 @@ fn control_characters_in_names_are_replaced() {
     }
     // Names beyond the size of the mode, and excluded entries beyond the model, give a warning.
     let ran = all(
-        &["similar", &model, "3:1"],
+        &["similar", &model, "--for", "3:1"],
         &["--names", &names.replacen('2', "3", 1)],
     )
     .ok();
@@ -411,11 +421,11 @@ fn control_characters_in_names_are_replaced() {
         "{}",
         ran.stderr
     );
-    let ran = all(&["similar", &model, "2:1"], &["--names", &names]).ok();
+    let ran = all(&["similar", &model, "--for", "2:1"], &["--names", &names]).ok();
     assert_eq!(ran.stderr, "");
     let other = scratch.file("other.tns", "13 1 1 2\n1 2 2 1\n");
     let other = other.display().to_string();
-    let base = ["recommend", &model, "--rank", "2", person, "--exclude"];
+    let base = ["recommend", &model, "--mode", "2", person, "--exclude"];
     let ran = all(&base, &[&other]).ok();
     assert!(
         ran.stderr
@@ -452,7 +462,7 @@ fn column_names_are_stored_beside_the_model() {
     ];
     let fit = || all(&fit, &["--epochs", "2", "--preset", "paper", "-o", &model]).ok();
     fit();
-    let meant = |more: &[&str]| all(&["concepts", &model, "2"], more).ok();
+    let meant = |more: &[&str]| all(&["concepts", &model, "--mode", "2"], more).ok();
     assert!(meant(&[]).stdout.contains("comedy +") || meant(&[]).stdout.contains("comedy -"));
     let page = path("page.html");
     run(["report", &model, "-o", &page]).ok();
@@ -494,7 +504,7 @@ fn column_names_are_stored_beside_the_model() {
     ])
     .ok();
     assert!(
-        run(["concepts", &folded, "2"])
+        run(["concepts", &folded, "--mode", "2"])
             .ok()
             .stdout
             .contains("comedy ")

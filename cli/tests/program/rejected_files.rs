@@ -365,9 +365,9 @@ fn invalid_arguments_are_rejected() {
                 "--entries",
                 "5",
                 "--threads",
-                "0",
+                "x",
             ],
-            "0 threads",
+            "--threads",
         ),
         (
             vec![
