@@ -1,14 +1,19 @@
 //! Standard output as text or as one JSON object per line, and the formats of numbers.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::fmt::{Display, Write as _};
 use std::io::{self, IsTerminal, Write};
+use std::rc::Rc;
 
+use indicatif::ProgressBar;
 use s3cmtf::{Error, Result};
 pub(crate) use s3cmtf_cli::number_format::format_integer;
 
-use crate::progress::SharedBar;
 use crate::style::{self, Style};
+
+/// The bar on the terminal, if there is one. Whoever else writes to the terminal hides it meanwhile.
+pub(crate) type SharedBar = Rc<RefCell<Option<ProgressBar>>>;
 
 /// Buffers the output of a command. Commands do not use `println!`, which panics when the reader of a pipe has closed it.
 pub(crate) struct Output {

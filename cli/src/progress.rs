@@ -2,13 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::IsTerminal;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use s3cmtf::Monitor;
+
+use crate::output::{SharedBar, format_integer, print_stderr};
 
 /// Time before a command shows any progress.
 const QUIET_TIME: Duration = Duration::from_secs(1);
@@ -17,9 +18,6 @@ const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Time between two redraws of the bar, so that times advance during long steps.
 const TICK: Duration = Duration::from_millis(500);
-
-/// The bar on the terminal, if there is one. Whoever else writes to the terminal hides it meanwhile.
-pub(crate) type SharedBar = Rc<RefCell<Option<ProgressBar>>>;
 
 /// What is in progress, with its state at the first report, from which the rate is measured.
 struct Phase {
@@ -149,10 +147,7 @@ impl Progress {
         let seconds = self.started.elapsed().as_secs();
         Some(match (100 * done.min(total)).checked_div(total) {
             Some(percent) => format!("{phase}: {percent}% after {seconds} s"),
-            None => format!(
-                "{phase}: {} done after {seconds} s",
-                crate::output::format_integer(done)
-            ),
+            None => format!("{phase}: {} done after {seconds} s", format_integer(done)),
         })
     }
 
@@ -176,7 +171,7 @@ impl Monitor for Progress {
         if self.terminal {
             self.draw(phase, done, total);
         } else if let Some(line) = self.line(phase, done, total) {
-            crate::output::print_stderr(&line);
+            print_stderr(&line);
         }
     }
 
