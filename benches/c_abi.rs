@@ -107,22 +107,33 @@ fn predict_from_rust(data: &BenchData, out: &mut [f64]) {
 }
 
 fn predict_from_c(data: &BenchData, out: &mut [f64]) {
-    let pointers = [0, 1, 2].map(|n: usize| data.columns[n].as_ptr().cast::<c_void>());
+    let modes = [0, 1, 2].map(|n: usize| data.columns[n].as_ptr().cast::<c_void>());
+    let cells = c::IndexArrays {
+        modes: modes.as_ptr(),
+        count: out.len() as u64,
+        stride: 1,
+        r#type: c::S3CMTF_U32,
+        base: 0,
+    };
+    let request = c::PredictRequest {
+        size: size_of::<c::PredictRequest>() as u64,
+        clip: c::S3CMTF_CLIP_ON,
+        threads: 1,
+        cancel: null(),
+        deviations: null_mut(),
+        quantiles: null(),
+        quantile_count: 0,
+        quantile_values: null_mut(),
+    };
     // SAFETY: the arrays and the buffer have the stated lengths.
     let status = unsafe {
         c::s3cmtf_model_predict(
             data.handle(),
-            out.len() as u64,
-            pointers.as_ptr(),
-            c::S3CMTF_U32,
-            1,
-            0,
-            1,
-            1,
-            None,
+            Some(&cells),
             out.as_mut_ptr().cast(),
             out.len() as u64,
             c::S3CMTF_F64,
+            &raw const request,
             None,
         )
     };
@@ -130,11 +141,10 @@ fn predict_from_c(data: &BenchData, out: &mut [f64]) {
 }
 
 fn view_factor(data: &BenchData) {
-    let mut values = MaybeUninit::new(null());
-    let status =
-        c::s3cmtf_model_view_factor(data.handle(), 0, Some(&mut values), None, None, None, None);
+    let mut view = MaybeUninit::uninit();
+    let status = c::s3cmtf_model_view_factor(data.handle(), 0, Some(&mut view), None);
     assert_eq!(status, c::S3CMTF_OK);
-    black_box(values);
+    black_box(view);
 }
 
 /// Returns the time of `work` in nanoseconds.

@@ -1,9 +1,9 @@
-/* Recommendations, likeness, rankings, concepts, clusters and names from C. The argument is a folder to write to. */
+/* Recommendations, similar rows, ranking measures, concepts, clusters and names. The argument is a folder to write to. */
 #include "check.h"
 
 static s3cmtf_error *error;
 
-/* Whether a user has an entry with a film in the first half. */
+/* Returns whether a user has an entry with a film among the first half of the entries. */
 static int saw(const planted *data, uint64_t user, uint64_t film)
 {
     for (int i = 0; i < ENTRIES / 2; i++)
@@ -11,90 +11,149 @@ static int saw(const planted *data, uint64_t user, uint64_t film)
     return 0;
 }
 
-/* Lists are the best of all films, one after the other, as predicted. */
+/* Predicts one cell without clipping. */
+static double predict_unclipped(const s3cmtf_model *model, const uint64_t *cell)
+{
+    const void *const modes[3] = {&cell[0], &cell[1], &cell[2]};
+    const s3cmtf_indices indices = indices_u64(modes, 1);
+    const s3cmtf_predict_request request = unclipped(1);
+    double x = 0;
+    OK(s3cmtf_model_predict(model, &indices, &x, 1, S3CMTF_F64, &request, error));
+    return x;
+}
+
+/* Each list has the films with the largest predictions, in descending order. */
 static void recommendations(const planted *data, const s3cmtf_model *model, const s3cmtf_coo *coo)
 {
     enum { QUERIES = 20, TOP = 4 };
-    uint64_t users[QUERIES], months[QUERIES], rows[QUERIES * TOP], again[QUERIES * TOP], found[QUERIES];
+    uint64_t users[QUERIES], months[QUERIES], rows[QUERIES * TOP], again[QUERIES * TOP], counts[QUERIES];
     double scores[QUERIES * TOP];
     for (uint64_t q = 0; q < QUERIES; q++) users[q] = q, months[q] = q % MONTHS;
-    const void *const cells[3] = {users, NULL, months};
-    OK(s3cmtf_model_recommend(model, 1, QUERIES, cells, S3CMTF_U64, 1, 0, TOP, 0, coo, 0, 0, NULL, 0, NULL, 1, NULL, rows,
-                              scores, QUERIES * TOP, found, error));
+    const void *const modes[3] = {users, NULL, months};
+    s3cmtf_recommend_request request = {.size = sizeof request,
+                                        .mode = 1,
+                                        .top = TOP,
+                                        .queries = indices_u64(modes, QUERIES),
+                                        .exclude = coo,
+                                        .exclude_mode = 0,
+                                        .threads = 1};
+    OK(s3cmtf_model_recommend(model, &request, rows, scores, QUERIES * TOP, counts, error));
     for (uint64_t q = 0; q < QUERIES; q++) {
         uint64_t left = 0;
         for (uint64_t film = 0; film < FILMS; film++) {
-            const void *const cell[3] = {&users[q], &film, &months[q]};
-            double x = 0;
+            const uint64_t cell[3] = {users[q], film, months[q]};
             if (saw(data, q, film)) continue;
             left++;
-            OK(s3cmtf_model_predict(model, 1, cell, S3CMTF_U64, 1, 0, 0, 1, NULL, &x, 1, S3CMTF_F64, error));
+            const double x = predict_unclipped(model, cell);
             int listed = 0;
-            for (uint64_t k = 0; k < found[q]; k++)
+            for (uint64_t k = 0; k < counts[q]; k++)
                 if (rows[q * TOP + k] == film) {
                     listed = 1;
                     CHECK(scores[q * TOP + k] == x);
                 }
-            CHECK(listed || x <= scores[q * TOP + found[q] - 1] + 1e-5);
+            CHECK(listed || x <= scores[q * TOP + counts[q] - 1] + 1e-5);
         }
-        CHECK(found[q] == (left < TOP ? left : TOP));
-        for (uint64_t k = 1; k < found[q]; k++) CHECK(scores[q * TOP + k] <= scores[q * TOP + k - 1]);
+        CHECK(counts[q] == (left < TOP ? left : TOP));
+        for (uint64_t k = 1; k < counts[q]; k++) CHECK(scores[q * TOP + k] <= scores[q * TOP + k - 1]);
     }
-    /* Any number of threads, and only what is wanted. */
+    /* The result is independent of the thread count and of the stride. Scores may be left out. */
     for (uint64_t threads = 2; threads < 4; threads++) {
         memset(again, 0, sizeof again);
-        OK(s3cmtf_model_recommend(model, 1, QUERIES, cells, S3CMTF_U64, 1, 0, TOP, 0, coo, 0, 0, NULL, 0, NULL, threads, NULL,
-                                  again, NULL, QUERIES * TOP, found, error));
+        request.threads = threads;
+        request.queries.stride = 1;
+        OK(s3cmtf_model_recommend(model, &request, again, NULL, QUERIES * TOP, counts, error));
         for (uint64_t q = 0; q < QUERIES; q++)
-            CHECK(!memcmp(again + q * TOP, rows + q * TOP, sizeof *rows * found[q]));
+            CHECK(!memcmp(again + q * TOP, rows + q * TOP, sizeof *rows * counts[q]));
     }
-    /* Counted from 1, over all months, of three films without one of them. */
-    const uint64_t user[1] = {3}, only[3] = {1, 2, 3}, without[2] = {2, 900};
+    /* A length of 0 is 10. */
+    uint64_t many[10];
+    request.exclude = NULL;
+    request.queries.count = 1;
+    request.top = 0;
+    OK(s3cmtf_model_recommend(model, &request, many, NULL, 10, counts, error));
+    CHECK(counts[0] == 10);
+    FAILS(S3CMTF_BUFFER_TOO_SMALL, s3cmtf_model_recommend(model, &request, many, NULL, 9, counts, error));
+    /* One-based, averaged over months, with three candidates of which one is excluded. */
+    const uint64_t user[1] = {3}, candidates[3] = {1, 2, 3}, without[2] = {2, 900};
     const void *const one[3] = {user, NULL, NULL};
-    OK(s3cmtf_model_recommend(model, 1, 1, one, S3CMTF_U64, 1, 1, TOP, 0, NULL, 0, 3, only, 2, without, 1, NULL, rows, scores,
-                              TOP, found, error));
-    CHECK(found[0] == 2 && rows[0] + rows[1] == 4);
-    OK(s3cmtf_model_recommend(model, 1, 1, one, S3CMTF_U64, 1, 1, TOP, 0, NULL, 0, 0, only, 0, NULL, 1, NULL, rows, scores, TOP,
-                              found, error));
-    CHECK(found[0] == 0);
-    OK(s3cmtf_model_recommend(model, 1, 0, one, S3CMTF_U64, 1, 1, TOP, 0, NULL, 0, 0, NULL, 0, NULL, 1, NULL, NULL, NULL, 0,
-                              NULL, error));
+    request.top = TOP;
+    request.queries = indices_u64(one, 1);
+    request.queries.base = 1;
+    request.candidates = candidates;
+    request.candidate_count = 3;
+    request.exclude_rows = without;
+    request.exclude_row_count = 2;
+    OK(s3cmtf_model_recommend(model, &request, rows, scores, TOP, counts, error));
+    CHECK(counts[0] == 2 && rows[0] + rows[1] == 4);
+    /* An empty list of candidates, and no queries. */
+    request.candidate_count = request.exclude_row_count = 0;
+    OK(s3cmtf_model_recommend(model, &request, rows, scores, TOP, counts, error));
+    CHECK(counts[0] == 0);
+    request.candidates = NULL;
+    request.queries.count = 0;
+    OK(s3cmtf_model_recommend(model, &request, NULL, NULL, 0, NULL, error));
 }
 
-static void likeness(const s3cmtf_model *model)
+static void similar(const s3cmtf_model *model)
 {
     const uint64_t films[2] = {0, 7};
-    uint64_t rows[2 * FILMS], found[2];
+    uint64_t rows[2 * FILMS], counts[2];
     double cosines[2 * FILMS];
-    OK(s3cmtf_model_similar(model, 1, 2, films, FILMS, 2, NULL, rows, cosines, 2 * FILMS, found, error));
+    s3cmtf_similar_request request = {
+        .size = sizeof request, .mode = 1, .top = FILMS, .rows = films, .row_count = 2, .threads = 2};
+    OK(s3cmtf_model_similar(model, &request, rows, cosines, 2 * FILMS, counts, error));
     for (uint64_t q = 0; q < 2; q++) {
-        CHECK(found[q] == FILMS - 1);
-        for (uint64_t k = 0; k < found[q]; k++) {
+        CHECK(counts[q] == FILMS - 1);
+        for (uint64_t k = 0; k < counts[q]; k++) {
             CHECK(rows[q * FILMS + k] != films[q] && fabs(cosines[q * FILMS + k]) <= 1);
             CHECK(k == 0 || cosines[q * FILMS + k] <= cosines[q * FILMS + k - 1]);
         }
     }
-    /* All films were planted alike, but for their scale, which does not matter. */
+    /* The planted films differ only in scale, which does not affect the cosine. */
     CHECK(cosines[0] > 0.9);
+    request.top = 0; /* means 10 */
+    uint64_t ten[20];
+    OK(s3cmtf_model_similar(model, &request, ten, NULL, 20, counts, error));
+    CHECK(counts[0] == 10 && counts[1] == 10 && !memcmp(ten + 10, rows + FILMS, sizeof *ten * 10));
+}
+
+static s3cmtf_ranking ranking_of(const s3cmtf_model *model, const s3cmtf_coo *test, const s3cmtf_coo *train,
+                                 const s3cmtf_ranking_request *request)
+{
+    s3cmtf_ranking ranking;
+    ranking.size = sizeof ranking;
+    OK(s3cmtf_model_evaluate_ranking(model, test, train, request, &ranking, error));
+    CHECK(ranking.size == sizeof ranking);
+    return ranking;
 }
 
 static void rankings(const s3cmtf_model *model, const s3cmtf_coo *test, const s3cmtf_coo *train)
 {
-    const void *const nothing[3] = {NULL, NULL, NULL};
-    s3cmtf_coo *empty = NULL;
-    OK(s3cmtf_coo_new(3, DIMS, 0, nothing, S3CMTF_U32, 1, 0, NULL, S3CMTF_F32, &empty, error));
-    double own[3], common[3];
-    uint64_t users = 0;
-    OK(s3cmtf_model_evaluate_ranking(model, test, train, 1, 0, 3, 0, -INFINITY, 1, NULL, own, common, &users, error));
-    CHECK(users > 0 && users <= USERS);
-    for (int k = 0; k < 3; k++) CHECK(own[k] >= 0 && own[k] <= 1 && common[k] >= 0 && common[k] <= 1);
-    /* With all films in the list everything is found, if nothing was trained on. */
-    uint64_t all = 0;
-    OK(s3cmtf_model_evaluate_ranking(model, test, empty, 1, 0, FILMS, 0, -INFINITY, 2, NULL, own, NULL, &all, error));
-    CHECK(all == USERS && own[0] == 1 && own[1] == 1 && own[2] <= 1);
+    s3cmtf_coo *empty = empty_tensor(error);
+    s3cmtf_ranking_request request = {.size = sizeof request, .mode = 1, .user_mode = 0, .length = 3, .threads = 1};
+    s3cmtf_ranking found = ranking_of(model, test, train, &request);
+    CHECK(found.users > 0 && found.users <= USERS);
+    const double shares[6] = {found.hit_rate, found.recall, found.ndcg, found.popularity_hit_rate,
+                              found.popularity_recall, found.popularity_ndcg};
+    for (int k = 0; k < 6; k++) CHECK(shares[k] >= 0 && shares[k] <= 1);
+    /* The default length is 10. */
+    request.length = 10;
+    found = ranking_of(model, test, train, &request);
+    request.length = 0;
+    s3cmtf_ranking by_default = ranking_of(model, test, train, &request);
+    CHECK(!memcmp(&found, &by_default, sizeof found));
+    /* A list of all films contains all relevant ones if no training entry excludes any. */
+    request.length = FILMS;
+    request.threads = 2;
+    found = ranking_of(model, test, empty, &request);
+    CHECK(found.users == USERS && found.hit_rate == 1 && found.recall == 1 && found.ndcg <= 1);
     s3cmtf_coo_free(empty);
-    OK(s3cmtf_model_evaluate_ranking(model, test, train, 1, 0, 3, 0, 1e9, 1, NULL, NULL, NULL, &users, error));
-    CHECK(users == 0);
+    /* The smallest relevant value counts only with has_min_relevant_value. */
+    request.length = 3;
+    request.min_relevant_value = 1e9;
+    CHECK(ranking_of(model, test, train, &request).users > 0);
+    request.has_min_relevant_value = 1;
+    CHECK(ranking_of(model, test, train, &request).users == 0);
 }
 
 static void names_of_rows(const char *folder)
@@ -127,42 +186,69 @@ static void names_of_rows(const char *folder)
     s3cmtf_names_free(names);
 }
 
-/* What concepts add is what the model predicts. */
+static s3cmtf_concept concept_of(const s3cmtf_concepts *concepts, uint64_t index)
+{
+    s3cmtf_concept info;
+    info.size = sizeof info;
+    OK(s3cmtf_concepts_get(concepts, index, &info, error));
+    CHECK(info.size == sizeof info);
+    return info;
+}
+
+/* The contributions of the concepts, the mean and the biases add up to predictions. */
 static void concepts_of_films(const s3cmtf_model *model)
 {
     const uint64_t modes[2] = {0, 2}, rows[2] = {3, 1};
+    const s3cmtf_concepts_request request = {
+        .size = sizeof request, .top = FILMS, .given_modes = modes, .given_rows = rows, .given_count = 2};
     s3cmtf_concepts *concepts = NULL;
-    uint64_t count = 0, column = 0, found = 0, films[FILMS];
-    double strength = 0, effect = 0, last = 1e300, loadings[FILMS], sums[FILMS] = {0};
-    OK(s3cmtf_concepts_new(model, 1, 2, modes, rows, FILMS, 0, &concepts, error));
+    uint64_t count = 0, films[FILMS];
+    double last = 1e300, loadings[FILMS], sums[FILMS] = {0};
+    OK(s3cmtf_concepts_new(model, 1, &request, &concepts, error));
     OK(s3cmtf_concepts_get_count(concepts, &count, error));
     CHECK(count == 3);
     for (uint64_t c = 0; c < count; c++) {
-        OK(s3cmtf_concepts_get(concepts, c, &column, &strength, &effect, error));
-        CHECK(column < count && strength <= last && fabs(strength - effect) < 1e-4 * (1 + strength));
-        last = strength;
-        OK(s3cmtf_concepts_copy_rows(concepts, c, S3CMTF_LARGEST, films, loadings, FILMS, &found, error));
-        for (uint64_t k = 0; k < found; k++) sums[films[k]] += loadings[k] * effect;
-        for (uint64_t k = 1; k < found; k++) CHECK(loadings[k] <= loadings[k - 1]);
-        OK(s3cmtf_concepts_copy_columns(concepts, c, S3CMTF_SMALLEST, NULL, NULL, NULL, 0, &found, error));
+        const s3cmtf_concept concept = concept_of(concepts, c);
+        CHECK(concept.column < count && concept.strength <= last);
+        CHECK(fabs(concept.strength - concept.effect) < 1e-4 * (1 + concept.strength));
+        CHECK(concept.largest_rows == FILMS && concept.smallest_rows == FILMS);
+        last = concept.strength;
+        OK(s3cmtf_concepts_copy_rows(concepts, c, S3CMTF_LARGEST, films, loadings, FILMS, error));
+        for (uint64_t k = 0; k < concept.largest_rows; k++) sums[films[k]] += loadings[k] * concept.effect;
+        for (uint64_t k = 1; k < concept.largest_rows; k++) CHECK(loadings[k] <= loadings[k - 1]);
+        /* All columns of the one matrix, the largest shares first and the smallest first. */
+        CHECK(concept.largest_columns == GENRES && concept.smallest_columns == GENRES);
+        s3cmtf_concept_column column;
+        double before = 1e300, largest = 0;
+        column.size = sizeof column;
+        for (uint64_t k = 0; k < concept.largest_columns; k++) {
+            OK(s3cmtf_concepts_get_column(concepts, c, S3CMTF_LARGEST, k, &column, error));
+            CHECK(column.matrix == 0 && column.column < GENRES && column.share <= before);
+            before = column.share;
+            if (k == 0) largest = column.share;
+        }
+        OK(s3cmtf_concepts_get_column(concepts, c, S3CMTF_SMALLEST, GENRES - 1, &column, error));
+        CHECK(column.share == largest);
     }
     /* What is left of predictions are mean and biases, of which only that of the film changes. */
     double biases[FILMS], first = 0;
     OK(s3cmtf_model_copy_biases(model, 1, biases, FILMS, S3CMTF_F64, error));
-    OK(s3cmtf_concepts_copy_rows(concepts, 0, S3CMTF_LARGEST, films, NULL, FILMS, &found, error));
-    for (uint64_t k = 0; k < found; k++) {
-        double x = 0;
-        const void *const cell[3] = {&rows[0], &films[k], &rows[1]};
-        OK(s3cmtf_model_predict(model, 1, cell, S3CMTF_U64, 1, 0, 0, 1, NULL, &x, 1, S3CMTF_F64, error));
-        const double left = x - sums[films[k]] - biases[films[k]];
+    OK(s3cmtf_concepts_copy_rows(concepts, 0, S3CMTF_LARGEST, films, NULL, FILMS, error));
+    for (uint64_t k = 0; k < FILMS; k++) {
+        const uint64_t cell[3] = {rows[0], films[k], rows[1]};
+        const double left = predict_unclipped(model, cell) - sums[films[k]] - biases[films[k]];
         if (k == 0) first = left;
         CHECK(fabs(left - first) < 1e-3);
     }
     s3cmtf_concepts_free(concepts);
+    /* Without a request: no given rows, 10 rows at either end. */
+    OK(s3cmtf_concepts_new(model, 1, NULL, &concepts, error));
+    CHECK(concept_of(concepts, 0).largest_rows == 10 && concept_of(concepts, 0).smallest_rows == 10);
+    s3cmtf_concepts_free(concepts);
 }
 
-/* The root mean square of each column of a mode, by entries. */
-static void sizes_of(const s3cmtf_model *model, uint64_t mode, const uint32_t *index, double *sizes)
+/* Computes the root mean square of each column of a factor over the entries. */
+static void root_mean_squares(const s3cmtf_model *model, uint64_t mode, const uint32_t *index, double *sizes)
 {
     double row[3];
     for (int j = 0; j < 3; j++) sizes[j] = 0;
@@ -173,22 +259,23 @@ static void sizes_of(const s3cmtf_model *model, uint64_t mode, const uint32_t *i
     for (int j = 0; j < 3; j++) sizes[j] = sqrt(sizes[j]);
 }
 
-/* R = G x_1 u and the signs of columns, from the numbers of the model. */
+/* R = G x_1 u and the signs of columns, computed again from the factors. */
 static void profile_of_a_user(const planted *data, const s3cmtf_model *model)
 {
     const uint64_t mode[1] = {0}, who[1] = {3};
+    s3cmtf_concepts_request request = {
+        .size = sizeof request, .top = 1, .given_modes = mode, .given_rows = who, .given_count = 1};
     s3cmtf_concepts *concepts = NULL;
     uint64_t of = 0, columns = 0, found = 0, film[1];
-    double numbers[9], core[27], user[3], row[3], films[3], months[3], strength = 0, loading[1];
-    int32_t turned = 2;
-    OK(s3cmtf_concepts_new(model, 1, 1, mode, who, 1, 0, &concepts, error));
+    double numbers[9], core[27], user[3], row[3], films[3], months[3], loading[1];
+    OK(s3cmtf_concepts_new(model, 1, &request, &concepts, error));
     OK(s3cmtf_concepts_copy_profile(concepts, numbers, 9, &of, &columns, &found, error));
     CHECK(of == 2 && columns == 3 && found == 9);
     OK(s3cmtf_model_copy_core(model, core, 27, S3CMTF_F64, S3CMTF_ROW_MAJOR, error));
     OK(s3cmtf_model_copy_row(model, 0, who[0], user, 3, S3CMTF_F64, error));
-    sizes_of(model, 1, data->film, films);
-    sizes_of(model, 2, data->month, months);
-    OK(s3cmtf_concepts_get(concepts, 0, NULL, &strength, NULL, error));
+    root_mean_squares(model, 1, data->film, films);
+    root_mean_squares(model, 2, data->month, months);
+    const double strength = concept_of(concepts, 0).strength;
     for (int j = 0; j < 3; j++)
         for (int k = 0; k < 3; k++) {
             double sum = 0;
@@ -196,109 +283,164 @@ static void profile_of_a_user(const planted *data, const s3cmtf_model *model)
             CHECK(fabs(numbers[j * 3 + k] - sum * films[j] * months[k]) < 1e-4 * strength);
         }
     for (uint64_t c = 0; c < 3; c++) {
-        uint64_t column = 0;
-        OK(s3cmtf_concepts_get(concepts, c, &column, NULL, NULL, error));
-        OK(s3cmtf_concepts_get_turned(concepts, c, &turned, error));
-        OK(s3cmtf_concepts_copy_rows(concepts, c, S3CMTF_LARGEST, film, loading, 1, &found, error));
+        const s3cmtf_concept concept = concept_of(concepts, c);
+        OK(s3cmtf_concepts_copy_rows(concepts, c, S3CMTF_LARGEST, film, loading, 1, error));
         OK(s3cmtf_model_copy_row(model, 1, film[0], row, 3, S3CMTF_F64, error));
-        CHECK(turned == 0 || turned == 1);
-        CHECK(fabs(loading[0] - (turned ? -1 : 1) * row[column] / films[column]) < 1e-4);
+        CHECK(concept.sign_flipped == 0 || concept.sign_flipped == 1);
+        CHECK(fabs(loading[0] - (concept.sign_flipped ? -1 : 1) * row[concept.column] / films[concept.column]) < 1e-4);
     }
     s3cmtf_concepts_free(concepts);
-    /* For nobody it is no matrix. */
-    OK(s3cmtf_concepts_new(model, 1, 0, NULL, NULL, 1, 0, &concepts, error));
+    /* Without given rows R is no matrix. */
+    request.given_count = 0;
+    OK(s3cmtf_concepts_new(model, 1, &request, &concepts, error));
     OK(s3cmtf_concepts_copy_profile(concepts, NULL, 0, &of, &columns, &found, error));
     CHECK(of == 1 && columns == 0 && found == 0);
     s3cmtf_concepts_free(concepts);
 }
 
-/* Centres, logarithms of labels and the rule of the curve, computed again from the rest. */
-static void logs_and_centres(const s3cmtf_model *model, const s3cmtf_clusters *clusters, uint64_t c)
+static s3cmtf_clusters_info info_of(const s3cmtf_clusters *clusters)
 {
-    uint64_t rows[FILMS], which[FILMS], counts[2], overall[2], all = 0, found = 0, labels = 0, size = 0;
-    double centre[3], mean[3] = {0}, row[3], odds[2], logs[2], p_values[2];
-    OK(s3cmtf_clusters_get(clusters, c, &size, NULL, error));
-    OK(s3cmtf_clusters_copy_rows(clusters, rows, which, FILMS, &all, error));
+    s3cmtf_clusters_info info;
+    info.size = sizeof info;
+    OK(s3cmtf_clusters_get_info(clusters, &info, error));
+    CHECK(info.size == sizeof info);
+    return info;
+}
+
+static s3cmtf_cluster cluster_of(const s3cmtf_clusters *clusters, uint64_t index)
+{
+    s3cmtf_cluster info;
+    info.size = sizeof info;
+    OK(s3cmtf_clusters_get(clusters, index, &info, error));
+    CHECK(info.size == sizeof info);
+    return info;
+}
+
+/* Computes the centre and the labels of a cluster again from rows and counts. Returns the number of labels. */
+static uint64_t centre_and_labels(const s3cmtf_model *model, const s3cmtf_clusters *clusters, uint64_t c)
+{
+    const uint64_t all = info_of(clusters).rows;
+    const s3cmtf_cluster cluster = cluster_of(clusters, c);
+    uint64_t rows[FILMS], which[FILMS];
+    double centre[3], mean[3] = {0}, row[3], before = 0;
+    OK(s3cmtf_clusters_copy_rows(clusters, rows, which, FILMS, error));
     for (uint64_t i = 0; i < all; i++) {
         if (which[i] != c) continue;
         OK(s3cmtf_model_copy_row(model, 1, rows[i], row, 3, S3CMTF_F64, error));
-        for (int j = 0; j < 3; j++) mean[j] += row[j] / (double)size;
+        for (int j = 0; j < 3; j++) mean[j] += row[j] / (double)cluster.rows;
     }
-    OK(s3cmtf_clusters_copy_centre(clusters, c, centre, 3, &found, error));
-    CHECK(found == 3);
+    OK(s3cmtf_clusters_copy_centre(clusters, c, centre, 3, error));
     for (int j = 0; j < 3; j++) CHECK(fabs(centre[j] - mean[j]) < 1e-9);
-    OK(s3cmtf_clusters_copy_labels(clusters, c, NULL, NULL, counts, overall, NULL, p_values, 2, &labels, error));
-    OK(s3cmtf_clusters_copy_label_logs(clusters, c, odds, logs, 2, &found, error));
-    CHECK(found == labels);
-    for (uint64_t k = 0; k < labels; k++) {
-        const double in = (double)counts[k], out = (double)(overall[k] - counts[k]);
-        const double lack = (double)size - in, lack_out = (double)(all - size) - out;
-        CHECK(fabs(odds[k] - log((in + 0.5) * (lack_out + 0.5) / ((lack + 0.5) * (out + 0.5)))) < 1e-9);
-        CHECK(fabs(pow(10, logs[k]) / p_values[k] - 1) < 1e-9);
+    uint64_t matrix = 0;
+    CHECK(cluster.labels <= 4); /* two of either matrix */
+    for (uint64_t k = 0; k < cluster.labels; k++) {
+        s3cmtf_cluster_label label;
+        label.size = sizeof label;
+        OK(s3cmtf_clusters_get_label(clusters, c, k, &label, error));
+        CHECK(label.matrix >= matrix && label.matrix < 2 && label.column < GENRES);
+        CHECK(label.rows_in_cluster <= label.rows_overall && label.lift > 1 && label.p_value <= 1);
+        CHECK(label.matrix > matrix || label.p_value >= before);
+        matrix = label.matrix;
+        before = label.p_value;
+        const double in = (double)label.rows_in_cluster, out = (double)(label.rows_overall - label.rows_in_cluster);
+        const double lack = (double)cluster.rows - in, lack_out = (double)(all - cluster.rows) - out;
+        const double share = in / (double)cluster.rows, overall = (in + out) / (double)all;
+        CHECK(fabs(label.lift - share / overall) < 1e-9);
+        CHECK(fabs(label.log_odds - log((in + 0.5) * (lack_out + 0.5) / ((lack + 0.5) * (out + 0.5)))) < 1e-9);
+        CHECK(fabs(pow(10, label.log10_p_value) / label.p_value - 1) < 1e-9);
     }
+    return cluster.labels;
 }
 
-static void curve_of_gaps(const s3cmtf_clusters *clusters)
+/* The gap statistic chooses the smallest k with gap(k) >= gap(k + 1) - s(k + 1). */
+static void gap_curve(const s3cmtf_clusters *clusters)
 {
-    double gaps[6], errors[6], within[6], references[6];
-    uint64_t chosen = 0, found = 0, rows = 0, first = 6;
-    int32_t settled = 2;
-    OK(s3cmtf_clusters_copy_gaps(clusters, gaps, errors, 6, &chosen, &found, error));
-    OK(s3cmtf_clusters_copy_curve(clusters, within, references, 6, &settled, &rows, &found, error));
-    CHECK(found == 6 && rows > 6 && rows <= FILMS);
-    for (int k = 0; k < 6; k++) CHECK(fabs(references[k] - within[k] - gaps[k]) < 1e-12);
+    const s3cmtf_clusters_info info = info_of(clusters);
+    s3cmtf_gap gaps[6];
+    uint64_t first = 6;
+    CHECK(info.curve_length == 6 && info.curve_rows > 6 && info.curve_rows <= FILMS);
+    for (uint64_t k = 0; k < 6; k++) {
+        gaps[k].size = sizeof gaps[k];
+        OK(s3cmtf_clusters_get_gap(clusters, k, &gaps[k], error));
+        CHECK(gaps[k].clusters == k + 1 && gaps[k].standard_error > 0);
+        CHECK(fabs(gaps[k].log_reference - gaps[k].log_within - gaps[k].gap) < 1e-12);
+    }
     for (uint64_t k = 5; k > 0; k--)
-        if (gaps[k - 1] >= gaps[k] - errors[k]) first = k;
-    CHECK(chosen == first && settled == (first < 6));
+        if (gaps[k - 1].gap >= gaps[k].gap - gaps[k].standard_error) first = k;
+    CHECK(info.curve_choice == first && info.curve_settled == (first < 6));
 }
 
 static void clusters_of_films(const planted *data, const s3cmtf_model *model)
 {
-    s3cmtf_coo *genres = planted_genres(data, error);
-    const s3cmtf_coo *const matrices[1] = {genres};
+    s3cmtf_coo *genres = planted_genres(data, error), *groups = planted_groups(data, error);
+    const s3cmtf_coo *const matrices[2] = {genres, groups};
     s3cmtf_clusters *clusters = NULL, *again = NULL;
-    uint64_t count = 0, size = 0, all = 0, found = 0, chosen = 0, rows[FILMS], which[FILMS], other[FILMS];
-    double explained = 0, radius = 0, distances[FILMS], gaps[6], errors[6], share = 0;
-    OK(s3cmtf_clusters_new(model, 1, 3, 6, 3, 4, 0, 1, S3CMTF_SPACE_PREDICTIONS, FILMS, 2, 1, matrices, 7, 1, NULL, &clusters,
-                           error));
-    OK(s3cmtf_clusters_get_count(clusters, &count, &explained, error));
-    CHECK(count == 3 && explained > 0 && explained < 1);
-    OK(s3cmtf_clusters_copy_rows(clusters, rows, which, FILMS, &found, error));
-    for (uint64_t c = 0; c < count; c++) {
-        uint64_t members = 0, films[FILMS];
-        OK(s3cmtf_clusters_get(clusters, c, &size, &radius, error));
-        OK(s3cmtf_clusters_copy_members(clusters, c, films, distances, FILMS, &members, error));
-        CHECK(members == size);
+    uint64_t all = 0, labels = 0, rows[FILMS], which[FILMS], other[FILMS];
+    double distances[FILMS], shares[2] = {9, 9};
+    s3cmtf_clusters_request request = {.size = sizeof request,
+                                       .k = 3,
+                                       .max_k = 6,
+                                       .restarts = 3,
+                                       .references = 4,
+                                       .min_entries = 1,
+                                       .space = S3CMTF_SPACE_PREDICTIONS,
+                                       .members = FILMS,
+                                       .labels = 2,
+                                       .matrices = matrices,
+                                       .matrix_count = 2,
+                                       .seed = 7,
+                                       .threads = 1};
+    OK(s3cmtf_clusters_new(model, 1, &request, &clusters, error));
+    const s3cmtf_clusters_info info = info_of(clusters);
+    CHECK(info.clusters == 3 && info.explained_variance > 0 && info.explained_variance < 1);
+    CHECK(info.matrices == 2 && info.rows <= FILMS);
+    OK(s3cmtf_clusters_copy_rows(clusters, rows, which, FILMS, error));
+    for (uint64_t c = 0; c < info.clusters; c++) {
+        const s3cmtf_cluster cluster = cluster_of(clusters, c);
+        uint64_t films[FILMS];
+        OK(s3cmtf_clusters_copy_members(clusters, c, films, distances, FILMS, error));
+        CHECK(cluster.members == cluster.rows);
         double sum = 0;
-        for (uint64_t k = 0; k < members; k++) {
+        for (uint64_t k = 0; k < cluster.members; k++) {
             sum += distances[k] * distances[k];
-            for (uint64_t i = 0; i < found; i++) CHECK(rows[i] != films[k] || which[i] == c);
+            for (uint64_t i = 0; i < info.rows; i++) CHECK(rows[i] != films[k] || which[i] == c);
         }
-        CHECK(fabs(sqrt(sum / (double)size) - radius) < 1e-9);
-        all += size;
-        uint64_t labels = 0, of[2], columns[2], counts[2], overall[2];
-        double lifts[2], p_values[2];
-        OK(s3cmtf_clusters_copy_labels(clusters, c, of, columns, counts, overall, lifts, p_values, 2, &labels, error));
-        for (uint64_t k = 0; k < labels; k++) CHECK(of[k] == 0 && counts[k] <= overall[k] && lifts[k] > 1 && p_values[k] <= 1);
-        logs_and_centres(model, clusters, c);
+        CHECK(fabs(sqrt(sum / (double)cluster.rows) - cluster.radius) < 1e-9);
+        all += cluster.rows;
+        labels += centre_and_labels(model, clusters, c);
     }
-    curve_of_gaps(clusters);
-    CHECK(all == found);
-    OK(s3cmtf_clusters_copy_gaps(clusters, gaps, errors, 6, &chosen, &found, error));
-    CHECK(found == 6 && chosen >= 1 && chosen <= 6 && errors[0] > 0);
-    OK(s3cmtf_clusters_copy_information(clusters, &share, 1, &found, error));
-    CHECK(found == 1 && share >= 0 && share <= 1);
-    OK(s3cmtf_clusters_new(model, 1, 3, 0, 3, 0, 0, 1, S3CMTF_SPACE_PREDICTIONS, 0, 0, 0, NULL, 7, 3, NULL, &again, error));
-    OK(s3cmtf_clusters_copy_rows(again, NULL, other, FILMS, &found, error));
-    CHECK(!memcmp(which, other, sizeof *which * found));
-    OK(s3cmtf_clusters_copy_gaps(again, NULL, NULL, 0, &chosen, &found, error));
-    CHECK(found == 0 && chosen == 0);
-    int32_t settled = 1;
-    OK(s3cmtf_clusters_copy_curve(again, NULL, NULL, 0, &settled, &size, &found, error));
-    CHECK(found == 0 && settled == 0 && size == 0);
+    CHECK(all == info.rows && labels > 0);
+    gap_curve(clusters);
+    OK(s3cmtf_clusters_copy_information(clusters, shares, 2, error));
+    for (int m = 0; m < 2; m++) CHECK(shares[m] >= 0 && shares[m] <= 1);
+    /* The same clusters on three threads without a curve and without matrices. */
+    request.max_k = request.references = 0;
+    request.matrix_count = 0;
+    request.matrices = NULL;
+    request.members = request.labels = 0;
+    request.threads = 3;
+    OK(s3cmtf_clusters_new(model, 1, &request, &again, error));
+    OK(s3cmtf_clusters_copy_rows(again, NULL, other, FILMS, error));
+    CHECK(!memcmp(which, other, sizeof *which * info.rows));
+    const s3cmtf_clusters_info without = info_of(again);
+    CHECK(without.curve_length == 0 && without.curve_choice == 0 && without.curve_settled == 0 && without.curve_rows == 0);
+    CHECK(without.matrices == 0);
+    for (uint64_t c = 0; c < 3; c++) {
+        const s3cmtf_cluster cluster = cluster_of(again, c);
+        CHECK(cluster.members == (cluster.rows < 10 ? cluster.rows : 10) && cluster.labels == 0);
+    }
+    s3cmtf_gap gap;
+    gap.size = sizeof gap;
+    FAILS(S3CMTF_BAD_ARGUMENT, s3cmtf_clusters_get_gap(again, 0, &gap, error));
+    OK(s3cmtf_clusters_copy_information(again, NULL, 0, error));
     s3cmtf_clusters_free(clusters);
     s3cmtf_clusters_free(again);
     s3cmtf_coo_free(genres);
+    s3cmtf_coo_free(groups);
+    /* Without a request the gap statistic chooses the number of clusters. */
+    OK(s3cmtf_clusters_new(model, 1, NULL, &clusters, error));
+    CHECK(info_of(clusters).curve_length > 1 && info_of(clusters).clusters >= 1);
+    s3cmtf_clusters_free(clusters);
 }
 
 int main(int argc, char **argv)
@@ -309,12 +451,11 @@ int main(int argc, char **argv)
     OK(s3cmtf_error_new(&error));
     s3cmtf_coo *coo = planted_tensor(&data, error);
     s3cmtf_model *model = small_model(&data, 30, 2, error);
-    /* As if only the first half had been trained on. */
-    const void *const first[3] = {data.user, data.film, data.month};
-    s3cmtf_coo *half = NULL;
-    OK(s3cmtf_coo_new(3, DIMS, ENTRIES / 2, first, S3CMTF_U32, 1, 0, data.stars, S3CMTF_F32, &half, error));
+    /* The first half serves as training entries. */
+    const void *const modes[3] = {data.user, data.film, data.month};
+    s3cmtf_coo *half = new_coo(entries_f32(3, DIMS, indices_u32(modes, ENTRIES / 2), data.stars), error);
     recommendations(&data, model, half);
-    likeness(model);
+    similar(model);
     rankings(model, coo, half);
     concepts_of_films(model);
     profile_of_a_user(&data, model);

@@ -1,4 +1,4 @@
-/* Memory that the system refuses is a status, and what failed for it works when there is some again. */
+/* A refused allocation is a status, and the same call succeeds when there is memory again. */
 #define _POSIX_C_SOURCE 200809L
 #include <sys/resource.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@ enum { SPARE = 24 << 20 };
 
 static s3cmtf_error *error;
 
-/* Leaves room for some megabytes more than there are now, or for everything. */
+/* Limits the address space to SPARE bytes more than in use, or removes the limit. */
 static void limit(int on)
 {
     struct rlimit now;
@@ -23,32 +23,36 @@ static void limit(int on)
 
 int main(void)
 {
-    /* Two entries at the ends of modes so long that the tables of their rows have 32 MB each. */
+    /* Two entries at the ends of modes so long that the table of rows of each has 32 MB. */
     const uint32_t ends[2] = {0, 3999999999u};
     const float ones[2] = {1, 1};
-    const uint32_t *const indices[3] = {ends, ends, ends};
+    const void *const modes[3] = {ends, ends, ends};
     const uint64_t dims[3] = {4000000000u, 4000000000u, 4000000000u};
-    uint64_t counts[S3CMTF_CHECK_COUNTS];
-    double mean = -1;
+    const s3cmtf_entries entries = entries_f32(3, dims, indices_u32(modes, 2), ones);
+    s3cmtf_coo_faults faults;
+    s3cmtf_coo_summary summary;
     s3cmtf_coo *coo = NULL;
     s3cmtf_problem *problem = NULL;
     s3cmtf_fit *fit = NULL;
     s3cmtf_model *model = NULL;
     CHECK(s3cmtf_error_new(&error) == S3CMTF_OK);
-    OK(s3cmtf_coo_new_view(3, dims, 2, indices, ones, S3CMTF_F32, &coo, error));
+    faults.size = sizeof faults;
+    summary.size = sizeof summary;
+    summary.mean = -1;
+    OK(s3cmtf_coo_new_view(&entries, &coo, error));
     OK(s3cmtf_problem_new(coo, &problem, error));
     OK(s3cmtf_fit_new(problem, NULL, &fit, error));
     limit(1);
-    const int32_t summarized = s3cmtf_coo_summarize(coo, NULL, NULL, NULL, &mean, NULL, NULL, 0, error);
-    const int32_t checked = s3cmtf_coo_check(coo, NULL, counts, S3CMTF_CHECK_COUNTS, error);
+    const int32_t summarized = s3cmtf_coo_summarize(coo, NULL, &summary, NULL, 0, error);
+    const int32_t checked = s3cmtf_coo_check(coo, NULL, &faults, error);
     const int32_t fitted = s3cmtf_fit_run(fit, &model, error);
     limit(0);
-    CHECK(summarized == S3CMTF_OUT_OF_MEMORY && mean == -1);
+    CHECK(summarized == S3CMTF_OUT_OF_MEMORY && summary.mean == -1);
     CHECK(checked == S3CMTF_OUT_OF_MEMORY);
     CHECK(fitted == S3CMTF_OUT_OF_MEMORY && model == NULL);
     CHECK(strstr(s3cmtf_error_message(error), "no memory for") != NULL);
-    OK(s3cmtf_coo_summarize(coo, NULL, NULL, NULL, &mean, NULL, NULL, 0, error));
-    CHECK(mean == 1);
+    OK(s3cmtf_coo_summarize(coo, NULL, &summary, NULL, 0, error));
+    CHECK(summary.mean == 1);
     s3cmtf_fit_free(fit);
     s3cmtf_problem_free(problem);
     s3cmtf_coo_free(coo);

@@ -1,4 +1,4 @@
-/* The last part of the table of misuse.c: searches for options. */
+/* Part of misuse.c: hyperparameter searches. */
 
 static int32_t never_trial(const s3cmtf_trial *trial, void *user)
 {
@@ -9,43 +9,24 @@ static int32_t never_trial(const s3cmtf_trial *trial, void *user)
 
 static void test_s3cmtf_tune_new(void)
 {
-    NUL(s3cmtf_tune_new(NULL, options, &out.tune, error));
-    NUL(s3cmtf_tune_new(problem, options, NULL, error));
-}
-static void test_s3cmtf_tune_set_trials(void)
-{
-    NUL(s3cmtf_tune_set_trials(NULL, 3, error));
-    BAD(s3cmtf_tune_set_trials(search, 0, error));
-    BAD(s3cmtf_tune_set_trials(search, UINT64_MAX, error));
-    STATE(s3cmtf_tune_set_trials(searched, 3, error));
-}
-static void test_s3cmtf_tune_set_rungs(void)
-{
-    NUL(s3cmtf_tune_set_rungs(NULL, 3, error));
-    BAD(s3cmtf_tune_set_rungs(search, 0, error));
-    BAD(s3cmtf_tune_set_rungs(search, 21, error));
-    STATE(s3cmtf_tune_set_rungs(searched, 3, error));
-}
-static void test_s3cmtf_tune_set_fit_threads(void)
-{
-    NUL(s3cmtf_tune_set_fit_threads(NULL, 1, error));
-    BAD(s3cmtf_tune_set_fit_threads(search, 0, error));
-    BAD(s3cmtf_tune_set_fit_threads(search, 4097, error));
-    STATE(s3cmtf_tune_set_fit_threads(searched, 1, error));
-}
-static void test_s3cmtf_tune_set_fraction(void)
-{
-    NUL(s3cmtf_tune_set_fraction(NULL, 0.1, error));
-    BAD(s3cmtf_tune_set_fraction(search, 0, error));
-    BAD(s3cmtf_tune_set_fraction(search, 1, error));
-    BAD(s3cmtf_tune_set_fraction(search, (double)NAN, error));
-    STATE(s3cmtf_tune_set_fraction(searched, 0.1, error));
-}
-static void test_s3cmtf_tune_set_valid(void)
-{
-    NUL(s3cmtf_tune_set_valid(NULL, coo, error));
-    STATE(s3cmtf_tune_set_valid(searched, coo, error));
-    OK(s3cmtf_tune_set_valid(search, NULL, error));
+    s3cmtf_tune_request request;
+#define TUNE(change) \
+    (request = (s3cmtf_tune_request){.size = sizeof request}, change, \
+     s3cmtf_tune_new(problem, options, &request, &out.tune, error))
+    NUL(s3cmtf_tune_new(NULL, options, NULL, &out.tune, error));
+    NUL(s3cmtf_tune_new(problem, options, NULL, NULL, error));
+    BAD(TUNE(request.size = 0));
+    BAD(TUNE(request.trials = UINT64_MAX));
+    BAD(TUNE(request.rungs = 21));
+    BAD(TUNE(request.fit_threads = 4097));
+    BAD(TUNE(request.valid_fraction = 1));
+    BAD(TUNE(request.valid_fraction = -0.1));
+    BAD(TUNE(request.valid_fraction = (double)NAN));
+#undef TUNE
+    s3cmtf_tune *tune = NULL; /* 0 is the default of every field */
+    request = (s3cmtf_tune_request){.size = sizeof request};
+    OK(s3cmtf_tune_new(problem, NULL, &request, &tune, error));
+    s3cmtf_tune_free(tune);
 }
 static void test_s3cmtf_tune_set_range(void)
 {
@@ -93,9 +74,11 @@ static void test_s3cmtf_tune_run(void)
     OK(s3cmtf_tune_set_resume(search, "/no/such", error));
     NOFILE(s3cmtf_tune_run(search, error));
     OK(s3cmtf_tune_set_resume(search, NULL, error));
-    OK(s3cmtf_tune_set_valid(search, empty, error));
-    BAD(s3cmtf_tune_run(search, error));
-    OK(s3cmtf_tune_set_valid(search, NULL, error));
+    s3cmtf_tune *without = NULL; /* no validation entries */
+    const s3cmtf_tune_request request = {.size = sizeof request, .valid = empty};
+    OK(s3cmtf_tune_new(problem, options, &request, &without, error));
+    BAD(s3cmtf_tune_run(without, error));
+    s3cmtf_tune_free(without);
 }
 static void test_s3cmtf_tune_get_count(void)
 {

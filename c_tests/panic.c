@@ -1,5 +1,5 @@
-/* A mistake inside the library is a status, is not printed, and leaves the library usable. Needs a library built
- * with --cfg s3cmtf_test. */
+/* A panic inside the library is a status, is not printed, and leaves the library usable. Needs a library built with
+ * --cfg s3cmtf_test. */
 #include "check.h"
 
 int32_t s3cmtf_testing_panic(int32_t place, s3cmtf_error *error);

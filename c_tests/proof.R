@@ -1,4 +1,4 @@
-# proof.c from R, over the bare header and a shim. Arguments: the shim, the data folder.
+# proof.c in R, by a shim in C. Arguments: the shim, the data folder.
 arguments <- commandArgs(trailingOnly = TRUE)
 dyn.load(arguments[1])
 data <- function(name) file.path(arguments[2], name)

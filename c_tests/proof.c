@@ -1,4 +1,4 @@
-/* What bindings must get too: the same lines from C, Python, R and Julia. The argument is the data folder. */
+/* The reference for other languages: C, Python, R and Julia must print the same lines. The argument is the data folder. */
 #include "check.h"
 
 static int32_t show(const s3cmtf_progress *progress, void *user)
@@ -15,7 +15,8 @@ int main(int argc, char **argv)
     int32_t stop_after = 3;
     double predictions[3];
     const uint32_t user[3] = {0, 1, 2}, film[3] = {0, 10, 100}, month[3] = {0, 1, 2};
-    const void *const cells[3] = {user, film, month};
+    const void *const modes[3] = {user, film, month};
+    const s3cmtf_indices cells = indices_u32(modes, 3);
     s3cmtf_error *error = NULL;
     s3cmtf_coo *train = NULL, *test = NULL;
     s3cmtf_problem *problem = NULL;
@@ -29,13 +30,12 @@ int main(int argc, char **argv)
     OK(s3cmtf_coo_open(path, S3CMTF_OPEN_MAPPED, NULL, NULL, &test, error));
     OK(s3cmtf_problem_new(train, &problem, error));
     OK(s3cmtf_options_new("paper", &options, error));
-    OK(s3cmtf_options_set(options, "rank", "4", error));
-    OK(s3cmtf_options_set(options, "epochs", "1000000", error));
+    OK(s3cmtf_options_parse(options, "rank=4 epochs=1000000", error));
     OK(s3cmtf_fit_new(problem, options, &fit, error));
     OK(s3cmtf_fit_set_test(fit, test, error));
     OK(s3cmtf_fit_set_callback(fit, show, &stop_after, error));
     OK(s3cmtf_fit_run(fit, &model, error));
-    OK(s3cmtf_model_predict(model, 3, cells, S3CMTF_U32, 1, 0, 1, 0, NULL, predictions, 3, S3CMTF_F64, error));
+    OK(s3cmtf_model_predict(model, &cells, predictions, 3, S3CMTF_F64, NULL, error));
     printf("%.17g %.17g %.17g\n", predictions[0], predictions[1], predictions[2]);
     s3cmtf_model_free(model);
     s3cmtf_fit_free(fit);

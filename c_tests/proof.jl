@@ -1,4 +1,4 @@
-# proof.c from Julia, over the bare header. Arguments: the shared library, the data folder.
+# proof.c in Julia, by ccall without a wrapper. Arguments: the shared library, the data folder.
 const lib = ARGS[1]
 const U32, F64, EVENT_EPOCH = Int32(1), Int32(4), Int32(1)
 
@@ -21,6 +21,14 @@ struct Progress
     eval_seconds::Float64
     entries_per_second::Float64
     message::Ptr{UInt8}
+end
+
+struct Indices
+    modes::Ptr{Ptr{UInt32}}
+    count::UInt64
+    stride::UInt64
+    type::Int32
+    base::Int32
 end
 
 using Printf
@@ -47,9 +55,7 @@ train, test = open_coo(joinpath(ARGS[2], "tensor.train.tns")), open_coo(joinpath
 problem, options, fit, model = (Ref{Ptr{Cvoid}}() for _ in 1:4)
 check(ccall((:s3cmtf_problem_new, lib), Int32, (Ptr{Cvoid}, Ref{Ptr{Cvoid}}, Ptr{Cvoid}), train, problem, err[]))
 check(ccall((:s3cmtf_options_new, lib), Int32, (Cstring, Ref{Ptr{Cvoid}}, Ptr{Cvoid}), "paper", options, err[]))
-for (name, value) in ("rank" => "4", "epochs" => "1000000")
-    check(ccall((:s3cmtf_options_set, lib), Int32, (Ptr{Cvoid}, Cstring, Cstring, Ptr{Cvoid}), options[], name, value, err[]))
-end
+check(ccall((:s3cmtf_options_parse, lib), Int32, (Ptr{Cvoid}, Cstring, Ptr{Cvoid}), options[], "rank=4 epochs=1000000", err[]))
 check(ccall((:s3cmtf_fit_new, lib), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ref{Ptr{Cvoid}}, Ptr{Cvoid}), problem[], options[], fit, err[]))
 check(ccall((:s3cmtf_fit_set_test, lib), Int32, (Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Cvoid}), fit[], test, err[]))
 const callback = @cfunction(show_epoch, Int32, (Ptr{Progress}, Ptr{Cvoid}))
@@ -58,11 +64,12 @@ check(ccall((:s3cmtf_fit_run, lib), Int32, (Ptr{Cvoid}, Ref{Ptr{Cvoid}}, Ptr{Cvo
 
 cells = UInt32[1 1 1; 2 11 2; 3 101 3]
 numbers = zeros(3)
-GC.@preserve cells begin
-    pointers = [pointer(cells, 3 * n + 1) for n in 0:2]
+modes = [pointer(cells, 3 * n + 1) for n in 0:2]
+GC.@preserve cells modes begin
+    indices = Ref(Indices(pointer(modes), 3, 1, U32, 1))
     check(ccall((:s3cmtf_model_predict, lib), Int32,
-        (Ptr{Cvoid}, UInt64, Ptr{Ptr{UInt32}}, Int32, UInt64, Int32, Int32, UInt64, Ptr{Cvoid}, Ptr{Float64}, UInt64, Int32, Ptr{Cvoid}),
-        model[], 3, pointers, U32, 1, 1, 1, 0, C_NULL, numbers, 3, F64, err[]))
+        (Ptr{Cvoid}, Ref{Indices}, Ptr{Float64}, UInt64, Int32, Ptr{Cvoid}, Ptr{Cvoid}),
+        model[], indices, numbers, 3, F64, C_NULL, err[]))
 end
 @printf("%.17g %.17g %.17g\n", numbers...)
 for (kind, handle) in ((:model, model[]), (:fit, fit[]), (:options, options[]), (:problem, problem[]), (:coo, test), (:coo, train), (:error, err[]))

@@ -1,4 +1,4 @@
-"""proof.c from Python, over the bare header. Arguments: the shared library, the data folder."""
+"""proof.c in Python, by ctypes without a wrapper. Arguments: the shared library, the data folder."""
 
 import ctypes as c
 import sys
@@ -21,6 +21,16 @@ class Progress(c.Structure):
             ).split()
         ]
         + [("message", c.c_char_p)]
+    )
+
+
+class Indices(c.Structure):
+    _fields_ = (
+        ("modes", c.POINTER(c.c_void_p)),
+        ("count", c.c_uint64),
+        ("stride", c.c_uint64),
+        ("type", c.c_int32),
+        ("base", c.c_int32),
     )
 
 
@@ -53,8 +63,7 @@ train = made("s3cmtf_coo_open", folder + b"/tensor.train.tns", 0, None, None)
 test = made("s3cmtf_coo_open", folder + b"/tensor.test.tns", 0, None, None)
 problem = made("s3cmtf_problem_new", train)
 options = made("s3cmtf_options_new", b"paper")
-call("s3cmtf_options_set", options, b"rank", b"4")
-call("s3cmtf_options_set", options, b"epochs", b"1000000")
+call("s3cmtf_options_parse", options, b"rank=4 epochs=1000000")
 fit = made("s3cmtf_fit_new", problem, options)
 call("s3cmtf_fit_set_test", fit, test)
 call("s3cmtf_fit_set_callback", fit, show, None)
@@ -62,12 +71,10 @@ model = made("s3cmtf_fit_run", fit)
 
 index = c.c_uint32 * 3
 columns = index(0, 1, 2), index(0, 10, 100), index(0, 1, 2)
-cells = (c.c_void_p * 3)(*(c.addressof(column) for column in columns))
+modes = (c.c_void_p * 3)(*(c.addressof(column) for column in columns))
+cells = Indices(modes=modes, count=3, type=U32)
 predictions = (c.c_double * 3)()
-call(
-    "s3cmtf_model_predict",
-    model, c.c_uint64(3), cells, U32, c.c_uint64(1), 0, 1, c.c_uint64(0), None, predictions, c.c_uint64(3), F64,
-)  # fmt: skip
+call("s3cmtf_model_predict", model, c.byref(cells), predictions, c.c_uint64(3), F64, None)
 print("%.17g %.17g %.17g" % tuple(predictions))
 
 try:
@@ -75,7 +82,11 @@ try:
 except RuntimeError as e:
     assert "rnak" in str(e)
 else:
-    raise AssertionError("a wrong name was taken")
+    raise AssertionError("an unknown option was accepted")
+
+one = c.c_double()
+call("s3cmtf_model_predict_cell", model, (c.c_uint64 * 3)(1, 10, 1), c.byref(one))
+assert one.value == predictions[1]
 
 for kind, handle in (
     ("model", model), ("fit", fit), ("options", options), ("problem", problem), ("coo", test), ("coo", train),

@@ -1,4 +1,4 @@
-/* The shim R needs for proof.R: handles as external pointers, the callback on R's own thread. */
+/* The shim of proof.R: objects are external pointers, the callback runs on the thread of R. */
 #define R_NO_REMAP
 #include <R.h>
 #include <Rinternals.h>
@@ -11,8 +11,8 @@ static void require(int32_t status)
     if (status != S3CMTF_OK) Rf_error("%s: %s", s3cmtf_status_name(status), s3cmtf_error_message(error));
 }
 
-/* Calls the R function with epoch and errors; what it returns says whether to stop. It must not jump out of the
- * fit, so errors of R are caught. */
+/* Calls the R function with epoch and errors; it returns whether to stop. An R error must not longjmp out of the fit, so it
+ * is caught. */
 static int32_t call_r(const s3cmtf_progress *progress, void *user)
 {
     if (progress->event != S3CMTF_EVENT_EPOCH) return 0;
@@ -65,15 +65,16 @@ SEXP proof_fit(SEXP train_path, SEXP test_path, SEXP rank, SEXP epoch)
     return pointer;
 }
 
-/* A matrix of whole numbers counted from 1, a row per cell, as R has it: columns side by side. */
+/* Predicts cells in an integer matrix of R: one row per cell, one-based, column-major. */
 SEXP proof_predict(SEXP model, SEXP cells)
 {
     const R_xlen_t count = Rf_nrows(cells);
     const uint32_t *first = (const uint32_t *)INTEGER(cells);
-    const void *const indices[3] = {first, first + count, first + 2 * count};
+    const void *const modes[3] = {first, first + count, first + 2 * count};
+    const s3cmtf_indices indices = {modes, (uint64_t)count, 1, S3CMTF_U32, 1};
     SEXP numbers = PROTECT(Rf_allocVector(REALSXP, count));
-    require(s3cmtf_model_predict(R_ExternalPtrAddr(model), (uint64_t)count, indices, S3CMTF_U32, 1, 1, 1, 0, NULL,
-                                 REAL(numbers), (uint64_t)count, S3CMTF_F64, error));
+    require(s3cmtf_model_predict(R_ExternalPtrAddr(model), &indices, REAL(numbers), (uint64_t)count, S3CMTF_F64, NULL,
+                                 error));
     UNPROTECT(1);
     return numbers;
 }

@@ -1,8 +1,8 @@
-/* Opened, used, closed, and again: nothing is left, no thread either. The argument is the shared library, which
- * this program is not linked with.
+/* Loads, uses and unloads the library repeatedly; no thread remains. The argument is the shared library, which this program
+ * is not linked with.
  *
- * Threads that called the library have things to clean up when they end, and the C library keeps it loaded until
- * then. Here each round is a thread of its own, so that closing really unloads. */
+ * A thread that called the library runs destructors of it when it ends, and the C library keeps the library loaded until
+ * then. Each round uses a thread of its own, so that dlclose() unloads. */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 
 #include "check.h"
 
-/* The functions this program uses, looked up anew each time. */
+/* The functions this program uses, looked up in each round. */
 #define FUNCTIONS(X)                                                                                               \
     X(s3cmtf_error_new) X(s3cmtf_error_free) X(s3cmtf_error_message) X(s3cmtf_coo_new) X(s3cmtf_coo_free)           \
     X(s3cmtf_problem_new) X(s3cmtf_problem_free) X(s3cmtf_options_new) X(s3cmtf_options_set) X(s3cmtf_options_free) \
@@ -45,10 +45,12 @@ static double use(const planted *p)
     s3cmtf_fit *fit = NULL;
     s3cmtf_model *model = NULL;
     int32_t running = 1;
-    double rmse = 0;
-    const void *const indices[3] = {p->user, p->film, p->month};
+    const void *const modes[3] = {p->user, p->film, p->month};
+    const s3cmtf_entries entries = entries_f32(3, DIMS, indices_u32(modes, ENTRIES), p->stars);
+    s3cmtf_evaluation evaluation;
+    evaluation.size = sizeof evaluation;
     OK(lib.s3cmtf_error_new(&error));
-    OK(lib.s3cmtf_coo_new(3, DIMS, ENTRIES, indices, S3CMTF_U32, 1, 0, p->stars, S3CMTF_F32, &coo, error));
+    OK(lib.s3cmtf_coo_new(&entries, &coo, error));
     OK(lib.s3cmtf_problem_new(coo, &problem, error));
     OK(lib.s3cmtf_options_new(NULL, &options, error));
     OK(lib.s3cmtf_options_set(options, "rank", "3", error));
@@ -60,14 +62,14 @@ static double use(const planted *p)
     OK(lib.s3cmtf_fit_start(fit, error));
     OK(lib.s3cmtf_fit_wait(fit, -1, &running, error));
     OK(lib.s3cmtf_fit_take(fit, &model, error));
-    OK(lib.s3cmtf_model_evaluate(model, coo, 0, 2, NULL, &rmse, NULL, error));
+    OK(lib.s3cmtf_model_evaluate(model, coo, 2, NULL, &evaluation, error));
     lib.s3cmtf_model_free(model);
     lib.s3cmtf_fit_free(fit);
     lib.s3cmtf_options_free(options);
     lib.s3cmtf_problem_free(problem);
     lib.s3cmtf_coo_free(coo);
     lib.s3cmtf_error_free(error);
-    return rmse;
+    return evaluation.rmse;
 }
 
 static planted p;

@@ -49,8 +49,8 @@ application() {
   for ((i = 0; i < 2000; i++)); do
     echo "$((i * 7 % 50 + 1)),$((i * 11 % 30 + 1)),$((i % 6 + 1)),$((1 + i * 7 % 5))"
   done >>"$work/ratings.csv"
-  expected='epoch 10: .*' check app fit "$work/ratings.csv" "$work/app.s3m"
-  expected='[0-9.]*' check app predict "$work/app.s3m" 1 3 1
+  expected='epoch 10: .*' check separate_processes fit "$work/ratings.csv" "$work/ratings.s3m"
+  expected='[0-9.]*' check separate_processes predict "$work/ratings.s3m" 1 3 1
 }
 
 address() {
@@ -64,7 +64,8 @@ address() {
   export RUST_MIN_STACK=33554432
   export UBSAN_OPTIONS=print_stacktrace=1
   export S3CMTF_SANITIZER=1
-  for source in example.c misuse.c panic.c life.c threads.c float_mode.c app.c discover.c raii.cpp; do
+  for source in example.c misuse.c struct_sizes.c one_call.c panic.c workflow.c threads.c float_mode.c separate_processes.c \
+    discover.c cpp_layer.cpp; do
     # shellcheck disable=SC2086
     compile $source -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
       "$target/sanitize/$triple/debug/libs3cmtf.a" $system_libraries
@@ -72,14 +73,16 @@ address() {
   compile reload.c -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -lpthread -ldl -lm
   expected='prediction .*' check example
   check misuse
+  check struct_sizes "$work"
   check panic
   application
   check reload "$target/sanitize/$triple/debug/libs3cmtf.so"
-  check life "$work"
+  check workflow "$work"
+  check one_call "$work"
   check discover "$work"
   check threads $((32 * 1024 * 1024))
   check float_mode
-  check raii "$work"
+  check cpp_layer "$work"
 }
 
 memcheck() {
@@ -91,19 +94,21 @@ memcheck() {
   grep -q avx2 /proc/cpuinfo || export S3CMTF_KERNEL=wide
   local tool="valgrind --quiet --error-exitcode=9 --leak-check=full --suppressions=c_tests/memcheck.supp
     --show-leak-kinds=definite,indirect,possible --errors-for-leak-kinds=definite,indirect,possible"
-  for source in example.c misuse.c life.c threads.c app.c discover.c raii.cpp; do
+  for source in example.c misuse.c struct_sizes.c one_call.c workflow.c threads.c separate_processes.c discover.c cpp_layer.cpp; do
     # shellcheck disable=SC2086
     compile $source -L"$work" -Wl,-rpath,"$work" -ls3cmtf $system_libraries
   done
   compile reload.c -lpthread -ldl -lm
   expected='prediction .*' check example
   check misuse
+  check struct_sizes "$work"
   application
   check reload "$work/libs3cmtf.so"
-  check life "$work"
+  check workflow "$work"
+  check one_call "$work"
   check discover "$work"
   check threads
-  check raii "$work"
+  check cpp_layer "$work"
 }
 
 for what in "${@:-address}"; do

@@ -1,4 +1,4 @@
-/* Many threads, and a host that does as it likes: cancelling, forking, small stacks, signals. */
+/* Threads of the host and of the library: cancellation, background fits, fork, small stacks, signals, the environment. */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
 #include <limits.h>
@@ -38,8 +38,8 @@ static int threads_now(void)
     return count - 2;
 }
 
-/* A thread that was joined may be listed a little longer. */
-static void only_threads(int count)
+/* Waits until the process has `count` threads: a joined thread may be listed a little longer. */
+static void require_threads(int count)
 {
     for (int i = 0; i < 10000 && threads_now() != count; i++) nap();
     CHECK(threads_now() == count);
@@ -47,12 +47,13 @@ static void only_threads(int count)
 
 static void predict_all(const s3cmtf_model *model, uint64_t threads, double *to, s3cmtf_error *error)
 {
-    const void *const indices[3] = {data.user, data.film, data.month};
-    OK(s3cmtf_model_predict(model, ENTRIES, indices, S3CMTF_U32, 1, 0, 0, threads, NULL, to, ENTRIES, S3CMTF_F64,
-                            error));
+    const void *const modes[3] = {data.user, data.film, data.month};
+    const s3cmtf_indices cells = indices_u32(modes, ENTRIES);
+    const s3cmtf_predict_request request = unclipped(threads);
+    OK(s3cmtf_model_predict(model, &cells, to, ENTRIES, S3CMTF_F64, &request, error));
 }
 
-/* Callbacks come on the calling thread, and stop the fit after the epoch they say. */
+/* Callbacks run on the calling thread and can stop the fit. */
 struct watcher {
     uint64_t stop_after, seen;
 };
@@ -74,29 +75,27 @@ static void a_callback_cancels(void)
     struct watcher watcher = {3, 0};
     s3cmtf_fit *fit = small_fit(&data, ENDLESS, 2, error);
     s3cmtf_model *model = NULL;
-    uint64_t epochs = 0;
     OK(s3cmtf_fit_set_callback(fit, watch, &watcher, error));
     OK(s3cmtf_fit_run(fit, &model, error));
     s3cmtf_progress progress = progress_of(fit, error);
     CHECK(progress.stop_reason == S3CMTF_STOP_CANCELLED && progress.state == S3CMTF_FIT_ENDED);
     CHECK(progress.epoch == 3 && watcher.seen == 3 && progress.threads == 2);
     CHECK(progress.kernel == s3cmtf_kernel_best());
-    OK(s3cmtf_model_get_epochs(model, &epochs, error));
-    CHECK(epochs == 3);
+    CHECK(model_info_of(model, error).epochs == 3);
     s3cmtf_model_free(model);
     s3cmtf_fit_free(fit);
     s3cmtf_error_free(error);
 }
 
-/* A token from another thread, once the fit is seen to run. */
+/* Another thread requests a token after the first epoch. */
 struct canceller {
     s3cmtf_cancel *cancel;
     int running; /* atomic */
 };
 
-static int32_t note(const s3cmtf_progress *progress, void *user)
+static int32_t report_running(const s3cmtf_progress *progress, void *user)
 {
-    /* A warning may come before the first epoch. */
+    /* A warning may precede the first epoch. */
     if (progress->event == S3CMTF_EVENT_EPOCH)
         __atomic_store_n(&((struct canceller *)user)->running, 1, __ATOMIC_RELEASE);
     return 0;
@@ -118,7 +117,7 @@ static void another_thread_cancels(void)
     s3cmtf_model *model = NULL;
     OK(s3cmtf_cancel_new(&canceller.cancel, error));
     s3cmtf_fit *fit = small_fit(&data, ENDLESS, 1, error);
-    OK(s3cmtf_fit_set_callback(fit, note, &canceller, error));
+    OK(s3cmtf_fit_set_callback(fit, report_running, &canceller, error));
     OK(s3cmtf_fit_set_cancel(fit, canceller.cancel, error));
     CHECK(pthread_create(&thread, NULL, cancel_when_running, &canceller) == 0);
     OK(s3cmtf_fit_run(fit, &model, error));
@@ -127,7 +126,7 @@ static void another_thread_cancels(void)
     s3cmtf_model_free(model);
     s3cmtf_fit_free(fit);
 
-    /* Before it begins, there is nothing to return. */
+    /* Cancelled before the fit begins: no model. */
     fit = small_fit(&data, 5, 1, error);
     model = NULL;
     OK(s3cmtf_fit_set_cancel(fit, canceller.cancel, error));
@@ -138,7 +137,7 @@ static void another_thread_cancels(void)
     s3cmtf_error_free(error);
 }
 
-/* Until an epoch is finished there is no model either. */
+/* Cancelled before the first epoch is finished: no model either. */
 static int32_t stop_at_once(const s3cmtf_progress *progress, void *user)
 {
     *(uint64_t *)user = progress->epoch;
@@ -153,14 +152,14 @@ static void the_first_epoch_is_cancelled(void)
     s3cmtf_fit *fit = NULL;
     s3cmtf_model *model = NULL;
     uint64_t epoch = 9;
-    /* More than there are months: the callback is told before the first epoch, which takes its time. */
+    /* The rank exceeds the number of months: the callback reports that before the first epoch, which takes long. */
     OK(s3cmtf_options_set(options, "rank", "20", error));
     OK(s3cmtf_fit_new(problem, options, &fit, error));
     OK(s3cmtf_fit_set_callback(fit, stop_at_once, &epoch, error));
     const int32_t status = s3cmtf_fit_run(fit, &model, error);
     const s3cmtf_progress progress = progress_of(fit, error);
     CHECK(progress.state == S3CMTF_FIT_ENDED);
-    if (status == S3CMTF_OK) { /* a very quick machine */
+    if (status == S3CMTF_OK) { /* The first epoch was finished before the request was seen. */
         CHECK(epoch >= 1 && progress.epoch >= 1 && progress.stop_reason == S3CMTF_STOP_CANCELLED);
     } else {
         CHECK(status == S3CMTF_CANCELLED && model == NULL && epoch == 0);
@@ -195,7 +194,7 @@ static void the_background_is_polled(void)
     s3cmtf_model_free(model);
     s3cmtf_fit_free(fit);
 
-    /* One that ends by itself is the same as in the foreground. */
+    /* A background fit gives the same model as a foreground fit. */
     double *here = malloc(sizeof *here * ENTRIES), *there = malloc(sizeof *there * ENTRIES);
     model = small_model(&data, 5, 2, error);
     predict_all(model, 1, here, error);
@@ -211,42 +210,42 @@ static void the_background_is_polled(void)
     free(here);
     free(there);
 
-    /* Freeing one that runs ends it. */
+    /* Freeing a running fit ends it. */
     fit = small_fit(&data, ENDLESS, 2, error);
     OK(s3cmtf_fit_start(fit, error));
     s3cmtf_fit_free(fit);
-    only_threads(before);
+    require_threads(before);
     s3cmtf_error_free(error);
 }
 
-/* Two fits at once, with different numbers of threads: the same numbers. */
-struct side {
+/* Concurrent fits with different numbers of threads give the same predictions. */
+struct concurrent_fit {
     uint64_t threads;
     double numbers[ENTRIES];
 };
 
-static void *fit_beside(void *argument)
+static void *fit_concurrently(void *argument)
 {
-    struct side *side = argument;
+    struct concurrent_fit *fit = argument;
     s3cmtf_error *error = new_error();
-    s3cmtf_model *model = small_model(&data, 6, side->threads, error);
-    predict_all(model, side->threads, side->numbers, error);
+    s3cmtf_model *model = small_model(&data, 6, fit->threads, error);
+    predict_all(model, fit->threads, fit->numbers, error);
     s3cmtf_model_free(model);
     s3cmtf_error_free(error);
     return NULL;
 }
 
-static void fits_run_side_by_side(void)
+static void fits_run_concurrently(void)
 {
-    static struct side sides[3] = {{1, {0}}, {2, {0}}, {3, {0}}};
+    static struct concurrent_fit fits[3] = {{1, {0}}, {2, {0}}, {3, {0}}};
     pthread_t threads[3];
-    for (int i = 0; i < 3; i++) CHECK(pthread_create(&threads[i], NULL, fit_beside, &sides[i]) == 0);
+    for (int i = 0; i < 3; i++) CHECK(pthread_create(&threads[i], NULL, fit_concurrently, &fits[i]) == 0);
     for (int i = 0; i < 3; i++) CHECK(pthread_join(threads[i], NULL) == 0);
-    CHECK(!memcmp(sides[0].numbers, sides[1].numbers, sizeof sides[0].numbers));
-    CHECK(!memcmp(sides[0].numbers, sides[2].numbers, sizeof sides[0].numbers));
+    CHECK(!memcmp(fits[0].numbers, fits[1].numbers, sizeof fits[0].numbers));
+    CHECK(!memcmp(fits[0].numbers, fits[2].numbers, sizeof fits[0].numbers));
 }
 
-/* One model, read by eight threads. */
+/* Eight threads read one model. */
 static const s3cmtf_model *shared_model;
 static double expected[ENTRIES];
 
@@ -256,10 +255,9 @@ static void *read_model(void *argument)
     double *numbers = malloc(sizeof *numbers * ENTRIES), row[3];
     (void)argument;
     for (int i = 0; i < 5; i++) {
-        uint64_t dims[3];
         predict_all(shared_model, 1, numbers, error);
         CHECK(!memcmp(numbers, expected, sizeof expected));
-        OK(s3cmtf_model_get_dims(shared_model, dims, 3, error));
+        CHECK(mode_of(shared_model, 0, error).dim == USERS);
         OK(s3cmtf_model_copy_row(shared_model, 0, (uint64_t)i % USERS, row, 3, S3CMTF_F64, error));
         FAILS(S3CMTF_BAD_ARGUMENT, s3cmtf_model_copy_row(shared_model, 9, 0, row, 3, S3CMTF_F64, error));
     }
@@ -268,7 +266,7 @@ static void *read_model(void *argument)
     return NULL;
 }
 
-static void eight_threads_read(void)
+static void eight_threads_read_one_model(void)
 {
     s3cmtf_error *error = new_error();
     s3cmtf_model *model = small_model(&data, 3, 1, error);
@@ -281,10 +279,10 @@ static void eight_threads_read(void)
     s3cmtf_error_free(error);
 }
 
-static void a_child_fits(void)
+static void a_forked_child_fits(void)
 {
     s3cmtf_error *error = new_error();
-    s3cmtf_model *model = small_model(&data, 2, 2, error); /* the parent has used everything */
+    s3cmtf_model *model = small_model(&data, 2, 2, error); /* the parent has used the library */
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
@@ -304,7 +302,7 @@ static void a_child_fits(void)
     s3cmtf_error_free(error);
 }
 
-/* The environment belongs to the host, whose other threads may change it at any time. */
+/* Other threads of the host change the environment during calls. */
 static int changed_enough; /* atomic */
 
 static void *change_environment(void *argument)
@@ -318,7 +316,7 @@ static void *change_environment(void *argument)
     return argument;
 }
 
-static void the_environment_changes(void)
+static void the_environment_changes_during_calls(void)
 {
     s3cmtf_error *error = new_error();
     double *numbers = malloc(sizeof *numbers * ENTRIES);
@@ -359,7 +357,7 @@ static void a_small_stack_is_enough(size_t bytes)
     pthread_attr_destroy(&attributes);
 }
 
-/* A signal during a fit goes to the host's handler, which may request a token. */
+/* A signal during a fit runs the handler of the host, which may request a token. */
 static s3cmtf_cancel *on_signal;
 static volatile sig_atomic_t signals;
 
@@ -377,7 +375,7 @@ static int32_t raise_once(const s3cmtf_progress *progress, void *user)
     return 0;
 }
 
-static void signals_are_the_hosts(void)
+static void signals_reach_the_host(void)
 {
     s3cmtf_error *error = new_error();
     struct sigaction mine, now;
@@ -397,7 +395,7 @@ static void signals_are_the_hosts(void)
     CHECK(sigaction(SIGINT, NULL, &now) == 0 && now.sa_handler == handler);
     on_signal = NULL;
 
-    /* While this thread is not to be disturbed no thread of the library takes its place. */
+    /* While this thread blocks a signal, no thread of the library handles it. */
     sigset_t interrupt, was;
     CHECK(sigemptyset(&interrupt) == 0 && sigaddset(&interrupt, SIGINT) == 0);
     fit = small_fit(&data, ENDLESS, 2, error);
@@ -426,14 +424,14 @@ int main(int argc, char **argv)
     another_thread_cancels();
     the_first_epoch_is_cancelled();
     the_background_is_polled();
-    fits_run_side_by_side();
-    eight_threads_read();
-    the_environment_changes();
-    a_child_fits();
-    /* A sanitizer makes frames several times as large. */
+    fits_run_concurrently();
+    eight_threads_read_one_model();
+    the_environment_changes_during_calls();
+    a_forked_child_fits();
+    /* A sanitizer enlarges stack frames. */
     a_small_stack_is_enough(argc > 1 ? (size_t)atol(argv[1]) : 64 * 1024);
-    signals_are_the_hosts();
-    only_threads(before);
+    signals_reach_the_host();
+    require_threads(before);
     puts("ok");
     return 0;
 }

@@ -1,147 +1,108 @@
 /*
- * s3cmtf: factorizes a sparse tensor together with coupled sparse matrices.
+ * s3cmtf: factorization of a sparse tensor together with coupled sparse matrices.
  *
- * This file is the manual of the C interface. It is made from the library's sources; do not edit it.
+ * This file is generated from the sources of the library and is the manual of its C interface.
  *
  * EXAMPLE
  *
  *     #include <stdio.h>
  *     #include <s3cmtf.h>
  *
- *     static int32_t show(const s3cmtf_progress *p, void *user)
- *     {
- *         (void)user;
- *         if (p->event == S3CMTF_EVENT_EPOCH)
- *             printf("epoch %d: training RMSE %.4f\n", (int)p->epoch, p->train_rmse);
- *         return 0; // anything else ends the fit
- *     }
- *
  *     int main(void)
  *     {
  *         // Six ratings: user, film, month and stars.
  *         const uint32_t user[] = {0, 0, 1, 1, 2, 2}, film[] = {0, 1, 0, 2, 1, 2}, month[] = {0, 1, 1, 0, 0, 1};
  *         const float stars[] = {5, 3, 4, 1, 3, 2};
- *         const void *const indices[] = {user, film, month};
- *         const uint64_t dims[] = {3, 3, 2};
+ *         const void *const modes[] = {user, film, month};
+ *         const s3cmtf_entries ratings = {
+ *             .size = sizeof ratings, .order = 3, .values = stars, .value_type = S3CMTF_F32,
+ *             .indices = {.modes = modes, .count = 6, .type = S3CMTF_U32},
+ *         };
  *
  *         s3cmtf_error *error = NULL;
- *         s3cmtf_coo *ratings = NULL;
- *         s3cmtf_problem *problem = NULL;
- *         s3cmtf_options *options = NULL;
- *         s3cmtf_fit *fit = NULL;
  *         s3cmtf_model *model = NULL;
  *         double prediction = 0;
  *         int32_t status = s3cmtf_error_new(&error);
- *
- *         if (!status) status = s3cmtf_coo_new(3, dims, 6, indices, S3CMTF_U32, 1, 0, stars, S3CMTF_F32, &ratings, error);
- *         if (!status) status = s3cmtf_problem_new(ratings, &problem, error);
- *         if (!status) status = s3cmtf_options_new("paper", &options, error);
- *         if (!status) status = s3cmtf_options_set(options, "rank", "2", error);
- *         if (!status) status = s3cmtf_options_set_whole(options, "epochs", 10, error);
- *         if (!status) status = s3cmtf_options_set_real(options, "eta", 0.05, error);
- *         if (!status) status = s3cmtf_fit_new(problem, options, &fit, error);
- *         if (!status) status = s3cmtf_fit_set_callback(fit, show, NULL, error);
- *         if (!status) status = s3cmtf_fit_run(fit, &model, error);
- *
+ *         if (!status) status = s3cmtf_fit_entries(&ratings, "preset=paper rank=2 epochs=20 eta=0.05", &model, error);
  *         // What would user 0 have given film 2 in month 1?
- *         const uint32_t cell[] = {0, 2, 1};
- *         const void *const where[] = {&cell[0], &cell[1], &cell[2]};
- *         if (!status)
- *             status = s3cmtf_model_predict(model, 1, where, S3CMTF_U32, 1, 0, 1, 0, NULL, &prediction, 1, S3CMTF_F64, error);
- *         if (!status) printf("prediction %.2f\n", prediction);
+ *         if (!status) status = s3cmtf_model_predict_cell(model, (const uint64_t[]){0, 2, 1}, &prediction, error);
  *         if (status) fprintf(stderr, "%s: %s\n", s3cmtf_status_name(status), s3cmtf_error_message(error));
- *
+ *         else printf("prediction %.2f\n", prediction);
  *         s3cmtf_model_free(model);
- *         s3cmtf_fit_free(fit);
- *         s3cmtf_options_free(options);
- *         s3cmtf_problem_free(problem);
- *         s3cmtf_coo_free(ratings);
  *         s3cmtf_error_free(error);
  *         return status != 0;
  *     }
  *
- * OBJECTS
+ * CONTENTS
  *
- *   s3cmtf_error     what went wrong, in words
- *   s3cmtf_cancel    ends work from another thread
- *   s3cmtf_text      how text files are read
- *   s3cmtf_coo       a sparse tensor or matrix: a file, a copy of arrays, or a view of them
- *   s3cmtf_options   the options of a fit
- *   s3cmtf_problem   a tensor with the matrices coupled to its modes
- *   s3cmtf_fit       one fit, run on the calling thread or in the background
- *   s3cmtf_tune      a search for better options than a fit chooses by itself
- *   s3cmtf_model     what a fit gives: predictions, factors, core, mean, biases, lists of rows
- *   s3cmtf_names     the names of the rows of a mode
+ *   Status codes and errors
+ *   Version and instruction sets
+ *   Cancellation
+ *   Arrays
+ *   Text files
+ *   Tensors and matrices
+ *   Options
+ *   Problems
+ *   Fits
+ *   Hyperparameter search
+ *   Models
+ *   Predictions
+ *   New rows
+ *   Rankings
+ *   Concepts
+ *   Clusters
+ *   Names of rows
  *
- * RULES
+ * CONVENTIONS
  *
- * - Functions return a status: S3CMTF_OK (0) or what went wrong (S3CMTF_...). Those that cannot fail
- *   return what they are asked for.
- * - The last argument of a function that can fail is an s3cmtf_error, or NULL. After a failure it has
- *   the message; after a success it is as it was.
- * - Results go to where a pointer says, and are written only on success: after a failure everything is
- *   as it was, buffers too.
- * - What an s3cmtf_..._new, _open, _load, _run, _take or _get_options gives is yours, and is freed with
- *   the _free function of its type, once. Freeing NULL does nothing. Objects may be freed in any order:
- *   what still needs another keeps it alive.
- * - Arrays and texts you pass are copied, or used only during the call, unless the name of the
- *   function ends in _view. Pointers you are given are part of the object that gave them and live as
- *   long as it, or are constant where the function says so.
- * - A function that takes an object as const may run concurrently with others that do, on any thread.
- *   One that takes it without const must be alone with it. Different objects never interfere.
- * - Pointers must not be NULL unless the function says so. That, numbers out of range, buffers too
- *   small and arrays not aligned are found and give a status. What cannot be found is a pointer that
- *   does not point to what it should.
- * - What a call writes to is aligned as its type must be, and overlaps neither anything else it writes
- *   to nor anything it reads: no pointer is passed twice for two results.
- * - Arrays that have no items, to be read or to be written, may be NULL. Sizes and counts are numbers of
- *   items, not bytes.
- * - Modes, rows and indices count from 0, entries in messages from 1.
- * - Texts are UTF-8 and end in NUL; names of files are what the system takes.
+ * - Functions that can fail return a status: S3CMTF_OK (0) or another S3CMTF_... code. Their last parameter is an s3cmtf_error,
+ *   which receives a message, or NULL.
+ * - Outputs are written only on success. After a failure all objects and buffers are unchanged.
+ * - Objects returned by functions (..._new, _open, _load, _run, _take, _get_options, _fold_in, s3cmtf_fit_...) belong to the
+ *   caller, who frees each once with the _free function of its type. Objects may be freed in any order; an object that needs
+ *   another keeps it alive. Pointers to data inside an object are valid as long as the object.
+ * - Arrays and strings that are passed in are copied or used only during the call, except by s3cmtf_coo_new_view().
+ * - Structs that begin with `size` may grow in later versions. Set `size` to sizeof the struct and all fields that are not needed
+ *   to 0, as an initializer does; 0 always means a sensible default. Of output structs at most `size` bytes are written.
+ * - Pointers must not be NULL unless the description allows it. NULL, numbers out of range, buffers that are too small and
+ *   misaligned arrays are detected. Arrays without elements may be NULL. Outputs must not overlap anything else.
+ * - Modes, rows, matrices and indices are zero-based unless `base` says otherwise. Sizes and capacities count elements, not bytes.
+ * - Strings are UTF-8 and NUL-terminated; paths are in the encoding of the system.
+ * - Thread safety: functions with a const object may run concurrently on any threads; a function with a non-const object must
+ *   have it for itself. Different objects are independent. Data, models, names, concepts and clusters never change after their
+ *   creation.
  *
- * PREDICTIONS
+ * MODEL
  *
- * A model predicts the cell (i, j, k) of a tensor of order 3, and likewise of any other, as
+ * The prediction for the cell (i, j, k) of a tensor of order 3, and likewise of other orders, is
  *
  *   mean + b1[i] + b2[j] + b3[k] + sum over p, q, r of g[p,q,r] * u1[i,p] * u2[j,q] * u3[k,r]
  *
- * and the entry (i, c) of a matrix that is coupled to mode 1 as
+ * with biases b, core g and factors u (S3CMTF_MODEL_CP: only g[p,p,p] is not 0), and for the cell (i, c) of a matrix that is coupled
+ * to the first mode
  *
- *   offset[c] + sum over p of u1[i,p] * v[c,p]
+ *   offset[c] + sum over p of u1[i,p] * v[c,p].
  *
- * with s3cmtf_model_get_mean(), _copy_biases(), _copy_core(), _copy_factor() of each mode, and _copy_offsets()
- * and _copy_matrix() of the matrix. Of S3CMTF_MODEL_CP only g[p,p,p] exists. A model that was fitted without
- * mean, biases or offsets has zeros there. An index that did not occur in the data has bias 0 and the mean row
- * (s3cmtf_model_copy_row()). The library multiplies core and rows in single precision.
- * A model fitted with "algorithm" "gibbs" predicts the mean of its samples; its numbers are those of the last.
- * It also knows how sure it is: s3cmtf_model_predict_spread() gives deviations and quantiles.
+ * Terms that were not fitted are 0. Factors have a row for each index that occurred in the data. All other indices of a mode are
+ * predicted from its mean row, with bias 0. A model fitted with the option algorithm=gibbs predicts the mean of its posterior
+ * samples; its factors, core and biases are those of the last sample.
  *
- * A model never changes. Rows that come after training make a new one (s3cmtf_model_fold_in()), from what is known
- * of them and all that the model knows, in the time it takes to read their entries.
+ * GUARANTEES TO THE HOST PROCESS
  *
- * s3cmtf_model_recommend() ranks the rows of a mode for rows of others, s3cmtf_model_similar() for rows of the same, and
- * s3cmtf_model_evaluate_ranking() says how good such lists are. s3cmtf_concepts_new() says what the columns of a factor stand
- * for, s3cmtf_clusters_new() which rows of a mode belong together.
+ * - Nothing is printed; signal handlers, locale, environment and the floating-point mode of the caller are not changed.
+ * - Threads exist only during a call, or while a fit runs in the background. They are named "s3cmtf" and block all signals. After
+ *   fork() the child may use the library, if no fit was running in the background.
+ * - The environment is read on the calling thread only: S3CMTF_KERNEL by the first call, RUST_MIN_STACK by the first call that
+ *   starts a thread, TMPDIR when text is read. Call setenv() in other threads only after that.
+ * - An internal error is the status S3CMTF_INTERNAL and does not end the process.
+ * - If memory for entries, rows or factors cannot be allocated, the status is S3CMTF_OUT_OF_MEMORY. Failed allocations of small
+ *   objects abort the process.
+ * - Calling threads need 64 KiB of stack.
  *
- * PROMISES TO THE HOST
+ * VERSIONS
  *
- * - Nothing is printed, no signal handler is set, no locale or environment is changed.
- * - The environment is read on the calling thread only: S3CMTF_KERNEL by the first call of the process,
- *   RUST_MIN_STACK by the first that starts a thread, TMPDIR by every s3cmtf_coo_open() of text and
- *   s3cmtf_coo_convert() of text to text. A host that calls setenv() on other threads makes its first
- *   calls before.
- * - Threads exist while a call works, and while a fit runs in the background; there are none when all
- *   fits are freed. They are called "s3cmtf". Signals sent to the process are blocked in them, so that
- *   handlers run on threads of the host. A call that is told to use one thread to predict or evaluate
- *   starts none. A call works in the child of a fork, if no fit ran in the background when it was forked.
- * - The floating-point mode of the calling thread does not matter, and is what it was after the call,
- *   and in callbacks.
- * - A mistake inside the library is the status S3CMTF_INTERNAL, not the end of the process.
- * - If the system refuses memory for all entries, all rows or all factors, the call fails with
- *   S3CMTF_OUT_OF_MEMORY. If it refuses memory for less (texts, handles, what a thread works with, lists
- *   made while reading text), the process ends by abort(), with a line on standard error. So it does, by
- *   other means, where a system promises memory that it does not have, as Linux does.
- * - A thread that calls needs 64 KiB of stack.
+ * Before 1.0 versions with the same minor number are binary compatible, later those with the same major number: functions, constants
+ * and fields are added, never changed or removed. Programs that were compiled with an older header work with a newer library.
  */
 
 #ifndef S3CMTF_H
@@ -155,2273 +116,1507 @@
 #define S3CMTF_CHECK_STATUS
 #endif
 
-/**
- * Done.
- */
-#define S3CMTF_OK 0
-
-/**
- * A cancel token ended the work before there was a result. Nothing is left behind.
- */
-#define S3CMTF_CANCELLED 1
-
-/**
- * A pointer that must not be NULL is NULL.
- */
-#define S3CMTF_NULL_ARGUMENT 2
-
-/**
- * An argument is out of range, is no number of its list, is not aligned or not UTF-8, or contradicts
- * another argument or the data.
- */
-#define S3CMTF_BAD_ARGUMENT 3
-
-/**
- * A buffer is too small for what would be written; the message says how large it must be.
- */
-#define S3CMTF_BUFFER_TOO_SMALL 4
-
-/**
- * The object is not in a state for this: a fit that runs, or has run already.
- */
-#define S3CMTF_BAD_STATE 5
-
-/**
- * A file is missing, damaged or not what was asked for; the message has the line or byte.
- */
-#define S3CMTF_BAD_FILE 6
-
-/**
- * An entry is out of range or not finite; the message has its number, counted from 1.
- */
-#define S3CMTF_BAD_ENTRY 7
-
-/**
- * The operating system refused: no permission, disk full, no thread.
- */
-#define S3CMTF_SYSTEM 8
-
-/**
- * There is no memory for this many entries or rows.
- */
-#define S3CMTF_OUT_OF_MEMORY 9
-
-/**
- * A mistake in this library. The objects of the call may still be freed, and should not be used
- * otherwise. Please report it.
- */
-#define S3CMTF_INTERNAL 10
-
-/**
- * Codes from here to 999 are reserved: later versions may return them for what is one of the above
- * now. Treat every code but 0 as a failure. Codes are never reused, and never negative.
- */
-#define S3CMTF_RESERVED 11
-
-/**
- * The version of this header. Versions with the same major number are compatible (while it is 0: the
- * same minor number); newer ones have more functions.
- */
-#define S3CMTF_VERSION_MAJOR 0
-
-/**
- * See S3CMTF_VERSION_MAJOR.
- */
-#define S3CMTF_VERSION_MINOR 1
-
-/**
- * See S3CMTF_VERSION_MAJOR.
- */
-#define S3CMTF_VERSION_PATCH 0
-
-/**
- * The version as one number: 10203 for 1.2.3.
- */
-#define S3CMTF_VERSION_NUMBER (((S3CMTF_VERSION_MAJOR * 10000) + (S3CMTF_VERSION_MINOR * 100)) + S3CMTF_VERSION_PATCH)
-
-/**
- * In s3cmtf_progress: the kernel is not known yet.
- */
-#define S3CMTF_KERNEL_UNKNOWN -1
-
-/**
- * The kernels, slowest first: one number at a time. Everywhere.
- */
-#define S3CMTF_KERNEL_SCALAR 0
-
-/**
- * Portable vectors: SSE2 or NEON. Everywhere.
- */
-#define S3CMTF_KERNEL_WIDE 1
-
-/**
- * AVX2 with fused multiply-add.
- */
-#define S3CMTF_KERNEL_AVX2 2
-
-/**
- * AVX-512.
- */
-#define S3CMTF_KERNEL_AVX512 3
-
-/**
- * Indices are uint32_t. (Types of indices and of values have different numbers, so that a mix-up is found.)
- */
-#define S3CMTF_U32 1
-
-/**
- * Indices are uint64_t.
- */
-#define S3CMTF_U64 2
-
-/**
- * Values are float.
- */
-#define S3CMTF_F32 3
-
-/**
- * Values are double.
- */
-#define S3CMTF_F64 4
-
-/**
- * A file is mapped: nothing is copied, pages are read when they are needed. The file must not be changed
- * while it is open; cutting it short under the map ends the process with SIGBUS. Replacing it by renaming
- * another over it, as this library does, is fine.
- */
-#define S3CMTF_OPEN_MAPPED 0
-
-/**
- * A file is read into memory: it costs its size, and what happens to the file later does not matter.
- */
-#define S3CMTF_OPEN_PRIVATE 1
-
-/**
- * Where s3cmtf_coo_check() counts sections of a file whose bytes do not match their checksum.
- */
-#define S3CMTF_CHECK_DAMAGED 0
-
-/**
- * Where it counts entries with an index that is not below its size.
- */
-#define S3CMTF_CHECK_OUT_OF_RANGE 1
-
-/**
- * Where it counts entries with a value or weight that is not finite, or a weight below 0.
- */
-#define S3CMTF_CHECK_NOT_FINITE 2
-
-/**
- * Where it counts cells that are listed more than once.
- */
-#define S3CMTF_CHECK_DUPLICATES 3
-
-/**
- * Where it counts entries that repeat a cell listed before them.
- */
-#define S3CMTF_CHECK_SURPLUS 4
-
-/**
- * How many numbers s3cmtf_coo_check() has; grows in later versions.
- */
-#define S3CMTF_CHECK_COUNTS 5
-
-/**
- * s3cmtf_coo_fix() keeps the mean of a cell listed more than once.
- */
-#define S3CMTF_KEEP_MEAN 0
-
-/**
- * It keeps the first entry of such a cell.
- */
-#define S3CMTF_KEEP_FIRST 1
-
-/**
- * It keeps the last.
- */
-#define S3CMTF_KEEP_LAST 2
-
-/**
- * For s3cmtf_coo_split(): no mode, so that entries are held out at random.
- */
-#define S3CMTF_NO_MODE UINT64_MAX
-
-/**
- * An option is true or false.
- */
-#define S3CMTF_OPTION_TYPE_FLAG 1
-
-/**
- * An option is a whole number.
- */
-#define S3CMTF_OPTION_TYPE_WHOLE 2
-
-/**
- * An option is a finite number, or "auto" if that is its default.
- */
-#define S3CMTF_OPTION_TYPE_REAL 3
-
-/**
- * An option is one of some words.
- */
-#define S3CMTF_OPTION_TYPE_CHOICE 4
-
-/**
- * An option is one whole number, or several separated by commas, or "auto" if that is its default.
- */
-#define S3CMTF_OPTION_TYPE_RANKS 5
-
-/**
- * An option is one finite number, or several separated by commas, or "auto" if that is its default.
- */
-#define S3CMTF_OPTION_TYPE_REALS 6
-
-/**
- * s3cmtf_option_text() gives the name of an option.
- */
-#define S3CMTF_OPTION_NAME 1
-
-/**
- * It gives the default, as s3cmtf_options_set() takes it.
- */
-#define S3CMTF_OPTION_DEFAULT 2
-
-/**
- * It gives what the option does.
- */
-#define S3CMTF_OPTION_HELP 3
-
-/**
- * It gives the smallest number the option takes; empty if it takes none.
- */
-#define S3CMTF_OPTION_LOW 4
-
-/**
- * It gives the largest number the option takes; empty if it takes none.
- */
-#define S3CMTF_OPTION_HIGH 5
-
-/**
- * It gives the words the option takes, separated by commas; empty if it takes others.
- */
-#define S3CMTF_OPTION_WORDS 6
-
-/**
- * A coupled matrix is factorized over its entries.
- */
-#define S3CMTF_MATRIX_OBSERVED 0
-
-/**
- * A coupled matrix holds similarities between the rows of its mode, and draws similar rows together.
- */
-#define S3CMTF_MATRIX_GRAPH 1
-
-/**
- * A coupled matrix is factorized over all its cells; those that are not listed are 0.
- */
-#define S3CMTF_MATRIX_FULL 2
-
-/**
- * A coupled matrix is factorized over its entries and zeros that were drawn for them: see
- * s3cmtf_problem_add_sampled_matrix().
- */
-#define S3CMTF_MATRIX_SAMPLED 3
-
-/**
- * As a weight this stands for the options "matrix_weights" and "lambda_m" of the fit, as a penalty for "lambda_reg".
- */
-#define S3CMTF_FROM_OPTIONS -1.0
-
-/**
- * The fit has not begun.
- */
-#define S3CMTF_FIT_READY 0
-
-/**
- * The fit runs.
- */
-#define S3CMTF_FIT_RUNNING 1
-
-/**
- * The fit has ended, well or not.
- */
-#define S3CMTF_FIT_ENDED 2
-
-/**
- * A callback is called because an epoch is done.
- */
-#define S3CMTF_EVENT_EPOCH 1
-
-/**
- * It is called because a rank was lowered to the rows its mode has.
- */
-#define S3CMTF_EVENT_RANK_LOWERED 2
-
-/**
- * It is called because the loss exploded, and the fit went back to an earlier epoch with half the step size.
- */
-#define S3CMTF_EVENT_ROLLED_BACK 3
-
-/**
- * It is called because a checkpoint was written.
- */
-#define S3CMTF_EVENT_CHECKPOINT 4
-
-/**
- * With "valid_fraction": the best epoch is known, and all entries are fitted to from here on.
- */
-#define S3CMTF_EVENT_REFIT 5
-
-/**
- * It is called because the data is not likely to be what was meant; the message says why. Later versions may
- * have further reasons to call.
- */
-#define S3CMTF_EVENT_WARNING 6
-
-/**
- * The fit has not ended.
- */
-#define S3CMTF_STOP_NONE 0
-
-/**
- * All epochs were run.
- */
-#define S3CMTF_STOP_EPOCHS 1
-
-/**
- * The training loss hardly changed any more.
- */
-#define S3CMTF_STOP_TOLERANCE 2
-
-/**
- * The validation error got no better.
- */
-#define S3CMTF_STOP_PATIENCE 3
-
-/**
- * The time was up. If that was before an epoch was finished, the model has its starting values.
- */
-#define S3CMTF_STOP_TIME_LIMIT 4
-
-/**
- * A callback or a token said so, after at least one epoch: there is a model.
- */
-#define S3CMTF_STOP_CANCELLED 5
-
-/**
- * The core is full.
- */
-#define S3CMTF_MODEL_TUCKER 1
-
-/**
- * The core is hyper-diagonal.
- */
-#define S3CMTF_MODEL_CP 2
-
-/**
- * The numbers of a row lie side by side, as in C.
- */
-#define S3CMTF_ROW_MAJOR 0
-
-/**
- * The numbers of a column lie side by side, as in R, Julia and Fortran.
- */
-#define S3CMTF_COLUMN_MAJOR 1
-
-/**
- * The largest of a list come first.
- */
-#define S3CMTF_LARGEST 0
-
-/**
- * The smallest of a list come first.
- */
-#define S3CMTF_SMALLEST 1
-
-/**
- * Distances are those of what rows predict, for the tensor and for the coupled matrices of their mode.
- */
-#define S3CMTF_SPACE_PREDICTIONS 0
-
-/**
- * Distances are those of the numbers of the factor, its columns brought to the same norm.
- */
-#define S3CMTF_SPACE_COLUMNS 1
-
-/**
- * Ends work from any thread, also from a signal handler: give it to a call, and request. All its
- * functions but s3cmtf_cancel_free() may run concurrently with each other and with the work. A token stays
- * requested until it is reset, and may be given to any number of calls.
- */
-typedef struct s3cmtf_cancel s3cmtf_cancel;
-
-/**
- * The rows of a mode in clusters. It never changes, so that every function that takes it as const may run concurrently,
- * and it does not need the model any more.
- */
-typedef struct s3cmtf_clusters s3cmtf_clusters;
-
-/**
- * The concepts of a mode: what the columns of its factor stand for. It never changes, so that every function that takes
- * it as const may run concurrently, and it does not need the model any more.
- */
-typedef struct s3cmtf_concepts s3cmtf_concepts;
-
-/**
- * A sparse tensor or matrix: for each entry one index per mode, a value and, if it has any, a weight. It
- * never changes after it was made, so that every function that takes it as const may run concurrently.
- * Problems and fits made from it share it: it may be freed before them.
- */
-typedef struct s3cmtf_coo s3cmtf_coo;
-
-/**
- * What the last call that failed with this handle had to say. Make one, pass it to any number of calls,
- * and read it after a failure; a call that succeeds leaves it as it was. One handle per thread: a call
- * that is given it writes to it.
- */
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Status and message of the last failure. */
 typedef struct s3cmtf_error s3cmtf_error;
-
-/**
- * One fit: what it is to do, and once it has begun, how far it is. It runs once, in one of two ways.
- * s3cmtf_fit_run() runs it on the calling thread (which starts the threads the options ask for) and
- * returns the model. s3cmtf_fit_start() lets it run in the background: poll it with
- * s3cmtf_fit_get_progress() or wait with s3cmtf_fit_wait(), then take the model with s3cmtf_fit_take().
- */
+/** A cancellation token. */
+typedef struct s3cmtf_cancel s3cmtf_cancel;
+/** Options of reading text files. */
+typedef struct s3cmtf_text s3cmtf_text;
+/** A sparse tensor or matrix: per entry one index per mode, a value and optionally a weight. */
+typedef struct s3cmtf_coo s3cmtf_coo;
+/** All options of a fit. */
+typedef struct s3cmtf_options s3cmtf_options;
+/** A tensor and the matrices coupled to its modes. */
+typedef struct s3cmtf_problem s3cmtf_problem;
+/** One fit. */
 typedef struct s3cmtf_fit s3cmtf_fit;
-
-/**
- * A fitted model. It never changes, so that every function that takes it as const may run concurrently.
- * Modes, matrices and rows count from 0.
- *
- * Each mode has a row for each of its indices that occurred in the data: row r of its factor belongs to
- * the index that s3cmtf_model_copy_row_indices() gives for r, in ascending order. All other indices share one
- * more row, the mean of the rows by their entries, from which they are predicted.
- *
- * The prediction of a cell is the mean of the model, plus the bias of its row in each mode, plus the core
- * multiplied with its rows; that of an entry of a coupled matrix is the offset of its column plus the product
- * of the row of the mode and the column's row of V. What a model lacks is 0.
- */
+/** A hyperparameter search. */
+typedef struct s3cmtf_tune s3cmtf_tune;
+/** A fitted model. */
 typedef struct s3cmtf_model s3cmtf_model;
-
-/**
- * The names of the rows of a mode. It never changes, so that every function that takes it as const may run
- * concurrently. Rows count from 0.
- */
+/** The concepts of a mode: descriptions of the columns of its factor. */
+typedef struct s3cmtf_concepts s3cmtf_concepts;
+/** Clusters of the rows of a mode. */
+typedef struct s3cmtf_clusters s3cmtf_clusters;
+/** Names of the rows of a mode. */
 typedef struct s3cmtf_names s3cmtf_names;
 
-/**
- * All options of a fit. They start as a preset and are set by name; the table of names, types, ranges,
- * defaults and help texts is read with s3cmtf_option_count() and its kin. A fit copies them.
+
+/*
+ * Status codes and errors
+ * -----------------------
  *
- * Options whose default is "auto" are chosen by the fit, from the data; a number or a word put there is taken
- * as it is. s3cmtf_options_set() with "auto" gives the choice back. What was chosen is in the options of the
- * model: see s3cmtf_model_get_options().
+ * An s3cmtf_error holds the message of the last failed call that it was passed to. A successful call leaves it unchanged. Use one per
+ * thread.
  */
-typedef struct s3cmtf_options s3cmtf_options;
 
-/**
- * A tensor and the matrices and graphs coupled to its modes. Fits copy what they need when they begin, so
- * any number of fits may share one, one after the other or side by side.
- */
-typedef struct s3cmtf_problem s3cmtf_problem;
+/** Success. */
+#define S3CMTF_OK 0
+/** The call was cancelled before it had a result. */
+#define S3CMTF_CANCELLED 1
+/** A pointer is NULL that must not be. */
+#define S3CMTF_NULL_ARGUMENT 2
+/** An argument is out of range, not aligned, not UTF-8, or inconsistent with another argument or the data. */
+#define S3CMTF_BAD_ARGUMENT 3
+/** A buffer is too small; the message has the required capacity. */
+#define S3CMTF_BUFFER_TOO_SMALL 4
+/** The object is in the wrong state for the call, such as a fit that is running or has ended. */
+#define S3CMTF_BAD_STATE 5
+/** A file is missing, damaged or of the wrong kind; the message has the line or byte. */
+#define S3CMTF_BAD_FILE 6
+/** An entry is out of range or not finite; the message has its number, from 1. */
+#define S3CMTF_BAD_ENTRY 7
+/** The operating system reported an error, such as missing permission or a full disk. */
+#define S3CMTF_SYSTEM 8
+/** There is not enough memory for the entries or rows. */
+#define S3CMTF_OUT_OF_MEMORY 9
+/** A bug in the library; please report it. Free the objects passed to the call, and do not use them otherwise. */
+#define S3CMTF_INTERNAL 10
+/** First of the codes reserved for later versions, up to 999. Treat every code except 0 as a failure. */
+#define S3CMTF_RESERVED 11
 
-/**
- * How text files are read: their format, sizes and columns. Without one (NULL) the format is found from
- * the name and the content, indices count from 1, and of CSV and TSV the last column is the value and all
- * others are indices.
- */
-typedef struct s3cmtf_text s3cmtf_text;
+/** Returns the name of a status, such as "S3CMTF_OK"; "S3CMTF_RESERVED" for other numbers. A constant string. */
+const char *s3cmtf_status_name(int32_t status);
 
-/**
- * A search for better options than a fit chooses by itself: random search with successive halving. Trials
- * are drawn around what the fit would choose, which is the first of them; they are fitted side by side, each
- * on one thread, for some of their epochs, and compared on entries that are held out; the best third goes
- * on. The outcome does not depend on the number of threads. A search runs once.
- */
-typedef struct s3cmtf_tune s3cmtf_tune;
+/** Creates an error handle; free it with s3cmtf_error_free(). */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_error_new(s3cmtf_error **error);
 
-/**
- * The figures of a fit. It grows at its end in later versions, which is what `size` is for: set it to
- * sizeof before handing the struct to a function, and a field beyond it is never touched; in a callback,
- * use only fields within it. Figures that were not measured are NaN.
+/** Returns the message of the last failure, in UTF-8; "" if there was none or `error` is NULL. Valid until the handle is
+  *  passed to another call or freed. */
+const char *s3cmtf_error_message(const s3cmtf_error *error);
+
+/** Returns the status of the last failure; S3CMTF_OK if there was none or `error` is NULL. */
+int32_t s3cmtf_error_status(const s3cmtf_error *error);
+
+/** Frees an error handle. NULL is allowed. */
+void s3cmtf_error_free(s3cmtf_error *error);
+
+/*
+ * Version and instruction sets
+ * ----------------------------
+ *
+ * The library chooses the fastest instruction set of the machine at run time. The option "kernel" and the environment variable
+ * S3CMTF_KERNEL choose another.
  */
-typedef struct s3cmtf_progress {
-    /**
-     * The bytes of this struct that mean something.
-     */
+
+/** Version of this header. A newer library is compatible if its major number is the same; while that is 0, if its minor
+  *  number is. */
+#define S3CMTF_VERSION_MAJOR 0
+/** See S3CMTF_VERSION_MAJOR. */
+#define S3CMTF_VERSION_MINOR 2
+/** See S3CMTF_VERSION_MAJOR. */
+#define S3CMTF_VERSION_PATCH 0
+/** Version as one number: 10203 for 1.2.3. */
+#define S3CMTF_VERSION_NUMBER (((S3CMTF_VERSION_MAJOR * 10000) + (S3CMTF_VERSION_MINOR * 100)) + S3CMTF_VERSION_PATCH)
+/** In s3cmtf_progress: no kernel has been chosen yet. */
+#define S3CMTF_KERNEL_UNKNOWN -1
+/** Scalar code; available everywhere. Kernels are numbered from the slowest to the fastest. */
+#define S3CMTF_KERNEL_SCALAR 0
+/** Portable SIMD, such as SSE2 or NEON; available everywhere. */
+#define S3CMTF_KERNEL_WIDE 1
+/** AVX2 with fused multiply-add. */
+#define S3CMTF_KERNEL_AVX2 2
+/** AVX-512. */
+#define S3CMTF_KERNEL_AVX512 3
+
+/** Returns the version of the loaded library as one number; compare it with S3CMTF_VERSION_NUMBER of the header. */
+uint32_t s3cmtf_version_number(void);
+
+/** Returns the version of the loaded library, such as "1.2.3". A constant string. */
+const char *s3cmtf_version(void);
+
+/** Returns the version, target architecture, operating system and build profile. A constant string. */
+const char *s3cmtf_build_info(void);
+
+/** Gets the name of a kernel (S3CMTF_KERNEL_...), a value of the option "kernel". A constant string. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_kernel_name(int32_t kernel, const char **name, s3cmtf_error *error);
+
+/** Stores 1 if this machine supports a kernel, otherwise 0. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_kernel_available(int32_t kernel, int32_t *available, s3cmtf_error *error);
+
+/** Returns the fastest kernel of this machine. It is the default of the option "kernel" unless the environment variable
+  *  S3CMTF_KERNEL names another. */
+int32_t s3cmtf_kernel_best(void);
+
+/*
+ * Cancellation
+ * ------------
+ *
+ * A token ends work from another thread or from a signal handler. It may be passed to any number of calls and stays requested until
+ * it is reset. All its functions but s3cmtf_cancel_free() may run concurrently.
+ */
+
+/** Creates a token; free it with s3cmtf_cancel_free(). */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_cancel_new(s3cmtf_cancel **cancel, s3cmtf_error *error);
+
+/** Cancels all current and future calls that have the token. May be called on any thread and in a signal handler. NULL
+  *  is allowed. */
+void s3cmtf_cancel_request(const s3cmtf_cancel *cancel);
+
+/** Withdraws the request. NULL is allowed. */
+void s3cmtf_cancel_reset(const s3cmtf_cancel *cancel);
+
+/** Returns 1 if cancellation is requested, otherwise 0. NULL is allowed and returns 0. */
+int32_t s3cmtf_cancel_requested(const s3cmtf_cancel *cancel);
+
+/** Frees a token. Fits that have it continue, and cannot be cancelled by it any more. All other calls that have it must
+  *  have returned. NULL is allowed. */
+void s3cmtf_cancel_free(s3cmtf_cancel *cancel);
+
+/*
+ * Arrays
+ * ------
+ *
+ * Descriptions of the caller's arrays.
+ */
+
+/** Indices are uint32_t. (Index and value types have different numbers, so that a mix-up is an error.) */
+#define S3CMTF_U32 1
+/** Indices are uint64_t. */
+#define S3CMTF_U64 2
+/** Values are float. */
+#define S3CMTF_F32 3
+/** Values are double. */
+#define S3CMTF_F64 4
+
+/** Indices of cells, one array per mode. This struct will not change in later versions. */
+typedef struct s3cmtf_indices {
+    /** One pointer per mode: modes[n][i * stride] is the index of cell i in mode n. */
+    const void *const *modes;
+    /** The number of cells. */
+    uint64_t count;
+    /** The distance between the indices of consecutive cells, in numbers; 0 means 1. It is 1 for a separate array per
+      *  mode, and the number of modes for an array of records. */
+    uint64_t stride;
+    /** S3CMTF_U32 or S3CMTF_U64. */
+    int32_t type;
+    /** The first index: 0 or 1. */
+    int32_t base;
+} s3cmtf_indices;
+
+/** The entries of a sparse tensor or matrix. */
+typedef struct s3cmtf_entries {
+    /** sizeof(s3cmtf_entries). */
     uint64_t size;
-    /**
-     * S3CMTF_FIT_READY, S3CMTF_FIT_RUNNING or S3CMTF_FIT_ENDED.
-     */
+    /** The number of modes; 2 for a matrix. */
+    uint64_t order;
+    /** The size of each mode, or NULL for the largest index of each. */
+    const uint64_t *dims;
+    /** The indices of the entries. */
+    s3cmtf_indices indices;
+    /** One value per entry. */
+    const void *values;
+    /** One weight per entry, or NULL if all are 1. The squared error of an entry is multiplied by its weight. */
+    const void *weights;
+    /** The type of the values: S3CMTF_F32 or S3CMTF_F64. */
+    int32_t value_type;
+    /** The type of the weights, if there are any: S3CMTF_F32 or S3CMTF_F64. */
+    int32_t weight_type;
+} s3cmtf_entries;
+
+/*
+ * Text files
+ * ----------
+ *
+ * Options for parsing text files. Without them the format follows from the name and the content of a file, indices are one-based, and
+ * the last column of CSV and TSV files is the value.
+ */
+
+/** Creates default options of reading text; free them with s3cmtf_text_free(). */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_text_new(s3cmtf_text **text, s3cmtf_error *error);
+
+/** Sets an option. S3CMTF_BAD_ARGUMENT for an unknown name or a bad value. Flags are "true" or "false", lists are
+  *  separated by commas. All files:
+  *  - "from": the format: tns, mtx, csv or tsv
+  *  - "dims": list of the sizes of the modes; by default the largest indices
+  *  - "zero_based": flag: indices count from 0
+  *  - "no_value": flag: there is no value column; every value is 1
+  *  - "weighted": flag: a weight follows each value in .tns
+  *  - "values": stored type of values: f32 or f64
+  *
+  *  CSV and TSV; a COLUMN is a name in the header or a number from 1, a MODE counts from 0:
+  *  - "columns": list of the index columns, one per mode; by default all but value and weight
+  *  - "value", "weight": the value column (by default the last) and the weight column
+  *  - "strings": list of columns whose ids are strings even if they look like numbers; or "all"
+  *  - "names": MODE:FILE, a names file of an earlier conversion, so that ids keep their rows; adds one
+  *  - "delimiter": the separator of columns, one ASCII character
+  *  - "no_header": flag: the first line is data
+  *
+  *  CSV and TSV, only for s3cmtf_coo_convert():
+  *  - "time": COLUMN:UNIT[:FORMAT], groups times by year, quarter, month, week, day, hour, weekday or hour-of-week; the
+  *    format is s, ms or iso, by default detected; adds one
+  *  - "bin": COLUMN:quantiles=N, COLUMN:width=W or COLUMN:log=B, groups numbers; adds one
+  *  - "split": COLUMN:SEPARATOR, a column with several ids per field, each of which gives an entry; adds one
+  *  - "rows_of": MODE:FILE, reads an attribute table into a matrix: the first index column has ids of rows of this mode of
+  *    the binary file FILE, the others give the columns of the matrix
+  *  - "numeric": with rows_of, list of columns whose numbers are values of the matrix
+  *  - "missing": the text of a missing field, such as NA; lines with it are skipped
+  *  - "skip_bad_rows": flag: faulty lines are skipped instead of S3CMTF_BAD_FILE */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_text_set(s3cmtf_text *text, const char *name, const char *value,
+    s3cmtf_error *error);
+
+/** Frees options of reading text. NULL is allowed. */
+void s3cmtf_text_free(s3cmtf_text *text);
+
+/*
+ * Tensors and matrices
+ * --------------------
+ *
+ * Sparse tensors, and matrices as tensors of order 2, in coordinate (COO) format: opened from a file, copied from arrays, or referring
+ * to arrays of the caller. Problems and fits share the entries, so a tensor may be freed before them.
+ */
+
+/** Map the file into memory; pages are read when they are needed. The file must not be modified while it is open (replacing
+  *  it by rename is safe); truncating it ends the process with SIGBUS. */
+#define S3CMTF_OPEN_MAPPED 0
+/** Read the file into memory. */
+#define S3CMTF_OPEN_PRIVATE 1
+/** s3cmtf_coo_fix() keeps the mean of the entries of a cell. */
+#define S3CMTF_KEEP_MEAN 0
+/** It keeps the first entry of a cell. */
+#define S3CMTF_KEEP_FIRST 1
+/** It keeps the last entry of a cell. */
+#define S3CMTF_KEEP_LAST 2
+
+/** The size and the types of a tensor or matrix. */
+typedef struct s3cmtf_coo_info {
+    /** sizeof(s3cmtf_coo_info). */
+    uint64_t size;
+    /** The number of modes. */
+    uint64_t order;
+    /** The number of entries. */
+    uint64_t count;
+    /** The type of the values: S3CMTF_F32 or S3CMTF_F64. */
+    int32_t value_type;
+    /** The type of the weights: S3CMTF_F32 or S3CMTF_F64, or 0 if the entries have no weights. */
+    int32_t weight_type;
+} s3cmtf_coo_info;
+
+/** Faults that s3cmtf_coo_check() counts. All are 0 in acceptable data. */
+typedef struct s3cmtf_coo_faults {
+    /** sizeof(s3cmtf_coo_faults). */
+    uint64_t size;
+    /** Sections of the file whose checksum does not match. */
+    uint64_t damaged_sections;
+    /** Entries with an index that is not below the size of its mode. */
+    uint64_t out_of_range;
+    /** Entries with a value or weight that is not finite, or a negative weight. */
+    uint64_t not_finite;
+    /** Cells that are listed more than once. */
+    uint64_t duplicate_cells;
+    /** Entries that repeat a cell listed before. */
+    uint64_t surplus_entries;
+} s3cmtf_coo_faults;
+
+/** Statistics of the values; NaN if there are no entries. */
+typedef struct s3cmtf_coo_summary {
+    /** sizeof(s3cmtf_coo_summary). */
+    uint64_t size;
+    /** The smallest value. */
+    double min;
+    /** The largest value. */
+    double max;
+    /** The mean of the values. */
+    double mean;
+    /** The standard deviation of the values. */
+    double standard_deviation;
+} s3cmtf_coo_summary;
+
+/** What s3cmtf_coo_split() holds out. */
+typedef struct s3cmtf_split_request {
+    /** sizeof(s3cmtf_split_request). */
+    uint64_t size;
+    /** The fraction of the entries for the test file; 0: no such file. */
+    double test_fraction;
+    /** The fraction of the entries for the validation file; 0: no such file. */
+    double valid_fraction;
+    /** The seed of random splits. */
+    uint64_t seed;
+    /** 0: hold out random entries. 1: hold out, for each row of `row_mode`, the entries with the largest indices in
+      *  `time_mode`. */
+    int32_t latest;
+    /** See `latest`. */
+    uint64_t row_mode;
+    /** See `latest`. */
+    uint64_t time_mode;
+    /** May be NULL. */
+    const s3cmtf_cancel *cancel;
+} s3cmtf_split_request;
+
+/** Opens a binary COO file or a text file (.tns, .mtx, .csv, .tsv, optionally gzipped); text is converted to an unnamed
+  *  temporary file. `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE. `text` (how text is parsed) and `cancel` may be NULL.
+  *  The header of the file is validated here, the entries by s3cmtf_coo_check() and by every fit. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_open(const char *path, int32_t mode, const s3cmtf_text *text,
+    const s3cmtf_cancel *cancel, s3cmtf_coo **coo, s3cmtf_error *error);
+
+/** Creates a tensor or matrix by copying `entries`. An index out of range is S3CMTF_BAD_ENTRY. Values that are not finite are
+  *  found by s3cmtf_coo_check() and rejected by fits. If the dims are NULL, a problem may enlarge them to match its matrices. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_new(const s3cmtf_entries *entries, s3cmtf_coo **coo, s3cmtf_error *error);
+
+/** Creates a tensor or matrix that refers to the arrays of `entries` without copying them: dims given, indices of type
+  *  S3CMTF_U32, stride 1 and base 0. The arrays of indices, values and weights must stay in place and unchanged until the
+  *  object and every problem and fit created from it are freed. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_new_view(const s3cmtf_entries *entries, s3cmtf_coo **coo, s3cmtf_error *error);
+
+/** Writes the number of modes and entries and the types of values and weights. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_get_info(const s3cmtf_coo *coo, s3cmtf_coo_info *info, s3cmtf_error *error);
+
+/** Copies the size of each mode to `dims`, which has room for `capacity` numbers. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_get_dims(const s3cmtf_coo *coo, uint64_t *dims, uint64_t capacity,
+    s3cmtf_error *error);
+
+/** Returns the zero-based indices of a mode, one per entry, without a copy. They are valid as long as the object. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_view_indices(const s3cmtf_coo *coo, uint64_t mode, const uint32_t **indices,
+    s3cmtf_error *error);
+
+/** Returns the values, one per entry and of the type that s3cmtf_coo_get_info() reports, without a copy. They are valid as
+  *  long as the object. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_view_values(const s3cmtf_coo *coo, const void **values, s3cmtf_error *error);
+
+/** Frees a tensor or matrix. Objects created from it stay valid. NULL is ignored. */
+void s3cmtf_coo_free(s3cmtf_coo *coo);
+
+/** Creates a tensor or matrix with the same entries, which are shared, and these weights, which are copied: one number of type
+  *  `weight_type` (S3CMTF_F32 or S3CMTF_F64) per entry, finite and not negative. The squared error of an entry is multiplied by
+  *  its weight, so a weight of 2 equals an entry listed twice. Weights that `coo` had before are replaced. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_new_weighted(const s3cmtf_coo *coo, const void *weights, int32_t weight_type,
+    s3cmtf_coo **weighted, s3cmtf_error *error);
+
+/** Does the same with the values of `weights`, which lists the same entries in the same order; the first entry that differs
+  *  is S3CMTF_BAD_ENTRY. Both are shared, not copied. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_new_weighted_by(const s3cmtf_coo *coo, const s3cmtf_coo *weights,
+    s3cmtf_coo **weighted, s3cmtf_error *error);
+
+/** Returns the weights, one per entry and of the type that s3cmtf_coo_get_info() reports, without a copy; NULL if the entries
+  *  have no weights. They are valid as long as the object. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_view_weights(const s3cmtf_coo *coo, const void **weights, s3cmtf_error *error);
+
+/** Checks every entry, and the checksums of a file. `cancel` may be NULL. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_check(const s3cmtf_coo *coo, const s3cmtf_cancel *cancel,
+    s3cmtf_coo_faults *faults, s3cmtf_error *error);
+
+/** Writes statistics of the values to `summary` and the number of rows with an entry of each mode to `rows_used`, which has
+  *  room for `capacity` numbers. `summary`, `rows_used` and `cancel` may be NULL. An entry that is out of range or not finite
+  *  is S3CMTF_BAD_ENTRY. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_summarize(const s3cmtf_coo *coo, const s3cmtf_cancel *cancel,
+    s3cmtf_coo_summary *summary, uint64_t *rows_used, uint64_t capacity, s3cmtf_error *error);
+
+/** Writes a binary COO file, which appears complete or not at all. `value_type` is S3CMTF_F32, S3CMTF_F64, or 0 for the type
+  *  that the values have. `cancel` may be NULL. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_write(const s3cmtf_coo *coo, const char *path, int32_t value_type,
+    const s3cmtf_cancel *cancel, s3cmtf_error *error);
+
+/** Converts the file `input` (text or binary COO) to the binary COO file `output`, with a file of names beside it for each mode
+  *  whose identifiers are strings; or to text if `output` ends in .tns. Memory use does not grow with the file. `text` and
+  *  `cancel` may be NULL. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_convert(const char *input, const char *output, const s3cmtf_text *text,
+    const s3cmtf_cancel *cancel, s3cmtf_error *error);
+
+/** Writes a copy of an opened file that passes s3cmtf_coo_check(): entries out of range or not finite are removed, and duplicate
+  *  entries of a cell are merged according to `keep` (S3CMTF_KEEP_...). The numbers of both go to `dropped` and `merged`, which
+  *  may be NULL, as may `cancel`. A file with damaged sections is S3CMTF_BAD_FILE. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_fix(const s3cmtf_coo *coo, const char *path, int32_t keep,
+    const s3cmtf_cancel *cancel, uint64_t *dropped, uint64_t *merged, s3cmtf_error *error);
+
+/** Splits an opened file into PREFIX.train.coo and, for fractions above 0, PREFIX.test.coo and PREFIX.valid.coo. All appear
+  *  together or not at all. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_split(const s3cmtf_coo *coo, const char *prefix,
+    const s3cmtf_split_request *request, s3cmtf_error *error);
+
+/*
+ * Options
+ * -------
+ *
+ * Options of a fit are set by name. An option whose default is "auto" is chosen by the fit from the data, unless it is set; the options
+ * of the model have the chosen value.
+ */
+
+/** An option that is true or false. */
+#define S3CMTF_OPTION_BOOL 1
+/** An integer that is not negative. */
+#define S3CMTF_OPTION_INTEGER 2
+/** A finite number, or "auto" if that is the default. */
+#define S3CMTF_OPTION_REAL 3
+/** One of several words. */
+#define S3CMTF_OPTION_CHOICE 4
+/** One integer or several, separated by commas, or "auto" if that is the default. */
+#define S3CMTF_OPTION_INTEGER_LIST 5
+/** One finite number or several, separated by commas, or "auto" if that is the default. */
+#define S3CMTF_OPTION_REAL_LIST 6
+
+/** The description of an option. The texts are constants of the library. */
+typedef struct s3cmtf_option_info {
+    /** sizeof(s3cmtf_option_info). */
+    uint64_t size;
+    /** S3CMTF_OPTION_... */
+    int32_t type;
+    /** The name. */
+    const char *name;
+    /** The default, as s3cmtf_options_set() accepts it. */
+    const char *default_value;
+    /** What the option does. */
+    const char *help;
+    /** The smallest number; "" if the option is not a number. */
+    const char *min;
+    /** The largest number; "" if the option is not a number. */
+    const char *max;
+    /** The words of S3CMTF_OPTION_CHOICE, separated by commas; otherwise "". */
+    const char *choices;
+} s3cmtf_option_info;
+
+/** Creates options from a preset, such as "paper" (s3cmtf_preset_name() enumerates them); NULL means "default". */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_options_new(const char *preset, s3cmtf_options **options, s3cmtf_error *error);
+
+/** Sets several options from NAME=VALUE pairs separated by white space, such as "rank=10 epochs=20 eta=0.01". A first pair
+  *  preset=NAME resets all options to that preset. After an error the options are unchanged. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_options_parse(s3cmtf_options *options, const char *text, s3cmtf_error *error);
+
+/** Sets an option from text: "true", "12", "0.001", "blocked", "10,10,4" or "auto". Words in names are separated by '_' or '-'. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_options_set(s3cmtf_options *options, const char *name, const char *value,
+    s3cmtf_error *error);
+
+/** Sets an option of type S3CMTF_OPTION_INTEGER. An option of another type is S3CMTF_BAD_ARGUMENT. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_options_set_integer(s3cmtf_options *options, const char *name, uint64_t value,
+    s3cmtf_error *error);
+
+/** Sets an option of type S3CMTF_OPTION_REAL. ("auto" is set as text.) */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_options_set_real(s3cmtf_options *options, const char *name, double value,
+    s3cmtf_error *error);
+
+/** Sets an option of type S3CMTF_OPTION_BOOL to 0 or 1. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_options_set_bool(s3cmtf_options *options, const char *name, int32_t value,
+    s3cmtf_error *error);
+
+/** Sets the option "rank" to one rank for all modes (`count` 1) or one for each mode. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_options_set_ranks(s3cmtf_options *options, const uint64_t *ranks, uint64_t count,
+    s3cmtf_error *error);
+
+/** Writes the value of an option as NUL-terminated text to `value`, which has room for `capacity` bytes, and the number of
+  *  bytes including the NUL to `needed`, which may be NULL. With `value` NULL and `capacity` 0 only `needed` is written. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_options_get(const s3cmtf_options *options, const char *name, char *value,
+    uint64_t capacity, uint64_t *needed, s3cmtf_error *error);
+
+/** Frees options. NULL is ignored. */
+void s3cmtf_options_free(s3cmtf_options *options);
+
+/** Returns the number of options there are. */
+uint64_t s3cmtf_option_count(void);
+
+/** Writes the description of an option. `index` is below s3cmtf_option_count(). */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_option_get_info(uint64_t index, s3cmtf_option_info *info, s3cmtf_error *error);
+
+/** Returns the name of preset `index`, a constant; S3CMTF_BAD_ARGUMENT beyond the last. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_preset_name(uint64_t index, const char **name, s3cmtf_error *error);
+
+/*
+ * Problems
+ * --------
+ *
+ * A tensor and the matrices coupled to its modes. Any number of fits may use a problem, also concurrently.
+ */
+
+/** The listed entries are factorized; all other cells are unknown. */
+#define S3CMTF_MATRIX_OBSERVED 0
+/** The entries are similarities between rows of the mode: a graph Laplacian penalty draws similar rows together. */
+#define S3CMTF_MATRIX_GRAPH 1
+/** All cells are factorized; those that are not listed are 0. No cell is listed twice. */
+#define S3CMTF_MATRIX_FULL 2
+/** The listed entries and randomly sampled zeros are factorized. */
+#define S3CMTF_MATRIX_SAMPLED 3
+
+/** How a matrix is coupled to a mode. */
+typedef struct s3cmtf_coupling {
+    /** sizeof(s3cmtf_coupling). */
+    uint64_t size;
+    /** S3CMTF_MATRIX_... */
+    int32_t kind;
+    /** S3CMTF_MATRIX_SAMPLED: how many cells that are not listed are sampled as zeros, in the row of each listed entry; at
+      *  least 1. They depend on the option "seed". Otherwise 0. */
+    uint32_t zeros;
+    /** The weight of the matrix in the loss (lambda_m of the paper); 0 means the option "lambda_m". */
+    double weight;
+    /** The penalty on the factor of the columns if `has_penalty` is 1; otherwise the option "lambda_reg" applies. */
+    double penalty;
+    /** See `penalty`. */
+    int32_t has_penalty;
+} s3cmtf_coupling;
+
+/** Creates a problem from a tensor, which is shared and may be freed. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_problem_new(const s3cmtf_coo *tensor, s3cmtf_problem **problem, s3cmtf_error *error);
+
+/** Couples a matrix to a mode of the tensor: its rows are the rows of that mode. `coupling` may be NULL. Any number of matrices
+  *  may be coupled, several to one mode. The matrix is shared and may be freed. After an error the problem is unchanged. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_problem_add_matrix(s3cmtf_problem *problem, uint64_t mode, const s3cmtf_coo *matrix,
+    const s3cmtf_coupling *coupling, s3cmtf_error *error);
+
+/** Frees a problem. NULL is ignored. */
+void s3cmtf_problem_free(s3cmtf_problem *problem);
+
+/*
+ * Fits
+ * ----
+ *
+ * s3cmtf_fit_entries() and s3cmtf_fit_file() fit a model in one call. An s3cmtf_fit adds coupled matrices, validation, checkpoints and
+ * progress. It runs once: either on the calling thread (s3cmtf_fit_run()), or in the background (s3cmtf_fit_start(), then
+ * s3cmtf_fit_wait() or s3cmtf_fit_get_progress(), then s3cmtf_fit_take()). Objects that its set functions receive may be freed before
+ * the fit.
+ */
+
+/** The fit has not started. */
+#define S3CMTF_FIT_READY 0
+/** The fit is running. */
+#define S3CMTF_FIT_RUNNING 1
+/** The fit has ended, successfully or not. */
+#define S3CMTF_FIT_ENDED 2
+/** An epoch ended. */
+#define S3CMTF_EVENT_EPOCH 1
+/** A rank was lowered to the number of rows of its mode. */
+#define S3CMTF_EVENT_RANK_LOWERED 2
+/** The loss diverged; the fit continues from an earlier epoch with half the step size. */
+#define S3CMTF_EVENT_ROLLED_BACK 3
+/** A checkpoint was written. */
+#define S3CMTF_EVENT_CHECKPOINT 4
+/** A warning about data or options. Later versions may have further events. */
+#define S3CMTF_EVENT_WARNING 5
+/** The fit has not ended. */
+#define S3CMTF_STOP_NONE 0
+/** All epochs ended. */
+#define S3CMTF_STOP_EPOCHS 1
+/** The training loss converged (option "tolerance"). */
+#define S3CMTF_STOP_TOLERANCE 2
+/** The validation error stopped improving (option "patience"). */
+#define S3CMTF_STOP_PATIENCE 3
+/** The option "time_limit" was reached. Before the end of the first epoch the model has its initial values. */
+#define S3CMTF_STOP_TIME_LIMIT 4
+/** A callback or a cancel token ended the fit after at least one epoch. */
+#define S3CMTF_STOP_CANCELLED 5
+
+/** The state of a fit. Quantities that were not measured are NaN. */
+typedef struct s3cmtf_progress {
+    /** sizeof(s3cmtf_progress). In a callback: the size of the struct of the library. */
+    uint64_t size;
+    /** S3CMTF_FIT_READY, S3CMTF_FIT_RUNNING or S3CMTF_FIT_ENDED. */
     int32_t state;
-    /**
-     * In a callback, what it is called for: S3CMTF_EVENT_EPOCH and so on. Otherwise 0.
-     */
+    /** In a callback S3CMTF_EVENT_..., otherwise 0. */
     int32_t event;
-    /**
-     * Why the fit ended: S3CMTF_STOP_EPOCHS and so on. S3CMTF_STOP_NONE before, and if it failed.
-     */
+    /** S3CMTF_STOP_...; S3CMTF_STOP_NONE before the end, and if the fit failed. */
     int32_t stop_reason;
-    /**
-     * The kernel in use, S3CMTF_KERNEL_...; S3CMTF_KERNEL_UNKNOWN until the fit has ended well.
-     */
+    /** S3CMTF_KERNEL_...; S3CMTF_KERNEL_UNKNOWN before the successful end. */
     int32_t kernel;
-    /**
-     * The number of threads in use; 0 until the fit has ended well.
-     */
+    /** The number of threads; 0 before the successful end. */
     uint64_t threads;
-    /**
-     * Epochs done. When the fit has ended: the epoch of the model it returns.
-     */
+    /** The number of epochs completed; after the end, the epoch of the returned model. */
     uint64_t epoch;
-    /**
-     * The most epochs there will be.
-     */
+    /** The maximum number of epochs. */
     uint64_t epochs;
-    /**
-     * How often the fit went back.
-     */
+    /** The number of rollbacks after divergence. */
     uint64_t rollbacks;
-    /**
-     * The step size of the last epoch.
-     */
+    /** The step size of the last epoch. */
     double eta;
-    /**
-     * The training loss after the last epoch.
-     */
+    /** The training loss after the last epoch. */
     double loss;
-    /**
-     * The error on the training entries. When the fit has ended, this and the next two are those of the
-     * model it returns.
-     */
+    /** RMSE on the training entries. After the end this and the next two are those of the returned model. */
     double train_rmse;
-    /**
-     * The error on the test entries.
-     */
+    /** RMSE on the test entries. */
     double test_rmse;
-    /**
-     * The error on the validation entries.
-     */
+    /** RMSE on the validation entries. */
     double valid_rmse;
-    /**
-     * Seconds the last epoch took; when the fit has ended, all of them.
-     */
+    /** Seconds of updates in the last epoch; after the end, in all epochs. */
     double update_seconds;
-    /**
-     * Seconds spent measuring errors, in the same way.
-     */
+    /** Seconds of evaluation, likewise. */
     double eval_seconds;
-    /**
-     * Tensor and matrix entries per second of the last epoch.
-     */
+    /** Tensor and matrix entries per second of the last epoch. */
     double entries_per_second;
-    /**
-     * In a callback, words for an event that is not an epoch; otherwise NULL. It lives until the callback
-     * returns.
-     */
+    /** In a callback for another event than an epoch, its description, valid until the callback returns; otherwise NULL. */
     const char *message;
 } s3cmtf_progress;
 
-#ifdef __cplusplus
-extern "C" {
-#endif // __cplusplus
+/** Called by s3cmtf_fit_run() on the calling thread, after every epoch and at other events. A result other than 0 ends the fit
+  *  with the model of the last epoch, or with S3CMTF_CANCELLED if there is none. The callback must not throw, longjmp, or use
+  *  the fit; it may call the library otherwise. `progress` is valid until it returns. */
+typedef int32_t (*s3cmtf_progress_callback)(const s3cmtf_progress *progress, void *user);
 
-/**
- * Called on the thread that called s3cmtf_fit_run(), after every epoch and when something else is worth
- * knowing. Returning anything but 0 ends the fit, with the model of the last epoch; before there is one, with
- * S3CMTF_CANCELLED. It must not throw, longjmp out, or use the fit it is called from; other calls of the
- * library are fine. `progress` lives until it returns, `user` is what it was set with.
- */
-typedef int32_t (*s3cmtf_callback)(const s3cmtf_progress *progress, void *user);
+/** Fits a model to the tensor `entries` in one call. `options` are NAME=VALUE pairs as in s3cmtf_options_parse(), such as
+  *  "rank=10 epochs=20", or NULL for the defaults. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_entries(const s3cmtf_entries *entries, const char *options, s3cmtf_model **model,
+    s3cmtf_error *error);
 
-/**
- * What a trial gave. It grows at its end in later versions, which is what `size` is for: set it to sizeof
- * before handing the struct to a function, and a field beyond it is never touched; in a callback, use only
- * fields within it.
+/** Fits a model to the tensor in a binary COO or text file in one call. `options` as for s3cmtf_fit_entries(). */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_file(const char *path, const char *options, s3cmtf_model **model,
+    s3cmtf_error *error);
+
+/** Creates a fit. Problem and options are copied (entries are shared) and may be freed or changed. `options` may be NULL for the
+  *  defaults. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_new(const s3cmtf_problem *problem, const s3cmtf_options *options,
+    s3cmtf_fit **fit, s3cmtf_error *error);
+
+/** Sets the entries on which the test RMSE is measured after every epoch; they do not influence the fit. NULL for none. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_test(s3cmtf_fit *fit, const s3cmtf_coo *test, s3cmtf_error *error);
+
+/** Sets the validation entries, which select the best epoch and, with the option "patience", stop the fit. NULL for none. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_valid(s3cmtf_fit *fit, const s3cmtf_coo *valid, s3cmtf_error *error);
+
+/** Sets a model to start from; rows that it does not contain are initialised. NULL for none. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_init(s3cmtf_fit *fit, const s3cmtf_model *model, s3cmtf_error *error);
+
+/** Sets the checkpoint file, which is written every "checkpoint_every" epochs (an option) and replaced atomically. NULL for none. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_checkpoint(s3cmtf_fit *fit, const char *path, s3cmtf_error *error);
+
+/** Sets a checkpoint to resume from. Data and options must be those of the interrupted fit; only "epochs", "threads", "pin",
+  *  "kernel", "time_limit" and "checkpoint_every" may differ. s3cmtf_model_load() and s3cmtf_model_get_options() return the
+  *  options of a checkpoint. NULL for none. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_resume(s3cmtf_fit *fit, const char *path, s3cmtf_error *error);
+
+/** Sets a token that ends the fit from any thread. Before the end of the first epoch the fit then fails with S3CMTF_CANCELLED;
+  *  later it succeeds with the model of the last completed epoch and S3CMTF_STOP_CANCELLED. NULL for none. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_cancel(s3cmtf_fit *fit, const s3cmtf_cancel *cancel, s3cmtf_error *error);
+
+/** Sets the callback of s3cmtf_fit_run(), to which `user` is passed. NULL for none. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_callback(s3cmtf_fit *fit, s3cmtf_progress_callback callback, void *user,
+    s3cmtf_error *error);
+
+/** Runs the fit and returns the model. Until then no other function may be called with this fit; a token
+  *  (s3cmtf_fit_set_cancel()) ends it from another thread. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_run(s3cmtf_fit *fit, s3cmtf_model **model, s3cmtf_error *error);
+
+/** Starts the fit on a background thread and returns immediately. A fit with a callback is S3CMTF_BAD_STATE. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_start(s3cmtf_fit *fit, s3cmtf_error *error);
+
+/** Writes the state of the fit. May be called while the fit runs in the background. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_get_progress(const s3cmtf_fit *fit, s3cmtf_progress *progress,
+    s3cmtf_error *error);
+
+/** Waits for the end of a fit in the background, at most `seconds` (negative: without limit), and writes 1 to `running` if it is
+  *  still running, else 0. May be called concurrently. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_wait(const s3cmtf_fit *fit, double seconds, int32_t *running,
+    s3cmtf_error *error);
+
+/** Requests the end of a fit in the background, as a cancel token does. May be called concurrently. NULL is ignored. */
+void s3cmtf_fit_cancel(const s3cmtf_fit *fit);
+
+/** Returns the model of a fit that ended in the background, or the status with which it failed. S3CMTF_BAD_STATE while it runs
+  *  and after the model was taken. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_take(s3cmtf_fit *fit, s3cmtf_model **model, s3cmtf_error *error);
+
+/** Frees a fit. One that is running in the background is cancelled first. NULL is ignored. */
+void s3cmtf_fit_free(s3cmtf_fit *fit);
+
+/*
+ * Hyperparameter search
+ * ---------------------
+ *
+ * Random search with successive halving. Trials are sampled around the options that a fit would choose, run concurrently, and are
+ * compared on validation entries; the best third continues with more epochs at the next rung. The result does not depend on the number
+ * of threads. A search runs once.
  */
-typedef struct s3cmtf_trial {
-    /**
-     * The bytes of this struct that mean something.
-     */
+
+/** The size of a search and the entries on which trials are compared. */
+typedef struct s3cmtf_tune_request {
+    /** sizeof(s3cmtf_tune_request). */
     uint64_t size;
-    /**
-     * The number of the trial, from 0; that is the fit that is not tuned.
-     */
-    uint64_t number;
-    /**
-     * How many rungs it was measured at.
-     */
+    /** The number of trials, including the fit with the given options; 0 means 200. */
+    uint64_t trials;
+    /** The number of rungs of successive halving; 0 means 3. At the last rung trials have all their epochs. */
     uint64_t rungs;
-    /**
-     * The epochs at the last of them ("gibbs": sweeps).
-     */
+    /** The number of threads of each fit; 0 means 1. The option "threads" is the number of all threads together. */
+    uint64_t fit_threads;
+    /** The fraction of the entries that is held out for validation; 0 means 0.1. */
+    double valid_fraction;
+    /** Validation entries, or NULL to hold out `valid_fraction` of the tensor. Shared; may be freed. */
+    const s3cmtf_coo *valid;
+} s3cmtf_tune_request;
+
+/** The result of a trial. */
+typedef struct s3cmtf_trial {
+    /** sizeof(s3cmtf_trial). In a callback: the size of the struct of the library. */
+    uint64_t size;
+    /** The number of the trial; 0 is the fit with the given options. */
+    uint64_t number;
+    /** The number of rungs at which it was evaluated. */
+    uint64_t rungs;
+    /** The number of epochs (or Gibbs sweeps) at the last of them. */
     uint64_t epochs;
-    /**
-     * The error there, on the entries that trials are compared on; NaN if there is none.
-     */
+    /** RMSE on the validation entries there; NaN if it failed. */
     double valid_rmse;
-    /**
-     * Seconds spent on it.
-     */
+    /** Seconds of computation. */
     double seconds;
-    /**
-     * In a callback, the trials measured at this rung, and those to be measured; otherwise 0.
-     */
+    /** In a callback, the number of trials evaluated at this rung so far; otherwise 0. */
     uint64_t done;
-    /**
-     * See `done`.
-     */
+    /** In a callback, the number of trials of this rung; otherwise 0. */
     uint64_t total;
-    /**
-     * In a callback, the lowest error at this rung so far; otherwise NaN.
-     */
+    /** In a callback, the lowest RMSE at this rung so far; otherwise NaN. */
     double best_rmse;
-    /**
-     * Why the trial failed; NULL if it did not. It lives until the callback returns, or as long as the
-     * search.
-     */
+    /** Why the trial failed, or NULL. Valid until the callback returns or, outside a callback, as long as the search. */
     const char *failed;
 } s3cmtf_trial;
 
-/**
- * Called on the thread that called s3cmtf_tune_run(), after every fit of a trial. Returning anything but 0
- * ends the search with what it has. It must not throw, longjmp out, or use the search it is called from;
- * other calls of the library are fine. `trial` lives until it returns, `user` is what it was set with.
- */
+/** Called by s3cmtf_tune_run() on the calling thread, after every fit of a trial. A result other than 0 ends the search with the
+  *  trials evaluated so far. The callback must not throw, longjmp, or use the search; it may call the library otherwise. */
 typedef int32_t (*s3cmtf_trial_callback)(const s3cmtf_trial *trial, void *user);
 
-/**
- * The name of a status, such as "S3CMTF_OK"; "S3CMTF_RESERVED" for a number that is none. The text is
- * constant and never freed.
- */
-const char *s3cmtf_status_name(int32_t status);
-
-/**
- * Makes an error handle, to be freed with s3cmtf_error_free().
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_error_new(s3cmtf_error **error);
-
-/**
- * The message of the last failure, in UTF-8: what was wrong, where, and what would be right. Empty if
- * there was none or `error` is NULL. It lives until the handle is given to another call or freed.
- */
-const char *s3cmtf_error_message(const s3cmtf_error *error);
-
-/**
- * The status of the last failure; S3CMTF_OK if there was none or `error` is NULL.
- */
-int32_t s3cmtf_error_status(const s3cmtf_error *error);
-
-/**
- * Frees an error handle. NULL is fine.
- */
-void s3cmtf_error_free(s3cmtf_error *error);
-
-/**
- * The version of the library that is linked, as S3CMTF_VERSION_NUMBER is that of the header that was
- * compiled with.
- */
-uint32_t s3cmtf_version_number(void);
-
-/**
- * The same as text, such as "1.2.3". Constant, never freed.
- */
-const char *s3cmtf_version(void);
-
-/**
- * How the library was built: version, machine, system, and whether with optimisations. Constant, never
- * freed.
- */
-const char *s3cmtf_build_info(void);
-
-/**
- * The name of a kernel (S3CMTF_KERNEL_...), as the option "kernel" takes it. Constant, never freed.
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_kernel_name(int32_t kernel, const char **name, s3cmtf_error *error);
-
-/**
- * Whether this machine has a kernel: writes 1 or 0.
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_kernel_available(int32_t kernel, int32_t *available, s3cmtf_error *error);
-
-/**
- * The fastest kernel of this machine, which is used where neither the option "kernel" nor the environment
- * variable S3CMTF_KERNEL says otherwise.
- */
-int32_t s3cmtf_kernel_best(void);
-
-/**
- * Makes a token, to be freed with s3cmtf_cancel_free().
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_cancel_new(s3cmtf_cancel **cancel, s3cmtf_error *error);
-
-/**
- * Asks all work that has the token to end, now and later. Safe in a signal handler. NULL does nothing.
- */
-void s3cmtf_cancel_request(const s3cmtf_cancel *cancel);
-
-/**
- * Makes a requested token fresh again. NULL does nothing.
- */
-void s3cmtf_cancel_reset(const s3cmtf_cancel *cancel);
-
-/**
- * Whether the token was requested: 1 or 0. NULL gives 0.
- */
-int32_t s3cmtf_cancel_requested(const s3cmtf_cancel *cancel);
-
-/**
- * Frees a token. Fits that have it go on, and can no longer be cancelled by it. Any other call that was given
- * it must have returned. NULL is fine.
- */
-void s3cmtf_cancel_free(s3cmtf_cancel *cancel);
-
-/**
- * Makes options for reading text, to be freed with s3cmtf_text_free().
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_text_new(s3cmtf_text **text, s3cmtf_error *error);
-
-/**
- * Sets an option by name, as on the command line:
- * "from" (tns, mtx, csv or tsv), "dims" (sizes of the modes, separated by commas),
- * "zero_based", "no_value" (every value is 1), "weighted" (true or false), "values" (f32 or f64: how they
- * are stored), and for CSV and TSV "columns" (the index columns, separated by commas), "value" and "weight"
- * (columns), "strings" (columns whose ids are words even if they look like numbers, or all), "names"
- * ("MODE:FILE" from an earlier conversion, the mode counted from 0, may be set more than once),
- * "delimiter", "no_header".
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_text_set(s3cmtf_text *text,
-                        const char *name,
-                        const char *value,
-                        s3cmtf_error *error);
-
-/**
- * Frees options for reading text. NULL is fine.
- */
-void s3cmtf_text_free(s3cmtf_text *text);
-
-/**
- * Opens a binary COO file, or text (.tns, .mtx, .csv, .tsv, each also gzipped) through a binary copy that
- * has no name and goes away with the object. `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE; `text`
- * says how text is read and may be NULL, as may `cancel`. Only the structure is checked:
- * s3cmtf_coo_check() looks at every entry, and so does a fit. Free with s3cmtf_coo_free().
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_coo_open(const char *path,
-                        int32_t mode,
-                        const s3cmtf_text *text,
-                        const s3cmtf_cancel *cancel,
-                        s3cmtf_coo **coo,
-                        s3cmtf_error *error);
-
-/**
- * Makes a tensor (or, with `order` 2, a matrix) of `count` entries by copying them.
- *
- * `indices` has one pointer per mode. `indices[n][i * stride]` is the index of entry i in mode n, of type
- * `index_type` (S3CMTF_U32 or S3CMTF_U64), counted from `base` (0 or 1). For separate arrays `stride` is 1;
- * for records of all modes of an entry it is `order`, and `indices[n]` points to the n-th number of the
- * first record. `values` are `count` numbers of `value_type` (S3CMTF_F32 or S3CMTF_F64).
- *
- * `dims` has the size of each mode; with NULL it is the largest index, and a problem may widen it to agree
- * with what it is coupled with. An index beyond its size is S3CMTF_BAD_ENTRY. Values are looked at by
- * s3cmtf_coo_check() and by fits, which refuse NaN and infinities. Free with s3cmtf_coo_free().
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_coo_new(uint64_t order,
-                       const uint64_t *dims,
-                       uint64_t count,
-                       const void *const *indices,
-                       int32_t index_type,
-                       uint64_t stride,
-                       int32_t base,
-                       const void *values,
-                       int32_t value_type,
-                       s3cmtf_coo **coo,
-                       s3cmtf_error *error);
-
-/**
- * As s3cmtf_coo_new(), without a copy: separate arrays of uint32_t counted from 0, all sizes stated. The
- * arrays must stay where and as they are until the object and every problem and fit made from it are
- * freed; the sizes are copied. Entries are checked when they are used.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_coo_new_view(uint64_t order,
-                            const uint64_t *dims,
-                            uint64_t count,
-                            const uint32_t *const *indices,
-                            const void *values,
-                            int32_t value_type,
-                            s3cmtf_coo **coo,
-                            s3cmtf_error *error);
-
-/**
- * The number of modes.
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_get_order(const s3cmtf_coo *coo, uint64_t *order, s3cmtf_error *error);
-
-/**
- * The number of entries.
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_get_count(const s3cmtf_coo *coo, uint64_t *count, s3cmtf_error *error);
-
-/**
- * Copies the size of each mode into `dims`, which has room for `capacity` numbers.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_coo_get_dims(const s3cmtf_coo *coo,
-                            uint64_t *dims,
-                            uint64_t capacity,
-                            s3cmtf_error *error);
-
-/**
- * How the values are stored: S3CMTF_F32 or S3CMTF_F64.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_coo_get_value_type(const s3cmtf_coo *coo,
-                                  int32_t *value_type,
-                                  s3cmtf_error *error);
-
-/**
- * The indices of a mode (counted from 0, as they are), without a copy: as many as there are entries. They
- * live as long as the object.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_coo_view_indices(const s3cmtf_coo *coo,
-                                uint64_t mode,
-                                const uint32_t **indices,
-                                s3cmtf_error *error);
-
-/**
- * The values, without a copy: as many as there are entries, of the type s3cmtf_coo_get_value_type() says.
- * They live as long as the object.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_coo_view_values(const s3cmtf_coo *coo,
-                               const void **values,
-                               s3cmtf_error *error);
-
-/**
- * Frees a tensor or matrix. What was made from it lives on. NULL is fine.
- */
-void s3cmtf_coo_free(s3cmtf_coo *coo);
-
-/**
- * Looks at every entry, and at the checksums of a file. `counts` has room for `capacity` numbers, of which
- * as many are written as there are faults that are counted: S3CMTF_CHECK_COUNTS, or fewer if there is less
- * room. All of them 0 means that nothing is wrong. Later versions may count more faults, at the end; what
- * is compiled now keeps getting what it knows. `cancel` may be NULL.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_coo_check(const s3cmtf_coo *coo,
-                         const s3cmtf_cancel *cancel,
-                         uint64_t *counts,
-                         uint64_t capacity,
-                         s3cmtf_error *error);
-
-/**
- * The smallest and largest value, their mean and standard deviation (all NaN without entries), and for
- * each mode the number of rows with an entry. Each output may be NULL; `rows_used` has room for `capacity`
- * numbers. `cancel` may be NULL. An entry that is out of range or not finite is S3CMTF_BAD_ENTRY.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_coo_summarize(const s3cmtf_coo *coo,
-                             const s3cmtf_cancel *cancel,
-                             double *smallest,
-                             double *largest,
-                             double *mean,
-                             double *deviation,
-                             uint64_t *rows_used,
-                             uint64_t capacity,
-                             s3cmtf_error *error);
-
-/**
- * Writes a binary COO file, which appears complete or not at all. `value_type` is S3CMTF_F32 or
- * S3CMTF_F64, or 0 to store values as they are. `cancel` may be NULL.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_coo_write(const s3cmtf_coo *coo,
-                         const char *path,
-                         int32_t value_type,
-                         const s3cmtf_cancel *cancel,
-                         s3cmtf_error *error);
-
-/**
- * Reads `input` (text or binary COO) and writes the binary COO file `output`, with a file of names beside
- * it for each mode whose ids are words; or, if `output` ends in .tns, text. Memory does not grow with the
- * file. `text` and `cancel` may be NULL.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_coo_convert(const char *input,
-                           const char *output,
-                           const s3cmtf_text *text,
-                           const s3cmtf_cancel *cancel,
-                           s3cmtf_error *error);
-
-/**
- * Writes a copy that passes s3cmtf_coo_check(): entries that are not acceptable are left out (their number
- * goes to `dropped`) and every cell is listed once (`merged` entries are gone), as `keep`
- * (S3CMTF_KEEP_...) says. `dropped`, `merged` and `cancel` may be NULL. The object must be an opened file
- * whose checksums match.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_coo_fix(const s3cmtf_coo *coo,
-                       const char *path,
-                       int32_t keep,
-                       const s3cmtf_cancel *cancel,
-                       uint64_t *dropped,
-                       uint64_t *merged,
-                       s3cmtf_error *error);
-
-/**
- * Writes PREFIX.train.coo and, for parts above 0, PREFIX.test.coo and PREFIX.valid.coo; all appear
- * together. `test` and `valid` are shares of the entries. With `row` and `by` S3CMTF_NO_MODE entries are
- * held out at random, as `seed` decides; with two modes, of each row of mode `row` those with the largest
- * index in mode `by`, such as the latest. `cancel` may be NULL. The object must be an opened file.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_coo_split(const s3cmtf_coo *coo,
-                         const char *prefix,
-                         double test,
-                         double valid,
-                         uint64_t seed,
-                         uint64_t row,
-                         uint64_t by,
-                         const s3cmtf_cancel *cancel,
-                         s3cmtf_error *error);
-
-/**
- * The same entries with weights: the squared error of an entry counts times its weight, so that a weight
- * of 2 is like an entry listed twice, and one of 0 like an entry that is not there. `weights` are as many
- * numbers of `weight_type` (S3CMTF_F32 or S3CMTF_F64) as there are entries, and are copied; weights that the
- * entries had before do not count. Fits and s3cmtf_coo_check() refuse what is not finite or below 0. The
- * entries are shared, not copied. Free with s3cmtf_coo_free().
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_coo_new_weighted(const s3cmtf_coo *coo,
-                                const void *weights,
-                                int32_t weight_type,
-                                s3cmtf_coo **weighted,
-                                s3cmtf_error *error);
-
-/**
- * As s3cmtf_coo_new_weighted(), with the values of `weights` as weights: a tensor or matrix that lists the
- * same entries in the same order. The first entry that differs is S3CMTF_BAD_ENTRY. Both are shared, not
- * copied.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_coo_new_weighted_by(const s3cmtf_coo *coo,
-                                   const s3cmtf_coo *weights,
-                                   s3cmtf_coo **weighted,
-                                   s3cmtf_error *error);
-
-/**
- * How the weights are stored: S3CMTF_F32 or S3CMTF_F64, or 0 if entries have none.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_coo_get_weight_type(const s3cmtf_coo *coo,
-                                   int32_t *weight_type,
-                                   s3cmtf_error *error);
-
-/**
- * The weights, without a copy: as many as there are entries, of the type s3cmtf_coo_get_weight_type() says;
- * NULL if entries have none. They live as long as the object.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_coo_view_weights(const s3cmtf_coo *coo,
-                                const void **weights,
-                                s3cmtf_error *error);
-
-/**
- * Makes options, to be freed with s3cmtf_options_free(). `preset` names settings to start from, such as
- * "paper" (s3cmtf_preset_name() lists them); NULL means "default".
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_options_new(const char *preset,
-                           s3cmtf_options **options,
-                           s3cmtf_error *error);
-
-/**
- * Sets an option to what a text says: "true", "12", "0.001", "blocked", "10,10,4", "auto". Names have
- * underscores or dashes.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_options_set(s3cmtf_options *options,
-                           const char *name,
-                           const char *value,
-                           s3cmtf_error *error);
-
-/**
- * Sets an option of type S3CMTF_OPTION_TYPE_WHOLE; one of another type is S3CMTF_BAD_ARGUMENT, here and
- * below.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_options_set_whole(s3cmtf_options *options,
-                                 const char *name,
-                                 uint64_t value,
-                                 s3cmtf_error *error);
-
-/**
- * Sets an option of type S3CMTF_OPTION_TYPE_REAL to a number. NaN does not mean "auto": that is set as a text.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_options_set_real(s3cmtf_options *options,
-                                const char *name,
-                                double value,
-                                s3cmtf_error *error);
-
-/**
- * Sets an option of type S3CMTF_OPTION_TYPE_FLAG: `value` is 0 or 1.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_options_set_flag(s3cmtf_options *options,
-                                const char *name,
-                                int32_t value,
-                                s3cmtf_error *error);
-
-/**
- * Sets the option "rank": `count` is 1, or the number of modes.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_options_set_ranks(s3cmtf_options *options,
-                                 const uint64_t *ranks,
-                                 uint64_t count,
-                                 s3cmtf_error *error);
-
-/**
- * Writes the value of an option as text, as s3cmtf_options_set() takes it, into `value`, which has room for
- * `capacity` bytes, and into `needed` the number of its bytes; both with the NUL at the end. With `value`
- * NULL and `capacity` 0 only `needed` is written. `needed` may be NULL.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_options_get(const s3cmtf_options *options,
-                           const char *name,
-                           char *value,
-                           uint64_t capacity,
-                           uint64_t *needed,
-                           s3cmtf_error *error);
-
-/**
- * Frees options. NULL is fine.
- */
-void s3cmtf_options_free(s3cmtf_options *options);
-
-/**
- * The number of options in the table.
- */
-uint64_t s3cmtf_option_count(void);
-
-/**
- * The type of an option: S3CMTF_OPTION_TYPE_FLAG and so on. `index` counts from 0.
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_option_type(uint64_t index, int32_t *option_type, s3cmtf_error *error);
-
-/**
- * A text about an option: `what` is S3CMTF_OPTION_NAME and so on. Constant, never freed.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_option_text(uint64_t index,
-                           int32_t what,
-                           const char **text,
-                           s3cmtf_error *error);
-
-/**
- * The name of a preset, for s3cmtf_options_new(). `index` counts from 0; beyond the last it is
- * S3CMTF_BAD_ARGUMENT. Constant, never freed.
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_preset_name(uint64_t index, const char **name, s3cmtf_error *error);
-
-/**
- * Makes a problem of a tensor, to be freed with s3cmtf_problem_free(). The tensor is shared and may be
- * freed before.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_problem_new(const s3cmtf_coo *tensor,
-                           s3cmtf_problem **problem,
-                           s3cmtf_error *error);
-
-/**
- * Couples a matrix to a mode of the tensor (counted from 0): its rows are the rows of that mode. `kind` is
- * S3CMTF_MATRIX_OBSERVED, S3CMTF_MATRIX_GRAPH or S3CMTF_MATRIX_FULL; the last has no cell twice and makes every
- * row of the mode one that occurs. `weight` is lambda_m of the paper and `penalty` the one on
- * the columns of the matrix; S3CMTF_FROM_OPTIONS leaves either to the options of the fit. Any number of
- * matrices may be coupled, several to one mode. If the sizes do not agree the problem stays as it was.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_problem_add_matrix(s3cmtf_problem *problem,
-                                  uint64_t mode,
-                                  const s3cmtf_coo *matrix,
-                                  int32_t kind,
-                                  double weight,
-                                  double penalty,
-                                  s3cmtf_error *error);
-
-/**
- * As s3cmtf_problem_add_matrix(), for a matrix that lists what is not 0: for each such entry `zeros` cells of
- * its row that are not listed are drawn and count as entries of value 0, or all there are if they are fewer.
- * They are drawn when a fit begins, by its option "seed". `zeros` must be 1 or more.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_problem_add_sampled_matrix(s3cmtf_problem *problem,
-                                          uint64_t mode,
-                                          const s3cmtf_coo *matrix,
-                                          uint32_t zeros,
-                                          double weight,
-                                          double penalty,
-                                          s3cmtf_error *error);
-
-/**
- * Frees a problem. NULL is fine.
- */
-void s3cmtf_problem_free(s3cmtf_problem *problem);
-
-/**
- * Prepares a fit of a problem, to be freed with s3cmtf_fit_free(). Problem and options are copied (the
- * entries shared) and may be freed or changed; `options` may be NULL for the defaults.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_fit_new(const s3cmtf_problem *problem,
-                       const s3cmtf_options *options,
-                       s3cmtf_fit **fit,
-                       s3cmtf_error *error);
-
-/**
- * Sets the entries whose error is measured as it goes; they decide nothing. NULL for none. The object is
- * shared and may be freed before the fit.
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_test(s3cmtf_fit *fit, const s3cmtf_coo *test, s3cmtf_error *error);
-
-/**
- * Sets the entries that decide, with the option "patience", when to stop and which model is best. NULL for
- * none. The object is shared and may be freed before the fit.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_fit_set_valid(s3cmtf_fit *fit,
-                             const s3cmtf_coo *valid,
-                             s3cmtf_error *error);
-
-/**
- * Sets a model to start from; rows it lacks start anew. NULL for none. The model is shared and may be freed
- * before the fit.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_fit_set_init(s3cmtf_fit *fit,
-                            const s3cmtf_model *model,
-                            s3cmtf_error *error);
-
-/**
- * Sets where checkpoints go, after as many epochs or seconds as the options "checkpoint_every" and
- * "checkpoint_seconds" say. The file is replaced as a whole each time. NULL for none.
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_checkpoint(s3cmtf_fit *fit, const char *path, s3cmtf_error *error);
-
-/**
- * Sets a checkpoint to go on from, with the same data and the same options; only "epochs", "threads",
- * "pin", "kernel", "time_limit" and the intervals of checkpoints may differ. The options of a checkpoint
- * are those of the model that s3cmtf_model_load() finds in it (s3cmtf_model_get_options()). NULL for none.
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_resume(s3cmtf_fit *fit, const char *path, s3cmtf_error *error);
-
-/**
- * Sets a token that ends the fit from any thread. Until the first epoch is finished the fit then fails with
- * S3CMTF_CANCELLED; later it ends well, with the model of the last epoch that was finished and the stop
- * reason S3CMTF_STOP_CANCELLED. A fit that goes on from a checkpoint has the epochs of the checkpoint behind
- * it as soon as its preparations are done. NULL for none. The token may be freed before the fit.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_fit_set_cancel(s3cmtf_fit *fit,
-                              const s3cmtf_cancel *cancel,
-                              s3cmtf_error *error);
-
-/**
- * Sets what s3cmtf_fit_run() calls as it goes. NULL for nothing. `user` is handed to the callback as it is.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_fit_set_callback(s3cmtf_fit *fit,
-                                s3cmtf_callback callback,
-                                void *user,
-                                s3cmtf_error *error);
-
-/**
- * Runs the fit on the calling thread and writes the model it gives, to be freed with s3cmtf_model_free().
- * Until it returns, no other function may be given the fit: s3cmtf_fit_get_progress() and
- * s3cmtf_fit_cancel() are for fits in the background. A token (s3cmtf_fit_set_cancel()) ends it from another
- * thread.
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_run(s3cmtf_fit *fit, s3cmtf_model **model, s3cmtf_error *error);
-
-/**
- * Starts the fit in the background and returns at once. A fit with a callback is refused
- * (S3CMTF_BAD_STATE): nobody would be there to be called.
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_start(s3cmtf_fit *fit, s3cmtf_error *error);
-
-/**
- * Writes how far the fit is: set `progress->size` before. May run concurrently with a fit in the
- * background, not with s3cmtf_fit_run().
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_fit_get_progress(const s3cmtf_fit *fit,
-                                s3cmtf_progress *progress,
-                                s3cmtf_error *error);
-
-/**
- * Waits up to `seconds` (below 0: for ever) for a fit in the background to end and writes whether it still
- * runs: 1 or 0. A fit that was not started does not run. May run concurrently, with itself too.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_fit_wait(const s3cmtf_fit *fit,
-                        double seconds,
-                        int32_t *running,
-                        s3cmtf_error *error);
-
-/**
- * Asks a fit in the background to end, as a token would. May run concurrently, but not with
- * s3cmtf_fit_run(). NULL does nothing.
- */
-void s3cmtf_fit_cancel(const s3cmtf_fit *fit);
-
-/**
- * Writes the model of a fit in the background that has ended, to be freed with s3cmtf_model_free(), or
- * returns the status it failed with. S3CMTF_BAD_STATE while it runs, and when the model was taken before.
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_take(s3cmtf_fit *fit, s3cmtf_model **model, s3cmtf_error *error);
-
-/**
- * Frees a fit. One that runs in the background is cancelled and waited for. NULL is fine.
- */
-void s3cmtf_fit_free(s3cmtf_fit *fit);
-
-/**
- * Prepares a search, to be freed with s3cmtf_tune_free(). Problem and options are copied (the entries
- * shared) and may be freed or changed. The options are where the search begins and what all trials have in
- * common: "threads" is the number for all, "time_limit" and "seed" are those of the search. NULL for the
- * defaults.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_tune_new(const s3cmtf_problem *problem,
-                        const s3cmtf_options *options,
-                        s3cmtf_tune **tune,
-                        s3cmtf_error *error);
-
-/**
- * Sets how many trials there are (200 if nothing is said), the fit that is not tuned among them.
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_trials(s3cmtf_tune *tune, uint64_t trials, s3cmtf_error *error);
-
-/**
- * Sets how often trials are compared (3 if nothing is said); the last time they have all their epochs.
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_rungs(s3cmtf_tune *tune, uint64_t rungs, s3cmtf_error *error);
-
-/**
- * Sets the threads of one fit (1 if nothing is said): as many fits run side by side as go into the option
- * "threads".
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_tune_set_fit_threads(s3cmtf_tune *tune,
-                                    uint64_t threads,
-                                    s3cmtf_error *error);
-
-/**
- * Sets the part of the entries that is held out to compare trials on, above 0 and below 1 (0.1 if nothing is
- * said).
- */
-S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_fraction(s3cmtf_tune *tune, double fraction, s3cmtf_error *error);
-
-/**
- * Sets entries to compare trials on; then none are held out. NULL for none. The object is shared and may be
- * freed before the search.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_tune_set_valid(s3cmtf_tune *tune,
-                              const s3cmtf_coo *valid,
-                              s3cmtf_error *error);
-
-/**
- * Sets what an option is drawn from: values separated by commas ("8,16,32") or an interval ("0.005..0.1").
- * Rank, model, step, penalties, the step of the core and the weights of matrices without one of their own
- * are drawn in any case, around what the fit would choose.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_tune_set_range(s3cmtf_tune *tune,
-                              const char *name,
-                              const char *range,
-                              s3cmtf_error *error);
-
-/**
- * Sets where the state of the search is kept, replaced as a whole now and then. NULL for nowhere.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_tune_set_checkpoint(s3cmtf_tune *tune,
-                                   const char *path,
-                                   s3cmtf_error *error);
-
-/**
- * Sets a state to go on from, with the same data and settings; only "threads" and "time_limit" may differ.
- * NULL for none.
- */
+/** Creates a search. Problem and options are copied (entries are shared) and may be freed or changed. All trials have `options`
+  *  in common, but for the options that are sampled; "time_limit" and "seed" are those of the search. `options` and `request`
+  *  may be NULL. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_new(const s3cmtf_problem *problem, const s3cmtf_options *options,
+    const s3cmtf_tune_request *request, s3cmtf_tune **tune, s3cmtf_error *error);
+
+/** Sets the values from which an option is sampled: a list ("8,16,32") or an interval ("0.005..0.1"). Rank, model, step sizes,
+  *  penalties and weights of matrices are always sampled, by default around what a fit would choose. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_range(s3cmtf_tune *tune, const char *name, const char *range,
+    s3cmtf_error *error);
+
+/** Sets the file in which the state of the search is saved and replaced atomically. NULL for none. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_checkpoint(s3cmtf_tune *tune, const char *path, s3cmtf_error *error);
+
+/** Sets a saved state to resume from. Data and settings must be the same; only "threads" and "time_limit" may differ. NULL for
+  *  none. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_resume(s3cmtf_tune *tune, const char *path, s3cmtf_error *error);
 
-/**
- * Sets a token that ends the search from any thread, with what it has; before a trial was measured, with
- * S3CMTF_CANCELLED. NULL for none. The token may be freed before the search.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_tune_set_cancel(s3cmtf_tune *tune,
-                               const s3cmtf_cancel *cancel,
-                               s3cmtf_error *error);
+/** Sets a token that ends the search from any thread with the trials evaluated so far, or with S3CMTF_CANCELLED if there are
+  *  none. NULL for none. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_cancel(s3cmtf_tune *tune, const s3cmtf_cancel *cancel, s3cmtf_error *error);
 
-/**
- * Sets what s3cmtf_tune_run() calls as it goes. NULL for nothing. `user` is handed to the callback as it is.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_tune_set_callback(s3cmtf_tune *tune,
-                                 s3cmtf_trial_callback callback,
-                                 void *user,
-                                 s3cmtf_error *error);
+/** Sets the callback of s3cmtf_tune_run(), to which `user` is passed. NULL for none. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_callback(s3cmtf_tune *tune, s3cmtf_trial_callback callback, void *user,
+    s3cmtf_error *error);
 
-/**
- * Runs the search on the calling thread. A search that fails may be changed and run again.
- */
+/** Runs the search. After a failure it may be changed and run again. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_run(s3cmtf_tune *tune, s3cmtf_error *error);
 
-/**
- * Writes the number of trials of a search that has run.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_tune_get_count(const s3cmtf_tune *tune,
-                              uint64_t *count,
-                              s3cmtf_error *error);
+/** Writes the number of trials of a search that has ended. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_get_count(const s3cmtf_tune *tune, uint64_t *count, s3cmtf_error *error);
 
-/**
- * Writes what a trial gave: set `trial->size` before. `place` 0 is the best.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_tune_get_trial(const s3cmtf_tune *tune,
-                              uint64_t place,
-                              s3cmtf_trial *trial,
-                              s3cmtf_error *error);
+/** Writes the result of the trial with rank `place`; 0 is the best. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_get_trial(const s3cmtf_tune *tune, uint64_t place, s3cmtf_trial *trial,
+    s3cmtf_error *error);
 
-/**
- * Makes options of a trial, all settled, to be freed with s3cmtf_options_free(). `place` 0 is the best.
- * "threads", "pin", "kernel" and "time_limit" are those the search was given.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_tune_get_options(const s3cmtf_tune *tune,
-                                uint64_t place,
-                                s3cmtf_options **options,
-                                s3cmtf_error *error);
+/** Returns the options of the trial with rank `place`, without "auto". "threads", "pin", "kernel" and "time_limit" are those of
+  *  the search. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_get_options(const s3cmtf_tune *tune, uint64_t place, s3cmtf_options **options,
+    s3cmtf_error *error);
 
-/**
- * Writes the options of a trial as lines name=value, as the program's `fit --config` takes them, with a NUL
- * at the end. `needed` gets the bytes of all that; with `text` NULL and `capacity` 0 nothing else is
- * written. `needed` may be NULL.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_tune_get_text(const s3cmtf_tune *tune,
-                             uint64_t place,
-                             char *text,
-                             uint64_t capacity,
-                             uint64_t *needed,
-                             s3cmtf_error *error);
+/** Writes the options of the trial with rank `place` as lines NAME=VALUE, the format of `fit --config` of the command-line
+  *  program. `text`, `capacity` and `needed` as in s3cmtf_options_get(). */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_get_text(const s3cmtf_tune *tune, uint64_t place, char *text, uint64_t capacity,
+    uint64_t *needed, s3cmtf_error *error);
 
-/**
- * Frees a search. NULL is fine.
- */
+/** Frees a search. NULL is ignored. */
 void s3cmtf_tune_free(s3cmtf_tune *tune);
 
-/**
- * Opens a model file, or the model in a checkpoint; `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE.
- * Free with s3cmtf_model_free().
+/*
+ * Models
+ * ------
+ *
+ * Models are immutable. Row r of a factor belongs to the index that s3cmtf_model_copy_row_indices() returns for r.
  */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_load(const char *path,
-                          int32_t mode,
-                          s3cmtf_model **model,
-                          s3cmtf_error *error);
 
-/**
- * Writes a model file, which appears complete or not at all.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_save(const s3cmtf_model *model,
-                          const char *path,
-                          s3cmtf_error *error);
+/** A Tucker model: the core is a full tensor. */
+#define S3CMTF_MODEL_TUCKER 1
+/** A CP model: the core is superdiagonal. */
+#define S3CMTF_MODEL_CP 2
+/** Rows are contiguous, as in C. */
+#define S3CMTF_ROW_MAJOR 0
+/** Columns are contiguous, as in R, Julia and Fortran. */
+#define S3CMTF_COLUMN_MAJOR 1
 
-/**
- * Writes factors, core, columns of matrices, mean, biases and offsets into a folder, as .npy files; all but the
- * last three also as text. `cancel` may be
- * NULL.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_export(const s3cmtf_model *model,
-                            const char *folder,
-                            const s3cmtf_cancel *cancel,
-                            s3cmtf_error *error);
+/** The size of a model. */
+typedef struct s3cmtf_model_info {
+    /** sizeof(s3cmtf_model_info). */
+    uint64_t size;
+    /** S3CMTF_MODEL_TUCKER or S3CMTF_MODEL_CP. */
+    int32_t kind;
+    /** The number of modes. */
+    uint64_t order;
+    /** The number of coupled matrices, including graphs. */
+    uint64_t matrices;
+    /** The number of epochs of the fit, for s3cmtf_model_get_epoch(). */
+    uint64_t epochs;
+    /** The number of posterior samples; 0 unless the option "algorithm" was "gibbs". Only a model with samples predicts
+      *  standard deviations and quantiles. */
+    uint64_t samples;
+    /** The mean of the training values, or 0 if the option "mean" was false. It is a term of every prediction. */
+    double mean;
+    /** The smallest training value. Predictions are clipped to the training values. */
+    double min_value;
+    /** The largest training value. */
+    double max_value;
+} s3cmtf_model_info;
 
-/**
- * Frees a model. Fits that start from it live on; views into it do not. NULL is fine.
- */
+/** The size of a mode of a model. */
+typedef struct s3cmtf_model_mode {
+    /** sizeof(s3cmtf_model_mode). */
+    uint64_t size;
+    /** The size of the mode; indices are below it. */
+    uint64_t dim;
+    /** The number of rows of its factor: of indices that occurred in the data. */
+    uint64_t rows;
+    /** Its rank: the number of columns of its factor. */
+    uint64_t rank;
+} s3cmtf_model_mode;
+
+/** A coupled matrix of a model. */
+typedef struct s3cmtf_model_matrix {
+    /** sizeof(s3cmtf_model_matrix). */
+    uint64_t size;
+    /** The mode it is coupled to. */
+    uint64_t mode;
+    /** S3CMTF_MATRIX_... */
+    int32_t kind;
+    /** Its weight in the loss. */
+    double weight;
+    /** The number of its columns. */
+    uint64_t columns;
+    /** The number of rows of its factor: of columns that occurred in the data. A graph has none. */
+    uint64_t rows;
+} s3cmtf_model_matrix;
+
+/** A matrix in memory of the library: element (r, c) is numbers[r * stride + c]. It is valid as long as the model. This struct
+  *  will not change in later versions. */
+typedef struct s3cmtf_view {
+    /** The first element; NULL if there are no rows. */
+    const float *numbers;
+    /** The number of rows. */
+    uint64_t rows;
+    /** The number of columns. */
+    uint64_t columns;
+    /** The distance between rows, in numbers. */
+    uint64_t stride;
+} s3cmtf_view;
+
+/** Opens a model file, or the model in a checkpoint. `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_load(const char *path, int32_t mode, s3cmtf_model **model,
+    s3cmtf_error *error);
+
+/** Writes a model file, which appears complete or not at all. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_save(const s3cmtf_model *model, const char *path, s3cmtf_error *error);
+
+/** Writes factors, core, mean, biases, and factors and offsets of the matrices to a folder as .npy files, factors and core also
+  *  as text. `cancel` may be NULL. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_export(const s3cmtf_model *model, const char *folder,
+    const s3cmtf_cancel *cancel, s3cmtf_error *error);
+
+/** Frees a model. Views of its factors become invalid; fits that start from it do not. NULL is ignored. */
 void s3cmtf_model_free(s3cmtf_model *model);
 
-/**
- * Whether the model is S3CMTF_MODEL_TUCKER or S3CMTF_MODEL_CP.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_get_kind(const s3cmtf_model *model,
-                              int32_t *kind,
-                              s3cmtf_error *error);
+/** Writes the kind and the size of a model, and its mean and range of values. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_get_info(const s3cmtf_model *model, s3cmtf_model_info *info,
+    s3cmtf_error *error);
 
-/**
- * The number of modes.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_get_order(const s3cmtf_model *model,
-                               uint64_t *order,
-                               s3cmtf_error *error);
+/** Writes the size of a mode and of its factor. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_get_mode(const s3cmtf_model *model, uint64_t mode, s3cmtf_model_mode *info,
+    s3cmtf_error *error);
 
-/**
- * Copies the size of each mode into `dims`, which has room for `capacity` numbers.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_get_dims(const s3cmtf_model *model,
-                              uint64_t *dims,
-                              uint64_t capacity,
-                              s3cmtf_error *error);
+/** Writes the mode, the kind and the size of a coupled matrix. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_get_matrix(const s3cmtf_model *model, uint64_t matrix,
+    s3cmtf_model_matrix *info, s3cmtf_error *error);
 
-/**
- * Copies the rank of each mode into `ranks`, which has room for `capacity` numbers.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_get_ranks(const s3cmtf_model *model,
-                               uint64_t *ranks,
-                               uint64_t capacity,
-                               s3cmtf_error *error);
+/** Returns the options of the fit, with the values that the fit chose in place of "auto". */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_get_options(const s3cmtf_model *model, s3cmtf_options **options,
+    s3cmtf_error *error);
 
-/**
- * The smallest and the largest training value: the range to which predictions are clipped.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_get_range(const s3cmtf_model *model,
-                               double *low,
-                               double *high,
-                               s3cmtf_error *error);
+/** Writes the record of the fit as lines NAME=VALUE: note=EPOCH EVENT TEXT for each event (rolled-back, rank-lowered or warning),
+  *  then reason, epochs, best_epoch, train_rmse, test_rmse, valid_rmse, clipped, threads, kernel, update_seconds, eval_seconds and
+  *  seconds. A checkpoint has only events. `text`, `capacity` and `needed` as in s3cmtf_options_get(). */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_get_record(const s3cmtf_model *model, char *text, uint64_t capacity,
+    uint64_t *needed, s3cmtf_error *error);
 
-/**
- * What is added to every prediction: the mean of the training values, or 0 (option "mean").
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_get_mean(const s3cmtf_model *model,
-                              double *mean,
-                              s3cmtf_error *error);
+/** Writes the errors, the loss and the times of an epoch, below s3cmtf_model_info.epochs. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_get_epoch(const s3cmtf_model *model, uint64_t epoch, s3cmtf_progress *progress,
+    s3cmtf_error *error);
 
-/**
- * The number of rows of a mode: of its indices that occurred.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_get_rows(const s3cmtf_model *model,
-                              uint64_t mode,
-                              uint64_t *rows,
-                              s3cmtf_error *error);
+/** Copies the zero-based index of each row of a factor, ascending, to `indices`, which has room for `capacity` numbers of type
+  *  `index_type` (S3CMTF_U32 or S3CMTF_U64). */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_copy_row_indices(const s3cmtf_model *model, uint64_t mode, void *indices,
+    uint64_t capacity, int32_t index_type, s3cmtf_error *error);
 
-/**
- * The number of coupled matrices, graphs among them.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_get_matrices(const s3cmtf_model *model,
-                                  uint64_t *matrices,
-                                  s3cmtf_error *error);
+/** Copies the factor of a mode, rows x rank, to `numbers`, which has room for `capacity` numbers of type `number_type`
+  *  (S3CMTF_F32 or S3CMTF_F64). `layout` is S3CMTF_ROW_MAJOR or S3CMTF_COLUMN_MAJOR. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_copy_factor(const s3cmtf_model *model, uint64_t mode, void *numbers,
+    uint64_t capacity, int32_t number_type, int32_t layout, s3cmtf_error *error);
 
-/**
- * What a coupled matrix is: its mode, its kind (S3CMTF_MATRIX_OBSERVED and so on), its weight,
- * the number of its columns and how many of them occurred (a graph has none of its own). Each output may be
- * NULL.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_get_matrix(const s3cmtf_model *model,
-                                uint64_t matrix,
-                                uint64_t *mode,
-                                int32_t *kind,
-                                double *weight,
-                                uint64_t *columns,
-                                uint64_t *rows,
-                                s3cmtf_error *error);
+/** Copies the row of an index of a mode: its row of the factor, or the mean row if the index did not occur in the data. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_copy_row(const s3cmtf_model *model, uint64_t mode, uint64_t index,
+    void *numbers, uint64_t capacity, int32_t number_type, s3cmtf_error *error);
 
-/**
- * A copy of the options the model was fitted with, to be freed with s3cmtf_options_free(). Where
- * the fit had a choice ("auto") they say what it chose.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_get_options(const s3cmtf_model *model,
-                                 s3cmtf_options **options,
-                                 s3cmtf_error *error);
+/** Returns a view of the factor of a mode, valid as long as the model. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_view_factor(const s3cmtf_model *model, uint64_t mode, s3cmtf_view *view,
+    s3cmtf_error *error);
 
-/**
- * Writes what happened in the fit and how it ended, and the NUL behind it, into `text`, which has room for `capacity`
- * bytes, and how many bytes that is into `needed` (which may be NULL). With `text` NULL and `capacity` 0 it only says how
- * many. Each line is NAME=VALUE: note=EPOCH WHAT TEXT for each event (WHAT is rolled-back, rank-lowered, refit or warning),
- * then reason, epochs, best_epoch, train_rmse, test_rmse, valid_rmse, clipped, threads, kernel, update_seconds, eval_seconds
- * and seconds. A checkpoint has no such ending, and a model of an earlier version has no line.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_get_record(const s3cmtf_model *model,
-                                char *text,
-                                uint64_t capacity,
-                                uint64_t *needed,
-                                s3cmtf_error *error);
+/** Copies the biases of a mode, one per row of its factor; zeros if the model has no biases. Indices that did not occur in the
+  *  data have bias 0. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_copy_biases(const s3cmtf_model *model, uint64_t mode, void *numbers,
+    uint64_t capacity, int32_t number_type, s3cmtf_error *error);
 
-/**
- * The number of epochs the model was fitted for.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_get_epochs(const s3cmtf_model *model,
-                                uint64_t *epochs,
-                                s3cmtf_error *error);
+/** Returns a view of the biases of a mode, one column; no rows if the model has no biases. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_view_biases(const s3cmtf_model *model, uint64_t mode, s3cmtf_view *view,
+    s3cmtf_error *error);
 
-/**
- * The figures of an epoch, counted from 0: set `progress->size` before.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_get_epoch(const s3cmtf_model *model,
-                               uint64_t epoch,
-                               s3cmtf_progress *progress,
-                               s3cmtf_error *error);
+/** Copies the core. S3CMTF_MODEL_TUCKER: the product of the ranks, last mode fastest with S3CMTF_ROW_MAJOR, first mode fastest
+  *  with S3CMTF_COLUMN_MAJOR. S3CMTF_MODEL_CP: its superdiagonal. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_copy_core(const s3cmtf_model *model, void *numbers, uint64_t capacity,
+    int32_t number_type, int32_t layout, s3cmtf_error *error);
 
-/**
- * Copies the index of each row of a mode, counted from 0 and ascending, into `indices`, which has room for
- * `capacity` numbers of `index_type` (S3CMTF_U32 or S3CMTF_U64).
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_copy_row_indices(const s3cmtf_model *model,
-                                      uint64_t mode,
-                                      void *indices,
-                                      uint64_t capacity,
-                                      int32_t index_type,
-                                      s3cmtf_error *error);
+/** Returns a view of the core, in row-major order: one row for each combination of columns of all modes but the last, one column
+  *  for each column of the last. S3CMTF_MODEL_CP: one row, the superdiagonal. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_view_core(const s3cmtf_model *model, s3cmtf_view *view, s3cmtf_error *error);
 
-/**
- * Copies the factor of a mode, rows x rank numbers, into `numbers`, which has room for `capacity` numbers
- * of `number_type` (S3CMTF_F32 or S3CMTF_F64). `layout` is S3CMTF_ROW_MAJOR or S3CMTF_COLUMN_MAJOR.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_copy_factor(const s3cmtf_model *model,
-                                 uint64_t mode,
-                                 void *numbers,
-                                 uint64_t capacity,
-                                 int32_t number_type,
-                                 int32_t layout,
-                                 s3cmtf_error *error);
+/** Copies the column index of each row of the factor of a coupled matrix, as s3cmtf_model_copy_row_indices() does for a mode.
+  *  A graph has no factor: S3CMTF_BAD_ARGUMENT, here and below. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_copy_matrix_indices(const s3cmtf_model *model, uint64_t matrix, void *indices,
+    uint64_t capacity, int32_t index_type, s3cmtf_error *error);
 
-/**
- * Copies the row that stands for an index of a mode, whether it occurred or not: rank numbers.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_copy_row(const s3cmtf_model *model,
-                              uint64_t mode,
-                              uint64_t index,
-                              void *numbers,
-                              uint64_t capacity,
-                              int32_t number_type,
-                              s3cmtf_error *error);
+/** Copies the factor V of a coupled matrix, as s3cmtf_model_copy_factor() does for a mode. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_copy_matrix(const s3cmtf_model *model, uint64_t matrix, void *numbers,
+    uint64_t capacity, int32_t number_type, int32_t layout, s3cmtf_error *error);
 
-/**
- * The factor of a mode where it is: row r begins at `numbers + r * stride` and has `rank` numbers; what is
- * between is 0. It lives as long as the model. Outputs but `numbers` may be NULL.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_view_factor(const s3cmtf_model *model,
-                                 uint64_t mode,
-                                 const float **numbers,
-                                 uint64_t *rows,
-                                 uint64_t *rank,
-                                 uint64_t *stride,
-                                 s3cmtf_error *error);
+/** Returns a view of the factor V of a coupled matrix. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_view_matrix(const s3cmtf_model *model, uint64_t matrix, s3cmtf_view *view,
+    s3cmtf_error *error);
 
-/**
- * Copies the biases of a mode, one for each of its rows, into `numbers`, which has room for `capacity` numbers
- * of `number_type` (S3CMTF_F32 or S3CMTF_F64). A model without biases gives zeros. Indices that did not occur
- * have bias 0. A model of samples gives those of its last draw, as of its factors.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_copy_biases(const s3cmtf_model *model,
-                                 uint64_t mode,
-                                 void *numbers,
-                                 uint64_t capacity,
-                                 int32_t number_type,
-                                 s3cmtf_error *error);
+/** Copies the column offsets of a coupled matrix, one per row of its factor; zeros if the model has none. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_copy_offsets(const s3cmtf_model *model, uint64_t matrix, void *numbers,
+    uint64_t capacity, int32_t number_type, s3cmtf_error *error);
 
-/**
- * The biases of a mode where they are: `count` numbers, one for each of its rows. A model without biases has
- * NULL and 0. They live as long as the model. `count` may be NULL.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_view_biases(const s3cmtf_model *model,
-                                 uint64_t mode,
-                                 const float **numbers,
-                                 uint64_t *count,
-                                 s3cmtf_error *error);
+/** Returns a view of the column offsets of a coupled matrix, one column; no rows if the model has none. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_view_offsets(const s3cmtf_model *model, uint64_t matrix, s3cmtf_view *view,
+    s3cmtf_error *error);
 
-/**
- * Copies the core. For S3CMTF_MODEL_TUCKER it has as many numbers as the ranks multiplied, the last mode
- * fastest with S3CMTF_ROW_MAJOR and the first with S3CMTF_COLUMN_MAJOR; for S3CMTF_MODEL_CP only the
- * diagonal is there, rank numbers.
+/*
+ * Predictions
+ * -----------
  */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_copy_core(const s3cmtf_model *model,
-                               void *numbers,
-                               uint64_t capacity,
-                               int32_t number_type,
-                               int32_t layout,
-                               s3cmtf_error *error);
 
-/**
- * The core where it is, row-major with rows of the last mode `stride` apart (for S3CMTF_MODEL_CP the
- * diagonal alone). It lives as long as the model. `stride` may be NULL.
+/** Clip as the command-line program does by default. */
+#define S3CMTF_CLIP_DEFAULT 0
+/** Do not clip. */
+#define S3CMTF_CLIP_OFF 1
+/** Clip predictions and quantiles to the range of the training values. */
+#define S3CMTF_CLIP_ON 2
+
+/** What to predict, and how. The numbers in the outputs have the type of the predictions. */
+typedef struct s3cmtf_predict_request {
+    /** sizeof(s3cmtf_predict_request). */
+    uint64_t size;
+    /** S3CMTF_CLIP_... */
+    int32_t clip;
+    /** The number of threads; 0 means all CPUs that the process may use. Results do not depend on it. */
+    uint64_t threads;
+    /** May be NULL. */
+    const s3cmtf_cancel *cancel;
+    /** Output: the standard deviation of the value of each cell, posterior and noise together; room for `capacity` numbers, or
+      *  NULL. */
+    void *deviations;
+    /** Probabilities above 0 and below 1 of the quantiles to predict, such as 0.05 and 0.95. */
+    const double *quantiles;
+    /** The number of quantiles. */
+    uint64_t quantile_count;
+    /** Output: the quantiles of the value of each cell, those of a cell contiguous; room for `capacity` x `quantile_count`
+      *  numbers, or NULL. */
+    void *quantile_values;
+} s3cmtf_predict_request;
+
+/** The errors of a model on a set of entries. */
+typedef struct s3cmtf_evaluation {
+    /** sizeof(s3cmtf_evaluation). */
+    uint64_t size;
+    /** The number of entries. Without entries all errors are 0. */
+    uint64_t entries;
+    /** The root-mean-square error of predictions that are not clipped. */
+    double rmse;
+    /** The mean absolute error of predictions that are not clipped. */
+    double mae;
+    /** The root-mean-square error of predictions that are clipped to the range of the training values. */
+    double clipped_rmse;
+    /** The mean absolute error of predictions that are clipped to the range of the training values. */
+    double clipped_mae;
+} s3cmtf_evaluation;
+
+/** Predicts one cell on the calling thread, clipped as S3CMTF_CLIP_DEFAULT. `cell` has one zero-based index per mode. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_predict_cell(const s3cmtf_model *model, const uint64_t *cell,
+    double *prediction, s3cmtf_error *error);
+
+/** Predicts cells. An index that did not occur in the data, also one beyond the size of its mode, is predicted from the mean row
+  *  of its mode. `predictions` has room for `capacity` numbers of type `number_type` (S3CMTF_F32 or S3CMTF_F64); it may be NULL if
+  *  `request` has other outputs. `request` may be NULL. Standard deviations and quantiles need a model with posterior samples;
+  *  otherwise they are S3CMTF_BAD_ARGUMENT. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_predict(const s3cmtf_model *model, const s3cmtf_indices *cells,
+    void *predictions, uint64_t capacity, int32_t number_type, const s3cmtf_predict_request *request,
+    s3cmtf_error *error);
+
+/** Predicts the cell of every entry of `coo`, whose values are ignored; otherwise as s3cmtf_model_predict(). */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_predict_coo(const s3cmtf_model *model, const s3cmtf_coo *coo,
+    void *predictions, uint64_t capacity, int32_t number_type, const s3cmtf_predict_request *request,
+    s3cmtf_error *error);
+
+/** Predicts every entry of `coo` and writes the errors. `threads` 0 means all CPUs that the process may use; `cancel` may be NULL. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_evaluate(const s3cmtf_model *model, const s3cmtf_coo *coo, uint64_t threads,
+    const s3cmtf_cancel *cancel, s3cmtf_evaluation *evaluation, s3cmtf_error *error);
+
+/*
+ * New rows
+ * --------
  */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_view_core(const s3cmtf_model *model,
-                               const float **numbers,
-                               uint64_t *stride,
-                               s3cmtf_error *error);
 
-/**
- * Copies the index of each column of a coupled matrix that occurred, as s3cmtf_model_copy_row_indices() does for a
- * mode. A graph has none of its own, and is S3CMTF_BAD_ARGUMENT here and below.
+/** Input of s3cmtf_model_fold_in(): all entries of the new rows. */
+typedef struct s3cmtf_fold_in_request {
+    /** sizeof(s3cmtf_fold_in_request). */
+    uint64_t size;
+    /** Tensor entries of the rows. May be NULL if there are matrices. */
+    const s3cmtf_coo *tensor;
+    /** Number of matrices. */
+    uint64_t matrix_count;
+    /** Matrix entries of the rows. Columns that the model does not have are ignored. */
+    const s3cmtf_coo *const *matrices;
+    /** For each matrix, its number in the model; each is coupled to the mode. */
+    const uint64_t *matrix_numbers;
+    /** For each matrix, its weight; 0: that of the fit. NULL: all those of the fit. */
+    const double *weights;
+    /** 1: replace rows of the model that have tensor entries; 0: S3CMTF_BAD_ARGUMENT for such rows. */
+    int32_t replace;
+    /** Number of threads; 0: all available to the process. The result does not depend on it. */
+    uint64_t threads;
+    /** NULL, or a token that cancels the call. */
+    const s3cmtf_cancel *cancel;
+} s3cmtf_fold_in_request;
+
+/** Creates a model that also has the rows of `mode` with entries in `request`; free it with s3cmtf_model_free().
+  *  Rows are solved by least squares with the rest of the model fixed, or sampled once per posterior sample. Other
+  *  predictions do not change; the mode grows if necessary. Rows of other modes that the model does not have count as
+  *  the mean row of their mode. `added` and `replaced` (numbers of rows) may be NULL. A model with an L1 penalty and
+  *  entries of a graph are S3CMTF_BAD_ARGUMENT. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_fold_in(const s3cmtf_model *model, uint64_t mode,
+    const s3cmtf_fold_in_request *request, s3cmtf_model **folded, uint64_t *added, uint64_t *replaced,
+    s3cmtf_error *error);
+
+/*
+ * Rankings
+ * --------
  */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_copy_matrix_indices(const s3cmtf_model *model,
-                                         uint64_t matrix,
-                                         void *indices,
-                                         uint64_t capacity,
-                                         int32_t index_type,
-                                         s3cmtf_error *error);
 
-/**
- * Copies V of a coupled matrix, a row for each of its columns that occurred, as s3cmtf_model_copy_factor()
- * does for a mode.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_copy_matrix(const s3cmtf_model *model,
-                                 uint64_t matrix,
-                                 void *numbers,
-                                 uint64_t capacity,
-                                 int32_t number_type,
-                                 int32_t layout,
-                                 s3cmtf_error *error);
+/** Input of s3cmtf_model_recommend(). `candidates` and `exclude_rows` count from queries.base; rows in them that
+  *  the model does not have are ignored. */
+typedef struct s3cmtf_recommend_request {
+    /** sizeof(s3cmtf_recommend_request). */
+    uint64_t size;
+    /** Mode whose rows are ranked. */
+    uint64_t mode;
+    /** Length of each list; 0: 10. */
+    uint64_t top;
+    /** Rows of the other modes, one per query. A mode with a NULL pointer is averaged over; the pointer of `mode`
+      *  is ignored. */
+    s3cmtf_indices queries;
+    /** 0: rank by the prediction. Above 0 and below 1: by this quantile, which needs a model with posterior samples. */
+    double quantile;
+    /** NULL, or entries: rows that have one with the query's row of mode exclude_mode are left out. */
+    const s3cmtf_coo *exclude;
+    /** Mode of the query that `exclude` applies to. Ignored without `exclude`. */
+    uint64_t exclude_mode;
+    /** The only rows to rank; NULL: all rows of the model. */
+    const uint64_t *candidates;
+    /** Number of candidates. */
+    uint64_t candidate_count;
+    /** Rows to leave out; may be NULL. */
+    const uint64_t *exclude_rows;
+    /** Number of rows to leave out. */
+    uint64_t exclude_row_count;
+    /** Number of threads; 0: all available to the process. Results do not depend on it. */
+    uint64_t threads;
+    /** NULL, or a token that cancels the call. */
+    const s3cmtf_cancel *cancel;
+} s3cmtf_recommend_request;
 
-/**
- * V of a coupled matrix where it is, as s3cmtf_model_view_factor() gives the factor of a mode.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_view_matrix(const s3cmtf_model *model,
-                                 uint64_t matrix,
-                                 const float **numbers,
-                                 uint64_t *rows,
-                                 uint64_t *rank,
-                                 uint64_t *stride,
-                                 s3cmtf_error *error);
+/** Input of s3cmtf_model_similar(). */
+typedef struct s3cmtf_similar_request {
+    /** sizeof(s3cmtf_similar_request). */
+    uint64_t size;
+    /** Mode of the rows. */
+    uint64_t mode;
+    /** Length of each list; 0: 10. */
+    uint64_t top;
+    /** Rows whose neighbours are wanted. */
+    const uint64_t *rows;
+    /** Number of these rows. */
+    uint64_t row_count;
+    /** Number of threads; 0: all available to the process. Results do not depend on it. */
+    uint64_t threads;
+    /** NULL, or a token that cancels the call. */
+    const s3cmtf_cancel *cancel;
+} s3cmtf_similar_request;
 
-/**
- * Copies the offsets of a coupled matrix, one for each of its columns that occurred, as
- * s3cmtf_model_copy_biases() does for a mode.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_copy_offsets(const s3cmtf_model *model,
-                                  uint64_t matrix,
-                                  void *numbers,
-                                  uint64_t capacity,
-                                  int32_t number_type,
-                                  s3cmtf_error *error);
+/** Input of s3cmtf_model_evaluate_ranking(). */
+typedef struct s3cmtf_ranking_request {
+    /** sizeof(s3cmtf_ranking_request). */
+    uint64_t size;
+    /** Mode whose rows are ranked. */
+    uint64_t mode;
+    /** Mode of the users: each of its rows gets a list. The remaining modes are averaged over. */
+    uint64_t user_mode;
+    /** Length of each list, the k of "recall at k"; 0: 10. */
+    uint64_t length;
+    /** As in s3cmtf_recommend_request. */
+    double quantile;
+    /** Smallest value of a relevant test entry, if has_min_relevant_value is 1. */
+    double min_relevant_value;
+    /** 0: every test entry is relevant. */
+    int32_t has_min_relevant_value;
+    /** Number of threads; 0: all available to the process. Results do not depend on it. */
+    uint64_t threads;
+    /** NULL, or a token that cancels the call. */
+    const s3cmtf_cancel *cancel;
+} s3cmtf_ranking_request;
 
-/**
- * The offsets of a coupled matrix where they are, as s3cmtf_model_view_biases() gives the biases of a mode.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_view_offsets(const s3cmtf_model *model,
-                                  uint64_t matrix,
-                                  const float **numbers,
-                                  uint64_t *count,
-                                  s3cmtf_error *error);
+/** Output of s3cmtf_model_evaluate_ranking(). Metrics are means over users; those of `popularity` are for lists
+  *  ordered by the number of training entries of a row. */
+typedef struct s3cmtf_ranking {
+    /** Bytes written; set it to sizeof(s3cmtf_ranking) before the call. */
+    uint64_t size;
+    /** Number of users with a relevant row. */
+    uint64_t users;
+    /** Fraction of users whose list has a relevant row. */
+    double hit_rate;
+    /** Fraction of the relevant rows of a user that are in the list. */
+    double recall;
+    /** Normalised discounted cumulative gain: a relevant row at rank p, from 1, gains 1 / log2(p + 1). */
+    double ndcg;
+    /** As hit_rate. */
+    double popularity_hit_rate;
+    /** As recall. */
+    double popularity_recall;
+    /** As ndcg. */
+    double popularity_ndcg;
+} s3cmtf_ranking;
 
-/**
- * Predicts `count` cells. Their indices are given as to s3cmtf_coo_new(): a pointer per mode, `index_type`,
- * `stride` and `base`. An index that did not occur in the data, also one beyond its size, predicts as the
- * mean row of its mode. `clip` (0 or 1) limits predictions to the range of the training values. They go
- * into `numbers`, which has room for `capacity` numbers of `number_type` (S3CMTF_F32 or S3CMTF_F64). They
- * are made on `threads` threads (0: all the process may use), and do not depend on how many. `cancel` may
- * be NULL.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_predict(const s3cmtf_model *model,
-                             uint64_t count,
-                             const void *const *indices,
-                             int32_t index_type,
-                             uint64_t stride,
-                             int32_t base,
-                             int32_t clip,
-                             uint64_t threads,
-                             const s3cmtf_cancel *cancel,
-                             void *numbers,
-                             uint64_t capacity,
-                             int32_t number_type,
-                             s3cmtf_error *error);
+/** Lists, for each query, the `top` rows of a mode with the largest predictions (not clipped), the best first. Of
+  *  equal scores the smaller row comes first. List q begins at rows[q * top] and scores[q * top] and has counts[q]
+  *  rows, which count from queries.base; the rest of its room is not written. `rows` and `scores` have room for
+  *  `capacity` items, at least top x queries.count, and may be NULL; `counts` has room for queries.count. Only rows of
+  *  the model are ranked. A query with a row that the model does not have is S3CMTF_BAD_ARGUMENT. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_recommend(const s3cmtf_model *model, const s3cmtf_recommend_request *request,
+    uint64_t *rows, double *scores, uint64_t capacity, uint64_t *counts, s3cmtf_error *error);
 
-/**
- * Predicts the cell of every entry of `coo`, whose values do not matter; otherwise as
- * s3cmtf_model_predict().
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_predict_coo(const s3cmtf_model *model,
-                                 const s3cmtf_coo *coo,
-                                 int32_t clip,
-                                 uint64_t threads,
-                                 const s3cmtf_cancel *cancel,
-                                 void *numbers,
-                                 uint64_t capacity,
-                                 int32_t number_type,
-                                 s3cmtf_error *error);
+/** Lists, for each row of the request, the `top` other rows of its mode with the most similar predictions: the
+  *  largest cosine over all cells, without mean and biases. Outputs are as for s3cmtf_model_recommend(), with cosines
+  *  as scores and row_count lists; rows count from 0. Rows without tensor entries are not listed. A row that the model
+  *  does not have is S3CMTF_BAD_ARGUMENT. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_similar(const s3cmtf_model *model, const s3cmtf_similar_request *request,
+    uint64_t *rows, double *scores, uint64_t capacity, uint64_t *counts, s3cmtf_error *error);
 
-/**
- * Predicts every entry of `coo` and writes the root of the mean squared error and the mean absolute error
- * (either may be NULL); without entries they are 0. `clip`, `threads` and `cancel` are as for
- * s3cmtf_model_predict().
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_evaluate(const s3cmtf_model *model,
-                              const s3cmtf_coo *coo,
-                              int32_t clip,
-                              uint64_t threads,
-                              const s3cmtf_cancel *cancel,
-                              double *rmse,
-                              double *mae,
-                              s3cmtf_error *error);
+/** Computes ranking metrics on test entries. The list of a user has the best rows of `mode` that the user has no
+  *  entry with in `train`. Relevant are the rows of the user's test entries, unless the user has an entry with them in
+  *  `train`; users without relevant rows are left out. Entries of weight 0 are ignored. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_model_evaluate_ranking(const s3cmtf_model *model, const s3cmtf_coo *test,
+    const s3cmtf_coo *train, const s3cmtf_ranking_request *request, s3cmtf_ranking *ranking, s3cmtf_error *error);
 
-/**
- * How many samples predictions of the model are means over: 0 unless it was fitted with algorithm "gibbs".
- * Only a model with samples knows how sure it is.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_get_samples(const s3cmtf_model *model,
-                                 uint64_t *samples,
-                                 s3cmtf_error *error);
-
-/**
- * Predicts `count` cells as s3cmtf_model_predict() does, with how sure the model is: the standard deviation
- * of the value of each cell (the deviation of the samples and that of the noise together), and
- * `quantile_count` quantiles of a normal distribution with that mean and deviation, each above 0 and below 1, as
- * in {0.05, 0.95}. A model without samples does not know (S3CMTF_BAD_ARGUMENT).
+/*
+ * Concepts
+ * --------
  *
- * `predictions` and `deviations` have room for `capacity` numbers of `number_type` (S3CMTF_F32 or S3CMTF_F64)
- * each, `quantile_values` for `capacity` times `quantile_count`, those of a cell side by side. Any of the three
- * may be NULL if it is not wanted. `clip` limits predictions and quantiles to the range of the training values.
+ * What the columns of a factor represent: their strength, and the rows and matrix columns with the largest and smallest loadings.
  */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_predict_spread(const s3cmtf_model *model,
-                                    uint64_t count,
-                                    const void *const *indices,
-                                    int32_t index_type,
-                                    uint64_t stride,
-                                    int32_t base,
-                                    uint64_t quantile_count,
-                                    const double *quantiles,
-                                    int32_t clip,
-                                    uint64_t threads,
-                                    const s3cmtf_cancel *cancel,
-                                    void *predictions,
-                                    void *deviations,
-                                    void *quantile_values,
-                                    uint64_t capacity,
-                                    int32_t number_type,
-                                    s3cmtf_error *error);
 
-/**
- * The same for the cell of every entry of `coo`, whose values do not matter.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_predict_spread_coo(const s3cmtf_model *model,
-                                        const s3cmtf_coo *coo,
-                                        uint64_t quantile_count,
-                                        const double *quantiles,
-                                        int32_t clip,
-                                        uint64_t threads,
-                                        const s3cmtf_cancel *cancel,
-                                        void *predictions,
-                                        void *deviations,
-                                        void *quantile_values,
-                                        uint64_t capacity,
-                                        int32_t number_type,
-                                        s3cmtf_error *error);
+/** The end of a concept with the largest loadings. */
+#define S3CMTF_LARGEST 0
+/** The end of a concept with the smallest loadings. */
+#define S3CMTF_SMALLEST 1
 
-/**
- * Makes a model with rows of `mode` that came after training, to be freed with s3cmtf_model_free(). Each is found
- * in closed form, given everything else in the model, as the fit would have found it; of a model with samples it
- * is drawn once for each. What the model predicts for all other rows stays as it is. Everything that is known of
- * the new rows has to be given, since a model keeps no entries:
- *
- * `tensor` has their tensor entries and may be NULL if there are matrices. Rows of other modes that the model does
- * not know count as the mean row of their mode. `matrices` are `matrix_count` matrices with what is known of the
- * rows there; matrix k belongs to matrix `matrix_numbers[k]` of the model, which is coupled to `mode`, and
- * `weights[k]` is its weight, S3CMTF_FROM_OPTIONS that of the fit. `weights` may be NULL if all are. Columns that
- * the model does not know say nothing.
- *
- * A row that the model has from tensor entries is S3CMTF_BAD_ARGUMENT, unless `replace` is 1: it is then found anew,
- * from these entries alone. The size of the mode grows if need be. It runs on `threads` threads (0: all the process
- * may use); the result does not depend on how many. `cancel`, `added` and `replaced` (how many rows were) may be
- * NULL.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_fold_in(const s3cmtf_model *model,
-                             uint64_t mode,
-                             const s3cmtf_coo *tensor,
-                             uint64_t matrix_count,
-                             const s3cmtf_coo *const *matrices,
-                             const uint64_t *matrix_numbers,
-                             const double *weights,
-                             int32_t replace,
-                             uint64_t threads,
-                             const s3cmtf_cancel *cancel,
-                             s3cmtf_model **folded,
-                             uint64_t *added,
-                             uint64_t *replaced,
-                             s3cmtf_error *error);
+/** Input of s3cmtf_concepts_new(). */
+typedef struct s3cmtf_concepts_request {
+    /** sizeof(s3cmtf_concepts_request). */
+    uint64_t size;
+    /** Largest number of rows, and of columns per coupled matrix, at each end of a concept; 0: 10. */
+    uint64_t top;
+    /** Smallest number of tensor entries of a listed row. */
+    uint64_t min_entries;
+    /** Modes with a given row, none of them the described mode; may be NULL if there are none. */
+    const uint64_t *given_modes;
+    /** The given row of each. */
+    const uint64_t *given_rows;
+    /** Number of given rows. The remaining modes are averaged over. */
+    uint64_t given_count;
+} s3cmtf_concepts_request;
 
-/**
- * For each of `count` queries, the `top` rows of `mode` that the model predicts the most for, the best first.
- *
- * The rows of the other modes that a query is about are given as to s3cmtf_coo_new(): a pointer per mode, `index_type`,
- * `stride` and `base`. A mode whose pointer is NULL is averaged over (its mean row stands for it); that of `mode`
- * does not matter. A row that the model does not know is S3CMTF_BAD_ARGUMENT, and only rows that it knows are ranked.
- * A score is the prediction of the cell as s3cmtf_model_predict() gives it without clipping. With `quantile` above 0 and
- * below 1 it is that quantile of the value instead, which only a model with samples knows; 0 ranks by predictions. Of
- * equal scores the smaller row comes first.
- *
- * `exclude` may be NULL. If not, rows are left out for whom they have an entry with: entries whose index of mode
- * `exclude_by` is that of the query, which must have one. If `only` is not NULL, only the `only_count` rows it has are ranked; the
- * `without_count` rows of `without` are not. Both count from `base`; rows that the model does not know are ignored.
- *
- * `rows` (which counts from `base`) and `scores` have room for `capacity` items each, `top` for each query; `found` has
- * `count` items: how many rows each has. What is behind them is left alone. Either of `rows` and `scores` may be NULL if
- * it is not wanted. It runs on `threads` threads (0: all the process may use); results do not depend on how many.
- * `cancel` may be NULL.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_recommend(const s3cmtf_model *model,
-                               uint64_t mode,
-                               uint64_t count,
-                               const void *const *indices,
-                               int32_t index_type,
-                               uint64_t stride,
-                               int32_t base,
-                               uint64_t top,
-                               double quantile,
-                               const s3cmtf_coo *exclude,
-                               uint64_t exclude_by,
-                               uint64_t only_count,
-                               const uint64_t *only,
-                               uint64_t without_count,
-                               const uint64_t *without,
-                               uint64_t threads,
-                               const s3cmtf_cancel *cancel,
-                               uint64_t *rows,
-                               double *scores,
-                               uint64_t capacity,
-                               uint64_t *found,
-                               s3cmtf_error *error);
+/** Output of s3cmtf_concepts_get(). */
+typedef struct s3cmtf_concept {
+    /** Bytes written; set it to sizeof(s3cmtf_concept) before the call. */
+    uint64_t size;
+    /** Column of the factor. */
+    uint64_t column;
+    /** Root mean square of the concept's contribution to predictions, weighted by tensor entries. */
+    double strength;
+    /** Contribution to the prediction for a row of loading 1, with modes that are not given at their mean rows; 0 or
+      *  more. */
+    double effect;
+    /** 1 if the sign of the column was flipped to make the effect 0 or more: loadings and shares have the opposite sign
+      *  of the model's numbers. Otherwise 0. */
+    int32_t sign_flipped;
+    /** Number of rows at S3CMTF_LARGEST. */
+    uint64_t largest_rows;
+    /** Number of rows at S3CMTF_SMALLEST. */
+    uint64_t smallest_rows;
+    /** Number of matrix columns at S3CMTF_LARGEST. */
+    uint64_t largest_columns;
+    /** Number of matrix columns at S3CMTF_SMALLEST. */
+    uint64_t smallest_columns;
+} s3cmtf_concept;
 
-/**
- * For each of `count` rows of `mode`, the `top` rows of the same mode that are most like it: those whose predictions
- * over all cells, without biases, have the largest cosine with its own, the largest first. However the core or the
- * columns of factors are scaled, that is the same. A row that the model does not know is S3CMTF_BAD_ARGUMENT; rows
- * without tensor entries are not given.
- *
- * `queries` are the rows, counted from 0 as all rows here. Outputs, `threads` and `cancel` are as for
- * s3cmtf_model_recommend(), with cosines for scores.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_similar(const s3cmtf_model *model,
-                             uint64_t mode,
-                             uint64_t count,
-                             const uint64_t *queries,
-                             uint64_t top,
-                             uint64_t threads,
-                             const s3cmtf_cancel *cancel,
-                             uint64_t *rows,
-                             double *scores,
-                             uint64_t capacity,
-                             uint64_t *found,
-                             s3cmtf_error *error);
+/** Output of s3cmtf_concepts_get_column(): a column of a coupled matrix that is associated with a concept. */
+typedef struct s3cmtf_concept_column {
+    /** Bytes written; set it to sizeof(s3cmtf_concept_column) before the call. */
+    uint64_t size;
+    /** Matrix of the model. */
+    uint64_t matrix;
+    /** Column of the matrix. */
+    uint64_t column;
+    /** Contribution of the concept to the column's prediction for a row of loading 1, divided by the root mean square of
+      *  the column's predictions. */
+    double share;
+} s3cmtf_concept_column;
 
-/**
- * Measures rankings of `mode` on the test entries `coo`: for each row of mode `by` (a user), the first `at` rows that he
- * has no entry with in `train`, by their predictions or `quantile` as in
- * s3cmtf_model_recommend(), other modes averaged over. Relevant are rows of his test entries
- * with values of at least `relevant` (-INFINITY: all) that he has no entry with in `train`; users without any do not
- * count.
- *
- * `of_model` and `of_popularity` have room for three numbers each, means over users: the hit rate (1 if anything in the
- * list is relevant), the recall (the share of what is relevant that is in the list) and the NDCG (a relevant row in
- * place p, counted from 1, gains 1 / log2(p + 1), over the most that could be gained); the second for lists of the rows
- * with the most entries in `train`. `users` is how many counted. All three may be NULL. `threads` and `cancel` are as
- * for s3cmtf_model_recommend().
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_model_evaluate_ranking(const s3cmtf_model *model,
-                                      const s3cmtf_coo *coo,
-                                      const s3cmtf_coo *train,
-                                      uint64_t mode,
-                                      uint64_t by,
-                                      uint64_t at,
-                                      double quantile,
-                                      double relevant,
-                                      uint64_t threads,
-                                      const s3cmtf_cancel *cancel,
-                                      double *of_model,
-                                      double *of_popularity,
-                                      uint64_t *users,
-                                      s3cmtf_error *error);
+/** Describes the concepts of `mode`; free the result with s3cmtf_concepts_free(). A concept contributes to a
+  *  prediction the product of a row's number in its column and of the core contracted with the rows of the other modes.
+  *  `request` may be NULL. A given row that the model does not have is S3CMTF_BAD_ARGUMENT. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_concepts_new(const s3cmtf_model *model, uint64_t mode,
+    const s3cmtf_concepts_request *request, s3cmtf_concepts **concepts, s3cmtf_error *error);
 
-/**
- * Describes the concepts of `mode`, for the rows that are given or for nobody.
- *
- * A concept adds the product of a row's number in its column and of what the core makes of the rows of the other modes
- * to a prediction. Its strength is the root mean square of that, over all rows of the modes that are not given, by their
- * entries; with columns of norm 1 that have nothing to do with each other it is the norm of a row of R = G x_1 u, but for
- * a common factor. `given_modes` and `given_rows` have `given_count` modes and their rows, counted from 0, none of them
- * `mode`; both may be NULL for none. A row that the model does not know is S3CMTF_BAD_ARGUMENT.
- *
- * `top` rows are kept at either end of each column, of those with at least `least` tensor entries, and as many columns of
- * each coupled matrix of the mode. Free with s3cmtf_concepts_free().
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_concepts_new(const s3cmtf_model *model,
-                            uint64_t mode,
-                            uint64_t given_count,
-                            const uint64_t *given_modes,
-                            const uint64_t *given_rows,
-                            uint64_t top,
-                            uint64_t least,
-                            s3cmtf_concepts **concepts,
-                            s3cmtf_error *error);
+/** Gets the number of concepts: the rank of the mode. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_concepts_get_count(const s3cmtf_concepts *concepts, uint64_t *count,
+    s3cmtf_error *error);
 
-/**
- * How many concepts there are: the rank of the mode.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_concepts_get_count(const s3cmtf_concepts *concepts,
-                                  uint64_t *count,
-                                  s3cmtf_error *error);
+/** Gets concept `index`; the strongest is 0. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_concepts_get(const s3cmtf_concepts *concepts, uint64_t index, s3cmtf_concept *info,
+    s3cmtf_error *error);
 
-/**
- * One of the concepts, the strongest first: which column of the factor it is (counted from 0), its strength, and its
- * effect: what it adds to a prediction for a row of loading 1 if modes that are not given are at their mean rows. The
- * effect is never below 0: signs of columns mean nothing, and are turned so. Outputs may be NULL.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_concepts_get(const s3cmtf_concepts *concepts,
-                            uint64_t index,
-                            uint64_t *column,
-                            double *strength,
-                            double *effect,
-                            s3cmtf_error *error);
+/** Copies the rows at an end of a concept (S3CMTF_LARGEST or S3CMTF_SMALLEST), the most extreme first. A loading is
+  *  the number of the row in the column divided by the column's root mean square, weighted by tensor entries. `rows` and
+  *  `loadings` have room for `capacity` items, at least largest_rows or smallest_rows of s3cmtf_concept; either may be
+  *  NULL. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_concepts_copy_rows(const s3cmtf_concepts *concepts, uint64_t index, int32_t end,
+    uint64_t *rows, double *loadings, uint64_t capacity, s3cmtf_error *error);
 
-/**
- * The rows with the largest (`end` is S3CMTF_LARGEST) or smallest (S3CMTF_SMALLEST) loadings of a concept, the utmost
- * first. A loading is a number of the column over the root mean square of them all, by entries. `rows` (counted from 0)
- * and `loadings` have room for `capacity` items each; `found` is how many there are. Either may be NULL if it is not
- * wanted; with both NULL it only says how many.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_concepts_copy_rows(const s3cmtf_concepts *concepts,
-                                  uint64_t index,
-                                  int32_t end,
-                                  uint64_t *rows,
-                                  double *loadings,
-                                  uint64_t capacity,
-                                  uint64_t *found,
-                                  s3cmtf_error *error);
+/** Gets a matrix column at an end of a concept: S3CMTF_LARGEST has the largest shares, S3CMTF_SMALLEST the smallest.
+  *  `place` is below largest_columns or smallest_columns of s3cmtf_concept. Columns are ordered by matrix, then the most
+  *  extreme first. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_concepts_get_column(const s3cmtf_concepts *concepts, uint64_t index, int32_t end,
+    uint64_t place, s3cmtf_concept_column *column, s3cmtf_error *error);
 
-/**
- * The columns of the coupled matrices of the mode that go with a concept most (`end` is S3CMTF_LARGEST) or go against it
- * (S3CMTF_SMALLEST), the utmost first for each matrix. `matrices` has the number of the matrix, `columns` the column, both
- * counted from 0, `shares` what a row of loading 1 gets from the concept in the prediction of that column, over the root
- * mean square of those predictions. All have room for `capacity` items and may be NULL if they are not wanted; `found` is
- * how many there are.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_concepts_copy_columns(const s3cmtf_concepts *concepts,
-                                     uint64_t index,
-                                     int32_t end,
-                                     uint64_t *matrices,
-                                     uint64_t *columns,
-                                     double *shares,
-                                     uint64_t capacity,
-                                     uint64_t *found,
-                                     s3cmtf_error *error);
+/** Copies the core contracted with the given rows, which is a matrix if exactly one other mode has no given row. It
+  *  has one row per concept, in the order of the factor's columns, and `columns` numbers per row, those of `mode`; it is
+  *  scaled to factor columns of root mean square 1. `numbers` has room for `capacity` items and may be NULL; `found` is
+  *  their number, 0 if there is no matrix (`columns` is then 0 and `mode` the described mode). `mode` and `columns` may
+  *  be NULL. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_concepts_copy_profile(const s3cmtf_concepts *concepts, double *numbers,
+    uint64_t capacity, uint64_t *mode, uint64_t *columns, uint64_t *found, s3cmtf_error *error);
 
-/**
- * Whether the sign of the column of a concept was turned so that its effect is not below 0: then `turned` is 1 and loadings
- * and shares have the other sign than the numbers of the factor and of the matrix; else it is 0.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_concepts_get_turned(const s3cmtf_concepts *concepts,
-                                   uint64_t index,
-                                   int32_t *turned,
-                                   s3cmtf_error *error);
-
-/**
- * R, the core contracted with the rows that are given, where one mode besides is left: `numbers` has a row for each
- * concept, in the order of the factor's columns, and `columns` numbers in each, those of `mode` (counted from 0); at columns
- * of root mean square 1. `numbers` has room for `capacity` items and may be NULL, as may `mode` and `columns`; `found` is
- * how many numbers there are: 0 if R is no matrix, and then `columns` is 0 and `mode` that of the concepts.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_concepts_copy_profile(const s3cmtf_concepts *concepts,
-                                     double *numbers,
-                                     uint64_t capacity,
-                                     uint64_t *mode,
-                                     uint64_t *columns,
-                                     uint64_t *found,
-                                     s3cmtf_error *error);
-
-/**
- * Frees concepts. NULL is allowed.
- */
+/** Frees concepts. NULL is allowed. */
 void s3cmtf_concepts_free(s3cmtf_concepts *concepts);
 
-/**
- * Clusters the rows of `mode` that have at least `least` tensor entries by k-means.
+/*
+ * Clusters
+ * --------
  *
- * There are `k` clusters; if `k` is 0 the gap statistic chooses of up to `max_k` (0: 20). With both above 0 there are `k`
- * clusters and a gap curve besides. There are never more clusters than different rows. k-means starts `restarts` times
- * (0: 10); the gap is measured against `references` sets (0: 10), on no more than `curve_rows` rows (0: 20,000). `space`
- * is S3CMTF_SPACE_PREDICTIONS or S3CMTF_SPACE_COLUMNS. `members` of each cluster are kept, those nearest to its centre, and
- * `labels` columns of each of the `matrix_count` matrices that it has more of than all rows. A matrix has the rows of the
- * mode in its first mode, and a row has a column if it has an entry above 0 there.
- *
- * Results depend on `seed` and not on `threads` (0: all the process may use). `cancel` may be NULL. Free with
- * s3cmtf_clusters_free().
+ * K-means clusters of the rows of a mode, labelled by columns of matrices.
  */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_clusters_new(const s3cmtf_model *model,
-                            uint64_t mode,
-                            uint64_t k,
-                            uint64_t max_k,
-                            uint64_t restarts,
-                            uint64_t references,
-                            uint64_t curve_rows,
-                            uint64_t least,
-                            int32_t space,
-                            uint64_t members,
-                            uint64_t labels,
-                            uint64_t matrix_count,
-                            const s3cmtf_coo *const *matrices,
-                            uint64_t seed,
-                            uint64_t threads,
-                            const s3cmtf_cancel *cancel,
-                            s3cmtf_clusters **clusters,
-                            s3cmtf_error *error);
 
-/**
- * How many clusters there are, and how much of the variance of the rows is between them. `explained` may be NULL.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_clusters_get_count(const s3cmtf_clusters *clusters,
-                                  uint64_t *count,
-                                  double *explained,
-                                  s3cmtf_error *error);
+/** Distances between rows are those of their predictions, for the tensor and for the coupled matrices of the mode. */
+#define S3CMTF_SPACE_PREDICTIONS 0
+/** Distances between rows are those of their factor rows, with columns scaled to the same norm. */
+#define S3CMTF_SPACE_COLUMNS 1
 
-/**
- * The size of a cluster, and the root mean square distance of its rows to its centre, where 1 is that of all rows to
- * their mean. The largest cluster comes first. Outputs may be NULL.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_clusters_get(const s3cmtf_clusters *clusters,
-                            uint64_t index,
-                            uint64_t *size,
-                            double *radius,
-                            s3cmtf_error *error);
+/** Input of s3cmtf_clusters_new(). */
+typedef struct s3cmtf_clusters_request {
+    /** sizeof(s3cmtf_clusters_request). */
+    uint64_t size;
+    /** Number of clusters; 0: chosen by the gap statistic. */
+    uint64_t k;
+    /** Largest number of clusters of the gap curve; 0: 20, or no curve if `k` is above 0. */
+    uint64_t max_k;
+    /** Number of k-means runs, of which the best is kept; 0: 10. */
+    uint64_t restarts;
+    /** Number of reference sets of the gap statistic; 0: 10. */
+    uint64_t references;
+    /** Largest number of rows for the gap curve; more are subsampled. 0: 20,000. */
+    uint64_t curve_rows;
+    /** Smallest number of tensor entries of a clustered row. */
+    uint64_t min_entries;
+    /** S3CMTF_SPACE_PREDICTIONS or S3CMTF_SPACE_COLUMNS. */
+    int32_t space;
+    /** Largest number of members listed per cluster; 0: 10. */
+    uint64_t members;
+    /** Largest number of labels listed per cluster and matrix; 0: 10. */
+    uint64_t labels;
+    /** Matrices whose columns label clusters. Their rows are the rows of the mode; a row has a label if its entry in that
+      *  column is above 0. May be NULL if there are none. */
+    const s3cmtf_coo *const *matrices;
+    /** Number of matrices. */
+    uint64_t matrix_count;
+    /** Seed of all random choices. */
+    uint64_t seed;
+    /** Number of threads; 0: all available to the process. The result does not depend on it. */
+    uint64_t threads;
+    /** NULL, or a token that cancels the call. */
+    const s3cmtf_cancel *cancel;
+} s3cmtf_clusters_request;
 
-/**
- * The rows of a cluster nearest to its centre, the nearest first, and their distances. `rows` (counted from 0) and
- * `distances` have room for `capacity` items each; `found` is how many there are. Either may be NULL if it is not wanted;
- * with both NULL it only says how many.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_clusters_copy_members(const s3cmtf_clusters *clusters,
-                                     uint64_t index,
-                                     uint64_t *rows,
-                                     double *distances,
-                                     uint64_t capacity,
-                                     uint64_t *found,
-                                     s3cmtf_error *error);
+/** Output of s3cmtf_clusters_get_info(). Without a gap curve its four fields are 0. */
+typedef struct s3cmtf_clusters_info {
+    /** Bytes written; set it to sizeof(s3cmtf_clusters_info) before the call. */
+    uint64_t size;
+    /** Number of clusters; below `k` if there are fewer distinct rows. */
+    uint64_t clusters;
+    /** Number of clustered rows. */
+    uint64_t rows;
+    /** Between-cluster fraction of the total variance of the rows. */
+    double explained_variance;
+    /** Number of label matrices. */
+    uint64_t matrices;
+    /** Number of points of the gap curve. */
+    uint64_t curve_length;
+    /** Smallest k with gap(k) >= gap(k + 1) - standard error(k + 1); the last k if there is none. If it is 1 and the
+      *  curve rises again, the same rule among k with a gap clearly above gap(1) chooses the number of clusters. */
+    uint64_t curve_choice;
+    /** Number of rows the curve was computed on. */
+    uint64_t curve_rows;
+    /** 1 if a k satisfies the rule; 0 if none does, and a larger max_k may give a larger gap. */
+    int32_t curve_settled;
+} s3cmtf_clusters_info;
 
-/**
- * What a cluster has more of than all rows: the number of a matrix and one of its columns (both counted from 0), how many
- * rows of the cluster have it and how many of all, the share of the cluster over that of all (`lifts`), and how likely at
- * least so many are if rows are drawn (`p_values`, hypergeometric; the smallest come first for each matrix). All have room
- * for `capacity` items and may be NULL if they are not wanted; `found` is how many there are.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_clusters_copy_labels(const s3cmtf_clusters *clusters,
-                                    uint64_t index,
-                                    uint64_t *matrices,
-                                    uint64_t *columns,
-                                    uint64_t *counts,
-                                    uint64_t *overall,
-                                    double *lifts,
-                                    double *p_values,
-                                    uint64_t capacity,
-                                    uint64_t *found,
-                                    s3cmtf_error *error);
+/** Output of s3cmtf_clusters_get(). */
+typedef struct s3cmtf_cluster {
+    /** Bytes written; set it to sizeof(s3cmtf_cluster) before the call. */
+    uint64_t size;
+    /** Number of rows. */
+    uint64_t rows;
+    /** Root mean square distance of the rows to the centre. The unit of distances is that of all rows to their mean. */
+    double radius;
+    /** Number of listed members. */
+    uint64_t members;
+    /** Number of listed labels. */
+    uint64_t labels;
+} s3cmtf_cluster;
 
-/**
- * More of what s3cmtf_clusters_copy_labels() gives, in the same order: the logarithm of the odds in the cluster over the odds
- * outside, half a row added to each of the four counts (`log_odds`), and the decimal logarithm of the p-value
- * (`log10_p_values`), which is right where the p-value itself is too small for a number and 0. Both have room for
- * `capacity` items and may be NULL if they are not wanted; `found` is how many there are.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_clusters_copy_label_logs(const s3cmtf_clusters *clusters,
-                                        uint64_t index,
-                                        double *log_odds,
-                                        double *log10_p_values,
-                                        uint64_t capacity,
-                                        uint64_t *found,
-                                        s3cmtf_error *error);
+/** Output of s3cmtf_clusters_get_label(): a matrix column that is over-represented in a cluster. */
+typedef struct s3cmtf_cluster_label {
+    /** Bytes written; set it to sizeof(s3cmtf_cluster_label) before the call. */
+    uint64_t size;
+    /** Matrix of the request. */
+    uint64_t matrix;
+    /** Column of the matrix. */
+    uint64_t column;
+    /** Number of rows of the cluster with the label. */
+    uint64_t rows_in_cluster;
+    /** Number of clustered rows with the label. */
+    uint64_t rows_overall;
+    /** Fraction of the cluster's rows with the label, divided by that of all rows. */
+    double lift;
+    /** Hypergeometric probability of at least so many rows with the label in a random cluster of this size. */
+    double p_value;
+    /** Decimal logarithm of the p-value; finite where the p-value underflows to 0. */
+    double log10_p_value;
+    /** Natural logarithm of the odds ratio inside and outside the cluster, with 1/2 added to each of the four counts. */
+    double log_odds;
+} s3cmtf_cluster_label;
 
-/**
- * The centre of a cluster: the mean of its rows in the factor. `numbers` has room for `capacity` items and may be NULL;
- * `found` is how many there are, the rank of the mode.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_clusters_copy_centre(const s3cmtf_clusters *clusters,
-                                    uint64_t index,
-                                    double *numbers,
-                                    uint64_t capacity,
-                                    uint64_t *found,
-                                    s3cmtf_error *error);
+/** Output of s3cmtf_clusters_get_gap(): a point of the gap curve. */
+typedef struct s3cmtf_gap {
+    /** Bytes written; set it to sizeof(s3cmtf_gap) before the call. */
+    uint64_t size;
+    /** Number of clusters. */
+    uint64_t clusters;
+    /** Gap: log_reference - log_within. */
+    double gap;
+    /** Standard error of the gap. */
+    double standard_error;
+    /** Natural logarithm of the within-cluster sum of squares. */
+    double log_within;
+    /** Mean of the same over the reference sets. */
+    double log_reference;
+} s3cmtf_gap;
 
-/**
- * All rows that were clustered, counted from 0 and ascending, and the cluster of each (`which`). Both have room for
- * `capacity` items and may be NULL if they are not wanted; `found` is how many rows there are.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_clusters_copy_rows(const s3cmtf_clusters *clusters,
-                                  uint64_t *rows,
-                                  uint64_t *which,
-                                  uint64_t capacity,
-                                  uint64_t *found,
-                                  s3cmtf_error *error);
+/** Clusters the rows of `mode` by k-means; free the result with s3cmtf_clusters_free(). `request` may be NULL. With
+  *  both `k` and max_k above 0 there are `k` clusters, and a gap curve as well. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_clusters_new(const s3cmtf_model *model, uint64_t mode,
+    const s3cmtf_clusters_request *request, s3cmtf_clusters **clusters, s3cmtf_error *error);
 
-/**
- * The gap curve: the gaps for 1, 2, 3 ... clusters and their standard errors; `chosen` is the smallest number of clusters
- * whose gap is at least that of one more less its standard error, or the last if there is none. If that is 1 although a
- * later gap is larger by more than its standard error, and no `k` was given, there are as many clusters as the same rule
- * says of those numbers whose gap less its standard error is above that of one cluster: s3cmtf_clusters_get_count() has how
- * many. Arrays have room for `capacity` items and may be NULL, as may `chosen`; `found` is how many there are: 0 if there is
- * no curve, and then `chosen` is 0.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_clusters_copy_gaps(const s3cmtf_clusters *clusters,
-                                  double *gaps,
-                                  double *errors,
-                                  uint64_t capacity,
-                                  uint64_t *chosen,
-                                  uint64_t *found,
-                                  s3cmtf_error *error);
+/** Gets the number of clusters and other figures of the whole result. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_clusters_get_info(const s3cmtf_clusters *clusters, s3cmtf_clusters_info *info,
+    s3cmtf_error *error);
 
-/**
- * What the gaps are made of: for 1, 2, 3 ... clusters the logarithm of the sum of squared distances to the own centre
- * (`log_within`) and the mean of the same over the reference sets (`references`), whose difference is the gap. `settled` is 1 if
- * the rule chose, and 0 if no number did it and the last was taken: then more clusters than were looked at may be better
- * still. `rows` is how many rows the curve was measured on. All may be NULL; arrays have room for `capacity` items, and
- * `found` is how many there are: 0 if there is no curve, and then `settled` and `rows` are 0.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_clusters_copy_curve(const s3cmtf_clusters *clusters,
-                                   double *log_within,
-                                   double *references,
-                                   uint64_t capacity,
-                                   int32_t *settled,
-                                   uint64_t *rows,
-                                   uint64_t *found,
-                                   s3cmtf_error *error);
+/** Gets cluster `index`; the largest is 0. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_clusters_get(const s3cmtf_clusters *clusters, uint64_t index, s3cmtf_cluster *info,
+    s3cmtf_error *error);
 
-/**
- * For each matrix that labels clusters, how much of what its columns say of a row the cluster of the row tells: their
- * mutual information over their entropy. `shares` has room for `capacity` items and may be NULL; `found` is how many
- * matrices there are.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_clusters_copy_information(const s3cmtf_clusters *clusters,
-                                         double *shares,
-                                         uint64_t capacity,
-                                         uint64_t *found,
-                                         s3cmtf_error *error);
+/** Copies the listed members of a cluster, the nearest to its centre first, and their distances to it. `rows` and
+  *  `distances` have room for `capacity` items, at least `members` of s3cmtf_cluster; either may be NULL. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_clusters_copy_members(const s3cmtf_clusters *clusters, uint64_t index,
+    uint64_t *rows, double *distances, uint64_t capacity, s3cmtf_error *error);
 
-/**
- * Frees clusters. NULL is allowed.
- */
+/** Gets a label of a cluster. `place` is below `labels` of s3cmtf_cluster; labels are ordered by matrix, then by
+  *  ascending p-value. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_clusters_get_label(const s3cmtf_clusters *clusters, uint64_t index, uint64_t place,
+    s3cmtf_cluster_label *label, s3cmtf_error *error);
+
+/** Copies the centre of a cluster: the mean of its factor rows, as many numbers as the rank of the mode. `numbers` has
+  *  room for `capacity` items. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_clusters_copy_centre(const s3cmtf_clusters *clusters, uint64_t index,
+    double *numbers, uint64_t capacity, s3cmtf_error *error);
+
+/** Copies all clustered rows, ascending, and the cluster of each into `which`. Both have room for `capacity` items, at
+  *  least `rows` of s3cmtf_clusters_info; either may be NULL. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_clusters_copy_rows(const s3cmtf_clusters *clusters, uint64_t *rows, uint64_t *which,
+    uint64_t capacity, s3cmtf_error *error);
+
+/** Gets a point of the gap curve. `place` is below curve_length of s3cmtf_clusters_info; place 0 is one cluster. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_clusters_get_gap(const s3cmtf_clusters *clusters, uint64_t place, s3cmtf_gap *gap,
+    s3cmtf_error *error);
+
+/** Copies, for each label matrix, the uncertainty coefficient of its labels given the clusters (Theil's U): their mutual
+  *  information divided by the entropy of the labels, 0 to 1. `shares` has room for `capacity` items, at least `matrices`
+  *  of s3cmtf_clusters_info. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_clusters_copy_information(const s3cmtf_clusters *clusters, double *shares,
+    uint64_t capacity, s3cmtf_error *error);
+
+/** Frees clusters. NULL is allowed. */
 void s3cmtf_clusters_free(s3cmtf_clusters *clusters);
 
-/**
- * Reads a file of names: TSV or CSV with the number of a row, counted from 1, in the first column and its name in the
- * second. A first line without a number is a heading. Free with s3cmtf_names_free().
+/*
+ * Names of rows
+ * -------------
+ *
+ * Conversion of text leaves files with the names of rows beside the data (OUT.mode1.tsv, ...).
  */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_names_open(const char *path,
-                          s3cmtf_names **names,
-                          s3cmtf_error *error);
 
-/**
- * Reads the names of a mode that were left beside a data file when text was converted, or beside a model of the same
- * name; NULL is written if there are none. Free with s3cmtf_names_free().
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_names_open_beside(const char *path,
-                                 uint64_t mode,
-                                 s3cmtf_names **names,
-                                 s3cmtf_error *error);
+/** Reads a names file: TSV or CSV with the number of a row, from 1, in the first column and its name in the second. A
+  *  first line that does not begin with a number is a header. Free the result with s3cmtf_names_free(). */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_names_open(const char *path, s3cmtf_names **names, s3cmtf_error *error);
 
-/**
- * One more than the last row with a name.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_names_get_count(const s3cmtf_names *names,
-                               uint64_t *count,
-                               s3cmtf_error *error);
+/** Reads the names file of a mode that s3cmtf_coo_convert() wrote beside a data file, such as ratings.mode1.tsv beside
+  *  ratings.coo. `path` is the data file, or another file with the same beginning, such as ratings.train.coo or
+  *  ratings.s3m. Stores NULL if there is no names file. Free the result with s3cmtf_names_free(). */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_names_open_beside(const char *path, uint64_t mode, s3cmtf_names **names,
+    s3cmtf_error *error);
 
-/**
- * Writes the name of a row and the NUL behind it into `name`, which has room for `capacity` bytes, and how many bytes
- * that is into `needed` (which may be NULL). With `name` NULL and `capacity` 0 it only says how many. A row without a
- * name has an empty one.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_names_get(const s3cmtf_names *names,
-                         uint64_t row,
-                         char *name,
-                         uint64_t capacity,
-                         uint64_t *needed,
-                         s3cmtf_error *error);
+/** Gets the last row with a name, plus 1; 0 if there are no names. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_names_get_count(const s3cmtf_names *names, uint64_t *count, s3cmtf_error *error);
 
-/**
- * Finds the row with a name; the first if there are several. A name that no row has is S3CMTF_BAD_ARGUMENT, and the
- * message suggests the nearest.
- */
-S3CMTF_CHECK_STATUS
-int32_t s3cmtf_names_find(const s3cmtf_names *names,
-                          const char *name,
-                          uint64_t *row,
-                          s3cmtf_error *error);
+/** Copies the name of a row, with its terminating NUL, into `name`, which has room for `capacity` bytes. `needed` is its
+  *  size in bytes with the NUL and may be NULL. With `name` NULL and `capacity` 0 only `needed` is written. The name is
+  *  empty if the row has none. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_names_get(const s3cmtf_names *names, uint64_t row, char *name, uint64_t capacity,
+    uint64_t *needed, s3cmtf_error *error);
 
-/**
- * Frees names. NULL is allowed.
- */
+/** Finds the first row with a name. S3CMTF_BAD_ARGUMENT if no row has it; the message suggests similar names. */
+S3CMTF_CHECK_STATUS int32_t s3cmtf_names_find(const s3cmtf_names *names, const char *name, uint64_t *row,
+    s3cmtf_error *error);
+
+/** Frees names. NULL is allowed. */
 void s3cmtf_names_free(s3cmtf_names *names);
 
 #ifdef __cplusplus
-}  // extern "C"
-#endif  // __cplusplus
+}
+#endif
 
-#endif  /* S3CMTF_H */
+#endif /* S3CMTF_H */

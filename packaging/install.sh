@@ -36,7 +36,7 @@ if [ -z "$built" ]; then
 fi
 
 mkdir -p "$to/include" "$to/$libdir/pkgconfig" "$to/$libdir/cmake/s3cmtf"
-install -m 644 "$root"/include/s3cmtf.h "$root"/include/s3cmtf*.hpp "$to/include"
+install -m 644 "$root"/include/s3cmtf.h "$root"/include/s3cmtf.hpp "$to/include"
 install -m 755 "$built/libs3cmtf.so" "$to/$libdir/libs3cmtf.so.$version"
 install -m 644 "$built/libs3cmtf.a" "$to/$libdir/libs3cmtf.a"
 if command -v strip >/dev/null; then

@@ -5,7 +5,6 @@
 use std::ffi::{CStr, CString, c_char};
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
-use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 use super::status::{Failure, Outcome, S3CMTF_BUFFER_TOO_SMALL, S3CMTF_NULL_ARGUMENT};
@@ -184,39 +183,112 @@ pub(super) unsafe fn text_out(
     Ok(())
 }
 
-/// Structs that begin with the number of their bytes that mean something.
+/// Structs that may grow at their end in later versions, and therefore begin with their size in bytes.
 ///
 /// # Safety
-/// `#[repr(C)]`, and the first field is that number, a `u64`.
-pub(super) unsafe trait Sized64: Copy {}
+/// `#[repr(C)]`; the first field is the size, a `u64`; zero bytes are a valid value of all fields.
+pub(super) unsafe trait SizedStruct: Copy {}
 
-/// Writes as much of a struct as the caller's has room for, and says how much.
+/// Reads the size of a struct of the caller.
 ///
 /// # Safety
-/// If not NULL, `to` points to a struct of at least the size it says, which nobody else uses.
-pub(super) unsafe fn struct_out<T: Sized64>(own: &T, to: *mut T, what: &str) -> Outcome {
-    let to = given(NonNull::new(to), what)?.as_ptr();
-    if !to.is_aligned() {
+/// If not NULL and aligned, `pointer` is valid for reading its first field.
+unsafe fn struct_size<T: SizedStruct>(pointer: *const T, what: &str) -> Outcome<usize> {
+    if pointer.is_null() {
+        return Err(null(what));
+    }
+    if !pointer.is_aligned() {
         return Err(Failure::argument(format!("{what} is not aligned")));
     }
-    // SAFETY: `to` is valid for at least its first field.
-    let size = unsafe { to.cast::<u64>().read() };
+    // SAFETY: not NULL, aligned, and the caller's promise.
+    let size = unsafe { pointer.cast::<u64>().read() };
     if size < size_of::<u64>() as u64 {
         return Err(Failure::argument(format!(
-            "{what} says it has {size} bytes; set its size to sizeof before the call"
+            "{what}->size is {size}; set it to sizeof(*{what}) before the call"
         )));
     }
-    let size = size.min(size_of::<T>() as u64);
+    Ok(usize::try_from(size).unwrap_or(usize::MAX))
+}
+
+/// Returns a copy of a struct of the caller. Fields that an older caller does not have are 0.
+///
+/// # Safety
+/// If not NULL and aligned, `pointer` points to a struct of the size it contains.
+pub(super) unsafe fn struct_in<T: SizedStruct>(pointer: *const T, what: &str) -> Outcome<T> {
+    /// A newer caller's struct is not longer than this.
+    const MAX_SIZE: usize = 1 << 16;
+    // SAFETY: the caller's promise.
+    let size = unsafe { struct_size(pointer, what) }?;
+    if size > MAX_SIZE {
+        return Err(Failure::argument(format!(
+            "{what}->size is {size}; it must be sizeof(*{what})"
+        )));
+    }
+    let known = size.min(size_of::<T>());
+    let mut own = MaybeUninit::<T>::zeroed();
+    // SAFETY: the caller's struct has `size` bytes, ours at least `known`; zero bytes and a C value of a field are both
+    // valid.
+    unsafe {
+        std::ptr::copy_nonoverlapping(pointer.cast::<u8>(), own.as_mut_ptr().cast::<u8>(), known);
+        let beyond = std::slice::from_raw_parts(pointer.cast::<u8>().add(known), size - known);
+        if beyond.iter().any(|&byte| byte != 0) {
+            return Err(Failure::argument(format!(
+                "{what} has fields that this version of the library, {}, does not have; they must be 0, or the program \
+                 needs a newer library",
+                env!("CARGO_PKG_VERSION")
+            )));
+        }
+        Ok(own.assume_init())
+    }
+}
+
+/// Returns a copy of a struct that may be NULL, which means that all its fields are 0.
+///
+/// # Safety
+/// As [`struct_in`].
+pub(super) unsafe fn optional_struct_in<T: SizedStruct>(
+    pointer: *const T,
+    what: &str,
+) -> Outcome<T> {
+    if pointer.is_null() {
+        // SAFETY: zero bytes are a valid value.
+        return Ok(unsafe { MaybeUninit::zeroed().assume_init() });
+    }
+    // SAFETY: the caller's promise.
+    unsafe { struct_in(pointer, what) }
+}
+
+/// Checks an output struct before the work whose result it receives.
+///
+/// # Safety
+/// As [`struct_out`].
+pub(super) unsafe fn require_struct<T: SizedStruct>(to: *mut T, what: &str) -> Outcome {
+    // SAFETY: the caller's promise.
+    unsafe { struct_size(to.cast_const(), what) }.map(|_| ())
+}
+
+/// Writes as much of a struct as the caller's has room for, and sets its size to that.
+///
+/// # Safety
+/// If not NULL and aligned, `to` points to a struct of the size it contains, which nobody else uses.
+pub(super) unsafe fn struct_out<T: SizedStruct>(own: &T, to: *mut T, what: &str) -> Outcome {
+    // SAFETY: the caller's promise.
+    let size = unsafe { struct_size(to.cast_const(), what) }?.min(size_of::<T>());
     // SAFETY: both have that many bytes, the size first.
     unsafe {
-        std::ptr::copy_nonoverlapping(
-            (&raw const *own).cast::<u8>(),
-            to.cast::<u8>(),
-            size as usize,
-        );
-        to.cast::<u64>().write(size);
+        std::ptr::copy_nonoverlapping((&raw const *own).cast::<u8>(), to.cast::<u8>(), size);
+        to.cast::<u64>().write(size as u64);
     }
     Ok(())
+}
+
+/// An object that a struct of the caller points to, or none.
+///
+/// # Safety
+/// If not NULL, `pointer` is an object of this library that lives for `'a`.
+pub(super) unsafe fn object<'a, T>(pointer: *const T) -> Option<&'a T> {
+    // SAFETY: the caller's promise.
+    unsafe { pointer.as_ref() }
 }
 
 /// One of a list of numbers.

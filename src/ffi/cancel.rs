@@ -1,4 +1,4 @@
-//! Tokens that end work from anywhere.
+//! Cancellation tokens.
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
@@ -10,14 +10,14 @@ use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use crate::progress::Monitor;
 
-/// Ends work from any thread, also from a signal handler: give it to a call, and request. All its
-/// functions but s3cmtf_cancel_free() may run concurrently with each other and with the work. A token stays
-/// requested until it is reset, and may be given to any number of calls.
+/// A cancellation token. Pass it to any number of calls; s3cmtf_cancel_request() makes them return S3CMTF_CANCELLED (a
+/// fit with at least one epoch returns its model). A token stays requested until it is reset. All its functions except
+/// s3cmtf_cancel_free() may run concurrently.
 pub struct CancelHandle {
     pub(super) flag: Arc<AtomicBool>,
 }
 
-/// Makes a token, to be freed with s3cmtf_cancel_free().
+/// Creates a token; free it with s3cmtf_cancel_free().
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_cancel_new(
@@ -36,7 +36,8 @@ pub extern "C" fn s3cmtf_cancel_new(
     })
 }
 
-/// Asks all work that has the token to end, now and later. Safe in a signal handler. NULL does nothing.
+/// Cancels all current and future calls that have the token. May be called on any thread and in a signal handler. NULL
+/// is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_cancel_request(cancel: Option<&CancelHandle>) {
     if let Some(cancel) = cancel {
@@ -44,7 +45,7 @@ pub extern "C" fn s3cmtf_cancel_request(cancel: Option<&CancelHandle>) {
     }
 }
 
-/// Makes a requested token fresh again. NULL does nothing.
+/// Withdraws the request. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_cancel_reset(cancel: Option<&CancelHandle>) {
     if let Some(cancel) = cancel {
@@ -52,20 +53,20 @@ pub extern "C" fn s3cmtf_cancel_reset(cancel: Option<&CancelHandle>) {
     }
 }
 
-/// Whether the token was requested: 1 or 0. NULL gives 0.
+/// Returns 1 if cancellation is requested, otherwise 0. NULL is allowed and returns 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_cancel_requested(cancel: Option<&CancelHandle>) -> i32 {
     cancel.map_or(0, |c| i32::from(c.flag.load(Ordering::Relaxed)))
 }
 
-/// Frees a token. Fits that have it go on, and can no longer be cancelled by it. Any other call that was given
-/// it must have returned. NULL is fine.
+/// Frees a token. Fits that have it continue, and cannot be cancelled by it any more. All other calls that have it must
+/// have returned. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_cancel_free(cancel: Option<Box<CancelHandle>>) {
     release(|| drop(cancel));
 }
 
-/// Watches the token of a call, if it has one.
+/// Monitors the token of a call, if it has one.
 pub(super) struct Token<'a>(pub Option<&'a CancelHandle>);
 
 impl Monitor for Token<'_> {

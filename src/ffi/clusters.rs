@@ -1,137 +1,327 @@
-//! Rows that belong together.
+//! Clusters of the rows of a mode.
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
 
-use super::arg::{choice, given, hand_over, place, slice, threads};
+use super::arg::{
+    self, SizedStruct, choice, copy_out, given, hand_over, object, optional_struct_in, slice,
+    struct_out, threads,
+};
 use super::cancel::{CancelHandle, Token};
 use super::coo_handle::{CooHandle, of as entries_of};
 use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::model::{ModelHandle, of as model_of};
+use super::recommend::{length_of, optional_buffer};
 use super::status::Outcome;
-use super::tables::{Column, Table, one_of};
 use crate::discover::{Cluster, ClusterOptions, ClusterSpace, Clusters, cluster_rows};
 
-/// Distances are those of what rows predict, for the tensor and for the coupled matrices of their mode.
+/// Distances between rows are those of their predictions, for the tensor and for the coupled matrices of the mode.
 pub const S3CMTF_SPACE_PREDICTIONS: i32 = 0;
-/// Distances are those of the numbers of the factor, its columns brought to the same norm.
+/// Distances between rows are those of their factor rows, with columns scaled to the same norm.
 pub const S3CMTF_SPACE_COLUMNS: i32 = 1;
 
-/// The rows of a mode in clusters. It never changes, so that every function that takes it as const may run concurrently,
-/// and it does not need the model any more.
+/// Clusters of the rows of a mode. Immutable and independent of the model.
 pub struct ClustersHandle {
     found: Clusters,
 }
 
-/// Clusters the rows of `mode` that have at least `least` tensor entries by k-means.
-///
-/// There are `k` clusters; if `k` is 0 the gap statistic chooses of up to `max_k` (0: 20). With both above 0 there are `k`
-/// clusters and a gap curve besides. There are never more clusters than different rows. k-means starts `restarts` times
-/// (0: 10); the gap is measured against `references` sets (0: 10), on no more than `curve_rows` rows (0: 20,000). `space`
-/// is S3CMTF_SPACE_PREDICTIONS or S3CMTF_SPACE_COLUMNS. `members` of each cluster are kept, those nearest to its centre, and
-/// `labels` columns of each of the `matrix_count` matrices that it has more of than all rows. A matrix has the rows of the
-/// mode in its first mode, and a row has a column if it has an entry above 0 there.
-///
-/// Results depend on `seed` and not on `threads` (0: all the process may use). `cancel` may be NULL. Free with
-/// s3cmtf_clusters_free().
+/// Input of s3cmtf_clusters_new().
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ClustersRequest {
+    /// sizeof(s3cmtf_clusters_request).
+    pub size: u64,
+    /// Number of clusters; 0: chosen by the gap statistic.
+    pub k: u64,
+    /// Largest number of clusters of the gap curve; 0: 20, or no curve if `k` is above 0.
+    pub max_k: u64,
+    /// Number of k-means runs, of which the best is kept; 0: 10.
+    pub restarts: u64,
+    /// Number of reference sets of the gap statistic; 0: 10.
+    pub references: u64,
+    /// Largest number of rows for the gap curve; more are subsampled. 0: 20,000.
+    pub curve_rows: u64,
+    /// Smallest number of tensor entries of a clustered row; 0: 1.
+    pub min_entries: u64,
+    /// S3CMTF_SPACE_PREDICTIONS or S3CMTF_SPACE_COLUMNS.
+    pub space: i32,
+    /// Largest number of members listed per cluster; 0: 10.
+    pub members: u64,
+    /// Largest number of labels listed per cluster and matrix; 0: 10.
+    pub labels: u64,
+    /// Matrices whose columns label clusters. Their rows are the rows of the mode; a row has a label if its entry in that
+    /// column is above 0. May be NULL if there are none.
+    pub matrices: *const *const CooHandle,
+    /// Number of matrices.
+    pub matrix_count: u64,
+    /// Seed of all random choices.
+    pub seed: u64,
+    /// Number of threads; 0: all available to the process. The result does not depend on it.
+    pub threads: u64,
+    /// NULL, or a token that cancels the call.
+    pub cancel: *const CancelHandle,
+}
+
+/// Output of s3cmtf_clusters_get_info(). Without a gap curve its four fields are 0.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ClustersInfo {
+    /// Bytes written; set it to sizeof(s3cmtf_clusters_info) before the call.
+    pub size: u64,
+    /// Number of clusters; below `k` if there are fewer distinct rows.
+    pub clusters: u64,
+    /// Number of clustered rows.
+    pub rows: u64,
+    /// Between-cluster fraction of the total variance of the rows.
+    pub explained_variance: f64,
+    /// Number of label matrices.
+    pub matrices: u64,
+    /// Number of points of the gap curve.
+    pub curve_length: u64,
+    /// Smallest k with gap(k) >= gap(k + 1) - standard error(k + 1); the last k if there is none. If it is 1 and the
+    /// curve rises again, the same rule among k with a gap clearly above gap(1) chooses the number of clusters.
+    pub curve_choice: u64,
+    /// Number of rows the curve was computed on.
+    pub curve_rows: u64,
+    /// 1 if a k satisfies the rule; 0 if none does, and a larger max_k may give a larger gap.
+    pub curve_settled: i32,
+}
+
+/// Output of s3cmtf_clusters_get().
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ClusterInfo {
+    /// Bytes written; set it to sizeof(s3cmtf_cluster) before the call.
+    pub size: u64,
+    /// Number of rows.
+    pub rows: u64,
+    /// Root mean square distance of the rows to the centre. The unit of distances is that of all rows to their mean.
+    pub radius: f64,
+    /// Number of listed members.
+    pub members: u64,
+    /// Number of listed labels.
+    pub labels: u64,
+}
+
+/// Output of s3cmtf_clusters_get_label(): a matrix column that is over-represented in a cluster.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ClusterLabelInfo {
+    /// Bytes written; set it to sizeof(s3cmtf_cluster_label) before the call.
+    pub size: u64,
+    /// Matrix of the request.
+    pub matrix: u64,
+    /// Column of the matrix.
+    pub column: u64,
+    /// Number of rows of the cluster with the label.
+    pub rows_in_cluster: u64,
+    /// Number of clustered rows with the label.
+    pub rows_overall: u64,
+    /// Fraction of the cluster's rows with the label, divided by that of all rows.
+    pub lift: f64,
+    /// Hypergeometric probability of at least so many rows with the label in a random cluster of this size.
+    pub p_value: f64,
+    /// Decimal logarithm of the p-value; finite where the p-value underflows to 0.
+    pub log10_p_value: f64,
+    /// Natural logarithm of the odds ratio inside and outside the cluster, with 1/2 added to each of the four counts.
+    pub log_odds: f64,
+}
+
+/// Output of s3cmtf_clusters_get_gap(): a point of the gap curve.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct GapInfo {
+    /// Bytes written; set it to sizeof(s3cmtf_gap) before the call.
+    pub size: u64,
+    /// Number of clusters.
+    pub clusters: u64,
+    /// Gap: log_reference - log_within.
+    pub gap: f64,
+    /// Standard error of the gap.
+    pub standard_error: f64,
+    /// Natural logarithm of the within-cluster sum of squares.
+    pub log_within: f64,
+    /// Mean of the same over the reference sets.
+    pub log_reference: f64,
+}
+
+// SAFETY: laid out as in C, the size first; zero bytes are valid.
+unsafe impl SizedStruct for ClustersRequest {}
+// SAFETY: the same.
+unsafe impl SizedStruct for ClustersInfo {}
+// SAFETY: the same.
+unsafe impl SizedStruct for ClusterInfo {}
+// SAFETY: the same.
+unsafe impl SizedStruct for ClusterLabelInfo {}
+// SAFETY: the same.
+unsafe impl SizedStruct for GapInfo {}
+
+// The layout is part of the ABI: fields are added at the end, and none moves.
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(ClustersRequest, size) == 0);
+    assert!(offset_of!(ClustersRequest, k) == 8);
+    assert!(offset_of!(ClustersRequest, max_k) == 16);
+    assert!(offset_of!(ClustersRequest, restarts) == 24);
+    assert!(offset_of!(ClustersRequest, references) == 32);
+    assert!(offset_of!(ClustersRequest, curve_rows) == 40);
+    assert!(offset_of!(ClustersRequest, min_entries) == 48);
+    assert!(offset_of!(ClustersRequest, space) == 56);
+    assert!(offset_of!(ClustersRequest, members) == 64);
+    assert!(offset_of!(ClustersRequest, labels) == 72);
+    assert!(offset_of!(ClustersRequest, matrices) == 80);
+    assert!(offset_of!(ClustersRequest, matrix_count) == 88);
+    assert!(offset_of!(ClustersRequest, seed) == 96);
+    assert!(offset_of!(ClustersRequest, threads) == 104);
+    assert!(offset_of!(ClustersRequest, cancel) == 112);
+    assert!(size_of::<ClustersRequest>() == 120);
+
+    assert!(offset_of!(ClustersInfo, size) == 0);
+    assert!(offset_of!(ClustersInfo, clusters) == 8);
+    assert!(offset_of!(ClustersInfo, rows) == 16);
+    assert!(offset_of!(ClustersInfo, explained_variance) == 24);
+    assert!(offset_of!(ClustersInfo, matrices) == 32);
+    assert!(offset_of!(ClustersInfo, curve_length) == 40);
+    assert!(offset_of!(ClustersInfo, curve_choice) == 48);
+    assert!(offset_of!(ClustersInfo, curve_rows) == 56);
+    assert!(offset_of!(ClustersInfo, curve_settled) == 64);
+    assert!(size_of::<ClustersInfo>() == 72);
+
+    assert!(offset_of!(ClusterInfo, size) == 0);
+    assert!(offset_of!(ClusterInfo, rows) == 8);
+    assert!(offset_of!(ClusterInfo, radius) == 16);
+    assert!(offset_of!(ClusterInfo, members) == 24);
+    assert!(offset_of!(ClusterInfo, labels) == 32);
+    assert!(size_of::<ClusterInfo>() == 40);
+
+    assert!(offset_of!(ClusterLabelInfo, size) == 0);
+    assert!(offset_of!(ClusterLabelInfo, matrix) == 8);
+    assert!(offset_of!(ClusterLabelInfo, column) == 16);
+    assert!(offset_of!(ClusterLabelInfo, rows_in_cluster) == 24);
+    assert!(offset_of!(ClusterLabelInfo, rows_overall) == 32);
+    assert!(offset_of!(ClusterLabelInfo, lift) == 40);
+    assert!(offset_of!(ClusterLabelInfo, p_value) == 48);
+    assert!(offset_of!(ClusterLabelInfo, log10_p_value) == 56);
+    assert!(offset_of!(ClusterLabelInfo, log_odds) == 64);
+    assert!(size_of::<ClusterLabelInfo>() == 72);
+
+    assert!(offset_of!(GapInfo, size) == 0);
+    assert!(offset_of!(GapInfo, clusters) == 8);
+    assert!(offset_of!(GapInfo, gap) == 16);
+    assert!(offset_of!(GapInfo, standard_error) == 24);
+    assert!(offset_of!(GapInfo, log_within) == 32);
+    assert!(offset_of!(GapInfo, log_reference) == 40);
+    assert!(size_of::<GapInfo>() == 48);
+};
+
+/// Clusters the rows of `mode` by k-means; free the result with s3cmtf_clusters_free(). `request` may be NULL. With
+/// both `k` and max_k above 0 there are `k` clusters, and a gap curve as well.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_clusters_new(
     model: Option<&ModelHandle>,
     mode: u64,
-    k: u64,
-    max_k: u64,
-    restarts: u64,
-    references: u64,
-    curve_rows: u64,
-    least: u64,
-    space: i32,
-    members: u64,
-    labels: u64,
-    matrix_count: u64,
-    matrices: *const Option<&CooHandle>,
-    seed: u64,
-    threads: u64,
-    cancel: Option<&CancelHandle>,
+    request: *const ClustersRequest,
     clusters: Option<&mut MaybeUninit<*mut ClustersHandle>>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
         let (model, out) = (model_of(model)?, given(clusters, "clusters")?);
-        let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-        let some = |n: u64| (n > 0).then(|| size(n));
-        let usual = ClusterOptions::new(place(mode, model.order(), "mode")?);
+        // SAFETY: a struct of the caller with its array and object, for this call.
+        let (request, matrices, cancel) = unsafe {
+            let r = optional_struct_in(request, "request")?;
+            let matrices = slice(r.matrices, r.matrix_count, "request->matrices")?;
+            (r, matrices, object(r.cancel))
+        };
+        let positive = |n: u64| (n > 0).then(|| usize::try_from(n).unwrap_or(usize::MAX));
+        let defaults = ClusterOptions::new(arg::place(mode, model.order(), "mode")?);
         let spaces = [
             (S3CMTF_SPACE_PREDICTIONS, ClusterSpace::Predictions),
             (S3CMTF_SPACE_COLUMNS, ClusterSpace::Columns),
         ];
-        let how = ClusterOptions {
-            k: some(k),
-            max_k: some(max_k),
-            restarts: some(restarts).unwrap_or(usual.restarts),
-            reference_sets: some(references).unwrap_or(usual.reference_sets),
-            curve_rows: some(curve_rows).unwrap_or(usual.curve_rows),
-            min_entries: least,
-            space: choice(space, &spaces, "space")?,
-            max_members: size(members),
-            max_labels: size(labels),
-            seed,
-            threads: self::threads(threads)?,
-            ..usual
+        let options = ClusterOptions {
+            k: positive(request.k),
+            max_k: positive(request.max_k),
+            restarts: positive(request.restarts).unwrap_or(defaults.restarts),
+            reference_sets: positive(request.references).unwrap_or(defaults.reference_sets),
+            curve_rows: positive(request.curve_rows).unwrap_or(defaults.curve_rows),
+            min_entries: request.min_entries.max(1),
+            space: choice(request.space, &spaces, "request->space")?,
+            max_members: length_of(request.members),
+            max_labels: length_of(request.labels),
+            seed: request.seed,
+            threads: threads(request.threads)?,
+            ..defaults
         };
-        // SAFETY: an array of the caller, for this call.
-        let matrices = unsafe { slice(matrices, matrix_count, "matrices") }?;
         let mut views = Vec::new();
-        for (m, matrix) in matrices.iter().enumerate() {
-            let matrix = given(*matrix, &format!("matrices[{m}]"))?;
+        for (m, &matrix) in matrices.iter().enumerate() {
+            // SAFETY: an object of the caller, for this call.
+            let matrix = given(
+                unsafe { object(matrix) },
+                &format!("request->matrices[{m}]"),
+            )?;
             views.push(entries_of(Some(matrix))?);
         }
-        let found = cluster_rows(model, &how, &views, &Token(cancel))?;
+        let found = cluster_rows(model, &options, &views, &Token(cancel))?;
         hand_over(out, ClustersHandle { found });
         Ok(())
     })
 }
 
-/// How many clusters there are, and how much of the variance of the rows is between them. `explained` may be NULL.
+/// Gets the number of clusters and other figures of the whole result.
 #[must_use]
 #[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_clusters_get_count(
+pub unsafe extern "C" fn s3cmtf_clusters_get_info(
     clusters: Option<&ClustersHandle>,
-    count: Option<&mut MaybeUninit<u64>>,
-    explained: Option<&mut MaybeUninit<f64>>,
+    info: *mut ClustersInfo,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (clusters, out) = (given(clusters, "clusters")?, given(count, "count")?);
-        out.write(clusters.found.clusters.len() as u64);
-        explained.map(|out| out.write(clusters.found.explained_variance));
-        Ok(())
+        let found = &given(clusters, "clusters")?.found;
+        let curve = found.gap.as_ref();
+        let own = ClustersInfo {
+            size: 0,
+            clusters: found.clusters.len() as u64,
+            rows: found.rows.len() as u64,
+            explained_variance: found.explained_variance,
+            matrices: found.uncertainty_coefficients.len() as u64,
+            curve_length: curve.map_or(0, |c| c.points.len() as u64),
+            curve_choice: curve.map_or(0, |c| c.chosen as u64),
+            curve_rows: curve.map_or(0, |c| c.rows as u64),
+            curve_settled: curve.map_or(0, |c| i32::from(c.is_conclusive)),
+        };
+        // SAFETY: a struct of the caller, for this call.
+        unsafe { struct_out(&own, info, "info") }
     })
 }
 
-/// The size of a cluster, and the root mean square distance of its rows to its centre, where 1 is that of all rows to
-/// their mean. The largest cluster comes first. Outputs may be NULL.
+/// Gets cluster `index`; the largest is 0.
 #[must_use]
 #[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_clusters_get(
+pub unsafe extern "C" fn s3cmtf_clusters_get(
     clusters: Option<&ClustersHandle>,
     index: u64,
-    size: Option<&mut MaybeUninit<u64>>,
-    radius: Option<&mut MaybeUninit<f64>>,
+    info: *mut ClusterInfo,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
         let cluster = of(clusters, index)?;
-        size.map(|out| out.write(cluster.size));
-        radius.map(|out| out.write(cluster.radius));
-        Ok(())
+        let own = ClusterInfo {
+            size: 0,
+            rows: cluster.size,
+            radius: cluster.radius,
+            members: cluster.members.len() as u64,
+            labels: cluster.labels.len() as u64,
+        };
+        // SAFETY: a struct of the caller, for this call.
+        unsafe { struct_out(&own, info, "info") }
     })
 }
 
-/// The rows of a cluster nearest to its centre, the nearest first, and their distances. `rows` (counted from 0) and
-/// `distances` have room for `capacity` items each; `found` is how many there are. Either may be NULL if it is not wanted;
-/// with both NULL it only says how many.
+/// Copies the listed members of a cluster, the nearest to its centre first, and their distances to it. `rows` and
+/// `distances` have room for `capacity` items, at least `members` of s3cmtf_cluster; either may be NULL.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_clusters_copy_members(
@@ -140,98 +330,59 @@ pub unsafe extern "C" fn s3cmtf_clusters_copy_members(
     rows: *mut u64,
     distances: *mut f64,
     capacity: u64,
-    found: Option<&mut MaybeUninit<u64>>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let cluster = of(clusters, index)?;
-        let list = &cluster.members;
-        let integers: &[Column<'_, u64>] = &[(rows, &|k| u64::from(list[k].index), "rows")];
-        let reals: &[Column<'_, f64>] = &[(distances, &|k| list[k].distance, "distances")];
-        let table = Table {
-            count: list.len(),
-            integers,
-            reals,
-        };
+        let list = &of(clusters, index)?.members;
         // SAFETY: buffers of the caller, for this call.
-        unsafe { table.copy(capacity, found) }
+        let (rows, distances) = unsafe {
+            (
+                optional_buffer(rows, capacity, list.len(), "rows")?,
+                optional_buffer(distances, capacity, list.len(), "distances")?,
+            )
+        };
+        for (to, member) in rows.iter_mut().zip(list) {
+            to.write(u64::from(member.index));
+        }
+        for (to, member) in distances.iter_mut().zip(list) {
+            to.write(member.distance);
+        }
+        Ok(())
     })
 }
 
-/// What a cluster has more of than all rows: the number of a matrix and one of its columns (both counted from 0), how many
-/// rows of the cluster have it and how many of all, the share of the cluster over that of all (`lifts`), and how likely at
-/// least so many are if rows are drawn (`p_values`, hypergeometric; the smallest come first for each matrix). All have room
-/// for `capacity` items and may be NULL if they are not wanted; `found` is how many there are.
+/// Gets a label of a cluster. `place` is below `labels` of s3cmtf_cluster; labels are ordered by matrix, then by
+/// ascending p-value.
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn s3cmtf_clusters_copy_labels(
+pub unsafe extern "C" fn s3cmtf_clusters_get_label(
     clusters: Option<&ClustersHandle>,
     index: u64,
-    matrices: *mut u64,
-    columns: *mut u64,
-    counts: *mut u64,
-    overall: *mut u64,
-    lifts: *mut f64,
-    p_values: *mut f64,
-    capacity: u64,
-    found: Option<&mut MaybeUninit<u64>>,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    guard(error, || {
-        let cluster = of(clusters, index)?;
-        let list = &cluster.labels;
-        let integers: &[Column<'_, u64>] = &[
-            (matrices, &|k| list[k].matrix as u64, "matrices"),
-            (columns, &|k| u64::from(list[k].column), "columns"),
-            (counts, &|k| list[k].count, "counts"),
-            (overall, &|k| list[k].overall, "overall"),
-        ];
-        let reals: &[Column<'_, f64>] = &[
-            (lifts, &|k| list[k].lift, "lifts"),
-            (p_values, &|k| list[k].p_value, "p_values"),
-        ];
-        let table = Table {
-            count: list.len(),
-            integers,
-            reals,
-        };
-        // SAFETY: buffers of the caller, for this call.
-        unsafe { table.copy(capacity, found) }
-    })
-}
-
-/// More of what s3cmtf_clusters_copy_labels() gives, in the same order: the logarithm of the odds in the cluster over the odds
-/// outside, half a row added to each of the four counts (`log_odds`), and the decimal logarithm of the p-value
-/// (`log10_p_values`), which is right where the p-value itself is too small for a number and 0. Both have room for
-/// `capacity` items and may be NULL if they are not wanted; `found` is how many there are.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn s3cmtf_clusters_copy_label_logs(
-    clusters: Option<&ClustersHandle>,
-    index: u64,
-    log_odds: *mut f64,
-    log10_p_values: *mut f64,
-    capacity: u64,
-    found: Option<&mut MaybeUninit<u64>>,
+    place: u64,
+    label: *mut ClusterLabelInfo,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
         let list = &of(clusters, index)?.labels;
-        let table = Table {
-            count: list.len(),
-            integers: &[],
-            reals: &[
-                (log_odds, &|k| list[k].log_odds, "log_odds"),
-                (log10_p_values, &|k| list[k].log10_p, "log10_p_values"),
-            ],
+        let found = &list[arg::place(place, list.len(), "place")?];
+        let own = ClusterLabelInfo {
+            size: 0,
+            matrix: found.matrix as u64,
+            column: u64::from(found.column),
+            rows_in_cluster: found.count,
+            rows_overall: found.overall,
+            lift: found.lift,
+            p_value: found.p_value,
+            log10_p_value: found.log10_p,
+            log_odds: found.log_odds,
         };
-        // SAFETY: buffers of the caller, for this call.
-        unsafe { table.copy(capacity, found) }
+        // SAFETY: a struct of the caller, for this call.
+        unsafe { struct_out(&own, label, "label") }
     })
 }
 
-/// The centre of a cluster: the mean of its rows in the factor. `numbers` has room for `capacity` items and may be NULL;
-/// `found` is how many there are, the rank of the mode.
+/// Copies the centre of a cluster: the mean of its factor rows, as many numbers as the rank of the mode. `numbers` has
+/// room for `capacity` items.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_clusters_copy_centre(
@@ -239,23 +390,17 @@ pub unsafe extern "C" fn s3cmtf_clusters_copy_centre(
     index: u64,
     numbers: *mut f64,
     capacity: u64,
-    found: Option<&mut MaybeUninit<u64>>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
         let list = &of(clusters, index)?.centre;
-        let table = Table {
-            count: list.len(),
-            integers: &[],
-            reals: &[(numbers, &|k| list[k], "numbers")],
-        };
         // SAFETY: a buffer of the caller, for this call.
-        unsafe { table.copy(capacity, found) }
+        unsafe { copy_out(list, numbers, capacity, "numbers") }
     })
 }
 
-/// All rows that were clustered, counted from 0 and ascending, and the cluster of each (`which`). Both have room for
-/// `capacity` items and may be NULL if they are not wanted; `found` is how many rows there are.
+/// Copies all clustered rows, ascending, and the cluster of each into `which`. Both have room for `capacity` items, at
+/// least `rows` of s3cmtf_clusters_info; either may be NULL.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_clusters_copy_rows(
@@ -263,122 +408,69 @@ pub unsafe extern "C" fn s3cmtf_clusters_copy_rows(
     rows: *mut u64,
     which: *mut u64,
     capacity: u64,
-    found: Option<&mut MaybeUninit<u64>>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let clusters = given(clusters, "clusters")?;
-        let own = &clusters.found;
-        let integers: &[Column<'_, u64>] = &[
-            (rows, &|k| u64::from(own.rows[k]), "rows"),
-            (which, &|k| u64::from(own.assignments[k]), "which"),
-        ];
-        let table = Table {
-            count: own.rows.len(),
-            integers,
-            reals: &[],
-        };
+        let own = &given(clusters, "clusters")?.found;
+        let count = own.rows.len();
         // SAFETY: buffers of the caller, for this call.
-        unsafe { table.copy(capacity, found) }
-    })
-}
-
-/// The gap curve: the gaps for 1, 2, 3 ... clusters and their standard errors; `chosen` is the smallest number of clusters
-/// whose gap is at least that of one more less its standard error, or the last if there is none. If that is 1 although a
-/// later gap is larger by more than its standard error, and no `k` was given, there are as many clusters as the same rule
-/// says of those numbers whose gap less its standard error is above that of one cluster: s3cmtf_clusters_get_count() has how
-/// many. Arrays have room for `capacity` items and may be NULL, as may `chosen`; `found` is how many there are: 0 if there is
-/// no curve, and then `chosen` is 0.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn s3cmtf_clusters_copy_gaps(
-    clusters: Option<&ClustersHandle>,
-    gaps: *mut f64,
-    errors: *mut f64,
-    capacity: u64,
-    chosen: Option<&mut MaybeUninit<u64>>,
-    found: Option<&mut MaybeUninit<u64>>,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    guard(error, || {
-        let clusters = given(clusters, "clusters")?;
-        let curve = clusters.found.gap.as_ref();
-        let list = curve.map_or(&[][..], |c| &c.points);
-        let reals: &[Column<'_, f64>] = &[
-            (gaps, &|k| list[k].gap, "gaps"),
-            (errors, &|k| list[k].error, "errors"),
-        ];
-        let table = Table {
-            count: list.len(),
-            integers: &[],
-            reals,
+        let (rows, which) = unsafe {
+            (
+                optional_buffer(rows, capacity, count, "rows")?,
+                optional_buffer(which, capacity, count, "which")?,
+            )
         };
-        // SAFETY: buffers of the caller, for this call.
-        unsafe { table.copy(capacity, found) }?;
-        chosen.map(|to| to.write(curve.map_or(0, |c| c.chosen as u64)));
+        for (to, &row) in rows.iter_mut().zip(&own.rows) {
+            to.write(u64::from(row));
+        }
+        for (to, &cluster) in which.iter_mut().zip(&own.assignments) {
+            to.write(u64::from(cluster));
+        }
         Ok(())
     })
 }
 
-/// What the gaps are made of: for 1, 2, 3 ... clusters the logarithm of the sum of squared distances to the own centre
-/// (`log_within`) and the mean of the same over the reference sets (`references`), whose difference is the gap. `settled` is 1 if
-/// the rule chose, and 0 if no number did it and the last was taken: then more clusters than were looked at may be better
-/// still. `rows` is how many rows the curve was measured on. All may be NULL; arrays have room for `capacity` items, and
-/// `found` is how many there are: 0 if there is no curve, and then `settled` and `rows` are 0.
+/// Gets a point of the gap curve. `place` is below curve_length of s3cmtf_clusters_info; place 0 is one cluster.
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn s3cmtf_clusters_copy_curve(
+pub unsafe extern "C" fn s3cmtf_clusters_get_gap(
     clusters: Option<&ClustersHandle>,
-    log_within: *mut f64,
-    references: *mut f64,
-    capacity: u64,
-    settled: Option<&mut MaybeUninit<i32>>,
-    rows: Option<&mut MaybeUninit<u64>>,
-    found: Option<&mut MaybeUninit<u64>>,
+    place: u64,
+    gap: *mut GapInfo,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
         let curve = given(clusters, "clusters")?.found.gap.as_ref();
         let list = curve.map_or(&[][..], |c| &c.points);
-        let table = Table {
-            count: list.len(),
-            integers: &[],
-            reals: &[
-                (log_within, &|k| list[k].log_within, "log_within"),
-                (references, &|k| list[k].reference, "references"),
-            ],
+        let point = &list[arg::place(place, list.len(), "place")?];
+        let own = GapInfo {
+            size: 0,
+            clusters: point.k as u64,
+            gap: point.gap,
+            standard_error: point.error,
+            log_within: point.log_within,
+            log_reference: point.reference,
         };
-        // SAFETY: buffers of the caller, for this call.
-        unsafe { table.copy(capacity, found) }?;
-        settled.map(|out| out.write(curve.map_or(0, |c| i32::from(c.is_conclusive))));
-        rows.map(|out| out.write(curve.map_or(0, |c| c.rows as u64)));
-        Ok(())
+        // SAFETY: a struct of the caller, for this call.
+        unsafe { struct_out(&own, gap, "gap") }
     })
 }
 
-/// For each matrix that labels clusters, how much of what its columns say of a row the cluster of the row tells: their
-/// mutual information over their entropy. `shares` has room for `capacity` items and may be NULL; `found` is how many
-/// matrices there are.
+/// Copies, for each label matrix, the uncertainty coefficient of its labels given the clusters (Theil's U): their mutual
+/// information divided by the entropy of the labels, 0 to 1. `shares` has room for `capacity` items, at least `matrices`
+/// of s3cmtf_clusters_info.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_clusters_copy_information(
     clusters: Option<&ClustersHandle>,
     shares: *mut f64,
     capacity: u64,
-    found: Option<&mut MaybeUninit<u64>>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let clusters = given(clusters, "clusters")?;
-        let list = &clusters.found.uncertainty_coefficients;
-        let reals: &[Column<'_, f64>] = &[(shares, &|k| list[k], "shares")];
-        let table = Table {
-            count: list.len(),
-            integers: &[],
-            reals,
-        };
-        // SAFETY: buffers of the caller, for this call.
-        unsafe { table.copy(capacity, found) }
+        let list = &given(clusters, "clusters")?.found.uncertainty_coefficients;
+        // SAFETY: a buffer of the caller, for this call.
+        unsafe { copy_out(list, shares, capacity, "shares") }
     })
 }
 
@@ -390,5 +482,5 @@ pub extern "C" fn s3cmtf_clusters_free(clusters: Option<Box<ClustersHandle>>) {
 
 fn of(clusters: Option<&ClustersHandle>, index: u64) -> Outcome<&Cluster> {
     let list = &given(clusters, "clusters")?.found.clusters;
-    one_of(list, index)
+    Ok(&list[arg::place(index, list.len(), "index")?])
 }

@@ -1,74 +1,165 @@
-//! What the columns of factors stand for.
+//! Latent concepts: the columns of the factor of a mode, described by rows and matrix columns.
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
 
-use super::arg::{choice, given, hand_over, place, slice};
+use super::arg::{
+    self, SizedStruct, choice, copy_out, given, hand_over, optional_struct_in, slice, struct_out,
+};
 use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::model::{ModelHandle, of as model_of};
+use super::recommend::{length_of, optional_buffer};
 use super::status::Outcome;
-use super::tables::{Column, Table, one_of};
 use crate::discover::{Concept, ConceptOptions, Concepts, describe_concepts};
 
-/// The largest of a list come first.
+/// The end of a concept with the largest loadings.
 pub const S3CMTF_LARGEST: i32 = 0;
-/// The smallest of a list come first.
+/// The end of a concept with the smallest loadings.
 pub const S3CMTF_SMALLEST: i32 = 1;
 
-/// The concepts of a mode: what the columns of its factor stand for. It never changes, so that every function that takes
-/// it as const may run concurrently, and it does not need the model any more.
+/// The concepts of a mode: descriptions of the columns of its factor. Immutable and independent of the model.
 pub struct ConceptsHandle {
     found: Concepts,
 }
 
-/// Describes the concepts of `mode`, for the rows that are given or for nobody.
-///
-/// A concept adds the product of a row's number in its column and of what the core makes of the rows of the other modes
-/// to a prediction. Its strength is the root mean square of that, over all rows of the modes that are not given, by their
-/// entries; with columns of norm 1 that have nothing to do with each other it is the norm of a row of R = G x_1 u, but for
-/// a common factor. `given_modes` and `given_rows` have `given_count` modes and their rows, counted from 0, none of them
-/// `mode`; both may be NULL for none. A row that the model does not know is S3CMTF_BAD_ARGUMENT.
-///
-/// `top` rows are kept at either end of each column, of those with at least `least` tensor entries, and as many columns of
-/// each coupled matrix of the mode. Free with s3cmtf_concepts_free().
+/// Input of s3cmtf_concepts_new().
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ConceptsRequest {
+    /// sizeof(s3cmtf_concepts_request).
+    pub size: u64,
+    /// Largest number of rows, and of columns per coupled matrix, at each end of a concept; 0: 10.
+    pub top: u64,
+    /// Smallest number of tensor entries of a listed row; 0: 1.
+    pub min_entries: u64,
+    /// Modes with a given row, none of them the described mode; may be NULL if there are none.
+    pub given_modes: *const u64,
+    /// The given row of each.
+    pub given_rows: *const u64,
+    /// Number of given rows. The remaining modes are averaged over.
+    pub given_count: u64,
+}
+
+/// Output of s3cmtf_concepts_get().
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ConceptInfo {
+    /// Bytes written; set it to sizeof(s3cmtf_concept) before the call.
+    pub size: u64,
+    /// Column of the factor.
+    pub column: u64,
+    /// Root mean square of the concept's contribution to predictions, weighted by tensor entries.
+    pub strength: f64,
+    /// Contribution to the prediction for a row of loading 1, with modes that are not given at their mean rows; 0 or
+    /// more.
+    pub effect: f64,
+    /// 1 if the sign of the column was flipped to make the effect 0 or more: loadings and shares have the opposite sign
+    /// of the model's numbers. Otherwise 0.
+    pub sign_flipped: i32,
+    /// Number of rows at S3CMTF_LARGEST.
+    pub largest_rows: u64,
+    /// Number of rows at S3CMTF_SMALLEST.
+    pub smallest_rows: u64,
+    /// Number of matrix columns at S3CMTF_LARGEST.
+    pub largest_columns: u64,
+    /// Number of matrix columns at S3CMTF_SMALLEST.
+    pub smallest_columns: u64,
+}
+
+/// Output of s3cmtf_concepts_get_column(): a column of a coupled matrix that is associated with a concept.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ConceptColumnInfo {
+    /// Bytes written; set it to sizeof(s3cmtf_concept_column) before the call.
+    pub size: u64,
+    /// Matrix of the model.
+    pub matrix: u64,
+    /// Column of the matrix.
+    pub column: u64,
+    /// Contribution of the concept to the column's prediction for a row of loading 1, divided by the root mean square of
+    /// the column's predictions.
+    pub share: f64,
+}
+
+// SAFETY: laid out as in C, the size first; zero bytes are valid.
+unsafe impl SizedStruct for ConceptsRequest {}
+// SAFETY: the same.
+unsafe impl SizedStruct for ConceptInfo {}
+// SAFETY: the same.
+unsafe impl SizedStruct for ConceptColumnInfo {}
+
+// The layout is part of the ABI: fields are added at the end, and none moves.
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(ConceptsRequest, size) == 0);
+    assert!(offset_of!(ConceptsRequest, top) == 8);
+    assert!(offset_of!(ConceptsRequest, min_entries) == 16);
+    assert!(offset_of!(ConceptsRequest, given_modes) == 24);
+    assert!(offset_of!(ConceptsRequest, given_rows) == 32);
+    assert!(offset_of!(ConceptsRequest, given_count) == 40);
+    assert!(size_of::<ConceptsRequest>() == 48);
+
+    assert!(offset_of!(ConceptInfo, size) == 0);
+    assert!(offset_of!(ConceptInfo, column) == 8);
+    assert!(offset_of!(ConceptInfo, strength) == 16);
+    assert!(offset_of!(ConceptInfo, effect) == 24);
+    assert!(offset_of!(ConceptInfo, sign_flipped) == 32);
+    assert!(offset_of!(ConceptInfo, largest_rows) == 40);
+    assert!(offset_of!(ConceptInfo, smallest_rows) == 48);
+    assert!(offset_of!(ConceptInfo, largest_columns) == 56);
+    assert!(offset_of!(ConceptInfo, smallest_columns) == 64);
+    assert!(size_of::<ConceptInfo>() == 72);
+
+    assert!(offset_of!(ConceptColumnInfo, size) == 0);
+    assert!(offset_of!(ConceptColumnInfo, matrix) == 8);
+    assert!(offset_of!(ConceptColumnInfo, column) == 16);
+    assert!(offset_of!(ConceptColumnInfo, share) == 24);
+    assert!(size_of::<ConceptColumnInfo>() == 32);
+};
+
+/// Describes the concepts of `mode`; free the result with s3cmtf_concepts_free(). A concept contributes to a
+/// prediction the product of a row's number in its column and of the core contracted with the rows of the other modes.
+/// `request` may be NULL. A given row that the model does not have is S3CMTF_BAD_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_concepts_new(
     model: Option<&ModelHandle>,
     mode: u64,
-    given_count: u64,
-    given_modes: *const u64,
-    given_rows: *const u64,
-    top: u64,
-    least: u64,
+    request: *const ConceptsRequest,
     concepts: Option<&mut MaybeUninit<*mut ConceptsHandle>>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
         let (model, out) = (model_of(model)?, given(concepts, "concepts")?);
-        let mut how = ConceptOptions::new(place(mode, model.order(), "mode")?);
-        // SAFETY: arrays of the caller, for this call.
-        let (modes, rows) = unsafe {
+        // SAFETY: a struct of the caller with its arrays, for this call.
+        let (request, modes, rows) = unsafe {
+            let r = optional_struct_in(request, "request")?;
             (
-                slice(given_modes, given_count, "given_modes")?,
-                slice(given_rows, given_count, "given_rows")?,
+                r,
+                slice(r.given_modes, r.given_count, "request->given_modes")?,
+                slice(r.given_rows, r.given_count, "request->given_rows")?,
             )
         };
+        let mut options = ConceptOptions {
+            top: length_of(request.top),
+            min_entries: request.min_entries.max(1),
+            ..ConceptOptions::new(arg::place(mode, model.order(), "mode")?)
+        };
         for (k, (&n, &row)) in modes.iter().zip(rows).enumerate() {
-            let n = place(n, model.order(), &format!("given_modes[{k}]"))?;
+            let n = arg::place(n, model.order(), &format!("request->given_modes[{k}]"))?;
             let dim = usize::try_from(model.dims()[n]).unwrap_or(usize::MAX);
-            let row = place(row, dim, &format!("given_rows[{k}]"))?;
-            how.given.push((n, row as u32));
+            let row = arg::place(row, dim, &format!("request->given_rows[{k}]"))?;
+            options.given.push((n, row as u32));
         }
-        (how.top, how.min_entries) = (usize::try_from(top).unwrap_or(usize::MAX), least);
-        let found = describe_concepts(model, &how)?;
+        let found = describe_concepts(model, &options)?;
         hand_over(out, ConceptsHandle { found });
         Ok(())
     })
 }
 
-/// How many concepts there are: the rank of the mode.
+/// Gets the number of concepts: the rank of the mode.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_concepts_get_count(
@@ -83,32 +174,37 @@ pub extern "C" fn s3cmtf_concepts_get_count(
     })
 }
 
-/// One of the concepts, the strongest first: which column of the factor it is (counted from 0), its strength, and its
-/// effect: what it adds to a prediction for a row of loading 1 if modes that are not given are at their mean rows. The
-/// effect is never below 0: signs of columns mean nothing, and are turned so. Outputs may be NULL.
+/// Gets concept `index`; the strongest is 0.
 #[must_use]
 #[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_concepts_get(
+pub unsafe extern "C" fn s3cmtf_concepts_get(
     concepts: Option<&ConceptsHandle>,
     index: u64,
-    column: Option<&mut MaybeUninit<u64>>,
-    strength: Option<&mut MaybeUninit<f64>>,
-    effect: Option<&mut MaybeUninit<f64>>,
+    info: *mut ConceptInfo,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
         let concept = of(concepts, index)?;
-        column.map(|out| out.write(concept.column as u64));
-        strength.map(|out| out.write(concept.strength));
-        effect.map(|out| out.write(concept.effect));
-        Ok(())
+        let own = ConceptInfo {
+            size: 0,
+            column: concept.column as u64,
+            strength: concept.strength,
+            effect: concept.effect,
+            sign_flipped: i32::from(concept.sign_flipped),
+            largest_rows: concept.largest.len() as u64,
+            smallest_rows: concept.smallest.len() as u64,
+            largest_columns: concept.positive.len() as u64,
+            smallest_columns: concept.negative.len() as u64,
+        };
+        // SAFETY: a struct of the caller, for this call.
+        unsafe { struct_out(&own, info, "info") }
     })
 }
 
-/// The rows with the largest (`end` is S3CMTF_LARGEST) or smallest (S3CMTF_SMALLEST) loadings of a concept, the utmost
-/// first. A loading is a number of the column over the root mean square of them all, by entries. `rows` (counted from 0)
-/// and `loadings` have room for `capacity` items each; `found` is how many there are. Either may be NULL if it is not
-/// wanted; with both NULL it only says how many.
+/// Copies the rows at an end of a concept (S3CMTF_LARGEST or S3CMTF_SMALLEST), the most extreme first. A loading is
+/// the number of the row in the column divided by the column's root mean square, weighted by tensor entries. `rows` and
+/// `loadings` have room for `capacity` items, at least largest_rows or smallest_rows of s3cmtf_concept; either may be
+/// NULL.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_concepts_copy_rows(
@@ -118,81 +214,61 @@ pub unsafe extern "C" fn s3cmtf_concepts_copy_rows(
     rows: *mut u64,
     loadings: *mut f64,
     capacity: u64,
-    found: Option<&mut MaybeUninit<u64>>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
         let concept = of(concepts, index)?;
         let list = end_of(end, &concept.largest, &concept.smallest)?;
-        let integers: &[Column<'_, u64>] = &[(rows, &|k| u64::from(list[k].index), "rows")];
-        let reals: &[Column<'_, f64>] = &[(loadings, &|k| list[k].score, "loadings")];
-        let table = Table {
-            count: list.len(),
-            integers,
-            reals,
-        };
         // SAFETY: buffers of the caller, for this call.
-        unsafe { table.copy(capacity, found) }
+        let (rows, loadings) = unsafe {
+            (
+                optional_buffer(rows, capacity, list.len(), "rows")?,
+                optional_buffer(loadings, capacity, list.len(), "loadings")?,
+            )
+        };
+        for (to, row) in rows.iter_mut().zip(list) {
+            to.write(u64::from(row.index));
+        }
+        for (to, row) in loadings.iter_mut().zip(list) {
+            to.write(row.score);
+        }
+        Ok(())
     })
 }
 
-/// The columns of the coupled matrices of the mode that go with a concept most (`end` is S3CMTF_LARGEST) or go against it
-/// (S3CMTF_SMALLEST), the utmost first for each matrix. `matrices` has the number of the matrix, `columns` the column, both
-/// counted from 0, `shares` what a row of loading 1 gets from the concept in the prediction of that column, over the root
-/// mean square of those predictions. All have room for `capacity` items and may be NULL if they are not wanted; `found` is
-/// how many there are.
+/// Gets a matrix column at an end of a concept: S3CMTF_LARGEST has the largest shares, S3CMTF_SMALLEST the smallest.
+/// `place` is below largest_columns or smallest_columns of s3cmtf_concept. Columns are ordered by matrix, then the most
+/// extreme first.
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn s3cmtf_concepts_copy_columns(
+pub unsafe extern "C" fn s3cmtf_concepts_get_column(
     concepts: Option<&ConceptsHandle>,
     index: u64,
     end: i32,
-    matrices: *mut u64,
-    columns: *mut u64,
-    shares: *mut f64,
-    capacity: u64,
-    found: Option<&mut MaybeUninit<u64>>,
+    place: u64,
+    column: *mut ConceptColumnInfo,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
         let concept = of(concepts, index)?;
         let list = end_of(end, &concept.positive, &concept.negative)?;
-        let integers: &[Column<'_, u64>] = &[
-            (matrices, &|k| list[k].matrix as u64, "matrices"),
-            (columns, &|k| u64::from(list[k].column), "columns"),
-        ];
-        let reals: &[Column<'_, f64>] = &[(shares, &|k| list[k].contribution, "shares")];
-        let table = Table {
-            count: list.len(),
-            integers,
-            reals,
+        let found = &list[arg::place(place, list.len(), "place")?];
+        let own = ConceptColumnInfo {
+            size: 0,
+            matrix: found.matrix as u64,
+            column: u64::from(found.column),
+            share: found.contribution,
         };
-        // SAFETY: buffers of the caller, for this call.
-        unsafe { table.copy(capacity, found) }
+        // SAFETY: a struct of the caller, for this call.
+        unsafe { struct_out(&own, column, "column") }
     })
 }
 
-/// Whether the sign of the column of a concept was turned so that its effect is not below 0: then `turned` is 1 and loadings
-/// and shares have the other sign than the numbers of the factor and of the matrix; else it is 0.
-#[must_use]
-#[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_concepts_get_turned(
-    concepts: Option<&ConceptsHandle>,
-    index: u64,
-    turned: Option<&mut MaybeUninit<i32>>,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    guard(error, || {
-        let (concept, out) = (of(concepts, index)?, given(turned, "turned")?);
-        out.write(i32::from(concept.sign_flipped));
-        Ok(())
-    })
-}
-
-/// R, the core contracted with the rows that are given, where one mode besides is left: `numbers` has a row for each
-/// concept, in the order of the factor's columns, and `columns` numbers in each, those of `mode` (counted from 0); at columns
-/// of root mean square 1. `numbers` has room for `capacity` items and may be NULL, as may `mode` and `columns`; `found` is
-/// how many numbers there are: 0 if R is no matrix, and then `columns` is 0 and `mode` that of the concepts.
+/// Copies the core contracted with the given rows, which is a matrix if exactly one other mode has no given row. It
+/// has one row per concept, in the order of the factor's columns, and `columns` numbers per row, those of `mode`; it is
+/// scaled to factor columns of root mean square 1. `numbers` has room for `capacity` items and may be NULL; `found` is
+/// their number, 0 if there is no matrix (`columns` is then 0 and `mode` the described mode). `mode` and `columns` may
+/// be NULL.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_concepts_copy_profile(
@@ -206,15 +282,14 @@ pub unsafe extern "C" fn s3cmtf_concepts_copy_profile(
 ) -> i32 {
     guard(error, || {
         let own = &given(concepts, "concepts")?.found;
+        let found = given(found, "found")?;
         let profile = own.profile.as_ref();
         let list = profile.map_or(&[][..], |p| &p.values);
-        let table = Table {
-            count: list.len(),
-            integers: &[],
-            reals: &[(numbers, &|k| list[k], "numbers")],
-        };
-        // SAFETY: a buffer of the caller, for this call.
-        unsafe { table.copy(capacity, found) }?;
+        if !numbers.is_null() {
+            // SAFETY: a buffer of the caller, for this call.
+            unsafe { copy_out(list, numbers, capacity, "numbers") }?;
+        }
+        found.write(list.len() as u64);
         mode.map(|out| out.write(profile.map_or(own.mode, |p| p.mode) as u64));
         columns.map(|out| out.write(profile.map_or(0, |p| p.columns) as u64));
         Ok(())
@@ -229,10 +304,10 @@ pub extern "C" fn s3cmtf_concepts_free(concepts: Option<Box<ConceptsHandle>>) {
 
 fn of(concepts: Option<&ConceptsHandle>, index: u64) -> Outcome<&Concept> {
     let list = &given(concepts, "concepts")?.found.concepts;
-    one_of(list, index)
+    Ok(&list[arg::place(index, list.len(), "index")?])
 }
 
-/// The list of an end.
+/// Returns the list of an end.
 fn end_of<'a, T>(end: i32, largest: &'a [T], smallest: &'a [T]) -> Outcome<&'a [T]> {
     let ends = [(S3CMTF_LARGEST, largest), (S3CMTF_SMALLEST, smallest)];
     choice(end, &ends, "end")

@@ -1,36 +1,36 @@
-//! Sparse tensors and matrices: opened, made from arrays, looked at.
+//! Sparse tensors and matrices: opening, creation from arrays, access to entries.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;
-use std::sync::Arc;
+use std::path::PathBuf;
 
-use super::arg::{choice, copy_out, given, hand_over, path, place, slice};
+use super::arg::{
+    SizedStruct, choice, copy_out, given, hand_over, path, place, slice, struct_in, struct_out,
+};
+use super::arrays::{Entries, IndexArrays, S3CMTF_F32, S3CMTF_F64, S3CMTF_U32};
 use super::cancel::{CancelHandle, Token};
-use super::coo_handle::{CooHandle, Source, of};
-use super::element_type::{S3CMTF_F32, S3CMTF_F64};
+use super::coo_handle::{CooHandle, Source, Weights, of};
 use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
-use super::indices::{Indices, values};
-use super::status::{Failure, Outcome};
+use super::indices::{Indices, numbers};
+use super::status::{Failure, Outcome, S3CMTF_BAD_FILE};
 use super::text::{TextHandle, text_options};
-use crate::format::{CooData, CooView, Input, OpenMode, ValueKind, Values, open};
+use crate::format::{CooData, CooView, Input, OpenMode, OwnedValues, ValueKind, Values, open};
 use crate::model::is_model;
 
-/// A file is mapped: nothing is copied, pages are read when they are needed. The file must not be changed
-/// while it is open; cutting it short under the map ends the process with SIGBUS. Replacing it by renaming
-/// another over it, as this library does, is fine.
+/// Map the file into memory; pages are read when they are needed. The file must not be modified while it is open (replacing
+/// it by rename is safe); truncating it ends the process with SIGBUS.
 pub const S3CMTF_OPEN_MAPPED: i32 = 0;
-/// A file is read into memory: it costs its size, and what happens to the file later does not matter.
+/// Read the file into memory.
 pub const S3CMTF_OPEN_PRIVATE: i32 = 1;
 
 /// What messages call entries that come from arrays.
 const IN_MEMORY: &str = "entries in memory";
 
-/// Opens a binary COO file, or text (.tns, .mtx, .csv, .tsv, each also gzipped) through a binary copy that
-/// has no name and goes away with the object. `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE; `text`
-/// says how text is read and may be NULL, as may `cancel`. Only the structure is checked:
-/// s3cmtf_coo_check() looks at every entry, and so does a fit. Free with s3cmtf_coo_free().
+/// Opens a binary COO file or a text file (.tns, .mtx, .csv, .tsv, optionally gzipped); text is converted to an unnamed
+/// temporary file. `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE. `text` (how text is parsed) and `cancel` may be NULL.
+/// The header of the file is validated here, the entries by s3cmtf_coo_check() and by every fit.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_open(
@@ -45,146 +45,193 @@ pub unsafe extern "C" fn s3cmtf_coo_open(
         let out = given(coo, "coo")?;
         // SAFETY: a text of the caller, for this call.
         let path = unsafe { self::path(path, "path") }?;
-        let mode = open_mode(mode)?;
-        if is_model(&path) {
-            return Err(Failure::new(
-                super::status::S3CMTF_BAD_FILE,
-                format!("{}: is a model, not data", path.display()),
-            ));
-        }
-        let file = open(Input::Path(path), mode, &text_options(text), &Token(cancel))?;
-        hand_over(
-            out,
-            CooHandle {
-                source: Arc::new(Source::File(file)),
-            },
-        );
+        hand_over(out, open_file(path, open_mode(mode)?, text, cancel)?);
         Ok(())
     })
 }
 
-/// Makes a tensor (or, with `order` 2, a matrix) of `count` entries by copying them.
-///
-/// `indices` has one pointer per mode. `indices[n][i * stride]` is the index of entry i in mode n, of type
-/// `index_type` (S3CMTF_U32 or S3CMTF_U64), counted from `base` (0 or 1). For separate arrays `stride` is 1;
-/// for records of all modes of an entry it is `order`, and `indices[n]` points to the n-th number of the
-/// first record. `values` are `count` numbers of `value_type` (S3CMTF_F32 or S3CMTF_F64).
-///
-/// `dims` has the size of each mode; with NULL it is the largest index, and a problem may widen it to agree
-/// with what it is coupled with. An index beyond its size is S3CMTF_BAD_ENTRY. Values are looked at by
-/// s3cmtf_coo_check() and by fits, which refuse NaN and infinities. Free with s3cmtf_coo_free().
+/// Opens a file of entries.
+pub(super) fn open_file(
+    path: PathBuf,
+    mode: OpenMode,
+    text: Option<&TextHandle>,
+    cancel: Option<&CancelHandle>,
+) -> Outcome<CooHandle> {
+    if is_model(&path) {
+        return Err(Failure::new(
+            S3CMTF_BAD_FILE,
+            format!("{}: this is a model, not data", path.display()),
+        ));
+    }
+    let file = open(Input::Path(path), mode, &text_options(text), &Token(cancel))?;
+    Ok(CooHandle::new(Source::File(file)))
+}
+
+/// Creates a tensor or matrix by copying `entries`. An index out of range is S3CMTF_BAD_ENTRY. Values that are not finite are
+/// found by s3cmtf_coo_check() and rejected by fits. If the dims are NULL, a problem may enlarge them to match its matrices.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_new(
-    order: u64,
-    dims: *const u64,
-    count: u64,
-    indices: *const *const c_void,
-    index_type: i32,
-    stride: u64,
-    base: i32,
-    values: *const c_void,
-    value_type: i32,
+    entries: *const Entries,
     coo: Option<&mut MaybeUninit<*mut CooHandle>>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
         let out = given(coo, "coo")?;
-        let order = checked_order(order)?;
-        // SAFETY: arrays of the caller, for this call.
-        let (dims, values, indices) = unsafe {
-            let dims = if dims.is_null() {
-                None
-            } else {
-                Some(slice(dims, order as u64, "dims")?)
-            };
-            let values = self::values(values, count, value_type)?;
-            (
-                dims,
-                values,
-                Indices::new(indices, order, count, index_type, stride, base)?,
-            )
-        };
-        let data = CooData::copy(IN_MEMORY, order, dims, values, |n, i| indices.get(n, i))?;
-        hand_over(
-            out,
-            CooHandle {
-                source: Arc::new(Source::Data(data)),
-            },
-        );
+        // SAFETY: a struct of the caller and what it points to, for this call.
+        hand_over(out, unsafe { copy_entries(entries) }?);
         Ok(())
     })
 }
 
-/// As s3cmtf_coo_new(), without a copy: separate arrays of uint32_t counted from 0, all sizes stated. The
-/// arrays must stay where and as they are until the object and every problem and fit made from it are
-/// freed; the sizes are copied. Entries are checked when they are used.
+/// Copies the entries of the caller.
+///
+/// # Safety
+/// If not NULL and aligned, `entries` and its pointers point to what they should.
+pub(super) unsafe fn copy_entries(entries: *const Entries) -> Outcome<CooHandle> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let e = struct_in(entries, "entries")?;
+        let order = checked_order(e.order)?;
+        let dims = if e.dims.is_null() {
+            None
+        } else {
+            Some(slice(e.dims, e.order, "entries->dims")?)
+        };
+        let indices = Indices::new(&e.indices, order, "entries->indices")?;
+        let count = e.indices.count;
+        let values = numbers(e.values, count, e.value_type, VALUES)?;
+        let data = CooData::copy(IN_MEMORY, order, dims, values, |n, i| indices.get(n, i))?;
+        let coo = CooHandle::new(Source::Data(data));
+        if e.weights.is_null() {
+            return Ok(coo);
+        }
+        let weights = numbers(e.weights, count, e.weight_type, WEIGHTS)?;
+        let weights = Weights::Copied(OwnedValues::copy(weights)?);
+        Ok(CooHandle::weighted(&coo, weights))
+    }
+}
+
+/// Names of arrays and their types in messages.
+const VALUES: (&str, &str) = ("entries->values", "entries->value_type");
+const WEIGHTS: (&str, &str) = ("entries->weights", "entries->weight_type");
+
+/// Creates a tensor or matrix that refers to the arrays of `entries` without copying them: dims given, indices of type
+/// S3CMTF_U32, stride 1 and base 0. The arrays of indices, values and weights must stay in place and unchanged until the
+/// object and every problem and fit created from it are freed.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_new_view(
-    order: u64,
-    dims: *const u64,
-    count: u64,
-    indices: *const *const u32,
-    values: *const c_void,
-    value_type: i32,
+    entries: *const Entries,
     coo: Option<&mut MaybeUninit<*mut CooHandle>>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
         let out = given(coo, "coo")?;
-        let order = checked_order(order)?;
+        // SAFETY: a struct of the caller and what it points to, for this call; arrays until the object is gone.
+        let view = unsafe { view_entries(entries) }?;
+        hand_over(out, CooHandle::new(Source::Borrowed(view)));
+        Ok(())
+    })
+}
+
+/// # Safety
+/// As [`copy_entries`], and the arrays stay unchanged until the view is gone.
+unsafe fn view_entries(entries: *const Entries) -> Outcome<CooView<'static>> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let e = struct_in(entries, "entries")?;
+        let order = checked_order(e.order)?;
+        let IndexArrays {
+            modes,
+            count,
+            stride,
+            r#type,
+            base,
+        } = e.indices;
+        if (r#type, stride.max(1), base) != (S3CMTF_U32, 1, 0) {
+            return Err(Failure::argument(
+                "entries->indices must have type S3CMTF_U32, stride 1 and base 0 to be used without a copy; \
+                 s3cmtf_coo_new() copies any other",
+            ));
+        }
         let mut columns: Vec<&'static [u32]> = Vec::with_capacity(order);
-        // SAFETY: arrays of the caller, who keeps what indices and values point to until the view is gone.
-        let (dims, values) = unsafe {
-            for (n, &column) in slice(indices, order as u64, "indices")?.iter().enumerate() {
-                columns.push(slice(column, count, &format!("indices[{n}]"))?);
-            }
-            let dims = slice(dims, order as u64, "dims")?;
-            (dims, self::values(values, count, value_type)?)
-        };
+        for (n, &column) in slice(modes, e.order, "entries->indices.modes")?
+            .iter()
+            .enumerate()
+        {
+            let name = format!("entries->indices.modes[{n}]");
+            columns.push(slice(column.cast(), count, &name)?);
+        }
+        let dims = slice(e.dims, e.order, "entries->dims")?;
+        let values = numbers(e.values, count, e.value_type, VALUES)?;
         let view = CooView::new(IN_MEMORY, dims, &columns, values)?;
-        hand_over(
-            out,
-            CooHandle {
-                source: Arc::new(Source::Borrowed(view)),
-            },
-        );
-        Ok(())
-    })
+        if e.weights.is_null() {
+            return Ok(view);
+        }
+        Ok(view.with_weights(numbers(e.weights, count, e.weight_type, WEIGHTS)?)?)
+    }
 }
 
-/// The number of modes.
+/// The size and the types of a tensor or matrix.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CooInfo {
+    /// sizeof(s3cmtf_coo_info).
+    pub size: u64,
+    /// The number of modes.
+    pub order: u64,
+    /// The number of entries.
+    pub count: u64,
+    /// The type of the values: S3CMTF_F32 or S3CMTF_F64.
+    pub value_type: i32,
+    /// The type of the weights: S3CMTF_F32 or S3CMTF_F64, or 0 if the entries have no weights.
+    pub weight_type: i32,
+}
+
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(CooInfo, order) == 8);
+    assert!(offset_of!(CooInfo, count) == 16);
+    assert!(offset_of!(CooInfo, value_type) == 24);
+    assert!(offset_of!(CooInfo, weight_type) == 28);
+    assert!(size_of::<CooInfo>() == 32);
+};
+
+// SAFETY: `repr(C)`, the size first, numbers only.
+unsafe impl SizedStruct for CooInfo {}
+
+/// Writes the number of modes and entries and the types of values and weights.
 #[must_use]
 #[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_coo_get_order(
+pub unsafe extern "C" fn s3cmtf_coo_get_info(
     coo: Option<&CooHandle>,
-    order: Option<&mut MaybeUninit<u64>>,
+    info: *mut CooInfo,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (view, out) = (of(coo)?, given(order, "order")?);
-        out.write(view.order() as u64);
-        Ok(())
+        let view = of(coo)?;
+        let own = CooInfo {
+            size: size_of::<CooInfo>() as u64,
+            order: view.order() as u64,
+            count: view.len() as u64,
+            value_type: type_number(view.values().kind()),
+            weight_type: view.weights().map_or(0, |w| type_number(w.kind())),
+        };
+        // SAFETY: a struct of the caller, for this call.
+        unsafe { struct_out(&own, info, "info") }
     })
 }
 
-/// The number of entries.
-#[must_use]
-#[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_coo_get_count(
-    coo: Option<&CooHandle>,
-    count: Option<&mut MaybeUninit<u64>>,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    guard(error, || {
-        let (view, out) = (of(coo)?, given(count, "count")?);
-        out.write(view.len() as u64);
-        Ok(())
-    })
+fn type_number(kind: ValueKind) -> i32 {
+    match kind {
+        ValueKind::F32 => S3CMTF_F32,
+        ValueKind::F64 => S3CMTF_F64,
+    }
 }
 
-/// Copies the size of each mode into `dims`, which has room for `capacity` numbers.
+/// Copies the size of each mode to `dims`, which has room for `capacity` numbers.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_get_dims(
@@ -200,26 +247,7 @@ pub unsafe extern "C" fn s3cmtf_coo_get_dims(
     })
 }
 
-/// How the values are stored: S3CMTF_F32 or S3CMTF_F64.
-#[must_use]
-#[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_coo_get_value_type(
-    coo: Option<&CooHandle>,
-    value_type: Option<&mut MaybeUninit<i32>>,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    guard(error, || {
-        let (view, out) = (of(coo)?, given(value_type, "value_type")?);
-        out.write(match view.values().kind() {
-            ValueKind::F32 => S3CMTF_F32,
-            ValueKind::F64 => S3CMTF_F64,
-        });
-        Ok(())
-    })
-}
-
-/// The indices of a mode (counted from 0, as they are), without a copy: as many as there are entries. They
-/// live as long as the object.
+/// Returns the zero-based indices of a mode, one per entry, without a copy. They are valid as long as the object.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_coo_view_indices(
@@ -236,8 +264,8 @@ pub extern "C" fn s3cmtf_coo_view_indices(
     })
 }
 
-/// The values, without a copy: as many as there are entries, of the type s3cmtf_coo_get_value_type() says.
-/// They live as long as the object.
+/// Returns the values, one per entry and of the type that s3cmtf_coo_get_info() reports, without a copy. They are valid as
+/// long as the object.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_coo_view_values(
@@ -255,7 +283,7 @@ pub extern "C" fn s3cmtf_coo_view_values(
     })
 }
 
-/// Frees a tensor or matrix. What was made from it lives on. NULL is fine.
+/// Frees a tensor or matrix. Objects created from it stay valid. NULL is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_coo_free(coo: Option<Box<CooHandle>>) {
     release(|| drop(coo));
@@ -272,7 +300,7 @@ pub(super) fn open_mode(mode: i32) -> Outcome<OpenMode> {
     )
 }
 
-/// Checked before anything is read from arrays of that many.
+/// Checks the order before arrays of that length are read.
 fn checked_order(order: u64) -> Outcome<usize> {
     use crate::format::MIN_ORDER;
 

@@ -1,75 +1,139 @@
-//! Sparse tensors and matrices: checked, written, converted, split.
+//! Sparse tensors and matrices: checks, statistics, files.
 #![allow(unsafe_code)]
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
-use super::arg::{buffer, choice, copy_out, given, path, place};
+use super::arg::{
+    SizedStruct, choice, copy_out, flag, given, object, path, place, require_struct, struct_in,
+    struct_out,
+};
 use super::cancel::{CancelHandle, Token};
 use super::coo_handle::{CooHandle, Source, of};
 use super::error_handle::ErrorHandle;
 use super::guard::guard;
 use super::indices::value_kind;
-use super::status::{Failure, Outcome};
+use super::status::Outcome;
 use super::text::{TextHandle, text_options};
 use crate::format::{
     self, CheckReport, DuplicatePolicy, Input, OpenMode, SplitOptions, SplitRule, ValueKind,
 };
 use crate::progress::Monitor;
 
-/// Where s3cmtf_coo_check() counts sections of a file whose bytes do not match their checksum.
-pub const S3CMTF_CHECK_DAMAGED: u64 = 0;
-/// Where it counts entries with an index that is not below its size.
-pub const S3CMTF_CHECK_OUT_OF_RANGE: u64 = 1;
-/// Where it counts entries with a value or weight that is not finite, or a weight below 0.
-pub const S3CMTF_CHECK_NOT_FINITE: u64 = 2;
-/// Where it counts cells that are listed more than once.
-pub const S3CMTF_CHECK_DUPLICATES: u64 = 3;
-/// Where it counts entries that repeat a cell listed before them.
-pub const S3CMTF_CHECK_SURPLUS: u64 = 4;
-/// How many numbers s3cmtf_coo_check() has; grows in later versions.
-pub const S3CMTF_CHECK_COUNTS: u64 = 5;
+/// Faults that s3cmtf_coo_check() counts. All are 0 in acceptable data.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CooFaults {
+    /// sizeof(s3cmtf_coo_faults).
+    pub size: u64,
+    /// Sections of the file whose checksum does not match.
+    pub damaged_sections: u64,
+    /// Entries with an index that is not below the size of its mode.
+    pub out_of_range: u64,
+    /// Entries with a value or weight that is not finite, or a negative weight.
+    pub not_finite: u64,
+    /// Cells that are listed more than once.
+    pub duplicate_cells: u64,
+    /// Entries that repeat a cell listed before.
+    pub surplus_entries: u64,
+}
 
-/// s3cmtf_coo_fix() keeps the mean of a cell listed more than once.
+/// Statistics of the values; NaN if there are no entries.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CooSummary {
+    /// sizeof(s3cmtf_coo_summary).
+    pub size: u64,
+    /// The smallest value.
+    pub min: f64,
+    /// The largest value.
+    pub max: f64,
+    /// The mean of the values.
+    pub mean: f64,
+    /// The standard deviation of the values.
+    pub standard_deviation: f64,
+}
+
+/// What s3cmtf_coo_split() holds out.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SplitRequest {
+    /// sizeof(s3cmtf_split_request).
+    pub size: u64,
+    /// The fraction of the entries for the test file; 0: no such file.
+    pub test_fraction: f64,
+    /// The fraction of the entries for the validation file; 0: no such file.
+    pub valid_fraction: f64,
+    /// The seed of random splits.
+    pub seed: u64,
+    /// 0: hold out random entries. 1: hold out, for each row of `row_mode`, the entries with the largest indices in
+    /// `time_mode`.
+    pub latest: i32,
+    /// See `latest`.
+    pub row_mode: u64,
+    /// See `latest`.
+    pub time_mode: u64,
+    /// May be NULL.
+    pub cancel: *const CancelHandle,
+}
+
+// The layout is part of the ABI: fields are added at the end, and none moves.
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(CooFaults, damaged_sections) == 8);
+    assert!(offset_of!(CooFaults, surplus_entries) == 40);
+    assert!(size_of::<CooFaults>() == 48);
+    assert!(offset_of!(CooSummary, min) == 8);
+    assert!(offset_of!(CooSummary, standard_deviation) == 32);
+    assert!(size_of::<CooSummary>() == 40);
+    assert!(offset_of!(SplitRequest, test_fraction) == 8);
+    assert!(offset_of!(SplitRequest, seed) == 24);
+    assert!(offset_of!(SplitRequest, latest) == 32);
+    assert!(offset_of!(SplitRequest, row_mode) == 40);
+    assert!(offset_of!(SplitRequest, cancel) == 56);
+    assert!(size_of::<SplitRequest>() == 64);
+};
+
+// SAFETY: `repr(C)`, the size first, numbers and pointers only.
+unsafe impl SizedStruct for CooFaults {}
+// SAFETY: the same.
+unsafe impl SizedStruct for CooSummary {}
+// SAFETY: the same.
+unsafe impl SizedStruct for SplitRequest {}
+
+/// s3cmtf_coo_fix() keeps the mean of the entries of a cell.
 pub const S3CMTF_KEEP_MEAN: i32 = 0;
-/// It keeps the first entry of such a cell.
+/// It keeps the first entry of a cell.
 pub const S3CMTF_KEEP_FIRST: i32 = 1;
-/// It keeps the last.
+/// It keeps the last entry of a cell.
 pub const S3CMTF_KEEP_LAST: i32 = 2;
 
-/// For s3cmtf_coo_split(): no mode, so that entries are held out at random.
-pub const S3CMTF_NO_MODE: u64 = u64::MAX;
-
-/// Looks at every entry, and at the checksums of a file. `counts` has room for `capacity` numbers, of which
-/// as many are written as there are faults that are counted: S3CMTF_CHECK_COUNTS, or fewer if there is less
-/// room. All of them 0 means that nothing is wrong. Later versions may count more faults, at the end; what
-/// is compiled now keeps getting what it knows. `cancel` may be NULL.
+/// Checks every entry, and the checksums of a file. `cancel` may be NULL.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_check(
     coo: Option<&CooHandle>,
     cancel: Option<&CancelHandle>,
-    counts: *mut u64,
-    capacity: u64,
+    faults: *mut CooFaults,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
         let coo = given(coo, "coo")?;
-        let number = capacity.min(S3CMTF_CHECK_COUNTS) as usize;
-        // Refused before the long look.
-        // SAFETY: a buffer of the caller, for this call.
-        unsafe { buffer(counts, capacity, number, "counts") }?;
+        // SAFETY: a struct of the caller, for this call; rejected before the work.
+        unsafe { require_struct(faults, "faults") }?;
         let report = checked(&coo.source, &Token(cancel))?;
-        let found: [u64; S3CMTF_CHECK_COUNTS as usize] = [
-            report.damaged.len() as u64,
-            report.out_of_range.count,
-            report.not_finite.count,
-            report.duplicates.count,
-            report.repeated_entries,
-        ];
-        // SAFETY: a buffer of the caller, for this call.
-        unsafe { copy_out(&found[..number], counts, capacity, "counts") }
+        let own = CooFaults {
+            size: size_of::<CooFaults>() as u64,
+            damaged_sections: report.damaged.len() as u64,
+            out_of_range: report.out_of_range.count,
+            not_finite: report.not_finite.count,
+            duplicate_cells: report.duplicates.count,
+            surplus_entries: report.repeated_entries,
+        };
+        // SAFETY: a struct of the caller, for this call.
+        unsafe { struct_out(&own, faults, "faults") }
     })
 }
 
@@ -80,46 +144,51 @@ fn checked(source: &Source, monitor: &dyn Monitor) -> Outcome<CheckReport> {
     })
 }
 
-/// The smallest and largest value, their mean and standard deviation (all NaN without entries), and for
-/// each mode the number of rows with an entry. Each output may be NULL; `rows_used` has room for `capacity`
-/// numbers. `cancel` may be NULL. An entry that is out of range or not finite is S3CMTF_BAD_ENTRY.
+/// Writes statistics of the values to `summary` and the number of rows with an entry of each mode to `rows_used`, which has
+/// room for `capacity` numbers. `summary`, `rows_used` and `cancel` may be NULL. An entry that is out of range or not finite
+/// is S3CMTF_BAD_ENTRY.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_summarize(
     coo: Option<&CooHandle>,
     cancel: Option<&CancelHandle>,
-    smallest: Option<&mut MaybeUninit<f64>>,
-    largest: Option<&mut MaybeUninit<f64>>,
-    mean: Option<&mut MaybeUninit<f64>>,
-    deviation: Option<&mut MaybeUninit<f64>>,
+    summary: *mut CooSummary,
     rows_used: *mut u64,
     capacity: u64,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let summary = format::summarize(&of(coo)?, &Token(cancel))?;
+        let view = of(coo)?;
+        if !summary.is_null() {
+            // SAFETY: a struct of the caller, for this call; rejected before the work.
+            unsafe { require_struct(summary, "summary") }?;
+        }
+        let found = format::summarize(&view, &Token(cancel))?;
         if !rows_used.is_null() {
-            let rows: Vec<u64> = summary.modes.iter().map(|m| m.rows_used).collect();
+            let rows: Vec<u64> = found.modes.iter().map(|m| m.rows_used).collect();
             // SAFETY: a buffer of the caller, for this call.
             unsafe { copy_out(&rows, rows_used, capacity, "rows_used") }?;
         }
-        let numbers = summary
+        if summary.is_null() {
+            return Ok(());
+        }
+        let [min, max, mean, standard_deviation] = found
             .values
             .map_or([f64::NAN; 4], |v| [v.min, v.max, v.mean, v.deviation]);
-        for (out, number) in [smallest, largest, mean, deviation]
-            .into_iter()
-            .zip(numbers)
-        {
-            if let Some(out) = out {
-                out.write(number);
-            }
-        }
-        Ok(())
+        let own = CooSummary {
+            size: size_of::<CooSummary>() as u64,
+            min,
+            max,
+            mean,
+            standard_deviation,
+        };
+        // SAFETY: a struct of the caller, for this call.
+        unsafe { struct_out(&own, summary, "summary") }
     })
 }
 
-/// Writes a binary COO file, which appears complete or not at all. `value_type` is S3CMTF_F32 or
-/// S3CMTF_F64, or 0 to store values as they are. `cancel` may be NULL.
+/// Writes a binary COO file, which appears complete or not at all. `value_type` is S3CMTF_F32, S3CMTF_F64, or 0 for the type
+/// that the values have. `cancel` may be NULL.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_write(
@@ -142,9 +211,9 @@ pub unsafe extern "C" fn s3cmtf_coo_write(
     })
 }
 
-/// Reads `input` (text or binary COO) and writes the binary COO file `output`, with a file of names beside
-/// it for each mode whose ids are words; or, if `output` ends in .tns, text. Memory does not grow with the
-/// file. `text` and `cancel` may be NULL.
+/// Converts the file `input` (text or binary COO) to the binary COO file `output`, with a file of names beside it for each mode
+/// whose identifiers are strings; or to text if `output` ends in .tns. Memory use does not grow with the file. `text` and
+/// `cancel` may be NULL.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_convert(
@@ -169,10 +238,9 @@ pub unsafe extern "C" fn s3cmtf_coo_convert(
     })
 }
 
-/// Writes a copy that passes s3cmtf_coo_check(): entries that are not acceptable are left out (their number
-/// goes to `dropped`) and every cell is listed once (`merged` entries are gone), as `keep`
-/// (S3CMTF_KEEP_...) says. `dropped`, `merged` and `cancel` may be NULL. The object must be an opened file
-/// whose checksums match.
+/// Writes a copy of an opened file that passes s3cmtf_coo_check(): entries out of range or not finite are removed, and duplicate
+/// entries of a cell are merged according to `keep` (S3CMTF_KEEP_...). The numbers of both go to `dropped` and `merged`, which
+/// may be NULL, as may `cancel`. A file with damaged sections is S3CMTF_BAD_FILE.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_fix(
@@ -207,45 +275,37 @@ pub unsafe extern "C" fn s3cmtf_coo_fix(
     })
 }
 
-/// Writes PREFIX.train.coo and, for parts above 0, PREFIX.test.coo and PREFIX.valid.coo; all appear
-/// together. `test` and `valid` are shares of the entries. With `row` and `by` S3CMTF_NO_MODE entries are
-/// held out at random, as `seed` decides; with two modes, of each row of mode `row` those with the largest
-/// index in mode `by`, such as the latest. `cancel` may be NULL. The object must be an opened file.
+/// Splits an opened file into PREFIX.train.coo and, for fractions above 0, PREFIX.test.coo and PREFIX.valid.coo. All appear
+/// together or not at all.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_split(
     coo: Option<&CooHandle>,
     prefix: *const c_char,
-    test: f64,
-    valid: f64,
-    seed: u64,
-    row: u64,
-    by: u64,
-    cancel: Option<&CancelHandle>,
+    request: *const SplitRequest,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
         let coo = given(coo, "coo")?;
-        // SAFETY: a text of the caller, for this call.
-        let prefix = unsafe { path(prefix, "prefix") }?;
+        // SAFETY: a text and a struct of the caller with what it points to, for this call.
+        let (prefix, request, cancel) = unsafe {
+            let request = struct_in(request, "request")?;
+            (path(prefix, "prefix")?, request, object(request.cancel))
+        };
         let file = coo.source.file()?;
         let order = file.header().dims.len();
-        let rule = match (row, by) {
-            (S3CMTF_NO_MODE, S3CMTF_NO_MODE) => SplitRule::Random,
-            (S3CMTF_NO_MODE, _) | (_, S3CMTF_NO_MODE) => {
-                return Err(Failure::argument(
-                    "row and by must both be modes, or neither",
-                ));
+        let rule = if flag(request.latest, "request->latest")? {
+            SplitRule::LastPerRow {
+                row_mode: place(request.row_mode, order, "request->row_mode")?,
+                order_mode: place(request.time_mode, order, "request->time_mode")?,
             }
-            (row, by) => SplitRule::LastPerRow {
-                row_mode: place(row, order, "row")?,
-                order_mode: place(by, order, "by")?,
-            },
+        } else {
+            SplitRule::Random
         };
         let options = SplitOptions {
-            test_fraction: test,
-            valid_fraction: valid,
-            seed,
+            test_fraction: request.test_fraction,
+            valid_fraction: request.valid_fraction,
+            seed: request.seed,
             rule,
         };
         format::split(file, &prefix, &options, &Token(cancel))?;

@@ -1,4 +1,4 @@
-//! The handle of a sparse tensor or matrix, and where its entries are.
+//! The handle of a sparse tensor or matrix, and the storage of its entries.
 
 use std::sync::Arc;
 
@@ -6,20 +6,18 @@ use super::arg::given;
 use super::status::{Failure, Outcome};
 use crate::format::{CooData, CooFile, CooView, OwnedValues};
 
-/// A sparse tensor or matrix: for each entry one index per mode, a value and, if it has any, a weight. It
-/// never changes after it was made, so that every function that takes it as const may run concurrently.
-/// Problems and fits made from it share it: it may be freed before them.
+/// A sparse tensor or matrix: per entry one index per mode, a value and optionally a weight.
 pub struct CooHandle {
     pub(super) source: Arc<Source>,
 }
 
-/// Where the entries are.
+/// The storage of entries.
 pub(super) enum Source {
     File(CooFile),
     Data(CooData),
-    /// Memory of the caller, who promised to keep it until this is gone.
+    /// Memory of the caller, who keeps it unchanged until this is dropped.
     Borrowed(CooView<'static>),
-    /// Others, with weights.
+    /// Other entries, with weights.
     Weighted(Weighted),
 }
 
@@ -31,7 +29,7 @@ pub(super) struct Weighted {
 
 pub(super) enum Weights {
     Copied(OwnedValues),
-    /// The values of others.
+    /// The values of other entries.
     Of(Arc<Source>),
 }
 
@@ -42,7 +40,7 @@ impl Weighted {
             Weights::Of(source) => source.view().values(),
         };
         let view = self.entries.view().with_weights(weights);
-        view.expect("there was a weight for every entry when this was made")
+        view.expect("the constructor checks that every entry has a weight")
     }
 }
 
@@ -61,18 +59,22 @@ impl Source {
         match self {
             Source::File(file) => Ok(file),
             _ => Err(Failure::argument(
-                "the entries are in memory; write them to a file and open it for this",
+                "the entries are in memory; this needs an opened file (s3cmtf_coo_write(), then s3cmtf_coo_open())",
             )),
         }
     }
 }
 
 impl CooHandle {
+    pub(super) fn new(source: Source) -> CooHandle {
+        CooHandle {
+            source: Arc::new(source),
+        }
+    }
+
     pub(super) fn weighted(coo: &CooHandle, weights: Weights) -> CooHandle {
         let entries = coo.source.clone();
-        CooHandle {
-            source: Arc::new(Source::Weighted(Weighted { entries, weights })),
-        }
+        CooHandle::new(Source::Weighted(Weighted { entries, weights }))
     }
 }
 

@@ -6,17 +6,14 @@ use std::mem::MaybeUninit;
 
 use super::arg::{given, hand_over};
 use super::coo_handle::{CooHandle, Weights, of};
-use super::element_type::{S3CMTF_F32, S3CMTF_F64};
 use super::error_handle::ErrorHandle;
 use super::guard::guard;
 use super::indices::numbers;
-use crate::format::{OwnedValues, ValueKind, Values};
+use crate::format::{OwnedValues, Values};
 
-/// The same entries with weights: the squared error of an entry counts times its weight, so that a weight
-/// of 2 is like an entry listed twice, and one of 0 like an entry that is not there. `weights` are as many
-/// numbers of `weight_type` (S3CMTF_F32 or S3CMTF_F64) as there are entries, and are copied; weights that the
-/// entries had before do not count. Fits and s3cmtf_coo_check() refuse what is not finite or below 0. The
-/// entries are shared, not copied. Free with s3cmtf_coo_free().
+/// Creates a tensor or matrix with the same entries, which are shared, and these weights, which are copied: one number of type
+/// `weight_type` (S3CMTF_F32 or S3CMTF_F64) per entry, finite and not negative. The squared error of an entry is multiplied by
+/// its weight, so a weight of 2 equals an entry listed twice. Weights that `coo` had before are replaced.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_new_weighted(
@@ -37,9 +34,8 @@ pub unsafe extern "C" fn s3cmtf_coo_new_weighted(
     })
 }
 
-/// As s3cmtf_coo_new_weighted(), with the values of `weights` as weights: a tensor or matrix that lists the
-/// same entries in the same order. The first entry that differs is S3CMTF_BAD_ENTRY. Both are shared, not
-/// copied.
+/// Does the same with the values of `weights`, which lists the same entries in the same order; the first entry that differs
+/// is S3CMTF_BAD_ENTRY. Both are shared, not copied.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_coo_new_weighted_by(
@@ -58,27 +54,8 @@ pub extern "C" fn s3cmtf_coo_new_weighted_by(
     })
 }
 
-/// How the weights are stored: S3CMTF_F32 or S3CMTF_F64, or 0 if entries have none.
-#[must_use]
-#[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_coo_get_weight_type(
-    coo: Option<&CooHandle>,
-    weight_type: Option<&mut MaybeUninit<i32>>,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    guard(error, || {
-        let (view, out) = (of(coo)?, given(weight_type, "weight_type")?);
-        out.write(match view.weights().map(|w| w.kind()) {
-            None => 0,
-            Some(ValueKind::F32) => S3CMTF_F32,
-            Some(ValueKind::F64) => S3CMTF_F64,
-        });
-        Ok(())
-    })
-}
-
-/// The weights, without a copy: as many as there are entries, of the type s3cmtf_coo_get_weight_type() says;
-/// NULL if entries have none. They live as long as the object.
+/// Returns the weights, one per entry and of the type that s3cmtf_coo_get_info() reports, without a copy; NULL if the entries
+/// have no weights. They are valid as long as the object.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_coo_view_weights(

@@ -1,4 +1,4 @@
-//! The handle that carries messages.
+//! Functions of the error handle.
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_char};
@@ -9,7 +9,7 @@ use super::error_handle::ErrorHandle;
 use super::guard::guard;
 use super::status::S3CMTF_OK;
 
-/// Makes an error handle, to be freed with s3cmtf_error_free().
+/// Creates an error handle; free it with s3cmtf_error_free().
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_error_new(error: Option<&mut MaybeUninit<*mut ErrorHandle>>) -> i32 {
@@ -26,20 +26,20 @@ pub extern "C" fn s3cmtf_error_new(error: Option<&mut MaybeUninit<*mut ErrorHand
     })
 }
 
-/// The message of the last failure, in UTF-8: what was wrong, where, and what would be right. Empty if
-/// there was none or `error` is NULL. It lives until the handle is given to another call or freed.
+/// Returns the message of the last failure, in UTF-8; "" if there was none or `error` is NULL. Valid until the handle is
+/// passed to another call or freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_error_message(error: Option<&ErrorHandle>) -> *const c_char {
     error.map_or(c"".as_ptr(), |e| e.message.as_ptr())
 }
 
-/// The status of the last failure; S3CMTF_OK if there was none or `error` is NULL.
+/// Returns the status of the last failure; S3CMTF_OK if there was none or `error` is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_error_status(error: Option<&ErrorHandle>) -> i32 {
     error.map_or(S3CMTF_OK, |e| e.status)
 }
 
-/// Frees an error handle. NULL is fine.
+/// Frees an error handle. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_error_free(error: Option<Box<ErrorHandle>>) {
     drop(error);

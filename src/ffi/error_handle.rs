@@ -4,9 +4,8 @@ use std::ffi::CString;
 
 use super::status::Failure;
 
-/// What the last call that failed with this handle had to say. Make one, pass it to any number of calls,
-/// and read it after a failure; a call that succeeds leaves it as it was. One handle per thread: a call
-/// that is given it writes to it.
+/// Status and message of the last failure. May be passed to any number of calls, which write it on failure and leave it
+/// unchanged on success; use one per thread.
 pub struct ErrorHandle {
     pub(super) status: i32,
     pub(super) message: CString,
@@ -15,7 +14,7 @@ pub struct ErrorHandle {
 impl ErrorHandle {
     pub(super) fn set(&mut self, failure: &Failure) {
         self.status = failure.status;
-        // A name from outside may hold a NUL.
+        // The message may quote a name that contains NUL.
         self.message = CString::new(failure.message.replace('\0', "\u{fffd}")).unwrap_or_default();
     }
 }

@@ -1,4 +1,4 @@
-//! Fits: set up, run here or in the background, and asked for what they gave.
+//! Fits: configuration, running on the calling thread or in the background, results.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_void};
@@ -7,28 +7,28 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::arg::{given, hand_over, optional_path};
+use super::arg::{given, hand_over, optional_path, path, text};
+use super::arrays::Entries;
 use super::cancel::CancelHandle;
+use super::coo::{copy_entries, open_file};
 use super::coo_handle::CooHandle;
 use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::host::Call;
 use super::model::ModelHandle;
-use super::options::OptionsHandle;
-use super::problem::ProblemHandle;
+use super::options::{OptionsHandle, parsed};
+use super::problem::{Parts, ProblemHandle};
 use super::progress::{
     Progress, ProgressCallback, S3CMTF_FIT_ENDED, S3CMTF_FIT_READY, S3CMTF_FIT_RUNNING,
 };
 use super::run::{Job, Shared, run};
 use super::status::{Failure, Outcome, S3CMTF_BAD_STATE, S3CMTF_SYSTEM};
+use crate::format::OpenMode;
 use crate::options::Options;
 use crate::parallel::{THREAD_NAME, with_signals_blocked};
 use crate::solver::Control;
 
-/// One fit: what it is to do, and once it has begun, how far it is. It runs once, in one of two ways.
-/// s3cmtf_fit_run() runs it on the calling thread (which starts the threads the options ask for) and
-/// returns the model. s3cmtf_fit_start() lets it run in the background: poll it with
-/// s3cmtf_fit_get_progress() or wait with s3cmtf_fit_wait(), then take the model with s3cmtf_fit_take().
+/// One fit.
 pub struct FitHandle {
     job: Job,
     callback: Option<Call<Progress>>,
@@ -36,8 +36,59 @@ pub struct FitHandle {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Prepares a fit of a problem, to be freed with s3cmtf_fit_free(). Problem and options are copied (the
-/// entries shared) and may be freed or changed; `options` may be NULL for the defaults.
+/// Fits a model to the tensor `entries` in one call. `options` are NAME=VALUE pairs as in s3cmtf_options_parse(), such as
+/// "rank=10 epochs=20", or NULL for the defaults.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_fit_entries(
+    entries: *const Entries,
+    options: *const c_char,
+    model: Option<&mut MaybeUninit<*mut ModelHandle>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let out = given(model, "model")?;
+        // SAFETY: a text and a struct of the caller with what it points to, for this call.
+        let (options, tensor) = unsafe { (options_text(options)?, copy_entries(entries)?) };
+        FitHandle::new(Parts::new(&tensor), options).run(out)
+    })
+}
+
+/// Fits a model to the tensor in a binary COO or text file in one call. `options` as for s3cmtf_fit_entries().
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_fit_file(
+    path: *const c_char,
+    options: *const c_char,
+    model: Option<&mut MaybeUninit<*mut ModelHandle>>,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let out = given(model, "model")?;
+        // SAFETY: texts of the caller, for this call.
+        let (options, tensor) = unsafe {
+            let path = self::path(path, "path")?;
+            (
+                options_text(options)?,
+                open_file(path, OpenMode::Mapped, None, None)?,
+            )
+        };
+        FitHandle::new(Parts::new(&tensor), options).run(out)
+    })
+}
+
+/// # Safety
+/// As [`text`].
+unsafe fn options_text(options: *const c_char) -> Outcome<Options> {
+    if options.is_null() {
+        return Ok(Options::default());
+    }
+    // SAFETY: the caller's promise.
+    parsed(Options::default(), unsafe { text(options, "options") }?)
+}
+
+/// Creates a fit. Problem and options are copied (entries are shared) and may be freed or changed. `options` may be NULL for the
+/// defaults.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_new(
@@ -49,30 +100,12 @@ pub extern "C" fn s3cmtf_fit_new(
     guard(error, || {
         let (problem, out) = (given(problem, "problem")?, given(fit, "fit")?);
         let options = options.map_or_else(Options::default, |o| o.options.clone());
-        hand_over(
-            out,
-            FitHandle {
-                shared: Arc::new(Shared::new(&options)),
-                job: Job {
-                    parts: problem.parts.clone(),
-                    options,
-                    test: None,
-                    valid: None,
-                    init: None,
-                    checkpoint: None,
-                    resume: None,
-                    cancel: None,
-                },
-                callback: None,
-                thread: None,
-            },
-        );
+        hand_over(out, FitHandle::new(problem.parts.clone(), options));
         Ok(())
     })
 }
 
-/// Sets the entries whose error is measured as it goes; they decide nothing. NULL for none. The object is
-/// shared and may be freed before the fit.
+/// Sets the entries on which the test RMSE is measured after every epoch; they do not influence the fit. NULL for none.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_set_test(
@@ -86,8 +119,7 @@ pub extern "C" fn s3cmtf_fit_set_test(
     })
 }
 
-/// Sets the entries that decide, with the option "patience", when to stop and which model is best. NULL for
-/// none. The object is shared and may be freed before the fit.
+/// Sets the validation entries, which select the best epoch and, with the option "patience", stop the fit. NULL for none.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_set_valid(
@@ -101,8 +133,7 @@ pub extern "C" fn s3cmtf_fit_set_valid(
     })
 }
 
-/// Sets a model to start from; rows it lacks start anew. NULL for none. The model is shared and may be freed
-/// before the fit.
+/// Sets a model to start from; rows that it does not contain are initialised. NULL for none.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_set_init(
@@ -116,8 +147,7 @@ pub extern "C" fn s3cmtf_fit_set_init(
     })
 }
 
-/// Sets where checkpoints go, after as many epochs or seconds as the options "checkpoint_every" and
-/// "checkpoint_seconds" say. The file is replaced as a whole each time. NULL for none.
+/// Sets the checkpoint file, which is written every "checkpoint_every" epochs (an option) and replaced atomically. NULL for none.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_fit_set_checkpoint(
@@ -132,9 +162,9 @@ pub unsafe extern "C" fn s3cmtf_fit_set_checkpoint(
     })
 }
 
-/// Sets a checkpoint to go on from, with the same data and the same options; only "epochs", "threads",
-/// "pin", "kernel", "time_limit" and the intervals of checkpoints may differ. The options of a checkpoint
-/// are those of the model that s3cmtf_model_load() finds in it (s3cmtf_model_get_options()). NULL for none.
+/// Sets a checkpoint to resume from. Data and options must be those of the interrupted fit; only "epochs", "threads", "pin",
+/// "kernel", "time_limit" and "checkpoint_every" may differ. s3cmtf_model_load() and s3cmtf_model_get_options() return the
+/// options of a checkpoint. NULL for none.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_fit_set_resume(
@@ -149,10 +179,8 @@ pub unsafe extern "C" fn s3cmtf_fit_set_resume(
     })
 }
 
-/// Sets a token that ends the fit from any thread. Until the first epoch is finished the fit then fails with
-/// S3CMTF_CANCELLED; later it ends well, with the model of the last epoch that was finished and the stop
-/// reason S3CMTF_STOP_CANCELLED. A fit that goes on from a checkpoint has the epochs of the checkpoint behind
-/// it as soon as its preparations are done. NULL for none. The token may be freed before the fit.
+/// Sets a token that ends the fit from any thread. Before the end of the first epoch the fit then fails with S3CMTF_CANCELLED;
+/// later it succeeds with the model of the last completed epoch and S3CMTF_STOP_CANCELLED. NULL for none.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_set_cancel(
@@ -166,7 +194,7 @@ pub extern "C" fn s3cmtf_fit_set_cancel(
     })
 }
 
-/// Sets what s3cmtf_fit_run() calls as it goes. NULL for nothing. `user` is handed to the callback as it is.
+/// Sets the callback of s3cmtf_fit_run(), to which `user` is passed. NULL for none.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_set_callback(
@@ -181,10 +209,8 @@ pub extern "C" fn s3cmtf_fit_set_callback(
     })
 }
 
-/// Runs the fit on the calling thread and writes the model it gives, to be freed with s3cmtf_model_free().
-/// Until it returns, no other function may be given the fit: s3cmtf_fit_get_progress() and
-/// s3cmtf_fit_cancel() are for fits in the background. A token (s3cmtf_fit_set_cancel()) ends it from another
-/// thread.
+/// Runs the fit and returns the model. Until then no other function may be called with this fit; a token
+/// (s3cmtf_fit_set_cancel()) ends it from another thread.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_run(
@@ -195,20 +221,11 @@ pub extern "C" fn s3cmtf_fit_run(
     guard(error, || {
         let (fit, out) = (given(fit, "fit")?, given(model, "model")?);
         fit.require(S3CMTF_FIT_READY)?;
-        fit.shared.begin();
-        let mut call = fit
-            .callback
-            .map(|c| move |progress: &Progress| c.call(progress) == Control::Stop);
-        let call = call
-            .as_mut()
-            .map(|c| c as &mut dyn FnMut(&Progress) -> bool);
-        run(&fit.job, &fit.shared, call);
-        fit.take(out)
+        fit.run(out)
     })
 }
 
-/// Starts the fit in the background and returns at once. A fit with a callback is refused
-/// (S3CMTF_BAD_STATE): nobody would be there to be called.
+/// Starts the fit on a background thread and returns immediately. A fit with a callback is S3CMTF_BAD_STATE.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_start(
@@ -219,11 +236,11 @@ pub extern "C" fn s3cmtf_fit_start(
         if fit.callback.is_some() {
             return Err(Failure::new(
                 S3CMTF_BAD_STATE,
-                "a fit in the background is polled, it calls nobody; take the callback away",
+                "a fit in the background does not call a callback; remove it and poll s3cmtf_fit_get_progress()",
             ));
         }
         let (job, shared) = (fit.job.clone(), fit.shared.clone());
-        // Before the thread is there: it may have ended when this one goes on.
+        // Before the thread exists, because it may end before this one continues.
         fit.shared.begin();
         let thread = thread::Builder::new().name(THREAD_NAME.into());
         let started = with_signals_blocked(|| thread.spawn(move || run(&job, &shared, None)));
@@ -235,8 +252,7 @@ pub extern "C" fn s3cmtf_fit_start(
     })
 }
 
-/// Writes how far the fit is: set `progress->size` before. May run concurrently with a fit in the
-/// background, not with s3cmtf_fit_run().
+/// Writes the state of the fit. May be called while the fit runs in the background.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_fit_get_progress(
@@ -251,8 +267,8 @@ pub unsafe extern "C" fn s3cmtf_fit_get_progress(
     })
 }
 
-/// Waits up to `seconds` (below 0: for ever) for a fit in the background to end and writes whether it still
-/// runs: 1 or 0. A fit that was not started does not run. May run concurrently, with itself too.
+/// Waits for the end of a fit in the background, at most `seconds` (negative: without limit), and writes 1 to `running` if it is
+/// still running, else 0. May be called concurrently.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_wait(
@@ -274,8 +290,7 @@ pub extern "C" fn s3cmtf_fit_wait(
     })
 }
 
-/// Asks a fit in the background to end, as a token would. May run concurrently, but not with
-/// s3cmtf_fit_run(). NULL does nothing.
+/// Requests the end of a fit in the background, as a cancel token does. May be called concurrently. NULL is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_cancel(fit: Option<&FitHandle>) {
     if let Some(fit) = fit {
@@ -283,8 +298,8 @@ pub extern "C" fn s3cmtf_fit_cancel(fit: Option<&FitHandle>) {
     }
 }
 
-/// Writes the model of a fit in the background that has ended, to be freed with s3cmtf_model_free(), or
-/// returns the status it failed with. S3CMTF_BAD_STATE while it runs, and when the model was taken before.
+/// Returns the model of a fit that ended in the background, or the status with which it failed. S3CMTF_BAD_STATE while it runs
+/// and after the model was taken.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_take(
@@ -299,7 +314,7 @@ pub extern "C" fn s3cmtf_fit_take(
     })
 }
 
-/// Frees a fit. One that runs in the background is cancelled and waited for. NULL is fine.
+/// Frees a fit. One that is running in the background is cancelled first. NULL is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_free(fit: Option<Box<FitHandle>>) {
     release(|| {
@@ -311,15 +326,45 @@ pub extern "C" fn s3cmtf_fit_free(fit: Option<Box<FitHandle>>) {
 }
 
 impl FitHandle {
+    fn new(parts: Parts, options: Options) -> FitHandle {
+        FitHandle {
+            shared: Arc::new(Shared::new(&options)),
+            job: Job {
+                parts,
+                options,
+                test: None,
+                valid: None,
+                init: None,
+                checkpoint: None,
+                resume: None,
+                cancel: None,
+            },
+            callback: None,
+            thread: None,
+        }
+    }
+
+    fn run(&mut self, out: &mut MaybeUninit<*mut ModelHandle>) -> Outcome {
+        self.shared.begin();
+        let mut call = self
+            .callback
+            .map(|c| move |progress: &Progress| c.call(progress) == Control::Stop);
+        let call = call
+            .as_mut()
+            .map(|c| c as &mut dyn FnMut(&Progress) -> bool);
+        run(&self.job, &self.shared, call);
+        self.take(out)
+    }
+
     fn require(&self, state: i32) -> Outcome {
         let now = self.shared.progress().state;
         if now == state {
             return Ok(());
         }
         let message = match now {
-            S3CMTF_FIT_READY => "the fit has not begun",
-            S3CMTF_FIT_RUNNING => "the fit runs; wait for its end",
-            _ => "the fit has ended; it runs once, make another",
+            S3CMTF_FIT_READY => "the fit has not started",
+            S3CMTF_FIT_RUNNING => "the fit is running; wait for its end",
+            _ => "the fit has ended; a fit runs once, create another",
         };
         Err(Failure::new(S3CMTF_BAD_STATE, message))
     }
@@ -336,7 +381,7 @@ impl FitHandle {
         let model = self.shared.take().unwrap_or_else(|| {
             Err(Failure::new(
                 S3CMTF_BAD_STATE,
-                "what the fit gave was taken before",
+                "the result of the fit was taken before",
             ))
         })?;
         hand_over(out, ModelHandle::new(model));
@@ -344,7 +389,7 @@ impl FitHandle {
     }
 }
 
-/// Changes a fit that has not begun.
+/// Changes a fit that has not started.
 fn change(
     fit: Option<&mut FitHandle>,
     error: Option<&mut ErrorHandle>,

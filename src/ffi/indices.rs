@@ -1,4 +1,4 @@
-//! Indices of the caller: one array per mode, of either width, at any distance, counted from 0 or 1.
+//! Indices in memory of the caller: one array per mode, of either width, at any stride, zero- or one-based.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
@@ -6,11 +6,11 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::arg::{array, choice, null, slice};
-use super::element_type::{S3CMTF_F32, S3CMTF_F64, S3CMTF_U32, S3CMTF_U64};
+use super::arrays::{IndexArrays, S3CMTF_F32, S3CMTF_F64, S3CMTF_U32, S3CMTF_U64};
 use super::status::{Failure, Outcome};
 use crate::format::{MAX_DIM, ValueKind, Values};
 
-/// Indices looked at together.
+/// Indices checked together.
 const PIECE: usize = 1 << 10;
 
 /// The first index of a mode. The others are some distance apart, and what is between them is not ours to
@@ -35,55 +35,48 @@ pub(super) struct Indices<'a> {
 unsafe impl Sync for Indices<'_> {}
 
 impl Indices<'_> {
-    /// The indices of `count` cells of `order` modes.
+    /// The indices of cells of `order` modes; `what` names the descriptor in messages.
     ///
     /// # Safety
     /// As of [`partial`](Self::partial).
-    pub unsafe fn new<'a>(
-        pointers: *const *const c_void,
-        order: usize,
-        count: u64,
-        kind: i32,
-        stride: u64,
-        base: i32,
-    ) -> Outcome<Indices<'a>> {
+    pub unsafe fn new<'a>(arrays: &IndexArrays, order: usize, what: &str) -> Outcome<Indices<'a>> {
         // SAFETY: the caller's promise.
-        let indices = unsafe { Self::partial(pointers, order, count, kind, stride, base) }?;
+        let indices = unsafe { Self::partial(arrays, order, what) }?;
         let missing = |column: &Column| matches!(column, Column::Nothing);
         match indices.columns.iter().position(missing) {
             None => Ok(indices),
-            Some(n) => Err(null(&format!("indices[{n}]"))),
+            Some(n) => Err(null(&format!("{what}.modes[{n}]"))),
         }
     }
 
     /// The same where modes without a pointer have no indices.
     ///
     /// # Safety
-    /// Pointers that are not NULL and aligned point to what they are said to: `pointers` to `order`
-    /// pointers, each of them to the indices of its mode, `stride` apart, which stay as they are for `'a`.
+    /// Pointers that are not NULL and aligned point to what they should: `modes` to `order` pointers, each of them to the
+    /// indices of its mode, `stride` apart, which stay unchanged for `'a`.
     pub unsafe fn partial<'a>(
-        pointers: *const *const c_void,
+        arrays: &IndexArrays,
         order: usize,
-        count: u64,
-        kind: i32,
-        stride: u64,
-        base: i32,
+        what: &str,
     ) -> Outcome<Indices<'a>> {
+        let IndexArrays {
+            modes,
+            count,
+            stride,
+            r#type: kind,
+            base,
+        } = *arrays;
+        let stride = stride.max(1);
         let wide = choice(
             kind,
             &[(S3CMTF_U32, false), (S3CMTF_U64, true)],
-            "index_type",
+            &format!("{what}.type"),
         )?;
-        let base = choice(base, &[(0, 0), (1, 1)], "base")?;
+        let base = choice(base, &[(0, 0), (1, 1)], &format!("{what}.base"))?;
         // SAFETY: the caller's promise.
-        let pointers = unsafe { slice(pointers, order as u64, "indices") }?;
+        let pointers = unsafe { slice(modes, order as u64, &format!("{what}.modes")) }?;
         let span = match count.checked_sub(1) {
             None => 0,
-            Some(_) if stride == 0 => {
-                return Err(Failure::argument(
-                    "stride is 0; it is 1 for arrays, and the number of modes for records",
-                ));
-            }
             Some(last) => last
                 .checked_mul(stride)
                 .and_then(|x| x.checked_add(1))
@@ -104,8 +97,8 @@ impl Indices<'_> {
                     Column::U32(array(pointer.cast(), span, what)?)
                 })
             };
-            // Its name takes longer to make than to look at it.
-            columns.push(column("indices").or_else(|_| column(&format!("indices[{n}]")))?);
+            // Formatting the name takes longer than the check.
+            columns.push(column("indices").or_else(|_| column(&format!("{what}.modes[{n}]")))?);
         }
         Ok(Indices {
             columns,
@@ -223,23 +216,10 @@ pub(super) fn value_kind(number: i32, what: &str) -> Outcome<ValueKind> {
     )
 }
 
-/// Values of the caller.
+/// Values or weights of the caller; the names are those of the array and of its type.
 ///
 /// # Safety
-/// If `pointer` is not NULL and aligned, it points to `count` values that stay as they are for `'a`.
-pub(super) unsafe fn values<'a>(
-    pointer: *const c_void,
-    count: u64,
-    kind: i32,
-) -> Outcome<Values<'a>> {
-    // SAFETY: the caller's promise.
-    unsafe { numbers(pointer, count, kind, ("values", "value_type")) }
-}
-
-/// The same for others, with the names of the array and of its type.
-///
-/// # Safety
-/// As of [`values`].
+/// If `pointer` is not NULL and aligned, it points to `count` numbers that stay unchanged for `'a`.
 pub(super) unsafe fn numbers<'a>(
     pointer: *const c_void,
     count: u64,

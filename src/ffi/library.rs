@@ -1,4 +1,4 @@
-//! The library itself: version, build, kernels.
+//! Version, build information and kernels of the library.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char};
@@ -11,22 +11,22 @@ use super::guard::guard;
 use super::status::{Failure, Outcome};
 use crate::simd::Level;
 
-/// The version of this header. Versions with the same major number are compatible (while it is 0: the
-/// same minor number); newer ones have more functions.
+/// Version of this header. A newer library is compatible if its major number is the same; while that is 0, if its minor
+/// number is.
 pub const S3CMTF_VERSION_MAJOR: u32 = 0;
 /// See S3CMTF_VERSION_MAJOR.
-pub const S3CMTF_VERSION_MINOR: u32 = 1;
+pub const S3CMTF_VERSION_MINOR: u32 = 2;
 /// See S3CMTF_VERSION_MAJOR.
 pub const S3CMTF_VERSION_PATCH: u32 = 0;
-/// The version as one number: 10203 for 1.2.3.
+/// Version as one number: 10203 for 1.2.3.
 pub const S3CMTF_VERSION_NUMBER: u32 =
     S3CMTF_VERSION_MAJOR * 10000 + S3CMTF_VERSION_MINOR * 100 + S3CMTF_VERSION_PATCH;
 
-/// In s3cmtf_progress: the kernel is not known yet.
+/// In s3cmtf_progress: no kernel has been chosen yet.
 pub const S3CMTF_KERNEL_UNKNOWN: i32 = -1;
-/// The kernels, slowest first: one number at a time. Everywhere.
+/// Scalar code; available everywhere. Kernels are numbered from the slowest to the fastest.
 pub const S3CMTF_KERNEL_SCALAR: i32 = 0;
-/// Portable vectors: SSE2 or NEON. Everywhere.
+/// Portable SIMD, such as SSE2 or NEON; available everywhere.
 pub const S3CMTF_KERNEL_WIDE: i32 = 1;
 /// AVX2 with fused multiply-add.
 pub const S3CMTF_KERNEL_AVX2: i32 = 2;
@@ -39,21 +39,19 @@ const VERSION: &CStr =
         Err(_) => panic!("a version has no NUL"),
     };
 
-/// The version of the library that is linked, as S3CMTF_VERSION_NUMBER is that of the header that was
-/// compiled with.
+/// Returns the version of the loaded library as one number; compare it with S3CMTF_VERSION_NUMBER of the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_version_number() -> u32 {
     S3CMTF_VERSION_NUMBER
 }
 
-/// The same as text, such as "1.2.3". Constant, never freed.
+/// Returns the version of the loaded library, such as "1.2.3". A constant string.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// How the library was built: version, machine, system, and whether with optimisations. Constant, never
-/// freed.
+/// Returns the version, target architecture, operating system and build profile. A constant string.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_build_info() -> *const c_char {
     static INFO: OnceLock<CString> = OnceLock::new();
@@ -73,7 +71,7 @@ pub extern "C" fn s3cmtf_build_info() -> *const c_char {
     INFO.get_or_init(made).as_ptr()
 }
 
-/// The name of a kernel (S3CMTF_KERNEL_...), as the option "kernel" takes it. Constant, never freed.
+/// Gets the name of a kernel (S3CMTF_KERNEL_...), a value of the option "kernel". A constant string.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_kernel_name(
@@ -94,7 +92,7 @@ pub extern "C" fn s3cmtf_kernel_name(
     })
 }
 
-/// Whether this machine has a kernel: writes 1 or 0.
+/// Stores 1 if this machine supports a kernel, otherwise 0.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_kernel_available(
@@ -109,8 +107,8 @@ pub extern "C" fn s3cmtf_kernel_available(
     })
 }
 
-/// The fastest kernel of this machine, which is used where neither the option "kernel" nor the environment
-/// variable S3CMTF_KERNEL says otherwise.
+/// Returns the fastest kernel of this machine. It is the default of the option "kernel" unless the environment variable
+/// S3CMTF_KERNEL names another.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_kernel_best() -> i32 {
     kernel_number(Level::best())

@@ -1,17 +1,17 @@
-//! The C ABI: what `include/s3cmtf.h` declares. The header is generated from these files, and its
-//! comments are the ones here, written for people who program in C.
+//! The C ABI: the functions that `include/s3cmtf.h` declares. The header is generated from these files, and its comments are the
+//! ones here, written for C programmers.
 //!
-//! One file per C object. Ownership is in the types of the arguments: `Option<&T>` is a `const T *`
-//! that may be shared between threads, `Option<&mut T>` a `T *` that may not, `Option<Box<T>>` a handle
-//! that is given back, `Option<&mut MaybeUninit<T>>` an output, written last and only on success. Arrays
-//! and strings come as raw pointers and pass through `arg`, the only place that believes a length.
-//! Every body runs in `guard::guard`: panics become a status, nothing is printed, and the host's
-//! floating-point mode neither matters nor changes.
+//! One file per C object. The types of the arguments express ownership: `Option<&T>` is a `const T *` that may be shared between
+//! threads, `Option<&mut T>` a `T *` that may not, `Option<Box<T>>` a handle that is freed, `Option<&mut MaybeUninit<T>>` an output,
+//! written last and only on success. Arrays, strings and structs that begin with their size are raw pointers and pass through
+//! `arg`, the only place that trusts a length. Every body runs in `guard::guard`: panics become a status, nothing is printed,
+//! and the floating-point mode of the host neither matters nor changes.
 
 // Names and numbers of arguments are those of the C functions, whose contract is in their comments.
 #![allow(clippy::missing_safety_doc, clippy::too_many_arguments)]
 
 mod arg;
+mod arrays;
 mod cancel;
 mod clusters;
 mod concepts;
@@ -19,7 +19,6 @@ mod coo;
 mod coo_files;
 mod coo_handle;
 mod coo_weights;
-mod element_type;
 mod error;
 mod error_handle;
 mod fit;
@@ -38,9 +37,7 @@ mod problem;
 mod progress;
 mod recommend;
 mod run;
-mod spread;
 mod status;
-mod tables;
 #[cfg(s3cmtf_test)]
 mod testing;
 mod text;
@@ -48,6 +45,7 @@ mod tune;
 
 /// Everything C sees, for Rust programs that measure or test the boundary itself.
 pub mod c {
+    pub use super::arrays::*;
     pub use super::cancel::*;
     pub use super::clusters::*;
     pub use super::concepts::*;
@@ -55,7 +53,6 @@ pub mod c {
     pub use super::coo_files::*;
     pub use super::coo_handle::*;
     pub use super::coo_weights::*;
-    pub use super::element_type::*;
     pub use super::error::*;
     pub use super::error_handle::*;
     pub use super::fit::*;
@@ -69,7 +66,6 @@ pub mod c {
     pub use super::problem::*;
     pub use super::progress::*;
     pub use super::recommend::*;
-    pub use super::spread::*;
     pub use super::status::*;
     pub use super::text::*;
     pub use super::tune::*;

@@ -1,11 +1,11 @@
-//! Models: opened, described, saved.
+//! Models: opening, saving, descriptions.
 #![allow(unsafe_code)]
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use super::arg::{copy_out, given, hand_over, path, place, text_out};
+use super::arg::{SizedStruct, given, hand_over, path, place, struct_out, text_out};
 use super::cancel::{CancelHandle, Token};
 use super::coo::open_mode;
 use super::error_handle::ErrorHandle;
@@ -22,21 +22,100 @@ use crate::predict::export;
 use crate::kernel::CoreKind;
 use crate::problem::MatrixKind;
 
-/// The core is full.
+/// A Tucker model: the core is a full tensor.
 pub const S3CMTF_MODEL_TUCKER: i32 = 1;
-/// The core is hyper-diagonal.
+/// A CP model: the core is superdiagonal.
 pub const S3CMTF_MODEL_CP: i32 = 2;
 
-/// A fitted model. It never changes, so that every function that takes it as const may run concurrently.
-/// Modes, matrices and rows count from 0.
-///
-/// Each mode has a row for each of its indices that occurred in the data: row r of its factor belongs to
-/// the index that s3cmtf_model_copy_row_indices() gives for r, in ascending order. All other indices share one
-/// more row, the mean of the rows by their entries, from which they are predicted.
-///
-/// The prediction of a cell is the mean of the model, plus the bias of its row in each mode, plus the core
-/// multiplied with its rows; that of an entry of a coupled matrix is the offset of its column plus the product
-/// of the row of the mode and the column's row of V. What a model lacks is 0.
+/// The size of a model.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ModelInfo {
+    /// sizeof(s3cmtf_model_info).
+    pub size: u64,
+    /// S3CMTF_MODEL_TUCKER or S3CMTF_MODEL_CP.
+    pub kind: i32,
+    /// The number of modes.
+    pub order: u64,
+    /// The number of coupled matrices, including graphs.
+    pub matrices: u64,
+    /// The number of epochs of the fit, for s3cmtf_model_get_epoch().
+    pub epochs: u64,
+    /// The number of posterior samples; 0 unless the option "algorithm" was "gibbs". Only a model with samples predicts
+    /// standard deviations and quantiles.
+    pub samples: u64,
+    /// The mean of the training values, or 0 if the option "mean" was false. It is a term of every prediction.
+    pub mean: f64,
+    /// The smallest training value. Predictions are clipped to the training values.
+    pub min_value: f64,
+    /// The largest training value.
+    pub max_value: f64,
+}
+
+/// The size of a mode of a model.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ModeInfo {
+    /// sizeof(s3cmtf_model_mode).
+    pub size: u64,
+    /// The size of the mode; indices are below it.
+    pub dim: u64,
+    /// The number of rows of its factor: of indices that occurred in the data.
+    pub rows: u64,
+    /// Its rank: the number of columns of its factor.
+    pub rank: u64,
+}
+
+/// A coupled matrix of a model.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct MatrixInfo {
+    /// sizeof(s3cmtf_model_matrix).
+    pub size: u64,
+    /// The mode it is coupled to.
+    pub mode: u64,
+    /// S3CMTF_MATRIX_...
+    pub kind: i32,
+    /// Its weight in the loss.
+    pub weight: f64,
+    /// The number of its columns.
+    pub columns: u64,
+    /// The number of rows of its factor: of columns that occurred in the data. A graph has none.
+    pub rows: u64,
+}
+
+// The layout is part of the ABI: fields are added at the end, and none moves.
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(ModelInfo, kind) == 8);
+    assert!(offset_of!(ModelInfo, order) == 16);
+    assert!(offset_of!(ModelInfo, matrices) == 24);
+    assert!(offset_of!(ModelInfo, epochs) == 32);
+    assert!(offset_of!(ModelInfo, samples) == 40);
+    assert!(offset_of!(ModelInfo, mean) == 48);
+    assert!(offset_of!(ModelInfo, max_value) == 64);
+    assert!(size_of::<ModelInfo>() == 72);
+    assert!(offset_of!(ModeInfo, dim) == 8);
+    assert!(offset_of!(ModeInfo, rows) == 16);
+    assert!(offset_of!(ModeInfo, rank) == 24);
+    assert!(size_of::<ModeInfo>() == 32);
+    assert!(offset_of!(MatrixInfo, mode) == 8);
+    assert!(offset_of!(MatrixInfo, kind) == 16);
+    assert!(offset_of!(MatrixInfo, weight) == 24);
+    assert!(offset_of!(MatrixInfo, columns) == 32);
+    assert!(offset_of!(MatrixInfo, rows) == 40);
+    assert!(size_of::<MatrixInfo>() == 48);
+};
+
+// SAFETY: `repr(C)`, the size first, numbers only.
+unsafe impl SizedStruct for ModelInfo {}
+// SAFETY: the same.
+unsafe impl SizedStruct for ModeInfo {}
+// SAFETY: the same.
+unsafe impl SizedStruct for MatrixInfo {}
+
+/// A fitted model.
 pub struct ModelHandle {
     pub(super) model: Arc<Model>,
 }
@@ -49,8 +128,7 @@ impl ModelHandle {
     }
 }
 
-/// Opens a model file, or the model in a checkpoint; `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE.
-/// Free with s3cmtf_model_free().
+/// Opens a model file, or the model in a checkpoint. `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_load(
@@ -84,9 +162,8 @@ pub unsafe extern "C" fn s3cmtf_model_save(
     })
 }
 
-/// Writes factors, core, columns of matrices, mean, biases and offsets into a folder, as .npy files; all but the
-/// last three also as text. `cancel` may be
-/// NULL.
+/// Writes factors, core, mean, biases, and factors and offsets of the matrices to a folder as .npy files, factors and core also
+/// as text. `cancel` may be NULL.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_export(
@@ -104,183 +181,95 @@ pub unsafe extern "C" fn s3cmtf_model_export(
     })
 }
 
-/// Frees a model. Fits that start from it live on; views into it do not. NULL is fine.
+/// Frees a model. Views of its factors become invalid; fits that start from it do not. NULL is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_model_free(model: Option<Box<ModelHandle>>) {
     release(|| drop(model));
 }
 
-/// Whether the model is S3CMTF_MODEL_TUCKER or S3CMTF_MODEL_CP.
+/// Writes the kind and the size of a model, and its mean and range of values.
 #[must_use]
 #[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_model_get_kind(
+pub unsafe extern "C" fn s3cmtf_model_get_info(
     model: Option<&ModelHandle>,
-    kind: Option<&mut MaybeUninit<i32>>,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    guard(error, || {
-        let (model, out) = (of(model)?, given(kind, "kind")?);
-        out.write(match model.shape().kind {
-            CoreKind::Full => S3CMTF_MODEL_TUCKER,
-            CoreKind::Diagonal => S3CMTF_MODEL_CP,
-        });
-        Ok(())
-    })
-}
-
-/// The number of modes.
-#[must_use]
-#[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_model_get_order(
-    model: Option<&ModelHandle>,
-    order: Option<&mut MaybeUninit<u64>>,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    guard(error, || {
-        let (model, out) = (of(model)?, given(order, "order")?);
-        out.write(model.order() as u64);
-        Ok(())
-    })
-}
-
-/// Copies the size of each mode into `dims`, which has room for `capacity` numbers.
-#[must_use]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn s3cmtf_model_get_dims(
-    model: Option<&ModelHandle>,
-    dims: *mut u64,
-    capacity: u64,
+    info: *mut ModelInfo,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
         let model = of(model)?;
-        // SAFETY: a buffer of the caller, for this call.
-        unsafe { copy_out(&model.dims(), dims, capacity, "dims") }
+        let own = ModelInfo {
+            size: size_of::<ModelInfo>() as u64,
+            kind: match model.shape().kind {
+                CoreKind::Full => S3CMTF_MODEL_TUCKER,
+                CoreKind::Diagonal => S3CMTF_MODEL_CP,
+            },
+            order: model.order() as u64,
+            matrices: model.matrices().len() as u64,
+            epochs: model.history().len() as u64,
+            samples: model.samples().map_or(0, |s| s.len() as u64),
+            mean: model.mean(),
+            min_value: model.range().min,
+            max_value: model.range().max,
+        };
+        // SAFETY: a struct of the caller, for this call.
+        unsafe { struct_out(&own, info, "info") }
     })
 }
 
-/// Copies the rank of each mode into `ranks`, which has room for `capacity` numbers.
+/// Writes the size of a mode and of its factor.
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn s3cmtf_model_get_ranks(
-    model: Option<&ModelHandle>,
-    ranks: *mut u64,
-    capacity: u64,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    guard(error, || {
-        let shape = of(model)?.shape();
-        let own: Vec<u64> = shape.ranks.iter().map(|&j| j as u64).collect();
-        // SAFETY: a buffer of the caller, for this call.
-        unsafe { copy_out(&own, ranks, capacity, "ranks") }
-    })
-}
-
-/// The smallest and the largest training value: the range to which predictions are clipped.
-#[must_use]
-#[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_model_get_range(
-    model: Option<&ModelHandle>,
-    low: Option<&mut MaybeUninit<f64>>,
-    high: Option<&mut MaybeUninit<f64>>,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    guard(error, || {
-        let (model, low, high) = (of(model)?, given(low, "low")?, given(high, "high")?);
-        low.write(model.range().min);
-        high.write(model.range().max);
-        Ok(())
-    })
-}
-
-/// What is added to every prediction: the mean of the training values, or 0 (option "mean").
-#[must_use]
-#[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_model_get_mean(
-    model: Option<&ModelHandle>,
-    mean: Option<&mut MaybeUninit<f64>>,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    guard(error, || {
-        let (model, out) = (of(model)?, given(mean, "mean")?);
-        out.write(model.mean());
-        Ok(())
-    })
-}
-
-/// The number of rows of a mode: of its indices that occurred.
-#[must_use]
-#[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_model_get_rows(
+pub unsafe extern "C" fn s3cmtf_model_get_mode(
     model: Option<&ModelHandle>,
     mode: u64,
-    rows: Option<&mut MaybeUninit<u64>>,
+    info: *mut ModeInfo,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (model, out) = (of(model)?, given(rows, "rows")?);
-        let mode = &model.modes()[place(mode, model.order(), "mode")?];
-        out.write(mode.rows.len() as u64);
-        Ok(())
+        let model = of(model)?;
+        let n = place(mode, model.order(), "mode")?;
+        let own = ModeInfo {
+            size: size_of::<ModeInfo>() as u64,
+            dim: model.dims()[n],
+            rows: model.modes()[n].rows.len() as u64,
+            rank: model.shape().ranks[n] as u64,
+        };
+        // SAFETY: a struct of the caller, for this call.
+        unsafe { struct_out(&own, info, "info") }
     })
 }
 
-/// The number of coupled matrices, graphs among them.
+/// Writes the mode, the kind and the size of a coupled matrix.
 #[must_use]
 #[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_model_get_matrices(
-    model: Option<&ModelHandle>,
-    matrices: Option<&mut MaybeUninit<u64>>,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    guard(error, || {
-        let (model, out) = (of(model)?, given(matrices, "matrices")?);
-        out.write(model.matrices().len() as u64);
-        Ok(())
-    })
-}
-
-/// What a coupled matrix is: its mode, its kind (S3CMTF_MATRIX_OBSERVED and so on), its weight,
-/// the number of its columns and how many of them occurred (a graph has none of its own). Each output may be
-/// NULL.
-#[must_use]
-#[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_model_get_matrix(
+pub unsafe extern "C" fn s3cmtf_model_get_matrix(
     model: Option<&ModelHandle>,
     matrix: u64,
-    mode: Option<&mut MaybeUninit<u64>>,
-    kind: Option<&mut MaybeUninit<i32>>,
-    weight: Option<&mut MaybeUninit<f64>>,
-    columns: Option<&mut MaybeUninit<u64>>,
-    rows: Option<&mut MaybeUninit<u64>>,
+    info: *mut MatrixInfo,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
         let model = of(model)?;
         let matrix = &model.matrices()[place(matrix, model.matrices().len(), "matrix")?];
-        let numbers = [
-            (mode, matrix.mode as u64),
-            (columns, matrix.columns.dim()),
-            (rows, matrix.columns.len() as u64),
-        ];
-        for (out, number) in numbers {
-            out.map(|out| out.write(number));
-        }
-        kind.map(|out| {
-            out.write(match matrix.kind {
+        let own = MatrixInfo {
+            size: size_of::<MatrixInfo>() as u64,
+            mode: matrix.mode as u64,
+            kind: match matrix.kind {
                 MatrixKind::Observed => S3CMTF_MATRIX_OBSERVED,
                 MatrixKind::Graph => S3CMTF_MATRIX_GRAPH,
                 MatrixKind::Full => S3CMTF_MATRIX_FULL,
                 MatrixKind::Sampled(_) => S3CMTF_MATRIX_SAMPLED,
-            })
-        });
-        weight.map(|out| out.write(matrix.weight));
-        Ok(())
+            },
+            weight: matrix.weight,
+            columns: matrix.columns.dim(),
+            rows: matrix.columns.len() as u64,
+        };
+        // SAFETY: a struct of the caller, for this call.
+        unsafe { struct_out(&own, info, "info") }
     })
 }
 
-/// A copy of the options the model was fitted with, to be freed with s3cmtf_options_free(). Where
-/// the fit had a choice ("auto") they say what it chose.
+/// Returns the options of the fit, with the values that the fit chose in place of "auto".
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_model_get_options(
@@ -296,11 +285,9 @@ pub extern "C" fn s3cmtf_model_get_options(
     })
 }
 
-/// Writes what happened in the fit and how it ended, and the NUL behind it, into `text`, which has room for `capacity`
-/// bytes, and how many bytes that is into `needed` (which may be NULL). With `text` NULL and `capacity` 0 it only says how
-/// many. Each line is NAME=VALUE: note=EPOCH WHAT TEXT for each event (WHAT is rolled-back, rank-lowered, refit or warning),
-/// then reason, epochs, best_epoch, train_rmse, test_rmse, valid_rmse, clipped, threads, kernel, update_seconds, eval_seconds
-/// and seconds. A checkpoint has no such ending, and a model of an earlier version has no line.
+/// Writes the record of the fit as lines NAME=VALUE: note=EPOCH EVENT TEXT for each event (rolled-back, rank-lowered or warning),
+/// then reason, epochs, best_epoch, train_rmse, test_rmse, valid_rmse, clipped, threads, kernel, update_seconds, eval_seconds and
+/// seconds. A checkpoint has only events. `text`, `capacity` and `needed` as in s3cmtf_options_get().
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_get_record(
@@ -317,22 +304,7 @@ pub unsafe extern "C" fn s3cmtf_model_get_record(
     })
 }
 
-/// The number of epochs the model was fitted for.
-#[must_use]
-#[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_model_get_epochs(
-    model: Option<&ModelHandle>,
-    epochs: Option<&mut MaybeUninit<u64>>,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    guard(error, || {
-        let (model, out) = (of(model)?, given(epochs, "epochs")?);
-        out.write(model.history().len() as u64);
-        Ok(())
-    })
-}
-
-/// The figures of an epoch, counted from 0: set `progress->size` before.
+/// Writes the errors, the loss and the times of an epoch, below s3cmtf_model_info.epochs.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_get_epoch(
@@ -353,7 +325,7 @@ pub unsafe extern "C" fn s3cmtf_model_get_epoch(
     })
 }
 
-/// The model of a handle that must be there.
+/// The model of a handle that must not be NULL.
 pub(super) fn of(model: Option<&ModelHandle>) -> Outcome<&Model> {
     Ok(&given(model, "model")?.model)
 }

@@ -1,11 +1,11 @@
-//! The numbers of a model: copied out, or looked at where they are.
+//! Factors, core, biases and offsets of a model: copies and views.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
 use super::arg::{buffer, choice, given, place};
-use super::element_type::{S3CMTF_U32, S3CMTF_U64};
+use super::arrays::{S3CMTF_U32, S3CMTF_U64};
 use super::error_handle::ErrorHandle;
 use super::guard::guard;
 use super::indices::value_kind;
@@ -19,13 +19,37 @@ use crate::kernel::CoreKind;
 use crate::problem::MatrixKind;
 use crate::simd::padded_len;
 
-/// The numbers of a row lie side by side, as in C.
+/// Rows are contiguous, as in C.
 pub const S3CMTF_ROW_MAJOR: i32 = 0;
-/// The numbers of a column lie side by side, as in R, Julia and Fortran.
+/// Columns are contiguous, as in R, Julia and Fortran.
 pub const S3CMTF_COLUMN_MAJOR: i32 = 1;
 
-/// Copies the index of each row of a mode, counted from 0 and ascending, into `indices`, which has room for
-/// `capacity` numbers of `index_type` (S3CMTF_U32 or S3CMTF_U64).
+/// A matrix in memory of the library: element (r, c) is numbers[r * stride + c]. It is valid as long as the model. This struct
+/// will not change in later versions.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct View {
+    /// The first element; NULL if there are no rows.
+    pub numbers: *const f32,
+    /// The number of rows.
+    pub rows: u64,
+    /// The number of columns.
+    pub columns: u64,
+    /// The distance between rows, in numbers.
+    pub stride: u64,
+}
+
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(View, rows) == 8);
+    assert!(offset_of!(View, columns) == 16);
+    assert!(offset_of!(View, stride) == 24);
+    assert!(size_of::<View>() == 32);
+};
+
+/// Copies the zero-based index of each row of a factor, ascending, to `indices`, which has room for `capacity` numbers of type
+/// `index_type` (S3CMTF_U32 or S3CMTF_U64).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_copy_row_indices(
@@ -44,8 +68,8 @@ pub unsafe extern "C" fn s3cmtf_model_copy_row_indices(
     })
 }
 
-/// Copies the factor of a mode, rows x rank numbers, into `numbers`, which has room for `capacity` numbers
-/// of `number_type` (S3CMTF_F32 or S3CMTF_F64). `layout` is S3CMTF_ROW_MAJOR or S3CMTF_COLUMN_MAJOR.
+/// Copies the factor of a mode, rows x rank, to `numbers`, which has room for `capacity` numbers of type `number_type`
+/// (S3CMTF_F32 or S3CMTF_F64). `layout` is S3CMTF_ROW_MAJOR or S3CMTF_COLUMN_MAJOR.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_copy_factor(
@@ -66,7 +90,7 @@ pub unsafe extern "C" fn s3cmtf_model_copy_factor(
     })
 }
 
-/// Copies the row that stands for an index of a mode, whether it occurred or not: rank numbers.
+/// Copies the row of an index of a mode: its row of the factor, or the mean row if the index did not occur in the data.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_copy_row(
@@ -100,30 +124,25 @@ pub unsafe extern "C" fn s3cmtf_model_copy_row(
     })
 }
 
-/// The factor of a mode where it is: row r begins at `numbers + r * stride` and has `rank` numbers; what is
-/// between is 0. It lives as long as the model. Outputs but `numbers` may be NULL.
+/// Returns a view of the factor of a mode, valid as long as the model.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_model_view_factor(
     model: Option<&ModelHandle>,
     mode: u64,
-    numbers: Option<&mut MaybeUninit<*const f32>>,
-    rows: Option<&mut MaybeUninit<u64>>,
-    rank: Option<&mut MaybeUninit<u64>>,
-    stride: Option<&mut MaybeUninit<u64>>,
+    view: Option<&mut MaybeUninit<View>>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (model, out) = (of(model)?, given(numbers, "numbers")?);
+        let (model, out) = (of(model)?, given(view, "view")?);
         let mode = &model.modes()[place(mode, model.order(), "mode")?];
-        view(&mode.factor, mode.rows.len(), out, rows, rank, stride);
+        out.write(View::of_factor(&mode.factor, mode.rows.len()));
         Ok(())
     })
 }
 
-/// Copies the biases of a mode, one for each of its rows, into `numbers`, which has room for `capacity` numbers
-/// of `number_type` (S3CMTF_F32 or S3CMTF_F64). A model without biases gives zeros. Indices that did not occur
-/// have bias 0. A model of samples gives those of its last draw, as of its factors.
+/// Copies the biases of a mode, one per row of its factor; zeros if the model has no biases. Indices that did not occur in the
+/// data have bias 0.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_copy_biases(
@@ -143,28 +162,25 @@ pub unsafe extern "C" fn s3cmtf_model_copy_biases(
     })
 }
 
-/// The biases of a mode where they are: `count` numbers, one for each of its rows. A model without biases has
-/// NULL and 0. They live as long as the model. `count` may be NULL.
+/// Returns a view of the biases of a mode, one column; no rows if the model has no biases.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_model_view_biases(
     model: Option<&ModelHandle>,
     mode: u64,
-    numbers: Option<&mut MaybeUninit<*const f32>>,
-    count: Option<&mut MaybeUninit<u64>>,
+    view: Option<&mut MaybeUninit<View>>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (model, out) = (of(model)?, given(numbers, "numbers")?);
+        let (model, out) = (of(model)?, given(view, "view")?);
         let mode = &model.modes()[place(mode, model.order(), "mode")?];
-        view_list(&mode.biases, mode.rows.len(), out, count);
+        out.write(View::of_list(&mode.biases, mode.rows.len()));
         Ok(())
     })
 }
 
-/// Copies the core. For S3CMTF_MODEL_TUCKER it has as many numbers as the ranks multiplied, the last mode
-/// fastest with S3CMTF_ROW_MAJOR and the first with S3CMTF_COLUMN_MAJOR; for S3CMTF_MODEL_CP only the
-/// diagonal is there, rank numbers.
+/// Copies the core. S3CMTF_MODEL_TUCKER: the product of the ranks, last mode fastest with S3CMTF_ROW_MAJOR, first mode fastest
+/// with S3CMTF_COLUMN_MAJOR. S3CMTF_MODEL_CP: its superdiagonal.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_copy_core(
@@ -194,27 +210,35 @@ pub unsafe extern "C" fn s3cmtf_model_copy_core(
     })
 }
 
-/// The core where it is, row-major with rows of the last mode `stride` apart (for S3CMTF_MODEL_CP the
-/// diagonal alone). It lives as long as the model. `stride` may be NULL.
+/// Returns a view of the core, in row-major order: one row for each combination of columns of all modes but the last, one column
+/// for each column of the last. S3CMTF_MODEL_CP: one row, the superdiagonal.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_model_view_core(
     model: Option<&ModelHandle>,
-    numbers: Option<&mut MaybeUninit<*const f32>>,
-    stride: Option<&mut MaybeUninit<u64>>,
+    view: Option<&mut MaybeUninit<View>>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (model, out) = (of(model)?, given(numbers, "numbers")?);
-        let last = model.shape().ranks[model.order() - 1];
-        out.write(model.core().as_ptr());
-        stride.map(|out| out.write(padded_len(last) as u64));
+        let (model, out) = (of(model)?, given(view, "view")?);
+        let ranks = &model.shape().ranks;
+        let columns = ranks[ranks.len() - 1];
+        let rows = match model.shape().kind {
+            CoreKind::Full => ranks[..ranks.len() - 1].iter().product(),
+            CoreKind::Diagonal => 1,
+        };
+        out.write(View {
+            numbers: model.core().as_ptr(),
+            rows: rows as u64,
+            columns: columns as u64,
+            stride: padded_len(columns) as u64,
+        });
         Ok(())
     })
 }
 
-/// Copies the index of each column of a coupled matrix that occurred, as s3cmtf_model_copy_row_indices() does for a
-/// mode. A graph has none of its own, and is S3CMTF_BAD_ARGUMENT here and below.
+/// Copies the column index of each row of the factor of a coupled matrix, as s3cmtf_model_copy_row_indices() does for a mode.
+/// A graph has no factor: S3CMTF_BAD_ARGUMENT, here and below.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_copy_matrix_indices(
@@ -232,8 +256,7 @@ pub unsafe extern "C" fn s3cmtf_model_copy_matrix_indices(
     })
 }
 
-/// Copies V of a coupled matrix, a row for each of its columns that occurred, as s3cmtf_model_copy_factor()
-/// does for a mode.
+/// Copies the factor V of a coupled matrix, as s3cmtf_model_copy_factor() does for a mode.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_copy_matrix(
@@ -253,28 +276,24 @@ pub unsafe extern "C" fn s3cmtf_model_copy_matrix(
     })
 }
 
-/// V of a coupled matrix where it is, as s3cmtf_model_view_factor() gives the factor of a mode.
+/// Returns a view of the factor V of a coupled matrix.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_model_view_matrix(
     model: Option<&ModelHandle>,
     matrix: u64,
-    numbers: Option<&mut MaybeUninit<*const f32>>,
-    rows: Option<&mut MaybeUninit<u64>>,
-    rank: Option<&mut MaybeUninit<u64>>,
-    stride: Option<&mut MaybeUninit<u64>>,
+    view: Option<&mut MaybeUninit<View>>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (model, out) = (of(model)?, given(numbers, "numbers")?);
+        let (model, out) = (of(model)?, given(view, "view")?);
         let matrix = factorized(model, matrix)?;
-        view(&matrix.factor, matrix.factor.len(), out, rows, rank, stride);
+        out.write(View::of_factor(&matrix.factor, matrix.factor.len()));
         Ok(())
     })
 }
 
-/// Copies the offsets of a coupled matrix, one for each of its columns that occurred, as
-/// s3cmtf_model_copy_biases() does for a mode.
+/// Copies the column offsets of a coupled matrix, one per row of its factor; zeros if the model has none.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_copy_offsets(
@@ -293,20 +312,19 @@ pub unsafe extern "C" fn s3cmtf_model_copy_offsets(
     })
 }
 
-/// The offsets of a coupled matrix where they are, as s3cmtf_model_view_biases() gives the biases of a mode.
+/// Returns a view of the column offsets of a coupled matrix, one column; no rows if the model has none.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_model_view_offsets(
     model: Option<&ModelHandle>,
     matrix: u64,
-    numbers: Option<&mut MaybeUninit<*const f32>>,
-    count: Option<&mut MaybeUninit<u64>>,
+    view: Option<&mut MaybeUninit<View>>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (model, out) = (of(model)?, given(numbers, "numbers")?);
+        let (model, out) = (of(model)?, given(view, "view")?);
         let matrix = factorized(model, matrix)?;
-        view_list(&matrix.offsets, matrix.columns.len(), out, count);
+        out.write(View::of_list(&matrix.offsets, matrix.columns.len()));
         Ok(())
     })
 }
@@ -316,44 +334,36 @@ fn factorized(model: &Model, matrix: u64) -> Outcome<&ModelMatrix> {
     let matrix = &model.matrices()[number];
     if matrix.kind == MatrixKind::Graph {
         return Err(Failure::argument(format!(
-            "matrix {number} is a graph, which has no rows of its own"
+            "matrix {number} is a graph, which has no factor"
         )));
     }
     Ok(matrix)
 }
 
-fn view(
-    factor: &FactorMatrix,
-    count: usize,
-    numbers: &mut MaybeUninit<*const f32>,
-    rows: Option<&mut MaybeUninit<u64>>,
-    rank: Option<&mut MaybeUninit<u64>>,
-    stride: Option<&mut MaybeUninit<u64>>,
-) {
-    numbers.write(factor.as_slice().as_ptr());
-    for (out, number) in [
-        (rows, count),
-        (rank, factor.rank()),
-        (stride, factor.stride()),
-    ] {
-        out.map(|out| out.write(number as u64));
+impl View {
+    fn of_factor(factor: &FactorMatrix, rows: usize) -> View {
+        View {
+            numbers: factor.as_slice().as_ptr(),
+            rows: rows as u64,
+            columns: factor.rank() as u64,
+            stride: factor.stride() as u64,
+        }
     }
-}
 
-/// The first `len` of `all`, which has at least so many or none.
-fn view_list(
-    all: &[f32],
-    len: usize,
-    numbers: &mut MaybeUninit<*const f32>,
-    count: Option<&mut MaybeUninit<u64>>,
-) {
-    let (at, len) = if all.is_empty() {
-        (std::ptr::null(), 0)
-    } else {
-        (all.as_ptr(), len)
-    };
-    numbers.write(at);
-    count.map(|out| out.write(len as u64));
+    /// One column of the first `len` numbers of `all`, which has at least that many or none.
+    fn of_list(all: &[f32], len: usize) -> View {
+        let (numbers, rows) = if all.is_empty() {
+            (std::ptr::null(), 0)
+        } else {
+            (all.as_ptr(), len)
+        };
+        View {
+            numbers,
+            rows: rows as u64,
+            columns: 1,
+            stride: 1,
+        }
+    }
 }
 
 fn column_major(layout: i32) -> Outcome<bool> {

@@ -1,4 +1,4 @@
-//! Names of rows.
+//! Names of the rows of a mode.
 #![allow(unsafe_code)]
 
 use std::ffi::c_char;
@@ -14,8 +14,7 @@ use crate::format::Names;
 
 use crate::kernel::MAX_ORDER;
 
-/// The names of the rows of a mode. It never changes, so that every function that takes it as const may run
-/// concurrently. Rows count from 0.
+/// Names of the rows of a mode. Immutable. Rows count from 0.
 pub struct NamesHandle {
     names: Names,
 }
@@ -24,8 +23,8 @@ pub(super) fn of(names: Option<&NamesHandle>) -> Outcome<&Names> {
     Ok(&given(names, "names")?.names)
 }
 
-/// Reads a file of names: TSV or CSV with the number of a row, counted from 1, in the first column and its name in the
-/// second. A first line without a number is a heading. Free with s3cmtf_names_free().
+/// Reads a names file: TSV or CSV with the number of a row, from 1, in the first column and its name in the second. A
+/// first line that does not begin with a number is a header. Free the result with s3cmtf_names_free().
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_names_open(
@@ -43,8 +42,9 @@ pub unsafe extern "C" fn s3cmtf_names_open(
     })
 }
 
-/// Reads the names of a mode that were left beside a data file when text was converted, or beside a model of the same
-/// name; NULL is written if there are none. Free with s3cmtf_names_free().
+/// Reads the names file of a mode that s3cmtf_coo_convert() wrote beside a data file, such as ratings.mode1.tsv beside
+/// ratings.coo. `path` is the data file, or another file with the same beginning, such as ratings.train.coo or
+/// ratings.s3m. Stores NULL if there is no names file. Free the result with s3cmtf_names_free().
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_names_open_beside(
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn s3cmtf_names_open_beside(
     })
 }
 
-/// One more than the last row with a name.
+/// Gets the last row with a name, plus 1; 0 if there are no names.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_names_get_count(
@@ -83,9 +83,9 @@ pub extern "C" fn s3cmtf_names_get_count(
     })
 }
 
-/// Writes the name of a row and the NUL behind it into `name`, which has room for `capacity` bytes, and how many bytes
-/// that is into `needed` (which may be NULL). With `name` NULL and `capacity` 0 it only says how many. A row without a
-/// name has an empty one.
+/// Copies the name of a row, with its terminating NUL, into `name`, which has room for `capacity` bytes. `needed` is its
+/// size in bytes with the NUL and may be NULL. With `name` NULL and `capacity` 0 only `needed` is written. The name is
+/// empty if the row has none.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_names_get(
@@ -103,8 +103,7 @@ pub unsafe extern "C" fn s3cmtf_names_get(
     })
 }
 
-/// Finds the row with a name; the first if there are several. A name that no row has is S3CMTF_BAD_ARGUMENT, and the
-/// message suggests the nearest.
+/// Finds the first row with a name. S3CMTF_BAD_ARGUMENT if no row has it; the message suggests similar names.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_names_find(

@@ -1,54 +1,73 @@
-//! The options of a fit, and the table they come from.
+//! The options of a fit, and their descriptions.
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
-use super::arg::{c_text, choice, flag, given, hand_over, name_of, place, slice, text, text_out};
+use super::arg::{
+    SizedStruct, c_text, flag, given, hand_over, name_of, place, slice, struct_out, text, text_out,
+};
 use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::status::{Failure, Outcome};
 use crate::options::{OPTION_TABLE, OptionKind, Options, PRESETS};
 
-/// An option is true or false.
-pub const S3CMTF_OPTION_TYPE_FLAG: i32 = 1;
-/// An option is a whole number.
-pub const S3CMTF_OPTION_TYPE_WHOLE: i32 = 2;
-/// An option is a finite number, or "auto" if that is its default.
-pub const S3CMTF_OPTION_TYPE_REAL: i32 = 3;
-/// An option is one of some words.
-pub const S3CMTF_OPTION_TYPE_CHOICE: i32 = 4;
-/// An option is one whole number, or several separated by commas, or "auto" if that is its default.
-pub const S3CMTF_OPTION_TYPE_RANKS: i32 = 5;
-/// An option is one finite number, or several separated by commas, or "auto" if that is its default.
-pub const S3CMTF_OPTION_TYPE_REALS: i32 = 6;
+/// An option that is true or false.
+pub const S3CMTF_OPTION_BOOL: i32 = 1;
+/// An integer that is not negative.
+pub const S3CMTF_OPTION_INTEGER: i32 = 2;
+/// A finite number, or "auto" if that is the default.
+pub const S3CMTF_OPTION_REAL: i32 = 3;
+/// One of several words.
+pub const S3CMTF_OPTION_CHOICE: i32 = 4;
+/// One integer or several, separated by commas, or "auto" if that is the default.
+pub const S3CMTF_OPTION_INTEGER_LIST: i32 = 5;
+/// One finite number or several, separated by commas, or "auto" if that is the default.
+pub const S3CMTF_OPTION_REAL_LIST: i32 = 6;
 
-/// s3cmtf_option_text() gives the name of an option.
-pub const S3CMTF_OPTION_NAME: i32 = 1;
-/// It gives the default, as s3cmtf_options_set() takes it.
-pub const S3CMTF_OPTION_DEFAULT: i32 = 2;
-/// It gives what the option does.
-pub const S3CMTF_OPTION_HELP: i32 = 3;
-/// It gives the smallest number the option takes; empty if it takes none.
-pub const S3CMTF_OPTION_LOW: i32 = 4;
-/// It gives the largest number the option takes; empty if it takes none.
-pub const S3CMTF_OPTION_HIGH: i32 = 5;
-/// It gives the words the option takes, separated by commas; empty if it takes others.
-pub const S3CMTF_OPTION_WORDS: i32 = 6;
+/// The description of an option. The texts are constants of the library.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct OptionDescription {
+    /// sizeof(s3cmtf_option_info).
+    pub size: u64,
+    /// S3CMTF_OPTION_...
+    pub r#type: i32,
+    /// The name.
+    pub name: *const c_char,
+    /// The default, as s3cmtf_options_set() accepts it.
+    pub default_value: *const c_char,
+    /// What the option does.
+    pub help: *const c_char,
+    /// The smallest number; "" if the option is not a number.
+    pub min: *const c_char,
+    /// The largest number; "" if the option is not a number.
+    pub max: *const c_char,
+    /// The words of S3CMTF_OPTION_CHOICE, separated by commas; otherwise "".
+    pub choices: *const c_char,
+}
 
-/// All options of a fit. They start as a preset and are set by name; the table of names, types, ranges,
-/// defaults and help texts is read with s3cmtf_option_count() and its kin. A fit copies them.
-///
-/// Options whose default is "auto" are chosen by the fit, from the data; a number or a word put there is taken
-/// as it is. s3cmtf_options_set() with "auto" gives the choice back. What was chosen is in the options of the
-/// model: see s3cmtf_model_get_options().
+// The layout is part of the ABI: fields are added at the end, and none moves.
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(OptionDescription, r#type) == 8);
+    assert!(offset_of!(OptionDescription, name) == 16);
+    assert!(offset_of!(OptionDescription, help) == 32);
+    assert!(offset_of!(OptionDescription, choices) == 56);
+    assert!(size_of::<OptionDescription>() == 64);
+};
+
+// SAFETY: `repr(C)`, the size first, numbers and pointers only.
+unsafe impl SizedStruct for OptionDescription {}
+
+/// All options of a fit.
 pub struct OptionsHandle {
     pub(super) options: Options,
 }
 
-/// Makes options, to be freed with s3cmtf_options_free(). `preset` names settings to start from, such as
-/// "paper" (s3cmtf_preset_name() lists them); NULL means "default".
+/// Creates options from a preset, such as "paper" (s3cmtf_preset_name() enumerates them); NULL means "default".
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_options_new(
@@ -69,8 +88,46 @@ pub unsafe extern "C" fn s3cmtf_options_new(
     })
 }
 
-/// Sets an option to what a text says: "true", "12", "0.001", "blocked", "10,10,4", "auto". Names have
-/// underscores or dashes.
+/// Sets several options from NAME=VALUE pairs separated by white space, such as "rank=10 epochs=20 eta=0.01". A first pair
+/// preset=NAME resets all options to that preset. After an error the options are unchanged.
+#[must_use]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn s3cmtf_options_parse(
+    options: Option<&mut OptionsHandle>,
+    text: *const c_char,
+    error: Option<&mut ErrorHandle>,
+) -> i32 {
+    guard(error, || {
+        let handle = given(options, "options")?;
+        // SAFETY: a text of the caller, for this call.
+        let words = unsafe { self::text(text, "text") }?;
+        handle.options = parsed(handle.options.clone(), words)?;
+        Ok(())
+    })
+}
+
+/// These options, changed by NAME=VALUE pairs.
+pub(super) fn parsed(mut options: Options, text: &str) -> Outcome<Options> {
+    for (k, pair) in text.split_whitespace().enumerate() {
+        let Some((name, value)) = pair.split_once('=') else {
+            return Err(Failure::argument(format!(
+                "'{pair}' is not NAME=VALUE; options are pairs such as \"rank=10 epochs=20\""
+            )));
+        };
+        match (name, k) {
+            ("preset", 0) => options = Options::preset(value)?,
+            ("preset", _) => {
+                return Err(Failure::argument(
+                    "preset=NAME must come first, because it resets all other options",
+                ));
+            }
+            _ => options.set(name, value)?,
+        }
+    }
+    Ok(options)
+}
+
+/// Sets an option from text: "true", "12", "0.001", "blocked", "10,10,4" or "auto". Words in names are separated by '_' or '-'.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_options_set(
@@ -87,24 +144,23 @@ pub unsafe extern "C" fn s3cmtf_options_set(
     })
 }
 
-/// Sets an option of type S3CMTF_OPTION_TYPE_WHOLE; one of another type is S3CMTF_BAD_ARGUMENT, here and
-/// below.
+/// Sets an option of type S3CMTF_OPTION_INTEGER. An option of another type is S3CMTF_BAD_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn s3cmtf_options_set_whole(
+pub unsafe extern "C" fn s3cmtf_options_set_integer(
     options: Option<&mut OptionsHandle>,
     name: *const c_char,
     value: u64,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
-    let is_whole = |kind: OptionKind| matches!(kind, OptionKind::Integer(..));
+    let is_integer = |kind: OptionKind| matches!(kind, OptionKind::Integer(..));
     // SAFETY: a text of the caller, for this call.
     guard(error, || unsafe {
-        set_typed(options, name, "whole number", is_whole, &value.to_string())
+        set_typed(options, name, "an integer", is_integer, &value.to_string())
     })
 }
 
-/// Sets an option of type S3CMTF_OPTION_TYPE_REAL to a number. NaN does not mean "auto": that is set as a text.
+/// Sets an option of type S3CMTF_OPTION_REAL. ("auto" is set as text.)
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_options_set_real(
@@ -116,14 +172,20 @@ pub unsafe extern "C" fn s3cmtf_options_set_real(
     let is_real = |kind: OptionKind| matches!(kind, OptionKind::Real(..));
     // SAFETY: a text of the caller, for this call.
     guard(error, || unsafe {
-        set_typed(options, name, "number", is_real, &format!("{value:e}"))
+        set_typed(
+            options,
+            name,
+            "a real number",
+            is_real,
+            &format!("{value:e}"),
+        )
     })
 }
 
-/// Sets an option of type S3CMTF_OPTION_TYPE_FLAG: `value` is 0 or 1.
+/// Sets an option of type S3CMTF_OPTION_BOOL to 0 or 1.
 #[must_use]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn s3cmtf_options_set_flag(
+pub unsafe extern "C" fn s3cmtf_options_set_bool(
     options: Option<&mut OptionsHandle>,
     name: *const c_char,
     value: i32,
@@ -133,11 +195,11 @@ pub unsafe extern "C" fn s3cmtf_options_set_flag(
         let value = flag(value, "value")?.to_string();
         let is_flag = |kind: OptionKind| matches!(kind, OptionKind::Flag);
         // SAFETY: a text of the caller, for this call.
-        unsafe { set_typed(options, name, "flag", is_flag, &value) }
+        unsafe { set_typed(options, name, "true or false", is_flag, &value) }
     })
 }
 
-/// Sets the option "rank": `count` is 1, or the number of modes.
+/// Sets the option "rank" to one rank for all modes (`count` 1) or one for each mode.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_options_set_ranks(
@@ -148,7 +210,10 @@ pub unsafe extern "C" fn s3cmtf_options_set_ranks(
 ) -> i32 {
     guard(error, || {
         if count > crate::kernel::MAX_ORDER as u64 {
-            return Err(Failure::argument(format!("{count} ranks are too many")));
+            return Err(Failure::argument(format!(
+                "count is {count}; a tensor has at most {} modes",
+                crate::kernel::MAX_ORDER
+            )));
         }
         // SAFETY: an array of the caller, for this call.
         let ranks = unsafe { slice(ranks, count, "ranks") }?;
@@ -173,7 +238,7 @@ unsafe fn set_typed(
     let key = unsafe { text(name, "name") }?.replace('-', "_");
     match OPTION_TABLE.iter().find(|o| o.name == key) {
         Some(option) if !fits(option.kind) => Err(Failure::argument(format!(
-            "the option '{key}' is not a {what}; set it with the function of its type, or as a text"
+            "the option '{key}' is not {what}; s3cmtf_options_set() sets options of every type from text"
         ))),
         // SAFETY: the caller's promise.
         _ => unsafe { set(options, name, Ok(value)) },
@@ -193,9 +258,8 @@ unsafe fn set(
     Ok(handle.options.set(name, value?)?)
 }
 
-/// Writes the value of an option as text, as s3cmtf_options_set() takes it, into `value`, which has room for
-/// `capacity` bytes, and into `needed` the number of its bytes; both with the NUL at the end. With `value`
-/// NULL and `capacity` 0 only `needed` is written. `needed` may be NULL.
+/// Writes the value of an option as NUL-terminated text to `value`, which has room for `capacity` bytes, and the number of
+/// bytes including the NUL to `needed`, which may be NULL. With `value` NULL and `capacity` 0 only `needed` is written.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_options_get(
@@ -219,73 +283,53 @@ pub unsafe extern "C" fn s3cmtf_options_get(
     })
 }
 
-/// Frees options. NULL is fine.
+/// Frees options. NULL is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_options_free(options: Option<Box<OptionsHandle>>) {
     release(|| drop(options));
 }
 
-/// The number of options in the table.
+/// Returns the number of options there are.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_option_count() -> u64 {
     OPTION_TABLE.len() as u64
 }
 
-/// The type of an option: S3CMTF_OPTION_TYPE_FLAG and so on. `index` counts from 0.
+/// Writes the description of an option. `index` is below s3cmtf_option_count().
 #[must_use]
 #[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_option_type(
+pub unsafe extern "C" fn s3cmtf_option_get_info(
     index: u64,
-    option_type: Option<&mut MaybeUninit<i32>>,
+    info: *mut OptionDescription,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let out = given(option_type, "option_type")?;
-        out.write(
-            match OPTION_TABLE[place(index, OPTION_TABLE.len(), "index")?].kind {
-                OptionKind::Flag => S3CMTF_OPTION_TYPE_FLAG,
-                OptionKind::Integer(..) => S3CMTF_OPTION_TYPE_WHOLE,
-                OptionKind::Real(..) => S3CMTF_OPTION_TYPE_REAL,
-                OptionKind::Choice(_) => S3CMTF_OPTION_TYPE_CHOICE,
-                OptionKind::IntegerList(..) => S3CMTF_OPTION_TYPE_RANKS,
-                OptionKind::RealList(..) => S3CMTF_OPTION_TYPE_REALS,
-            },
-        );
-        Ok(())
-    })
-}
-
-/// A text about an option: `what` is S3CMTF_OPTION_NAME and so on. Constant, never freed.
-#[must_use]
-#[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_option_text(
-    index: u64,
-    what: i32,
-    text: Option<&mut MaybeUninit<*const c_char>>,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    guard(error, || {
-        let out = given(text, "text")?;
         let index = place(index, OPTION_TABLE.len(), "index")?;
-        let column = choice(
-            what,
-            &[
-                (S3CMTF_OPTION_NAME, 0),
-                (S3CMTF_OPTION_DEFAULT, 1),
-                (S3CMTF_OPTION_HELP, 2),
-                (S3CMTF_OPTION_LOW, 3),
-                (S3CMTF_OPTION_HIGH, 4),
-                (S3CMTF_OPTION_WORDS, 5),
-            ],
-            "what",
-        )?;
-        out.write(texts()[index][column].as_ptr());
-        Ok(())
+        let [name, default_value, help, min, max, choices] =
+            texts()[index].each_ref().map(|text| text.as_ptr());
+        let own = OptionDescription {
+            size: size_of::<OptionDescription>() as u64,
+            r#type: match OPTION_TABLE[index].kind {
+                OptionKind::Flag => S3CMTF_OPTION_BOOL,
+                OptionKind::Integer(..) => S3CMTF_OPTION_INTEGER,
+                OptionKind::Real(..) => S3CMTF_OPTION_REAL,
+                OptionKind::Choice(_) => S3CMTF_OPTION_CHOICE,
+                OptionKind::IntegerList(..) => S3CMTF_OPTION_INTEGER_LIST,
+                OptionKind::RealList(..) => S3CMTF_OPTION_REAL_LIST,
+            },
+            name,
+            default_value,
+            help,
+            min,
+            max,
+            choices,
+        };
+        // SAFETY: a struct of the caller, for this call.
+        unsafe { struct_out(&own, info, "info") }
     })
 }
 
-/// The name of a preset, for s3cmtf_options_new(). `index` counts from 0; beyond the last it is
-/// S3CMTF_BAD_ARGUMENT. Constant, never freed.
+/// Returns the name of preset `index`, a constant; S3CMTF_BAD_ARGUMENT beyond the last.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_preset_name(
@@ -301,7 +345,7 @@ pub extern "C" fn s3cmtf_preset_name(
     })
 }
 
-/// The texts of the table for C, made once.
+/// The texts of the table for C.
 fn texts() -> &'static [[CString; 6]] {
     static TEXTS: OnceLock<Vec<[CString; 6]>> = OnceLock::new();
     TEXTS.get_or_init(|| {

@@ -1,10 +1,10 @@
-//! A tensor with what is coupled to it.
+//! A tensor and the matrices coupled to it.
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use super::arg::{choice, given, hand_over, place};
+use super::arg::{SizedStruct, choice, flag, given, hand_over, optional_struct_in, place};
 use super::coo_handle::{CooHandle, Source};
 use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
@@ -12,26 +12,55 @@ use super::status::{Failure, Outcome};
 use crate::error::Result;
 use crate::problem::{MatrixKind, Problem, ProblemBuilder};
 
-/// A coupled matrix is factorized over its entries.
+/// The listed entries are factorized; all other cells are unknown.
 pub const S3CMTF_MATRIX_OBSERVED: i32 = 0;
-/// A coupled matrix holds similarities between the rows of its mode, and draws similar rows together.
+/// The entries are similarities between rows of the mode: a graph Laplacian penalty draws similar rows together.
 pub const S3CMTF_MATRIX_GRAPH: i32 = 1;
-/// A coupled matrix is factorized over all its cells; those that are not listed are 0.
+/// All cells are factorized; those that are not listed are 0. No cell is listed twice.
 pub const S3CMTF_MATRIX_FULL: i32 = 2;
-/// A coupled matrix is factorized over its entries and zeros that were drawn for them: see
-/// s3cmtf_problem_add_sampled_matrix().
+/// The listed entries and randomly sampled zeros are factorized.
 pub const S3CMTF_MATRIX_SAMPLED: i32 = 3;
 
-/// As a weight this stands for the options "matrix_weights" and "lambda_m" of the fit, as a penalty for "lambda_reg".
-pub const S3CMTF_FROM_OPTIONS: f64 = -1.0;
+/// How a matrix is coupled to a mode.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Coupling {
+    /// sizeof(s3cmtf_coupling).
+    pub size: u64,
+    /// S3CMTF_MATRIX_...
+    pub kind: i32,
+    /// S3CMTF_MATRIX_SAMPLED: how many cells that are not listed are sampled as zeros, in the row of each listed entry; at
+    /// least 1. They depend on the option "seed". Otherwise 0.
+    pub zeros: u32,
+    /// The weight of the matrix in the loss (lambda_m of the paper); 0 means the option "lambda_m".
+    pub weight: f64,
+    /// The penalty on the factor of the columns if `has_penalty` is 1; otherwise the option "lambda_reg" applies.
+    pub penalty: f64,
+    /// See `penalty`.
+    pub has_penalty: i32,
+}
 
-/// A tensor and the matrices and graphs coupled to its modes. Fits copy what they need when they begin, so
-/// any number of fits may share one, one after the other or side by side.
+// The layout is part of the ABI: fields are added at the end, and none moves.
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(Coupling, kind) == 8);
+    assert!(offset_of!(Coupling, zeros) == 12);
+    assert!(offset_of!(Coupling, weight) == 16);
+    assert!(offset_of!(Coupling, penalty) == 24);
+    assert!(offset_of!(Coupling, has_penalty) == 32);
+    assert!(size_of::<Coupling>() == 40);
+};
+
+// SAFETY: `repr(C)`, the size first, numbers only.
+unsafe impl SizedStruct for Coupling {}
+
+/// A tensor and the matrices coupled to its modes.
 pub struct ProblemHandle {
     pub(super) parts: Parts,
 }
 
-/// What a problem is made of; shared with fits.
+/// The tensor and the matrices of a problem; shared with fits.
 #[derive(Clone)]
 pub(super) struct Parts {
     tensor: Arc<Source>,
@@ -42,14 +71,21 @@ pub(super) struct Parts {
 struct Coupled {
     mode: usize,
     source: Arc<Source>,
-    /// `None` takes the one of the options.
+    /// `None`: that of the options.
     weight: Option<f64>,
     penalty: Option<f64>,
     kind: MatrixKind,
 }
 
 impl Parts {
-    /// The problem of these parts, entries not read yet.
+    pub fn new(tensor: &CooHandle) -> Parts {
+        Parts {
+            tensor: tensor.source.clone(),
+            matrices: Vec::new(),
+        }
+    }
+
+    /// The problem of these parts; entries are not read yet.
     pub fn builder(&self, seed: u64) -> ProblemBuilder<'_> {
         let mut builder = Problem::builder(self.tensor.view()).seed(seed);
         for m in &self.matrices {
@@ -61,14 +97,13 @@ impl Parts {
         builder
     }
 
-    /// The size of each mode, if all parts fit together.
+    /// The size of each mode, if the sizes of all parts agree.
     fn check(&self) -> Result<Vec<u64>> {
         self.builder(0).check()
     }
 }
 
-/// Makes a problem of a tensor, to be freed with s3cmtf_problem_free(). The tensor is shared and may be
-/// freed before.
+/// Creates a problem from a tensor, which is shared and may be freed.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_problem_new(
@@ -78,111 +113,75 @@ pub extern "C" fn s3cmtf_problem_new(
 ) -> i32 {
     guard(error, || {
         let (tensor, out) = (given(tensor, "tensor")?, given(problem, "problem")?);
-        hand_over(
-            out,
-            ProblemHandle {
-                parts: Parts {
-                    tensor: tensor.source.clone(),
-                    matrices: Vec::new(),
-                },
-            },
-        );
+        let parts = Parts::new(tensor);
+        hand_over(out, ProblemHandle { parts });
         Ok(())
     })
 }
 
-/// Couples a matrix to a mode of the tensor (counted from 0): its rows are the rows of that mode. `kind` is
-/// S3CMTF_MATRIX_OBSERVED, S3CMTF_MATRIX_GRAPH or S3CMTF_MATRIX_FULL; the last has no cell twice and makes every
-/// row of the mode one that occurs. `weight` is lambda_m of the paper and `penalty` the one on
-/// the columns of the matrix; S3CMTF_FROM_OPTIONS leaves either to the options of the fit. Any number of
-/// matrices may be coupled, several to one mode. If the sizes do not agree the problem stays as it was.
+/// Couples a matrix to a mode of the tensor: its rows are the rows of that mode. `coupling` may be NULL. Any number of matrices
+/// may be coupled, several to one mode. The matrix is shared and may be freed. After an error the problem is unchanged.
 #[must_use]
 #[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_problem_add_matrix(
+pub unsafe extern "C" fn s3cmtf_problem_add_matrix(
     problem: Option<&mut ProblemHandle>,
     mode: u64,
     matrix: Option<&CooHandle>,
-    kind: i32,
-    weight: f64,
-    penalty: f64,
+    coupling: *const Coupling,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        if kind == S3CMTF_MATRIX_SAMPLED {
-            return Err(Failure::argument(
-                "kind is S3CMTF_MATRIX_SAMPLED; s3cmtf_problem_add_sampled_matrix() takes such a matrix, and how \
-                 many zeros to draw",
-            ));
-        }
+        let (problem, matrix) = (given(problem, "problem")?, given(matrix, "matrix")?);
+        // SAFETY: a struct of the caller, for this call.
+        let coupling = unsafe { optional_struct_in(coupling, "coupling") }?;
         let kind = choice(
-            kind,
+            coupling.kind,
             &[
                 (S3CMTF_MATRIX_OBSERVED, MatrixKind::Observed),
                 (S3CMTF_MATRIX_GRAPH, MatrixKind::Graph),
                 (S3CMTF_MATRIX_FULL, MatrixKind::Full),
+                (S3CMTF_MATRIX_SAMPLED, MatrixKind::Sampled(coupling.zeros)),
             ],
-            "kind",
+            "coupling->kind",
         )?;
-        add(problem, mode, matrix, kind, (weight, penalty))
+        if coupling.zeros != 0 && !matches!(kind, MatrixKind::Sampled(_)) {
+            return Err(Failure::argument(format!(
+                "coupling->zeros is {}; it must be 0 unless the kind is S3CMTF_MATRIX_SAMPLED",
+                coupling.zeros
+            )));
+        }
+        let penalty = flag(coupling.has_penalty, "coupling->has_penalty")?
+            .then(|| non_negative(coupling.penalty, "coupling->penalty"));
+        let coupled = Coupled {
+            mode: place(mode, problem.parts.tensor.view().order(), "mode")?,
+            source: matrix.source.clone(),
+            weight: weight(coupling.weight, "coupling->weight")?,
+            penalty: penalty.transpose()?,
+            kind,
+        };
+        let mut parts = problem.parts.clone();
+        parts.matrices.push(coupled);
+        parts.check()?;
+        problem.parts = parts;
+        Ok(())
     })
 }
 
-/// As s3cmtf_problem_add_matrix(), for a matrix that lists what is not 0: for each such entry `zeros` cells of
-/// its row that are not listed are drawn and count as entries of value 0, or all there are if they are fewer.
-/// They are drawn when a fit begins, by its option "seed". `zeros` must be 1 or more.
-#[must_use]
-#[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_problem_add_sampled_matrix(
-    problem: Option<&mut ProblemHandle>,
-    mode: u64,
-    matrix: Option<&CooHandle>,
-    zeros: u32,
-    weight: f64,
-    penalty: f64,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    guard(error, || {
-        let kind = MatrixKind::Sampled(zeros);
-        add(problem, mode, matrix, kind, (weight, penalty))
-    })
+/// A weight of a matrix; 0 leaves it to the options.
+pub(super) fn weight(number: f64, what: &str) -> Outcome<Option<f64>> {
+    Ok(Some(non_negative(number, what)?).filter(|&w| w != 0.0))
 }
 
-fn add(
-    problem: Option<&mut ProblemHandle>,
-    mode: u64,
-    matrix: Option<&CooHandle>,
-    kind: MatrixKind,
-    (weight, penalty): (f64, f64),
-) -> Outcome {
-    let (problem, matrix) = (given(problem, "problem")?, given(matrix, "matrix")?);
-    let coupled = Coupled {
-        mode: place(mode, problem.parts.tensor.view().order(), "mode")?,
-        source: matrix.source.clone(),
-        weight: own(weight, "weight")?,
-        penalty: own(penalty, "penalty")?,
-        kind,
-    };
-    let mut parts = problem.parts.clone();
-    parts.matrices.push(coupled);
-    parts.check()?;
-    problem.parts = parts;
-    Ok(())
-}
-
-/// A number, or `None` for the one that stands for the options.
-pub(super) fn own(number: f64, what: &str) -> Outcome<Option<f64>> {
-    if number == S3CMTF_FROM_OPTIONS {
-        return Ok(None);
+fn non_negative(number: f64, what: &str) -> Outcome<f64> {
+    if number.is_finite() && number >= 0.0 {
+        return Ok(number);
     }
-    if !(number.is_finite() && number >= 0.0) {
-        return Err(Failure::argument(format!(
-            "{what} is {number}; it must be a finite number, 0 or more, or S3CMTF_FROM_OPTIONS"
-        )));
-    }
-    Ok(Some(number))
+    Err(Failure::argument(format!(
+        "{what} is {number}; it must be a finite number that is not negative"
+    )))
 }
 
-/// Frees a problem. NULL is fine.
+/// Frees a problem. NULL is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_problem_free(problem: Option<Box<ProblemHandle>>) {
     release(|| drop(problem));

@@ -1,99 +1,91 @@
-//! What a fit tells while it runs.
+//! The progress of a fit.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
-use super::arg::{Sized64, struct_out};
+use super::arg::{SizedStruct, struct_out};
 use super::library::{S3CMTF_KERNEL_UNKNOWN, kernel_number};
 use super::status::Outcome;
 use crate::model::EpochMetrics;
 use crate::solver::{FitSummary, StopReason};
 
-/// The fit has not begun.
+/// The fit has not started.
 pub const S3CMTF_FIT_READY: i32 = 0;
-/// The fit runs.
+/// The fit is running.
 pub const S3CMTF_FIT_RUNNING: i32 = 1;
-/// The fit has ended, well or not.
+/// The fit has ended, successfully or not.
 pub const S3CMTF_FIT_ENDED: i32 = 2;
 
-/// A callback is called because an epoch is done.
+/// An epoch ended.
 pub const S3CMTF_EVENT_EPOCH: i32 = 1;
-/// It is called because a rank was lowered to the rows its mode has.
+/// A rank was lowered to the number of rows of its mode.
 pub const S3CMTF_EVENT_RANK_LOWERED: i32 = 2;
-/// It is called because the loss exploded, and the fit went back to an earlier epoch with half the step size.
+/// The loss diverged; the fit continues from an earlier epoch with half the step size.
 pub const S3CMTF_EVENT_ROLLED_BACK: i32 = 3;
-/// It is called because a checkpoint was written.
+/// A checkpoint was written.
 pub const S3CMTF_EVENT_CHECKPOINT: i32 = 4;
-/// With "valid_fraction": the best epoch is known, and all entries are fitted to from here on.
-pub const S3CMTF_EVENT_REFIT: i32 = 5;
-/// It is called because the data is not likely to be what was meant; the message says why. Later versions may
-/// have further reasons to call.
-pub const S3CMTF_EVENT_WARNING: i32 = 6;
+/// A warning about data or options. Later versions may have further events.
+pub const S3CMTF_EVENT_WARNING: i32 = 5;
 
 /// The fit has not ended.
 pub const S3CMTF_STOP_NONE: i32 = 0;
-/// All epochs were run.
+/// All epochs ended.
 pub const S3CMTF_STOP_EPOCHS: i32 = 1;
-/// The training loss hardly changed any more.
+/// The training loss converged (option "tolerance").
 pub const S3CMTF_STOP_TOLERANCE: i32 = 2;
-/// The validation error got no better.
+/// The validation error stopped improving (option "patience").
 pub const S3CMTF_STOP_PATIENCE: i32 = 3;
-/// The time was up. If that was before an epoch was finished, the model has its starting values.
+/// The option "time_limit" was reached. Before the end of the first epoch the model has its initial values.
 pub const S3CMTF_STOP_TIME_LIMIT: i32 = 4;
-/// A callback or a token said so, after at least one epoch: there is a model.
+/// A callback or a cancel token ended the fit after at least one epoch.
 pub const S3CMTF_STOP_CANCELLED: i32 = 5;
 
-/// The figures of a fit. It grows at its end in later versions, which is what `size` is for: set it to
-/// sizeof before handing the struct to a function, and a field beyond it is never touched; in a callback,
-/// use only fields within it. Figures that were not measured are NaN.
+/// The state of a fit. Quantities that were not measured are NaN.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Progress {
-    /// The bytes of this struct that mean something.
+    /// sizeof(s3cmtf_progress). In a callback: the size of the struct of the library.
     pub size: u64,
     /// S3CMTF_FIT_READY, S3CMTF_FIT_RUNNING or S3CMTF_FIT_ENDED.
     pub state: i32,
-    /// In a callback, what it is called for: S3CMTF_EVENT_EPOCH and so on. Otherwise 0.
+    /// In a callback S3CMTF_EVENT_..., otherwise 0.
     pub event: i32,
-    /// Why the fit ended: S3CMTF_STOP_EPOCHS and so on. S3CMTF_STOP_NONE before, and if it failed.
+    /// S3CMTF_STOP_...; S3CMTF_STOP_NONE before the end, and if the fit failed.
     pub stop_reason: i32,
-    /// The kernel in use, S3CMTF_KERNEL_...; S3CMTF_KERNEL_UNKNOWN until the fit has ended well.
+    /// S3CMTF_KERNEL_...; S3CMTF_KERNEL_UNKNOWN before the successful end.
     pub kernel: i32,
-    /// The number of threads in use; 0 until the fit has ended well.
+    /// The number of threads; 0 before the successful end.
     pub threads: u64,
-    /// Epochs done. When the fit has ended: the epoch of the model it returns.
+    /// The number of epochs completed; after the end, the epoch of the returned model.
     pub epoch: u64,
-    /// The most epochs there will be.
+    /// The maximum number of epochs.
     pub epochs: u64,
-    /// How often the fit went back.
+    /// The number of rollbacks after divergence.
     pub rollbacks: u64,
     /// The step size of the last epoch.
     pub eta: f64,
     /// The training loss after the last epoch.
     pub loss: f64,
-    /// The error on the training entries. When the fit has ended, this and the next two are those of the
-    /// model it returns.
+    /// RMSE on the training entries. After the end this and the next two are those of the returned model.
     pub train_rmse: f64,
-    /// The error on the test entries.
+    /// RMSE on the test entries.
     pub test_rmse: f64,
-    /// The error on the validation entries.
+    /// RMSE on the validation entries.
     pub valid_rmse: f64,
-    /// Seconds the last epoch took; when the fit has ended, all of them.
+    /// Seconds of updates in the last epoch; after the end, in all epochs.
     pub update_seconds: f64,
-    /// Seconds spent measuring errors, in the same way.
+    /// Seconds of evaluation, likewise.
     pub eval_seconds: f64,
     /// Tensor and matrix entries per second of the last epoch.
     pub entries_per_second: f64,
-    /// In a callback, words for an event that is not an epoch; otherwise NULL. It lives until the callback
-    /// returns.
+    /// In a callback for another event than an epoch, its description, valid until the callback returns; otherwise NULL.
     pub message: *const c_char,
 }
 
-/// Called on the thread that called s3cmtf_fit_run(), after every epoch and when something else is worth
-/// knowing. Returning anything but 0 ends the fit, with the model of the last epoch; before there is one, with
-/// S3CMTF_CANCELLED. It must not throw, longjmp out, or use the fit it is called from; other calls of the
-/// library are fine. `progress` lives until it returns, `user` is what it was set with.
+/// Called by s3cmtf_fit_run() on the calling thread, after every epoch and at other events. A result other than 0 ends the fit
+/// with the model of the last epoch, or with S3CMTF_CANCELLED if there is none. The callback must not throw, longjmp, or use
+/// the fit; it may call the library otherwise. `progress` is valid until it returns.
 pub type ProgressCallback =
     Option<unsafe extern "C" fn(progress: *const Progress, user: *mut c_void) -> i32>;
 
@@ -123,7 +115,7 @@ const _: () = {
 };
 
 // SAFETY: laid out as C does, the size first.
-unsafe impl Sized64 for Progress {}
+unsafe impl SizedStruct for Progress {}
 
 // SAFETY: the only pointer is NULL but for the time of a callback, which nobody shares.
 unsafe impl Send for Progress {}
@@ -182,7 +174,7 @@ impl Progress {
         self.eval_seconds = s.eval_seconds;
     }
 
-    /// Writes as much of it as the caller's struct has room for, and says how much.
+    /// Writes as much of it as the caller's struct has room for.
     ///
     /// # Safety
     /// As [`struct_out`].

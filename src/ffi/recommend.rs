@@ -1,10 +1,13 @@
-//! What to recommend, what is alike, and how good rankings are.
+//! Recommendations, similar rows and ranking metrics.
 #![allow(unsafe_code)]
 
-use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
-use super::arg::{buffer, given, place, slice, threads};
+use super::arg::{
+    SizedStruct, buffer, flag, given, object, place, require_struct, slice, struct_in, struct_out,
+    threads,
+};
+use super::arrays::IndexArrays;
 use super::cancel::{CancelHandle, Token};
 use super::coo_handle::{CooHandle, of as entries_of};
 use super::error_handle::ErrorHandle;
@@ -19,267 +22,452 @@ use crate::discover::{
 };
 use crate::error::Result;
 
-/// For each of `count` queries, the `top` rows of `mode` that the model predicts the most for, the best first.
-///
-/// The rows of the other modes that a query is about are given as to s3cmtf_coo_new(): a pointer per mode, `index_type`,
-/// `stride` and `base`. A mode whose pointer is NULL is averaged over (its mean row stands for it); that of `mode`
-/// does not matter. A row that the model does not know is S3CMTF_BAD_ARGUMENT, and only rows that it knows are ranked.
-/// A score is the prediction of the cell as s3cmtf_model_predict() gives it without clipping. With `quantile` above 0 and
-/// below 1 it is that quantile of the value instead, which only a model with samples knows; 0 ranks by predictions. Of
-/// equal scores the smaller row comes first.
-///
-/// `exclude` may be NULL. If not, rows are left out for whom they have an entry with: entries whose index of mode
-/// `exclude_by` is that of the query, which must have one. If `only` is not NULL, only the `only_count` rows it has are ranked; the
-/// `without_count` rows of `without` are not. Both count from `base`; rows that the model does not know are ignored.
-///
-/// `rows` (which counts from `base`) and `scores` have room for `capacity` items each, `top` for each query; `found` has
-/// `count` items: how many rows each has. What is behind them is left alone. Either of `rows` and `scores` may be NULL if
-/// it is not wanted. It runs on `threads` threads (0: all the process may use); results do not depend on how many.
-/// `cancel` may be NULL.
+/// Length of a list if the request has 0.
+pub(super) const DEFAULT_LENGTH: u64 = 10;
+
+/// Input of s3cmtf_model_recommend(). `candidates` and `exclude_rows` count from queries.base; rows in them that
+/// the model does not have are ignored.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct RecommendRequest {
+    /// sizeof(s3cmtf_recommend_request).
+    pub size: u64,
+    /// Mode whose rows are ranked.
+    pub mode: u64,
+    /// Length of each list; 0: 10.
+    pub top: u64,
+    /// Rows of the other modes, one per query. A mode with a NULL pointer is averaged over; the pointer of `mode`
+    /// is ignored.
+    pub queries: IndexArrays,
+    /// 0: rank by the prediction. Above 0 and below 1: by this quantile, which needs a model with posterior samples.
+    pub quantile: f64,
+    /// NULL, or entries: rows that have one with the query's row of mode exclude_mode are left out.
+    pub exclude: *const CooHandle,
+    /// Mode of the query that `exclude` applies to. Ignored without `exclude`.
+    pub exclude_mode: u64,
+    /// The only rows to rank; NULL: all rows of the model.
+    pub candidates: *const u64,
+    /// Number of candidates.
+    pub candidate_count: u64,
+    /// Rows to leave out; may be NULL.
+    pub exclude_rows: *const u64,
+    /// Number of rows to leave out.
+    pub exclude_row_count: u64,
+    /// Number of threads; 0: all available to the process. Results do not depend on it.
+    pub threads: u64,
+    /// NULL, or a token that cancels the call.
+    pub cancel: *const CancelHandle,
+}
+
+/// Input of s3cmtf_model_similar().
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SimilarRequest {
+    /// sizeof(s3cmtf_similar_request).
+    pub size: u64,
+    /// Mode of the rows.
+    pub mode: u64,
+    /// Length of each list; 0: 10.
+    pub top: u64,
+    /// Rows whose neighbours are wanted.
+    pub rows: *const u64,
+    /// Number of these rows.
+    pub row_count: u64,
+    /// Number of threads; 0: all available to the process. Results do not depend on it.
+    pub threads: u64,
+    /// NULL, or a token that cancels the call.
+    pub cancel: *const CancelHandle,
+}
+
+/// Input of s3cmtf_model_evaluate_ranking().
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct RankingRequest {
+    /// sizeof(s3cmtf_ranking_request).
+    pub size: u64,
+    /// Mode whose rows are ranked.
+    pub mode: u64,
+    /// Mode of the users: each of its rows gets a list. The remaining modes are averaged over.
+    pub user_mode: u64,
+    /// Length of each list, the k of "recall at k"; 0: 10.
+    pub length: u64,
+    /// As in s3cmtf_recommend_request.
+    pub quantile: f64,
+    /// Smallest value of a relevant test entry, if has_min_relevant_value is 1.
+    pub min_relevant_value: f64,
+    /// 0: every test entry is relevant.
+    pub has_min_relevant_value: i32,
+    /// Number of threads; 0: all available to the process. Results do not depend on it.
+    pub threads: u64,
+    /// NULL, or a token that cancels the call.
+    pub cancel: *const CancelHandle,
+}
+
+/// Output of s3cmtf_model_evaluate_ranking(). Metrics are means over users; those of `popularity` are for lists
+/// ordered by the number of training entries of a row.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct RankingInfo {
+    /// Bytes written; set it to sizeof(s3cmtf_ranking) before the call.
+    pub size: u64,
+    /// Number of users with a relevant row.
+    pub users: u64,
+    /// Fraction of users whose list has a relevant row.
+    pub hit_rate: f64,
+    /// Fraction of the relevant rows of a user that are in the list.
+    pub recall: f64,
+    /// Normalised discounted cumulative gain: a relevant row at rank p, from 1, gains 1 / log2(p + 1).
+    pub ndcg: f64,
+    /// As hit_rate.
+    pub popularity_hit_rate: f64,
+    /// As recall.
+    pub popularity_recall: f64,
+    /// As ndcg.
+    pub popularity_ndcg: f64,
+}
+
+// SAFETY: laid out as in C, the size first; zero bytes are valid.
+unsafe impl SizedStruct for RecommendRequest {}
+// SAFETY: the same.
+unsafe impl SizedStruct for SimilarRequest {}
+// SAFETY: the same.
+unsafe impl SizedStruct for RankingRequest {}
+// SAFETY: the same.
+unsafe impl SizedStruct for RankingInfo {}
+
+// The layout is part of the ABI: fields are added at the end, and none moves.
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(RecommendRequest, size) == 0);
+    assert!(offset_of!(RecommendRequest, mode) == 8);
+    assert!(offset_of!(RecommendRequest, top) == 16);
+    assert!(offset_of!(RecommendRequest, queries) == 24);
+    assert!(offset_of!(RecommendRequest, quantile) == 56);
+    assert!(offset_of!(RecommendRequest, exclude) == 64);
+    assert!(offset_of!(RecommendRequest, exclude_mode) == 72);
+    assert!(offset_of!(RecommendRequest, candidates) == 80);
+    assert!(offset_of!(RecommendRequest, candidate_count) == 88);
+    assert!(offset_of!(RecommendRequest, exclude_rows) == 96);
+    assert!(offset_of!(RecommendRequest, exclude_row_count) == 104);
+    assert!(offset_of!(RecommendRequest, threads) == 112);
+    assert!(offset_of!(RecommendRequest, cancel) == 120);
+    assert!(size_of::<RecommendRequest>() == 128);
+
+    assert!(offset_of!(SimilarRequest, size) == 0);
+    assert!(offset_of!(SimilarRequest, mode) == 8);
+    assert!(offset_of!(SimilarRequest, top) == 16);
+    assert!(offset_of!(SimilarRequest, rows) == 24);
+    assert!(offset_of!(SimilarRequest, row_count) == 32);
+    assert!(offset_of!(SimilarRequest, threads) == 40);
+    assert!(offset_of!(SimilarRequest, cancel) == 48);
+    assert!(size_of::<SimilarRequest>() == 56);
+
+    assert!(offset_of!(RankingRequest, size) == 0);
+    assert!(offset_of!(RankingRequest, mode) == 8);
+    assert!(offset_of!(RankingRequest, user_mode) == 16);
+    assert!(offset_of!(RankingRequest, length) == 24);
+    assert!(offset_of!(RankingRequest, quantile) == 32);
+    assert!(offset_of!(RankingRequest, min_relevant_value) == 40);
+    assert!(offset_of!(RankingRequest, has_min_relevant_value) == 48);
+    assert!(offset_of!(RankingRequest, threads) == 56);
+    assert!(offset_of!(RankingRequest, cancel) == 64);
+    assert!(size_of::<RankingRequest>() == 72);
+
+    assert!(offset_of!(RankingInfo, size) == 0);
+    assert!(offset_of!(RankingInfo, users) == 8);
+    assert!(offset_of!(RankingInfo, hit_rate) == 16);
+    assert!(offset_of!(RankingInfo, recall) == 24);
+    assert!(offset_of!(RankingInfo, ndcg) == 32);
+    assert!(offset_of!(RankingInfo, popularity_hit_rate) == 40);
+    assert!(offset_of!(RankingInfo, popularity_recall) == 48);
+    assert!(offset_of!(RankingInfo, popularity_ndcg) == 56);
+    assert!(size_of::<RankingInfo>() == 64);
+};
+
+/// Lists, for each query, the `top` rows of a mode with the largest predictions (not clipped), the best first. Of
+/// equal scores the smaller row comes first. List q begins at rows[q * top] and scores[q * top] and has counts[q]
+/// rows, which count from queries.base; the rest of its room is not written. `rows` and `scores` have room for
+/// `capacity` items, at least top x queries.count, and may be NULL; `counts` has room for queries.count. Only rows of
+/// the model are ranked. A query with a row that the model does not have is S3CMTF_BAD_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_recommend(
     model: Option<&ModelHandle>,
-    mode: u64,
-    count: u64,
-    indices: *const *const c_void,
-    index_type: i32,
-    stride: u64,
-    base: i32,
-    top: u64,
-    quantile: f64,
-    exclude: Option<&CooHandle>,
-    exclude_by: u64,
-    only_count: u64,
-    only: *const u64,
-    without_count: u64,
-    without: *const u64,
-    threads: u64,
-    cancel: Option<&CancelHandle>,
+    request: *const RecommendRequest,
     rows: *mut u64,
     scores: *mut f64,
     capacity: u64,
-    found: *mut u64,
+    counts: *mut u64,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
         let model = of(model)?;
-        let mode = place(mode, model.order(), "mode")?;
-        // SAFETY: arrays of the caller, for this call.
-        let (indices, listed, left_out) = unsafe {
+        let order = model.order();
+        // SAFETY: a struct of the caller with its arrays and objects, for this call.
+        let (request, queries, candidates, exclude_rows, exclude, cancel) = unsafe {
+            let r = struct_in(request, "request")?;
             (
-                Indices::partial(indices, model.order(), count, index_type, stride, base)?,
-                slice(only, only_count, "only")?,
-                slice(without, without_count, "without")?,
+                r,
+                Indices::partial(&r.queries, order, "request->queries")?,
+                slice(r.candidates, r.candidate_count, "request->candidates")?,
+                slice(r.exclude_rows, r.exclude_row_count, "request->exclude_rows")?,
+                object(r.exclude),
+                object(r.cancel),
             )
         };
-        let threads = self::threads(threads)?;
-        require_usable(&indices, model.order())?;
+        let mode = place(request.mode, order, "request->mode")?;
+        let threads = threads(request.threads)?;
+        let rank_by = rank_by(request.quantile)?;
+        require_usable(&queries, order)?;
+        let base = request.queries.base as u64;
         let rows_of = |list: &[u64]| -> Vec<u32> {
-            let row = |&i: &u64| u32::try_from(i.checked_sub(base as u64)?).ok();
-            // What is none of the model's rows is ignored in any case.
+            let row = |&i: &u64| u32::try_from(i.checked_sub(base)?).ok();
+            // Numbers that cannot be rows are ignored, like other rows that the model does not have.
             list.iter().filter_map(row).collect()
         };
-        let (only, without) = (
-            (!only.is_null()).then(|| rows_of(listed)),
-            rows_of(left_out),
-        );
-        let seen = match exclude {
+        let candidates = (!request.candidates.is_null()).then(|| rows_of(candidates));
+        let exclude_rows = rows_of(exclude_rows);
+        let observed = match exclude {
             None => None,
             Some(entries) => {
-                let by = place(exclude_by, model.order(), "exclude_by")?;
+                let by = place(request.exclude_mode, order, "request->exclude_mode")?;
+                if by == mode {
+                    return Err(Failure::argument(format!(
+                        "request->exclude_mode is {by}, the same as request->mode; it must be another mode"
+                    )));
+                }
+                if request.queries.count > 0 && queries.get(by, 0).is_none() {
+                    return Err(Failure::argument(format!(
+                        "request->queries.modes[{by}] is NULL; with request->exclude and request->exclude_mode {by} \
+                         every query must have a row of that mode"
+                    )));
+                }
                 let view = entries_of(Some(entries))?;
                 model.check_order(&view)?;
                 Some(ObservedPairs::new(&[view], by, mode)?)
             }
         };
+        let lists = Lists {
+            count: (request.queries.count, "request->queries.count"),
+            top: request.top,
+            base,
+        };
         // SAFETY: buffers of the caller, for this call.
-        let to = unsafe { Outputs::new((rows, scores, found), capacity, (count, top), base) }?;
-        let how = RecommendOptions {
-            rank_by: rank_by(quantile),
-            exclude_observed: seen.as_ref(),
-            candidates: only.as_deref(),
-            exclude: &without,
+        let to = unsafe { Outputs::new(&lists, rows, scores, capacity, counts) }?;
+        let options = RecommendOptions {
+            rank_by,
+            exclude_observed: observed.as_ref(),
+            candidates: candidates.as_deref(),
+            exclude: &exclude_rows,
             threads,
             ..RecommendOptions::new(mode, to.top)
         };
         let index = |q: usize, cell: &mut [u32]| {
             for (n, slot) in cell.iter_mut().enumerate() {
-                *slot = indices.get(n, q).map_or(AVERAGE_ROW, |i| i as u32);
+                *slot = queries.get(n, q).map_or(AVERAGE_ROW, |i| i as u32);
             }
         };
-        to.collect(|take| recommend(model, to.count, index, &how, &Token(cancel), take))
+        to.collect(|take| recommend(model, to.count, index, &options, &Token(cancel), take))
     })
 }
 
-/// For each of `count` rows of `mode`, the `top` rows of the same mode that are most like it: those whose predictions
-/// over all cells, without biases, have the largest cosine with its own, the largest first. However the core or the
-/// columns of factors are scaled, that is the same. A row that the model does not know is S3CMTF_BAD_ARGUMENT; rows
-/// without tensor entries are not given.
-///
-/// `queries` are the rows, counted from 0 as all rows here. Outputs, `threads` and `cancel` are as for
-/// s3cmtf_model_recommend(), with cosines for scores.
+/// Lists, for each row of the request, the `top` other rows of its mode with the most similar predictions: the
+/// largest cosine over all cells, without mean and biases. Outputs are as for s3cmtf_model_recommend(), with cosines
+/// as scores and row_count lists; rows count from 0. Rows without tensor entries are not listed. A row that the model
+/// does not have is S3CMTF_BAD_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_similar(
     model: Option<&ModelHandle>,
-    mode: u64,
-    count: u64,
-    queries: *const u64,
-    top: u64,
-    threads: u64,
-    cancel: Option<&CancelHandle>,
+    request: *const SimilarRequest,
     rows: *mut u64,
     scores: *mut f64,
     capacity: u64,
-    found: *mut u64,
+    counts: *mut u64,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
         let model = of(model)?;
-        let mode = place(mode, model.order(), "mode")?;
-        // SAFETY: an array of the caller, for this call.
-        let queries = unsafe { slice(queries, count, "queries") }?;
+        // SAFETY: a struct of the caller with its array and object, for this call.
+        let (request, queries, cancel) = unsafe {
+            let r = struct_in(request, "request")?;
+            let queries = slice(r.rows, r.row_count, "request->rows")?;
+            (r, queries, object(r.cancel))
+        };
+        let mode = place(request.mode, model.order(), "request->mode")?;
         let dim = usize::try_from(model.dims()[mode]).unwrap_or(usize::MAX);
         let mut asked: Vec<u32> = Vec::new();
         for (k, &row) in queries.iter().enumerate() {
-            asked.push(place(row, dim, &format!("queries[{k}]"))? as u32);
+            asked.push(place(row, dim, &format!("request->rows[{k}]"))? as u32);
         }
-        let threads = self::threads(threads)?;
+        let threads = threads(request.threads)?;
+        let lists = Lists {
+            count: (request.row_count, "request->row_count"),
+            top: request.top,
+            base: 0,
+        };
         // SAFETY: buffers of the caller, for this call.
-        let to = unsafe { Outputs::new((rows, scores, found), capacity, (count, top), 0) }?;
-        let how = SimilarOptions {
+        let to = unsafe { Outputs::new(&lists, rows, scores, capacity, counts) }?;
+        let options = SimilarOptions {
             mode,
             top: to.top,
             threads,
         };
-        to.collect(|take| similar_rows(model, &asked, &how, &Token(cancel), take))
+        to.collect(|take| similar_rows(model, &asked, &options, &Token(cancel), take))
     })
 }
 
-/// Measures rankings of `mode` on the test entries `coo`: for each row of mode `by` (a user), the first `at` rows that he
-/// has no entry with in `train`, by their predictions or `quantile` as in
-/// s3cmtf_model_recommend(), other modes averaged over. Relevant are rows of his test entries
-/// with values of at least `relevant` (-INFINITY: all) that he has no entry with in `train`; users without any do not
-/// count.
-///
-/// `of_model` and `of_popularity` have room for three numbers each, means over users: the hit rate (1 if anything in the
-/// list is relevant), the recall (the share of what is relevant that is in the list) and the NDCG (a relevant row in
-/// place p, counted from 1, gains 1 / log2(p + 1), over the most that could be gained); the second for lists of the rows
-/// with the most entries in `train`. `users` is how many counted. All three may be NULL. `threads` and `cancel` are as
-/// for s3cmtf_model_recommend().
+/// Computes ranking metrics on test entries. The list of a user has the best rows of `mode` that the user has no
+/// entry with in `train`. Relevant are the rows of the user's test entries, unless the user has an entry with them in
+/// `train`; users without relevant rows are left out. Entries of weight 0 are ignored.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_evaluate_ranking(
     model: Option<&ModelHandle>,
-    coo: Option<&CooHandle>,
+    test: Option<&CooHandle>,
     train: Option<&CooHandle>,
-    mode: u64,
-    by: u64,
-    at: u64,
-    quantile: f64,
-    relevant: f64,
-    threads: u64,
-    cancel: Option<&CancelHandle>,
-    of_model: *mut f64,
-    of_popularity: *mut f64,
-    users: Option<&mut MaybeUninit<u64>>,
+    request: *const RankingRequest,
+    ranking: *mut RankingInfo,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
         let model = of(model)?;
-        let (test, train) = (entries_of(coo)?, entries_of(Some(given(train, "train")?))?);
-        let how = RankingOptions {
-            mode: place(mode, model.order(), "mode")?,
-            user_mode: place(by, model.order(), "by")?,
-            list_len: usize::try_from(at).unwrap_or(usize::MAX),
-            rank_by: rank_by(quantile),
-            min_relevant_value: Some(relevant),
-            threads: self::threads(threads)?,
+        let test = entries_of(Some(given(test, "test")?))?;
+        let train = entries_of(Some(given(train, "train")?))?;
+        // SAFETY: structs of the caller with their object, for this call.
+        let (request, cancel) = unsafe {
+            let r = struct_in(request, "request")?;
+            require_struct(ranking, "ranking")?;
+            (r, object(r.cancel))
         };
-        let outputs = [of_model, of_popularity].map(|to| {
-            let needed = if to.is_null() { 0 } else { 3 };
-            // SAFETY: buffers of the caller, for this call.
-            unsafe { buffer(to, 3, needed, "of_model or of_popularity") }
-        });
-        let [first, second] = outputs;
-        let (first, second) = (first?, second?);
-        let report = evaluate_ranking(model, &test, &train, &how, &Token(cancel))?;
-        for (to, m) in [(first, report.model), (second, report.popularity)] {
-            let numbers = [m.hit_rate, m.recall, m.ndcg];
-            to.iter_mut().zip(numbers).for_each(|(to, x)| {
-                to.write(x);
-            });
+        let has_min = flag(
+            request.has_min_relevant_value,
+            "request->has_min_relevant_value",
+        )?;
+        if has_min && request.min_relevant_value.is_nan() {
+            return Err(Failure::argument(
+                "request->min_relevant_value is NaN; it must be a number",
+            ));
         }
-        users.map(|out| out.write(report.users));
-        Ok(())
+        let options = RankingOptions {
+            mode: place(request.mode, model.order(), "request->mode")?,
+            user_mode: place(request.user_mode, model.order(), "request->user_mode")?,
+            list_len: length_of(request.length),
+            rank_by: rank_by(request.quantile)?,
+            min_relevant_value: has_min.then_some(request.min_relevant_value),
+            threads: threads(request.threads)?,
+        };
+        let report = evaluate_ranking(model, &test, &train, &options, &Token(cancel))?;
+        let own = RankingInfo {
+            size: 0,
+            users: report.users,
+            hit_rate: report.model.hit_rate,
+            recall: report.model.recall,
+            ndcg: report.model.ndcg,
+            popularity_hit_rate: report.popularity.hit_rate,
+            popularity_recall: report.popularity.recall,
+            popularity_ndcg: report.popularity.ndcg,
+        };
+        // SAFETY: a struct of the caller, for this call.
+        unsafe { struct_out(&own, ranking, "ranking") }
     })
 }
 
-/// What rows are ranked by: 0 means their predictions.
-fn rank_by(quantile: f64) -> RankBy {
+/// Returns what rows are ranked by.
+fn rank_by(quantile: f64) -> Outcome<RankBy> {
     match quantile {
-        0.0 => RankBy::Mean,
-        q => RankBy::Quantile(q),
+        0.0 => Ok(RankBy::Mean),
+        q if q > 0.0 && q < 1.0 => Ok(RankBy::Quantile(q)),
+        q => Err(Failure::argument(format!(
+            "request->quantile is {q}; it must be above 0 and below 1, or 0 to rank by predictions"
+        ))),
     }
+}
+
+/// Returns the length of a list that a request has, or the default.
+pub(super) fn length_of(length: u64) -> usize {
+    let length = if length == 0 { DEFAULT_LENGTH } else { length };
+    usize::try_from(length).unwrap_or(usize::MAX)
+}
+
+/// Returns a buffer of the caller for all of `needed` items, or an empty one if the caller passes NULL.
+///
+/// # Safety
+/// As [`buffer`].
+pub(super) unsafe fn optional_buffer<'a, T>(
+    pointer: *mut T,
+    capacity: u64,
+    needed: usize,
+    what: &str,
+) -> Outcome<&'a mut [MaybeUninit<T>]> {
+    let needed = if pointer.is_null() { 0 } else { needed };
+    // SAFETY: the caller's promise.
+    unsafe { buffer(pointer, capacity, needed, what) }
+}
+
+/// The lists that a request asks for.
+struct Lists {
+    /// Number of lists, and the field that has it.
+    count: (u64, &'static str),
+    /// Length of a list; 0 for the default.
+    top: u64,
+    /// Number of the first row.
+    base: u64,
 }
 
 /// The buffers of the caller for lists.
 struct Outputs {
     rows: *mut u64,
     scores: *mut f64,
-    found: *mut u64,
+    counts: *mut u64,
     count: usize,
     top: usize,
     base: u64,
 }
 
-/// Takes lists as they come, in order.
+/// Receives lists in order.
 type Take<'a> = &'a mut dyn FnMut(usize, &[RankedRow]) -> Result<()>;
 
 impl Outputs {
     /// Checks the buffers.
     ///
     /// # Safety
-    /// Those that are not NULL and aligned have the room that is said, which nobody else uses while this lives.
+    /// Those that are not NULL and aligned have room for `capacity` items (`counts`: one per list), which nobody else
+    /// uses while this exists.
     unsafe fn new(
-        (rows, scores, found): (*mut u64, *mut f64, *mut u64),
+        lists: &Lists,
+        rows: *mut u64,
+        scores: *mut f64,
         capacity: u64,
-        (count, top): (u64, u64),
-        base: i32,
+        counts: *mut u64,
     ) -> Outcome<Outputs> {
-        let sizes = usize::try_from(count).ok().zip(usize::try_from(top).ok());
-        let all = sizes.and_then(|(count, top)| count.checked_mul(top));
-        let (Some((count, top)), Some(all)) = (sizes, all) else {
+        let (count, name) = lists.count;
+        let top = length_of(lists.top);
+        let sizes = usize::try_from(count).ok().map(|n| (n, n.checked_mul(top)));
+        let Some((count, Some(all))) = sizes else {
             return Err(Failure::argument(format!(
-                "{count} lists of {top} rows; no memory is that large"
+                "{name} is {count} and request->top is {}; so many rows do not fit in memory",
+                lists.top
             )));
         };
-        if top == 0 {
-            return Err(Failure::argument("top is 0; it must be at least 1"));
-        }
         // SAFETY: the caller's promise.
         unsafe {
-            buffer(rows, capacity, if rows.is_null() { 0 } else { all }, "rows")?;
-            buffer(
-                scores,
-                capacity,
-                if scores.is_null() { 0 } else { all },
-                "scores",
-            )?;
-            buffer(found, count as u64, count, "found")?;
+            optional_buffer(rows, capacity, all, "rows")?;
+            optional_buffer(scores, capacity, all, "scores")?;
+            buffer(counts, count as u64, count, "counts")?;
         }
         Ok(Outputs {
             rows,
             scores,
-            found,
+            counts,
             count,
             top,
-            base: base as u64,
+            base: lists.base,
         })
     }
 
-    /// Writes lists when all are made: a failure leaves the caller's buffers alone.
+    /// Writes the lists when all are complete, so that a failure leaves the caller's buffers unchanged.
     fn collect(&self, make: impl FnOnce(Take<'_>) -> Result<()>) -> Outcome {
         let mut lists: Vec<Vec<RankedRow>> = Vec::new();
         lists.try_reserve_exact(self.count).map_err(|_| {
@@ -293,10 +481,10 @@ impl Outputs {
             Ok(())
         })?;
         for (q, list) in lists.iter().enumerate() {
-            // SAFETY: there is room for `top` items of each list, which has no more, unless a pointer is NULL;
-            // `found` has an item for each.
+            // SAFETY: a list has at most `top` rows; buffers that are not NULL have room for `top` items of each list,
+            // `counts` for one.
             unsafe {
-                self.found.add(q).write(list.len() as u64);
+                self.counts.add(q).write(list.len() as u64);
                 for (k, r) in list.iter().enumerate() {
                     if !self.rows.is_null() {
                         let row = u64::from(r.index) + self.base;

@@ -1,4 +1,4 @@
-//! What calls return.
+//! Status codes.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char};
@@ -6,35 +6,32 @@ use std::io;
 
 use crate::error::Error;
 
-/// Done.
+/// Success.
 pub const S3CMTF_OK: i32 = 0;
-/// A cancel token ended the work before there was a result. Nothing is left behind.
+/// The call was cancelled before it had a result.
 pub const S3CMTF_CANCELLED: i32 = 1;
-/// A pointer that must not be NULL is NULL.
+/// A pointer is NULL that must not be.
 pub const S3CMTF_NULL_ARGUMENT: i32 = 2;
-/// An argument is out of range, is no number of its list, is not aligned or not UTF-8, or contradicts
-/// another argument or the data.
+/// An argument is out of range, not aligned, not UTF-8, or inconsistent with another argument or the data.
 pub const S3CMTF_BAD_ARGUMENT: i32 = 3;
-/// A buffer is too small for what would be written; the message says how large it must be.
+/// A buffer is too small; the message has the required capacity.
 pub const S3CMTF_BUFFER_TOO_SMALL: i32 = 4;
-/// The object is not in a state for this: a fit that runs, or has run already.
+/// The object is in the wrong state for the call, such as a fit that is running or has ended.
 pub const S3CMTF_BAD_STATE: i32 = 5;
-/// A file is missing, damaged or not what was asked for; the message has the line or byte.
+/// A file is missing, damaged or of the wrong kind; the message has the line or byte.
 pub const S3CMTF_BAD_FILE: i32 = 6;
-/// An entry is out of range or not finite; the message has its number, counted from 1.
+/// An entry is out of range or not finite; the message has its number, from 1.
 pub const S3CMTF_BAD_ENTRY: i32 = 7;
-/// The operating system refused: no permission, disk full, no thread.
+/// The operating system reported an error, such as missing permission or a full disk.
 pub const S3CMTF_SYSTEM: i32 = 8;
-/// There is no memory for this many entries or rows.
+/// There is not enough memory for the entries or rows.
 pub const S3CMTF_OUT_OF_MEMORY: i32 = 9;
-/// A mistake in this library. The objects of the call may still be freed, and should not be used
-/// otherwise. Please report it.
+/// A bug in the library; please report it. Free the objects passed to the call, and do not use them otherwise.
 pub const S3CMTF_INTERNAL: i32 = 10;
-/// Codes from here to 999 are reserved: later versions may return them for what is one of the above
-/// now. Treat every code but 0 as a failure. Codes are never reused, and never negative.
+/// First of the codes reserved for later versions, up to 999. Treat every code except 0 as a failure.
 pub const S3CMTF_RESERVED: i32 = 11;
 
-/// The codes with their names; the number of each is its place.
+/// Names of the codes, by number.
 const NAMES: [&CStr; S3CMTF_RESERVED as usize] = [
     c"S3CMTF_OK",
     c"S3CMTF_CANCELLED",
@@ -49,8 +46,7 @@ const NAMES: [&CStr; S3CMTF_RESERVED as usize] = [
     c"S3CMTF_INTERNAL",
 ];
 
-/// The name of a status, such as "S3CMTF_OK"; "S3CMTF_RESERVED" for a number that is none. The text is
-/// constant and never freed.
+/// Returns the name of a status, such as "S3CMTF_OK"; "S3CMTF_RESERVED" for other numbers. A constant string.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_status_name(status: i32) -> *const c_char {
     usize::try_from(status)
@@ -59,14 +55,14 @@ pub extern "C" fn s3cmtf_status_name(status: i32) -> *const c_char {
         .map_or(c"S3CMTF_RESERVED".as_ptr(), |name| name.as_ptr())
 }
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug, Clone)]
 pub(super) struct Failure {
     pub status: i32,
     pub message: String,
 }
 
-/// What the body of a call returns.
+/// The result of the body of a call.
 pub(super) type Outcome<T = ()> = Result<T, Failure>;
 
 impl Failure {
@@ -98,7 +94,7 @@ impl From<Error> for Failure {
     }
 }
 
-// The numbers are part of the ABI: a header made anew must not change them.
+// The numbers are part of the ABI and must not change.
 const _: () = {
     let numbers = [
         S3CMTF_OK,

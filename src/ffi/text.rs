@@ -1,4 +1,4 @@
-//! How text is read.
+//! Options of reading text files.
 #![allow(unsafe_code)]
 
 use std::ffi::c_char;
@@ -9,14 +9,13 @@ use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use crate::format::TextOptions;
 
-/// How text files are read: their format, sizes and columns. Without one (NULL) the format is found from
-/// the name and the content, indices count from 1, and of CSV and TSV the last column is the value and all
-/// others are indices.
+/// Options of reading text files. By default, or where it is NULL, the format is detected from the file name and the
+/// contents, indices count from 1, and in CSV and TSV the last column is the value and all others are indices.
 pub struct TextHandle {
     pub(super) options: TextOptions,
 }
 
-/// Makes options for reading text, to be freed with s3cmtf_text_free().
+/// Creates default options of reading text; free them with s3cmtf_text_free().
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_text_new(
@@ -35,13 +34,33 @@ pub extern "C" fn s3cmtf_text_new(
     })
 }
 
-/// Sets an option by name, as on the command line:
-/// "from" (tns, mtx, csv or tsv), "dims" (sizes of the modes, separated by commas),
-/// "zero_based", "no_value" (every value is 1), "weighted" (true or false), "values" (f32 or f64: how they
-/// are stored), and for CSV and TSV "columns" (the index columns, separated by commas), "value" and "weight"
-/// (columns), "strings" (columns whose ids are words even if they look like numbers, or all), "names"
-/// ("MODE:FILE" from an earlier conversion, the mode counted from 0, may be set more than once),
-/// "delimiter", "no_header".
+/// Sets an option. S3CMTF_BAD_ARGUMENT for an unknown name or a bad value. Flags are "true" or "false", lists are
+/// separated by commas. All files:
+/// - "from": the format: tns, mtx, csv or tsv
+/// - "dims": list of the sizes of the modes; by default the largest indices
+/// - "zero_based": flag: indices count from 0
+/// - "no_value": flag: there is no value column; every value is 1
+/// - "weighted": flag: a weight follows each value in .tns
+/// - "values": stored type of values: f32 or f64
+///
+/// CSV and TSV; a COLUMN is a name in the header or a number from 1, a MODE counts from 0:
+/// - "columns": list of the index columns, one per mode; by default all but value and weight
+/// - "value", "weight": the value column (by default the last) and the weight column
+/// - "strings": list of columns whose ids are strings even if they look like numbers; or "all"
+/// - "names": MODE:FILE, a names file of an earlier conversion, so that ids keep their rows; adds one
+/// - "delimiter": the separator of columns, one ASCII character
+/// - "no_header": flag: the first line is data
+///
+/// CSV and TSV, only for s3cmtf_coo_convert():
+/// - "time": COLUMN:UNIT[:FORMAT], groups times by year, quarter, month, week, day, hour, weekday or hour-of-week; the
+///   format is s, ms or iso, by default detected; adds one
+/// - "bin": COLUMN:quantiles=N, COLUMN:width=W or COLUMN:log=B, groups numbers; adds one
+/// - "split": COLUMN:SEPARATOR, a column with several ids per field, each of which gives an entry; adds one
+/// - "rows_of": MODE:FILE, reads an attribute table into a matrix: the first index column has ids of rows of this mode of
+///   the binary file FILE, the others give the columns of the matrix
+/// - "numeric": with rows_of, list of columns whose numbers are values of the matrix
+/// - "missing": the text of a missing field, such as NA; lines with it are skipped
+/// - "skip_bad_rows": flag: faulty lines are skipped instead of S3CMTF_BAD_FILE
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_text_set(
@@ -58,13 +77,13 @@ pub unsafe extern "C" fn s3cmtf_text_set(
     })
 }
 
-/// Frees options for reading text. NULL is fine.
+/// Frees options of reading text. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_text_free(text: Option<Box<TextHandle>>) {
     release(|| drop(text));
 }
 
-/// The options of a handle that may be missing.
+/// Returns the options of a handle, or the default.
 pub(super) fn text_options(handle: Option<&TextHandle>) -> TextOptions {
     handle.map_or_else(TextOptions::default, |t| t.options.clone())
 }

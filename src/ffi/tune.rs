@@ -1,4 +1,4 @@
-//! Searches for options.
+//! Hyperparameter search.
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_char, c_void};
@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::arg::{
-    Sized64, c_text, given, hand_over, optional_path, place, struct_out, text, text_out,
+    SizedStruct, c_text, given, hand_over, object, optional_path, optional_struct_in, place,
+    struct_out, text, text_out,
 };
 use super::cancel::CancelHandle;
 use super::coo_handle::{CooHandle, Source};
@@ -23,37 +24,34 @@ use crate::options::Options;
 use crate::solver::Control;
 use crate::solver::tune::{Space, Trial, TuneObserver, TuneOptions, TuneProgress, tune as search};
 
-/// What a trial gave. It grows at its end in later versions, which is what `size` is for: set it to sizeof
-/// before handing the struct to a function, and a field beyond it is never touched; in a callback, use only
-/// fields within it.
+/// The result of a trial.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct TrialFigures {
-    /// The bytes of this struct that mean something.
+    /// sizeof(s3cmtf_trial). In a callback: the size of the struct of the library.
     pub size: u64,
-    /// The number of the trial, from 0; that is the fit that is not tuned.
+    /// The number of the trial; 0 is the fit with the given options.
     pub number: u64,
-    /// How many rungs it was measured at.
+    /// The number of rungs at which it was evaluated.
     pub rungs: u64,
-    /// The epochs at the last of them ("gibbs": sweeps).
+    /// The number of epochs (or Gibbs sweeps) at the last of them.
     pub epochs: u64,
-    /// The error there, on the entries that trials are compared on; NaN if there is none.
+    /// RMSE on the validation entries there; NaN if it failed.
     pub valid_rmse: f64,
-    /// Seconds spent on it.
+    /// Seconds of computation.
     pub seconds: f64,
-    /// In a callback, the trials measured at this rung, and those to be measured; otherwise 0.
+    /// In a callback, the number of trials evaluated at this rung so far; otherwise 0.
     pub done: u64,
-    /// See `done`.
+    /// In a callback, the number of trials of this rung; otherwise 0.
     pub total: u64,
-    /// In a callback, the lowest error at this rung so far; otherwise NaN.
+    /// In a callback, the lowest RMSE at this rung so far; otherwise NaN.
     pub best_rmse: f64,
-    /// Why the trial failed; NULL if it did not. It lives until the callback returns, or as long as the
-    /// search.
+    /// Why the trial failed, or NULL. Valid until the callback returns or, outside a callback, as long as the search.
     pub failed: *const c_char,
 }
 
 // SAFETY: laid out as C does, the size first.
-unsafe impl Sized64 for TrialFigures {}
+unsafe impl SizedStruct for TrialFigures {}
 
 // The layout is part of the ABI: fields are added at the end, and none moves.
 #[cfg(target_pointer_width = "64")]
@@ -66,16 +64,12 @@ const _: () = {
     assert!(size_of::<TrialFigures>() == 80);
 };
 
-/// Called on the thread that called s3cmtf_tune_run(), after every fit of a trial. Returning anything but 0
-/// ends the search with what it has. It must not throw, longjmp out, or use the search it is called from;
-/// other calls of the library are fine. `trial` lives until it returns, `user` is what it was set with.
+/// Called by s3cmtf_tune_run() on the calling thread, after every fit of a trial. A result other than 0 ends the search with the
+/// trials evaluated so far. The callback must not throw, longjmp, or use the search; it may call the library otherwise.
 pub type TrialCallback =
     Option<unsafe extern "C" fn(trial: *const TrialFigures, user: *mut c_void) -> i32>;
 
-/// A search for better options than a fit chooses by itself: random search with successive halving. Trials
-/// are drawn around what the fit would choose, which is the first of them; they are fitted side by side, each
-/// on one thread, for some of their epochs, and compared on entries that are held out; the best third goes
-/// on. The outcome does not depend on the number of threads. A search runs once.
+/// A hyperparameter search.
 pub struct TuneHandle {
     parts: Parts,
     options: Options,
@@ -93,31 +87,84 @@ pub struct TuneHandle {
     found: Option<Vec<(Trial, Option<CString>)>>,
 }
 
-/// Prepares a search, to be freed with s3cmtf_tune_free(). Problem and options are copied (the entries
-/// shared) and may be freed or changed. The options are where the search begins and what all trials have in
-/// common: "threads" is the number for all, "time_limit" and "seed" are those of the search. NULL for the
-/// defaults.
+/// The size of a search and the entries on which trials are compared.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct TuneRequest {
+    /// sizeof(s3cmtf_tune_request).
+    pub size: u64,
+    /// The number of trials, including the fit with the given options; 0 means 200.
+    pub trials: u64,
+    /// The number of rungs of successive halving; 0 means 3. At the last rung trials have all their epochs.
+    pub rungs: u64,
+    /// The number of threads of each fit; 0 means 1. The option "threads" is the number of all threads together.
+    pub fit_threads: u64,
+    /// The fraction of the entries that is held out for validation; 0 means 0.1.
+    pub valid_fraction: f64,
+    /// Validation entries, or NULL to hold out `valid_fraction` of the tensor. Shared; may be freed.
+    pub valid: *const CooHandle,
+}
+
+// The layout is part of the ABI: fields are added at the end, and none moves.
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(TuneRequest, trials) == 8);
+    assert!(offset_of!(TuneRequest, rungs) == 16);
+    assert!(offset_of!(TuneRequest, fit_threads) == 24);
+    assert!(offset_of!(TuneRequest, valid_fraction) == 32);
+    assert!(offset_of!(TuneRequest, valid) == 40);
+    assert!(size_of::<TuneRequest>() == 48);
+};
+
+// SAFETY: `repr(C)`, the size first, numbers and pointers only.
+unsafe impl SizedStruct for TuneRequest {}
+
+/// Creates a search. Problem and options are copied (entries are shared) and may be freed or changed. All trials have `options`
+/// in common, but for the options that are sampled; "time_limit" and "seed" are those of the search. `options` and `request`
+/// may be NULL.
 #[must_use]
 #[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_tune_new(
+pub unsafe extern "C" fn s3cmtf_tune_new(
     problem: Option<&ProblemHandle>,
     options: Option<&OptionsHandle>,
+    request: *const TuneRequest,
     tune: Option<&mut MaybeUninit<*mut TuneHandle>>,
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
         let (problem, out) = (given(problem, "problem")?, given(tune, "tune")?);
+        // SAFETY: a struct of the caller and the object it points to, for this call.
+        let (request, valid) = unsafe {
+            let request = optional_struct_in(request, "request")?;
+            (request, object(request.valid))
+        };
         let how = TuneOptions::default();
+        let fraction = request.valid_fraction;
+        if !(0.0..1.0).contains(&fraction) {
+            return Err(Failure::argument(format!(
+                "request->valid_fraction is {fraction}; it must be above 0 and below 1, or 0 for the default"
+            )));
+        }
         hand_over(
             out,
             TuneHandle {
                 parts: problem.parts.clone(),
                 options: options.map_or_else(Options::default, |o| o.options.clone()),
-                trials: how.trials as u64,
-                rungs: how.rungs as u64,
-                fit_threads: how.fit_threads as u64,
-                fraction: how.fraction,
-                valid: None,
+                trials: at_most(request.trials, 1_000_000, how.trials, "request->trials")?,
+                rungs: at_most(request.rungs, 20, how.rungs, "request->rungs")?,
+                fit_threads: at_most(
+                    request.fit_threads,
+                    4096,
+                    how.fit_threads,
+                    "request->fit_threads",
+                )?,
+                fraction: if fraction == 0.0 {
+                    how.fraction
+                } else {
+                    fraction
+                },
+                valid: valid.map(|c| c.source.clone()),
                 space: Space::default(),
                 checkpoint: None,
                 resume: None,
@@ -130,87 +177,8 @@ pub extern "C" fn s3cmtf_tune_new(
     })
 }
 
-/// Sets how many trials there are (200 if nothing is said), the fit that is not tuned among them.
-#[must_use]
-#[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_tune_set_trials(
-    tune: Option<&mut TuneHandle>,
-    trials: u64,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    change(tune, error, |tune| {
-        tune.trials = within(trials, 1_000_000, "trials")?;
-        Ok(())
-    })
-}
-
-/// Sets how often trials are compared (3 if nothing is said); the last time they have all their epochs.
-#[must_use]
-#[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_tune_set_rungs(
-    tune: Option<&mut TuneHandle>,
-    rungs: u64,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    change(tune, error, |tune| {
-        tune.rungs = within(rungs, 20, "rungs")?;
-        Ok(())
-    })
-}
-
-/// Sets the threads of one fit (1 if nothing is said): as many fits run side by side as go into the option
-/// "threads".
-#[must_use]
-#[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_tune_set_fit_threads(
-    tune: Option<&mut TuneHandle>,
-    threads: u64,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    change(tune, error, |tune| {
-        tune.fit_threads = within(threads, 4096, "threads")?;
-        Ok(())
-    })
-}
-
-/// Sets the part of the entries that is held out to compare trials on, above 0 and below 1 (0.1 if nothing is
-/// said).
-#[must_use]
-#[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_tune_set_fraction(
-    tune: Option<&mut TuneHandle>,
-    fraction: f64,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    change(tune, error, |tune| {
-        if !(fraction > 0.0 && fraction < 1.0) {
-            return Err(Failure::argument(format!(
-                "fraction is {fraction}; it must be above 0 and below 1"
-            )));
-        }
-        tune.fraction = fraction;
-        Ok(())
-    })
-}
-
-/// Sets entries to compare trials on; then none are held out. NULL for none. The object is shared and may be
-/// freed before the search.
-#[must_use]
-#[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_tune_set_valid(
-    tune: Option<&mut TuneHandle>,
-    valid: Option<&CooHandle>,
-    error: Option<&mut ErrorHandle>,
-) -> i32 {
-    change(tune, error, |tune| {
-        tune.valid = valid.map(|c| c.source.clone());
-        Ok(())
-    })
-}
-
-/// Sets what an option is drawn from: values separated by commas ("8,16,32") or an interval ("0.005..0.1").
-/// Rank, model, step, penalties, the step of the core and the weights of matrices without one of their own
-/// are drawn in any case, around what the fit would choose.
+/// Sets the values from which an option is sampled: a list ("8,16,32") or an interval ("0.005..0.1"). Rank, model, step sizes,
+/// penalties and weights of matrices are always sampled, by default around what a fit would choose.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_tune_set_range(
@@ -226,7 +194,7 @@ pub unsafe extern "C" fn s3cmtf_tune_set_range(
     })
 }
 
-/// Sets where the state of the search is kept, replaced as a whole now and then. NULL for nowhere.
+/// Sets the file in which the state of the search is saved and replaced atomically. NULL for none.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_tune_set_checkpoint(
@@ -241,8 +209,8 @@ pub unsafe extern "C" fn s3cmtf_tune_set_checkpoint(
     })
 }
 
-/// Sets a state to go on from, with the same data and settings; only "threads" and "time_limit" may differ.
-/// NULL for none.
+/// Sets a saved state to resume from. Data and settings must be the same; only "threads" and "time_limit" may differ. NULL for
+/// none.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_tune_set_resume(
@@ -257,8 +225,8 @@ pub unsafe extern "C" fn s3cmtf_tune_set_resume(
     })
 }
 
-/// Sets a token that ends the search from any thread, with what it has; before a trial was measured, with
-/// S3CMTF_CANCELLED. NULL for none. The token may be freed before the search.
+/// Sets a token that ends the search from any thread with the trials evaluated so far, or with S3CMTF_CANCELLED if there are
+/// none. NULL for none.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_tune_set_cancel(
@@ -272,7 +240,7 @@ pub extern "C" fn s3cmtf_tune_set_cancel(
     })
 }
 
-/// Sets what s3cmtf_tune_run() calls as it goes. NULL for nothing. `user` is handed to the callback as it is.
+/// Sets the callback of s3cmtf_tune_run(), to which `user` is passed. NULL for none.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_tune_set_callback(
@@ -287,7 +255,7 @@ pub extern "C" fn s3cmtf_tune_set_callback(
     })
 }
 
-/// Runs the search on the calling thread. A search that fails may be changed and run again.
+/// Runs the search. After a failure it may be changed and run again.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_tune_run(
@@ -323,7 +291,7 @@ pub extern "C" fn s3cmtf_tune_run(
     })
 }
 
-/// Writes the number of trials of a search that has run.
+/// Writes the number of trials of a search that has ended.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_tune_get_count(
@@ -338,7 +306,7 @@ pub extern "C" fn s3cmtf_tune_get_count(
     })
 }
 
-/// Writes what a trial gave: set `trial->size` before. `place` 0 is the best.
+/// Writes the result of the trial with rank `place`; 0 is the best.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_tune_get_trial(
@@ -354,8 +322,8 @@ pub unsafe extern "C" fn s3cmtf_tune_get_trial(
     })
 }
 
-/// Makes options of a trial, all settled, to be freed with s3cmtf_options_free(). `place` 0 is the best.
-/// "threads", "pin", "kernel" and "time_limit" are those the search was given.
+/// Returns the options of the trial with rank `place`, without "auto". "threads", "pin", "kernel" and "time_limit" are those of
+/// the search.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_tune_get_options(
@@ -372,9 +340,8 @@ pub extern "C" fn s3cmtf_tune_get_options(
     })
 }
 
-/// Writes the options of a trial as lines name=value, as the program's `fit --config` takes them, with a NUL
-/// at the end. `needed` gets the bytes of all that; with `text` NULL and `capacity` 0 nothing else is
-/// written. `needed` may be NULL.
+/// Writes the options of the trial with rank `place` as lines NAME=VALUE, the format of `fit --config` of the command-line
+/// program. `text`, `capacity` and `needed` as in s3cmtf_options_get().
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_tune_get_text(
@@ -392,7 +359,7 @@ pub unsafe extern "C" fn s3cmtf_tune_get_text(
     })
 }
 
-/// Frees a search. NULL is fine.
+/// Frees a search. NULL is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_tune_free(tune: Option<Box<TuneHandle>>) {
     release(|| drop(tune));
@@ -453,19 +420,20 @@ fn change(
         if tune.found.is_some() {
             return Err(Failure::new(
                 S3CMTF_BAD_STATE,
-                "the search has run; make another",
+                "the search has ended; a search runs once, create another",
             ));
         }
         set(tune)
     })
 }
 
-fn within(number: u64, most: u64, what: &str) -> Outcome<u64> {
-    if (1..=most).contains(&number) {
-        Ok(number)
-    } else {
-        Err(Failure::argument(format!(
-            "{what} is {number}; it must be 1 to {most}"
-        )))
+/// A number of a request; 0 means the default.
+fn at_most(number: u64, most: u64, default: usize, what: &str) -> Outcome<u64> {
+    match number {
+        0 => Ok(default as u64),
+        n if n <= most => Ok(n),
+        n => Err(Failure::argument(format!(
+            "{what} is {n}; it must be at most {most}"
+        ))),
     }
 }

@@ -73,6 +73,8 @@ pub struct FitRecord {
     pub events: Vec<FitEvent>,
     /// Outcome of the fit; `None` in a checkpoint.
     pub outcome: Option<FitOutcome>,
+    /// Options of the version that wrote the model, as `name=value`, that this version does not have.
+    pub removed_options: Vec<String>,
 }
 
 impl FitRecord {

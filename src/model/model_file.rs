@@ -207,6 +207,7 @@ pub(super) fn read_model(file: &SectionFile) -> Result<Model> {
         orthogonal: meta.parse("orthogonal")?,
         samples: None,
     };
+    model.record.removed_options = Options::removed_options(file.text("options")?);
     model.samples = read_samples(file, &model)?;
     let ValueRange { min, max } = model.range;
     if !(min.is_finite() && max.is_finite() && min <= max) {

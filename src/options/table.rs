@@ -168,10 +168,6 @@ impl Options {
     /// Parses text that [`Options::to_text`] wrote, perhaps in another version. Unknown options are ignored, among them
     /// those that earlier versions had. The removed value `start=sgd` is read as `identity`, which has the same prior means.
     pub(crate) fn from_saved_text(text: &str) -> Result<Options> {
-        let is_known = |line: &&str| {
-            let name = line.split('=').next().unwrap_or_default();
-            OPTION_TABLE.iter().any(|o| o.name == name)
-        };
         let current = |line| {
             if line == "start=sgd" {
                 "start=identity"
@@ -179,8 +175,15 @@ impl Options {
                 line
             }
         };
-        let known: Vec<&str> = text.lines().filter(is_known).map(current).collect();
+        let lines = text.lines().filter(|line| is_known(line));
+        let known: Vec<&str> = lines.map(current).collect();
         Options::from_text(&known.join("\n"))
+    }
+
+    /// Returns the lines of saved text that name an option that this version does not have.
+    pub(crate) fn removed_options(text: &str) -> Vec<String> {
+        let removed = text.lines().filter(|line| !is_known(line));
+        removed.map(String::from).collect()
     }
 
     /// Sets the options named in lines `name=value`. Empty lines and lines that start with `#` are skipped.
@@ -211,6 +214,12 @@ impl Options {
         options.apply_text(text)?;
         Ok(options)
     }
+}
+
+/// Returns whether a line `name=value` names an option of this version.
+fn is_known(line: &str) -> bool {
+    let name = line.split('=').next().unwrap_or_default();
+    OPTION_TABLE.iter().any(|o| o.name == name)
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ impl Installation {
             .env("LIBDIR", libdir)
             .env("S3CMTF_BUILT", built.parent().unwrap());
         ProgramRun::from(command.output().unwrap()).ok();
-        for name in ["example.c", "raii.cpp", "check.h"] {
+        for name in ["example.c", "cpp_layer.cpp", "check.h"] {
             fs::copy(workspace_root().join("c_tests").join(name), dir.join(name)).unwrap();
         }
         // The prefix is moved after installation: no file may contain its path.
@@ -135,14 +135,14 @@ fn cmake(installation: &Installation) {
          set(CMAKE_C_STANDARD 99)\n\
          set(CMAKE_CXX_STANDARD 17)\n\
          find_package(Threads REQUIRED)\n\
-         find_package(s3cmtf 0.1 REQUIRED)\n\
+         find_package(s3cmtf 0.2 REQUIRED)\n\
          find_package(s3cmtf 99 QUIET)\n\
          if(s3cmtf_FOUND)\n  message(FATAL_ERROR \"found a version that is not installed\")\nendif()\n\
          add_executable(shared example.c)\n\
          target_link_libraries(shared s3cmtf::s3cmtf)\n\
          add_executable(fixed example.c)\n\
          target_link_libraries(fixed s3cmtf::static)\n\
-         add_executable(layer raii.cpp)\n\
+         add_executable(layer cpp_layer.cpp)\n\
          target_link_libraries(layer s3cmtf::s3cmtf m Threads::Threads)\n",
     );
     let build = installation.dir.join("build");

@@ -18,6 +18,17 @@ fn compile_and_run(source: &str, standard: &str, arguments: &[&str]) {
     }
 }
 
+/// Compiles a program that takes a folder to write to with every compiler and runs it.
+fn compile_and_run_in_folder(source: &str) {
+    let name = source.replace('.', "-");
+    let library = LibraryFolder::new(&name);
+    for (c, _) in compilers() {
+        let dir = Scratch::new(&format!("{name}-files-{c}"));
+        let program = library.compile(c, "c99", source);
+        assert_eq!(run_ok(program, [dir.path()]), "ok\n", "{source} by {c}");
+    }
+}
+
 #[test]
 fn every_header_compiles_alone() {
     let dir = Scratch::new("c-headers");
@@ -31,8 +42,10 @@ fn every_header_compiles_alone() {
     );
     let hpp = dir.file(
         "layer.cpp",
-        "#include <s3cmtf_tune.hpp>\n#include <s3cmtf_discover.hpp>\nint main() { return 0; }\n",
+        "#include <s3cmtf.hpp>\nint main() { return 0; }\n",
     );
+    // Instantiates the templates of the C++ header.
+    let cpp_layer = workspace_root().join("c_tests/cpp_layer.cpp");
     for (cc, cxx) in compilers() {
         for (compiler, standard, file) in [
             (cc, "c99", &c),
@@ -41,6 +54,10 @@ fn every_header_compiles_alone() {
             (cxx, "c++17", &cpp),
             (cxx, "c++17", &hpp),
             (cxx, "c++20", &hpp),
+            (cxx, "c++2b", &hpp),
+            (cxx, "c++17", &cpp_layer),
+            (cxx, "c++20", &cpp_layer),
+            (cxx, "c++2b", &cpp_layer),
         ] {
             let mut command = Command::new(compiler);
             command
@@ -77,22 +94,22 @@ fn example_runs() {
 
 #[test]
 fn full_workflow_on_planted_data() {
-    let library = LibraryFolder::new("life");
-    for (c, _) in compilers() {
-        let dir = Scratch::new(&format!("life-planted-{c}"));
-        let program = library.compile(c, "c99", "life.c");
-        assert_eq!(run_ok(program, [dir.path()]), "ok\n");
-    }
+    compile_and_run_in_folder("workflow.c");
 }
 
 #[test]
-fn recommendations_and_names_work_from_c() {
-    let library = LibraryFolder::new("discover");
-    for (c, _) in compilers() {
-        let dir = Scratch::new(&format!("discover-{c}"));
-        let program = library.compile(c, "c99", "discover.c");
-        assert_eq!(run_ok(program, [dir.path()]), "ok\n");
-    }
+fn fits_in_one_call_equal_fits_step_by_step() {
+    compile_and_run_in_folder("one_call.c");
+}
+
+#[test]
+fn structs_of_older_and_newer_headers_work() {
+    compile_and_run_in_folder("struct_sizes.c");
+}
+
+#[test]
+fn recommendations_concepts_clusters_and_names_work() {
+    compile_and_run_in_folder("discover.c");
 }
 
 #[test]
@@ -100,16 +117,16 @@ fn full_workflow_on_real_data() {
     let Some(data) = real_data_folder("ml100k") else {
         return;
     };
-    let library = LibraryFolder::new("life-real");
-    let dir = Scratch::new("life-real-files");
-    let program = library.compile(compilers()[0].0, "c99", "life.c");
+    let library = LibraryFolder::new("workflow-real");
+    let dir = Scratch::new("workflow-real-files");
+    let program = library.compile(compilers()[0].0, "c99", "workflow.c");
     assert_eq!(run_ok(program, [dir.path(), &data]), "ok\n");
 }
 
 #[test]
 fn model_fitted_in_one_process_predicts_in_another() {
-    let library = LibraryFolder::new("app");
-    let dir = Scratch::new("app-files");
+    let library = LibraryFolder::new("separate-processes");
+    let dir = Scratch::new("separate-processes-files");
     let mut csv = String::from("user,film,month,stars\n");
     for i in 0..4000u32 {
         let (user, film, month) = (i * 7 % 50, i * 11 % 30, i % 6);
@@ -118,7 +135,7 @@ fn model_fitted_in_one_process_predicts_in_another() {
     }
     let csv = dir.file("ratings.csv", csv);
     for (c, _) in compilers() {
-        let program = library.compile(c, "c99", "app.c");
+        let program = library.compile(c, "c99", "separate_processes.c");
         let model = dir.join(&format!("model-{c}.s3m"));
         let log = run_ok(
             &program,
@@ -226,11 +243,25 @@ fn panic_returns_a_status() {
 
 #[test]
 fn cpp_wrapper_works() {
-    let library = LibraryFolder::new("raii");
-    let dir = Scratch::new("raii-files");
+    let library = LibraryFolder::new("cpp-layer");
+    let dir = Scratch::new("cpp-layer-files");
     for (_, cxx) in compilers() {
-        let program = library.compile(cxx, "c++17", "raii.cpp");
-        assert_eq!(run_ok(program, [dir.path()]), "ok\n");
+        for standard in ["c++17", "c++20"] {
+            let program = library.compile(cxx, standard, "cpp_layer.cpp");
+            assert_eq!(run_ok(program, [dir.path()]), "ok\n", "{cxx} {standard}");
+        }
+    }
+}
+
+#[test]
+fn cpp_example_runs() {
+    let library = LibraryFolder::new("cpp-example");
+    for (_, cxx) in compilers() {
+        let out = run_ok(library.compile(cxx, "c++17", "example.cpp"), [""; 0]);
+        let lines: Vec<&str> = out.lines().collect();
+        assert_eq!(lines.len(), 11, "{out}");
+        assert!(lines[9].starts_with("epoch 10: training RMSE 0."), "{out}");
+        assert!(lines[10].starts_with("prediction "), "{out}");
     }
 }
 

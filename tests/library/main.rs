@@ -21,6 +21,7 @@ mod kernels;
 mod large_files;
 mod layers;
 mod numpy;
+mod old_files;
 mod ranking_metrics;
 mod real_data;
 mod recommend;

@@ -22,6 +22,7 @@ mod fold_in;
 mod guide;
 mod help;
 mod matrix_kinds;
+mod old_files;
 mod recommend;
 mod rejected_files;
 mod rejected_text;

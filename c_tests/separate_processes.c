@@ -1,5 +1,5 @@
-/* An application as a user would write it. `app fit RATINGS.csv MODEL` reads user,film,month,stars and fits a
- * model; `app predict MODEL USER FILM MONTH`, in another process, says what it predicts. */
+/* An application that fits in one process and predicts in another. `fit RATINGS.csv MODEL` reads user,film,month,stars and
+ * writes a model; `predict MODEL USER FILM MONTH` prints a prediction. Indices are one-based. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static s3cmtf_error *error;
 static void require(int32_t status)
 {
     if (status == S3CMTF_OK) return;
-    fprintf(stderr, "app: %s\n", s3cmtf_error_message(error));
+    fprintf(stderr, "%s\n", s3cmtf_error_message(error));
     exit(1);
 }
 
@@ -31,7 +31,7 @@ static void fit_file(const char *csv, const char *path)
     FILE *file = fopen(csv, "r");
     char line[256];
     if (file == NULL || cells == NULL || stars == NULL || fgets(line, sizeof line, file) == NULL) {
-        fprintf(stderr, "app: cannot read %s\n", csv);
+        fprintf(stderr, "cannot read %s\n", csv);
         exit(1);
     }
     while (fgets(line, sizeof line, file) != NULL) {
@@ -43,7 +43,7 @@ static void fit_file(const char *csv, const char *path)
             if (cells == NULL || stars == NULL) exit(1);
         }
         if (sscanf(line, "%lu,%lu,%lu,%lf", &user, &film, &month, &stars[count]) != 4) {
-            fprintf(stderr, "app: %s: line %u cannot be read\n", csv, (unsigned)count + 2);
+            fprintf(stderr, "%s: line %u cannot be read\n", csv, (unsigned)count + 2);
             exit(1);
         }
         cells[3 * count] = user;
@@ -53,19 +53,26 @@ static void fit_file(const char *csv, const char *path)
     }
     fclose(file);
 
-    const void *const indices[3] = {cells, cells + 1, cells + 2};
+    const void *const modes[3] = {cells, cells + 1, cells + 2};
+    const s3cmtf_entries entries = {
+        .size = sizeof entries,
+        .order = 3,
+        .indices = {.modes = modes, .count = count, .stride = 3, .type = S3CMTF_U64, .base = 1},
+        .values = stars,
+        .value_type = S3CMTF_F64,
+    };
     s3cmtf_coo *ratings = NULL;
     s3cmtf_problem *problem = NULL;
     s3cmtf_options *options = NULL;
     s3cmtf_fit *fit = NULL;
     s3cmtf_model *model = NULL;
-    require(s3cmtf_coo_new(3, NULL, count, indices, S3CMTF_U64, 3, 1, stars, S3CMTF_F64, &ratings, error));
+    require(s3cmtf_coo_new(&entries, &ratings, error));
     free(cells);
     free(stars);
     require(s3cmtf_problem_new(ratings, &problem, error));
     require(s3cmtf_options_new(NULL, &options, error));
     require(s3cmtf_options_set(options, "rank", "3", error));
-    require(s3cmtf_options_set_whole(options, "epochs", 10, error));
+    require(s3cmtf_options_set_integer(options, "epochs", 10, error));
     require(s3cmtf_options_set_real(options, "eta", 0.005, error));
     require(s3cmtf_fit_new(problem, options, &fit, error));
     require(s3cmtf_fit_set_callback(fit, show, stdout, error));
@@ -83,10 +90,9 @@ static void predict(const char *path, char **words)
     uint64_t cell[3];
     double stars = 0;
     s3cmtf_model *model = NULL;
-    const void *const indices[3] = {&cell[0], &cell[1], &cell[2]};
-    for (int n = 0; n < 3; n++) cell[n] = strtoul(words[n], NULL, 10);
+    for (int n = 0; n < 3; n++) cell[n] = strtoul(words[n], NULL, 10) - 1;
     require(s3cmtf_model_load(path, S3CMTF_OPEN_MAPPED, &model, error));
-    require(s3cmtf_model_predict(model, 1, indices, S3CMTF_U64, 1, 1, 1, 1, NULL, &stars, 1, S3CMTF_F64, error));
+    require(s3cmtf_model_predict_cell(model, cell, &stars, error));
     printf("%.4f\n", stars);
     s3cmtf_model_free(model);
 }
@@ -94,7 +100,7 @@ static void predict(const char *path, char **words)
 int main(int argc, char **argv)
 {
     if (s3cmtf_version_number() / 100 != S3CMTF_VERSION_NUMBER / 100 || s3cmtf_error_new(&error) != S3CMTF_OK) {
-        fprintf(stderr, "app: another version of s3cmtf than it was compiled for: %s\n", s3cmtf_version());
+        fprintf(stderr, "compiled for another version of s3cmtf than %s\n", s3cmtf_version());
         return 1;
     }
     if (argc == 4 && strcmp(argv[1], "fit") == 0)
