@@ -304,7 +304,7 @@ static void fits(const sample &given, const std::string &folder)
 
     // Exceptions of a callback end the fit and leave run(); it is not called again.
     int calls = 0;
-    const auto thrown_by = [&](s3::options &&how, auto callback) {
+    const auto thrown_by = [&](const s3::options &how, auto callback) {
         calls = 0;
         try {
             s3::fit(problem, how).run(callback);
@@ -324,8 +324,13 @@ static void fits(const sample &given, const std::string &folder)
     // Also before the first epoch, where the fit itself fails with S3CMTF_CANCELLED.
     s3::options high;
     high.set("rank", 20).set("epochs", 1000);
-    CHECK(thrown_by(std::move(high), throws) == "mine" && calls == 1);
-    CHECK(status_of([&] { s3::fit(problem, high); }) == S3CMTF_NULL_ARGUMENT); // moved from, not the defaults
+    CHECK(thrown_by(high, throws) == "mine" && calls == 1);
+    // Objects that were moved from do not stand for the defaults or for none.
+    const s3::options taken = std::move(high);
+    CHECK(status_of([&] { s3::fit(problem, high); }) == S3CMTF_NULL_ARGUMENT);
+    s3::coo gone = given.genres();
+    const s3::coo genres = std::move(gone);
+    CHECK(status_of([&] { s3::fit(problem, options).set_test(gone); }) == S3CMTF_NULL_ARGUMENT);
 
     // Before the first epoch a token leaves no model.
     const s3::cancel_token token;
@@ -364,7 +369,6 @@ static void fits(const sample &given, const std::string &folder)
     s3::fit(problem, options).start();
 
     // Kinds of matrices.
-    const s3::coo genres = given.genres();
     std::vector<std::uint32_t> film = {0, 1, 2}, next = {1, 2, 0};
     const std::vector<float> ones(3, 1.0f);
     const s3::coo graph(s3::entries(s3::cells::columns(film, next), ones).dims({FILMS, FILMS}));
@@ -382,9 +386,9 @@ static void fits(const sample &given, const std::string &folder)
     CHECK(status_of([&] { problem.add_matrix(1, genres); }) == S3CMTF_NULL_ARGUMENT);
 
     // One call.
-    const s3::model quick = s3::fit_entries(s3::entries(given.where(), given.data.stars), "rank=2 epochs=3 algorithm=sgd");
+    const s3::model quick = s3::fit_entries(s3::entries(given.where(), given.data.stars), "rank=2 epochs=3 algorithm=opt");
     CHECK(quick.info().epochs == 3 && quick.ranks() == std::vector<std::uint64_t>(3, 2));
-    CHECK(s3::fit_file(folder + "/layer.coo", "rank=2 epochs=2 algorithm=sgd").info().epochs == 2);
+    CHECK(s3::fit_file(folder + "/layer.coo", "rank=2 epochs=2 algorithm=opt").info().epochs == 2);
     CHECK(s3::fit(s3::problem(tensor)).get() != nullptr);
     CHECK(status_of([&] { s3::fit_file("/no/such/file"); }) == S3CMTF_BAD_FILE);
 }

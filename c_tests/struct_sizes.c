@@ -111,7 +111,7 @@ static void input_structs(const char *folder, const planted *data, const s3cmtf_
     /* Without weights their type is not used. */
     INPUT(s3cmtf_entries, entries, weight_type, s3cmtf_coo_new(in, &coo, error), s3cmtf_coo_free(coo));
     INPUT(s3cmtf_entries, entries, weight_type, s3cmtf_coo_new_view(in, &coo, error), s3cmtf_coo_free(coo));
-    INPUT(s3cmtf_entries, entries, weight_type, s3cmtf_fit_entries(in, "rank=2 epochs=1", &made, error),
+    INPUT(s3cmtf_entries, entries, weight_type, s3cmtf_fit_entries(in, "preset=paper rank=2 epochs=1 threads=1", &made, error),
           s3cmtf_model_free(made));
 
     snprintf(path, sizeof path, "%s/sizes.coo", folder);
@@ -161,20 +161,20 @@ static void input_structs(const char *folder, const planted *data, const s3cmtf_
 
     const void *const queries[3] = {data->user, NULL, data->month};
     const s3cmtf_recommend_request recommend = {
-        .size = sizeof recommend, .mode = 1, .top = 3, .queries = indices_u32(queries, 4)};
-    INPUT(s3cmtf_recommend_request, recommend, exclude,
+        .size = sizeof recommend, .mode = 1, .top = 3, .queries = indices_u32(queries, 4), .threads = 1};
+    INPUT(s3cmtf_recommend_request, recommend, cancel,
           s3cmtf_model_recommend(model, in, rows, numbers, 100, counts, error), (void)0);
 
     const uint64_t films[2] = {0, 1};
-    const s3cmtf_similar_request similar = {.size = sizeof similar, .mode = 1, .rows = films, .row_count = 2};
-    INPUT(s3cmtf_similar_request, similar, threads,
+    const s3cmtf_similar_request similar = {.size = sizeof similar, .mode = 1, .rows = films, .row_count = 2, .threads = 1};
+    INPUT(s3cmtf_similar_request, similar, cancel,
           s3cmtf_model_similar(model, in, rows, numbers, 100, counts, error), (void)0);
 
     s3cmtf_coo *empty = empty_tensor(error);
     s3cmtf_ranking ranking;
     ranking.size = sizeof ranking;
-    const s3cmtf_ranking_request rank = {.size = sizeof rank, .mode = 1};
-    INPUT(s3cmtf_ranking_request, rank, quantile,
+    const s3cmtf_ranking_request rank = {.size = sizeof rank, .mode = 1, .threads = 1};
+    INPUT(s3cmtf_ranking_request, rank, cancel,
           s3cmtf_model_evaluate_ranking(model, tensor, empty, in, &ranking, error), (void)0);
     s3cmtf_coo_free(empty);
 
@@ -182,8 +182,8 @@ static void input_structs(const char *folder, const planted *data, const s3cmtf_
     INPUT(s3cmtf_concepts_request, describe, given_modes, s3cmtf_concepts_new(model, 1, in, &concepts, error),
           s3cmtf_concepts_free(concepts));
 
-    const s3cmtf_clusters_request cluster = {.size = sizeof cluster, .k = 2, .restarts = 1};
-    INPUT(s3cmtf_clusters_request, cluster, references, s3cmtf_clusters_new(model, 1, in, &clusters, error),
+    const s3cmtf_clusters_request cluster = {.size = sizeof cluster, .k = 2, .restarts = 1, .threads = 1};
+    INPUT(s3cmtf_clusters_request, cluster, cancel, s3cmtf_clusters_new(model, 1, in, &clusters, error),
           s3cmtf_clusters_free(clusters));
 
     s3cmtf_problem_free(problem);
@@ -202,7 +202,7 @@ static void output_structs(const planted *data, const s3cmtf_model *model, const
     OUTPUT(s3cmtf_model_matrix, kind, weight, s3cmtf_model_get_matrix(model, 0, to, error));
     OUTPUT(s3cmtf_progress, epoch, epochs, s3cmtf_model_get_epoch(model, 0, to, error));
     OUTPUT(s3cmtf_evaluation, mae, clipped_rmse, s3cmtf_model_evaluate(model, tensor, 1, NULL, to, error));
-    const s3cmtf_ranking_request rank = {.size = sizeof rank, .mode = 1};
+    const s3cmtf_ranking_request rank = {.size = sizeof rank, .mode = 1, .threads = 1};
     OUTPUT(s3cmtf_ranking, hit_rate, recall, s3cmtf_model_evaluate_ranking(model, tensor, empty, &rank, to, error));
 
     s3cmtf_fit *fit = small_fit(data, 1, 1, error);
@@ -217,7 +217,7 @@ static void output_structs(const planted *data, const s3cmtf_model *model, const
 
     const s3cmtf_coo *const matrices[1] = {groups};
     const s3cmtf_clusters_request request = {
-        .size = sizeof request, .k = 3, .max_k = 3, .references = 2, .matrices = matrices, .matrix_count = 1, .seed = 7};
+        .size = sizeof request, .k = 3, .max_k = 3, .references = 2, .matrices = matrices, .matrix_count = 1, .threads = 1};
     s3cmtf_clusters *clusters = NULL;
     int labelled = 0;
     OK(s3cmtf_clusters_new(model, 1, &request, &clusters, error));
