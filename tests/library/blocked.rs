@@ -136,7 +136,7 @@ fn batched_updates_reach_the_error_of_per_entry_updates() {
 /// A rank-1 model with noise; every row occurs about 25 times.
 #[test]
 fn batched_updates_reach_the_error_of_per_entry_updates_on_sparse_data() {
-    let mut tensor = random_tensor(&[8000, 6000, 7000], 200_000);
+    let mut tensor = random_tensor(&[4000, 3000, 3500], 100_000);
     let factor = |mode: u32, row: u32| {
         let hash = (row + 9000 * mode).wrapping_mul(2_654_435_761);
         0.7 + 0.6 * f64::from(hash >> 8) / f64::from(1 << 24)
@@ -146,7 +146,7 @@ fn batched_updates_reach_the_error_of_per_entry_updates_on_sparse_data() {
         let exact: f64 = rows.map(|(m, c)| factor(m as u32, c[i])).product();
         *value = (3.0 * exact) as f32 + 0.2 * (*value - 3.0);
     }
-    let (train, test) = (0..180_000, 180_000..200_000);
+    let (train, test) = (0..90_000, 90_000..100_000);
     let columns = |range: &Range<usize>| -> Vec<&[u32]> {
         tensor.columns.iter().map(|c| &c[range.clone()]).collect()
     };
@@ -162,7 +162,7 @@ fn batched_updates_reach_the_error_of_per_entry_updates_on_sparse_data() {
             (o.model, o.algorithm) = (model, algorithm);
             o.rank = vec![3];
             o.eta = Some(0.01);
-            o.epochs = 15;
+            o.epochs = 10;
             o.threads = 1;
             // The error of one seed after one epoch varies; the mean of several seeds is compared.
             let mut means = vec![0.0; o.epochs as usize];
@@ -182,6 +182,10 @@ fn batched_updates_reach_the_error_of_per_entry_updates_on_sparse_data() {
         for (epoch, (blocked, opt)) in errors[0].iter().zip(&errors[1]).enumerate() {
             // The core is merged between blocks and lags behind in the first epoch.
             let limit = if epoch == 0 { 1.01 } else { 1.005 };
+            println!(
+                "{model:?} epoch {epoch}: {blocked:.4}, {:.4} times opt",
+                blocked / opt
+            );
             assert!(*blocked < limit * opt, "{model:?}: {errors:?}");
         }
         // The mean of all entries has RMSE 0.65, the noise 0.24.

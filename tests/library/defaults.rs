@@ -391,7 +391,9 @@ fn mean_test_rmse(name: &str, matrices: &[(&str, usize)]) -> Option<f64> {
     let errors = (0..3).map(|seed| {
         let mut o = defaults();
         o.seed = seed;
-        fit(&problem, &o, &input, &mut (), &()).unwrap().1.test_rmse
+        let error = fit(&problem, &o, &input, &mut (), &()).unwrap().1.test_rmse;
+        println!("{name} seed {seed}: {error:.4}");
+        error
     });
     let mean = errors.sum::<f64>() / 3.0;
     println!("{name}: {mean:.4}");

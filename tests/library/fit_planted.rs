@@ -14,17 +14,24 @@ use s3cmtf::solver::{FitInput, fit};
 
 #[test]
 fn noiseless_planted_models_are_recovered() {
-    for (name, dims, ranks, model) in [
+    for (name, dims, entries, ranks, model) in [
         (
             "tucker3",
             vec![200, 150, 20],
+            30_000,
             vec![3, 2, 3],
             ModelKind::Tucker,
         ),
-        ("tucker4", vec![60, 50, 20, 10], vec![2], ModelKind::Tucker),
-        ("cp3", vec![200, 150, 20], vec![3], ModelKind::Cp),
+        (
+            "tucker4",
+            vec![60, 50, 20, 10],
+            30_000,
+            vec![2],
+            ModelKind::Tucker,
+        ),
+        ("cp3", vec![200, 150, 20], 60_000, vec![3], ModelKind::Cp),
     ] {
-        let mut g = GenerateOptions::new(&dims, 60_000);
+        let mut g = GenerateOptions::new(&dims, entries);
         g.ranks = ranks.clone();
         g.model = model;
         g.test_fraction = 0.1;
@@ -32,15 +39,21 @@ fn noiseless_planted_models_are_recovered() {
         let mut o = paper_options(&ranks);
         o.model = model;
         // CP has local minima in which two components fit three planted ones, also with per-entry SGD. One of
-        // several seeds finds the global minimum.
-        let starts = if model == ModelKind::Cp { 0..8 } else { 0..1 };
-        let relative_error = starts
-            .map(|seed| {
-                o.seed = seed;
-                fit_planted(&data, &o, false).1.test_rmse / standard_deviation(&data.test)
-            })
-            .fold(f64::INFINITY, f64::min);
-        assert!(relative_error < 0.02, "{name}: {relative_error}");
+        // eight seeds finds the global minimum. The first that does is enough, so one that is known to comes first.
+        let starts: &[u64] = if model == ModelKind::Cp {
+            &[5, 0, 1, 2, 3, 4, 6, 7]
+        } else {
+            &[0]
+        };
+        let mut errors = Vec::new();
+        let is_recovered = starts.iter().any(|&seed| {
+            o.seed = seed;
+            let error = fit_planted(&data, &o, false).1.test_rmse / standard_deviation(&data.test);
+            errors.push(error);
+            error < 0.02
+        });
+        println!("{name}: relative errors {errors:?}");
+        assert!(is_recovered, "{name}: {errors:?}");
     }
 }
 
