@@ -1329,7 +1329,7 @@ typedef struct s3cmtf_concepts_request {
     uint64_t size;
     /** Largest number of rows, and of columns per coupled matrix, at each end of a concept; 0: 10. */
     uint64_t top;
-    /** Smallest number of tensor entries of a listed row. */
+    /** Smallest number of tensor entries of a listed row; 0: 1. */
     uint64_t min_entries;
     /** Modes with a given row, none of them the described mode; may be NULL if there are none. */
     const uint64_t *given_modes;
@@ -1440,7 +1440,7 @@ typedef struct s3cmtf_clusters_request {
     uint64_t references;
     /** Largest number of rows for the gap curve; more are subsampled. 0: 20,000. */
     uint64_t curve_rows;
-    /** Smallest number of tensor entries of a clustered row. */
+    /** Smallest number of tensor entries of a clustered row; 0: 1. */
     uint64_t min_entries;
     /** S3CMTF_SPACE_PREDICTIONS or S3CMTF_SPACE_COLUMNS. */
     int32_t space;

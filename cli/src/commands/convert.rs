@@ -156,7 +156,7 @@ fn print_report(a: &Arguments, report: &ConversionReport, started: Instant, out:
     } = report;
     for text in warnings {
         if !out.json {
-            print_warning(&text);
+            print_warning(text);
         }
         out.object(&json!({"event": "warning", "text": text}));
     }
