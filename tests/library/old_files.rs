@@ -22,7 +22,7 @@ fn models_and_checkpoints_of_0_1_predict_the_recorded_values() {
             clip: true,
             threads: 1,
         };
-        predict_entries(&model, &tensor.view(), &options, &(), &mut |_, piece| {
+        predict_entries(&model, &tensor.view(), &options, &(), |_, piece| {
             found.extend_from_slice(piece);
             Ok(())
         })
