@@ -1,15 +1,13 @@
 #!/usr/bin/env bash
-# Installs the library for C and C++ under a prefix: headers, shared and static library, files for
-# pkg-config and CMake.
+# Installs the library for C and C++ under a prefix: headers, shared and static library, files for pkg-config and CMake; and the
+# command-line program with its man pages and shell completions.
 #
 #   packaging/install.sh PREFIX
 #
-# DESTDIR is put before the prefix, as packagers want; LIBDIR (lib) is the folder of libraries under it, such
-# as lib64 or lib/x86_64-linux-gnu.
-# The command-line program is installed too if it is built (`cargo build --release`).
-# S3CMTF_BUILT names a folder that has libs3cmtf.so and libs3cmtf.a already, instead of building them.
+# DESTDIR is prepended to the prefix. LIBDIR (default: lib) is the folder of libraries under the prefix, such as lib64 or
+# lib/x86_64-linux-gnu. A release build that exists is used; S3CMTF_BUILT names the folder of another build.
 set -euo pipefail
-[ $# -eq 1 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -eq 1 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 root=$(cd "$(dirname "$0")/.." && pwd)
 libdir=${LIBDIR:-lib}
 case /$libdir/ in
@@ -27,8 +25,8 @@ esac
 
 built=${S3CMTF_BUILT:-}
 if [ -z "$built" ]; then
-  # The library alone, without the dependencies of the command-line program.
-  cargo build --manifest-path "$root/Cargo.toml" --release --package s3cmtf --lib
+  # Like `cargo build --release` in the root: other packages or features would compile the library a second time.
+  cargo build --manifest-path "$root/Cargo.toml" --release
   built=$(cargo metadata --manifest-path "$root/Cargo.toml" --format-version 1 --no-deps |
     sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
   # When cross-compiling, cargo uses a subfolder named after the target.
@@ -37,10 +35,19 @@ fi
 
 mkdir -p "$to/include" "$to/$libdir/pkgconfig" "$to/$libdir/cmake/s3cmtf"
 install -m 644 "$root"/include/s3cmtf.h "$root"/include/s3cmtf.hpp "$to/include"
-install -m 755 "$built/libs3cmtf.so" "$to/$libdir/libs3cmtf.so.$version"
+shared=$to/$libdir/libs3cmtf.so.$version
+cc=${CC:-cc}
+if command -v "$cc" >/dev/null; then
+  # Linked again, from the static library, because rustc has no symbol versions.
+  "$cc" -shared -o "$shared" -Wl,--whole-archive "$built/libs3cmtf.a" -Wl,--no-whole-archive \
+    "-Wl,--version-script=$root/packaging/s3cmtf.map" "-Wl,-soname,libs3cmtf.so.$compatible" \
+    -Wl,--gc-sections -Wl,-z,relro -Wl,-z,now -lgcc_s -lm -lpthread -ldl -lc
+else
+  install -m 755 "$built/libs3cmtf.so" "$shared"
+fi
 install -m 644 "$built/libs3cmtf.a" "$to/$libdir/libs3cmtf.a"
 if command -v strip >/dev/null; then
-  strip --strip-unneeded "$to/$libdir/libs3cmtf.so.$version"
+  strip --strip-unneeded "$shared"
   strip --strip-debug "$to/$libdir/libs3cmtf.a"
 fi
 ln -sf "libs3cmtf.so.$version" "$to/$libdir/libs3cmtf.so.$compatible"

@@ -265,6 +265,19 @@ fn symbol_list_matches_the_source() {
 }
 
 #[test]
+fn every_function_has_a_symbol_version() {
+    let map = read("packaging/s3cmtf.map");
+    let mut versioned: Vec<&str> = map
+        .lines()
+        .filter_map(|line| line.trim().strip_suffix(';'))
+        .filter(|name| name.starts_with("s3cmtf_"))
+        .collect();
+    versioned.sort();
+    let symbols = read("include/s3cmtf.symbols");
+    assert_eq!(versioned, symbols.lines().collect::<Vec<_>>());
+}
+
+#[test]
 fn every_source_file_with_c_functions_is_in_the_header() {
     for entry in fs::read_dir(workspace_root().join("src/ffi")).unwrap() {
         let path = entry.unwrap().path();
