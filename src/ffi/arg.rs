@@ -93,6 +93,21 @@ pub(super) unsafe fn buffer<'a, T>(
     Ok(unsafe { std::slice::from_raw_parts_mut(pointer.cast::<MaybeUninit<T>>(), needed) })
 }
 
+/// Returns a buffer of the caller for all of `needed` items, or an empty one if the caller passes NULL.
+///
+/// # Safety
+/// As [`buffer`].
+pub(super) unsafe fn optional_buffer<'a, T>(
+    pointer: *mut T,
+    capacity: u64,
+    needed: usize,
+    what: &str,
+) -> Outcome<&'a mut [MaybeUninit<T>]> {
+    let needed = if pointer.is_null() { 0 } else { needed };
+    // SAFETY: the caller's promise.
+    unsafe { buffer(pointer, capacity, needed, what) }
+}
+
 /// Copies items into a buffer of the caller.
 ///
 /// # Safety
@@ -320,11 +335,11 @@ pub(super) fn place(index: u64, len: usize, what: &str) -> Outcome<usize> {
 }
 
 /// A number of threads; 0 means all that the process may use.
-pub(super) fn threads(threads: u64) -> Outcome<usize> {
+pub(super) fn threads(threads: u64, what: &str) -> Outcome<usize> {
     match usize::try_from(threads) {
         Ok(n) if n <= 4096 => Ok(n),
         _ => Err(Failure::argument(format!(
-            "threads is {threads}; it must be 0 to 4096"
+            "{what} is {threads}; it must be 0 to 4096"
         ))),
     }
 }

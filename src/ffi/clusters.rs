@@ -4,15 +4,15 @@
 use std::mem::MaybeUninit;
 
 use super::arg::{
-    self, SizedStruct, choice, copy_out, given, hand_over, object, optional_struct_in, slice,
-    struct_out, threads,
+    self, SizedStruct, choice, copy_out, given, hand_over, object, optional_buffer,
+    optional_struct_in, slice, struct_out, threads,
 };
 use super::cancel::{CancelHandle, Token};
 use super::coo_handle::{CooHandle, of as entries_of};
 use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::model::{ModelHandle, of as model_of};
-use super::recommend::{length_of, optional_buffer};
+use super::recommend::length_of;
 use super::status::Outcome;
 use crate::discover::{Cluster, ClusterOptions, ClusterSpace, Clusters, cluster_rows};
 
@@ -252,7 +252,7 @@ pub unsafe extern "C" fn s3cmtf_clusters_new(
             max_members: length_of(request.members),
             max_labels: length_of(request.labels),
             seed: request.seed,
-            threads: threads(request.threads)?,
+            threads: threads(request.threads, "request->threads")?,
             ..defaults
         };
         let mut views = Vec::new();

@@ -4,12 +4,13 @@
 use std::mem::MaybeUninit;
 
 use super::arg::{
-    self, SizedStruct, choice, copy_out, given, hand_over, optional_struct_in, slice, struct_out,
+    self, SizedStruct, choice, copy_out, given, hand_over, optional_buffer, optional_struct_in,
+    slice, struct_out,
 };
 use super::error_handle::ErrorHandle;
 use super::guard::{guard, release};
 use super::model::{ModelHandle, of as model_of};
-use super::recommend::{length_of, optional_buffer};
+use super::recommend::length_of;
 use super::status::Outcome;
 use crate::discover::{Concept, ConceptOptions, Concepts, describe_concepts};
 

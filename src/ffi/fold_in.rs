@@ -101,7 +101,7 @@ pub unsafe extern "C" fn s3cmtf_model_fold_in(
             tensor: tensor.map(|tensor| entries_of(Some(tensor))).transpose()?,
             matrices: Vec::new(),
             replace: flag(request.replace, "request->replace")?,
-            threads: threads(request.threads)?,
+            threads: threads(request.threads, "request->threads")?,
         };
         for (k, (&matrix, &number)) in matrices.iter().zip(numbers).enumerate() {
             // SAFETY: an object of the caller, for this call.

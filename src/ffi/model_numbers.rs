@@ -406,6 +406,8 @@ pub(super) struct Numbers {
     pointer: *mut c_void,
     capacity: u64,
     kind: ValueKind,
+    /// The name of the buffer in messages.
+    name: &'static str,
 }
 
 impl Numbers {
@@ -417,7 +419,13 @@ impl Numbers {
             pointer,
             capacity,
             kind: value_kind(kind, "number_type")?,
+            name: "numbers",
         })
+    }
+
+    /// The same buffer under another name.
+    pub fn named(self, name: &'static str) -> Numbers {
+        Numbers { name, ..self }
     }
 
     /// Whether `count` numbers could be written; asked before the work that makes them.
@@ -431,11 +439,11 @@ impl Numbers {
         unsafe {
             match self.kind {
                 ValueKind::F32 => fill(
-                    buffer(self.pointer.cast(), self.capacity, count, "numbers")?,
+                    buffer(self.pointer.cast(), self.capacity, count, self.name)?,
                     numbers.map(Float::single),
                 ),
                 ValueKind::F64 => fill(
-                    buffer(self.pointer.cast(), self.capacity, count, "numbers")?,
+                    buffer(self.pointer.cast(), self.capacity, count, self.name)?,
                     numbers.map(Float::double),
                 ),
             }
@@ -450,7 +458,7 @@ impl Numbers {
             ValueKind::F64 => {
                 // SAFETY: the promise of `new`.
                 let to = unsafe {
-                    buffer(self.pointer.cast(), self.capacity, numbers.len(), "numbers")
+                    buffer(self.pointer.cast(), self.capacity, numbers.len(), self.name)
                 }?;
                 to.write_copy_of_slice(numbers);
                 Ok(())

@@ -234,7 +234,7 @@ impl<'a> Prediction<'a> {
             Ok(Prediction {
                 options: PredictOptions {
                     clip: clips(r.clip)?,
-                    threads: threads(r.threads)?,
+                    threads: threads(r.threads, "request->threads")?,
                 },
                 quantiles,
                 monitor: Token(object(r.cancel)),
@@ -325,7 +325,7 @@ pub unsafe extern "C" fn s3cmtf_model_evaluate(
         // SAFETY: a struct of the caller, for this call; rejected before the work.
         unsafe { require_struct(evaluation, "evaluation") }?;
         model.check_order(&view)?;
-        let threads = self::threads(threads)?;
+        let threads = self::threads(threads, "threads")?;
         let found = evaluate(model, &view, model.range(), threads, &Token(cancel))?;
         let own = Evaluation {
             size: size_of::<Evaluation>() as u64,
@@ -354,13 +354,19 @@ impl Outputs {
         quantiles: usize,
         kind: i32,
     ) -> Outcome<Outputs> {
+        const NAMES: [&str; 3] = [
+            "predictions",
+            "request->deviations",
+            "request->quantile_values",
+        ];
         let mut buffers = [None, None, None];
         for (k, pointer) in pointers.into_iter().enumerate() {
             let each = if k == 2 { quantiles } else { 1 };
             // The type is checked even if the buffer is NULL.
             // SAFETY: the caller's promise; a capacity that exceeds memory is rejected when it is used.
             let numbers =
-                unsafe { Numbers::new(pointer, capacity.saturating_mul(each as u64), kind) }?;
+                unsafe { Numbers::new(pointer, capacity.saturating_mul(each as u64), kind) }?
+                    .named(NAMES[k]);
             // Without any output the missing buffer of the predictions is an error, unless there are no cells.
             let required = k == 0 && pointers.iter().all(|p| p.is_null());
             buffers[k] = (required || !pointer.is_null()).then_some((numbers, each));

@@ -4,8 +4,8 @@
 use std::mem::MaybeUninit;
 
 use super::arg::{
-    SizedStruct, buffer, flag, given, object, place, require_struct, slice, struct_in, struct_out,
-    threads,
+    SizedStruct, buffer, flag, given, object, optional_buffer, place, require_struct, slice,
+    struct_in, struct_out, threads,
 };
 use super::arrays::IndexArrays;
 use super::cancel::{CancelHandle, Token};
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn s3cmtf_model_recommend(
             )
         };
         let mode = place(request.mode, order, "request->mode")?;
-        let threads = threads(request.threads)?;
+        let threads = threads(request.threads, "request->threads")?;
         let rank_by = rank_by(request.quantile)?;
         require_usable(&queries, order)?;
         let base = request.queries.base as u64;
@@ -301,7 +301,7 @@ pub unsafe extern "C" fn s3cmtf_model_similar(
         for (k, &row) in queries.iter().enumerate() {
             asked.push(place(row, dim, &format!("request->rows[{k}]"))? as u32);
         }
-        let threads = threads(request.threads)?;
+        let threads = threads(request.threads, "request->threads")?;
         let lists = Lists {
             count: (request.row_count, "request->row_count"),
             top: request.top,
@@ -356,7 +356,7 @@ pub unsafe extern "C" fn s3cmtf_model_evaluate_ranking(
             list_len: length_of(request.length),
             rank_by: rank_by(request.quantile)?,
             min_relevant_value: has_min.then_some(request.min_relevant_value),
-            threads: threads(request.threads)?,
+            threads: threads(request.threads, "request->threads")?,
         };
         let report = evaluate_ranking(model, &test, &train, &options, &Token(cancel))?;
         let own = RankingInfo {
@@ -389,21 +389,6 @@ fn rank_by(quantile: f64) -> Outcome<RankBy> {
 pub(super) fn length_of(length: u64) -> usize {
     let length = if length == 0 { DEFAULT_LENGTH } else { length };
     usize::try_from(length).unwrap_or(usize::MAX)
-}
-
-/// Returns a buffer of the caller for all of `needed` items, or an empty one if the caller passes NULL.
-///
-/// # Safety
-/// As [`buffer`].
-pub(super) unsafe fn optional_buffer<'a, T>(
-    pointer: *mut T,
-    capacity: u64,
-    needed: usize,
-    what: &str,
-) -> Outcome<&'a mut [MaybeUninit<T>]> {
-    let needed = if pointer.is_null() { 0 } else { needed };
-    // SAFETY: the caller's promise.
-    unsafe { buffer(pointer, capacity, needed, what) }
 }
 
 /// The lists that a request asks for.
