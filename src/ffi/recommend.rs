@@ -1,8 +1,6 @@
 //! Recommendations, similar rows and ranking metrics.
 #![allow(unsafe_code)]
 
-use std::mem::MaybeUninit;
-
 use super::arg::{
     SizedStruct, buffer, flag, given, object, optional_buffer, place, require_struct, slice,
     struct_in, struct_out, threads,
