@@ -347,7 +347,7 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_text_new(s3cmtf_text **text, s3cmtf_error *er
   *  - "no_header": flag: the first line is data
   *
   *  CSV and TSV, only for s3cmtf_coo_convert():
-  *  - "time": COLUMN:UNIT[:FORMAT], groups times by year, quarter, month, week, day, hour, weekday or hour-of-week; the
+  *  - "time": `COLUMN:UNIT[:FORMAT]`, groups times by year, quarter, month, week, day, hour, weekday or hour-of-week; the
   *    format is s, ms or iso, by default detected; adds one
   *  - "bin": COLUMN:quantiles=N, COLUMN:width=W or COLUMN:log=B, groups numbers; adds one
   *  - "split": COLUMN:SEPARATOR, a column with several ids per field, each of which gives an entry; adds one
@@ -1291,7 +1291,7 @@ typedef struct s3cmtf_ranking {
 } s3cmtf_ranking;
 
 /** Lists, for each query, the `top` rows of a mode with the largest predictions (not clipped), the best first. Of
-  *  equal scores the smaller row comes first. List q begins at rows[q * top] and scores[q * top] and has counts[q]
+  *  equal scores the smaller row comes first. List q begins at `rows[q * top]` and `scores[q * top]` and has `counts[q]`
   *  rows, which count from queries.base; the rest of its room is not written. `rows` and `scores` have room for
   *  `capacity` items, at least top x queries.count, and may be NULL; `counts` has room for queries.count. Only rows of
   *  the model are ranked. A query with a row that the model does not have is S3CMTF_BAD_ARGUMENT. */

@@ -184,7 +184,7 @@ const _: () = {
 };
 
 /// Lists, for each query, the `top` rows of a mode with the largest predictions (not clipped), the best first. Of
-/// equal scores the smaller row comes first. List q begins at rows[q * top] and scores[q * top] and has counts[q]
+/// equal scores the smaller row comes first. List q begins at `rows[q * top]` and `scores[q * top]` and has `counts[q]`
 /// rows, which count from queries.base; the rest of its room is not written. `rows` and `scores` have room for
 /// `capacity` items, at least top x queries.count, and may be NULL; `counts` has room for queries.count. Only rows of
 /// the model are ranked. A query with a row that the model does not have is S3CMTF_BAD_ARGUMENT.

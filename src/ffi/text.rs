@@ -52,7 +52,7 @@ pub extern "C" fn s3cmtf_text_new(
 /// - "no_header": flag: the first line is data
 ///
 /// CSV and TSV, only for s3cmtf_coo_convert():
-/// - "time": COLUMN:UNIT[:FORMAT], groups times by year, quarter, month, week, day, hour, weekday or hour-of-week; the
+/// - "time": `COLUMN:UNIT[:FORMAT]`, groups times by year, quarter, month, week, day, hour, weekday or hour-of-week; the
 ///   format is s, ms or iso, by default detected; adds one
 /// - "bin": COLUMN:quantiles=N, COLUMN:width=W or COLUMN:log=B, groups numbers; adds one
 /// - "split": COLUMN:SEPARATOR, a column with several ids per field, each of which gives an entry; adds one
