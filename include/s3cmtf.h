@@ -84,7 +84,7 @@
  *   offset[c] + sum over p of u1[i,p] * v[c,p].
  *
  * Terms that were not fitted are 0. Factors have a row for each index that occurred in the data. All other indices of a mode are
- * predicted from its mean row, with bias 0. A model fitted with the option algorithm=gibbs predicts the mean of its posterior
+ * predicted from its mean row and its mean bias. A model fitted with the option algorithm=gibbs predicts the mean of its posterior
  * samples; its factors, core and biases are those of the last sample.
  *
  * GUARANTEES TO THE HOST PROCESS
@@ -1047,7 +1047,7 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_model_view_factor(const s3cmtf_model *model, 
     s3cmtf_error *error);
 
 /** Copies the biases of a mode, one per row of its factor; zeros if the model has no biases. Indices that did not occur in the
-  *  data have bias 0. */
+  *  data are predicted with the mean bias of the mode. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_copy_biases(const s3cmtf_model *model, uint64_t mode, void *numbers,
     uint64_t capacity, int32_t number_type, s3cmtf_error *error);
 

@@ -142,7 +142,7 @@ pub extern "C" fn s3cmtf_model_view_factor(
 }
 
 /// Copies the biases of a mode, one per row of its factor; zeros if the model has no biases. Indices that did not occur in the
-/// data have bias 0.
+/// data are predicted with the mean bias of the mode.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_copy_biases(
