@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod abi;
 mod header;
 mod install;
 mod programs;
