@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::bins::Bins;
-use super::delimited::{column_label, find_column, load_ids};
+use super::columns::{column_label, find_column, load_ids};
 use super::derived::{IdRules, is_missing, list_parts};
 use super::entry::{Entry, EntryParser};
 use super::fields::quote;

@@ -3,7 +3,7 @@
 //! Each row is parsed as a whole before any of its ids gets an index, so that a row that is skipped leaves no trace.
 
 use super::bins::{BinRule, Bins};
-use super::delimited::{
+use super::columns::{
     ColumnRoles, assign_roles, choose_string_ids, entry_parser, find_column, string_index,
 };
 use super::entry::{Entry, EntryParser};

@@ -18,6 +18,7 @@
 mod attributes;
 mod bins;
 mod calendar;
+mod columns;
 mod delimited;
 mod derived;
 mod entry;
