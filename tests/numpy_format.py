@@ -1,4 +1,4 @@
-"""Reads and writes binary COO files with NumPy alone, from docs/format.md.
+"""Reads and writes binary COO files with NumPy alone, from docs/reference/formats.md.
 
     numpy_format.py write FOLDER     writes a file of known contents for every order and kind
     numpy_format.py read FILE...     prints what each file holds, as a line of JSON

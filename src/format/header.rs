@@ -1,4 +1,4 @@
-//! The header of a binary COO file: its fields, limits and layout. `docs/format.md` specifies the format; `header_codec`
+//! The header of a binary COO file: its fields, limits and layout. `docs/reference/formats.md` specifies the format; `header_codec`
 //! encodes and decodes it.
 
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! Encodes and decodes the header of a binary COO file, which `docs/format.md` specifies.
+//! Encodes and decodes the header of a binary COO file, which `docs/reference/formats.md` specifies.
 //!
 //! The decoder checks every field against the length of the file, and every product and sum for overflow.
 

@@ -4,7 +4,7 @@
 //! [`CooView`], one slice per column, of an opened [`CooFile`] or of a [`CooData`] in memory; and new files, which appear
 //! complete or not at all (`atomic`).
 //!
-//! Open `coo_view` and `header` first. `docs/format.md` specifies the binary format byte by byte; `header_codec`
+//! Open `coo_view` and `header` first. `docs/reference/formats.md` specifies the binary format byte by byte; `header_codec`
 //! encodes and decodes its header, [`CooWriter`] writes it as a stream, `text` imports into it. [`check`], [`repair`],
 //! [`summarize`] and [`split`] work on whole files. [`RowMap`] numbers the rows of a mode that occur; [`Names`] has their names.
 

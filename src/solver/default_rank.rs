@@ -6,8 +6,8 @@ use crate::problem::Problem;
 /// Rank of a Tucker model that is left to the library: its core grows with the power of the order.
 pub const TUCKER_RANK: usize = 10;
 
-/// Rank of a CP model fitted by anything but `gibbs`: the first whose number of entries per row the data reaches. Chosen
-/// on the data of docs/accuracy.md.
+/// Rank of a CP model fitted by anything but `gibbs`: the first whose number of entries per row the data reaches. No
+/// selection is recorded (docs/notes/selection.md).
 const CP_RANKS: [(f64, usize); 3] = [(8.0, 64), (2.0, 32), (0.0, 16)];
 
 /// Returns the rank of a model that is not fitted by `gibbs`. The number of entries per row bounds what can be learnt about

@@ -40,7 +40,7 @@ const HOLDOUT_FRACTION: f64 = 0.05;
 const MIN_HOLDOUT_ENTRIES: f64 = 200.0;
 
 /// Ratio of the held-out squared error of one sample to that of the biases alone at which the sample begins to count as
-/// noise, and at which it counts as nothing else. Chosen on planted data and on parts of training sets (docs/accuracy.md).
+/// noise, and at which it counts as nothing else. Chosen on planted data and on parts of training sets (docs/notes/accuracy.md).
 const NOISE_RATIO_START: f64 = 0.95;
 const NOISE_RATIO_END: f64 = 1.05;
 

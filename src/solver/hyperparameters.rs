@@ -18,7 +18,7 @@ const ETA: f64 = 0.04;
 /// Learning rate of a full core that starts near its prior mean, as a multiple of that of rows.
 pub(super) const CORE_ETA_SCALE: f64 = 0.02;
 
-/// Penalty for values of standard deviation 1 that are all noise. Chosen on the data of docs/accuracy.md.
+/// Penalty for values of standard deviation 1 that are all noise. No selection is recorded (docs/notes/selection.md).
 const PENALTY: f64 = 2.6;
 
 /// Learning rate and penalty of the paper, for starts without prior means.

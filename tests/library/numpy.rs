@@ -1,4 +1,4 @@
-//! The binary format read and written by Python scripts that were written from `docs/format.md` alone.
+//! The binary format read and written by Python scripts that were written from `docs/reference/formats.md` alone.
 
 use std::process::Command;
 

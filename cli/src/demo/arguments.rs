@@ -7,7 +7,7 @@ use clap::Args;
 /// Run the whole workflow on example data: fit, compare, recommend, cluster, write a report
 ///
 /// The data is planted, or comes from a folder with tensor.train and tensor.test and optionally matrices and names, in files
-/// that end in .coo, .tns or .tns.gz (docs/demo.md).
+/// that end in .coo, .tns or .tns.gz (docs/guide/demo.md).
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     s3cmtf demo\n  \
