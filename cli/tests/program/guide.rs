@@ -1,6 +1,6 @@
-//! Runs the code blocks of the pages in docs/guide.
+//! Runs the commands of the pages in docs/guide, and checks the links of all pages.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::{ProgramRun, Scratch, next_unit, workspace_root};
@@ -53,7 +53,9 @@ fn write_movielens(folder: &Path) {
             if next_unit(&mut state) < 0.5 {
                 continue;
             }
-            let stars = if (user + film) % 4 < 2 { 4.5 } else { 2.0 };
+            // Half a star of noise, so that a fit has an error and intervals have a width.
+            let mean = if (user + film) % 4 < 2 { 4.0 } else { 2.0 };
+            let stars = mean + (3.0 * next_unit(&mut state)).floor() / 2.0 - 0.5;
             let time = 827_000_000.0 + 60_000_000.0 * next_unit(&mut state);
             ratings += &format!("{},{},{stars},{time:.0}\r\n", user + 1, film * film + 1);
         }
@@ -62,22 +64,54 @@ fn write_movielens(folder: &Path) {
     std::fs::write(folder.join("ratings.csv"), ratings).unwrap();
 }
 
+/// Runs the commands of movielens.md in a new folder, then those of another page. Returns the folder and the output of that
+/// page.
+fn run_page(page: &str) -> (Scratch, ProgramRun) {
+    let dir = Scratch::new(page);
+    write_movielens(&dir.join("ml-latest-small"));
+    let mut ran = run_shell(&shell_blocks("movielens.md"), dir.path()).ok();
+    if page != "movielens.md" {
+        ran = run_shell(&shell_blocks(page), dir.path()).ok();
+    }
+    (dir, ran)
+}
+
+/// Asserts that the text contains all of `parts`, in that order.
+#[track_caller]
+fn assert_in_order(text: &str, parts: &[&str]) {
+    let mut rest = text;
+    for part in parts {
+        let found = rest.find(part);
+        let at = found.unwrap_or_else(|| panic!("{part:?} is not in the rest of {text}"));
+        rest = &rest[at + part.len()..];
+    }
+}
+
+/// Returns the number that follows `label` in the summary line of a model.
+#[track_caller]
+fn summary_number(stdout: &str, model: &str, label: &str) -> f64 {
+    let start = format!("{model}: stopped");
+    let line = stdout.lines().find(|l| l.starts_with(&start));
+    let line = line.unwrap_or_else(|| panic!("no summary of {model} in {stdout}"));
+    let number = line.split(label).nth(1).unwrap();
+    let number = number.trim_start().split([',', ' ']).next().unwrap();
+    number.parse().unwrap()
+}
+
 #[test]
 fn movielens_page() {
-    let dir = Scratch::new("guide-movielens");
-    write_movielens(&dir.join("ml-latest-small"));
     let commands = shell_blocks("movielens.md");
     let count = commands.lines().filter(|l| l.starts_with("s3cmtf")).count();
     assert_eq!(count, 4, "{commands}");
-    let ran = run_shell(&commands, dir.path()).ok();
-    let expected = [
-        "5 rows with a key that the tensor does not have",
-        "13 rows with a missing field",
-        "5 names of mode 2",
-    ];
-    for expected in expected {
-        assert!(ran.stdout.contains(expected), "{}", ran.stdout);
-    }
+    let (dir, ran) = run_page("movielens.md");
+    assert_in_order(
+        &ran.stdout,
+        &[
+            "5 names of mode 2",
+            "13 rows with a missing field",
+            "5 rows with a key that the tensor does not have",
+        ],
+    );
     let titles = ran.stdout.lines().filter(|l| l.contains("Film ")).count();
     assert_eq!(titles, 10, "{}", ran.stdout);
     assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
@@ -86,4 +120,200 @@ fn movielens_page() {
         months.starts_with("index\tname\n1\t1996-03\n2\t1996-04\n"),
         "{months}"
     );
+}
+
+#[test]
+fn data_page() {
+    let (dir, ran) = run_page("data.md");
+    assert_in_order(
+        &ran.stdout,
+        &[
+            "visits.coo: 4 entries, 2 x 2 x 3",
+            "1 row skipped as bad; the first is line 5: the value is missing",
+            "named.coo: ",
+            "40 x 55 x 24",
+            "3\tcarla",
+            "users.coo: 5 entries",
+            "1 row with a missing field",
+            "1\tgender=F\n2\tgender=M\n3\tage",
+            "BAD duplicates: 1 positions",
+            "fixed.coo: 3 entries (0 left out, 1 merged)",
+            "order 3, 40 x 2,917 x 24",
+            "ratings.train.coo: ",
+            "last.test.coo: ",
+        ],
+    );
+    for file in ["fixed.mode1.tsv", "ratings.test.coo", "last.train.coo"] {
+        assert!(dir.join(file).is_file(), "{file}");
+    }
+}
+
+#[test]
+fn fitting_page() {
+    let (dir, ran) = run_page("fitting.md");
+    for model in ["plain.s3m", "gibbs.s3m", "valid.s3m", "tuned.s3m"] {
+        let rmse = summary_number(&ran.stdout, model, "test RMSE");
+        assert!(rmse < 0.7, "{model}: {rmse}");
+    }
+    assert_in_order(
+        &ran.stdout,
+        &[
+            "plain.s3m\n  a cp model of 40 x 2,917 x 24",
+            "options: algorithm=blocked",
+            "(trial 0 has the default options)",
+            "best.conf: trial",
+            "half.s3m: stopped (epochs) after 20 epochs",
+            "longer.s3m: stopped (epochs) after 40 epochs",
+        ],
+    );
+    let options = std::fs::read_to_string(dir.join("best.conf")).unwrap();
+    assert!(options.contains("\nrank="), "{options}");
+}
+
+#[test]
+fn coupled_page() {
+    let (_dir, ran) = run_page("coupled.md");
+    let models = "alone coupled observed sampled weight01 weight10 graph";
+    for model in models.split(' ') {
+        let rmse = summary_number(&ran.stdout, &format!("{model}.s3m"), "validation RMSE");
+        assert!(rmse < 0.7, "{model}: {rmse}");
+    }
+    let warnings = ran.stderr.matches("all its entries have the same value");
+    assert_eq!(warnings.count(), 1, "{}", ran.stderr);
+    assert_in_order(&ran.stdout, &["1 2 1\n2 3 1\n", "unclipped", "clipped to"]);
+}
+
+#[test]
+fn predictions_page() {
+    let (dir, ran) = run_page("predictions.md");
+    assert_in_order(
+        &ran.stdout,
+        &[
+            "\n1 50 15 ",
+            "\n17 50 15 ",
+            "\n17 2 15 ",
+            "predictions.coo: 3 predictions",
+            "clipped to 1.5 to 4.5",
+            "\"quantiles\":[",
+            "coverage ",
+            "row 17 of mode 1:",
+        ],
+    );
+    let with_interval = |l: &&str| l.starts_with("17 50 15 ") && l.split(' ').count() == 7;
+    assert_eq!(ran.stdout.lines().filter(with_interval).count(), 1);
+    let coverage = ran.stdout.split("coverage ").nth(1).unwrap();
+    let coverage: f64 = coverage.lines().next().unwrap().parse().unwrap();
+    assert!((0.8..=0.99).contains(&coverage), "{coverage}");
+    assert!(dir.join("predictions.coo").is_file());
+}
+
+#[test]
+fn new_rows_page() {
+    let (dir, ran) = run_page("new-rows.md");
+    assert_in_order(
+        &ran.stdout,
+        &[
+            "1001 1 15 ",
+            "model2.s3m: 1 row of mode 1 added, from 4 entries",
+            "row 1001 of mode 1:",
+            "model3.s3m: 0 rows of mode 1 added, 1 row replaced, from 5 entries",
+            "model4.s3m: 2 rows of mode 2 added, from 0 entries and 3 of matrices",
+            "row 17 of mode 1:",
+            "cold.s3m: stopped",
+            "\n17 2 15 ",
+        ],
+    );
+    // The page says that these two fail.
+    let recommend = "s3cmtf recommend model.s3m --mode 2 --for 1:1001";
+    run_shell(recommend, dir.path()).failed(2, &["row 1001 of mode 1 is not in the model"]);
+    let again = "s3cmtf fold-in model2.s3m --mode 1 --tensor new-user.csv --columns userId,movieId,month --value rating \
+        --names 3:ratings.mode3.tsv -o model5.s3m";
+    run_shell(again, dir.path()).failed(2, &["is in the model already"]);
+}
+
+/// Pages whose code is in C and C++; tests/c_abi compiles and runs it.
+const TESTED_ELSEWHERE: [&str; 2] = ["c.md", "cpp.md"];
+
+#[test]
+fn every_page_has_a_test() {
+    let source = include_str!("guide.rs");
+    for page in std::fs::read_dir(workspace_root().join("docs/guide")).unwrap() {
+        let page = page.unwrap().file_name().into_string().unwrap();
+        let call = format!("run_page(\"{page}\")");
+        let tested = source.contains(&call) || TESTED_ELSEWHERE.contains(&page.as_str());
+        assert!(tested, "no test in {} runs docs/guide/{page}", file!());
+    }
+}
+
+/// Returns the Markdown files in a folder and its subfolders.
+fn markdown_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let (folders, files): (Vec<_>, Vec<_>) =
+        entries.map(|e| e.unwrap().path()).partition(|p| p.is_dir());
+    let mut pages: Vec<_> = files
+        .into_iter()
+        .filter(|p| p.extension().is_some_and(|e| e == "md"))
+        .collect();
+    pages.extend(folders.iter().flat_map(|f| markdown_files(f)));
+    pages
+}
+
+/// Returns the lines of a page that are not in code blocks.
+fn prose(page: &Path) -> String {
+    let text = std::fs::read_to_string(page).unwrap();
+    let mut in_code = false;
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            in_code = !in_code;
+        } else if !in_code {
+            lines.push(line);
+        }
+    }
+    lines.join("\n")
+}
+
+/// Returns the anchors of the headings of a page, as GitHub makes them.
+fn anchors(page: &Path) -> Vec<String> {
+    let text = prose(page);
+    let headings = text.lines().filter(|l| l.starts_with('#'));
+    let anchor = |heading: &str| {
+        let kept = heading.trim_start_matches('#').trim().to_lowercase();
+        kept.chars()
+            .filter(|c| c.is_alphanumeric() || "-_ ".contains(*c))
+            .map(|c| if c == ' ' { '-' } else { c })
+            .collect()
+    };
+    headings.map(anchor).collect()
+}
+
+#[test]
+fn links_of_pages_lead_somewhere() {
+    let root = workspace_root();
+    let mut pages = markdown_files(&root.join("docs"));
+    pages.extend(["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|p| root.join(p)));
+    let mut broken = Vec::new();
+    let mut checked = 0;
+    for page in &pages {
+        let text = prose(page);
+        let targets = text.split("](").skip(1);
+        for target in targets.map(|rest| rest.split([')', ' ']).next().unwrap()) {
+            if target.contains("://") || target.starts_with("mailto:") {
+                continue;
+            }
+            checked += 1;
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let linked = match file {
+                "" => page.clone(),
+                file => page.parent().unwrap().join(file),
+            };
+            let found = linked.exists()
+                && (anchor.is_empty() || anchors(&linked).iter().any(|a| a == anchor));
+            if !found {
+                broken.push(format!("{}: {target}", page.display()));
+            }
+        }
+    }
+    assert!(checked > 50, "only {checked} links found");
+    assert!(broken.is_empty(), "broken links:\n{}", broken.join("\n"));
 }
