@@ -4,6 +4,7 @@
 mod common;
 
 mod abi;
+mod guide;
 mod header;
 mod install;
 mod programs;

@@ -80,15 +80,18 @@ fn every_header_compiles_alone() {
     }
 }
 
+/// The examples of the README, which are the same program in C and in C++.
 #[test]
-fn example_runs() {
+fn short_examples_run() {
     let library = LibraryFolder::new("example");
-    for (c, _) in compilers() {
+    for (c, cxx) in compilers() {
         let out = run_ok(library.compile(c, "c99", "example.c"), [""; 0]);
         let prediction = out.strip_prefix("prediction ").map(str::trim);
         let prediction: f64 = prediction.and_then(|x| x.parse().ok()).unwrap();
         // The ratings are 1 to 5 and those of this film low.
         assert!((1.0..4.0).contains(&prediction), "{out}");
+        let program = library.compile(cxx, "c++17", "short_example.cpp");
+        assert_eq!(run_ok(program, [""; 0]), out);
     }
 }
 

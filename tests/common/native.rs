@@ -64,7 +64,7 @@ impl LibraryFolder {
         self.dir.join("libs3cmtf.so")
     }
 
-    /// Compiles a program of `c_tests`, with all warnings as errors.
+    /// Compiles a program of `c_tests`, or one with an absolute path, with all warnings as errors.
     pub fn compile(&self, compiler: &str, standard: &str, source: &str) -> PathBuf {
         self.compile_with(compiler, standard, source, &["-ls3cmtf"])
     }

@@ -127,7 +127,7 @@ impl JsonFields {
             return Err(format!("{name:?} is an option; it belongs in \"options\""));
         }
         Err(format!(
-            "a {owner} has no {name:?}; docs/guide/batch.md lists its fields"
+            "a {owner} has no {name:?}; docs/reference/batch.md lists its fields"
         ))
     }
 }

@@ -1,8 +1,8 @@
 //! Estimate of the memory of a job, before it starts, from the sizes of its files and its options.
 //!
 //! The estimate is a sum over allocations, with all rows of a mode counted as if they occurred. An estimate that is too
-//! high leaves memory unused; one that is too low may exhaust the memory of the whole batch. `docs/guide/batch.md` compares
-//! estimates with measurements. Memory-mapped files do not count, since the system can evict their pages.
+//! high leaves memory unused; one that is too low may exhaust the memory of the whole batch. `docs/notes/batch-memory.md`
+//! compares estimates with measurements. Memory-mapped files do not count, since the system can evict their pages.
 
 use std::fs;
 

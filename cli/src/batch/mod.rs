@@ -1,7 +1,7 @@
 //! The batch runner: many fits and predictions in parallel, each described by one line of JSON.
 //!
 //! Lines enter through a [`JobReader`]; a [`BatchSummary`] leaves, and a folder of results and logs from which a later run
-//! continues. `docs/guide/batch.md` defines the fields of a line. Start with `scheduler.rs`.
+//! continues. `docs/reference/batch.md` defines the fields of a line. Start with `scheduler.rs`.
 //!
 //! The calling thread reads lines, decides which job starts next and records the outcome of those that ended. Each job
 //! runs on a thread of its own; this thread, and all threads that it starts, are restricted to the CPUs of the job. A job

@@ -26,7 +26,7 @@ use crate::progress::Progress;
     after_help = "A line is an object; options are those of fit, by the names that fit --config takes:\n  \
     {\"id\":\"a\",\"job\":\"fit\",\"tensor\":\"train.coo\",\"test\":\"test.coo\",\"output\":\"a.s3m\",\"options\":{\"rank\":8,\"threads\":2}}\n  \
     {\"id\":\"p\",\"job\":\"predict\",\"model\":\"a.s3m\",\"file\":\"test.coo\",\"output\":\"p.coo\"}\n\
-    The second job waits for the first, whose output it reads. docs/guide/batch.md describes all fields.\n\n\
+    The second job waits for the first, whose output it reads. docs/reference/batch.md describes all fields.\n\n\
     Examples:\n  \
     s3cmtf batch jobs.jsonl\n  \
     s3cmtf batch jobs.jsonl --threads 4 --job-threads 2 --memory 16G\n  \
