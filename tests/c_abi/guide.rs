@@ -20,12 +20,10 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
 /// Replaces numbers, which depend on threads and instruction sets, by `#`.
 fn without_numbers(text: &str) -> String {
     let mut replaced = String::new();
-    for (i, part) in text.split(|c: char| !c.is_ascii_digit()).enumerate() {
-        if i > 0 {
-            let at = part.as_ptr() as usize - text.as_ptr() as usize;
-            replaced.push(char::from(text.as_bytes()[at - 1]));
-        }
-        if !part.is_empty() {
+    for c in text.chars() {
+        if !c.is_ascii_digit() {
+            replaced.push(c);
+        } else if !replaced.ends_with('#') {
             replaced.push('#');
         }
     }

@@ -308,7 +308,10 @@ fn example_of_the_cpp_header_is_the_tested_program() {
 fn readme_examples_are_the_tested_programs() {
     let readme = read("README.md");
     for (language, program) in [("c", "example.c"), ("cpp", "short_example.cpp")] {
-        let block = format!("```{language}\n{}```\n", read(&format!("c_tests/{program}")));
+        let block = format!(
+            "```{language}\n{}```\n",
+            read(&format!("c_tests/{program}"))
+        );
         assert!(readme.contains(&block), "{program}");
     }
 }
