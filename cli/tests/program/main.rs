@@ -20,6 +20,7 @@ mod fit;
 mod fit_interrupted;
 mod fold_in;
 mod guide;
+mod guide_discovery;
 mod help;
 mod matrix_kinds;
 mod old_files;
