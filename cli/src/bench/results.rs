@@ -1,5 +1,6 @@
 //! The results of `bench`: derived figures, the table and the JSON objects.
 
+use s3cmtf::options::Algorithm;
 use serde_json::{Value, json};
 
 use super::flops::{Peak, flops_per_entry};
@@ -20,9 +21,7 @@ pub(super) struct Results {
 impl Results {
     /// Returns the parallel efficiency: the speed per thread relative to that of the smallest number of threads.
     fn efficiency(&self, v: &Variant) -> f64 {
-        let same = |o: &&Variant| {
-            o.is_requested && (o.options.algorithm, o.level) == (v.options.algorithm, v.level)
-        };
+        let same = |o: &&Variant| (o.options.algorithm, o.level) == (v.options.algorithm, v.level);
         let fewest = self
             .variants
             .iter()
@@ -32,13 +31,15 @@ impl Results {
         (v.entries_per_second / v.threads()) / (fewest.entries_per_second / fewest.threads())
     }
 
-    /// Returns the speed relative to `naive` on one thread, which is always measured.
-    fn ratio_to_naive(&self, v: &Variant) -> f64 {
-        let naive = self
-            .variants
-            .iter()
-            .find(|o| o.is_naive() && o.options.threads == 1);
-        v.entries_per_second / naive.map_or(f64::NAN, |o| o.entries_per_second)
+    /// Returns the speed relative to another algorithm with the same instruction set and number of threads. `None` if that
+    /// was not measured.
+    fn ratio_to(&self, algorithm: Algorithm, v: &Variant) -> Option<f64> {
+        let same = |o: &&Variant| {
+            (o.options.algorithm, o.level, o.options.threads)
+                == (algorithm, v.level, v.options.threads)
+        };
+        let other = self.variants.iter().find(same)?;
+        Some(v.entries_per_second / other.entries_per_second)
     }
 
     /// Returns the peak for the instruction set and threads of a variant.
@@ -49,20 +50,38 @@ impl Results {
 
     /// Prints the table of variants, and the peaks.
     pub fn print(&self, out: &mut Output) {
-        out.line(
-            "algorithm  kernel  threads  million/s  per thread  ns/entry  efficiency  GFLOP/s  of peak  test RMSE     x naive",
-        );
-        for v in self.variants.iter().filter(|v| v.is_requested) {
+        // `naive` has scalar code only, so that most tables would have an empty column of ratios to it.
+        let baselines: Vec<(Algorithm, &str)> =
+            [(Algorithm::Opt, "x opt"), (Algorithm::Naive, "x naive")]
+                .into_iter()
+                .filter(|&(baseline, _)| {
+                    self.variants.iter().any(|v| {
+                        v.options.algorithm != baseline && self.ratio_to(baseline, v).is_some()
+                    })
+                })
+                .collect();
+        let headings = baselines
+            .iter()
+            .map(|(_, heading)| format!("  {heading:>8}"));
+        out.heading(&format!(
+            "algorithm  kernel  threads  million/s  per thread  ns/entry  efficiency  GFLOP/s  of peak  test RMSE {}",
+            headings.collect::<String>()
+        ));
+        for v in &self.variants {
             let flops =
                 v.entries_per_second * flops_per_entry(&v.options, v.options.algorithm, &v.ranks);
-            let (efficiency, ratio) = (self.efficiency(v), self.ratio_to_naive(v));
+            let efficiency = self.efficiency(v);
+            let ratios = baselines.iter().map(|&(baseline, _)| {
+                let ratio = self.ratio_to(baseline, v);
+                format!("  {:>8}", ratio.map_or("-".into(), |x| format!("{x:.2}")))
+            });
             let (peak, mark) = (self.peak_flops(v), if v.is_naive() { "*" } else { " " });
             let rmse = match v.test_rmse {
                 x if x.is_finite() => format!("{x:.4}{mark}"),
                 _ => "- ".into(),
             };
             out.line(format!(
-                "{:<9}  {:<6}  {:>7}  {:>9.3}  {:>10.3}  {:>8.1}  {:>9.0}%  {:>7.2}  {:>6.1}%  {rmse:>10}  {ratio:>9.1}",
+                "{:<9}  {:<6}  {:>7}  {:>9.3}  {:>10.3}  {:>8.1}  {:>9.0}%  {:>7.2}  {:>6.1}%  {rmse:>10}{}",
                 v.algorithm_name(),
                 v.level.name(),
                 v.options.threads,
@@ -72,6 +91,7 @@ impl Results {
                 100.0 * efficiency,
                 flops / 1e9,
                 100.0 * flops / peak,
+                ratios.collect::<String>(),
             ));
             let rmse = match v.test_rmse {
                 x if x.is_finite() => json!(x),
@@ -95,26 +115,32 @@ impl Results {
                 "peak_gflops": peak / 1e9,
                 "peak_share": flops / peak,
                 "test_rmse": rmse,
-                "ratio_to_naive": ratio,
+                "ratio_to_opt": self.ratio_to(Algorithm::Opt, v),
+                "ratio_to_naive": self.ratio_to(Algorithm::Naive, v),
                 "seed": v.options.seed,
             }));
         }
-        out.line(format!(
-            "\nnaive ran one epoch on {}{}.",
-            if self.sampled_entries < self.entries {
+        out.line("");
+        if !baselines.is_empty() {
+            let names: Vec<&str> = baselines.iter().map(|(_, heading)| *heading).collect();
+            out.line(format!(
+                "{}: speed relative to that algorithm with the same instruction set and threads.",
+                names.join(", ")
+            ));
+        }
+        if self.variants.iter().any(Variant::is_naive) {
+            let entries = if self.sampled_entries < self.entries {
                 format!(
                     "a sample of {} entries",
                     format_integer(self.sampled_entries)
                 )
             } else {
                 "all entries".into()
-            },
-            if self.variants.iter().any(|v| v.is_requested && v.is_naive()) {
-                "; its test RMSE (*) is therefore higher"
-            } else {
-                ""
-            }
-        ));
+            };
+            out.line(format!(
+                "naive ran one epoch of scalar code on {entries}; its test RMSE (*) is therefore higher."
+            ));
+        }
         for p in &self.peaks {
             out.line(format!(
                 "peak of {} on {}: {:.1} GFLOP/s",

@@ -11,8 +11,6 @@ use super::arguments::Arguments;
 pub(super) struct Variant {
     pub options: Options,
     pub level: Level,
-    /// Whether the user requested it. The baseline (`naive` on one thread) is measured in any case.
-    pub is_requested: bool,
     /// Tensor entries per second of the fastest epoch.
     pub entries_per_second: f64,
     pub test_rmse: f64,
@@ -34,7 +32,7 @@ impl Variant {
     }
 }
 
-/// Returns every requested combination, and the baseline (`naive` on one thread).
+/// Returns every requested combination.
 pub(super) fn variants(a: &Arguments) -> Result<Vec<Variant>> {
     let mut base = Options::preset("paper")?;
     base.set("model", &a.model)?;
@@ -51,7 +49,7 @@ pub(super) fn variants(a: &Arguments) -> Result<Vec<Variant>> {
         levels.push(Level::choose(base.kernel.level())?);
     }
     let mut variants: Vec<Variant> = Vec::new();
-    let mut add = |options: &Options, level: Level, threads: u64, is_requested: bool| {
+    let mut add = |options: &Options, level: Level, threads: u64| {
         let mut options = options.clone();
         options.set("kernel", level.name())?;
         options.threads = threads;
@@ -65,7 +63,6 @@ pub(super) fn variants(a: &Arguments) -> Result<Vec<Variant>> {
             variants.push(Variant {
                 options,
                 level,
-                is_requested,
                 entries_per_second: 0.0,
                 test_rmse: f64::NAN,
                 ranks: Vec::new(),
@@ -81,11 +78,9 @@ pub(super) fn variants(a: &Arguments) -> Result<Vec<Variant>> {
         };
         for &level in levels {
             for &threads in &threads {
-                add(&base, level, threads, true)?;
+                add(&base, level, threads)?;
             }
         }
     }
-    base.algorithm = Algorithm::Naive;
-    add(&base, Level::Scalar, 1, false)?;
     Ok(variants)
 }

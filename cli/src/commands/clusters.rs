@@ -189,7 +189,7 @@ impl ClusterPrinter<'_> {
             let mut label = row_json(self.columns, l.matrix, l.column);
             label["matrix"] = (l.matrix + 1).into();
             label["count"] = l.count.into();
-            label["overall"] = l.overall.into();
+            label["total_count"] = l.overall.into();
             label["lift"] = l.lift.into();
             label["log_odds"] = l.log_odds.into();
             label["p_value"] = l.p_value.into();
@@ -216,17 +216,17 @@ impl ClusterPrinter<'_> {
                 json!({
                     "k": p.k,
                     "log_within": p.log_within,
-                    "reference": p.reference,
+                    "reference_log_within": p.reference,
                     "gap": p.gap,
-                    "error": p.error,
+                    "standard_error": p.error,
                 })
             });
             json!({
-                "chosen": curve.chosen,
-                "settled": curve.is_conclusive,
-                "largest": curve.largest,
-                "taken": curve.recommended(),
-                "rows": curve.rows,
+                "first_k": curve.chosen,
+                "conclusive": curve.is_conclusive,
+                "one_standard_error_k": curve.largest,
+                "recommended_k": curve.recommended(),
+                "sampled_rows": curve.rows,
                 "points": points.collect::<Vec<_>>(),
             })
         };
@@ -234,8 +234,8 @@ impl ClusterPrinter<'_> {
             "mode": found.mode + 1,
             "rows": found.rows.len(),
             "k": found.clusters.len(),
-            "explained": found.explained_variance,
-            "information": found.uncertainty_coefficients,
+            "explained_variance": found.explained_variance,
+            "uncertainty_coefficients": found.uncertainty_coefficients,
             "clusters": found.clusters.iter().map(cluster).collect::<Vec<_>>(),
             "gap": found.gap.as_ref().map(gap),
         })

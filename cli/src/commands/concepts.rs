@@ -153,7 +153,7 @@ impl ConceptPrinter<'_> {
             let each = list.iter().map(|a| {
                 let mut column = row_json(self.columns, a.matrix, a.column);
                 column["matrix"] = (a.matrix + 1).into();
-                column["share"] = a.contribution.into();
+                column["contribution"] = a.contribution.into();
                 column
             });
             each.collect()
@@ -166,11 +166,11 @@ impl ConceptPrinter<'_> {
                     "concept": c.column + 1,
                     "strength": c.strength,
                     "effect": c.effect,
-                    "turned": c.sign_flipped,
+                    "sign_flipped": c.sign_flipped,
                     "largest": rows(&c.largest),
                     "smallest": rows(&c.smallest),
-                    "with": columns(&c.positive),
-                    "against": columns(&c.negative),
+                    "positive": columns(&c.positive),
+                    "negative": columns(&c.negative),
                 })
             });
         let given = options.given.iter().map(|&(n, row)| {

@@ -195,7 +195,7 @@ fn print_report(a: &Arguments, report: &ConversionReport, started: Instant, out:
         "skipped": {
             "bad": skipped.bad,
             "first_bad": skipped.first_bad.as_ref().map(|(line, fault)| json!({
-                "line": line, "fault": fault,
+                "line": line, "error": fault,
             })),
             "missing": skipped.missing,
             "unknown_keys": skipped.unknown_keys,

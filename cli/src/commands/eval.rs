@@ -171,8 +171,8 @@ fn print_ranking(options: &RankingOptions, report: &RankingReport, out: &mut Out
     ));
     let mut object = json!({
         "mode": options.mode + 1,
-        "by": options.user_mode + 1,
-        "at": options.list_len,
+        "user_mode": options.user_mode + 1,
+        "top": options.list_len,
         "relevant": options.min_relevant_value,
         "users": report.users,
     });

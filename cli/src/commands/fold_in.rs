@@ -222,7 +222,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         "replaced": summary.replaced,
         "without_entries": summary.without_entries,
         "entries": summary.entries,
-        "unknown": summary.unknown,
+        "unknown_row_entries": summary.unknown,
         "matrix_entries": summary.matrix_entries,
         "clipped_rmse": errors.map(|e| e.clipped.rmse),
     }}));

@@ -206,7 +206,7 @@ fn report(generated: &Generated, seconds: f64, out: &mut Output) {
         "test": generated.test.as_ref().map(file),
         "matrices": generated.matrices.iter().map(file).collect::<Vec<_>>(),
         "truth": generated.truth.as_ref().map(|p| p.display().to_string()),
-        "floor_rmse": generated.floor_rmse,
+        "test_rmse_planted": generated.floor_rmse,
         "seconds": seconds,
     }));
 }

@@ -43,8 +43,9 @@ pub(crate) enum Command {
     Fit(TableArguments<FitCommand>),
     /// Search for better options than a fit chooses by itself
     ///
-    /// Runs fits with random options (trials) in rounds of successive halving. In each round the best third continues with
-    /// three times the epochs. Trial 0 has the default options.
+    /// Runs fits with random options (trials) in rounds of successive halving. With the default of three rounds, all trials
+    /// run for a fifth of their epochs, the best third of them for two fifths, and the best third of these to the end.
+    /// Trial 0 has the default options and always continues.
     Tune(TableArguments<TuneCommand>),
     Eval(eval::Arguments),
     Predict(predict::Arguments),

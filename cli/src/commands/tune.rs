@@ -192,8 +192,8 @@ impl TuneObserver for ConsoleObserver<'_> {
             "trial": t.number,
             "epochs": t.epochs,
             "valid_rmse": json_number(t.valid_rmse),
-            "best": json_number(p.best),
-            "failed": t.failed,
+            "best_valid_rmse": json_number(p.best),
+            "error": t.failed,
         }));
         self.flush()
     }
@@ -246,7 +246,7 @@ fn report(result: &TuneResult, target: &Path, out: &mut Output) {
             "rungs": t.rungs,
             "epochs": t.epochs,
             "valid_rmse": json_number(t.valid_rmse),
-            "failed": t.failed,
+            "error": t.failed,
             "seconds": t.seconds,
             "options": options,
         }));
@@ -301,9 +301,9 @@ fn report(result: &TuneResult, target: &Path, out: &mut Output) {
     out.object(&json!({"summary": {
         "trial": best.number,
         "trials": result.trials.len(),
-        "failed": failed,
+        "failed_trials": failed,
         "valid_rmse": json_number(best.valid_rmse),
-        "plain_rmse": json_number(default_rmse),
+        "default_rmse": json_number(default_rmse),
         "reason": result.reason.name(),
         "seconds": result.seconds,
         "output": target.display().to_string(),

@@ -73,15 +73,15 @@ pub(super) fn print_clusters(
             found.clusters.len() - SHOWN_CLUSTERS
         ));
     }
-    let matches = other.as_ref().map_or(Vec::new(), |other| {
-        print_matches(context, mode, &found, other, out)
+    let agreement = other.as_ref().map_or(Vec::new(), |other| {
+        print_agreement(context, mode, &found, other, out)
     });
     out.flush()?;
     let list = found.clusters.iter().map(|c| {
         let labels = c.labels.iter().map(|l| {
             let matrix = matrix_numbers[l.matrix];
             let mut label = row_json(&columns, matrix, l.column);
-            label["what"] = data.matrices[matrix].attribute.clone().into();
+            label["attribute"] = data.matrices[matrix].attribute.clone().into();
             label["count"] = l.count.into();
             label
         });
@@ -98,10 +98,10 @@ pub(super) fn print_clusters(
         json: json!({
             "mode": mode + 1,
             "rows": found.rows.len(),
-            "by_gap": found.gap.is_some(),
+            "uses_gap_statistic": found.gap.is_some(),
             "clusters": list.collect::<Vec<_>>(),
-            "uncoupled": other.map(|o| o.clusters.len()),
-            "matches": matches,
+            "clusters_uncoupled": other.map(|o| o.clusters.len()),
+            "agreement": agreement,
         }),
     })
 }
@@ -172,14 +172,14 @@ fn format_labels(cluster: &Cluster, columns: &RowNames, matrix_numbers: &[usize]
 }
 
 /// Prints for each matrix how well clusters agree with it, for the main model and the uncoupled one. Returns JSON objects.
-fn print_matches(
+fn print_agreement(
     context: &Context<'_>,
     mode: usize,
     found: &Clusters,
     uncoupled: &Clusters,
     out: &mut Output,
 ) -> Vec<Value> {
-    let mut matches = Vec::new();
+    let mut agreement = Vec::new();
     for (m, (_, matrix)) in context.data.matrices_of(mode).enumerate() {
         let purities = (purity(found, &matrix.file), purity(uncoupled, &matrix.file));
         out.line(format!(
@@ -197,15 +197,15 @@ fn print_matches(
                 _ => String::new(),
             }
         ));
-        matches.push(json!({
-            "what": matrix.attribute,
-            "told": found.uncertainty_coefficients[m],
-            "told_uncoupled": uncoupled.uncertainty_coefficients[m],
-            "right": purities.0,
-            "right_uncoupled": purities.1,
+        agreement.push(json!({
+            "attribute": matrix.attribute,
+            "uncertainty_coefficient": found.uncertainty_coefficients[m],
+            "uncertainty_coefficient_uncoupled": uncoupled.uncertainty_coefficients[m],
+            "purity": purities.0,
+            "purity_uncoupled": purities.1,
         }));
     }
-    matches
+    agreement
 }
 
 /// Returns the column of the positive entry of each row, or `None` if a row has several.

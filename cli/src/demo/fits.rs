@@ -268,8 +268,8 @@ fn print_errors_of_short_rows(
         format_rmse(uncoupled_rmse),
         format_rmse(coupled_rmse)
     ));
-    out.object(&json!({"few": {
-        "mode": mode + 1, "at_most": FEW_ENTRIES, "count": chosen.len(),
+    out.object(&json!({"sparse_rows": {
+        "mode": mode + 1, "max_training_entries": FEW_ENTRIES, "count": chosen.len(),
         "test_rmse_uncoupled": uncoupled_rmse, "test_rmse_coupled": coupled_rmse,
     }}));
     Ok(())

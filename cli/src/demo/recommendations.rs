@@ -123,7 +123,7 @@ pub(super) fn print_recommendations(
     };
     let recommended = recommended.iter().map(|r| {
         let mut item = item_json(r, "score");
-        item["rated"] = test_value(r.index).into();
+        item["test_value"] = test_value(r.index).into();
         item
     });
     Ok(json!({

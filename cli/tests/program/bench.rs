@@ -71,7 +71,6 @@ fn json_has_all_figures_of_every_variant() {
                 "peak_gflops",
                 "peak_share",
                 "test_rmse",
-                "ratio_to_naive",
             ] {
                 let x = line[key]
                     .as_f64()
@@ -86,7 +85,16 @@ fn json_has_all_figures_of_every_variant() {
             if threads(line) == 1 {
                 // Efficiency is relative to the smallest thread count.
                 assert_eq!(line["efficiency"], 1.0);
-                assert!(!naive || line["ratio_to_naive"] == 1.0, "{line}");
+            }
+            // Ratios compare variants of the same instruction set and threads.
+            for (key, algorithm) in [("ratio_to_opt", "opt"), ("ratio_to_naive", "naive")] {
+                let same = |l: &&Value| {
+                    l["algorithm"] == algorithm
+                        && (&l["kernel"], &l["threads"]) == (&line["kernel"], &line["threads"])
+                };
+                let speed = |l: &Value| l["entries_per_second"].as_f64().unwrap();
+                let ratio = lines.iter().find(same).map(|l| speed(line) / speed(l));
+                assert_eq!(line[key].as_f64(), ratio, "{key}: {line}");
             }
         }
         for (n, expected) in [2, 1, 3].into_iter().cycle().take(lines.len()).enumerate() {
@@ -126,10 +134,11 @@ fn table_has_every_variant_once() {
     }
     assert!(text.contains("4,000 entries, 60 x 50 x 8"), "{text}");
     assert!(
-        text.contains("naive ran one epoch on all entries"),
+        text.contains("naive ran one epoch of scalar code on all entries"),
         "{text}"
     );
-    // The baseline is measured even if not requested, and ranks are lowered to the number of rows.
+    assert_eq!(text.contains("x naive"), best == "scalar", "{text}");
+    // Only requested variants are measured, and ranks are lowered to the number of rows.
     let alone = [
         "--rank",
         "9",
@@ -141,13 +150,14 @@ fn table_has_every_variant_once() {
         "1",
     ];
     let text = bench(&dir, &alone).ok().stdout;
-    assert!(!text.contains("\nnaive      scalar"), "{text}");
+    assert!(!text.contains("naive") && !text.contains("x opt"), "{text}");
     assert!(text.contains("mode 3"), "{text}");
     let mut json = alone.to_vec();
     json.push("--json");
     let lines = bench(&dir, &json).ok().json();
     assert_eq!((lines.len(), threads(&lines[0])), (1, 2));
-    assert!(lines[0]["ratio_to_naive"].as_f64().unwrap() > 0.0);
+    assert_eq!(lines[0]["ratio_to_opt"], 1.0);
+    assert!(lines[0]["ratio_to_naive"].is_null());
     assert!(lines[0]["test_rmse"].is_null());
     assert_eq!(lines[0]["ranks"], serde_json::json!([9, 9, 8]));
 }

@@ -89,7 +89,7 @@ fn clusters_are_printed_with_labels_and_gap_curves() {
         assert_eq!(c["size"], 10);
         let label = &c["labels"][0];
         assert_eq!(
-            (&label["count"], &label["overall"]),
+            (&label["count"], &label["total_count"]),
             (&10.into(), &10.into())
         );
         // All 10 films of a kind, out of 30, are in one cluster: the hypergeometric p-value is a product.
@@ -107,7 +107,7 @@ fn clusters_are_printed_with_labels_and_gap_curves() {
     }
     seen.sort();
     assert_eq!(seen, ["comedy", "drama", "horror"]);
-    assert!((found["information"][0].as_f64().unwrap() - 1.0).abs() < 1e-9);
+    assert!((found["uncertainty_coefficients"][0].as_f64().unwrap() - 1.0).abs() < 1e-9);
     // The output is independent of the thread count; text and CSV have the same clusters.
     for threads in ["1", "3"] {
         let again = all(&asked, &["--json", "--threads", threads]).ok().json();
@@ -133,7 +133,7 @@ fn clusters_are_printed_with_labels_and_gap_curves() {
     for found in [&both, &both["against"]] {
         let curve = &found["gap"];
         assert_eq!(curve["points"].as_array().unwrap().len(), 5);
-        assert_eq!(curve["taken"], found["k"]);
+        assert_eq!(curve["recommended_k"], found["k"]);
     }
     let text = all(&base, &compared).ok().stdout;
     assert!(
@@ -205,7 +205,7 @@ fn concepts_are_printed_with_and_without_a_given_row() {
     let strength = |c: &serde_json::Value| c["strength"].as_f64().unwrap();
     assert!(strength(&list[0]) >= strength(&list[2]));
     assert_eq!(list[0]["largest"].as_array().unwrap().len(), 2);
-    assert!(["comedy", "drama", "horror"].contains(&list[0]["with"][0]["name"].as_str().unwrap()));
+    assert!(["comedy", "drama", "horror"].contains(&list[0]["positive"][0]["name"].as_str().unwrap()));
     let own = all(&base, &["--for", "1:4", "--json"])
         .ok()
         .json()

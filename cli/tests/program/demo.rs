@@ -34,9 +34,9 @@ fn demo_recovers_the_planted_structure() {
     let few = ran
         .json()
         .into_iter()
-        .find(|o| o["few"].is_object())
+        .find(|o| o["sparse_rows"].is_object())
         .unwrap();
-    let few = |name: &str| few["few"][name].as_f64().unwrap();
+    let few = |name: &str| few["sparse_rows"][name].as_f64().unwrap();
     assert!(
         few("test_rmse_coupled") < 0.98 * few("test_rmse_uncoupled"),
         "coupling helps most for rows with few entries"
@@ -44,10 +44,10 @@ fn demo_recovers_the_planted_structure() {
     // Nearly every cluster is one category in one city.
     let clusters = &found["clusters"];
     assert_eq!(clusters["clusters"].as_array().unwrap().len(), 24);
-    for m in clusters["matches"].as_array().unwrap() {
+    for m in clusters["agreement"].as_array().unwrap() {
         let share = |name: &str| m[name].as_f64().unwrap();
         assert!(
-            share("right") > 0.9 && share("right") > share("right_uncoupled"),
+            share("purity") > 0.9 && share("purity") > share("purity_uncoupled"),
             "{m}"
         );
     }
@@ -74,7 +74,7 @@ fn demo_recovers_the_planted_structure() {
             .as_array()
             .unwrap()
             .iter()
-            .all(|r| r.get("rated").is_some())
+            .all(|r| r.get("test_value").is_some())
     );
     let cluster = &clusters["clusters"][0];
     assert_eq!(cluster["members"].as_array().unwrap().len(), 3);
@@ -284,7 +284,7 @@ fn demo_runs_on_a_folder_of_files() {
     );
     // There is one fit, and the output does not mention coupling.
     assert_eq!(bare["fits"].as_array().unwrap().len(), 1);
-    assert_eq!(bare["clusters"]["by_gap"], true);
+    assert_eq!(bare["clusters"]["uses_gap_statistic"], true);
     let text = demo(&["--data", folder, "--threads", "2"], &dir.join("bare")).stdout;
     assert!(!text.contains("coupled"), "{text}");
     let files = fs::read_dir(dir.join("bare")).unwrap();
@@ -317,7 +317,7 @@ fn demo_runs_on_a_folder_of_files() {
     assert_eq!(people["clusters"]["mode"], 1);
     assert_eq!(people["clusters"]["clusters"].as_array().unwrap().len(), 3);
     assert_eq!(
-        people["clusters"]["clusters"][0]["labels"][0]["what"],
+        people["clusters"]["clusters"][0]["labels"][0]["attribute"],
         "taste"
     );
     let highest = people["person"]["highest"].as_array().unwrap();

@@ -227,7 +227,7 @@ fn eval_prints_ranking_metrics() {
     let report = all(&base, &["--json", "--quantile", "0.1"]).ok().json();
     let ranking = &report[0]["ranking"];
     assert_eq!(
-        (&ranking["by"], &ranking["users"], &ranking["at"]),
+        (&ranking["user_mode"], &ranking["users"], &ranking["top"]),
         (&1.into(), &12.into(), &2.into())
     );
     for of in ["model", "popularity"] {
