@@ -40,8 +40,9 @@ pub(super) fn print_clusters(
     // Labels number the matrices of the mode; the data set numbers all matrices.
     let matrix_numbers: Vec<usize> = data.matrices_of(mode).map(|(m, _)| m).collect();
     let mode_number = format!("mode {}", mode + 1);
-    out.line(format!(
-        "\nThe {} rows of {} in {} ({}), largest first:",
+    out.line("");
+    out.heading(&format!(
+        "The {} rows of {} in {} ({}), largest first:",
         format_integer(found.rows.len() as u64),
         if mode_number == data.mode_names[mode] {
             mode_number
@@ -189,7 +190,7 @@ fn print_agreement(
             100.0 * uncoupled.uncertainty_coefficients[m],
             match purities {
                 (Some(with), Some(without)) => format!(
-                    "; {:.0}% of the rows have the most frequent {} of their cluster (uncoupled {:.0}%)",
+                    ";\n    {:.0}% of the rows have the most frequent {} of their cluster (uncoupled {:.0}%)",
                     100.0 * with,
                     matrix.attribute,
                     100.0 * without

@@ -185,10 +185,9 @@ fn print_errors(context: &Context<'_>, fits: &Fits, out: &mut Output) {
     rows.extend(fits.all().map(|f| (f.name, f.summary.test_rmse)));
     let planted = context.data.planted_rmse;
     rows.extend(planted.map(|rmse| ("the planted model", rmse)));
-    out.line(format!(
-        "\nRMSE on the test entries:\n\n{}",
-        bar_chart(&rows)
-    ));
+    out.line("");
+    out.heading("RMSE on the test entries:");
+    out.line(format!("\n{}", bar_chart(&rows)));
     for Fit {
         model,
         summary,

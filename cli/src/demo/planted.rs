@@ -29,8 +29,8 @@ pub(super) fn generate_data(
     out: &mut Output,
 ) -> Result<DataSet> {
     out.line(format!(
-        "{} people rate {} places to eat over {MONTHS} months. Each place has a category and a city, and ratings\n\
-         depend on both. The data is sampled from a planted model plus noise.\n",
+        "{} people rate {} places to eat over {MONTHS} months. Each place has a category and a city,\n\
+         and ratings depend on both. The data is sampled from a planted model plus noise.\n",
         format_integer(PEOPLE),
         format_integer(PLACES)
     ));

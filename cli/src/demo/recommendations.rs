@@ -103,14 +103,20 @@ pub(super) fn print_recommendations(
         Some(name) if name.parse::<u64>().is_err() => printable(name).into_owned(),
         _ => format!("{} {}", data.mode_names[0], u64::from(person) + 1),
     };
-    out.line(format!(
-        "\n{person_name} has {} training entries. The highest:",
+    out.line("");
+    out.heading(&format!(
+        "{person_name} has {} training entries. The highest:",
         format_integer(known.len() as u64)
     ));
     for r in &highest {
         out.line(line(r.score, r.index, String::new()));
     }
-    out.line("Recommended, without training entries; `rated` is the value in the test entries:");
+    let is_rated = recommended.iter().any(|r| test_value(r.index).is_some());
+    out.heading(if is_rated {
+        "Recommended, without training entries; `rated` is the value in the test entries:"
+    } else {
+        "Recommended, without training entries:"
+    });
     for r in &recommended {
         let note = test_value(r.index).map_or(String::new(), |value| format!("rated {value:.1}"));
         out.line(line(r.score, r.index, note));

@@ -10,7 +10,9 @@ use s3cmtf::format::CooView;
 
 use super::bar_chart::inline_bar;
 use super::context::PageContext;
-use super::html::{count_noun, format_integer, format_percent, format_value};
+use super::html::{
+    count_noun, format_hundredths, format_integer, format_percent, format_value,
+};
 use super::line_chart::{Curve, LineChart, Mark};
 
 /// The largest number of clusters shown per mode.
@@ -193,7 +195,7 @@ impl PageContext<'_> {
                 format!(
                     "<li><span>{}</span><span>{}</span></li>",
                     self.row_name(found.mode, m.index),
-                    format_value((m.distance * 100.0).round() / 100.0)
+                    format_hundredths(m.distance)
                 )
             })
             .collect();

@@ -7,7 +7,7 @@ use s3cmtf::discover::{Association, Concept, ConceptOptions, RankedRow, describe
 
 use super::bar_chart::inline_bar;
 use super::context::PageContext;
-use super::html::format_value;
+use super::html::{format_hundredths, format_value};
 
 /// The largest number of concepts per mode.
 const MAX_CONCEPTS: usize = 9;
@@ -96,7 +96,7 @@ impl PageContext<'_> {
         format!(
             "<li class=\"{class}\">{} {}</li>",
             self.column_name(a.matrix, a.column),
-            format_value((a.contribution * 100.0).round() / 100.0)
+            format_hundredths(a.contribution)
         )
     }
 
@@ -107,7 +107,7 @@ impl PageContext<'_> {
                 format!(
                     "<li><span>{}</span><span>{}</span></li>",
                     self.row_name(n, r.index),
-                    format_value((r.score * 100.0).round() / 100.0)
+                    format_hundredths(r.score)
                 )
             })
             .collect();

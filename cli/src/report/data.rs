@@ -100,7 +100,7 @@ impl PageContext<'_> {
             let mean = count as f64 / (mode.rows.len().max(1)) as f64;
             let _ = writeln!(
                 out,
-                "<tr><td>{}</td><td>{} of {}</td><td>{}, {}</td><td>{}</td></tr>",
+                "<tr><td>{}</td><td class=\"short\">{} of {}</td><td class=\"short\">{}, {}</td><td>{}</td></tr>",
                 self.mode_name(n),
                 format_integer(mode.rows.len() as u64),
                 format_integer(mode.rows.dim()),

@@ -66,6 +66,13 @@ pub(super) fn format_value(x: f64) -> String {
     text.replace('-', "−")
 }
 
+/// Formats a value with two decimals, for columns of numbers.
+pub(super) fn format_hundredths(x: f64) -> String {
+    // Adding 0 turns -0 into 0.
+    let rounded = (x * 100.0).round() / 100.0 + 0.0;
+    format!("{rounded:.2}").replace('-', "−")
+}
+
 /// Formats a duration in seconds, minutes or hours.
 pub(super) fn format_seconds(s: f64) -> String {
     match s {

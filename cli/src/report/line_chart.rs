@@ -121,6 +121,12 @@ impl LineChart<'_> {
         ) else {
             return String::new();
         };
+        // Epochs and numbers of clusters have ticks at whole numbers.
+        let step = if points().all(|p| p.0.fract() == 0.0) {
+            x.step.floor().max(1.0)
+        } else {
+            x.step
+        };
         // The horizontal axis ends at the data.
         let last = points().filter(|p| p.1.is_finite()).map(|p| p.0);
         let first = last.clone().fold(f64::INFINITY, f64::min);
@@ -129,10 +135,10 @@ impl LineChart<'_> {
             Scale {
                 low: first,
                 high: last,
-                step: x.step,
+                step,
             }
         } else {
-            x
+            Scale { step, ..x }
         };
         let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
         let left = y.ticks().map(|t| text_width(&format_value(t)) + 5.0);
