@@ -12,3 +12,17 @@ pub fn format_integer(n: u64) -> String {
     }
     out
 }
+
+/// Formats an error (RMSE or MAE) with a fixed number of decimals, in scientific notation if it is tiny or huge.
+pub fn format_error(x: f64, decimals: usize) -> String {
+    if x == 0.0 || !x.is_finite() || (0.01..1e6).contains(&x) {
+        format!("{x:.decimals$}")
+    } else {
+        format!("{x:.decimals$e}")
+    }
+}
+
+/// Formats a root mean square error.
+pub fn format_rmse(x: f64) -> String {
+    format_error(x, 4)
+}

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use indicatif::ProgressBar;
 use s3cmtf::{Error, Result};
-pub(crate) use s3cmtf_cli::number_format::format_integer;
+pub(crate) use s3cmtf_cli::number_format::{format_error, format_integer, format_rmse};
 
 use crate::style::{self, Style};
 
@@ -112,20 +112,6 @@ pub(crate) fn printable(name: &str) -> Cow<'_, str> {
     } else {
         name.into()
     }
-}
-
-/// Formats an error (RMSE or MAE) with a fixed number of decimals, in scientific notation if it is tiny or huge.
-pub(crate) fn format_error(x: f64, decimals: usize) -> String {
-    if x == 0.0 || !x.is_finite() || (0.01..1e6).contains(&x) {
-        format!("{x:.decimals$}")
-    } else {
-        format!("{x:.decimals$e}")
-    }
-}
-
-/// Formats a root mean square error.
-pub(crate) fn format_rmse(x: f64) -> String {
-    format_error(x, 4)
 }
 
 /// Formats a p-value as the text after `p`. A value that underflowed to 0 is printed as a bound.

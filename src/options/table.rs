@@ -21,13 +21,41 @@ pub struct OptionInfo {
     pub kind: OptionKind,
     /// Default value, in the form that [`Options::set`] takes.
     pub default: &'static str,
+    /// Algorithms that use it. The others ignore it, or refuse a value that they do not support.
+    pub algorithms: &'static [Algorithm],
     /// Help text.
     pub help: &'static str,
 }
 
-/// Defines [`Options`] and [`OPTION_TABLE`] from rows `name: type, kind, default, help;`.
+/// All algorithms.
+const ALL: &[Algorithm] = &[
+    Algorithm::Blocked,
+    Algorithm::Opt,
+    Algorithm::Naive,
+    Algorithm::Als,
+    Algorithm::Gibbs,
+];
+/// The algorithms with a learning rate.
+const SGD: &[Algorithm] = &[Algorithm::Blocked, Algorithm::Opt, Algorithm::Naive];
+/// The algorithms that minimise the objective.
+const NOT_GIBBS: &[Algorithm] = &[
+    Algorithm::Blocked,
+    Algorithm::Opt,
+    Algorithm::Naive,
+    Algorithm::Als,
+];
+/// The algorithms with vector instructions.
+const NOT_NAIVE: &[Algorithm] = &[
+    Algorithm::Blocked,
+    Algorithm::Opt,
+    Algorithm::Als,
+    Algorithm::Gibbs,
+];
+const GIBBS: &[Algorithm] = &[Algorithm::Gibbs];
+
+/// Defines [`Options`] and [`OPTION_TABLE`] from rows `name: type, kind, default, algorithms, help;`.
 macro_rules! options {
-    ($($name:ident: $type:ty, $kind:expr, $default:literal, $help:literal;)+) => {
+    ($($name:ident: $type:ty, $kind:expr, $default:literal, $algorithms:expr, $help:literal;)+) => {
         /// The values of all options of a fit. Set fields directly, or by name with [`Options::set`].
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
@@ -37,7 +65,7 @@ macro_rules! options {
 
         /// All options, in the order of the help.
         pub const OPTION_TABLE: &[OptionInfo] = &[
-            $(OptionInfo { name: stringify!($name), kind: $kind, default: $default, help: $help },)+
+            $(OptionInfo { name: stringify!($name), kind: $kind, default: $default, algorithms: $algorithms, help: $help },)+
         ];
 
         impl Default for Options {
@@ -90,67 +118,67 @@ macro_rules! options {
 }
 
 options! {
-    algorithm: Algorithm, OptionKind::Choice(ALGORITHMS), "blocked",
+    algorithm: Algorithm, OptionKind::Choice(ALGORITHMS), "blocked", ALL,
         "Algorithm: blocked (parallel SGD), opt or naive (the paper's lock-free SGD), als, or gibbs (the most accurate, the slowest)";
-    model: ModelKind, OptionKind::Choice(MODELS), "auto",
+    model: ModelKind, OptionKind::Choice(MODELS), "auto", ALL,
         "Core tensor: tucker, cp, or auto (cp if rank is auto)";
-    rank: Vec<usize>, OptionKind::IntegerList(1, 1024), "auto",
+    rank: Vec<usize>, OptionKind::IntegerList(1, 1024), "auto", ALL,
         "Rank of each mode, or one for all; auto: by data size";
-    epochs: u64, OptionKind::Integer(0, 1_000_000), "30",
+    epochs: u64, OptionKind::Integer(0, 1_000_000), "30", NOT_GIBBS,
         "Maximum number of passes over the entries (not gibbs)";
-    eta: Option<f64>, OptionKind::Real(0.0, 1e6), "auto",
+    eta: Option<f64>, OptionKind::Real(0.0, 1e6), "auto", SGD,
         "Initial learning rate of SGD";
-    schedule: LearningRateSchedule, OptionKind::Choice(SCHEDULES), "square",
+    schedule: LearningRateSchedule, OptionKind::Choice(SCHEDULES), "square", SGD,
         "Learning rate schedule: square (to 0) or inverse";
-    decay: f64, OptionKind::Real(0.0, 1e6), "0.1",
+    decay: f64, OptionKind::Real(0.0, 1e6), "0.1", SGD,
         "Decay per epoch of schedule inverse, eta / (1 + decay t)";
-    core_step: Option<f64>, OptionKind::Real(0.0, 1e6), "auto",
+    core_step: Option<f64>, OptionKind::Real(0.0, 1e6), "auto", SGD,
         "Learning rate of the core relative to the factors";
-    mean: bool, OptionKind::Flag, "true",
+    mean: bool, OptionKind::Flag, "true", NOT_GIBBS,
         "Subtract the mean and scale the values while fitting";
-    biases: bool, OptionKind::Flag, "true",
+    biases: bool, OptionKind::Flag, "true", ALL,
         "Fit a bias for each row of each mode";
-    lambda_bias: Vec<f64>, OptionKind::RealList(0.0, f64::MAX), "auto",
+    lambda_bias: Vec<f64>, OptionKind::RealList(0.0, f64::MAX), "auto", NOT_GIBBS,
         "Penalty on biases, one or per mode; auto: estimated";
-    lambda_reg: Option<f64>, OptionKind::Real(0.0, f64::MAX), "auto",
+    lambda_reg: Option<f64>, OptionKind::Real(0.0, f64::MAX), "auto", NOT_GIBBS,
         "Penalty on factors, core and columns; auto: estimated";
-    penalty_per: PenaltyScaling, OptionKind::Choice(PENALTY_SCALINGS), "root",
+    penalty_per: PenaltyScaling, OptionKind::Choice(PENALTY_SCALINGS), "root", NOT_GIBBS,
         "Penalty per row, per root of row length, or per entry";
-    lambda_m: f64, OptionKind::Real(0.0, f64::MAX), "1",
+    lambda_m: f64, OptionKind::Real(0.0, f64::MAX), "1", ALL,
         "Weight of matrices and graphs without their own weight";
-    penalty: Penalty, OptionKind::Choice(PENALTIES), "l2",
+    penalty: Penalty, OptionKind::Choice(PENALTIES), "l2", SGD,
         "Penalty norm: l2 (squares) or l1 (absolute values)";
-    start: Initialization, OptionKind::Choice(INITIALIZATIONS), "auto",
+    start: Initialization, OptionKind::Choice(INITIALIZATIONS), "auto", NOT_GIBBS,
         "Initial factors: drawn (by a short Gibbs chain), identity, paper or normal; auto is drawn, or paper with nonneg";
-    nonneg: bool, OptionKind::Flag, "false",
+    nonneg: bool, OptionKind::Flag, "false", NOT_GIBBS,
         "Keep factors, core and matrix columns non-negative; no biases";
-    orthogonal: bool, OptionKind::Flag, "true",
+    orthogonal: bool, OptionKind::Flag, "true", NOT_GIBBS,
         "Orthonormalise the factor columns after fitting (tucker)";
-    clip: bool, OptionKind::Flag, "true",
+    clip: bool, OptionKind::Flag, "true", ALL,
         "Clip predictions to the training range when measuring errors";
-    burn_in: u64, OptionKind::Integer(0, 1_000_000), "8",
+    burn_in: u64, OptionKind::Integer(0, 1_000_000), "8", GIBBS,
         "Gibbs sweeps before the first sample";
-    samples: u64, OptionKind::Integer(1, 100_000), "50",
+    samples: u64, OptionKind::Integer(1, 100_000), "50", GIBBS,
         "Posterior samples of gibbs to average over";
-    tolerance: f64, OptionKind::Real(0.0, 1.0), "0",
+    tolerance: f64, OptionKind::Real(0.0, 1.0), "0", ALL,
         "Stop when the loss changes by a smaller fraction; 0: never";
-    patience: u64, OptionKind::Integer(0, 1_000_000), "0",
+    patience: u64, OptionKind::Integer(0, 1_000_000), "0", ALL,
         "Stop after N evaluations without improvement; 0: never";
-    valid_fraction: f64, OptionKind::Real(0.0, 1.0), "0",
+    valid_fraction: f64, OptionKind::Real(0.0, 1.0), "0", NOT_GIBBS,
         "Fraction of entries to hold out for validation; 0: none";
-    time_limit: f64, OptionKind::Real(0.0, f64::MAX), "0",
+    time_limit: f64, OptionKind::Real(0.0, f64::MAX), "0", ALL,
         "Stop after this many seconds of fitting; 0: never";
-    eval_every: u64, OptionKind::Integer(1, 1_000_000), "1",
+    eval_every: u64, OptionKind::Integer(1, 1_000_000), "1", ALL,
         "Epochs between two evaluations of the errors";
-    checkpoint_every: u64, OptionKind::Integer(1, 1_000_000), "1",
+    checkpoint_every: u64, OptionKind::Integer(1, 1_000_000), "1", ALL,
         "Epochs between two checkpoints";
-    threads: u64, OptionKind::Integer(0, 4096), "0",
+    threads: u64, OptionKind::Integer(0, 4096), "0", ALL,
         "Number of threads; 0: all available cores";
-    pin: bool, OptionKind::Flag, "true",
+    pin: bool, OptionKind::Flag, "true", ALL,
         "Pin each thread to a core";
-    kernel: KernelChoice, OptionKind::Choice(KERNELS), "auto",
+    kernel: KernelChoice, OptionKind::Choice(KERNELS), "auto", NOT_NAIVE,
         "Instruction set: auto, scalar, wide, avx2 or avx512";
-    seed: u64, OptionKind::Integer(0, u64::MAX), "0",
+    seed: u64, OptionKind::Integer(0, u64::MAX), "0", ALL,
         "Random seed";
 }
 

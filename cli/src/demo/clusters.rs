@@ -52,7 +52,7 @@ pub(super) fn print_clusters(
         format_count(found.clusters.len() as u64, "cluster", "clusters"),
         match found.gap {
             Some(_) => "chosen by the gap statistic",
-            None => "as many as the matrices define groups",
+            None => "one per group of the matrices",
         }
     ));
     for (k, c) in found.clusters.iter().take(SHOWN_CLUSTERS).enumerate() {

@@ -11,10 +11,9 @@ use s3cmtf::model::Model;
 use s3cmtf::{Error, Result};
 
 use super::context::{PageContext, TestErrors};
-use super::html::{
-    count_noun, escape, format_integer, format_seconds, format_value, section, truncate,
-};
+use super::html::{count_noun, escape, format_integer, format_seconds, section, truncate};
 use super::options::ReportOptions;
+use crate::number_format::format_rmse;
 
 /// Returns a report on a model as one page of HTML.
 pub fn report(model: &Model, options: &ReportOptions<'_>, monitor: &dyn Monitor) -> Result<String> {
@@ -166,7 +165,7 @@ impl PageContext<'_> {
             .or(last.map(|e| e.train_rmse))
             .filter(|x| x.is_finite());
         if let Some(train) = train {
-            tiles.push((format_value(train), "RMSE on training entries".into()));
+            tiles.push((format_rmse(train), "RMSE on training entries".into()));
         }
         let recorded = outcome.map(|o| o.test_rmse);
         let recorded = recorded
@@ -174,7 +173,7 @@ impl PageContext<'_> {
             .filter(|x| x.is_finite());
         let test = errors.map(|e| e.model.clipped.rmse).or(recorded);
         if let Some(test) = test {
-            tiles.push((format_value(test), "RMSE on test entries".into()));
+            tiles.push((format_rmse(test), "RMSE on test entries".into()));
         }
         let epochs = outcome.map_or(model.history().len() as u64, |o| o.epochs);
         if epochs > 0 {

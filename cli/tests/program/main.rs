@@ -24,6 +24,8 @@ mod guide_discovery;
 mod help;
 mod matrix_kinds;
 mod old_files;
+mod option_reference;
+mod pictures;
 mod recommend;
 mod rejected_files;
 mod rejected_text;
