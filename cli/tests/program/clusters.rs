@@ -205,7 +205,9 @@ fn concepts_are_printed_with_and_without_a_given_row() {
     let strength = |c: &serde_json::Value| c["strength"].as_f64().unwrap();
     assert!(strength(&list[0]) >= strength(&list[2]));
     assert_eq!(list[0]["largest"].as_array().unwrap().len(), 2);
-    assert!(["comedy", "drama", "horror"].contains(&list[0]["positive"][0]["name"].as_str().unwrap()));
+    assert!(
+        ["comedy", "drama", "horror"].contains(&list[0]["positive"][0]["name"].as_str().unwrap())
+    );
     let own = all(&base, &["--for", "1:4", "--json"])
         .ok()
         .json()

@@ -40,7 +40,10 @@ fn fit_takes_the_options_that_tune_writes() {
     assert_eq!((table.len(), summary["trials"].as_u64()), (9, Some(9)));
     assert!(objects.iter().any(|o| o["rung"] == 1 && o["done"] == 9));
     assert_eq!(
-        (summary["reason"].as_str(), summary["failed_trials"].as_u64()),
+        (
+            summary["reason"].as_str(),
+            summary["failed_trials"].as_u64()
+        ),
         (Some("epochs"), Some(0))
     );
     assert!(summary["valid_rmse"].as_f64() <= summary["default_rmse"].as_f64());
