@@ -17,7 +17,7 @@ Operations counted per entry, with N modes, rank J and T threads (for cp: update
   tucker  blocked 6 J^(N-1)   opt (4 + 2/T) J^N        naive (N^2 + N + 1 + 2/T) J^N
   cp      blocked (7N - 8) J  opt (7N - 3 + 3/T) J     naive (N^2 + 3N + 1 + 3/T) J
 A multiply-add counts as two. The peak is that of multiply-adds on registers, with the same
-instruction set and number of threads, measured in the same run. The columns "x opt" and "x naive"
+instruction set and number of threads, measured in the same run. The columns `x opt` and `x naive`
 compare algorithms with the same instruction set and number of threads; naive has scalar code only.
 
 Examples:
