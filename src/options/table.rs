@@ -44,13 +44,6 @@ const NOT_GIBBS: &[Algorithm] = &[
     Algorithm::Naive,
     Algorithm::Als,
 ];
-/// The algorithms with vector instructions.
-const NOT_NAIVE: &[Algorithm] = &[
-    Algorithm::Blocked,
-    Algorithm::Opt,
-    Algorithm::Als,
-    Algorithm::Gibbs,
-];
 const GIBBS: &[Algorithm] = &[Algorithm::Gibbs];
 
 /// Defines [`Options`] and [`OPTION_TABLE`] from rows `name: type, kind, default, algorithms, help;`.
@@ -176,7 +169,7 @@ options! {
         "Number of threads; 0: all available cores";
     pin: bool, OptionKind::Flag, "true", ALL,
         "Pin each thread to a core";
-    kernel: KernelChoice, OptionKind::Choice(KERNELS), "auto", NOT_NAIVE,
+    kernel: KernelChoice, OptionKind::Choice(KERNELS), "auto", ALL,
         "Instruction set: auto, scalar, wide, avx2 or avx512";
     seed: u64, OptionKind::Integer(0, u64::MAX), "0", ALL,
         "Random seed";
