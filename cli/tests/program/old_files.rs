@@ -26,7 +26,9 @@ fn fit_resumes_from_a_checkpoint_of_0_1() {
     let tensor = fixture("tensor.coo");
     let matrix = format!("1:{}", fixture("matrix.coo"));
     let mut words = vec!["fit", "--tensor", &tensor, "--matrix", &matrix, "-o", out];
-    let checkpoint = fixture("checkpoint.s3m");
+    // A resumed fit writes its checkpoints to the same file.
+    let saved = std::fs::read(fixture("checkpoint.s3m")).unwrap();
+    let checkpoint = dir.file("checkpoint.s3m", saved).display().to_string();
     words.extend(["--resume", &checkpoint, "--preset", "paper", "--rank", "2"]);
     words.extend(["--epochs", "5", "--seed", "7", "--threads", "1"]);
     words.extend(["--kernel", "scalar"]);
