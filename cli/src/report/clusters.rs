@@ -10,9 +10,7 @@ use s3cmtf::format::CooView;
 
 use super::bar_chart::inline_bar;
 use super::context::PageContext;
-use super::html::{
-    count_noun, format_hundredths, format_integer, format_percent, format_value,
-};
+use super::html::{count_noun, format_hundredths, format_integer, format_percent, format_value};
 use super::line_chart::{Curve, LineChart, Mark};
 
 /// The largest number of clusters shown per mode.
