@@ -993,7 +993,8 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_model_load(const char *path, int32_t mode, s3
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_save(const s3cmtf_model *model, const char *path, s3cmtf_error *error);
 
 /** Writes factors, core, mean, biases, and factors and offsets of the matrices to a folder as .npy files, factors and core also
-  *  as text. `cancel` may be NULL. */
+  *  as text. Text tables have a line for each row up to the size of its mode; a model whose tables would exceed 16 GiB is an
+  *  error. `cancel` may be NULL. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_export(const s3cmtf_model *model, const char *folder,
     const s3cmtf_cancel *cancel, s3cmtf_error *error);
 

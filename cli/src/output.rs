@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt::{Display, Write as _};
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use indicatif::ProgressBar;
+use s3cmtf::format::Names;
 use s3cmtf::{Error, Result};
 pub(crate) use s3cmtf_cli::number_format::{format_error, format_integer, format_rmse};
 
@@ -38,13 +40,27 @@ impl Output {
     /// Appends the heading of a table, in bold on a terminal.
     pub(crate) fn heading(&mut self, line: &str) {
         let coloured = style::is_coloured(self.is_terminal);
-        self.line(Style::Heading.apply(line, coloured));
+        self.exact_line(&Style::Heading.apply(&printable_lines(line), coloured));
     }
 
-    /// Appends a line of text; ignored with `--json`.
+    /// Appends a line of text; ignored with `--json`. Control characters, which names and paths may contain, are replaced.
     pub(crate) fn line(&mut self, line: impl AsRef<str>) {
+        self.exact_line(&printable_lines(line.as_ref()));
+    }
+
+    /// Appends a line of data for other programs, such as CSV; ignored with `--json`. Control characters are replaced on a
+    /// terminal only.
+    pub(crate) fn data_line(&mut self, line: &str) {
+        if self.is_terminal {
+            self.line(line);
+        } else {
+            self.exact_line(line);
+        }
+    }
+
+    fn exact_line(&mut self, line: &str) {
         if !self.json {
-            self.text.push_str(line.as_ref());
+            self.text.push_str(line);
             self.text.push('\n');
         }
     }
@@ -84,14 +100,19 @@ impl Output {
 }
 
 /// Writes a line to standard error. A failure to write is ignored, since it cannot be reported anywhere.
-pub(crate) fn print_stderr(line: &str) {
+fn print_stderr_exactly(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Writes a line to standard error. Control characters, which names and paths may contain, are replaced.
+pub(crate) fn print_stderr(line: &str) {
+    print_stderr_exactly(&printable_lines(line));
 }
 
 /// Writes an error message to standard error.
 pub(crate) fn print_error(message: &str) {
     let prefix = style::on_stderr("error:", Style::Error);
-    print_stderr(&format!("{prefix} {message}"));
+    print_stderr_exactly(&format!("{prefix} {}", printable_lines(message)));
 }
 
 /// Writes a remark about input that may be right to standard error.
@@ -102,7 +123,24 @@ pub(crate) fn print_note(message: &str) {
 /// Writes a warning to standard error.
 pub(crate) fn print_warning(message: &str) {
     let prefix = style::on_stderr("warning:", Style::Warning);
-    print_stderr(&format!("{prefix} {message}"));
+    print_stderr_exactly(&format!("{prefix} {}", printable_lines(message)));
+}
+
+/// Warns about names files that were renamed, because they do not belong to a new model.
+pub(crate) fn warn_renamed<'a>(renamed: impl IntoIterator<Item = &'a PathBuf>) {
+    for path in renamed {
+        print_warning(&Names::renamed_warning(path));
+    }
+}
+
+/// Returns a text that is safe to print on a terminal: control characters are replaced, except for line ends and tabs.
+fn printable_lines(text: &str) -> Cow<'_, str> {
+    let is_unsafe = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if text.contains(is_unsafe) {
+        text.replace(is_unsafe, "\u{fffd}").into()
+    } else {
+        text.into()
+    }
 }
 
 /// Returns a name that is safe to print on a terminal: control characters are replaced.

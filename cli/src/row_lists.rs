@@ -162,7 +162,7 @@ impl<'a> ListPrinter<'a> {
             let _ = write!(line, "{prefix}{},", place + 1);
             add_row(&mut line, self.mode, r.index);
             let _ = write!(line, "{}", r.score as f32);
-            out.line(&line);
+            out.data_line(&line);
         }
     }
 

@@ -34,7 +34,7 @@ pub(super) fn cluster_points(
     rows: &[u32],
 ) -> Result<PointSet> {
     let factor = &model.modes()[mode].factor;
-    let rank = model.shape().ranks[mode];
+    let rank = model.shape().ranks()[mode];
     let transform = match space {
         ClusterSpace::Predictions => prediction_transform(model, mode, rows)?,
         ClusterSpace::Columns => column_transform(factor, rows, rank),
@@ -63,7 +63,7 @@ fn column_transform(factor: &FactorMatrix, rows: &[u32], rank: usize) -> Vec<f64
 
 /// Returns the matrix Q L^(1/2) that turns distances between predictions into Euclidean distances.
 fn prediction_transform(model: &Model, mode: usize, rows: &[u32]) -> Result<Vec<f64>> {
-    let rank = model.shape().ranks[mode];
+    let rank = model.shape().ranks()[mode];
     let covariance = covariance(&model.modes()[mode].factor, rows, rank);
     let own = ParameterView::own(model);
     let mut terms = vec![prediction_metric(model, &own, mode, &[])?];

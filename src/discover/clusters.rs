@@ -313,7 +313,7 @@ fn clusters_with_means(
     rows: &[u32],
     clustering: &Clustering,
 ) -> Vec<Cluster> {
-    let rank = model.shape().ranks[mode];
+    let rank = model.shape().ranks()[mode];
     let mut clusters: Vec<Cluster> = clustering
         .sizes
         .iter()

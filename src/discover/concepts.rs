@@ -126,7 +126,7 @@ pub fn describe_concepts(model: &Model, options: &ConceptOptions) -> Result<Conc
         given.push((n, compact_row(model, n, index)? as usize));
     }
     let parameters = ParameterView::own(model);
-    let rank = model.shape().ranks[mode];
+    let rank = model.shape().ranks()[mode];
     let moment = second_moment(model, &parameters, mode)?;
     let column_rms = square_roots(diagonal(&moment, rank));
     let metric = prediction_metric(model, &parameters, mode, &given)?;
@@ -135,7 +135,7 @@ pub fn describe_concepts(model: &Model, options: &ConceptOptions) -> Result<Conc
     let mean_effect = contract_means(model, &parameters, mode, &contracted);
     let profile = match contracted.modes[..] {
         [other] => {
-            let columns = model.shape().ranks[other];
+            let columns = model.shape().ranks()[other];
             let moment = second_moment(model, &parameters, other)?;
             let other_rms = square_roots(diagonal(&moment, columns));
             let scaled = contracted.values.iter().enumerate();

@@ -15,7 +15,7 @@ pub(super) struct ContractedCore {
 
 /// Returns a row of a mode in double precision.
 fn row_values(model: &Model, parameters: &ParameterView<'_>, mode: usize, row: usize) -> Vec<f64> {
-    let mut values = vec![0.0f32; model.shape().ranks[mode]];
+    let mut values = vec![0.0f32; model.shape().ranks()[mode]];
     parameters.read(mode, row, &mut values);
     values.iter().map(|&x| f64::from(x)).collect()
 }
@@ -32,8 +32,8 @@ pub(super) fn contract_given(
     let modes: Vec<usize> = (0..shape.order())
         .filter(|n| *n != mode && !is_given(n))
         .collect();
-    let rank = shape.ranks[mode];
-    if shape.kind == CoreKind::Diagonal {
+    let rank = shape.ranks()[mode];
+    if shape.kind() == CoreKind::Diagonal {
         let core = parameters.core()[..rank].iter().map(|&g| f64::from(g));
         let mut diagonal: Vec<f64> = core.collect();
         for &(n, r) in given {
@@ -53,7 +53,7 @@ pub(super) fn contract_given(
     }
     let dense = shape.dense_core(parameters.core());
     let mut values: Vec<f64> = dense.iter().map(|&g| f64::from(g)).collect();
-    let mut ranks = shape.ranks.clone();
+    let mut ranks = shape.ranks().to_vec();
     for &(n, r) in given {
         values = contract_mode(&values, &ranks, n, &row_values(model, parameters, n, r));
         ranks[n] = 1;
@@ -82,11 +82,11 @@ pub(super) fn contract_means(
     contracted: &ContractedCore,
 ) -> Vec<f64> {
     let shape = model.shape();
-    let rank = shape.ranks[mode];
+    let rank = shape.ranks()[mode];
     // The row behind the last one is the mean row.
     let mean = |n: usize| row_values(model, parameters, n, model.modes()[n].rows.len());
     let mut values = contracted.values.clone();
-    if shape.kind == CoreKind::Diagonal {
+    if shape.kind() == CoreKind::Diagonal {
         if contracted.modes.len() == 1 {
             values = (0..rank).map(|j| values[j * rank + j]).collect();
         }
@@ -97,7 +97,7 @@ pub(super) fn contract_means(
         return values;
     }
     let mut ranks: Vec<usize> = vec![rank];
-    ranks.extend(contracted.modes.iter().map(|&n| shape.ranks[n]));
+    ranks.extend(contracted.modes.iter().map(|&n| shape.ranks()[n]));
     for (at, &n) in contracted.modes.iter().enumerate() {
         values = contract_mode(&values, &ranks, at + 1, &mean(n));
         ranks[at + 1] = 1;

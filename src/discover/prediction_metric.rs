@@ -25,16 +25,16 @@ pub(super) fn prediction_metric(
 ) -> Result<Vec<f64>> {
     let shape = model.shape();
     let moment = |n: usize| match given.iter().find(|(m, _)| *m == n) {
-        Some(&(_, row)) => Ok(outer_square(parameters, n, row, shape.ranks[n])),
+        Some(&(_, row)) => Ok(outer_square(parameters, n, row, shape.ranks()[n])),
         None => second_moment(model, parameters, n),
     };
     let others: Vec<(usize, Vec<f64>)> = (0..shape.order())
         .filter(|&n| n != mode)
         .map(|n| Ok((n, moment(n)?)))
         .collect::<Result<_>>()?;
-    let rank = shape.ranks[mode];
+    let rank = shape.ranks()[mode];
     let mut metric = try_zeroed(rank * rank, "values of a metric")?;
-    if shape.kind == CoreKind::Diagonal {
+    if shape.kind() == CoreKind::Diagonal {
         for (k, m) in metric.iter_mut().enumerate() {
             let core = |j: usize| f64::from(parameters.core()[j]);
             let moments: f64 = others.iter().map(|(_, a)| a[k]).product();
@@ -45,9 +45,9 @@ pub(super) fn prediction_metric(
     let core = shape.dense_core(parameters.core());
     let mut product: Vec<f64> = core.iter().map(|&g| f64::from(g)).collect();
     for (n, moment) in &others {
-        product = mode_product(&product, &shape.ranks, *n, moment);
+        product = mode_product(&product, shape.ranks(), *n, moment);
     }
-    let stride: usize = shape.ranks[mode + 1..].iter().product();
+    let stride: usize = shape.ranks()[mode + 1..].iter().product();
     for (position, &g) in core.iter().enumerate() {
         let i = position / stride % rank;
         let first = position - i * stride;
@@ -90,7 +90,7 @@ pub(super) fn second_moment(
     parameters: &ParameterView<'_>,
     mode: usize,
 ) -> Result<Vec<f64>> {
-    let rank = model.shape().ranks[mode];
+    let rank = model.shape().ranks()[mode];
     let mut moment: Vec<f64> = try_zeroed(rank * rank, "values of a metric")?;
     let mut row = vec![0.0f32; rank];
     let own = &model.modes()[mode];

@@ -252,7 +252,7 @@ impl CandidateTable for BiasedRows<'_> {
     }
 
     fn width(&self) -> usize {
-        self.model.shape().ranks[self.mode] + 1
+        self.model.shape().ranks()[self.mode] + 1
     }
 
     fn transpose(&self, parameter_set: usize, rows: &[u32], tile: &mut [f32]) {
@@ -300,12 +300,12 @@ impl<'a> QueryBuilder<'a> {
             *offset = parameters.mean();
             for (n, &i) in index.iter().enumerate().filter(|&(n, _)| n != mode) {
                 let (row, start) = (model.row_of(n, i) as usize, shape.row(n).start);
-                parameters.read(n, row, &mut self.rows[start..start + shape.ranks[n]]);
+                parameters.read(n, row, &mut self.rows[start..start + shape.ranks()[n]]);
                 *offset += parameters.bias(n, row);
             }
             self.kernel
                 .gradients(parameters.core(), &self.rows, &mut self.gradients);
-            let (rank, start) = (shape.ranks[mode], shape.row(mode).start);
+            let (rank, start) = (shape.ranks()[mode], shape.row(mode).start);
             vector[..rank].copy_from_slice(&self.gradients[start..start + rank]);
             vector[rank] = 1.0;
         }

@@ -119,7 +119,7 @@ struct NormalizedRows<'a> {
 impl<'a> NormalizedRows<'a> {
     fn new(model: &'a Model, mode: usize, monitor: &dyn Monitor) -> Result<NormalizedRows<'a>> {
         let parameters = ParameterView::per_sample(model, false);
-        let rank = model.shape().ranks[mode];
+        let rank = model.shape().ranks()[mode];
         let count = model.modes()[mode].rows.len();
         let mut norms: Vec<f64> = try_zeroed(count, "rows")?;
         let mut metrics = Vec::new();

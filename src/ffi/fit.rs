@@ -197,7 +197,7 @@ pub extern "C" fn s3cmtf_fit_set_cancel(
 /// Sets the callback of s3cmtf_fit_run(), to which `user` is passed. NULL for none.
 #[must_use]
 #[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_fit_set_callback(
+pub unsafe extern "C" fn s3cmtf_fit_set_callback(
     fit: Option<&mut FitHandle>,
     callback: ProgressCallback,
     user: *mut c_void,

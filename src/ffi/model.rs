@@ -17,7 +17,7 @@ use super::problem::{
 use super::progress::{Progress, S3CMTF_FIT_ENDED};
 use super::status::Outcome;
 use crate::model::{Model, load, save};
-use crate::predict::export;
+use crate::predict::{MAX_EXPORTED_TEXT, export};
 
 use crate::kernel::CoreKind;
 use crate::problem::MatrixKind;
@@ -163,7 +163,8 @@ pub unsafe extern "C" fn s3cmtf_model_save(
 }
 
 /// Writes factors, core, mean, biases, and factors and offsets of the matrices to a folder as .npy files, factors and core also
-/// as text. `cancel` may be NULL.
+/// as text. Text tables have a line for each row up to the size of its mode; a model whose tables would exceed 16 GiB is an
+/// error. `cancel` may be NULL.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_export(
@@ -176,7 +177,7 @@ pub unsafe extern "C" fn s3cmtf_model_export(
         let model = of(model)?;
         // SAFETY: a text of the caller, for this call.
         let folder = unsafe { path(folder, "folder") }?;
-        export(model, &folder, &Token(cancel))?;
+        export(model, &folder, MAX_EXPORTED_TEXT, &Token(cancel))?;
         Ok(())
     })
 }
@@ -199,7 +200,7 @@ pub unsafe extern "C" fn s3cmtf_model_get_info(
         let model = of(model)?;
         let own = ModelInfo {
             size: size_of::<ModelInfo>() as u64,
-            kind: match model.shape().kind {
+            kind: match model.shape().kind() {
                 CoreKind::Full => S3CMTF_MODEL_TUCKER,
                 CoreKind::Diagonal => S3CMTF_MODEL_CP,
             },
@@ -232,7 +233,7 @@ pub unsafe extern "C" fn s3cmtf_model_get_mode(
             size: size_of::<ModeInfo>() as u64,
             dim: model.dims()[n],
             rows: model.modes()[n].rows.len() as u64,
-            rank: model.shape().ranks[n] as u64,
+            rank: model.shape().ranks()[n] as u64,
         };
         // SAFETY: a struct of the caller, for this call.
         unsafe { struct_out(&own, info, "info") }

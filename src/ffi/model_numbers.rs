@@ -197,13 +197,13 @@ pub unsafe extern "C" fn s3cmtf_model_copy_core(
         // SAFETY: a buffer of the caller, for this call.
         let to = unsafe { Numbers::new(numbers, capacity, number_type) }?;
         let shape = model.shape();
-        if shape.kind == CoreKind::Diagonal {
-            let rank = shape.ranks[0];
+        if shape.kind() == CoreKind::Diagonal {
+            let rank = shape.ranks()[0];
             return to.write(rank, model.core()[..rank].iter().copied());
         }
         let dense = shape.dense_core(model.core());
         if columns {
-            to.write(dense.len(), reversed(&dense, &shape.ranks))
+            to.write(dense.len(), reversed(&dense, shape.ranks()))
         } else {
             to.write(dense.len(), dense.iter().copied())
         }
@@ -221,9 +221,9 @@ pub extern "C" fn s3cmtf_model_view_core(
 ) -> i32 {
     guard(error, || {
         let (model, out) = (of(model)?, given(view, "view")?);
-        let ranks = &model.shape().ranks;
+        let ranks = model.shape().ranks();
         let columns = ranks[ranks.len() - 1];
-        let rows = match model.shape().kind {
+        let rows = match model.shape().kind() {
             CoreKind::Full => ranks[..ranks.len() - 1].iter().product(),
             CoreKind::Diagonal => 1,
         };

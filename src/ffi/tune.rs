@@ -243,7 +243,7 @@ pub extern "C" fn s3cmtf_tune_set_cancel(
 /// Sets the callback of s3cmtf_tune_run(), to which `user` is passed. NULL for none.
 #[must_use]
 #[unsafe(no_mangle)]
-pub extern "C" fn s3cmtf_tune_set_callback(
+pub unsafe extern "C" fn s3cmtf_tune_set_callback(
     tune: Option<&mut TuneHandle>,
     callback: TrialCallback,
     user: *mut c_void,

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::atomic::AtomicFile;
 use super::batches::for_each_valid_batch;
 use super::coo_file::CooFile;
 use super::coo_view::{CooView, Values};
@@ -48,12 +47,12 @@ pub fn convert(
         let file = CooFile::open(path, OpenMode::Mapped)?;
         let names = names::carry(path, &output.with_extension(""), file.header().dims.len())?;
         let finished = rewrite(&file, output, options, monitor)?;
-        names.into_iter().try_for_each(AtomicFile::commit)?;
+        let renamed = names::commit_all(names)?;
         return Ok(ConversionReport {
             header: finished.commit()?,
             names: Vec::new(),
             skipped: SkippedRows::default(),
-            warnings: Vec::new(),
+            warnings: renamed.iter().map(|p| Names::renamed_warning(p)).collect(),
         });
     }
     let source = match &input {
@@ -83,11 +82,18 @@ pub fn convert(
     refuse_same(source.as_deref(), output)?;
     refuse_same(tensor, output)?;
     // Names before data: a data file never appears without its names.
-    staged.into_iter().try_for_each(AtomicFile::commit)?;
+    let mut renamed = names::commit_all(staged)?;
     let kept: Vec<usize> = written.iter().map(|w| w.0).collect();
-    names::remove_stale(output, &kept);
+    renamed.extend(names::set_aside_stale(output, &kept)?);
     let header = finished.commit()?;
-    let warnings = sparse_modes(output, &header, &kept, &result.columns, monitor)?;
+    let mut warnings: Vec<String> = renamed.iter().map(|p| Names::renamed_warning(p)).collect();
+    warnings.extend(sparse_modes(
+        output,
+        &header,
+        &kept,
+        &result.columns,
+        monitor,
+    )?);
     Ok(ConversionReport {
         header,
         names: written,

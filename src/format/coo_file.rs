@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::coo_view::{CooView, Values};
 use super::file_bytes::{FileBytes, OpenMode, regular_file_len};
-use super::header::{HEADER_LEN, Header, Section, ValueKind};
+use super::header::{ALIGN, HEADER_LEN, Header, Section, ValueKind};
 use crate::error::{Error, Result};
 use crate::progress::{Monitor, report_progress};
+use crate::sort::stable_sort_by;
 
 /// An opened binary COO file.
 ///
@@ -72,6 +73,7 @@ impl CooFile {
                 "changed while it was being opened; open it again when nothing writes to it",
             ));
         }
+        check_padding(&header, bytes.as_slice(), &name)?;
         Ok(CooFile {
             path: path.to_path_buf(),
             name,
@@ -172,4 +174,40 @@ impl CooFile {
             weights: h.weight_kind.map(|kind| self.values_of(kind, h.weights)),
         }
     }
+}
+
+/// Returns an error unless the bytes between sections are zeros, fewer than [`ALIGN`] at a time.
+fn check_padding(header: &Header, bytes: &[u8], name: &str) -> Result<()> {
+    let mut sections: Vec<(u64, u64)> = header
+        .sections()
+        .iter()
+        .filter(|(_, s)| s.len > 0)
+        .map(|(_, s)| (s.offset, s.offset + s.len))
+        .collect();
+    stable_sort_by(&mut sections, &Ord::cmp);
+    sections.push((header.file_size, header.file_size));
+    let mut end = HEADER_LEN;
+    for (start, next_end) in sections {
+        // The header was checked: sections do not overlap and lie behind it.
+        if start - end >= ALIGN {
+            return Err(Error::format(
+                name,
+                end,
+                format!(
+                    "{} bytes here belong to no section; convert the file again",
+                    start - end
+                ),
+            ));
+        }
+        let padding = &bytes[end as usize..start as usize];
+        if let Some(at) = padding.iter().position(|&b| b != 0) {
+            return Err(Error::format(
+                name,
+                end + at as u64,
+                "the padding between sections is not zero; copy or convert the file again",
+            ));
+        }
+        end = next_end;
+    }
+    Ok(())
 }

@@ -20,6 +20,7 @@ mod file_bytes;
 mod group_by_key;
 mod header;
 mod header_codec;
+mod line_reader;
 mod names;
 pub(crate) mod npy;
 mod repair;

@@ -7,12 +7,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::atomic::{self, AtomicFile};
 use super::header::{MAX_DIM, MAX_ORDER};
+use super::line_reader::LineReader;
 use crate::error::{Error, Result};
 
 /// Header line of the files that this library writes. In such files backslash, tab and line ends are escaped.
@@ -48,7 +49,7 @@ impl Names {
     /// Writes a names file, complete or not at all. [`Names::load_beside`] finds it beside `data.coo` if it is called
     /// `data.mode1.tsv`.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.stage(path.as_ref())?.commit()
+        atomic::write_atomically(path.as_ref(), |w| self.write(w))
     }
 
     /// Reads a names file.
@@ -59,24 +60,30 @@ impl Names {
         let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&text);
         let mut names = Names::default();
         // A file whose first line has commas and no tab is CSV.
-        let first = text.split(|&b| b == b'\n').next().unwrap_or_default();
+        let mut lines = text.split(|&b| matches!(b, b'\n' | b'\r'));
+        let first = lines.next().unwrap_or_default();
         if !first.contains(&b'\t') && first.contains(&b',') {
             names.read_csv(&file, text)?;
             return Ok(names);
         }
         let mut escaped = false;
-        for (at, line) in text.split(|&b| b == b'\n').enumerate() {
-            let line_no = at as u64 + 1;
+        let mut lines = LineReader::new(text);
+        loop {
+            let line_no = lines.number() + 1;
+            let line = match lines.next() {
+                Ok(Some(line)) => line,
+                Ok(None) => break,
+                Err(e) => return Err(Error::text(&file, line_no, e.to_string())),
+            };
             let Ok(line) = std::str::from_utf8(line) else {
                 return Err(Error::text(&file, line_no, "is not UTF-8 text"));
             };
-            let line = line.strip_suffix('\r').unwrap_or(line);
             if line.is_empty() {
                 continue;
             }
             let mut fields = line.split('\t');
             let (first, name) = (fields.next().unwrap_or_default(), fields.next());
-            if at == 0 && first.trim().parse::<u64>().is_err() {
+            if line_no == 1 && first.trim().parse::<u64>().is_err() {
                 escaped = line == HEADER;
                 continue;
             }
@@ -165,16 +172,14 @@ impl Names {
     }
 
     /// Copies the names beside `from` to the model `to` that was fitted to it, as `model.s3m.mode1.tsv`, a name that no
-    /// data file uses. Names that would be found beside the model anyway are not copied. Names files of an earlier model
-    /// at the same path are removed.
-    pub fn copy_to_model(from: &Path, to: &Path, order: usize) -> Result<()> {
-        for file in carry(from, to, order)? {
-            file.commit()?;
-        }
+    /// data file uses. Names that would be found beside the model anyway are not copied. Names files of an earlier model are
+    /// renamed; the result has their new names.
+    pub fn copy_to_model(from: &Path, to: &Path, order: usize) -> Result<Vec<PathBuf>> {
+        let mut renamed = commit_all(carry(from, to, order)?)?;
         for mode in (0..order).filter(|&mode| find_names_beside(from, mode).is_none()) {
-            remove_own(&path_beside(to, mode));
+            renamed.extend(set_aside_own(&path_beside(to, mode))?);
         }
-        Ok(())
+        Ok(renamed)
     }
 
     /// Loads the names of the columns of a coupled matrix (counted from 0) beside a model: `model.s3m.matrix1.tsv` or
@@ -184,17 +189,27 @@ impl Names {
         found.map(Names::load).transpose()
     }
 
-    /// Saves the names of the columns of a coupled matrix where [`load_columns`](Self::load_columns) finds them. Without names, those
-    /// of an earlier model at the same path are removed.
-    pub fn save_columns(names: Option<&Names>, model: &Path, matrix: usize) -> Result<()> {
+    /// Saves the names of the columns of a coupled matrix where [`load_columns`](Self::load_columns) finds them. A file that
+    /// this library did not write is renamed first. Without names, one that it wrote for an earlier model is renamed. The
+    /// result is the new name.
+    pub fn save_columns(
+        names: Option<&Names>,
+        model: &Path,
+        matrix: usize,
+    ) -> Result<Option<PathBuf>> {
         let path = with_end(model, &columns_end(matrix));
         match names {
-            Some(names) => names.save(path),
-            None => {
-                remove_own(&path);
-                Ok(())
-            }
+            Some(names) => names.stage(&path)?.commit(),
+            None => set_aside_own(&path),
         }
+    }
+
+    /// Returns a warning that a names file was renamed to `path`.
+    pub fn renamed_warning(path: &Path) -> String {
+        format!(
+            "a names file that does not belong to the new file is now called {}",
+            path.display()
+        )
     }
 
     /// Returns the name of row `index`, counted from 0.
@@ -254,8 +269,12 @@ impl Names {
     }
 
     /// Writes the file under a temporary name, to be committed with the data it belongs to.
-    pub(crate) fn stage(&self, path: &Path) -> Result<AtomicFile> {
-        atomic::stage(path, |w| self.write(w))
+    pub(crate) fn stage(&self, path: &Path) -> Result<StagedNames> {
+        let file = atomic::stage(path, |w| self.write(w))?;
+        Ok(StagedNames {
+            file,
+            path: path.into(),
+        })
     }
 
     fn write(&self, w: &mut dyn Write) -> io::Result<()> {
@@ -271,7 +290,7 @@ impl Names {
 
 /// Copies the names beside `from` to the new file `to` (a path or a prefix without extension), still
 /// under temporary names. Names that would be found beside `to` anyway are left where they are.
-pub(crate) fn carry(from: &Path, to: &Path, order: usize) -> Result<Vec<AtomicFile>> {
+pub(crate) fn carry(from: &Path, to: &Path, order: usize) -> Result<Vec<StagedNames>> {
     let mut staged = Vec::new();
     for mode in 0..order {
         let (source, found) = (find_names_beside(from, mode), find_names_beside(to, mode));
@@ -284,20 +303,77 @@ pub(crate) fn carry(from: &Path, to: &Path, order: usize) -> Result<Vec<AtomicFi
     Ok(staged)
 }
 
-/// Removes names files that an earlier conversion wrote beside `coo` for modes that now have none:
-/// they would name the wrong rows. Files of other origin are kept.
-pub(crate) fn remove_stale(coo: &Path, kept: &[usize]) {
-    for mode in (0..MAX_ORDER).filter(|m| !kept.contains(m)) {
-        remove_own(&path_for(coo, mode));
+/// Renames names files beside `coo` that an earlier conversion wrote for modes that have no names now: they would name
+/// the wrong rows. Returns their new names.
+pub(crate) fn set_aside_stale(coo: &Path, kept: &[usize]) -> Result<Vec<PathBuf>> {
+    let stale = (0..MAX_ORDER).filter(|m| !kept.contains(m));
+    let renamed = stale.map(|mode| set_aside_own(&path_for(coo, mode)));
+    renamed.filter_map(Result::transpose).collect()
+}
+
+/// A complete names file that still has a temporary name.
+pub(crate) struct StagedNames {
+    file: AtomicFile,
+    path: PathBuf,
+}
+
+impl StagedNames {
+    /// Gives the file its final name. A file of that name that this library did not write is renamed first; the result is
+    /// its new name.
+    pub(crate) fn commit(self) -> Result<Option<PathBuf>> {
+        let renamed = if has_own_header(&self.path) {
+            None
+        } else {
+            set_aside(&self.path)?
+        };
+        self.file.commit()?;
+        Ok(renamed)
     }
 }
 
-/// Removes a names file if this library wrote it.
-fn remove_own(path: &Path) {
-    if std::fs::read(path).is_ok_and(|text| text.starts_with(HEADER.as_bytes())) {
-        // A failure is ignored: the data is correct without it.
-        let _ = std::fs::remove_file(path);
+/// Commits all files and returns the new names of files that were renamed for them.
+pub(crate) fn commit_all(files: Vec<StagedNames>) -> Result<Vec<PathBuf>> {
+    let renamed = files.into_iter().map(StagedNames::commit);
+    renamed.filter_map(Result::transpose).collect()
+}
+
+/// Returns whether a file begins with the header line of this library.
+fn has_own_header(path: &Path) -> bool {
+    let mut start = vec![0; HEADER.len()];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start == HEADER.as_bytes()
+}
+
+/// Renames a names file that this library may have written, because it does not belong to the data beside it any more.
+/// Returns its new name. A file of another format is what a user calls the rows, and stays.
+fn set_aside_own(path: &Path) -> Result<Option<PathBuf>> {
+    if has_own_header(path) {
+        set_aside(path)
+    } else {
+        Ok(None)
     }
+}
+
+/// Renames a file, if it exists, to its name followed by `.old`, or by `.old2` and so on if that exists with other
+/// contents. Returns its new name.
+fn set_aside(path: &Path) -> Result<Option<PathBuf>> {
+    let is_file = std::fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_dir());
+    if !is_file {
+        return Ok(None);
+    }
+    let contents = std::fs::read(path).ok();
+    let mut old = with_end(path, ".old");
+    let mut number = 2;
+    while std::fs::symlink_metadata(&old).is_ok() {
+        if contents.is_some() && std::fs::read(&old).ok() == contents {
+            break;
+        }
+        old = with_end(path, &format!(".old{number}"));
+        number += 1;
+    }
+    std::fs::rename(path, &old)
+        .map_err(|e| Error::io(format!("cannot rename {}", path.display()), e))?;
+    Ok(Some(old))
 }
 
 /// Returns the names file of `mode` beside a COO file or prefix, if it exists.
@@ -405,6 +481,39 @@ mod tests {
     }
 
     #[test]
+    fn no_names_file_is_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, model) = (dir.path().join("r.coo"), dir.path().join("m.s3m"));
+        let path = dir.path().join("m.s3m.mode1.tsv");
+        // A user may write files with the header of this library.
+        for (text, old) in [
+            ("index\tname\n1\tmine\n", "m.s3m.mode1.tsv.old"),
+            ("index\tname\n1\tmine too\n", "m.s3m.mode1.tsv.old2"),
+            // The same again needs no further copy.
+            ("index\tname\n1\tmine too\n", "m.s3m.mode1.tsv.old2"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let renamed = Names::copy_to_model(&from, &model, 2).unwrap();
+            assert_eq!(renamed, [dir.path().join(old)]);
+            assert_eq!(std::fs::read_to_string(&renamed[0]).unwrap(), text);
+            assert!(!path.exists());
+        }
+        // Files of another format name the rows until there are other names for them.
+        std::fs::write(&path, "1\tmine\n").unwrap();
+        assert!(Names::copy_to_model(&from, &model, 2).unwrap().is_empty());
+        assert!(path.exists());
+        let names = Names::from_names(["a"]);
+        names.save(dir.path().join("r.mode1.tsv")).unwrap();
+        assert_eq!(
+            Names::copy_to_model(&from, &model, 2).unwrap(),
+            [dir.path().join("m.s3m.mode1.tsv.old3")]
+        );
+        assert_eq!(Names::load(&path).unwrap().name(0), Some("a"));
+        // A file of this library is replaced like the model itself.
+        assert!(Names::copy_to_model(&from, &model, 2).unwrap().is_empty());
+    }
+
+    #[test]
     fn files_of_other_programs_are_read_and_invalid_ones_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("n.tsv");
@@ -417,10 +526,9 @@ mod tests {
             (n.name(0), n.name(1), n.name(2)),
             (Some("Toy\\tStory"), None, Some("Three"))
         );
-        assert_eq!(
-            load("1\tAction\r\n2\tDrama\r\n").unwrap().name(1),
-            Some("Drama")
-        );
+        for text in ["1\tAction\r\n2\tDrama\r\n", "1\tAction\r2\tDrama\r"] {
+            assert_eq!(load(text).unwrap().name(1), Some("Drama"), "{text:?}");
+        }
         let csv = "id,title\r\n1,\"Me, Myself & Irene\"\r\n2,\"a \"\"b\"\"\",x\r\n";
         let n = load(csv).unwrap();
         assert_eq!(

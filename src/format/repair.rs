@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use super::atomic::AtomicFile;
 use super::batches::for_each_batch;
 use super::check::{for_each_duplicate, is_valid_entry};
 use super::convert::refuse_same;
@@ -121,7 +120,7 @@ pub fn repair(
         n as u64 - dropped - merged,
         monitor,
     )?;
-    names.into_iter().try_for_each(AtomicFile::commit)?;
+    names::commit_all(names)?;
     Ok(RepairReport {
         header: finished.commit()?,
         dropped,

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::atomic::AtomicFile;
 use super::batches::for_each_valid_batch;
 use super::convert::refuse_same;
 use super::coo_file::CooFile;
@@ -259,7 +258,7 @@ fn write_parts(
         staged.push((part, path, writer.stage(Dims::from_header(h))?));
     }
     let names = names::carry(file.path(), prefix, h.dims.len())?;
-    names.into_iter().try_for_each(AtomicFile::commit)?;
+    names::commit_all(names)?;
     let mut written = Vec::new();
     for (part, path, finished) in staged {
         let header = finished.commit()?;

@@ -44,7 +44,7 @@ use crate::simd::{LANES, padded_len};
 /// the fiber mode.
 pub(super) fn work_len(shape: &CoreShape, order: usize, fiber: usize) -> usize {
     let widest = shape
-        .ranks
+        .ranks()
         .iter()
         .map(|&j| padded_len(j))
         .max()
@@ -107,7 +107,7 @@ fn uses_short_row_kernels<V: F32x16>(job: &BatchJob<'_>) -> bool {
 
 /// Processes batches of a tensor of order 3 with a full core.
 unsafe fn full_order3<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 {
-    let ranks = &job.shape.ranks;
+    let ranks = job.shape.ranks();
     // SAFETY: the caller guarantees the obligations of the module docs.
     unsafe {
         if const { V::VECTOR_REGISTERS < 4 }
@@ -130,7 +130,7 @@ unsafe fn small_order3<V: F32x16, const HAS_PRIOR: bool>(
 ) -> f64 {
     // SAFETY: the caller guarantees the obligations of the module docs.
     unsafe {
-        match job.shape.ranks[0].max(job.shape.ranks[1]) {
+        match job.shape.ranks()[0].max(job.shape.ranks()[1]) {
             0..=4 => order3_small::run::<V, 4, HAS_PRIOR>(job, batches),
             5..=8 => order3_small::run::<V, 8, HAS_PRIOR>(job, batches),
             9 | 10 => order3_small::run::<V, 10, HAS_PRIOR>(job, batches),

@@ -24,15 +24,15 @@ impl CoreLayout {
     pub(crate) fn tensor(shape: &CoreShape, fiber: Option<usize>) -> CoreLayout {
         let non_fiber: Vec<usize> = (0..shape.order())
             .filter(|&n| fiber != Some(n))
-            .map(|n| shape.ranks[n])
+            .map(|n| shape.ranks()[n])
             .collect();
         CoreLayout {
-            core_kind: Some(shape.kind),
-            ranks: shape.ranks.clone(),
+            core_kind: Some(shape.kind()),
+            ranks: shape.ranks().to_vec(),
             fiber,
-            packed: (shape.kind == CoreKind::Full && fiber.is_none())
+            packed: (shape.kind() == CoreKind::Full && fiber.is_none())
                 .then(|| PackedLayout::new(shape)),
-            shape: CoreShape::new(shape.kind, &non_fiber),
+            shape: CoreShape::new(shape.kind(), &non_fiber),
         }
     }
 
@@ -86,7 +86,7 @@ impl CoreLayout {
         };
         let order = self.ranks.len();
         let last_width = |ranks: &[usize]| ranks.last().map_or(1, |&j| padded_len(j));
-        let (width, slab_width) = (last_width(&self.ranks), last_width(&self.shape.ranks));
+        let (width, slab_width) = (last_width(&self.ranks), last_width(self.shape.ranks()));
         let mut at = vec![0; order];
         for k in 0..self.ranks.iter().product::<usize>() {
             let mut rest = k;

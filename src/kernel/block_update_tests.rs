@@ -148,7 +148,7 @@ impl Case {
     }
 
     fn value(&self, core: &[f64], rows: &[&[f64]]) -> f64 {
-        match self.shape.kind {
+        match self.shape.kind() {
             CoreKind::Full => reference::value(core, rows),
             CoreKind::Diagonal => {
                 let each = core.iter().enumerate();
@@ -159,7 +159,7 @@ impl Case {
 
     /// Returns the derivative of the value by the row of mode `m`.
     fn gradient(&self, core: &[f64], rows: &[&[f64]], m: usize) -> Vec<f64> {
-        match self.shape.kind {
+        match self.shape.kind() {
             CoreKind::Full => reference::gradient(core, rows, m),
             CoreKind::Diagonal => {
                 let each = core.iter().enumerate();
@@ -171,10 +171,10 @@ impl Case {
 
     /// Returns the derivative of the value by the core.
     fn outer(&self, rows: &[&[f64]]) -> Vec<f64> {
-        match self.shape.kind {
+        match self.shape.kind() {
             CoreKind::Full => reference::outer(rows),
             CoreKind::Diagonal => {
-                let each = 0..self.shape.ranks[0];
+                let each = 0..self.shape.ranks()[0];
                 each.map(|k| Self::product(rows, k, None)).collect()
             }
         }
@@ -294,10 +294,10 @@ impl Case {
 
     fn check_at(&self, level: Level, (expected, met_squares): &(State, f64)) {
         let order = self.shape.order();
-        let ranks = &self.shape.ranks;
+        let ranks = self.shape.ranks();
         let layout = CoreLayout::tensor(&self.shape, self.fiber);
         let narrow = |xs: &[f64]| xs.iter().map(|&x| x as f32).collect::<Vec<f32>>();
-        let model_core = match self.shape.kind {
+        let model_core = match self.shape.kind() {
             CoreKind::Full => self.shape.padded_core(&narrow(&self.start.core)),
             CoreKind::Diagonal => {
                 let mut core = narrow(&self.start.core);
@@ -320,7 +320,9 @@ impl Case {
             .collect();
         let context = format!(
             "{level:?} {:?} {ranks:?} {:?} {:?}",
-            self.shape.kind, self.fiber, self.regularizer
+            self.shape.kind(),
+            self.fiber,
+            self.regularizer
         );
         let mut scratch = BlockScratch::default();
         // Residuals before any update.
@@ -407,7 +409,7 @@ impl Case {
         }
         let mut back = model_core.clone();
         layout.copy_from_fiber_first(&core, &mut back);
-        let got = match self.shape.kind {
+        let got = match self.shape.kind() {
             CoreKind::Full => self.shape.dense_core(&back),
             CoreKind::Diagonal => back[..ranks[0]].to_vec(),
         };

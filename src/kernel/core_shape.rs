@@ -1,6 +1,6 @@
 //! Memory layout of rows and cores.
 
-use crate::simd::padded_len;
+use crate::simd::{LANES, padded_len};
 
 /// Maximum order of a tensor.
 pub const MAX_ORDER: usize = 8;
@@ -18,12 +18,18 @@ pub enum CoreKind {
 ///
 /// A full core is row-major, with its last mode padded like a row. Padding is zero and stays zero. A diagonal
 /// core is one padded row.
+///
+/// Kernels rely on the layout, so a shape cannot be changed:
+///
+/// ```compile_fail,E0616
+/// use s3cmtf::kernel::{CoreKind, CoreShape};
+/// let mut shape = CoreShape::new(CoreKind::Full, &[2, 2]);
+/// shape.ranks[0] = 1000;
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoreShape {
-    /// The core entries that exist.
-    pub kind: CoreKind,
-    /// Rank of each mode.
-    pub ranks: Vec<usize>,
+    kind: CoreKind,
+    ranks: Vec<usize>,
     /// Offset of each mode's row among the rows of an entry, and their total length.
     starts: Vec<usize>,
 }
@@ -32,9 +38,19 @@ impl CoreShape {
     /// Returns the layout for these ranks.
     ///
     /// # Panics
-    /// If a diagonal core has unequal ranks.
+    /// If there are no modes or more than [`MAX_ORDER`], a rank is 0, a diagonal core has unequal ranks, or the number of
+    /// floats overflows.
     pub fn new(kind: CoreKind, ranks: &[usize]) -> Self {
+        assert!((1..=MAX_ORDER).contains(&ranks.len()) && ranks.iter().all(|&j| j > 0));
         assert!(kind == CoreKind::Full || ranks.iter().all(|&j| j == ranks[0]));
+        // Kernels multiply these lengths without checks.
+        const MAX_FLOATS: usize = isize::MAX as usize / size_of::<f32>();
+        let mut lens = ranks.iter().map(|&j| j.checked_next_multiple_of(LANES));
+        let floats = match kind {
+            CoreKind::Full => lens.try_fold(1usize, |n, len| n.checked_mul(len?)),
+            CoreKind::Diagonal => lens.try_fold(0usize, |n, len| n.checked_add(len?)),
+        };
+        assert!(floats.is_some_and(|n| n <= MAX_FLOATS));
         let mut starts = vec![0];
         for &rank in ranks {
             starts.push(starts[starts.len() - 1] + padded_len(rank));
@@ -44,6 +60,18 @@ impl CoreShape {
             ranks: ranks.to_vec(),
             starts,
         }
+    }
+
+    /// Returns which core entries exist.
+    #[inline]
+    pub fn kind(&self) -> CoreKind {
+        self.kind
+    }
+
+    /// Returns the rank of each mode.
+    #[inline]
+    pub fn ranks(&self) -> &[usize] {
+        &self.ranks
     }
 
     /// Returns the number of modes.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::blocking::BlockingSpec;
 use super::core_shape::MAX_ORDER;
 use super::entry_sort::{SortedChunk, concat_records, radix_sort};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::random::RandomStream;
 use crate::try_alloc::{try_collect, try_with_capacity};
 
@@ -77,7 +77,12 @@ impl EntryBlock {
         let (order, width) = (spec.order(), spec.full_record_words());
         let unsorted = concat_records(spec, chunks, index)?;
         let n = unsorted.len() / width;
-        assert!(n < u32::MAX as usize, "a block of too many entries");
+        if n >= u32::MAX as usize {
+            return Err(Error::argument(format!(
+                "a block of {n} entries; at most {} are possible, with more threads there are more blocks",
+                u32::MAX - 1
+            )));
+        }
         let coordinates = spec.coordinates(index);
         for record in unsorted.chunks_exact(width) {
             for (m, &row) in record[..order].iter().enumerate() {
@@ -351,7 +356,7 @@ impl EntryBlock {
                 let Range { start, end } = cut(k)..cut(k + 1);
                 batches.push(FiberBatch {
                     run,
-                    first: (rotation + start) % run.len,
+                    first: rotated(start, rotation, run.len),
                     len: end - start,
                 });
             }
@@ -360,6 +365,11 @@ impl EntryBlock {
             batches.swap(i, stream.below(i as u64 + 1) as usize);
         }
     }
+}
+
+/// Returns `position` moved by `rotation` in a cycle of `len` positions; both are below `len`, which may exceed 2^31.
+fn rotated(position: u32, rotation: u32, len: u32) -> u32 {
+    ((u64::from(position) + u64::from(rotation)) % u64::from(len)) as u32
 }
 
 /// Returns the run of a block without a fiber mode; none if it is empty.
@@ -381,5 +391,18 @@ fn total_weight(spec: &BlockingSpec, records: &[u32]) -> f64 {
             .sum()
     } else {
         (records.len() / width) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_runs_are_rotated_without_overflow() {
+        let len = u32::MAX - 1;
+        assert_eq!(rotated(len - 1, len - 1, len), len - 2);
+        assert_eq!(rotated(0, len - 1, len), len - 1);
+        assert_eq!(rotated(3, 4, 5), 2);
     }
 }

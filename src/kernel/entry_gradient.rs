@@ -22,17 +22,17 @@ use crate::simd::{LANES, padded_len};
 
 /// Returns the number of floats of `work` that these functions need.
 pub(super) fn work_len(shape: &CoreShape) -> usize {
-    if shape.kind == CoreKind::Diagonal {
+    if shape.kind() == CoreKind::Diagonal {
         return 0;
     }
     let last = shape.order() - 1;
-    let mut len = padded_len(shape.ranks[last]);
+    let mut len = padded_len(shape.ranks()[last]);
     let mut all = 0;
-    for &rank in shape.ranks[1.min(last)..last].iter().rev() {
+    for &rank in shape.ranks()[1.min(last)..last].iter().rev() {
         len *= rank;
         all += len;
     }
-    2 * (all + padded_len(shape.ranks[last]))
+    2 * (all + padded_len(shape.ranks()[last]))
 }
 
 dispatched! {
@@ -172,12 +172,13 @@ unsafe fn contract_mode<V: F32x16>(
     out: *mut f32,
 ) -> usize {
     let last = shape.order() - 1;
-    let vectors =
-        shape.ranks[n + 1..last].iter().product::<usize>() * padded_len(shape.ranks[last]) / LANES;
+    let vectors = shape.ranks()[n + 1..last].iter().product::<usize>()
+        * padded_len(shape.ranks()[last])
+        / LANES;
     // SAFETY: `from` has that many vectors for each index of the mode.
     unsafe {
         let row = rows.add(shape.row(n).start);
-        contract_body::<V>(from, row, shape.ranks[n], vectors, out);
+        contract_body::<V>(from, row, shape.ranks()[n], vectors, out);
     }
     vectors * LANES
 }
@@ -214,7 +215,7 @@ pub(super) unsafe fn value_body<V: F32x16>(
 ) -> f32 {
     // SAFETY: the caller guarantees the lengths.
     unsafe {
-        match shape.kind {
+        match shape.kind() {
             CoreKind::Full => value_from::<V>(shape, 0, core, rows, work),
             CoreKind::Diagonal => {
                 let mut total = V::zero();
@@ -241,11 +242,17 @@ pub(super) unsafe fn gradients_body<V: F32x16>(
 ) -> f32 {
     // SAFETY: the caller guarantees the lengths.
     unsafe {
-        if shape.kind == CoreKind::Diagonal {
+        if shape.kind() == CoreKind::Diagonal {
             return gradients_diagonal::<V>(shape, core, rows, gradients);
         }
         if shape.order() == 3 && shape.rows_len() == 3 * LANES {
-            return gradients_order3::<V>(shape.ranks[0], shape.ranks[1], core, rows, gradients);
+            return gradients_order3::<V>(
+                shape.ranks()[0],
+                shape.ranks()[1],
+                core,
+                rows,
+                gradients,
+            );
         }
         gradients_full::<V>(shape, core, rows, gradients, work)
     }
@@ -260,7 +267,7 @@ unsafe fn gradients_full<V: F32x16>(
     work: *mut f32,
 ) -> f32 {
     let last = shape.order() - 1;
-    let vectors = padded_len(shape.ranks[last]) / LANES;
+    let vectors = padded_len(shape.ranks()[last]) / LANES;
     // SAFETY: as in `value_from`; the contractions made here precede its buffer in `work`.
     unsafe {
         for k in (0..shape.rows_len()).step_by(LANES) {
@@ -274,7 +281,7 @@ unsafe fn gradients_full<V: F32x16>(
             if n + 1 < last {
                 to = to.add(rest);
             }
-            for i in 0..shape.ranks[n] {
+            for i in 0..shape.ranks()[n] {
                 let slice = from.add(i * rest);
                 *gradient(n).add(i) = value_from::<V>(shape, n + 1, slice, rows, to);
             }
@@ -441,7 +448,7 @@ unsafe fn update_core_scaled<V: F32x16, const KEEP_IS_ONE: bool>(
     let kept = |g: V| if KEEP_IS_ONE { g } else { g * keep };
     // SAFETY: the caller guarantees the lengths; the loop visits each row of the core once, in order.
     unsafe {
-        if shape.kind == CoreKind::Diagonal {
+        if shape.kind() == CoreKind::Diagonal {
             for k in (0..shape.core_len()).step_by(LANES) {
                 let mut product = V::splat(scale);
                 for n in 0..shape.order() {
@@ -452,12 +459,12 @@ unsafe fn update_core_scaled<V: F32x16, const KEEP_IS_ONE: bool>(
             }
             return;
         }
-        let vectors = padded_len(shape.ranks[last]) / LANES;
+        let vectors = padded_len(shape.ranks()[last]) / LANES;
         let w = rows.add(shape.row(last).start);
         let (v, inner) = if last == 0 {
             (&raw const scale, 1)
         } else {
-            (rows.add(shape.row(last - 1).start), shape.ranks[last - 1])
+            (rows.add(shape.row(last - 1).start), shape.ranks()[last - 1])
         };
         let single_vector_modes = last > 0 && vectors == 1 && inner <= LANES;
         let outer = last.saturating_sub(1);
@@ -496,7 +503,7 @@ unsafe fn update_core_scaled<V: F32x16, const KEEP_IS_ONE: bool>(
                 }
                 n -= 1;
                 at[n] += 1;
-                if at[n] < shape.ranks[n] {
+                if at[n] < shape.ranks()[n] {
                     break;
                 }
                 at[n] = 0;

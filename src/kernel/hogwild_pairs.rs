@@ -9,14 +9,13 @@ use super::hogwild_walk::{
     EntryWalk, HogwildSettings, PREFETCH_DISTANCE, SharedMode, prefetch_ahead,
 };
 use super::row_cache::RowCache;
-use crate::simd::{LANES, Level, dispatched};
+use crate::simd::{LANES, dispatched};
 
 /// Updates rows and columns with `count` entries of a matrix. Returns the next position of the walk.
 ///
 /// # Panics
 /// If a length is wrong, or an entry names a row that does not exist.
 pub(crate) fn update_matrix_entries(
-    level: Level,
     rows: &mut RowCache<'_>,
     columns: &mut RowCache<'_>,
     walk: &EntryWalk<'_>,
@@ -24,12 +23,13 @@ pub(crate) fn update_matrix_entries(
     settings: &HogwildSettings<'_>,
 ) -> usize {
     walk.check(2);
-    assert!(level.is_available() && rows.stride() == columns.stride());
+    let level = rows.level();
+    assert!(columns.level() == level && rows.stride() == columns.stride());
     let modes = [
         SharedMode::new(rows, settings, 0),
         SharedMode::new(columns, settings, 1),
     ];
-    // SAFETY: lengths and level were checked above; the kernel checks every row index.
+    // SAFETY: lengths were checked above, the level by the rows; the kernel checks every row index.
     unsafe { update_pairs(level, &modes, walk, count, settings, false) }
 }
 
@@ -38,16 +38,15 @@ pub(crate) fn update_matrix_entries(
 /// # Panics
 /// If a length is wrong, or an edge names a row that does not exist.
 pub(crate) fn update_graph_edges(
-    level: Level,
     rows: &mut RowCache<'_>,
     walk: &EntryWalk<'_>,
     count: usize,
     settings: &HogwildSettings<'_>,
 ) -> usize {
     walk.check(2);
-    assert!(level.is_available());
+    let level = rows.level();
     let mode = SharedMode::new(rows, settings, 0);
-    // SAFETY: lengths and level were checked above; the kernel checks every row index.
+    // SAFETY: lengths were checked above, the level by the rows; the kernel checks every row index.
     unsafe { update_pairs(level, &[mode; 2], walk, count, settings, true) }
 }
 

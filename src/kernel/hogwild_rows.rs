@@ -11,7 +11,7 @@
 //! - with relaxed atomics, one float at a time, at the scalar level, under Miri, and on machines with neither SSE nor
 //!   NEON. A fit at the scalar level therefore has no data race that Miri or ThreadSanitizer would report.
 //!
-//! All threads of a fit use one level.
+//! A [`HogwildRows`] has one level, which all accesses use.
 //!
 //! The hardware guarantees that another thread never sees a torn aligned 4-byte float, but it may see a vector
 //! move in parts. A row read during an update can therefore mix old and new floats, each of which some thread
@@ -52,6 +52,7 @@ pub struct HogwildRows<'a> {
     start: *mut f32,
     rows: usize,
     stride: usize,
+    level: Level,
     memory: PhantomData<&'a mut [f32]>,
 }
 
@@ -62,18 +63,27 @@ unsafe impl Sync for HogwildRows<'_> {}
 unsafe impl Send for HogwildRows<'_> {}
 
 impl<'a> HogwildRows<'a> {
-    /// Borrows `memory`, rows of `stride` floats.
+    /// Borrows `memory`, rows of `stride` floats. All threads access it by the moves of `level`, so that atomic accesses
+    /// never race with assembly.
     ///
     /// # Panics
-    /// If `stride` is not a multiple of [`LANES`] or `memory` not a whole number of rows.
-    pub fn new(memory: &'a mut [f32], stride: usize) -> Self {
+    /// If `stride` is not a multiple of [`LANES`], `memory` is not a whole number of rows, or the machine does not support
+    /// the level.
+    pub fn new(memory: &'a mut [f32], stride: usize, level: Level) -> Self {
+        assert!(level.is_available());
         assert!(stride > 0 && stride.is_multiple_of(LANES) && memory.len().is_multiple_of(stride));
         HogwildRows {
             start: memory.as_mut_ptr(),
             rows: memory.len() / stride,
             stride,
+            level,
             memory: PhantomData,
         }
+    }
+
+    /// Returns the level of all accesses.
+    pub fn level(&self) -> Level {
+        self.level
     }
 
     /// Number of rows.
@@ -96,8 +106,8 @@ impl<'a> HogwildRows<'a> {
         self.start
     }
 
-    fn row_address(&self, level: Level, row: u32, len: usize) -> *mut f32 {
-        assert!((row as usize) < self.rows && len == self.stride && level.is_available());
+    fn row_address(&self, row: u32, len: usize) -> *mut f32 {
+        assert!((row as usize) < self.rows && len == self.stride);
         // SAFETY: the row is inside the memory, which is `rows * stride` floats long.
         unsafe { self.start.add(row as usize * self.stride) }
     }
@@ -105,21 +115,22 @@ impl<'a> HogwildRows<'a> {
     /// Copies a row to `out`.
     ///
     /// # Panics
-    /// If there is no such row, `out` is not one row long, or the machine does not support the level.
-    pub fn load(&self, level: Level, row: u32, out: &mut [f32]) {
-        let from = self.row_address(level, row, out.len());
-        // SAFETY: `row_address` returned the start of `out.len()` floats inside the memory, which are whole vectors.
-        unsafe { load_floats(level, from, out.as_mut_ptr(), out.len()) }
+    /// If there is no such row or `out` is not one row long.
+    pub fn load(&self, row: u32, out: &mut [f32]) {
+        let from = self.row_address(row, out.len());
+        // SAFETY: `row_address` returned the start of `out.len()` floats inside the memory, which are whole vectors. The
+        // constructor checked the level.
+        unsafe { load_floats(self.level, from, out.as_mut_ptr(), out.len()) }
     }
 
     /// Overwrites a row with `from`.
     ///
     /// # Panics
-    /// If there is no such row, `from` is not one row long, or the machine does not support the level.
-    pub fn store(&self, level: Level, row: u32, from: &[f32]) {
-        let to = self.row_address(level, row, from.len());
+    /// If there is no such row or `from` is not one row long.
+    pub fn store(&self, row: u32, from: &[f32]) {
+        let to = self.row_address(row, from.len());
         // SAFETY: as in `load`; no reference into this memory exists.
-        unsafe { store_floats(level, to, from.as_ptr(), from.len()) }
+        unsafe { store_floats(self.level, to, from.as_ptr(), from.len()) }
     }
 }
 
@@ -369,13 +380,13 @@ mod tests {
         for level in Level::available() {
             let mut memory = vec![0.0f32; 3 * 32];
             {
-                let rows = HogwildRows::new(&mut memory, 32);
+                let rows = HogwildRows::new(&mut memory, 32, level);
                 let row: Vec<f32> = (0..32).map(|i| i as f32 + 0.5).collect();
-                rows.store(level, 1, &row);
+                rows.store(1, &row);
                 let mut back = vec![0.0; 32];
-                rows.load(level, 1, &mut back);
+                rows.load(1, &mut back);
                 assert_eq!(row, back);
-                rows.load(level, 2, &mut back);
+                rows.load(2, &mut back);
                 assert!(back.iter().all(|&x| x == 0.0));
             }
             assert_eq!(memory[32], 0.5);
@@ -388,17 +399,17 @@ mod tests {
         for level in Level::available() {
             let mut memory = vec![1.0f32; 16];
             let rounds = if cfg!(miri) { 50 } else { 20_000 };
-            let rows = HogwildRows::new(&mut memory, 16);
+            let rows = HogwildRows::new(&mut memory, 16, level);
             std::thread::scope(|scope| {
                 for t in 0..3 {
                     let rows = &rows;
                     scope.spawn(move || {
                         let mut row = [0.0; 16];
                         for _ in 0..rounds {
-                            rows.load(level, 0, &mut row);
+                            rows.load(0, &mut row);
                             assert!(row.iter().all(|&x| (1.0..=4.0).contains(&x)), "{row:?}");
                             row.fill(1.0 + t as f32);
-                            rows.store(level, 0, &row);
+                            rows.store(0, &row);
                         }
                     });
                 }
@@ -410,6 +421,6 @@ mod tests {
     #[should_panic(expected = "assertion failed")]
     fn a_missing_row_is_rejected() {
         let mut memory = vec![0.0f32; 32];
-        HogwildRows::new(&mut memory, 16).load(Level::Scalar, 2, &mut [0.0; 16]);
+        HogwildRows::new(&mut memory, 16, Level::Scalar).load(2, &mut [0.0; 16]);
     }
 }

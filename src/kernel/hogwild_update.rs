@@ -40,7 +40,7 @@ impl HogwildKernel {
     /// If the machine does not have the level.
     pub(crate) fn new(shape: &CoreShape, level: Level) -> HogwildKernel {
         assert!(level.is_available());
-        let layout = (shape.kind == CoreKind::Full).then(|| PackedLayout::new(shape));
+        let layout = (shape.kind() == CoreKind::Full).then(|| PackedLayout::new(shape));
         let (core, work) = match &layout {
             Some(layout) => (layout.core_len(), layout.work_len),
             None => (shape.core_len(), 2 * shape.rows_len()),
@@ -95,6 +95,10 @@ impl HogwildKernel {
         let mut modes = [SharedMode::default(); MAX_ORDER];
         for (n, cache) in row_caches.iter_mut().enumerate() {
             assert_eq!(cache.stride(), self.shape.row(n).len());
+            assert!(
+                cache.level() == self.level,
+                "atomics would race with assembly"
+            );
             modes[n] = SharedMode::new(cache, settings, n);
         }
         let job = TensorJob {

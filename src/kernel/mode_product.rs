@@ -26,7 +26,7 @@ impl ModeProducts {
         let last = shape.order() - 1;
         let matrices = matrices
             .iter()
-            .zip(&shape.ranks)
+            .zip(shape.ranks())
             .enumerate()
             .map(|(n, (m, &j))| {
                 assert_eq!(m.len(), j * j);
@@ -55,11 +55,11 @@ impl ModeProducts {
         assert_eq!(core.len(), self.shape.core_len());
         work.resize(core.len(), 0.0);
         let last = self.shape.order() - 1;
-        let lines = padded_len(self.shape.ranks[last]) / LANES;
+        let lines = padded_len(self.shape.ranks()[last]) / LANES;
         let mut outer = 1;
         for (n, matrix) in self.matrices.iter().enumerate() {
-            let j = self.shape.ranks[n];
-            let inner = self.shape.ranks[(n + 1).min(last)..last]
+            let j = self.shape.ranks()[n];
+            let inner = self.shape.ranks()[(n + 1).min(last)..last]
                 .iter()
                 .product::<usize>()
                 * lines;

@@ -31,11 +31,11 @@ fn sum_products(
 ) -> f32 {
     let order = shape.order();
     let last = order - 1;
-    let stride = padded_len(shape.ranks[last]);
+    let stride = padded_len(shape.ranks()[last]);
     let mut at = [0usize; super::core_shape::MAX_ORDER];
     let mut total = 0.0;
     for fiber in core.chunks_exact(stride) {
-        for (j, &g) in fiber[..shape.ranks[last]].iter().enumerate() {
+        for (j, &g) in fiber[..shape.ranks()[last]].iter().enumerate() {
             at[last] = j;
             let mut product = g;
             for m in 0..order {
@@ -51,7 +51,7 @@ fn sum_products(
         }
         for n in (0..last).rev() {
             at[n] += 1;
-            if at[n] < shape.ranks[n] {
+            if at[n] < shape.ranks()[n] {
                 break;
             }
             at[n] = 0;
@@ -70,7 +70,7 @@ pub(super) fn gradients_diagonal(
     let order = shape.order();
     let mut value = 0.0;
     gradients.fill(0.0);
-    for j in 0..shape.ranks[0] {
+    for j in 0..shape.ranks()[0] {
         let factor = |m: usize| rows[shape.row(m).start + j];
         value += (0..order).map(factor).product::<f32>() * core[j];
         for n in 0..order {

@@ -41,7 +41,7 @@ leaf! {
 unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64 {
     // SAFETY: the caller guarantees the pointers of the job; the buffers in `work` do not overlap.
     unsafe {
-        let (ja, jb) = (job.shape.ranks[0], job.shape.ranks[1]);
+        let (ja, jb) = (job.shape.ranks()[0], job.shape.ranks()[1]);
         let (wa, wb) = (padded_len(ja), padded_len(jb));
         let (la, lb) = (wa / LANES, wb / LANES);
         // M and its transpose are padded to whole vectors in both directions.
@@ -162,7 +162,7 @@ unsafe fn process_group<V: F32x16, const N: usize>(
         ..
     } = buffers;
     let (a, b) = (job.non_fiber[0], job.non_fiber[1]);
-    let (ja, jb) = (job.shape.ranks[0], job.shape.ranks[1]);
+    let (ja, jb) = (job.shape.ranks()[0], job.shape.ranks()[1]);
     let (wa, wb) = (la * LANES, lb * LANES);
     // SAFETY: the caller guarantees the pointers of the job; entries have no common row.
     unsafe {

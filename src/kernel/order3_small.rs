@@ -48,7 +48,7 @@ unsafe fn run_body<V: F32x16, const J: usize, const HAS_PRIOR: bool>(
         let weighted = HAS_PRIOR && job.weighted;
         let non_fiber = single_vector_modes(job);
         let [a, b] = non_fiber;
-        let rows = job.shape.ranks[0];
+        let rows = job.shape.ranks()[0];
         let m = job.work;
         let e = m.add(LANES * LANES);
         let vs = e.add(LANES * LANES);

@@ -43,7 +43,7 @@ pub(super) const WORK_LEN: usize = 2 * CUBE + LANES * LANES + MAX_BATCH_LEN * (1
 
 /// Returns whether this kernel supports a core of this shape over the non-fiber modes.
 pub(super) fn supports(shape: &CoreShape) -> bool {
-    shape.order() == 3 && shape.ranks.iter().all(|&j| j <= J)
+    shape.order() == 3 && shape.ranks().iter().all(|&j| j <= J)
 }
 
 leaf! {
@@ -58,7 +58,7 @@ unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
     unsafe {
         let non_fiber = single_vector_modes(job);
         let [ma, mb, mc] = non_fiber;
-        let (ja, jb) = (job.shape.ranks[0], job.shape.ranks[1]);
+        let (ja, jb) = (job.shape.ranks()[0], job.shape.ranks()[1]);
         let vectors = ja * jb;
         let m = job.work;
         let e = m.add(vectors * LANES);

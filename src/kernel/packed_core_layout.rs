@@ -42,7 +42,7 @@ impl PackedLayout {
         let ranks: Vec<usize> = [1]
             .repeat(leading_modes)
             .iter()
-            .chain(&shape.ranks)
+            .chain(shape.ranks())
             .copied()
             .collect();
         let [.., v, w] = ranks[..] else {

@@ -54,14 +54,14 @@ unsafe fn predict_level<V: HogwildVector>(
             && one_vector
         {
             // Rows of M beyond the rank are 0, so the scalar level needs only the largest size.
-            return match shape.ranks[0].div_ceil(4) {
+            return match shape.ranks()[0].div_ceil(4) {
                 1 if const { V::VECTOR_REGISTERS > 1 } => order3::<V, 4>(job, batches, to),
                 2 if const { V::VECTOR_REGISTERS > 1 } => order3::<V, 8>(job, batches, to),
                 3 if const { V::VECTOR_REGISTERS > 1 } => order3::<V, 12>(job, batches, to),
                 _ => order3::<V, 16>(job, batches, to),
             };
         }
-        if shape.kind == CoreKind::Diagonal {
+        if shape.kind() == CoreKind::Diagonal {
             match job.non_fiber.len() {
                 1 => return diagonal::<V, 1>(job, batches, to),
                 2 => return diagonal::<V, 2>(job, batches, to),
@@ -149,7 +149,7 @@ unsafe fn order3_body<V: F32x16, const J: usize>(
         let Some(FiberMode { rows: fiber, rank }) = job.fiber else {
             return;
         };
-        debug_assert_eq!(padded_len(job.shape.ranks[1]), LANES);
+        debug_assert_eq!(padded_len(job.shape.ranks()[1]), LANES);
         let non_fiber = single_vector_modes(job);
         let [a, b] = non_fiber;
         let m = job.work;
@@ -159,7 +159,7 @@ unsafe fn order3_body<V: F32x16, const J: usize>(
         let mut to = to;
         for (batch, entries) in BatchIter::new(job, &non_fiber, batches, job.weighted) {
             let u = fiber.row(batch.run.fiber_row);
-            contract::<V>(job.core, u, rank, job.shape.ranks[0], m);
+            contract::<V>(job.core, u, rank, job.shape.ranks()[0], m);
             let mut mi = [V::zero(); J];
             for i in 0..J {
                 mi[i] = V::load(m.add(i * LANES));

@@ -13,7 +13,6 @@ use crate::simd::Level;
 /// A thread's access to the rows of one factor.
 pub(crate) struct RowCache<'a> {
     shared: &'a HogwildRows<'a>,
-    level: Level,
     /// `None` if the thread accesses the shared rows in place.
     replica: Option<Replica>,
     /// Number of entries between two exchanges with the shared rows.
@@ -32,20 +31,14 @@ struct Replica {
 
 impl<'a> RowCache<'a> {
     /// Creates an access with a private replica if there is an exchange period, and in place otherwise.
-    ///
-    /// # Panics
-    /// If the machine does not support the level.
     pub(crate) fn new(
         shared: &'a HogwildRows<'a>,
-        level: Level,
         exchange_period: Option<usize>,
         nonneg: bool,
     ) -> RowCache<'a> {
-        assert!(level.is_available());
         let len = shared.len() * shared.stride();
         let mut cache = RowCache {
             shared,
-            level,
             replica: exchange_period.map(|_| Replica {
                 rows: AlignedVec::zeroed(len),
                 base: AlignedVec::zeroed(len),
@@ -81,8 +74,8 @@ impl<'a> RowCache<'a> {
             let len = self.shared.len() * self.shared.stride();
             let shared = self.shared.start();
             let (own, base) = (replica.rows.as_mut_ptr(), replica.base.as_mut_ptr());
-            // SAFETY: all are `len` floats long, whole vectors; the constructor checked the level.
-            unsafe { exchange_replica(self.level, shared, own, base, len, self.nonneg) }
+            // SAFETY: all are `len` floats long, whole vectors; the constructor of `shared` checked the level.
+            unsafe { exchange_replica(self.shared.level(), shared, own, base, len, self.nonneg) }
         }
     }
 
@@ -93,6 +86,11 @@ impl<'a> RowCache<'a> {
             Some(replica) => replica.rows.as_mut_ptr(),
             None => self.shared.start(),
         }
+    }
+
+    /// Returns the level of all accesses.
+    pub(super) fn level(&self) -> Level {
+        self.shared.level()
     }
 
     pub(super) fn rows(&self) -> usize {
@@ -113,7 +111,7 @@ impl<'a> RowCache<'a> {
                 let stride = self.shared.stride();
                 out.copy_from_slice(&replica.rows[row as usize * stride..][..stride]);
             }
-            None => self.shared.load(self.level, row, out),
+            None => self.shared.load(row, out),
         }
     }
 
@@ -127,7 +125,7 @@ impl<'a> RowCache<'a> {
                 let stride = self.shared.stride();
                 replica.rows[row as usize * stride..][..stride].copy_from_slice(from);
             }
-            None => self.shared.store(self.level, row, from),
+            None => self.shared.store(row, from),
         }
     }
 }
@@ -144,8 +142,8 @@ mod tests {
                 .map(|k| k as f32 + if (32..64).contains(&k) { 3.0 } else { 0.0 })
                 .collect();
             {
-                let rows = HogwildRows::new(&mut memory, 32);
-                let mut caches = [1, 2].map(|_| RowCache::new(&rows, level, Some(5), false));
+                let rows = HogwildRows::new(&mut memory, 32, level);
+                let mut caches = [1, 2].map(|_| RowCache::new(&rows, Some(5), false));
                 let mut row = [0.0; 32];
                 for (cache, delta) in caches.iter_mut().zip([1.0, 2.0]) {
                     cache.load(1, &mut row);
@@ -153,7 +151,7 @@ mod tests {
                     cache.store(1, &row);
                 }
                 let mut before = [0.0; 32];
-                rows.load(level, 1, &mut before);
+                rows.load(1, &mut before);
                 assert_eq!(before[3], 35.0);
                 for cache in &mut caches {
                     cache.count_entries(4);
@@ -176,8 +174,8 @@ mod tests {
     fn rows_that_two_threads_decrease_stay_nonnegative() {
         let mut memory = vec![1.0f32; 16];
         {
-            let rows = HogwildRows::new(&mut memory, 16);
-            let mut caches = [1, 2].map(|_| RowCache::new(&rows, Level::best(), Some(5), true));
+            let rows = HogwildRows::new(&mut memory, 16, Level::best());
+            let mut caches = [1, 2].map(|_| RowCache::new(&rows, Some(5), true));
             for cache in &mut caches {
                 cache.store(0, &[0.25; 16]);
                 cache.exchange();
@@ -190,8 +188,8 @@ mod tests {
     fn without_a_period_the_shared_rows_are_accessed_in_place() {
         let mut memory = vec![1.0f32; 32];
         {
-            let rows = HogwildRows::new(&mut memory, 16);
-            let mut cache = RowCache::new(&rows, Level::best(), None, false);
+            let rows = HogwildRows::new(&mut memory, 16, Level::best());
+            let mut cache = RowCache::new(&rows, None, false);
             cache.store(1, &[2.0; 16]);
             cache.count_entries(1000);
             assert_eq!(cache.entries_until_exchange(), usize::MAX);

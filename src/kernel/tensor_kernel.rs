@@ -65,7 +65,7 @@ impl TensorKernel {
         self.check(core, rows);
         assert_eq!(gradients.len(), rows.len());
         let shape = &self.shape;
-        match (shape.kind, self.method) {
+        match (shape.kind(), self.method) {
             (CoreKind::Diagonal, Method::Naive) => {
                 naive::gradients_diagonal(shape, core, rows, gradients)
             }

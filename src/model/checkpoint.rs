@@ -81,7 +81,11 @@ fn read_best(file: &SectionFile, model: &Model) -> Result<ParameterSnapshot> {
         read_into(file, &format!("best.mode{n}"), factor)?;
     }
     for (n, biases) in best.biases.iter_mut().enumerate() {
-        let values = file.optional_values(&format!("best.biases{n}"), biases.len())?;
+        let name = format!("best.biases{n}");
+        let values = file.optional_values(&name, biases.len())?;
+        if values.len() != biases.len() {
+            return Err(file.invalid(&format!("section {name} is missing")));
+        }
         *biases = try_to_vec(values, "biases")?;
     }
     for (m, factor) in best.columns.iter_mut().enumerate() {

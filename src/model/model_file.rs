@@ -92,12 +92,12 @@ fn meta_text(model: &Model) -> String {
     let mut meta = format!(
         "library={}\nkind={}\ndims={}\nranks={}\nmean={:e}\nlow={:e}\nhigh={:e}\northogonal={}\nmatrices={}\n",
         env!("CARGO_PKG_VERSION"),
-        match model.shape.kind {
+        match model.shape.kind() {
             CoreKind::Full => "tucker",
             CoreKind::Diagonal => "cp",
         },
         list(model.dims().iter().map(u64::to_string).collect()),
-        list(model.shape.ranks.iter().map(usize::to_string).collect()),
+        list(model.shape.ranks().iter().map(usize::to_string).collect()),
         model.mean,
         model.range.min,
         model.range.max,
@@ -163,20 +163,20 @@ pub(super) fn read_model(file: &SectionFile) -> Result<Model> {
     let dims: Vec<u64> = meta.parse_list("dims")?;
     let core = file.values::<f32>("core")?;
     let padded_size = shape
-        .ranks
+        .ranks()
         .iter()
         .try_fold(1usize, |s, &j| s.checked_mul(padded_len(j)));
-    let overflows = shape.kind == CoreKind::Full && padded_size.is_none();
+    let overflows = shape.kind() == CoreKind::Full && padded_size.is_none();
     if overflows || core.len() != shape.core_len() {
         return Err(file.invalid("section core does not fit the ranks"));
     }
     let mut modes = Vec::new();
-    for (n, (&dim, &rank)) in dims.iter().zip(&shape.ranks).enumerate() {
+    for (n, (&dim, &rank)) in dims.iter().zip(shape.ranks()).enumerate() {
         modes.push(read_mode(file, n, dim, rank)?);
     }
     let mut matrices = Vec::new();
     for m in 0..meta.parse::<usize>("matrices")? {
-        matrices.push(read_matrix(&meta, m, &shape.ranks)?);
+        matrices.push(read_matrix(&meta, m, shape.ranks())?);
     }
     let history = file.values::<f64>("history")?.as_chunks().0;
     let mut model = Model {
@@ -293,13 +293,21 @@ fn read_matrix(meta: &Meta<'_>, m: usize, ranks: &[usize]) -> Result<ModelMatrix
         return Err(file.invalid(&format!("'{key}' has mode {mode}")));
     }
     let dim = meta.parse_text::<u64>(&key, dim)?.min(MAX_DIM);
+    let coefficient = |text: &str| -> Result<f64> {
+        let number: f64 = meta.parse_text(&key, text)?;
+        if number.is_finite() && number >= 0.0 {
+            return Ok(number);
+        }
+        let valid = "weights and penalties are finite and 0 or more";
+        Err(file.invalid(&format!("'{key}' has {number}; {valid}")))
+    };
     let columns = read_row_map(file, &format!("{key}.indices"), dim)?;
     Ok(ModelMatrix {
         mode,
-        weight: meta.parse_text(&key, weight)?,
+        weight: coefficient(weight)?,
         penalty: match penalty {
             "-" => None,
-            number => Some(meta.parse_text(&key, number)?),
+            number => Some(coefficient(number)?),
         },
         kind: MatrixKind::from_name(kind)
             .ok_or_else(|| file.invalid(&format!("'{key}' is a matrix of kind '{kind}'")))?,

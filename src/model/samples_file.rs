@@ -93,7 +93,7 @@ pub(super) fn read_samples(file: &SectionFile, model: &Model) -> Result<Option<P
         return Err(meta.invalid("count"));
     }
     let read_mode_rows = |name: &str, n: usize| {
-        let row_len = model.shape.ranks[n] + usize::from(has_biases);
+        let row_len = model.shape.ranks()[n] + usize::from(has_biases);
         meta.read_rows(name, count, model.modes[n].rows.len() + 1, row_len)
     };
     let mut columns = Vec::new();
@@ -118,7 +118,7 @@ pub(super) fn read_samples(file: &SectionFile, model: &Model) -> Result<Option<P
                 Some(_) => file.values(&name)?,
                 None => &[],
             };
-            if !values.is_empty() && values.len() != count * (model.shape.ranks[n] + 2) {
+            if !values.is_empty() && values.len() != count * (model.shape.ranks()[n] + 2) {
                 return Err(meta.invalid(&name));
             }
             cold.push(values);

@@ -1,6 +1,6 @@
 //! Errors of predictions on observed entries.
 
-use super::parallel_chunks::{ChunkRun, Positions};
+use super::parallel_chunks::{ChunkRun, Positions, not_finite};
 use crate::error::Result;
 use crate::format::CooView;
 use crate::model::Predict;
@@ -90,6 +90,9 @@ pub fn evaluate(
             let weight = view.weight(i)?.unwrap_or(1.0);
             if weight == 0.0 {
                 return Ok(());
+            }
+            if !prediction.is_finite() {
+                return Err(not_finite(i, prediction));
             }
             sums.weight += weight;
             sums.count += 1.0;

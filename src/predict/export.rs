@@ -23,7 +23,16 @@ use crate::progress::{Monitor, report_progress};
 ///   row (as zeros for matrices). The core has one line per entry: its indices from 1, then the value.
 ///
 /// Of a CP core only the diagonal is written.
-pub fn export(model: &Model, folder: &Path, monitor: &dyn Monitor) -> Result<Vec<PathBuf>> {
+///
+/// A text table has a line for every row up to the size of its mode, however few of them the model has. Nothing is written
+/// if the text tables together would exceed about `max_text_bytes`.
+pub fn export(
+    model: &Model,
+    folder: &Path,
+    max_text_bytes: u64,
+    monitor: &dyn Monitor,
+) -> Result<Vec<PathBuf>> {
+    check_text_size(model, max_text_bytes)?;
     std::fs::create_dir_all(folder)
         .map_err(|e| Error::io(format!("cannot create the folder {}", folder.display()), e))?;
     let mut files = Vec::new();
@@ -74,14 +83,14 @@ pub fn export(model: &Model, folder: &Path, monitor: &dyn Monitor) -> Result<Vec
     write_list(&add("mean.npy".into()), "<f8", &[model.mean()])?;
     let shape = model.shape();
     let order = shape.order();
-    let (values, sizes): (Vec<f32>, Vec<u64>) = match shape.kind {
+    let (values, sizes): (Vec<f32>, Vec<u64>) = match shape.kind() {
         CoreKind::Full => {
-            let sizes = shape.ranks.iter().map(|&j| j as u64).collect();
+            let sizes = shape.ranks().iter().map(|&j| j as u64).collect();
             (shape.dense_core(model.core()), sizes)
         }
         CoreKind::Diagonal => (
-            model.core()[..shape.ranks[0]].to_vec(),
-            vec![shape.ranks[0] as u64],
+            model.core()[..shape.ranks()[0]].to_vec(),
+            vec![shape.ranks()[0] as u64],
         ),
     };
     let mut core = NpyWriter::create(&add("core.npy".into()), "<f4", &sizes)?;
@@ -90,7 +99,7 @@ pub fn export(model: &Model, folder: &Path, monitor: &dyn Monitor) -> Result<Vec
     write_atomically(&add("CORETENSOR".into()), |out| {
         let mut index = vec![1; order];
         for (k, g) in values.iter().enumerate() {
-            if shape.kind == CoreKind::Diagonal {
+            if shape.kind() == CoreKind::Diagonal {
                 index.fill(k + 1);
             }
             for j in &index {
@@ -99,7 +108,7 @@ pub fn export(model: &Model, folder: &Path, monitor: &dyn Monitor) -> Result<Vec
             writeln!(out, "{g}")?;
             for n in (0..order).rev() {
                 index[n] += 1;
-                if index[n] <= shape.ranks[n] {
+                if index[n] <= shape.ranks()[n] {
                     break;
                 }
                 index[n] = 1;
@@ -108,6 +117,44 @@ pub fn export(model: &Model, folder: &Path, monitor: &dyn Monitor) -> Result<Vec
         Ok(())
     })?;
     Ok(files)
+}
+
+/// Largest size in bytes of all text tables of an [`export`] that is not explicitly asked to write more.
+pub const MAX_EXPORTED_TEXT: u64 = 16 << 30;
+
+/// Bytes of a number in a text table, with its separator: the mean of nine digits, sign, point and exponent.
+const TEXT_NUMBER_LEN: u64 = 12;
+
+/// Returns an error if the text tables of a model would be larger than `limit` bytes.
+fn check_text_size(model: &Model, limit: u64) -> Result<()> {
+    let size = |dim: u64, rank: usize| dim.saturating_mul(rank as u64 * TEXT_NUMBER_LEN);
+    let modes = model.modes().iter().enumerate().map(|(n, mode)| {
+        let rank = mode.factor.rank();
+        (format!("mode {}", n + 1), &mode.rows, rank)
+    });
+    let matrices = model.matrices().iter().enumerate();
+    let matrices = matrices.filter(|(_, matrix)| matrix.kind != MatrixKind::Graph);
+    let matrices = matrices.map(|(m, matrix)| {
+        let rank = matrix.factor.rank();
+        (format!("matrix {}", m + 1), &matrix.columns, rank)
+    });
+    let tables: Vec<_> = modes.chain(matrices).collect();
+    let sizes = tables.iter().map(|(_, map, rank)| size(map.dim(), *rank));
+    let total = sizes.fold(0, u64::saturating_add);
+    let largest = tables
+        .iter()
+        .max_by_key(|(_, map, rank)| size(map.dim(), *rank));
+    match largest {
+        Some((what, map, _)) if total > limit => Err(Error::argument(format!(
+            "the text tables would take about {} GB, more than the limit of {} GB: {what} has {} rows, of which {} are \
+             in the model (`s3cmtf export --large` writes them)",
+            total / 1_000_000_000,
+            limit / 1_000_000_000,
+            map.dim(),
+            map.len()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn write_npy(path: &Path, rows: &FactorMatrix, count: usize) -> Result<()> {

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::normal_quantile::normal_quantile;
-use super::parallel_chunks::{ChunkRun, Positions};
+use super::parallel_chunks::{ChunkRun, Positions, not_finite};
 use super::predictions::{PredictOptions, Predictor};
 use crate::error::{Error, Result};
 use crate::format::CooView;
@@ -87,7 +87,11 @@ fn predict(
     run.map(
         || interval_predictor(model, samples, &z_scores, range),
         positions,
-        |out: &mut Vec<PredictiveDistribution>, _, distribution| {
+        |out: &mut Vec<PredictiveDistribution>, position, distribution| {
+            let deviation = distribution.standard_deviation;
+            if !deviation.is_finite() {
+                return Err(not_finite(position, deviation));
+            }
             out.push(distribution);
             Ok(())
         },

@@ -19,7 +19,7 @@ mod parallel_chunks;
 mod predictions;
 
 pub use evaluate::{ErrorMetrics, Evaluation, evaluate};
-pub use export::export;
+pub use export::{MAX_EXPORTED_TEXT, export};
 pub use intervals::{PredictiveDistribution, predict_intervals, predict_intervals_at};
 pub(crate) use intervals::{interval_predictor, require_samples};
 pub(crate) use normal_quantile::normal_quantile;

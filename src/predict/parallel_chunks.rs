@@ -18,6 +18,16 @@ const BATCH_POSITIONS: usize = 1 << 10;
 /// Writes the indices of a range of positions, position by position.
 pub(super) type WriteIndices<'a> = dyn Fn(Range<usize>, &mut [u32]) + Sync + 'a;
 
+/// Makes the error of a prediction that is not finite. `position` counts from 0.
+#[cold]
+pub(super) fn not_finite(position: usize, prediction: f64) -> Error {
+    Error::argument(format!(
+        "prediction {} is {prediction}: the factors of the model are so large that their product overflows; the model \
+         is damaged or its fit diverged",
+        position + 1
+    ))
+}
+
 /// Positions of a tensor.
 pub(super) struct Positions<'a> {
     pub count: usize,

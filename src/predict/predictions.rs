@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::parallel_chunks::{ChunkRun, Positions};
+use super::parallel_chunks::{ChunkRun, Positions, not_finite};
 use crate::error::Result;
 use crate::format::CooView;
 use crate::kernel::{Method, TensorKernel};
@@ -90,7 +90,7 @@ impl<'a> Predictor<'a> {
                     &sample.modes[n]
                 };
                 let start = shape.row(n).start;
-                rows.read_row(row, &mut self.rows[start..start + shape.ranks[n]]);
+                rows.read_row(row, &mut self.rows[start..start + shape.ranks()[n]]);
                 if samples.has_biases() {
                     biases += f64::from(rows.last_value(row));
                 }
@@ -173,7 +173,10 @@ fn predict(
     run.predict(
         model,
         positions,
-        |out: &mut Vec<f64>, _, x| {
+        |out: &mut Vec<f64>, position, x: f64| {
+            if !x.is_finite() {
+                return Err(not_finite(position, x));
+            }
             out.push(if clip {
                 x.clamp(range.min, range.max)
             } else {

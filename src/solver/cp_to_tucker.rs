@@ -15,7 +15,7 @@ use crate::parallel::ThreadPool;
 /// Fills `to`, a model of zeros with a full core and the same rows, with the truncated HOSVD of the CP model `from`. Factor
 /// columns beyond the rank of `from` stay 0.
 pub(super) fn compress(from: &Model, to: &mut Model, pool: &ThreadPool) -> Result<()> {
-    let rank = from.shape.ranks[0];
+    let rank = from.shape.ranks()[0];
     let diagonal: Vec<f64> = from.core[..rank].iter().map(|&g| f64::from(g)).collect();
     let grams = from
         .modes
@@ -40,7 +40,7 @@ pub(super) fn compress(from: &Model, to: &mut Model, pool: &ThreadPool) -> Resul
         }
         coordinates.push(basis.coordinates);
     }
-    let mut core = Vec::with_capacity(to.shape.ranks.iter().product());
+    let mut core = Vec::with_capacity(to.shape.ranks().iter().product());
     append_core(&diagonal, &coordinates, &mut core);
     to.core.copy_from_slice(&to.shape.padded_core(&core));
     to.update_mean_rows()
@@ -169,7 +169,7 @@ mod tests {
 
     /// Computes the value at a position, from factors and dense core alone.
     fn value(model: &Model, position: &[usize]) -> f64 {
-        let ranks = &model.shape.ranks;
+        let ranks = model.shape.ranks();
         let core = model.shape.dense_core(&model.core);
         let each = core.iter().enumerate().map(|(k, &g)| {
             let (mut rest, mut product) = (k, f64::from(g));

@@ -126,7 +126,7 @@ impl Data {
             },
             penalty: config.penalty,
             prior_means: shape
-                .ranks
+                .ranks()
                 .iter()
                 .map(|&j| vec![0.0; padded_len(j)])
                 .collect(),
@@ -253,8 +253,8 @@ impl Source<'_> {
             max_abs_value: full.as_ref().map_or(largest, FullMatrix::max_abs_value),
             full: full.map(Arc::new),
             entries,
-            rank: shape.ranks[matrix.mode],
-            prior_mean: vec![0.0; padded_len(shape.ranks[matrix.mode])],
+            rank: shape.ranks()[matrix.mode],
+            prior_mean: vec![0.0; padded_len(shape.ranks()[matrix.mode])],
             column_penalty: penalty.per_entry(&column_entries)?,
             column_weights: try_collect(
                 column_count,

@@ -133,7 +133,7 @@ impl GibbsStart {
     /// are observed without noise. No learning rate suits such rows.
     pub(super) fn has_cancelling_components(&self, deviation: f64) -> bool {
         let model = &self.model;
-        let mut sizes: Vec<f64> = model.core[..model.shape.ranks[0]]
+        let mut sizes: Vec<f64> = model.core[..model.shape.ranks()[0]]
             .iter()
             .map(|g| f64::from(g.abs()))
             .collect();

@@ -183,8 +183,8 @@ fn resolve_gibbs(problem: &Problem<'_>, mut o: Options, init: Option<&Model>) ->
 /// Takes ranks and model from the model to start from, unless ranks are given.
 fn take_shape(o: &mut Options, init: Option<&Model>) {
     if let Some(init) = init.filter(|_| o.rank.is_empty()) {
-        o.rank = init.shape().ranks.clone();
-        o.model = match init.shape().kind {
+        o.rank = init.shape().ranks().to_vec();
+        o.model = match init.shape().kind() {
             CoreKind::Full => ModelKind::Tucker,
             CoreKind::Diagonal => ModelKind::Cp,
         };

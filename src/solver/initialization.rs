@@ -45,9 +45,9 @@ pub(super) fn fill(
         return fill_identity(model, data, options.seed, zero_mean_modes, pool);
     }
     let order = model.order();
-    let core_entries: f64 = match model.shape.kind {
-        CoreKind::Full => model.shape.ranks.iter().map(|&j| j as f64).product(),
-        CoreKind::Diagonal => model.shape.ranks[0] as f64,
+    let core_entries: f64 = match model.shape.kind() {
+        CoreKind::Full => model.shape.ranks().iter().map(|&j| j as f64).product(),
+        CoreKind::Diagonal => model.shape.ranks()[0] as f64,
     };
     // Magnitude of an element such that a product of order + 1 of them, summed over the core, has the magnitude of the
     // values.
@@ -79,14 +79,14 @@ pub(super) fn fill(
         })?;
     }
     let mut s = RandomStream::new(&[options.seed, stream_ids::INITIALIZATION, CORE_STREAM]);
-    match model.shape.kind {
+    match model.shape.kind() {
         CoreKind::Full => {
-            let entries: usize = model.shape.ranks.iter().product();
+            let entries: usize = model.shape.ranks().iter().product();
             let dense: Vec<f32> = (0..entries).map(|_| sample(&mut s, size)).collect();
             model.core.copy_from_slice(&model.shape.padded_core(&dense));
         }
         CoreKind::Diagonal => {
-            let rank = model.shape.ranks[0];
+            let rank = model.shape.ranks()[0];
             model.core[..rank]
                 .iter_mut()
                 .for_each(|g| *g = sample(&mut s, size));
@@ -218,12 +218,15 @@ pub(super) fn from_model(
     warm_start: WarmStart,
 ) -> Result<()> {
     let is_smaller = warm_start.allows_smaller_rank
-        && [&init.shape, &model.shape].map(|s| s.kind) == [CoreKind::Diagonal; 2]
-        && init.shape.ranks[0] < model.shape.ranks[0];
+        && [&init.shape, &model.shape].map(|s| s.kind()) == [CoreKind::Diagonal; 2]
+        && init.shape.ranks()[0] < model.shape.ranks()[0];
     if init.shape != model.shape && !is_smaller {
         return Err(Error::argument(format!(
             "the model to start from has ranks {:?} ({:?}), this fit has {:?} ({:?}); they must be the same",
-            init.shape.ranks, init.shape.kind, model.shape.ranks, model.shape.kind
+            init.shape.ranks(),
+            init.shape.kind(),
+            model.shape.ranks(),
+            model.shape.kind()
         )));
     }
     let mut balanced = init.try_clone()?;
@@ -233,7 +236,7 @@ pub(super) fn from_model(
         reparametrization::rebalance(&mut balanced)?;
     }
     let core_len = if is_smaller {
-        init.shape.ranks[0]
+        init.shape.ranks()[0]
     } else {
         model.core.len()
     };
@@ -282,7 +285,7 @@ pub(super) fn set_prior_means(
             _ => Vec::new(),
         };
     }
-    model.core_prior_mean = match (options.start, model.shape.kind) {
+    model.core_prior_mean = match (options.start, model.shape.kind()) {
         (Initialization::Gibbs, CoreKind::Full) => model.core.to_vec(),
         (Initialization::Identity, CoreKind::Full) if from_identity => model.shape.identity(),
         _ => Vec::new(),

@@ -14,7 +14,7 @@ use crate::simd::padded_len;
 pub(super) fn orthogonalise(model: &mut Model) -> Result<()> {
     for n in 0..model.order() {
         let count = model.modes[n].rows.len();
-        let rank = model.shape.ranks[n];
+        let rank = model.shape.ranks()[n];
         if count < rank {
             // An empty mode has nothing to orthonormalise.
             continue;
@@ -81,7 +81,7 @@ fn orthonormalize_factor(rows: &mut FactorMatrix, count: usize, mode: usize) -> 
 /// Computes the mode product G <- G x_n R of a full core.
 fn multiply_core(shape: &CoreShape, core: &mut [f32], n: usize, rank: usize, r: &[f64]) {
     let dense = shape.dense_core(core);
-    let inner: usize = shape.ranks[n + 1..].iter().product();
+    let inner: usize = shape.ranks()[n + 1..].iter().product();
     let mut out = vec![0.0f32; dense.len()];
     for (to, from) in out
         .chunks_exact_mut(rank * inner)
@@ -117,7 +117,7 @@ fn multiply_rows(rows: &mut FactorMatrix, rank: usize, r: &[f64]) -> Result<()> 
 /// Multiplies column `j` of mode `n`'s factor by `scales[j]`, and divides the core and the columns of the
 /// mode's matrices by it, which leaves predictions unchanged.
 fn rescale_mode(model: &mut Model, n: usize, scales: &[f64]) -> Result<()> {
-    let (rank, stride) = (model.shape.ranks[n], padded_len(model.shape.ranks[n]));
+    let (rank, stride) = (model.shape.ranks()[n], padded_len(model.shape.ranks()[n]));
     let mut inverse = vec![0.0; rank * rank];
     scales
         .iter()
@@ -142,7 +142,7 @@ fn rescale_mode(model: &mut Model, n: usize, scales: &[f64]) -> Result<()> {
                 .for_each(|(v, s)| *v = (f64::from(*v) / s) as f32);
         }
     }
-    match model.shape.kind {
+    match model.shape.kind() {
         CoreKind::Diagonal => {
             model.core[..rank]
                 .iter_mut()
@@ -157,7 +157,7 @@ fn rescale_mode(model: &mut Model, n: usize, scales: &[f64]) -> Result<()> {
 /// Returns the norm of each column of mode `n`'s factor, without the mean row.
 pub(super) fn column_norms(model: &Model, n: usize) -> Vec<f64> {
     let mode = &model.modes[n];
-    let mut squares = vec![0.0f64; model.shape.ranks[n]];
+    let mut squares = vec![0.0f64; model.shape.ranks()[n]];
     for i in 0..mode.rows.len() {
         squares
             .iter_mut()
@@ -190,7 +190,7 @@ pub(super) fn rebalance(model: &mut Model) -> Result<()> {
             let squares: f64 = column_norms(model, n).iter().map(|s| s * s).sum();
             rms(
                 squares,
-                (model.modes[n].rows.len() * model.shape.ranks[n]) as f64,
+                (model.modes[n].rows.len() * model.shape.ranks()[n]) as f64,
             )
         })
         .collect();
@@ -204,7 +204,7 @@ pub(super) fn rebalance(model: &mut Model) -> Result<()> {
     let log_mean =
         (sizes.iter().map(|s| s.ln()).sum::<f64>() + core.ln()) / (sizes.len() as f64 + 1.0);
     for (n, size) in sizes.iter().enumerate() {
-        let scales = vec![log_mean.exp() / size; model.shape.ranks[n]];
+        let scales = vec![log_mean.exp() / size; model.shape.ranks()[n]];
         rescale_mode(model, n, &scales)?;
     }
     model.orthogonal = false;

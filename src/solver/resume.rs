@@ -223,7 +223,7 @@ pub(super) fn resumed_options(given: &Options, saved: &Options) -> Result<Option
     Ok(options)
 }
 
-/// Returns an error unless the model of a checkpoint has the same ranks, rows and columns.
+/// Returns an error unless the model of a checkpoint has the same ranks, rows, columns and biases.
 pub(super) fn check_shape(model: &Model, saved: &Model, input: &FitInput<'_>) -> Result<()> {
     let rows = |m: &Model| {
         m.modes
@@ -240,6 +240,19 @@ pub(super) fn check_shape(model: &Model, saved: &Model, input: &FitInput<'_>) ->
     if model.shape != saved.shape || rows(model) != rows(saved) || columns(model) != columns(saved)
     {
         return Err(different_data(input));
+    }
+    for (n, (mode, saved)) in model.modes.iter().zip(&saved.modes).enumerate() {
+        if mode.biases.len() != saved.biases.len() {
+            return Err(checkpoint_error(
+                input,
+                format!(
+                    "has {} biases of mode {} instead of {}; it was not written by this library",
+                    saved.biases.len(),
+                    n + 1,
+                    mode.biases.len()
+                ),
+            ));
+        }
     }
     Ok(())
 }

@@ -38,7 +38,7 @@ fn row(model: &Model, n: usize, at: usize) -> Vec<f64> {
 fn contributions(model: &Model, position: [usize; 3]) -> Vec<f64> {
     let rows: Vec<Vec<f64>> = (0..3).map(|n| row(model, n, position[n])).collect();
     let core = model.shape().dense_core(model.core());
-    let ranks = &model.shape().ranks;
+    let ranks = model.shape().ranks();
     let mut sums = vec![0.0; ranks[1]];
     for (at, &g) in core.iter().enumerate() {
         let (i, j, k) = (
@@ -70,7 +70,7 @@ fn concept_strength_is_the_rms_of_its_contribution() {
                 Some(r) => vec![(r, 1.0)],
                 None => (0..all).map(|r| (r, fraction[n][r])).collect(),
             };
-            let rank = model.shape().ranks[1];
+            let rank = model.shape().ranks()[1];
             let mut squares = vec![0.0; rank];
             for &(u, a) in &range(0, users) {
                 for (film, c) in fraction[1].iter().enumerate() {
@@ -155,7 +155,7 @@ fn concept_strength_is_the_rms_of_its_contribution() {
             assert_eq!(found.profile.is_some(), given.len() == 1);
             if let Some(profile) = &found.profile {
                 let core = model.shape().dense_core(model.core());
-                let ranks = &model.shape().ranks;
+                let ranks = model.shape().ranks();
                 let user = row(model, 0, 9);
                 let size = |n: usize, j: usize| -> f64 {
                     let all = fraction[n].iter().enumerate();

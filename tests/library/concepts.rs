@@ -43,7 +43,7 @@ fn fitted_model(dims: &[u64], kind: ModelKind, nonneg: bool) -> Model {
 
 fn row(model: &Model, n: usize, at: usize) -> Vec<f64> {
     let row = model.modes()[n].factor.row(at);
-    row[..model.shape().ranks[n]]
+    row[..model.shape().ranks()[n]]
         .iter()
         .map(|&x| f64::from(x))
         .collect()
@@ -51,8 +51,8 @@ fn row(model: &Model, n: usize, at: usize) -> Vec<f64> {
 
 /// Returns the elements of the core with their indices.
 fn core(model: &Model) -> Vec<(Vec<usize>, f64)> {
-    let ranks = &model.shape().ranks;
-    if model.shape().kind == CoreKind::Diagonal {
+    let ranks = model.shape().ranks();
+    if model.shape().kind() == CoreKind::Diagonal {
         let diagonal = model.core()[..ranks[0]].iter().enumerate();
         return diagonal
             .map(|(p, &g)| (vec![p; ranks.len()], f64::from(g)))
@@ -100,7 +100,7 @@ fn check(model: &Model, mode: usize, given: &[(usize, u32)]) {
             }
         })
         .collect();
-    let rank = model.shape().ranks[mode];
+    let rank = model.shape().ranks()[mode];
     let mut squares = vec![0.0; rank];
     let positions: usize = choices.iter().map(Vec::len).product();
     for position in 0..positions {
@@ -164,7 +164,7 @@ fn check(model: &Model, mode: usize, given: &[(usize, u32)]) {
         return;
     };
     assert_eq!(free, [profile.mode]);
-    assert_eq!(profile.columns, model.shape().ranks[profile.mode]);
+    assert_eq!(profile.columns, model.shape().ranks()[profile.mode]);
     let mut expected = vec![0.0; rank * profile.columns];
     for (index, g) in &core {
         let each = given.iter().map(|&(n, _)| average[n][index[n]]);

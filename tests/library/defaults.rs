@@ -72,7 +72,7 @@ fn automatic_options_are_resolved_and_stored_in_the_model() {
     tucker.rank = vec![4];
     let (model, _) = fit(&problem, &tucker, &FitInput::default(), &mut (), &()).unwrap();
     assert_eq!(model.options().model, ModelKind::Tucker);
-    assert_eq!(model.shape().ranks, [4, 4, 4]);
+    assert_eq!(model.shape().ranks(), [4, 4, 4]);
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn prediction_is_the_sum_of_mean_biases_and_core_product() {
             assert_eq!(mode.biases.len(), mode.rows.len() + 1);
             expected += f64::from(mode.biases[row]);
         }
-        for j in 0..model.shape().ranks[0] {
+        for j in 0..model.shape().ranks()[0] {
             let each = model.modes().iter().zip(&rows);
             let product: f64 = each.map(|(m, &r)| f64::from(m.factor.row(r)[j])).product();
             expected += f64::from(model.core()[j]) * product;

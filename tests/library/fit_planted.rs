@@ -178,7 +178,7 @@ fn orthogonalisation_and_normalisation_keep_predictions() {
                         .map(|i| f64::from(mode.factor.row(i)[j]))
                         .collect::<Vec<_>>()
                 };
-                let ranks = finished.shape().ranks[n];
+                let ranks = finished.shape().ranks()[n];
                 for j in 0..ranks {
                     let dot = |k: usize| {
                         column(j)

@@ -63,7 +63,7 @@ fn row(model: &Model, n: usize, index: u32) -> Vec<f64> {
 fn value(model: &Model, index: &[u32], baseline: bool) -> f64 {
     let rows: Vec<Vec<f64>> = (0..3).map(|n| row(model, n, index[n])).collect();
     let core = model.shape().dense_core(model.core());
-    let ranks = &model.shape().ranks;
+    let ranks = model.shape().ranks();
     let mut sum = 0.0;
     for (at, &g) in core.iter().enumerate() {
         let (i, j, k) = (
@@ -353,7 +353,11 @@ fn similarity_is_the_cosine_of_predictions() {
             assert_eq!(count, queried.len());
         }
     }
-    assert!(models.iter().any(|m| m.shape().kind == CoreKind::Diagonal));
+    assert!(
+        models
+            .iter()
+            .any(|m| m.shape().kind() == CoreKind::Diagonal)
+    );
     // A film without ratings is in no list, but may be queried.
     for model in &models {
         let request = SimilarOptions {

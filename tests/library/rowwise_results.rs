@@ -196,7 +196,7 @@ fn export_writes_the_last_posterior_sample_with_its_biases() {
         .unwrap();
     let error = |model: &Model, name: &str| {
         let folder = dir.join(name);
-        let files = export(model, &folder, &()).unwrap();
+        let files = export(model, &folder, u64::MAX, &()).unwrap();
         let biases = files.iter().any(|f| f.ends_with("bias2.npy"));
         assert_eq!(biases, model.options().biases, "{name}");
         exported_rmse(&folder, &data.train.view())

@@ -165,7 +165,7 @@ impl FitTask {
         let mut options = Options::preset(&self.preset)?;
         if let Some(init) = &self.init {
             let init = model::load(init, OpenMode::Mapped)?;
-            options.rank = init.shape().ranks.clone();
+            options.rank = init.shape().ranks().to_vec();
             options.model = init.options().model;
         }
         Ok(options)

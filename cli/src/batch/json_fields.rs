@@ -1,5 +1,6 @@
 //! The fields of a JSON object, which are removed one by one as they are parsed.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use s3cmtf::format::TextOptions;
@@ -71,6 +72,7 @@ impl JsonFields {
             }
         };
         let mut options: Vec<(String, String)> = Vec::new();
+        let mut names = HashSet::new();
         for (option, value) in fields {
             let texts = match value {
                 Value::Array(items) => items.iter().map(scalar_text).collect::<Option<Vec<_>>>(),
@@ -80,7 +82,7 @@ impl JsonFields {
                 format!("{name}, {option:?}: it must be a string, a number, true, false, or an array of those")
             })?;
             let option = option.replace('-', "_");
-            if options.iter().any(|(n, _)| *n == option) {
+            if !names.insert(option.clone()) {
                 return Err(format!("{name}: {option:?} is given twice"));
             }
             options.push((option, texts.join(",")));

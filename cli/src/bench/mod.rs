@@ -104,7 +104,7 @@ pub(crate) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             }
             v.entries_per_second = v.entries_per_second.max(entries_per_second);
             v.test_rmse = summary.test_rmse;
-            v.ranks = model.shape().ranks.clone();
+            v.ranks = model.shape().ranks().to_vec();
         }
     }
     progress.clear();

@@ -257,7 +257,7 @@ impl ClusterPrinter<'_> {
                     String::new()
                 };
                 let row = u64::from(m.index) + 1;
-                out.line(format!("{row},{name}{},{}", c + 1, m.distance as f32));
+                out.data_line(&format!("{row},{name}{},{}", c + 1, m.distance as f32));
             }
         }
     }

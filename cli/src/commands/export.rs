@@ -6,7 +6,7 @@ use clap::Args;
 use s3cmtf::Result;
 use s3cmtf::format::OpenMode;
 use s3cmtf::model;
-use s3cmtf::predict::export;
+use s3cmtf::predict::{MAX_EXPORTED_TEXT, export};
 use serde_json::json;
 
 use crate::outcome::Outcome;
@@ -25,14 +25,16 @@ pub(crate) struct Arguments {
     /// Folder to write to; created if it does not exist
     #[arg(short, long, value_name = "FOLDER")]
     output: PathBuf,
+
+    /// Write text tables of any size; without it, more than 16 GiB are an error
+    #[arg(long)]
+    large: bool,
 }
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
-    let files = export(
-        &model::load(&a.model, OpenMode::Mapped)?,
-        &a.output,
-        progress,
-    )?;
+    let limit = if a.large { u64::MAX } else { MAX_EXPORTED_TEXT };
+    let model = model::load(&a.model, OpenMode::Mapped)?;
+    let files = export(&model, &a.output, limit, progress)?;
     for file in &files {
         out.line(file.display().to_string());
     }

@@ -19,7 +19,7 @@ use crate::option_arguments::{
     path_argument, settings_arguments, single_value, table_arguments,
 };
 use crate::outcome::Outcome;
-use crate::output::{Output, format_count, format_rmse};
+use crate::output::{Output, format_count, format_rmse, warn_renamed};
 use crate::progress::Progress;
 
 /// Adds the arguments of `fit`; its options come from the library's table.
@@ -76,7 +76,7 @@ fn fit_options(a: &ArgMatches, init: Option<&Model>) -> Result<Options> {
         None => Options::preset(preset)?,
     };
     if let Some(init) = init {
-        options.rank = init.shape().ranks.clone();
+        options.rank = init.shape().ranks().to_vec();
         options.model = init.options().model;
     }
     apply_config(a, &mut options)?;
@@ -150,11 +150,12 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
     // The model is saved even if the fit was cancelled or its output could not be written.
     model::save(&model, target)?;
     if let Some(tensor) = given("tensor") {
-        Names::copy_to_model(tensor, target, model.order())?;
+        warn_renamed(&Names::copy_to_model(tensor, target, model.order())?);
     }
     for (m, (spec, _)) in data.matrices.iter().enumerate() {
         if !spec.kind.is_graph() {
-            Names::save_columns(Names::load_beside(&spec.file, 1)?.as_ref(), target, m)?;
+            let names = Names::load_beside(&spec.file, 1)?;
+            warn_renamed(&Names::save_columns(names.as_ref(), target, m)?);
         }
     }
     if let Some(e) = output_error {
@@ -202,7 +203,7 @@ fn report(model: &Model, s: &FitSummary, target: &Path, out: &mut Output) {
         "kernel": s.kernel.name(),
         "algorithm": o.get("algorithm"),
         "model": o.get("model"),
-        "ranks": model.shape().ranks,
+        "ranks": model.shape().ranks(),
         "seed": o.seed,
         "epochs": s.epochs,
         "reason": s.reason.name(),

@@ -15,7 +15,7 @@ use crate::fit_data::matrix_text_options;
 use crate::input::mode_from_one;
 use crate::input::{InputFormat, TextArguments, any_text, same_file};
 use crate::outcome::Outcome;
-use crate::output::{Output, format_count};
+use crate::output::{Output, format_count, warn_renamed};
 use crate::progress::Progress;
 
 /// Add new rows to a model without fitting it again
@@ -181,9 +181,10 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         _ => None,
     };
     model::save(&folded, &a.output)?;
-    Names::copy_to_model(&a.model, &a.output, folded.order())?;
+    warn_renamed(&Names::copy_to_model(&a.model, &a.output, folded.order())?);
     for m in 0..folded.matrices().len() {
-        Names::save_columns(Names::load_columns(&a.model, m)?.as_ref(), &a.output, m)?;
+        let names = Names::load_columns(&a.model, m)?;
+        warn_renamed(&Names::save_columns(names.as_ref(), &a.output, m)?);
     }
     let changed = match summary.replaced {
         0 => String::new(),

@@ -53,7 +53,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
 /// Describes a model and how it was fitted.
 fn print_model(path: &Path, out: &mut Output) -> Result<()> {
     let m = model::load(path, OpenMode::Mapped)?;
-    let ranks: Vec<String> = m.shape().ranks.iter().map(usize::to_string).collect();
+    let ranks: Vec<String> = m.shape().ranks().iter().map(usize::to_string).collect();
     let options = m.options();
     let kind = options.get("model").unwrap_or_default();
     out.line(path.display().to_string());
@@ -139,7 +139,7 @@ fn print_model(path: &Path, out: &mut Output) -> Result<()> {
         "file": path.display().to_string(),
         "model": kind,
         "dims": m.dims(),
-        "ranks": m.shape().ranks,
+        "ranks": m.shape().ranks(),
         "rows": m.modes().iter().map(|x| x.rows.len()).collect::<Vec<_>>(),
         "orthogonal": m.is_orthogonal(),
         "mean": m.mean(),

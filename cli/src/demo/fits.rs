@@ -63,7 +63,7 @@ impl Fit {
         json!({
             "fit": self.name,
             "model": self.model.options().get("model").unwrap_or_default(),
-            "ranks": self.model.shape().ranks,
+            "ranks": self.model.shape().ranks(),
             "epochs": self.summary.epochs,
             "seconds": self.summary.seconds,
         })
@@ -194,7 +194,7 @@ fn print_errors(context: &Context<'_>, fits: &Fits, out: &mut Output) {
         name,
     } in fits.all()
     {
-        let ranks: Vec<String> = model.shape().ranks.iter().map(usize::to_string).collect();
+        let ranks: Vec<String> = model.shape().ranks().iter().map(usize::to_string).collect();
         let kind = match model.options().model {
             ModelKind::Cp => "CP model",
             _ => "Tucker model",

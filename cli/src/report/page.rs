@@ -116,14 +116,14 @@ impl PageContext<'_> {
     /// Returns the sentence under the heading.
     fn summary(&self) -> String {
         let (model, options) = (self.model, self.model.options());
-        let kind = match model.shape().kind {
+        let kind = match model.shape().kind() {
             CoreKind::Full => "A Tucker model",
             CoreKind::Diagonal => "A CP model",
         };
         let dims: Vec<String> = (0..model.order())
             .map(|n| format!("{} {}", self.mode_name(n), format_integer(model.dims()[n])))
             .collect();
-        let ranks: Vec<String> = model.shape().ranks.iter().map(usize::to_string).collect();
+        let ranks: Vec<String> = model.shape().ranks().iter().map(usize::to_string).collect();
         let mut text = format!(
             "{kind} of a tensor with {} modes ({}), ranks {}, fitted by <b>{}</b>",
             model.order(),

@@ -45,7 +45,7 @@ impl PageContext<'_> {
         let rms: Vec<Vec<f64>> = (0..self.model.order())
             .map(|n| self.column_rms(n))
             .collect();
-        match self.model.shape().kind {
+        match self.model.shape().kind() {
             CoreKind::Diagonal => self.diagonal_core(&rms),
             CoreKind::Full => self.full_core(&rms),
         }
@@ -53,7 +53,7 @@ impl PageContext<'_> {
 
     fn diagonal_core(&self, rms: &[Vec<f64>]) -> String {
         let model = self.model;
-        let weights = (0..model.shape().ranks[0]).map(|j| {
+        let weights = (0..model.shape().ranks()[0]).map(|j| {
             let scale: f64 = rms.iter().map(|s| s[j]).product();
             (f64::from(model.core()[j]) * scale).abs()
         });
@@ -85,24 +85,24 @@ impl PageContext<'_> {
         let (model, shape) = (self.model, self.model.shape());
         // The rows and columns of slices are the two modes with the largest ranks.
         let mut modes: Vec<usize> = (0..model.order()).collect();
-        modes.sort_by_key(|&n| std::cmp::Reverse(shape.ranks[n]));
+        modes.sort_by_key(|&n| std::cmp::Reverse(shape.ranks()[n]));
         let mut slice_modes = [modes[0], modes[1]];
         slice_modes.sort_unstable();
         let [row_mode, column_mode] = slice_modes;
         let others: Vec<usize> = (0..model.order())
             .filter(|n| !slice_modes.contains(n))
             .collect();
-        let slices: usize = others.iter().map(|&n| shape.ranks[n]).product();
-        let (rows, columns) = (shape.ranks[row_mode], shape.ranks[column_mode]);
+        let slices: usize = others.iter().map(|&n| shape.ranks()[n]).product();
+        let (rows, columns) = (shape.ranks()[row_mode], shape.ranks()[column_mode]);
         let mut values = vec![0.0f64; slices * rows * columns];
         let mut index = vec![0usize; model.order()];
-        let last = shape.ranks[model.order() - 1];
+        let last = shape.ranks()[model.order() - 1];
         for line in model.core().chunks_exact(padded_len(last)) {
             for (j, &g) in line[..last].iter().enumerate() {
                 index[model.order() - 1] = j;
                 let slice = others
                     .iter()
-                    .fold(0, |at, &n| at * shape.ranks[n] + index[n]);
+                    .fold(0, |at, &n| at * shape.ranks()[n] + index[n]);
                 let scale: f64 = rms.iter().zip(&index).map(|(s, &j)| s[j]).product();
                 values[(slice * rows + index[row_mode]) * columns + index[column_mode]] =
                     f64::from(g) * scale;
@@ -110,7 +110,7 @@ impl PageContext<'_> {
             // Advance to the next line; the last mode but one varies fastest.
             for n in (0..model.order() - 1).rev() {
                 index[n] += 1;
-                if index[n] < shape.ranks[n] {
+                if index[n] < shape.ranks()[n] {
                     break;
                 }
                 index[n] = 0;
@@ -123,7 +123,7 @@ impl PageContext<'_> {
             .zip(0..)
             .collect();
         by_norm.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let ranks: Vec<String> = shape.ranks.iter().map(usize::to_string).collect();
+        let ranks: Vec<String> = shape.ranks().iter().map(usize::to_string).collect();
         let mut out = format!(
             "<p>A core of {} entries. Each heat map is a slice, with columns of {} from top to bottom and columns of {} from left to \
              right. {CORE_SCALE_NOTE} Red is above 0, blue below; the full colour is {}.</p>\n<div class=\"small\">\n",
@@ -161,7 +161,7 @@ impl PageContext<'_> {
 
     /// Returns the columns of the other modes that a slice of the core belongs to.
     fn slice_name(&self, slice: usize, others: &[usize]) -> String {
-        let ranks = &self.model.shape().ranks;
+        let ranks = self.model.shape().ranks();
         let mut rest = slice;
         let mut columns: Vec<String> = Vec::new();
         for &n in others.iter().rev() {

@@ -108,11 +108,11 @@ fn names_are_copied_with_their_data_only() {
     for file in ["@copy.coo", "@fixed.coo", "@part.train.coo"] {
         assert!(named(file), "{file}");
     }
-    // New data without names under the same path: the old names are removed.
+    // New data without names under the same path: the old names are renamed.
     run(args(&["convert", "@n.tns", "@w.coo"], &dir)).ok();
     assert!(!named("@w.coo"));
     assert!(!dir.join("w.mode1.tsv").exists());
-    // A file in another format is not removed.
+    // A file in another format stays.
     dir.file("w.mode1.tsv", "index\ttitle\textra\n1\tToy\tx\n");
     run(args(&["convert", "@n.tns", "@w.coo"], &dir)).ok();
     assert!(dir.join("w.mode1.tsv").exists());

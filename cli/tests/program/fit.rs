@@ -242,7 +242,7 @@ fn options_come_from_preset_config_and_arguments() {
         (m.options().eta, m.options().epochs, m.options().lambda_m),
         (Some(0.003), 2, 10.0)
     );
-    assert_eq!(m.shape().ranks, [3, 3, 3]);
+    assert_eq!(m.shape().ranks(), [3, 3, 3]);
     assert!(m.is_orthogonal());
     run_command(fit_command(
         &dir,

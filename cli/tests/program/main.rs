@@ -19,6 +19,7 @@ mod file_safety;
 mod fit;
 mod fit_interrupted;
 mod fold_in;
+mod forged_models;
 mod guide;
 mod guide_discovery;
 mod help;

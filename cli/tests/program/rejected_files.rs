@@ -393,3 +393,41 @@ fn invalid_arguments_are_rejected() {
         .collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+#[test]
+fn padding_between_sections_must_be_zero() {
+    let dir = Scratch::new("padding");
+    let text = dir.file("a.tns", "1 1 1 2.5\n2 3 4 1\n1 2 2 3\n");
+    let good = dir.join("good.coo");
+    run([Path::new("convert"), &text, &good]).ok();
+    let mut bytes = fs::read(&good).unwrap();
+    // The first section has three indices at byte 512; the next one starts at 576.
+    bytes[512 + 13] = 1;
+    let file = dir.file("bad.coo", &bytes);
+    run([Path::new("info"), &file]).failed(2, &["bad.coo", "byte 525", "padding"]);
+}
+
+#[test]
+fn names_files_of_users_are_renamed_with_a_warning() {
+    let dir = Scratch::new("kept-names");
+    let text = dir.file("a.csv", "user,film,stars\nann,1,3\nbob,2,4\n");
+    let out = dir.join("a.coo");
+    // Mode 1 gets names by the conversion, mode 2 has none.
+    for (name, contents) in [
+        ("a.mode1.tsv", "1\tmine\n"),
+        ("a.mode2.tsv", "index\tname\n1\tmine\n"),
+    ] {
+        dir.file(name, contents);
+    }
+    let converted = run([Path::new("convert"), &text, &out]).ok();
+    for (name, contents) in [
+        ("a.mode1.tsv.old", "1\tmine\n"),
+        ("a.mode2.tsv.old", "index\tname\n1\tmine\n"),
+    ] {
+        assert!(converted.stderr.contains(name), "{}", converted.stderr);
+        assert_eq!(fs::read_to_string(dir.join(name)).unwrap(), contents);
+    }
+    assert!(!dir.join("a.mode2.tsv").exists());
+    let again = run([Path::new("convert"), &text, &out]).ok();
+    assert!(!again.stderr.contains("warning"), "{}", again.stderr);
+}

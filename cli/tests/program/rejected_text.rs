@@ -498,3 +498,57 @@ fn malformed_csv_files_are_rejected() {
         &["line 2", "not UTF-8"],
     );
 }
+
+#[test]
+fn a_damaged_short_gzip_file_is_rejected() {
+    // Short enough for the peek that detects the format to read all of it.
+    let text: String = (1..=40).map(|i| format!("{i} {i} {i} {i}.5\n")).collect();
+    let compressed = gzip(text.as_bytes());
+    let len = compressed.len();
+    // The last eight bytes are the checksum and the length of the text.
+    for at in [len - 8, len - 1] {
+        let mut damaged = compressed.clone();
+        damaged[at] ^= 0x10;
+        assert_rejected("a.tns.gz", damaged, &[], &["gzip"]);
+    }
+    assert_rejected(
+        "a.tns.gz",
+        &compressed[..len - 4],
+        &[],
+        &["gzip data ends early"],
+    );
+}
+
+#[test]
+fn line_ends_of_all_systems_give_the_same_entries() {
+    let text = "1 1 1 5\n2 2 2 4\n3 1 2 1\n";
+    let matrix = "%%MatrixMarket matrix coordinate real general\n3 3 2\n1 1 2\n3 2 1\n";
+    let table = "user,film,stars\n1,2,3\n2,1,4\n";
+    for (name, text) in [
+        ("a.tns", text),
+        ("a.mtx", matrix),
+        ("a.csv", table),
+        ("a", text),
+    ] {
+        let expected = converted_text(name, text, &[]);
+        for end in ["\r", "\r\n"] {
+            let converted = converted_text(name, text.replace('\n', end), &[]);
+            assert_eq!(converted, expected, "{name} with {end:?}");
+        }
+    }
+}
+
+#[test]
+fn a_header_of_very_many_columns_is_rejected_by_their_number() {
+    let header: Vec<String> = (0..200_000).map(|i| format!("c{i}")).collect();
+    let line = vec!["1"; 200_000].join(",");
+    let text = format!("{}\n{line}\n", header.join(","));
+    assert_rejected("wide.csv", &text, &[], &["199999 index columns", "2 to 8"]);
+    let arguments = ["--columns", "c1,c2x", "--value", "c3"];
+    assert_rejected(
+        "wide.csv",
+        &text,
+        &arguments,
+        &["no column 'c2x'", "and 199970 more"],
+    );
+}

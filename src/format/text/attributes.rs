@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::bins::Bins;
-use super::columns::{column_label, find_column, load_ids};
+use super::columns::{check_distinct, column_label, find_column, load_ids};
 use super::derived::{IdRules, is_missing, list_parts};
 use super::entry::{Entry, EntryParser};
 use super::fields::quote;
@@ -125,6 +125,8 @@ pub(super) fn read(
     // The provisional column of the matrix of each category or bin of an attribute.
     let mut columns: Vec<Vec<Option<u32>>> = Vec::new();
     let mut provisional: Vec<(usize, u32)> = Vec::new();
+    // The last line with an entry in each column of the matrix.
+    let mut last_line: Vec<u64> = Vec::new();
     // Line and fingerprint of the attributes of each row.
     let mut seen: HashMap<u32, (u64, u64)> = HashMap::new();
     let hasher = foldhash::fast::RandomState::default();
@@ -209,7 +211,6 @@ pub(super) fn read(
             continue;
         }
         skipped.missing += u64::from(missing);
-        let mut written: Vec<u32> = Vec::with_capacity(cells.len());
         for (n, cell) in cells.drain(..) {
             let field = fields[n];
             let (local, value) = match (&mut attributes[n], cell) {
@@ -228,13 +229,13 @@ pub(super) fn read(
             }
             let column = *of_attribute[local as usize].get_or_insert_with(|| {
                 provisional.push((n, local));
+                last_line.push(0);
                 provisional.len() as u32 - 1
             });
             // A list may repeat a category.
-            if written.contains(&column) {
+            if std::mem::replace(&mut last_line[column as usize], line) == line {
                 continue;
             }
-            written.push(column);
             let mut entry = Entry::new();
             entry.indices[..2].copy_from_slice(&[row, column]);
             entry.value = value;
@@ -306,10 +307,7 @@ fn table_columns<'a>(
         .copied()
         .chain(find(&d.numeric)?)
         .collect();
-    let all: Vec<usize> = attributes.iter().copied().chain([key]).collect();
-    if let Some(twice) = (1..all.len()).find(|&i| all[..i].contains(&all[i])) {
-        return Err(format!("column {} is used twice", all[twice] + 1));
-    }
+    check_distinct(attributes.iter().copied().chain([key]), header.len())?;
     let label = |&column: &usize| column_label(header, d, column);
     Ok(TableColumns {
         key,

@@ -46,6 +46,9 @@ pub(super) fn entry_parser(
     Ok(parser)
 }
 
+/// Columns that a message lists at most.
+const MAX_LISTED: usize = 30;
+
 /// Returns the column that `reference` names, by its header or its number from 1.
 pub(super) fn find_column(
     header: &csv::ByteRecord,
@@ -61,22 +64,23 @@ pub(super) fn find_column(
     }
     match reference.parse::<usize>() {
         Ok(number) if (1..=header.len()).contains(&number) => Ok(number - 1),
-        _ => {
-            let known: Vec<String> = header.iter().map(quote).collect();
-            Err(if d.no_header {
-                format!(
-                    "there is no column {reference}; columns are numbered 1 to {}",
-                    header.len()
-                )
-            } else {
-                let names: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
-                let suggestion = did_you_mean(reference, names.iter().map(|n| n.trim()));
-                format!(
-                    "there is no column '{reference}'; the first line has {}{suggestion}",
-                    known.join(", ")
-                )
-            })
-        }
+        _ => Err(if d.no_header {
+            format!(
+                "there is no column {reference}; columns are numbered 1 to {}",
+                header.len()
+            )
+        } else {
+            let names: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
+            let suggestion = did_you_mean(reference, names.iter().map(|n| n.trim()));
+            let mut listed: Vec<String> = header.iter().take(MAX_LISTED).map(quote).collect();
+            if header.len() > MAX_LISTED {
+                listed.push(format!("and {} more", header.len() - MAX_LISTED));
+            }
+            format!(
+                "there is no column '{reference}'; the first line has {}{suggestion}",
+                listed.join(", ")
+            )
+        }),
     }
 }
 
@@ -90,6 +94,20 @@ pub(super) fn column_label(
         return (column + 1).to_string();
     }
     String::from_utf8_lossy(header[column].trim_ascii()).into_owned()
+}
+
+/// Returns a message if two of these columns are the same. `width` is the number of columns of a line.
+pub(super) fn check_distinct(
+    columns: impl IntoIterator<Item = usize>,
+    width: usize,
+) -> std::result::Result<(), String> {
+    let mut is_used = vec![false; width];
+    for column in columns {
+        if std::mem::replace(&mut is_used[column], true) {
+            return Err(format!("column {} is used twice", column + 1));
+        }
+    }
+    Ok(())
 }
 
 /// Assigns a role to each column from the first line.
@@ -128,13 +146,6 @@ pub(super) fn assign_roles(
             .map(|c| find(c))
             .collect::<std::result::Result<_, _>>()?
     };
-    let all: Vec<usize> = indices.iter().copied().chain(value).chain(weight).collect();
-    if let Some(twice) = (1..all.len())
-        .find(|&i| all[..i].contains(&all[i]))
-        .map(|i| all[i])
-    {
-        return Err(format!("column {} is used twice", twice + 1));
-    }
     if !(MIN_ORDER..=MAX_ORDER).contains(&indices.len()) {
         let delimiter_hint = if header.len() == 1 {
             "; is the delimiter right?"
@@ -146,6 +157,10 @@ pub(super) fn assign_roles(
             indices.len()
         ));
     }
+    check_distinct(
+        indices.iter().copied().chain(value).chain(weight),
+        header.len(),
+    )?;
     let mut strings = Vec::new();
     for s in &d.strings {
         let column = find(s)?;

@@ -134,6 +134,7 @@ pub(super) fn read(
     let mut modes: Vec<RowIds> = Vec::new();
     let mut keys: Vec<Vec<Key>> = Vec::new();
     let mut indices: Vec<Vec<u32>> = Vec::new();
+    let mut distinct = std::collections::HashSet::new();
     let mut entry = Entry::new();
     let mut skipped = SkippedRows::default();
     let mut any_entry = false;
@@ -215,6 +216,7 @@ pub(super) fn read(
         }
         for (n, &column) in roles.indices.iter().enumerate() {
             indices[n].clear();
+            distinct.clear();
             let field = record[column].trim_ascii();
             for key in &keys[n] {
                 let index = match (&mut modes[n], key) {
@@ -227,12 +229,12 @@ pub(super) fn read(
                     _ => unreachable!("the keys of a mode are of its kind"),
                 };
                 // A list may repeat an id.
-                if !indices[n].contains(&index) {
+                if keys[n].len() == 1 || distinct.insert(index) {
                     indices[n].push(index);
                 }
             }
         }
-        push_product(&indices, &mut entry, sink)?;
+        push_product(&indices, &mut entry, sink, monitor)?;
         any_entry = true;
     }
     let labels = layout.map_or(Vec::new(), |(roles, _)| roles.labels);
@@ -337,9 +339,20 @@ pub(super) fn list_parts<'a>(
 }
 
 /// Appends an entry for each combination of the indices of the modes.
-fn push_product(indices: &[Vec<u32>], entry: &mut Entry, sink: &mut Sink<'_>) -> Result<()> {
+fn push_product(
+    indices: &[Vec<u32>],
+    entry: &mut Entry,
+    sink: &mut Sink<'_>,
+    monitor: &dyn Monitor,
+) -> Result<()> {
     let mut at = [0; crate::format::header::MAX_ORDER];
+    let mut count = 0u64;
     loop {
+        // One line with several long lists may have any number of combinations.
+        count += 1;
+        if count.is_multiple_of(1 << 16) && monitor.cancelled() {
+            return Err(Error::Cancelled);
+        }
         for (n, list) in indices.iter().enumerate() {
             entry.indices[n] = list[at[n]];
         }

@@ -2,14 +2,14 @@
 
 use super::entry::{Entry, EntryParser};
 use super::fields::{fields, quote, starts_with_ignore_case};
-use super::line_reader::LineReader;
 use super::options::TextOptions;
 use super::sink::Sink;
-use super::source::TextSource;
+use super::source::{ReportPace, TextSource};
 use super::text_result::TextResult;
 use crate::error::{Error, Result};
 use crate::format::header::MAX_DIM;
-use crate::progress::{Monitor, report_progress};
+use crate::format::line_reader::LineReader;
+use crate::progress::Monitor;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Symmetry {
@@ -39,18 +39,15 @@ pub(super) fn read(
     let (pattern, symmetry) = banner.map_err(|what| Error::text(&source.name, 1, what))?;
     let mut sizes: Option<(EntryParser, u64)> = None;
     let mut entry = Entry::new();
-    let (mut seen, mut lines_seen) = (0u64, 0u64);
+    let mut seen = 0u64;
+    let mut pace = ReportPace::default();
     loop {
+        source.report_line(&mut pace, lines.bytes_read(), monitor)?;
         let line = match lines.next() {
             Ok(Some(line)) => line,
             Ok(None) => break,
             Err(e) => return Err(source.read_error(e, lines.number())),
         };
-        lines_seen += 1;
-        if lines_seen.is_multiple_of(1 << 16) {
-            let (done, total) = source.progress();
-            report_progress(monitor, "reading", done, total)?;
-        }
         match fields(line).next() {
             None => continue,
             Some(f) if f[0] == b'%' => continue,

@@ -5,7 +5,7 @@
 //! file and the line.
 //!
 //! Open `tns` first: it is the shortest reader. `entry` parses one line of numbers (`number` is its fast path, `fields`
-//! splits lines), `line_reader` yields lines from one buffer.
+//! splits lines); `format/line_reader` yields lines from one buffer.
 //!
 //! CSV and TSV have three readers over `records`: `delimited` for plain ids, which is the fast one; `derived` for ids
 //! computed from fields (`bins` of time or numbers, lists) and for skipping bad rows; `attributes` for tables of
@@ -23,7 +23,6 @@ mod delimited;
 mod derived;
 mod entry;
 mod fields;
-mod line_reader;
 mod matrix_market;
 mod number;
 mod number_bins;

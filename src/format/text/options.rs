@@ -45,7 +45,7 @@ impl TextFormat {
         let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head);
         // Comments may hold anything.
         let line = head
-            .split(|&b| b == b'\n')
+            .split(|&b| matches!(b, b'\n' | b'\r'))
             .find(|l| !l.trim_ascii().is_empty() && !l.starts_with(b"#"))
             .unwrap_or_default();
         if starts_with_ignore_case(head, b"%%MatrixMarket") {

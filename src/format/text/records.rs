@@ -5,23 +5,25 @@ use std::io::{self, Read};
 use std::rc::Rc;
 
 use super::options::DelimitedOptions;
-use super::source::TextSource;
+use super::source::{ReportPace, TextSource};
 use crate::error::{Error, Result};
-use crate::progress::{Monitor, report_progress};
+use crate::progress::Monitor;
 
 /// Reads records through one reused buffer.
 pub(super) struct Records {
     reader: csv::Reader<LimitedReader>,
     since_record: Rc<Cell<u64>>,
+    bytes_read: Rc<Cell<u64>>,
+    pace: ReportPace,
     /// The record that [`next`](Self::next) read.
     pub record: csv::ByteRecord,
-    count: u64,
 }
 
 impl Records {
     /// `delimiter` is that of the format; the options may state another.
     pub(super) fn new(source: &mut TextSource, delimiter: u8, d: &DelimitedOptions) -> Self {
         let since_record = Rc::new(Cell::new(0));
+        let bytes_read = Rc::new(Cell::new(0));
         let reader = csv::ReaderBuilder::new()
             .delimiter(d.delimiter.unwrap_or(delimiter))
             // Tab-separated files have no quoting convention; a lone quote there is a quote.
@@ -32,12 +34,14 @@ impl Records {
             .from_reader(LimitedReader {
                 inner: source.take_reader(),
                 since: since_record.clone(),
+                bytes_read: bytes_read.clone(),
             });
         Records {
             reader,
             since_record,
+            bytes_read,
+            pace: ReportPace::default(),
             record: csv::ByteRecord::new(),
-            count: 0,
         }
     }
 
@@ -62,11 +66,7 @@ impl Records {
                     });
                 }
             }
-            self.count += 1;
-            if self.count.is_multiple_of(1 << 16) {
-                let (done, total) = source.progress();
-                report_progress(monitor, "reading", done, total)?;
-            }
+            source.report_line(&mut self.pace, self.bytes_read.get(), monitor)?;
             // The reader skips empty lines but not blank ones.
             if self.record.len() == 1 && self.record[0].trim_ascii().is_empty() {
                 continue;
@@ -100,6 +100,7 @@ const MAX_RECORD_LEN: u64 = 16 << 20;
 struct LimitedReader {
     inner: Box<dyn Read>,
     since: Rc<Cell<u64>>,
+    bytes_read: Rc<Cell<u64>>,
 }
 
 impl Read for LimitedReader {
@@ -112,6 +113,7 @@ impl Read for LimitedReader {
         }
         let n = self.inner.read(buf)?;
         self.since.set(self.since.get() + n as u64);
+        self.bytes_read.set(self.bytes_read.get() + n as u64);
         Ok(n)
     }
 }

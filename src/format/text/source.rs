@@ -9,6 +9,7 @@ use std::rc::Rc;
 use flate2::read::MultiGzDecoder;
 
 use crate::error::{Error, Result};
+use crate::progress::{Monitor, report_progress};
 
 /// An input for [`convert`](crate::format::convert).
 pub enum Input {
@@ -31,6 +32,19 @@ impl From<&Path> for Input {
 
 /// Bytes of decoded text that are examined to detect the format.
 const HEAD_LEN: usize = 4096;
+
+/// Lines and decoded bytes between two progress reports: a few milliseconds, whether lines are short or long.
+const REPORT_LINES: u32 = 1 << 16;
+const REPORT_BYTES: u64 = 4 << 20;
+
+/// When to report progress next.
+#[derive(Default)]
+pub(crate) struct ReportPace {
+    /// Lines since the last report.
+    lines: u32,
+    /// Number of decoded bytes at the next report.
+    next_bytes: u64,
+}
 
 /// An opened input.
 pub(crate) struct TextSource {
@@ -91,12 +105,22 @@ impl TextSource {
             total,
         };
         let mut head = Vec::new();
-        // A truncated gzip file may still yield its start; the error occurs when the rest is read.
-        let peeked = reader.by_ref().take(HEAD_LEN as u64).read_to_end(&mut head);
-        if head.is_empty() {
-            peeked.map_err(|e| source.read_error(e, 1))?;
-        }
-        source.reader = Some(Box::new(Cursor::new(head.clone()).chain(reader)));
+        // A damaged gzip file may still yield its start. The error is that of the first read after the start: a decoder
+        // reports it only once.
+        let error = reader
+            .by_ref()
+            .take(HEAD_LEN as u64)
+            .read_to_end(&mut head)
+            .err();
+        let error = match error {
+            Some(e) if head.is_empty() => return Err(source.read_error(e, 1)),
+            error => error,
+        };
+        source.reader = Some(Box::new(PeekedReader {
+            head: Cursor::new(head.clone()),
+            error,
+            rest: reader,
+        }));
         source.head = head;
         Ok(source)
     }
@@ -133,9 +157,50 @@ impl TextSource {
         Error::io(format!("cannot read {} after line {line}", self.name), e)
     }
 
+    /// Reports progress and checks for cancellation, every few milliseconds. Call it after each line, with the
+    /// number of decoded bytes read so far.
+    #[inline]
+    pub(crate) fn report_line(
+        &self,
+        pace: &mut ReportPace,
+        decoded: u64,
+        monitor: &dyn Monitor,
+    ) -> Result<()> {
+        pace.lines += 1;
+        if pace.lines < REPORT_LINES && decoded < pace.next_bytes {
+            return Ok(());
+        }
+        *pace = ReportPace {
+            lines: 0,
+            next_bytes: decoded + REPORT_BYTES,
+        };
+        let (done, total) = self.progress();
+        report_progress(monitor, "reading", done, total)
+    }
+
     /// Returns the bytes read so far and the length of the file (0 if unknown).
     pub(crate) fn progress(&self) -> (u64, u64) {
         (self.position.get(), self.total)
+    }
+}
+
+/// Yields a text whose start was read already: the start, the error that ended it if there was one, and the rest.
+struct PeekedReader {
+    head: Cursor<Vec<u8>>,
+    error: Option<io::Error>,
+    rest: Box<dyn Read>,
+}
+
+impl Read for PeekedReader {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = self.head.read(buf)?;
+        if n > 0 || buf.is_empty() {
+            return Ok(n);
+        }
+        match self.error.take() {
+            Some(e) => Err(e),
+            None => self.rest.read(buf),
+        }
     }
 }
 

@@ -2,14 +2,14 @@
 
 use super::entry::{Entry, EntryParser};
 use super::fields::fields;
-use super::line_reader::LineReader;
 use super::options::TextOptions;
 use super::sink::Sink;
-use super::source::TextSource;
+use super::source::{ReportPace, TextSource};
 use super::text_result::TextResult;
 use crate::error::{Error, Result};
 use crate::format::header::{MAX_ORDER, MIN_ORDER, check_dims};
-use crate::progress::{Monitor, report_progress};
+use crate::format::line_reader::LineReader;
+use crate::progress::Monitor;
 
 /// Reads all entries into `sink`.
 pub(super) fn read(
@@ -26,18 +26,14 @@ pub(super) fn read(
     let mut lines = LineReader::new(source.take_reader());
     let mut parser: Option<EntryParser> = None;
     let mut entry = Entry::new();
-    let mut lines_seen = 0u64;
+    let mut pace = ReportPace::default();
     loop {
+        source.report_line(&mut pace, lines.bytes_read(), monitor)?;
         let line = match lines.next() {
             Ok(Some(line)) => line,
             Ok(None) => break,
             Err(e) => return Err(source.read_error(e, lines.number())),
         };
-        lines_seen += 1;
-        if lines_seen.is_multiple_of(1 << 16) {
-            let (done, total) = source.progress();
-            report_progress(monitor, "reading", done, total)?;
-        }
         let is_entry = match line {
             [b'0'..=b'9', ..] => true,
             _ => fields(line).next().is_some_and(|f| f[0] != b'#'),

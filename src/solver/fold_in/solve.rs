@@ -215,7 +215,7 @@ impl FoldInSolver<'_> {
         };
         let sample = samples.samples[last].clone();
         let new = self.sample_rows(&state, &sample, last, scale)?;
-        let rank = model.shape.ranks[n];
+        let rank = model.shape.ranks()[n];
         let size = new.rows.len() / self.entries.indices.len();
         if samples.has_biases {
             let new_biases = new.rows.chunks_exact(size).map(|r| r[rank]);

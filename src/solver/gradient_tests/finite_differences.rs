@@ -216,7 +216,7 @@ fn compare_gradients(dims: &[u64], options: &Options, weighted: bool) {
             // The penalty has no gradient at 0.
             continue;
         }
-        let row = parameter.index / padded_len(model.shape.ranks[0]);
+        let row = parameter.index / padded_len(model.shape.ranks()[0]);
         if parameter.part == 1 && data.full_matrix_rows[0][row].is_exclusive {
             // The row is solved for, and the columns changed after that.
             continue;

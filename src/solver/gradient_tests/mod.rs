@@ -95,7 +95,7 @@ struct Parameter {
 
 /// Returns all parameters of a model, without padding and mean rows.
 fn parameters(model: &Model) -> Vec<Parameter> {
-    let last = model.shape.ranks[model.order() - 1];
+    let last = model.shape.ranks()[model.order() - 1];
     let stride = padded_len(last);
     let core = (0..model.core.len()).filter(|k| k % stride < last);
     let mut all: Vec<Parameter> = core.map(|index| Parameter { part: 0, index }).collect();

@@ -36,7 +36,7 @@ fn reference_epoch(model: &mut Model, data: &Data, eta: f64, visits: &[(usize, u
                 f64::from(data.tensor.shuffled().values[i]) - reference::value(&core, &slices);
             let error = f64::from(data.tensor.shuffled().weight(i)) * error;
             let outer = reference::outer(&slices);
-            let on_core = |k: usize| model.shape.kind == CoreKind::Full || core[k] != 0.0;
+            let on_core = |k: usize| model.shape.kind() == CoreKind::Full || core[k] != 0.0;
             let next: Vec<f32> = (0..core.len())
                 .map(|k| {
                     let weighted = if on_core(k) { error * outer[k] } else { 0.0 };

@@ -103,7 +103,7 @@ impl RowwiseProblem {
         let mode = &model.modes[n];
         let MatrixRows { warm, cold } = MatrixRows::new(&mode.counts, &terms);
         let conditional = RowConditional::new(prior, RowOutput::Mean, self.level);
-        let (size, rank) = (prior.size, model.shape.ranks[n]);
+        let (size, rank) = (prior.size, model.shape.ranks()[n]);
         let rows = solve_rows(&warm, &terms, &conditional, pool)?;
         let observations = warm.iter().zip(rows.chunks_exact(size)).map(|(&i, row)| {
             let i = i as usize;
@@ -167,7 +167,7 @@ pub(in crate::solver) fn solve_cold_start_rows(
     pool: &ThreadPool,
 ) -> Result<()> {
     for (n, biases) in biases.iter_mut().enumerate() {
-        let (rank, row_count) = (model.shape.ranks[n], model.modes[n].rows.len());
+        let (rank, row_count) = (model.shape.ranks()[n], model.modes[n].rows.len());
         let mut entries = Vec::new();
         for (matrix, columns) in data.matrices.iter().zip(&model.matrices) {
             if matrix.mode == n && !columns.columns.is_empty() {

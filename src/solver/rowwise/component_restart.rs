@@ -43,11 +43,11 @@ impl RowwiseProblem {
         let Update::Sample { seed } = self.update else {
             return Ok(());
         };
-        let is_cp = model.shape.kind == CoreKind::Diagonal;
+        let is_cp = model.shape.kind() == CoreKind::Diagonal;
         if !RESTART_SWEEPS.contains(&sweep) || !is_cp || self.unfolding_grams.len() < 2 {
             return Ok(());
         }
-        let rank = model.shape.ranks[0];
+        let rank = model.shape.ranks()[0];
         let count = (RESTARTED_FRACTION * rank as f64) as usize;
         let residuals = self.first_residuals(model, state, pool)?;
         let columns = self.spectral_columns(residuals, |_| count, seed, sweep, pool)?;
@@ -110,7 +110,7 @@ impl RowwiseProblem {
 
 /// Returns the components with the smallest products of their columns' norms.
 fn smallest_components(model: &Model, count: usize) -> Vec<usize> {
-    let rank = model.shape.ranks[0];
+    let rank = model.shape.ranks()[0];
     let mut sizes = vec![1.0; rank];
     for n in 0..model.modes.len() {
         let norms = column_norms(model, n);

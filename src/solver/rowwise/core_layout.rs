@@ -13,10 +13,10 @@ pub(super) fn permute_core(
     let dense = shape.dense_core(core);
     let mut strides = vec![1; order.len()];
     for n in (0..order.len() - 1).rev() {
-        strides[n] = strides[n + 1] * shape.ranks[n + 1];
+        strides[n] = strides[n + 1] * shape.ranks()[n + 1];
     }
     let last_mode = order[order.len() - 1];
-    let last_rank = shape.ranks[last_mode];
+    let last_rank = shape.ranks()[last_mode];
     let outer = dense.len() / last_rank;
     let mut out = vec![0.0; outer * padded_len(last_rank)];
     let factor = (1.0 / scale) as f32;
@@ -28,7 +28,7 @@ pub(super) fn permute_core(
         }
         for k in (0..order.len() - 1).rev() {
             index[k] += 1;
-            if index[k] < shape.ranks[order[k]] {
+            if index[k] < shape.ranks()[order[k]] {
                 break;
             }
             index[k] = 0;
@@ -44,8 +44,8 @@ pub(super) fn unpermute_core(
     order: &[usize],
     scale: f64,
 ) -> Vec<f32> {
-    let ranks: Vec<usize> = order.iter().map(|&m| shape.ranks[m]).collect();
-    let permuted_shape = CoreShape::new(shape.kind, &ranks);
+    let ranks: Vec<usize> = order.iter().map(|&m| shape.ranks()[m]).collect();
+    let permuted_shape = CoreShape::new(shape.kind(), &ranks);
     let scaled: Vec<f32> = core.iter().map(|&g| (g * scale) as f32).collect();
     let mut inverse = vec![0; order.len()];
     order.iter().enumerate().for_each(|(k, &m)| inverse[m] = k);
@@ -55,12 +55,12 @@ pub(super) fn unpermute_core(
 /// Returns a core, without padding, with ones on its hyper-diagonal: where the two largest modes have the same index j,
 /// and every other mode j modulo its rank.
 pub(super) fn hyper_diagonal_core(shape: &CoreShape, modes_by_size: &[usize]) -> Vec<f32> {
-    let mut core = vec![0.0; shape.ranks.iter().product()];
+    let mut core = vec![0.0; shape.ranks().iter().product()];
     let largest = &modes_by_size[modes_by_size.len() - 2..];
-    let count = largest.iter().map(|&m| shape.ranks[m]).max().unwrap_or(0);
+    let count = largest.iter().map(|&m| shape.ranks()[m]).max().unwrap_or(0);
     for j in 0..count {
         let position = shape
-            .ranks
+            .ranks()
             .iter()
             .fold(0, |position, &rank| position * rank + j % rank);
         core[position] = 1.0;

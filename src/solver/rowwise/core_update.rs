@@ -81,7 +81,7 @@ impl CoreUpdate<'_> {
                 .iter()
                 .map(|&m| FactorRows {
                     rows: model.modes[m].factor.as_slice(),
-                    rank: shape.ranks[m],
+                    rank: shape.ranks()[m],
                 })
                 .collect(),
             level: self.level,
@@ -155,7 +155,7 @@ impl CoreUpdate<'_> {
             (f64::from(g) - *mean).powi(2)
         });
         let squares: f64 = squares.sum();
-        let half = 0.5 * shape.ranks.iter().product::<usize>() as f64;
+        let half = 0.5 * shape.ranks().iter().product::<usize>() as f64;
         let mut s = RandomStream::new(&[seed, stream_ids::CORE, self.sweep]);
         let precision = sample_gamma(&mut s, 1.5 * half) / (0.5 * (half * CORE_VARIANCE + squares));
         (mean, precision)

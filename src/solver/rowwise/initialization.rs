@@ -63,7 +63,7 @@ impl RowwiseProblem {
             Vec::new()
         } else {
             let values = (0..used_entry_count(csr)).map(|e| f64::from(csr.value(e)));
-            let rank = |n: usize| model.shape.ranks[n];
+            let rank = |n: usize| model.shape.ranks()[n];
             self.spectral_columns(values.collect(), rank, seed, 0, pool)?
         };
         for (n, mode) in model.modes.iter_mut().enumerate() {
@@ -91,8 +91,8 @@ impl RowwiseProblem {
             }
         }
         let scale = self.scaling.scale as f32;
-        match model.shape.kind {
-            CoreKind::Diagonal => model.core[..model.shape.ranks[0]].fill(scale),
+        match model.shape.kind() {
+            CoreKind::Diagonal => model.core[..model.shape.ranks()[0]].fill(scale),
             CoreKind::Full => {
                 let mut dense = hyper_diagonal_core(&model.shape, &self.modes_by_size);
                 dense.iter_mut().for_each(|g| *g *= scale);

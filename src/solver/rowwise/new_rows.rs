@@ -107,7 +107,7 @@ impl NewRowEntries<'_> {
     ) -> Result<NewRows> {
         let size = self.row_size(model);
         let mut prior = GaussianPrior::isotropic(size, 0.0);
-        if size > model.shape.ranks[self.mode] {
+        if size > model.shape.ranks()[self.mode] {
             prior.set_bias_precision(penalties.bias_strength);
         }
         // Coordinate descent starts from the mean row. Non-negative models have no biases.
@@ -189,13 +189,13 @@ impl NewRowEntries<'_> {
 
     /// Number of elements of a row, its bias included.
     fn row_size(&self, model: &FixedModel<'_>) -> usize {
-        model.shape.ranks[self.mode] + usize::from(!model.biases[self.mode].is_empty())
+        model.shape.ranks()[self.mode] + usize::from(!model.biases[self.mode].is_empty())
     }
 
     /// Predicts the biases of the rows that have no tensor entries but matrix entries, and returns them with the
     /// positions of the rows.
     fn cold_start_biases(&self, model: &FixedModel<'_>, rows: &[f32]) -> Vec<(usize, f64)> {
-        let (size, rank) = (self.row_size(model), model.shape.ranks[self.mode]);
+        let (size, rank) = (self.row_size(model), model.shape.ranks()[self.mode]);
         if size == rank || model.cold_start_regression.is_empty() {
             return Vec::new();
         }
@@ -218,13 +218,13 @@ impl NewRowEntries<'_> {
         cancelled: &mut dyn FnMut() -> bool,
     ) -> Result<Vec<f32>> {
         let (shape, n) = (model.shape, self.mode);
-        let rank = shape.ranks[n];
+        let rank = shape.ranks()[n];
         let others = self.tensor.other_modes();
         let mut other_rows: Vec<Cow<'_, [f32]>> = others
             .iter()
             .map(|&m| Cow::Borrowed(model.rows[m]))
             .collect();
-        let core = match shape.kind {
+        let core = match shape.kind() {
             CoreKind::Full => {
                 let order: Vec<usize> = others.iter().copied().chain([n]).collect();
                 Some(permute_core(shape, model.core, &order, model.scale))
@@ -243,7 +243,7 @@ impl NewRowEntries<'_> {
         };
         let other_modes = others.iter().zip(&other_rows).map(|(&m, rows)| OtherMode {
             rows,
-            rank: shape.ranks[m],
+            rank: shape.ranks()[m],
             biases: model.biases[m],
         });
         let mut terms = vec![DataTerm {

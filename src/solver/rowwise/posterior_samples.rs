@@ -22,7 +22,7 @@ impl RowwiseSolver {
             modes.push(quantize(&mut mode.factor, biases)?);
         }
         let conditional_means = self.quantize_conditional_means(model)?;
-        let core = match model.shape.kind {
+        let core = match model.shape.kind() {
             CoreKind::Full => model.core.to_vec(),
             CoreKind::Diagonal => Vec::new(),
         };
@@ -58,7 +58,7 @@ impl RowwiseSolver {
     /// Quantizes the conditional means of the largest mode, in the state too.
     fn quantize_conditional_means(&mut self, model: &Model) -> Result<QuantizedRows> {
         let n = self.problem.largest_mode();
-        let (factor, rank) = (&model.modes[n].factor, model.shape.ranks[n]);
+        let (factor, rank) = (&model.modes[n].factor, model.shape.ranks()[n]);
         let means = &mut self.state.conditional_means;
         let mut rows = FactorMatrix::zeros(factor.len(), rank)?;
         rows.as_mut_slice()?.copy_from_slice(&means.rows);

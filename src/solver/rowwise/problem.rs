@@ -144,7 +144,7 @@ impl RowwiseProblem {
         let mut modes_by_size: Vec<usize> = (0..order).collect();
         stable_sort_by_key(&mut modes_by_size, &|&n| tensor.row_counts[n]);
         Ok(RowwiseProblem {
-            core_sums: match shape.kind {
+            core_sums: match shape.kind() {
                 CoreKind::Full => Some(CoreSums::new(&by_mode[modes_by_size[0]])),
                 CoreKind::Diagonal => None,
             },
@@ -180,13 +180,13 @@ impl RowwiseProblem {
     ) -> Partials<'a> {
         let others = self.tensor[n].other_modes().iter().map(|&m| OtherMode {
             rows: model.modes[m].factor.as_slice(),
-            rank: model.shape.ranks[m],
+            rank: model.shape.ranks()[m],
             biases: &biases[m],
         });
         Partials {
             others: others.collect(),
             core,
-            rank: model.shape.ranks[n],
+            rank: model.shape.ranks()[n],
             level: self.level,
         }
     }

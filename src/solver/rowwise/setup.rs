@@ -249,10 +249,10 @@ fn copy_biases(biases: &mut [Vec<f32>], model: &Model, other: &Model, scale: f64
 /// Multiplies a hyper-diagonal core, divided by `scale`, into the rows of the first mode, so that the core for scaled
 /// values is 1: rows determine the scale of a component. A full core stays.
 fn absorb_diagonal_core(model: &mut Model, scale: f64) -> Result<()> {
-    if model.shape.kind == CoreKind::Full {
+    if model.shape.kind() == CoreKind::Full {
         return Ok(());
     }
-    let rank = model.shape.ranks[0];
+    let rank = model.shape.ranks()[0];
     let core = model.core[..rank].to_vec();
     let factor = &mut model.modes[0].factor;
     let stride = factor.stride();

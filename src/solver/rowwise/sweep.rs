@@ -153,7 +153,7 @@ impl RowwiseProblem {
         updated: &UpdatedRows<'_>,
     ) -> Result<()> {
         let n = updated.mode;
-        let (rank, width) = (model.shape.ranks[n], padded_len(model.shape.ranks[n]));
+        let (rank, width) = (model.shape.ranks()[n], padded_len(model.shape.ranks()[n]));
         let is_kept = updated.sweep == self.uninformed_sweep && self.spectral_modes.contains(&n);
         let grams = self.unfolding_grams.iter();
         let kept = grams.filter(|_| is_kept).find(|g| g.mode == n);

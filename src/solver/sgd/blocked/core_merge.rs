@@ -34,7 +34,7 @@ impl CoreMerge {
     /// Prepares the merge of a core of shape `shape`. `bases` has one basis per mode in the order of `shape`, or one
     /// basis for a hyper-diagonal core.
     pub(super) fn new(level: Level, shape: &CoreShape, bases: &[&CurvatureBasis]) -> CoreMerge {
-        if shape.kind == CoreKind::Diagonal {
+        if shape.kind() == CoreKind::Diagonal {
             return CoreMerge::Diagonal(bases[0].clone());
         }
         // The outer product of one vector per mode.
@@ -49,7 +49,7 @@ impl CoreMerge {
             shape.padded_core(&dense)
         };
         let has_eigenvectors = bases.iter().all(|b| !b.directions.is_empty());
-        if has_eigenvectors && shape.ranks.iter().product::<usize>() <= MAX_ROTATED_ENTRIES {
+        if has_eigenvectors && shape.ranks().iter().product::<usize>() <= MAX_ROTATED_ENTRIES {
             let transposed: Vec<Vec<f32>> = bases
                 .iter()
                 .map(|b| {

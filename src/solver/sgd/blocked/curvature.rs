@@ -46,11 +46,14 @@ impl Curvature {
         let mut kernel = TensorKernel::new(shape, Method::Shared(level));
         let mut rows = vec![0.0; shape.rows_len()];
         let mut partials = rows.clone();
-        let mut row_moments: Vec<SecondMoments> =
-            shape.ranks.iter().map(|&j| SecondMoments::new(j)).collect();
-        let mut core_moments = match shape.kind {
+        let mut row_moments: Vec<SecondMoments> = shape
+            .ranks()
+            .iter()
+            .map(|&j| SecondMoments::new(j))
+            .collect();
+        let mut core_moments = match shape.kind() {
             CoreKind::Full => row_moments.clone(),
-            CoreKind::Diagonal => vec![SecondMoments::new(shape.ranks[0])],
+            CoreKind::Diagonal => vec![SecondMoments::new(shape.ranks()[0])],
         };
         for entry in sample_entries(data.tensor.blocks(), order, SAMPLE_SIZE) {
             let weight = entry.weight;
@@ -62,7 +65,7 @@ impl Curvature {
             for (n, m) in row_moments.iter_mut().enumerate() {
                 m.add(&partials[shape.row(n)], weight);
             }
-            match shape.kind {
+            match shape.kind() {
                 CoreKind::Full => {
                     // The product of the moments contains the weight once.
                     for (n, m) in core_moments.iter_mut().enumerate() {
@@ -70,7 +73,7 @@ impl Curvature {
                     }
                 }
                 CoreKind::Diagonal => {
-                    let j = shape.ranks[0];
+                    let j = shape.ranks()[0];
                     let product: Vec<f32> = (0..j)
                         .map(|k| (0..order).map(|n| rows[shape.row(n)][k]).product())
                         .collect();
@@ -88,11 +91,11 @@ impl Curvature {
                 moments.add(mode.factor.row(k * row_count / n), 1.0);
             }
             let with_eigenvectors =
-                shape.kind == CoreKind::Full || m.rank <= MAX_EIGEN_RANK_DIAGONAL;
+                shape.kind() == CoreKind::Full || m.rank <= MAX_EIGEN_RANK_DIAGONAL;
             moments.basis(f64::from(m.weight) * m.mean_weight, with_eigenvectors)
         });
         let with_eigenvectors =
-            shape.kind == CoreKind::Full || shape.ranks[0] <= MAX_EIGEN_RANK_DIAGONAL;
+            shape.kind() == CoreKind::Full || shape.ranks()[0] <= MAX_EIGEN_RANK_DIAGONAL;
         let bases = |moments: &[SecondMoments]| -> Vec<CurvatureBasis> {
             let basis = |m: &SecondMoments| m.basis(1.0, with_eigenvectors);
             moments.iter().map(basis).collect()

@@ -74,7 +74,7 @@ impl<'a> TensorSizes<'a> {
     }
 
     fn bytes(&self, n: usize) -> usize {
-        self.rows(n) * padded_len(self.shape.ranks[n]) * 4
+        self.rows(n) * padded_len(self.shape.ranks()[n]) * 4
     }
 
     /// Returns the number of entries of the longest row if all rows are so short that conflict-free classes are large.
@@ -159,21 +159,21 @@ impl<'a> TensorSizes<'a> {
         let core_vectors = |ranks: &[usize]| -> f64 {
             let (last, others) = ranks.split_last().expect("at least one rank");
             let row_vectors = (padded_len(*last) / LANES) as f64;
-            match self.shape.kind {
+            match self.shape.kind() {
                 CoreKind::Full => others.iter().map(|&j| j as f64).product::<f64>() * row_vectors,
                 CoreKind::Diagonal => row_vectors,
             }
         };
         let Some(f) = fiber_mode else {
-            return n * (4.0 * core_vectors(&self.shape.ranks) + ENTRY_OVERHEAD);
+            return n * (4.0 * core_vectors(self.shape.ranks()) + ENTRY_OVERHEAD);
         };
         let non_fiber_ranks: Vec<usize> = (0..self.shape.order())
             .filter(|&m| m != f)
-            .map(|m| self.shape.ranks[m])
+            .map(|m| self.shape.ranks()[m])
             .collect();
         let slab = core_vectors(&non_fiber_ranks);
-        let slabs = match self.shape.kind {
-            CoreKind::Full => self.shape.ranks[f] as f64,
+        let slabs = match self.shape.kind() {
+            CoreKind::Full => self.shape.ranks()[f] as f64,
             CoreKind::Diagonal => 1.0,
         };
         // Expected number of blocks in which a fiber row with c entries occurs, out of those it can be in.

@@ -44,8 +44,8 @@ pub(super) struct BlockCurvature {
 impl DivergenceSample {
     pub(super) fn new(model: &Model, data: &Data, blocking: &BlockingSpec) -> DivergenceSample {
         let mode_order = CoreLayout::tensor(&model.shape, blocking.fiber_mode).mode_order();
-        let ranks: Vec<usize> = mode_order.iter().map(|&n| model.shape.ranks[n]).collect();
-        let shape = CoreShape::new(model.shape.kind, &ranks);
+        let ranks: Vec<usize> = mode_order.iter().map(|&n| model.shape.ranks()[n]).collect();
+        let shape = CoreShape::new(model.shape.kind(), &ranks);
         let entries = sample_entries(data.tensor.blocks(), mode_order.len(), PREDICTED_ENTRIES);
         let entries: Vec<Vec<u32>> = entries.into_iter().map(|entry| entry.rows).collect();
         let mut rows = vec![0.0; entries.len() * shape.rows_len()];

@@ -34,12 +34,14 @@ impl HogwildInputs<'_> {
         let order = SegmentOrder::new(self.data, self.options.seed, stream_id);
         let assigned = order.distribute(pool.threads());
         let threads = assigned.len();
+        let is_naive = self.options.algorithm == Algorithm::Naive;
+        let level = if is_naive { Level::Scalar } else { self.level };
         let mut factors = Vec::new();
         for (n, mode) in model.modes.iter_mut().enumerate() {
             let (row_count, stride) = (mode.factor.len(), mode.factor.stride());
             let entries = self.data.tensor.shuffled();
             factors.push(SharedFactor {
-                rows: HogwildRows::new(mode.factor.as_mut_slice()?, stride),
+                rows: HogwildRows::new(mode.factor.as_mut_slice()?, stride, level),
                 exchange_period: exchange_period(entries, n, row_count, stride, threads),
             });
         }
@@ -47,7 +49,7 @@ impl HogwildInputs<'_> {
         for (matrix, data) in model.matrices.iter_mut().zip(&self.data.matrices) {
             let (row_count, stride) = (matrix.factor.len(), matrix.factor.stride());
             columns.push(SharedFactor {
-                rows: HogwildRows::new(matrix.factor.as_mut_slice()?, stride),
+                rows: HogwildRows::new(matrix.factor.as_mut_slice()?, stride, level),
                 exchange_period: match data.kind {
                     // The columns of a graph are rows of its mode; those of a full matrix do not change.
                     MatrixKind::Graph | MatrixKind::Full => None,
@@ -58,7 +60,6 @@ impl HogwildInputs<'_> {
                 },
             });
         }
-        let is_naive = self.options.algorithm == Algorithm::Naive;
         let mut core = if is_naive {
             let mut core = AlignedVec::zeroed(model.core.len());
             core.copy_from_slice(&model.core);
@@ -69,7 +70,7 @@ impl HogwildInputs<'_> {
         let core_len = core.len();
         let shared = SharedParameters {
             shape: &model.shape,
-            core: HogwildRows::new(&mut core, core_len),
+            core: HogwildRows::new(&mut core, core_len, level),
             factors,
             columns,
         };

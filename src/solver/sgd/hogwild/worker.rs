@@ -51,7 +51,6 @@ pub(super) struct Worker<'a> {
     inputs: &'a EpochInputs<'a>,
     shared: &'a SharedParameters<'a>,
     kernel: Kernel,
-    level: Level,
     /// Whether this thread updates the core; the others only read it.
     updates_core: bool,
     is_only_thread: bool,
@@ -81,22 +80,19 @@ impl<'a> Worker<'a> {
         shared: &'a SharedParameters<'a>,
         thread: &WorkerContext<'_>,
     ) -> Self {
-        let (kernel, level) = if inputs.is_naive() {
-            let kernel = NaiveKernel::new(shared.shape);
-            (Kernel::Naive(kernel), Level::Scalar)
+        let kernel = if inputs.is_naive() {
+            Kernel::Naive(NaiveKernel::new(shared.shape))
         } else {
-            let kernel = HogwildKernel::new(shared.shape, inputs.level);
-            (Kernel::Opt(kernel), inputs.level)
+            Kernel::Opt(HogwildKernel::new(shared.shape, inputs.level))
         };
         let cache = |factor: &'a SharedFactor<'a>| {
             let nonneg = inputs.options.nonneg;
-            RowCache::new(&factor.rows, level, factor.exchange_period, nonneg)
+            RowCache::new(&factor.rows, factor.exchange_period, nonneg)
         };
         let mut worker = Worker {
             inputs,
             shared,
             kernel,
-            level,
             updates_core: thread.index == 0,
             is_only_thread: thread.threads == 1,
             factors: shared.factors.iter().map(cache).collect(),
@@ -108,11 +104,11 @@ impl<'a> Worker<'a> {
     }
 
     fn load_core(&mut self) {
-        self.shared.core.load(self.level, 0, self.kernel.core());
+        self.shared.core.load(0, self.kernel.core());
     }
 
     fn store_core(&mut self) {
-        self.shared.core.store(self.level, 0, self.kernel.core());
+        self.shared.core.store(0, self.kernel.core());
     }
 
     /// Updates with the entries of a segment; `next` is the segment after it.
@@ -210,8 +206,8 @@ impl<'a> Worker<'a> {
         };
         let (factor, columns) = (&mut self.factors[matrix.mode], &mut self.columns[m]);
         let at = match matrix.kind {
-            MatrixKind::Graph => update_graph_edges(self.level, factor, walk, count, &settings),
-            _ => update_matrix_entries(self.level, factor, columns, walk, count, &settings),
+            MatrixKind::Graph => update_graph_edges(factor, walk, count, &settings),
+            _ => update_matrix_entries(factor, columns, walk, count, &settings),
         };
         factor.count_entries(count);
         columns.count_entries(count);

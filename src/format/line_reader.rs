@@ -5,14 +5,17 @@ use std::io::{self, Read};
 /// Longest line in bytes. The limit bounds the memory for files without line ends.
 const MAX_LINE_LEN: usize = 1 << 20;
 
-/// Yields the lines of a reader.
+/// Yields the lines of a reader. A line ends with a line feed, a carriage return, or both.
 pub(crate) struct LineReader<R> {
     reader: R,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
     finished: bool,
+    /// Whether a line feed at `start` belongs to the end of the line before.
+    skip_line_feed: bool,
     number: u64,
+    bytes_read: u64,
 }
 
 impl<R: Read> LineReader<R> {
@@ -23,7 +26,9 @@ impl<R: Read> LineReader<R> {
             start: 0,
             end: 0,
             finished: false,
+            skip_line_feed: false,
             number: 0,
+            bytes_read: 0,
         }
     }
 
@@ -32,14 +37,22 @@ impl<R: Read> LineReader<R> {
         self.number
     }
 
-    /// Returns the next line without its line feed (a carriage return stays) and, for the first line, without a byte
-    /// order mark.
+    /// Returns the number of bytes read so far.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.bytes_read
+    }
+
+    /// Returns the next line without its line end and, for the first line, without a byte order mark.
     #[inline]
     pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
-        let line = match memchr::memchr(b'\n', &self.buffer[self.start..self.end]) {
+        if self.skip_line_feed && self.start < self.end {
+            self.skip_line_feed = false;
+            self.start += usize::from(self.buffer[self.start] == b'\n');
+        }
+        let line = match memchr::memchr2(b'\n', b'\r', &self.buffer[self.start..self.end]) {
             Some(len) => {
                 let from = self.start;
-                self.start += len + 1;
+                self.end_line(from + len);
                 from..from + len
             }
             None => match self.refill()? {
@@ -55,6 +68,20 @@ impl<R: Read> LineReader<R> {
         Ok(Some(line))
     }
 
+    /// Moves `start` past the line end at `at`.
+    #[inline]
+    fn end_line(&mut self, at: usize) {
+        self.start = at + 1;
+        if self.buffer[at] != b'\r' {
+            return;
+        }
+        if self.start < self.end {
+            self.start += usize::from(self.buffer[self.start] == b'\n');
+        } else {
+            self.skip_line_feed = true;
+        }
+    }
+
     /// Reads until the buffer has a whole line, and returns its range.
     #[cold]
     fn refill(&mut self) -> io::Result<Option<std::ops::Range<usize>>> {
@@ -63,20 +90,20 @@ impl<R: Read> LineReader<R> {
         self.start = 0;
         let mut searched = 0;
         loop {
-            if let Some(len) = memchr::memchr(b'\n', &self.buffer[searched..self.end]) {
-                let len = searched + len;
-                self.start = len + 1;
-                return Ok(Some(0..len));
+            if let Some(len) = memchr::memchr2(b'\n', b'\r', &self.buffer[searched..self.end]) {
+                let from = self.start;
+                self.end_line(searched + len);
+                return Ok(Some(from..searched + len));
             }
             searched = self.end;
             if self.finished {
-                if self.end == 0 {
+                if self.end == self.start {
                     return Ok(None);
                 }
                 // The last line, without a line end.
-                let len = self.end;
+                let from = self.start;
                 self.start = self.end;
-                return Ok(Some(0..len));
+                return Ok(Some(from..self.end));
             }
             if self.end == self.buffer.len() {
                 return Err(io::Error::new(
@@ -86,9 +113,17 @@ impl<R: Read> LineReader<R> {
             }
             match self.reader.read(&mut self.buffer[self.end..]) {
                 Ok(0) => self.finished = true,
-                Ok(n) => self.end += n,
+                Ok(n) => {
+                    self.end += n;
+                    self.bytes_read += n as u64;
+                }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
+            }
+            if self.skip_line_feed && self.end > 0 {
+                self.skip_line_feed = false;
+                self.start = usize::from(self.buffer[0] == b'\n');
+                searched = self.start;
             }
         }
     }
@@ -130,8 +165,12 @@ mod tests {
             "a\n\nb",
             "\u{feff}a\nb\r\n",
             "x\u{feff}\n",
+            "a\rb\r",
+            "a\r\rb",
+            "\r\n\r\n\n\ra\n\r\n",
         ] {
-            let expected: Vec<String> = text
+            let unix = text.replace("\r\n", "\n").replace('\r', "\n");
+            let expected: Vec<String> = unix
                 .trim_start_matches('\u{feff}')
                 .split_inclusive('\n')
                 .map(|l| l.trim_end_matches('\n').to_string())

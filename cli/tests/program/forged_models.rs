@@ -1,0 +1,161 @@
+//! Models and checkpoints that are intact but were not written by this library: a clear error, no panic and no output.
+
+use std::path::Path;
+
+use crate::common::Scratch;
+use crate::common::forged_model::ForgedModel;
+use crate::runner::{expand_paths, fit_command, generated_data, run, run_command};
+
+/// Fits the generated data into `m.s3m`, with the checkpoint `c.s3m`.
+fn fitted(name: &str, extra: &[&str]) -> Scratch {
+    let dir = generated_data(name);
+    let arguments = ["--checkpoint", "@c.s3m", "--epochs", "3", "-o", "@m.s3m"];
+    run_command(fit_command(&dir, &[&arguments[..], extra].concat())).ok();
+    dir
+}
+
+fn resume(dir: &Scratch, words: &[&str]) {
+    let arguments = ["--resume", "@c.s3m", "--epochs", "5", "-o", "@resumed.s3m"];
+    run_command(fit_command(dir, &arguments)).failed(2, words);
+    assert!(!dir.join("resumed.s3m").exists());
+}
+
+#[test]
+fn a_checkpoint_without_biases_is_rejected() {
+    let dir = fitted("forged-biases", &[]);
+    let checkpoint = dir.join("c.s3m");
+    ForgedModel::read(&checkpoint)
+        .remove("mode1.biases")
+        .write(&checkpoint);
+    resume(&dir, &["c.s3m", "0 biases of mode 2 instead of 51"]);
+}
+
+#[test]
+fn a_checkpoint_whose_best_model_lacks_biases_is_rejected() {
+    // Validation by noise: an early epoch is the best, so that the checkpoint has it in its own sections.
+    let dir = generated_data("forged-best");
+    let noise: String = (0..300)
+        .map(|i| {
+            format!(
+                "{} {} {} {}\n",
+                i % 60 + 1,
+                i % 50 + 1,
+                i % 8 + 1,
+                i * 37 % 11
+            )
+        })
+        .collect();
+    dir.file("valid.tns", noise);
+    let arguments = [
+        "--valid",
+        "@valid.tns",
+        "--checkpoint",
+        "@c.s3m",
+        "--epochs",
+        "8",
+        "-o",
+        "@m.s3m",
+    ];
+    run_command(fit_command(&dir, &arguments)).ok();
+    let checkpoint = dir.join("c.s3m");
+    ForgedModel::read(&checkpoint)
+        .remove("best.biases0")
+        .write(&checkpoint);
+    let arguments = [
+        "--valid",
+        "@valid.tns",
+        "--resume",
+        "@c.s3m",
+        "--epochs",
+        "9",
+        "-o",
+        "@resumed.s3m",
+    ];
+    run_command(fit_command(&dir, &arguments)).failed(2, &["section best.biases0 is missing"]);
+    assert!(!dir.join("resumed.s3m").exists());
+}
+
+#[test]
+fn weights_and_penalties_of_matrices_must_be_finite_and_not_negative() {
+    let dir = fitted("forged-weights", &["--matrix", "2:@matrix1.coo:2.5:0.25"]);
+    let forged = dir.join("f.s3m");
+    for (from, to) in [
+        ("2.5e0,", "NaN,"),
+        ("2.5e0,", "inf,"),
+        ("2.5e0,", "-1,"),
+        (",2.5e-1", ",NaN"),
+        (",2.5e-1", ",-2"),
+    ] {
+        ForgedModel::read(&dir.join("m.s3m"))
+            .replace_text("meta", from, to)
+            .write(&forged);
+        run([Path::new("info"), &forged]).failed(2, &["f.s3m", "finite and 0 or more"]);
+    }
+}
+
+#[test]
+fn predictions_that_overflow_are_errors() {
+    let dir = fitted("forged-huge", &[]);
+    let forged = dir.join("f.s3m");
+    ForgedModel::read(&dir.join("m.s3m"))
+        .fill("mode0.rows", 3e38)
+        .fill("mode1.rows", -3e38)
+        .write(&forged);
+    for command in [
+        &["predict", "@f.s3m", "@tensor.test.coo", "-o", "@p.coo"][..],
+        &["predict", "@f.s3m", "@tensor.test.coo", "--no-clip"],
+        &["eval", "@f.s3m", "@tensor.test.coo"],
+    ] {
+        run(expand_paths(&dir, command)).failed(2, &["prediction 1 is", "overflows"]);
+    }
+    assert!(!dir.join("p.coo").exists());
+}
+
+#[test]
+fn text_tables_beyond_the_limit_need_a_flag() {
+    let dir = fitted("forged-size", &["--matrix", "2:@matrix1.coo"]);
+    let forged = dir.join("f.s3m");
+    for (section, from, to, what) in [
+        ("meta", "dims=60,", "dims=4294967295,", "mode 1 has"),
+        (
+            "meta",
+            "matrix0=1,6,",
+            "matrix0=1,4294967295,",
+            "matrix 1 has",
+        ),
+    ] {
+        ForgedModel::read(&dir.join("m.s3m"))
+            .replace_text(section, from, to)
+            .write(&forged);
+        let export = expand_paths(&dir, &["export", "@f.s3m", "-o", "@factors"]);
+        run(&export).failed(2, &[what, "4294967295 rows", "--large"]);
+        assert!(!dir.join("factors").exists());
+    }
+}
+
+#[test]
+fn control_characters_do_not_reach_the_terminal() {
+    let dir = fitted("forged-escape", &[]);
+    let forged = dir.join("f.s3m");
+    ForgedModel::read(&dir.join("m.s3m"))
+        .replace_text(
+            "record",
+            "reason=",
+            "note=1 warning \u{1b}]0;owned\u{7}\nreason=",
+        )
+        .write(&forged);
+    let shown = run([Path::new("info"), &forged]).ok();
+    assert!(shown.stdout.contains("owned"), "{}", shown.stdout);
+    let name = dir.join("a\u{1b}[31mb.s3m");
+    let missing = run([Path::new("info"), &name]).failed(2, &["no such file"]);
+    dir.file("m.s3m.mode1.tsv", "1\t\u{1b}[2Jname\n");
+    let list = ["similar", "@m.s3m", "--for", "1:2", "--top", "60"];
+    let listed = run(expand_paths(&dir, &list)).ok();
+    assert!(listed.stdout.contains("[2Jname"), "{}", listed.stdout);
+    for text in [&shown.stdout, &missing.stderr, &listed.stdout] {
+        assert!(!text.contains(['\u{1b}', '\u{7}']), "{text:?}");
+    }
+    // A file gets names as they are.
+    let csv = run(expand_paths(&dir, &[&list[..], &["--csv"]].concat())).ok();
+    assert!(csv.stdout.contains("\u{1b}[2Jname"), "{}", csv.stdout);
+}
