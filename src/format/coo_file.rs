@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::coo_view::{CooView, Values};
-use super::file_bytes::{FileBytes, OpenMode, regular_file_len};
+use super::file_bytes::{FileBytes, OpenMode, open_regular, regular_file_len};
 use super::header::{ALIGN, HEADER_LEN, Header, Section, ValueKind};
 use crate::error::{Error, Result};
 use crate::progress::{Monitor, report_progress};
@@ -43,7 +43,7 @@ impl CooFile {
     /// checked: see [`check`](crate::format::check).
     pub fn open(path: impl AsRef<Path>, mode: OpenMode) -> Result<CooFile> {
         let path = path.as_ref();
-        let file = File::open(path).map_err(|e| Error::cannot_open(path, e))?;
+        let file = open_regular(path)?;
         CooFile::from_file(file, path, path.display().to_string(), mode)
     }
 

@@ -6,7 +6,7 @@
 //! [`OpenMode::Private`] makes a copy.
 #![allow(unsafe_code)]
 
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::io::Read;
 use std::path::Path;
 
@@ -69,7 +69,7 @@ impl FileBytes {
     /// Opens a regular file and returns its bytes and its length.
     pub(crate) fn open(path: &Path, mode: OpenMode) -> Result<(FileBytes, u64)> {
         let name = path.display().to_string();
-        let file = File::open(path).map_err(|e| Error::cannot_open(path, e))?;
+        let file = open_regular(path)?;
         let len = regular_file_len(&file, &name)?;
         if len == 0 {
             return Err(Error::file(name, "is empty"));
@@ -85,11 +85,24 @@ impl FileBytes {
     }
 }
 
+/// Opens a file that must be regular. The check precedes the opening, since to open a named pipe is to wait for its writer.
+pub(crate) fn open_regular(path: &Path) -> Result<File> {
+    let failed = |e| Error::cannot_open(path, e);
+    let meta = fs::metadata(path).map_err(failed)?;
+    require_regular(&meta, &path.display().to_string())?;
+    File::open(path).map_err(failed)
+}
+
 /// Returns the length of a regular file. A folder, a device or a pipe is an error.
 pub(crate) fn regular_file_len(file: &File, name: &str) -> Result<u64> {
     let meta = file
         .metadata()
         .map_err(|e| Error::io(format!("cannot read {name}"), e))?;
+    require_regular(&meta, name)?;
+    Ok(meta.len())
+}
+
+fn require_regular(meta: &Metadata, name: &str) -> Result<()> {
     if meta.is_dir() {
         return Err(Error::file(name, "is a folder; name a file in it"));
     }
@@ -99,5 +112,5 @@ pub(crate) fn regular_file_len(file: &File, name: &str) -> Result<u64> {
             "is a device or a pipe; it must be an ordinary file",
         ));
     }
-    Ok(meta.len())
+    Ok(())
 }

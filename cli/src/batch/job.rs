@@ -114,6 +114,25 @@ impl Job {
         all
     }
 
+    /// Returns an error if an input is a folder, a device or a pipe. Nothing is opened: to open a pipe is to wait for its
+    /// writer, and a wait on the thread of the scheduler would stop all jobs. A missing file is an error when it is opened.
+    pub(super) fn require_regular_inputs(&self) -> Result<()> {
+        for file in self.inputs() {
+            let Ok(meta) = std::fs::metadata(file) else {
+                continue;
+            };
+            let reason = if meta.is_dir() {
+                "is a folder; name a file in it"
+            } else if !meta.is_file() {
+                "is a device or a pipe; a job reads ordinary files only"
+            } else {
+                continue;
+            };
+            return Err(Error::file(file.display().to_string(), reason));
+        }
+        Ok(())
+    }
+
     /// Returns all files that the job writes, except for its log.
     pub(super) fn outputs(&self) -> Vec<&Path> {
         [Some(self.output.as_path()), self.checkpoint()]

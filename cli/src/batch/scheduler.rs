@@ -355,6 +355,7 @@ impl Scheduler {
         let (Some(job), None) = (&scheduled.job, &scheduled.settings) else {
             return Ok(());
         };
+        job.require_regular_inputs()?;
         let resume = self.checkpoint_to_resume(job);
         let options =
             job.resolve_options(resume.as_deref(), context.job_threads, context.threads)?;

@@ -594,3 +594,58 @@ fn memory_estimate_includes_posterior_samples() {
         "{estimate} {sample_bytes}"
     );
 }
+
+#[cfg(unix)]
+#[test]
+fn named_pipe_as_input_fails_only_its_job() {
+    let dir = Scratch::new("batch-pipe");
+    write_data(&dir);
+    // Nothing ever writes to these pipes, so that a batch that opens one does not end.
+    for name in ["p.coo", "p.tns", "p.s3m", "c.s3m"] {
+        let made = std::process::Command::new("mkfifo")
+            .arg(dir.join(name))
+            .status();
+        if !made.is_ok_and(|s| s.success()) {
+            println!("skipped: no mkfifo");
+            return;
+        }
+    }
+    let good = fit_line("good", "");
+    let replaced = |id: &str, from: &str, to: &str| {
+        let line = fit_line(id, "");
+        assert!(line.contains(from));
+        line.replace(from, to)
+    };
+    let lines = [
+        replaced("binary", r#""tensor":"@t.coo""#, r#""tensor":"@p.coo""#),
+        replaced("text", r#""tensor":"@t.coo""#, r#""tensor":"@p.tns""#),
+        replaced("matrix", "@g.coo", "@p.tns"),
+        replaced("test", r#""test":"@t.coo""#, r#""test":"@p.coo""#),
+        replaced("init", r#""preset""#, r#""init":"@p.s3m","preset""#),
+        replaced("resume", r#""preset""#, r#""resume":"@c.s3m","preset""#),
+        replaced("config", r#""preset""#, r#""config":"@p.tns","preset""#),
+        replaced(
+            "names",
+            r#""preset""#,
+            r#""text":{"names":["1:@p.tns"]},"preset""#,
+        ),
+        r#"{"id":"model","job":"predict","model":"@p.s3m","file":"@t.coo","output":"@x.coo"}"#
+            .into(),
+        r#"{"id":"cells","job":"predict","model":"@good.s3m","file":"@p.coo","output":"@y.coo"}"#
+            .into(),
+    ];
+    let bad: Vec<&str> = lines.iter().map(|l| &l[..]).collect();
+    let summary = run_lines(&dir, 2, &[&bad[..], &[&good]].concat());
+    for job in &summary.jobs {
+        if job.id == "good" {
+            assert_eq!(job.status, JobStatus::Done, "{job:?}");
+            continue;
+        }
+        assert_eq!(
+            (job.status, &job.reason[..]),
+            (JobStatus::Failed, "bad-input"),
+            "{job:?}"
+        );
+        assert!(job.message.contains("pipe"), "{job:?}");
+    }
+}
