@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use s3cmtf::Monitor;
+use s3cmtf::format::is_temporary_name;
 
 use crate::output::{SharedBar, format_integer, print_stderr};
 
@@ -212,10 +213,8 @@ fn remove_unfinished_files() {
         let Ok(path) = std::fs::read_link(entry.path()) else {
             continue;
         };
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
         if descriptor.is_some_and(|n| n > 2 && is_open_for_writing(n))
-            && name.starts_with('.')
-            && name.ends_with(".tmp")
+            && path.file_name().is_some_and(is_temporary_name)
         {
             let _ = std::fs::remove_file(&path);
         }
@@ -241,19 +240,31 @@ mod tests {
     #[test]
     fn only_temporary_files_open_for_writing_are_removed() {
         let dir = tempfile::tempdir().unwrap();
-        let unfinished = tempfile::Builder::new()
-            .prefix(".out.coo.")
-            .suffix(".tmp")
-            .tempfile_in(dir.path())
-            .unwrap();
-        let written = std::fs::File::create(dir.path().join("out.coo")).unwrap();
-        let mine = dir.path().join(".mine.tmp");
-        std::fs::write(&mine, "read").unwrap();
-        let read = std::fs::File::open(&mine).unwrap();
-        remove_unfinished_files();
-        assert!(!unfinished.path().exists());
-        assert!(dir.path().join("out.coo").exists() && mine.exists());
-        drop((written, read));
+        let names = || -> Vec<String> {
+            let entries = std::fs::read_dir(dir.path()).unwrap();
+            let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
+            names.collect()
+        };
+        let mut read = None;
+        let outcome = s3cmtf::format::write_atomically(&dir.path().join("out.coo"), |_| {
+            // The unfinished file, and a copy under a name of the same kind that is only read.
+            let unfinished = names();
+            assert_eq!(unfinished.len(), 1);
+            let mine = dir.path().join(".mine.tmp");
+            let written = std::fs::File::create(&mine)?;
+            remove_unfinished_files();
+            assert_eq!(names(), [".mine.tmp"]);
+            drop(written);
+            let same_name = dir.path().join(&unfinished[0]);
+            std::fs::rename(&mine, &same_name)?;
+            read = Some(std::fs::File::open(&same_name)?);
+            remove_unfinished_files();
+            assert_eq!(names(), unfinished);
+            Ok(())
+        });
+        // What took the place of the unfinished file is what was committed.
+        assert!(outcome.is_ok() && names() == ["out.coo"]);
+        drop(read);
     }
 
     fn progress_started(ago: Duration, json: bool) -> Progress {

@@ -1,11 +1,16 @@
 //! Files that appear complete or not at all.
+//!
+//! A file is written under a temporary name in the folder of its final one, synced to disk and renamed. Unnamed files
+//! (`O_TMPFILE`) would leave nothing behind when a process is killed, but not all file systems have them, and they cannot
+//! replace an existing file. `leftovers` removes the temporary files of processes that were killed.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::{Builder, NamedTempFile};
-
+#[cfg(unix)]
+use super::leftovers;
+use super::temporary_file::{TemporaryFile, folder_of};
 use crate::error::{Error, Result};
 
 /// A file being written under a temporary name in the folder of its final one. [`commit`] syncs and
@@ -13,7 +18,7 @@ use crate::error::{Error, Result};
 ///
 /// [`commit`]: AtomicFile::commit
 pub(crate) struct AtomicFile {
-    file: NamedTempFile,
+    file: TemporaryFile,
     target: PathBuf,
     /// The name the user gave, for messages.
     name: String,
@@ -23,44 +28,28 @@ impl AtomicFile {
     /// Creates the temporary file beside the target.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
-        let target = resolve(path, &name)?;
-        let folder = folder_of(&target);
-        let file_name = target.file_name().unwrap_or_default().to_string_lossy();
-        let mut builder = Builder::new();
-        // A name may have the maximal length; the temporary one must not exceed it.
-        let short: String = file_name.chars().take(32).collect();
-        let prefix = format!(".{short}.");
-        builder.prefix(&prefix).suffix(".tmp");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            // The permissions of the file it replaces; else those of `open`, before the umask.
-            let mode = fs::metadata(&target).map_or(0o666, |m| m.permissions().mode() & 0o777);
-            builder.permissions(fs::Permissions::from_mode(mode));
-        }
-        let file = builder.tempfile_in(&folder).map_err(|e| {
+        let given = resolve(path, &name)?;
+        // The file must not move if the working directory of the process changes.
+        let target = std::path::absolute(&given).unwrap_or_else(|_| given.clone());
+        let file = TemporaryFile::create(&target).map_err(|e| {
+            let folder = folder_of(&given);
             // Some folders, such as /proc, refuse new files with the error "not found".
             if e.kind() == io::ErrorKind::NotFound && !folder.is_dir() {
                 Error::file(&name, "its folder does not exist; make it first")
             } else {
                 // The message names the folder instead of the temporary file, which the user does not know.
-                let plain = e
-                    .raw_os_error()
-                    .map_or(e.kind().into(), io::Error::from_raw_os_error);
-                Error::io(
-                    format!(
-                        "cannot write {name}: no file can be made in {}",
-                        folder.display()
-                    ),
-                    plain,
-                )
+                let folder = folder.display();
+                let action = format!("cannot write {name}: no file can be made in {folder}");
+                Error::io(action, e)
             }
         })?;
+        #[cfg(unix)]
+        leftovers::remove_once(&folder_of(&target), file.file());
         Ok(AtomicFile { file, target, name })
     }
 
     pub(crate) fn file(&mut self) -> &mut File {
-        self.file.as_file_mut()
+        self.file.file_mut()
     }
 
     /// Returns the folder of the final file, after symbolic links.
@@ -78,18 +67,16 @@ impl AtomicFile {
 
     /// Syncs the contents to disk, so that [`commit`](Self::commit) only renames.
     pub(crate) fn sync(&mut self) -> Result<()> {
-        self.file
-            .as_file()
-            .sync_all()
-            .map_err(|e| self.write_error(e))
+        let synced = self.file.file().sync_all();
+        synced.map_err(|e| self.write_error(e))
     }
 
     /// Gives the file its final name.
     pub(crate) fn commit(mut self) -> Result<()> {
         self.sync()?;
         let AtomicFile { file, target, name } = self;
-        file.persist(&target)
-            .map_err(|e| Error::io(format!("cannot write {name}"), e.error))?;
+        file.rename_to(&target)
+            .map_err(|e| Error::io(format!("cannot write {name}"), e))?;
         sync_folder(&folder_of(&target));
         Ok(())
     }
@@ -142,13 +129,6 @@ fn resolve(path: &Path, name: &str) -> Result<PathBuf> {
             "is a device or a pipe; the output must be an ordinary file",
         )),
         _ => Ok(target),
-    }
-}
-
-fn folder_of(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(p) if !p.as_os_str().is_empty() => p.to_path_buf(),
-        _ => PathBuf::from("."),
     }
 }
 

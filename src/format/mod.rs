@@ -20,6 +20,8 @@ mod file_bytes;
 mod group_by_key;
 mod header;
 mod header_codec;
+#[cfg(unix)]
+mod leftovers;
 mod line_reader;
 mod names;
 pub(crate) mod npy;
@@ -27,6 +29,7 @@ mod repair;
 mod row_map;
 mod split;
 mod summary;
+mod temporary_file;
 mod text;
 mod tns_export;
 
@@ -46,6 +49,7 @@ pub use repair::{DuplicatePolicy, RepairReport, repair};
 pub use row_map::RowMap;
 pub use split::{SplitOptions, SplitPart, SplitRule, split};
 pub use summary::{ModeSummary, Summary, ValueSummary, summarize};
+pub use temporary_file::is_temporary_name;
 pub use text::{
     BinRule, BinnedColumn, DelimitedOptions, Input, NumberRule, SkippedRows, TextFormat,
     TextOptions, TextPrefix, TimeFormat, TimeUnit, read_text_prefix,
