@@ -72,6 +72,32 @@ static s3cmtf_coo_faults faults_of(const s3cmtf_coo *coo)
     return faults;
 }
 
+/* A copy of a binary file with one changed bit is rejected, unless it is opened without verification. */
+static void check_damaged_file(const char *path)
+{
+    char bytes[4096];
+    FILE *file = fopen(path, "rb");
+    CHECK(file != NULL);
+    const size_t length = fread(bytes, 1, sizeof bytes, file);
+    CHECK(length > 0 && length < sizeof bytes && fclose(file) == 0);
+    bytes[length - 2] ^= 0x10;
+    const char *damaged = in_folder("damaged.coo");
+    file = fopen(damaged, "wb");
+    CHECK(file != NULL && fwrite(bytes, 1, length, file) == length && fclose(file) == 0);
+    for (int32_t mode = S3CMTF_OPEN_MAPPED; mode <= S3CMTF_OPEN_PRIVATE; mode++) {
+        s3cmtf_coo *coo = NULL;
+        FAILS(S3CMTF_BAD_FILE, s3cmtf_coo_open(damaged, mode, NULL, NULL, &coo, error));
+        CHECK(coo == NULL && strstr(s3cmtf_error_message(error), "checksum") != NULL);
+        coo = open_coo(damaged, mode | S3CMTF_OPEN_UNVERIFIED);
+        CHECK(faults_of(coo).damaged_sections == 1);
+        FAILS(S3CMTF_BAD_FILE, s3cmtf_coo_fix(coo, in_folder("fixed.coo"), S3CMTF_KEEP_LAST, NULL, NULL, NULL, error));
+        s3cmtf_coo_free(coo);
+    }
+    s3cmtf_model *model = NULL;
+    FAILS(S3CMTF_BAD_FILE, s3cmtf_fit_file(damaged, NULL, &model, error));
+    CHECK(remove(damaged) == 0);
+}
+
 /* Of each user, no entry of last.test.coo is older than one of last.train.coo. */
 static void latest_are_held_out(uint64_t users)
 {
@@ -170,6 +196,7 @@ static void files(const char *train_text)
     faults = faults_of(fixed);
     CHECK(faults.damaged_sections == 0 && faults.out_of_range == 0 && faults.not_finite == 0);
     CHECK(faults.duplicate_cells == 0 && faults.surplus_entries == 0);
+    check_damaged_file(in_folder("fixed.coo"));
 
     s3cmtf_split_request split = {.size = sizeof split, .test_fraction = 0.1, .valid_fraction = 0.1, .seed = 7};
     OK(s3cmtf_coo_split(mapped, in_folder("parts"), &split, error));

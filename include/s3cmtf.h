@@ -373,6 +373,9 @@ void s3cmtf_text_free(s3cmtf_text *text);
 #define S3CMTF_OPEN_MAPPED 0
 /** Read the file into memory. */
 #define S3CMTF_OPEN_PRIVATE 1
+/** Added to a mode of s3cmtf_coo_open(): do not verify the checksums of a binary COO file. A mapped file then opens in constant
+  *  time; damaged data may be fitted without an error. */
+#define S3CMTF_OPEN_UNVERIFIED 2
 /** s3cmtf_coo_fix() keeps the mean of the entries of a cell. */
 #define S3CMTF_KEEP_MEAN 0
 /** It keeps the first entry of a cell. */
@@ -447,7 +450,9 @@ typedef struct s3cmtf_split_request {
 
 /** Opens a binary COO file or a text file (.tns, .mtx, .csv, .tsv, optionally gzipped); text is converted to an unnamed
   *  temporary file. `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE. `text` (how text is parsed) and `cancel` may be NULL.
-  *  The header of the file is validated here, the entries by s3cmtf_coo_check() and by every fit. */
+  *  The header of the file and the checksums of its sections are verified here, which reads the file once; a mismatch is
+  *  S3CMTF_BAD_FILE. `mode` | S3CMTF_OPEN_UNVERIFIED leaves the checksums out. Entries are validated by s3cmtf_coo_check() and by
+  *  every fit. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_open(const char *path, int32_t mode, const s3cmtf_text *text,
     const s3cmtf_cancel *cancel, s3cmtf_coo **coo, s3cmtf_error *error);
 
@@ -493,7 +498,8 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_new_weighted_by(const s3cmtf_coo *coo, co
   *  have no weights. They are valid as long as the object. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_view_weights(const s3cmtf_coo *coo, const void **weights, s3cmtf_error *error);
 
-/** Checks every entry, and the checksums of a file. `cancel` may be NULL. */
+/** Checks every entry, and the checksums of a file. s3cmtf_coo_open() rejects a file with damaged sections unless it is opened with
+  *  S3CMTF_OPEN_UNVERIFIED. `cancel` may be NULL. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_check(const s3cmtf_coo *coo, const s3cmtf_cancel *cancel,
     s3cmtf_coo_faults *faults, s3cmtf_error *error);
 

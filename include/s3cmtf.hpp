@@ -148,7 +148,10 @@ using cluster_gap = s3cmtf_gap;
 /// How files are opened.
 enum class open_mode : std::int32_t {
     mapped = S3CMTF_OPEN_MAPPED,         ///< Pages are read when they are used; the file must not change.
-    copied = S3CMTF_OPEN_PRIVATE         ///< The file is read into memory.
+    copied = S3CMTF_OPEN_PRIVATE,        ///< The file is read into memory.
+    /// Of coo::open(): as above, without verification of the checksums.
+    mapped_unverified = S3CMTF_OPEN_MAPPED | S3CMTF_OPEN_UNVERIFIED,
+    copied_unverified = S3CMTF_OPEN_PRIVATE | S3CMTF_OPEN_UNVERIFIED
 };
 
 /// Which value coo::fix() keeps for a cell with several entries.

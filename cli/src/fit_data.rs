@@ -8,7 +8,9 @@ use s3cmtf::problem::Problem;
 use s3cmtf::{Error, Result};
 
 use crate::coupling_spec::CouplingSpec;
-use crate::input::{InputFormat, TextArguments, any_text, same_file, set_text_option};
+use crate::input::{
+    InputFormat, TextArguments, VerifyArguments, any_text, same_file, set_text_option,
+};
 use crate::progress::Progress;
 
 /// Returns the options for reading tensor, test and validation entries from text.
@@ -54,9 +56,11 @@ impl FitData {
         let tensor = a.get_one::<PathBuf>("tensor").expect("clap requires it");
         let weights = a.get_one::<PathBuf>("weights");
         let files = [tensor].into_iter().chain(weights);
+        let verify = VerifyArguments::from_arg_matches(a).expect("clap parsed them");
         let entry_format = InputFormat {
             options: tensor_text_options(a)?,
             any_text: any_text(files.chain(other_files.iter().copied()))?,
+            verify,
         };
         let tensor = entry_format.open(tensor, progress)?;
         let weights = weights
@@ -82,6 +86,7 @@ impl FitData {
                 any_text && entry_format.options.zero_based,
             )?,
             any_text,
+            verify,
         };
         if couplings.is_empty() && matrix_format.options != TextOptions::default() {
             return Err(Error::Argument(

@@ -10,6 +10,7 @@ use s3cmtf::format::{
 use s3cmtf::{Error, Monitor, Result};
 
 use crate::interruptible_reader::InterruptibleReader;
+use crate::option_arguments::ADVANCED;
 use crate::progress::Progress;
 
 /// Arguments for reading text, which every command that reads entries has.
@@ -142,15 +143,41 @@ pub(crate) fn mode_and_file(spec: &str, option: &str) -> Result<(usize, PathBuf)
     }
 }
 
-/// Opens a binary COO file, or converts text to a temporary binary file and opens that.
-pub(crate) fn open(path: &Path, text: &TextArguments, progress: &Progress) -> Result<CooFile> {
-    open_with(path, &text.options()?, progress)
+/// The argument of commands that read entries without writing them to another file, which would have new checksums.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct VerifyArguments {
+    /// Do not verify the checksums of binary COO files
+    #[arg(long, help_heading = ADVANCED)]
+    no_verify: bool,
+}
+
+impl VerifyArguments {
+    /// For commands that verify checksums in any case, or report damage instead of failing.
+    pub(crate) const LATER: VerifyArguments = VerifyArguments { no_verify: true };
+    /// For commands without the argument.
+    pub(crate) const NOW: VerifyArguments = VerifyArguments { no_verify: false };
+
+    /// Whether checksums are verified.
+    pub(crate) fn is_wanted(self) -> bool {
+        !self.no_verify
+    }
+}
+
+/// Opens a binary COO file and verifies its checksums, or converts text to a temporary binary file and opens that.
+pub(crate) fn open(
+    path: &Path,
+    text: &TextArguments,
+    verify: VerifyArguments,
+    progress: &Progress,
+) -> Result<CooFile> {
+    open_with(path, &text.options()?, verify, progress)
 }
 
 /// Like [`open`], with the options of the library.
 pub(crate) fn open_with(
     path: &Path,
     options: &TextOptions,
+    verify: VerifyArguments,
     progress: &Progress,
 ) -> Result<CooFile> {
     if s3cmtf::model::is_model(path) {
@@ -159,7 +186,12 @@ pub(crate) fn open_with(
             reason: "is a model, not data; `s3cmtf info` describes it".into(),
         });
     }
-    format::open(
+    let open = if verify.is_wanted() {
+        format::open
+    } else {
+        format::open_unverified
+    };
+    open(
         input_of(path, progress),
         OpenMode::Mapped,
         options,
@@ -183,6 +215,7 @@ pub(crate) struct InputFormat {
     pub options: TextOptions,
     /// Whether any file of the set is text.
     pub any_text: bool,
+    pub verify: VerifyArguments,
 }
 
 impl InputFormat {
@@ -190,9 +223,9 @@ impl InputFormat {
     /// which rejects them for a binary file.
     pub(crate) fn open(&self, path: &Path, progress: &Progress) -> Result<CooFile> {
         if self.any_text && !is_text(path)? {
-            return open_with(path, &TextOptions::default(), progress);
+            return open_with(path, &TextOptions::default(), self.verify, progress);
         }
-        open_with(path, &self.options, progress)
+        open_with(path, &self.options, self.verify, progress)
     }
 }
 

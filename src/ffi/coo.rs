@@ -16,21 +16,31 @@ use super::guard::{guard, release};
 use super::indices::{Indices, numbers};
 use super::status::{Failure, Outcome, S3CMTF_BAD_FILE};
 use super::text::{TextHandle, text_options};
-use crate::format::{CooData, CooView, Input, OpenMode, OwnedValues, ValueKind, Values, open};
+use crate::error::Result;
+use crate::format::{
+    CooData, CooFile, CooView, Input, OpenMode, OwnedValues, TextOptions, ValueKind, Values, open,
+    open_unverified,
+};
 use crate::model::is_model;
+use crate::progress::Monitor;
 
 /// Map the file into memory; pages are read when they are needed. The file must not be modified while it is open (replacing
 /// it by rename is safe); truncating it ends the process with SIGBUS.
 pub const S3CMTF_OPEN_MAPPED: i32 = 0;
 /// Read the file into memory.
 pub const S3CMTF_OPEN_PRIVATE: i32 = 1;
+/// Added to a mode of s3cmtf_coo_open(): do not verify the checksums of a binary COO file. A mapped file then opens in constant
+/// time; damaged data may be fitted without an error.
+pub const S3CMTF_OPEN_UNVERIFIED: i32 = 2;
 
 /// What messages call entries that come from arrays.
 const IN_MEMORY: &str = "entries in memory";
 
 /// Opens a binary COO file or a text file (.tns, .mtx, .csv, .tsv, optionally gzipped); text is converted to an unnamed
 /// temporary file. `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE. `text` (how text is parsed) and `cancel` may be NULL.
-/// The header of the file is validated here, the entries by s3cmtf_coo_check() and by every fit.
+/// The header of the file and the checksums of its sections are verified here, which reads the file once; a mismatch is
+/// S3CMTF_BAD_FILE. `mode` | S3CMTF_OPEN_UNVERIFIED leaves the checksums out. Entries are validated by s3cmtf_coo_check() and by
+/// every fit.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_open(
@@ -45,15 +55,22 @@ pub unsafe extern "C" fn s3cmtf_coo_open(
         let out = given(coo, "coo")?;
         // SAFETY: a text of the caller, for this call.
         let path = unsafe { self::path(path, "path") }?;
-        hand_over(out, open_file(path, open_mode(mode)?, text, cancel)?);
+        let unverified = mode & S3CMTF_OPEN_UNVERIFIED != 0;
+        let mode = open_mode(mode & !S3CMTF_OPEN_UNVERIFIED)?;
+        let open = if unverified { open_unverified } else { open };
+        hand_over(out, open_file(path, mode, open, text, cancel)?);
         Ok(())
     })
 }
+
+/// [`open`] or [`open_unverified`].
+type Open = fn(Input, OpenMode, &TextOptions, &dyn Monitor) -> Result<CooFile>;
 
 /// Opens a file of entries.
 pub(super) fn open_file(
     path: PathBuf,
     mode: OpenMode,
+    open: Open,
     text: Option<&TextHandle>,
     cancel: Option<&CancelHandle>,
 ) -> Outcome<CooHandle> {

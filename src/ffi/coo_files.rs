@@ -110,7 +110,8 @@ pub const S3CMTF_KEEP_FIRST: i32 = 1;
 /// It keeps the last entry of a cell.
 pub const S3CMTF_KEEP_LAST: i32 = 2;
 
-/// Checks every entry, and the checksums of a file. `cancel` may be NULL.
+/// Checks every entry, and the checksums of a file. s3cmtf_coo_open() rejects a file with damaged sections unless it is opened with
+/// S3CMTF_OPEN_UNVERIFIED. `cancel` may be NULL.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_check(
@@ -229,7 +230,9 @@ pub unsafe extern "C" fn s3cmtf_coo_convert(
         let (options, monitor) = (text_options(text), Token(cancel));
         let to_text = |p: &Path| p.extension().is_some_and(|e| e.eq_ignore_ascii_case("tns"));
         if to_text(&output) {
-            let file = format::open(Input::Path(input), OpenMode::Mapped, &options, &monitor)?;
+            let input = Input::Path(input);
+            let file = format::open_unverified(input, OpenMode::Mapped, &options, &monitor)?;
+            // Verifies the checksums.
             format::write_tns(&file, &output, &monitor)?;
         } else {
             format::convert(Input::Path(input), &output, &options, &monitor)?;

@@ -23,7 +23,7 @@ use super::progress::{
 };
 use super::run::{Job, Shared, run};
 use super::status::{Failure, Outcome, S3CMTF_BAD_STATE, S3CMTF_SYSTEM};
-use crate::format::OpenMode;
+use crate::format::{self, OpenMode};
 use crate::options::Options;
 use crate::parallel::{THREAD_NAME, with_signals_blocked};
 use crate::solver::Control;
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn s3cmtf_fit_file(
             let path = self::path(path, "path")?;
             (
                 options_text(options)?,
-                open_file(path, OpenMode::Mapped, None, None)?,
+                open_file(path, OpenMode::Mapped, format::open, None, None)?,
             )
         };
         FitHandle::new(Parts::new(&tensor), options).run(out)

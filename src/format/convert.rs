@@ -196,9 +196,22 @@ pub(crate) fn refuse_same(input: Option<&Path>, output: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Opens any supported input. Text is converted to an unnamed binary file in the system's temporary folder, which is
-/// removed when it is closed; its values have 64 bits unless the options say otherwise.
+/// Opens any supported input. The checksums of a binary file are verified, which reads it once. Text is converted to an
+/// unnamed binary file in the system's temporary folder, which is removed when it is closed; its values have 64 bits
+/// unless the options say otherwise.
 pub fn open(
+    input: Input,
+    mode: OpenMode,
+    options: &TextOptions,
+    monitor: &dyn Monitor,
+) -> Result<CooFile> {
+    let file = open_unverified(input, mode, options, monitor)?;
+    file.verify(monitor)?;
+    Ok(file)
+}
+
+/// Opens any supported input like [`open`], but does not verify the checksums of a binary file.
+pub fn open_unverified(
     input: Input,
     mode: OpenMode,
     options: &TextOptions,
@@ -336,7 +349,7 @@ fn rewrite(
     options: &TextOptions,
     monitor: &dyn Monitor,
 ) -> Result<StagedCoo> {
-    file.require_intact(monitor)?;
+    file.verify(monitor)?;
     let dims = match &options.dims {
         Some(dims) => Dims::Stated(dims.clone()),
         None => Dims::from_header(file.header()),

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use super::coo_view::{CooView, Values};
 use super::file_bytes::{FileBytes, OpenMode, open_regular, regular_file_len};
@@ -36,11 +37,14 @@ pub struct CooFile {
     header: Header,
     bytes: FileBytes,
     temporary: bool,
+    /// Set when the checksums were found to match.
+    verified: OnceLock<()>,
 }
 
 impl CooFile {
-    /// Opens `path` and checks its header against its length. A mapped file opens in constant time. The entries are not
-    /// checked: see [`check`](crate::format::check).
+    /// Opens `path` and checks its header against its length. A mapped file opens in constant time. The checksums are not
+    /// compared: see [`verify`](Self::verify) and [`format::open`](crate::format::open). Nor are the entries checked: see
+    /// [`check`](crate::format::check).
     pub fn open(path: impl AsRef<Path>, mode: OpenMode) -> Result<CooFile> {
         let path = path.as_ref();
         let file = open_regular(path)?;
@@ -80,12 +84,15 @@ impl CooFile {
             header,
             bytes,
             temporary: false,
+            verified: OnceLock::new(),
         })
     }
 
     /// Marks the file as the unnamed binary copy of a text.
     pub(crate) fn into_temporary(mut self) -> CooFile {
         self.temporary = true;
+        // Its checksums were computed a moment ago from the same bytes.
+        self.verified = OnceLock::from(());
         self
     }
 
@@ -129,10 +136,15 @@ impl CooFile {
         Ok(damaged)
     }
 
-    /// Returns an error if a checksum does not match. Called before the contents go into a new file with new checksums.
-    pub(crate) fn require_intact(&self, monitor: &dyn Monitor) -> Result<()> {
+    /// Returns an error if a checksum does not match. The whole file is read, once: after a success further calls return
+    /// immediately. The temporary copy of a text needs no verification.
+    pub fn verify(&self, monitor: &dyn Monitor) -> Result<()> {
+        if self.verified.get().is_some() {
+            return Ok(());
+        }
         let damaged = self.damaged_sections(monitor)?;
         if damaged.is_empty() {
+            self.verified.get_or_init(|| ());
             return Ok(());
         }
         Err(Error::file(

@@ -35,7 +35,7 @@ mod tns_export;
 
 pub use atomic::write_atomically;
 pub use check::{CheckReport, DuplicatePosition, Faults, InvalidEntry, check, check_view};
-pub use convert::{ConversionReport, convert, is_coo_file, open, write};
+pub use convert::{ConversionReport, convert, is_coo_file, open, open_unverified, write};
 pub use coo_data::CooData;
 pub use coo_file::CooFile;
 pub use coo_view::{CooView, Values};

@@ -47,7 +47,7 @@ pub fn repair(
     keep: DuplicatePolicy,
     monitor: &dyn Monitor,
 ) -> Result<RepairReport> {
-    file.require_intact(monitor)?;
+    file.verify(monitor)?;
     let view = file.view();
     let n = view.len();
     // Bitmap of entries to drop, and merged entries: (entry, value, weight).

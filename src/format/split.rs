@@ -106,7 +106,7 @@ pub fn split(
         ));
     }
     refuse_leftovers(prefix, [true, valid > 0.0, test > 0.0])?;
-    file.require_intact(monitor)?;
+    file.verify(monitor)?;
     let view = file.view();
     let n = view.len() as u64;
     let count_of = |fraction: f64, of: u64| (fraction * of as f64).round() as u64;

@@ -14,7 +14,7 @@ use crate::progress::Monitor;
 /// Writes a tensor as FROSTT text, 1-based, with the fewest digits that parse to the same value. A weight column follows
 /// if there are weights.
 pub fn write_tns(input: &CooFile, output: &Path, monitor: &dyn Monitor) -> Result<()> {
-    input.require_intact(monitor)?;
+    input.verify(monitor)?;
     refuse_same(Some(input.path()), output)?;
     let view = &input.view();
     let mut file = AtomicFile::create(output)?;

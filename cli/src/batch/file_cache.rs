@@ -15,13 +15,22 @@ use super::file_identity::FileIdentity;
 type Slot<T> = Arc<Mutex<Option<Arc<T>>>>;
 
 /// Opened files, by identity and, for data, by the options of text parsing.
-#[derive(Default)]
 pub(super) struct FileCache {
+    /// Whether the checksums of binary data are verified when it is opened.
+    verify: bool,
     coo: Mutex<HashMap<(FileIdentity, String), Slot<CooFile>>>,
     models: Mutex<HashMap<FileIdentity, Slot<Model>>>,
 }
 
 impl FileCache {
+    pub(super) fn new(verify: bool) -> FileCache {
+        FileCache {
+            verify,
+            coo: Mutex::default(),
+            models: Mutex::default(),
+        }
+    }
+
     /// Opens a tensor or matrix, in binary or text format. Text is converted once, into a temporary binary file.
     pub(super) fn coo(
         &self,
@@ -38,7 +47,14 @@ impl FileCache {
         } else {
             text.clone()
         };
-        let open = || format::open(path.into(), OpenMode::Mapped, &options, monitor);
+        let open = || {
+            let open = if self.verify {
+                format::open
+            } else {
+                format::open_unverified
+            };
+            open(path.into(), OpenMode::Mapped, &options, monitor)
+        };
         match FileIdentity::of(path) {
             Some(identity) => open_once(&self.coo, (identity, format!("{options:?}")), open),
             None => open().map(Arc::new),
@@ -100,7 +116,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.tns");
         std::fs::write(&path, "1 1 1 1\n2 2 2 2\n").unwrap();
-        let (cache, text) = (FileCache::default(), TextOptions::default());
+        let (cache, text) = (FileCache::new(true), TextOptions::default());
         let get = |text: &TextOptions| cache.coo(&path, text, &()).unwrap();
         let (a, b) = (get(&text), get(&text));
         assert!(Arc::ptr_eq(&a, &b));

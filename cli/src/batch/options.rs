@@ -17,16 +17,19 @@ pub struct BatchOptions {
     pub job_threads: usize,
     /// The memory of all running jobs together, in bytes; 0 means all that the system has available.
     pub memory: u64,
+    /// Whether the checksums of binary data are verified, once per file.
+    pub verify: bool,
 }
 
 impl BatchOptions {
-    /// Returns options with all threads and all memory, and one thread per job.
+    /// Returns options with all threads and all memory, one thread per job, and verification.
     pub fn new(folder: impl Into<PathBuf>) -> BatchOptions {
         BatchOptions {
             folder: folder.into(),
             threads: 0,
             job_threads: 1,
             memory: 0,
+            verify: true,
         }
     }
 }

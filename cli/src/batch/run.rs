@@ -42,7 +42,7 @@ pub fn run(
     let mut journal = Journal::open(&options.folder)?;
     journal.jobs_file = jobs.file.as_deref().map(canonical);
     let shared = SharedState {
-        files: FileCache::default(),
+        files: FileCache::new(options.verify),
         stop: AtomicBool::new(false),
     };
     let (sender, receiver) = channel();

@@ -9,7 +9,7 @@ use s3cmtf::{Error, Result};
 use tempfile::TempDir;
 
 use super::arguments::Arguments;
-use crate::input::{InputFormat, any_text};
+use crate::input::{InputFormat, VerifyArguments, any_text};
 use crate::progress::Progress;
 
 /// The tensor that is fitted.
@@ -29,6 +29,7 @@ impl BenchData {
             let format = InputFormat {
                 options,
                 any_text: any_text(a.tensor.iter().chain(&a.test))?,
+                verify: VerifyArguments::NOW,
             };
             let open = |path: &PathBuf| format.open(path, progress);
             return Ok(BenchData {

@@ -12,7 +12,7 @@ use s3cmtf_cli::batch::{
 use serde_json::{Value, json};
 
 use crate::fit_observer::{ConsoleObserver, json_number};
-use crate::input::stream;
+use crate::input::{VerifyArguments, stream};
 use crate::outcome::Outcome;
 use crate::output::{Output, format_count, format_integer};
 use crate::progress::Progress;
@@ -52,6 +52,9 @@ pub(crate) struct Arguments {
     /// Memory of all concurrent jobs, such as 500M or 16G [default: the available memory]
     #[arg(long, value_name = "BYTES")]
     memory: Option<String>,
+
+    #[command(flatten)]
+    verify: VerifyArguments,
 }
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
@@ -83,6 +86,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         threads: a.threads as usize,
         job_threads: a.job_threads as usize,
         memory,
+        verify: a.verify.is_wanted(),
         ..BatchOptions::new(folder)
     };
     let mut observer = ConsoleObserver::new(progress, out);

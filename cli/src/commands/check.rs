@@ -7,7 +7,7 @@ use s3cmtf::Result;
 use s3cmtf::format::{self, CheckReport, DuplicatePolicy, InvalidEntry};
 use serde_json::{Value, json};
 
-use crate::input::{TextArguments, open};
+use crate::input::{TextArguments, VerifyArguments, open};
 use crate::outcome::Outcome;
 use crate::output::{Output, format_dims, format_integer, format_number};
 use crate::progress::Progress;
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 }
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
-    let file = open(&a.file, &a.text, progress)?;
+    let file = open(&a.file, &a.text, VerifyArguments::LATER, progress)?;
     let report = format::check(&file, progress)?;
     let h = file.header();
     let name = file.name();

@@ -13,7 +13,7 @@ use s3cmtf::model;
 use serde_json::{Value, json};
 
 use crate::input::mode_from_one;
-use crate::input::open_with;
+use crate::input::{VerifyArguments, open_with};
 use crate::option_arguments::ADVANCED;
 use crate::outcome::Outcome;
 use crate::output::{
@@ -103,6 +103,9 @@ pub(crate) struct Arguments {
     /// Number of threads; 0: all available cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
+
+    #[command(flatten)]
+    verify: VerifyArguments,
 }
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
@@ -117,7 +120,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let files = a
         .matrix
         .iter()
-        .map(|file| open_with(file, &TextOptions::default(), progress))
+        .map(|file| open_with(file, &TextOptions::default(), a.verify, progress))
         .collect::<Result<Vec<CooFile>>>()?;
     let widths = files.iter().map(|f| f.header().dims.get(1).copied());
     let mut columns = column_names(&a.matrix_names, &widths.collect::<Vec<_>>())?;

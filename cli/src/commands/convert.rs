@@ -8,7 +8,9 @@ use s3cmtf::Result;
 use s3cmtf::format::{self, ConversionReport, SkippedRows, TextOptions, ValueKind};
 use serde_json::json;
 
-use crate::input::{TextArguments, cancelled_or, input_of, mode_and_file, open_with};
+use crate::input::{
+    TextArguments, VerifyArguments, cancelled_or, input_of, mode_and_file, open_with,
+};
 use crate::outcome::Outcome;
 use crate::output::{Output, format_count, format_dims, print_warning, printable};
 use crate::progress::Progress;
@@ -128,7 +130,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         .extension()
         .is_some_and(|e| e.eq_ignore_ascii_case("tns"))
     {
-        let file = open_with(&a.input, &options, progress)?;
+        let file = open_with(&a.input, &options, VerifyArguments::LATER, progress)?;
         format::write_tns(&file, &a.output, progress)?;
         let report = ConversionReport {
             header: file.header().clone(),

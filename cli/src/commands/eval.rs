@@ -10,7 +10,7 @@ use s3cmtf::predict::evaluate;
 use s3cmtf::{Error, Result};
 use serde_json::{Value, json};
 
-use crate::input::{InputFormat, TextArguments, any_text, mode_from_one};
+use crate::input::{InputFormat, TextArguments, VerifyArguments, any_text, mode_from_one};
 use crate::outcome::Outcome;
 use crate::output::{Output, format_count, format_error, format_integer};
 use crate::progress::Progress;
@@ -73,6 +73,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     text: TextArguments,
+
+    #[command(flatten)]
+    verify: VerifyArguments,
 }
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
@@ -80,6 +83,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let format = InputFormat {
         options: a.text.options()?,
         any_text: any_text([&a.file].into_iter().chain(&a.exclude))?,
+        verify: a.verify,
     };
     let file = format.open(&a.file, progress)?;
     model.check_order(&file.view())?;

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::epoch_table::EpochTable;
 use crate::fit_data::FitData;
 use crate::fit_observer::{ConsoleObserver, json_number};
-use crate::input::{TextArguments, same_file};
+use crate::input::{TextArguments, VerifyArguments, same_file};
 use crate::option_arguments::{
     ADVANCED, COUPLING_HELP, advanced_data_arguments, apply_config, apply_flag, data_arguments,
     path_argument, settings_arguments, single_value, table_arguments,
@@ -62,7 +62,7 @@ pub(super) fn command(command: Command) -> Command {
             path_argument("resume", "FILE", "Continue from this checkpoint").help_heading(ADVANCED),
         );
     let command = table_arguments(advanced_data_arguments(command), true, single_value);
-    TextArguments::augment_args(command)
+    TextArguments::augment_args(VerifyArguments::augment_args(command))
 }
 
 /// Collects the options of the fit. Arguments override the `--config` file, which overrides the options of the `--resume`

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::coupling_spec::CouplingSpec;
 use crate::fit_data::matrix_text_options;
 use crate::input::mode_from_one;
-use crate::input::{InputFormat, TextArguments, any_text, same_file};
+use crate::input::{InputFormat, TextArguments, VerifyArguments, any_text, same_file};
 use crate::outcome::Outcome;
 use crate::output::{Output, format_count, warn_renamed};
 use crate::progress::Progress;
@@ -63,6 +63,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     text: TextArguments,
+
+    #[command(flatten)]
+    verify: VerifyArguments,
 }
 
 /// Parses `--matrix`. Returns the number of the matrix in the model, and the rest. `position` is the number of the option
@@ -124,6 +127,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let entry_format = InputFormat {
         options: a.text.options()?,
         any_text: any_text(&a.tensor)?,
+        verify: a.verify,
     };
     let open = |path: &PathBuf| entry_format.open(path, progress);
     let tensor = a.tensor.as_ref().map(open).transpose()?;
@@ -138,6 +142,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
             any_text_matrix && entry_format.options.zero_based,
         )?,
         any_text: any_text_matrix,
+        verify: a.verify,
     };
     let mut matrices: Vec<(usize, Option<f64>, CooFile)> = Vec::new();
     for (number, spec) in &given {

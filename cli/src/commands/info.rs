@@ -12,7 +12,7 @@ use s3cmtf::problem::MatrixKind;
 use s3cmtf::{Error, Result};
 use serde_json::json;
 
-use crate::input::{TextArguments, names_beside, open};
+use crate::input::{TextArguments, VerifyArguments, names_beside, open};
 use crate::outcome::Outcome;
 use crate::output::{
     Output, format_count, format_dims, format_integer, format_number, format_rmse,
@@ -31,6 +31,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     text: TextArguments,
+
+    #[command(flatten)]
+    verify: VerifyArguments,
 }
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
@@ -44,7 +47,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         print_model(&a.file, out)?;
         return Ok(Outcome::Success);
     }
-    let file = open(&a.file, &a.text, progress)?;
+    let file = open(&a.file, &a.text, a.verify, progress)?;
     let names = names_beside(&file)?;
     print_data(&file, &names, progress, out)?;
     Ok(Outcome::Success)

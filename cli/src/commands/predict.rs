@@ -10,7 +10,7 @@ use s3cmtf::predict::{PredictOptions, predict_entries, predict_intervals};
 use s3cmtf::{Error, Result, ValueRange};
 use serde_json::json;
 
-use crate::input::{TextArguments, open, same_file};
+use crate::input::{TextArguments, VerifyArguments, open, same_file};
 use crate::outcome::Outcome;
 use crate::output::{Output, format_integer};
 use crate::progress::Progress;
@@ -58,6 +58,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     text: TextArguments,
+
+    #[command(flatten)]
+    verify: VerifyArguments,
 }
 
 /// Returns the storage type of predictions. Single precision is enough unless the values lie in a narrow range far from 0.
@@ -84,7 +87,7 @@ type Receiver<'a> = dyn FnMut(Range<usize>, &[f64]) -> Result<()> + 'a;
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
     let model = model::load(&a.model, OpenMode::Mapped)?;
     let kind = value_kind(&model);
-    let file = open(&a.file, &a.text, progress)?;
+    let file = open(&a.file, &a.text, a.verify, progress)?;
     check_names_match_model(&a.model, model.order(), [&a.file], &a.text)?;
     let view = file.view();
     let predict = |receiver: &mut Receiver<'_>| {

@@ -9,7 +9,7 @@ use s3cmtf::model;
 use s3cmtf::{Error, Result};
 
 use crate::input::mode_from_one;
-use crate::input::open_with;
+use crate::input::{VerifyArguments, open_with};
 use crate::outcome::Outcome;
 use crate::output::{Output, format_count, format_dims, format_integer, print_warning};
 use crate::progress::Progress;
@@ -60,6 +60,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     list: ListArguments,
+
+    #[command(flatten)]
+    verify: VerifyArguments,
 }
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
@@ -112,7 +115,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let files = a
         .exclude
         .iter()
-        .map(|file| open_with(file, &TextOptions::default(), progress))
+        .map(|file| open_with(file, &TextOptions::default(), a.verify, progress))
         .collect::<Result<Vec<CooFile>>>()?;
     let exclude_by = match (files.is_empty(), a.exclude_by, given.first()) {
         (true, ..) => None,

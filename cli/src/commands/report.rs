@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::coupling_spec::CouplingSpec;
 use crate::input::mode_from_one;
-use crate::input::{open_with, same_file};
+use crate::input::{VerifyArguments, open_with, same_file};
 use crate::outcome::Outcome;
 use crate::output::{Output, format_count, format_integer, print_warning};
 use crate::progress::Progress;
@@ -84,6 +84,9 @@ pub(crate) struct Arguments {
     /// Number of threads; 0: all available cores
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
+
+    #[command(flatten)]
+    verify: VerifyArguments,
 }
 
 pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Result<Outcome> {
@@ -92,7 +95,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let against = a.against.as_ref();
     let against = against.map(|file| model::load(file, OpenMode::Mapped));
     let against = against.transpose()?;
-    let open = |file: &Path| open_with(file, &TextOptions::default(), progress);
+    let open = |file: &Path| open_with(file, &TextOptions::default(), a.verify, progress);
     let data = a.data.as_deref().map(open).transpose()?;
     let test = a.test.as_deref().map(open).transpose()?;
     let mut matrices: Vec<(usize, PathBuf, CooFile)> = Vec::new();

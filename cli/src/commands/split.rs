@@ -8,7 +8,7 @@ use s3cmtf::format::{SplitOptions, SplitRule, ValueKind, split};
 use serde_json::json;
 
 use crate::input::mode_from_one;
-use crate::input::{TextArguments, open_with};
+use crate::input::{TextArguments, VerifyArguments, open_with};
 use crate::outcome::Outcome;
 use crate::output::{Output, format_integer};
 use crate::progress::Progress;
@@ -57,7 +57,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     // Stored as `convert` does by default.
     let mut options = a.text.options()?;
     options.value_kind = Some(ValueKind::F32);
-    let file = open_with(&a.file, &options, progress)?;
+    let file = open_with(&a.file, &options, VerifyArguments::LATER, progress)?;
     let prefix = a.output.clone().unwrap_or_else(|| {
         let uncompressed = match a.file.extension() {
             Some(e) if e.eq_ignore_ascii_case("gz") => a.file.with_extension(""),

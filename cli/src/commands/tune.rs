@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::fit_data::FitData;
 use crate::fit_observer::{ConsoleObserver, json_number};
-use crate::input::{TextArguments, same_file};
+use crate::input::{TextArguments, VerifyArguments, same_file};
 use crate::option_arguments::{
     ADVANCED, COUPLING_HELP, advanced_data_arguments, apply_config, apply_flag, data_arguments,
     path_argument, settings_arguments, single_value, table_arguments,
@@ -77,7 +77,7 @@ pub(super) fn command(command: Command) -> Command {
             .help_heading(ADVANCED),
         );
     let command = table_arguments(advanced_data_arguments(command), true, value_or_range);
-    TextArguments::augment_args(command)
+    TextArguments::augment_args(VerifyArguments::augment_args(command))
 }
 
 /// Finishes the argument of an option of the table: those that are searched take a range.

@@ -19,7 +19,7 @@ use s3cmtf::{Error, Result};
 use serde_json::Value;
 
 use super::data_set::{AttributeMatrix, DataSet};
-use crate::input::open_with;
+use crate::input::{VerifyArguments, open_with};
 use crate::output::Output;
 use crate::progress::Progress;
 
@@ -40,7 +40,14 @@ pub(super) fn open(
                 .into(),
         });
     }
-    let read = |path: &Path| open_with(path, &TextOptions::default(), progress);
+    let read = |path: &Path| {
+        open_with(
+            path,
+            &TextOptions::default(),
+            VerifyArguments::NOW,
+            progress,
+        )
+    };
     let entries = |stem: &str| match find_data_file(folder, stem) {
         Some(path) => read(&path),
         None => Err(Error::File {

@@ -346,3 +346,167 @@ fn unwritable_standard_error_is_ignored() {
     assert_eq!(out.status.code(), Some(2));
     assert!(!Path::new("no-such-file").exists());
 }
+
+/// Writes a copy of a binary file with one bit changed in its last section, which only a checksum detects.
+fn damage(from: &Path, to: &Path) {
+    let mut bytes = fs::read(from).unwrap();
+    let at = bytes.len() - 2;
+    bytes[at] ^= 0x10;
+    fs::write(to, bytes).unwrap();
+}
+
+#[test]
+fn damaged_binary_file_is_rejected_by_every_command_that_reads_entries() {
+    let dir = crate::runner::generated_data("damaged");
+    let fit = [
+        "fit",
+        "--tensor",
+        "@tensor.train.coo",
+        "--matrix",
+        "2:@matrix1.coo",
+        "--rank=2",
+        "--epochs=1",
+        "-o",
+        "@m.s3m",
+    ];
+    let expand = |list: &[&str]| crate::runner::expand_paths(&dir, list);
+    run(expand(&fit)).ok();
+    let damaged = |name: &str| damage(&dir.join(name), &dir.join(&format!("bad.{name}")));
+    ["tensor.train.coo", "tensor.test.coo", "matrix1.coo"]
+        .into_iter()
+        .for_each(damaged);
+    let train = ["fit", "--rank=2", "--epochs=1", "-o@n.s3m", "--tensor"];
+    let cases: [&[&str]; 18] = [
+        &[&train[..], &["@bad.tensor.train.coo"]].concat(),
+        &[
+            &train[..],
+            &["@tensor.train.coo", "--matrix", "2:@bad.matrix1.coo"],
+        ]
+        .concat(),
+        &[
+            &train[..],
+            &["@tensor.train.coo", "--graph", "2:@bad.matrix1.coo"],
+        ]
+        .concat(),
+        &[
+            &train[..],
+            &["@tensor.train.coo", "--test", "@bad.tensor.test.coo"],
+        ]
+        .concat(),
+        &[
+            &train[..],
+            &["@tensor.train.coo", "--valid", "@bad.tensor.test.coo"],
+        ]
+        .concat(),
+        &[
+            &train[..],
+            &["@tensor.train.coo", "--weights", "@bad.tensor.train.coo"],
+        ]
+        .concat(),
+        &[
+            "tune",
+            "--tensor",
+            "@bad.tensor.train.coo",
+            "--trials=2",
+            "-o@t.conf",
+        ],
+        &["eval", "@m.s3m", "@bad.tensor.test.coo"],
+        &[
+            "eval",
+            "@m.s3m",
+            "@tensor.test.coo",
+            "--mode=2",
+            "--exclude",
+            "@bad.tensor.train.coo",
+        ],
+        &["predict", "@m.s3m", "@bad.tensor.test.coo"],
+        &[
+            "fold-in",
+            "@m.s3m",
+            "--mode=1",
+            "--replace",
+            "-o@n.s3m",
+            "--tensor",
+            "@bad.tensor.test.coo",
+        ],
+        &[
+            "fold-in",
+            "@m.s3m",
+            "--mode=2",
+            "--replace",
+            "-o@n.s3m",
+            "--matrix",
+            "2:@bad.matrix1.coo",
+        ],
+        &[
+            "recommend",
+            "@m.s3m",
+            "--mode=2",
+            "--for=1:1",
+            "--exclude",
+            "@bad.tensor.train.coo",
+        ],
+        &[
+            "clusters",
+            "@m.s3m",
+            "--mode=2",
+            "-k2",
+            "--matrix",
+            "@bad.matrix1.coo",
+        ],
+        &[
+            "report",
+            "@m.s3m",
+            "-o@r.html",
+            "--max-k=0",
+            "--data",
+            "@bad.tensor.train.coo",
+        ],
+        &[
+            "report",
+            "@m.s3m",
+            "-o@r.html",
+            "--max-k=0",
+            "--test",
+            "@bad.tensor.test.coo",
+        ],
+        &[
+            "report",
+            "@m.s3m",
+            "-o@r.html",
+            "--max-k=0",
+            "--matrix",
+            "2:@bad.matrix1.coo",
+        ],
+        &["info", "@bad.tensor.train.coo"],
+    ];
+    for case in cases {
+        run(expand(case)).failed(2, &["bad.", "do not match their checksum"]);
+        // Without verification the same command reaches the data. Weights must have the indices of the entries, which
+        // are intact, and a changed exponent gives other values but no invalid ones.
+        let unverified = run(expand(&[case, &["--no-verify"]].concat()));
+        assert!(
+            !unverified.stderr.contains("checksum"),
+            "{case:?}: {}",
+            unverified.stderr
+        );
+    }
+    // The jobs of a batch too, and every job that uses the file.
+    let job = |id: &str| {
+        format!(
+            r#"{{"id":"{id}","job":"fit","tensor":"@bad.tensor.train.coo","output":"@{id}.s3m","options":{{"rank":2,"epochs":1}}}}"#
+        )
+    };
+    dir.file(
+        "jobs.jsonl",
+        expand(&[&format!("{}\n{}\n", job("a"), job("b"))]).concat(),
+    );
+    let batch = run(expand(&["batch", "@jobs.jsonl"]));
+    assert_eq!(
+        (batch.code, batch.stdout.matches("checksum").count()),
+        (Some(2), 2),
+        "{}",
+        batch.stdout
+    );
+    run(expand(&["batch", "@jobs.jsonl", "--no-verify"])).ok();
+}
