@@ -29,7 +29,8 @@ impl InterruptibleReader {
         interrupted: Arc<AtomicBool>,
     ) -> Self {
         let (send, chunks) = sync_channel(QUEUED_CHUNKS);
-        std::thread::spawn(move || {
+        let not_started = send.clone();
+        let started = std::thread::Builder::new().spawn(move || {
             let mut source = match open() {
                 Ok(source) => source,
                 Err(e) => {
@@ -51,6 +52,9 @@ impl InterruptibleReader {
                 }
             }
         });
+        if let Err(e) = started {
+            let _ = not_started.send(Err(e));
+        }
         InterruptibleReader {
             chunks,
             current: io::Cursor::default(),

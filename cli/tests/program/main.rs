@@ -15,6 +15,8 @@ mod clusters;
 mod commands;
 mod demo;
 mod derived_ids;
+#[cfg(target_os = "linux")]
+mod faults;
 mod file_safety;
 mod fit;
 mod fit_interrupted;
