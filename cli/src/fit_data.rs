@@ -72,7 +72,7 @@ impl FitData {
                 let spec = CouplingSpec::parse(spec, &format!("--{option}"))?;
                 if spec.kind.is_graph() && spec.penalty.is_some() {
                     return Err(Error::Argument(format!(
-                        "--graph {}: a graph has no columns of its own to penalise; leave the second number out",
+                        "--graph {}: a graph has no columns of its own to penalize; leave the second number out",
                         spec.file.display()
                     )));
                 }

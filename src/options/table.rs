@@ -37,7 +37,7 @@ const ALL: &[Algorithm] = &[
 ];
 /// The algorithms with a learning rate.
 const SGD: &[Algorithm] = &[Algorithm::Blocked, Algorithm::Opt, Algorithm::Naive];
-/// The algorithms that minimise the objective.
+/// The algorithms that minimize the objective.
 const NOT_GIBBS: &[Algorithm] = &[
     Algorithm::Blocked,
     Algorithm::Opt,
@@ -146,7 +146,7 @@ options! {
     nonneg: bool, OptionKind::Flag, "false", NOT_GIBBS,
         "Keep factors, core and matrix columns non-negative; no biases";
     orthogonal: bool, OptionKind::Flag, "true", NOT_GIBBS,
-        "Orthonormalise the factor columns after fitting (tucker)";
+        "Orthonormalize the factor columns after fitting (tucker)";
     clip: bool, OptionKind::Flag, "true", ALL,
         "Clip predictions to the training range when measuring errors";
     burn_in: u64, OptionKind::Integer(0, 1_000_000), "8", GIBBS,

@@ -46,7 +46,7 @@ pub(super) fn command(command: Command) -> Command {
             path_argument(
                 "init",
                 "MODEL",
-                "Start from this model; rows that it lacks are initialised",
+                "Start from this model; rows that it lacks are initialized",
             )
             .help_heading(ADVANCED),
         )

@@ -126,7 +126,7 @@ impl PageContext<'_> {
         let (model, record) = (self.model, self.model.record());
         let mut out = String::new();
         if model.history().is_empty() {
-            out += "<p>The model has no history: it was not fitted by this program, or only its initialisation was kept.</p>\n";
+            out += "<p>The model has no history: it was not fitted by this program, or only its initialization was kept.</p>\n";
         }
         let points = |metric| metric_points(model, TimeAxis::Epochs, metric);
         let loss = figure(&LineChart {

@@ -33,7 +33,7 @@ const INTRODUCTION: &str = "\
   file of options.
 - The column \"algorithms\" lists those that use an option. The others ignore it, or refuse a value that they do not support.
   \"SGD\" stands for `blocked`, `opt` and `naive`.
-- `naive` always updates with scalar code; there `kernel` applies to the Gibbs chain that initialises the factors.
+- `naive` always updates with scalar code; there `kernel` applies to the Gibbs chain that initializes the factors.
 - With `tune` an option may be a list or a range to search: `--rank 8,16,32`, `--eta 0.005..0.1`.
 
 [Model and algorithms](model.md) explains the terms.
