@@ -69,7 +69,7 @@ pub(crate) fn advanced_data_arguments(command: Command) -> Command {
             path_argument(
                 "weights",
                 "FILE",
-                "Weights of the tensor's entries: same positions, weights as values",
+                "Weights of the tensor's entries: same cells, weights as values",
             )
             .help_heading(ADVANCED),
         )
@@ -86,7 +86,7 @@ pub(crate) fn advanced_data_arguments(command: Command) -> Command {
 /// Describes the values of `--matrix` and `--graph`, at the end of the help.
 pub(crate) const COUPLING_HELP: &str = "\
 Coupled matrices: --matrix MODE:FILE[:WEIGHT[:PENALTY]][:KIND]. The rows of the matrix are the rows of the mode. \
-WEIGHT replaces --lambda-m and PENALTY replaces --lambda-reg. KIND says what positions without an entry are: \
+WEIGHT replaces --lambda-m and PENALTY replaces --lambda-reg. KIND says what cells without an entry are: \
 observed (unknown, the default), full (zeros), or sampled=K (K random zeros per entry).
 Graphs: --graph MODE:FILE[:WEIGHT], a square matrix of similarities; a penalty on the differences of similar rows.";
 

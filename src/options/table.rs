@@ -112,7 +112,7 @@ macro_rules! options {
 
 options! {
     algorithm: Algorithm, OptionKind::Choice(ALGORITHMS), "blocked", ALL,
-        "Algorithm: blocked (parallel SGD), opt or naive (the paper's lock-free SGD), als, or gibbs (the most accurate, the slowest)";
+        "Algorithm: blocked (parallel SGD), opt or naive (the paper's lock-free SGD), als, or gibbs (slower, usually more accurate)";
     model: ModelKind, OptionKind::Choice(MODELS), "auto", ALL,
         "Core tensor: tucker, cp, or auto (cp if rank is auto)";
     rank: Vec<usize>, OptionKind::IntegerList(1, 1024), "auto", ALL,
@@ -128,7 +128,7 @@ options! {
     core_step: Option<f64>, OptionKind::Real(0.0, 1e6), "auto", SGD,
         "Learning rate of the core relative to the factors";
     mean: bool, OptionKind::Flag, "true", NOT_GIBBS,
-        "Subtract the mean and scale the values while fitting";
+        "Subtract the mean (standardize the values) while fitting";
     biases: bool, OptionKind::Flag, "true", ALL,
         "Fit a bias for each row of each mode";
     lambda_bias: Vec<f64>, OptionKind::RealList(0.0, f64::MAX), "auto", NOT_GIBBS,
@@ -136,7 +136,7 @@ options! {
     lambda_reg: Option<f64>, OptionKind::Real(0.0, f64::MAX), "auto", NOT_GIBBS,
         "Penalty on factors, core and columns; auto: estimated";
     penalty_per: PenaltyScaling, OptionKind::Choice(PENALTY_SCALINGS), "root", NOT_GIBBS,
-        "Penalty per row, per root of row length, or per entry";
+        "Penalty of a row with n entries: 1 (row), root of n, n (entry)";
     lambda_m: f64, OptionKind::Real(0.0, f64::MAX), "1", ALL,
         "Weight of matrices and graphs without their own weight";
     penalty: Penalty, OptionKind::Choice(PENALTIES), "l2", SGD,
@@ -144,7 +144,7 @@ options! {
     start: Initialization, OptionKind::Choice(INITIALIZATIONS), "auto", NOT_GIBBS,
         "Initial factors: drawn (by a short Gibbs chain), identity, paper or normal; auto is drawn, or paper with nonneg";
     nonneg: bool, OptionKind::Flag, "false", NOT_GIBBS,
-        "Keep factors, core and matrix columns non-negative; no biases";
+        "Keep factors, core and columns non-negative; no mean, no biases";
     orthogonal: bool, OptionKind::Flag, "true", NOT_GIBBS,
         "Orthonormalize the factor columns after fitting (tucker)";
     clip: bool, OptionKind::Flag, "true", ALL,
@@ -152,9 +152,9 @@ options! {
     burn_in: u64, OptionKind::Integer(0, 1_000_000), "8", GIBBS,
         "Gibbs sweeps before the first sample";
     samples: u64, OptionKind::Integer(1, 100_000), "50", GIBBS,
-        "Posterior samples of gibbs to average over";
+        "Number of posterior samples to average over";
     tolerance: f64, OptionKind::Real(0.0, 1.0), "0", ALL,
-        "Stop when the loss changes by a smaller fraction; 0: never";
+        "Stop at this relative change of the loss; 0: never";
     patience: u64, OptionKind::Integer(0, 1_000_000), "0", ALL,
         "Stop after N evaluations without improvement; 0: never";
     valid_fraction: f64, OptionKind::Real(0.0, 1.0), "0", NOT_GIBBS,

@@ -22,7 +22,7 @@ use crate::progress::Progress;
 /// .npy) into a folder. The files depend on the seed, not on the number of threads.
 #[derive(Args)]
 #[command(after_help = "\
-Matrices: --matrix MODE:COLUMNS[:full|:ENTRIES][:ones=FRACTION|:groups=FRACTION]. The matrix has all positions (full) or \
+Matrices: --matrix MODE:COLUMNS[:full|:ENTRIES][:ones=FRACTION|:groups=FRACTION]. The matrix has all cells (full) or \
 ENTRIES of them. With ones=FRACTION its values are 0 or 1, and that fraction is 1. With groups=FRACTION its columns are \
 groups of rows, and that fraction of the variance of the rows is between groups.
 

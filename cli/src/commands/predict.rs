@@ -16,9 +16,9 @@ use crate::output::{Output, format_integer};
 use crate::progress::Progress;
 use crate::row_names::check_names_match_model;
 
-/// Predict the values at the positions in a file
+/// Predict the values of the cells in a file
 ///
-/// Prints a line per position: its indices, then the prediction. With -o, writes a binary COO file.
+/// Prints a line per cell: its indices, then the prediction. With -o, writes a binary COO file.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     s3cmtf predict model.s3m test.coo\n  \
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     /// Model file
     model: PathBuf,
 
-    /// Positions: binary COO, or text (with --no-value if it has no value column)
+    /// Cells: binary COO, or text (with --no-value if it has no value column)
     file: PathBuf,
 
     /// Binary COO file to write, instead of printing

@@ -16,7 +16,7 @@ use crate::row_names::mode_and_row;
 
 /// List the rows of a mode that are most similar to given rows
 ///
-/// The similarity of two rows is the cosine of their predictions over all positions, without biases. It does not depend on
+/// The similarity of two rows is the cosine of their predictions over all cells, without biases. It does not depend on
 /// the scale of the core or of factor columns. Rows without tensor entries are left out. A row is given by its name or number
 /// (#12 is always a number, =12 always a name); several rows by a range of numbers (2:1-100), all (2:all), or a file with
 /// one row per line (2:@FILE).
