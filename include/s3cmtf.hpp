@@ -1,4 +1,4 @@
-// s3cmtf for C++17: the functions of s3cmtf.h as classes that own what they hold, move, and throw exceptions.
+// s3cmtf for C++17: classes for the functions of s3cmtf.h. They own their handles, can be moved, and throw exceptions.
 //
 // EXAMPLE
 //
@@ -31,11 +31,11 @@
 // RULES
 //
 // - Link the same library as for C. The layer is header only, for C++17 and later.
-// - Classes own a handle of s3cmtf.h, move and do not copy. A moved-from object has no handle: its functions throw
+// - Classes own a handle of s3cmtf.h and can be moved but not copied. A moved-from object has no handle: its functions throw
 //   s3cmtf::error with S3CMTF_NULL_ARGUMENT, except get(), release(), operator bool and those marked noexcept.
 // - Functions throw s3cmtf::error where the C function returns a status other than S3CMTF_OK.
 // - const member functions may run concurrently on one object; others must not.
-// - cells, entries, span and matrix_view refer to memory of others, which must outlive them.
+// - cells, entries, span and matrix_view refer to memory that they do not own and that must outlive them.
 // - Structs of results with the fields of a C struct are that C struct; their constants are those of s3cmtf.h.
 // - Modes, rows and indices count from 0.
 #ifndef S3CMTF_HPP
@@ -449,7 +449,7 @@ public:
     {
         values_ = numbers(values, value_type_);
     }
-    /// Sets the size of each mode. Without, it is that of the largest index.
+    /// Sets the size of each mode. The default is the largest index.
     entries &dims(span<const std::uint64_t> sizes)
     {
         if (sizes.size() != where_.order()) throw error(S3CMTF_BAD_ARGUMENT, "the number of sizes is not the order");
@@ -855,7 +855,7 @@ public:
     /// Returns the factor of a mode, rows x rank. Row r belongs to the index row_indices(mode)[r].
     matrix_view factor(std::size_t mode) const & { return view(s3cmtf_model_view_factor, mode); }
     matrix_view factor(std::size_t) const && = delete;
-    /// Returns the biases of the rows of a mode; none if the model was fitted without.
+    /// Returns the biases of the rows of a mode; empty if the model has none.
     span<const float> biases(std::size_t mode) const & { return list(s3cmtf_model_view_biases, mode); }
     span<const float> biases(std::size_t) const && = delete;
     /// Returns the core, with the indices of all modes but the last as rows. That of CP is one row, the diagonal.
@@ -864,7 +864,7 @@ public:
     /// Returns the factor of the columns of a coupled matrix. Row r belongs to column matrix_indices(number)[r].
     matrix_view matrix(std::size_t number) const & { return view(s3cmtf_model_view_matrix, number); }
     matrix_view matrix(std::size_t) const && = delete;
-    /// Returns the offsets of the columns of a coupled matrix; none if the model was fitted without.
+    /// Returns the offsets of the columns of a coupled matrix; empty if the model has none.
     span<const float> offsets(std::size_t number) const & { return list(s3cmtf_model_view_offsets, number); }
     span<const float> offsets(std::size_t) const && = delete;
 
