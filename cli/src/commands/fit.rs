@@ -179,10 +179,10 @@ fn report(model: &Model, s: &FitSummary, target: &Path, out: &mut Output) {
         }
     };
     out.line(format!(
-        "{}: stopped ({}) after {} epochs, model of epoch {}{}{}{}{}; {:.2} s updating, {:.2} s measuring, {}",
+        "{}: stopped ({}) after {}, model of epoch {}{}{}{}{}; {:.2} s updating, {:.2} s measuring, {}",
         target.display(),
         s.reason.name(),
-        s.epochs,
+        format_count(s.epochs, "epoch", "epochs"),
         s.best_epoch,
         optional_rmse("training", s.train_rmse),
         optional_rmse("validation", s.valid_rmse),
