@@ -21,6 +21,12 @@ pub(crate) struct Regularizer {
 }
 
 impl Regularizer {
+    /// Returns a vector projected onto the constraint.
+    #[inline(always)]
+    pub(super) fn projected<V: F32x16>(self, x: V) -> V {
+        if self.nonneg { x.max_zero() } else { x }
+    }
+
     /// Returns `x` projected onto the constraint.
     #[inline]
     pub(crate) fn bounded(self, x: f32) -> f32 {
@@ -54,7 +60,6 @@ pub(super) struct BatchJob<'a> {
     /// Layout of a full core while entries are processed one by one; `None` for fiber batches and diagonal cores.
     pub packed: Option<&'a PackedLayout>,
     pub core: *mut f32,
-    pub core_penalty: f32,
     /// Learning rate of the core. Without a fiber mode, a full core is updated with the first `core_entries`
     /// entries.
     pub core_eta: f32,
@@ -105,48 +110,14 @@ impl ModeRows {
     }
 }
 
-/// Returns values after an SGD update of one entry: `x + scale * gradient`, shrunk towards 0 by `shrink`, which
-/// is eta times the penalty.
-#[inline(always)]
-pub(super) fn updated<V: F32x16>(
-    x: V,
-    gradient: V,
-    scale: f32,
-    shrink: f32,
-    regularizer: Regularizer,
-) -> V {
-    updated_towards(x, V::zero(), gradient, scale, shrink, regularizer)
-}
-
-/// Returns values after an SGD update of one entry, shrunk towards `prior` instead of 0.
-#[inline(always)]
-pub(super) fn updated_towards<V: F32x16>(
-    x: V,
-    prior: V,
-    gradient: V,
-    scale: f32,
-    shrink: f32,
-    regularizer: Regularizer,
-) -> V {
-    if !regularizer.l1 && !regularizer.nonneg {
-        let kept = prior.mul_add(V::splat(shrink), x * V::splat(1.0 - shrink));
-        return gradient.mul_add(V::splat(scale), kept);
-    }
-    let offset = x - prior;
-    let subgradient = if regularizer.l1 {
-        offset.sign()
-    } else {
-        offset
-    };
-    let x = subgradient.mul_add(V::splat(-shrink), gradient.mul_add(V::splat(scale), x));
-    if regularizer.nonneg { x.max_zero() } else { x }
-}
-
 /// The SGD update of rows with learning rate eta. Without `HAS_PRIOR`, prior means are 0, which takes fewer
 /// instructions.
+///
+/// The penalty is added to the gradient of the loss, and the sum to the row. Rows with many entries have penalties per entry
+/// below the rounding error of the row; the gradients of the loss then act as a dither, and the penalty is kept on average.
+/// Applied to the row on its own it would be rounded away.
 #[derive(Clone, Copy)]
 pub(super) struct RowUpdate<V, const HAS_PRIOR: bool = true> {
-    pub eta: V,
     minus_eta: V,
     pub regularizer: Regularizer,
 }
@@ -155,14 +126,13 @@ impl<V: F32x16, const HAS_PRIOR: bool> RowUpdate<V, HAS_PRIOR> {
     #[inline(always)]
     pub(super) fn new(eta: f32, regularizer: Regularizer) -> Self {
         RowUpdate {
-            eta: V::splat(eta),
             minus_eta: V::splat(-eta),
             regularizer,
         }
     }
 
-    /// Updates the values `x` of a row and stores them to `to`. `scale * gradient` is eta times the negative
-    /// gradient of the loss; `penalty` is that of the row.
+    /// Updates the values `x` of a row and stores them to `to`. `scale * partials` is the gradient of the loss, so `scale` is
+    /// the negative weighted residual if `partials` are those of the model's value. `penalty` is that of the row.
     ///
     /// # Safety
     /// One vector must be writable at `to` and readable at the prior mean.
@@ -171,7 +141,7 @@ impl<V: F32x16, const HAS_PRIOR: bool> RowUpdate<V, HAS_PRIOR> {
         self,
         x: V,
         prior_mean: *const f32,
-        gradient: V,
+        partials: V,
         scale: V,
         penalty: f32,
         to: *mut f32,
@@ -183,32 +153,79 @@ impl<V: F32x16, const HAS_PRIOR: bool> RowUpdate<V, HAS_PRIOR> {
             } else {
                 x
             };
-            // Without branches the penalty goes from memory into the multiply-add. The other regularizers
+            // Without branches the penalty goes from memory into the multiplication. The other regularizers
             // overwrite the result.
-            let shrinkage = offset * self.minus_eta;
-            let descended = gradient.mul_add(scale, x);
-            shrinkage.mul_add(V::splat(penalty), descended).store(to);
+            let gradient = partials.mul_add(scale, offset * V::splat(penalty));
+            gradient.mul_add(self.minus_eta, x).store(to);
             if self.regularizer.l1 || self.regularizer.nonneg {
-                self.updated(x, offset, gradient, scale, penalty).store(to);
+                self.updated(x, offset, partials, scale, penalty).store(to);
             }
         }
     }
 
-    /// Returns the values `x` after an update. The penalty shrinks `offset`, the difference of `x` and the prior
-    /// mean, towards 0.
+    /// Returns the values `x` after an update as by [`RowUpdate::apply`]. The penalty shrinks `offset`, the difference of `x` and
+    /// the prior mean, towards 0.
     #[inline(always)]
-    pub(super) fn updated(self, x: V, offset: V, gradient: V, scale: V, penalty: f32) -> V {
+    pub(super) fn updated(self, x: V, offset: V, partials: V, scale: V, penalty: f32) -> V {
         let subgradient = if self.regularizer.l1 {
             offset.sign()
         } else {
             offset
         };
-        let shrinkage = subgradient * self.minus_eta;
-        let x = shrinkage.mul_add(V::splat(penalty), gradient.mul_add(scale, x));
+        let gradient = partials.mul_add(scale, subgradient * V::splat(penalty));
+        let x = gradient.mul_add(self.minus_eta, x);
         if self.regularizer.nonneg {
             x.max_zero()
         } else {
             x
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::RandomStream;
+    use crate::simd::{LANES, Scalar};
+
+    /// A row with millions of entries has a penalty per entry far below the rounding error of its values.
+    #[test]
+    fn the_penalty_of_a_row_with_very_many_entries_is_not_rounded_away() {
+        const ENTRIES: usize = 4_000_000;
+        let (eta, penalty) = (0.001f32, 10.0 / ENTRIES as f32);
+        let regularizer = Regularizer {
+            l1: false,
+            nonneg: false,
+        };
+        let update = RowUpdate::<Scalar>::new(eta, regularizer);
+        let mut s = RandomStream::new(&[5]);
+        let mut row = [1.0f32; LANES];
+        let mut expected = [1.0f64; LANES];
+        let prior = [0.0f32; LANES];
+        for _ in 0..ENTRIES {
+            let residual = (s.uniform() - 0.5) as f32;
+            let partial = (s.uniform() - 0.5) as f32;
+            // SAFETY: all arrays have one vector.
+            unsafe {
+                let x = Scalar::load(row.as_ptr());
+                let partials = Scalar::splat(partial);
+                let scale = Scalar::splat(-residual);
+                update.apply(
+                    x,
+                    prior.as_ptr(),
+                    partials,
+                    scale,
+                    penalty,
+                    row.as_mut_ptr(),
+                );
+            }
+            for x in &mut expected {
+                let gradient = f64::from(penalty) * *x - f64::from(residual) * f64::from(partial);
+                *x -= f64::from(eta) * gradient;
+            }
+        }
+        // The penalty shrinks the row by 0.01; the random updates move it by about as much.
+        let error = (f64::from(row[0]) - expected[0]).abs();
+        assert!(error < 5e-4, "{} {}", row[0], expected[0]);
     }
 }

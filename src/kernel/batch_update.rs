@@ -8,7 +8,7 @@
 //! The obligations are those of [`super::batch`].
 #![allow(unsafe_code)]
 
-use super::batch_job::{BatchJob, FiberMode, RowUpdate};
+use super::batch_job::{BatchJob, FiberMode, Regularizer, RowUpdate};
 use super::entry_block::FiberBatch;
 use super::entry_gradient::{self, contract, contract_body};
 use crate::simd::LANES;
@@ -37,10 +37,8 @@ const PREFETCH_VECTORS: usize = 10;
 /// The pass over the core after a batch.
 #[derive(Clone, Copy)]
 struct CorePass<V> {
-    update: RowUpdate<V>,
-    penalty: f32,
-    /// Whether the penalty is below the rounding error of a multiplication with 1 - eta * penalty.
-    penalty_is_negligible: bool,
+    eta: V,
+    regularizer: Regularizer,
     /// Whether the core exceeds the L1 cache.
     exceeds_l1: bool,
     e: *const f32,
@@ -65,7 +63,7 @@ impl<V: F32x16> CorePass<V> {
             let mut dots = [V::zero(); R];
             let (mut scale, mut to) = (dots, dots);
             for r in 0..R {
-                scale[r] = V::splat(*u.add(r)) * self.update.eta;
+                scale[r] = V::splat(*u.add(r)) * self.eta;
                 to[r] = V::splat(*next.add(r));
             }
             for k in 0..self.vectors {
@@ -87,11 +85,7 @@ impl<V: F32x16> CorePass<V> {
                 }
                 for r in 0..R {
                     dots[r] = g[r].mul_add(e, dots[r]);
-                    g[r] = if self.penalty_is_negligible {
-                        e.mul_add(scale[r], g[r])
-                    } else {
-                        self.update.updated(g[r], g[r], e, scale[r], self.penalty)
-                    };
+                    g[r] = self.regularizer.projected(e.mul_add(scale[r], g[r]));
                     sum = g[r].mul_add(to[r], sum);
                 }
                 for r in 0..R {
@@ -132,12 +126,9 @@ unsafe fn update_core_and_fiber_body<V: F32x16>(
             Some(next) => fiber.row(next.run.fiber_row),
             None => u,
         };
-        let penalty = job.core_penalty * count;
         let pass = CorePass {
-            update: RowUpdate::<V>::new(job.core_eta, job.regularizer),
-            penalty,
-            penalty_is_negligible: job.core_eta * penalty < f32::EPSILON / 4.0
-                && !job.regularizer.nonneg,
+            eta: V::splat(job.core_eta),
+            regularizer: job.regularizer,
             exceeds_l1: rank * vectors > L1_CORE_VECTORS,
             e,
             m,
@@ -194,7 +185,7 @@ pub(super) unsafe fn update_fiber_row<V: F32x16>(
         let vectors = fiber.stride / LANES;
         let penalty = fiber.penalty(batch.run.fiber_row) * count;
         let update = RowUpdate::<V>::new(job.eta, job.regularizer);
-        let scale = V::splat(job.eta * weight);
+        let scale = V::splat(-weight);
         let x = job.curvature_step * count;
         let damping = if x > 0.1 {
             let component = entry_gradient::dot::<V>(gradients, job.curvature_direction, vectors);

@@ -148,7 +148,6 @@ fn predictions(
         shape: &layout.shape,
         packed: None,
         core: core.as_ptr().cast_mut(),
-        core_penalty: 0.0,
         core_eta: 0.0,
         core_entries: 0,
         fiber: spec.fiber_mode.map(|f| FiberMode {

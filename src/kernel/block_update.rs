@@ -22,9 +22,7 @@ pub(crate) struct BlockUpdateSettings<'a> {
     /// Weight of the loss of this tensor or matrix.
     pub loss_weight: f32,
     pub regularizer: Regularizer,
-    /// Penalty of a core entry per tensor entry.
-    pub core_penalty: f32,
-    /// Learning rate of the core.
+    /// Learning rate of the core. Its penalty is applied elsewhere ([`super::CorePenalty`]).
     pub core_eta: f32,
     /// Interval of core updates, in entries, if entries are processed one by one. The core learning rate is
     /// multiplied by it.
@@ -147,7 +145,6 @@ pub(crate) fn update_block(
         shape: &layout.shape,
         packed: layout.packed.as_ref(),
         core: core.as_mut_ptr(),
-        core_penalty: settings.core_penalty,
         core_eta: settings.core_eta * (entries as f32 / core_entries as f32),
         core_entries,
         fiber: spec.fiber_mode.map(|f| FiberMode {

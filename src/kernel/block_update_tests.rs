@@ -21,7 +21,6 @@ use crate::value_range::ValueRange;
 
 const ETA: f64 = 0.01;
 const CORE_ETA: f64 = 0.004;
-const CORE_PENALTY: f64 = 0.02;
 const LIMIT: usize = 5;
 /// Key of the random stream that orders batches.
 const NAME: [u64; 2] = [3, 4];
@@ -260,7 +259,7 @@ impl Case {
                     }
                 }
                 if self.fiber.is_none() {
-                    self.step_core(&mut state.core, &mut core_pull, 1.0);
+                    self.step_core(&mut state.core, &mut core_pull);
                 }
             }
             if let (Some(f), Some((row, mut weighted_residual))) = (self.fiber, fiber_pull) {
@@ -273,15 +272,15 @@ impl Case {
                 for ((x, p), &prior) in each.zip(&self.priors[f]) {
                     *x = self.updated(*x, prior, (ETA, *p), penalty);
                 }
-                self.step_core(&mut state.core, &mut core_pull, count);
+                self.step_core(&mut state.core, &mut core_pull);
             }
         }
         (state, squared_error)
     }
 
-    fn step_core(&self, core: &mut [f64], weighted_residual: &mut [f64], count: f64) {
+    fn step_core(&self, core: &mut [f64], weighted_residual: &mut [f64]) {
         for (g, p) in core.iter_mut().zip(weighted_residual) {
-            *g = self.updated(*g, 0.0, (self.core_eta, *p), count * CORE_PENALTY);
+            *g = self.updated(*g, 0.0, (self.core_eta, *p), 0.0);
             *p = 0.0;
         }
     }
@@ -364,7 +363,6 @@ impl Case {
             eta: ETA as f32,
             loss_weight: 1.0,
             regularizer: self.regularizer,
-            core_penalty: CORE_PENALTY as f32,
             core_eta: self.core_eta as f32,
             prior_means: &priors,
             core_update_interval: 1,

@@ -38,7 +38,7 @@ unsafe fn update_edges_body<V: F32x16>(
         if a == b {
             continue;
         }
-        let scale = eta * weight * f32::from_bits(edge[2]);
+        let scale = weight * f32::from_bits(edge[2]);
         // SAFETY: the caller guarantees that both rows exist; they differ.
         unsafe {
             let (u, v) = (rows.row(a), rows.row(b));
@@ -47,8 +47,8 @@ unsafe fn update_edges_body<V: F32x16>(
                 let (x, y) = (V::load(u.add(k)), V::load(v.add(k)));
                 let difference = y.mul_add(V::splat(-1.0), x);
                 let prior = rows.prior_at(k);
-                update.apply(x, prior, difference, V::splat(-scale), penalty_u, u.add(k));
-                update.apply(y, prior, difference, V::splat(scale), penalty_v, v.add(k));
+                update.apply(x, prior, difference, V::splat(scale), penalty_u, u.add(k));
+                update.apply(y, prior, difference, V::splat(-scale), penalty_v, v.add(k));
             }
         }
     }

@@ -3,7 +3,7 @@
 //! Safe functions check the arguments; the kernel checks every row index.
 #![allow(unsafe_code)]
 
-use super::batch_job::updated_towards;
+use super::batch_job::RowUpdate;
 use super::hogwild_rows::HogwildVector;
 use super::hogwild_walk::{
     EntryWalk, HogwildSettings, PREFETCH_DISTANCE, SharedMode, prefetch_ahead,
@@ -66,6 +66,7 @@ unsafe fn update_pairs_body<V: HogwildVector>(
     edges: bool,
 ) -> usize {
     let stride = modes[0].stride;
+    let update = RowUpdate::<V>::new(settings.eta, settings.regularizer);
     let mut at = walk.position;
     let mut ahead = at;
     for _ in 0..PREFETCH_DISTANCE {
@@ -79,8 +80,8 @@ unsafe fn update_pairs_body<V: HogwildVector>(
             let entry = walk.rows.as_ptr().add(2 * at);
             let (entry_position, value) = (at, *walk.values.as_ptr().add(at));
             at = walk.next_position(at);
-            let (u, shrink_u) = modes[0].row(*entry);
-            let (v, shrink_v) = modes[1].row(*entry.add(1));
+            let (u, penalty_u) = modes[0].row(*entry);
+            let (v, penalty_v) = modes[1].row(*entry.add(1));
             if edges && u == v {
                 continue;
             }
@@ -93,7 +94,7 @@ unsafe fn update_pairs_body<V: HogwildVector>(
                 }
                 walk.weighted_residual(value - sum.sum(), entry_position)
             };
-            let scale = settings.eta * settings.loss_weight * scale;
+            let scale = V::splat(-settings.loss_weight * scale);
             for k in (0..stride).step_by(LANES) {
                 let (x, y) = (V::load_shared(u.add(k)), V::load_shared(v.add(k)));
                 let (direction_x, direction_y) = if edges {
@@ -102,25 +103,13 @@ unsafe fn update_pairs_body<V: HogwildVector>(
                 } else {
                     (y, x)
                 };
-                let (prior_x, prior_y) = (modes[0].prior(k), modes[1].prior(k));
-                updated_towards(
-                    x,
-                    prior_x,
-                    direction_x,
-                    scale,
-                    shrink_u,
-                    settings.regularizer,
-                )
-                .store_shared(u.add(k));
-                updated_towards(
-                    y,
-                    prior_y,
-                    direction_y,
-                    scale,
-                    shrink_v,
-                    settings.regularizer,
-                )
-                .store_shared(v.add(k));
+                let (prior_x, prior_y): (V, V) = (modes[0].prior(k), modes[1].prior(k));
+                update
+                    .updated(x, x - prior_x, direction_x, scale, penalty_u)
+                    .store_shared(u.add(k));
+                update
+                    .updated(y, y - prior_y, direction_y, scale, penalty_v)
+                    .store_shared(v.add(k));
             }
         }
     }

@@ -3,14 +3,14 @@
 //! Safe functions check the arguments; the kernels check every row index.
 #![allow(unsafe_code)]
 
-use super::batch_job::{updated, updated_towards};
+use super::batch_job::RowUpdate;
 use super::core_shape::{CoreKind, CoreShape, MAX_ORDER};
 use super::entry_gradient;
 use super::hogwild_rows::HogwildVector;
 use super::hogwild_walk::{
     EntryWalk, HogwildSettings, PREFETCH_DISTANCE, SharedMode, prefetch_ahead,
 };
-use super::packed_core::{self, CORE_ADD, CORE_FIXED, CORE_REGULARIZED, CoreUpdate, OuterBuffers};
+use super::packed_core::{self, CORE_ADD, CORE_FIXED, CORE_NONNEG, OuterBuffers};
 use super::packed_core_layout::PackedLayout;
 use super::packed_vector::PackedVector;
 use super::row_cache::RowCache;
@@ -151,25 +151,18 @@ unsafe fn update_tensor_level<V: HogwildVector + PackedVector>(
     job: &TensorJob<'_>,
     work: *mut f32,
 ) -> WalkOutcome {
-    let plain = match job.settings.core {
+    let core_update = match job.settings.core_eta {
         None => CORE_FIXED,
-        Some((eta, penalty)) => {
-            let regularizer = job.settings.regularizer;
-            // The penalty lambda / |Omega| is nearly always below the rounding error of 1.
-            if !regularizer.l1 && !regularizer.nonneg && 1.0 - eta * penalty == 1.0 {
-                CORE_ADD
-            } else {
-                CORE_REGULARIZED
-            }
-        }
+        Some(_) if job.settings.regularizer.nonneg => CORE_NONNEG,
+        Some(_) => CORE_ADD,
     };
     // SAFETY: the caller guarantees the pointers of the job and the instruction set.
     unsafe {
-        match (job.layout, plain) {
+        match (job.layout, core_update) {
             (None, _) => diagonal::<V>(job, work),
             (Some(layout), CORE_FIXED) => full::<V, CORE_FIXED>(job, layout, work),
             (Some(layout), CORE_ADD) => full::<V, CORE_ADD>(job, layout, work),
-            (Some(layout), _) => full::<V, CORE_REGULARIZED>(job, layout, work),
+            (Some(layout), _) => full::<V, CORE_NONNEG>(job, layout, work),
         }
     }
 }
@@ -181,11 +174,8 @@ unsafe fn full_body<V: HogwildVector + PackedVector, const CORE_UPDATE: u8>(
     work: *mut f32,
 ) -> WalkOutcome {
     let (walk, settings) = (job.walk, job.settings);
-    let (core_eta, core_penalty) = settings.core.unwrap_or((0.0, 0.0));
-    let core_update = CoreUpdate {
-        shrink: core_eta * core_penalty,
-        regularizer: settings.regularizer,
-    };
+    let core_eta = settings.core_eta.unwrap_or(0.0);
+    let update = RowUpdate::<V>::new(settings.eta, settings.regularizer);
     let mut buffers = OuterBuffers::new(layout);
     let mut at = walk.position;
     let mut ahead = at;
@@ -206,21 +196,11 @@ unsafe fn full_body<V: HogwildVector + PackedVector, const CORE_UPDATE: u8>(
                     V::load_shared(from.add(k)).store(to.add(k));
                 }
             }
-            // At the first entry no update is queued, so nothing shrinks either.
-            let core_update = CoreUpdate {
-                shrink: if done == 0 { 0.0 } else { core_update.shrink },
-                ..core_update
-            };
-            let value = packed_core::gradients::<V, CORE_UPDATE>(
-                layout,
-                buffers,
-                job.core,
-                work,
-                core_update,
-            );
+            let value = packed_core::gradients::<V, CORE_UPDATE>(layout, buffers, job.core, work);
             let residual = *walk.values.as_ptr().add(at) - value;
             let weighted_residual = walk.weighted_residual(residual, at);
             squared_error += f64::from(residual) * f64::from(weighted_residual);
+            let scale = V::splat(-weighted_residual);
             if CORE_UPDATE != CORE_FIXED {
                 packed_core::queue_core_update::<V>(
                     layout,
@@ -230,19 +210,19 @@ unsafe fn full_body<V: HogwildVector + PackedVector, const CORE_UPDATE: u8>(
                 );
             }
             for (n, mode) in job.modes.iter().enumerate() {
-                let (to, shrink) = mode.row(*entry.add(n));
+                let (to, penalty) = mode.row(*entry.add(n));
                 let (row, gradient) = layout.row(n);
                 for k in (0..mode.stride).step_by(LANES) {
                     let (x, d) = (V::load(work.add(row + k)), V::load(work.add(gradient + k)));
-                    let scale = mode.eta * weighted_residual;
-                    updated_towards(x, mode.prior(k), d, scale, shrink, settings.regularizer)
+                    update
+                        .updated(x, x - mode.prior(k), d, scale, penalty)
                         .store_shared(to.add(k));
                 }
             }
             at = walk.next_position(at);
         }
         if CORE_UPDATE != CORE_FIXED && job.count > 0 {
-            packed_core::flush_core_update::<V>(layout, buffers, job.core, work, core_update);
+            packed_core::flush_core_update::<V, CORE_UPDATE>(layout, buffers, job.core, work);
         }
     }
     WalkOutcome {
@@ -255,6 +235,7 @@ unsafe fn full_body<V: HogwildVector + PackedVector, const CORE_UPDATE: u8>(
 unsafe fn diagonal_body<V: HogwildVector>(job: &TensorJob<'_>, work: *mut f32) -> WalkOutcome {
     let (walk, settings) = (job.walk, job.settings);
     let width = job.shape.core_len();
+    let update = RowUpdate::<V>::new(settings.eta, settings.regularizer);
     let mut at = walk.position;
     let mut ahead = at;
     for _ in 0..PREFETCH_DISTANCE {
@@ -279,32 +260,27 @@ unsafe fn diagonal_body<V: HogwildVector>(job: &TensorJob<'_>, work: *mut f32) -
             let residual = *walk.values.as_ptr().add(at) - value;
             let weighted_residual = walk.weighted_residual(residual, at);
             squared_error += f64::from(residual) * f64::from(weighted_residual);
-            if let Some((eta, penalty)) = settings.core {
+            let scale = V::splat(-weighted_residual);
+            if let Some(eta) = settings.core_eta {
                 for k in (0..width).step_by(LANES) {
                     let mut product = V::load(work.add(k));
                     for n in 1..job.modes.len() {
                         product = product * V::load(work.add(n * width + k));
                     }
                     let g = job.core.add(k);
-                    updated(
-                        V::load(g),
-                        product,
-                        eta * weighted_residual,
-                        eta * penalty,
-                        settings.regularizer,
-                    )
-                    .store(g);
+                    let new = product.mul_add(V::splat(eta * weighted_residual), V::load(g));
+                    settings.regularizer.projected(new).store(g);
                 }
             }
             for (n, mode) in job.modes.iter().enumerate() {
-                let (to, shrink) = mode.row(*entry.add(n));
+                let (to, penalty) = mode.row(*entry.add(n));
                 for k in (0..width).step_by(LANES) {
                     let (x, d) = (
                         V::load(work.add(n * width + k)),
                         V::load(gradients.add(n * width + k)),
                     );
-                    let scale = mode.eta * weighted_residual;
-                    updated_towards(x, mode.prior(k), d, scale, shrink, settings.regularizer)
+                    update
+                        .updated(x, x - mode.prior(k), d, scale, penalty)
                         .store_shared(to.add(k));
                 }
             }

@@ -64,8 +64,8 @@ pub(crate) struct HogwildSettings<'a> {
     /// Weight of the loss of this tensor or matrix.
     pub loss_weight: f32,
     pub regularizer: Regularizer,
-    /// Learning rate and penalty of the core; `None` on threads that do not update the core.
-    pub core: Option<(f32, f32)>,
+    /// Learning rate of the core; `None` on threads that do not update the core.
+    pub core_eta: Option<f32>,
     /// For each mode, the penalty per entry of each row.
     pub penalties: &'a [&'a [f32]],
     /// For each mode, the prior mean towards which penalties shrink rows, padded with zeros.
@@ -80,7 +80,6 @@ pub(super) struct SharedMode<'a> {
     pub(super) stride: usize,
     penalty: &'a [f32],
     prior: &'a [f32],
-    pub(super) eta: f32,
 }
 
 impl Default for SharedMode<'_> {
@@ -91,7 +90,6 @@ impl Default for SharedMode<'_> {
             stride: 0,
             penalty: &[],
             prior: &[],
-            eta: 0.0,
         }
     }
 }
@@ -111,19 +109,18 @@ impl<'a> SharedMode<'a> {
             stride: cache.stride(),
             penalty,
             prior,
-            eta: settings.eta,
         }
     }
 
-    /// Returns the address of a row, and eta times its penalty.
+    /// Returns the address of a row, and its penalty.
     #[inline(always)]
     pub(super) fn row(&self, row: u32) -> (*mut f32, f32) {
         let row = row as usize;
         assert!(row < self.rows, "an entry names a row that does not exist");
         // SAFETY: the assertion above; there are as many penalties as rows, of `stride` floats each.
         unsafe {
-            let shrink = self.eta * *self.penalty.get_unchecked(row);
-            (self.start.add(row * self.stride), shrink)
+            let penalty = *self.penalty.get_unchecked(row);
+            (self.start.add(row * self.stride), penalty)
         }
     }
 

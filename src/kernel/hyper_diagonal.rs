@@ -69,14 +69,12 @@ unsafe fn update_vector_core_and_fiber<V: F32x16>(
             None => update_fiber_row::<V>(job, batch, count, job.loss_weight, e),
             Some(CoreKind::Diagonal) => {
                 let u = fiber.row(batch.run.fiber_row);
-                let penalty = job.core_penalty * count;
-                let update = RowUpdate::<V>::new(job.core_eta, job.regularizer);
+                let core_eta = V::splat(job.core_eta);
                 for k in (0..vectors * LANES).step_by(LANES) {
                     let (x, e, g) = (V::load(u.add(k)), V::load(e.add(k)), job.core.add(k));
                     let old = V::load(g);
-                    update
-                        .updated(old, old, x * e, update.eta, penalty)
-                        .store(g);
+                    let new = (x * e).mul_add(core_eta, old);
+                    job.regularizer.projected(new).store(g);
                     (old * e).store(gradients.add(k));
                 }
                 update_fiber_row::<V>(job, batch, count, 1.0, gradients);
@@ -174,7 +172,7 @@ unsafe fn one_vector_body<V: F32x16, const N: usize, const WEIGHTED: bool>(
         };
         let non_fiber = single_vector_modes::<N>(job);
         let update = RowUpdate::<V>::new(job.eta, job.regularizer);
-        let scale = V::splat(job.eta * job.loss_weight);
+        let scale = V::splat(-job.loss_weight);
         let mut total = 0.0f64;
         for (batch, entries) in BatchIter::new(job, &non_fiber, batches, WEIGHTED) {
             fiber_product::<V>(job, fiber.row(batch.run.fiber_row), rank, 1, job.work);
@@ -228,7 +226,7 @@ unsafe fn fixed_order_body<V: F32x16, const N: usize>(
         let e = m.add(width);
         let fiber_gradient = e.add(width);
         let update = RowUpdate::<V>::new(job.eta, job.regularizer);
-        let scale = V::splat(job.eta * job.loss_weight);
+        let scale = V::splat(-job.loss_weight);
         let mut total = 0.0f64;
         for (batch, entries) in BatchIter::new(job, &non_fiber, batches, job.weighted) {
             fiber_product::<V>(job, fiber.row(batch.run.fiber_row), rank, vectors, m);

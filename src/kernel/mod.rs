@@ -44,6 +44,7 @@ mod block_update_tests;
 mod blocking;
 mod cholesky;
 mod conflict_free;
+mod core_penalty;
 mod core_shape;
 mod entry_block;
 #[cfg(test)]
@@ -96,6 +97,7 @@ pub(crate) use block_update::{
 pub(crate) use blocking::{BlockingSpec, ModeCut};
 pub(crate) use cholesky::{Noise, cholesky_solve};
 pub(crate) use conflict_free::{ClassRows, ConflictFreeClass, ConflictFreeClasses, RowBitSets};
+pub(crate) use core_penalty::CorePenalty;
 pub use core_shape::{CoreKind, CoreShape, MAX_ORDER};
 pub(crate) use entry_block::EntryBlock;
 pub use entry_chunk::EntryChunk;

@@ -185,7 +185,7 @@ unsafe fn process_group<V: F32x16, const N: usize>(
             let residual = x - value.splat_sum();
             let weighted_residual = weighted_residual_vector(residual, entries[n], 2, job.weighted);
             squared_error = residual.mul_add(weighted_residual, squared_error);
-            let scale = weighted_residual * update.eta;
+            let scale = weighted_residual * V::splat(-1.0);
             let (penalty_v, penalty_w) = (a.penalty(*entries[n]), b.penalty(*entries[n].add(1)));
             for t in (0..wa).step_by(LANES) {
                 let v = V::load(pv.add(t));

@@ -89,7 +89,7 @@ unsafe fn run_body<V: F32x16, const J: usize, const HAS_PRIOR: bool>(
                 squared_error = residual.mul_add(weighted_residual, squared_error);
                 (v * weighted_residual).store(vs.add(k * LANES));
                 w.store(ws.add(k * LANES));
-                let scale = weighted_residual * update.eta;
+                let scale = weighted_residual * V::splat(-1.0);
                 update.apply(v, a.prior_at(0), dv, scale, a.penalty(ra), pv);
                 update.apply(w, b.prior_at(0), dw, scale, b.penalty(rb), pw);
             }

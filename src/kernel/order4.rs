@@ -136,7 +136,7 @@ unsafe fn run_body<V: F32x16>(job: &BatchJob<'_>, batches: &[FiberBatch]) -> f64
                 }
                 let db = V::half_sums(parts);
                 (a * weighted_residual).store(scaled_a.add(n * LANES));
-                let scale = weighted_residual * update.eta;
+                let scale = weighted_residual * V::splat(-1.0);
                 update.apply(a, ma.prior_at(0), da, scale, ma.penalty(ra), pa);
                 update.apply(b, mb.prior_at(0), db, scale, mb.penalty(rb), pb);
                 update.apply(c, mc.prior_at(0), dc, scale, mc.penalty(rc), pc);

@@ -89,7 +89,7 @@ pub(super) unsafe fn update_rows<V: F32x16>(
     // SAFETY: the caller guarantees the record and its rows; `rows` and `gradients` hold one row per mode.
     unsafe {
         let update = RowUpdate::<V>::new(job.eta, job.regularizer);
-        let scale = V::splat(job.eta * residual);
+        let scale = V::splat(-residual);
         let mut at = 0;
         for (n, mode) in job.non_fiber.iter().enumerate() {
             let row = *entry.add(n);

@@ -26,15 +26,14 @@
 //! - no other thread accesses them, and the machine has the instruction set of the vector type.
 #![allow(unsafe_code)]
 
-use super::batch_job::{Regularizer, updated};
 use super::packed_core_layout::PackedLayout;
 use super::packed_vector::PackedVector;
 use crate::simd::{F32x16, LANES, leaf, padded_len};
 
-/// The core update of a pass: none, addition of the gradient only, or the full regularised update.
+/// The core update of a pass: none, addition of the gradient, or addition followed by the projection onto values of at least 0.
 pub(super) const CORE_FIXED: u8 = 0;
 pub(super) const CORE_ADD: u8 = 1;
-pub(super) const CORE_REGULARIZED: u8 = 2;
+pub(super) const CORE_NONNEG: u8 = 2;
 
 /// Packs a core that is [`PackedLayout::is_packed`], one vector at a time. `out` has one vector more than the
 /// packed core.
@@ -77,11 +76,15 @@ pub(super) unsafe fn unpack<V: F32x16>(layout: &PackedLayout, from: *const f32, 
     }
 }
 
-/// Parameters of the regularised core update; `shrink` is eta times the penalty.
-#[derive(Clone, Copy)]
-pub(super) struct CoreUpdate {
-    pub shrink: f32,
-    pub regularizer: Regularizer,
+/// Returns values of the core after the update of an entry.
+#[inline(always)]
+fn updated<V: F32x16, const CORE_UPDATE: u8>(g: V, outer: V, scale: V) -> V {
+    let g = scale.mul_add(outer, g);
+    if CORE_UPDATE == CORE_NONNEG {
+        g.max_zero()
+    } else {
+        g
+    }
 }
 
 /// Offsets in `work` of the outer product T_1 of this entry and of the previous entry. They swap at every entry.
@@ -105,12 +108,11 @@ impl OuterBuffers {
 /// # Safety
 /// See the module docs.
 #[inline(always)]
-pub(super) unsafe fn flush_core_update<V: PackedVector>(
+pub(super) unsafe fn flush_core_update<V: PackedVector, const CORE_UPDATE: u8>(
     layout: &PackedLayout,
     buffers: OuterBuffers,
     core: *mut f32,
     work: *mut f32,
-    core_update: CoreUpdate,
 ) {
     // SAFETY: the caller guarantees the lengths of core and `work`.
     unsafe {
@@ -119,14 +121,7 @@ pub(super) unsafe fn flush_core_update<V: PackedVector>(
         for i in 0..layout.ranks[0] {
             for l in 0..layout.slice_vectors[0] {
                 let t = V::load(t.add(l * LANES));
-                updated(
-                    V::load(g),
-                    t,
-                    *u.add(i),
-                    core_update.shrink,
-                    core_update.regularizer,
-                )
-                .store(g);
+                updated::<V, CORE_UPDATE>(V::load(g), t, V::splat(*u.add(i))).store(g);
                 g = g.add(LANES);
             }
         }
@@ -136,7 +131,7 @@ pub(super) unsafe fn flush_core_update<V: PackedVector>(
 leaf! {
     /// Returns the value at the entry whose rows are in `work`, and writes the gradients beside the rows. The
     /// pass applies the queued core update and keeps T_1 for [`queue_core_update`].
-    pub(super) unsafe fn gradients<V: PackedVector, const CORE_UPDATE: u8>(layout: &PackedLayout, buffers: OuterBuffers, core: *mut f32, work: *mut f32, core_update: CoreUpdate) -> f32
+    pub(super) unsafe fn gradients<V: PackedVector, const CORE_UPDATE: u8>(layout: &PackedLayout, buffers: OuterBuffers, core: *mut f32, work: *mut f32) -> f32
         = gradients_body;
 }
 
@@ -146,13 +141,12 @@ unsafe fn gradients_body<V: PackedVector, const CORE_UPDATE: u8>(
     buffers: OuterBuffers,
     core: *mut f32,
     work: *mut f32,
-    core_update: CoreUpdate,
 ) -> f32 {
     let deepest = layout.slice_vectors.len() - 1;
     // SAFETY: the caller guarantees the lengths of core and `work`.
     unsafe {
         outer_products::<V>(layout, buffers, work);
-        contract_mode::<V, CORE_UPDATE, true>(layout, 0, buffers, core, work, core_update);
+        contract_mode::<V, CORE_UPDATE, true>(layout, 0, buffers, core, work);
         for n in 1..=deepest {
             contract_mode::<V, CORE_FIXED, false>(
                 layout,
@@ -160,7 +154,6 @@ unsafe fn gradients_body<V: PackedVector, const CORE_UPDATE: u8>(
                 buffers,
                 work.add(layout.m_starts[n - 1]),
                 work,
-                core_update,
             );
         }
         let t = work.add(if deepest == 0 {
@@ -270,7 +263,6 @@ unsafe fn contract_mode<V: PackedVector, const CORE_UPDATE: u8, const FIRST_MODE
     buffers: OuterBuffers,
     core: *mut f32,
     work: *mut f32,
-    core_update: CoreUpdate,
 ) {
     let t = if n == 0 {
         buffers.current
@@ -304,30 +296,24 @@ unsafe fn contract_mode<V: PackedVector, const CORE_UPDATE: u8, const FIRST_MODE
                 first: l == 0,
             };
             match k {
-                1 => tile.contract::<V, 1, CORE_UPDATE>(core_update),
-                2 if const { V::PACKED_TILE >= 2 } => {
-                    tile.contract::<V, 2, CORE_UPDATE>(core_update)
-                }
-                3 if const { V::PACKED_TILE >= 3 } => {
-                    tile.contract::<V, 3, CORE_UPDATE>(core_update)
-                }
-                4 if const { V::PACKED_TILE >= 4 } => {
-                    tile.contract::<V, 4, CORE_UPDATE>(core_update)
-                }
+                1 => tile.contract::<V, 1, CORE_UPDATE>(),
+                2 if const { V::PACKED_TILE >= 2 } => tile.contract::<V, 2, CORE_UPDATE>(),
+                3 if const { V::PACKED_TILE >= 3 } => tile.contract::<V, 3, CORE_UPDATE>(),
+                4 if const { V::PACKED_TILE >= 4 } => tile.contract::<V, 4, CORE_UPDATE>(),
                 5 if const { FIRST_MODE && V::PACKED_TILE >= 5 } => {
-                    tile.contract::<V, 5, CORE_UPDATE>(core_update)
+                    tile.contract::<V, 5, CORE_UPDATE>()
                 }
                 6 if const { FIRST_MODE && V::PACKED_TILE >= 6 } => {
-                    tile.contract::<V, 6, CORE_UPDATE>(core_update)
+                    tile.contract::<V, 6, CORE_UPDATE>()
                 }
                 7 if const { FIRST_MODE && V::PACKED_TILE >= 7 } => {
-                    tile.contract::<V, 7, CORE_UPDATE>(core_update)
+                    tile.contract::<V, 7, CORE_UPDATE>()
                 }
                 8 if const { FIRST_MODE && V::PACKED_TILE >= 8 } => {
-                    tile.contract::<V, 8, CORE_UPDATE>(core_update)
+                    tile.contract::<V, 8, CORE_UPDATE>()
                 }
                 9 if const { FIRST_MODE && V::PACKED_TILE >= 9 } => {
-                    tile.contract::<V, 9, CORE_UPDATE>(core_update)
+                    tile.contract::<V, 9, CORE_UPDATE>()
                 }
                 _ => unreachable!("tiles have at most {most} vectors"),
             }
@@ -360,10 +346,7 @@ struct Tile {
 impl Tile {
     // Without optimisation, all tile sizes inlined into one function would need megabytes of stack.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    unsafe fn contract<V: PackedVector, const K: usize, const CORE_UPDATE: u8>(
-        &self,
-        core_update: CoreUpdate,
-    ) {
+    unsafe fn contract<V: PackedVector, const K: usize, const CORE_UPDATE: u8>(&self) {
         // SAFETY: the caller guarantees that all addresses are valid for `K` vectors of `rank` slices.
         unsafe {
             let mut sums = [V::zero(); K];
@@ -375,8 +358,7 @@ impl Tile {
             for i in 0..self.rank {
                 let ui = V::splat(*self.u.add(i));
                 // Read once: the compiler cannot exclude that stores to the core change it.
-                let scale = *self.previous_u.add(i);
-                let due = V::splat(scale);
+                let due = V::splat(*self.previous_u.add(i));
                 let product = self.products.add(i * LANES);
                 let mut p = if self.first {
                     V::zero()
@@ -388,12 +370,7 @@ impl Tile {
                     let mut g = V::load(at);
                     if CORE_UPDATE != CORE_FIXED {
                         let old = V::load(self.previous_t.add(l * LANES));
-                        g = match CORE_UPDATE {
-                            CORE_ADD => due.mul_add(old, g),
-                            _ => {
-                                updated(g, old, scale, core_update.shrink, core_update.regularizer)
-                            }
-                        };
+                        g = updated::<V, CORE_UPDATE>(g, old, due);
                         g.store(at);
                     }
                     p = g.mul_add(t[l], p);

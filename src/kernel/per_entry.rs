@@ -6,12 +6,12 @@
 #![allow(unsafe_code)]
 
 use super::batch_iter::{EntryStream, non_fiber_modes, single_vector_modes, weighted_residual};
-use super::batch_job::{BatchJob, ModeRows, Regularizer, updated, updated_towards};
+use super::batch_job::{BatchJob, ModeRows, RowUpdate};
 use super::entry_block::FiberBatch;
 use super::entry_gradient::gradients_diagonal;
 use super::hogwild_rows::HogwildVector;
 use super::hyper_diagonal::{RowProducts, multiway_dot, row_products, row_products_at};
-use super::packed_core::{self, CORE_ADD, CORE_FIXED, CORE_REGULARIZED, CoreUpdate, OuterBuffers};
+use super::packed_core::{self, CORE_ADD, CORE_FIXED, CORE_NONNEG, OuterBuffers};
 use super::packed_core_layout::PackedLayout;
 use super::packed_vector::PackedVector;
 use crate::simd::LANES;
@@ -19,11 +19,6 @@ use crate::simd::{leaf, prefetch};
 
 /// Prefetch distance of rows and penalties, in entries.
 const PREFETCH_DISTANCE: usize = 16;
-
-const UNREGULARIZED: Regularizer = Regularizer {
-    l1: false,
-    nonneg: false,
-};
 
 /// Processes the entries of all batches.
 pub(super) unsafe fn run<V: HogwildVector + PackedVector>(
@@ -139,19 +134,12 @@ unsafe fn full_body<V: HogwildVector + PackedVector>(
         } else {
             job.core
         };
-        // The penalty lambda / |Omega| is nearly always below the rounding error of 1.
-        let mut total =
-            if job.regularizer == UNREGULARIZED && 1.0 - job.core_eta * job.core_penalty == 1.0 {
-                process_entries::<V, CORE_ADD>(job, layout, core, &mut entries, job.core_entries)
-            } else {
-                process_entries::<V, CORE_REGULARIZED>(
-                    job,
-                    layout,
-                    core,
-                    &mut entries,
-                    job.core_entries,
-                )
-            };
+        let count = job.core_entries;
+        let mut total = if job.regularizer.nonneg {
+            process_entries::<V, CORE_NONNEG>(job, layout, core, &mut entries, count)
+        } else {
+            process_entries::<V, CORE_ADD>(job, layout, core, &mut entries, count)
+        };
         if layout.is_packed() {
             packed_core::unpack::<V>(layout, core, job.core);
         }
@@ -169,15 +157,7 @@ unsafe fn process_entries<V: HogwildVector + PackedVector, const CORE_UPDATE: u8
     entries: &mut PrefetchedEntries<'_>,
     count: usize,
 ) -> f64 {
-    let regularizer = if CORE_UPDATE == CORE_ADD {
-        UNREGULARIZED
-    } else {
-        job.regularizer
-    };
-    let mut core_update = CoreUpdate {
-        shrink: 0.0,
-        regularizer,
-    };
+    let update = RowUpdate::<V>::new(job.eta, job.regularizer);
     let mut buffers = OuterBuffers::new(layout);
     let mut total = 0.0f64;
     let mut remaining = count;
@@ -195,8 +175,7 @@ unsafe fn process_entries<V: HogwildVector + PackedVector, const CORE_UPDATE: u8
                     V::load(from.add(k)).store(to.add(k));
                 }
             }
-            let value =
-                packed_core::gradients::<V, CORE_UPDATE>(layout, buffers, core, work, core_update);
+            let value = packed_core::gradients::<V, CORE_UPDATE>(layout, buffers, core, work);
             let residual = f32::from_bits(*entry.add(job.non_fiber.len())) - value;
             let weighted_residual =
                 weighted_residual(residual, entry, job.non_fiber.len(), job.weighted);
@@ -209,22 +188,19 @@ unsafe fn process_entries<V: HogwildVector + PackedVector, const CORE_UPDATE: u8
                     job.core_eta * weighted_residual,
                 );
             }
-            // At the first entry no update is queued, so nothing shrinks either.
-            core_update.shrink = job.core_eta * job.core_penalty;
+            let scale = V::splat(-weighted_residual);
             for (n, mode) in job.non_fiber.iter().enumerate() {
                 let row_index = *entry.add(n);
-                let (to, scale) = (mode.row(row_index), job.eta * weighted_residual);
-                let shrink = job.eta * mode.penalty(row_index);
+                let (to, penalty) = (mode.row(row_index), mode.penalty(row_index));
                 let (row, gradient) = layout.row(n);
                 for k in (0..mode.stride).step_by(LANES) {
                     let (x, d) = (V::load(work.add(row + k)), V::load(work.add(gradient + k)));
-                    let prior = V::load(mode.prior_mean.add(k));
-                    updated_towards(x, prior, d, scale, shrink, regularizer).store(to.add(k));
+                    update.apply(x, mode.prior_at(k), d, scale, penalty, to.add(k));
                 }
             }
         }
         if CORE_UPDATE != CORE_FIXED && remaining < count {
-            packed_core::flush_core_update::<V>(layout, buffers, core, work, core_update);
+            packed_core::flush_core_update::<V, CORE_UPDATE>(layout, buffers, core, work);
         }
     }
     total
@@ -235,7 +211,7 @@ unsafe fn diagonal_one_vector_body<V: HogwildVector, const N: usize>(
     job: &BatchJob<'_>,
     batches: &[FiberBatch],
 ) -> f64 {
-    let core_shrink = job.core_eta * job.core_penalty;
+    let update = RowUpdate::<V>::new(job.eta, job.regularizer);
     let mut total = 0.0f64;
     // SAFETY: the caller guarantees the pointers of the job; rows are one vector long.
     unsafe {
@@ -252,19 +228,19 @@ unsafe fn diagonal_one_vector_body<V: HogwildVector, const N: usize>(
             let residual = f32::from_bits(*entry.add(N)) - (core * product).sum();
             let weighted_residual = weighted_residual(residual, entry, N, job.weighted);
             total += f64::from(residual) * f64::from(weighted_residual);
-            core = updated(
-                core,
-                product,
-                job.core_eta * weighted_residual,
-                core_shrink,
-                job.regularizer,
-            );
+            let core_scale = V::splat(job.core_eta * weighted_residual);
+            core = job.regularizer.projected(product.mul_add(core_scale, core));
+            let scale = V::splat(-weighted_residual);
             for n in 0..N {
-                let prior = V::load(non_fiber[n].prior_mean);
                 let penalty = non_fiber[n].penalty(*entry.add(n));
-                let (scale, shrink) = (job.eta * weighted_residual, job.eta * penalty);
-                updated_towards(rows[n], prior, gradients[n], scale, shrink, job.regularizer)
-                    .store(at[n]);
+                update.apply(
+                    rows[n],
+                    non_fiber[n].prior_at(0),
+                    gradients[n],
+                    scale,
+                    penalty,
+                    at[n],
+                );
             }
         }
         core.store(job.core);
@@ -278,7 +254,7 @@ unsafe fn diagonal_fixed_order_body<V: HogwildVector, const N: usize>(
     batches: &[FiberBatch],
 ) -> f64 {
     let width = job.shape.core_len();
-    let core_shrink = job.core_eta * job.core_penalty;
+    let update = RowUpdate::<V>::new(job.eta, job.regularizer);
     let mut total = 0.0f64;
     // SAFETY: the caller guarantees the pointers of the job; rows are as long as the core.
     unsafe {
@@ -293,12 +269,12 @@ unsafe fn diagonal_fixed_order_body<V: HogwildVector, const N: usize>(
             let residual = f32::from_bits(*entry.add(N)) - value;
             let weighted_residual = weighted_residual(residual, entry, N, job.weighted);
             total += f64::from(residual) * f64::from(weighted_residual);
-            let scale = job.eta * weighted_residual;
-            let mut shrinks = [0.0; N];
+            let scale = V::splat(-weighted_residual);
+            let mut penalties = [0.0; N];
             for n in 0..N {
-                shrinks[n] = job.eta * non_fiber[n].penalty(*entry.add(n));
+                penalties[n] = non_fiber[n].penalty(*entry.add(n));
             }
-            let core_scale = job.core_eta * weighted_residual;
+            let core_scale = V::splat(job.core_eta * weighted_residual);
             // The rows are in the L1 cache now. Reading them again is faster than keeping copies.
             for k in (0..width).step_by(LANES) {
                 let core = job.core.add(k);
@@ -310,19 +286,12 @@ unsafe fn diagonal_fixed_order_body<V: HogwildVector, const N: usize>(
                     gradients,
                 } = row_products_at(old, &at, k);
                 if job.core_eta != 0.0 {
-                    updated(old, product, core_scale, core_shrink, job.regularizer).store(core);
+                    let new = product.mul_add(core_scale, old);
+                    job.regularizer.projected(new).store(core);
                 }
                 for n in 0..N {
-                    let prior = V::load(non_fiber[n].prior_mean.add(k));
-                    updated_towards(
-                        rows[n],
-                        prior,
-                        gradients[n],
-                        scale,
-                        shrinks[n],
-                        job.regularizer,
-                    )
-                    .store(at[n]);
+                    let prior = non_fiber[n].prior_at(k);
+                    update.apply(rows[n], prior, gradients[n], scale, penalties[n], at[n]);
                 }
             }
         }
@@ -336,7 +305,7 @@ unsafe fn diagonal_any_order_body<V: HogwildVector>(
     batches: &[FiberBatch],
 ) -> f64 {
     let (width, order) = (job.shape.core_len(), job.non_fiber.len());
-    let core_shrink = job.core_eta * job.core_penalty;
+    let update = RowUpdate::<V>::new(job.eta, job.regularizer);
     let mut total = 0.0f64;
     // SAFETY: the caller guarantees the pointers of the job; rows are as long as the core.
     unsafe {
@@ -354,31 +323,24 @@ unsafe fn diagonal_any_order_body<V: HogwildVector>(
             let residual = f32::from_bits(*entry.add(order)) - value;
             let weighted_residual = weighted_residual(residual, entry, order, job.weighted);
             total += f64::from(residual) * f64::from(weighted_residual);
-            let core_scale = job.core_eta * weighted_residual;
+            let core_scale = V::splat(job.core_eta * weighted_residual);
             for k in (0..width).step_by(LANES) {
                 let mut product = V::load(rows.add(k));
                 for n in 1..order {
                     product = product * V::load(rows.add(n * width + k));
                 }
                 let g = job.core.add(k);
-                updated(
-                    V::load(g),
-                    product,
-                    core_scale,
-                    core_shrink,
-                    job.regularizer,
-                )
-                .store(g);
+                let new = product.mul_add(core_scale, V::load(g));
+                job.regularizer.projected(new).store(g);
             }
+            let scale = V::splat(-weighted_residual);
             for (n, mode) in job.non_fiber.iter().enumerate() {
                 let row_index = *entry.add(n);
-                let (to, scale) = (mode.row(row_index), job.eta * weighted_residual);
-                let shrink = job.eta * mode.penalty(row_index);
+                let (to, penalty) = (mode.row(row_index), mode.penalty(row_index));
                 for k in (0..width).step_by(LANES) {
                     let at = n * width + k;
                     let (x, d) = (V::load(rows.add(at)), V::load(gradients.add(at)));
-                    let prior = V::load(mode.prior_mean.add(k));
-                    updated_towards(x, prior, d, scale, shrink, job.regularizer).store(to.add(k));
+                    update.apply(x, mode.prior_at(k), d, scale, penalty, to.add(k));
                 }
             }
         }

@@ -48,6 +48,11 @@ impl TensorKernel {
         }
     }
 
+    /// Returns the shape of the core.
+    pub(crate) fn shape(&self) -> &CoreShape {
+        &self.shape
+    }
+
     #[inline]
     fn check(&self, core: &[f32], rows: &[f32]) {
         assert_eq!(

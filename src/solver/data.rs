@@ -65,7 +65,7 @@ pub(super) struct Data {
     /// For each mode, the row that the penalty shrinks rows towards, padded with zeros.
     pub prior_means: Vec<Vec<f32>>,
     /// Penalty of the core divided by the number of tensor entries.
-    pub core_penalty: f32,
+    pub core_penalty: f64,
     /// Learning rate of the core as a multiple of that of the epoch.
     pub core_eta_scale: f64,
     /// Standard deviation of the standardized values; 0 if all are equal.
@@ -117,7 +117,7 @@ impl Data {
             .collect::<Result<_>>()?;
         Ok(Data {
             full_matrix_rows: usage.full_matrix_rows(problem, config.penalty)?,
-            core_penalty: (config.penalty.lambda / (tensor.len().max(1) as f64)) as f32,
+            core_penalty: config.penalty.lambda / (tensor.len().max(1) as f64),
             core_eta_scale: config.core_eta_scale,
             deviation: if config.standardization.is_constant {
                 0.0

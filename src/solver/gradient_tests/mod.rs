@@ -1,9 +1,11 @@
 //! Tests that an epoch of SGD follows the gradient of the paper's objective.
 //!
 //! `finite_differences` compares an epoch with a tiny learning rate with central differences of the objective, term by
-//! term. `reference_sgd` compares epochs of `naive` and `opt` with each other and with plain SGD in `f64`.
+//! term. `reference_sgd` compares epochs of `naive` and `opt` with each other and with plain SGD in `f64`. `penalty_at_scale`
+//! compares the shrinkage of the core for different numbers of entries.
 
 mod finite_differences;
+mod penalty_at_scale;
 mod random_entries;
 mod reference_sgd;
 

@@ -40,7 +40,7 @@ fn reference_epoch(model: &mut Model, data: &Data, eta: f64, visits: &[(usize, u
             let next: Vec<f32> = (0..core.len())
                 .map(|k| {
                     let weighted = if on_core(k) { error * outer[k] } else { 0.0 };
-                    narrow(core[k] + eta * (weighted - f64::from(data.core_penalty) * core[k]))
+                    narrow(core[k] + eta * (weighted - data.core_penalty * core[k]))
                 })
                 .collect();
             for (n, &r) in entry.iter().enumerate() {
@@ -132,8 +132,9 @@ fn naive_opt_and_the_reference_agree_after_an_epoch() {
                     .zip(b)
                     .map(|(x, y)| (x - y).abs())
                     .fold(0.0, f32::max);
+                // The penalty of the core is applied at intervals, in which it amounts to 2^-12.
                 assert!(
-                    difference < 1e-4,
+                    difference < 4e-4,
                     "{dims:?} {model_kind:?} {pair:?}: {difference}"
                 );
             }

@@ -128,7 +128,6 @@ impl PassContext<'_> {
             None => RowsMut::none(),
         });
         let settings = BlockUpdateSettings {
-            core_penalty: data.core_penalty,
             core_eta: self.epoch.core_eta,
             max_batch_len: limit.max_len,
             curvature_direction: &self.epoch.fiber_steepest.direction,

@@ -91,7 +91,6 @@ impl PassContext<'_> {
             let mut mode_rows: [RowsMut<'_>; MAX_ORDER] =
                 array::from_fn(|_| modes.next().unwrap_or_else(RowsMut::none));
             let settings = BlockUpdateSettings {
-                core_penalty: self.inputs.data.core_penalty,
                 core_eta: self.epoch.core_eta,
                 core_update_interval: self.epoch.core_update_period,
                 ..self.kernel_settings(1.0, &self.epoch.penalties, &self.epoch.prior_means)

@@ -74,7 +74,6 @@ impl PassContext<'_> {
             eta: self.epoch.eta,
             loss_weight: weight,
             regularizer: self.epoch.regularizer,
-            core_penalty: 0.0,
             core_eta: 0.0,
             core_update_interval: 1,
             penalties,

@@ -15,7 +15,7 @@ use super::replicas::BlockReplicas;
 use super::strata::{Stratum, merge_runs};
 use super::task_order::{RoundTasks, run_shared_tasks};
 use crate::error::Result;
-use crate::kernel::{BlockScratch, CoreLayout};
+use crate::kernel::{BlockScratch, CoreLayout, CorePenalty};
 use crate::model::Model;
 use crate::parallel::{Barrier, ThreadPool, WorkerContext};
 use crate::simd::AlignedVec;
@@ -64,8 +64,9 @@ impl FitInputs<'_> {
             threads,
         );
         let completed = pool.run(threads, cancelled, |worker| run.run_thread(&worker))?;
-        let progress = run.into_progress();
+        let mut progress = run.into_progress();
         drop(parameters);
+        progress.core_penalty.apply(&mut core);
         layout.copy_from_fiber_first(&core, &mut model.core);
         Ok(completed.map(|_| EpochOutcome {
             squared_error: progress.squared_error,
@@ -102,6 +103,7 @@ struct Progress {
     interval: MergeInterval,
     /// Of all earlier passes.
     squared_error: f64,
+    core_penalty: CorePenalty,
 }
 
 impl<'a> EpochRun<'a> {
@@ -144,8 +146,14 @@ impl<'a> EpochRun<'a> {
                 statistics: PassStatistics::default(),
                 interval,
                 squared_error: 0.0,
+                core_penalty: CorePenalty::new(
+                    f64::from(settings.core_eta),
+                    inputs.data.core_penalty,
+                    settings.regularizer.l1,
+                ),
             }),
         };
+        run.penalize_core(&run.pass(0), &mut run.progress());
         run.prepare_stratum(&run.pass(0), 0);
         run
     }
@@ -172,6 +180,23 @@ impl<'a> EpochRun<'a> {
             (&self.class_runner, pass.strata.get(position))
         {
             runner.prepare(&pass.class_groups[*group]);
+        }
+    }
+
+    /// Shrinks the core by its penalty for the entries of a pass. The pass follows, so that its updates see the shrunk core. All
+    /// other threads must be waiting.
+    fn penalize_core(&self, pass: &PartialPass, progress: &mut Progress) {
+        let entries = self.inputs.data.tensor.len() as f64 * pass.fraction();
+        progress.core_penalty.add_entries(entries);
+        let Some(shrinkage) = progress.core_penalty.take_due() else {
+            return;
+        };
+        let core = &self.parameters.core;
+        for part in 0..core.partition().part_count() {
+            let mut guard = core.borrow_part_mut(part);
+            for &slab in core.partition().rows_of(part) {
+                shrinkage.apply(guard.row_mut(slab));
+            }
         }
     }
 
@@ -304,6 +329,7 @@ impl<'a> EpochRun<'a> {
             .write()
             .unwrap_or_else(|e| e.into_inner());
         *next = new_pass(self.inputs, self.settings, pass.units.end, passes_per_epoch);
+        self.penalize_core(&next, &mut progress);
         self.prepare_stratum(&next, 0);
     }
 }

@@ -85,7 +85,7 @@ impl<'a> EpochSettings<'a> {
     /// Returns the factors that merge core deltas of so many entries.
     pub(super) fn core_merge_factors(&self, data: &Data, entries: EntryCounts) -> Vec<f32> {
         self.core_merge
-            .factors(self.core_eta, data.core_penalty, entries)
+            .factors(self.core_eta, data.core_penalty as f32, entries)
     }
 }
 

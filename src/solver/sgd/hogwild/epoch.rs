@@ -88,7 +88,7 @@ impl HogwildInputs<'_> {
             options: self.options,
             level: self.level,
             eta: eta as f32,
-            core_eta: core_eta as f32,
+            core_eta,
         };
         let squared_errors = pool.run(threads, cancelled, |thread| {
             let mut worker = Worker::new(&inputs, &shared, &thread);

@@ -45,8 +45,8 @@ impl NaiveKernel {
             let error = walk.values[at] - value;
             let weighted_residual = error * walk.weights.get(at).copied().unwrap_or(1.0);
             squared_error += f64::from(error) * f64::from(weighted_residual);
-            if let Some((eta, penalty)) = settings.core {
-                self.update_core(eta, weighted_residual, penalty, settings.regularizer);
+            if let Some(eta) = settings.core_eta {
+                self.update_core(eta * weighted_residual, settings.regularizer);
             }
             for (n, &row) in entry.iter().enumerate() {
                 let (eta, penalty) = (settings.eta, settings.penalties[n][row as usize]);
@@ -74,17 +74,10 @@ impl NaiveKernel {
         }
     }
 
-    /// G <- G - eta (-e u (x) v (x) w + lambda_reg / |Omega| dG), with the rows before their update.
-    fn update_core(&mut self, eta: f32, weighted_residual: f32, penalty: f32, rule: Regularizer) {
-        let shrinkage = eta * penalty;
-        if rule.l1 {
-            self.core
-                .iter_mut()
-                .for_each(|g| *g -= shrinkage * sign(*g));
-        }
-        let keep = if rule.l1 { 1.0 } else { 1.0 - shrinkage };
+    /// G <- G + eta e u (x) v (x) w, with the rows before their update. The worker applies the penalty of the core.
+    fn update_core(&mut self, scale: f32, rule: Regularizer) {
         self.kernel
-            .update_core(&mut self.core, &self.rows, keep, eta * weighted_residual);
+            .update_core(&mut self.core, &self.rows, 1.0, scale);
         if rule.nonneg {
             self.core.iter_mut().for_each(|g| *g = g.max(0.0));
         }

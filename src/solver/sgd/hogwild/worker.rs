@@ -4,8 +4,8 @@ use super::naive_kernel::NaiveKernel;
 use super::segments::{Component, CyclicWalk, Segment};
 use crate::kernel::hogwild_rows::HogwildRows;
 use crate::kernel::{
-    CoreShape, EntryWalk, HogwildKernel, HogwildSettings, RowCache, update_graph_edges,
-    update_matrix_entries,
+    CorePenalty, CoreShape, EntryWalk, HogwildKernel, HogwildSettings, RowCache,
+    update_graph_edges, update_matrix_entries,
 };
 use crate::options::{Algorithm, Options};
 use crate::parallel::WorkerContext;
@@ -37,7 +37,7 @@ pub(super) struct EpochInputs<'a> {
     pub level: Level,
     pub eta: f32,
     /// Learning rate of the core.
-    pub core_eta: f32,
+    pub core_eta: f64,
 }
 
 impl EpochInputs<'_> {
@@ -53,6 +53,7 @@ pub(super) struct Worker<'a> {
     kernel: Kernel,
     /// Whether this thread updates the core; the others only read it.
     updates_core: bool,
+    core_penalty: CorePenalty,
     is_only_thread: bool,
     factors: Vec<RowCache<'a>>,
     columns: Vec<RowCache<'a>>,
@@ -94,6 +95,14 @@ impl<'a> Worker<'a> {
             shared,
             kernel,
             updates_core: thread.index == 0,
+            core_penalty: match thread.index {
+                0 => CorePenalty::new(
+                    inputs.core_eta,
+                    inputs.data.core_penalty,
+                    regularizer(inputs.options).l1,
+                ),
+                _ => CorePenalty::NONE,
+            },
             is_only_thread: thread.threads == 1,
             factors: shared.factors.iter().map(cache).collect(),
             columns: shared.columns.iter().map(cache).collect(),
@@ -125,7 +134,7 @@ impl<'a> Worker<'a> {
         let mut remaining = segment.len;
         let mut at = walk.first;
         while remaining > 0 {
-            let count = remaining.min(self.entries_until_exchange(segment.component));
+            let count = remaining.min(self.entries_until_pause(segment.component));
             let entries = segment.entries(self.inputs.data, next, at, walk.stride);
             at = match segment.component {
                 Component::Tensor => self.update_tensor(&entries, count),
@@ -138,15 +147,16 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Returns the number of entries before a replica has to be exchanged.
-    fn entries_until_exchange(&self, component: Component) -> usize {
+    /// Returns the number of entries before a replica has to be exchanged, or the core to be updated by its penalty.
+    fn entries_until_pause(&self, component: Component) -> usize {
         match component {
             Component::Tensor => self
                 .factors
                 .iter()
                 .map(RowCache::entries_until_exchange)
                 .min()
-                .unwrap_or(1),
+                .unwrap_or(1)
+                .min(self.core_penalty.entries_until_due()),
             Component::Matrix(m) => {
                 let mode = self.inputs.data.matrices[m].mode;
                 self.factors[mode]
@@ -159,6 +169,7 @@ impl<'a> Worker<'a> {
     /// Publishes the core and the replicas. Returns the weighted sum of squared errors.
     pub(super) fn finish(mut self) -> f64 {
         if self.updates_core {
+            self.core_penalty.apply(self.kernel.core());
             self.store_core();
         }
         let caches = self.factors.iter_mut().chain(&mut self.columns);
@@ -170,12 +181,11 @@ impl<'a> Worker<'a> {
         let data = self.inputs.data;
         let penalties: Vec<&[f32]> = data.row_penalty.iter().map(Vec::as_slice).collect();
         let prior_means: Vec<&[f32]> = data.prior_means.iter().map(Vec::as_slice).collect();
-        let core = (self.inputs.core_eta, data.core_penalty);
         let settings = HogwildSettings {
             eta: self.inputs.eta,
             loss_weight: 1.0,
             regularizer: regularizer(self.inputs.options),
-            core: self.updates_core.then_some(core),
+            core_eta: self.updates_core.then_some(self.inputs.core_eta as f32),
             penalties: &penalties,
             prior_means: &prior_means,
         };
@@ -186,6 +196,10 @@ impl<'a> Worker<'a> {
             Kernel::Naive(naive) => naive.update_tensor(&mut self.factors, walk, count, &settings),
         };
         self.squared_error += outcome.squared_error;
+        self.core_penalty.add_entries(count as f64);
+        if let Some(shrinkage) = self.core_penalty.take_due() {
+            shrinkage.apply(self.kernel.core());
+        }
         self.factors.iter_mut().for_each(|f| f.count_entries(count));
         outcome.next_position
     }
@@ -197,7 +211,7 @@ impl<'a> Worker<'a> {
             eta: self.inputs.eta,
             loss_weight: matrix.weight,
             regularizer: regularizer(self.inputs.options),
-            core: None,
+            core_eta: None,
             penalties: &[
                 &data.matrix_row_penalty[matrix.mode],
                 &matrix.column_penalty,

@@ -1,0 +1,118 @@
+//! The penalty of the core must not depend on the number of entries over which it is divided.
+
+use super::Fixture;
+use super::random_entries::RandomEntries;
+use crate::options::{Algorithm, Initialization, ModelKind, Options, Penalty};
+use crate::problem::Problem;
+use crate::simd::Level;
+
+const LAMBDA: f64 = 10.0;
+const ETA: f64 = 0.001;
+const EPOCHS: usize = 4;
+
+/// Returns norms of the core before and after some epochs in which the loss has no gradient: values are 0 and so are all rows.
+fn core_norms(problem: &Problem<'_>, options: &Options) -> (f64, f64, Fixture) {
+    let mut fit = Fixture::new(problem, options, Level::best());
+    let dense = fit.model.shape.dense_core(&fit.model.core);
+    let core: Vec<f32> = (0..dense.len())
+        .map(|k| {
+            let sign = if k % 3 == 0 { -1.0 } else { 1.0 };
+            sign * (0.4 + 0.013 * k as f32)
+        })
+        .collect();
+    let padded = fit.model.shape.padded_core(&core);
+    fit.model.core.copy_from_slice(&padded);
+    for mode in &mut fit.model.modes {
+        mode.factor.as_mut_slice().unwrap().fill(0.0);
+    }
+    let norm = |core: &[f32]| {
+        core.iter()
+            .map(|g| f64::from(*g).powi(2))
+            .sum::<f64>()
+            .sqrt()
+    };
+    let before = norm(&fit.model.core);
+    for _ in 0..EPOCHS {
+        fit.run_epoch(ETA);
+    }
+    (before, norm(&fit.model.core), fit)
+}
+
+/// Entries with the value 0. Rows of a `dense` tensor have many entries; those of the other one have so few that `blocked` goes
+/// through them one by one.
+fn zeros(count: usize, is_dense: bool) -> (RandomEntries, [u64; 3]) {
+    let side = if is_dense {
+        (count as f64).sqrt() as u64
+    } else {
+        count as u64
+    };
+    let dims = [side, side, if is_dense { 10 } else { side }];
+    let mut entries = RandomEntries::new(&dims, count, 3, false);
+    entries.values.fill(0.0);
+    (entries, dims)
+}
+
+#[test]
+fn the_core_shrinks_by_the_same_factor_for_any_number_of_entries() {
+    let expected = (-LAMBDA * ETA * EPOCHS as f64).exp();
+    for count in [2_000, 200_000, 400_000] {
+        for is_dense in [true, false] {
+            let (entries, dims) = zeros(count, is_dense);
+            let problem = Problem::builder(entries.view("x", &dims))
+                .build(&())
+                .unwrap();
+            for algorithm in [Algorithm::Naive, Algorithm::Opt, Algorithm::Blocked] {
+                for model in [ModelKind::Tucker, ModelKind::Cp] {
+                    let options = |lambda: f64| Options {
+                        algorithm,
+                        model,
+                        rank: vec![4],
+                        lambda_reg: Some(lambda),
+                        start: Initialization::Normal,
+                        ..Options::preset("paper").unwrap()
+                    };
+                    let context = format!("{algorithm:?} {model:?} {count} {is_dense}");
+                    let (before, after, fit) = core_norms(&problem, &options(LAMBDA));
+                    let ratio = after / before;
+                    assert!((ratio / expected - 1.0).abs() < 1e-4, "{context}: {ratio}");
+                    if algorithm == Algorithm::Blocked && count > 2_000 {
+                        assert_eq!(fit.context.data.tensor.classes().is_none(), is_dense);
+                    }
+                    if count == 2_000 {
+                        let (before, after, _) = core_norms(&problem, &options(0.0));
+                        assert_eq!(before, after, "{context}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_l1_penalty_of_the_core_is_subtracted_in_full() {
+    let (entries, dims) = zeros(200_000, true);
+    let problem = Problem::builder(entries.view("x", &dims))
+        .build(&())
+        .unwrap();
+    for algorithm in [Algorithm::Naive, Algorithm::Opt, Algorithm::Blocked] {
+        let options = Options {
+            algorithm,
+            model: ModelKind::Tucker,
+            rank: vec![4],
+            penalty: Penalty::L1,
+            lambda_reg: Some(LAMBDA),
+            start: Initialization::Normal,
+            ..Options::preset("paper").unwrap()
+        };
+        let (_, _, fit) = core_norms(&problem, &options);
+        let core = fit.model.shape.dense_core(&fit.model.core);
+        for (k, g) in core.iter().enumerate() {
+            let expected = 0.4 + 0.013 * k as f64 - LAMBDA * ETA * EPOCHS as f64;
+            let found = f64::from(g.abs());
+            assert!(
+                (found - expected).abs() < 1e-5,
+                "{algorithm:?} {k}: {found} {expected}"
+            );
+        }
+    }
+}
