@@ -273,7 +273,7 @@ static void data(const sample &given, const std::string &folder)
 static s3::options small()
 {
     s3::options made;
-    made.parse("rank=3 eta=0.005 epochs=6 threads=2");
+    made.parse("rank=3 eta=0.005 epochs=6 threads=2 clip=true");
     return made;
 }
 

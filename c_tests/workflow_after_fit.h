@@ -29,9 +29,9 @@ static void deviations_and_quantiles(const s3cmtf_model *model, const s3cmtf_coo
         CHECK(fabs(mean[i] - values[i][1] - 1.6448536 * deviation[i]) < 1e-6);
         CHECK(fabs(values[i][2] - mean[i] - 1.9599640 * deviation[i]) < 1e-6);
     }
-    /* By default predictions and quantiles are clipped. */
+    /* Predictions and quantiles are clipped on request. */
     const s3cmtf_model_info info = model_info_of(model, error);
-    request.clip = S3CMTF_CLIP_DEFAULT;
+    request.clip = S3CMTF_CLIP_ON;
     OK(s3cmtf_model_predict(model, &cells, alone, CELLS, S3CMTF_F64, &request, error));
     for (int i = 0; i < CELLS; i++) {
         CHECK(alone[i] >= info.min_value && alone[i] <= info.max_value);

@@ -944,7 +944,7 @@ typedef struct s3cmtf_model_info {
     uint64_t samples;
     /** The mean of the training values, or 0 if the option "mean" was false. It is a term of every prediction. */
     double mean;
-    /** The smallest training value. Predictions are clipped to the training values. */
+    /** The smallest training value. Predictions may be clipped to the training values, see S3CMTF_CLIP_DEFAULT. */
     double min_value;
     /** The largest training value. */
     double max_value;
@@ -1095,7 +1095,7 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_model_view_offsets(const s3cmtf_model *model,
  * -----------
  */
 
-/** Clip as the command-line program does by default. */
+/** Clip if the option "clip" of the model's fit was true, or auto and the values have a bounded scale, such as ratings. */
 #define S3CMTF_CLIP_DEFAULT 0
 /** Do not clip. */
 #define S3CMTF_CLIP_OFF 1

@@ -139,30 +139,31 @@ pub(crate) fn single_value(arg: Arg, option: &OptionInfo) -> Arg {
     }
 }
 
-/// Returns the two flags of an option that is true or false: the one that changes the default, and its hidden opposite,
-/// which overrides a file of options.
+/// Returns the two flags of an option that is true or false: the one that changes the default, and its opposite, which overrides a
+/// file of options and is hidden unless the default is neither.
 fn flag_arguments(arg: Arg, option: &OptionInfo) -> [Arg; 2] {
     let name = option.name.replace('_', "-");
     let negative = leak_str(format!("no-{name}"));
     let positive = leak_str(name);
     let opposite = opposite_id(option);
-    let (shown, hidden, help) = if is_on_by_default(option) {
+    let (shown, other, help) = if is_on_by_default(option) {
         let help = format!("Do not {}", lower_first(option.help));
         (negative, positive, help)
     } else {
         (positive, negative, option.help.to_string())
     };
-    [
-        arg.long(shown)
-            .action(ArgAction::SetTrue)
-            .overrides_with(opposite)
-            .help(help),
-        Arg::new(opposite)
-            .long(hidden)
-            .action(ArgAction::SetTrue)
-            .overrides_with(option.name)
-            .hide(true),
-    ]
+    let heading = arg.get_help_heading().map(str::to_string);
+    let mut other = Arg::new(opposite)
+        .long(other)
+        .action(ArgAction::SetTrue)
+        .overrides_with(option.name)
+        .help(format!("The opposite of --{shown}"))
+        .hide(option.default != "auto");
+    if let Some(heading) = heading {
+        other = other.help_heading(leak_str(heading));
+    }
+    let shown = arg.long(shown).action(ArgAction::SetTrue);
+    [shown.overrides_with(opposite).help(help), other]
 }
 
 /// Returns the identifier of the flag that sets an option to its default.

@@ -39,7 +39,9 @@ pub use gap_statistic::{GapCurve, GapPoint};
 pub(crate) use name_suggestions::find_by_name;
 pub use observed_pairs::ObservedPairs;
 pub use ranking_metrics::{RankingMetrics, RankingOptions, RankingReport, evaluate_ranking};
-pub use recommend::{AVERAGE_ROW, RankBy, RecommendOptions, recommend};
+pub use recommend::{RankBy, RecommendOptions, recommend};
+
+pub use crate::model::AVERAGE_ROW;
 pub use row_names::RowNames;
 pub use similar::{SimilarOptions, similar_rows};
 pub use top_k::RankedRow;

@@ -2,11 +2,11 @@
 
 use super::model_rows::check_mode;
 use super::observed_pairs::{ObservedPairs, ObservedRows, pair};
-use super::recommend::{AVERAGE_ROW, RankBy, RecommendOptions, recommend_unchecked};
+use super::recommend::{RankBy, RecommendOptions, recommend_unchecked};
 use super::top_k::RankedRow;
 use crate::error::{Error, Result};
 use crate::format::CooView;
-use crate::model::Model;
+use crate::model::{AVERAGE_ROW, Model};
 use crate::progress::Monitor;
 use crate::try_alloc::try_zeroed;
 

@@ -6,21 +6,15 @@ use super::batch_scoring::{
 use super::model_rows::{check_mode, compact_row};
 use super::observed_pairs::{ObservedPairs, ObservedRows};
 use super::parameter_view::ParameterView;
-use super::top_k::RankedRow;
+use super::top_k::{RankedRow, sort_best_first};
 use crate::error::{Error, Result};
 use crate::kernel::{Method, TensorKernel};
-use crate::model::{Model, Predict};
+use crate::model::{AVERAGE_ROW, Model, Predict};
 use crate::predict::{interval_predictor, normal_quantile, require_samples};
 use crate::progress::Monitor;
 use crate::simd::Level;
 use crate::try_alloc::try_collect;
 use crate::value_range::ValueRange;
-
-/// An index of a query that stands for the mean row of its mode.
-///
-/// The model is multilinear, so the prediction for the mean row is the mean of the predictions over all rows, weighted by
-/// their tensor entries.
-pub const AVERAGE_ROW: u32 = u32::MAX;
 
 /// The quantity that rows are ranked by.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -188,11 +182,13 @@ pub(super) fn recommend_unchecked(
             _ => None,
         };
         let mut lists = Vec::new();
-        for (index, top) in query_indices.chunks_exact_mut(order).zip(tops) {
+        for (q, top) in tops.into_iter().enumerate() {
             if is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            lists.push(rescore(top, |position| {
+            let index = &mut query_indices[q * order..(q + 1) * order];
+            let has_unseen_row = has_unseen_row(model, mode, index);
+            let mut exact = |position: usize| {
                 index[mode] = indices[position];
                 let score = match &mut predict_interval {
                     Some(predict) => predict(index).quantiles[0],
@@ -202,7 +198,17 @@ pub(super) fn recommend_unchecked(
                     index: index[mode],
                     score,
                 }
-            }));
+            };
+            // The variance of rows without any entry depends on the candidate, and the batch scores leave it out.
+            if has_unseen_row && matches!(options.rank_by, RankBy::Quantile(_)) {
+                let allowed = (0..rows.len()).filter(|&position| !is_excluded(q, position));
+                let mut list: Vec<RankedRow> = allowed.map(exact).collect();
+                sort_best_first(&mut list);
+                list.truncate(k);
+                lists.push(list);
+            } else {
+                lists.push(rescore(top, &mut exact));
+            }
         }
         Ok(lists)
     };
@@ -214,6 +220,12 @@ pub(super) fn recommend_unchecked(
         monitor,
     };
     run.answer_in_blocks(answer, take)
+}
+
+/// Returns whether a mode other than the ranked one has an index without training data.
+fn has_unseen_row(model: &Model, mode: usize, index: &[u32]) -> bool {
+    let mut others = index.iter().enumerate().filter(|&(n, _)| n != mode);
+    others.any(|(n, &i)| i != AVERAGE_ROW && model.modes()[n].rows.compact(i).is_none())
 }
 
 /// Returns the compact rows that may be recommended, ascending, and their indices.

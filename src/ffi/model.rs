@@ -46,7 +46,7 @@ pub struct ModelInfo {
     pub samples: u64,
     /// The mean of the training values, or 0 if the option "mean" was false. It is a term of every prediction.
     pub mean: f64,
-    /// The smallest training value. Predictions are clipped to the training values.
+    /// The smallest training value. Predictions may be clipped to the training values, see S3CMTF_CLIP_DEFAULT.
     pub min_value: f64,
     /// The largest training value.
     pub max_value: f64,

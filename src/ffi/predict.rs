@@ -20,12 +20,13 @@ use super::model_numbers::Numbers;
 use super::status::{Failure, Outcome, S3CMTF_BAD_ENTRY, S3CMTF_OUT_OF_MEMORY};
 use crate::error::Result;
 use crate::format::MAX_DIM;
+use crate::model::Model;
 use crate::predict::{
     PredictOptions, PredictiveDistribution, evaluate, predict_at, predict_entries,
     predict_intervals, predict_intervals_at,
 };
 
-/// Clip as the command-line program does by default.
+/// Clip if the option "clip" of the model's fit was true, or auto and the values have a bounded scale, such as ratings.
 pub const S3CMTF_CLIP_DEFAULT: i32 = 0;
 /// Do not clip.
 pub const S3CMTF_CLIP_OFF: i32 = 1;
@@ -118,7 +119,7 @@ pub unsafe extern "C" fn s3cmtf_model_predict_cell(
             row.push(index as u32);
         }
         let options = PredictOptions {
-            clip: true,
+            clip: model.clips(),
             threads: 1,
         };
         let made = collected(1, |take| {
@@ -150,7 +151,7 @@ pub unsafe extern "C" fn s3cmtf_model_predict(
         // SAFETY: structs of the caller and what they point to, for this call.
         let (task, indices) = unsafe {
             (
-                Prediction::new(predictions, capacity, number_type, request)?,
+                Prediction::new(model, predictions, capacity, number_type, request)?,
                 Indices::new(cells, model.order(), "cells")?,
             )
         };
@@ -190,7 +191,7 @@ pub unsafe extern "C" fn s3cmtf_model_predict_coo(
     guard(error, || {
         let (model, view) = (of(model)?, entries_of(coo)?);
         // SAFETY: a struct of the caller and what it points to, for this call.
-        let task = unsafe { Prediction::new(predictions, capacity, number_type, request) }?;
+        let task = unsafe { Prediction::new(model, predictions, capacity, number_type, request) }?;
         let Prediction {
             options,
             quantiles,
@@ -221,6 +222,7 @@ impl<'a> Prediction<'a> {
     /// # Safety
     /// If not NULL and aligned, pointers point to what they should for `'a`.
     unsafe fn new(
+        model: &Model,
         predictions: *mut c_void,
         capacity: u64,
         number_type: i32,
@@ -233,7 +235,7 @@ impl<'a> Prediction<'a> {
             let buffers = [predictions, r.deviations, r.quantile_values];
             Ok(Prediction {
                 options: PredictOptions {
-                    clip: clips(r.clip)?,
+                    clip: clips(r.clip, model)?,
                     threads: threads(r.threads, "request->threads")?,
                 },
                 quantiles,
@@ -244,11 +246,11 @@ impl<'a> Prediction<'a> {
     }
 }
 
-fn clips(clip: i32) -> Outcome<bool> {
+fn clips(clip: i32, model: &Model) -> Outcome<bool> {
     choice(
         clip,
         &[
-            (S3CMTF_CLIP_DEFAULT, true),
+            (S3CMTF_CLIP_DEFAULT, model.clips()),
             (S3CMTF_CLIP_OFF, false),
             (S3CMTF_CLIP_ON, true),
         ],

@@ -73,6 +73,7 @@ impl Model {
             mean: 0.0,
             precision: None,
             range: problem.range(),
+            clips: options.clip.unwrap_or_else(|| problem.is_bounded()),
             options: options.clone(),
             history: Vec::new(),
             record: FitRecord::default(),

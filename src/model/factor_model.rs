@@ -11,6 +11,12 @@ use crate::simd::AlignedVec;
 use crate::try_alloc::try_to_vec;
 use crate::value_range::ValueRange;
 
+/// An index that stands for the mean row of its mode.
+///
+/// The model is multilinear, so the prediction for the mean row is the mean of the predictions over all rows, weighted by
+/// their tensor entries.
+pub const AVERAGE_ROW: u32 = u32::MAX;
+
 /// A fitted model.
 pub struct Model {
     pub(crate) shape: CoreShape,
@@ -22,6 +28,8 @@ pub struct Model {
     /// Factor of squared errors of the original values in the objective. `None` in files of earlier versions.
     pub(crate) precision: Option<f64>,
     pub(crate) range: ValueRange,
+    /// Whether predictions are clipped to the range unless asked otherwise. True in files of earlier versions.
+    pub(crate) clips: bool,
     pub(crate) options: Options,
     pub(crate) history: Vec<EpochMetrics>,
     pub(crate) record: FitRecord,
@@ -104,6 +112,12 @@ impl Model {
         self.range
     }
 
+    /// Returns whether predictions are clipped to the range of the training values unless asked otherwise: the option `clip` of
+    /// the fit, or by default whether the values have a bounded scale. Models of earlier versions are clipped.
+    pub fn clips(&self) -> bool {
+        self.clips
+    }
+
     /// Returns the options of the fit.
     pub fn options(&self) -> &Options {
         &self.options
@@ -131,7 +145,7 @@ impl Model {
         self.samples.as_ref().filter(|s| !s.is_empty())
     }
 
-    /// Returns the compact row of `index` in mode `n`, or the mean row if the index has no training data.
+    /// Returns the compact row of `index` in mode `n`, or the mean row if the index has no training data or is [`AVERAGE_ROW`].
     #[inline]
     pub fn row_of(&self, n: usize, index: u32) -> u32 {
         let mode = &self.modes[n];
@@ -174,6 +188,7 @@ impl Model {
             orthogonal: self.orthogonal,
             core_prior_mean: self.core_prior_mean.clone(),
             samples: self.samples.clone(),
+            clips: self.clips,
         })
     }
 

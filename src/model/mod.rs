@@ -22,10 +22,11 @@ mod quantized_rows;
 mod samples_file;
 mod section_file;
 mod snapshot;
+mod unseen_rows;
 
 pub use bias_model::BiasModel;
 pub use factor_matrix::FactorMatrix;
-pub use factor_model::Model;
+pub use factor_model::{AVERAGE_ROW, Model};
 pub use factors::{ModelMatrix, ModelMode};
 pub use fit_record::{EpochMetrics, FitEvent, FitOutcome, FitRecord};
 pub use model_file::{check_target, is_model, load, save};
@@ -36,3 +37,4 @@ pub use quantized_rows::QuantizedRows;
 pub(crate) use checkpoint::{Checkpoint, load_checkpoint, save_checkpoint};
 pub(crate) use factors::RowPrior;
 pub(crate) use snapshot::ParameterSnapshot;
+pub(crate) use unseen_rows::UnseenRows;

@@ -90,7 +90,7 @@ pub(super) fn model_sections(model: &Model) -> SectionWriter<'_> {
 fn meta_text(model: &Model) -> String {
     let list = |items: Vec<String>| items.join(",");
     let mut meta = format!(
-        "library={}\nkind={}\ndims={}\nranks={}\nmean={:e}\nlow={:e}\nhigh={:e}\northogonal={}\nmatrices={}\n",
+        "library={}\nkind={}\ndims={}\nranks={}\nmean={:e}\nlow={:e}\nhigh={:e}\nclips={}\northogonal={}\nmatrices={}\n",
         env!("CARGO_PKG_VERSION"),
         match model.shape.kind() {
             CoreKind::Full => "tucker",
@@ -101,6 +101,7 @@ fn meta_text(model: &Model) -> String {
         model.mean,
         model.range.min,
         model.range.max,
+        model.clips,
         model.orthogonal,
         model.matrices.len(),
     );
@@ -194,6 +195,10 @@ pub(super) fn read_model(file: &SectionFile) -> Result<Model> {
         range: ValueRange {
             min: meta.parse("low")?,
             max: meta.parse("high")?,
+        },
+        clips: match meta.find("clips") {
+            Ok(_) => meta.parse("clips")?,
+            Err(_) => true,
         },
         options: Options::from_saved_text(file.text("options")?)
             .map_err(|e| file.invalid(&e.to_string()))?,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::quantized_rows::QuantizedRows;
+use super::unseen_rows::UnseenRows;
 
 /// One posterior sample, in standardised values.
 #[derive(Clone)]
@@ -24,6 +25,8 @@ pub struct PosteriorSample {
     /// For each mode the regression of the bias of a row without tensor entries on its factor row: one coefficient per
     /// rank, the intercept and the residual standard deviation. Empty without matrices.
     pub(crate) cold_bias: Vec<Vec<f32>>,
+    /// For each mode the distribution of rows without any entry, around the mean row. Empty in files of earlier versions.
+    pub(crate) unseen_rows: Vec<UnseenRows>,
 }
 
 /// All posterior samples of a model.
@@ -95,6 +98,7 @@ impl PosteriorSamples {
                     && rows.all(QuantizedRows::is_finite)
                     && s.weights.iter().all(|w| w.is_finite())
                     && s.cold_bias.iter().flatten().all(|x| x.is_finite())
+                    && s.unseen_rows.iter().all(UnseenRows::is_finite)
             })
     }
 }

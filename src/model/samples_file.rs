@@ -1,7 +1,7 @@
 //! Posterior samples as sections of a model file.
 //!
 //! Section `samples` has lines `key=value`; the others hold one array each with the values of all samples, one sample
-//! after the other. Files of earlier versions lack `samples.weights`, `samples.matrix*` and `samples.cold*`.
+//! after the other. Files of earlier versions lack `samples.weights`, `samples.matrix*`, `samples.cold*` and `samples.unseen*`.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use super::factor_model::Model;
 use super::posterior_samples::{PosteriorSample, PosteriorSamples};
 use super::quantized_rows::QuantizedRows;
 use super::section_file::{SectionFile, SectionWriter, value_of};
+use super::unseen_rows::UnseenRows;
 use crate::error::{Error, Result};
 use crate::try_alloc::try_to_vec;
 
@@ -61,6 +62,14 @@ pub(super) fn add_samples(writer: &mut SectionWriter<'_>, samples: &PosteriorSam
             .iter()
             .for_each(|s| cold.extend_from_slice(&s.cold_bias[n]));
         writer.add_copied(format!("samples.cold{n}"), &cold);
+    }
+    for n in 0..first.map_or(0, |s| s.unseen_rows.len()) {
+        let mut columns: Vec<f32> = Vec::new();
+        samples
+            .iter()
+            .filter_map(|s| s.unseen_rows.get(n))
+            .for_each(|unseen| columns.extend_from_slice(unseen.as_slice()));
+        writer.add_copied(format!("samples.unseen{n}"), &columns);
     }
     for (n, biases) in samples.biases.iter().enumerate() {
         writer.add_copied(format!("samples.biases{n}"), biases);
@@ -124,6 +133,22 @@ pub(super) fn read_samples(file: &SectionFile, model: &Model) -> Result<Option<P
             cold.push(values);
         }
     }
+    let mut unseen: Vec<(usize, &[f32])> = Vec::new();
+    for n in 0..model.order() {
+        let name = format!("samples.unseen{n}");
+        if file.range(&name).is_none() {
+            break;
+        }
+        let size = model.shape.ranks()[n] + usize::from(has_biases);
+        let columns: &[f32] = file.values(&name)?;
+        if UnseenRows::columns_len(size).checked_mul(count) != Some(columns.len()) {
+            return Err(meta.invalid(&name));
+        }
+        unseen.push((size, columns));
+    }
+    if !unseen.is_empty() && unseen.len() != model.order() {
+        return Err(meta.invalid("unseen"));
+    }
     let mut modes = Vec::new();
     let mut biases = Vec::new();
     for n in 0..model.order() {
@@ -148,6 +173,13 @@ pub(super) fn read_samples(file: &SectionFile, model: &Model) -> Result<Option<P
             cold_bias: cold
                 .iter()
                 .map(|c| c[k * (c.len() / count)..(k + 1) * (c.len() / count)].to_vec())
+                .collect(),
+            unseen_rows: unseen
+                .iter()
+                .filter_map(|&(size, columns)| {
+                    let len = UnseenRows::columns_len(size);
+                    UnseenRows::new(size, columns[k * len..(k + 1) * len].to_vec())
+                })
                 .collect(),
         })
     });

@@ -147,8 +147,8 @@ options! {
         "Keep factors, core and columns non-negative; no mean, no biases";
     orthogonal: bool, OptionKind::Flag, "true", NOT_GIBBS,
         "Orthonormalize the factor columns after fitting (tucker)";
-    clip: bool, OptionKind::Flag, "true", ALL,
-        "Clip predictions to the training range when measuring errors";
+    clip: Option<bool>, OptionKind::Flag, "auto", ALL,
+        "Clip predictions to the training range; auto: if the values have a bounded scale, such as ratings";
     burn_in: u64, OptionKind::Integer(0, 1_000_000), "8", GIBBS,
         "Gibbs sweeps before the first sample";
     samples: u64, OptionKind::Integer(1, 100_000), "50", GIBBS,

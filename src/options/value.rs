@@ -42,6 +42,21 @@ impl OptionValue for bool {
     }
 }
 
+impl OptionValue for Option<bool> {
+    fn parse(text: &str, kind: &OptionKind) -> std::result::Result<Self, String> {
+        if text == AUTO {
+            return Ok(None);
+        }
+        bool::parse(text, kind)
+            .map(Some)
+            .map_err(|reason| format!("{reason}, or {AUTO}"))
+    }
+
+    fn print(&self) -> String {
+        self.map_or(AUTO.into(), |x| x.print())
+    }
+}
+
 impl OptionValue for u64 {
     fn parse(text: &str, kind: &OptionKind) -> std::result::Result<Self, String> {
         let OptionKind::Integer(low, high) = *kind else {

@@ -2,14 +2,15 @@
 //!
 //! With posterior samples s = 1, ..., S, let p_s be the prediction of sample s and sigma_s its noise standard deviation.
 //! The predictive distribution is approximated by a normal distribution. Its variance is the sample variance of p_s plus
-//! the mean of sigma_s^2. Its mean is the mean of the predictions from conditional means of one mode instead of its
+//! the mean of sigma_s^2. A row without any entry has the mean row of its mode in p_s; the mean over s of the variance of such
+//! rows ([`super::unseen_variance`]) is added. The mean of the distribution is the mean of the predictions from conditional means of one mode instead of its
 //! sampled rows, which has less Monte Carlo error (Rao-Blackwellisation).
 
 use std::ops::Range;
 
 use super::normal_quantile::normal_quantile;
 use super::parallel_chunks::{ChunkRun, Positions, not_finite};
-use super::predictions::{PredictOptions, Predictor};
+use super::predictions::{PredictOptions, Predictor, RowChoice};
 use crate::error::{Error, Result};
 use crate::format::CooView;
 use crate::model::{Model, PosteriorSamples};
@@ -21,7 +22,7 @@ use crate::value_range::ValueRange;
 pub struct PredictiveDistribution {
     /// The prediction.
     pub mean: f64,
-    /// The standard deviation of the value: of the posterior samples and of the noise.
+    /// The standard deviation of the value: of the posterior samples, of the noise, and of rows without any entry.
     pub standard_deviation: f64,
     /// The requested quantiles, in the order of their probabilities in the request.
     pub quantiles: Vec<f64>,
@@ -130,17 +131,20 @@ pub(crate) fn interval_predictor<'m>(
     let mut predictor = Predictor::new(model)?;
     Ok(move |index: &[u32]| {
         let mut smoothed_sum = 0.0;
-        predictor.for_each_sample(samples, index, true, |x, _| smoothed_sum += x);
+        predictor.for_each_sample(samples, index, RowChoice::ConditionalMeans, |x| {
+            smoothed_sum += x.value;
+        });
         let mean = smoothed_sum / count;
         // Sums of deviations from `mean`, so that the squares are small.
-        let (mut sum, mut squares, mut noise_squares) = (0.0, 0.0, 0.0);
-        predictor.for_each_sample(samples, index, false, |x, noise| {
-            sum += x - mean;
-            squares += (x - mean) * (x - mean);
-            noise_squares += noise * noise;
+        let (mut sum, mut squares, mut within_squares) = (0.0, 0.0, 0.0);
+        predictor.for_each_sample(samples, index, RowChoice::Samples, |x| {
+            let deviation = x.value - mean;
+            sum += deviation;
+            squares += deviation * deviation;
+            within_squares += x.noise_deviation * x.noise_deviation + x.unseen_variance;
         });
         let variance = (squares - sum * sum / count).max(0.0) / (count - 1.0).max(1.0);
-        let standard_deviation = (variance + noise_squares / count).sqrt();
+        let standard_deviation = (variance + within_squares / count).sqrt();
         let quantile = |z: &f64| (mean + z * standard_deviation).clamp(range.min, range.max);
         PredictiveDistribution {
             mean: mean.clamp(range.min, range.max),

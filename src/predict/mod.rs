@@ -17,6 +17,7 @@ mod intervals;
 mod normal_quantile;
 mod parallel_chunks;
 mod predictions;
+mod unseen_variance;
 
 pub use evaluate::{ErrorMetrics, Evaluation, evaluate};
 pub use export::{MAX_EXPORTED_TEXT, export};

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use super::parallel_chunks::{ChunkRun, Positions, not_finite};
+use super::unseen_variance::UnseenVariance;
 use crate::error::Result;
 use crate::format::CooView;
 use crate::kernel::{Method, TensorKernel};
-use crate::model::{Model, PosteriorSamples, Predict};
+use crate::model::{AVERAGE_ROW, Model, PosteriorSamples, Predict};
 use crate::progress::Monitor;
 use crate::simd::AlignedVec;
 use crate::simd::Level;
@@ -22,11 +23,32 @@ impl Predict for Model {
             None => predictor.value(index),
             Some(samples) => {
                 let mut sum = 0.0;
-                predictor.for_each_sample(samples, index, true, |x, _| sum += x);
+                predictor.for_each_sample(samples, index, RowChoice::ConditionalMeans, |x| {
+                    sum += x.value;
+                });
                 sum / samples.len() as f64
             }
         })
     }
+}
+
+/// The rows of a posterior sample that predictions use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowChoice {
+    /// Sampled rows.
+    Samples,
+    /// The conditional means of the mode for which they are stored, and sampled rows of the others.
+    ConditionalMeans,
+}
+
+/// The prediction of one posterior sample.
+pub(super) struct SamplePrediction {
+    pub value: f64,
+    /// Standard deviation of the noise.
+    pub noise_deviation: f64,
+    /// Variance of the value due to rows that the model does not have. The value itself is that of their mean row. Computed for
+    /// [`RowChoice::Samples`] only.
+    pub unseen_variance: f64,
 }
 
 /// Predicts on one thread, with buffers for the rows of a position.
@@ -37,6 +59,9 @@ pub(super) struct Predictor<'a> {
     rows: AlignedVec,
     /// The compact row of each mode.
     compact: Vec<usize>,
+    /// The modes whose row the model does not have, without those of [`AVERAGE_ROW`].
+    unseen_modes: Vec<usize>,
+    unseen: UnseenVariance,
 }
 
 impl<'a> Predictor<'a> {
@@ -46,14 +71,20 @@ impl<'a> Predictor<'a> {
             kernel: TensorKernel::new(model.shape(), Method::Shared(level)),
             rows: AlignedVec::zeroed(model.shape().rows_len()),
             compact: vec![0; model.order()],
+            unseen_modes: Vec::new(),
+            unseen: UnseenVariance::default(),
             model,
         })
     }
 
     #[inline]
     fn set_position(&mut self, index: &[u32]) {
+        self.unseen_modes.clear();
         for (n, &i) in index.iter().enumerate() {
             self.compact[n] = self.model.row_of(n, i) as usize;
+            if self.compact[n] == self.model.modes()[n].rows.len() && i != AVERAGE_ROW {
+                self.unseen_modes.push(n);
+            }
         }
     }
 
@@ -69,25 +100,24 @@ impl<'a> Predictor<'a> {
         self.model.baseline(rows) + f64::from(self.kernel.value(self.model.core(), &self.rows))
     }
 
-    /// Calls `take` with the prediction of each posterior sample and the standard deviation of its noise.
-    ///
-    /// With `use_conditional_means`, the rows of the mode whose conditional means are stored are those means.
+    /// Calls `take` with the prediction of each posterior sample.
     pub(super) fn for_each_sample(
         &mut self,
         samples: &PosteriorSamples,
         index: &[u32],
-        use_conditional_means: bool,
-        mut take: impl FnMut(f64, f64),
+        choice: RowChoice,
+        mut take: impl FnMut(SamplePrediction),
     ) {
         let shape = self.model.shape();
         self.set_position(index);
         for sample in samples.iter() {
             let mut biases = 0.0;
             for (n, &row) in self.compact.iter().enumerate() {
-                let rows = if use_conditional_means && n == samples.conditional_mode() {
-                    &sample.conditional_means
-                } else {
-                    &sample.modes[n]
+                let rows = match choice {
+                    RowChoice::ConditionalMeans if n == samples.conditional_mode() => {
+                        &sample.conditional_means
+                    }
+                    _ => &sample.modes[n],
                 };
                 let start = shape.row(n).start;
                 rows.read_row(row, &mut self.rows[start..start + shape.ranks()[n]]);
@@ -101,10 +131,27 @@ impl<'a> Predictor<'a> {
                 &sample.core
             };
             let value = f64::from(self.kernel.value(core, &self.rows));
-            take(
-                samples.mean() + samples.scale() * biases + value,
-                sample.noise_deviation,
-            );
+            let is_unsure = choice == RowChoice::Samples
+                && !self.unseen_modes.is_empty()
+                && !sample.unseen_rows.is_empty();
+            let unseen_variance = if is_unsure {
+                let bias_scale = samples.has_biases().then(|| samples.scale());
+                self.unseen.compute(
+                    &mut self.kernel,
+                    core,
+                    &mut self.rows,
+                    &self.unseen_modes,
+                    &sample.unseen_rows,
+                    bias_scale,
+                )
+            } else {
+                0.0
+            };
+            take(SamplePrediction {
+                value: samples.mean() + samples.scale() * biases + value,
+                noise_deviation: sample.noise_deviation,
+                unseen_variance,
+            });
         }
     }
 }

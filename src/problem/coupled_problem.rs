@@ -126,6 +126,12 @@ impl<'a> Problem<'a> {
         self.statistics.standard_deviation
     }
 
+    /// Returns whether the tensor's values have a bounded scale, such as ratings: few distinct values that occur often, or many
+    /// entries at both ends of the range.
+    pub fn is_bounded(&self) -> bool {
+        self.statistics.is_bounded
+    }
+
     /// Returns the smallest and the largest value of the tensor; 0 without entries.
     pub fn range(&self) -> ValueRange {
         self.statistics.range

@@ -81,9 +81,13 @@ impl<'a> EntrySource<'a> {
         let copy_floats = |values: Values<'_>, offset: f64, out: &mut Vec<f32>| {
             out.clear();
             for i in range.clone() {
-                let value = (values.get(i) - offset) as f32;
-                if !value.is_finite() {
+                let given = values.get(i);
+                let value = (given - offset) as f32;
+                if !(given as f32).is_finite() {
                     return Err(self.changed(i));
+                }
+                if !value.is_finite() {
+                    return Err(self.too_large(i, given, offset));
                 }
                 out.push(value);
             }
@@ -126,6 +130,18 @@ impl<'a> EntrySource<'a> {
     }
 
     /// Returns the error of an entry that changed since the problem was built.
+    /// Returns the error of a value whose difference to the mean is no 32-bit number.
+    fn too_large(&self, i: usize, value: f64, mean: f64) -> Error {
+        Error::entry(
+            self.name(),
+            i as u64,
+            format!(
+                "has the value {value:e}, and its difference to the mean {mean:e} exceeds the range of 32-bit numbers; \
+                 scale the values down, for example to a standard deviation near 1"
+            ),
+        )
+    }
+
     fn changed(&self, i: usize) -> Error {
         Error::entry(
             self.name(),

@@ -17,6 +17,7 @@ mod entry_source;
 mod matrix_kind;
 mod problem_mode;
 mod sampled_zeros;
+mod scale_detector;
 mod value_statistics;
 
 pub use crate::kernel::EntryChunk;

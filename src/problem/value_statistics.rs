@@ -1,5 +1,6 @@
 //! Validates the values of a tensor or matrix and computes their weighted moments.
 
+use super::scale_detector::ScaleDetector;
 use crate::error::Result;
 use crate::format::CooView;
 use crate::progress::{Monitor, report_progress};
@@ -20,6 +21,8 @@ pub(super) struct ValueStatistics {
     pub standard_deviation: f64,
     /// The smallest and the largest value.
     pub range: ValueRange,
+    /// Whether the values have a bounded scale ([`ScaleDetector`]).
+    pub is_bounded: bool,
 }
 
 impl ValueStatistics {
@@ -29,6 +32,7 @@ impl ValueStatistics {
         let values = view.values();
         let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
         let mut count = 0;
+        let mut scale = ScaleDetector::default();
         let mut total = Moments::default();
         // The variance is computed from differences to one of the values: that of values far from 0 would be lost in
         // the rounding of their squares.
@@ -57,6 +61,7 @@ impl ValueStatistics {
                     min = min.min(value);
                     max = max.max(value);
                     count += 1;
+                    scale.add(value);
                 }
                 chunk.add(f64::from(weight), value, value - pivot);
             }
@@ -75,6 +80,7 @@ impl ValueStatistics {
             root_mean_square: (total.squares / n).sqrt(),
             standard_deviation: variance.max(0.0).sqrt(),
             range: ValueRange { min, max },
+            is_bounded: scale.is_bounded(),
         })
     }
 }

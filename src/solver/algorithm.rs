@@ -183,10 +183,10 @@ impl FitContext {
         loss::tensor_squared_errors(model, entries, standardization, self.level, pool)
     }
 
-    /// Returns the RMSE for entries of a total weight, in units of the data. With the option `clip` it is that of clipped
-    /// predictions.
+    /// Returns the RMSE for entries of a total weight, in units of the data. With the option `clip`, which is resolved, it is
+    /// that of clipped predictions.
     pub(super) fn rmse(&self, squared_errors: SquaredErrors, weight: f64) -> f64 {
-        let squares = if self.options.clip {
+        let squares = if self.options.clip == Some(true) {
             squared_errors.clipped
         } else {
             squared_errors.plain

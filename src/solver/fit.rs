@@ -12,6 +12,10 @@ use crate::options::{Algorithm, Options};
 use crate::problem::{MatrixKind, Problem};
 use crate::progress::Monitor;
 
+/// Fewest training entries that `valid_fraction` may leave. The initialisation holds out a twentieth of them, and standard
+/// deviations need two of the others.
+const MIN_TRAINING_ENTRIES: u64 = 3;
+
 /// Fits a model to `problem`.
 ///
 /// `monitor` sees the preparations and can cancel them with an error; later its cancellation ends the
@@ -39,9 +43,7 @@ pub fn fit(
         }
         None => resolve(problem, options, input, &mut state, monitor)?,
     };
-    let fraction = options.valid_fraction;
-    state.holdout =
-        (fraction > 0.0).then(|| HoldoutSplit::new(fraction, 1.0 - fraction, options.seed));
+    state.holdout = holdout_split(&options);
     let mut fit = Fit::new(problem, &options, input, state, observer, monitor)?;
     let reason = fit.run(observer, monitor)?;
     fit.save_last_checkpoint(observer)?;
@@ -78,6 +80,7 @@ fn check(problem: &Problem<'_>, options: &Options, input: &FitInput<'_>) -> Resu
         return Err(Error::argument(format!("{name}: {what}")));
     }
     check_validation(options, input)?;
+    check_split(problem, options)?;
     if input.init.is_some() && input.resume.is_some() {
         return Err(Error::argument(
             "a resumed fit has its own start; leave out the model to start from",
@@ -119,6 +122,43 @@ fn check_validation(options: &Options, input: &FitInput<'_>) -> Result<()> {
         ))),
         None => Ok(()),
     }
+}
+
+/// Returns the split into training and validation entries that the options require.
+fn holdout_split(options: &Options) -> Option<HoldoutSplit> {
+    let fraction = options.valid_fraction;
+    (fraction > 0.0).then(|| HoldoutSplit::new(fraction, 1.0 - fraction, options.seed))
+}
+
+/// Returns an error if `valid_fraction` leaves no entry to train on, or none to validate with.
+fn check_split(problem: &Problem<'_>, options: &Options) -> Result<()> {
+    let Some(split) = holdout_split(options) else {
+        return Ok(());
+    };
+    let tensor = problem.tensor();
+    let (mut training, mut held_out) = (0u64, 0u64);
+    for i in 0..tensor.len() {
+        if tensor.view().weight(i)? != Some(0.0) {
+            training += u64::from(split.is_training(i));
+            held_out += u64::from(split.is_held_out(i));
+        }
+        if training >= MIN_TRAINING_ENTRIES && held_out > 0 {
+            return Ok(());
+        }
+    }
+    let fraction = options.valid_fraction;
+    let count = problem.count();
+    let name = tensor.name();
+    Err(Error::argument(if held_out == 0 {
+        format!(
+            "{name}: valid_fraction {fraction} of {count} entries holds out none to validate with; give a larger fraction"
+        )
+    } else {
+        format!(
+            "{name}: valid_fraction {fraction} of {count} entries leaves {training} to train on, too few to fit to; give a \
+             smaller fraction"
+        )
+    }))
 }
 
 /// Warns of observed matrices whose entries all have the same value.

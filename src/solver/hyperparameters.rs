@@ -43,6 +43,7 @@ pub(super) fn resolve_options(
     monitor: &dyn Monitor,
 ) -> Result<ResolvedOptions> {
     let mut o = options.clone();
+    o.clip.get_or_insert(problem.is_bounded());
     let without_start = |options| ResolvedOptions {
         options,
         standardization: None,

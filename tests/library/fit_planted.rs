@@ -347,7 +347,7 @@ fn summary_errors_are_those_of_the_returned_model() {
     let mut o = paper_options(&[4]);
     o.epochs = 10;
     for clip in [true, false] {
-        o.clip = clip;
+        o.clip = Some(clip);
         let (model, s) = fit_planted(&data, &o, false);
         let e = evaluate(&model, &data.test.view(), model.range(), 2, &()).unwrap();
         let expected = if clip {

@@ -203,7 +203,7 @@ fn execute_prediction(
     let count = Some(view.len() as u64);
     let mut writer = CooWriter::create(&job.output, view.order(), ValueKind::F32, None, count)?;
     let options = PredictOptions {
-        clip: settings.options.clip,
+        clip: settings.options.clip.unwrap_or(model.clips()),
         threads: settings.options.threads as usize,
     };
     predict_entries(&model, &view, &options, shared, |range, values| {

@@ -114,11 +114,20 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     ));
     let range = model.range();
     let clipped = format!("clipped to {} to {}", range.min, range.max);
-    for (kind, errors) in [("unclipped", e.unclipped), (clipped.as_str(), e.clipped)] {
+    let kinds = [
+        ("unclipped", e.unclipped, !model.clips()),
+        (clipped.as_str(), e.clipped, model.clips()),
+    ];
+    for (kind, errors, is_default) in kinds {
         out.line(format!(
-            "  {kind:<28}  RMSE {}  MAE {}",
+            "  {kind:<28}  RMSE {}  MAE {}{}",
             format_error(errors.rmse, 6),
-            format_error(errors.mae, 6)
+            format_error(errors.mae, 6),
+            if is_default {
+                "  (default of predict)"
+            } else {
+                ""
+            }
         ));
     }
     let mut object = json!({
@@ -128,6 +137,8 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         "mae": e.unclipped.mae,
         "clipped_rmse": e.clipped.rmse,
         "clipped_mae": e.clipped.mae,
+        "clipped": model.clips(),
+        "range": [range.min, range.max],
     });
     if let Some((options, report)) = ranking {
         object["ranking"] = print_ranking(&options, &report, out);

@@ -7,7 +7,7 @@ use s3cmtf::format::{CooFile, Names, OpenMode};
 use s3cmtf::model::{self, Model};
 use s3cmtf::options::{Algorithm, OPTION_TABLE, OptionKind, Options};
 use s3cmtf::solver::{FitInput, FitSummary, fit};
-use s3cmtf::{Error, Monitor, Result};
+use s3cmtf::{Error, Monitor, Result, ValueRange};
 use serde_json::json;
 
 use crate::epoch_table::EpochTable;
@@ -187,7 +187,7 @@ fn report(model: &Model, s: &FitSummary, target: &Path, out: &mut Output) {
         optional_rmse("training", s.train_rmse),
         optional_rmse("validation", s.valid_rmse),
         optional_rmse("test", s.test_rmse),
-        if s.clipped { " (clipped)" } else { " (not clipped)" },
+        clipping(model, s.clipped),
         s.update_seconds,
         s.eval_seconds,
         format_count(s.threads as u64, "thread", "threads")
@@ -199,6 +199,7 @@ fn report(model: &Model, s: &FitSummary, target: &Path, out: &mut Output) {
         "valid_rmse": json_number(s.valid_rmse),
         "best_epoch": s.best_epoch,
         "clipped": s.clipped,
+        "range": [model.range().min, model.range().max],
         "threads": s.threads,
         "kernel": s.kernel.name(),
         "algorithm": o.get("algorithm"),
@@ -213,6 +214,16 @@ fn report(model: &Model, s: &FitSummary, target: &Path, out: &mut Output) {
         "peak_memory_bytes": peak_memory_bytes(),
         "output": target.display().to_string(),
     }}));
+}
+
+/// Says whether errors are those of clipped predictions, and of which range.
+fn clipping(model: &Model, is_clipped: bool) -> String {
+    let ValueRange { min, max } = model.range();
+    if is_clipped {
+        format!(" (clipped to {min} to {max})")
+    } else {
+        " (not clipped)".into()
+    }
 }
 
 /// Returns the peak resident memory of this process in bytes, on Linux.

@@ -35,8 +35,12 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Clip predictions to the range of the training values [default: if the model does, see fit]
+    #[arg(long, overrides_with = "no_clip")]
+    clip: bool,
+
     /// Do not clip predictions to the range of the training values
-    #[arg(long)]
+    #[arg(long, overrides_with = "clip")]
     no_clip: bool,
 
     /// Also print the predictive standard deviation (gibbs models)
@@ -61,6 +65,13 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     verify: VerifyArguments,
+}
+
+impl Arguments {
+    /// Returns whether predictions are clipped.
+    fn clips(&self, model: &Model) -> bool {
+        self.clip || (model.clips() && !self.no_clip)
+    }
 }
 
 /// Returns the storage type of predictions. Single precision is enough unless the values lie in a narrow range far from 0.
@@ -90,12 +101,13 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let file = open(&a.file, &a.text, a.verify, progress)?;
     check_names_match_model(&a.model, model.order(), [&a.file], &a.text)?;
     let view = file.view();
+    let is_clipped = a.clips(&model);
     let predict = |receiver: &mut Receiver<'_>| {
         predict_entries(
             &model,
             &view,
             &PredictOptions {
-                clip: !a.no_clip,
+                clip: is_clipped,
                 threads: a.threads,
             },
             progress,
@@ -139,11 +151,21 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     predict(&mut |range, values| writer.push_at_positions(&view, range, Values::F64(values)))?;
     let header = writer.finish(Dims::Stated(view.dims().to_vec()))?;
     out.line(format!(
-        "{}: {} predictions",
+        "{}: {} predictions, {}",
         path.display(),
-        format_integer(header.count)
+        format_integer(header.count),
+        if is_clipped {
+            format!("clipped to {} to {}", model.range().min, model.range().max)
+        } else {
+            "not clipped".into()
+        }
     ));
-    out.object(&json!({"output": path.display().to_string(), "count": header.count}));
+    out.object(&json!({
+        "output": path.display().to_string(),
+        "count": header.count,
+        "clipped": is_clipped,
+        "range": [model.range().min, model.range().max],
+    }));
     Ok(Outcome::Success)
 }
 
@@ -161,7 +183,7 @@ fn print_predictive_distribution(
         view,
         &a.quantiles,
         &PredictOptions {
-            clip: !a.no_clip,
+            clip: a.clips(model),
             threads: a.threads,
         },
         progress,

@@ -87,7 +87,7 @@ impl PageContext<'_> {
                 continue;
             }
             arguments.push(match option.kind {
-                OptionKind::Flag if option.default == "true" => format!("--no-{long}"),
+                OptionKind::Flag if value == "false" => format!("--no-{long}"),
                 OptionKind::Flag => format!("--{long}"),
                 _ => format!("--{long} {}", shell_quoted(&value)),
             });

@@ -1,6 +1,7 @@
 //! `s3cmtf fit`, `eval`, `predict` and `export`
 
 use std::fs;
+use std::path::Path;
 
 use crate::common::Scratch;
 use crate::runner::{expand_paths, fit_command, generated_data, run, run_command};
@@ -491,4 +492,42 @@ fn valid_takes_a_fraction() {
     assert!(summary["valid_rmse"].is_number() && summary["best_epoch"].as_u64().unwrap() <= 3);
     let bad = run_command(fit_command(&dir, &["--valid", "1.5", "-o", "@m.s3m"]));
     bad.failed(2, &["--valid 1.5", "above 0 and below 1"]);
+}
+
+/// Predictions are clipped by default only if the values have a bounded scale, and the commands say so.
+#[test]
+fn values_without_bounds_are_not_clipped() {
+    let dir = Scratch::new("clip");
+    let x = |k: usize| ((k * 7919) % 1013) as f64 / 337.0 + ((k * 31) % 17) as f64;
+    let text = |value: &dyn Fn(usize) -> f64| -> String {
+        let line = |k: usize| format!("{} {} {} {}\n", k % 40 + 1, k / 40 + 1, k % 9 + 1, value(k));
+        (0..1600).map(line).collect()
+    };
+    let real = dir.file("real.tns", text(&|k| x(k) + k as f64 * 1e-6));
+    let stars = dir.file("stars.tns", text(&|k| (x(k) / 4.0).round()));
+    let model = dir.join("m.s3m");
+    let out = dir.join("p.coo");
+    for (file, flag, clips) in [
+        (&real, None, false),
+        (&stars, None, true),
+        (&real, Some("--clip"), true),
+        (&stars, Some("--no-clip"), false),
+    ] {
+        let arguments = ["--rank", "2", "--epochs", "2", "--json", "-o"].map(Path::new);
+        let fit = [Path::new("fit"), file]
+            .into_iter()
+            .chain(flag.map(Path::new));
+        let fit = run(fit.chain(arguments).chain([model.as_path()]));
+        let summary = fit.json().last().unwrap()["summary"].clone();
+        assert_eq!(summary["clipped"], clips, "{flag:?}");
+        let eval = run([Path::new("eval"), &model, file, Path::new("--json")]);
+        assert_eq!(eval.json()[0]["clipped"], clips);
+        assert!(eval.json()[0]["rmse"].is_number() && eval.json()[0]["clipped_rmse"].is_number());
+        for (flag, expected) in [("", clips), ("--clip", true), ("--no-clip", false)] {
+            let flag = Some(Path::new(flag)).filter(|f| !f.as_os_str().is_empty());
+            let predict = [Path::new("predict"), &model, file, Path::new("-o"), &out];
+            let predict = predict.into_iter().chain(flag).chain([Path::new("--json")]);
+            assert_eq!(run(predict).json()[0]["clipped"], expected);
+        }
+    }
 }

@@ -433,3 +433,43 @@ fn names_files_of_users_are_renamed_with_a_warning() {
     let again = run([Path::new("convert"), &text, &out]).ok();
     assert!(!again.stderr.contains("warning"), "{}", again.stderr);
 }
+
+#[test]
+fn values_too_large_to_subtract_their_mean_are_named() {
+    let dir = Scratch::new("huge-values");
+    let mut text = String::new();
+    for k in 1..=40 {
+        let sign = if k % 4 == 0 { "-" } else { "" };
+        text += &format!("{} {} {} {sign}3.4e38\n", k % 7 + 1, k % 5 + 1, k);
+    }
+    let file = dir.file("huge.tns", text);
+    let out = dir.join("m.s3m");
+    let arguments = ["fit", "--tensor"].map(Path::new);
+    let fit = run(arguments.into_iter().chain([&file, Path::new("-o"), &out]));
+    fit.failed(
+        2,
+        &["huge.tns", "3.4e38", "32-bit", "scale the values down"],
+    );
+    assert!(!out.exists());
+}
+
+#[test]
+fn a_validation_fraction_that_leaves_too_few_entries_is_named() {
+    let dir = Scratch::new("valid-fraction");
+    let mut text = String::new();
+    for k in 0..1600 {
+        text += &format!("{} {} {} {}\n", k % 40 + 1, k / 40 + 1, k % 9 + 1, k % 5);
+    }
+    let file = dir.file("x.tns", text);
+    let out = dir.join("m.s3m");
+    for (fraction, words) in [
+        ("0.9999", ["leaves", "to train on, too few"]),
+        ("0.0000001", ["holds out none", "larger fraction"]),
+    ] {
+        let arguments = ["--valid", fraction, "--epochs", "2", "-o"].map(Path::new);
+        let fit = [Path::new("fit"), Path::new("--tensor"), &file];
+        let fit = fit.into_iter().chain(arguments);
+        run(fit.chain([out.as_path()])).failed(2, &words);
+        assert!(!out.exists());
+    }
+}

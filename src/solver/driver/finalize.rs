@@ -71,7 +71,7 @@ impl Fit<'_> {
             train_rmse: training.rmse,
             test_rmse,
             valid_rmse,
-            clipped: self.context.options.clip,
+            clipped: self.model.clips,
             threads: self.context.pool.threads(),
             kernel: self.context.level,
             update_seconds: self.clock.update_seconds,

@@ -49,7 +49,12 @@ impl Algorithm for RowwiseSolver {
         context: &FitContext,
     ) -> Result<f64> {
         if self.is_gibbs() {
-            self.holdout_rmse(set, model, context.options.clip, &context.pool)
+            self.holdout_rmse(
+                set,
+                model,
+                context.options.clip == Some(true),
+                &context.pool,
+            )
         } else {
             default_evaluation_error(entries, model, context)
         }

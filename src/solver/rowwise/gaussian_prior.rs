@@ -1,5 +1,6 @@
 //! The normal prior of a row in information form.
 
+use crate::linalg::{cholesky, regularized_cholesky, solve_lower_transposed};
 use crate::simd::padded_len;
 
 /// The normal distribution N(mu, Lambda^-1) of a row before its entries are seen, in information form, as it is
@@ -40,6 +41,25 @@ impl GaussianPrior {
                 .for_each(|(s, &p)| *s = p as f32);
         }
         prior
+    }
+
+    /// Returns the columns of the upper triangular F with Lambda^-1 = F F^T, one after the other and without zeros.
+    pub(super) fn covariance_factor(&self) -> Vec<f32> {
+        let (size, width) = (self.size, padded_len(self.size));
+        let rows = self.precision.chunks_exact(width);
+        let precision: Vec<f64> = rows
+            .flat_map(|row| row[..size].iter().map(|&p| f64::from(p)))
+            .collect();
+        let l =
+            cholesky(size, &precision).unwrap_or_else(|| regularized_cholesky(size, &precision));
+        let mut factor = Vec::new();
+        for k in 0..size {
+            let mut column = vec![0.0; size];
+            column[k] = 1.0;
+            solve_lower_transposed(size, &l, &mut column);
+            factor.extend(column[..=k].iter().map(|&x| x as f32));
+        }
+        factor
     }
 
     /// Sets the precision of the last element, a row's bias.

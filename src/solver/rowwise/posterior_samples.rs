@@ -6,7 +6,7 @@ use super::solver::RowwiseSolver;
 use super::state::ConditionalMeans;
 use crate::error::Result;
 use crate::kernel::CoreKind;
-use crate::model::{FactorMatrix, Model, PosteriorSample, QuantizedRows};
+use crate::model::{FactorMatrix, Model, PosteriorSample, QuantizedRows, UnseenRows};
 use crate::parallel::ThreadPool;
 use crate::simd::padded_len;
 
@@ -47,12 +47,23 @@ impl RowwiseSolver {
             columns: columns.take(weights.len()).collect(),
             weights,
             cold_bias: cold_bias.collect(),
+            unseen_rows: self.unseen_rows(),
         };
         if let Some(samples) = &mut model.samples {
             debug_assert_eq!(samples.has_biases, self.problem.has_biases);
             samples.samples.push(Arc::new(sample));
         }
         Ok(())
+    }
+
+    /// Returns the distribution of rows without entries for each mode; none if a mode has not been sampled yet.
+    fn unseen_rows(&self) -> Vec<UnseenRows> {
+        let priors = self.state.row_priors.iter().map(Option::as_ref);
+        let rows = priors.map(|prior| {
+            let prior = prior?;
+            UnseenRows::new(prior.size, prior.covariance_factor())
+        });
+        rows.collect::<Option<_>>().unwrap_or_default()
     }
 
     /// Quantizes the conditional means of the largest mode, in the state too.

@@ -1,0 +1,132 @@
+//! Coverage of predictive intervals for rows with many entries, with few, and with none.
+
+use crate::common::Scratch;
+use crate::common::in_memory::{Entries, SilentObserver, hash_unit, options};
+use s3cmtf::format::OpenMode;
+use s3cmtf::model::{self, Model};
+use s3cmtf::options::{Algorithm, ModelKind};
+use s3cmtf::predict::{PredictOptions, predict_intervals};
+use s3cmtf::problem::Problem;
+use s3cmtf::solver::{FitInput, fit};
+
+const USERS: u32 = 400;
+const FILMS: u32 = 150;
+const MONTHS: u32 = 4;
+
+/// How many training entries a user has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Frequent,
+    Rare,
+    Unseen,
+}
+
+fn kind_of(user: u32) -> Kind {
+    match user % 4 {
+        0 | 1 => Kind::Frequent,
+        2 => Kind::Rare,
+        _ => Kind::Unseen,
+    }
+}
+
+/// Random numbers of a sequence that depends on its start alone.
+struct Sequence(u64);
+
+impl Sequence {
+    fn uniform(&mut self) -> f64 {
+        self.0 += 1;
+        hash_unit(self.0)
+    }
+
+    /// Returns a standard normal number (Box and Muller).
+    fn normal(&mut self) -> f64 {
+        let (a, b) = (self.uniform(), self.uniform());
+        (-2.0 * (1.0 - a).ln()).sqrt() * (std::f64::consts::TAU * b).cos()
+    }
+}
+
+/// Returns training and test entries of a planted CP model of rank 2 with biases, whose rows are normal.
+fn planted() -> (Entries, Entries) {
+    let mut s = Sequence(1 << 32);
+    let rows = |s: &mut Sequence, count: u32, mean: f64, deviation: f64| -> Vec<[f64; 3]> {
+        let mut row = |_| [0; 3].map(|_| mean + deviation * s.normal());
+        (0..count).map(&mut row).collect()
+    };
+    let (users, films) = (rows(&mut s, USERS, 0.0, 0.8), rows(&mut s, FILMS, 0.0, 0.8));
+    let months = rows(&mut s, MONTHS, 1.0, 0.1);
+    let dims = [USERS, FILMS, MONTHS].map(u64::from);
+    let (mut train, mut test) = (Entries::new(&dims), Entries::new(&dims));
+    for i in 0..USERS {
+        for j in 0..FILMS {
+            let m = (s.uniform() * f64::from(MONTHS)) as u32;
+            let (u, v, w) = (users[i as usize], films[j as usize], months[m as usize]);
+            let x = 3.0 + u[2] + v[2] + (0..2).map(|k| u[k] * v[k] * w[k]).sum::<f64>();
+            let x = x + 0.4 * s.normal();
+            let training_fraction = match kind_of(i) {
+                Kind::Frequent => 0.4,
+                Kind::Rare => 0.02,
+                Kind::Unseen => 0.0,
+            };
+            let draw = s.uniform();
+            if draw < training_fraction {
+                train.push(&[i, j, m], x);
+            } else if draw > 0.8 {
+                test.push(&[i, j, m], x);
+            }
+        }
+    }
+    (train, test)
+}
+
+/// Returns the fractions of test entries of such users inside the 90% and the 50% interval.
+fn coverage(model: &Model, test: &Entries, kind: Kind) -> [f64; 2] {
+    let test = test.filtered(|index| kind_of(index[0]) == kind);
+    let view = test.view();
+    let mut inside = [0.0; 2];
+    predict_intervals(
+        model,
+        &view,
+        &[0.05, 0.95, 0.25, 0.75],
+        &PredictOptions {
+            clip: false,
+            threads: 2,
+        },
+        &(),
+        |range, distributions| {
+            for (i, d) in range.zip(distributions) {
+                for (k, count) in inside.iter_mut().enumerate() {
+                    let (low, high) = (d.quantiles[2 * k], d.quantiles[2 * k + 1]);
+                    *count += f64::from((low..=high).contains(&test.values[i]));
+                }
+            }
+            Ok(())
+        },
+    )
+    .unwrap();
+    inside.map(|count| count / test.values.len() as f64)
+}
+
+#[test]
+fn intervals_of_frequent_rare_and_unseen_rows_have_nominal_coverage() {
+    let (train, test) = planted();
+    let problem = Problem::builder(train.view()).build(&()).unwrap();
+    let mut o = options(Algorithm::Gibbs, ModelKind::Cp, 4);
+    (o.burn_in, o.samples) = (20, 60);
+    let (model, _) = fit(&problem, &o, &FitInput::default(), &mut SilentObserver, &()).unwrap();
+    for kind in [Kind::Frequent, Kind::Rare, Kind::Unseen] {
+        let [wide, narrow] = coverage(&model, &test, kind);
+        assert!((0.86..0.94).contains(&wide), "{kind:?}: {wide}");
+        assert!((0.44..0.57).contains(&narrow), "{kind:?}: {narrow}");
+    }
+    // The model file keeps what the intervals need.
+    let dir = Scratch::new("interval-coverage");
+    let path = dir.join("model.s3m");
+    model::save(&model, &path).unwrap();
+    let loaded = model::load(&path, OpenMode::Mapped).unwrap();
+    for kind in [Kind::Rare, Kind::Unseen] {
+        assert_eq!(
+            coverage(&loaded, &test, kind),
+            coverage(&model, &test, kind)
+        );
+    }
+}
