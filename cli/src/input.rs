@@ -53,7 +53,7 @@ pub(crate) struct TextArguments {
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     strings: Vec<String>,
 
-    /// CSV/TSV: names of an earlier conversion, to number ids alike
+    /// CSV/TSV: names of an earlier conversion, to give ids the same numbers
     #[arg(long, value_name = "MODE:FILE")]
     names: Vec<String>,
 

@@ -22,7 +22,7 @@ use crate::progress::Progress;
 #[derive(Args)]
 #[command(after_help = "\
 Times: --time COLUMN:UNIT[:FORMAT]. UNIT is year, quarter, month, week, day, hour, weekday or hour-of-week (UTC). The \
-column has seconds or milliseconds after 1970, or ISO 8601 dates; the first field decides, unless FORMAT is s, ms or \
+column has seconds or milliseconds since 1970, or ISO 8601 dates; the first field decides, unless FORMAT is s, ms or \
 iso. Bins are consecutive and named: 1996-04, 1996-W17, Mon 13:00.
 Numbers: --bin COLUMN:RULE. RULE is quantiles=N (about equally many rows per bin; equal numbers share a bin), width=W \
 ([0, W), [W, 2W), ...) or log=B ([1, B), [B, B^2), ...). The range is the name.

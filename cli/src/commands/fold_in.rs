@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "MODE:FILE[:WEIGHT]")]
     matrix: Vec<String>,
 
-    /// Option for reading text of matrices, as for fit
+    /// Option for reading matrices from text, as for fit
     #[arg(long, value_name = "OPTION")]
     matrix_text: Vec<String>,
 

@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     #[arg(long = "for", value_name = "MODE:ROW")]
     rows: Vec<String>,
 
-    /// Leave out the rows of these entries, such as the training entries
+    /// Leave out rows that have an entry with the row of --for in this file, such as the training data
     #[arg(long, value_name = "FILE")]
     exclude: Vec<PathBuf>,
 

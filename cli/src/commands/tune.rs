@@ -53,11 +53,11 @@ pub(super) fn command(command: Command) -> Command {
             Arg::new("valid")
                 .long("valid")
                 .value_name("FILE|FRACTION")
-                .help(format!("Entries to compare trials on or held-out fraction [default: {}]", defaults.fraction)),
+                .help(format!("Validation entries to compare trials on, or fraction to hold out [default: {}]", defaults.fraction)),
         )
         .arg(path_argument("output", "CONFIG", "File to write the best options to, for fit --config").short('o').required(true))
         .arg(number("trials", format!("Number of trials, including the default options [default: {}]", defaults.trials)))
-        .arg(number("rungs", format!("Rounds of comparison [default: {}]", defaults.rungs)))
+        .arg(number("rungs", format!("Number of rungs (rounds) of successive halving [default: {}]", defaults.rungs)))
         .arg(number("fit-threads", format!("Threads per fit; concurrent fits share --threads [default: {}]", defaults.fit_threads)));
     let command = table_arguments(settings_arguments(command), false, value_or_range)
         .arg(
