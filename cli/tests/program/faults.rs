@@ -48,7 +48,7 @@ fn fault_library() -> Option<&'static Path> {
 /// A command that replaces files of an earlier run.
 struct Job {
     dir: Scratch,
-    arguments: &'static [&'static str],
+    arguments: Vec<&'static str>,
     /// The file for standard input.
     input: Option<&'static str>,
     /// The files that the command replaces, with their contents before.
@@ -68,7 +68,7 @@ struct Faulty {
 impl Job {
     fn new(
         dir: Scratch,
-        arguments: &'static [&'static str],
+        arguments: &[&'static str],
         outputs: &[&'static str],
         made: Option<&'static str>,
     ) -> Job {
@@ -77,7 +77,7 @@ impl Job {
         Job {
             outputs: outputs.collect(),
             dir,
-            arguments,
+            arguments: arguments.to_vec(),
             input: None,
             made,
         }
@@ -85,7 +85,7 @@ impl Job {
 
     fn command(&self) -> Command {
         let mut command = program();
-        command.args(expand_paths(&self.dir, self.arguments));
+        command.args(expand_paths(&self.dir, &self.arguments));
         if let Some(input) = self.input {
             command.stdin(File::open(self.dir.join(input)).unwrap());
         }
@@ -275,10 +275,10 @@ fn fit_job(name: &str) -> Job {
             "--tensor=@d.coo",
             "--matrix=2:@g.coo",
             "--rank=2",
-            "--epochs=3",
             "--threads=2",
             "--checkpoint=@c.s3m",
             "-o@m.s3m",
+            "--epochs=3",
         ],
         &["m.s3m", "c.s3m"],
         None,
@@ -324,7 +324,7 @@ fn failed_calls_of_a_conversion_are_errors_and_keep_earlier_files() {
     convert_job("fault-convert").fail_all_kinds();
     // Standard input is read on a thread of its own.
     let from_input = Job {
-        arguments: &["convert", "-", "@d.coo"],
+        arguments: vec!["convert", "-", "@d.coo"],
         input: Some("new.csv"),
         ..convert_job("fault-input")
     };
@@ -343,7 +343,12 @@ fn killed_fit_keeps_earlier_files_and_the_next_run_cleans_up() {
     if fault_library().is_none() {
         return;
     }
-    let job = fit_job("kill-fit");
+    let mut job = fit_job("kill-fit");
+    if is_long() {
+        // Enough checkpoints for 200 writes.
+        job.arguments.pop();
+        job.arguments.push("--epochs=10");
+    }
     let writes = if is_long() { 200 } else { 8 };
     job.kill_at("write", writes);
     job.kill_at("fsync", writes);
@@ -358,7 +363,7 @@ fn killed_conversion_keeps_earlier_files_and_the_next_run_cleans_up() {
     let job = convert_job("kill-convert");
     // Enough text for 200 writes.
     if is_long() {
-        job.dir.file("new.csv", ratings(4_000_000, 1));
+        job.dir.file("new.csv", ratings(3_000_000, 1));
     }
     let writes = if is_long() { 200 } else { 8 };
     job.kill_at("write", writes);
@@ -374,4 +379,36 @@ fn killed_batch_keeps_earlier_files_and_continues() {
     let writes = if is_long() { 200 } else { 6 };
     job.kill_at("write", writes);
     job.kill_at("rename", writes);
+}
+
+#[test]
+fn failed_allocations_keep_earlier_files() {
+    if fault_library().is_none() {
+        return;
+    }
+    let job = fit_job("fault-alloc");
+    let calls = job.count("alloc");
+    let points = if is_long() { 2000 } else { 24 };
+    let (mut errors, mut aborts) = (0, 0);
+    for point in 0..points {
+        let faulty = job.run_with(&format!("alloc:{}:fail", 1 + point * calls / points));
+        let context = &faulty.description;
+        if faulty.run.code.is_some() {
+            assert_ne!(faulty.run.code, Some(101), "a panic: {context}");
+            assert!(job.temporary_files().is_empty(), "{context}");
+            errors += 1;
+        } else {
+            // A documented limit: failed allocations of small objects abort the process. The next run removes its files.
+            let message = "memory allocation of";
+            assert!(faulty.run.stderr.contains(message), "{context}");
+            aborts += 1;
+        }
+        job.check_outputs(context);
+    }
+    println!(
+        "fit: {errors} of {points} failed allocations were errors or tolerated, {aborts} aborted"
+    );
+    ProgramRun::from(job.command().output().unwrap()).ok();
+    job.check_outputs("the next run");
+    assert!(job.temporary_files().is_empty());
 }
