@@ -97,7 +97,7 @@ fn fit_eval_predict_export_and_info_agree() {
         ],
     ))
     .ok();
-    assert!((eval.json()[0]["clipped_rmse"].as_f64().unwrap() - rmse).abs() < 1e-6);
+    assert!((eval.json()[0]["rmse"].as_f64().unwrap() - rmse).abs() < 1e-6);
     let text = run(expand_paths(
         &dir,
         &["predict", "@m.s3m", "@tensor.test.coo"],
@@ -514,9 +514,8 @@ fn values_without_bounds_are_not_clipped() {
         (&stars, Some("--no-clip"), false),
     ] {
         let arguments = ["--rank", "2", "--epochs", "2", "--json", "-o"].map(Path::new);
-        let fit = [Path::new("fit"), file]
-            .into_iter()
-            .chain(flag.map(Path::new));
+        let fit = [Path::new("fit"), Path::new("--tensor"), file].into_iter();
+        let fit = fit.chain(flag.map(Path::new));
         let fit = run(fit.chain(arguments).chain([model.as_path()]));
         let summary = fit.json().last().unwrap()["summary"].clone();
         assert_eq!(summary["clipped"], clips, "{flag:?}");

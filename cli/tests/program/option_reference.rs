@@ -87,7 +87,6 @@ fn table_row(option: &OptionInfo) -> String {
 fn command_line(option: &OptionInfo) -> String {
     let name = option.name.replace('_', "-");
     match option.kind {
-        OptionKind::Flag if option.default == "auto" => format!("--[no-]{name}"),
         OptionKind::Flag if option.default == "true" => format!("--no-{name}"),
         OptionKind::Flag => format!("--{name}"),
         OptionKind::Choice(_) => format!("--{name} NAME"),
