@@ -94,13 +94,21 @@ pub(crate) fn residuals(
 ) -> Vec<f32> {
     let mut found = Vec::with_capacity(block.len());
     let order = non_fiber_count(block.spec());
+    let width = block.record_words();
+    // Plain loops: the adapters of the standard library took 100 instructions per entry here.
     predictions(block, model, scratch, |batches, values| {
-        let records = batches
-            .iter()
-            .flat_map(|b| b.record_slices(block))
-            .flat_map(|p| p.chunks_exact(block.record_words()));
-        let residual = |(record, value): (&[u32], &f32)| f32::from_bits(record[order]) - value;
-        found.extend(records.zip(values).map(residual));
+        let mut values = values;
+        for batch in batches {
+            for records in batch.record_slices(block) {
+                let (of_records, rest) = values.split_at(records.len() / width);
+                values = rest;
+                let start = found.len();
+                found.resize(start + of_records.len(), 0.0);
+                for (k, residual) in found[start..].iter_mut().enumerate() {
+                    *residual = f32::from_bits(records[k * width + order]) - of_records[k];
+                }
+            }
+        }
     });
     found
 }

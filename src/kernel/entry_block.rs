@@ -177,16 +177,21 @@ impl EntryBlock {
             let values = values.map(|record| f32::from_bits(record[value_at]));
             self.original_values = try_collect(self.len(), values, "entries")?;
         }
+        let row_biases: Vec<&[f32]> = non_fiber.iter().map(|&m| biases[m]).collect();
         for run in &self.runs {
             let fiber_mode = self.spec.fiber_mode;
             let fiber_bias =
                 fiber_mode.map_or(0.0, |f| f64::from(biases[f][run.fiber_row as usize]));
-            for i in run.start as usize..(run.start + run.len) as usize {
-                let record = &mut self.records[i * width..][..width];
-                let rows = non_fiber.iter().zip(&*record);
-                let row_biases = rows.map(|(&m, &row)| f64::from(biases[m][row as usize]));
-                let bias = fiber_bias + row_biases.sum::<f64>();
-                record[value_at] = ((f64::from(self.original_values[i]) - bias) as f32).to_bits();
+            let entries = run.start as usize..(run.start + run.len) as usize;
+            let records = &mut self.records[entries.start * width..entries.end * width];
+            let originals = &self.original_values[entries];
+            for (k, record) in records.chunks_exact_mut(width).enumerate() {
+                let mut sum = 0.0;
+                for (n, of_mode) in row_biases.iter().enumerate() {
+                    sum += f64::from(of_mode[record[n] as usize]);
+                }
+                let value = f64::from(originals[k]) - (fiber_bias + sum);
+                record[value_at] = (value as f32).to_bits();
             }
         }
         Ok(())
