@@ -248,8 +248,11 @@ fn modes_that_look_like_times_or_identifiers_are_remarked_on() {
     dir.file("ids.tns", "1 90000001 1\n2 4 1\n");
     let ran = convert(&dir, &["@ids.tns", "@ids.coo"]).ok();
     assert!(ran.stderr.contains("CSV or TSV"), "{}", ran.stderr);
-    for quiet in [&["--strings", "all"][..], &["--dims", "2,100000000"]] {
-        let ran = convert(&dir, &[&["@ids.csv", "@ids.coo"][..], quiet].concat()).ok();
+    for quiet in [
+        &["@named.coo", "--strings", "all"][..],
+        &["@stated.coo", "--dims", "2,100000000"],
+    ] {
+        let ran = convert(&dir, &[&["@ids.csv"][..], quiet].concat()).ok();
         assert_eq!(ran.stderr, "");
     }
 }
