@@ -148,7 +148,7 @@ options! {
     orthogonal: bool, OptionKind::Flag, "true", NOT_GIBBS,
         "Orthonormalize the factor columns after fitting (tucker)";
     clip: Option<bool>, OptionKind::Flag, "auto", ALL,
-        "Clip predictions to the training range; auto: if the values have a bounded scale, such as ratings";
+        "Clip predictions to the training range; auto: on bounded scales";
     burn_in: u64, OptionKind::Integer(0, 1_000_000), "8", GIBBS,
         "Gibbs sweeps before the first sample";
     samples: u64, OptionKind::Integer(1, 100_000), "50", GIBBS,
