@@ -625,7 +625,7 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_preset_name(uint64_t index, const char **name
 
 /** The listed entries are factorized; all other cells are unknown. */
 #define S3CMTF_MATRIX_OBSERVED 0
-/** The entries are similarities between rows of the mode: a graph Laplacian penalty draws similar rows together. */
+/** The entries are similarities between rows of the mode: a graph Laplacian penalty on the differences of similar rows. */
 #define S3CMTF_MATRIX_GRAPH 1
 /** All cells are factorized; those that are not listed are 0. No cell is listed twice. */
 #define S3CMTF_MATRIX_FULL 2
@@ -794,8 +794,8 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_start(s3cmtf_fit *fit, s3cmtf_error *erro
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_get_progress(const s3cmtf_fit *fit, s3cmtf_progress *progress,
     s3cmtf_error *error);
 
-/** Waits for the end of a fit in the background, at most `seconds` (negative: without limit), and writes 1 to `running` if it is
-  *  still running, else 0. May be called concurrently. */
+/** Waits until a fit in the background ends, for at most `seconds` (negative: without limit). Writes 1 to `running` if it is
+  *  still running, else 0. Several threads may wait at the same time. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_wait(const s3cmtf_fit *fit, double seconds, int32_t *running,
     s3cmtf_error *error);
 
@@ -1074,7 +1074,7 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_model_view_core(const s3cmtf_model *model, s3
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_copy_matrix_indices(const s3cmtf_model *model, uint64_t matrix, void *indices,
     uint64_t capacity, int32_t index_type, s3cmtf_error *error);
 
-/** Copies the factor V of a coupled matrix, as s3cmtf_model_copy_factor() does for a mode. */
+/** Copies the factor matrix V of a coupled matrix. Arguments are those of s3cmtf_model_copy_factor(). */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_copy_matrix(const s3cmtf_model *model, uint64_t matrix, void *numbers,
     uint64_t capacity, int32_t number_type, int32_t layout, s3cmtf_error *error);
 
@@ -1112,7 +1112,7 @@ typedef struct s3cmtf_predict_request {
     uint64_t threads;
     /** May be NULL. */
     const s3cmtf_cancel *cancel;
-    /** Output: the standard deviation of the value of each cell, posterior and noise together; room for `capacity` numbers, or
+    /** Output: the predictive standard deviation of each cell, from posterior and noise; room for `capacity` numbers, or
       *  NULL. */
     void *deviations;
     /** Probabilities above 0 and below 1 of the quantiles to predict, such as 0.05 and 0.95. */
@@ -1555,7 +1555,7 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_clusters_get(const s3cmtf_clusters *clusters,
     s3cmtf_error *error);
 
 /** Copies the listed members of a cluster, the nearest to its centre first, and their distances to it. `rows` and
-  *  `distances` have room for `capacity` items, at least `members` of s3cmtf_cluster; either may be NULL. */
+  *  `distances` have room for `capacity` items, at least the field `members` of s3cmtf_cluster. Either may be NULL. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_clusters_copy_members(const s3cmtf_clusters *clusters, uint64_t index,
     uint64_t *rows, double *distances, uint64_t capacity, s3cmtf_error *error);
 

@@ -1386,7 +1386,7 @@ public:
             made[k] = detail::fill<cluster_label>(s3cmtf_clusters_get_label, get(), index, k);
         return made;
     }
-    /// Returns the mean of the rows of a cluster in the factor.
+    /// Returns the centre of a cluster: the mean of the factor rows of its members.
     std::vector<double> centre(std::size_t index) const
     {
         std::vector<double> numbers(rank_);

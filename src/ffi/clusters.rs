@@ -321,7 +321,7 @@ pub unsafe extern "C" fn s3cmtf_clusters_get(
 }
 
 /// Copies the listed members of a cluster, the nearest to its centre first, and their distances to it. `rows` and
-/// `distances` have room for `capacity` items, at least `members` of s3cmtf_cluster; either may be NULL.
+/// `distances` have room for `capacity` items, at least the field `members` of s3cmtf_cluster. Either may be NULL.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_clusters_copy_members(

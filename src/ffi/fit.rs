@@ -267,8 +267,8 @@ pub unsafe extern "C" fn s3cmtf_fit_get_progress(
     })
 }
 
-/// Waits for the end of a fit in the background, at most `seconds` (negative: without limit), and writes 1 to `running` if it is
-/// still running, else 0. May be called concurrently.
+/// Waits until a fit in the background ends, for at most `seconds` (negative: without limit). Writes 1 to `running` if it is
+/// still running, else 0. Several threads may wait at the same time.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_wait(

@@ -256,7 +256,7 @@ pub unsafe extern "C" fn s3cmtf_model_copy_matrix_indices(
     })
 }
 
-/// Copies the factor V of a coupled matrix, as s3cmtf_model_copy_factor() does for a mode.
+/// Copies the factor matrix V of a coupled matrix. Arguments are those of s3cmtf_model_copy_factor().
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_copy_matrix(

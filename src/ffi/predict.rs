@@ -45,7 +45,7 @@ pub struct PredictRequest {
     pub threads: u64,
     /// May be NULL.
     pub cancel: *const CancelHandle,
-    /// Output: the standard deviation of the value of each cell, posterior and noise together; room for `capacity` numbers, or
+    /// Output: the predictive standard deviation of each cell, from posterior and noise; room for `capacity` numbers, or
     /// NULL.
     pub deviations: *mut c_void,
     /// Probabilities above 0 and below 1 of the quantiles to predict, such as 0.05 and 0.95.

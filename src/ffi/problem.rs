@@ -14,7 +14,7 @@ use crate::problem::{MatrixKind, Problem, ProblemBuilder};
 
 /// The listed entries are factorized; all other cells are unknown.
 pub const S3CMTF_MATRIX_OBSERVED: i32 = 0;
-/// The entries are similarities between rows of the mode: a graph Laplacian penalty draws similar rows together.
+/// The entries are similarities between rows of the mode: a graph Laplacian penalty on the differences of similar rows.
 pub const S3CMTF_MATRIX_GRAPH: i32 = 1;
 /// All cells are factorized; those that are not listed are 0. No cell is listed twice.
 pub const S3CMTF_MATRIX_FULL: i32 = 2;
