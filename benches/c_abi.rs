@@ -60,7 +60,7 @@ fn data() -> BenchData {
     BenchData {
         // Rust and C map the same file, because the location of rows in memory changes the time by a tenth.
         model: load(&path, OpenMode::Mapped).unwrap(),
-        // SAFETY: the successful call initialised it.
+        // SAFETY: the successful call initialized it.
         handle: unsafe { handle.assume_init() } as usize,
         columns: [column(7919, 5000), column(104_729, 2000), column(13, 50)],
     }

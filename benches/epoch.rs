@@ -1,4 +1,4 @@
-//! Single epochs of fits, without initialisation and finalisation. Items are tensor entries.
+//! Single epochs of fits, without initialization and finalization. Items are tensor entries.
 
 use std::fmt;
 use std::sync::OnceLock;

@@ -54,13 +54,13 @@ application() {
 }
 
 address() {
-  # Without optimisation: fast to build, with overflow checks.
+  # Without optimization: fast to build, with overflow checks.
   RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address --cfg s3cmtf_test" CARGO_PROFILE_DEV_DEBUG=line-tables-only \
     CARGO_PROFILE_DEV_OPT_LEVEL=0 \
     cargo build --quiet --package s3cmtf --lib --target "$triple" --target-dir "$target/sanitize"
   # Detection of stack use after return needs one compiler runtime; here there are two.
   export ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1:detect_stack_use_after_return=0
-  # Unoptimised kernels with checks have stack frames of megabytes.
+  # Unoptimized kernels with checks have stack frames of megabytes.
   export RUST_MIN_STACK=33554432
   export UBSAN_OPTIONS=print_stacktrace=1
   export S3CMTF_SANITIZER=1

@@ -764,7 +764,7 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_test(s3cmtf_fit *fit, const s3cmtf_co
 /** Sets the validation entries, which select the best epoch and, with the option "patience", stop the fit. NULL for none. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_valid(s3cmtf_fit *fit, const s3cmtf_coo *valid, s3cmtf_error *error);
 
-/** Sets a model to start from; rows that it does not contain are initialised. NULL for none. */
+/** Sets a model to start from; rows that it does not contain are initialized. NULL for none. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_init(s3cmtf_fit *fit, const s3cmtf_model *model, s3cmtf_error *error);
 
 /** Sets the checkpoint file, which is written every "checkpoint_every" epochs (an option) and replaced atomically. NULL for none. */
@@ -1285,7 +1285,7 @@ typedef struct s3cmtf_ranking {
     double hit_rate;
     /** Fraction of the relevant rows of a user that are in the list. */
     double recall;
-    /** Normalised discounted cumulative gain: a relevant row at rank p, from 1, gains 1 / log2(p + 1). */
+    /** Normalized discounted cumulative gain: a relevant row at rank p, from 1, gains 1 / log2(p + 1). */
     double ndcg;
     /** As hit_rate. */
     double popularity_hit_rate;

@@ -26,7 +26,7 @@ fn choose(is_terminal: bool, variable: impl Fn(&str) -> Option<String>) -> bool 
         && variable("CLICOLOR").as_deref() != Some("0")
 }
 
-/// How a word is emphasised.
+/// How a word is emphasized.
 #[derive(Clone, Copy)]
 pub(crate) enum Style {
     /// Bold red.

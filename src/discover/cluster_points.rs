@@ -2,7 +2,7 @@
 //!
 //! In [`ClusterSpace::Predictions`] the squared distance of two rows is the mean squared difference of their predictions
 //! for the tensor, without biases, divided by the variance of those predictions among the rows. The same term is added
-//! for each matrix coupled to the mode. Distances are therefore the same for every parametrisation of the model, and
+//! for each matrix coupled to the mode. Distances are therefore the same for every parametrization of the model, and
 //! a matrix has the same weight as the tensor.
 //!
 //! Let u M u^T be the mean square of the predictions of a row u in one term, and S the covariance of the rows. The squared

@@ -15,7 +15,7 @@ impl<'a> ParameterView<'a> {
     ///
     /// With `use_conditional_means`, rows of the mode whose conditional means are stored (`conditional_means`) are those
     /// means instead of the sampled rows. Predictions then have the same expectation and less Monte Carlo variance
-    /// (Rao-Blackwellisation).
+    /// (Rao-Blackwellization).
     pub(super) fn per_sample(
         model: &'a Model,
         use_conditional_means: bool,

@@ -98,7 +98,7 @@ pub(super) fn second_moment(
     for i in (0..own.rows.len()).filter(|_| total > 0.0) {
         let fraction = own.row_weight(i) / total;
         parameters.read(mode, i, &mut row);
-        // Slices of equal length: the compiler then drops the bounds checks and vectorises.
+        // Slices of equal length: the compiler then drops the bounds checks and vectorizes.
         let row = &row[..rank];
         for j in 0..rank {
             let line = &mut moment[j * rank..][..rank];

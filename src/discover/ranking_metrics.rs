@@ -34,7 +34,7 @@ pub struct RankingMetrics {
     pub hit_rate: f64,
     /// The fraction of the relevant rows of a user that the list holds.
     pub recall: f64,
-    /// Normalised discounted cumulative gain. A relevant row at rank p (counted from 1) gains 1 / log2(p + 1). The sum is
+    /// Normalized discounted cumulative gain. A relevant row at rank p (counted from 1) gains 1 / log2(p + 1). The sum is
     /// divided by that of the ideal list, whose first ranks are all relevant (Jarvelin and Kekalainen 2002).
     pub ndcg: f64,
 }

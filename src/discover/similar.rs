@@ -6,7 +6,7 @@
 //!
 //! cos(u, v) = u M v^T / sqrt((u M u^T) (v M v^T)), with M from [`prediction_metric`].
 //!
-//! It is the same for every parametrisation of a model. In a model with posterior samples each of the three inner products
+//! It is the same for every parametrization of a model. In a model with posterior samples each of the three inner products
 //! is a sum over all samples, so that uncertain rows are less similar.
 
 use super::batch_scoring::{

@@ -90,7 +90,7 @@ impl TopK {
         let mut threshold = self.threshold();
         let (groups, rest) = scores.as_chunks::<SCORES_PER_TEST>();
         for (g, group) in groups.iter().enumerate() {
-            // A bitwise OR instead of `any`: it has no branch per score and vectorises.
+            // A bitwise OR instead of `any`: it has no branch per score and vectorizes.
             let mut exceeds = false;
             for &score in group {
                 exceeds |= score > threshold;

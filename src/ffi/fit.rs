@@ -133,7 +133,7 @@ pub extern "C" fn s3cmtf_fit_set_valid(
     })
 }
 
-/// Sets a model to start from; rows that it does not contain are initialised. NULL for none.
+/// Sets a model to start from; rows that it does not contain are initialized. NULL for none.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_set_init(

@@ -114,7 +114,7 @@ pub struct RankingInfo {
     pub hit_rate: f64,
     /// Fraction of the relevant rows of a user that are in the list.
     pub recall: f64,
-    /// Normalised discounted cumulative gain: a relevant row at rank p, from 1, gains 1 / log2(p + 1).
+    /// Normalized discounted cumulative gain: a relevant row at rank p, from 1, gains 1 / log2(p + 1).
     pub ndcg: f64,
     /// As hit_rate.
     pub popularity_hit_rate: f64,

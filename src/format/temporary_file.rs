@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_recognised_by_their_checksum() {
+    fn names_are_recognized_by_their_checksum() {
         for final_name in ["m.s3m", "", ".", "a.b.c", "Amélie.coo", &"é".repeat(200)] {
             let name = temporary_name(OsStr::new(final_name));
             assert!(name.len() < 255, "{name}");

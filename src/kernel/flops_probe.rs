@@ -68,7 +68,7 @@ fn fma_chains<V: F32x16, const K: usize>(rounds: usize) -> f32 {
 /// Returns the floating-point operations per second of multiply-adds (two each) on registers, on the calling
 /// thread, measured for about `seconds`.
 ///
-/// The scalar level has the peak of the portable vectors, because the compiler vectorises its loops with the same
+/// The scalar level has the peak of the portable vectors, because the compiler vectorizes its loops with the same
 /// instructions where it can.
 ///
 /// # Panics

@@ -1,6 +1,6 @@
 //! The nearest of several centres for each of many points.
 //!
-//! The compiler vectorises the loops over the points of a block. Multiplications and additions are not fused
+//! The compiler vectorizes the loops over the points of a block. Multiplications and additions are not fused
 //! or reordered, so all levels return the same bits.
 #![allow(unsafe_code)]
 

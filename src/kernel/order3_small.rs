@@ -12,7 +12,7 @@
 //!     E = sum over entries of (w_e e v) w^T
 //!     update u and G with E; M for the next batch
 //! ```
-//! Optimisations:
+//! Optimizations:
 //! 1. The rows of M and of its transpose stay in registers during a batch, where the register file suffices. So
 //!    both products are sums of broadcasts times registers, without horizontal sums.
 //! 2. Two accumulators per product hide the latency of the multiply-add.

@@ -13,7 +13,7 @@
 //!     E = sum over entries of (w_e e a) (x) b (x) c
 //!     update u and G with E; M for the next batch
 //! ```
-//! Optimisations:
+//! Optimizations:
 //! 1. M is packed: one vector holds two rows, X[i][p] = (M[i][2p], M[i][2p+1]). Rows of half a vector would waste
 //!    half of every instruction.
 //! 2. T[k][p] is X with the first mode along the lanes, so that Q and S are computed by the same function.

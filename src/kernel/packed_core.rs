@@ -11,7 +11,7 @@
 //!     d_{N-1}, d_N and the value from the last two modes of M_{N-2}
 //!     queue the core update of this entry
 //! ```
-//! Optimisations:
+//! Optimizations:
 //! 1. The core update of an entry is delayed to the pass of the next entry. So every value of the core is read
 //!    and written once per entry, with the same result as Algorithm 1.
 //! 2. The core is stored without the padding of its last mode ([`PackedLayout`]): 9 vectors instead of 12 per
@@ -344,7 +344,7 @@ struct Tile {
 }
 
 impl Tile {
-    // Without optimisation, all tile sizes inlined into one function would need megabytes of stack.
+    // Without optimization, all tile sizes inlined into one function would need megabytes of stack.
     #[cfg_attr(not(debug_assertions), inline(always))]
     unsafe fn contract<V: PackedVector, const K: usize, const CORE_UPDATE: u8>(&self) {
         // SAFETY: the caller guarantees that all addresses are valid for `K` vectors of `rank` slices.

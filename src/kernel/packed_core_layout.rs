@@ -171,7 +171,7 @@ impl PackedLayout {
         !self.plane_row_stride.is_multiple_of(LANES)
     }
 
-    /// Initialises `work`: rows of leading modes are 1, no core update is queued.
+    /// Initializes `work`: rows of leading modes are 1, no core update is queued.
     pub(super) fn prepare_work(&self, work: &mut [f32]) {
         work.fill(0.0);
         (0..self.leading_modes).for_each(|n| work[self.row_starts[n]] = 1.0);

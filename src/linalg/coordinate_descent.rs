@@ -6,7 +6,7 @@ pub(crate) const WARM_START_PASSES: usize = 40;
 /// Relative change of the largest element below which the iteration has converged.
 const TOLERANCE: f64 = 1e-7;
 
-/// Minimises 1/2 x^T A x - b^T x + l1 |x - prior|_1, optionally over x >= 0.
+/// Minimizes 1/2 x^T A x - b^T x + l1 |x - prior|_1, optionally over x >= 0.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CoordinateDescent<'a> {
     /// Whether x must be non-negative.

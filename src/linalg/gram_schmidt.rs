@@ -1,4 +1,4 @@
-//! Orthonormal columns by modified Gram-Schmidt, each column orthogonalised twice.
+//! Orthonormal columns by modified Gram-Schmidt, each column orthogonalized twice.
 //!
 //! The second pass removes the components that rounding leaves behind in the first (Giraud, Langou and
 //! Rozložník, "The loss of orthogonality in the Gram-Schmidt orthogonalization process", 2005).

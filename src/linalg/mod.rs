@@ -1,6 +1,6 @@
 //! Small dense linear algebra in `f64`: vectors, and row-major matrices as flat slices.
 //!
-//! Used for hyperpriors, spectral initialisation, orthogonalisation, and wherever `f32` is not precise enough.
+//! Used for hyperpriors, spectral initialization, orthogonalization, and wherever `f32` is not precise enough.
 //! Matrices have the size of a rank, so the algorithms are the plain textbook ones and single-threaded.
 //! Every function sums in a fixed order, so results are reproducible.
 //!

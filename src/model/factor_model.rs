@@ -35,7 +35,7 @@ pub struct Model {
     pub(crate) record: FitRecord,
     pub(crate) orthogonal: bool,
     pub(crate) samples: Option<PosteriorSamples>,
-    /// During a fit: the prior mean of a full core, in standardised values. Empty if it is 0.
+    /// During a fit: the prior mean of a full core, in standardized values. Empty if it is 0.
     pub(crate) core_prior_mean: Vec<f32>,
 }
 

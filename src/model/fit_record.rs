@@ -10,7 +10,7 @@ pub struct EpochMetrics {
     pub epoch: u64,
     /// Learning rate of the epoch.
     pub eta: f64,
-    /// Training loss: f of the paper plus half the penalised squares of the biases.
+    /// Training loss: f of the paper plus half the penalized squares of the biases.
     pub loss: f64,
     /// RMSE on the training entries.
     pub train_rmse: f64,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::quantized_rows::QuantizedRows;
 use super::unseen_rows::UnseenRows;
 
-/// One posterior sample, in standardised values.
+/// One posterior sample, in standardized values.
 #[derive(Clone)]
 pub struct PosteriorSample {
     /// Standard deviation of the noise.
@@ -34,7 +34,7 @@ pub struct PosteriorSample {
 pub struct PosteriorSamples {
     /// Mean of the training values, added to predictions.
     pub(crate) mean: f64,
-    /// Factor from standardised to original values.
+    /// Factor from standardized to original values.
     pub(crate) scale: f64,
     /// Whether rows end with their bias.
     pub(crate) has_biases: bool,
@@ -67,7 +67,7 @@ impl PosteriorSamples {
         self.mean
     }
 
-    /// Returns the factor from standardised values, which samples are in, to original ones.
+    /// Returns the factor from standardized values, which samples are in, to original ones.
     pub fn scale(&self) -> f64 {
         self.scale
     }

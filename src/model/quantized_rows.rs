@@ -1,4 +1,4 @@
-//! Factor rows quantised to 16 bits per value.
+//! Factor rows quantized to 16 bits per value.
 
 /// Rows of 16-bit integers with one scale per row. They take half the memory of floats; the rounding error is at most
 /// 1/65534 of the largest absolute value of the row.
@@ -13,7 +13,7 @@ pub struct QuantizedRows {
 }
 
 impl QuantizedRows {
-    /// Quantises contiguous rows of `row_len` values each.
+    /// Quantizes contiguous rows of `row_len` values each.
     pub(crate) fn quantize(row_len: usize, rows: &[f32]) -> QuantizedRows {
         const MAX: f32 = i16::MAX as f32;
         let mut scales = Vec::with_capacity(rows.len() / row_len.max(1));

@@ -46,7 +46,7 @@ pub enum Penalty {
     L1,
 }
 
-/// The initialisation of factors and core.
+/// The initialization of factors and core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Initialization {
     /// `Gibbs`, or `Paper` with `nonneg`. For the algorithm `gibbs`: as `Identity`, but the smaller modes start with

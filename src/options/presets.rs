@@ -14,7 +14,7 @@ pub const PRESETS: &[&str] = &[
 
 impl Options {
     /// Returns the options of a preset. `paper` has the paper's model (Tucker without mean and biases, rank 10),
-    /// initialisation, penalty, schedule and matrix weight, and the learning rate 0.001. The others add the rank and the
+    /// initialization, penalty, schedule and matrix weight, and the learning rate 0.001. The others add the rank and the
     /// learning rate that the paper gives for a data set.
     pub fn preset(name: &str) -> Result<Options> {
         let mut options = Options::default();

@@ -30,7 +30,7 @@ pub(crate) fn with_signals_blocked<T>(spawn: impl FnOnce() -> T) -> T {
 
     let mut blocked = MaybeUninit::uninit();
     let mut previous = MaybeUninit::uninit();
-    // SAFETY: `sigfillset` initialises the set before any other use. `pthread_sigmask` fails only for an
+    // SAFETY: `sigfillset` initializes the set before any other use. `pthread_sigmask` fails only for an
     // invalid first argument; it then changes nothing, and `previous` is not read.
     let _restore = unsafe {
         libc::sigfillset(blocked.as_mut_ptr());

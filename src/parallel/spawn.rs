@@ -5,7 +5,7 @@ use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 use super::signals::with_signals_blocked;
 use crate::error::{Error, Result};
 
-/// Name of every thread of this library. Debuggers show it, and a panic hook recognises these threads by it.
+/// Name of every thread of this library. Debuggers show it, and a panic hook recognizes these threads by it.
 pub(crate) const THREAD_NAME: &str = "s3cmtf";
 
 /// Returns a builder of threads called [`THREAD_NAME`].

@@ -4,7 +4,7 @@
 //! The predictive distribution is approximated by a normal distribution. Its variance is the sample variance of p_s plus
 //! the mean of sigma_s^2. A row without any entry has the mean row of its mode in p_s; the mean over s of the variance of such
 //! rows ([`super::unseen_variance`]) is added. The mean of the distribution is the mean of the predictions from conditional means of one mode instead of its
-//! sampled rows, which has less Monte Carlo error (Rao-Blackwellisation).
+//! sampled rows, which has less Monte Carlo error (Rao-Blackwellization).
 
 use std::ops::Range;
 

@@ -8,7 +8,7 @@ pub enum MatrixKind {
     /// Factorized as U V^T over its observed entries.
     #[default]
     Observed,
-    /// A square matrix of similarities between the rows of its mode. It is not factorized: its entries w_ij penalise
+    /// A square matrix of similarities between the rows of its mode. It is not factorized: its entries w_ij penalize
     /// the squared distance between rows i and j.
     Graph,
     /// Factorized as U V^T over all its positions: those without an entry are 0. All rows of its mode and all its columns

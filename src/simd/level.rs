@@ -12,7 +12,7 @@ pub const LEVEL_VARIABLE: &str = "S3CMTF_KERNEL";
 /// add in different orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// One float per instruction, unless the compiler vectorises. Available on every machine.
+    /// One float per instruction, unless the compiler vectorizes. Available on every machine.
     Scalar,
     /// The portable vectors of the crate `wide`: SSE2 on x86-64, NEON on AArch64. Available on every machine.
     Wide,

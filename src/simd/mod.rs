@@ -15,7 +15,7 @@
 //! 2. Add a variant to [`Level`] and to its `ALL`, `name` and `is_available` (`level.rs`), and an arm to `dispatched!`.
 //! 3. Follow the compiler to the other matches on [`Level`] (`kernel/flops_probe.rs`, `ffi/library.rs`); add the variant to
 //!    `options::KernelChoice`, and a constant to `ffi/library.rs`.
-//! 4. Check the thresholds on `VECTOR_REGISTERS` in `kernel`: they choose tile sizes and specialised kernels.
+//! 4. Check the thresholds on `VECTOR_REGISTERS` in `kernel`: they choose tile sizes and specialized kernels.
 //! 5. Add the level to `cli/tests/golden.rs` and record its results there.
 //!
 //! # Safety
@@ -220,7 +220,7 @@ pub(crate) fn prefetch(at: *const f32) {
     let _ = at;
 }
 
-/// Vector of the scalar level: an array, which the compiler may vectorise for the baseline.
+/// Vector of the scalar level: an array, which the compiler may vectorize for the baseline.
 #[derive(Clone, Copy)]
 pub(crate) struct Scalar([f32; LANES]);
 

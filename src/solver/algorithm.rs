@@ -170,7 +170,7 @@ pub(super) trait Algorithm {
     }
 
     /// Brings the final model into its canonical form, which changes no prediction: orthonormal factors for Tucker,
-    /// normalised columns for non-negative models.
+    /// normalized columns for non-negative models.
     fn finish(&mut self, model: &mut Model, context: &FitContext) -> Result<()> {
         canonical_form(model, &context.options)
     }
@@ -236,13 +236,13 @@ pub(super) fn default_evaluation_error(
     }
 }
 
-/// Normalises the columns of a non-negative model, or orthonormalises the factors of a Tucker model if the option
+/// Normalizes the columns of a non-negative model, or orthonormalizes the factors of a Tucker model if the option
 /// `orthogonal` is set. No prediction changes.
 pub(super) fn canonical_form(model: &mut Model, options: &Options) -> Result<()> {
     if options.nonneg {
         reparametrization::normalise_columns(model)
     } else if options.orthogonal && options.model == ModelKind::Tucker {
-        reparametrization::orthogonalise(model)
+        reparametrization::orthogonalize(model)
     } else {
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::options::{Algorithm, Options};
 use crate::problem::{MatrixKind, Problem};
 use crate::progress::Monitor;
 
-/// Fewest training entries that `valid_fraction` may leave. The initialisation holds out a twentieth of them, and standard
+/// Fewest training entries that `valid_fraction` may leave. The initialization holds out a twentieth of them, and standard
 /// deviations need two of the others.
 const MIN_TRAINING_ENTRIES: u64 = 3;
 

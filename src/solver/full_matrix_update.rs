@@ -267,7 +267,7 @@ impl RowUpdate<'_> {
         row.iter_mut().zip(&*end).for_each(|(u, &x)| *u = x as f32);
     }
 
-    /// Returns k and eta of the update. The new row u minimises k / 2 |u - before|^2 + eta (its part of the loss):
+    /// Returns k and eta of the update. The new row u minimizes k / 2 |u - before|^2 + eta (its part of the loss):
     /// (k I + eta (gram + penalty)) u = k before + eta (right + s + penalty prior_mean). k is 1, or 0 for a row that is
     /// solved for.
     fn keep_and_eta(&self, row: FullMatrixRow) -> (f64, f64) {

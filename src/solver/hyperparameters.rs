@@ -28,7 +28,7 @@ const PAPER_PENALTY: f64 = 0.1;
 /// Options without open choices, and the intermediate results that the fit can reuse.
 pub(super) struct ResolvedOptions {
     pub options: Options,
-    /// Standardisation of the data, if it was needed.
+    /// Standardization of the data, if it was needed.
     pub standardization: Option<Standardization>,
     /// Posterior sample that the fit starts from, if it starts from one.
     pub start: Option<GibbsStart>,
@@ -111,7 +111,7 @@ pub(super) fn resolve_options(
 }
 
 /// Resolves the options of a start with prior means that depend neither on learning rate nor penalty. Returns the
-/// standardisation.
+/// standardization.
 fn standardize(
     problem: &Problem<'_>,
     o: &mut Options,

@@ -194,8 +194,8 @@ fn fill_rows(
     Ok(())
 }
 
-/// Returns whether the factors of a finished model are still those of a fit with prior means: neither orthogonalised nor
-/// normalised.
+/// Returns whether the factors of a finished model are still those of a fit with prior means: neither orthogonalized nor
+/// normalized.
 pub(super) fn has_prior_means(model: &Model) -> bool {
     model.options.start.defines_prior_mean() && !model.orthogonal && !model.options.nonneg
 }

@@ -1,5 +1,5 @@
 //! Changes of a model's parameters that leave its predictions unchanged: orthonormal factors of Tucker
-//! models and normalised columns of non-negative models after a fit, balanced scales before a warm start.
+//! models and normalized columns of non-negative models after a fit, balanced scales before a warm start.
 
 use crate::error::Result;
 use crate::linalg::qr;
@@ -11,12 +11,12 @@ use crate::simd::padded_len;
 
 /// Makes the columns of every factor orthonormal: with U(n) = Q R, sets U(n) <- Q, G <- G x_n R, and
 /// V <- V R^T for every matrix coupled to mode n.
-pub(super) fn orthogonalise(model: &mut Model) -> Result<()> {
+pub(super) fn orthogonalize(model: &mut Model) -> Result<()> {
     for n in 0..model.order() {
         let count = model.modes[n].rows.len();
         let rank = model.shape.ranks()[n];
         if count < rank {
-            // An empty mode has nothing to orthonormalise.
+            // An empty mode has nothing to orthonormalize.
             continue;
         }
         let r = orthonormalize_factor(&mut model.modes[n].factor, count, n)?;
@@ -180,7 +180,7 @@ pub(super) fn normalise_columns(model: &mut Model) -> Result<()> {
     model.update_mean_rows()
 }
 
-/// Gives factors and core the same root mean square. After orthogonalisation factors are small and the core
+/// Gives factors and core the same root mean square. After orthogonalization factors are small and the core
 /// is large, which one learning rate does not suit.
 pub(super) fn rebalance(model: &mut Model) -> Result<()> {
     let rms = |squares: f64, n: f64| (squares / n.max(1.0)).sqrt();

@@ -1,11 +1,11 @@
-//! The regularisation weight of a row as a function of its entries.
+//! The regularization weight of a row as a function of its entries.
 
 use crate::error::Result;
 use crate::options::PenaltyScaling;
 use crate::problem::ProblemMode;
 use crate::try_alloc::try_collect;
 
-/// Regularisation weight lambda and its growth with the total weight of a row's entries.
+/// Regularization weight lambda and its growth with the total weight of a row's entries.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RowPenalty {
     pub lambda: f64,

@@ -1,4 +1,4 @@
-//! Standardisation of the data: the one affine map between values as they are given and values as algorithms see them.
+//! Standardization of the data: the one affine map between values as they are given and values as algorithms see them.
 //!
 //! ```text
 //! tensor:  standardized = (value - mean) / scale - sum of biases
@@ -40,7 +40,7 @@ pub(super) enum ValueUnits {
     Standardized,
 }
 
-/// Standardisation of a coupled matrix.
+/// Standardization of a coupled matrix.
 #[derive(Clone)]
 pub(super) struct MatrixStandardization {
     pub scale: f64,
@@ -50,7 +50,7 @@ pub(super) struct MatrixStandardization {
     pub variance: f64,
 }
 
-/// Standardisation of the tensor and the matrices of a problem.
+/// Standardization of the tensor and the matrices of a problem.
 ///
 /// Most algorithms see values without mean and biases, at a standard deviation between 0.7 and 1.4. With `nonneg`
 /// nothing is subtracted or scaled. `gibbs` samples mean and biases and scales the values itself: here it only

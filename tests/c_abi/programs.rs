@@ -176,7 +176,7 @@ fn misuse_returns_errors_and_never_crashes() {
 
 #[test]
 fn library_runs_on_host_threads_with_signals_and_small_stacks() {
-    // The documented stack size is sufficient for optimised code only.
+    // The documented stack size is sufficient for optimized code only.
     let stack: &[&str] = if cfg!(debug_assertions) {
         &["8388608"]
     } else {
@@ -223,7 +223,7 @@ fn library_that_panics() -> LibraryFolder {
         .arg(&target)
         .args(["--", "--cfg=s3cmtf_test"])
         .current_dir(workspace_root())
-        // Builds without optimisation and debug information are the fastest.
+        // Builds without optimization and debug information are the fastest.
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
         .env("CARGO_PROFILE_DEV_DEBUG", "false")
         // With a target triple cargo would use a subfolder.
@@ -237,7 +237,7 @@ fn panic_returns_a_status() {
     let library = library_that_panics();
     for (c, _) in compilers() {
         let mut command = Command::new(library.compile(c, "c99", "panic.c"));
-        // Unoptimised kernels have stack frames of megabytes.
+        // Unoptimized kernels have stack frames of megabytes.
         command.env("RUST_MIN_STACK", "33554432");
         let run = ProgramRun::from(command.output().unwrap()).ok();
         assert_eq!((&run.stdout[..], &run.stderr[..]), ("ok\n", ""), "{c}");

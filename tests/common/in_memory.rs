@@ -110,7 +110,7 @@ pub fn planted_ratings() -> (Entries, Entries) {
     (tensor, genres)
 }
 
-/// Returns options with fixed initialisation, penalty and learning rate, so that nothing is searched.
+/// Returns options with fixed initialization, penalty and learning rate, so that nothing is searched.
 pub fn options(algorithm: Algorithm, model: ModelKind, rank: usize) -> Options {
     let mut o = Options::default();
     (o.algorithm, o.model, o.rank) = (algorithm, model, vec![rank]);

@@ -39,7 +39,7 @@ pub fn kernel_choice(level: Level) -> KernelChoice {
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Creates the folder. Its path is unique; `name` helps to recognise it.
+    /// Creates the folder. Its path is unique; `name` helps to recognize it.
     pub fn new(name: &str) -> Scratch {
         static CREATED: AtomicUsize = AtomicUsize::new(0);
         let number = CREATED.fetch_add(1, Ordering::Relaxed);

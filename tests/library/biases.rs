@@ -166,7 +166,7 @@ fn degenerate_data_has_finite_bias_penalties() {
 }
 
 #[test]
-fn fit_succeeds_when_gibbs_initialisation_finds_no_structure() {
+fn fit_succeeds_when_gibbs_initialization_finds_no_structure() {
     let mut g = GenerateOptions::new(&[300, 200, 40, 20], 80_000);
     (g.ranks, g.noise, g.test_fraction, g.seed) = (vec![4], 0.5, 0.1, 1);
     g.model = ModelKind::Cp;

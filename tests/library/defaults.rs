@@ -1,4 +1,4 @@
-//! Fits with default options: standardisation, biases, Gibbs initialisation, and options resolved from the data.
+//! Fits with default options: standardization, biases, Gibbs initialization, and options resolved from the data.
 
 use crate::common::planted::{
     StopAfter, generate_planted, parameter_bits, predictions, small_data,
@@ -138,7 +138,7 @@ fn default_options_recover_planted_models() {
 }
 
 #[test]
-fn nonnegative_fit_does_not_use_gibbs_initialisation() {
+fn nonnegative_fit_does_not_use_gibbs_initialization() {
     let data = Ratings::new(300, 9);
     let problem = Problem::builder(data.view(&data.values))
         .build(&())

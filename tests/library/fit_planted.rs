@@ -114,7 +114,7 @@ fn coupled_matrix_lowers_the_test_error() {
 }
 
 #[test]
-fn orthogonalisation_and_normalisation_keep_predictions() {
+fn orthogonalization_and_normalization_keep_predictions() {
     let data = small_data();
     for nonneg in [false, true] {
         for rank in [vec![4, 4, 4], vec![1, 1, 1], vec![5, 4, 12]] {
@@ -123,7 +123,7 @@ fn orthogonalisation_and_normalisation_keep_predictions() {
             o.nonneg = nonneg;
             o.orthogonal = true;
             let (finished, _) = fit_planted(&data, &o, true);
-            // The model before orthogonalisation or normalisation is in the last checkpoint.
+            // The model before orthogonalization or normalization is in the last checkpoint.
             let unchanged = {
                 let dir = Scratch::new(&format!("plain-{nonneg}-{}", rank[2]));
                 let checkpoint = dir.join("c.s3m");

@@ -46,7 +46,7 @@ fn mean_row(model: &Model, n: usize) -> Vec<f64> {
 
 /// Compares folded rows and biases with the minimum of the objective, computed in `f64` from the public model.
 #[test]
-fn folded_row_minimises_the_objective_given_the_rest() {
+fn folded_row_minimizes_the_objective_given_the_rest() {
     let (all, genres) = planted_ratings();
     let is_new = |j: u32| j % 9 == 4;
     for (scaling, biases) in [
@@ -169,7 +169,7 @@ fn folded_row_minimises_the_objective_given_the_rest() {
     }
 }
 
-/// After a long `als` every row minimises the objective, also after orthogonalisation.
+/// After a long `als` every row minimizes the objective, also after orthogonalization.
 #[test]
 fn folding_in_a_trained_row_recovers_it() {
     let (all, listed) = planted_ratings();

@@ -1,4 +1,4 @@
-//! Initialisation of `gibbs`: spectral, by SGD, or from the rows and biases of another model.
+//! Initialization of `gibbs`: spectral, by SGD, or from the rows and biases of another model.
 
 use crate::common::Scratch;
 use crate::common::planted::{PlantedData, StopAfter, generate_planted, parameter_bits};
@@ -97,7 +97,7 @@ fn gibbs_finds_structure_without_slice_means() {
     for data in [
         zero_mean_cp(&[1000, 500, 100], 100_000, 5, 0.5, 0),
         zero_mean_cp(&[300, 200, 40, 20], 80_000, 4, 0.5, 0),
-        // The initialisation misses one column, which the check of the residuals finds.
+        // The initialization misses one column, which the check of the residuals finds.
         zero_mean_cp(&[100, 80, 30, 20, 10], 80_000, 3, 0.1, 1),
     ] {
         let dims = data.train.view().dims().to_vec();
@@ -118,9 +118,9 @@ fn gibbs_finds_structure_without_slice_means() {
     }
 }
 
-/// Also where columns are initialised again from the residuals.
+/// Also where columns are initialized again from the residuals.
 #[test]
-fn spectral_initialisation_is_independent_of_thread_count_and_resume() {
+fn spectral_initialization_is_independent_of_thread_count_and_resume() {
     let data = zero_mean_cp(&[100, 80, 30, 20, 10], 80_000, 3, 0.1, 1);
     let problem = Problem::builder(data.train.view()).build(&()).unwrap();
     let dir = Scratch::new("agree-resume");

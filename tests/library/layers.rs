@@ -104,7 +104,7 @@ fn layers_import_only_lower_layers() {
     }
     assert!(
         checked_imports > 50,
-        "found only {checked_imports} imports: the test no longer recognises them"
+        "found only {checked_imports} imports: the test no longer recognizes them"
     );
 }
 

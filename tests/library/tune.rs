@@ -378,7 +378,7 @@ fn search_improves_on_poor_options_on_test_entries() {
 }
 
 #[test]
-#[cfg_attr(debug_assertions, ignore = "slow without optimisation")]
+#[cfg_attr(debug_assertions, ignore = "slow without optimization")]
 fn search_on_real_ratings_is_no_worse_than_the_default_fit() {
     let Some(folder) = real_data_folder("ml100k") else {
         return;

@@ -29,7 +29,7 @@ const CHUNK_ENTRIES: u64 = 1 << 17;
 /// (`solver::rowwise::posterior_samples`); and one in reserve for temporary copies.
 const FIT_COPIES: u64 = 6;
 
-/// The further copies of a fit that is initialised by Gibbs sampling (`solver::gibbs_init`): the model of the chain, its
+/// The further copies of a fit that is initialized by Gibbs sampling (`solver::gibbs_init`): the model of the chain, its
 /// `last_good` and `before_epoch`, and one in reserve.
 const GIBBS_INIT_COPIES: u64 = 4;
 

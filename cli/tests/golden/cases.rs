@@ -111,7 +111,7 @@ fn side_information() -> Vec<Case> {
     cases
 }
 
-/// Ranks on both sides of the limits of the specialised kernels: model, data set, order of the core, ranks.
+/// Ranks on both sides of the limits of the specialized kernels: model, data set, order of the core, ranks.
 const RANKS: &str = "
 tucker | order2     | 2 | 1 8 16 20 33 7,4
 tucker | order3     | 3 | 1 4 8 10 12 16 20 32 5,3,2 20,6,3 4,17,9

@@ -1,4 +1,4 @@
-//! Biases and scales during a fit: the model, the entries and the standardisation agree on them.
+//! Biases and scales during a fit: the model, the entries and the standardization agree on them.
 
 use super::fit::Fit;
 use crate::error::Result;

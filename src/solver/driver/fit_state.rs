@@ -18,7 +18,7 @@ pub(in crate::solver) struct FitState {
     pub start: Option<Arc<Model>>,
     /// Modes, counted from 0, whose rows start around 0 with `start = identity`; `None` takes the two largest.
     pub zero_mean_modes: Option<[usize; 2]>,
-    /// Standardisation of the data, if it is known already.
+    /// Standardization of the data, if it is known already.
     pub standardization: Option<Standardization>,
     /// Split of the entries: the held-out part is the validation set.
     pub holdout: Option<HoldoutSplit>,

@@ -1,6 +1,6 @@
 //! The driver: one fit with resolved options, for any algorithm.
 //!
-//! In: a problem, options without open choices, and a [`FitState`] (checkpoint, starting model, standardisation, held-out
+//! In: a problem, options without open choices, and a [`FitState`] (checkpoint, starting model, standardization, held-out
 //! entries). Out: the model and a summary, or a paused fit that can go on later.
 //!
 //! Open `fit.rs` first: it prepares the data, the starting values and the algorithm. `epochs.rs` is the loop over epochs.

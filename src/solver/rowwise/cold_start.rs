@@ -142,7 +142,7 @@ impl RowwiseProblem {
 
 /// Settings of [`solve_cold_start_rows`].
 pub(in crate::solver) struct ColdStartSettings {
-    /// A bias of the data is so many times a bias of the standardised values.
+    /// A bias of the data is so many times a bias of the standardized values.
     pub bias_scale: f64,
     /// Whether the penalty is l2, so that rows have a closed form.
     pub has_l2_penalty: bool,

@@ -84,7 +84,7 @@ impl RowwiseProblem {
         Ok(())
     }
 
-    /// Computes the residuals of the entries that spectral initialisation uses: the first ones by the largest mode.
+    /// Computes the residuals of the entries that spectral initialization uses: the first ones by the largest mode.
     fn first_residuals(
         &self,
         model: &Model,

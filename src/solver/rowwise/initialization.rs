@@ -12,7 +12,7 @@ use crate::parallel::ThreadPool;
 use crate::random::RandomStream;
 
 impl RowwiseProblem {
-    /// Finds the pairs of entries that spectral initialisation of the smaller modes uses.
+    /// Finds the pairs of entries that spectral initialization of the smaller modes uses.
     pub(super) fn find_unfolding_grams(&mut self, pool: &ThreadPool) -> Result<()> {
         for &n in small_modes(&self.modes_by_size) {
             let rows = self.tensor[n].row_count();
@@ -22,7 +22,7 @@ impl RowwiseProblem {
         Ok(())
     }
 
-    /// The entries grouped by the rows of the largest mode, as spectral initialisation reads them.
+    /// The entries grouped by the rows of the largest mode, as spectral initialization reads them.
     pub(super) fn by_largest_mode(&self) -> &ModeCsr {
         &self.tensor[self.largest_mode()]
     }

@@ -96,7 +96,7 @@ pub(in crate::solver) struct FoldInStream {
 }
 
 impl NewRowEntries<'_> {
-    /// Solves for the rows by penalised least squares.
+    /// Solves for the rows by penalized least squares.
     pub(in crate::solver) fn solve(
         &self,
         model: &FixedModel<'_>,

@@ -34,7 +34,7 @@ pub(super) fn solve_regularized(size: usize, a: &[f32], b: &mut [f32], noise: No
     finish(y, b);
 }
 
-/// Minimises 1/2 x^T A x - b^T x over x >= 0 by coordinate descent from `start`; the result replaces `b`. Reads the
+/// Minimizes 1/2 x^T A x - b^T x over x >= 0 by coordinate descent from `start`; the result replaces `b`. Reads the
 /// upper triangle of `a`, rows padded.
 pub(super) fn solve_nonneg(size: usize, a: &[f32], b: &mut [f32], start: &[f32], passes: usize) {
     let width = padded_len(size);

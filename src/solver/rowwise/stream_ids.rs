@@ -15,7 +15,7 @@ pub const CORE: u64 = 204;
 pub const COLD_START_BIASES: u64 = 205;
 /// Rows that are folded into a fitted model.
 pub const FOLD_IN: u64 = 206;
-/// Spectral initialisation.
+/// Spectral initialization.
 pub const SPECTRAL: u64 = 207;
 
 /// Added to the number of a matrix where other streams have the number of a mode.

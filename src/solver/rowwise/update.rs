@@ -3,7 +3,7 @@
 /// How parameters are updated from their normal equations.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Update {
-    /// `als`: the minimiser of the penalised squared error.
+    /// `als`: the minimizer of the penalized squared error.
     LeastSquares {
         /// Penalty on the squares of the core.
         core_ridge: f64,

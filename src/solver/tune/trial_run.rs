@@ -49,7 +49,7 @@ pub(super) struct TrialRunner<'a> {
     search_options: &'a TuneOptions<'a>,
     /// The resolved options of the plain fit.
     base: &'a Options,
-    /// The standardisation of the plain fit.
+    /// The standardization of the plain fit.
     standardization: Option<Standardization>,
     /// The held-out entries; `None` if there are validation entries.
     holdout: Option<HoldoutSplit>,
@@ -121,7 +121,7 @@ impl<'a> TrialRunner<'a> {
             (Initialization::Gibbs, Some(start)) => Some(start.initial_model(problem, options)?),
             _ => None,
         };
-        // Standardisation depends on these options only.
+        // Standardization depends on these options only.
         let is_same_standardization =
             (options.mean, options.biases, options.nonneg) == (base.mean, base.biases, base.nonneg);
         let input = FitInput {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::kernel::ModeCsr;
 
-/// Maximum number of entries that spectral initialisation uses.
+/// Maximum number of entries that spectral initialization uses.
 const MAX_ENTRIES: usize = 1 << 22;
 
 /// Least number of entries that one task reads.

@@ -1,4 +1,4 @@
-//! Spectral initialisation of the smaller modes, from the entries alone.
+//! Spectral initialization of the smaller modes, from the entries alone.
 //!
 //! Two entries that differ in their index of mode n only lie on one mode-n fiber, and the expected product of their
 //! values is the larger the more alike their two rows of mode n are. So the leading eigenvectors of

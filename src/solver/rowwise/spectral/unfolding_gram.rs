@@ -1,4 +1,4 @@
-//! The normalised Gram matrix of a mode's unfolding, without its diagonal, and its leading eigenvectors.
+//! The normalized Gram matrix of a mode's unfolding, without its diagonal, and its leading eigenvectors.
 
 use super::centered_values::{CenteredValues, row_chunks};
 use super::mode_fibers::{BLOCK_COLUMNS, ModeFibers};
@@ -11,7 +11,7 @@ use crate::random::RandomStream;
 /// About the maximum number of positions on fibers that are used.
 const MAX_POSITIONS: usize = 1 << 20;
 
-/// Modes with more rows are not initialised.
+/// Modes with more rows are not initialized.
 const MAX_ROWS: usize = 1 << 17;
 
 /// Least mean number of ordered pairs of positions per row; with fewer, eigenvectors are noise.

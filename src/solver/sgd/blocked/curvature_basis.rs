@@ -62,7 +62,7 @@ pub(super) fn merge_factor(curvature: f32, eta: f32, entries: EntryCounts) -> f3
 /// Returns (1 - exp(-x)) / x: the distance closed, relative to continuing with the initial speed.
 #[inline]
 fn relative_progress(x: f32) -> f32 {
-    // exp(-x) = 2^-(whole + rest) with the rest in [0, 1) by its Taylor series: accurate enough, and it vectorises.
+    // exp(-x) = 2^-(whole + rest) with the rest in [0, 1) by its Taylor series: accurate enough, and it vectorizes.
     let y = (x * std::f32::consts::LOG2_E).min(100.0);
     let whole = y as u32 as f32;
     let rest = (whole - y) * std::f32::consts::LN_2;

@@ -33,7 +33,7 @@ const SLOW_DECREASE: f64 = 0.01;
 const PASS_GROWTH: usize = 4;
 const PASS_SHRINKAGE: usize = 2;
 
-/// Passes per epoch at most if the initialisation is also the prior mean: more do not lower its error.
+/// Passes per epoch at most if the initialization is also the prior mean: more do not lower its error.
 const MAX_PASSES_WITH_PRIOR_MEAN: usize = 2;
 
 /// Entries that a block should process between two merges.
