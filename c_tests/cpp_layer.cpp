@@ -407,7 +407,7 @@ static void searches(const sample &given, const std::string &folder)
         measured += t.total >= t.done && !(t.valid_rmse < t.best_rmse);
         return true;
     });
-    CHECK(search.size() == 4 && measured >= 5 && search.trial(0).rungs == 2 && search.trial(0).failed == nullptr);
+    CHECK(search.size() == 4 && measured >= 5 && search.trial(0).rungs == 2 && search.trial(0).error == nullptr);
     CHECK(search.trial(0).valid_rmse <= search.trial(1).valid_rmse || search.trial(1).rungs < 2);
     CHECK(("\n" + search.trial_text(0)).find("\nrank=" + best.value("rank") + "\n") != std::string::npos);
     CHECK(search.trial_options(0).value("eta") == best.value("eta"));

@@ -53,18 +53,20 @@
  *
  * CONVENTIONS
  *
- * - Functions that can fail return a status: S3CMTF_OK (0) or another S3CMTF_... code. Their last parameter is an s3cmtf_error,
- *   which receives a message, or NULL.
+ * - Functions that can fail return a status: S3CMTF_OK (0) or another S3CMTF_... code. Their last parameter is an
+ *   s3cmtf_error, which receives a message, or NULL.
  * - Outputs are written only on success. After a failure all objects and buffers are unchanged.
  * - Objects returned by functions (..._new, _open, _load, _run, _take, _get_options, _fold_in, s3cmtf_fit_...) belong to the
  *   caller, who frees each once with the _free function of its type. Objects may be freed in any order; an object that needs
  *   another keeps it alive. Pointers to data inside an object are valid as long as the object.
  * - Arrays and strings that are passed in are copied or used only during the call, except by s3cmtf_coo_new_view().
- * - Structs that begin with `size` may grow in later versions. Set `size` to sizeof the struct and all fields that are not needed
- *   to 0, as an initializer does; 0 always means a sensible default. Of output structs at most `size` bytes are written.
+ * - Structs that begin with `size` may grow in later versions. Set `size` to sizeof the struct and all fields that are not
+ *   needed to 0, as an initializer does; 0 always means a sensible default. Of output structs at most `size` bytes are
+ *   written.
  * - Pointers must not be NULL unless the description allows it. NULL, numbers out of range, buffers that are too small and
  *   misaligned arrays are detected. Arrays without elements may be NULL. Outputs must not overlap anything else.
- * - Modes, rows, matrices and indices are zero-based unless `base` says otherwise. Sizes and capacities count elements, not bytes.
+ * - Modes, rows, matrices and indices are zero-based unless `base` says otherwise. Sizes and capacities count elements, not
+ *   bytes.
  * - Strings are UTF-8 and NUL-terminated; paths are in the encoding of the system.
  * - Thread safety: functions with a const object may run concurrently on any threads; a function with a non-const object must
  *   have it for itself. Different objects are independent. Data, models, names, concepts and clusters never change after their
@@ -76,31 +78,32 @@
  *
  *   mean + b1[i] + b2[j] + b3[k] + sum over p, q, r of g[p,q,r] * u1[i,p] * u2[j,q] * u3[k,r]
  *
- * with biases b, core g and factors u (S3CMTF_MODEL_CP: only g[p,p,p] is not 0), and for the cell (i, c) of a matrix that is coupled
- * to the first mode
+ * with biases b, core g and factors u (S3CMTF_MODEL_CP: only g[p,p,p] is not 0), and for the cell (i, c) of a matrix that is
+ * coupled to the first mode
  *
  *   offset[c] + sum over p of u1[i,p] * v[c,p].
  *
- * Terms that were not fitted are 0. Factors have a row for each index that occurred in the data. All other indices of a mode are
- * predicted from its mean row and its mean bias. A model fitted with the option algorithm=gibbs predicts the mean of its posterior
- * samples; its factors, core and biases are those of the last sample.
+ * Terms that were not fitted are 0. Factors have a row for each index that occurred in the data. All other indices of a mode
+ * are predicted from its mean row and its mean bias. A model fitted with the option algorithm=gibbs predicts the mean of its
+ * posterior samples; its factors, core and biases are those of the last sample.
  *
  * GUARANTEES TO THE HOST PROCESS
  *
  * - Nothing is printed; signal handlers, locale, environment and the floating-point mode of the caller are not changed.
- * - Threads exist only during a call, or while a fit runs in the background. They are named "s3cmtf" and block all signals. After
- *   fork() the child may use the library, if no fit was running in the background.
+ * - Threads exist only during a call, or while a fit runs in the background. They are named "s3cmtf" and block all signals.
+ *   After fork() the child may use the library, if no fit was running in the background.
  * - The environment is read on the calling thread only: S3CMTF_KERNEL by the first call, RUST_MIN_STACK by the first call that
  *   starts a thread, TMPDIR when text is read. Call setenv() in other threads only after that.
  * - An internal error is the status S3CMTF_INTERNAL and does not end the process.
- * - If memory for entries, rows or factors cannot be allocated, the status is S3CMTF_OUT_OF_MEMORY. Failed allocations of small
- *   objects abort the process.
+ * - If memory for entries, rows or factors cannot be allocated, the status is S3CMTF_OUT_OF_MEMORY. Failed allocations of
+ *   small objects abort the process.
  * - Calling threads need 64 KiB of stack.
  *
  * VERSIONS
  *
- * Before 1.0 versions with the same minor number are binary compatible, later those with the same major number: functions, constants
- * and fields are added, never changed or removed. Programs that were compiled with an older header work with a newer library.
+ * Before 1.0 versions with the same minor number are binary compatible, later those with the same major number: functions,
+ * constants and fields are added, never changed or removed. Programs that were compiled with an older header work with a newer
+ * library.
  */
 
 #ifndef S3CMTF_H
@@ -148,8 +151,8 @@ typedef struct s3cmtf_names s3cmtf_names;
  * Status codes and errors
  * -----------------------
  *
- * An s3cmtf_error holds the message of the last failed call that it was passed to. A successful call leaves it unchanged. Use one per
- * thread.
+ * An s3cmtf_error holds the message of the last failed call that it was passed to. A successful call leaves it unchanged. Use
+ * one per thread.
  */
 
 /** Success. */
@@ -198,7 +201,7 @@ void s3cmtf_error_free(s3cmtf_error *error);
  * ----------------------------
  *
  * The library chooses the fastest instruction set of the machine at run time. The option "kernel" and the environment variable
- * S3CMTF_KERNEL choose another.
+ * S3CMTF_KERNEL choose another. All functions may run concurrently.
  */
 
 /** Version of this header. A newer library is compatible if its major number is the same; while that is 0, if its minor
@@ -244,8 +247,8 @@ int32_t s3cmtf_kernel_best(void);
  * Cancellation
  * ------------
  *
- * A token ends work from another thread or from a signal handler. It may be passed to any number of calls and stays requested until
- * it is reset. All its functions but s3cmtf_cancel_free() may run concurrently.
+ * A token ends work from another thread or from a signal handler. It may be passed to any number of calls and stays requested
+ * until it is reset. All its functions but s3cmtf_cancel_free() may run concurrently.
  */
 
 /** Creates a token; free it with s3cmtf_cancel_free(). */
@@ -269,7 +272,7 @@ void s3cmtf_cancel_free(s3cmtf_cancel *cancel);
  * Arrays
  * ------
  *
- * Descriptions of the caller's arrays.
+ * Descriptions of arrays of the caller. The library reads them only during the call, except s3cmtf_coo_new_view().
  */
 
 /** Indices are uint32_t. (Index and value types have different numbers, so that a mix-up is an error.) */
@@ -320,8 +323,9 @@ typedef struct s3cmtf_entries {
  * Text files
  * ----------
  *
- * Options for parsing text files. Without them the format follows from the name and the content of a file, indices are one-based, and
- * the last column of CSV and TSV files is the value.
+ * Options for parsing text files. Without them the format follows from the name and the content of a file, indices are
+ * one-based, and the last column of CSV and TSV files is the value. Any number of calls may use the options, also
+ * concurrently.
  */
 
 /** Creates default options of reading text; free them with s3cmtf_text_free(). */
@@ -364,8 +368,8 @@ void s3cmtf_text_free(s3cmtf_text *text);
  * Tensors and matrices
  * --------------------
  *
- * Sparse tensors, and matrices as tensors of order 2, in coordinate (COO) format: opened from a file, copied from arrays, or referring
- * to arrays of the caller. Problems and fits share the entries, so a tensor may be freed before them.
+ * Sparse tensors, and matrices as tensors of order 2, in coordinate (COO) format: opened from a file, copied from arrays, or
+ * referring to arrays of the caller. Problems and fits share the entries, so a tensor may be freed before them.
  */
 
 /** Map the file into memory; pages are read when they are needed. The file must not be modified while it is open (replacing
@@ -373,8 +377,8 @@ void s3cmtf_text_free(s3cmtf_text *text);
 #define S3CMTF_OPEN_MAPPED 0
 /** Read the file into memory. */
 #define S3CMTF_OPEN_PRIVATE 1
-/** Added to a mode of s3cmtf_coo_open(): do not verify the checksums of a binary COO file. A mapped file then opens in constant
-  *  time; damaged data may be fitted without an error. */
+/** Added to a mode of s3cmtf_coo_open(): do not verify the checksums of a binary COO file. A mapped file then opens in
+  *  constant time; damaged data may be fitted without an error. */
 #define S3CMTF_OPEN_UNVERIFIED 2
 /** s3cmtf_coo_fix() keeps the mean of the entries of a cell. */
 #define S3CMTF_KEEP_MEAN 0
@@ -449,15 +453,16 @@ typedef struct s3cmtf_split_request {
 } s3cmtf_split_request;
 
 /** Opens a binary COO file or a text file (.tns, .mtx, .csv, .tsv, optionally gzipped); text is converted to an unnamed
-  *  temporary file. `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE. `text` (how text is parsed) and `cancel` may be NULL.
-  *  The header of the file and the checksums of its sections are verified here, which reads the file once; a mismatch is
-  *  S3CMTF_BAD_FILE. `mode` | S3CMTF_OPEN_UNVERIFIED leaves the checksums out. Entries are validated by s3cmtf_coo_check() and by
-  *  every fit. */
+  *  temporary file. `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE. `text` (how text is parsed) and `cancel` may be
+  *  NULL. The header of the file and the checksums of its sections are verified here, which reads the file once; a mismatch
+  *  is S3CMTF_BAD_FILE. `mode` | S3CMTF_OPEN_UNVERIFIED leaves the checksums out. Entries are validated by
+  *  s3cmtf_coo_check() and by every fit. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_open(const char *path, int32_t mode, const s3cmtf_text *text,
     const s3cmtf_cancel *cancel, s3cmtf_coo **coo, s3cmtf_error *error);
 
-/** Creates a tensor or matrix by copying `entries`. An index out of range is S3CMTF_BAD_ENTRY. Values that are not finite are
-  *  found by s3cmtf_coo_check() and rejected by fits. If the dims are NULL, a problem may enlarge them to match its matrices. */
+/** Creates a tensor or matrix by copying `entries`. An index out of range is S3CMTF_BAD_ENTRY. Values that are not finite
+  *  are found by s3cmtf_coo_check() and rejected by fits. If the dims are NULL, a problem may enlarge them to match its
+  *  matrices. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_new(const s3cmtf_entries *entries, s3cmtf_coo **coo, s3cmtf_error *error);
 
 /** Creates a tensor or matrix that refers to the arrays of `entries` without copying them: dims given, indices of type
@@ -483,9 +488,9 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_view_values(const s3cmtf_coo *coo, const 
 /** Frees a tensor or matrix. Objects created from it stay valid. NULL is ignored. */
 void s3cmtf_coo_free(s3cmtf_coo *coo);
 
-/** Creates a tensor or matrix with the same entries, which are shared, and these weights, which are copied: one number of type
-  *  `weight_type` (S3CMTF_F32 or S3CMTF_F64) per entry, finite and not negative. The squared error of an entry is multiplied by
-  *  its weight, so a weight of 2 equals an entry listed twice. Weights that `coo` had before are replaced. */
+/** Creates a tensor or matrix with the same entries, which are shared, and these weights, which are copied: one number of
+  *  type `weight_type` (S3CMTF_F32 or S3CMTF_F64) per entry, finite and not negative. The squared error of an entry is
+  *  multiplied by its weight, so a weight of 2 equals an entry listed twice. Weights that `coo` had before are replaced. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_new_weighted(const s3cmtf_coo *coo, const void *weights, int32_t weight_type,
     s3cmtf_coo **weighted, s3cmtf_error *error);
 
@@ -498,8 +503,8 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_new_weighted_by(const s3cmtf_coo *coo, co
   *  have no weights. They are valid as long as the object. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_view_weights(const s3cmtf_coo *coo, const void **weights, s3cmtf_error *error);
 
-/** Checks every entry, and the checksums of a file. s3cmtf_coo_open() rejects a file with damaged sections unless it is opened with
-  *  S3CMTF_OPEN_UNVERIFIED. `cancel` may be NULL. */
+/** Checks every entry, and the checksums of a file. s3cmtf_coo_open() rejects a file with damaged sections unless it is
+  *  opened with S3CMTF_OPEN_UNVERIFIED. `cancel` may be NULL. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_check(const s3cmtf_coo *coo, const s3cmtf_cancel *cancel,
     s3cmtf_coo_faults *faults, s3cmtf_error *error);
 
@@ -514,15 +519,15 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_summarize(const s3cmtf_coo *coo, const s3
 S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_write(const s3cmtf_coo *coo, const char *path, int32_t value_type,
     const s3cmtf_cancel *cancel, s3cmtf_error *error);
 
-/** Converts the file `input` (text or binary COO) to the binary COO file `output`, with a file of names beside it for each mode
-  *  whose identifiers are strings; or to text if `output` ends in .tns. Memory use does not grow with the file. `text` and
-  *  `cancel` may be NULL. */
+/** Converts the file `input` (text or binary COO) to the binary COO file `output`, with a file of names beside it for each
+  *  mode whose identifiers are strings; or to text if `output` ends in .tns. Memory use does not grow with the file. `text`
+  *  and `cancel` may be NULL. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_convert(const char *input, const char *output, const s3cmtf_text *text,
     const s3cmtf_cancel *cancel, s3cmtf_error *error);
 
-/** Writes a copy of an opened file that passes s3cmtf_coo_check(): entries out of range or not finite are removed, and duplicate
-  *  entries of a cell are merged according to `keep` (S3CMTF_KEEP_...). The numbers of both go to `dropped` and `merged`, which
-  *  may be NULL, as may `cancel`. A file with damaged sections is S3CMTF_BAD_FILE. */
+/** Writes a copy of an opened file that passes s3cmtf_coo_check(): entries out of range or not finite are removed, and
+  *  duplicate entries of a cell are merged according to `keep` (S3CMTF_KEEP_...). The numbers of both go to `dropped` and
+  *  `merged`, which may be NULL, as may `cancel`. A file with damaged sections is S3CMTF_BAD_FILE. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_fix(const s3cmtf_coo *coo, const char *path, int32_t keep,
     const s3cmtf_cancel *cancel, uint64_t *dropped, uint64_t *merged, s3cmtf_error *error);
 
@@ -535,8 +540,8 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_coo_split(const s3cmtf_coo *coo, const char *
  * Options
  * -------
  *
- * Options of a fit are set by name. An option whose default is "auto" is chosen by the fit from the data, unless it is set; the options
- * of the model have the chosen value.
+ * Options of a fit are set by name. An option whose default is "auto" is chosen by the fit from the data, unless it is set;
+ * the options of the model have the chosen value. Fits and searches copy their options.
  */
 
 /** An option that is true or false. */
@@ -579,7 +584,8 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_options_new(const char *preset, s3cmtf_option
   *  preset=NAME resets all options to that preset. After an error the options are unchanged. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_options_parse(s3cmtf_options *options, const char *text, s3cmtf_error *error);
 
-/** Sets an option from text: "true", "12", "0.001", "blocked", "10,10,4" or "auto". Words in names are separated by '_' or '-'. */
+/** Sets an option from text: "true", "12", "0.001", "blocked", "10,10,4" or "auto". Words in names are separated by '_' or
+  *  '-'. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_options_set(s3cmtf_options *options, const char *name, const char *value,
     s3cmtf_error *error);
 
@@ -652,8 +658,9 @@ typedef struct s3cmtf_coupling {
 /** Creates a problem from a tensor, which is shared and may be freed. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_problem_new(const s3cmtf_coo *tensor, s3cmtf_problem **problem, s3cmtf_error *error);
 
-/** Couples a matrix to a mode of the tensor: its rows are the rows of that mode. `coupling` may be NULL. Any number of matrices
-  *  may be coupled, several to one mode. The matrix is shared and may be freed. After an error the problem is unchanged. */
+/** Couples a matrix to a mode of the tensor: its rows are the rows of that mode. `coupling` may be NULL. Any number of
+  *  matrices may be coupled, several to one mode. The matrix is shared and may be freed. After an error the problem is
+  *  unchanged. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_problem_add_matrix(s3cmtf_problem *problem, uint64_t mode, const s3cmtf_coo *matrix,
     const s3cmtf_coupling *coupling, s3cmtf_error *error);
 
@@ -664,10 +671,10 @@ void s3cmtf_problem_free(s3cmtf_problem *problem);
  * Fits
  * ----
  *
- * s3cmtf_fit_entries() and s3cmtf_fit_file() fit a model in one call. An s3cmtf_fit adds coupled matrices, validation, checkpoints and
- * progress. It runs once: either on the calling thread (s3cmtf_fit_run()), or in the background (s3cmtf_fit_start(), then
- * s3cmtf_fit_wait() or s3cmtf_fit_get_progress(), then s3cmtf_fit_take()). Objects that its set functions receive may be freed before
- * the fit.
+ * s3cmtf_fit_entries() and s3cmtf_fit_file() fit a model in one call. An s3cmtf_fit adds coupled matrices, validation,
+ * checkpoints and progress. It runs once: either on the calling thread (s3cmtf_fit_run()), or in the background
+ * (s3cmtf_fit_start(), then s3cmtf_fit_wait() or s3cmtf_fit_get_progress(), then s3cmtf_fit_take()). Objects that its set
+ * functions receive may be freed before the fit.
  */
 
 /** The fit has not started. */
@@ -680,7 +687,7 @@ void s3cmtf_problem_free(s3cmtf_problem *problem);
 #define S3CMTF_EVENT_EPOCH 1
 /** A rank was lowered to the number of rows of its mode. */
 #define S3CMTF_EVENT_RANK_LOWERED 2
-/** The loss diverged; the fit continues from an earlier epoch with half the step size. */
+/** The loss diverged; the fit continues from an earlier epoch with half the learning rate. */
 #define S3CMTF_EVENT_ROLLED_BACK 3
 /** A checkpoint was written. */
 #define S3CMTF_EVENT_CHECKPOINT 4
@@ -719,7 +726,7 @@ typedef struct s3cmtf_progress {
     uint64_t epochs;
     /** The number of rollbacks after divergence. */
     uint64_t rollbacks;
-    /** The step size of the last epoch. */
+    /** The learning rate of the last epoch. */
     double eta;
     /** The training loss after the last epoch. */
     double loss;
@@ -739,9 +746,9 @@ typedef struct s3cmtf_progress {
     const char *message;
 } s3cmtf_progress;
 
-/** Called by s3cmtf_fit_run() on the calling thread, after every epoch and at other events. A result other than 0 ends the fit
-  *  with the model of the last epoch, or with S3CMTF_CANCELLED if there is none. The callback must not throw, longjmp, or use
-  *  the fit; it may call the library otherwise. `progress` is valid until it returns. */
+/** Called by s3cmtf_fit_run() on the calling thread, after every epoch and at other events. A result other than 0 ends the
+  *  fit with the model of the last epoch, or with S3CMTF_CANCELLED if there is none. The callback must not throw, longjmp,
+  *  or use the fit; it may call the library otherwise. `progress` is valid until it returns. */
 typedef int32_t (*s3cmtf_progress_callback)(const s3cmtf_progress *progress, void *user);
 
 /** Fits a model to the tensor `entries` in one call. `options` are NAME=VALUE pairs as in s3cmtf_options_parse(), such as
@@ -753,8 +760,8 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_entries(const s3cmtf_entries *entries, co
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_file(const char *path, const char *options, s3cmtf_model **model,
     s3cmtf_error *error);
 
-/** Creates a fit. Problem and options are copied (entries are shared) and may be freed or changed. `options` may be NULL for the
-  *  defaults. */
+/** Creates a fit. Problem and options are copied (entries are shared) and may be freed or changed. `options` may be NULL
+  *  for the defaults. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_new(const s3cmtf_problem *problem, const s3cmtf_options *options,
     s3cmtf_fit **fit, s3cmtf_error *error);
 
@@ -767,16 +774,17 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_valid(s3cmtf_fit *fit, const s3cmtf_c
 /** Sets a model to start from; rows that it does not contain are initialized. NULL for none. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_init(s3cmtf_fit *fit, const s3cmtf_model *model, s3cmtf_error *error);
 
-/** Sets the checkpoint file, which is written every "checkpoint_every" epochs (an option) and replaced atomically. NULL for none. */
+/** Sets the checkpoint file, which is written every "checkpoint_every" epochs (an option) and replaced atomically. NULL for
+  *  none. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_checkpoint(s3cmtf_fit *fit, const char *path, s3cmtf_error *error);
 
-/** Sets a checkpoint to resume from. Data and options must be those of the interrupted fit; only "epochs", "threads", "pin",
-  *  "kernel", "time_limit" and "checkpoint_every" may differ. s3cmtf_model_load() and s3cmtf_model_get_options() return the
-  *  options of a checkpoint. NULL for none. */
+/** Sets a checkpoint to resume from. Data and options must be those of the interrupted fit; only "epochs", "samples",
+  *  "threads", "pin", "kernel", "time_limit" and "checkpoint_every" may differ. s3cmtf_model_load() and
+  *  s3cmtf_model_get_options() return the options of a checkpoint. NULL for none. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_resume(s3cmtf_fit *fit, const char *path, s3cmtf_error *error);
 
-/** Sets a token that ends the fit from any thread. Before the end of the first epoch the fit then fails with S3CMTF_CANCELLED;
-  *  later it succeeds with the model of the last completed epoch and S3CMTF_STOP_CANCELLED. NULL for none. */
+/** Sets a token that ends the fit from any thread. Before the end of the first epoch the fit then fails with
+  *  S3CMTF_CANCELLED; later it succeeds with the model of the last completed epoch and S3CMTF_STOP_CANCELLED. NULL for none. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_set_cancel(s3cmtf_fit *fit, const s3cmtf_cancel *cancel, s3cmtf_error *error);
 
 /** Sets the callback of s3cmtf_fit_run(), to which `user` is passed. NULL for none. */
@@ -802,8 +810,8 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_wait(const s3cmtf_fit *fit, double second
 /** Requests the end of a fit in the background, as a cancel token does. May be called concurrently. NULL is ignored. */
 void s3cmtf_fit_cancel(const s3cmtf_fit *fit);
 
-/** Returns the model of a fit that ended in the background, or the status with which it failed. S3CMTF_BAD_STATE while it runs
-  *  and after the model was taken. */
+/** Returns the model of a fit that ended in the background, or the status with which it failed. S3CMTF_BAD_STATE while it
+  *  runs and after the model was taken. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_fit_take(s3cmtf_fit *fit, s3cmtf_model **model, s3cmtf_error *error);
 
 /** Frees a fit. One that is running in the background is cancelled first. NULL is ignored. */
@@ -813,9 +821,9 @@ void s3cmtf_fit_free(s3cmtf_fit *fit);
  * Hyperparameter search
  * ---------------------
  *
- * Random search with successive halving. Trials are sampled around the options that a fit would choose, run concurrently, and are
- * compared on validation entries; the best third continues with more epochs at the next rung. The result does not depend on the number
- * of threads. A search runs once.
+ * Random search with successive halving. Trials are sampled around the options that a fit would choose, run concurrently, and
+ * are compared on validation entries; the best third continues with more epochs at the next rung. The result does not depend
+ * on the number of threads. A search runs once.
  */
 
 /** The size of a search and the entries on which trials are compared. */
@@ -855,29 +863,30 @@ typedef struct s3cmtf_trial {
     /** In a callback, the lowest RMSE at this rung so far; otherwise NaN. */
     double best_rmse;
     /** Why the trial failed, or NULL. Valid until the callback returns or, outside a callback, as long as the search. */
-    const char *failed;
+    const char *error;
 } s3cmtf_trial;
 
-/** Called by s3cmtf_tune_run() on the calling thread, after every fit of a trial. A result other than 0 ends the search with the
-  *  trials evaluated so far. The callback must not throw, longjmp, or use the search; it may call the library otherwise. */
+/** Called by s3cmtf_tune_run() on the calling thread, after every fit of a trial. A result other than 0 ends the search
+  *  with the trials evaluated so far. The callback must not throw, longjmp, or use the search; it may call the library
+  *  otherwise. */
 typedef int32_t (*s3cmtf_trial_callback)(const s3cmtf_trial *trial, void *user);
 
-/** Creates a search. Problem and options are copied (entries are shared) and may be freed or changed. All trials have `options`
-  *  in common, but for the options that are sampled; "time_limit" and "seed" are those of the search. `options` and `request`
-  *  may be NULL. */
+/** Creates a search. Problem and options are copied (entries are shared) and may be freed or changed. All trials have
+  *  `options` in common, but for the options that are sampled; "time_limit" and "seed" are those of the search. `options`
+  *  and `request` may be NULL. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_new(const s3cmtf_problem *problem, const s3cmtf_options *options,
     const s3cmtf_tune_request *request, s3cmtf_tune **tune, s3cmtf_error *error);
 
-/** Sets the values from which an option is sampled: a list ("8,16,32") or an interval ("0.005..0.1"). Rank, model, step sizes,
-  *  penalties and weights of matrices are always sampled, by default around what a fit would choose. */
+/** Sets the values from which an option is sampled: a list ("8,16,32") or an interval ("0.005..0.1"). Rank, model, learning
+  *  rates, penalties and weights of matrices are always sampled, by default around what a fit would choose. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_range(s3cmtf_tune *tune, const char *name, const char *range,
     s3cmtf_error *error);
 
 /** Sets the file in which the state of the search is saved and replaced atomically. NULL for none. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_checkpoint(s3cmtf_tune *tune, const char *path, s3cmtf_error *error);
 
-/** Sets a saved state to resume from. Data and settings must be the same; only "threads" and "time_limit" may differ. NULL for
-  *  none. */
+/** Sets a saved state to resume from. Data and settings must be the same; only "threads" and "time_limit" may differ. NULL
+  *  for none. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_set_resume(s3cmtf_tune *tune, const char *path, s3cmtf_error *error);
 
 /** Sets a token that ends the search from any thread with the trials evaluated so far, or with S3CMTF_CANCELLED if there are
@@ -894,17 +903,17 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_run(s3cmtf_tune *tune, s3cmtf_error *err
 /** Writes the number of trials of a search that has ended. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_get_count(const s3cmtf_tune *tune, uint64_t *count, s3cmtf_error *error);
 
-/** Writes the result of the trial with rank `place`; 0 is the best. */
+/** Writes the result of the trial at position `place` of the ranking; 0 is the best. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_get_trial(const s3cmtf_tune *tune, uint64_t place, s3cmtf_trial *trial,
     s3cmtf_error *error);
 
-/** Returns the options of the trial with rank `place`, without "auto". "threads", "pin", "kernel" and "time_limit" are those of
-  *  the search. */
+/** Returns the options of the trial at position `place` of the ranking, without "auto". "threads", "pin", "kernel" and
+  *  "time_limit" are those of the search. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_get_options(const s3cmtf_tune *tune, uint64_t place, s3cmtf_options **options,
     s3cmtf_error *error);
 
-/** Writes the options of the trial with rank `place` as lines NAME=VALUE, the format of `fit --config` of the command-line
-  *  program. `text`, `capacity` and `needed` as in s3cmtf_options_get(). */
+/** Writes the options of the trial at position `place` of the ranking as lines NAME=VALUE, the format of `fit --config` of
+  *  the command-line program. `text`, `capacity` and `needed` as in s3cmtf_options_get(). */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_tune_get_text(const s3cmtf_tune *tune, uint64_t place, char *text, uint64_t capacity,
     uint64_t *needed, s3cmtf_error *error);
 
@@ -915,7 +924,8 @@ void s3cmtf_tune_free(s3cmtf_tune *tune);
  * Models
  * ------
  *
- * Models are immutable. Row r of a factor belongs to the index that s3cmtf_model_copy_row_indices() returns for r.
+ * A model is created by a fit, a file or s3cmtf_model_fold_in(), and freed with s3cmtf_model_free(). It never changes, so all
+ * threads may use it. Row r of a factor belongs to the index that s3cmtf_model_copy_row_indices() returns for r.
  */
 
 /** A Tucker model: the core is a full tensor. */
@@ -978,8 +988,8 @@ typedef struct s3cmtf_model_matrix {
     uint64_t rows;
 } s3cmtf_model_matrix;
 
-/** A matrix in memory of the library: element (r, c) is numbers[r * stride + c]. It is valid as long as the model. This struct
-  *  will not change in later versions. */
+/** A matrix in memory of the library: element (r, c) is numbers[r * stride + c]. It is valid as long as the model. This
+  *  struct will not change in later versions. */
 typedef struct s3cmtf_view {
     /** The first element; NULL if there are no rows. */
     const float *numbers;
@@ -998,9 +1008,9 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_model_load(const char *path, int32_t mode, s3
 /** Writes a model file, which appears complete or not at all. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_save(const s3cmtf_model *model, const char *path, s3cmtf_error *error);
 
-/** Writes factors, core, mean, biases, and factors and offsets of the matrices to a folder as .npy files, factors and core also
-  *  as text. Text tables have a line for each row up to the size of its mode; a model whose tables would exceed 16 GiB is an
-  *  error. `cancel` may be NULL. */
+/** Writes factors, core, mean, biases, and factors and offsets of the matrices to a folder as .npy files, factors and core
+  *  also as text. Text tables have a line for each row up to the size of its mode; a model whose tables would exceed 16 GiB
+  *  is an error. `cancel` may be NULL. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_export(const s3cmtf_model *model, const char *folder,
     const s3cmtf_cancel *cancel, s3cmtf_error *error);
 
@@ -1023,9 +1033,9 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_model_get_matrix(const s3cmtf_model *model, u
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_get_options(const s3cmtf_model *model, s3cmtf_options **options,
     s3cmtf_error *error);
 
-/** Writes the record of the fit as lines NAME=VALUE: note=EPOCH EVENT TEXT for each event (rolled-back, rank-lowered or warning),
-  *  then reason, epochs, best_epoch, train_rmse, test_rmse, valid_rmse, clipped, threads, kernel, update_seconds, eval_seconds and
-  *  seconds. A checkpoint has only events. `text`, `capacity` and `needed` as in s3cmtf_options_get(). */
+/** Writes the record of the fit as lines NAME=VALUE: note=EPOCH EVENT TEXT for each event (rolled-back, rank-lowered or
+  *  warning), then reason, epochs, best_epoch, train_rmse, test_rmse, valid_rmse, clipped, threads, kernel, update_seconds,
+  *  eval_seconds and seconds. A checkpoint has only events. `text`, `capacity` and `needed` as in s3cmtf_options_get(). */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_get_record(const s3cmtf_model *model, char *text, uint64_t capacity,
     uint64_t *needed, s3cmtf_error *error);
 
@@ -1033,8 +1043,8 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_model_get_record(const s3cmtf_model *model, c
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_get_epoch(const s3cmtf_model *model, uint64_t epoch, s3cmtf_progress *progress,
     s3cmtf_error *error);
 
-/** Copies the zero-based index of each row of a factor, ascending, to `indices`, which has room for `capacity` numbers of type
-  *  `index_type` (S3CMTF_U32 or S3CMTF_U64). */
+/** Copies the zero-based index of each row of a factor, ascending, to `indices`, which has room for `capacity` numbers of
+  *  type `index_type` (S3CMTF_U32 or S3CMTF_U64). */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_copy_row_indices(const s3cmtf_model *model, uint64_t mode, void *indices,
     uint64_t capacity, int32_t index_type, s3cmtf_error *error);
 
@@ -1051,8 +1061,8 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_model_copy_row(const s3cmtf_model *model, uin
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_view_factor(const s3cmtf_model *model, uint64_t mode, s3cmtf_view *view,
     s3cmtf_error *error);
 
-/** Copies the biases of a mode, one per row of its factor; zeros if the model has no biases. Indices that did not occur in the
-  *  data are predicted with the mean bias of the mode. */
+/** Copies the biases of a mode, one per row of its factor; zeros if the model has no biases. Indices that did not occur in
+  *  the data are predicted with the mean bias of the mode. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_copy_biases(const s3cmtf_model *model, uint64_t mode, void *numbers,
     uint64_t capacity, int32_t number_type, s3cmtf_error *error);
 
@@ -1060,13 +1070,13 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_model_copy_biases(const s3cmtf_model *model, 
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_view_biases(const s3cmtf_model *model, uint64_t mode, s3cmtf_view *view,
     s3cmtf_error *error);
 
-/** Copies the core. S3CMTF_MODEL_TUCKER: the product of the ranks, last mode fastest with S3CMTF_ROW_MAJOR, first mode fastest
-  *  with S3CMTF_COLUMN_MAJOR. S3CMTF_MODEL_CP: its superdiagonal. */
+/** Copies the core. S3CMTF_MODEL_TUCKER: the product of the ranks, last mode fastest with S3CMTF_ROW_MAJOR, first mode
+  *  fastest with S3CMTF_COLUMN_MAJOR. S3CMTF_MODEL_CP: its superdiagonal. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_copy_core(const s3cmtf_model *model, void *numbers, uint64_t capacity,
     int32_t number_type, int32_t layout, s3cmtf_error *error);
 
-/** Returns a view of the core, in row-major order: one row for each combination of columns of all modes but the last, one column
-  *  for each column of the last. S3CMTF_MODEL_CP: one row, the superdiagonal. */
+/** Returns a view of the core, in row-major order: one row for each combination of columns of all modes but the last, one
+  *  column for each column of the last. S3CMTF_MODEL_CP: one row, the superdiagonal. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_view_core(const s3cmtf_model *model, s3cmtf_view *view, s3cmtf_error *error);
 
 /** Copies the column index of each row of the factor of a coupled matrix, as s3cmtf_model_copy_row_indices() does for a mode.
@@ -1093,6 +1103,9 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_model_view_offsets(const s3cmtf_model *model,
 /*
  * Predictions
  * -----------
+ *
+ * Predictions for cells of the tensor, their standard deviations and quantiles, and the errors of a model on given entries.
+ * Results go to arrays of the caller. One model may serve any number of threads.
  */
 
 /** Clip if the option "clip" of the model's fit was true, or auto and the values have a bounded scale, such as ratings. */
@@ -1144,10 +1157,10 @@ typedef struct s3cmtf_evaluation {
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_predict_cell(const s3cmtf_model *model, const uint64_t *cell,
     double *prediction, s3cmtf_error *error);
 
-/** Predicts cells. An index that did not occur in the data, also one beyond the size of its mode, is predicted from the mean row
-  *  of its mode. `predictions` has room for `capacity` numbers of type `number_type` (S3CMTF_F32 or S3CMTF_F64); it may be NULL if
-  *  `request` has other outputs. `request` may be NULL. Standard deviations and quantiles need a model with posterior samples;
-  *  otherwise they are S3CMTF_BAD_ARGUMENT. */
+/** Predicts cells. An index that did not occur in the data, also one beyond the size of its mode, is predicted from the
+  *  mean row of its mode. `predictions` has room for `capacity` numbers of type `number_type` (S3CMTF_F32 or S3CMTF_F64); it
+  *  may be NULL if `request` has other outputs. `request` may be NULL. Standard deviations and quantiles need a model with
+  *  posterior samples; otherwise they are S3CMTF_BAD_ARGUMENT. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_predict(const s3cmtf_model *model, const s3cmtf_indices *cells,
     void *predictions, uint64_t capacity, int32_t number_type, const s3cmtf_predict_request *request,
     s3cmtf_error *error);
@@ -1157,13 +1170,17 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_model_predict_coo(const s3cmtf_model *model, 
     void *predictions, uint64_t capacity, int32_t number_type, const s3cmtf_predict_request *request,
     s3cmtf_error *error);
 
-/** Predicts every entry of `coo` and writes the errors. `threads` 0 means all CPUs that the process may use; `cancel` may be NULL. */
+/** Predicts every entry of `coo` and writes the errors. `threads` 0 means all CPUs that the process may use; `cancel` may
+  *  be NULL. */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_model_evaluate(const s3cmtf_model *model, const s3cmtf_coo *coo, uint64_t threads,
     const s3cmtf_cancel *cancel, s3cmtf_evaluation *evaluation, s3cmtf_error *error);
 
 /*
  * New rows
  * --------
+ *
+ * Adds rows to a model without a new fit, such as users who arrive later. The given model does not change and may be in use on
+ * other threads; the result is a new model, which the caller frees.
  */
 
 /** Input of s3cmtf_model_fold_in(): all entries of the new rows. */
@@ -1200,6 +1217,9 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_model_fold_in(const s3cmtf_model *model, uint
 /*
  * Rankings
  * --------
+ *
+ * Recommendations, similar rows, and metrics of rankings on test entries. Results go to arrays of the caller. One model may
+ * serve any number of threads.
  */
 
 /** Input of s3cmtf_model_recommend(). `candidates` and `exclude_rows` count from queries.base; rows in them that
@@ -1320,7 +1340,8 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_model_evaluate_ranking(const s3cmtf_model *mo
  * Concepts
  * --------
  *
- * What the columns of a factor represent: their strength, and the rows and matrix columns with the largest and smallest loadings.
+ * What the columns of a factor represent: their strength, and the rows and matrix columns with the largest and smallest
+ * loadings. The result is independent of the model and may be read on any threads.
  */
 
 /** The end of a concept with the largest loadings. */
@@ -1423,7 +1444,8 @@ void s3cmtf_concepts_free(s3cmtf_concepts *concepts);
  * Clusters
  * --------
  *
- * K-means clusters of the rows of a mode, labelled by columns of matrices.
+ * K-means clusters of the rows of a mode, labelled by columns of matrices. The result is independent of the model and may be
+ * read on any threads.
  */
 
 /** Distances between rows are those of their predictions, for the tensor and for the coupled matrices of the mode. */
@@ -1591,7 +1613,8 @@ void s3cmtf_clusters_free(s3cmtf_clusters *clusters);
  * Names of rows
  * -------------
  *
- * Conversion of text leaves files with the names of rows beside the data (OUT.mode1.tsv, ...).
+ * Conversion of text leaves files with the names of rows beside the data (OUT.mode1.tsv, ...). Names are read into memory;
+ * they never change and may be read on any threads.
  */
 
 /** Reads a names file: TSV or CSV with the number of a row, from 1, in the first column and its name in the second. A

@@ -1201,7 +1201,7 @@ struct tune_request {
     const coo *valid = nullptr;  ///< Compare trials on these entries, hold out none.
 };
 
-/// A search for better options, by random search with successive halving. The best trial has place 0.
+/// A search for better options, by random search with successive halving. The best trial is at position 0 of the ranking.
 class tune : public detail::handle<s3cmtf_tune, s3cmtf_tune_free> {
 public:
     using handle::handle;

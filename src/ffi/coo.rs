@@ -29,18 +29,18 @@ use crate::progress::Monitor;
 pub const S3CMTF_OPEN_MAPPED: i32 = 0;
 /// Read the file into memory.
 pub const S3CMTF_OPEN_PRIVATE: i32 = 1;
-/// Added to a mode of s3cmtf_coo_open(): do not verify the checksums of a binary COO file. A mapped file then opens in constant
-/// time; damaged data may be fitted without an error.
+/// Added to a mode of s3cmtf_coo_open(): do not verify the checksums of a binary COO file. A mapped file then opens in
+/// constant time; damaged data may be fitted without an error.
 pub const S3CMTF_OPEN_UNVERIFIED: i32 = 2;
 
 /// What messages call entries that come from arrays.
 const IN_MEMORY: &str = "entries in memory";
 
 /// Opens a binary COO file or a text file (.tns, .mtx, .csv, .tsv, optionally gzipped); text is converted to an unnamed
-/// temporary file. `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE. `text` (how text is parsed) and `cancel` may be NULL.
-/// The header of the file and the checksums of its sections are verified here, which reads the file once; a mismatch is
-/// S3CMTF_BAD_FILE. `mode` | S3CMTF_OPEN_UNVERIFIED leaves the checksums out. Entries are validated by s3cmtf_coo_check() and by
-/// every fit.
+/// temporary file. `mode` is S3CMTF_OPEN_MAPPED or S3CMTF_OPEN_PRIVATE. `text` (how text is parsed) and `cancel` may be
+/// NULL. The header of the file and the checksums of its sections are verified here, which reads the file once; a mismatch
+/// is S3CMTF_BAD_FILE. `mode` | S3CMTF_OPEN_UNVERIFIED leaves the checksums out. Entries are validated by
+/// s3cmtf_coo_check() and by every fit.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_open(
@@ -84,8 +84,9 @@ pub(super) fn open_file(
     Ok(CooHandle::new(Source::File(file)))
 }
 
-/// Creates a tensor or matrix by copying `entries`. An index out of range is S3CMTF_BAD_ENTRY. Values that are not finite are
-/// found by s3cmtf_coo_check() and rejected by fits. If the dims are NULL, a problem may enlarge them to match its matrices.
+/// Creates a tensor or matrix by copying `entries`. An index out of range is S3CMTF_BAD_ENTRY. Values that are not finite
+/// are found by s3cmtf_coo_check() and rejected by fits. If the dims are NULL, a problem may enlarge them to match its
+/// matrices.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_new(

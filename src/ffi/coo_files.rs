@@ -110,8 +110,8 @@ pub const S3CMTF_KEEP_FIRST: i32 = 1;
 /// It keeps the last entry of a cell.
 pub const S3CMTF_KEEP_LAST: i32 = 2;
 
-/// Checks every entry, and the checksums of a file. s3cmtf_coo_open() rejects a file with damaged sections unless it is opened with
-/// S3CMTF_OPEN_UNVERIFIED. `cancel` may be NULL.
+/// Checks every entry, and the checksums of a file. s3cmtf_coo_open() rejects a file with damaged sections unless it is
+/// opened with S3CMTF_OPEN_UNVERIFIED. `cancel` may be NULL.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_check(
@@ -212,9 +212,9 @@ pub unsafe extern "C" fn s3cmtf_coo_write(
     })
 }
 
-/// Converts the file `input` (text or binary COO) to the binary COO file `output`, with a file of names beside it for each mode
-/// whose identifiers are strings; or to text if `output` ends in .tns. Memory use does not grow with the file. `text` and
-/// `cancel` may be NULL.
+/// Converts the file `input` (text or binary COO) to the binary COO file `output`, with a file of names beside it for each
+/// mode whose identifiers are strings; or to text if `output` ends in .tns. Memory use does not grow with the file. `text`
+/// and `cancel` may be NULL.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_convert(
@@ -241,9 +241,9 @@ pub unsafe extern "C" fn s3cmtf_coo_convert(
     })
 }
 
-/// Writes a copy of an opened file that passes s3cmtf_coo_check(): entries out of range or not finite are removed, and duplicate
-/// entries of a cell are merged according to `keep` (S3CMTF_KEEP_...). The numbers of both go to `dropped` and `merged`, which
-/// may be NULL, as may `cancel`. A file with damaged sections is S3CMTF_BAD_FILE.
+/// Writes a copy of an opened file that passes s3cmtf_coo_check(): entries out of range or not finite are removed, and
+/// duplicate entries of a cell are merged according to `keep` (S3CMTF_KEEP_...). The numbers of both go to `dropped` and
+/// `merged`, which may be NULL, as may `cancel`. A file with damaged sections is S3CMTF_BAD_FILE.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_fix(

@@ -11,9 +11,9 @@ use super::guard::guard;
 use super::indices::numbers;
 use crate::format::{OwnedValues, Values};
 
-/// Creates a tensor or matrix with the same entries, which are shared, and these weights, which are copied: one number of type
-/// `weight_type` (S3CMTF_F32 or S3CMTF_F64) per entry, finite and not negative. The squared error of an entry is multiplied by
-/// its weight, so a weight of 2 equals an entry listed twice. Weights that `coo` had before are replaced.
+/// Creates a tensor or matrix with the same entries, which are shared, and these weights, which are copied: one number of
+/// type `weight_type` (S3CMTF_F32 or S3CMTF_F64) per entry, finite and not negative. The squared error of an entry is
+/// multiplied by its weight, so a weight of 2 equals an entry listed twice. Weights that `coo` had before are replaced.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_coo_new_weighted(

@@ -87,8 +87,8 @@ unsafe fn options_text(options: *const c_char) -> Outcome<Options> {
     parsed(Options::default(), unsafe { text(options, "options") }?)
 }
 
-/// Creates a fit. Problem and options are copied (entries are shared) and may be freed or changed. `options` may be NULL for the
-/// defaults.
+/// Creates a fit. Problem and options are copied (entries are shared) and may be freed or changed. `options` may be NULL
+/// for the defaults.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_new(
@@ -147,7 +147,8 @@ pub extern "C" fn s3cmtf_fit_set_init(
     })
 }
 
-/// Sets the checkpoint file, which is written every "checkpoint_every" epochs (an option) and replaced atomically. NULL for none.
+/// Sets the checkpoint file, which is written every "checkpoint_every" epochs (an option) and replaced atomically. NULL for
+/// none.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_fit_set_checkpoint(
@@ -162,9 +163,9 @@ pub unsafe extern "C" fn s3cmtf_fit_set_checkpoint(
     })
 }
 
-/// Sets a checkpoint to resume from. Data and options must be those of the interrupted fit; only "epochs", "threads", "pin",
-/// "kernel", "time_limit" and "checkpoint_every" may differ. s3cmtf_model_load() and s3cmtf_model_get_options() return the
-/// options of a checkpoint. NULL for none.
+/// Sets a checkpoint to resume from. Data and options must be those of the interrupted fit; only "epochs", "samples",
+/// "threads", "pin", "kernel", "time_limit" and "checkpoint_every" may differ. s3cmtf_model_load() and
+/// s3cmtf_model_get_options() return the options of a checkpoint. NULL for none.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_fit_set_resume(
@@ -179,8 +180,8 @@ pub unsafe extern "C" fn s3cmtf_fit_set_resume(
     })
 }
 
-/// Sets a token that ends the fit from any thread. Before the end of the first epoch the fit then fails with S3CMTF_CANCELLED;
-/// later it succeeds with the model of the last completed epoch and S3CMTF_STOP_CANCELLED. NULL for none.
+/// Sets a token that ends the fit from any thread. Before the end of the first epoch the fit then fails with
+/// S3CMTF_CANCELLED; later it succeeds with the model of the last completed epoch and S3CMTF_STOP_CANCELLED. NULL for none.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_set_cancel(
@@ -298,8 +299,8 @@ pub extern "C" fn s3cmtf_fit_cancel(fit: Option<&FitHandle>) {
     }
 }
 
-/// Returns the model of a fit that ended in the background, or the status with which it failed. S3CMTF_BAD_STATE while it runs
-/// and after the model was taken.
+/// Returns the model of a fit that ended in the background, or the status with which it failed. S3CMTF_BAD_STATE while it
+/// runs and after the model was taken.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_fit_take(

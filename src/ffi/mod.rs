@@ -1,11 +1,11 @@
-//! The C ABI: the functions that `include/s3cmtf.h` declares. The header is generated from these files, and its comments are the
-//! ones here, written for C programmers.
+//! The C ABI: the functions that `include/s3cmtf.h` declares. The header is generated from these files, and its comments
+//! are the ones here, written for C programmers.
 //!
-//! One file per C object. The types of the arguments express ownership: `Option<&T>` is a `const T *` that may be shared between
-//! threads, `Option<&mut T>` a `T *` that may not, `Option<Box<T>>` a handle that is freed, `Option<&mut MaybeUninit<T>>` an output,
-//! written last and only on success. Arrays, strings and structs that begin with their size are raw pointers and pass through
-//! `arg`, the only place that trusts a length. Every body runs in `guard::guard`: panics become a status, nothing is printed,
-//! and the floating-point mode of the host neither matters nor changes.
+//! One file per C object. The types of the arguments express ownership: `Option<&T>` is a `const T *` that may be shared
+//! between threads, `Option<&mut T>` a `T *` that may not, `Option<Box<T>>` a handle that is freed, `Option<&mut
+//! MaybeUninit<T>>` an output, written last and only on success. Arrays, strings and structs that begin with their size are
+//! raw pointers and pass through `arg`, the only place that trusts a length. Every body runs in `guard::guard`: panics
+//! become a status, nothing is printed, and the floating-point mode of the host neither matters nor changes.
 
 // Names and numbers of arguments are those of the C functions, whose contract is in their comments.
 #![allow(clippy::missing_safety_doc, clippy::too_many_arguments)]

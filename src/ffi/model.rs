@@ -162,9 +162,9 @@ pub unsafe extern "C" fn s3cmtf_model_save(
     })
 }
 
-/// Writes factors, core, mean, biases, and factors and offsets of the matrices to a folder as .npy files, factors and core also
-/// as text. Text tables have a line for each row up to the size of its mode; a model whose tables would exceed 16 GiB is an
-/// error. `cancel` may be NULL.
+/// Writes factors, core, mean, biases, and factors and offsets of the matrices to a folder as .npy files, factors and core
+/// also as text. Text tables have a line for each row up to the size of its mode; a model whose tables would exceed 16 GiB
+/// is an error. `cancel` may be NULL.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_export(
@@ -286,9 +286,9 @@ pub extern "C" fn s3cmtf_model_get_options(
     })
 }
 
-/// Writes the record of the fit as lines NAME=VALUE: note=EPOCH EVENT TEXT for each event (rolled-back, rank-lowered or warning),
-/// then reason, epochs, best_epoch, train_rmse, test_rmse, valid_rmse, clipped, threads, kernel, update_seconds, eval_seconds and
-/// seconds. A checkpoint has only events. `text`, `capacity` and `needed` as in s3cmtf_options_get().
+/// Writes the record of the fit as lines NAME=VALUE: note=EPOCH EVENT TEXT for each event (rolled-back, rank-lowered or
+/// warning), then reason, epochs, best_epoch, train_rmse, test_rmse, valid_rmse, clipped, threads, kernel, update_seconds,
+/// eval_seconds and seconds. A checkpoint has only events. `text`, `capacity` and `needed` as in s3cmtf_options_get().
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_get_record(

@@ -24,8 +24,8 @@ pub const S3CMTF_ROW_MAJOR: i32 = 0;
 /// Columns are contiguous, as in R, Julia and Fortran.
 pub const S3CMTF_COLUMN_MAJOR: i32 = 1;
 
-/// A matrix in memory of the library: element (r, c) is numbers[r * stride + c]. It is valid as long as the model. This struct
-/// will not change in later versions.
+/// A matrix in memory of the library: element (r, c) is numbers[r * stride + c]. It is valid as long as the model. This
+/// struct will not change in later versions.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct View {
@@ -48,8 +48,8 @@ const _: () = {
     assert!(size_of::<View>() == 32);
 };
 
-/// Copies the zero-based index of each row of a factor, ascending, to `indices`, which has room for `capacity` numbers of type
-/// `index_type` (S3CMTF_U32 or S3CMTF_U64).
+/// Copies the zero-based index of each row of a factor, ascending, to `indices`, which has room for `capacity` numbers of
+/// type `index_type` (S3CMTF_U32 or S3CMTF_U64).
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_copy_row_indices(
@@ -141,8 +141,8 @@ pub extern "C" fn s3cmtf_model_view_factor(
     })
 }
 
-/// Copies the biases of a mode, one per row of its factor; zeros if the model has no biases. Indices that did not occur in the
-/// data are predicted with the mean bias of the mode.
+/// Copies the biases of a mode, one per row of its factor; zeros if the model has no biases. Indices that did not occur in
+/// the data are predicted with the mean bias of the mode.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_copy_biases(
@@ -179,8 +179,8 @@ pub extern "C" fn s3cmtf_model_view_biases(
     })
 }
 
-/// Copies the core. S3CMTF_MODEL_TUCKER: the product of the ranks, last mode fastest with S3CMTF_ROW_MAJOR, first mode fastest
-/// with S3CMTF_COLUMN_MAJOR. S3CMTF_MODEL_CP: its superdiagonal.
+/// Copies the core. S3CMTF_MODEL_TUCKER: the product of the ranks, last mode fastest with S3CMTF_ROW_MAJOR, first mode
+/// fastest with S3CMTF_COLUMN_MAJOR. S3CMTF_MODEL_CP: its superdiagonal.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_copy_core(
@@ -210,8 +210,8 @@ pub unsafe extern "C" fn s3cmtf_model_copy_core(
     })
 }
 
-/// Returns a view of the core, in row-major order: one row for each combination of columns of all modes but the last, one column
-/// for each column of the last. S3CMTF_MODEL_CP: one row, the superdiagonal.
+/// Returns a view of the core, in row-major order: one row for each combination of columns of all modes but the last, one
+/// column for each column of the last. S3CMTF_MODEL_CP: one row, the superdiagonal.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_model_view_core(

@@ -127,7 +127,8 @@ pub(super) fn parsed(mut options: Options, text: &str) -> Outcome<Options> {
     Ok(options)
 }
 
-/// Sets an option from text: "true", "12", "0.001", "blocked", "10,10,4" or "auto". Words in names are separated by '_' or '-'.
+/// Sets an option from text: "true", "12", "0.001", "blocked", "10,10,4" or "auto". Words in names are separated by '_' or
+/// '-'.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_options_set(

@@ -131,10 +131,10 @@ pub unsafe extern "C" fn s3cmtf_model_predict_cell(
     })
 }
 
-/// Predicts cells. An index that did not occur in the data, also one beyond the size of its mode, is predicted from the mean row
-/// of its mode. `predictions` has room for `capacity` numbers of type `number_type` (S3CMTF_F32 or S3CMTF_F64); it may be NULL if
-/// `request` has other outputs. `request` may be NULL. Standard deviations and quantiles need a model with posterior samples;
-/// otherwise they are S3CMTF_BAD_ARGUMENT.
+/// Predicts cells. An index that did not occur in the data, also one beyond the size of its mode, is predicted from the
+/// mean row of its mode. `predictions` has room for `capacity` numbers of type `number_type` (S3CMTF_F32 or S3CMTF_F64); it
+/// may be NULL if `request` has other outputs. `request` may be NULL. Standard deviations and quantiles need a model with
+/// posterior samples; otherwise they are S3CMTF_BAD_ARGUMENT.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_predict(
@@ -311,7 +311,8 @@ fn predicted(
     to.write_all(&collected(count, make)?)
 }
 
-/// Predicts every entry of `coo` and writes the errors. `threads` 0 means all CPUs that the process may use; `cancel` may be NULL.
+/// Predicts every entry of `coo` and writes the errors. `threads` 0 means all CPUs that the process may use; `cancel` may
+/// be NULL.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_model_evaluate(

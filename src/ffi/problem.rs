@@ -119,8 +119,9 @@ pub extern "C" fn s3cmtf_problem_new(
     })
 }
 
-/// Couples a matrix to a mode of the tensor: its rows are the rows of that mode. `coupling` may be NULL. Any number of matrices
-/// may be coupled, several to one mode. The matrix is shared and may be freed. After an error the problem is unchanged.
+/// Couples a matrix to a mode of the tensor: its rows are the rows of that mode. `coupling` may be NULL. Any number of
+/// matrices may be coupled, several to one mode. The matrix is shared and may be freed. After an error the problem is
+/// unchanged.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_problem_add_matrix(

@@ -21,7 +21,7 @@ pub const S3CMTF_FIT_ENDED: i32 = 2;
 pub const S3CMTF_EVENT_EPOCH: i32 = 1;
 /// A rank was lowered to the number of rows of its mode.
 pub const S3CMTF_EVENT_RANK_LOWERED: i32 = 2;
-/// The loss diverged; the fit continues from an earlier epoch with half the step size.
+/// The loss diverged; the fit continues from an earlier epoch with half the learning rate.
 pub const S3CMTF_EVENT_ROLLED_BACK: i32 = 3;
 /// A checkpoint was written.
 pub const S3CMTF_EVENT_CHECKPOINT: i32 = 4;
@@ -63,7 +63,7 @@ pub struct Progress {
     pub epochs: u64,
     /// The number of rollbacks after divergence.
     pub rollbacks: u64,
-    /// The step size of the last epoch.
+    /// The learning rate of the last epoch.
     pub eta: f64,
     /// The training loss after the last epoch.
     pub loss: f64,
@@ -83,9 +83,9 @@ pub struct Progress {
     pub message: *const c_char,
 }
 
-/// Called by s3cmtf_fit_run() on the calling thread, after every epoch and at other events. A result other than 0 ends the fit
-/// with the model of the last epoch, or with S3CMTF_CANCELLED if there is none. The callback must not throw, longjmp, or use
-/// the fit; it may call the library otherwise. `progress` is valid until it returns.
+/// Called by s3cmtf_fit_run() on the calling thread, after every epoch and at other events. A result other than 0 ends the
+/// fit with the model of the last epoch, or with S3CMTF_CANCELLED if there is none. The callback must not throw, longjmp,
+/// or use the fit; it may call the library otherwise. `progress` is valid until it returns.
 pub type ProgressCallback =
     Option<unsafe extern "C" fn(progress: *const Progress, user: *mut c_void) -> i32>;
 

@@ -192,7 +192,7 @@ impl Observer for Watch<'_> {
                 state.progress.epoch = *epoch;
                 (
                     S3CMTF_EVENT_ROLLED_BACK,
-                    format!("the loss exploded; back to epoch {epoch} with step size {eta}"),
+                    format!("the loss exploded; back to epoch {epoch} with learning rate {eta}"),
                 )
             }
             Event::Warning(text) => (S3CMTF_EVENT_WARNING, text.clone()),

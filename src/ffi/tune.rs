@@ -47,7 +47,7 @@ pub struct TrialFigures {
     /// In a callback, the lowest RMSE at this rung so far; otherwise NaN.
     pub best_rmse: f64,
     /// Why the trial failed, or NULL. Valid until the callback returns or, outside a callback, as long as the search.
-    pub failed: *const c_char,
+    pub error: *const c_char,
 }
 
 // SAFETY: laid out as C does, the size first.
@@ -60,12 +60,13 @@ const _: () = {
     assert!(offset_of!(TrialFigures, number) == 8);
     assert!(offset_of!(TrialFigures, valid_rmse) == 32);
     assert!(offset_of!(TrialFigures, best_rmse) == 64);
-    assert!(offset_of!(TrialFigures, failed) == 72);
+    assert!(offset_of!(TrialFigures, error) == 72);
     assert!(size_of::<TrialFigures>() == 80);
 };
 
-/// Called by s3cmtf_tune_run() on the calling thread, after every fit of a trial. A result other than 0 ends the search with the
-/// trials evaluated so far. The callback must not throw, longjmp, or use the search; it may call the library otherwise.
+/// Called by s3cmtf_tune_run() on the calling thread, after every fit of a trial. A result other than 0 ends the search
+/// with the trials evaluated so far. The callback must not throw, longjmp, or use the search; it may call the library
+/// otherwise.
 pub type TrialCallback =
     Option<unsafe extern "C" fn(trial: *const TrialFigures, user: *mut c_void) -> i32>;
 
@@ -120,9 +121,9 @@ const _: () = {
 // SAFETY: `repr(C)`, the size first, numbers and pointers only.
 unsafe impl SizedStruct for TuneRequest {}
 
-/// Creates a search. Problem and options are copied (entries are shared) and may be freed or changed. All trials have `options`
-/// in common, but for the options that are sampled; "time_limit" and "seed" are those of the search. `options` and `request`
-/// may be NULL.
+/// Creates a search. Problem and options are copied (entries are shared) and may be freed or changed. All trials have
+/// `options` in common, but for the options that are sampled; "time_limit" and "seed" are those of the search. `options`
+/// and `request` may be NULL.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_tune_new(
@@ -177,8 +178,8 @@ pub unsafe extern "C" fn s3cmtf_tune_new(
     })
 }
 
-/// Sets the values from which an option is sampled: a list ("8,16,32") or an interval ("0.005..0.1"). Rank, model, step sizes,
-/// penalties and weights of matrices are always sampled, by default around what a fit would choose.
+/// Sets the values from which an option is sampled: a list ("8,16,32") or an interval ("0.005..0.1"). Rank, model, learning
+/// rates, penalties and weights of matrices are always sampled, by default around what a fit would choose.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_tune_set_range(
@@ -209,8 +210,8 @@ pub unsafe extern "C" fn s3cmtf_tune_set_checkpoint(
     })
 }
 
-/// Sets a saved state to resume from. Data and settings must be the same; only "threads" and "time_limit" may differ. NULL for
-/// none.
+/// Sets a saved state to resume from. Data and settings must be the same; only "threads" and "time_limit" may differ. NULL
+/// for none.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_tune_set_resume(
@@ -283,8 +284,8 @@ pub extern "C" fn s3cmtf_tune_run(
             &monitor,
         )?;
         let words = |t: Trial| {
-            let failed = t.failed.as_deref().map(c_text);
-            (t, failed)
+            let error = t.error.as_deref().map(c_text);
+            (t, error)
         };
         handle.found = Some(result.trials.into_iter().map(words).collect());
         Ok(())
@@ -306,7 +307,7 @@ pub extern "C" fn s3cmtf_tune_get_count(
     })
 }
 
-/// Writes the result of the trial with rank `place`; 0 is the best.
+/// Writes the result of the trial at position `place` of the ranking; 0 is the best.
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_tune_get_trial(
@@ -316,14 +317,14 @@ pub unsafe extern "C" fn s3cmtf_tune_get_trial(
     error: Option<&mut ErrorHandle>,
 ) -> i32 {
     guard(error, || {
-        let (found, failed) = given(tune, "tune")?.at(place)?;
+        let (found, error) = given(tune, "tune")?.at(place)?;
         // SAFETY: a struct of the caller, for this call.
-        unsafe { struct_out(&TrialFigures::new(found, failed.as_ref()), trial, "trial") }
+        unsafe { struct_out(&TrialFigures::new(found, error.as_ref()), trial, "trial") }
     })
 }
 
-/// Returns the options of the trial with rank `place`, without "auto". "threads", "pin", "kernel" and "time_limit" are those of
-/// the search.
+/// Returns the options of the trial at position `place` of the ranking, without "auto". "threads", "pin", "kernel" and
+/// "time_limit" are those of the search.
 #[must_use]
 #[unsafe(no_mangle)]
 pub extern "C" fn s3cmtf_tune_get_options(
@@ -340,8 +341,8 @@ pub extern "C" fn s3cmtf_tune_get_options(
     })
 }
 
-/// Writes the options of the trial with rank `place` as lines NAME=VALUE, the format of `fit --config` of the command-line
-/// program. `text`, `capacity` and `needed` as in s3cmtf_options_get().
+/// Writes the options of the trial at position `place` of the ranking as lines NAME=VALUE, the format of `fit --config` of
+/// the command-line program. `text`, `capacity` and `needed` as in s3cmtf_options_get().
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_tune_get_text(
@@ -377,7 +378,7 @@ impl TuneHandle {
 }
 
 impl TrialFigures {
-    fn new(trial: &Trial, failed: Option<&CString>) -> TrialFigures {
+    fn new(trial: &Trial, error: Option<&CString>) -> TrialFigures {
         TrialFigures {
             size: size_of::<TrialFigures>() as u64,
             number: trial.number as u64,
@@ -388,7 +389,7 @@ impl TrialFigures {
             done: 0,
             total: 0,
             best_rmse: f64::NAN,
-            failed: failed.map_or(ptr::null(), |f| f.as_ptr()),
+            error: error.map_or(ptr::null(), |e| e.as_ptr()),
         }
     }
 }
@@ -401,8 +402,8 @@ impl TuneObserver for Watch {
         let Some(call) = self.0 else {
             return Control::Continue;
         };
-        let failed = progress.trial.failed.as_deref().map(c_text);
-        let mut figures = TrialFigures::new(progress.trial, failed.as_ref());
+        let error = progress.trial.error.as_deref().map(c_text);
+        let mut figures = TrialFigures::new(progress.trial, error.as_ref());
         (figures.done, figures.total) = (progress.done as u64, progress.total as u64);
         figures.best_rmse = progress.best;
         call.call(&figures)

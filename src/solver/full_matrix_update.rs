@@ -2,7 +2,7 @@
 //!
 //! SGD does not visit a full matrix entry by entry. Before and after each epoch every row of its mode takes
 //! half an update of size eta along its gradient. The update is implicit: the gradient is taken at the end
-//! point, so no step size is too large. Columns, and rows without other entries, are solved for in closed form. As eta
+//! point, so it is stable for any eta. Columns, and rows without other entries, are solved for in closed form. As eta
 //! goes to 0 this approaches SGD over all positions.
 
 use std::sync::Mutex;

@@ -280,21 +280,17 @@ fn failed_trial_does_not_affect_the_others() {
     let mut o = base_options(Algorithm::Blocked);
     o.eta = Some(0.02);
     let result = search(&data, &o, &settings).unwrap();
-    let failed: Vec<_> = result
-        .trials
-        .iter()
-        .filter(|t| t.failed.is_some())
-        .collect();
+    let failed: Vec<_> = result.trials.iter().filter(|t| t.error.is_some()).collect();
     assert!(!failed.is_empty() && failed.len() < 9);
     for t in &failed {
         assert_eq!(t.options.eta, Some(1e6));
-        assert!(t.failed.as_ref().unwrap().contains("diverges"));
+        assert!(t.error.as_ref().unwrap().contains("diverges"));
     }
     let good = 9 - failed.len();
     assert!(
         result.trials[..good]
             .iter()
-            .all(|t| t.failed.is_none() && t.valid_rmse.is_finite())
+            .all(|t| t.error.is_none() && t.valid_rmse.is_finite())
     );
     settings.space.set("eta", "1e6").unwrap();
     let error = search(&data, &o, &settings).unwrap_err().to_string();

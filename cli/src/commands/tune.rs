@@ -168,12 +168,12 @@ pub(super) fn run(a: &ArgMatches, progress: &Progress, out: &mut Output) -> Resu
 impl TuneObserver for ConsoleObserver<'_> {
     fn trial(&mut self, p: &TuneProgress<'_>) -> Control {
         let t = p.trial;
-        let result = match &t.failed {
+        let result = match &t.error {
             Some(why) => format!("failed: {why}"),
             None => format_rmse(t.valid_rmse),
         };
         // The last trial of a round and failures are always printed.
-        if self.trial_lines.allows_line() || p.done == p.total || t.failed.is_some() {
+        if self.trial_lines.allows_line() || p.done == p.total || t.error.is_some() {
             self.out.line(format!(
                 "rung {}/{}  {:>4}/{}  trial {:>4}  {result}  best {}",
                 p.rung,
@@ -193,7 +193,7 @@ impl TuneObserver for ConsoleObserver<'_> {
             "epochs": t.epochs,
             "valid_rmse": json_number(t.valid_rmse),
             "best_valid_rmse": json_number(p.best),
-            "error": t.failed,
+            "error": t.error,
         }));
         self.flush()
     }
@@ -223,7 +223,7 @@ fn report(result: &TuneResult, target: &Path, out: &mut Output) {
     ];
     for (place, t) in result.trials.iter().enumerate() {
         let values = names.iter().map(|n| t.options.get(n).unwrap_or_default());
-        let error = match t.failed {
+        let error = match t.error {
             Some(_) => "failed".into(),
             None if t.rungs == 0 => "-".into(),
             None => format_rmse(t.valid_rmse),
@@ -246,7 +246,7 @@ fn report(result: &TuneResult, target: &Path, out: &mut Output) {
             "rungs": t.rungs,
             "epochs": t.epochs,
             "valid_rmse": json_number(t.valid_rmse),
-            "error": t.failed,
+            "error": t.error,
             "seconds": t.seconds,
             "options": options,
         }));
@@ -282,7 +282,7 @@ fn report(result: &TuneResult, target: &Path, out: &mut Output) {
         out.line("(trial 0 has the default options)");
     }
     let best = result.best();
-    let failed = result.trials.iter().filter(|t| t.failed.is_some()).count();
+    let failed = result.trials.iter().filter(|t| t.error.is_some()).count();
     let default_rmse = default_trial.map_or(f64::NAN, |p| result.trials[p].valid_rmse);
     out.line(format!(
         "{}: trial {} of {}, validation RMSE {} (default options {}), {} failed, stopped ({}), {:.1} s",

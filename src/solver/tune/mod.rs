@@ -74,13 +74,13 @@ pub fn tune(
     };
     let mut trials = search.trials;
     stable_sort_by(&mut trials, &|a, b| {
-        let key = |t: &Trial| (t.failed.is_some(), std::cmp::Reverse(t.rungs));
+        let key = |t: &Trial| (t.error.is_some(), std::cmp::Reverse(t.rungs));
         key(a)
             .cmp(&key(b))
             .then(a.valid_rmse.total_cmp(&b.valid_rmse))
             .then(a.number.cmp(&b.number))
     });
-    if let Some(why) = trials.first().and_then(|t| t.failed.clone()) {
+    if let Some(why) = trials.first().and_then(|t| t.error.clone()) {
         return Err(Error::argument(format!(
             "every trial failed; one of them: {why}"
         )));

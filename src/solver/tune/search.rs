@@ -101,7 +101,7 @@ impl<'a> Search<'a> {
         let mut remaining: Vec<usize> = (0..self.trials.len()).collect();
         for rung in 0..self.search_options.rungs {
             self.run_rung(rung, &remaining, observer, monitor)?;
-            remaining.retain(|&t| self.trials[t].failed.is_none());
+            remaining.retain(|&t| self.trials[t].error.is_none());
             // The best first: an interrupted rung has then measured the most promising trials.
             stable_sort_by(&mut remaining, &|&a, &b| {
                 let rmse = |t: usize| self.trials[t].valid_rmse;
@@ -188,7 +188,7 @@ impl<'a> Search<'a> {
             trial.epochs = epochs;
             match &outcome.rmse {
                 Ok(rmse) => (trial.valid_rmse, trial.rungs) = (*rmse, rung + 1),
-                Err(why) => (trial.valid_rmse, trial.failed) = (f64::NAN, Some(why.clone())),
+                Err(why) => (trial.valid_rmse, trial.error) = (f64::NAN, Some(why.clone())),
             }
         }
     }
@@ -301,7 +301,7 @@ fn sample_trials(sampler: &TrialSampler<'_>, count: usize) -> Result<Vec<Trial>>
             rungs: 0,
             epochs: 0,
             valid_rmse: f64::NAN,
-            failed: None,
+            error: None,
             seconds: 0.0,
         });
     }

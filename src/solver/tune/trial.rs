@@ -67,7 +67,7 @@ pub struct Trial {
     /// The validation RMSE there; NaN if there is none.
     pub valid_rmse: f64,
     /// Why it failed, if it did.
-    pub failed: Option<String>,
+    pub error: Option<String>,
     /// Time of its fits, in seconds.
     pub seconds: f64,
 }
