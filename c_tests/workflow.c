@@ -446,7 +446,7 @@ static void other_models(const s3cmtf_coo *train)
 static int32_t warned(const s3cmtf_progress *progress, void *user)
 {
     if (progress->event == S3CMTF_EVENT_WARNING) {
-        CHECK(progress->message && strstr(progress->message, "teaches nothing"));
+        CHECK(progress->message && strstr(progress->message, "carries no information"));
         ++*(int *)user;
     }
     return 0;

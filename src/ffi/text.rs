@@ -60,7 +60,7 @@ pub extern "C" fn s3cmtf_text_new(
 ///   the binary file FILE, the others give the columns of the matrix
 /// - "numeric": with rows_of, list of columns whose numbers are values of the matrix
 /// - "missing": the text of a missing field, such as NA; lines with it are skipped
-/// - "skip_bad_rows": flag: faulty lines are skipped instead of S3CMTF_BAD_FILE
+/// - "skip_bad_lines": flag: invalid lines are skipped instead of S3CMTF_BAD_FILE
 #[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn s3cmtf_text_set(

@@ -12,7 +12,7 @@ use super::file_bytes::OpenMode;
 use super::header::{Header, MAGIC, ValueKind};
 use super::names::{self, Names};
 use super::summary::count_rows;
-use super::text::{self, Input, Sink, SinkTarget, SkippedRows, TextOptions, TextSource};
+use super::text::{self, Input, Sink, SinkTarget, SkippedLines, TextOptions, TextSource};
 use crate::error::{Error, Result};
 use crate::progress::Monitor;
 
@@ -24,7 +24,7 @@ pub struct ConversionReport {
     /// Names files written beside it: mode (from 0), path, number of names.
     pub names: Vec<(usize, PathBuf, usize)>,
     /// Rows of the text that have no entry.
-    pub skipped: SkippedRows,
+    pub skipped: SkippedLines,
     /// What is probably not as intended, and the option that would help.
     pub warnings: Vec<String>,
 }
@@ -51,7 +51,7 @@ pub fn convert(
         return Ok(ConversionReport {
             header: finished.commit()?,
             names: Vec::new(),
-            skipped: SkippedRows::default(),
+            skipped: SkippedLines::default(),
             warnings: renamed.iter().map(|p| Names::renamed_warning(p)).collect(),
         });
     }

@@ -51,7 +51,7 @@ pub use split::{SplitOptions, SplitPart, SplitRule, split};
 pub use summary::{ModeSummary, Summary, ValueSummary, summarize};
 pub use temporary_file::is_temporary_name;
 pub use text::{
-    BinRule, BinnedColumn, DelimitedOptions, Input, NumberRule, SkippedRows, TextFormat,
+    BinRule, BinnedColumn, DelimitedOptions, Input, NumberRule, SkippedLines, TextFormat,
     TextOptions, TextPrefix, TimeFormat, TimeUnit, read_text_prefix,
 };
 pub use tns_export::write_tns;

@@ -170,8 +170,8 @@ fn warn_of_constant_matrices(
     for matrix in problem.matrices() {
         if matrix.is_constant && matrix.kind == MatrixKind::Observed && matrix.entries.len() > 1 {
             let event = Event::Warning(format!(
-                "{}: all its entries have the same value, so that it teaches nothing; if unobserved \
-                 entries are 0, couple it as full, or sampled with a number of zeros for each entry",
+                "{}: all its entries have the same value, so that it carries no information; if unlisted \
+                 cells are 0, couple it as full, or sampled with a number of zeros for each entry",
                 matrix.entries.name()
             ));
             event.record(record, 0);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::input::{TextArguments, VerifyArguments, open};
 use crate::outcome::Outcome;
-use crate::output::{Output, format_dims, format_integer, format_number};
+use crate::output::{Output, format_count, format_dims, format_integer, format_number};
 use crate::progress::Progress;
 
 /// Check a file: structure, checksums, index ranges, values, duplicates, empty rows
@@ -43,8 +43,8 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     let h = file.header();
     let name = file.name();
     out.line(format!(
-        "{name}: {} entries, {}",
-        format_integer(h.count),
+        "{name}: {}, {}",
+        format_count(h.count, "entry", "entries"),
         format_dims(&h.dims)
     ));
     print_report(&report, &h.dims, file.is_temporary(), out);
@@ -64,9 +64,9 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         out.flush()?;
         let fixed = format::repair(&file, path, keep, progress)?;
         out.line(format!(
-            "{}: {} entries ({} left out, {} merged)",
+            "{}: {} ({} left out, {} merged)",
             path.display(),
-            format_integer(fixed.header.count),
+            format_count(fixed.header.count, "entry", "entries"),
             format_integer(fixed.dropped),
             format_integer(fixed.merged)
         ));
@@ -103,9 +103,9 @@ fn print_report(r: &CheckReport, dims: &[u64], is_text: bool, out: &mut Output) 
                 return;
             }
             out.line(format!(
-                "  {} {check}: {} entries; {rule}",
+                "  {} {check}: {}; {rule}",
                 mark(false),
-                format_integer(count)
+                format_count(count, "entry", "entries")
             ));
             for e in first {
                 let weight = e.weight.map_or(String::new(), |w| format!(", weight {w}"));
@@ -140,10 +140,10 @@ fn print_report(r: &CheckReport, dims: &[u64], is_text: bool, out: &mut Output) 
         out.line(format!("  {} no duplicates", mark(true)));
     } else {
         out.line(format!(
-            "  {} duplicates: {} positions occur more than once, {} entries in excess; --fix OUT merges them",
+            "  {} duplicates: {} listed more than once, {}; --fix OUT merges them",
             mark(false),
-            format_integer(r.duplicates.count),
-            format_integer(r.repeated_entries)
+            format_count(r.duplicates.count, "cell", "cells"),
+            format_count(r.repeated_entries, "surplus entry", "surplus entries")
         ));
         for d in &r.duplicates.examples {
             let entries: Vec<String> = d
@@ -168,7 +168,7 @@ fn print_report(r: &CheckReport, dims: &[u64], is_text: bool, out: &mut Output) 
     }
 }
 
-/// Formats the position of an entry, with indices from 1.
+/// Formats the cell of an entry, with indices from 1.
 fn format_index(index: &[u32]) -> String {
     let indices: Vec<String> = index
         .iter()

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use clap::Args;
 use s3cmtf::Result;
-use s3cmtf::format::{self, ConversionReport, SkippedRows, TextOptions, ValueKind};
+use s3cmtf::format::{self, ConversionReport, SkippedLines, TextOptions, ValueKind};
 use serde_json::json;
 
 use crate::input::{
@@ -24,7 +24,7 @@ use crate::progress::Progress;
 Times: --time COLUMN:UNIT[:FORMAT]. UNIT is year, quarter, month, week, day, hour, weekday or hour-of-week (UTC). The \
 column has seconds or milliseconds since 1970, or ISO 8601 dates; the first field decides, unless FORMAT is s, ms or \
 iso. Bins are consecutive and named: 1996-04, 1996-W17, Mon 13:00.
-Numbers: --bin COLUMN:RULE. RULE is quantiles=N (about equally many rows per bin; equal numbers share a bin), width=W \
+Numbers: --bin COLUMN:RULE. RULE is quantiles=N (about equally many lines per bin; equal numbers share a bin), width=W \
 ([0, W), [W, 2W), ...) or log=B ([1, B), [B, B^2), ...). The range is the name.
 Attribute tables: with --rows-of the first of --columns is the key, the id of a row in the text of the tensor. Each \
 category of the other columns becomes a column of the matrix, with the value 1 where a row has it. Keys that the tensor \
@@ -82,13 +82,13 @@ struct DerivedArguments {
     )]
     numeric: Vec<String>,
 
-    /// Text of a missing field, such as NA; rows that have it are skipped and counted
+    /// Text of a missing field, such as NA; lines that have it are skipped and counted
     #[arg(long, value_name = "TEXT")]
     missing: Option<String>,
 
-    /// Skip and count rows with invalid or empty fields instead of failing
-    #[arg(long)]
-    skip_bad_rows: bool,
+    /// Skip and count lines with invalid or empty fields instead of failing
+    #[arg(long, alias = "skip-bad-rows")]
+    skip_bad_lines: bool,
 }
 
 impl DerivedArguments {
@@ -110,7 +110,7 @@ impl DerivedArguments {
             .transpose()?;
         d.numeric.clone_from(&self.numeric);
         d.missing.clone_from(&self.missing);
-        d.skip_bad_rows = self.skip_bad_rows;
+        d.skip_bad_lines = self.skip_bad_lines;
         Ok(())
     }
 }
@@ -135,7 +135,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
         let report = ConversionReport {
             header: file.header().clone(),
             names: Vec::new(),
-            skipped: SkippedRows::default(),
+            skipped: SkippedLines::default(),
             warnings: Vec::new(),
         };
         print_report(a, &report, started, out);
@@ -147,7 +147,7 @@ pub(super) fn run(a: &Arguments, progress: &Progress, out: &mut Output) -> Resul
     Ok(Outcome::Success)
 }
 
-/// Prints the converted file, the files of names, the rows that were skipped and the warnings.
+/// Prints the converted file, the files of names, the lines that were skipped and the warnings.
 fn print_report(a: &Arguments, report: &ConversionReport, started: Instant, out: &mut Output) {
     let seconds = started.elapsed().as_secs_f64();
     let ConversionReport {
@@ -207,19 +207,19 @@ fn print_report(a: &Arguments, report: &ConversionReport, started: Instant, out:
     }));
 }
 
-/// Describes the rows that were skipped, one line for each reason that occurs.
-fn skipped_lines(skipped: &SkippedRows) -> Vec<String> {
+/// Describes the lines that were skipped, one sentence for each reason that occurs.
+fn skipped_lines(skipped: &SkippedLines) -> Vec<String> {
     let mut lines = Vec::new();
     let mut add = |count: u64, what: String| {
         if count > 0 {
-            lines.push(format!("{} {what}", format_count(count, "row", "rows")));
+            lines.push(format!("{} {what}", format_count(count, "line", "lines")));
         }
     };
     if let Some((line, fault)) = &skipped.first_bad {
         let fault = printable(fault);
         add(
             skipped.bad,
-            format!("skipped as bad; the first is line {line}: {fault}"),
+            format!("skipped as invalid; the first is line {line}: {fault}"),
         );
     }
     add(skipped.missing, "with a missing field".into());

@@ -182,19 +182,19 @@ fn print_data(
             ""
         }
     ));
-    let positions_per_entry = if s.density > 0.0 {
+    let cells_per_entry = if s.density > 0.0 {
         1.0 / s.density
     } else {
         f64::INFINITY
     };
-    let one_in = if positions_per_entry >= 2.0 && positions_per_entry.is_finite() {
-        format!(" (one position in {})", format_number(positions_per_entry))
+    let one_in = if cells_per_entry >= 2.0 && cells_per_entry.is_finite() {
+        format!(" (1 cell in {})", format_number(cells_per_entry))
     } else {
         String::new()
     };
     out.line(format!(
-        "  {} entries, density {}{one_in}",
-        format_integer(s.count),
+        "  {}, density {}{one_in}",
+        format_count(s.count, "entry", "entries"),
         format_number(s.density)
     ));
     if let Some(v) = s.values {

@@ -3,7 +3,7 @@
 use s3cmtf::format::{CooView, Names, Values};
 use s3cmtf::model::{self, BiasModel, EpochMetrics, Model};
 use s3cmtf::options::ModelKind;
-use s3cmtf::predict::evaluate;
+use s3cmtf::predict::{Evaluation, evaluate};
 use s3cmtf::problem::Problem;
 use s3cmtf::solver::{
     BiasOptions, Control, Event, FitInput, FitSummary, Observer, fit, fit_biases,
@@ -128,11 +128,6 @@ pub(super) fn fit_models(context: &Context<'_>, out: &mut Output) -> Result<Fits
         builder = builder.matrix(m.mode, m.file.view(), None, m.kind);
     }
     let coupled_problem = builder.build(progress)?;
-    let clip = coupled_problem.range();
-    let mean = BiasModel::new(coupled_problem.mean(), Vec::new());
-    let (biases, _) = fit_biases(&coupled_problem, &BiasOptions::default(), progress)?;
-    let mean_rmse = evaluate(&mean, &test, clip, 0, progress)?.clipped.rmse;
-    let bias_rmse = evaluate(&biases, &test, clip, 0, progress)?.clipped.rmse;
     let (uncoupled, coupled) = if data.matrices.is_empty() {
         (fit_and_save(context, &uncoupled_problem, "model")?, None)
     } else {
@@ -140,9 +135,16 @@ pub(super) fn fit_models(context: &Context<'_>, out: &mut Output) -> Result<Fits
         let coupled = fit_and_save(context, &coupled_problem, "coupled")?;
         (uncoupled, Some(coupled))
     };
+    let clips = uncoupled.model.clips();
+    let baseline_rmse = |model: &BiasModel| -> Result<f64> {
+        let e = evaluate(model, &test, coupled_problem.range(), 0, progress)?;
+        Ok(test_rmse(&e, clips))
+    };
+    let mean = BiasModel::new(coupled_problem.mean(), Vec::new());
+    let (biases, _) = fit_biases(&coupled_problem, &BiasOptions::default(), progress)?;
     let mut fits = Fits {
-        mean_rmse,
-        bias_rmse,
+        mean_rmse: baseline_rmse(&mean)?,
+        bias_rmse: baseline_rmse(&biases)?,
         uncoupled,
         coupled,
         entries_per_second: 0.0,
@@ -164,6 +166,15 @@ pub(super) fn fit_models(context: &Context<'_>, out: &mut Output) -> Result<Fits
     }
     out.flush()?;
     Ok(fits)
+}
+
+/// Returns the error of clipped predictions if the models clip, otherwise of unclipped ones.
+fn test_rmse(e: &Evaluation, clips: bool) -> f64 {
+    if clips {
+        e.clipped.rmse
+    } else {
+        e.unclipped.rmse
+    }
 }
 
 /// Returns the entries per second of all updates of a fit.
@@ -249,7 +260,7 @@ fn print_errors_of_short_rows(
         Values::F64(&values),
     )?;
     let threads = context.arguments.threads;
-    let test_rmse = |m: &Model| -> Result<f64> {
+    let chosen_rmse = |m: &Model| -> Result<f64> {
         let e = evaluate(
             m,
             &chosen_entries,
@@ -257,9 +268,9 @@ fn print_errors_of_short_rows(
             threads,
             context.progress,
         )?;
-        Ok(e.clipped.rmse)
+        Ok(test_rmse(&e, m.clips()))
     };
-    let (uncoupled_rmse, coupled_rmse) = (test_rmse(uncoupled)?, test_rmse(coupled)?);
+    let (uncoupled_rmse, coupled_rmse) = (chosen_rmse(uncoupled)?, chosen_rmse(coupled)?);
     out.line(format!(
         "Where a {} has at most {FEW_ENTRIES} training entries ({}): {} uncoupled, {} coupled",
         context.data.mode_names[mode],

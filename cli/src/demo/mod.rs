@@ -96,7 +96,7 @@ fn run_steps(context: &Context<'_>, started: Instant, out: &mut Output) -> Resul
             "test_rmse_uncoupled": json_number(fits.uncoupled.summary.test_rmse),
             "test_rmse_coupled": fits.coupled.as_ref().map(|c| json_number(c.summary.test_rmse)),
             "test_rmse_planted": data.planted_rmse,
-            "clipped": true,
+            "clipped": main.summary.clipped,
             "training_entries": data.train.header().count,
             "test_entries": data.test.header().count,
             "dims": data.train.header().dims,

@@ -36,7 +36,7 @@ impl PageContext<'_> {
             let summary = summarize(view, self.monitor)?;
             rows.push((
                 "Density",
-                format!("{} of all positions", format_fraction(summary.density)),
+                format!("{} of all cells", format_fraction(summary.density)),
             ));
             if let Some(v) = summary.values {
                 let text = format!(

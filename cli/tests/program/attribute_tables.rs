@@ -41,7 +41,7 @@ fn categories_are_one_hot_and_rows_are_those_of_the_tensor() {
             ],
         )
         .ok();
-        let unknown = "1 row with a key that the tensor does not have";
+        let unknown = "1 line with a key that the tensor does not have";
         assert!(ran.stdout.contains(unknown), "{}", ran.stdout);
         let (film_10, film_20, rows) = if strings.is_empty() {
             (10, 20, 25)
@@ -131,20 +131,20 @@ fn faulty_tables() {
     go("10,A\n20,B\n10,C\n", &[]).failed(2, &["t.csv", "line 4", "'10'", "line 2"]);
     let ran = go("10,A\n20,B\n10,A\n", &[]).ok();
     assert!(
-        ran.stdout.contains("1 row repeated exactly"),
+        ran.stdout.contains("1 line repeated exactly"),
         "{}",
         ran.stdout
     );
     go("10,A\n20,\n", &[]).failed(2, &["line 3", "'genres'", "the list is empty"]);
-    let ran = go("10,A\n20,\n10,B\n,A\n", &["--skip-bad-rows"]).ok();
+    let ran = go("10,A\n20,\n10,B\n,A\n", &["--skip-bad-lines"]).ok();
     assert!(
-        ran.stdout.contains("3 rows skipped as bad"),
+        ran.stdout.contains("3 lines skipped as invalid"),
         "{}",
         ran.stdout
     );
     let ran = go("10,A\n20,(none)\n", &["--missing", "(none)"]).ok();
     assert!(
-        ran.stdout.contains("1 row with a missing field"),
+        ran.stdout.contains("1 line with a missing field"),
         "{}",
         ran.stdout
     );

@@ -166,7 +166,7 @@ fn info_describes_a_file() {
     let text = run([Path::new("info"), &file]).ok().stdout;
     for part in [
         "order 2, 4 x 3 (the largest indices)",
-        "4 entries, density 0.333333 (one position in 3)",
+        "4 entries, density 0.333333 (1 cell in 3)",
         "values 2 to 8, mean 5, standard deviation 2.23607\n",
         "mode 1: 2 of 4 rows used, 2 entries each on average",
         "longest: row 1 with 3",
@@ -199,7 +199,7 @@ fn check_reports_and_fixes_invalid_entries() {
     assert_eq!(found.code, Some(2));
     for part in [
         "ok  structure",
-        "BAD duplicates: 1 positions occur more than once, 2 entries in excess; --fix OUT merges them",
+        "BAD duplicates: 1 cell listed more than once, 2 surplus entries; --fix OUT merges them",
         "(1, 1): entry 1 = 1, entry 3 = 4, entry 5 = 7",
         "mode 1: 0 of 3 rows are empty",
     ] {

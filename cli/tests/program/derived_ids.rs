@@ -1,4 +1,4 @@
-//! `convert` with times, bins of numbers, lists and skipped rows.
+//! `convert` with times, bins of numbers, lists and skipped lines.
 
 use std::fs;
 
@@ -180,24 +180,24 @@ fn bad_rows_are_errors_or_counted() {
     let go = |more: &[&str]| convert(&dir, &[&time[..], &COLUMNS, more].concat());
     go(&[]).failed(2, &["a.csv", "line 2", "'movieId' is empty"]);
     assert!(!dir.join("a.coo").exists() && !dir.join("a.mode3.tsv").exists());
-    let ran = go(&["--skip-bad-rows", "--missing", "NA"]).ok();
+    let ran = go(&["--skip-bad-lines", "--missing", "NA"]).ok();
     for expected in [
         "1 entry",
-        "5 rows skipped as bad",
+        "5 lines skipped as invalid",
         "line 2",
-        "2 rows with a missing field",
+        "2 lines with a missing field",
     ] {
         assert!(ran.stdout.contains(expected), "{}", ran.stdout);
     }
-    // Skipped rows leave neither names nor bins.
+    // Skipped lines leave neither names nor bins.
     assert_eq!(entries(&dir, "a.coo"), [(vec![1, 10, 1], 4.0)]);
     assert_eq!(names(&dir, "a.mode3.tsv"), ["1996-11"]);
-    let json = go(&["--skip-bad-rows", "--missing", "NA", "--json"]).ok();
+    let json = go(&["--skip-bad-lines", "--missing", "NA", "--json"]).ok();
     assert_eq!(json.json()[0]["skipped"]["bad"], 5);
     assert_eq!(json.json()[0]["skipped"]["first_bad"]["line"], 2);
 
     dir.file("a.csv", "userId,movieId,rating,timestamp\n1,1,1,soon\n");
-    go(&["--skip-bad-rows"]).failed(2, &["line 2", "no row is left", "soon"]);
+    go(&["--skip-bad-rows"]).failed(2, &["line 2", "no line is left", "soon"]);
     go(&[]).failed(2, &["line 2", "'timestamp'", "'soon'", "1996-04-23"]);
     dir.file("a.csv", "userId,movieId,rating,timestamp\n1,1,1,1996\n");
     go(&[]).failed(2, &["'1996'", "state which", ":ms"]);

@@ -109,8 +109,8 @@ fn movielens_page() {
         &ran.stdout,
         &[
             "5 names of mode 2",
-            "13 rows with a missing field",
-            "5 rows with a key that the tensor does not have",
+            "13 lines with a missing field",
+            "5 lines with a key that the tensor does not have",
         ],
     );
     let titles = ran.stdout.lines().filter(|l| l.contains("Film ")).count();
@@ -130,12 +130,12 @@ fn data_page() {
         &ran.stdout,
         &[
             "visits.coo: 4 entries, 2 x 2 x 3",
-            "1 row skipped as bad; the first is line 5: the value is missing",
+            "1 line skipped as invalid; the first is line 5: the value is missing",
             "named.coo: ",
             "40 x 55 x 24",
             "3\tcarla",
             "users.coo: 5 entries",
-            "1 row with a missing field",
+            "1 line with a missing field",
             "1\tgender=F\n2\tgender=M\n3\tage",
             "BAD duplicates: 1 positions",
             "fixed.coo: 3 entries (0 left out, 1 merged)",

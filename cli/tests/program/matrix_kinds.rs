@@ -32,7 +32,8 @@ fn matrix_kind_is_parsed_and_stored() {
         (":sampled:1", "sampled=1 matrix with 3 columns"),
     ] {
         let ran = fit(ending, false).ok();
-        let warned = ran.stderr.contains("warning: ") && ran.stderr.contains("teaches nothing");
+        let warned =
+            ran.stderr.contains("warning: ") && ran.stderr.contains("carries no information");
         assert_eq!(
             warned,
             kind.starts_with("observed"),
@@ -48,7 +49,7 @@ fn matrix_kind_is_parsed_and_stored() {
         warning["text"]
             .as_str()
             .unwrap()
-            .contains("teaches nothing")
+            .contains("carries no information")
     );
     fit(":sampled", false).failed(2, &["sampled=5"]);
     fit(":sampled=0", false).failed(2, &["0 zeros", "1 or more"]);

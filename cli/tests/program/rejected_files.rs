@@ -95,7 +95,7 @@ fn damaged_binary_files_are_rejected() {
         found.stdout
     );
     assert!(
-        found.stdout.contains("BAD indices in range: 1 entries"),
+        found.stdout.contains("BAD indices in range: 1 entry"),
         "{}",
         found.stdout
     );

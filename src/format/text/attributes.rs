@@ -15,7 +15,7 @@ use super::options::{DelimitedOptions, TextOptions};
 use super::records::Records;
 use super::sink::Sink;
 use super::source::TextSource;
-use super::text_result::{SkippedRows, TextResult};
+use super::text_result::{SkippedLines, TextResult};
 use crate::error::{Error, Result};
 use crate::format::coo_file::CooFile;
 use crate::format::file_bytes::OpenMode;
@@ -130,7 +130,7 @@ pub(super) fn read(
     // Line and fingerprint of the attributes of each row.
     let mut seen: HashMap<u32, (u64, u64)> = HashMap::new();
     let hasher = foldhash::fast::RandomState::default();
-    let mut skipped = SkippedRows::default();
+    let mut skipped = SkippedLines::default();
     let mut first_line = true;
     let mut first_unknown = None;
     let mut known = 0u64;

@@ -1,6 +1,6 @@
-//! Bins of a column: how they are chosen, and how rows are assigned to them while the text is read.
+//! Bins of a column: how they are chosen, and how lines are assigned to them while the text is read.
 //!
-//! The first and the last bin, and the borders of quantiles, are known after the last row only. Rows therefore get
+//! The first and the last bin, and the borders of quantiles, are known after the last line only. Lines therefore get
 //! provisional indices, one for each distinct bin of time or distinct number, and [`Bins::finish`] returns the table
 //! that maps them to bins. Memory is proportional to the number of distinct ones.
 
@@ -74,7 +74,7 @@ impl BinnedColumn {
 /// Largest number of bins: more than the hours of four centuries.
 const MAX_BINS: u64 = 1 << 22;
 
-/// The bins of a column while its rows are read.
+/// The bins of a column while its lines are read.
 #[derive(Debug)]
 pub(super) struct Bins {
     rule: BinRule,
@@ -95,7 +95,7 @@ impl Bins {
             BinRule::Number(_) if given.is_some() => {
                 return Err(
                     "names of an earlier conversion cannot be given for bins of numbers; \
-                     convert all rows at once and split them afterwards"
+                     convert all lines at once and split the entries afterwards"
                         .into(),
                 );
             }
@@ -136,7 +136,7 @@ impl Bins {
         }
     }
 
-    /// Returns the provisional index of a key and counts a row.
+    /// Returns the provisional index of a key and counts a line.
     pub(super) fn intern(&mut self, key: u64) -> u32 {
         // A text has fewer than 2^32 distinct keys: each needs a line of its own and its bytes in memory.
         let next = self.keys.len() as u32;

@@ -14,7 +14,7 @@ pub(super) struct Date {
 }
 
 impl Date {
-    /// Returns the date `days` days after 1970-01-01.
+    /// Returns the date `days` days since 1970-01-01.
     ///
     /// Years start in March here, so that the leap day is the last day of a year, and are grouped in eras of 400 years
     /// (146,097 days), after which the calendar repeats.
@@ -34,7 +34,7 @@ impl Date {
         }
     }
 
-    /// Returns the number of days after 1970-01-01.
+    /// Returns the number of days since 1970-01-01.
     pub(super) fn days(self) -> i64 {
         let year = self.year - i64::from(self.month <= 2);
         let year_of_era = year.rem_euclid(400);
@@ -79,7 +79,7 @@ pub(super) fn iso_week(week: i64) -> (i64, i64) {
 }
 
 /// Parses `YYYY-MM-DD`, optionally followed by `T` or a space, `HH:MM[:SS[.fraction]]` and `Z` or an offset
-/// (`+02:00`, `+0200`, `+02`). Returns seconds after 1970-01-01T00:00:00Z, rounded down. A time without offset is UTC.
+/// (`+02:00`, `+0200`, `+02`). Returns seconds since 1970-01-01T00:00:00Z, rounded down. A time without offset is UTC.
 /// `YYYY-MM` is the first day of the month.
 pub(super) fn parse_iso(text: &str) -> Result<i64, String> {
     let (date, time) = match text.find(['T', 't', ' ']) {

@@ -1,6 +1,6 @@
-//! Reads CSV and TSV whose ids are derived from fields: bins of time or numbers, and lists of ids. Skips bad rows if asked to.
+//! Reads CSV and TSV whose ids are derived from fields: bins of time or numbers, and lists of ids. Skips invalid lines on request.
 //!
-//! Each row is parsed as a whole before any of its ids gets an index, so that a row that is skipped leaves no trace.
+//! Each line is parsed as a whole before any of its ids gets an index, so that a skipped line leaves no trace.
 
 use super::bins::{BinRule, Bins};
 use super::columns::{
@@ -12,7 +12,7 @@ use super::options::{DelimitedOptions, TextOptions};
 use super::records::Records;
 use super::sink::Sink;
 use super::source::TextSource;
-use super::text_result::{SkippedRows, TextResult};
+use super::text_result::{SkippedLines, TextResult};
 use crate::error::{Error, Result};
 use crate::format::names::Names;
 use crate::progress::Monitor;
@@ -24,8 +24,8 @@ pub(super) fn is_missing(d: &DelimitedOptions, field: &[u8]) -> bool {
         .is_some_and(|text| text.as_bytes() == field)
 }
 
-impl SkippedRows {
-    /// Counts a row with a fault if the options ask for that; otherwise returns an error.
+impl SkippedLines {
+    /// Counts an invalid line if the options ask for that; otherwise returns an error.
     pub(super) fn skip(
         &mut self,
         fault: String,
@@ -33,7 +33,7 @@ impl SkippedRows {
         line: u64,
         d: &DelimitedOptions,
     ) -> Result<()> {
-        if !d.skip_bad_rows {
+        if !d.skip_bad_lines {
             return Err(Error::text(file, line, fault));
         }
         self.bad += 1;
@@ -41,18 +41,18 @@ impl SkippedRows {
         Ok(())
     }
 
-    /// Returns the error of a text all of whose rows were skipped.
+    /// Returns the error of a text all of whose lines were skipped.
     pub(super) fn nothing_left(&self, file: &str) -> Error {
         match &self.first_bad {
             Some((line, message)) => Error::text(
                 file,
                 *line,
-                format!("no row is left; the first one skipped: {message}"),
+                format!("no line is left; the first one skipped: {message}"),
             ),
             None if self.missing > 0 => {
-                Error::file(file, "no row is left: a field is missing in each")
+                Error::file(file, "no line is left: a field is missing in each")
             }
-            None => Error::file(file, "holds no rows besides its first line"),
+            None => Error::file(file, "has no lines besides the header"),
         }
     }
 }
@@ -136,7 +136,7 @@ pub(super) fn read(
     let mut indices: Vec<Vec<u32>> = Vec::new();
     let mut distinct = std::collections::HashSet::new();
     let mut entry = Entry::new();
-    let mut skipped = SkippedRows::default();
+    let mut skipped = SkippedLines::default();
     let mut any_entry = false;
     while let Some(line) = records.next(source, monitor)? {
         let bad = |what: String| Error::text(&source.name, line, what);
@@ -169,7 +169,7 @@ pub(super) fn read(
             continue;
         }
         if !sink.has_begun() {
-            // The first row decides which ids are strings; an empty id would not tell.
+            // The first line decides which ids are strings; an empty id would not tell.
             let is_empty = |&c: &usize| record[c].trim_ascii().is_empty();
             if let Some(n) = roles.indices.iter().position(is_empty) {
                 let what = match rules.separator[n] {
@@ -238,13 +238,13 @@ pub(super) fn read(
         any_entry = true;
     }
     let labels = layout.map_or(Vec::new(), |(roles, _)| roles.labels);
-    if !any_entry && skipped != SkippedRows::default() {
+    if !any_entry && skipped != SkippedLines::default() {
         return Err(skipped.nothing_left(&source.name));
     }
     finish(source, options, modes, labels, skipped)
 }
 
-/// Decides what the ids of each mode are, from the first row.
+/// Decides what the ids of each mode are, from the first line.
 fn row_ids(
     first: &csv::ByteRecord,
     roles: &ColumnRoles,
@@ -375,7 +375,7 @@ fn finish(
     options: &TextOptions,
     modes: Vec<RowIds>,
     labels: Vec<String>,
-    skipped: SkippedRows,
+    skipped: SkippedLines,
 ) -> Result<TextResult> {
     let mut result = TextResult {
         skipped,

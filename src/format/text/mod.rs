@@ -8,7 +8,7 @@
 //! splits lines); `format/line_reader` yields lines from one buffer.
 //!
 //! CSV and TSV have three readers over `records`: `delimited` for plain ids, which is the fast one; `derived` for ids
-//! computed from fields (`bins` of time or numbers, lists) and for skipping bad rows; `attributes` for tables of
+//! computed from fields (`bins` of time or numbers, lists) and for skipping invalid lines; `attributes` for tables of
 //! attributes, which become matrices.
 //!
 //! To add a format: write its reader in a file of its own and add an arm to [`read`]. Add a variant to [`TextFormat`], to
@@ -40,7 +40,7 @@ pub use number_bins::NumberRule;
 pub use options::{DelimitedOptions, TextFormat, TextOptions};
 pub use prefix::{TextPrefix, read_text_prefix};
 pub use source::Input;
-pub use text_result::SkippedRows;
+pub use text_result::SkippedLines;
 pub use time_bins::{TimeFormat, TimeUnit};
 
 pub(crate) use sink::{Sink, SinkTarget};
@@ -75,7 +75,7 @@ pub(crate) fn read(
         .unwrap_or_else(|| TextFormat::detect(&name, &source.head));
     if !matches!(format, TextFormat::Csv | TextFormat::Tsv) && options.delimited.is_set() {
         return Err(Error::argument(
-            "columns, string ids, names, bins, lists, skipped rows, a delimiter and a missing header are for CSV and TSV; \
+            "columns, string ids, names, bins, lists, skipped lines, a delimiter and a missing header are for CSV and TSV; \
              this input is neither (state its format with the option from)",
         ));
     }

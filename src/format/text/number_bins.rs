@@ -5,7 +5,7 @@ use super::fields::quote;
 /// How numbers are grouped.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum NumberRule {
-    /// This many bins with about the same number of rows each. Equal numbers are in the same bin, so that bins may be
+    /// This many bins with about the same number of lines each. Equal numbers are in the same bin, so that bins may be
     /// uneven, and there may be fewer.
     Quantiles(u32),
     /// Bins `[k w, (k + 1) w)` of this width.
@@ -111,7 +111,7 @@ fn consecutive_bins(
     Ok((table, names))
 }
 
-/// Cuts the sorted numbers after the first distinct one that reaches `j / count` of all rows, for `j` from 1 on.
+/// Cuts the sorted numbers after the first distinct one that reaches `j / count` of all lines, for `j` from 1 on.
 fn quantile_bins(distinct: &[f64], counts: &[u64], count: u32) -> (Vec<u32>, Vec<String>) {
     let mut order: Vec<usize> = (0..distinct.len()).collect();
     order.sort_unstable_by(|&a, &b| distinct[a].total_cmp(&distinct[b]));
@@ -194,7 +194,7 @@ mod tests {
         let found = bins("quantiles=5", &numbers);
         assert_eq!(found[0], "(8, 10]");
         assert_eq!(found[9], "[1, 2]");
-        // 1 is 80% of the rows: the first four of five quantiles are one bin.
+        // 1 is 80% of the lines: the first four of five quantiles are one bin.
         let rule = NumberRule::Quantiles(5);
         let (table, names) = rule.assign(&[1.0, 2.0, 3.0], &[8, 1, 1], 9).unwrap();
         assert_eq!(names, ["[1, 1]", "(1, 3]"]);
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(bins("quantiles=10", &[7.0]), ["[7, 7]"]);
         let (_, none) = rule.assign(&[], &[], 9).unwrap();
         assert!(none.is_empty());
-        // Bins hold the same number of rows where there are no ties.
+        // Bins hold the same number of lines where there are no ties.
         let many: Vec<f64> = (0..1000).map(f64::from).collect();
         let (table, names) = NumberRule::Quantiles(8)
             .assign(&many, &[1; 1000], 9)

@@ -84,7 +84,7 @@ impl TextOptions {
     /// Sets an option by the name it has on the command line, with underscores or dashes: `from`
     /// (tns, mtx, csv or tsv), `dims`, `columns` and `strings` (separated by commas; `strings` may be
     /// `all`), `value`, `weight`, `values` (f32 or f64), `delimiter`, the flags `zero_based`,
-    /// `no_value`, `weighted`, `no_header` and `skip_bad_rows` (true or false), and `names` (`MODE:FILE`,
+    /// `no_value`, `weighted`, `no_header` and `skip_bad_lines` (true or false), and `names` (`MODE:FILE`,
     /// the mode counted from 0; each adds one).
     ///
     /// For [`convert`](crate::format::convert) also `time` (`COLUMN:UNIT[:FORMAT]`), `bin` (`COLUMN:RULE`) and `split`
@@ -157,12 +157,13 @@ impl TextOptions {
             }
             "numeric" => delimited.numeric = words(),
             "missing" => delimited.missing = Some(value.into()),
-            "skip_bad_rows" => delimited.skip_bad_rows = flag()?,
+            // The second name is that of an earlier version.
+            "skip_bad_lines" | "skip_bad_rows" => delimited.skip_bad_lines = flag()?,
             _ => {
                 return Err(Error::argument(format!(
                     "there is no option '{name}' for reading text; options are from, dims, zero_based, no_value, \
                      weighted, values, columns, value, weight, strings, names, delimiter, no_header, time, bin, \
-                     split, rows_of, numeric, missing, skip_bad_rows"
+                     split, rows_of, numeric, missing, skip_bad_lines"
                 )));
             }
         }
@@ -208,17 +209,17 @@ pub struct DelimitedOptions {
     pub no_header: bool,
     /// Index columns whose contents are grouped in bins; each bin is a row.
     pub bins: Vec<BinnedColumn>,
-    /// Index columns that hold several ids, each with the separator. A row has an entry for each of them.
+    /// Index columns that hold several ids, each with the separator. A line gives an entry for each of them.
     pub split: Vec<(String, String)>,
     /// Reads an attribute table: the first index column is the key of a row of this mode (from 0) of this binary COO
     /// file, and the other columns become the columns of a matrix.
     pub rows_of: Option<(usize, PathBuf)>,
     /// Columns of an attribute table whose numbers are values of the matrix.
     pub numeric: Vec<String>,
-    /// Text of a missing field. Rows that have it are skipped and counted.
+    /// Text of a missing field. Lines that have it are skipped and counted.
     pub missing: Option<String>,
-    /// Whether rows with a fault are skipped and counted instead of an error.
-    pub skip_bad_rows: bool,
+    /// Whether invalid lines are skipped and counted instead of an error.
+    pub skip_bad_lines: bool,
 }
 
 impl DelimitedOptions {
@@ -236,21 +237,21 @@ impl DelimitedOptions {
             || !self.numeric.is_empty()
     }
 
-    /// Returns whether ids are computed from fields, or rows may be skipped: `derived` then reads the text.
+    /// Returns whether ids are computed from fields, or lines may be skipped: `derived` then reads the text.
     pub(super) fn derives_ids(&self) -> bool {
         !self.bins.is_empty()
             || !self.split.is_empty()
             || self.missing.is_some()
-            || self.skip_bad_rows
+            || self.skip_bad_lines
     }
 
     /// Returns an error if an option is set that only a conversion to a file can apply, since its result depends on all
-    /// rows of one text.
+    /// lines of one text.
     pub(crate) fn require_plain(&self, file: &str) -> Result<()> {
         if self.derives_ids() || self.rows_of.is_some() || !self.numeric.is_empty() {
             return Err(Error::file(
                 file,
-                "bins, lists, attribute tables and skipped rows need a conversion to a .coo file first, \
+                "bins, lists, attribute tables and skipped lines need a conversion to a .coo file first, \
                  so that all files of a problem have the same rows",
             ));
         }
@@ -304,7 +305,7 @@ mod tests {
             ("split", "genres:|"),
             ("rows-of", "1:ratings.coo"),
             ("missing", "NA"),
-            ("skip-bad-rows", "true"),
+            ("skip-bad-lines", "true"),
         ] {
             o.set(name, value).unwrap();
         }

@@ -13,21 +13,21 @@ pub(crate) struct TextResult {
     pub renumbered: Vec<(usize, Vec<u32>)>,
     /// What the text calls its index columns; empty if it has no header.
     pub columns: Vec<String>,
-    /// Rows of the text that have no entry.
-    pub skipped: SkippedRows,
+    /// Lines of the text that have no entry.
+    pub skipped: SkippedLines,
 }
 
-/// Rows of a text that were skipped.
+/// Numbers of lines of a text that were skipped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SkippedRows {
-    /// Rows with a fault, skipped because the options ask for it.
+pub struct SkippedLines {
+    /// Invalid lines, skipped because the options ask for it.
     pub bad: u64,
-    /// Line and fault of the first bad row.
+    /// Number and fault of the first invalid line.
     pub first_bad: Option<(u64, String)>,
-    /// Rows with a missing field, as the options declare it.
+    /// Lines with a missing field, as the options declare it.
     pub missing: u64,
-    /// Rows of an attribute table whose key is not a row of the tensor.
+    /// Lines of an attribute table whose key is not a row of the tensor.
     pub unknown_keys: u64,
-    /// Rows of an attribute table that repeat another exactly.
+    /// Lines of an attribute table that repeat another exactly.
     pub repeated: u64,
 }

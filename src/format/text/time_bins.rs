@@ -27,9 +27,9 @@ pub enum TimeUnit {
 /// How a time column is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeFormat {
-    /// Seconds after 1970-01-01T00:00:00Z.
+    /// Seconds since 1970-01-01T00:00:00Z.
     Seconds,
-    /// Milliseconds after 1970-01-01T00:00:00Z.
+    /// Milliseconds since 1970-01-01T00:00:00Z.
     Milliseconds,
     /// ISO 8601 dates or dates with times.
     Iso,
@@ -66,7 +66,7 @@ impl TimeUnit {
         }
     }
 
-    /// Returns the number of the bin that a time in seconds after 1970 falls into. Consecutive bins have consecutive
+    /// Returns the number of the bin that a time in seconds since 1970 falls into. Consecutive bins have consecutive
     /// numbers.
     pub(super) fn bin(self, seconds: i64) -> i64 {
         let days = seconds.div_euclid(DAY);
@@ -140,7 +140,7 @@ impl TimeParser {
         }
     }
 
-    /// Returns the time in seconds after 1970, rounded down.
+    /// Returns the time in seconds since 1970, rounded down.
     pub(super) fn parse(&mut self, field: &[u8]) -> Result<i64, String> {
         let invalid = |why: &str| format!("{} is not a valid time: {why}", quote(field));
         let Ok(text) = std::str::from_utf8(field) else {
@@ -158,14 +158,14 @@ impl TimeParser {
             }
             (None, Some(_)) => {
                 return Err(invalid(
-                    "as a first value it is neither epoch seconds nor milliseconds after 1973-03-03; \
-                     if it is one of them, state which (:s or :ms after the unit); write dates as 1996-04-23",
+                    "the number may be seconds or milliseconds since 1970, or a date; state which \
+                     (:s or :ms after the unit), or write dates as 1996-04-23",
                 ));
             }
         };
         let seconds = match (format, number) {
             (TimeFormat::Iso, None) => parse_iso(text).map_err(|why| {
-                let epoch = "; numbers are seconds or milliseconds after 1970";
+                let epoch = "; numbers are seconds or milliseconds since 1970";
                 invalid(&format!("{why}{}", if self.stated { "" } else { epoch }))
             })? as f64,
             (TimeFormat::Iso, Some(_)) => {
@@ -191,7 +191,7 @@ impl TimeParser {
             }
             (TimeFormat::Seconds | TimeFormat::Milliseconds, None) => {
                 return Err(invalid(
-                    "this column has numbers: seconds or milliseconds after 1970",
+                    "this column has numbers: seconds or milliseconds since 1970",
                 ));
             }
         };
