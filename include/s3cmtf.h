@@ -357,7 +357,7 @@ S3CMTF_CHECK_STATUS int32_t s3cmtf_text_new(s3cmtf_text **text, s3cmtf_error *er
   *    the binary file FILE, the others give the columns of the matrix
   *  - "numeric": with rows_of, list of columns whose numbers are values of the matrix
   *  - "missing": the text of a missing field, such as NA; lines with it are skipped
-  *  - "skip_bad_rows": flag: faulty lines are skipped instead of S3CMTF_BAD_FILE */
+  *  - "skip_bad_lines": flag: invalid lines are skipped instead of S3CMTF_BAD_FILE */
 S3CMTF_CHECK_STATUS int32_t s3cmtf_text_set(s3cmtf_text *text, const char *name, const char *value,
     s3cmtf_error *error);
 

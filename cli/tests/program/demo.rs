@@ -119,6 +119,7 @@ fn demo_recovers_the_planted_structure() {
     let coupled = dir.join("coupled.s3m");
     let model = s3cmtf::model::load(&coupled, OpenMode::Private).unwrap();
     assert_eq!(model.matrices().len(), 2);
+    assert_eq!(found["clipped"], model.clips());
     let person = found["person"]["name"].as_str().unwrap();
     let of = format!("1:{person}");
     let listed = run([
@@ -257,7 +258,11 @@ fn demo_runs_on_a_folder_of_files() {
     let page = fs::read_to_string(dir.join("out/report.html")).unwrap();
     assert!(page.contains("thing &lt;") && !page.contains("thing <"));
     // A second run into the same folder; the report is independent of the thread count.
-    demo(&["--data", folder, "--threads", "1"], &dir.join("out"));
+    let again = demo(
+        &["--data", folder, "--threads", "1", "--json"],
+        &dir.join("out"),
+    );
+    assert_eq!(summary(&again)["clipped"], false, "the values are unbounded");
     let again = fs::read_to_string(dir.join("out/report.html")).unwrap();
     let parts = |page: &str| {
         let parts = page.split("id=\"core\"").nth(1).unwrap();
