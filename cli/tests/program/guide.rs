@@ -137,7 +137,7 @@ fn data_page() {
             "users.coo: 5 entries",
             "1 line with a missing field",
             "1\tgender=F\n2\tgender=M\n3\tage",
-            "BAD duplicates: 1 positions",
+            "BAD duplicates: 1 cell listed more than once",
             "fixed.coo: 3 entries (0 left out, 1 merged)",
             "order 3, 40 x 2,917 x 24",
             "ratings.train.coo: ",
