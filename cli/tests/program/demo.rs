@@ -262,7 +262,11 @@ fn demo_runs_on_a_folder_of_files() {
         &["--data", folder, "--threads", "1", "--json"],
         &dir.join("out"),
     );
-    assert_eq!(summary(&again)["clipped"], false, "the values are unbounded");
+    assert_eq!(
+        summary(&again)["clipped"],
+        false,
+        "the values are unbounded"
+    );
     let again = fs::read_to_string(dir.join("out/report.html")).unwrap();
     let parts = |page: &str| {
         let parts = page.split("id=\"core\"").nth(1).unwrap();
